@@ -65,7 +65,7 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 // checkAct returns the errors of an act. It bounds the texts but accepts any content, because the act has
 // already happened.
 func checkAct(e *Entry) (wrong policy.Errors) {
-	if !e.act() {
+	if !e.isAct() {
 		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("what is %q", e.What), Hint: "it is reset, taken or cleared"})
 	}
 	if e.Override != "" || e.Before != nil || e.After != nil {
@@ -96,7 +96,7 @@ func checkAct(e *Entry) (wrong policy.Errors) {
 }
 
 // isAct reports whether e is an act on buckets.
-func (e *Entry) act() bool {
+func (e *Entry) isAct() bool {
 	return e.What == WhatReset || e.What == WhatTaken || e.What == WhatCleared
 }
 
@@ -104,24 +104,24 @@ func (e *Entry) act() bool {
 // after the change, and keep only fields that they know. An act therefore has an override with only the key,
 // which older versions mask like any other key.
 func (e Entry) stored() Entry {
-	if e.act() {
+	if e.isAct() {
 		e.Before, e.Key = &policy.Override{Key: e.Key}, ""
 	}
 	return e
 }
 
 // restore undoes stored.
-func (e *Entry) unstored() {
-	if e.act() && e.Before != nil {
+func (e *Entry) restore() {
+	if e.isAct() && e.Before != nil {
 		e.Key, e.Before = e.Before.Key, nil
 	}
 }
 
 // dropActs drops the oldest acts beyond MaxActs.
-func (d *document) forgetActs() {
+func (d *document) dropActs() {
 	n := -MaxActs // the excess
 	for i := range d.Audit {
-		if d.Audit[i].act() {
+		if d.Audit[i].isAct() {
 			n++
 		}
 	}
@@ -129,7 +129,7 @@ func (d *document) forgetActs() {
 		return
 	}
 	d.Audit = slices.DeleteFunc(d.Audit, func(e Entry) bool {
-		if n == 0 || !e.act() {
+		if n == 0 || !e.isAct() {
 			return false
 		}
 		n--

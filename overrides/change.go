@@ -79,7 +79,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.lasting {
+	if !m.persistent {
 		m.config.Logger.Warn("override kept in this process only, it ends with the process", "id", o.ID)
 	}
 	return m.status(o, m.now()), nil
@@ -119,7 +119,7 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	}
 	var wrong policy.Errors
 	if _, err := base.WithOverrides(append(list, o), now); err != nil {
-		wrong = mistakes(err, len(list)+1)[len(list)]
+		wrong = splitErrors(err, len(list)+1)[len(list)]
 	}
 	for _, e := range append(checkText("reason", o.Reason, maxReasonSize), checkText("author", o.Author, maxAuthorSize)...) {
 		if !slices.ContainsFunc(wrong, func(w policy.Error) bool { return w.Path == e.Path }) {
@@ -159,7 +159,7 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		at := d.index(id)
 		if at < 0 {
-			return m.absent(id)
+			return m.notFoundError(id)
 		}
 		if err := may(d.Overrides[at].Override); err != nil {
 			return err
@@ -175,7 +175,7 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 }
 
 // notFoundError returns the reason why there is no override to remove.
-func (m *Manager) absent(id string) error {
+func (m *Manager) notFoundError(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, o := range m.base.Overrides() {
@@ -222,8 +222,8 @@ func (m *Manager) try(ctx context.Context, e *Entry, edit func(*document, *Entry
 	if err != nil {
 		return false, err
 	}
-	if r.document.knows(e.ID) { // an earlier attempt succeeded although the store returned an error
-		return false, m.adopt(r.document, r.revision, r.since)
+	if r.document.hasEntry(e.ID) { // an earlier attempt succeeded although the store returned an error
+		return false, m.adopt(r.document, r.revision, r.known)
 	}
 	d := r.document.clone()
 	e.At = m.now().UTC().Truncate(time.Microsecond)
@@ -239,5 +239,5 @@ func (m *Manager) try(ctx context.Context, e *Entry, edit func(*document, *Entry
 	if err != nil {
 		return true, err
 	}
-	return true, m.adopt(d, next, r.since)
+	return true, m.adopt(d, next, r.known)
 }

@@ -87,7 +87,7 @@ func decode(data []byte) (d document, err error) {
 		return document{}, fmt.Errorf("the document cannot be read: its version is %d", d.Version)
 	}
 	for i := range d.Audit {
-		d.Audit[i].unstored()
+		d.Audit[i].restore()
 	}
 	return d, nil
 }
@@ -101,7 +101,7 @@ func (d *document) encode() ([]byte, error) {
 	if len(list) > MaxBytes {
 		return nil, fmt.Errorf("%w: they have %d bytes, the most is %d", ErrFull, len(list), MaxBytes)
 	}
-	d.forgetActs()
+	d.dropActs()
 	stored := document{Version: d.Version, Overrides: d.Overrides, Audit: make([]Entry, len(d.Audit))}
 	for i := range d.Audit {
 		stored.Audit[i] = d.Audit[i].stored()
@@ -135,16 +135,16 @@ func (d *document) index(id string) int {
 // follows reports whether d is a later revision of other.
 func (d *document) follows(other document) bool {
 	n := len(other.Audit)
-	return n == 0 || d.knows(other.Audit[n-1].ID)
+	return n == 0 || d.hasEntry(other.Audit[n-1].ID)
 }
 
 // hasEntry reports whether the audit has an entry.
-func (d *document) knows(entry string) bool {
+func (d *document) hasEntry(entry string) bool {
 	return slices.ContainsFunc(d.Audit, func(e Entry) bool { return e.ID == entry })
 }
 
 // sameOverrides reports whether d and other have equal overrides, regardless of the audit.
-func (d *document) same(other *document) bool {
+func (d *document) sameOverrides(other *document) bool {
 	return slices.EqualFunc(d.Overrides, other.Overrides, func(a, b record) bool { return reflect.DeepEqual(a, b) })
 }
 

@@ -14,14 +14,14 @@ const Keep = 24 * time.Hour
 const expirer = "mete"
 
 // isDue reports whether expire would change d.
-func (d *document) due(now time.Time) bool {
+func (d *document) isDue(now time.Time) bool {
 	return slices.ContainsFunc(d.Overrides, func(r record) bool {
-		return !r.ExpiresAt.After(now) && !r.Expired || r.old(now)
+		return !r.ExpiresAt.After(now) && !r.Expired || r.isOld(now)
 	})
 }
 
 // isOld reports whether the override expired more than Keep ago.
-func (r *record) old(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
+func (r *record) isOld(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
 
 // expire records overrides that have expired by now, and removes old ones.
 func (d *document) expire(now time.Time) {
@@ -36,5 +36,5 @@ func (d *document) expire(now time.Time) {
 			Reason: "its time was over", Before: copyOf(r.Override),
 		})
 	}
-	d.Overrides = slices.DeleteFunc(d.Overrides, func(r record) bool { return r.old(now) })
+	d.Overrides = slices.DeleteFunc(d.Overrides, func(r record) bool { return r.isOld(now) })
 }

@@ -25,7 +25,7 @@ func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.M
 		if err == nil {
 			return next, unfit
 		}
-		wrong := mistakes(err, len(list))
+		wrong := splitErrors(err, len(list))
 		kept := list[:0:0]
 		for i, o := range list {
 			if wrong[i] == nil {
@@ -41,7 +41,7 @@ func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.M
 
 // splitErrors splits an error of [policy.Matcher.WithOverrides] by the index of the override in the list. Paths
 // become relative to the override. Errors without an index belong to the last override.
-func mistakes(err error, n int) map[int]policy.Errors {
+func splitErrors(err error, n int) map[int]policy.Errors {
 	all, ok := errors.AsType[policy.Errors](err)
 	if !ok {
 		all = policy.Errors{{Reason: err.Error()}}

@@ -153,7 +153,7 @@ func (m *Manager) expireLocal() {
 // endSooner corrects the ends of local overrides after the clock has stepped back, so that they do not outlast
 // [MaxLocalTime]. The caller holds changing.
 func (m *Manager) endSooner(now time.Time) error {
-	back := m.looked.Sub(now)
+	back := m.checkedAt.Sub(now)
 	if back > 0 && len(m.local) > 0 { // only holders of changing write local
 		local := slices.Clone(m.local)
 		for i := range local {
@@ -164,7 +164,7 @@ func (m *Manager) endSooner(now time.Time) error {
 		}
 		m.config.Logger.Warn("clock stepped back, local overrides end by the clock of before", "by", back)
 	}
-	m.looked = now
+	m.checkedAt = now
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (m *Manager) useLocal(local []policy.Override) error {
 	defer m.mu.Unlock()
 	before := m.local
 	m.local = local
-	if err := m.put(m.base, m.document); err != nil {
+	if err := m.activate(m.base, m.document); err != nil {
 		m.local = before
 		return err
 	}
@@ -187,6 +187,6 @@ func (m *Manager) logLocal(event string, o *policy.Override, author, reason stri
 	if o.Action.Kind().Suspends {
 		level = slog.LevelWarn
 	}
-	a := append(attrs(o), slog.String("author", author), slog.String("reason", reason))
+	a := append(logAttrs(o), slog.String("author", author), slog.String("reason", reason))
 	m.config.Logger.LogAttrs(context.Background(), level, event, a...)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// attrs returns the log attributes of an override. Its match and key can contain secrets.
-func attrs(o *policy.Override) []slog.Attr {
+// logAttrs returns the log attributes of an override. Its match and key can contain secrets.
+func logAttrs(o *policy.Override) []slog.Attr {
 	a := []slog.Attr{slog.String("id", o.ID), slog.String("action", string(o.Action))}
 	if len(o.Rules) > 0 {
 		a = append(a, slog.String("rules", strings.Join(o.Rules, ",")))
@@ -43,12 +43,12 @@ func (m *Manager) logEntry(e *Entry) {
 	if e.What == WhatMade && o.Action.Kind().Suspends {
 		level = slog.LevelWarn // it suspends limits
 	}
-	a := append(attrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))
+	a := append(logAttrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))
 	m.config.Logger.LogAttrs(context.Background(), level, "override "+string(e.What), a...)
 }
 
 // logActive logs the active overrides when a process starts. The caller holds mu.
-func (m *Manager) logInForce() {
+func (m *Manager) logActive() {
 	var ids []string
 	now := m.now()
 	for _, r := range m.document.Overrides {
@@ -73,10 +73,10 @@ func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 			for j, e := range is { // without the value
 				reasons[j] = strings.TrimPrefix(e.Path+": "+e.Reason, ": ") // not its value
 			}
-			a := append(attrs(o), slog.String("err", strings.Join(reasons, "; ")))
+			a := append(logAttrs(o), slog.String("err", strings.Join(reasons, "; ")))
 			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override does not fit the policy, not active", a...)
 		case is == nil && was != nil && slices.ContainsFunc(d.live(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override fits the policy again, active", attrs(o)...)
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override fits the policy again, active", logAttrs(o)...)
 		}
 	}
 }

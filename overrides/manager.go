@@ -60,18 +60,18 @@ type Manager struct {
 	config Config
 	noting chan struct{} // held by the writer of a note
 
-	changing sync.Mutex // held while local overrides change; locked before mu
-	looked   time.Time  // the last check of their ends; guarded by changing
+	changing  sync.Mutex // held while local overrides change; locked before mu
+	checkedAt time.Time  // the last check of their ends; guarded by changing
 
-	mu       sync.Mutex // guards the fields below; held while a policy is activated
-	store    store.Documents
-	lasting  bool // store is shared or persistent
-	base     *policy.Matcher
-	document document          // as last read; never modified in place
-	local    []policy.Override // never modified in place
-	revision int64
-	loaded   bool                     // the document has been read
-	unfit    map[string]policy.Errors // by ID: why an override is inactive
+	mu         sync.Mutex // guards the fields below; held while a policy is activated
+	store      store.Documents
+	persistent bool // store is shared or persistent
+	base       *policy.Matcher
+	document   document          // as last read; never modified in place
+	local      []policy.Override // never modified in place
+	revision   int64
+	loaded     bool                     // the document has been read
+	unfit      map[string]policy.Errors // by ID: why an override is inactive
 }
 
 func (m *Manager) now() time.Time { return m.config.Now().Time() }
@@ -102,7 +102,7 @@ func New(base *policy.Matcher, config Config) (*Manager, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	m := &Manager{config: config, noting: make(chan struct{}, 1), base: base, store: config.Documents, lasting: config.Documents != nil}
+	m := &Manager{config: config, noting: make(chan struct{}, 1), base: base, store: config.Documents, persistent: config.Documents != nil}
 	if m.store == nil {
 		m.store = new(memory)
 	}
@@ -125,14 +125,14 @@ func (m *Manager) Base(base *policy.Matcher) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.put(base, m.document); err != nil {
+	if err := m.activate(base, m.document); err != nil {
 		return fmt.Errorf("overrides: base: %w", err)
 	}
 	return nil
 }
 
-// put activates a document and the local overrides, as far as they fit base. The caller holds mu.
-func (m *Manager) put(base *policy.Matcher, d document) error {
+// activate puts a document and the local overrides into effect, as far as they fit base. The caller holds mu.
+func (m *Manager) activate(base *policy.Matcher, d document) error {
 	now := m.now()
 	live := d.live(now)
 	for _, o := range m.local {
@@ -153,5 +153,5 @@ func (m *Manager) put(base *policy.Matcher, d document) error {
 func (m *Manager) Persistent() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lasting
+	return m.persistent
 }

@@ -50,14 +50,14 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case r.lost:
 		return m.restore(ctx, r)
 	}
-	return m.adopt(r.document, r.revision, r.since)
+	return m.adopt(r.document, r.revision, r.known)
 }
 
 // A reading is a read of the document.
 type reading struct {
 	document document
 	revision int64 // in the store
-	since    int64 // the revision that was known before the read
+	known    int64 // the revision that was known before the read
 	lost     bool  // the store has an older document, or none
 }
 
@@ -70,9 +70,9 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 	defer cancel()
 	data, revision, err := store.Document(ctx, m.config.Name, known)
 	if errors.Is(err, errors.ErrUnsupported) {
-		data, revision, err = m.without().Document(ctx, m.config.Name, known)
+		data, revision, err = m.useMemory().Document(ctx, m.config.Name, known)
 	}
-	r := reading{document: own, revision: revision, since: known}
+	r := reading{document: own, revision: revision, known: known}
 	switch {
 	case err != nil || revision == known:
 		return r, err
@@ -106,15 +106,15 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 		return err
 	}
 	m.config.Logger.Warn("overrides lost by the store, written back", "overrides", len(d.Overrides))
-	return m.adopt(d, next, r.since)
+	return m.adopt(d, next, r.known)
 }
 
 // useMemory switches to memory if the store does not support documents.
-func (m *Manager) without() store.Documents {
+func (m *Manager) useMemory() store.Documents {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lasting {
-		m.store, m.lasting = new(memory), false
+	if m.persistent {
+		m.store, m.persistent = new(memory), false
 	}
 	return m.store
 }
@@ -147,16 +147,16 @@ func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []stri
 	}
 	if revision != m.revision {
 		before := m.document
-		if m.loaded && d.same(&before) { // a note does not require a new policy
+		if m.loaded && d.sameOverrides(&before) { // a note does not require a new policy
 			m.document = d
-		} else if err := m.put(m.base, d); err != nil {
+		} else if err := m.activate(m.base, d); err != nil {
 			return nil, err
 		}
 		if m.loaded {
 			m.logChanges(before, d)
 			cleared = m.clearedSince(&before, &d)
 		} else {
-			m.logInForce()
+			m.logActive()
 		}
 	}
 	m.revision, m.loaded = revision, true
@@ -169,7 +169,7 @@ func (m *Manager) clearedSince(before, after *document) (rules []string) {
 		return nil
 	}
 	for i := range after.Audit {
-		if e := &after.Audit[i]; e.What == WhatCleared && !slices.Contains(rules, e.Rule) && !before.knows(e.ID) {
+		if e := &after.Audit[i]; e.What == WhatCleared && !slices.Contains(rules, e.Rule) && !before.hasEntry(e.ID) {
 			rules = append(rules, e.Rule)
 		}
 	}
@@ -179,7 +179,7 @@ func (m *Manager) clearedSince(before, after *document) (rules []string) {
 // expire records expired overrides, and removes overrides that expired long ago.
 func (m *Manager) expire(ctx context.Context) error {
 	m.mu.Lock()
-	due := m.document.due(m.now())
+	due := m.document.isDue(m.now())
 	m.mu.Unlock()
 	if !due {
 		return nil
@@ -201,5 +201,5 @@ func (m *Manager) expire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.adopt(d, next, r.since)
+	return m.adopt(d, next, r.known)
 }

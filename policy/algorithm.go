@@ -32,28 +32,28 @@ type algorithm struct {
 // algorithms lists all algorithms. The first is the default.
 var algorithms = []*algorithm{
 	{
-		name: "token_bucket", label: "Token bucket", shape: "rate", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).tokenBucket,
+		name: "token_bucket", label: "Token bucket", shape: "rate", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).readTokenBucket,
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
 	},
 	{
-		name: "fixed_window", label: "Fixed window", shape: "window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).fixedWindow,
+		name: "fixed_window", label: "Fixed window", shape: "window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).readFixedWindow,
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
 	},
 	{
 		name: "sliding_window", label: "Sliding window", shape: "sliding", in: inSlidingWindow, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
-		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingWindow) },
+		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.SlidingWindow) },
 	},
 	{
 		name: "sliding_log", label: "Sliding log", shape: "sliding", in: inSlidingLog, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
-		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingLog) },
+		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.SlidingLog) },
 	},
 	{
-		name: "leaky_bucket", label: "Leaky bucket", shape: "queue", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).leakyBucket,
+		name: "leaky_bucket", label: "Leaky bucket", shape: "queue", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).readLeakyBucket,
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
 	},
 	{
-		name: "cost_based", label: "Budget", shape: "budget", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded", read: (*compiler).budget,
+		name: "cost_based", label: "Budget", shape: "budget", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded", read: (*compiler).readBudget,
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
 	},
@@ -72,8 +72,8 @@ func algorithmNames() (names []string) {
 	return names
 }
 
-// foreignFields returns the fields that only other algorithms have.
-func (a *algorithm) others() strangers {
+// otherFields returns the fields that only other algorithms have.
+func (a *algorithm) otherFields() foreignFields {
 	owners := map[string][]string{}
 	for _, other := range algorithms {
 		for _, name := range namesIn(other.in) {
@@ -83,7 +83,7 @@ func (a *algorithm) others() strangers {
 	for _, name := range namesIn(a.in) {
 		delete(owners, name)
 	}
-	all := strangers{}
+	all := foreignFields{}
 	for name, of := range owners {
 		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q is of %s, not of %s", name, parse.Enumerate(of, "and"), a.name)}
 		switch {
@@ -99,7 +99,7 @@ func (a *algorithm) others() strangers {
 
 // readAlgorithm reads the algorithm of a limit; the default is fallback. For a misspelled name, it returns the
 // algorithm that is probably meant. It returns nil if the fields of the algorithm are unknown.
-func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
+func (c *compiler) readAlgorithm(n *parse.Node, fallback *algorithm) *algorithm {
 	f := n.Field("algorithm")
 	if f == nil {
 		return fallback
@@ -118,11 +118,11 @@ func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
 			return a
 		}
 	}
-	return likely(n)
+	return guessAlgorithm(n)
 }
 
 // guessAlgorithm returns the algorithm that shares the most fields with n, or with the algorithm_config of n.
-func likely(n *parse.Node) *algorithm {
+func guessAlgorithm(n *parse.Node) *algorithm {
 	if config := n.Field("algorithm_config"); config != nil {
 		n = config
 	}

@@ -66,7 +66,7 @@ var reserved = map[string]struct{ what, hint string }{
 }
 
 // headerFor suggests the header that proxies set for the fact that a user expected under ip:NAME.
-func ipHeader(name string) string {
+func headerFor(name string) string {
 	if name == "country" {
 		return "header:cf-ipcountry"
 	}
@@ -173,24 +173,24 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 		case src.source == SourceIP:
 			return parseIP(s, name)
 		}
-		return known(s, src.source, word, name)
+		return parseBuiltin(s, src.source, word, name)
 	}
-	return custom(s, hasName)
+	return parseCustom(s, hasName)
 }
 
 // parseBuiltin parses a name of a built-in source.
-func known(s string, source Source, word, name string) (Attribute, *attributeError) {
+func parseBuiltin(s string, source Source, word, name string) (Attribute, *attributeError) {
 	a := Attribute{Source: source, Name: name, text: word}
 	switch source {
 	case SourceHeader:
 		a.Name = strings.ToLower(name)
 		fallthrough
 	case SourceCookie:
-		if strings.IndexFunc(name, notToken) >= 0 {
+		if strings.IndexFunc(name, isNotToken) >= 0 {
 			return Attribute{}, &attributeError{s, "a " + word + " name is made of letters, digits and !#$%&'*+-.^_`|~", ""}
 		}
 	case SourceQuery, SourceJWT:
-		if !printable(name) {
+		if !isPrintable(name) {
 			return Attribute{}, &attributeError{s, "a " + word + " name has no spaces or control characters", ""}
 		}
 	}
@@ -213,8 +213,8 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 	}
 	if name != "address" {
 		hint := "write ip:address"
-		if name != "" && strings.IndexFunc(name, notToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
-			hint = fmt.Sprintf("use a header that the CDN or proxy in front sets and clients cannot, such as %s", ipHeader(name))
+		if name != "" && strings.IndexFunc(name, isNotToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
+			hint = fmt.Sprintf("use a header that the CDN or proxy in front sets and clients cannot, such as %s", headerFor(name))
 		}
 		return Attribute{}, &attributeError{s, "mete knows no fact about a client's address but ip:address", hint}
 	}
@@ -223,7 +223,7 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 
 // parseCustom parses the name of an attribute that the embedding program defines. Words that are one letter
 // away from a source (headers:, hots) are errors, because the rule would silently never apply.
-func custom(s string, hasName bool) (Attribute, *attributeError) {
+func parseCustom(s string, hasName bool) (Attribute, *attributeError) {
 	word, name, _ := strings.Cut(s, ":")
 	for i, c := range []byte(word) {
 		if !('a' <= c && c <= 'z' || i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '.' || c == '-')) {
@@ -231,7 +231,7 @@ func custom(s string, hasName bool) (Attribute, *attributeError) {
 			break
 		}
 	}
-	if word == "" || hasName && name == "" || !printable(name) {
+	if word == "" || hasName && name == "" || !isPrintable(name) {
 		return Attribute{}, &attributeError{s, "no attribute is named like that",
 			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name of your program's own"}
 	}
@@ -248,11 +248,11 @@ func custom(s string, hasName bool) (Attribute, *attributeError) {
 }
 
 // isNotToken reports whether c is outside the token characters of RFC 9110, section 5.6.2.
-func notToken(c rune) bool {
+func isNotToken(c rune) bool {
 	return c > unicode.MaxASCII || c <= ' ' || c == 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 }
 
 // isPrintable reports whether s is text without spaces.
-func printable(s string) bool {
+func isPrintable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) || unicode.IsSpace(c) }) < 0
 }

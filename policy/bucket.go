@@ -56,27 +56,27 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 		return Match{}, Verdict{}, err
 	}
 	tag, limit, components := parsed.split()
-	r, number, at := m.limitOfKeys(limit + limitEnd)
+	r, number, at := m.findLimitByKey(limit + limitEnd)
 	if r == nil {
-		return Match{}, Verdict{}, m.noLimit(limit)
+		return Match{}, Verdict{}, m.unknownLimitError(limit)
 	}
 	if err := r.checkComponents(components); err != nil {
 		return Match{}, Verdict{}, err
 	}
-	own, err := r.tagOf(components, tag)
+	own, err := r.checkTag(components, tag)
 	if err != nil {
 		return Match{}, Verdict{}, err
 	}
 	found := Match{Rule: r, Limit: &r.Limits[at], Key: string(joinKey(own, r.Limits[at].prefix, components)), Shadow: r.Mode == ModeShadow}
 	if r.Mode.Partial() {
-		found.Shadow = r.Mode.spares(spread(r.Name, []byte(components)))
+		found.Shadow = r.Mode.exempts(spreadKey(r.Name, []byte(components)))
 	}
 	found.Cost = found.Limit.cost.fallback
 	if m.exceptions == nil {
 		return found, Verdict{}, nil
 	}
-	k := keyFacts{m: m, r: r, values: r.values(components), now: now}
-	v, err := k.except(&found, number, at, components)
+	k := keyFacts{m: m, r: r, values: r.keyValues(components), now: now}
+	v, err := k.applyOverrides(&found, number, at, components)
 	found.Cost = found.Limit.cost.fallback
 	return found, v, err
 }
@@ -100,7 +100,7 @@ func (m *Matcher) Families(rule string) ([]string, error) {
 
 // findLimitByKey returns the limit with a key prefix: its rule, the rule's number, and the limit's index in the
 // rule. The rule is nil if no limit has the prefix.
-func (m *Matcher) limitOfKeys(prefix string) (r *Rule, number, at int) {
+func (m *Matcher) findLimitByKey(prefix string) (r *Rule, number, at int) {
 	for number, r := range m.rules {
 		for at := range r.Limits {
 			if r.Limits[at].prefix == prefix {
@@ -112,7 +112,7 @@ func (m *Matcher) limitOfKeys(prefix string) (r *Rule, number, at int) {
 }
 
 // unknownLimitError reports that no limit has the name in a key, and suggests a similar name.
-func (m *Matcher) noLimit(prefix string) error {
+func (m *Matcher) unknownLimitError(prefix string) error {
 	var names []string
 	for _, r := range m.rules {
 		for i := range r.Limits {
@@ -134,7 +134,7 @@ func (r *Rule) checkComponents(components string) error {
 			return &KeyError{"it has been cut short: only its beginning is there, and a hash", "a decision's explanation has all of it"}
 		}
 	}
-	if reason, hint := r.notAKey(components); reason != "" {
+	if reason, hint := r.checkKey(components); reason != "" {
 		hint = strings.TrimSuffix(hint, ", or say match") // the hint is for overrides
 		if hint == "say match" {
 			hint = "a decision's explanation has it"
@@ -145,7 +145,7 @@ func (r *Rule) checkComponents(components string) error {
 }
 
 // keyValues returns the values of valid components, without their labels.
-func (r *Rule) values(components string) []string {
+func (r *Rule) keyValues(components string) []string {
 	values := splitComponents(components)
 	for i, c := range values {
 		_, values[i] = splitComponent(c)
@@ -154,10 +154,10 @@ func (r *Rule) values(components string) []string {
 }
 
 // checkTag returns the tag of a key with these components. A tag that is given must be equal.
-func (r *Rule) tagOf(components, given string) (string, error) {
+func (r *Rule) checkTag(components, given string) (string, error) {
 	own := ""
 	if r.slotBy != nil {
-		for i, value := range r.values(components) {
+		for i, value := range r.keyValues(components) {
 			if k := &r.keys[i]; k.slot == r.slotBy.slot {
 				own = value
 				if address, ok := addressOf(own); ok && k.bits > 0 {

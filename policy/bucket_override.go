@@ -29,9 +29,9 @@ const (
 
 // applyOverrides applies the overrides that affect every request of the bucket, which belongs to the at'th
 // limit of the numbered rule.
-func (k *keyFacts) except(found *Match, number, at int, components string) (v Verdict, err error) {
+func (k *keyFacts) applyOverrides(found *Match, number, at int, components string) (v Verdict, err error) {
 	var block, allow *exception
-	calm := false
+	shadowed := false
 	for i := range k.m.exceptions.whole.list {
 		e := &k.m.exceptions.whole.list[i]
 		switch {
@@ -39,7 +39,7 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 		case e.Action == ActionBreakGlass:
 			return Verdict{Allow: e.Override}, nil
 		case e.Action == ActionShadow:
-			calm = true
+			shadowed = true
 		case e.Action == ActionBlock && block == nil:
 			block = e
 		case e.Action == ActionAllow && allow == nil:
@@ -47,13 +47,13 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 		}
 	}
 	if x := k.m.exceptions.rules[number]; x != nil {
-		if err = k.exceptRule(x, components, at, found, &block, &allow); err != nil {
+		if err = k.applyRuleOverrides(x, components, at, found, &block, &allow); err != nil {
 			return Verdict{}, err
 		}
 	}
-	found.Shadow = found.Shadow || calm
+	found.Shadow = found.Shadow || shadowed
 	switch {
-	case block != nil && !calm:
+	case block != nil && !shadowed:
 		v.Block = block.Override
 	case allow != nil:
 		v.Allow = allow.Override
@@ -63,12 +63,12 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 
 // applyRuleOverrides applies the overrides of one rule. Of several limits the first wins, as it does for
 // requests.
-func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
+func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
 	all := slices.Clone(x.keys[components])
 	for i := range x.list {
 		all = append(all, &x.list[i])
 	}
-	another := false
+	replaced := false
 	for _, e := range all {
 		holds := yes
 		if e.Key == "" {
@@ -76,10 +76,10 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 		}
 		switch {
 		case k.now >= e.expires || holds == no:
-		case e.Action == ActionLimit && !another && holds == unsure:
+		case e.Action == ActionLimit && !replaced && holds == unsure:
 			return &KeyError{"which limit holds for it cannot be told: it has a hash in the place of a value that override " + e.ID + " is about", ""}
-		case e.Action == ActionLimit && !another:
-			found.Limit, another = &e.limits[at], true
+		case e.Action == ActionLimit && !replaced:
+			found.Limit, replaced = &e.limits[at], true
 		case holds == unsure:
 		case e.Action == ActionBlock && *block == nil:
 			*block = e
@@ -93,32 +93,32 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 func (k *keyFacts) holds(clauses []clause) answer {
 	all := yes
 	for i := range clauses {
-		all = min(all, k.clause(&clauses[i]))
+		all = min(all, k.holdsClause(&clauses[i]))
 	}
 	return all
 }
 
 // holdsClause reports whether c holds. It is unsure about attributes that the key does not contain.
-func (k *keyFacts) clause(c *clause) answer {
+func (k *keyFacts) holdsClause(c *clause) answer {
 	for i := range k.r.keys {
 		if k.r.keys[i].slot != c.slot {
 			continue
 		}
 		switch part, value := &k.r.keys[i], k.values[i]; {
 		case value == "":
-			return k.empty(c, part)
+			return k.holdsEmpty(c, part)
 		case part.bits > 0:
-			return inNetworks(c, value)
+			return holdsNetwork(c, value)
 		case isHashed(value):
-			return k.hashed(c, value)
+			return k.holdsHash(c, value)
 		default:
-			return certainly(c.holds(&fact{present: true, value: unescape(value)}))
+			return answerOf(c.holds(&fact{present: true, value: unescape(value)}))
 		}
 	}
 	return unsure
 }
 
-func certainly(holds bool) answer {
+func answerOf(holds bool) answer {
 	if holds {
 		return yes
 	}
@@ -127,8 +127,8 @@ func certainly(holds bool) answer {
 
 // holdsEmpty answers for a value that is empty or missing, which a key does not distinguish. An address is
 // never empty, and not every rule accepts missing attributes.
-func (k *keyFacts) empty(c *clause, part *component) answer {
-	missing, there := certainly(c.holds(&fact{})), certainly(c.holds(&fact{present: true}))
+func (k *keyFacts) holdsEmpty(c *clause, part *component) answer {
+	missing, there := answerOf(c.holds(&fact{})), answerOf(c.holds(&fact{present: true}))
 	switch {
 	case part.bits > 0 || missing == there:
 		return missing
@@ -139,39 +139,39 @@ func (k *keyFacts) empty(c *clause, part *component) answer {
 }
 
 // holdsHash answers for a value of which only the hash is known.
-func (k *keyFacts) hashed(c *clause, hash string) answer {
+func (k *keyFacts) holdsHash(c *clause, hash string) answer {
 	if slices.Contains(c.prefixes, "") {
-		return certainly(!c.negate)
+		return answerOf(!c.negate)
 	}
 	var buf []byte
 	for _, value := range c.exact {
 		if buf = k.m.keyer.appendHash(buf[:0], value); string(buf) == hash {
-			return certainly(!c.negate)
+			return answerOf(!c.negate)
 		}
 	}
 	if len(c.prefixes) > 0 {
 		return unsure
 	}
-	return certainly(c.negate)
+	return answerOf(c.negate)
 }
 
 // holdsNetwork answers for an address or a prefix in a key. A clause network inside the prefix matches only
 // some of its addresses.
-func inNetworks(c *clause, value string) answer {
+func holdsNetwork(c *clause, value string) answer {
 	if len(c.prefixes) > 0 { // every value is an address
-		return certainly(!c.negate)
+		return answerOf(!c.negate)
 	}
 	p, err := netip.ParsePrefix(value)
 	if err != nil {
 		a, _ := addressOf(value)
 		p = netip.PrefixFrom(a, a.BitLen())
 	}
-	none := certainly(c.negate)
+	none := answerOf(c.negate)
 	for _, n := range c.networks {
 		switch {
 		case !n.Overlaps(p):
 		case n.Bits() <= p.Bits():
-			return certainly(!c.negate)
+			return answerOf(!c.negate)
 		default:
 			none = unsure
 		}

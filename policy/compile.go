@@ -34,11 +34,11 @@ type compiler struct {
 	selector []selection // of the policy
 
 	top         *parse.Object // of the file, for errors about the whole file
-	known       []*Rule       // the rules that overrides can name
+	overridable []*Rule       // the rules that overrides can name
 	exceptions  exceptions
 	byName      map[string]int  // numbers of rules; nil until needed
 	byPrefix    map[string]int  // numbers of rules by key prefix; nil until needed
-	several     bool            // even a single limit gets a name of its own
+	namedLimits bool            // even a single limit gets a name of its own
 	overrideIDs map[string]bool // already used
 }
 
@@ -51,7 +51,7 @@ func newCompiler(m *Matcher, now time.Time) *compiler {
 }
 
 // slotFor returns the slot of the attribute a. A new attribute gets a new slot.
-func (c *compiler) slot(a Attribute) int {
+func (c *compiler) slotFor(a Attribute) int {
 	if i, ok := c.slots[a.text]; ok {
 		return i
 	}
@@ -64,7 +64,7 @@ func (c *compiler) slot(a Attribute) int {
 
 // findReader returns the first rule that matches by an attribute or has it in its key, or the file if no rule
 // does.
-func (c *compiler) reader(slot int) *parse.Node {
+func (c *compiler) findReader(slot int) *parse.Node {
 	for _, d := range c.drafts {
 		if slices.Contains(d.LimitKeys, c.matcher.attributes[slot]) ||
 			slices.ContainsFunc(d.clauses, func(cl clause) bool { return cl.slot == slot }) {
@@ -75,12 +75,12 @@ func (c *compiler) reader(slot int) *parse.Node {
 }
 
 func (c *compiler) rules() []*Rule {
-	if c.known == nil {
+	if c.overridable == nil {
 		for _, d := range c.drafts {
-			c.known = append(c.known, d.Rule)
+			c.overridable = append(c.overridable, d.Rule)
 		}
 	}
-	return c.known
+	return c.overridable
 }
 
 // finish returns the matcher of a valid file.
@@ -92,7 +92,7 @@ func (c *compiler) finish() *Matcher {
 			groups[d.group] = len(groups)
 		}
 		d.Rule.group = groups[d.group]
-		c.tag(d)
+		c.setTag(d)
 		for i := range d.Limits {
 			l := &d.Limits[i]
 			if a := l.Approximation; a != nil {
@@ -104,20 +104,20 @@ func (c *compiler) finish() *Matcher {
 	m.groups, m.scopes = len(groups), max(c.scope, 0)+1
 	for slot, a := range m.attributes {
 		if a.Source == SourceCustom {
-			c.warn(c.reader(slot), "custom-attribute", fmt.Sprintf("no request over HTTP has the attribute %v: a program supplies it that embeds mete, or asks /v1/take", a), "")
+			c.warn(c.findReader(slot), "custom-attribute", fmt.Sprintf("no request over HTTP has the attribute %v: a program supplies it that embeds mete, or asks /v1/take", a), "")
 		}
 	}
-	m.warnings = c.warnings()
+	m.warnings = c.sortedWarnings()
 	if m.index == nil { // checkCharges made none
-		m.index = newIndex(m.attributes, c.items())
+		m.index = newIndex(m.attributes, c.enabledItems())
 	}
-	c.except(m)
+	c.setExceptions(m)
 	m.own = m.exceptions
 	return m
 }
 
 // enabledItems returns the rules that are not off, for an index.
-func (c *compiler) items() (items []item) {
+func (c *compiler) enabledItems() (items []item) {
 	for i, d := range c.drafts {
 		if d.Mode != ModeOff {
 			items = append(items, item{int32(i), d.clauses})
@@ -127,7 +127,7 @@ func (c *compiler) items() (items []item) {
 }
 
 // setExceptions sets the exceptions of m, and the fields that depend on them.
-func (c *compiler) except(m *Matcher) {
+func (c *compiler) setExceptions(m *Matcher) {
 	if m.exceptions = nil; len(c.exceptions.all) > 0 {
 		c.exceptions.finish(m.attributes)
 		m.exceptions = &c.exceptions

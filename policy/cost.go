@@ -22,7 +22,7 @@ type cost struct {
 }
 
 // amount returns the cost of a request that names it with value. With !ok the request names none.
-func (c *cost) of(value string, ok bool) bucket.Tokens {
+func (c *cost) amount(value string, ok bool) bucket.Tokens {
 	t := c.fallback
 	if ok {
 		if named, numeric := parseCost(value); numeric {
@@ -117,7 +117,7 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 
 // readCost reads the cost of requests under a limit. most is the highest cost that the limit admits, or 0 if it
 // is unknown; mostIs describes it in messages.
-func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
+func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}
 	for _, name := range []string{"fixed_cost", "default_cost", "min_cost", "max_cost"} {
@@ -133,9 +133,9 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 		}
 	}
 	if n := o.Field("cost_source"); n != nil {
-		k.slot, k.variable = c.costSource(n)
+		k.slot, k.variable = c.readCostSource(n)
 	} else if n := o.Field("cost_key"); n != nil { // of cost_based
-		k.slot, k.variable = c.costSource(n)
+		k.slot, k.variable = c.readCostSource(n)
 	}
 	k.fallback = amounts["fixed_cost"]
 	if k.variable {
@@ -145,7 +145,7 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 		k.fallback = bucket.Token
 	}
 	if !k.variable {
-		c.fixedCost(o, k.fallback, most, mostIs)
+		c.checkFixedCost(o, k.fallback, most, mostIs)
 		return k
 	}
 	k.source = c.matcher.attributes[k.slot]
@@ -158,12 +158,12 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 	if o.Field("default_cost") == nil && most > 0 && k.fallback > most {
 		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "say a default_cost")
 	}
-	c.variableCost(o, k)
+	c.warnVariableCost(o, k)
 	return k
 }
 
 // checkFixedCost checks a cost that is the same for all requests.
-func (c *compiler) fixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
+func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
 		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
 	}
@@ -173,7 +173,7 @@ func (c *compiler) fixedCost(o *parse.Object, t, most bucket.Tokens, mostIs stri
 }
 
 // warnVariableCost warns if clients can name an arbitrary cost.
-func (c *compiler) variableCost(o *parse.Object, k cost) {
+func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
 	if o.Field("fixed_cost") != nil {
 		c.warn(o.Node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
 	}
@@ -191,7 +191,7 @@ func (c *compiler) variableCost(o *parse.Object, k cost) {
 
 // readCostSource returns the slot of the attribute with the cost of a request. variable is false for fixed and
 // after an error.
-func (c *compiler) costSource(n *parse.Node) (slot int, variable bool) {
+func (c *compiler) readCostSource(n *parse.Node) (slot int, variable bool) {
 	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
 	if n.Kind != parse.KindText {
 		c.Add(n, known, "")
@@ -214,5 +214,5 @@ func (c *compiler) costSource(n *parse.Node) (slot int, variable bool) {
 		c.Add(n, err.reason, err.hint)
 		return 0, false
 	}
-	return c.slot(a), true
+	return c.slotFor(a), true
 }

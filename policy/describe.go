@@ -43,24 +43,24 @@ func (m *Matcher) Describe() []Description {
 	all := make([]Description, len(m.rules))
 	for i, r := range m.rules {
 		d := Description{
-			Path: r.path, Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.grouped, Fallback: r.fallback,
+			Path: r.path, Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.groupName, Fallback: r.fallback,
 			OnMissing: [...]string{inspect.MissingSkip: "skip", inspect.MissingDeny: "deny", inspect.MissingEmpty: "empty"}[r.onMissing],
 		}
 		for j := range r.clauses {
 			cl := &r.clauses[j]
-			d.Match = append(d.Match, Clause{m.attributes[cl.slot], cl.pattern.String(), j < r.selected})
+			d.Match = append(d.Match, Clause{m.attributes[cl.slot], cl.pattern.String(), j < r.selectorClauses})
 		}
 		if r.slotBy != nil {
 			d.SlotBy = m.attributes[r.slotBy.slot].String()
 		}
-		d.Overrides = m.exceptions.from(i)
+		d.Overrides = m.exceptions.forRule(i)
 		all[i] = d
 	}
 	return all
 }
 
 // forRule returns the exceptions from the i'th rule, in the order of x.all.
-func (x *exceptions) from(i int) (list []Override) {
+func (x *exceptions) forRule(i int) (list []Override) {
 	if x == nil || x.rules[i] == nil {
 		return nil
 	}

@@ -14,13 +14,13 @@ type exception struct {
 	limits  []Limit // if the action has a limit
 }
 
-func (e *exception) inForce(s *scratch) bool { return s.now < e.expires }
+func (e *exception) isActive(s *scratch) bool { return s.now < e.expires }
 
 type exceptions struct {
-	all   []Override
-	read  []exception            // of the file, in its order
-	whole exceptionList          // exceptions from all rules
-	rules map[int]*ruleException // by number of the rule
+	all    []Override
+	inFile []exception            // of the file, in its order
+	whole  exceptionList          // exceptions from all rules
+	rules  map[int]*ruleException // by number of the rule
 }
 
 // An exceptionList finds the exceptions that match a request, in order.
@@ -41,7 +41,7 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	s.found = x.whole.index.find(s.found[:0], m, s)
 	for _, i := range s.found {
 		e := &x.whole.list[i]
-		if !e.inForce(s) || !m.hold(s, e.clauses) {
+		if !e.isActive(s) || !m.holdAll(s, e.clauses) {
 			continue
 		}
 		switch {
@@ -69,14 +69,14 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 
 // find returns the exception from the i'th rule for a request with these key components, or nil. A block wins
 // over an allow, and an allow over a limit.
-func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
+func (x *exceptions) find(m *Matcher, s *scratch, i int, key []byte) *exception {
 	r := x.rules[i]
 	if r == nil {
 		return nil
 	}
 	var first *exception
 	better := func(e *exception) {
-		if e.inForce(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.hold(s, e.clauses) {
+		if e.isActive(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.holdAll(s, e.clauses) {
 			first = e
 		}
 	}

@@ -62,7 +62,7 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	var e Explanation
 	rules := m.exceptions == nil || m.exceptions.apply(m, s, &e.Verdict)
 	if s.shadow {
-		e.Shadow = m.exceptions.shadow(m, s)
+		e.Shadow = m.exceptions.findShadow(m, s)
 	}
 	if !rules {
 		return e
@@ -73,14 +73,14 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 		before, tier, scope := len(e.Matches), s.tiers[r.group], s.scopes[r.scope]
 		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
 		c.Matches = slices.Clip(e.Matches[before:])
-		m.because(s, &c)
+		m.noteReason(s, &c)
 		switch c.Outcome {
 		case OutcomeTaken:
 			c.By = groups[r.group]
 		case OutcomeUnneeded:
 			c.By = scopes[r.scope]
 		case OutcomeExempt, OutcomeBlocked:
-			c.Override = m.exceptions.of(m, s, i, m.components(nil, s, r)).Override
+			c.Override = m.exceptions.find(m, s, i, m.appendComponents(nil, s, r)).Override
 			fallthrough
 		case OutcomeApplies, OutcomeDenying:
 			// An override blocks a key regardless of the mode of the rule.
@@ -106,9 +106,9 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 }
 
 // findShadow returns the override that puts everything in shadow.
-func (x *exceptions) shadow(m *Matcher, s *scratch) *Override {
+func (x *exceptions) findShadow(m *Matcher, s *scratch) *Override {
 	for i := range x.whole.list {
-		if e := &x.whole.list[i]; e.Action == ActionShadow && e.inForce(s) && m.hold(s, e.clauses) {
+		if e := &x.whole.list[i]; e.Action == ActionShadow && e.isActive(s) && m.holdAll(s, e.clauses) {
 			return e.Override
 		}
 	}
@@ -116,7 +116,7 @@ func (x *exceptions) shadow(m *Matcher, s *scratch) *Override {
 }
 
 // noteReason records the attribute because of which a rule did not apply, or denied the request.
-func (m *Matcher) because(s *scratch, c *Consideration) {
+func (m *Matcher) noteReason(s *scratch, c *Consideration) {
 	note := func(slot int) {
 		f := m.fact(s, slot)
 		c.Attribute, c.Value, c.Present = m.attributes[slot], f.value, f.present

@@ -24,7 +24,7 @@ type Fact struct {
 
 // Facts returns the facts of r in the order of the fields of policy files.
 func (r *Rule) Facts() []Fact {
-	return factsBy(func(f *field) (string, bool) {
+	return collectFacts(func(f *field) (string, bool) {
 		if f.showRule == nil {
 			return "", false
 		}
@@ -34,7 +34,7 @@ func (r *Rule) Facts() []Fact {
 
 // Facts returns the facts of l beside its bucket, in the order of the fields of policy files.
 func (l *Limit) Facts() []Fact {
-	return factsBy(func(f *field) (string, bool) {
+	return collectFacts(func(f *field) (string, bool) {
 		if f.showLimit == nil {
 			return "", false
 		}
@@ -43,7 +43,7 @@ func (l *Limit) Facts() []Fact {
 }
 
 // collectFacts returns the facts of all fields with a value.
-func factsBy(show func(*field) (value string, notable bool)) (all []Fact) {
+func collectFacts(show func(*field) (value string, notable bool)) (all []Fact) {
 	for i := range fields {
 		if value, notable := show(&fields[i]); value != "" {
 			all = append(all, Fact{fields[i].name, fields[i].label, value, notable})
@@ -65,7 +65,7 @@ func (r *Rule) showStoreError() (string, bool) {
 	return fmt.Sprintf("%s, after %v", words[r.OnStoreError], r.Deadline), r.OnStoreError != StoreErrorOpen || r.Deadline != DefaultDeadline
 }
 
-func (r *Rule) showSlotBy() (string, bool)  { return r.slotted, true }
+func (r *Rule) showSlotBy() (string, bool)  { return r.slotText, true }
 func (r *Rule) showHeaders() (string, bool) { return r.Headers.String(), true }
 func (r *Rule) showJitter() (string, bool)  { return r.Jitter.String(), true }
 

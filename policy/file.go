@@ -18,19 +18,19 @@ const (
 )
 
 // readFile reads a whole file in any of its three forms.
-func (c *compiler) file(root *parse.Node) {
+func (c *compiler) readFile(root *parse.Node) {
 	switch {
 	case root.Kind != parse.KindObject:
 		c.Add(root, "a policy file must be an object", `write {"rules": […]}`)
 	case root.Field("policies") != nil:
-		c.bundle(root)
+		c.readBundle(root)
 	case root.Field("spec") != nil:
-		c.entry(root)
+		c.readEntry(root)
 	case root.Field("rules") != nil || root.Field("fallback_limit") != nil:
 		c.top = c.Object(root, fileTable)
-		c.policy(c.top)
+		c.readPolicy(c.top)
 	case isRule(root):
-		c.rule(root, false)
+		c.readRule(root, false)
 	default:
 		hint := `write {"rules": […]}`
 		if len(root.Fields) > 0 {
@@ -48,7 +48,7 @@ func isRule(n *parse.Node) bool {
 }
 
 // readBundle reads {"policies": […]}.
-func (c *compiler) bundle(root *parse.Node) {
+func (c *compiler) readBundle(root *parse.Node) {
 	o := c.Object(root, bundleTable)
 	c.top = o
 	if n := o.Field("bundle_version"); n != nil {
@@ -67,11 +67,11 @@ func (c *compiler) bundle(root *parse.Node) {
 		c.Add(n, "the bundle has expired", "")
 	}
 	c.matcher.expires = expires
-	c.readRule(&c.bundled, o, inBundle)
+	c.readRuleFields(&c.bundled, o, inBundle)
 	entries, _ := c.Items(o.Field("policies"), "policies", true, maxPolicies)
 	ids := map[string]bool{}
 	for _, n := range entries {
-		id := c.entry(n)
+		id := c.readEntry(n)
 		if id != "" && ids[id] {
 			c.Add(n.Field("id"), "policy id is taken by an earlier policy", "")
 		}
@@ -80,7 +80,7 @@ func (c *compiler) bundle(root *parse.Node) {
 }
 
 // readEntry reads one policy of a bundle and returns its ID, or "".
-func (c *compiler) entry(n *parse.Node) (id string) {
+func (c *compiler) readEntry(n *parse.Node) (id string) {
 	o := c.Object(n, entryTable)
 	if o == nil {
 		return ""
@@ -90,20 +90,20 @@ func (c *compiler) entry(n *parse.Node) (id string) {
 	}
 	if f := o.Need("spec", `write {"id": "…", "spec": {"rules": […]}}`); f != nil {
 		c.id = id
-		c.policy(c.Object(f, policyTable))
+		c.readPolicy(c.Object(f, policyTable))
 		c.id = ""
 	}
 	return id
 }
 
 // readPolicy reads {"rules": […]}. Tiers do not span policies.
-func (c *compiler) policy(o *parse.Object) {
+func (c *compiler) readPolicy(o *parse.Object) {
 	if o == nil {
 		return
 	}
 	c.scope++
-	c.shared = c.bundled.heir()
-	c.readRule(&c.shared, o, inPolicy)
+	c.shared = c.bundled.inherit()
+	c.readRuleFields(&c.shared, o, inPolicy)
 	c.readSelector(o.Field("selector"))
 	fallback := o.Field("fallback_limit")
 	var rules []*parse.Node
@@ -117,9 +117,9 @@ func (c *compiler) policy(o *parse.Object) {
 			c.Absent(rule, fmt.Sprintf("the file has more than %d rules", MaxRules), "")
 			return
 		}
-		c.rule(rule, true)
+		c.readRule(rule, true)
 	}
 	if fallback != nil {
-		c.fallback(fallback)
+		c.readFallback(fallback)
 	}
 }

@@ -34,7 +34,7 @@ func newHashes() *hashes {
 }
 
 // lookUp returns the slot for the hash of a value, and the check that identifies the value.
-func (h *hashes) place(value string) (at *atomic.Pointer[madeHash], check [2]uint64) {
+func (h *hashes) lookUp(value string) (at *atomic.Pointer[madeHash], check [2]uint64) {
 	check = [2]uint64{maphash.String(h.seeds[0], value), maphash.String(h.seeds[1], value)}
 	return &h.table[check[0]%maxHashes], check
 }

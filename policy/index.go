@@ -59,12 +59,12 @@ func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	if b.slot < 0 {
 		return append(found, b.items...)
 	}
-	return sorted(b.collect(found, m, s))
+	return sortUnique(b.collect(found, m, s))
 }
 
 // allItems returns the numbers of all items, in ascending order, if no attribute divides them; otherwise nil.
 // The caller must not change the slice.
-func (b *branch) undivided() []int32 {
+func (b *branch) allItems() []int32 {
 	if b == nil || b.slot >= 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 			}
 		}
 		if len(b.prefixes) > 0 {
-			for at := b.under(f.value); at >= 0; at = b.prefixes[at].outer {
+			for at := b.longestPrefix(f.value); at >= 0; at = b.prefixes[at].outer {
 				found = b.prefixes[at].to.collect(found, m, s)
 			}
 		}
@@ -103,7 +103,7 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 
 // longestPrefix returns the index of the longest prefix of value, or -1. The outer links lead from it to all
 // shorter prefixes.
-func (b *branch) under(value string) int {
+func (b *branch) longestPrefix(value string) int {
 	// The longest prefix of value is the last entry that sorts before it, or an outer entry of that.
 	at := sort.Search(len(b.prefixes), func(i int) bool { return b.prefixes[i].prefix > value }) - 1
 	for at >= 0 && !strings.HasPrefix(value, b.prefixes[at].prefix) {
@@ -121,16 +121,16 @@ type indexer struct {
 // newIndex builds an index of items, which are in ascending order, by their clauses.
 func newIndex(attributes []Attribute, items []item) *branch {
 	x := indexer{attributes, maxPlaces, maxLookedAt}
-	return x.branch(items)
+	return x.newBranch(items)
 }
 
-func (x *indexer) branch(items []item) *branch {
+func (x *indexer) newBranch(items []item) *branch {
 	if len(items) == 0 {
 		return nil
 	}
 	slot := -1
 	if len(items) > leafItems {
-		slot = x.divider(items)
+		slot = x.chooseSlot(items)
 	}
 	b := &branch{slot: slot}
 	if slot < 0 {
@@ -145,7 +145,7 @@ func (x *indexer) branch(items []item) *branch {
 
 // patternFor returns the values of slot under which a branch keeps the item. It returns nil if the item does
 // not depend on slot.
-func (it *item) places(slot int) *pattern {
+func (it *item) patternFor(slot int) *pattern {
 	for i := range it.clauses {
 		c := &it.clauses[i]
 		if c.slot == slot && !c.negate && !slices.Contains(c.prefixes, "") {
@@ -165,14 +165,14 @@ type tally struct { // entries that the attribute would take
 
 // chooseSlot returns the attribute that leaves the fewest items in the worst case, or -1 if no attribute is
 // worth dividing by.
-func (x *indexer) divider(items []item) int {
+func (x *indexer) chooseSlot(items []item) int {
 	tallies := map[int]*tally{}
 	var slots []int
 	for i := range items {
 		clauses := items[i].clauses
 		for j := range clauses {
 			c := &clauses[j]
-			p := items[i].places(c.slot)
+			p := items[i].patternFor(c.slot)
 			if p != &c.pattern { // the item does not depend on the slot, or has another clause for it
 				continue
 			}
@@ -196,7 +196,7 @@ func (x *indexer) divider(items []item) int {
 			continue
 		}
 		x.looks -= t.places
-		if left += t.most(); left < least {
+		if left += t.maxItems(); left < least {
 			best, least = slot, left
 		}
 	}
@@ -207,10 +207,10 @@ func (x *indexer) divider(items []item) int {
 }
 
 // maxItems returns the number of items of the value that has the most.
-func (t *tally) most() (most int) {
+func (t *tally) maxItems() (most int) {
 	values := map[string]int{}
 	for _, p := range t.patterns {
-		p.each(func(value string) {
+		p.eachValue(func(value string) {
 			values[value]++
 			most = max(most, values[value])
 		})
@@ -219,7 +219,7 @@ func (t *tally) most() (most int) {
 }
 
 // eachValue calls f with a distinct text for every value of p.
-func (p *pattern) each(f func(string)) {
+func (p *pattern) eachValue(f func(string)) {
 	for _, v := range p.exact {
 		f(v)
 	}
@@ -237,7 +237,7 @@ func (x *indexer) divide(b *branch, items []item) {
 	exact, prefixes, networks := shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
 	var rest []item
 	for _, it := range items {
-		p := it.places(b.slot)
+		p := it.patternFor(b.slot)
 		if p == nil {
 			rest = append(rest, it)
 			continue
@@ -250,12 +250,12 @@ func (x *indexer) divide(b *branch, items []item) {
 	if len(exact.order) > 0 {
 		b.exact = make(map[string]*branch, len(exact.order))
 		for _, v := range exact.order {
-			b.exact[v] = x.branch(exact.items[v])
+			b.exact[v] = x.newBranch(exact.items[v])
 		}
 	}
 	x.dividePrefixes(b, &prefixes)
 	x.divideNetworks(b, &networks)
-	b.rest = x.branch(rest)
+	b.rest = x.newBranch(rest)
 }
 
 // A shelf holds items by value.
@@ -278,7 +278,7 @@ func (s *shelf[V]) put(values []V, it item) {
 
 func (x *indexer) dividePrefixes(b *branch, prefixes *shelf[string]) {
 	for _, v := range prefixes.order {
-		b.prefixes = append(b.prefixes, prefixBranch{prefix: v, to: x.branch(prefixes.items[v])})
+		b.prefixes = append(b.prefixes, prefixBranch{prefix: v, to: x.newBranch(prefixes.items[v])})
 	}
 	slices.SortFunc(b.prefixes, func(p, q prefixBranch) int { return strings.Compare(p.prefix, q.prefix) })
 	for i := range b.prefixes {
@@ -296,7 +296,7 @@ func (x *indexer) divideNetworks(b *branch, networks *shelf[netip.Prefix]) {
 	}
 	b.networks = make(map[netip.Prefix]*branch, len(networks.order))
 	for _, n := range networks.order {
-		b.networks[n] = x.branch(networks.items[n])
+		b.networks[n] = x.newBranch(networks.items[n])
 		bits := n.Bits()
 		if n.Addr().Is4() {
 			bits = -bits - 1

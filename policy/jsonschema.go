@@ -49,7 +49,7 @@ func definitions() parse.Schema {
 		defs[name] = form
 	}
 	somePolicy := parse.AnyHaving("rules", "fallback_limit")
-	lone := ruleTable.Schema().With(append(limited(), parse.Either(parse.Having("name", "limit_keys"),
+	lone := ruleTable.Schema().With(append(limitSchemas(), parse.Either(parse.Having("name", "limit_keys"),
 		parse.Schema{"not": parse.AnyHaving("name", "limit_keys")}))...)
 	delete(lone, "required")
 	selector := selectorTable.Schema()
@@ -58,12 +58,12 @@ func definitions() parse.Schema {
 	for name, o := range map[string]parse.Schema{
 		"bundle": bundleTable.Schema(), "entry": entryTable.Schema(),
 		"policy": policyTable.Schema().With(somePolicy), "file": fileTable.Schema().With(somePolicy),
-		"rule": ruleTable.Schema().With(limited()...), "loneRule": lone, "fallback": fallbackTable.Schema().With(limited()...),
+		"rule": ruleTable.Schema().With(limitSchemas()...), "loneRule": lone, "fallback": fallbackTable.Schema().With(limitSchemas()...),
 		"selector": selector,
 		"stage": stageTable.Schema().With(parse.AnyHaving("threshold", "threshold_percent"),
 			parse.If(parse.Saying("action", "throttle"), parse.AnyHaving("delay", "delay_ms"))),
 		"override": overrideTable.Schema().With(parse.If(parse.Saying("action", string(ActionLimit)),
-			parse.Schema{"allOf": append(limited(), parse.AnyHaving("rules", "key"))})),
+			parse.Schema{"allOf": append(limitSchemas(), parse.AnyHaving("rules", "key"))})),
 		"killSwitch": switchTable.Schema(),
 		"state":      stateTables["break_glass"].Schema().With(parse.If(parse.Schema{"not": disabled}, parse.Having("reason", "expires_at"))),
 		"test":       testTable.Schema().With(parse.AnyHaving(append([]string{"steps"}, stepFields...)...)),
@@ -72,9 +72,9 @@ func definitions() parse.Schema {
 		defs[name] = o
 	}
 	for _, a := range algorithms {
-		defs[a.name] = a.config.Schema().With(a.needs()...)
+		defs[a.name] = a.config.Schema().With(a.requiredSchemas()...)
 		l := a.limit.Schema().With(parse.Schema{"if": parse.Having("algorithm_config"), "then": nestedLimitTable.Schema(),
-			"else": parse.Schema{"allOf": a.needs()}})
+			"else": parse.Schema{"allOf": a.requiredSchemas()}})
 		l["properties"].(parse.Schema)["algorithm_config"] = parse.Ref(a.name)
 		defs[a.name+"_limit"] = l
 		defs[a.name+"_limits"] = parse.Schema{"type": "object", "allOf": byAlgorithm(a, func(a *algorithm) parse.Schema { return parse.Ref(a.name + "_limit") })}
@@ -83,7 +83,7 @@ func definitions() parse.Schema {
 }
 
 // requiredSchemas returns the required fields of a limit with the algorithm.
-func (a *algorithm) needs() (all schemas) {
+func (a *algorithm) requiredSchemas() (all schemas) {
 	for i := range fields {
 		if fields[i].needed&a.in != 0 {
 			all = append(all, parse.Having(fields[i].name))
@@ -104,7 +104,7 @@ func byAlgorithm(fallback *algorithm, then func(*algorithm) parse.Schema) schema
 }
 
 // limitSchemas describes objects that have limits in either form.
-func limited() schemas {
+func limitSchemas() schemas {
 	return append(byAlgorithm(algorithms[0], func(a *algorithm) parse.Schema {
 		return parse.Schema{"properties": parse.Schema{"algorithm_config": parse.Ref(a.name), "limits": parse.ListOf(parse.Ref(a.name+"_limits"), 1, maxLimits)}}
 	}), parse.Schema{"oneOf": schemas{parse.Having("algorithm_config"), parse.Having("limits")}})

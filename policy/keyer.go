@@ -99,7 +99,7 @@ func newKeyer(key []byte) *keyer {
 // appendHash appends the hash mark and the hash of s.
 func (k *keyer) appendHash(dst []byte, s string) []byte {
 	made := k.made()
-	at, check := made.place(s)
+	at, check := made.lookUp(s)
 	if h := at.Load(); h != nil && h.check == check {
 		return append(dst, h.text[:]...)
 	}

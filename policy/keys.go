@@ -27,7 +27,7 @@ const (
 var keySeed = maphash.MakeSeed()
 
 // intern returns key as a string.
-func (k *keys) text(key []byte) string {
+func (k *keys) intern(key []byte) string {
 	known := &k.known[maphash.Bytes(keySeed, key)%knownKeys]
 	if *known != string(key) {
 		if cap(k.slab)-len(k.slab) < len(key) {

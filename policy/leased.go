@@ -5,7 +5,7 @@ package policy
 import "github.com/metehq/mete/internal/parse"
 
 // readLeased reads whether a store may take tokens of the limit l in advance.
-func (c *compiler) leased(l *Limit, n *parse.Node) {
+func (c *compiler) readLeased(l *Limit, n *parse.Node) {
 	switch leased, ok := c.Bool(n, "leased"); {
 	case !ok || !leased:
 	case l.Shards > 1:

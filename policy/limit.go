@@ -47,29 +47,29 @@ type Limit struct {
 func (l *Limit) FixedCost() bool { return !l.cost.variable }
 
 // readLimits reads the limits of a rule from algorithm_config or limits.
-func (c *compiler) limits(r *Rule, o *parse.Object) {
-	a := c.algorithm(o.Node, algorithms[0])
+func (c *compiler) readLimits(r *Rule, o *parse.Object) {
+	a := c.readAlgorithm(o.Node, algorithms[0])
 	config, list := o.Field("algorithm_config"), o.Field("limits")
 	switch {
 	case config != nil && list != nil:
 		c.Absent(list, "a rule has either algorithm_config or limits, not both", "move algorithm_config into limits")
 	case list != nil:
-		c.limitList(r, list, a)
+		c.readLimitList(r, list, a)
 	case config == nil && !o.Meant("limits"):
 		o.Need("algorithm_config", `write {"rps": 10, "burst": 20}, or several of them in limits`)
 	case config != nil && a != nil:
 		if o := c.Object(config, a.config); o != nil {
-			c.limit(r, a, o, r.Name)
+			c.readLimit(r, a, o, r.Name)
 		}
 	}
 }
 
 // readLimitList reads several limits on one key. A limit without an algorithm has the rule's.
-func (c *compiler) limitList(r *Rule, n *parse.Node, fallback *algorithm) {
+func (c *compiler) readLimitList(r *Rule, n *parse.Node, fallback *algorithm) {
 	list, _ := c.Items(n, "limits", true, maxLimits)
-	several := c.several || len(list) > 1
+	several := c.namedLimits || len(list) > 1
 	for i, item := range list {
-		a := c.algorithm(item, fallback)
+		a := c.readAlgorithm(item, fallback)
 		if a == nil {
 			continue
 		}
@@ -92,13 +92,13 @@ func (c *compiler) limitList(r *Rule, n *parse.Node, fallback *algorithm) {
 			inside, table = config, a.config
 		}
 		if o := c.Object(inside, table); o != nil {
-			c.limit(r, a, o, name)
+			c.readLimit(r, a, o, name)
 		}
 	}
 }
 
 // readLimit reads one limit and appends it to the rule.
-func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
+func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string) {
 	if r.Name != "" {
 		if c.limitNames[name] {
 			c.Absent(o.Node, fmt.Sprintf("limit name %q is taken by an earlier limit", name), "names tell the buckets and headers of limits apart")
@@ -106,7 +106,7 @@ func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
+	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, cost: c.readCost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
 	if !n.ok {
 		return
 	}

@@ -38,7 +38,7 @@ func (v *Verdict) Denies() bool { return v.Block != nil || v.Missing != nil }
 
 // A fact is the value of one attribute of a request.
 type fact struct {
-	asked   bool
+	looked  bool
 	present bool // false for invalid addresses
 	value   string
 	addr    netip.Addr // for [SourceIP]
@@ -55,14 +55,14 @@ const (
 
 // A scratch is the memory of one decision. Any [Matcher] can use it: see [Matcher.begin].
 type scratch struct {
-	facts  []fact // by slot
-	asked  []int  // slots of the facts that were looked up
-	tiers  []tier // by group
-	scopes []tier // by policy of the bundle
-	key    []byte
-	found  []int32 // numbers of rules that may apply, or of overrides
-	also   []int32 // numbers of overrides of one rule
-	keys   keys
+	facts    []fact // by slot
+	lookedUp []int  // slots of the facts that were looked up
+	tiers    []tier // by group
+	scopes   []tier // by policy of the bundle
+	key      []byte
+	found    []int32 // numbers of rules that may apply, or of overrides
+	also     []int32 // numbers of overrides of one rule
+	keys     keys
 
 	attrs  Attributes
 	cost   bucket.Tokens
@@ -86,10 +86,10 @@ func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bu
 
 // end releases the values of the request and prepares s for the next one. The keys stay.
 func (s *scratch) end() {
-	for _, slot := range s.asked {
+	for _, slot := range s.lookedUp {
 		s.facts[slot] = fact{}
 	}
-	s.asked, s.found, s.attrs, s.shadow = s.asked[:0], s.found[:0], nil, false
+	s.lookedUp, s.found, s.attrs, s.shadow = s.lookedUp[:0], s.found[:0], nil, false
 }
 
 // A Found holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found
@@ -138,7 +138,7 @@ func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucke
 	m.begin(s, attrs, cost, now)
 	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
 	if m.exceptions == nil || m.exceptions.apply(m, s, &f.Verdict) {
-		rules := m.index.undivided()
+		rules := m.index.allItems()
 		if rules == nil {
 			s.found = m.index.find(s.found[:0], m, s)
 			rules = s.found
@@ -187,16 +187,16 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, OutcomeUnneeded
 	case *tier == taken:
 		return dst, OutcomeTaken
-	case !m.hold(s, r.clauses):
+	case !m.holdAll(s, r.clauses):
 		return dst, OutcomeUnmatched
 	}
-	complete := m.complete(s, r)
+	complete := m.hasAllKeys(s, r)
 	if !complete && r.onMissing == inspect.MissingSkip {
 		return dst, OutcomeLacking
 	}
 	shadow := r.Mode == ModeShadow
 	if r.Mode.Partial() {
-		shadow = m.spared(s, r, complete)
+		shadow = m.inShadow(s, r, complete)
 	}
 	switch {
 	case shadow && *tier == takenShadow:
@@ -220,25 +220,25 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 // inShadow reports whether r, which is enforced for a share of its keys, is in shadow for the request. A
 // request that is denied because it lacks an attribute has no key. Its address then replaces the key, together
 // with the attributes that it has.
-func (m *Matcher) spared(s *scratch, r *Rule, complete bool) bool {
-	s.key = m.components(s.key[:0], s, r)
+func (m *Matcher) inShadow(s *scratch, r *Rule, complete bool) bool {
+	s.key = m.appendComponents(s.key[:0], s, r)
 	if !complete && r.onMissing == inspect.MissingDeny {
 		client := m.fact(s, r.client.slot)
-		if !client.present && !m.anyKey(s, r) {
+		if !client.present && !m.hasAnyKey(s, r) {
 			return true // nothing distinguishes the request from others: a share of one key is none
 		}
 		s.key = m.keyer.appendComponent(s.key, r.client, client)
 	}
-	return r.Mode.spares(spread(r.Name, s.key))
+	return r.Mode.exempts(spreadKey(r.Name, s.key))
 }
 
 // hasAnyKey reports whether the request has an attribute of r's key.
-func (m *Matcher) anyKey(s *scratch, r *Rule) bool {
+func (m *Matcher) hasAnyKey(s *scratch, r *Rule) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return m.fact(s, k.slot).present })
 }
 
 // appendComponents appends the components of r's key. Their attributes have been looked up.
-func (m *Matcher) components(key []byte, s *scratch, r *Rule) []byte {
+func (m *Matcher) appendComponents(key []byte, s *scratch, r *Rule) []byte {
 	for i := range r.keys {
 		key = m.keyer.appendComponent(key, &r.keys[i], &s.facts[r.keys[i].slot])
 	}
@@ -250,8 +250,8 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 	r := m.rules[i]
 	limits := r.Limits
 	if m.exceptions != nil {
-		s.key = m.components(s.key[:0], s, r)
-		if o := m.exceptions.of(m, s, i, s.key); o != nil {
+		s.key = m.appendComponents(s.key[:0], s, r)
+		if o := m.exceptions.find(m, s, i, s.key); o != nil {
 			switch {
 			case o.Action == ActionAllow:
 				return dst, OutcomeExempt
@@ -274,7 +274,7 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 			match.Cost = l.cost.fallback
 			if l.cost.variable {
 				f := m.fact(s, l.cost.slot)
-				match.Cost = l.cost.of(f.value, f.present)
+				match.Cost = l.cost.amount(f.value, f.present)
 			}
 		}
 	}
@@ -297,14 +297,14 @@ func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
 			key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
 		}
 		key = append(key, match.Limit.prefix...)
-		key = m.components(key, s, r)
-		match.Key = s.keys.text(key)
+		key = m.appendComponents(key, s, r)
+		match.Key = s.keys.intern(key)
 	}
 	s.key = key // keep the grown buffer
 }
 
 // holdAll reports whether all clauses hold.
-func (m *Matcher) hold(s *scratch, clauses []clause) bool {
+func (m *Matcher) holdAll(s *scratch, clauses []clause) bool {
 	for i := range clauses {
 		if c := &clauses[i]; !c.holds(m.fact(s, c.slot)) {
 			return false
@@ -314,7 +314,7 @@ func (m *Matcher) hold(s *scratch, clauses []clause) bool {
 }
 
 // hasAllKeys reports whether the request has every attribute of r's key. It looks all of them up.
-func (m *Matcher) complete(s *scratch, r *Rule) bool {
+func (m *Matcher) hasAllKeys(s *scratch, r *Rule) bool {
 	all := true
 	for i := range r.keys {
 		all = m.fact(s, r.keys[i].slot).present && all
@@ -325,11 +325,11 @@ func (m *Matcher) complete(s *scratch, r *Rule) bool {
 // fact returns the value of the attribute in slot.
 func (m *Matcher) fact(s *scratch, slot int) *fact {
 	f := &s.facts[slot]
-	if f.asked {
+	if f.looked {
 		return f
 	}
-	f.asked = true
-	s.asked = append(s.asked, slot)
+	f.looked = true
+	s.lookedUp = append(s.lookedUp, slot)
 	if s.attrs == nil {
 		return f
 	}
@@ -349,7 +349,7 @@ func (m *Matcher) fact(s *scratch, slot int) *fact {
 
 // spreadKey hashes a key for [Mode]: FNV-1a, then mixed so that all bits depend on all. It must never change,
 // because a new version of the program would enforce a partial rule for other keys.
-func spread(rule string, key []byte) uint64 {
+func spreadKey(rule string, key []byte) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
 	for i := range len(rule) {
@@ -367,7 +367,7 @@ func spread(rule string, key []byte) uint64 {
 }
 
 // sortUnique sorts found and removes duplicates.
-func sorted(found []int32) []int32 {
+func sortUnique(found []int32) []int32 {
 	if !slices.IsSorted(found) {
 		slices.Sort(found)
 	}

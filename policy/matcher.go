@@ -50,10 +50,10 @@ func Load(data []byte, opts Options) (*Matcher, error) {
 	}
 	c := newCompiler(&Matcher{keyer: newKeyer(opts.HashKey)}, opts.Now)
 	if root := c.Parse(data, MaxFileBytes); root != nil {
-		c.file(root)
-		c.unreachable()
-		c.charges()
-		c.overrides(c.top)
+		c.readFile(root)
+		c.reportUnreachable()
+		c.checkCharges()
+		c.readOverrides(c.top)
 		if c.top != nil {
 			c.readTests(c.top.Field("tests"))
 		}

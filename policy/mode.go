@@ -42,12 +42,12 @@ func (m Mode) String() string {
 }
 
 // exempts reports whether the mode exempts the key with a hash. The hash does not include the limit's name.
-func (m Mode) spares(hash uint64) bool {
+func (m Mode) exempts(hash uint64) bool {
 	return hash>>32*uint64(ModeShadow)>>32 >= uint64(ModeShadow-m)
 }
 
 // parseMode reads the mode of an object.
-func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
+func (c *compiler) parseMode(n *parse.Node) (m Mode, ok bool) {
 	if text, percent := strings.CutSuffix(n.Text, "%"); percent && n.Kind == parse.KindText {
 		share, ok := new(big.Rat).SetString(text)
 		if !ok || !parse.Numeric(text) || share.Sign() < 0 || share.Cmp(big.NewRat(100, 1)) > 0 {

@@ -34,12 +34,12 @@ func (m *Matcher) NamesClients(o Override) (bool, error) {
 		return false, Errors{{Reason: "an override is not JSON: " + err.Error()}}
 	}
 	c := newCompiler(&Matcher{rules: m.rules, attributes: slices.Clone(m.attributes), keyer: m.keyer}, time.Time{})
-	c.known = m.rules
+	c.overridable = m.rules
 	for i, a := range m.attributes {
 		c.slots[a.text] = i
 	}
 	if root := c.Parse(text, MaxFileBytes); root != nil {
-		c.override(root)
+		c.readOverride(root)
 	}
 	if err := c.errors(); err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (c *compiler) namesClients(clauses []clause) bool {
 		}
 	}
 	return slices.ContainsFunc(c.matcher.rules, func(r *Rule) bool {
-		return r.tellsApart(func(i int) bool { return named[r.LimitKeys[i].text] })
+		return r.distinguishesClients(func(i int) bool { return named[r.LimitKeys[i].text] })
 	})
 }
 
@@ -77,7 +77,7 @@ func namesAlone(a Attribute) bool {
 }
 
 // distinguishesClients reports whether the limit keys of r distinguish clients, and all that do are named.
-func (r *Rule) tellsApart(named func(i int) bool) bool {
+func (r *Rule) distinguishesClients(named func(i int) bool) bool {
 	found := false
 	for i, a := range r.LimitKeys {
 		if a.Source == SourceMethod || a.Source == SourcePath || a.Source == SourceHost {
@@ -115,7 +115,7 @@ func areNarrow(networks []netip.Prefix) bool {
 // keyNamesClients reports whether the bucket of r with these key components belongs to clients that the key
 // names.
 func (r *Rule) keyNamesClients(components string) bool {
-	values := r.values(components)
+	values := r.keyValues(components)
 	named := func(i int) bool {
 		if i >= len(values) || i >= len(r.keys) {
 			return false
@@ -129,5 +129,5 @@ func (r *Rule) keyNamesClients(components string) bool {
 			return true
 		}
 	}
-	return r.tellsApart(named)
+	return r.distinguishesClients(named)
 }

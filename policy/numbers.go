@@ -30,18 +30,18 @@ var (
 )
 
 // readTokenBucket reads a limit that refills continuously, or at intervals with refill: interval.
-func (c *compiler) tokenBucket(o *parse.Object) numbers {
+func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	refill, refillOK := 0, true
 	if f := o.Field("refill"); f != nil {
 		refill = c.Choice(f, "refill", refillWords, nil)
 		refillOK = refill >= 0
 	}
 	if refill == 1 {
-		return c.intervals(o)
+		return c.readIntervals(o)
 	}
-	rate, rateOK := c.rate(o)
-	reserved, reservedOK := c.maxReserved(o)
-	capacity, capacityOK := c.burst(o, rate, rateOK, reserved)
+	rate, rateOK := c.readRate(o)
+	reserved, reservedOK := c.readMaxReserved(o)
+	capacity, capacityOK := c.readBurst(o, rate, rateOK, reserved)
 	most, mostIs := capacity, fmt.Sprintf("burst of %v", capacity)
 	if capacityOK && capacity == 0 {
 		most, mostIs = *reserved, fmt.Sprintf("max_reserved of %v", *reserved)
@@ -61,10 +61,10 @@ func (c *compiler) tokenBucket(o *parse.Object) numbers {
 
 // readBurst reads the capacity of a bucket that refills continuously. With a burst of 0 every request is a
 // reservation, so max_reserved must be above 0.
-func (c *compiler) burst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
+func (c *compiler) readBurst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
 	n := o.Field("burst")
 	if n == nil || !isZero(n) {
-		return c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+		return c.readExtent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
 	}
 	if reserved == nil || *reserved == 0 {
 		c.Add(n, "burst must be above 0 where nothing can be reserved",
@@ -90,15 +90,15 @@ func isZero(n *parse.Node) bool {
 }
 
 // readIntervals reads a token bucket that refills once per interval.
-func (c *compiler) intervals(o *parse.Object) numbers {
-	rate, rateOK := c.rate(o, "rate")
-	capacity, capacityOK := c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+func (c *compiler) readIntervals(o *parse.Object) numbers {
+	rate, rateOK := c.readRate(o, "rate")
+	capacity, capacityOK := c.readExtent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
 	if rateOK && capacityOK && capacity < rate.Tokens {
 		c.Add(o.Field("burst"), fmt.Sprintf("a burst below the %v tokens of an interval: the bucket has no room for the others", rate.Tokens),
 			fmt.Sprintf("rate %v/%v says the same", capacity, rate.Per))
 		capacityOK = false
 	}
-	n := c.steps(o, rate, rateOK)
+	n := c.readSteps(o, rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, fmt.Sprintf("burst of %v", capacity)
 	n.ok = n.ok && capacityOK
 	if f := o.Field("shards"); f != nil {
@@ -109,8 +109,8 @@ func (c *compiler) intervals(o *parse.Object) numbers {
 }
 
 // readFixedWindow reads a limit with all its tokens at the beginning of each window.
-func (c *compiler) fixedWindow(o *parse.Object) numbers {
-	rate, rateOK := c.window(o)
+func (c *compiler) readFixedWindow(o *parse.Object) numbers {
+	rate, rateOK := c.readWindow(o)
 	capacity, capacityOK, is := rate.Tokens, true, fmt.Sprintf("%v tokens of a window", rate.Tokens)
 	if f := o.Field("capacity"); f != nil {
 		capacity, capacityOK = c.Tokens(f, "capacity")
@@ -121,7 +121,7 @@ func (c *compiler) fixedWindow(o *parse.Object) numbers {
 			capacityOK = false
 		}
 	}
-	n := c.steps(o, rate, rateOK)
+	n := c.readSteps(o, rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, is
 	n.ok = n.ok && capacityOK
 	return n
@@ -129,9 +129,9 @@ func (c *compiler) fixedWindow(o *parse.Object) numbers {
 
 // readBudget reads cost_based: a fixed window with other field names. Budgets of whole weeks begin on Mondays
 // unless start is set.
-func (c *compiler) budget(o *parse.Object) numbers {
-	rate, ok := c.amountPer(o, "budget", "period")
-	n := c.steps(o, rate, ok)
+func (c *compiler) readBudget(o *parse.Object) numbers {
+	rate, ok := c.readAmountPer(o, "budget", "period")
+	n := c.readSteps(o, rate, ok)
 	if week := 7 * 24 * time.Hour; ok && o.Field("start") == nil && rate.Per%week == 0 {
 		n.Start = 4 * 24 * time.Hour // 1970 began on a Thursday
 	}
@@ -140,9 +140,9 @@ func (c *compiler) budget(o *parse.Object) numbers {
 }
 
 // readSteps reads the fields that all stepped limits have in common.
-func (c *compiler) steps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
-	anchor, start, anchorOK := c.anchor(o, rate.Per)
-	reserved, reservedOK := c.maxReserved(o)
+func (c *compiler) readSteps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
+	anchor, start, anchorOK := c.readAnchor(o, rate.Per)
+	reserved, reservedOK := c.readMaxReserved(o)
 	return numbers{
 		Spec: bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
 		ok:   rateOK && anchorOK && reservedOK,
@@ -150,7 +150,7 @@ func (c *compiler) steps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers
 }
 
 // readAnchor reads where the intervals of length per begin. per is 0 if it is unknown.
-func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
+func (c *compiler) readAnchor(o *parse.Object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
 	ok = true
 	if f := o.Field("anchor"); f != nil {
 		i := c.Choice(f, "anchor", anchorWords, nil)
@@ -175,8 +175,8 @@ func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anc
 }
 
 // readSliding reads a limit on the tokens in any window.
-func (c *compiler) sliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
-	rate, ok := c.window(o)
+func (c *compiler) readSliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
+	rate, ok := c.readWindow(o)
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,
 		mostIs: fmt.Sprintf("%v tokens of a window", rate.Tokens)}
 	if algorithm == bucket.SlidingLog && rate.Tokens > bucket.MaxLogTokens {
@@ -188,9 +188,9 @@ func (c *compiler) sliding(o *parse.Object, algorithm bucket.Algorithm) numbers 
 }
 
 // readLeakyBucket reads a limit that spaces requests evenly and queues early ones.
-func (c *compiler) leakyBucket(o *parse.Object) numbers {
-	rate, rateOK := c.rate(o)
-	queue, queueOK := c.extent(o, "queue", `how many tokens may wait, as in 5 or, for that long, "2s"; 0 lets none`, rate, rateOK)
+func (c *compiler) readLeakyBucket(o *parse.Object) numbers {
+	rate, rateOK := c.readRate(o)
+	queue, queueOK := c.readExtent(o, "queue", `how many tokens may wait, as in 5 or, for that long, "2s"; 0 lets none`, rate, rateOK)
 	capacity, capacityOK := bucket.Token, true
 	if f := o.Field("capacity"); f != nil {
 		capacity, capacityOK = c.Tokens(f, "capacity")
@@ -207,7 +207,7 @@ func (c *compiler) leakyBucket(o *parse.Object) numbers {
 
 // readExtent reads a required field: a number of tokens, or the time that the rate takes to refill them. Only
 // queue may be 0.
-func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
+func (c *compiler) readExtent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
 	n := o.Need(name, hint)
 	if n == nil {
 		return 0, false
@@ -226,7 +226,7 @@ func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, 
 	if !rateOK {
 		return 0, false
 	}
-	tokens := new(big.Rat).Mul(perNano(rate), new(big.Rat).SetInt64(int64(d)))
+	tokens := new(big.Rat).Mul(toPerNano(rate), new(big.Rat).SetInt64(int64(d)))
 	whole := new(big.Int).Quo(tokens.Num(), tokens.Denom())
 	if whole.Sign() <= 0 || whole.Cmp(big.NewInt(int64(bucket.MaxTokens))) > 0 {
 		c.Add(n, fmt.Sprintf("a %s of %v at %v tokens is not between 0.001 and %v", name, d, rate, bucket.MaxTokens), "")
@@ -236,7 +236,7 @@ func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, 
 }
 
 // readMaxReserved reads the bound of reservations. It returns nil if the field is absent.
-func (c *compiler) maxReserved(o *parse.Object) (*bucket.Tokens, bool) {
+func (c *compiler) readMaxReserved(o *parse.Object) (*bucket.Tokens, bool) {
 	n := o.Field("max_reserved")
 	if n == nil {
 		return nil, true

@@ -9,7 +9,7 @@ import (
 
 // checkKey explains why no bucket of r has a key with these components. It returns "" if one can. An override
 // for an impossible key would silently have no effect.
-func (r *Rule) notAKey(components string) (reason, hint string) {
+func (r *Rule) checkKey(components string) (reason, hint string) {
 	const spelling = "write it as an explanation shows it"
 	parts := splitComponents(components)
 	labels := make([]string, len(r.keys))

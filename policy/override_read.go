@@ -16,7 +16,7 @@ import (
 )
 
 // readOverrides reads the exceptions of a file after its rules.
-func (c *compiler) overrides(o *parse.Object) {
+func (c *compiler) readOverrides(o *parse.Object) {
 	if o == nil {
 		return
 	}
@@ -24,22 +24,22 @@ func (c *compiler) overrides(o *parse.Object) {
 	if f := o.Field("overrides"); f != nil {
 		list, _ := c.Items(f, "overrides", false, MaxOverrides)
 		for _, n := range list {
-			c.override(n)
+			c.readOverride(n)
 		}
 	}
 	if f := o.Field("kill_switches"); f != nil {
 		list, _ := c.Items(f, "kill_switches", false, MaxOverrides)
 		for i, n := range list {
-			c.killSwitch(n, i)
+			c.readKillSwitch(n, i)
 		}
 	}
-	c.state(o.Field("global_shadow"), ActionShadow, "global_shadow")
-	c.state(o.Field("break_glass"), ActionBreakGlass, "break_glass")
+	c.readState(o.Field("global_shadow"), ActionShadow, "global_shadow")
+	c.readState(o.Field("break_glass"), ActionBreakGlass, "break_glass")
 }
 
 // add records an exception from the numbered rules, or from all rules.
 func (x *exceptions) add(e exception, rules []int, components string) {
-	x.all, x.read = append(x.all, *e.Override), append(x.read, e)
+	x.all, x.inFile = append(x.all, *e.Override), append(x.inFile, e)
 	if len(rules) == 0 {
 		x.whole.list = append(x.whole.list, e)
 		return
@@ -59,7 +59,7 @@ func (x *exceptions) add(e exception, rules []int, components string) {
 }
 
 // readOverride reads one entry of overrides.
-func (c *compiler) override(n *parse.Node) {
+func (c *compiler) readOverride(n *parse.Node) {
 	o := c.Object(n, overrideTable)
 	if o == nil {
 		return
@@ -80,15 +80,15 @@ func (c *compiler) override(n *parse.Node) {
 	}
 	kind := e.Action.Kind()
 	e.rank = e.Action.rank()
-	c.circumstances(&e, o, true)
-	rules := c.overrideRules(&e, o)
+	c.readProvenance(&e, o, true)
+	rules := c.readOverrideRules(&e, o)
 	components := ""
 	if f := o.Field("key"); f != nil {
-		rules, components = c.overrideKey(&e, f, rules)
+		rules, components = c.readOverrideKey(&e, f, rules)
 	}
-	c.scopeOf(&e, o, rules)
+	c.readScope(&e, o, rules)
 	if kind.Limit && len(rules) == 1 {
-		c.overrideLimits(&e, o, rules[0])
+		c.readOverrideLimits(&e, o, rules[0])
 	} else if e.Action != "" && !kind.Limit && o.Count("algorithm", "algorithm_config", "limits") > 0 {
 		c.Absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
 	}
@@ -98,7 +98,7 @@ func (c *compiler) override(n *parse.Node) {
 }
 
 // readProvenance reads the reason, the author and the expiry of an override.
-func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
+func (c *compiler) readProvenance(e *exception, o *parse.Object, author bool) {
 	if f := o.Need("reason", "people will ask later"); f != nil {
 		if e.Reason, _ = c.String(f, "reason", maxReasonBytes); f.Kind == parse.KindText && f.Text == "" {
 			c.Add(f, "reason must not be empty", "people will ask later")
@@ -120,13 +120,13 @@ func (c *compiler) circumstances(e *exception, o *parse.Object, author bool) {
 		e.ExpiresAt = c.Instant(f, "expires_at")
 		e.expires = bucket.At(e.ExpiresAt)
 		if !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(c.now) {
-			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", age(c.now.Sub(e.ExpiresAt))), "remove it")
+			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", formatAge(c.now.Sub(e.ExpiresAt))), "remove it")
 		}
 	}
 }
 
 // readOverrideRules reads the rules that an override applies to.
-func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) {
+func (c *compiler) readOverrideRules(e *exception, o *parse.Object) (numbers []int) {
 	f, kind := o.Field("rules"), e.Action.Kind()
 	if f == nil {
 		if kind.Limit && o.Field("key") == nil {
@@ -140,9 +140,9 @@ func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) 
 	}
 	list, _ := c.Items(f, "rules", true, MaxRules)
 	for _, n := range list {
-		i, ok := c.ruleNamed(n.Text)
+		i, ok := c.findRule(n.Text)
 		if n.Kind != parse.KindText || !ok {
-			c.Add(n, "no rule has that name", c.nearRule(n.Text))
+			c.Add(n, "no rule has that name", c.suggestRule(n.Text))
 			continue
 		}
 		e.Rules, numbers = append(e.Rules, n.Text), append(numbers, i)
@@ -155,7 +155,7 @@ func (c *compiler) overrideRules(e *exception, o *parse.Object) (numbers []int) 
 }
 
 // readOverrideKey reads the bucket key that an override applies to.
-func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int, string) {
+func (c *compiler) readOverrideKey(e *exception, f *parse.Node, rules []int) ([]int, string) {
 	key, ok := c.String(f, "key", MaxKeyBytes)
 	if !ok {
 		return nil, ""
@@ -165,7 +165,7 @@ func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int,
 		c.Add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
 		return nil, ""
 	}
-	i, ok := c.ruleOfKeys(name)
+	i, ok := c.findRuleByKey(name)
 	switch {
 	case !ok:
 		c.Add(f, "no limit's keys begin like that", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
@@ -174,7 +174,7 @@ func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int,
 	case len(rules) > 0 && !slices.Equal(rules, []int{i}):
 		c.Add(f, fmt.Sprintf("the key is of rule %q, and not of those in rules", c.rules()[i].Name), "remove rules")
 	default:
-		if reason, hint := c.rules()[i].notAKey(components); reason != "" {
+		if reason, hint := c.rules()[i].checkKey(components); reason != "" {
 			c.Add(f, reason, hint)
 			break
 		}
@@ -185,14 +185,14 @@ func (c *compiler) overrideKey(e *exception, f *parse.Node, rules []int) ([]int,
 }
 
 // readScope reads the requests that an override applies to, and checks that they fit its action.
-func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
+func (c *compiler) readScope(e *exception, o *parse.Object, rules []int) {
 	match := o.Field("match")
 	if match != nil && e.Key == "" {
 		d := &draft{Rule: &Rule{}, at: match}
-		if !c.match(d, match) {
+		if !c.readMatch(d, match) {
 			return
 		}
-		e.clauses, e.Match = d.clauses, raw(match)
+		e.clauses, e.Match = d.clauses, rawJSON(match)
 	}
 	switch kind := e.Action.Kind(); {
 	case match != nil && o.Field("key") != nil:
@@ -205,13 +205,13 @@ func (c *compiler) scopeOf(e *exception, o *parse.Object, rules []int) {
 	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.Field("key") == nil:
 		c.Absent(o.Node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
 	case kind.Limit && len(rules) == 1 && o.Field("key") == nil:
-		c.ofOneBucket(e, o, c.rules()[rules[0]])
+		c.checkWholeBuckets(e, o, c.rules()[rules[0]])
 	}
 }
 
 // checkWholeBuckets checks that an override changes the limit of whole buckets. A bucket with two limits would
 // admit requests that neither limit allows.
-func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
+func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 	for _, cl := range e.clauses {
 		a := c.matcher.attributes[cl.slot]
 		i := slices.IndexFunc(r.LimitKeys, func(k Attribute) bool { return k.text == a.text })
@@ -220,7 +220,7 @@ func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 				"match by limit_keys of the rule only, or add a rule with a match of its own")
 			return
 		}
-		if cl.parts(r, a) {
+		if cl.splitsBucket(r, a) {
 			c.Absent(o.Node, fmt.Sprintf("rule %q has one bucket for requests without %v and with an empty one (on_missing: empty), and the override is about a part of them", r.Name, a),
 				"name its values, or say match: {} for all buckets, or key for the bucket of the empty value")
 			return
@@ -239,24 +239,24 @@ func (c *compiler) ofOneBucket(e *exception, o *parse.Object, r *Rule) {
 
 // splitsBucket reports whether c distinguishes requests without the attribute a from requests with an empty
 // one, although they share a bucket of r. An address is never empty.
-func (c *clause) parts(r *Rule, a Attribute) bool {
+func (c *clause) splitsBucket(r *Rule, a Attribute) bool {
 	return r.onMissing == inspect.MissingEmpty && a.Source != SourceIP && c.holds(&fact{}) != c.holds(&fact{present: true})
 }
 
 // readOverrideLimits reads the limits that replace a rule's. They must use the same buckets: another name or
 // other shards would start with full ones. Limits that are not named, omitted costs, shards and leases stay as
 // in the rule.
-func (c *compiler) overrideLimits(e *exception, o *parse.Object, number int) {
+func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int) {
 	of := c.rules()[number]
 	if f := o.Field("algorithm"); f != nil {
 		e.Algorithm = f.Text
 	}
-	e.Config, e.Limits = raw(o.Field("algorithm_config")), raw(o.Field("limits"))
+	e.Config, e.Limits = rawJSON(o.Field("algorithm_config")), rawJSON(o.Field("limits"))
 	names := c.limitNames
-	c.limitNames, c.several = map[string]bool{}, len(of.Limits) > 1 // it has the names of the rule
+	c.limitNames, c.namedLimits = map[string]bool{}, len(of.Limits) > 1 // it has the names of the rule
 	r := &Rule{Name: of.Name, LimitKeys: of.LimitKeys}
-	c.limits(r, o)
-	c.limitNames, c.several = names, false
+	c.readLimits(r, o)
+	c.limitNames, c.namedLimits = names, false
 	e.limits = slices.Clone(of.Limits)
 	for i := range r.Limits {
 		l := &r.Limits[i]
@@ -265,20 +265,20 @@ func (c *compiler) overrideLimits(e *exception, o *parse.Object, number int) {
 		}
 		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
 		if j < 0 {
-			c.Absent(o.Node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), otherLimits(of))
+			c.Absent(o.Node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), hintLimits(of))
 			continue
 		}
 		l.prefix, l.Override = of.Limits[j].prefix, e.Override
 		if !l.costGiven {
 			l.cost = of.Limits[j].cost
 		}
-		c.sameBuckets(l, &of.Limits[j], o)
+		c.keepBuckets(l, &of.Limits[j], o)
 		e.limits[j] = *l
 	}
 }
 
 // hintLimits returns a hint with the names of r's limits.
-func otherLimits(r *Rule) string {
+func hintLimits(r *Rule) string {
 	if len(r.Limits) == 1 {
 		return "it has one limit: write it in algorithm_config"
 	}
@@ -290,14 +290,14 @@ func otherLimits(r *Rule) string {
 }
 
 // keepBuckets checks that the limit l fits the buckets of the limit that it replaces.
-func (c *compiler) sameBuckets(l, of *Limit, o *parse.Object) {
+func (c *compiler) keepBuckets(l, of *Limit, o *parse.Object) {
 	if l.Shards != 0 && l.Shards != of.Shards || l.Leased && !of.Leased {
 		c.Absent(o.Node, "an override has the shards and leases of its rule: others would be other buckets, and full", "remove shards and leased")
 		return
 	}
 	l.Shards, l.Leased = of.Shards, of.Leased
 	b := &l.Bucket
-	steady := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.Continuous || b.Algorithm() == bucket.Stepped)
+	leasable := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.Continuous || b.Algorithm() == bucket.Stepped)
 	switch {
 	case of.Shards > 1 && b.Algorithm() != bucket.Continuous:
 		c.Absent(o.Node, fmt.Sprintf("the limit %q is split over shards, which only a token_bucket that refills all the time can be", of.Name), "say such a one")
@@ -305,13 +305,13 @@ func (c *compiler) sameBuckets(l, of *Limit, o *parse.Object) {
 		if _, err := b.Shard(0, of.Shards); err != nil {
 			c.Absent(o.Node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, parse.Reason(err)), "")
 		}
-	case of.Leased && !steady:
+	case of.Leased && !leasable:
 		c.Absent(o.Node, fmt.Sprintf("the limit %q is leased, which only a token_bucket or a fixed_window can be", of.Name), "say such a one")
 	}
 }
 
 // formatAge formats d, in days if it is at least two days.
-func age(d time.Duration) string {
+func formatAge(d time.Duration) string {
 	if days := int(d / (24 * time.Hour)); days >= 2 {
 		return fmt.Sprintf("%d days", days)
 	}
@@ -319,17 +319,17 @@ func age(d time.Duration) string {
 }
 
 // readKillSwitch reads an entry of kill_switches, a short form of blocks.
-func (c *compiler) killSwitch(n *parse.Node, i int) {
+func (c *compiler) readKillSwitch(n *parse.Node, i int) {
 	o := c.Object(n, switchTable)
 	if o == nil {
 		return
 	}
 	before := c.Found()
 	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: ActionBlock}, rank: ActionBlock.rank(), path: n.Path}
-	c.circumstances(&e, o, false)
+	c.readProvenance(&e, o, false)
 	match := &parse.Node{Kind: parse.KindObject, Path: n.Path, At: n.At}
 	if key, value := o.Need("scope_key", "as in header:x-api-key"), o.Need("scope_value", ""); key != nil && value != nil {
-		if _, ok := c.attribute(key); !ok {
+		if _, ok := c.readAttribute(key); !ok {
 			return
 		}
 		match.Fields = append(match.Fields, parse.Member{Name: key.Text, Value: value})
@@ -346,14 +346,14 @@ func (c *compiler) killSwitch(n *parse.Node, i int) {
 		}
 	}
 	d := &draft{Rule: &Rule{}, at: n}
-	if c.match(d, match) && c.Found() == before {
-		e.clauses, e.Match = d.clauses, raw(match)
+	if c.readMatch(d, match) && c.Found() == before {
+		e.clauses, e.Match = d.clauses, rawJSON(match)
 		c.exceptions.add(e, nil, "")
 	}
 }
 
 // readState reads global_shadow or break_glass.
-func (c *compiler) state(n *parse.Node, action Action, name string) {
+func (c *compiler) readState(n *parse.Node, action Action, name string) {
 	if n == nil {
 		return
 	}
@@ -372,14 +372,14 @@ func (c *compiler) state(n *parse.Node, action Action, name string) {
 	}
 	before := c.Found()
 	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank(), path: n.Path}
-	c.circumstances(&e, o, false)
+	c.readProvenance(&e, o, false)
 	if c.Found() == before {
 		c.exceptions.add(e, nil, "")
 	}
 }
 
 // findRule returns the number of the rule with a name.
-func (c *compiler) ruleNamed(name string) (number int, ok bool) {
+func (c *compiler) findRule(name string) (number int, ok bool) {
 	if c.byName == nil {
 		c.byName = map[string]int{}
 		for i, r := range c.rules() {
@@ -391,7 +391,7 @@ func (c *compiler) ruleNamed(name string) (number int, ok bool) {
 }
 
 // findRuleByKey returns the number of the rule with a limit whose keys have the prefix.
-func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
+func (c *compiler) findRuleByKey(prefix string) (number int, ok bool) {
 	if c.byPrefix == nil {
 		c.byPrefix = map[string]int{}
 		for i, r := range c.rules() {
@@ -406,7 +406,7 @@ func (c *compiler) ruleOfKeys(prefix string) (number int, ok bool) {
 
 // suggestRule returns a hint at a rule with a similar name. After many errors it returns none, because it
 // compares every rule.
-func (c *compiler) nearRule(name string) string {
+func (c *compiler) suggestRule(name string) string {
 	const enough = 20
 	if c.Found() > enough {
 		return ""
@@ -419,7 +419,7 @@ func (c *compiler) nearRule(name string) string {
 }
 
 // rawJSON returns n as JSON, or nil.
-func raw(n *parse.Node) json.RawMessage {
+func rawJSON(n *parse.Node) json.RawMessage {
 	if n == nil {
 		return nil
 	}

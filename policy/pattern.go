@@ -69,9 +69,9 @@ func (p *pattern) includes(f *fact) bool {
 
 // readMatch reads a rule's match, and narrows the rule's box by the match and by the key. It returns false if
 // an error leaves the box unknown.
-func (c *compiler) match(d *draft, n *parse.Node) bool {
-	ok := c.selected(d)
-	d.Rule.selected = len(d.clauses)
+func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
+	ok := c.addSelector(d)
+	d.Rule.selectorClauses = len(d.clauses)
 	if n != nil {
 		switch {
 		case n.Kind != parse.KindObject:
@@ -83,29 +83,29 @@ func (c *compiler) match(d *draft, n *parse.Node) bool {
 		}
 		seen := map[int]bool{}
 		for _, f := range n.Fields {
-			ok = c.clause(d, f, seen) && ok
+			ok = c.readClause(d, f, seen) && ok
 		}
 	}
 	for i, a := range d.LimitKeys {
 		if !ok {
 			break
 		}
-		slot := c.slot(a)
+		slot := c.slotFor(a)
 		d.keys = append(d.keys, newComponent(a, slot, i))
 		if d.onMissing == inspect.MissingSkip {
-			ok = c.narrow(d, d.at, slot, everything(a).Present())
+			ok = c.narrow(d, d.at, slot, allValues(a).Present())
 		}
 	}
 	if d.Mode.Partial() && d.onMissing == inspect.MissingDeny {
 		a, _ := parseAttribute("ip:address")
-		client := newComponent(a, c.slot(a), len(d.LimitKeys))
+		client := newComponent(a, c.slotFor(a), len(d.LimitKeys))
 		d.Rule.client = &client
 	}
 	return ok
 }
 
 // readClause reads one clause of a match.
-func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
+func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool {
 	a, err := parseAttribute(f.Name)
 	if err != nil {
 		name, rest := parse.Cut(f.Name)
@@ -116,7 +116,7 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		c.Absent(f.Value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
 		return false
 	}
-	slot := c.slot(a)
+	slot := c.slotFor(a)
 	if seen[slot] {
 		c.Absent(f.Value, fmt.Sprintf("match has two clauses about %v", a), "write one, with a list")
 		return false
@@ -131,18 +131,18 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		}
 		cl.negate = true
 	}
-	if s, ok = c.values(&cl.pattern, a, n); !ok {
+	if s, ok = c.readValues(&cl.pattern, a, n); !ok {
 		return false
 	}
 	if cl.negate {
-		s = everything(a).Not(s)
+		s = allValues(a).Not(s)
 	}
 	d.clauses = append(d.clauses, cl)
 	return c.narrow(d, f.Value, slot, s)
 }
 
 // readValues reads one value of a match or a list of them.
-func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set, ok bool) {
+func (c *compiler) readValues(p *pattern, a Attribute, n *parse.Node) (all space.Set, ok bool) {
 	list := []*parse.Node{n}
 	if n.Kind == parse.KindList {
 		if list, ok = c.Items(n, "a list of values", true, maxMatchValues); !ok {
@@ -152,7 +152,7 @@ func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set
 	ok = true
 	var sets []space.Set
 	for _, item := range list {
-		s, one := c.value(p, a, item)
+		s, one := c.readValue(p, a, item)
 		sets, ok = append(sets, s), ok && one
 	}
 	p.finish()
@@ -171,7 +171,7 @@ func (p *pattern) finish() {
 }
 
 // readValue reads one value of a match: text, "prefix*", or a network.
-func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, bool) {
+func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set, bool) {
 	switch {
 	case n.Kind != parse.KindText && n.Kind != parse.KindNumber && n.Kind != parse.KindBool:
 		c.Add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
@@ -188,9 +188,9 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, boo
 	case SourceIP:
 		if star && text == "" {
 			p.prefixes = append(p.prefixes, "")
-			return everything(a).Present(), true
+			return allValues(a).Present(), true
 		}
-		return c.network(p, n)
+		return c.readNetwork(p, n)
 	case SourceMethod:
 		text = strings.ToUpper(text)
 	}
@@ -227,7 +227,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, boo
 }
 
 // readNetwork reads an address or a network in CIDR notation.
-func (c *compiler) network(p *pattern, n *parse.Node) (space.Set, bool) {
+func (c *compiler) readNetwork(p *pattern, n *parse.Node) (space.Set, bool) {
 	prefix, err := netip.ParsePrefix(n.Text)
 	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {
 		addr = clientaddr.Canonical(addr)

@@ -18,7 +18,7 @@ var rateNames = []string{"tokens_per_second", "rps", "rate"}
 
 // readRate reads the rate of a limit from the named fields, or from any rate field if names is empty. Other
 // rate fields are errors.
-func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
+func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
 	var first *parse.Node
 	ok = true
 	for _, name := range rateNames {
@@ -31,13 +31,13 @@ func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok 
 			ok = false
 			continue
 		}
-		got, read := c.oneRate(n, name)
+		got, read := c.readRateField(n, name)
 		switch {
 		case !read:
 			ok = false
 		case first == nil:
 			first, rate = n, got
-		case !sameRate(rate, got):
+		case !equalRates(rate, got):
 			c.Add(n, fmt.Sprintf("%s contradicts %s", name, first.Path[strings.LastIndexByte(first.Path, '/')+1:]), "keep one of them")
 			ok = false
 		}
@@ -45,14 +45,14 @@ func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok 
 	if first == nil && ok {
 		ok = false
 		if !o.Meant(rateNames...) {
-			c.noRate(o, names)
+			c.reportNoRate(o, names)
 		}
 	}
 	return rate, ok
 }
 
 // reportNoRate reports that o has no rate.
-func (c *compiler) noRate(o *parse.Object, names []string) {
+func (c *compiler) reportNoRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
 		c.Absent(o.Node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
 		return
@@ -61,7 +61,7 @@ func (c *compiler) noRate(o *parse.Object, names []string) {
 }
 
 // readRateField reads one field with a rate.
-func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
+func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool) {
 	read := bucket.ParsePerSecond
 	switch {
 	case name == "rate" && n.Kind != parse.KindText:
@@ -85,7 +85,7 @@ func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
 	case err != nil:
 		c.Add(n, name+": "+parse.Reason(err), "")
 	default:
-		if asked, ok := new(big.Rat).SetString(n.Text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(rate)) != 0 {
+		if exact, ok := new(big.Rat).SetString(n.Text); ok && name != "rate" && exact.Mul(exact, perSecond).Cmp(toPerNano(rate)) != 0 {
 			c.warn(n, "rounded-rate", "the rate has more digits than are kept; the closest one below it is used", "")
 		}
 		return rate, true
@@ -94,12 +94,12 @@ func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
 }
 
 // readWindow reads tokens and window as a rate.
-func (c *compiler) window(o *parse.Object) (bucket.Rate, bool) {
-	return c.amountPer(o, "tokens", "window")
+func (c *compiler) readWindow(o *parse.Object) (bucket.Rate, bool) {
+	return c.readAmountPer(o, "tokens", "window")
 }
 
 // readAmountPer reads a rate as an amount and a length of time.
-func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
+func (c *compiler) readAmountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
 	if n := o.Need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
 		rate.Tokens, ok = c.Tokens(n, amount)
 	}
@@ -120,8 +120,8 @@ func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucke
 var perSecond = big.NewRat(1000, 1_000_000_000)
 
 // equalRates compares rates exactly.
-func sameRate(a, b bucket.Rate) bool {
-	return perNano(a).Cmp(perNano(b)) == 0
+func equalRates(a, b bucket.Rate) bool {
+	return toPerNano(a).Cmp(toPerNano(b)) == 0
 }
 
-func perNano(r bucket.Rate) *big.Rat { return big.NewRat(int64(r.Tokens), int64(r.Per)) }
+func toPerNano(r bucket.Rate) *big.Rat { return big.NewRat(int64(r.Tokens), int64(r.Per)) }

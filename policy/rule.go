@@ -37,19 +37,19 @@ type Rule struct {
 	Jitter       dialect.Jitter // of a denied client's wait; zero is the server's setting
 	Limits       []Limit        // at least one
 
-	group     int    // rules of one group are tiers
-	grouped   string // the name of the group in the file, or ""
-	scope     int    // the number of its policy in a bundle
-	policy    string // the ID of its policy, or ""
-	selected  int    // the number of clauses from the policy's selector
-	fallback  bool   // applies if no other rule of its policy does
-	onMissing inspect.Missing
-	path      string      // JSON Pointer to it
-	clauses   []clause    // all must hold
-	keys      []component // one for each of LimitKeys
-	slotBy    *component  // the tag of the keys; may be nil
-	slotted   string      // slot_by as the file spells it; "" without a tag
-	client    *component  // distinguishes requests without the key; nil unless the rule denies a share of them
+	group           int    // rules of one group are tiers
+	groupName       string // the name of the group in the file, or ""
+	scope           int    // the number of its policy in a bundle
+	policy          string // the ID of its policy, or ""
+	selectorClauses int    // the number of clauses from the policy's selector
+	fallback        bool   // applies if no other rule of its policy does
+	onMissing       inspect.Missing
+	path            string      // JSON Pointer to it
+	clauses         []clause    // all must hold
+	keys            []component // one for each of LimitKeys
+	slotBy          *component  // the tag of the keys; may be nil
+	slotText        string      // slot_by as the file spells it; "" without a tag
+	client          *component  // distinguishes requests without the key; nil unless the rule denies a share of them
 }
 
 // OnStoreError is the fallback for requests when the store does not answer.
@@ -90,14 +90,14 @@ type draft struct {
 func newDraft() draft { return draft{Rule: &Rule{Deadline: DefaultDeadline}} }
 
 // inherit returns a draft that inherits the fields of d.
-func (d *draft) heir() draft {
+func (d *draft) inherit() draft {
 	r := *d.Rule
 	return draft{Rule: &r, slotBy: d.slotBy}
 }
 
 // addDraft starts a rule that inherits fields of its policy.
-func (c *compiler) draft(n *parse.Node) *draft {
-	d := c.shared.heir()
+func (c *compiler) addDraft(n *parse.Node) *draft {
+	d := c.shared.inherit()
 	d.at, d.path, d.scope, d.policy = n, n.Path, max(c.scope, 0), c.id
 	c.drafts = append(c.drafts, &d)
 	return &d
@@ -105,30 +105,30 @@ func (c *compiler) draft(n *parse.Node) *draft {
 
 // readRule reads one rule. A rule outside of a list may be a bare limit: one bucket for all requests, named
 // default.
-func (c *compiler) rule(n *parse.Node, listed bool) {
+func (c *compiler) readRule(n *parse.Node, listed bool) {
 	o := c.Object(n, ruleTable)
 	if o == nil {
 		return
 	}
-	d := c.draft(n)
+	d := c.addDraft(n)
 	if d.bare = !listed && o.Count("name", "limit_keys") == 0 && !o.Meant(); d.bare {
 		d.Name, d.keysOK = "default", true
 	}
-	c.readRule(d, o, inRule)
-	if c.match(d, o.Field("match")) && d.keysOK {
-		d.group = c.group(d.Rule, o.Field("group"))
+	c.readRuleFields(d, o, inRule)
+	if c.readMatch(d, o.Field("match")) && d.keysOK {
+		d.group = c.readGroup(d.Rule, o.Field("group"))
 	}
-	c.limits(d.Rule, o)
+	c.readLimits(d.Rule, o)
 }
 
 // readFallback reads a policy's fallback_limit: the rule for requests that match none of its rules. Without
 // limit_keys it is one bucket for all of them.
-func (c *compiler) fallback(n *parse.Node) {
+func (c *compiler) readFallback(n *parse.Node) {
 	o := c.Object(n, fallbackTable)
 	if o == nil {
 		return
 	}
-	d := c.draft(n)
+	d := c.addDraft(n)
 	d.Rule.fallback, d.keysOK = true, o.Field("limit_keys") == nil
 	if o.Field("name") == nil {
 		if d.Name = "fallback"; c.id != "" {
@@ -139,14 +139,14 @@ func (c *compiler) fallback(n *parse.Node) {
 		}
 		c.ruleNames[d.Name] = true
 	}
-	c.readRule(d, o, inFallback)
-	if c.match(d, nil) && d.keysOK {
+	c.readRuleFields(d, o, inFallback)
+	if c.readMatch(d, nil) && d.keysOK {
 		d.group = fmt.Sprintf("%d:fallback", c.scope)
 	}
-	c.limits(d.Rule, o)
+	c.readLimits(d.Rule, o)
 }
 
-func (c *compiler) ruleName(d *draft, n *parse.Node) {
+func (c *compiler) readRuleName(d *draft, n *parse.Node) {
 	name, ok := c.Name(n, "rule name", MaxNameBytes)
 	switch {
 	case !ok:
@@ -164,27 +164,27 @@ func readText(name string, most int, to func(*draft) *string) func(*compiler, *d
 }
 
 // readRuleMode reads a mode. The policy's mode bounds the mode of the rule.
-func (c *compiler) ruleMode(d *draft, n *parse.Node) {
-	mode, _ := c.mode(n)
+func (c *compiler) readRuleMode(d *draft, n *parse.Node) {
+	mode, _ := c.parseMode(n)
 	d.Mode = max(d.Mode, mode)
 	if d.Mode.Partial() && d.at != nil && len(d.LimitKeys) == 0 && d.at.Field("limit_keys") != nil {
 		c.Add(n, "a rule without limit_keys has one key, and no share of that", "say shadow or enforce")
 	}
 }
 
-func (c *compiler) onMissing(d *draft, n *parse.Node) {
+func (c *compiler) readOnMissing(d *draft, n *parse.Node) {
 	if i := c.Choice(n, "on_missing", missingWords, nil); i >= 0 {
 		d.onMissing = inspect.Missing(i)
 	}
 }
 
-func (c *compiler) onStoreError(d *draft, n *parse.Node) {
+func (c *compiler) readOnStoreError(d *draft, n *parse.Node) {
 	if i := c.Choice(n, "on_store_error", storeErrorWords, nil); i >= 0 {
 		d.OnStoreError = OnStoreError(i)
 	}
 }
 
-func (c *compiler) deadline(d *draft, n *parse.Node) {
+func (c *compiler) readDeadline(d *draft, n *parse.Node) {
 	switch t, ok := c.Duration(n, "deadline", "20ms"); {
 	case !ok:
 	case t < MinDeadline || t > MaxDeadline:
@@ -195,10 +195,10 @@ func (c *compiler) deadline(d *draft, n *parse.Node) {
 	}
 }
 
-func (c *compiler) limitKeys(d *draft, n *parse.Node) {
+func (c *compiler) readLimitKeys(d *draft, n *parse.Node) {
 	list, ok := c.Items(n, "limit_keys", false, maxLimitKeys)
 	for _, item := range list {
-		a, aok := c.attribute(item)
+		a, aok := c.readAttribute(item)
 		if aok && slices.ContainsFunc(d.LimitKeys, func(b Attribute) bool { return a.text == b.text }) {
 			c.Add(item, "the attribute is in limit_keys already", "")
 			aok = false
@@ -210,7 +210,7 @@ func (c *compiler) limitKeys(d *draft, n *parse.Node) {
 	d.keysOK = ok
 }
 
-func (c *compiler) attribute(n *parse.Node) (Attribute, bool) {
+func (c *compiler) readAttribute(n *parse.Node) (Attribute, bool) {
 	if n.Kind != parse.KindText {
 		c.Add(n, "an attribute must be a string", `as in "header:x-api-key"`)
 		return Attribute{}, false
@@ -225,13 +225,13 @@ func (c *compiler) attribute(n *parse.Node) (Attribute, bool) {
 
 // readGroup returns the name of the tiers that a rule belongs to: its group, or the rules with the same
 // limit_keys in any order.
-func (c *compiler) group(r *Rule, n *parse.Node) string {
+func (c *compiler) readGroup(r *Rule, n *parse.Node) string {
 	if n != nil {
 		name, ok := c.Name(n, "group", MaxNameBytes)
 		if !ok {
 			return ""
 		}
-		r.grouped = name
+		r.groupName = name
 		return fmt.Sprintf("%d:group:%s", c.scope, name)
 	}
 	var keys []string

@@ -55,7 +55,7 @@ func (m *Matcher) Sample(i int) (Map, bool) {
 	if len(pieces) == 0 {
 		return nil, false
 	}
-	return m.sample(in, r, pieces[0]), true
+	return m.newSample(in, r, pieces[0]), true
 }
 
 // boxOf returns the requests that r accepts, and reports whether there are any.
@@ -68,7 +68,7 @@ func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
 	ok = true
 	for i := range r.clauses {
 		cl := &r.clauses[i]
-		narrow(cl.slot, cl.pattern.set(m.attributes[cl.slot]))
+		narrow(cl.slot, cl.pattern.toSet(m.attributes[cl.slot]))
 	}
 	if r.onMissing == inspect.MissingSkip {
 		for i := range r.keys {
@@ -79,14 +79,14 @@ func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
 }
 
 // toSet returns the set of values that p matches.
-func (p *pattern) set(a Attribute) space.Set {
+func (p *pattern) toSet(a Attribute) space.Set {
 	sets := []space.Set{{}}
 	for _, v := range p.exact {
 		sets = append(sets, space.One(v))
 	}
 	for _, v := range p.prefixes {
 		if v == "" {
-			sets = append(sets, everything(a).Present())
+			sets = append(sets, allValues(a).Present())
 		} else {
 			sets = append(sets, space.WithPrefix(v))
 		}
@@ -96,13 +96,13 @@ func (p *pattern) set(a Attribute) space.Set {
 	}
 	s := space.Union(sets)
 	if p.negate {
-		s = everything(a).Not(s)
+		s = allValues(a).Not(s)
 	}
 	return s
 }
 
 // newSample returns a request in b with all attributes of r's key.
-func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
+func (m *Matcher) newSample(in *space.Space, r *Rule, b space.Box) Map {
 	request := Map{}
 	slots := make([]int, 0, len(b)+len(r.keys))
 	for _, s := range b {

@@ -39,8 +39,8 @@ func (c *compiler) readSelector(n *parse.Node) {
 			continue
 		}
 		a, _ := parseAttribute(part.attribute)
-		cl := clause{slot: c.slot(a)}
-		if s, ok := c.values(&cl.pattern, a, f); ok {
+		cl := clause{slot: c.slotFor(a)}
+		if s, ok := c.readValues(&cl.pattern, a, f); ok {
 			c.selector = append(c.selector, selection{cl, s, f})
 		}
 	}
@@ -71,7 +71,7 @@ func (c *compiler) selectPaths(o *parse.Object) {
 				ok = false
 				continue
 			}
-			s, one := c.value(&cl.pattern, a, n)
+			s, one := c.readValue(&cl.pattern, a, n)
 			if one && name == "pathPrefix" {
 				s = s.Or(cl.pattern.widen())
 			}
@@ -81,7 +81,7 @@ func (c *compiler) selectPaths(o *parse.Object) {
 	if at == nil || !ok {
 		return
 	}
-	cl.slot = c.slot(a)
+	cl.slot = c.slotFor(a)
 	cl.pattern.finish()
 	c.selector = append(c.selector, selection{cl, all, at})
 }
@@ -99,7 +99,7 @@ func (p *pattern) widen() space.Set {
 }
 
 // addSelector adds the clauses of the policy's selector to a rule, before its own.
-func (c *compiler) selected(d *draft) bool {
+func (c *compiler) addSelector(d *draft) bool {
 	for _, s := range c.selector {
 		d.clauses = append(d.clauses, s.clause)
 		if !c.narrow(d, s.at, s.slot, s.set) {

@@ -27,7 +27,7 @@ const (
 const soundShardTokens = 5 * bucket.Token
 
 // readShards reads the number of buckets that the limit l is split over. Each needs a part of the limit.
-func (c *compiler) shards(l *Limit, n *parse.Node) {
+func (c *compiler) readShards(l *Limit, n *parse.Node) {
 	count, err := strconv.Atoi(n.Text)
 	if n.Kind != parse.KindNumber || err != nil || count < 2 || count > MaxShards {
 		c.Add(n, fmt.Sprintf("shards must be a whole number between 2 and %d", MaxShards), "")

@@ -19,15 +19,15 @@ import (
 // unchanged. Values contain no braces, and no other key begins with one.
 
 // readSlotBy reads the attribute that tags the keys of a rule.
-func (c *compiler) slotBy(d *draft, n *parse.Node) {
+func (c *compiler) readSlotBy(d *draft, n *parse.Node) {
 	d.slotBy = nil
-	if a, ok := c.attribute(n); ok {
+	if a, ok := c.readAttribute(n); ok {
 		d.slotBy = &a
 	}
 }
 
 // setTag sets the component that tags the keys of a rule.
-func (c *compiler) tag(d *draft) {
+func (c *compiler) setTag(d *draft) {
 	if d.slotBy == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (c *compiler) tag(d *draft) {
 	default:
 		by := d.keys[i]
 		by.label, by.bits = "", d.slotBy.Bits
-		d.Rule.slotBy, d.slotted = &by, d.slotBy.Spelled()
+		d.Rule.slotBy, d.slotText = &by, d.slotBy.Spelled()
 	}
 }
 

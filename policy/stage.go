@@ -38,7 +38,7 @@ const (
 var stageWords = []string{"warn", "throttle", "reject"}
 
 // readStages reads staged_actions. An invalid stage does not hide errors in later ones.
-func (c *compiler) stages(l *Limit, n *parse.Node) {
+func (c *compiler) readStages(l *Limit, n *parse.Node) {
 	list, _ := c.Items(n, "staged_actions", true, maxStages)
 	last := new(big.Rat)
 	for _, item := range list {
@@ -46,25 +46,25 @@ func (c *compiler) stages(l *Limit, n *parse.Node) {
 		if o == nil {
 			continue
 		}
-		share, at := c.threshold(o)
+		share, at := c.readThreshold(o)
 		if share != nil {
 			if share.Cmp(last) <= 0 && last.Sign() > 0 {
 				c.Add(at, "the thresholds of stages must rise", "")
 			}
 			last = share
 		}
-		action, delay, ok := c.stageAction(o, share)
+		action, delay, ok := c.readStageAction(o, share)
 		if !ok || share == nil || action == "reject" { // the limit itself rejects
 			continue
 		}
 		used := new(big.Rat).Mul(share, big.NewRat(int64(l.Bucket.Capacity()), 100))
 		up := new(big.Int).Quo(new(big.Int).Add(used.Num(), new(big.Int).Sub(used.Denom(), big.NewInt(1))), used.Denom())
-		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(up.Int64()), 1), Share: decimal(share) + "%", Delay: delay})
+		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(up.Int64()), 1), Share: formatDecimal(share) + "%", Delay: delay})
 	}
 }
 
 // readStageAction reads the action of a stage that begins at share, or at an unknown share if share is nil.
-func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
+func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
 	f := o.Need("action", "warn, throttle or reject")
 	if f == nil {
 		return "", 0, false
@@ -74,7 +74,7 @@ func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, 
 		return "", 0, false
 	}
 	action = stageWords[i]
-	delay = c.stageDelay(o, action)
+	delay = c.readStageDelay(o, action)
 	whole := share != nil && share.Cmp(big.NewRat(100, 1)) == 0
 	switch {
 	case share == nil:
@@ -90,7 +90,7 @@ func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, 
 
 // readThreshold reads the used share in percent where a stage begins, and returns its node. share is nil if it
 // is unknown.
-func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
+func (c *compiler) readThreshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	f := o.Field("threshold_percent")
 	if f == nil {
 		f = o.Need("threshold", "how much of the capacity is used, in percent, as in 80")
@@ -113,7 +113,7 @@ func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	return share, f
 }
 
-func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Duration) {
+func (c *compiler) readStageDelay(o *parse.Object, action string) (delay time.Duration) {
 	f, ms := o.Field("delay"), o.Field("delay_ms")
 	switch {
 	case f != nil && ms != nil:
@@ -148,6 +148,6 @@ func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Durati
 }
 
 // formatDecimal formats r with up to three decimal places.
-func decimal(r *big.Rat) string {
+func formatDecimal(r *big.Rat) string {
 	return strings.TrimRight(strings.TrimRight(r.FloatString(3), "0"), ".")
 }

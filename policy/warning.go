@@ -42,7 +42,7 @@ func (c *compiler) warn(n *parse.Node, code, reason, hint string) {
 }
 
 // sortedWarnings returns the warnings in the order of the file.
-func (c *compiler) warnings() (list []Warning) {
+func (c *compiler) sortedWarnings() (list []Warning) {
 	slices.SortStableFunc(c.warned, func(a, b placedWarning) int { return cmp.Compare(a.at, b.at) })
 	for _, w := range c.warned {
 		list = append(list, w.Warning)

@@ -26,7 +26,7 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		keyer: m.keyer, warnings: m.warnings, version: m.version, expires: m.expires, tests: m.tests, own: m.own,
 	}
 	c := newCompiler(next, now)
-	c.known, c.exceptions = m.rules, m.own.clone()
+	c.overridable, c.exceptions = m.rules, m.own.clone()
 	for i, a := range m.attributes {
 		c.slots[a.text] = i
 	}
@@ -37,13 +37,13 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, those of the policy file included", MaxOverrides), "remove those that are not needed any more")
 	} else if root := c.Parse(text, MaxFileBytes); root != nil {
 		for _, n := range root.List {
-			c.override(n)
+			c.readOverride(n)
 		}
 	}
 	if err := c.errors(); err != nil {
 		return nil, err
 	}
-	c.except(next)
+	c.setExceptions(next)
 	return next, nil
 }
 

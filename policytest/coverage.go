@@ -91,13 +91,13 @@ func (r *Report) Gaps() []string {
 		if gap.do == "deny" {
 			to = "no request in any test"
 		}
-		lines = append(lines, fmt.Sprintf("%d of %d rules %s %s: %s", len(gap.names), len(r.Rules), verb, to, list(gap.names)))
+		lines = append(lines, fmt.Sprintf("%d of %d rules %s %s: %s", len(gap.names), len(r.Rules), verb, to, joinNames(gap.names)))
 	}
 	return lines
 }
 
 // joinNames joins names up to a readable number.
-func list(names []string) string {
+func joinNames(names []string) string {
 	if more := len(names) - maxNames; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
 	}

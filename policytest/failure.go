@@ -51,7 +51,7 @@ func (f Failure) Where() string {
 		parts = append(parts, fmt.Sprintf("request %d of %d", f.Request, f.Times))
 	}
 	if f.After > 0 {
-		parts = append(parts, "after "+duration(f.After))
+		parts = append(parts, "after "+formatDuration(f.After))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -64,5 +64,5 @@ func (f *Failure) complete(t *Test, i int, m *policy.Matcher) {
 	}
 	at := f.step.Instant(f.Request - 1)
 	f.After = time.Duration(at-bucket.At(t.Begin)) * time.Microsecond
-	f.Why = f.because(m, at)
+	f.Why = f.explain(m, at)
 }

@@ -19,16 +19,16 @@ type decided struct {
 
 // An outcome has the results of the requests of one step.
 type outcome struct {
-	step      *Step
-	allowed   int
-	denied    map[string]int // by rule, and by limit if its name differs
-	wouldDeny map[string]int
-	would     int // requests that any rule in shadow would have denied
+	step          *Step
+	allowed       int
+	denied        map[string]int // by rule, and by limit if its name differs
+	wouldDeny     map[string]int
+	shadowDenials int // requests that any rule in shadow would have denied
 
 	// The first request of each kind, or nil, and the last request.
-	admission, denial, shadow  *decided
-	rule, reason, applies, who *decided // the first unexpected one
-	last                       decided
+	admission, denial, shadow       *decided
+	rule, reason, applies, override *decided // the first unexpected one
+	last                            decided
 }
 
 // add records the decision about the step's n'th request.
@@ -43,12 +43,12 @@ func (o *outcome) add(n int, d *mete.Decision) {
 		first(&o.admission)
 	} else {
 		first(&o.denial)
-		count(&o.denied, deciders(d))
+		countNames(&o.denied, deciders(d))
 	}
 	e := &o.step.Expect
 	if names := wouldDeny(d); len(names) > 0 {
-		o.would++
-		count(&o.wouldDeny, names)
+		o.shadowDenials++
+		countNames(&o.wouldDeny, names)
 		first(&o.shadow)
 	}
 	if e.Rule != "" && !slices.Contains(deciders(d), e.Rule) {
@@ -61,11 +61,11 @@ func (o *outcome) add(n int, d *mete.Decision) {
 		first(&o.applies)
 	}
 	if e.Override != nil && !isChangedBy(d, *e.Override) {
-		first(&o.who)
+		first(&o.override)
 	}
 }
 
-func count(counts *map[string]int, names []string) {
+func countNames(counts *map[string]int, names []string) {
 	if *counts == nil {
 		*counts = map[string]int{}
 	}
@@ -83,14 +83,14 @@ func (o *outcome) judge() []Failure {
 	found := o.judgeAllowed(nil)
 	each := func(bad *decided, field, want string, got func(*mete.Decision) string) {
 		if bad != nil {
-			found = append(found, o.failure(bad, e.Place(field), want, got(&bad.d)))
+			found = append(found, o.newFailure(bad, e.Place(field), want, got(&bad.d)))
 		}
 	}
 	each(o.rule, "rule", "rule "+e.Rule, describe)
 	each(o.reason, "reason", "the reason "+e.Reason, describe)
-	each(o.applies, "applies", "rules that apply: "+names(e.Applies), func(d *mete.Decision) string { return names(applied(d)) })
+	each(o.applies, "applies", "rules that apply: "+listNames(e.Applies), func(d *mete.Decision) string { return listNames(applied(d)) })
 	if e.Override != nil {
-		each(o.who, "override", "override "+orNone(*e.Override), func(d *mete.Decision) string { return names(overrides(d)) })
+		each(o.override, "override", "override "+orNone(*e.Override), func(d *mete.Decision) string { return listNames(overrideIDs(d)) })
 	}
 	found = o.judgeShadow(found)
 	return o.judgeLast(found)
@@ -107,7 +107,7 @@ func (o *outcome) judgeAllowed(found []Failure) []Failure {
 		case *e.Allowed == 0:
 			bad = o.admission
 		}
-		want, got := o.share(*e.Allowed), o.sum()
+		want, got := o.describeAllowed(*e.Allowed), o.summarize()
 		if o.step.Times == 1 {
 			want, got = "denied", describe(&bad.d)
 			if *e.Allowed == 1 {
@@ -116,23 +116,23 @@ func (o *outcome) judgeAllowed(found []Failure) []Failure {
 				want = "denied by " + e.Denied[0].Name
 			}
 		}
-		return append(found, o.failure(bad, e.Place("allowed", "denied", "wait", "retry_after", "reason"), want, got))
+		return append(found, o.newFailure(bad, e.Place("allowed", "denied", "wait", "retry_after", "reason"), want, got))
 	}
 	for _, c := range e.Denied {
 		if o.denied[c.Name] == c.Times {
 			continue
 		}
 		if o.step.Times == 1 {
-			return append(found, o.failure(&o.last, e.Place("denied"), "denied by "+c.Name, describe(&o.last.d)))
+			return append(found, o.newFailure(&o.last, e.Place("denied"), "denied by "+c.Name, describe(&o.last.d)))
 		}
-		found = append(found, o.failure(o.denial, e.Place("denied"), fmt.Sprintf("%d denied by %s", c.Times, c.Name), o.sum()))
+		found = append(found, o.newFailure(o.denial, e.Place("denied"), fmt.Sprintf("%d denied by %s", c.Times, c.Name), o.summarize()))
 	}
 	return found
 }
 
 // summarize describes how many requests were allowed, and which rules denied the others.
-func (o *outcome) sum() string {
-	by := []string{o.share(o.allowed)}
+func (o *outcome) summarize() string {
+	by := []string{o.describeAllowed(o.allowed)}
 	for _, name := range slices.Sorted(maps.Keys(o.denied)) {
 		by = append(by, fmt.Sprintf("%d denied by %s", o.denied[name], name))
 	}
@@ -140,7 +140,7 @@ func (o *outcome) sum() string {
 }
 
 // describeAllowed describes a number of allowed requests.
-func (o *outcome) share(allowed int) string {
+func (o *outcome) describeAllowed(allowed int) string {
 	switch allowed {
 	case o.step.Times:
 		return fmt.Sprintf("all %d allowed", allowed)
@@ -153,8 +153,8 @@ func (o *outcome) share(allowed int) string {
 // judgeShadow judges the decisions of rules in shadow.
 func (o *outcome) judgeShadow(found []Failure) []Failure {
 	e := &o.step.Expect
-	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.would > 0 {
-		found = append(found, o.failure(o.shadow, e.Place("would_deny"), "nothing that a rule in shadow would deny", "what would be denied by "+names(wouldDeny(&o.shadow.d))))
+	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.shadowDenials > 0 {
+		found = append(found, o.newFailure(o.shadow, e.Place("would_deny"), "nothing that a rule in shadow would deny", "what would be denied by "+listNames(wouldDeny(&o.shadow.d))))
 	}
 	for _, c := range e.WouldDeny {
 		if got := o.wouldDeny[c.Name]; got != c.Times {
@@ -162,15 +162,15 @@ func (o *outcome) judgeShadow(found []Failure) []Failure {
 			if got > c.Times && o.shadow != nil {
 				bad = o.shadow
 			}
-			found = append(found, o.failure(bad, e.Place("would_deny"),
+			found = append(found, o.newFailure(bad, e.Place("would_deny"),
 				fmt.Sprintf("%d of %d that %s in shadow would deny", c.Times, o.step.Times, c.Name), fmt.Sprint(got)))
 		}
 	}
 	return found
 }
 
-// failure returns a failure at the request bad, or at the last one if bad is nil.
-func (o *outcome) failure(bad *decided, path, want, got string) Failure {
+// newFailure returns a failure at the request bad, or at the last one if bad is nil.
+func (o *outcome) newFailure(bad *decided, path, want, got string) Failure {
 	if bad == nil {
 		bad = &o.last
 	}

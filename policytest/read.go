@@ -66,10 +66,10 @@ func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 		return nil, nil, nil
 	}
 	r := reader{Report: &parse.Report{}, in: m.InspectTests(), matcher: m, names: map[string]bool{}, badAddresses: map[*parse.Node]bool{}}
-	r.known = r.references()
+	r.known = r.findReferences()
 	whole := slices.Concat([]byte(`{"tests":`), section, []byte("}"))
 	if root := r.Parse(whole, policy.MaxFileBytes+len(whole)); root != nil {
-		r.section(root.Field("tests"))
+		r.readSection(root.Field("tests"))
 	}
 	var found policy.Errors
 	for _, e := range r.Errors() {
@@ -82,10 +82,10 @@ func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 }
 
 // readSection reads the list of tests.
-func (r *reader) section(n *parse.Node) {
+func (r *reader) readSection(n *parse.Node) {
 	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
-		if r.test(item); r.requests > MaxFileRequests {
+		if r.readTest(item); r.requests > MaxFileRequests {
 			r.Absent(item, fmt.Sprintf("the tests of a file make at most %d requests together", MaxFileRequests), "a request with a cost stands for many")
 			return
 		}
@@ -93,23 +93,23 @@ func (r *reader) section(n *parse.Node) {
 }
 
 // readTest reads one test.
-func (r *reader) test(n *parse.Node) {
+func (r *reader) readTest(n *parse.Node) {
 	o := r.Object(n, r.in.Test)
 	if o == nil {
 		return
 	}
 	t := Test{Path: n.Path, Begin: TestsBegin}
 	if f := o.Need("name", "what the test shows, in words"); f != nil {
-		t.Name = r.testName(f)
+		t.Name = r.readTestName(f)
 	}
 	if f := o.Field("at"); f != nil {
-		if begin := r.Instant(f, "at"); !begin.IsZero() && r.inTime(f, begin) {
+		if begin := r.Instant(f, "at"); !begin.IsZero() && r.checkInstant(f, begin) {
 			t.Begin = begin.UTC()
 		}
 	}
 	base := attributesOf{Map: policy.Map{}}
 	if f := o.Field("request"); f != nil {
-		r.attributes(&base, f, "request")
+		r.readAttributes(&base, f, "request")
 	}
 	steps := o.Field("steps")
 	switch {
@@ -119,12 +119,12 @@ func (r *reader) test(n *parse.Node) {
 		}
 	case steps == nil:
 		s := Step{Path: n.Path, At: bucket.At(t.Begin)}
-		r.step(&t, s, o, base)
+		r.readStep(&t, s, o, base)
 	case o.Count(r.in.StepFields...) > 0:
 		i := slices.IndexFunc(n.Fields, func(f parse.Member) bool { return slices.Contains(r.in.StepFields, f.Name) })
 		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test that has steps has no %s of its own", n.Fields[i].Name), "move it into a step")
 	default:
-		r.steps(&t, steps, base)
+		r.readSteps(&t, steps, base)
 	}
 	if made := t.Requests(); made > MaxTestRequests {
 		r.Absent(n, fmt.Sprintf("a test makes at most %d requests, not %d", MaxTestRequests, made), "a request with a cost stands for many")
@@ -134,7 +134,7 @@ func (r *reader) test(n *parse.Node) {
 	r.tests = append(r.tests, t)
 }
 
-func (r *reader) testName(n *parse.Node) string {
+func (r *reader) readTestName(n *parse.Node) string {
 	name, ok := r.String(n, "test name", maxTestNameBytes)
 	switch {
 	case !ok:
@@ -150,7 +150,7 @@ func (r *reader) testName(n *parse.Node) string {
 }
 
 // checkInstant checks that an instant is in the supported range.
-func (r *reader) inTime(n *parse.Node, at time.Time) bool {
+func (r *reader) checkInstant(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
 		r.Absent(n, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
 		return false
@@ -159,7 +159,7 @@ func (r *reader) inTime(n *parse.Node, at time.Time) bool {
 }
 
 // readSteps reads the steps of t.
-func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
+func (r *reader) readSteps(t *Test, n *parse.Node, base attributesOf) {
 	list, _ := r.Items(n, "steps", true, MaxTestSteps)
 	last := bucket.At(t.Begin) // the time of the last request so far
 	for _, item := range list {
@@ -168,10 +168,10 @@ func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
 			continue
 		}
 		s := Step{Path: item.Path, At: last}
-		if !r.begin(&s, t, o) {
+		if !r.readBegin(&s, t, o) {
 			return // the times of later steps are unknown
 		}
-		if r.step(t, s, o, r.change(o, base)); len(t.Steps) > 0 {
+		if r.readStep(t, s, o, r.changeAttributes(o, base)); len(t.Steps) > 0 {
 			end := &t.Steps[len(t.Steps)-1]
 			last = end.Instant(end.Times - 1)
 		}
@@ -179,7 +179,7 @@ func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
 }
 
 // readBegin reads when a step begins.
-func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
+func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
 	case after != nil && at != nil:
@@ -188,7 +188,7 @@ func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 	case after != nil:
 		d, ok := r.Duration(after, "after", "100ms")
 		s.At = s.At.Add(d)
-		return ok && r.inTime(after, s.At.Time())
+		return ok && r.checkInstant(after, s.At.Time())
 	case at == nil:
 		return true
 	}
@@ -203,7 +203,7 @@ func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 	}
 	last := s.At
 	switch s.At = bucket.At(moment); {
-	case !r.inTime(at, moment):
+	case !r.checkInstant(at, moment):
 		return false
 	case s.At < last:
 		r.Add(at, fmt.Sprintf("time does not go back: the request before is made at %s", last.Time().Format(time.RFC3339Nano)), "")
@@ -213,7 +213,7 @@ func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 }
 
 // readStep reads a step except its begin, and appends it to t.
-func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
+func (r *reader) readStep(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	s.Times, s.attributes, s.numbered = 1, attrs.Map, attrs.numbered
 	if f := o.Field("times"); f != nil {
 		if n, err := strconv.Atoi(f.Text); f.Kind != parse.KindNumber || err != nil || n < 1 || n > MaxTestRequests {
@@ -223,7 +223,7 @@ func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 		}
 	}
 	if f := o.Field("every"); f != nil {
-		s.Every = r.every(&s, f, o.Field("times") == nil)
+		s.Every = r.readEvery(&s, f, o.Field("times") == nil)
 	}
 	if f := o.Field("cost"); f != nil {
 		s.Cost, _ = r.Tokens(f, "cost")
@@ -231,15 +231,15 @@ func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	if f := o.Field("max_wait"); f != nil {
 		s.MaxWait, _ = r.Duration(f, "max_wait", "2s")
 	}
-	r.addresses(&s, attrs)
+	r.checkAddress(&s, attrs)
 	if f := o.Field("expect"); f != nil {
-		r.expect(&s, f)
+		r.readExpect(&s, f)
 	}
 	t.Steps = append(t.Steps, s)
 }
 
 // readEvery reads the interval between the requests of a step.
-func (r *reader) every(s *Step, f *parse.Node, once bool) time.Duration {
+func (r *reader) readEvery(s *Step, f *parse.Node, once bool) time.Duration {
 	d, ok := r.Duration(f, "every", "10ms")
 	switch {
 	case !ok:

@@ -14,11 +14,11 @@ import (
 )
 
 // readExpect reads the expectation of a step.
-func (r *reader) expect(s *Step, n *parse.Node) {
+func (r *reader) readExpect(s *Step, n *parse.Node) {
 	e := &s.Expect
 	e.Path = n.Path
 	if n.Kind != parse.KindObject {
-		r.expectWord(s, n)
+		r.readExpectWord(s, n)
 		return
 	}
 	o := r.Object(n, r.in.Expect)
@@ -26,29 +26,29 @@ func (r *reader) expect(s *Step, n *parse.Node) {
 		r.Add(n, "the expectation is empty", "leave it out: the step then only makes requests")
 	}
 	for _, f := range n.Fields {
-		e.said = append(e.said, f.Name)
+		e.fields = append(e.fields, f.Name)
 	}
-	r.allowedAndDenied(s, o)
+	r.readAllowedAndDenied(s, o)
 	if f := o.Field("rule"); f != nil {
-		e.Rule, _ = r.rule(f, true, saidToApply)
+		e.Rule, _ = r.readRuleName(f, true, claimApplies)
 	}
 	if f := o.Field("applies"); f != nil {
-		e.Applies = r.applies(f)
+		e.Applies = r.readApplies(f)
 	}
 	if f := o.Field("would_deny"); f != nil {
-		e.WouldDeny = r.counts(f, s.Times, saidToShadow)
+		e.WouldDeny = r.readCounts(f, s.Times, claimWouldDeny)
 	}
 	if f := o.Field("reason"); f != nil {
-		r.reason(s, f)
+		r.readReason(s, f)
 	}
 	if f := o.Field("override"); f != nil {
-		e.Override = r.word(f, "override", r.known.overrides)
+		e.Override = r.readWord(f, "override", r.known.overrides)
 	}
-	r.last(s, o)
+	r.readLast(s, o)
 }
 
 // readExpectWord reads an expectation of a single word.
-func (r *reader) expectWord(s *Step, n *parse.Node) {
+func (r *reader) readExpectWord(s *Step, n *parse.Node) {
 	switch {
 	case n.Kind == parse.KindText && n.Text == "allowed":
 		all := s.Times
@@ -63,39 +63,39 @@ func (r *reader) expectWord(s *Step, n *parse.Node) {
 }
 
 // readAllowedAndDenied reads how many requests are allowed, and how many each rule denies.
-func (r *reader) allowedAndDenied(s *Step, o *parse.Object) {
+func (r *reader) readAllowedAndDenied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	allowed, denied := o.Field("allowed"), o.Field("denied")
 	if allowed != nil {
-		if n, ok := r.number(allowed, "allowed", s.Times); ok {
+		if n, ok := r.readNumber(allowed, "allowed", s.Times); ok {
 			e.Allowed = &n
 		}
 	}
 	switch {
 	case denied == nil:
-		r.implied(s, o)
+		r.inferAllowed(s, o)
 	case denied.Kind == parse.KindText || denied.Kind == parse.KindObject:
 		rest := s.Times
 		if e.Allowed != nil {
 			rest -= *e.Allowed
 		}
-		e.Denied = r.counts(denied, rest, saidToDeny)
+		e.Denied = r.readCounts(denied, rest, claimDenies)
 		if denied.Kind == parse.KindObject {
 			rest = 0
 			for _, c := range e.Denied {
 				rest += c.Times
 			}
 		}
-		r.isDenied(s, denied, rest)
+		r.setDenied(s, denied, rest)
 	default:
-		if n, ok := r.number(denied, "denied", s.Times); ok {
-			r.isDenied(s, denied, n)
+		if n, ok := r.readNumber(denied, "denied", s.Times); ok {
+			r.setDenied(s, denied, n)
 		}
 	}
 }
 
 // setDenied records the number of denied requests.
-func (r *reader) isDenied(s *Step, f *parse.Node, n int) {
+func (r *reader) setDenied(s *Step, f *parse.Node, n int) {
 	allowed := s.Times - n
 	switch e := &s.Expect; {
 	case e.Allowed == nil && allowed >= 0:
@@ -108,7 +108,7 @@ func (r *reader) isDenied(s *Step, f *parse.Node, n int) {
 }
 
 // inferAllowed derives the number of allowed requests from other expectations.
-func (r *reader) implied(s *Step, o *parse.Object) {
+func (r *reader) inferAllowed(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if e.Allowed != nil {
 		return
@@ -126,7 +126,7 @@ func (r *reader) implied(s *Step, o *parse.Object) {
 }
 
 // readNumber reads a number of at most most requests, or true for all.
-func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
+func (r *reader) readNumber(f *parse.Node, what string, most int) (int, bool) {
 	n, err := strconv.Atoi(f.Text)
 	switch {
 	case f.Kind == parse.KindBool && f.Text == "true":
@@ -145,27 +145,27 @@ func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
 
 // readCounts reads how many requests each rule denies: one rule that denies all, a list of rules that each deny
 // all, or an object with a number per rule.
-func (r *reader) counts(f *parse.Node, all int, of said) []Count {
+func (r *reader) readCounts(f *parse.Node, all int, of claim) []Count {
 	counts := []Count{}
 	switch {
 	case f.Kind == parse.KindObject && len(f.Fields) == 0:
 		r.Add(f, "this must name a rule", "")
 	case f.Kind == parse.KindObject:
 		for _, inner := range f.Fields {
-			n, ok := r.number(inner.Value, "how many requests", all)
-			if r.isRule(inner.Value, inner.Name, of == saidToDeny, of) && ok {
+			n, ok := r.readNumber(inner.Value, "how many requests", all)
+			if r.checkRule(inner.Value, inner.Name, of == claimDenies, of) && ok {
 				counts = append(counts, Count{inner.Name, n})
 			}
 		}
-	case f.Kind == parse.KindList && of == saidToShadow:
+	case f.Kind == parse.KindList && of == claimWouldDeny:
 		list, _ := r.Items(f, "would_deny", false, policy.MaxMatches)
 		for _, item := range list {
-			if name, ok := r.rule(item, false, of); ok {
+			if name, ok := r.readRuleName(item, false, of); ok {
 				counts = append(counts, Count{name, all})
 			}
 		}
 	default:
-		if name, ok := r.rule(f, of == saidToDeny, of); ok {
+		if name, ok := r.readRuleName(f, of == claimDenies, of); ok {
 			counts = append(counts, Count{name, all})
 		}
 	}
@@ -173,14 +173,14 @@ func (r *reader) counts(f *parse.Node, all int, of said) []Count {
 }
 
 // readApplies reads the rules that apply to a request.
-func (r *reader) applies(f *parse.Node) []string {
+func (r *reader) readApplies(f *parse.Node) []string {
 	names := []string{}
 	list := []*parse.Node{f}
 	if f.Kind == parse.KindList {
 		list, _ = r.Items(f, "applies", false, policy.MaxMatches)
 	}
 	for _, n := range list {
-		name, ok := r.rule(n, false, saidToApply)
+		name, ok := r.readRuleName(n, false, claimApplies)
 		switch {
 		case ok && slices.Contains(names, name):
 			r.Add(n, "the rule is in the list already", "")
@@ -192,7 +192,7 @@ func (r *reader) applies(f *parse.Node) []string {
 }
 
 // readReason reads the reason of denials.
-func (r *reader) reason(s *Step, f *parse.Node) {
+func (r *reader) readReason(s *Step, f *parse.Node) {
 	text, ok := r.String(f, "reason", maxTestValueBytes)
 	switch {
 	case !ok:
@@ -212,40 +212,40 @@ func (r *reader) reason(s *Step, f *parse.Node) {
 }
 
 // readLast reads the expectations of the last request.
-func (r *reader) last(s *Step, o *parse.Object) {
+func (r *reader) readLast(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if f := o.Field("retry_after"); f != nil {
 		if f.Kind == parse.KindText && f.Text == "never" {
 			never := bucket.Never
 			e.RetryAfter = &never
 		} else {
-			e.RetryAfter = r.wait(f, "retry_after", " or never")
+			e.RetryAfter = r.readWait(f, "retry_after", " or never")
 		}
 		if e.Allowed != nil && *e.Allowed == s.Times {
 			r.Absent(f, "only who is denied is told when to come back, and all requests are to be allowed", "")
 		}
 	}
 	if f := o.Field("wait"); f != nil {
-		e.Wait = r.wait(f, "wait", "")
+		e.Wait = r.readWait(f, "wait", "")
 		if e.Allowed != nil && *e.Allowed == 0 {
 			r.Absent(f, "who is denied does not wait", "retry_after says when to come back")
 		}
 	}
 	if f := o.Field("remaining"); f != nil {
-		e.Remaining = r.amounts(f, "remaining")
+		e.Remaining = r.readAmounts(f, "remaining")
 	}
 	if f := o.Field("cost"); f != nil {
-		e.Cost = r.amounts(f, "cost")
+		e.Cost = r.readAmounts(f, "cost")
 	}
 	if f := o.Field("stage"); f != nil && f.Kind == parse.KindNumber {
 		r.Add(f, "stage must be a string", fmt.Sprintf("write \"%s%%\"", f.Text))
 	} else if f != nil {
-		e.Stage = r.word(f, "stage", r.known.stages)
+		e.Stage = r.readWord(f, "stage", r.known.stages)
 	}
 }
 
 // readWait reads a length of time.
-func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
+func (r *reader) readWait(f *parse.Node, what, or string) *time.Duration {
 	d, err := bucket.ParseDuration(f.Text)
 	switch {
 	case f.Kind != parse.KindText || err != nil:
@@ -259,7 +259,7 @@ func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
 }
 
 // readAmounts reads an amount of the deciding limit, or one per limit.
-func (r *reader) amounts(f *parse.Node, what string) []Amount {
+func (r *reader) readAmounts(f *parse.Node, what string) []Amount {
 	if f.Kind != parse.KindObject {
 		if t, ok := r.Amount(f, what); ok {
 			return []Amount{{"", t}}
@@ -269,7 +269,7 @@ func (r *reader) amounts(f *parse.Node, what string) []Amount {
 	var amounts []Amount
 	for _, inner := range f.Fields {
 		t, ok := r.Amount(inner.Value, what)
-		if r.isRule(inner.Value, inner.Name, true, saidToApply) && ok {
+		if r.checkRule(inner.Value, inner.Name, true, claimApplies) && ok {
 			amounts = append(amounts, Amount{inner.Name, t})
 		}
 	}

@@ -27,7 +27,7 @@ type references struct {
 }
 
 // findReferences returns the names of the rules and overrides.
-func (r *reader) references() references {
+func (r *reader) findReferences() references {
 	f := references{rules: map[string]*policy.Rule{}, limits: map[string]*policy.Rule{}, broken: r.matcher == nil,
 		reasons: slices.Concat(otherReasons, r.in.Reasons), stages: r.in.Stages}
 	if f.broken {
@@ -54,25 +54,25 @@ func (r *reader) references() references {
 }
 
 // A claim is the claim of a test about a rule that it names.
-type said uint8
+type claim uint8
 
 const (
-	saidToApply said = iota
-	saidToDeny
-	saidToShadow // the rule would deny
+	claimApplies claim = iota
+	claimDenies
+	claimWouldDeny // the rule would deny
 )
 
 // readRuleName reads the name of a rule or, if limits is set, of one of its limits.
-func (r *reader) rule(n *parse.Node, limits bool, of said) (string, bool) {
+func (r *reader) readRuleName(n *parse.Node, limits bool, of claim) (string, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "this must be the name of a rule", "")
 		return "", false
 	}
-	return n.Text, r.isRule(n, n.Text, limits, of)
+	return n.Text, r.checkRule(n, n.Text, limits, of)
 }
 
 // checkRule checks the name of a rule at n.
-func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
+func (r *reader) checkRule(n *parse.Node, name string, limits bool, of claim) bool {
 	rule, names := r.known.rules[name], r.known.names
 	if rule == nil && limits {
 		rule = r.known.limits[name]
@@ -92,9 +92,9 @@ func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 		r.Absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), parse.Nearest(name, names))
 	case rule.Mode == policy.ModeOff:
 		r.Absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
-	case of != saidToShadow && rule.Mode == policy.ModeShadow:
+	case of != claimWouldDeny && rule.Mode == policy.ModeShadow:
 		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
-	case of == saidToShadow && rule.Mode == policy.ModeEnforce && !r.known.shadow:
+	case of == claimWouldDeny && rule.Mode == policy.ModeEnforce && !r.known.shadow:
 		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
 	default:
 		return true
@@ -103,7 +103,7 @@ func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 }
 
 // readWord reads one of words, or "none", for which it returns "".
-func (r *reader) word(n *parse.Node, what string, words []string) *string {
+func (r *reader) readWord(n *parse.Node, what string, words []string) *string {
 	switch text, ok := r.String(n, what, maxTestValueBytes); {
 	case !ok:
 		return nil

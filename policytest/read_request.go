@@ -27,7 +27,7 @@ type attributesOf struct {
 
 // changeAttributes returns the attributes of a step: the test's attributes with the changes of with and
 // without.
-func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
+func (r *reader) changeAttributes(o *parse.Object, base attributesOf) attributesOf {
 	with, without := o.Field("with"), o.Field("without")
 	if with == nil && without == nil {
 		return base
@@ -40,7 +40,7 @@ func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 			list, _ = r.Items(without, "without", true, len(base.Map)+1)
 		}
 		for _, n := range list {
-			if a, ok := r.attribute(n); ok {
+			if a, ok := r.readAttribute(n); ok {
 				if _, there := base.Map[a.String()]; !there {
 					r.Add(n, "the request of the test does not have it", parse.Nearest(a.String(), slices.Sorted(maps.Keys(base.Map))))
 				}
@@ -49,7 +49,7 @@ func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 		}
 	}
 	if with != nil {
-		r.attributes(&attrs, with, "with")
+		r.readAttributes(&attrs, with, "with")
 	}
 	attrs.numbered = false
 	for _, value := range attrs.Map {
@@ -59,7 +59,7 @@ func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 }
 
 // readAttributes reads the attributes of a request into attrs, normalized like the endpoints normalize them.
-func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
+func (r *reader) readAttributes(attrs *attributesOf, n *parse.Node, what string) {
 	if n.Kind != parse.KindObject {
 		r.Add(n, what+" must be an object", `as in {"header:x-api-key": "k1"}`)
 		return
@@ -70,7 +70,7 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 		switch {
 		case err != nil:
 			name, rest := parse.Cut(f.Name)
-			reason, hint := mistakeOf(err)
+			reason, hint := splitError(err)
 			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, reason), hint)
 			continue
 		case a.Source == policy.SourceIP && a.Bits != wholeAddress.Bits:
@@ -81,7 +81,7 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 			continue
 		}
 		seen[a.String()] = true
-		value, ok := r.value(a, f.Value)
+		value, ok := r.readValue(a, f.Value)
 		if ok || a.Source != policy.SourceIP { // an error must not cause further errors
 			attrs.Map[a.String()] = value
 		}
@@ -90,13 +90,13 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 			if a.Source == policy.SourceIP {
 				attrs.address = f.Value
 			}
-			r.unread(a, f.Value)
+			r.warnUnread(a, f.Value)
 		}
 	}
 }
 
 // readValue reads the value of an attribute. As in a match, numbers and booleans are text.
-func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
+func (r *reader) readValue(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch {
 	case n.Kind == parse.KindNull:
 		r.Add(n, fmt.Sprintf("%v must have a value", a), "leave it out, or name it in a step's without, where the request lacks it")
@@ -135,7 +135,7 @@ func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
 }
 
 // checkAddress checks the address of a step's requests, with the first and the last number.
-func (r *reader) addresses(s *Step, attrs attributesOf) {
+func (r *reader) checkAddress(s *Step, attrs attributesOf) {
 	value, ok := attrs.Map["ip:address"]
 	if !ok || r.badAddresses[attrs.address] {
 		return
@@ -156,7 +156,7 @@ func (r *reader) addresses(s *Step, attrs attributesOf) {
 
 // warnUnread warns about an attribute that no rule reads, if its name resembles the name of an attribute that a
 // rule reads.
-func (r *reader) unread(a policy.Attribute, n *parse.Node) {
+func (r *reader) warnUnread(a policy.Attribute, n *parse.Node) {
 	if r.matcher == nil {
 		return
 	}
@@ -180,21 +180,21 @@ func (r *reader) warn(n *parse.Node, code, reason, hint string) {
 // wholeAddress is the attribute ip:address.
 var wholeAddress, _ = policy.ParseAttribute("ip:address")
 
-func (r *reader) attribute(n *parse.Node) (policy.Attribute, bool) {
+func (r *reader) readAttribute(n *parse.Node) (policy.Attribute, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "an attribute must be a string", `as in "header:x-api-key"`)
 		return policy.Attribute{}, false
 	}
 	a, err := policy.ParseAttribute(n.Text)
 	if err != nil {
-		reason, hint := mistakeOf(err)
+		reason, hint := splitError(err)
 		r.Add(n, reason, hint)
 	}
 	return a, err == nil
 }
 
 // splitError returns the parts of an error of [policy.ParseAttribute].
-func mistakeOf(err error) (reason, hint string) {
+func splitError(err error) (reason, hint string) {
 	var m interface{ Parts() (reason, hint string) }
 	if errors.As(err, &m) {
 		return m.Parts()

@@ -56,7 +56,7 @@ func Run(ctx context.Context, m *policy.Matcher, tests []Test) (Report, error) {
 		r.coverage[report.Rules[i].Rule] = &report.Rules[i]
 	}
 	for i := range tests {
-		result, err := r.test(ctx, &tests[i])
+		result, err := r.runTest(ctx, &tests[i])
 		if err != nil {
 			return report, fmt.Errorf("policytest: test %q: %w", tests[i].Name, err)
 		}
@@ -75,7 +75,7 @@ type runner struct {
 	now     bucket.Instant
 }
 
-func (r *runner) test(ctx context.Context, t *Test) (Result, error) {
+func (r *runner) runTest(ctx context.Context, t *Test) (Result, error) {
 	result := Result{Test: t}
 	if err := r.begin(t); err != nil {
 		return result, err

@@ -109,7 +109,7 @@ type Expect struct {
 	Cost       []Amount       // nil is any
 	Stage      *string        // the share of the active stage, such as 80%; "" is none, nil is any
 
-	said []string // the fields that are set
+	fields []string // the fields that are set
 }
 
 // A Count is the number of requests that a rule or limit decides.
@@ -127,7 +127,7 @@ type Amount struct {
 // Place returns the JSON Pointer to the first of fields that e has, or to e.
 func (e *Expect) Place(fields ...string) string {
 	for _, f := range fields {
-		if slices.Contains(e.said, f) {
+		if slices.Contains(e.fields, f) {
 			return e.Path + "/" + f
 		}
 	}

@@ -29,7 +29,7 @@ type converter struct {
 }
 
 // addError records an error in n, which is at path.
-func (c *converter) mistake(n *yamltree.Node, path, reason, hint string) {
+func (c *converter) addError(n *yamltree.Node, path, reason, hint string) {
 	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
 		Path: path, Reason: reason, Hint: hint}})
 }
@@ -37,13 +37,13 @@ func (c *converter) mistake(n *yamltree.Node, path, reason, hint string) {
 // stop records an error that ends the conversion.
 func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	if !c.stopped {
-		c.mistake(n, path, reason, hint)
+		c.addError(n, path, reason, hint)
 	}
 	c.stopped = true
 }
 
 // writeValue writes n at a nesting depth.
-func (c *converter) value(n *yamltree.Node, path string, depth int) {
+func (c *converter) writeValue(n *yamltree.Node, path string, depth int) {
 	switch {
 	case c.stopped:
 		return
@@ -56,68 +56,68 @@ func (c *converter) value(n *yamltree.Node, path string, depth int) {
 		return
 	}
 	if n.Kind != yamltree.Scalar && n.Tag != "" {
-		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it")
+		c.addError(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it")
 	}
 	switch n.Kind {
 	case yamltree.Scalar:
-		c.scalar(n, path)
+		c.writeScalar(n, path)
 	case yamltree.List:
 		c.out.WriteByte('[')
 		for i, item := range n.Items {
 			if i > 0 {
 				c.out.WriteByte(',')
 			}
-			c.value(item, child(path, strconv.Itoa(i)), depth+1)
+			c.writeValue(item, joinPath(path, strconv.Itoa(i)), depth+1)
 		}
 		c.out.WriteByte(']')
 	case yamltree.Mapping:
-		c.mapping(n, path, depth)
+		c.writeMapping(n, path, depth)
 	case yamltree.Alias:
 		if c.open[n.Target] {
 			c.stop(n, path, fmt.Sprintf("the alias *%s is inside of what it stands for", n.Value), "")
 			return
 		}
 		c.open[n.Target] = true
-		c.value(n.Target, path, depth+1)
+		c.writeValue(n.Target, path, depth+1)
 		delete(c.open, n.Target)
 	}
 }
 
 // writeMapping writes n as an object. Its keys must be distinct strings.
-func (c *converter) mapping(n *yamltree.Node, path string, depth int) {
+func (c *converter) writeMapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('{')
 	lines, written := map[string]int{}, 0
 	for _, field := range n.Fields {
 		key, value := field.Key, field.Value
-		if !c.key(key, path, lines) {
+		if !c.checkKey(key, path, lines) {
 			continue
 		}
 		if written++; written > 1 {
 			c.out.WriteByte(',')
 		}
-		c.string(key.Value)
+		c.writeString(key.Value)
 		c.out.WriteByte(':')
-		c.value(value, child(path, key.Value), depth+1)
+		c.writeValue(value, joinPath(path, key.Value), depth+1)
 	}
 	c.out.WriteByte('}')
 }
 
 // checkKey reports whether key can be a key of the object at path, and records an error otherwise. lines are
 // the lines of the previous keys.
-func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) bool {
-	at := child(path, key.Value)
+func (c *converter) checkKey(key *yamltree.Node, path string, lines map[string]int) bool {
+	at := joinPath(path, key.Value)
 	first, seen := lines[key.Value]
 	switch {
 	case key.Kind != yamltree.Scalar:
-		c.mistake(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
+		c.addError(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
 	case key.Tag != "" && key.Tag != "!!str":
-		c.mistake(key, at, fmt.Sprintf("the tag %s has no meaning here", key.Tag), "remove it; to make something a string, put it in quotes")
+		c.addError(key, at, fmt.Sprintf("the tag %s has no meaning here", key.Tag), "remove it; to make something a string, put it in quotes")
 	case key.Plain && key.Value == "<<":
-		c.mistake(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
+		c.addError(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
 	case key.Plain && !strings.HasPrefix(resolve(key.Value).json, `"`):
-		c.mistake(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
+		c.addError(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
 	case seen:
-		c.mistake(key, at, fmt.Sprintf("the key %s is there twice, first in line %d", key.Value, first), "remove one of them")
+		c.addError(key, at, fmt.Sprintf("the key %s is there twice, first in line %d", key.Value, first), "remove one of them")
 	default:
 		lines[key.Value] = key.Line
 		return true
@@ -126,20 +126,20 @@ func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) b
 }
 
 // writeScalar writes n as a string, number, boolean or null.
-func (c *converter) scalar(n *yamltree.Node, path string) {
+func (c *converter) writeScalar(n *yamltree.Node, path string) {
 	if n.Tag != "" && n.Tag != "!!str" {
-		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
+		c.addError(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
 	}
 	if !n.Plain {
-		c.string(n.Value)
+		c.writeString(n.Value)
 		return
 	}
 	v := resolve(n.Value)
 	if v.reason != "" {
-		c.mistake(n, path, v.reason, v.hint)
+		c.addError(n, path, v.reason, v.hint)
 	}
 	if v.number && comparedAsText.MatchString(path) {
-		c.string(n.Value)
+		c.writeString(n.Value)
 		return
 	}
 	c.out.WriteString(v.json)
@@ -149,7 +149,7 @@ func (c *converter) scalar(n *yamltree.Node, path string) {
 // including forms that JSON changes, such as 0x10 and +5.
 var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 
-func (c *converter) string(s string) { c.out.WriteString(quoteJSON(s)) }
+func (c *converter) writeString(s string) { c.out.WriteString(quoteJSON(s)) }
 
 // quoteJSON returns s as a JSON string, without escaping < and >.
 func quoteJSON(s string) string {

@@ -66,8 +66,8 @@ type jsonScan struct {
 // scan visits the next value. Its key, if any, starts at offset key-1. A scalar is at its own place, and an
 // object or array at the place of its key. scan skips other values, so the recursion is as deep as the longest
 // path.
-func (s *jsonScan) value(path string, key int64) {
-	start := s.next()
+func (s *jsonScan) scan(path string, key int64) {
+	start := s.nextOffset()
 	token, err := s.dec.Token()
 	if err != nil {
 		return
@@ -87,15 +87,15 @@ func (s *jsonScan) value(path string, key int64) {
 	for i := 0; s.dec.More(); i++ {
 		element, from := strconv.Itoa(i), int64(0)
 		if delim == '{' {
-			from = s.next() + 1
+			from = s.nextOffset() + 1
 			token, err := s.dec.Token()
 			if err != nil {
 				return
 			}
 			element, _ = token.(string)
 		}
-		if next := child(path, element); s.wanted[next] {
-			s.value(next, from)
+		if next := joinPath(path, element); s.wanted[next] {
+			s.scan(next, from)
 		} else if s.dec.Decode(new(json.RawMessage)) != nil {
 			return
 		}
@@ -103,7 +103,7 @@ func (s *jsonScan) value(path string, key int64) {
 	s.dec.Token() // the closing delimiter
 }
 
-func (s *jsonScan) next() int64 {
+func (s *jsonScan) nextOffset() int64 {
 	offset := s.dec.InputOffset()
 	for offset < int64(len(s.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), s.data[offset]) >= 0 {
 		offset++

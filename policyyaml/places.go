@@ -34,16 +34,16 @@ func Places(name string, data []byte, paths []string) map[string]Place {
 
 // placesInJSON returns the places of paths and their parents in valid JSON.
 func placesInJSON(data []byte, paths []string) map[string]Place {
-	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: ancestry(paths), places: map[string]Place{}}
+	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: withParents(paths), places: map[string]Place{}}
 	s.dec.UseNumber()
-	s.value("", 0)
+	s.scan("", 0)
 	return s.places
 }
 
 // placesInYAML returns the places of paths and their parents.
 func placesInYAML(root *yamltree.Node, paths []string) map[string]Place {
 	places := map[string]Place{}
-	for path := range ancestry(paths) {
+	for path := range withParents(paths) {
 		if at, ok := placeInYAML(root, path); ok {
 			places[path] = at
 		}
@@ -90,10 +90,10 @@ func placeInYAML(n *yamltree.Node, path string) (Place, bool) {
 // pointerEscapes escapes a key for a JSON Pointer (RFC 6901).
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func child(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
+func joinPath(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
 
 // withParents returns paths and all their parents.
-func ancestry(paths []string) map[string]bool {
+func withParents(paths []string) map[string]bool {
 	all := map[string]bool{}
 	for _, path := range paths {
 		for !all[path] {

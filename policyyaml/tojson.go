@@ -62,11 +62,11 @@ func convert(name string, data []byte) (*converter, error) {
 	root, err := yamltree.Parse(data)
 	switch {
 	case err != nil:
-		return nil, Errors{syntaxError(name, err)}
+		return nil, Errors{newSyntaxError(name, err)}
 	case root == nil:
 		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty but for comments", Hint: "write at least one rule under rules:"}}}
 	}
 	c := &converter{file: name, root: root, open: map[*yamltree.Node]bool{}}
-	c.value(root, "", 0)
+	c.writeValue(root, "", 0)
 	return c, nil
 }

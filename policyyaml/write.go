@@ -35,7 +35,7 @@ func WriteYAML(w io.Writer, file []byte) error {
 		return fmt.Errorf("policyyaml: write: %w", err)
 	}
 	out := writer{rules: ruleDepth(v)}
-	out.value(v, 0, "")
+	out.writeValue(v, 0, "")
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("policyyaml: write: %w", err)
 	}
@@ -61,25 +61,25 @@ type writer struct {
 }
 
 // writeValue writes v after a key, a dash or nothing. Its further lines begin with indent.
-func (w *writer) value(v any, depth int, indent string) {
+func (w *writer) writeValue(v any, depth int, indent string) {
 	object, isObject := v.(map[string]any)
 	list, isList := v.([]any)
 	switch {
 	case isObject && len(object) > 0 && depth < w.rules+limitsDepth:
-		w.object(object, depth, indent)
+		w.writeObject(object, depth, indent)
 	case isList && len(list) > 0 && depth < w.rules+limitsDepth:
 		for _, item := range list {
 			if w.Len() > 0 {
 				w.WriteString("\n" + indent)
 			}
 			w.WriteByte('-')
-			w.value(item, depth+1, indent+"  ")
+			w.writeValue(item, depth+1, indent+"  ")
 		}
 	default:
 		if w.Len() > 0 {
 			w.WriteByte(' ')
 		}
-		w.inline(v)
+		w.writeInline(v)
 	}
 	if depth == 0 {
 		w.WriteByte('\n')
@@ -87,7 +87,7 @@ func (w *writer) value(v any, depth int, indent string) {
 }
 
 // writeObject writes the fields of v, one per line. The first may follow a dash.
-func (w *writer) object(v map[string]any, depth int, indent string) {
+func (w *writer) writeObject(v map[string]any, depth int, indent string) {
 	for i, name := range fields(v) {
 		switch {
 		case w.Len() == 0:
@@ -96,7 +96,7 @@ func (w *writer) object(v map[string]any, depth int, indent string) {
 		default:
 			w.WriteString("\n" + indent)
 		}
-		w.WriteString(text(name) + ":")
+		w.WriteString(quote(name) + ":")
 		at := depth + 1
 		switch {
 		case depth == w.rules-2 && name == "fallback_limit":
@@ -104,27 +104,27 @@ func (w *writer) object(v map[string]any, depth int, indent string) {
 		case depth == w.rules && name != "limits", depth == w.rules-2 && name != "rules":
 			at = w.rules + limitsDepth
 		}
-		w.value(v[name], at, indent+"  ")
+		w.writeValue(v[name], at, indent+"  ")
 	}
 }
 
 // writeInline writes v on one line.
-func (w *writer) inline(v any) {
+func (w *writer) writeInline(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for i, name := range fields(v) {
-			w.WriteString([]string{"{", ", "}[min(i, 1)] + text(name) + ": ")
-			w.inline(v[name])
+			w.WriteString([]string{"{", ", "}[min(i, 1)] + quote(name) + ": ")
+			w.writeInline(v[name])
 		}
 		w.WriteString([]string{"{}", "}"}[min(len(v), 1)])
 	case []any:
 		for i, item := range v {
 			w.WriteString([]string{"[", ", "}[min(i, 1)])
-			w.inline(item)
+			w.writeInline(item)
 		}
 		w.WriteString([]string{"[]", "]"}[min(len(v), 1)])
 	case string:
-		w.WriteString(text(v))
+		w.WriteString(quote(v))
 	case nil:
 		w.WriteString("null")
 	default: // a number in its original digits, or a boolean
@@ -149,7 +149,7 @@ func rank(name string) int {
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*([-/ ][A-Za-z0-9_]+)*$`)
 
 // quote writes a string, without quotes if every YAML parser reads it as a string.
-func text(s string) string {
+func quote(s string) string {
 	if !word.MatchString(s) || len(s) <= 5 && slices.Contains(reserved, strings.ToLower(s)) {
 		return strconv.Quote(s) // all escapes of Go mean the same in YAML
 	}

@@ -21,7 +21,7 @@ func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 }
 
 // newSyntaxError converts an error of package yamltree to a [Mistake].
-func syntaxError(name string, err error) Mistake {
+func newSyntaxError(name string, err error) Mistake {
 	var e *yamltree.SyntaxError
 	if !errors.As(err, &e) {
 		return Mistake{File: name, Error: policy.Error{Reason: err.Error()}}

@@ -71,19 +71,19 @@ func (r *Report) Parse(data []byte, most int) *Node {
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		r.Absent(root, "not JSON: "+syntax(data, err), "")
+		r.Absent(root, "not JSON: "+describeSyntaxError(data, err), "")
 		return nil
 	}
 	p := treeParser{report: r, dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.UseNumber()
-	if root = p.value("", 0); p.tooDeep {
+	if root = p.parseValue("", 0); p.tooDeep {
 		return nil
 	}
 	return root
 }
 
-// syntax describes a JSON syntax error and its place.
-func syntax(data []byte, err error) string {
+// describeSyntaxError describes a JSON syntax error and its place.
+func describeSyntaxError(data []byte, err error) string {
 	var se *json.SyntaxError
 	if !errors.As(err, &se) {
 		return err.Error()
@@ -100,7 +100,7 @@ type treeParser struct {
 	tooDeep bool
 }
 
-func (p *treeParser) value(path string, depth int) *Node {
+func (p *treeParser) parseValue(path string, depth int) *Node {
 	n := &Node{Path: path}
 	token, err := p.dec.Token()
 	n.At = p.dec.InputOffset()
@@ -125,25 +125,25 @@ func (p *treeParser) value(path string, depth int) *Node {
 		if n.Kind = KindList; v == '{' {
 			n.Kind = KindObject
 		}
-		p.inside(n, depth)
+		p.parseChildren(n, depth)
 	}
 	return n
 }
 
-// inside parses the items or fields of n.
-func (p *treeParser) inside(n *Node, depth int) {
+// parseChildren parses the items or fields of n.
+func (p *treeParser) parseChildren(n *Node, depth int) {
 	var seen map[string]bool
 	if n.Kind == KindObject {
 		seen = map[string]bool{}
 	}
 	for i := 0; !p.tooDeep && p.dec.More(); i++ {
 		if n.Kind == KindList {
-			n.List = append(n.List, p.value(n.Path+"/"+strconv.Itoa(i), depth+1))
+			n.List = append(n.List, p.parseValue(n.Path+"/"+strconv.Itoa(i), depth+1))
 			continue
 		}
 		token, _ := p.dec.Token()
 		name, _ := token.(string)
-		value := p.value(n.Path+"/"+pointerEscaper.Replace(name), depth+1)
+		value := p.parseValue(n.Path+"/"+pointerEscaper.Replace(name), depth+1)
 		if seen[name] {
 			p.report.Absent(value, fmt.Sprintf("field %q is given twice", name), "remove one of them")
 			continue

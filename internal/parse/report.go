@@ -40,15 +40,15 @@ type placed struct {
 
 // Add reports that the value n is invalid.
 func (r *Report) Add(n *Node, reason, hint string) {
-	r.put(n, Error{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
+	r.add(n, Error{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
 }
 
 // Absent reports an error at n that is not in the value of n.
 func (r *Report) Absent(n *Node, reason, hint string) {
-	r.put(n, Error{Path: n.Path, Reason: reason, Hint: hint})
+	r.add(n, Error{Path: n.Path, Reason: reason, Hint: hint})
 }
 
-func (r *Report) put(n *Node, m Error) {
+func (r *Report) add(n *Node, m Error) {
 	if len(r.found) >= maxErrors {
 		r.more++
 		return

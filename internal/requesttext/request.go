@@ -44,7 +44,7 @@ func Read(text string) (Request, error) {
 	case strings.TrimSpace(text) == "":
 		return r, ErrorAt(text, 0, "there is no request", "write a curl command, an HTTP request, or attributes such as header:x-api-key=k1")
 	case !isHTTP(text):
-		return r, r.lines(text)
+		return r, r.readLines(text)
 	}
 	sent, err := readHTTP(text)
 	if err != nil {
@@ -60,7 +60,7 @@ var curlCommand = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:\$\s+)?(?:(?:sudo|tim
 func IsCurl(text string) bool { return curlCommand.MatchString(text) }
 
 // readLines reads one operand per line.
-func (r *Request) lines(text string) error {
+func (r *Request) readLines(text string) error {
 	at := 0
 	var parts []string
 	for line := range strings.Lines(text) {
@@ -88,9 +88,9 @@ func (r *Request) lines(text string) error {
 // Operand parses an operand of mete explain: 'METHOD /path', a URL, or NAME=VALUE.
 func (r *Request) Operand(s string) error {
 	if method, target, ok := cutLine(s); ok {
-		return r.line(method, target)
+		return r.readLine(method, target)
 	}
-	return r.attribute(s)
+	return r.readAttribute(s)
 }
 
 // cutLine splits a request line with an optional method, and reports whether s is one.
@@ -125,29 +125,29 @@ func cutURL(s string) (host, target string) {
 }
 
 // readLine reads an optional method and a path or URL.
-func (r *Request) line(method, target string) error {
+func (r *Request) readLine(method, target string) error {
 	if _, twice := r.Attributes["path"]; twice {
 		return fmt.Errorf("%q: one request is explained at a time", target)
 	}
 	if method != "" {
-		if err := r.method(method); err != nil {
+		if err := r.setMethod(method); err != nil {
 			return err
 		}
 	}
 	if isURL(target) {
 		host := ""
 		host, target = cutURL(target)
-		if err := r.host(host); err != nil {
+		if err := r.setHost(host); err != nil {
 			return err
 		}
 	}
 	target, _, _ = strings.Cut(target, "#") // clients do not send the fragment
-	return r.target(target)
+	return r.setTarget(target)
 }
 
 // setTarget adds the path and each query parameter.
-func (r *Request) target(target string) error {
-	if err := r.path(target); err != nil {
+func (r *Request) setTarget(target string) error {
+	if err := r.setPath(target); err != nil {
 		return err
 	}
 	_, query, _ := strings.Cut(target, "?")
@@ -158,19 +158,19 @@ func (r *Request) target(target string) error {
 			continue
 		}
 		if value, ok := httpfacts.QueryValue(pair, name); ok {
-			r.first("query:"+name, value)
+			r.addFirst("query:"+name, value)
 		}
 	}
 	return nil
 }
 
-func (r *Request) method(sent string) error {
+func (r *Request) setMethod(sent string) error {
 	method := requestpath.Method(sent)
 	r.noteChange("method", sent, method)
 	return r.set("method", method)
 }
 
-func (r *Request) host(sent string) error {
+func (r *Request) setHost(sent string) error {
 	host, ok := requestpath.Host(sent)
 	if !ok {
 		return fmt.Errorf("%q is no host; write its name, such as example.com", Clip(sent))
@@ -179,7 +179,7 @@ func (r *Request) host(sent string) error {
 	return r.set("host", host)
 }
 
-func (r *Request) path(target string) error {
+func (r *Request) setPath(target string) error {
 	path, disputed := requestpath.Of(target)
 	sent, _, _ := strings.Cut(target, "?")
 	if disputed {
@@ -190,13 +190,13 @@ func (r *Request) path(target string) error {
 }
 
 // readAttribute parses NAME=VALUE.
-func (r *Request) attribute(s string) error {
+func (r *Request) readAttribute(s string) error {
 	name, value, found := strings.Cut(s, "=")
 	switch {
 	case !found:
 		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", Clip(s))
 	case name == "cost":
-		return r.cost(value)
+		return r.setCost(value)
 	case name == "ip":
 		name = "ip:address"
 	}
@@ -206,11 +206,11 @@ func (r *Request) attribute(s string) error {
 	}
 	switch a.Source {
 	case policy.SourceHost:
-		return r.host(value)
+		return r.setHost(value)
 	case policy.SourcePath:
-		return r.path(value)
+		return r.setPath(value)
 	case policy.SourceMethod:
-		return r.method(value)
+		return r.setMethod(value)
 	case policy.SourceCookie:
 		value = httpfacts.CookieText(value)
 	case policy.SourceHeader:
@@ -227,7 +227,7 @@ func (r *Request) attribute(s string) error {
 	return r.set(a.String(), value)
 }
 
-func (r *Request) cost(text string) error {
+func (r *Request) setCost(text string) error {
 	cost, err := bucket.ParseTokens(text)
 	switch {
 	case err != nil:
@@ -245,22 +245,22 @@ func (r *Request) cost(text string) error {
 // as endpoints read them. For a value that occurs twice, it adds the first and a note. It reads the claims of a
 // bearer token without verifying it. assumed names headers that the client adds automatically.
 func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
-	if err := r.method(sent.Method); err != nil {
+	if err := r.setMethod(sent.Method); err != nil {
 		return err
 	}
 	if sent.Host != "" {
-		if err := r.host(sent.Host); err != nil {
+		if err := r.setHost(sent.Host); err != nil {
 			return err
 		}
-		r.first("header:host", sent.Host)
+		r.addFirst("header:host", sent.Host)
 	}
-	if err := r.target(sent.RequestURI); err != nil {
+	if err := r.setTarget(sent.RequestURI); err != nil {
 		return err
 	}
 	for _, header := range slices.Sorted(maps.Keys(sent.Header)) {
 		name := "header:" + strings.ToLower(header)
 		for _, value := range sent.Header[header] {
-			if r.first(name, value) && slices.Contains(assumed, header) {
+			if r.addFirst(name, value) && slices.Contains(assumed, header) {
 				r.Assumed = append(r.Assumed, name)
 			}
 		}
@@ -269,16 +269,16 @@ func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
 		for pair := range strings.SplitSeq(line, ";") {
 			name, _, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
 			if value, ok := httpfacts.CookieValue(pair, name); ok {
-				r.first("cookie:"+name, value)
+				r.addFirst("cookie:"+name, value)
 			}
 		}
 	}
-	r.claims(sent)
+	r.addClaims(sent)
 	return nil
 }
 
 // addClaims adds the claims of a bearer token.
-func (r *Request) claims(sent *http.Request) {
+func (r *Request) addClaims(sent *http.Request) {
 	token, _ := httpfacts.BearerToken(sent)
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || len(token) > httpfacts.MaxTokenBytes {
@@ -289,14 +289,14 @@ func (r *Request) claims(sent *http.Request) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
-		if name = "jwt:" + name; r.first(name, claims[strings.TrimPrefix(name, "jwt:")]) {
+		if name = "jwt:" + name; r.addFirst(name, claims[strings.TrimPrefix(name, "jwt:")]) {
 			r.Claims = append(r.Claims, name)
 		}
 	}
 }
 
 // addFirst adds an attribute unless it is set already or no policy could name it.
-func (r *Request) first(name, value string) bool {
+func (r *Request) addFirst(name, value string) bool {
 	a, err := policy.ParseAttribute(name)
 	if err != nil {
 		return false
@@ -305,14 +305,14 @@ func (r *Request) first(name, value string) bool {
 		value = httpfacts.Credentials(value)
 	}
 	if before, twice := r.Attributes[a.String()]; twice {
-		r.again(a, before, value)
+		r.noteDuplicate(a, before, value)
 		return false
 	}
 	return r.set(a.String(), value) == nil
 }
 
 // noteDuplicate handles another value of an attribute like endpoints do.
-func (r *Request) again(a policy.Attribute, before, value string) {
+func (r *Request) noteDuplicate(a policy.Attribute, before, value string) {
 	switch {
 	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":
 		return

@@ -87,7 +87,7 @@ type Decision struct {
 func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	c := &comparer{now: bucket.At(now), slots: map[string]int{}}
 	c.space = space.New(func(slot int) space.Attribute { return c.attributes[slot] })
-	c.old, c.new = c.side(old), c.side(new)
+	c.old, c.new = c.newSide(old), c.newSide(new)
 	c.pair()
 	var found []Difference
 	for i := range c.new.rules {
@@ -95,10 +95,10 @@ func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	}
 	for i := range c.old.rules {
 		if r := &c.old.rules[i]; r.twin == nil && r.Mode != policy.ModeOff {
-			found = append(found, Difference{Kind: RuleRemoved, Rule: r.Name, Example: c.exampleOf(&c.old, r)})
+			found = append(found, Difference{Kind: RuleRemoved, Rule: r.Name, Example: c.newExample(&c.old, r)})
 		}
 	}
-	return append(found, c.overrides()...)
+	return append(found, c.compareOverrides()...)
 }
 
 // A comparer compares two policies.
@@ -124,9 +124,9 @@ type side struct {
 // A rule is a rule of a side.
 type rule struct {
 	*policy.Rule
-	view  *inspect.Rule
-	about *policy.Description
-	index int // in the rules of its side
+	view        *inspect.Rule
+	description *policy.Description
+	index       int // in the rules of its side
 
 	match space.Box // the requests that its match accepts
 	box   space.Box // the requests that its match and key accept
@@ -137,7 +137,7 @@ type rule struct {
 }
 
 // newSide prepares a policy.
-func (c *comparer) side(m *policy.Matcher) side {
+func (c *comparer) newSide(m *policy.Matcher) side {
 	s := side{Matcher: m, view: m.Inspect()}
 	for slot, a := range m.Attributes() {
 		at, ok := c.slots[a.String()]
@@ -151,7 +151,7 @@ func (c *comparer) side(m *policy.Matcher) side {
 	about := m.Describe()
 	for i, r := range m.Rules() {
 		view := &s.view.Rules[i]
-		s.rules = append(s.rules, rule{Rule: r, view: view, about: &about[i], index: i, match: c.boxOf(&s, view.Clauses), box: s.translate(view.Takes)})
+		s.rules = append(s.rules, rule{Rule: r, view: view, description: &about[i], index: i, match: c.boxOf(&s, view.Clauses), box: s.translate(view.Takes)})
 	}
 	return s
 }
@@ -207,13 +207,13 @@ func (c *comparer) compareRule(r *rule) []Difference {
 	case o == nil && r.Mode == policy.ModeOff, o != nil && o.Mode == policy.ModeOff && r.Mode == policy.ModeOff:
 		return nil // it decides nothing
 	case o == nil:
-		return []Difference{{Kind: RuleAdded, Rule: r.Name, Example: c.exampleOf(&c.new, r)}}
+		return []Difference{{Kind: RuleAdded, Rule: r.Name, Example: c.newExample(&c.new, r)}}
 	case o.Name != r.Name:
-		return []Difference{{Kind: RuleRenamed, Rule: r.Name, Was: o.Name, Example: c.exampleOf(&c.new, r)}}
+		return []Difference{{Kind: RuleRenamed, Rule: r.Name, Was: o.Name, Example: c.newExample(&c.new, r)}}
 	case !r.same:
-		return []Difference{{Kind: RuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.exampleOfBoth(o, r)}}
+		return []Difference{{Kind: RuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.newExampleOfBoth(o, r)}}
 	}
-	return c.moved(o, r)
+	return c.compareOrder(o, r)
 }
 
 // changes returns the changed fields of a rule, except its name.
@@ -223,7 +223,7 @@ func (c *comparer) changes(old, new *rule) (all []Change) {
 			all = append(all, Change{limit, field, was, is})
 		}
 	}
-	if !c.equal(old.match, new.match) || old.view.Fallback != new.view.Fallback {
+	if !c.equalBoxes(old.match, new.match) || old.view.Fallback != new.view.Fallback {
 		all = append(all, Change{Field: "match", Old: matchWords(old), New: matchWords(new)})
 	}
 	note("", "limit_keys", keyWords(old.Rule), keyWords(new.Rule))
@@ -236,23 +236,23 @@ func (c *comparer) changes(old, new *rule) (all []Change) {
 		case i >= len(new.Limits):
 			note(limitName(old, i), "limits", bucketWords(old.Limits[i].Bucket), "")
 		default:
-			c.changesOfLimit(old, new, i, note)
+			c.compareLimits(old, new, i, note)
 		}
 	}
 	return all
 }
 
 // compareLimits compares the i'th limits of a rule.
-func (c *comparer) changesOfLimit(old, new *rule, i int, note func(limit, field, was, is string)) {
+func (c *comparer) compareLimits(old, new *rule, i int, note func(limit, field, was, is string)) {
 	o, n := &old.Limits[i], &new.Limits[i]
 	name := limitName(new, i)
 	note(name, "name", limitName(old, i), name)
-	c.changesOfBucket(name, o.Bucket, n.Bucket, note)
+	c.compareBuckets(name, o.Bucket, n.Bucket, note)
 	compareFacts(o.Facts(), n.Facts(), func(field, was, is string) { note(name, field, was, is) })
 }
 
 // compareBuckets compares the compiled forms of two limits.
-func (c *comparer) changesOfBucket(name string, was, is bucket.Limit, note func(limit, field, was, is string)) {
+func (c *comparer) compareBuckets(name string, was, is bucket.Limit, note func(limit, field, was, is string)) {
 	if was == is {
 		return
 	}
@@ -343,7 +343,7 @@ func keyWords(r *policy.Rule) string {
 // matchWords describes the match of a rule.
 func matchWords(r *rule) string {
 	var parts []string
-	for _, c := range r.about.Match {
+	for _, c := range r.description.Match {
 		wants := c.Wants
 		if c.Attribute.Secret() && strings.Contains(wants, `"`) {
 			wants = "…"
@@ -359,5 +359,7 @@ func matchWords(r *rule) string {
 	return strings.Join(parts, ", ")
 }
 
-// equal reports whether two boxes have the same requests.
-func (c *comparer) equal(a, b space.Box) bool { return c.space.Within(a, b) && c.space.Within(b, a) }
+// equalBoxes reports whether two boxes have the same requests.
+func (c *comparer) equalBoxes(a, b space.Box) bool {
+	return c.space.Within(a, b) && c.space.Within(b, a)
+}

@@ -14,9 +14,9 @@ import (
 // enforced for a share of its keys.
 const variants = 32
 
-// exampleOf returns an example for a rule that is new, removed or renamed.
-func (c *comparer) exampleOf(s *side, r *rule) *Example {
-	return c.example(c.region(s, r), r)
+// newExample returns an example for a rule that is new, removed or renamed.
+func (c *comparer) newExample(s *side, r *rule) *Example {
+	return c.findExample(c.region(s, r), r)
 }
 
 // region returns the requests of a rule that no earlier rule takes. Beyond the bounds of the search, it returns
@@ -26,7 +26,7 @@ func (c *comparer) region(s *side, r *rule) []space.Box {
 	defer func() { c.looks = looks }() // each example has its own bound
 	c.looks = maxLooks - maxExampleLooks
 	whole := []space.Box{r.box}
-	if pieces, ok := c.rest(s, r, whole); ok {
+	if pieces, ok := c.subtract(s, r, whole); ok {
 		return pieces
 	}
 	return whole
@@ -35,8 +35,8 @@ func (c *comparer) region(s *side, r *rule) []space.Box {
 // maxExampleLooks bounds the comparisons for one example.
 const maxExampleLooks = 1 << 14
 
-// exampleOfBoth returns an example for a changed rule.
-func (c *comparer) exampleOfBoth(o, n *rule) *Example {
+// newExampleOfBoth returns an example for a changed rule.
+func (c *comparer) newExampleOfBoth(o, n *rule) *Example {
 	was, is := c.region(&c.old, o), c.region(&c.new, n)
 	var pieces []space.Box
 	cut := func(from, without []space.Box) {
@@ -53,20 +53,20 @@ func (c *comparer) exampleOfBoth(o, n *rule) *Example {
 		}
 		pieces = append(pieces, from...)
 	}
-	if !c.equal(o.box, n.box) { // requests of only one of them show most
+	if !c.equalBoxes(o.box, n.box) { // requests of only one of them show most
 		cut(slices.Clone(was), is)
 		cut(slices.Clone(is), was)
 	}
-	return c.example(slices.Concat(pieces, is, was), o, n)
+	return c.findExample(slices.Concat(pieces, is, was), o, n)
 }
 
-// example returns a request in pieces, with the keys of rules, that the policies decide differently. Failing
+// findExample returns a request in pieces, with the keys of rules, that the policies decide differently. Failing
 // that, it returns any request in pieces, or nil if there are no pieces.
-func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
+func (c *comparer) findExample(pieces []space.Box, rules ...*rule) *Example {
 	var first *Example
 	for _, p := range pieces[:min(len(pieces), maxPieces)] {
 		for i := range variants {
-			request := c.request(p, i, rules)
+			request := c.newRequest(p, i, rules)
 			e := &Example{Request: request, Old: c.decide(&c.old, request), New: c.decide(&c.new, request)}
 			if !e.Old.Equal(&e.New) {
 				return e
@@ -79,9 +79,9 @@ func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
 	return first
 }
 
-// request returns the i'th request in a box. The first has every attribute of the rules' keys, the second has
+// newRequest returns the i'th request in a box. The first has every attribute of the rules' keys, the second has
 // no optional attribute, and the others have different keys.
-func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
+func (c *comparer) newRequest(b space.Box, i int, rules []*rule) policy.Map {
 	keys := map[int]bool{}
 	for _, r := range rules {
 		for _, a := range r.LimitKeys {
@@ -132,13 +132,13 @@ func (d *Decision) Equal(e *Decision) bool {
 	if d.Denies() { // nothing is charged
 		return true
 	}
-	return slices.EqualFunc(d.sorted(), e.sorted(), func(a, b policy.Match) bool {
+	return slices.EqualFunc(d.sortedMatches(), e.sortedMatches(), func(a, b policy.Match) bool {
 		return a.Key == b.Key && a.Limit.Name == b.Limit.Name && a.Limit.Bucket == b.Limit.Bucket && a.Cost == b.Cost && a.Shadow == b.Shadow
 	})
 }
 
-// sorted returns the matches by key, because their order has no effect.
-func (d *Decision) sorted() []policy.Match {
+// sortedMatches returns the matches by key, because their order has no effect.
+func (d *Decision) sortedMatches() []policy.Match {
 	return slices.SortedFunc(slices.Values(d.Matches), func(a, b policy.Match) int {
 		if a.Key < b.Key {
 			return -1

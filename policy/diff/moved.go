@@ -16,7 +16,7 @@ const (
 
 // precedes reports whether rule e takes precedence over rule r of the same policy: e is an earlier tier of its
 // group, or r is a fallback beside e.
-func before(e, r *rule) bool {
+func precedes(e, r *rule) bool {
 	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
 		return false // it takes nothing
 	}
@@ -31,11 +31,11 @@ func takesAll(e, r *rule) bool {
 
 // compareOrder compares an unchanged rule with the other unchanged rules. It has moved if one of them takes
 // some of its requests in only one policy.
-func (c *comparer) moved(o, n *rule) []Difference {
+func (c *comparer) compareOrder(o, n *rule) []Difference {
 	if c.near == nil {
-		c.old.count()
-		c.new.count()
-		c.near = c.new.index()
+		c.old.hashPredecessors()
+		c.new.hashPredecessors()
+		c.near = c.new.newIndex()
 	}
 	if o.set == n.set {
 		return nil
@@ -50,16 +50,16 @@ func (c *comparer) moved(o, n *rule) []Difference {
 		if c.looks > maxLooks && len(d.Before)+len(d.After) > 0 {
 			break // it may have moved: one rule is enough
 		}
-		was, is := before(e.twin, o), before(e, n)
+		was, is := precedes(e.twin, o), precedes(e, n)
 		switch {
 		case was == is:
 			continue
 		case is:
-			if pieces := c.shared(&c.old, o, e.twin); pieces != nil {
+			if pieces := c.sharedRequests(&c.old, o, e.twin); pieces != nil {
 				d.After, lost = append(d.After, e.Name), append(lost, pieces...)
 			}
-		case !before(n, e): // otherwise e has moved, and is reported
-			if pieces := c.shared(&c.new, n, e); pieces != nil {
+		case !precedes(n, e): // otherwise e has moved, and is reported
+			if pieces := c.sharedRequests(&c.new, n, e); pieces != nil {
 				d.Before, gained = append(d.Before, e.Name), append(gained, pieces...)
 			}
 		}
@@ -67,13 +67,13 @@ func (c *comparer) moved(o, n *rule) []Difference {
 	if d.Before == nil && d.After == nil {
 		return nil
 	}
-	d.Example = c.example(append(lost, gained...), o, n)
+	d.Example = c.findExample(append(lost, gained...), o, n)
 	return []Difference{d}
 }
 
-// shared returns the requests of rule r that rule e would take, too, or nil. Beyond the bounds of the search,
+// sharedRequests returns the requests of rule r that rule e would take, too, or nil. Beyond the bounds of the search,
 // it returns all requests of both.
-func (c *comparer) shared(s *side, r, e *rule) []space.Box {
+func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
 	if c.looks++; c.looks <= maxLooks && c.space.Apart(r.box, e.box) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *comparer) shared(s *side, r, e *rule) []space.Box {
 	if c.looks > maxLooks {
 		return both
 	}
-	left, ok := c.rest(s, r, both)
+	left, ok := c.subtract(s, r, both)
 	if !ok {
 		return both
 	}
@@ -90,13 +90,13 @@ func (c *comparer) shared(s *side, r, e *rule) []space.Box {
 
 // subtract returns pieces without the requests that rules before r take. It returns false beyond the bounds of
 // the search.
-func (c *comparer) rest(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
+func (c *comparer) subtract(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
 	for i := range s.rules {
 		e := &s.rules[i]
 		if len(pieces) == 0 {
 			return nil, true
 		}
-		if !before(e, r) || !takesAll(e, r) {
+		if !precedes(e, r) || !takesAll(e, r) {
 			continue
 		}
 		if c.looks += len(pieces); c.looks > maxLooks || len(pieces) > maxPieces {
@@ -116,7 +116,7 @@ func (c *comparer) rest(s *side, r *rule, pieces []space.Box) (left []space.Box,
 }
 
 // newIndex builds an index of rules with common requests.
-func (s *side) index() *space.Index {
+func (s *side) newIndex() *space.Index {
 	boxes := make([]space.Box, len(s.rules))
 	for i := range s.rules {
 		boxes[i] = s.rules[i].box
@@ -124,9 +124,9 @@ func (s *side) index() *space.Index {
 	return space.NewIndex(boxes)
 }
 
-// count sets each rule's set to the sum of the hashes of the unchanged rules before it. Equal sums mean equal
+// hashPredecessors sets each rule's set to the sum of the hashes of the unchanged rules before it. Equal sums mean equal
 // sets, which avoids comparing all pairs of rules.
-func (s *side) count() {
+func (s *side) hashPredecessors() {
 	type group struct {
 		group int
 		mode  policy.Mode // rules in shadow precede only rules in shadow

@@ -16,21 +16,21 @@ import (
 )
 
 // compareOverrides compares the active overrides of the files.
-func (c *comparer) overrides() (found []Difference) {
-	old, new := c.inForce(&c.old), c.inForce(&c.new)
+func (c *comparer) compareOverrides() (found []Difference) {
+	old, new := c.activeOverrides(&c.old), c.activeOverrides(&c.new)
 	for _, id := range slices.Sorted(maps.Keys(new)) {
 		was, ok := old[id]
 		if !ok {
-			found = append(found, Difference{Kind: OverrideAdded, Override: id, Example: c.exampleOfOverride(&c.new, new[id])})
+			found = append(found, Difference{Kind: OverrideAdded, Override: id, Example: c.newExampleOfOverride(&c.new, new[id])})
 			continue
 		}
-		if changes := c.changesOfOverride(was, new[id]); len(changes) > 0 {
-			found = append(found, Difference{Kind: OverrideChanged, Override: id, Changes: changes, Example: c.exampleOfOverride(&c.new, new[id])})
+		if changes := c.compareOverride(was, new[id]); len(changes) > 0 {
+			found = append(found, Difference{Kind: OverrideChanged, Override: id, Changes: changes, Example: c.newExampleOfOverride(&c.new, new[id])})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(old)) {
 		if _, ok := new[id]; !ok {
-			found = append(found, Difference{Kind: OverrideRemoved, Override: id, Example: c.exampleOfOverride(&c.old, old[id])})
+			found = append(found, Difference{Kind: OverrideRemoved, Override: id, Example: c.newExampleOfOverride(&c.old, old[id])})
 		}
 	}
 	return found
@@ -42,7 +42,7 @@ type override struct {
 	box space.Box
 }
 
-func (c *comparer) inForce(s *side) map[string]*override {
+func (c *comparer) activeOverrides(s *side) map[string]*override {
 	all := map[string]*override{}
 	for i, o := range s.Overrides() {
 		if bucket.At(o.ExpiresAt) <= c.now {
@@ -66,15 +66,15 @@ func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
 }
 
 // compareOverride returns the changed fields. Reasons and authors do not count.
-func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
+func (c *comparer) compareOverride(old, new *override) (all []Change) {
 	note := func(field, was, is string) {
 		if was != is {
 			all = append(all, Change{Field: field, Old: was, New: is})
 		}
 	}
 	note("action", string(old.Action), string(new.Action))
-	note("rules", names(old.Rules), names(new.Rules))
-	if !c.equal(old.box, new.box) {
+	note("rules", sortedNames(old.Rules), sortedNames(new.Rules))
+	if !c.equalBoxes(old.box, new.box) {
 		all = append(all, Change{Field: "match", Old: plainMatch(old.Match), New: plainMatch(new.Match)})
 	}
 	note("key", old.Key, new.Key)
@@ -86,7 +86,7 @@ func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
 }
 
 // sortedNames joins names in a canonical order, because the order of an override's rules has no effect.
-func names(rules []string) string {
+func sortedNames(rules []string) string {
 	return strings.Join(slices.Sorted(slices.Values(rules)), ", ")
 }
 
@@ -125,11 +125,11 @@ func plainMatch(text json.RawMessage) string {
 	return string(plain)
 }
 
-// exampleOfOverride returns a request that the override applies to.
-func (c *comparer) exampleOfOverride(s *side, o *override) *Example {
+// newExampleOfOverride returns a request that the override applies to.
+func (c *comparer) newExampleOfOverride(s *side, o *override) *Example {
 	var first *Example
 	try := func(b space.Box, about ...*rule) bool {
-		e := c.example([]space.Box{b}, about...)
+		e := c.findExample([]space.Box{b}, about...)
 		if first == nil || e != nil && !e.Old.Equal(&e.New) {
 			first = e
 		}

@@ -17,7 +17,7 @@ import (
 const longQueue = time.Minute
 
 // checkQueues finds leaky buckets with waits of minutes, and limits without capacity.
-func (l *linter) queues() {
+func (l *linter) checkQueues() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
@@ -38,7 +38,7 @@ func (l *linter) queues() {
 
 // checkUnverifiedKeys finds rules with only client credentials in their keys, if no other rule counts the
 // requests by an attribute that clients cannot make up.
-func (l *linter) madeUp() {
+func (l *linter) checkUnverifiedKeys() {
 	for _, d := range l.rules {
 		if l.looks > maxLintLooks {
 			return
@@ -49,15 +49,15 @@ func (l *linter) madeUp() {
 		if slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return !c.Negate && l.attributes[c.Slot].Source == policy.SourceJWT }) {
 			continue // the token is verified
 		}
-		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.endless(d, a) })
+		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.isUnbounded(d, a) })
 		if i < 0 {
 			continue
 		}
 		bounded := slices.ContainsFunc(l.rules, func(e *rule) bool {
-			return l.look() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
+			return l.countLook() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
 		})
 		if l.looks <= maxLintLooks && !bounded {
-			l.warn(d.key(i), "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
+			l.warn(d.keyPath(i), "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
 				"add a rule by ip:address for all requests, in a group of its own, or use a claim of a verified token (jwt:sub)")
 		}
 	}
@@ -65,13 +65,13 @@ func (l *linter) madeUp() {
 
 // checkHiddenTiers finds rules on paths, methods or hosts behind a broader tier that takes some of their
 // requests and allows more.
-func (l *linter) hiddenTiers() {
+func (l *linter) checkHiddenTiers() {
 	for _, d := range l.rules {
-		if !l.aboutTargets(d) {
+		if !l.matchesTarget(d) {
 			continue
 		}
 		for _, e := range l.groups[d.Group] {
-			if e == d || !l.look() {
+			if e == d || !l.countLook() {
 				break
 			}
 			if e.Mode != policy.ModeEnforce || strictest(d, e) == nil || strictest(e, d) != nil {
@@ -92,23 +92,23 @@ func (l *linter) hiddenTiers() {
 }
 
 // matchesTarget reports whether d has its own clause on the target of requests.
-func (l *linter) aboutTargets(d *rule) bool {
-	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.target(c.Slot) })
+func (l *linter) matchesTarget(d *rule) bool {
+	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.isTarget(c.Slot) })
 }
 
-func (l *linter) target(slot int) bool {
+func (l *linter) isTarget(slot int) bool {
 	s := l.attributes[slot].Source
 	return s == policy.SourcePath || s == policy.SourceMethod || s == policy.SourceHost
 }
 
 // narrows reports whether d accepts fewer targets than e.
 func (l *linter) narrows(d, e *rule) bool {
-	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.target(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
+	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.isTarget(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
 }
 
 // checkClientTiers finds tiers that a client can choose with a header, query parameter or cookie, instead of a
 // stricter tier.
-func (l *linter) clientTiers() {
+func (l *linter) checkClientTiers() {
 	for _, e := range l.rules {
 		i := slices.IndexFunc(e.Clauses, func(c inspect.Clause) bool {
 			a := l.attributes[c.Slot]
@@ -119,7 +119,7 @@ func (l *linter) clientTiers() {
 		}
 		group := l.groups[e.Group]
 		for _, d := range group[slices.Index(group, e)+1:] {
-			if !l.look() {
+			if !l.countLook() {
 				return
 			}
 			if strictest(d, e) == nil || strictest(e, d) != nil {
@@ -137,11 +137,11 @@ func (l *linter) clientTiers() {
 // proves reports whether clients cannot make up the values of c: a claim, an address or a secret.
 func (l *linter) proves(c *inspect.Clause) bool {
 	a := l.attributes[c.Slot]
-	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.target(c.Slot) || a.Secret())
+	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.isTarget(c.Slot) || a.Secret())
 }
 
 // checkClientAllows finds overrides that lift limits for any client that sends an attribute.
-func (l *linter) clientAllows() {
+func (l *linter) checkClientAllows() {
 	for _, o := range l.overrides {
 		if o.Action != string(policy.ActionAllow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
 			continue
@@ -156,9 +156,9 @@ func (l *linter) clientAllows() {
 
 // checkSpellings finds rules that clients evade with another spelling of the same request: HEAD for GET, and a
 // path with or without a trailing slash.
-func (l *linter) twins() {
+func (l *linter) checkSpellings() {
 	type selector struct{ scope, slot int }
-	told := map[selector]bool{} // once for all rules of a policy
+	reported := map[selector]bool{} // once for all rules of a policy
 	for _, d := range l.rules {
 		for i := range d.Clauses {
 			c := &d.Clauses[i]
@@ -166,10 +166,10 @@ func (l *linter) twins() {
 			if l.looks > maxLintLooks {
 				return
 			}
-			if c.Negate || i < d.Selected && told[key] {
+			if c.Negate || i < d.Selected && reported[key] {
 				continue
 			}
-			value, twin := l.twin(d, c)
+			value, twin := l.findTwin(d, c)
 			switch a := l.attributes[c.Slot]; {
 			case twin == "" || l.looks > maxLintLooks:
 				continue
@@ -179,17 +179,17 @@ func (l *linter) twins() {
 				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q is about %s and not about %s, which many frameworks answer alike", d.Name, value, twin),
 					fmt.Sprintf("name both: [%s, %s]", value, twin))
 			}
-			told[key] = told[key] || i < d.Selected
+			reported[key] = reported[key] || i < d.Selected
 		}
 	}
 }
 
 // findTwin returns a value that c accepts, and an equivalent value that c and all rules as strict miss. twin is
 // "" if there is none.
-func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
+func (l *linter) findTwin(d *rule, c *inspect.Clause) (value, twin string) {
 	switch l.attributes[c.Slot].Source {
 	case policy.SourceMethod:
-		if slices.Contains(c.Exact, "GET") && l.missed(d, c, "HEAD") {
+		if slices.Contains(c.Exact, "GET") && l.misses(d, c, "HEAD") {
 			return "GET", "HEAD"
 		}
 	case policy.SourcePath:
@@ -201,7 +201,7 @@ func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 			if path == "/" || strings.Contains(path[strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/'):], ".") {
 				continue // a file
 			}
-			if l.missed(d, c, twin) || l.looks > maxLintLooks {
+			if l.misses(d, c, twin) || l.looks > maxLintLooks {
 				return path, twin
 			}
 		}
@@ -210,12 +210,12 @@ func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 }
 
 // misses reports whether the clause c of d excludes a value, and no rule is as strict as d with such requests.
-func (l *linter) missed(d *rule, c *inspect.Clause, value string) bool {
+func (l *linter) misses(d *rule, c *inspect.Clause, value string) bool {
 	if c.Set.Has(value) {
 		return false
 	}
 	outside := d.Takes.With(c.Slot, space.One(value))
 	return !slices.ContainsFunc(l.rules, func(e *rule) bool {
-		return l.look() && e != d && e.Mode <= d.Mode && strictest(e, d) != nil && l.catches(e, outside)
+		return l.countLook() && e != d && e.Mode <= d.Mode && strictest(e, d) != nil && l.catches(e, outside)
 	})
 }

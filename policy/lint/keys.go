@@ -16,13 +16,13 @@ var forwarded = []string{"x-forwarded-for", "forwarded", "x-real-ip", "x-client-
 	"x-cluster-client-ip", "fastly-client-ip", "x-originating-ip", "x-remote-ip", "x-remote-addr"}
 
 // checkKeys finds limit_keys that clients can easily change.
-func (l *linter) keys() {
+func (l *linter) checkKeys() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
 			continue
 		}
 		for i, a := range d.LimitKeys {
-			at := d.key(i)
+			at := d.keyPath(i)
 			switch {
 			case a.Source == policy.SourceHeader && slices.Contains(forwarded, a.Name):
 				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request", a),
@@ -30,7 +30,7 @@ func (l *linter) keys() {
 			case a.Source == policy.SourceHeader && a.Name == "user-agent":
 				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request, and those who do not share one", a),
 					"say ip:address, or what a client has to sign in with")
-			case a.Source == policy.SourcePath && l.endless(d, a):
+			case a.Source == policy.SourcePath && l.isUnbounded(d, a):
 				l.warn(at, "path-key", fmt.Sprintf("every path has a bucket of its own under rule %q: /users/1 and /users/2 are two", d.Name),
 					`leave path out of limit_keys, and match it: {"path": "/users/*"}`)
 			}
@@ -39,7 +39,7 @@ func (l *linter) keys() {
 }
 
 // isUnbounded reports whether d accepts more values of a than it lists.
-func (l *linter) endless(d *rule, a policy.Attribute) bool {
+func (l *linter) isUnbounded(d *rule, a policy.Attribute) bool {
 	slot := l.slots[a.String()]
 	for i := range d.Clauses {
 		if c := &d.Clauses[i]; c.Slot == slot && !c.Negate && len(c.Prefixes) == 0 {
@@ -55,7 +55,7 @@ func clientWritten(a policy.Attribute) bool {
 }
 
 // checkBypasses finds rules that a client evades by omitting an attribute, if no other rule applies then.
-func (l *linter) bypasses() {
+func (l *linter) checkBypasses() {
 	var nets []*rule // rules that no client evades that way
 	for _, d := range l.rules {
 		if d.Missing != inspect.MissingSkip || !slices.ContainsFunc(d.LimitKeys, clientWritten) {
@@ -65,20 +65,20 @@ func (l *linter) bypasses() {
 	type hole struct {
 		scope, slot int
 	}
-	told := map[hole]bool{}
+	reported := map[hole]bool{}
 	for _, d := range l.rules {
 		if d.Missing != inspect.MissingSkip || d.Fallback {
 			continue
 		}
 		for i, a := range d.LimitKeys {
 			slot := l.slots[a.String()]
-			if !clientWritten(a) || told[hole{d.Scope, slot}] || d.about(slot) {
+			if !clientWritten(a) || reported[hole{d.Scope, slot}] || d.constrains(slot) {
 				continue
 			}
 			outside := d.Takes.With(slot, space.Absent())
-			caught := slices.ContainsFunc(nets, func(e *rule) bool { return l.look() && l.catches(e, outside) }) ||
+			caught := slices.ContainsFunc(nets, func(e *rule) bool { return l.countLook() && l.catches(e, outside) }) ||
 				len(d.LimitKeys) > 1 && slices.ContainsFunc(l.rules, func(e *rule) bool {
-					return l.look() && e != d && needsLess(e, d, i) && l.catches(e, outside)
+					return l.countLook() && e != d && needsLess(e, d, i) && l.catches(e, outside)
 				})
 			if l.looks > maxLintLooks {
 				return
@@ -86,7 +86,7 @@ func (l *linter) bypasses() {
 			if caught {
 				continue
 			}
-			told[hole{d.Scope, slot}] = true
+			reported[hole{d.Scope, slot}] = true
 			l.warn(d.Path, "missing-bypass", fmt.Sprintf("requests without %v fall under no rule: neither under %q nor under another", a, d.Name),
 				"say on_missing: deny, or add a rule for them, by ip:address")
 		}
@@ -95,14 +95,14 @@ func (l *linter) bypasses() {
 
 // constrains reports whether d has a clause on the attribute at slot. It then excludes requests without the
 // attribute on purpose.
-func (d *rule) about(slot int) bool {
+func (d *rule) constrains(slot int) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return c.Slot == slot })
 }
 
 // catches reports whether e matches all requests in outside, regardless of its key.
 func (l *linter) catches(e *rule, outside space.Box) bool {
 	return !slices.ContainsFunc(e.Takes, func(s space.Side) bool {
-		return e.about(s.Slot) && !l.space.Side(outside, s.Slot).Within(s.Set)
+		return e.constrains(s.Slot) && !l.space.Side(outside, s.Slot).Within(s.Set)
 	})
 }
 

@@ -50,11 +50,11 @@ func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 			l.rules, l.groups[d.Group], l.scopes[d.Scope] = append(l.rules, d), append(l.groups[d.Group], d), append(l.scopes[d.Scope], d)
 		}
 	}
-	for _, kind := range []func(){l.modes, l.keys, l.bypasses, l.costs, l.weeks, l.contradictions, l.overlaps, l.catchAlls, l.longOverrides} {
+	for _, kind := range []func(){l.checkModes, l.checkKeys, l.checkBypasses, l.checkCosts, l.checkWeeks, l.checkContradictions, l.checkOverlaps, l.checkCatchAlls, l.checkLongOverrides} {
 		l.looks = 0
 		kind()
 	}
-	for _, kind := range []func(){l.queues, l.madeUp, l.hiddenTiers, l.clientTiers, l.clientAllows, l.twins} {
+	for _, kind := range []func(){l.checkQueues, l.checkUnverifiedKeys, l.checkHiddenTiers, l.checkClientTiers, l.checkClientAllows, l.checkSpellings} {
 		l.looks = maxLintLooks - maxClientLooks
 		kind()
 	}
@@ -86,8 +86,8 @@ type rule struct {
 	*view
 }
 
-// look reports whether one more pair of rules may be compared.
-func (l *linter) look() bool {
+// countLook reports whether one more pair of rules may be compared.
+func (l *linter) countLook() bool {
 	l.looks++
 	return l.looks <= maxLintLooks
 }
@@ -105,10 +105,10 @@ func (d *rule) limit(i int) (*policy.Limit, *inspect.Limit) {
 }
 
 // keyPath returns the path of the i'th of limit_keys.
-func (d *rule) key(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
+func (d *rule) keyPath(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
 
 // checkModes finds rules that are off.
-func (l *linter) modes() {
+func (l *linter) checkModes() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
 			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off, and does nothing", d.Name), "remove it, or say mode: shadow to see what it would do")
@@ -117,11 +117,11 @@ func (l *linter) modes() {
 }
 
 // checkCosts finds limits with costs above their capacity.
-func (l *linter) costs() {
+func (l *linter) checkCosts() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
-			k, most := limit.Costs(), atOnce(limit)
+			k, most := limit.Costs(), maxCost(limit)
 			if limit.FixedCost() {
 				continue
 			}
@@ -138,7 +138,7 @@ func (l *linter) costs() {
 }
 
 // maxCost returns the highest cost that l can admit.
-func atOnce(l *policy.Limit) bucket.Tokens {
+func maxCost(l *policy.Limit) bucket.Tokens {
 	most := l.Bucket.Capacity()
 	if l.Bucket.Queued() || most == 0 {
 		most += l.Bucket.MaxReserved()
@@ -147,7 +147,7 @@ func atOnce(l *policy.Limit) bucket.Tokens {
 }
 
 // checkWeeks finds weekly windows that begin on Thursdays because the file has no start.
-func (l *linter) weeks() {
+func (l *linter) checkWeeks() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
@@ -163,7 +163,7 @@ func (l *linter) weeks() {
 }
 
 // checkLongOverrides finds overrides that are practically permanent.
-func (l *linter) longOverrides() {
+func (l *linter) checkLongOverrides() {
 	const long = 90 * 24 // hours
 	for _, o := range l.overrides {
 		if hours := o.ExpiresAt.Sub(l.now).Hours(); hours > long {

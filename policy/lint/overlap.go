@@ -12,7 +12,7 @@ import (
 )
 
 // checkContradictions finds limits of a rule that are never reached because of another limit of the rule.
-func (l *linter) contradictions() {
+func (l *linter) checkContradictions() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			y, at := d.limit(i)
@@ -31,7 +31,7 @@ func (l *linter) contradictions() {
 
 // checkOverlaps finds rules with limits that are never reached, because a rule of another group counts the same
 // requests and allows less.
-func (l *linter) overlaps() {
+func (l *linter) checkOverlaps() {
 	if len(l.groups) < 2 {
 		return
 	}
@@ -50,31 +50,31 @@ func (l *linter) overlaps() {
 			if x.Group == y.Group || x.Mode != policy.ModeEnforce || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
 				continue
 			}
-			if !l.look() {
+			if !l.countLook() {
 				return
 			}
 			by := strictest(x, y)
 			if by == nil || !coarser(x, y) {
 				continue
 			}
-			if l.looks += x.Takes.Weight(); !l.space.Within(y.Takes, x.Takes) || l.preempted(x, y) || j > int32(i) && l.mutual(x, y) {
+			if l.looks += x.Takes.Weight(); !l.space.Within(y.Takes, x.Takes) || l.isPreempted(x, y) || j > int32(i) && l.isMutual(x, y) {
 				continue
 			}
-			l.overlapping(x, y, by)
+			l.reportOverlap(x, y, by)
 			break
 		}
 	}
 }
 
 // isMutual reports whether each of two rules makes the other redundant.
-func (l *linter) mutual(x, y *rule) bool {
+func (l *linter) isMutual(x, y *rule) bool {
 	return strictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
 }
 
 // reportOverlap reports that y's limits are never reached because of x's.
-func (l *linter) overlapping(x, y *rule, by *policy.Limit) {
+func (l *linter) reportOverlap(x, y *rule, by *policy.Limit) {
 	hint := "lower it below the other, or remove it"
-	if x.forAll() && !y.forAll() {
+	if x.matchesAll() && !y.matchesAll() {
 		hint = fmt.Sprintf("if %q is for the others, put both in one group, %[1]q last: the first that matches counts", x.Name)
 		switch {
 		case len(x.LimitKeys) == 0: // in one group with the others, it would not cap them
@@ -110,12 +110,12 @@ func coarser(x, y *rule) bool {
 }
 
 // isPreempted reports whether an earlier rule of x's group may take some of y's requests.
-func (l *linter) preempted(x, y *rule) bool {
+func (l *linter) isPreempted(x, y *rule) bool {
 	for _, e := range l.groups[x.Group] {
 		if e == x {
 			return false
 		}
-		if !l.look() || !l.space.Apart(e.Takes, y.Takes) {
+		if !l.countLook() || !l.space.Apart(e.Takes, y.Takes) {
 			return true
 		}
 	}
@@ -123,23 +123,23 @@ func (l *linter) preempted(x, y *rule) bool {
 }
 
 // matchesAll reports whether d has no match of its own.
-func (d *rule) forAll() bool { return len(d.Clauses) == d.Selected }
+func (d *rule) matchesAll() bool { return len(d.Clauses) == d.Selected }
 
 // checkCatchAlls finds rules that were probably meant for the remaining requests, but apply to all. They are
 // beside rules of the same policy for certain clients, with other limit_keys, and allow less.
-func (l *linter) catchAlls() {
+func (l *linter) checkCatchAlls() {
 	for _, x := range l.rules {
-		if !x.forAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
+		if !x.matchesAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
 			continue
 		}
 		for _, y := range l.scopes[x.Scope] {
-			if !l.look() {
+			if !l.countLook() {
 				return
 			}
-			if y.Group == x.Group || coarser(x, y) || coarser(y, x) || !l.aboutClients(y) {
+			if y.Group == x.Group || coarser(x, y) || coarser(y, x) || !l.matchesClients(y) {
 				continue
 			}
-			if by := strictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.preempted(x, y) {
+			if by := strictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.isPreempted(x, y) {
 				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
 					"if it is for the others, say so in a match, or put both in one group: the first that matches counts")
 				break
@@ -149,7 +149,7 @@ func (l *linter) catchAlls() {
 }
 
 // matchesClients reports whether d has a clause that distinguishes clients, such as their plan.
-func (l *linter) aboutClients(d *rule) bool {
+func (l *linter) matchesClients(d *rule) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool {
 		a := l.attributes[c.Slot]
 		return !c.Negate && (a.Source == policy.SourceJWT || a.Source == policy.SourceHeader || a.Source == policy.SourceCustom)

@@ -18,12 +18,12 @@ var order = map[string]int{
 
 // sortByPlace sorts warnings by the rules, overrides and tests that they refer to.
 func sortByPlace(warnings []policy.Warning) {
-	slices.SortStableFunc(warnings, func(a, b policy.Warning) int { return slices.Compare(place(a.Path), place(b.Path)) })
+	slices.SortStableFunc(warnings, func(a, b policy.Warning) int { return slices.Compare(sortKey(a.Path), sortKey(b.Path)) })
 }
 
 // sortKey returns the part of a path that determines the order: the ranks of the fields in order, and the
 // indexes of entries.
-func place(path string) (numbers []int) {
+func sortKey(path string) (numbers []int) {
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		n, known := order[name]
 		if entry, err := strconv.Atoi(name); err == nil {

@@ -20,7 +20,7 @@ import (
 const slack = 1 + 1e-12
 
 // maxAdmitted bounds the tokens that l admits in any t seconds.
-func most(l bucket.Limit, t float64) float64 {
+func maxAdmitted(l bucket.Limit, t float64) float64 {
 	n, p := l.Refill()
 	capacity, amount, per := float64(l.Capacity()), float64(n), float64(p)/1e6
 	switch l.Algorithm() {
@@ -41,12 +41,12 @@ func most(l bucket.Limit, t float64) float64 {
 // sum of l's requests in at most two windows, so it is at most the requests in two windows. If a linear
 // function bounds l's requests, its value at one window is a bound, too. The window is counted in parts of
 // 1/4096.
-func counted(l bucket.Limit, window float64) float64 {
-	return min(most(l, 2*window), most(l, 0)+rate(l)*window*(1+1.0/4096))
+func maxEstimate(l bucket.Limit, window float64) float64 {
+	return min(maxAdmitted(l, 2*window), maxAdmitted(l, 0)+meanRate(l)*window*(1+1.0/4096))
 }
 
 // meanRate returns the tokens that l admits per second in the long run.
-func rate(l bucket.Limit) float64 {
+func meanRate(l bucket.Limit) float64 {
 	n, p := l.Refill()
 	return float64(n) / float64(p) * 1e6
 }
@@ -62,20 +62,20 @@ func stricter(x, y *policy.Limit) bool {
 	switch b.Algorithm() {
 	case bucket.Stepped:
 		if sameSteps(a, b) {
-			return aligned(a, b)
+			return stricterSteps(a, b)
 		}
-		return most(a, window) <= capacity && (b.Capacity() == n || rate(a) <= rate(b)*slack)
+		return maxAdmitted(a, window) <= capacity && (b.Capacity() == n || meanRate(a) <= meanRate(b)*slack)
 	case bucket.SlidingLog:
-		return most(a, window) <= float64(n)*slack
+		return maxAdmitted(a, window) <= float64(n)*slack
 	case bucket.SlidingWindow:
 		if a.Algorithm() == bucket.SlidingWindow {
 			m, q := a.Refill()
 			return q == p && m <= n
 		}
-		return counted(a, window) <= float64(n)*slack
+		return maxEstimate(a, window) <= float64(n)*slack
 	}
 	// The tokens that x admits in any time, however short.
-	return most(a, 0) <= capacity && rate(a) <= rate(b)*slack
+	return maxAdmitted(a, 0) <= capacity && meanRate(a) <= meanRate(b)*slack
 }
 
 // sameSteps reports whether each interval of b consists of whole intervals of a.
@@ -87,13 +87,13 @@ func sameSteps(a, b bucket.Limit) bool {
 }
 
 // stricterSteps is stricter for limits with the same steps.
-func aligned(a, b bucket.Limit) bool {
+func stricterSteps(a, b bucket.Limit) bool {
 	n, _ := b.Refill()
-	return inOne(a, b) <= float64(b.Capacity())*slack && (b.Capacity() == n || rate(a) <= rate(b)*slack)
+	return maxPerInterval(a, b) <= float64(b.Capacity())*slack && (b.Capacity() == n || meanRate(a) <= meanRate(b)*slack)
 }
 
 // maxPerInterval returns the tokens that a admits in one interval of b, which consists of whole intervals of a.
-func inOne(a, b bucket.Limit) float64 {
+func maxPerInterval(a, b bucket.Limit) float64 {
 	_, p := b.Refill()
 	m, q := a.Refill()
 	return float64(a.Capacity()) + float64(m)*float64(p/q-1)
@@ -107,13 +107,13 @@ func allowance(x, y *policy.Limit) string {
 	window := time.Duration(q) * time.Microsecond
 	switch {
 	case b.Algorithm() == bucket.Stepped && sameSteps(a, b):
-		return fmt.Sprintf("%v in %s", bucket.Tokens(inOne(a, b)), inspect.Duration(window))
+		return fmt.Sprintf("%v in %s", bucket.Tokens(maxPerInterval(a, b)), inspect.Duration(window))
 	case b.Algorithm() != bucket.Continuous:
-		return fmt.Sprintf("%v in %s", bucket.Tokens(most(a, window.Seconds())), inspect.Duration(window))
+		return fmt.Sprintf("%v in %s", bucket.Tokens(maxAdmitted(a, window.Seconds())), inspect.Duration(window))
 	case a.Algorithm() != bucket.Continuous:
 		return fmt.Sprintf("%v in %s", n, inspect.Duration(time.Duration(p)*time.Microsecond))
 	}
-	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(most(a, 0)), pace(n, p))
+	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(maxAdmitted(a, 0)), pace(n, p))
 }
 
 // pace formats n tokens every p microseconds in a readable unit: "10 per second".

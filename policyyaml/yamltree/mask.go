@@ -16,7 +16,7 @@ func Mask(data []byte, show func(key string) bool) string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {
 		text = append(text, []rune(line))
 	}
-	tokens, colon := tokenize(withoutTabs(data))
+	tokens, colon := tokenize(replaceTabs(data))
 	type key struct {
 		column int
 		hidden bool
@@ -84,7 +84,7 @@ func Mask(data []byte, show func(key string) bool) string {
 
 // replaceTabs returns data with spaces instead of tabs, except in indentations, where tabs are errors. The
 // lexer miscounts lines after a tab in quotes.
-func withoutTabs(data []byte) []byte {
+func replaceTabs(data []byte) []byte {
 	made, indented := slices.Clone(data), false
 	for i, c := range made {
 		switch {

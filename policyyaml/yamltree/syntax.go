@@ -240,7 +240,7 @@ var hints = []struct{ says, hint string }{
 }
 
 // newSyntaxError converts an error of the parser.
-func syntaxError(err error) *SyntaxError {
+func newSyntaxError(err error) *SyntaxError {
 	var e interface {
 		error
 		GetMessage() string

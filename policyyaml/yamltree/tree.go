@@ -99,7 +99,7 @@ func Parse(data []byte) (root *Node, err error) {
 	}()
 	file, parseErr := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if parseErr != nil {
-		return nil, syntaxError(parseErr)
+		return nil, newSyntaxError(parseErr)
 	}
 	for i, doc := range file.Docs {
 		if _, directive := doc.Body.(*ast.DirectiveNode); directive {
@@ -113,7 +113,7 @@ func Parse(data []byte) (root *Node, err error) {
 			continue
 		}
 		b := builder{anchors: map[string]*Node{}, colon: string(colon), cut: len(bytes.TrimSpace(data[bytes.LastIndexByte(data, '\n')+1:])) > 0}
-		root = b.node(doc.Body)
+		root = b.newNode(doc.Body)
 		if b.err != nil {
 			return nil, b.err
 		}
@@ -154,7 +154,7 @@ type builder struct {
 }
 
 // newNode returns n as a [Node].
-func (b *builder) node(n ast.Node) *Node {
+func (b *builder) newNode(n ast.Node) *Node {
 	made := new(Node)
 	b.fill(made, n)
 	if made.Kind != Mapping && made.Kind != List && strings.Contains(made.Value+made.Tag, b.colon) {
@@ -191,19 +191,19 @@ func (b *builder) fill(made *Node, n ast.Node) {
 	case *ast.MappingNode:
 		made.Kind = Mapping
 		for _, v := range n.Values {
-			b.field(made, v)
+			b.addField(made, v)
 		}
 		if !n.IsFlowStyle && len(made.Fields) > 0 { // the token is the colon
 			made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
 		}
 	case *ast.MappingValueNode:
 		made.Kind = Mapping
-		b.field(made, n)
+		b.addField(made, n)
 		made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
 	case *ast.SequenceNode:
 		made.Kind = List
 		for _, item := range n.Values {
-			made.Items = append(made.Items, b.node(item))
+			made.Items = append(made.Items, b.newNode(item))
 		}
 	case *ast.AliasNode:
 		name := n.Value.GetToken().Value
@@ -230,8 +230,8 @@ func (b *builder) fill(made *Node, n ast.Node) {
 	}
 }
 
-func (b *builder) field(made *Node, v *ast.MappingValueNode) {
-	made.Fields = append(made.Fields, Field{b.node(v.Key), b.node(v.Value)})
+func (b *builder) addField(made *Node, v *ast.MappingValueNode) {
+	made.Fields = append(made.Fields, Field{b.newNode(v.Key), b.newNode(v.Value)})
 }
 
 func (b *builder) fail(at *Node, reason, hint string) {

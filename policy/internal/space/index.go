@@ -27,7 +27,7 @@ type line struct {
 	boxes []span  // sorted by box
 	from  []int32 // the index of each box's first span in boxes, and the end
 	spans []span  // sorted by lo
-	most  []int32 // the greatest hi in the part of spans around each middle
+	maxHi []int32 // the greatest hi in the part of spans around each middle
 	los   []int32 // of spans, ascending
 	his   []int32 // of spans, ascending
 	free  []int32 // boxes without a side in slot, ascending
@@ -71,7 +71,7 @@ func newLine(slot int, boxes []Box) line {
 	for i, b := range boxes {
 		l.from = append(l.from, int32(len(l.boxes)))
 		if at, ok := b.find(slot); ok {
-			l.boxes = l.append(l.boxes, b[at].Set, int32(i))
+			l.boxes = l.appendSpans(l.boxes, b[at].Set, int32(i))
 		} else {
 			l.free = append(l.free, int32(i))
 		}
@@ -83,13 +83,13 @@ func newLine(slot int, boxes []Box) line {
 		l.los, l.his = append(l.los, s.lo), append(l.his, s.hi)
 	}
 	slices.Sort(l.his)
-	l.most = make([]int32, len(l.spans))
-	l.measure(0, len(l.spans))
+	l.maxHi = make([]int32, len(l.spans))
+	l.computeMaxHi(0, len(l.spans))
 	return l
 }
 
-// append appends the spans of s. Its cuts are cuts of l.
-func (l *line) append(spans []span, s Set, of int32) []span {
+// appendSpans appends the spans of s. Its cuts are cuts of l.
+func (l *line) appendSpans(spans []span, s Set, of int32) []span {
 	if s.missing {
 		spans = append(spans, span{0, 1, of})
 	}
@@ -108,30 +108,30 @@ func (l *line) number(cut string) int32 {
 	return int32(at) + 1
 }
 
-// measure computes most for a part of spans.
-func (l *line) measure(from, to int) int32 {
+// computeMaxHi computes maxHi for a part of spans.
+func (l *line) computeMaxHi(from, to int) int32 {
 	if from >= to {
 		return 0
 	}
 	middle := (from + to) / 2
-	l.most[middle] = max(l.spans[middle].hi, l.measure(from, middle), l.measure(middle+1, to))
-	return l.most[middle]
+	l.maxHi[middle] = max(l.spans[middle].hi, l.computeMaxHi(from, middle), l.computeMaxHi(middle+1, to))
+	return l.maxHi[middle]
 }
 
-// count returns the number of spans that overlap q.
-func (l *line) count(q span) int {
+// countOverlaps returns the number of spans that overlap q.
+func (l *line) countOverlaps(q span) int {
 	begun := sort.Search(len(l.los), func(i int) bool { return l.los[i] >= q.hi })
 	over := sort.Search(len(l.his), func(i int) bool { return l.his[i] > q.lo })
 	return begun - over
 }
 
-// meet appends the boxes with a span between from and to that overlaps q.
-func (l *line) meet(found []int32, q span, from, to int) []int32 {
+// appendOverlaps appends the boxes with a span between from and to that overlaps q.
+func (l *line) appendOverlaps(found []int32, q span, from, to int) []int32 {
 	middle := (from + to) / 2
-	if from >= to || l.most[middle] <= q.lo {
+	if from >= to || l.maxHi[middle] <= q.lo {
 		return found
 	}
-	found = l.meet(found, q, from, middle)
+	found = l.appendOverlaps(found, q, from, middle)
 	s := l.spans[middle]
 	if s.lo >= q.hi {
 		return found
@@ -139,12 +139,12 @@ func (l *line) meet(found []int32, q span, from, to int) []int32 {
 	if s.hi > q.lo {
 		found = append(found, s.of)
 	}
-	return l.meet(found, q, middle+1, to)
+	return l.appendOverlaps(found, q, middle+1, to)
 }
 
 // Around returns the boxes that may contain all of the i'th box, ascending and without duplicates.
 func (o *Index) Around(i int) []int32 {
-	return o.fewest(i, func(spans []span) []span { // a box that contains the i'th box contains each of its values
+	return o.query(i, func(spans []span) []span { // a box that contains the i'th box contains each of its values
 		lo := spans[0].lo
 		return []span{{lo, lo + 1, 0}}
 	})
@@ -152,12 +152,12 @@ func (o *Index) Around(i int) []int32 {
 
 // Beside returns the boxes that may overlap the i'th, ascending and without duplicates.
 func (o *Index) Beside(i int) []int32 {
-	return o.fewest(i, func(spans []span) []span { return spans })
+	return o.query(i, func(spans []span) []span { return spans })
 }
 
-// fewest queries the line with the fewest candidates. query returns the spans to look up for the i'th box. The
+// query uses the line with the fewest candidates. spansOf returns the spans to look up for the i'th box. The
 // caller must not modify the result.
-func (o *Index) fewest(i int, asked func([]span) []span) []int32 {
+func (o *Index) query(i int, spansOf func([]span) []span) []int32 {
 	var best *line
 	var by []span
 	least := len(o.boxes) / 4 // beyond this, scanning all boxes in order is as fast
@@ -167,10 +167,10 @@ func (o *Index) fewest(i int, asked func([]span) []span) []int32 {
 		if len(spans) == 0 {
 			continue
 		}
-		spans = asked(spans)
+		spans = spansOf(spans)
 		n := len(l.free)
 		for _, q := range spans {
-			n += l.count(q)
+			n += l.countOverlaps(q)
 		}
 		if n < least {
 			best, by, least = l, spans, n
@@ -181,7 +181,7 @@ func (o *Index) fewest(i int, asked func([]span) []span) []int32 {
 	}
 	found := slices.Clone(best.free)
 	for _, q := range by {
-		found = best.meet(found, q, 0, len(best.spans))
+		found = best.appendOverlaps(found, q, 0, len(best.spans))
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

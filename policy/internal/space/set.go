@@ -179,16 +179,16 @@ func (s Set) Sample(addresses bool) (value string, ok bool) {
 		return "", false
 	}
 	if !addresses {
-		for _, nice := range []string{s.cuts[0], s.cuts[0] + "x", "x", "/", "GET"} {
-			if nice != "" && s.Has(nice) && !strings.ContainsRune(nice, 0) {
-				return nice, true
+		for _, readable := range []string{s.cuts[0], s.cuts[0] + "x", "x", "/", "GET"} {
+			if readable != "" && s.Has(readable) && !strings.ContainsRune(readable, 0) {
+				return readable, true
 			}
 		}
 		return s.cuts[0], true
 	}
-	for _, nice := range []string{"192.0.2.1", "2001:db8::1"} {
-		if s.Has(addressText(netip.MustParseAddr(nice))) {
-			return nice, true
+	for _, readable := range []string{"192.0.2.1", "2001:db8::1"} {
+		if s.Has(addressText(netip.MustParseAddr(readable))) {
+			return readable, true
 		}
 	}
 	addr, _ := netip.AddrFromSlice([]byte(s.cuts[0][1:]))

@@ -5,7 +5,7 @@ package policy
 // Fields that users of other limiters write, with the correction.
 
 var (
-	foreignRule = strangers{
+	foreignRule = foreignFields{
 		"shadow":     {Hint: "say mode: shadow"},
 		"enabled":    {Hint: "say mode: off for a rule that is not in force"},
 		"is_active":  {Hint: "say mode: off for a rule that is not in force"},
@@ -20,11 +20,11 @@ var (
 		"config":     {Hint: "say algorithm_config", Means: []string{"algorithm_config"}},
 		"rate_limit": {Hint: "say algorithm_config", Means: []string{"algorithm_config"}},
 	}
-	foreignFallback = strangers{
+	foreignFallback = foreignFields{
 		"match": {Hint: "fallback_limit is for what no rule takes; what has a match is a rule"},
 		"group": {Hint: "fallback_limit is for what no rule takes, whatever their groups"},
 	}
-	foreignLimit = strangers{
+	foreignLimit = foreignFields{
 		"requests_per_second": {Hint: "say rps", Means: []string{"tokens_per_second"}},
 		"requests_per_minute": {Hint: `say rate, as in "60/1m"`, Means: []string{"tokens_per_second"}},
 		"requests_per_hour":   {Hint: `say rate, as in "60/1h"`, Means: []string{"tokens_per_second"}},
@@ -37,17 +37,17 @@ var (
 		"interval":            {Hint: `say it in rate, as in "5/10s"`},
 		"limit":               {Hint: "say how many, and in what time, by the fields of the algorithm"},
 	}
-	foreignSelector = strangers{
+	foreignSelector = foreignFields{
 		"path":     {Hint: "say pathExact or pathPrefix"},
 		"prefix":   {Hint: "say pathPrefix"},
 		"headers":  {Hint: "say it in the match of a rule"},
 		"paths":    {Hint: "say pathExact, with a list"},
 		"pathGlob": {Hint: "say pathPrefix"},
 	}
-	foreignEntry = strangers{
+	foreignEntry = foreignFields{
 		"name": {Hint: "say id", Means: []string{"id"}},
 	}
-	foreignOverride = strangers{
+	foreignOverride = foreignFields{
 		"comment":     {Hint: "say it in reason"},
 		"description": {Hint: "say it in reason"},
 		"rule":        {Hint: "say rules, with a list", Means: []string{"rules"}},

@@ -15,44 +15,44 @@ import (
 func (o *outcome) judgeLast(found []Failure) []Failure {
 	e, d := &o.step.Expect, &o.last.d
 	fail := func(field, want, got string) {
-		found = append(found, o.failure(&o.last, e.Place(field), want, got))
+		found = append(found, o.newFailure(&o.last, e.Place(field), want, got))
 	}
 	if e.RetryAfter != nil {
 		switch {
 		case d.Allowed:
-			fail("retry_after", "retry after "+duration(*e.RetryAfter), describe(d))
+			fail("retry_after", "retry after "+formatDuration(*e.RetryAfter), describe(d))
 		case d.RetryAfter != *e.RetryAfter:
-			fail("retry_after", "retry after "+duration(*e.RetryAfter), duration(d.RetryAfter))
+			fail("retry_after", "retry after "+formatDuration(*e.RetryAfter), formatDuration(d.RetryAfter))
 		}
 	}
 	if e.Wait != nil {
 		switch {
 		case !d.Allowed:
-			fail("wait", "a wait of "+duration(*e.Wait), describe(d))
+			fail("wait", "a wait of "+formatDuration(*e.Wait), describe(d))
 		case d.Wait != *e.Wait:
-			fail("wait", "a wait of "+duration(*e.Wait), duration(d.Wait))
+			fail("wait", "a wait of "+formatDuration(*e.Wait), formatDuration(d.Wait))
 		}
 	}
 	for _, a := range e.Remaining {
-		s := status(d, a.Limit)
+		s := findStatus(d, a.Limit)
 		switch {
 		case s == nil:
-			fail("remaining", fmt.Sprintf("%v remaining%s", a.Tokens, of(a.Limit)), noStatus(a.Limit))
+			fail("remaining", fmt.Sprintf("%v remaining%s", a.Tokens, ofLimit(a.Limit)), describeNoStatus(a.Limit))
 		case !remains(s.Room(), a.Tokens):
-			fail("remaining", fmt.Sprintf("%v remaining%s", a.Tokens, of(a.Limit)), shown(s.Room(), a.Tokens))
+			fail("remaining", fmt.Sprintf("%v remaining%s", a.Tokens, ofLimit(a.Limit)), formatRemaining(s.Room(), a.Tokens))
 		}
 	}
 	for _, a := range e.Cost {
-		s := status(d, a.Limit)
+		s := findStatus(d, a.Limit)
 		switch {
 		case s == nil:
-			fail("cost", fmt.Sprintf("a cost of %v%s", a.Tokens, of(a.Limit)), noStatus(a.Limit))
+			fail("cost", fmt.Sprintf("a cost of %v%s", a.Tokens, ofLimit(a.Limit)), describeNoStatus(a.Limit))
 		case s.Cost != a.Tokens:
-			fail("cost", fmt.Sprintf("a cost of %v%s", a.Tokens, of(a.Limit)), s.Cost.String())
+			fail("cost", fmt.Sprintf("a cost of %v%s", a.Tokens, ofLimit(a.Limit)), s.Cost.String())
 		}
 	}
 	if e.Stage != nil && !inStage(d, *e.Stage) {
-		fail("stage", "stage "+orNone(*e.Stage), names(stages(d)))
+		fail("stage", "stage "+orNone(*e.Stage), listNames(stages(d)))
 	}
 	return found
 }
@@ -67,7 +67,7 @@ func remains(got, want bucket.Tokens) bool {
 }
 
 // formatRemaining formats got with the precision of the comparison.
-func shown(got, want bucket.Tokens) string {
+func formatRemaining(got, want bucket.Tokens) string {
 	if want%bucket.Token != 0 {
 		return got.String()
 	}
@@ -76,7 +76,7 @@ func shown(got, want bucket.Tokens) string {
 
 // findStatus returns the status of the named limit, or of a named rule's limit with the least left, or of the
 // deciding limit for an empty name. It returns nil if there is none.
-func status(d *mete.Decision, name string) (found *mete.Status) {
+func findStatus(d *mete.Decision, name string) (found *mete.Status) {
 	if name == "" {
 		return d.Decider()
 	}
@@ -92,14 +92,14 @@ func status(d *mete.Decision, name string) (found *mete.Status) {
 	return found
 }
 
-func noStatus(limit string) string {
+func describeNoStatus(limit string) string {
 	if limit == "" {
 		return "none, as no limit has a say"
 	}
 	return "none, as it does not apply"
 }
 
-func of(limit string) string {
+func ofLimit(limit string) string {
 	if limit == "" {
 		return ""
 	}
@@ -107,7 +107,7 @@ func of(limit string) string {
 }
 
 // formatDuration formats d like policy files.
-func duration(d time.Duration) string {
+func formatDuration(d time.Duration) string {
 	if d == bucket.Never {
 		return "never"
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // readHeaders reads the header fields that report the limits of a rule to clients.
-func (c *compiler) headers(d *draft, n *parse.Node) {
+func (c *compiler) readHeaders(d *draft, n *parse.Node) {
 	list, ok := c.OneOrMore(n, "headers", len(dialect.Names))
 	var names []string
 	for _, item := range list {
@@ -28,7 +28,7 @@ func (c *compiler) headers(d *draft, n *parse.Node) {
 }
 
 // readJitter reads the share by which the waits of denied clients are spread.
-func (c *compiler) jitter(d *draft, n *parse.Node) {
+func (c *compiler) readJitter(d *draft, n *parse.Node) {
 	j, err := dialect.ParseJitter(n.Text)
 	if n.Kind != parse.KindText && n.Kind != parse.KindNumber || err != nil {
 		c.Add(n, "jitter must be a share of the wait in whole percent, of at most 100%", `as in "50%", or 0 for none`)

@@ -44,8 +44,8 @@ func applied(d *mete.Decision) (names []string) {
 	return names
 }
 
-// overrides returns the IDs of the overrides that changed the decision.
-func overrides(d *mete.Decision) (ids []string) {
+// overrideIDs returns the IDs of the overrides that changed the decision.
+func overrideIDs(d *mete.Decision) (ids []string) {
 	if d.Override != nil {
 		ids = append(ids, d.Override.ID)
 	}
@@ -59,7 +59,7 @@ func overrides(d *mete.Decision) (ids []string) {
 
 // isChangedBy reports whether an override changed the decision; "" is for none.
 func isChangedBy(d *mete.Decision, id string) bool {
-	ids := overrides(d)
+	ids := overrideIDs(d)
 	return id == "" && len(ids) == 0 || slices.Contains(ids, id)
 }
 
@@ -85,7 +85,7 @@ func sameNames(a, b []string) bool {
 }
 
 // listNames joins names, or returns "none".
-func names(all []string) string {
+func listNames(all []string) string {
 	if len(all) == 0 {
 		return "none"
 	}
@@ -110,7 +110,7 @@ func describe(d *mete.Decision) string {
 	case d.Allowed:
 		text := fmt.Sprintf("allowed by %s, with %v left", s.Limit.Name, s.Room())
 		if d.Wait > 0 {
-			text += ", after a wait of " + duration(d.Wait)
+			text += ", after a wait of " + formatDuration(d.Wait)
 		}
 		return text
 	case d.Override != nil:
@@ -118,5 +118,5 @@ func describe(d *mete.Decision) string {
 	case s == nil:
 		return fmt.Sprintf("denied by %s (%s)", d.Rule, d.Reason)
 	}
-	return fmt.Sprintf("denied by %s (%s), retry after %s", s.Limit.Name, d.Reason, duration(d.RetryAfter))
+	return fmt.Sprintf("denied by %s (%s), retry after %s", s.Limit.Name, d.Reason, formatDuration(d.RetryAfter))
 }

@@ -37,7 +37,7 @@ func newSpace(m *Matcher) *space.Space {
 }
 
 // allValues returns the set of all values of a, including absence.
-func everything(a Attribute) space.Set { return space.Everything(a.Source == SourceIP) }
+func allValues(a Attribute) space.Set { return space.Everything(a.Source == SourceIP) }
 
 // narrow intersects d's box with the set of a clause or a key. It reports a rule that contradicts itself, once.
 func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool {
@@ -56,7 +56,7 @@ func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool 
 }
 
 // reportUnreachable reports the rules that earlier rules of their group cover.
-func (c *compiler) unreachable() {
+func (c *compiler) reportUnreachable() {
 	groups := map[string][]*draft{}
 	var names []string
 	for _, d := range c.drafts {
@@ -69,11 +69,11 @@ func (c *compiler) unreachable() {
 		groups[d.group] = append(groups[d.group], d)
 	}
 	for _, name := range names {
-		c.unreachableIn(groups[name])
+		c.reportUnreachableIn(groups[name])
 	}
 }
 
-func (c *compiler) unreachableIn(group []*draft) {
+func (c *compiler) reportUnreachableIn(group []*draft) {
 	boxes := make([]space.Box, len(group))
 	for i, d := range group {
 		boxes[i] = d.takes
@@ -83,19 +83,19 @@ func (c *compiler) unreachableIn(group []*draft) {
 		return func(yield func(*draft) bool) {
 			for _, i := range numbers {
 				e := group[i]
-				if int(i) >= before || !never[i] && takesAll(e.modeOfKeys(), group[before].modeOfKeys()) && !yield(e) {
+				if int(i) >= before || !never[i] && takesAll(e.keyMode(), group[before].keyMode()) && !yield(e) {
 					return
 				}
 			}
 		}
 	}
 	for i, d := range group {
-		by := c.coverAlone(d, earlier(near.Around(i), i))
+		by := c.findCover(d, earlier(near.Around(i), i))
 		if by == nil {
-			by = c.cover(d, earlier(near.Beside(i), i))
+			by = c.findJointCover(d, earlier(near.Beside(i), i))
 		}
 		if never[i] = by != nil; by != nil {
-			c.Absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+			c.Absent(d.at, c.describeCover(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
 		}
 	}
 }
@@ -115,18 +115,18 @@ func takesAll(earlier, later Mode) bool {
 
 // keyMode returns the mode of d for its keys. A rule without keys has one bucket, so a partial mode is either
 // enforced or in shadow.
-func (d *draft) modeOfKeys() Mode {
+func (d *draft) keyMode() Mode {
 	switch {
 	case !d.Mode.Partial() || len(d.keys) > 0:
 		return d.Mode
-	case d.Mode.spares(spread(d.Name, nil)):
+	case d.Mode.exempts(spreadKey(d.Name, nil)):
 		return ModeShadow
 	}
 	return ModeEnforce
 }
 
 // findCover returns the first earlier rule that covers d, or nil.
-func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
+func (c *compiler) findCover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	for e := range earlier {
 		if c.looks += e.takes.Weight(); c.looks > maxLooks {
 			return nil
@@ -139,7 +139,7 @@ func (c *compiler) coverAlone(d *draft, earlier iter.Seq[*draft]) []*draft {
 }
 
 // findJointCover returns earlier rules that together cover d, or nil.
-func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
+func (c *compiler) findJointCover(d *draft, earlier iter.Seq[*draft]) []*draft {
 	pieces := []space.Box{d.takes}
 	var by []*draft
 	for e := range earlier {
@@ -172,11 +172,11 @@ func (c *compiler) cover(d *draft, earlier iter.Seq[*draft]) []*draft {
 }
 
 // describeCover names the rules that cover d, and gives one example request.
-func (c *compiler) witness(d *draft, by []*draft) string {
+func (c *compiler) describeCover(d *draft, by []*draft) string {
 	var names []string
 	sides := slices.Clone(d.takes)
 	for _, e := range by {
-		names = append(names, e.quoted())
+		names = append(names, e.quotedName())
 		for _, s := range e.takes {
 			if !sides.Restricts(s.Slot) {
 				sides = sides.With(s.Slot, c.space.Everything(s.Slot))
@@ -185,14 +185,14 @@ func (c *compiler) witness(d *draft, by []*draft) string {
 	}
 	example := c.space.Facts(sides)
 	if len(names) == 1 {
-		return fmt.Sprintf("rule %s can never match: rule %s takes every request it would, for example %s", d.quoted(), names[0], example)
+		return fmt.Sprintf("rule %s can never match: rule %s takes every request it would, for example %s", d.quotedName(), names[0], example)
 	}
 	return fmt.Sprintf("rule %s can never match: rules %s together take every request it would, for example %s",
-		d.quoted(), strings.Join(names, " and "), example)
+		d.quotedName(), strings.Join(names, " and "), example)
 }
 
 // quotedName returns the name of d for messages, or its place if the name is missing or taken.
-func (d *draft) quoted() string {
+func (d *draft) quotedName() string {
 	if d.Name == "" {
 		return d.at.Path
 	}

@@ -22,9 +22,9 @@ const (
 )
 
 // explain explains f, one fact per line, at the given time.
-func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
+func (f *Failure) explain(m *policy.Matcher, at bucket.Instant) []string {
 	attrs := f.step.Attributes(f.Request - 1)
-	why := []string{"the request: " + request(attrs, f.step)}
+	why := []string{"the request: " + describeRequest(attrs, f.step)}
 	e := m.Explain(attrs, f.step.Cost, at)
 	switch {
 	case e.Block != nil:
@@ -35,12 +35,12 @@ func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
 	if e.Shadow != nil {
 		why = append(why, fmt.Sprintf("override %s puts all rules in shadow: %s", e.Shadow.ID, e.Shadow.Reason))
 	}
-	return f.rules(why, e.Rules)
+	return f.appendRules(why, e.Rules)
 }
 
 // appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation names, are
 // explained in full. The others are explained only if no rule applies.
-func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
+func (f *Failure) appendRules(why []string, rules []policy.Consideration) []string {
 	var others []*policy.Consideration
 	applies := false
 	for i := range rules {
@@ -52,12 +52,12 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 			others = append(others, c)
 		default:
 			applies = applies || !idle && !c.Shadow
-			why = append(why, f.consideration(c)...)
+			why = append(why, f.describeRule(c)...)
 		}
 	}
 	if !applies {
 		for len(others) > 0 && (len(why) <= maxRules || len(others) == 1) {
-			why = append(why, f.consideration(others[0])...)
+			why = append(why, f.describeRule(others[0])...)
 			others = others[1:]
 		}
 	}
@@ -66,7 +66,7 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 		for _, c := range others {
 			idle = append(idle, c.Rule.Name)
 		}
-		why = append(why, "not applied: "+list(idle))
+		why = append(why, "not applied: "+joinNames(idle))
 	}
 	return why
 }
@@ -83,15 +83,15 @@ func mentions(e *Expect, rule *policy.Rule) bool {
 }
 
 // describeRule describes the outcome of a rule.
-func (f *Failure) consideration(c *policy.Consideration) []string {
+func (f *Failure) describeRule(c *policy.Consideration) []string {
 	name := "rule " + c.Rule.Name
 	has := fmt.Sprintf("%v is missing", c.Attribute)
 	if c.Present {
-		has = fmt.Sprintf("%v is %q", c.Attribute, clip(c.Value))
+		has = fmt.Sprintf("%v is %q", c.Attribute, shorten(c.Value))
 	}
 	switch c.Outcome {
 	case policy.OutcomeApplies:
-		return f.applied(name, c)
+		return f.describeLimits(name, c)
 	case policy.OutcomeUnmatched:
 		name += fmt.Sprintf(" does not apply, as %s, and must be %s", has, c.Wants)
 	case policy.OutcomeLacking:
@@ -111,7 +111,7 @@ func (f *Failure) consideration(c *policy.Consideration) []string {
 }
 
 // describeLimits describes the limits of a rule that applies.
-func (f *Failure) applied(name string, c *policy.Consideration) []string {
+func (f *Failure) describeLimits(name string, c *policy.Consideration) []string {
 	if name += " applies"; c.Shadow {
 		name += ", in shadow"
 	}
@@ -119,17 +119,17 @@ func (f *Failure) applied(name string, c *policy.Consideration) []string {
 		name += ", with the limit of override " + c.Override.ID
 	}
 	if len(c.Matches) == 1 {
-		return []string{name + ": " + f.bucket(&c.Matches[0])}
+		return []string{name + ": " + f.describeBucket(&c.Matches[0])}
 	}
 	lines := []string{name}
 	for i := range c.Matches {
-		lines = append(lines, fmt.Sprintf("  %s: %s", c.Matches[i].Limit.Name, f.bucket(&c.Matches[i])))
+		lines = append(lines, fmt.Sprintf("  %s: %s", c.Matches[i].Limit.Name, f.describeBucket(&c.Matches[i])))
 	}
 	return lines
 }
 
 // describeBucket describes a limit's part in the decision.
-func (f *Failure) bucket(m *policy.Match) string {
+func (f *Failure) describeBucket(m *policy.Match) string {
 	statuses := f.decision.Limits()
 	if m.Shadow {
 		statuses = f.decision.Shadow
@@ -145,22 +145,22 @@ func (f *Failure) bucket(m *policy.Match) string {
 	}
 	text := fmt.Sprintf("%v of %v left, cost %v", s.Room(), most, s.Cost)
 	if !s.Allowed {
-		text += ", denies, retry after " + duration(s.RetryAfter)
+		text += ", denies, retry after " + formatDuration(s.RetryAfter)
 	}
 	return text
 }
 
 // describeRequest describes a request.
-func request(attrs policy.Map, s *Step) string {
+func describeRequest(attrs policy.Map, s *Step) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
-		parts = append(parts, fmt.Sprintf("%s=%q", name, clip(attrs[name])))
+		parts = append(parts, fmt.Sprintf("%s=%q", name, shorten(attrs[name])))
 	}
 	if s.Cost > 0 {
 		parts = append(parts, fmt.Sprintf("cost %v", s.Cost))
 	}
 	if s.MaxWait > 0 {
-		parts = append(parts, "which may wait "+duration(s.MaxWait))
+		parts = append(parts, "which may wait "+formatDuration(s.MaxWait))
 	}
 	if len(parts) == 0 {
 		return "without attributes"
@@ -168,7 +168,7 @@ func request(attrs policy.Map, s *Step) string {
 	return strings.Join(parts, ", ")
 }
 
-func clip(s string) string {
+func shorten(s string) string {
 	if len(s) > maxShown {
 		return strings.ToValidUTF8(s[:maxShown], "") + "…"
 	}
