@@ -66,20 +66,20 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 // already happened.
 func checkAct(e *Entry) (wrong policy.Errors) {
 	if !e.isAct() {
-		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("what is %q", e.What), Hint: "it is reset, taken or cleared"})
+		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("invalid what %q", e.What), Hint: "use reset, taken or cleared"})
 	}
 	if e.Override != "" || e.Before != nil || e.After != nil {
-		wrong = append(wrong, policy.Error{Path: "/override", Reason: "what was done to a bucket has no override", Hint: "leave override, before and after empty"})
+		wrong = append(wrong, policy.Error{Path: "/override", Reason: "an act on a bucket has no override", Hint: "leave override, before and after empty"})
 	}
 	cleared := e.What == WhatCleared
 	switch {
 	case cleared && (e.Rule == "" || len(e.Rule) > policy.MaxNameBytes):
 		wrong = append(wrong, policy.Error{Path: "/rule", Reason: fmt.Sprintf("rule has %d bytes, must have between 1 and %d", len(e.Rule), policy.MaxNameBytes)})
 	case cleared && (e.Tokens != "" || e.Key != ""):
-		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "all buckets of a rule have no tokens and no key"})
+		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "an act on all buckets of a rule has no tokens and no key"})
 	}
 	if t, err := bucket.ParseTokens(string(e.Tokens)); !cleared && (err != nil || t <= 0) {
-		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "tokens must be a number above 0", Hint: "what changed nothing is no act"})
+		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "tokens must be a number above 0", Hint: "an act must change the bucket"})
 	}
 	for _, text := range []struct {
 		name, text  string

@@ -19,13 +19,13 @@ import (
 
 var (
 	// ErrNotFound reports that no override made at run time has the ID.
-	ErrNotFound = errors.New("overrides: there is no such override")
+	ErrNotFound = errors.New("overrides: override not found")
 
 	// ErrInFile reports that an override is in the policy file. To remove it, edit the file.
 	ErrInFile = errors.New("overrides: the override is in the policy file")
 
 	// ErrFull reports that the document has no space for another override.
-	ErrFull = errors.New("overrides: there is no room for more overrides")
+	ErrFull = errors.New("overrides: no space for more overrides")
 )
 
 const (
@@ -80,7 +80,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.persistent {
-		m.config.Logger.Warn("override kept in this process only, it ends with the process", "id", o.ID)
+		m.config.Logger.Warn("override is not persistent, it ends with this process", "id", o.ID)
 	}
 	return m.status(o, m.now()), nil
 }
@@ -128,7 +128,7 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	}
 	switch {
 	case o.ExpiresAt.IsZero():
-		wrong = append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is required", Hint: "an exception without an end is a rule"})
+		wrong = append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is required", Hint: "write a permanent exception as a rule"})
 	case !o.ExpiresAt.After(now):
 		wrong = append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at must be in the future", Hint: "it is " + now.Format(time.RFC3339) + " now"})
 	}
@@ -189,9 +189,9 @@ func (m *Manager) notFoundError(id string) error {
 func checkText(name, text string, most int) policy.Errors {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return policy.Errors{{Path: "/" + name, Reason: name + " is required", Hint: "people will ask later"}}
+		return policy.Errors{{Path: "/" + name, Reason: name + " is required", Hint: "the audit records it"}}
 	case len(text) > most:
-		return policy.Errors{{Path: "/" + name, Reason: fmt.Sprintf("%s has %d bytes, the most is %d", name, len(text), most)}}
+		return policy.Errors{{Path: "/" + name, Reason: fmt.Sprintf("%s has %d bytes, the maximum is %d", name, len(text), most)}}
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
 		return policy.Errors{{Path: "/" + name, Reason: name + " must be text on one line"}}
 	}

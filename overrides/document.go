@@ -99,7 +99,7 @@ func (d *document) encode() ([]byte, error) {
 		return nil, err
 	}
 	if len(list) > MaxBytes {
-		return nil, fmt.Errorf("%w: they have %d bytes, the most is %d", ErrFull, len(list), MaxBytes)
+		return nil, fmt.Errorf("%w: they have %d bytes, the maximum is %d", ErrFull, len(list), MaxBytes)
 	}
 	d.dropActs()
 	stored := document{Version: d.Version, Overrides: d.Overrides, Audit: make([]Entry, len(d.Audit))}

@@ -33,7 +33,7 @@ func (d *document) expire(now time.Time) {
 		r.Expired = true
 		d.Audit = append(d.Audit, Entry{
 			ID: newEntryID(), At: r.ExpiresAt, What: WhatExpired, Override: r.Override.ID, Author: expirer,
-			Reason: "its time was over", Before: copyOf(r.Override),
+			Reason: "it expired", Before: copyOf(r.Override),
 		})
 	}
 	d.Overrides = slices.DeleteFunc(d.Overrides, func(r record) bool { return r.isOld(now) })

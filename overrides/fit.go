@@ -18,7 +18,7 @@ func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.M
 	unfit := map[string]policy.Errors{}
 	list = slices.Clone(list)
 	for most := max(policy.MaxOverrides-len(base.Overrides()), 0); len(list) > most; list = list[:len(list)-1] {
-		unfit[list[len(list)-1].ID] = policy.Errors{{Reason: fmt.Sprintf("more than %d overrides, those of the policy file included", policy.MaxOverrides)}}
+		unfit[list[len(list)-1].ID] = policy.Errors{{Reason: fmt.Sprintf("more than %d overrides, including the overrides of the policy file", policy.MaxOverrides)}}
 	}
 	for len(list) > 0 {
 		next, err := base.WithOverrides(list, now)

@@ -49,7 +49,7 @@ func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) e
 	d, local := m.document.clone(), slices.Clone(m.local)
 	m.mu.Unlock()
 	if d.index(o.ID) >= 0 {
-		return Status{}, policy.Errors{{Path: "/id", Reason: "a shared override has this ID", Hint: "give the local one another ID, or none"}}
+		return Status{}, policy.Errors{{Path: "/id", Reason: "a shared override has this ID", Hint: "use another ID for the local override, or none"}}
 	}
 	at := slices.IndexFunc(local, func(l policy.Override) bool { return l.ID == o.ID })
 	if at >= 0 {
@@ -89,7 +89,7 @@ func (m *Manager) checkLocal(d *document, o policy.Override, now time.Time) erro
 	case err != nil && !ok:
 		return err
 	case o.ExpiresAt.After(now.Add(MaxLocalTime)):
-		return append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is too late: a local override lasts at most one hour", Hint: "repeat it, or make a shared one"})
+		return append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is too late: a local override lasts at most one hour", Hint: "renew it, or create a shared override"})
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func (m *Manager) expireLocal() {
 		return
 	}
 	for i := range expired {
-		m.logLocal("local override expired", &expired[i], expirer, "its time was over")
+		m.logLocal("local override expired", &expired[i], expirer, "it expired")
 	}
 	for i := range replaced {
 		m.logLocal("local override replaced", &replaced[i], expirer, "a shared override has its ID")
@@ -162,7 +162,7 @@ func (m *Manager) endSooner(now time.Time) error {
 		if err := m.useLocal(local); err != nil {
 			return err
 		}
-		m.config.Logger.Warn("clock stepped back, local overrides end by the clock of before", "by", back)
+		m.config.Logger.Warn("clock stepped back, expiry of local overrides adjusted", "by", back)
 	}
 	m.checkedAt = now
 	return nil

@@ -74,9 +74,9 @@ func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 				reasons[j] = strings.TrimPrefix(e.Path+": "+e.Reason, ": ") // not its value
 			}
 			a := append(logAttrs(o), slog.String("err", strings.Join(reasons, "; ")))
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override does not fit the policy, not active", a...)
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override inactive, does not fit the policy", a...)
 		case is == nil && was != nil && slices.ContainsFunc(d.live(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override fits the policy again, active", logAttrs(o)...)
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override active again, fits the policy", logAttrs(o)...)
 		}
 	}
 }

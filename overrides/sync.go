@@ -33,9 +33,9 @@ func (m *Manager) Follow(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil && failing:
-			m.config.Logger.Info("overrides followed again")
+			m.config.Logger.Info("following overrides recovered")
 		case err != nil && !failing:
-			m.config.Logger.Error("cannot follow overrides, last read overrides stay active", "err", err)
+			m.config.Logger.Error("following overrides failed, last read overrides stay active", "err", err)
 		}
 		failing = err != nil
 	}
@@ -105,7 +105,7 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 	if err != nil {
 		return err
 	}
-	m.config.Logger.Warn("overrides lost by the store, written back", "overrides", len(d.Overrides))
+	m.config.Logger.Warn("store lost the overrides, written back", "overrides", len(d.Overrides))
 	return m.adopt(d, next, r.known)
 }
 

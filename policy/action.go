@@ -48,7 +48,7 @@ var actionKinds = []ActionKind{
 	{
 		Action: ActionBlock, Some: true, Key: true,
 		Label: "Block", Verb: "blocks", Count: "blocked", Made: "Blocked", Color: "denied",
-		Effect: "Every request with this attribute is denied, whatever the rules say, until the block ends.",
+		Effect: "Every request with this attribute is denied, regardless of the rules, until the block ends.",
 	},
 	{
 		Action: ActionAllow, Some: true, Rules: true, Key: true,
@@ -58,23 +58,23 @@ var actionKinds = []ActionKind{
 	{
 		Action: ActionLimit, Some: true, Rules: true, Key: true, Limit: true,
 		Label: "Other limit", Verb: "other limit", Count: "with another limit", Made: "Other limit set for", Color: "level",
-		Effect: "For requests with this attribute, another limit takes the place of the rule’s. What is missing from a bucket stays missing.",
+		Effect: "For requests with this attribute, another limit replaces the rule’s limit. Tokens that are already spent stay spent.",
 	},
 	{
 		Action: ActionShadow, Some: true, All: true, Suspends: true,
 		Label: "Shadow", Choice: "Shadow: deny nothing", Verb: "shadow", Count: "only in shadow", Made: "In shadow:", Color: "shadow",
-		Effect: "None of these requests is denied by a rule until it ends. Rules still decide, and show what they would have denied. " +
-			"What an override blocks stays blocked.",
-		Notice: "An override has rules in shadow: they decide, and deny nothing.",
-		EffectAll: "Nobody is denied anything by a rule until it ends. Rules still decide, and show what they would have denied. " +
-			"What an override blocks stays blocked. The service behind the limiter gets all the rest.",
+		Effect: "No rule denies these requests until it ends. Rules still decide, and record the requests that they would have denied. " +
+			"Blocked requests stay blocked.",
+		Notice: "An override puts rules in shadow: they decide, but deny nothing.",
+		EffectAll: "No rule denies any request until it ends. Rules still decide, and record the requests that they would have denied. " +
+			"Blocked requests stay blocked. The service behind the limiter receives all other requests.",
 	},
 	{
 		Action: ActionBreakGlass, All: true, Suspends: true,
 		Label: "Break glass", Choice: "Break glass: limit nothing", Verb: "break glass", Count: "break glass", Made: "Glass broken:", Color: "degraded",
-		Notice: "Break glass: the limits it is about are not enforced.",
-		EffectAll: "Nothing is limited until it ends, for everybody. Every request passes at once: no rule decides, no bucket is charged, " +
-			"and what is blocked passes, too. The service behind the limiter gets all of it.",
+		Notice: "Break glass: no limit is enforced.",
+		EffectAll: "No client is limited until it ends. Every request passes immediately: no rule decides, no bucket is charged, " +
+			"and blocked requests pass, too. The service behind the limiter receives all requests.",
 	},
 }
 

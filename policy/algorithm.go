@@ -63,7 +63,7 @@ var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"token
 	"tokens_per_second": {"tokens", "window"}, "burst": {"tokens"}, "capacity": {"tokens"}}
 
 // laterAlgorithms are reserved names of algorithms that do not exist, each with a hint.
-var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
+var laterAlgorithms = map[string]string{"token_bucket_llm": ": use token_bucket with cost_source, and settle the actual usage"}
 
 func algorithmNames() (names []string) {
 	for _, a := range algorithms {
@@ -85,12 +85,12 @@ func (a *algorithm) otherFields() foreignFields {
 	}
 	all := foreignFields{}
 	for name, of := range owners {
-		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q is of %s, not of %s", name, parse.Enumerate(of, "and"), a.name)}
+		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q belongs to %s, not to %s", name, parse.Enumerate(of, "and"), a.name)}
 		switch {
 		case s.Means != nil:
-			s.Hint = "say " + strings.Join(s.Means, " and ")
+			s.Hint = "use " + strings.Join(s.Means, " and ")
 		case name == "leased":
-			s.Hint = "remove it: nothing can be taken from it in advance"
+			s.Hint = "remove it: this algorithm does not support leases"
 		}
 		all[name] = s
 	}

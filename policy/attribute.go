@@ -53,16 +53,16 @@ const (
 // reserved are words that no attribute can begin with. They look like request facts that mete does not know. A
 // rule, override or kill switch that uses one would silently match nothing.
 var reserved = map[string]struct{ what, hint string }{
-	"ua": {"facts about user agents",
-		"match header:user-agent by how it begins, or use a header that the CDN or proxy in front sets and clients cannot, such as header:x-bot-category"},
-	"geo": {"facts about places",
-		"use a header that the CDN or proxy in front sets and clients cannot, such as header:cf-ipcountry"},
-	"request":  {"facts about requests by that name", "write header:NAME, query:NAME, cookie:NAME, method, path or host"},
-	"date":     {"dates as an attribute", "change the limit for those days by an override, which ends at expires_at"},
-	"time":     {"time of day as an attribute", "change the limit for those hours by an override, which ends at expires_at"},
-	"response": {"facts about responses: a request is decided before there is one", "refund or settle afterwards, through the API"},
-	"body":     {"facts about bodies", "use a header or a query parameter"},
-	"tls":      {"facts about TLS connections", "use a header that the proxy in front sets and clients cannot, such as header:x-client-cert"},
+	"ua": {"user agent attributes",
+		"match header:user-agent by prefix, or use a header that only your CDN or proxy can set, such as header:x-bot-category"},
+	"geo": {"location attributes",
+		"use a header that only your CDN or proxy can set, such as header:cf-ipcountry"},
+	"request":  {"attributes with that name", "write header:NAME, query:NAME, cookie:NAME, method, path or host"},
+	"date":     {"date attributes", "change the limit for those days with an override, which ends at expires_at"},
+	"time":     {"time attributes", "change the limit for those hours with an override, which ends at expires_at"},
+	"response": {"response attributes: it decides a request before the response exists", "refund or settle afterwards through the API"},
+	"body":     {"body attributes", "use a header or a query parameter"},
+	"tls":      {"TLS attributes", "use a header that only your proxy can set, such as header:x-client-cert"},
 }
 
 // headerFor suggests the header that proxies set for the fact that a user expected under ip:NAME.
@@ -77,7 +77,7 @@ func headerFor(name string) string {
 const maxSlips = 2
 
 // ErrAttribute is wrapped by the errors of [ParseAttribute] and [Normalize].
-var ErrAttribute = errors.New("policy: not an attribute")
+var ErrAttribute = errors.New("policy: invalid attribute")
 
 // An attributeError reports an invalid name and a correction.
 type attributeError struct{ name, reason, hint string }
@@ -160,7 +160,7 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 	word, name, hasName := strings.Cut(s, ":")
 	word = strings.ToLower(word)
 	if facts, ok := reserved[word]; ok {
-		return Attribute{}, &attributeError{s, "mete knows no " + facts.what, facts.hint}
+		return Attribute{}, &attributeError{s, "mete has no " + facts.what, facts.hint}
 	}
 	for _, src := range sources {
 		switch {
@@ -169,7 +169,7 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 		case src.example != "" && name == "":
 			return Attribute{}, &attributeError{s, word + " needs a colon and a name", "as in " + src.example}
 		case src.example == "" && hasName:
-			return Attribute{}, &attributeError{s, word + " stands alone, without a colon", "write " + word}
+			return Attribute{}, &attributeError{s, word + " takes no colon and no name", "write " + word}
 		case src.source == SourceIP:
 			return parseIP(s, name)
 		}
@@ -214,9 +214,9 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 	if name != "address" {
 		hint := "write ip:address"
 		if name != "" && strings.IndexFunc(name, isNotToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
-			hint = fmt.Sprintf("use a header that the CDN or proxy in front sets and clients cannot, such as %s", headerFor(name))
+			hint = fmt.Sprintf("use a header that only your CDN or proxy can set, such as %s", headerFor(name))
 		}
-		return Attribute{}, &attributeError{s, "mete knows no fact about a client's address but ip:address", hint}
+		return Attribute{}, &attributeError{s, "the only attribute of the client's address is ip:address", hint}
 	}
 	return Attribute{Source: SourceIP, Name: name, Bits: bits, text: "ip:address"}, nil
 }
@@ -232,8 +232,8 @@ func parseCustom(s string, hasName bool) (Attribute, *attributeError) {
 		}
 	}
 	if word == "" || hasName && name == "" || !isPrintable(name) {
-		return Attribute{}, &attributeError{s, "no attribute is named like that",
-			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name of your program's own"}
+		return Attribute{}, &attributeError{s, "unknown attribute",
+			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name that your program supplies"}
 	}
 	for _, src := range sources {
 		if len(word) > 2 && word[0] == src.word[0] && (src.example != "") == hasName && spell.Distance(word, src.word) == 1 {
@@ -241,7 +241,7 @@ func parseCustom(s string, hasName bool) (Attribute, *attributeError) {
 			if hasName {
 				near += ":" + name
 			}
-			return Attribute{}, &attributeError{s, "no attribute is named like that", fmt.Sprintf("did you mean %q?", near)}
+			return Attribute{}, &attributeError{s, "unknown attribute", fmt.Sprintf("did you mean %q?", near)}
 		}
 	}
 	return Attribute{Source: SourceCustom, Name: name, text: s}, nil

@@ -19,7 +19,7 @@ type KeyError struct {
 }
 
 func (e *KeyError) Error() string {
-	text := "policy: key of a bucket: " + e.Reason
+	text := "policy: bucket key: " + e.Reason
 	if e.Hint != "" {
 		text += "; " + e.Hint
 	}
@@ -33,7 +33,7 @@ type RuleError struct {
 }
 
 func (e *RuleError) Error() string {
-	text := fmt.Sprintf("policy: no rule of the policy has the name %q", e.Name)
+	text := fmt.Sprintf("policy: the policy has no rule named %q", e.Name)
 	if e.Near != "" {
 		text += fmt.Sprintf("; did you mean %q?", e.Near)
 	}
@@ -120,7 +120,7 @@ func (m *Matcher) unknownLimitError(prefix string) error {
 		}
 	}
 	name, more := parse.Cut(prefix)
-	e := &KeyError{Reason: fmt.Sprintf("no limit of the policy has the name %q%s, with which it begins", name, more)}
+	e := &KeyError{Reason: fmt.Sprintf("the policy has no limit named %q%s", name, more)}
 	if near := spell.Nearest(prefix, names); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}
@@ -131,13 +131,13 @@ func (m *Matcher) unknownLimitError(prefix string) error {
 func (r *Rule) checkComponents(components string) error {
 	for _, c := range splitComponents(components) {
 		if isCut(c) {
-			return &KeyError{"it has been cut short: only its beginning is there, and a hash", "a decision's explanation has all of it"}
+			return &KeyError{"it is truncated and ends with a hash", "copy the full key from the explanation of a decision"}
 		}
 	}
 	if reason, hint := r.checkKey(components); reason != "" {
-		hint = strings.TrimSuffix(hint, ", or say match") // the hint is for overrides
-		if hint == "say match" {
-			hint = "a decision's explanation has it"
+		hint = strings.TrimSuffix(hint, ", or use match") // the hint is for overrides
+		if hint == "use match" {
+			hint = "copy it from the explanation of a decision"
 		}
 		return &KeyError{reason, hint}
 	}
@@ -167,7 +167,7 @@ func (r *Rule) checkTag(components, given string) (string, error) {
 		}
 	}
 	if given != "" && given != own {
-		return "", &KeyError{"what stands in braces before it is not the tag of such a key", "write it as an explanation shows it"}
+		return "", &KeyError{"the tag in braces does not belong to the key", "copy it from the explanation of a decision"}
 	}
 	return own, nil
 }

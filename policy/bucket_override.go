@@ -77,7 +77,7 @@ func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at in
 		switch {
 		case k.now >= e.expires || holds == no:
 		case e.Action == ActionLimit && !replaced && holds == unsure:
-			return &KeyError{"which limit holds for it cannot be told: it has a hash in the place of a value that override " + e.ID + " is about", ""}
+			return &KeyError{"its limit is ambiguous: it contains the hash of a value that may match override " + e.ID, ""}
 		case e.Action == ActionLimit && !replaced:
 			found.Limit, replaced = &e.limits[at], true
 		case holds == unsure:

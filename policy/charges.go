@@ -22,9 +22,9 @@ func (r *Rule) bucketCount() (n int) {
 
 // checkCharges reports a policy under which one request could be charged in too many buckets.
 func (c *compiler) checkCharges() {
-	bound, counted, hint := MaxMatches, "", "make the rules tiers of one group, or give policies selectors that exclude each other"
+	bound, counted, hint := MaxMatches, "", "make the rules tiers of one group, or give the policies mutually exclusive selectors"
 	if slices.ContainsFunc(c.drafts, func(d *draft) bool { return d.bucketCount() > len(d.Limits) }) {
-		bound, counted, hint = maxShardMatches, ", each shard counted", "use fewer shards, or make the rules tiers of one group"
+		bound, counted, hint = maxShardMatches, ", counting each shard", "use fewer shards, or make the rules tiers of one group"
 	}
 	most, total := map[string]int{}, 0
 	var first *draft // the first draft above the bound
@@ -48,7 +48,7 @@ func (c *compiler) checkCharges() {
 			total = min(total, c.maxBuckets(c.matcher.index, nil, false))
 		}
 		if total > bound {
-			c.Absent(first.at, fmt.Sprintf("a request could fall under more than %d limits at once%s", bound, counted), hint)
+			c.Absent(first.at, fmt.Sprintf("more than %d limits could apply to one request%s", bound, counted), hint)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (c *compiler) finish() *Matcher {
 		for i := range d.Limits {
 			l := &d.Limits[i]
 			if a := l.Approximation; a != nil {
-				c.warn(d.at, "approximated-rate", fmt.Sprintf("limit %q: the rate is lowered by %.2g of itself: the exact one does not fit", l.Name, a.RelativeError), "")
+				c.warn(d.at, "approximated-rate", fmt.Sprintf("limit %q: the rate is lowered by the fraction %.2g, because the exact rate cannot be represented", l.Name, a.RelativeError), "")
 			}
 		}
 		m.rules = append(m.rules, d.Rule)
@@ -104,7 +104,7 @@ func (c *compiler) finish() *Matcher {
 	m.groups, m.scopes = len(groups), max(c.scope, 0)+1
 	for slot, a := range m.attributes {
 		if a.Source == SourceCustom {
-			c.warn(c.findReader(slot), "custom-attribute", fmt.Sprintf("no request over HTTP has the attribute %v: a program supplies it that embeds mete, or asks /v1/take", a), "")
+			c.warn(c.findReader(slot), "custom-attribute", fmt.Sprintf("HTTP requests do not have the attribute %v: only an embedding program or a caller of /v1/take can supply it", a), "")
 		}
 	}
 	m.warnings = c.sortedWarnings()

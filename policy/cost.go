@@ -156,7 +156,7 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 		c.Add(o.Field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
 	}
 	if o.Field("default_cost") == nil && most > 0 && k.fallback > most {
-		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "say a default_cost")
+		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "set default_cost")
 	}
 	c.warnVariableCost(o, k)
 	return k
@@ -165,27 +165,27 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 // checkFixedCost checks a cost that is the same for all requests.
 func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
-		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
+		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set fixed_cost")
 	}
 	if o.Count("min_cost", "max_cost") > 0 {
-		c.warn(o.Node, "idle-field", "min_cost and max_cost do nothing where the cost is fixed", "")
+		c.warn(o.Node, "idle-field", "min_cost and max_cost have no effect on a fixed cost", "")
 	}
 }
 
 // warnVariableCost warns if clients can name an arbitrary cost.
 func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
 	if o.Field("fixed_cost") != nil {
-		c.warn(o.Node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
+		c.warn(o.Node, "idle-field", "fixed_cost has no effect unless cost_source is fixed", "use default_cost")
 	}
 	a := c.matcher.attributes[k.slot]
 	if a.Source != SourceHeader && a.Source != SourceQuery && a.Source != SourceCookie {
 		return
 	}
 	if k.max == bucket.MaxTokens {
-		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("whoever sends %v can empty a bucket at once", a), "say max_cost")
+		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("a client that sends %v can empty a bucket with one request", a), "set max_cost")
 	}
 	if k.min == 0 {
-		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("whoever sends %v can pay as little as 0.001", a), "say min_cost")
+		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("a client that sends %v can pay as little as 0.001 per request", a), "set min_cost")
 	}
 }
 

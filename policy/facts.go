@@ -111,12 +111,12 @@ func (l *Limit) showNamedCost() (string, bool) {
 	if len(bounds) > 0 {
 		between = ": " + strings.Join(bounds, ", ")
 	}
-	return fmt.Sprintf("%v says it%s; %v if it does not", c.source, between, c.fallback), true
+	return fmt.Sprintf("%v%s; otherwise %v", c.source, between, c.fallback), true
 }
 
 func (l *Limit) showFixedCost() (string, bool) {
 	if l.cost.variable {
 		return "", false
 	}
-	return fmt.Sprintf("%v a request", l.cost.fallback), l.cost.fallback != bucket.Token
+	return fmt.Sprintf("%v per request", l.cost.fallback), l.cost.fallback != bucket.Token
 }

@@ -38,7 +38,7 @@ func (c *compiler) readFile(root *parse.Node) {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 		}
-		c.Absent(root, "the file has neither rules, nor policies, nor is it a rule itself", hint)
+		c.Absent(root, "the file has no rules and no policies, and is not a single rule", hint)
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *compiler) readBundle(root *parse.Node) {
 	for _, n := range entries {
 		id := c.readEntry(n)
 		if id != "" && ids[id] {
-			c.Add(n.Field("id"), "policy id is taken by an earlier policy", "")
+			c.Add(n.Field("id"), "policy id is already used by an earlier policy", "")
 		}
 		ids[id] = true
 	}

@@ -13,7 +13,7 @@ var (
 
 	// ErrHashKey reports that the processes that share a store hash bucket keys with another key than this one.
 	// They would not share buckets, and together they would admit more than the limits.
-	ErrHashKey = errors.New("policy: the key of the hashes is not the one that the store's other processes use")
+	ErrHashKey = errors.New("policy: the hash key differs from the hash key of the store's other processes")
 )
 
 // HashPurpose is the purpose for which a store derives the key of the hashes in bucket keys. All programs and

@@ -29,8 +29,8 @@ func wholeSchema() parse.Schema {
 	}
 	return parse.Schema{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
-		"title":       "a policy of mete",
-		"description": "Who may spend how much: a bundle of policies, a policy with rules, or a single rule.",
+		"title":       "mete policy",
+		"description": "Rate limits: a bundle of policies, a policy with rules, or a single rule.",
 		"type":        "object",
 		"properties":  properties,
 		"if":          parse.Having("policies"), "then": parse.Ref("bundle"),

@@ -72,11 +72,11 @@ const (
 func ParseKey(text string) (Key, error) {
 	switch {
 	case text == "":
-		return "", &KeyError{"it is empty", "write it as an explanation shows it"}
+		return "", &KeyError{"it is empty", "copy it from the explanation of a decision"}
 	case len(text) > MaxKeyBytes:
-		return "", &KeyError{fmt.Sprintf("it has %d bytes, and no key has more than %d", len(text), MaxKeyBytes), ""}
+		return "", &KeyError{fmt.Sprintf("it has %d bytes, the maximum is %d", len(text), MaxKeyBytes), ""}
 	case strings.HasPrefix(text, tagOpen) && !strings.Contains(text, tagClose):
-		return "", &KeyError{"it begins with a brace that does not end", "write it as an explanation shows it"}
+		return "", &KeyError{"its opening brace is not closed", "copy it from the explanation of a decision"}
 	}
 	return Key(text), nil
 }

@@ -9,7 +9,7 @@ func (c *compiler) readLeased(l *Limit, n *parse.Node) {
 	switch leased, ok := c.Bool(n, "leased"); {
 	case !ok || !leased:
 	case l.Shards > 1:
-		c.Add(n, "a limit is either leased or split over shards", "remove shards: what is leased takes the load off a hot key, too")
+		c.Add(n, "a limit can be leased or split over shards, not both", "remove shards: leasing also relieves a hot key")
 	default:
 		l.Leased = true
 	}

@@ -101,7 +101,7 @@ func (c *compiler) readLimitList(r *Rule, n *parse.Node, fallback *algorithm) {
 func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string) {
 	if r.Name != "" {
 		if c.limitNames[name] {
-			c.Absent(o.Node, fmt.Sprintf("limit name %q is taken by an earlier limit", name), "names tell the buckets and headers of limits apart")
+			c.Absent(o.Node, fmt.Sprintf("limit name %q is already used by an earlier limit", name), "limit names identify buckets and headers")
 		}
 		c.limitNames[name] = true
 	}

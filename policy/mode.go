@@ -55,7 +55,7 @@ func (c *compiler) parseMode(n *parse.Node) (m Mode, ok bool) {
 			return ModeShadow, false
 		}
 		if share.Mul(share, big.NewRat(100, 1)); !share.IsInt() {
-			c.Add(n, "mode is counted in hundredths of a percent", `as in "0.25%"`)
+			c.Add(n, "mode has at most two decimal places", `as in "0.25%"`)
 			return ModeShadow, false
 		}
 		return ModeShadow - Mode(share.Num().Int64()), true
@@ -74,9 +74,9 @@ func (c *compiler) parseMode(n *parse.Node) (m Mode, ok bool) {
 	case n.Kind == parse.KindNumber:
 		hint = fmt.Sprintf("write %q", n.Text+"%")
 	case n.Text == "true" || n.Text == "on":
-		hint = "say enforce"
+		hint = "use enforce"
 	case n.Text == "false":
-		hint = "say off"
+		hint = "use off"
 	}
 	c.Add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", hint)
 	return ModeShadow, false // a misspelled mode must not make later rules unreachable, too

@@ -31,7 +31,7 @@ func (m *Matcher) NamesClients(o Override) (bool, error) {
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return false, Errors{{Reason: "an override is not JSON: " + err.Error()}}
+		return false, Errors{{Reason: "cannot encode the override as JSON: " + err.Error()}}
 	}
 	c := newCompiler(&Matcher{rules: m.rules, attributes: slices.Clone(m.attributes), keyer: m.keyer}, time.Time{})
 	c.overridable = m.rules

@@ -48,7 +48,7 @@ func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	}
 	for _, name := range []string{"anchor", "start"} {
 		if f := o.Field(name); f != nil && refillOK {
-			c.Absent(f, fmt.Sprintf("%s is of a bucket that refills in intervals, not all the time", name), "say refill: interval")
+			c.Absent(f, fmt.Sprintf("%s requires a bucket that refills at intervals", name), "use refill: interval")
 			rateOK = false
 		}
 	}
@@ -64,16 +64,16 @@ func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 func (c *compiler) readBurst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
 	n := o.Field("burst")
 	if n == nil || !isZero(n) {
-		return c.readExtent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+		return c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
 	}
 	if reserved == nil || *reserved == 0 {
-		c.Add(n, "burst must be above 0 where nothing can be reserved",
-			"to pace requests say algorithm: leaky_bucket with a queue; a burst of 0 with max_reserved above 0 admits only requests that can wait (max_wait)")
+		c.Add(n, "burst must be above 0 unless max_reserved is above 0",
+			"to pace requests, use algorithm: leaky_bucket with a queue; a burst of 0 with max_reserved above 0 admits only requests that can wait (max_wait)")
 		return 0, false
 	}
 	for _, name := range []string{"shards", "leased", "staged_actions"} {
 		if f := o.Field(name); f != nil {
-			c.Add(f, fmt.Sprintf("a burst of 0 leaves nothing for %s", name), "remove one of them")
+			c.Add(f, fmt.Sprintf("a burst of 0 cannot be combined with %s", name), "remove one of them")
 			return 0, false
 		}
 	}
@@ -92,17 +92,17 @@ func isZero(n *parse.Node) bool {
 // readIntervals reads a token bucket that refills once per interval.
 func (c *compiler) readIntervals(o *parse.Object) numbers {
 	rate, rateOK := c.readRate(o, "rate")
-	capacity, capacityOK := c.readExtent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+	capacity, capacityOK := c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
 	if rateOK && capacityOK && capacity < rate.Tokens {
-		c.Add(o.Field("burst"), fmt.Sprintf("a burst below the %v tokens of an interval: the bucket has no room for the others", rate.Tokens),
-			fmt.Sprintf("rate %v/%v says the same", capacity, rate.Per))
+		c.Add(o.Field("burst"), fmt.Sprintf("burst is below the %v tokens of an interval: the bucket cannot hold all of them", rate.Tokens),
+			fmt.Sprintf("rate %v/%v has the same effect", capacity, rate.Per))
 		capacityOK = false
 	}
 	n := c.readSteps(o, rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, fmt.Sprintf("burst of %v", capacity)
 	n.ok = n.ok && capacityOK
 	if f := o.Field("shards"); f != nil {
-		c.Add(f, "only a bucket that refills all the time can be split over shards", "remove it")
+		c.Add(f, "only a bucket that refills continuously can be split over shards", "remove it")
 		n.ok = false
 	}
 	return n
@@ -116,8 +116,8 @@ func (c *compiler) readFixedWindow(o *parse.Object) numbers {
 		capacity, capacityOK = c.Tokens(f, "capacity")
 		is = fmt.Sprintf("capacity of %v", capacity)
 		if rateOK && capacityOK && capacity < rate.Tokens {
-			c.Add(f, fmt.Sprintf("the capacity is below the %v tokens of a window: a bucket has no room for the others", rate.Tokens),
-				"it is for what earlier windows left over; lower tokens instead")
+			c.Add(f, fmt.Sprintf("capacity is below the %v tokens of a window: the bucket cannot hold all of them", rate.Tokens),
+				"capacity is for unused tokens of earlier windows; lower tokens instead")
 			capacityOK = false
 		}
 	}
@@ -165,10 +165,10 @@ func (c *compiler) readAnchor(o *parse.Object, per time.Duration) (anchor bucket
 	start, startOK := c.Duration(f, "start", "7h")
 	switch {
 	case anchor != bucket.AnchorEpoch:
-		c.Add(f, "start moves the beginnings of anchor: epoch, and of no other", "remove one of them")
+		c.Add(f, "start requires anchor: epoch", "remove one of them")
 		startOK = false
 	case startOK && per > 0 && start >= per:
-		c.Add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", inspect.Duration(per)), "they are counted from the beginning of 1970, UTC")
+		c.Add(f, fmt.Sprintf("start must be below the interval of %s", inspect.Duration(per)), "intervals are counted from 1970-01-01T00:00:00Z")
 		startOK = false
 	}
 	return anchor, start, ok && startOK
@@ -180,8 +180,8 @@ func (c *compiler) readSliding(o *parse.Object, algorithm bucket.Algorithm) numb
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,
 		mostIs: fmt.Sprintf("%v tokens of a window", rate.Tokens)}
 	if algorithm == bucket.SlidingLog && rate.Tokens > bucket.MaxLogTokens {
-		c.Add(o.Field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens: it remembers each cost in the window", bucket.MaxLogTokens),
-			"a sliding_window counts instead")
+		c.Add(o.Field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens, because it records each cost in the window", bucket.MaxLogTokens),
+			"use a sliding_window, which only counts")
 		n.ok = false
 	}
 	return n
@@ -190,7 +190,7 @@ func (c *compiler) readSliding(o *parse.Object, algorithm bucket.Algorithm) numb
 // readLeakyBucket reads a limit that spaces requests evenly and queues early ones.
 func (c *compiler) readLeakyBucket(o *parse.Object) numbers {
 	rate, rateOK := c.readRate(o)
-	queue, queueOK := c.readExtent(o, "queue", `how many tokens may wait, as in 5 or, for that long, "2s"; 0 lets none`, rate, rateOK)
+	queue, queueOK := c.readExtent(o, "queue", `how many tokens may wait, as in 5, or how long, as in "2s"; 0 disables the queue`, rate, rateOK)
 	capacity, capacityOK := bucket.Token, true
 	if f := o.Field("capacity"); f != nil {
 		capacity, capacityOK = c.Tokens(f, "capacity")
@@ -229,7 +229,7 @@ func (c *compiler) readExtent(o *parse.Object, name, hint string, rate bucket.Ra
 	tokens := new(big.Rat).Mul(toPerNano(rate), new(big.Rat).SetInt64(int64(d)))
 	whole := new(big.Int).Quo(tokens.Num(), tokens.Denom())
 	if whole.Sign() <= 0 || whole.Cmp(big.NewInt(int64(bucket.MaxTokens))) > 0 {
-		c.Add(n, fmt.Sprintf("a %s of %v at %v tokens is not between 0.001 and %v", name, d, rate, bucket.MaxTokens), "")
+		c.Add(n, fmt.Sprintf("a %s of %v at a rate of %v is not between 0.001 and %v tokens", name, d, rate, bucket.MaxTokens), "")
 		return 0, false
 	}
 	return bucket.Tokens(whole.Int64()), true

@@ -66,10 +66,10 @@ func (c *compiler) readOverride(n *parse.Node) {
 	}
 	before := c.Found()
 	e := exception{Override: &Override{}, path: n.Path}
-	if f := o.Need("id", "a name by which it can be removed"); f != nil {
+	if f := o.Need("id", "a unique name, for removing it"); f != nil {
 		e.ID, _ = c.Name(f, "override id", MaxNameBytes)
 		if e.ID != "" && c.overrideIDs[e.ID] {
-			c.Add(f, "override id is taken by an earlier override", "")
+			c.Add(f, "override id is already used by an earlier override", "")
 		}
 		c.overrideIDs[e.ID] = true
 	}
@@ -90,7 +90,7 @@ func (c *compiler) readOverride(n *parse.Node) {
 	if kind.Limit && len(rules) == 1 {
 		c.readOverrideLimits(&e, o, rules[0])
 	} else if e.Action != "" && !kind.Limit && o.Count("algorithm", "algorithm_config", "limits") > 0 {
-		c.Absent(n, fmt.Sprintf("an override that says %s has no limit", e.Action), "remove it, or say action: limit")
+		c.Absent(n, fmt.Sprintf("an override with action %s has no limit", e.Action), "remove it, or use action: limit")
 	}
 	if c.Found() == before {
 		c.exceptions.add(e, rules, components)
@@ -99,28 +99,28 @@ func (c *compiler) readOverride(n *parse.Node) {
 
 // readProvenance reads the reason, the author and the expiry of an override.
 func (c *compiler) readProvenance(e *exception, o *parse.Object, author bool) {
-	if f := o.Need("reason", "people will ask later"); f != nil {
+	if f := o.Need("reason", "explain why the override exists"); f != nil {
 		if e.Reason, _ = c.String(f, "reason", maxReasonBytes); f.Kind == parse.KindText && f.Text == "" {
-			c.Add(f, "reason must not be empty", "people will ask later")
+			c.Add(f, "reason must not be empty", "explain why the override exists")
 		}
 	}
 	f := o.Field("author")
 	if author {
-		f = o.Need("author", "who is to be asked about it")
+		f = o.Need("author", "name the person responsible")
 	}
 	if f != nil {
 		if e.Author, _ = c.String(f, "author", maxAuthorBytes); f.Kind == parse.KindText && f.Text == "" {
-			c.Add(f, "author must not be empty", "who is to be asked about it")
+			c.Add(f, "author must not be empty", "name the person responsible")
 		}
 	}
 	if f := o.Field("created_at"); f != nil {
 		e.CreatedAt = c.Instant(f, "created_at")
 	}
-	if f := o.Need("expires_at", "an exception without an end is a rule"); f != nil {
+	if f := o.Need("expires_at", "write a permanent exception as a rule"); f != nil {
 		e.ExpiresAt = c.Instant(f, "expires_at")
 		e.expires = bucket.At(e.ExpiresAt)
 		if !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(c.now) {
-			c.warn(f, "expired-override", fmt.Sprintf("the override has expired, %s ago", formatAge(c.now.Sub(e.ExpiresAt))), "remove it")
+			c.warn(f, "expired-override", fmt.Sprintf("the override expired %s ago", formatAge(c.now.Sub(e.ExpiresAt))), "remove it")
 		}
 	}
 }
@@ -130,12 +130,12 @@ func (c *compiler) readOverrideRules(e *exception, o *parse.Object) (numbers []i
 	f, kind := o.Field("rules"), e.Action.Kind()
 	if f == nil {
 		if kind.Limit && o.Field("key") == nil {
-			o.Need("rules", `the one whose limit is replaced, as in ["free"]`)
+			o.Need("rules", `the rule to change, as in ["free"]`)
 		}
 		return nil
 	}
 	if !kind.Rules && e.Action != "" {
-		c.Add(f, fmt.Sprintf("an override that says %s is about all rules", e.Action), "remove rules")
+		c.Add(f, fmt.Sprintf("an override with action %s applies to all rules", e.Action), "remove rules")
 		return nil
 	}
 	list, _ := c.Items(f, "rules", true, MaxRules)
@@ -148,7 +148,7 @@ func (c *compiler) readOverrideRules(e *exception, o *parse.Object) (numbers []i
 		e.Rules, numbers = append(e.Rules, n.Text), append(numbers, i)
 	}
 	if kind.Limit && len(list) > 1 {
-		c.Add(f, "another limit is for one rule", "write an override for each")
+		c.Add(f, "an override with action limit applies to one rule", "write one override per rule")
 		return nil
 	}
 	return numbers
@@ -162,17 +162,17 @@ func (c *compiler) readOverrideKey(e *exception, f *parse.Node, rules []int) ([]
 	}
 	_, name, components := Key(key).split()
 	if strings.HasPrefix(name, "#") { // a hash for display
-		c.Add(f, "a hash of a key does not say whose it is", "write the key itself, or say match")
+		c.Add(f, "a hashed key does not identify a bucket", "write the key itself, or use match")
 		return nil, ""
 	}
 	i, ok := c.findRuleByKey(name)
 	switch {
 	case !ok:
-		c.Add(f, "no limit's keys begin like that", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
+		c.Add(f, "no limit has keys that begin like that", "copy it from the explanation of a decision: LIMIT:ATTRIBUTE=VALUE")
 	case components == "" && len(c.rules()[i].LimitKeys) > 0:
-		c.Add(f, "the key has no attribute in it", "write it as an explanation shows it: LIMIT:ATTRIBUTE=VALUE")
+		c.Add(f, "the key contains no attribute", "copy it from the explanation of a decision: LIMIT:ATTRIBUTE=VALUE")
 	case len(rules) > 0 && !slices.Equal(rules, []int{i}):
-		c.Add(f, fmt.Sprintf("the key is of rule %q, and not of those in rules", c.rules()[i].Name), "remove rules")
+		c.Add(f, fmt.Sprintf("the key belongs to rule %q, which is not in rules", c.rules()[i].Name), "remove rules")
 	default:
 		if reason, hint := c.rules()[i].checkKey(components); reason != "" {
 			c.Add(f, reason, hint)
@@ -199,11 +199,11 @@ func (c *compiler) readScope(e *exception, o *parse.Object, rules []int) {
 		c.Add(match, "an override has either match or key, not both", "")
 	case e.Action == "":
 	case o.Field("key") != nil && !kind.Key:
-		c.Add(o.Field("key"), fmt.Sprintf("an override that says %s is not about a key", e.Action), "say match, or nothing for all requests")
+		c.Add(o.Field("key"), fmt.Sprintf("an override with action %s cannot have a key", e.Action), "use match, or omit both for all requests")
 	case !kind.Some && match != nil:
-		c.Add(match, fmt.Sprintf("%s is about all requests", e.Action), "say action: allow for some of them")
+		c.Add(match, fmt.Sprintf("%s applies to all requests", e.Action), "use action: allow to exempt some of them")
 	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.Field("key") == nil:
-		c.Absent(o.Node, fmt.Sprintf("an override that says %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
+		c.Absent(o.Node, fmt.Sprintf("an override with action %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
 	case kind.Limit && len(rules) == 1 && o.Field("key") == nil:
 		c.checkWholeBuckets(e, o, c.rules()[rules[0]])
 	}
@@ -216,24 +216,24 @@ func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 		a := c.matcher.attributes[cl.slot]
 		i := slices.IndexFunc(r.LimitKeys, func(k Attribute) bool { return k.text == a.text })
 		if i < 0 {
-			c.Absent(o.Node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override is not about would share the bucket", r.Name, a),
+			c.Absent(o.Node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override does not match would share the bucket", r.Name, a),
 				"match by limit_keys of the rule only, or add a rule with a match of its own")
 			return
 		}
 		if cl.splitsBucket(r, a) {
-			c.Absent(o.Node, fmt.Sprintf("rule %q has one bucket for requests without %v and with an empty one (on_missing: empty), and the override is about a part of them", r.Name, a),
-				"name its values, or say match: {} for all buckets, or key for the bucket of the empty value")
+			c.Absent(o.Node, fmt.Sprintf("rule %q uses one bucket for requests with and without a value of %v (on_missing: empty), and the override matches only some of them", r.Name, a),
+				"name its values, or use match: {} for all buckets, or key for the bucket of the empty value")
 			return
 		}
 		for _, n := range cl.networks {
 			if n.Addr().Is6() && n.Bits() > r.LimitKeys[i].Bits {
-				c.Absent(o.Node, fmt.Sprintf("rule %q has one bucket for a /%d, and the network in match is a part of one", r.Name, r.LimitKeys[i].Bits), "name the whole network")
+				c.Absent(o.Node, fmt.Sprintf("rule %q uses one bucket per /%d, and the network in match is smaller", r.Name, r.LimitKeys[i].Bits), "use the whole network")
 				return
 			}
 		}
 	}
 	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.Field("match") == nil {
-		c.Absent(o.Node, "an override of a rule that has limit_keys needs a match or a key", "say match: {} for all of its buckets")
+		c.Absent(o.Node, "an override of a rule with limit_keys needs a match or a key", "use match: {} for all buckets of the rule")
 	}
 }
 
@@ -280,7 +280,7 @@ func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int)
 // hintLimits returns a hint with the names of r's limits.
 func hintLimits(r *Rule) string {
 	if len(r.Limits) == 1 {
-		return "it has one limit: write it in algorithm_config"
+		return "the rule has one limit: use algorithm_config"
 	}
 	var names []string
 	for i := range r.Limits {
@@ -292,7 +292,7 @@ func hintLimits(r *Rule) string {
 // keepBuckets checks that the limit l fits the buckets of the limit that it replaces.
 func (c *compiler) keepBuckets(l, of *Limit, o *parse.Object) {
 	if l.Shards != 0 && l.Shards != of.Shards || l.Leased && !of.Leased {
-		c.Absent(o.Node, "an override has the shards and leases of its rule: others would be other buckets, and full", "remove shards and leased")
+		c.Absent(o.Node, "an override uses the shards and leases of its rule, because other buckets would start full", "remove shards and leased")
 		return
 	}
 	l.Shards, l.Leased = of.Shards, of.Leased
@@ -300,13 +300,13 @@ func (c *compiler) keepBuckets(l, of *Limit, o *parse.Object) {
 	leasable := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.Continuous || b.Algorithm() == bucket.Stepped)
 	switch {
 	case of.Shards > 1 && b.Algorithm() != bucket.Continuous:
-		c.Absent(o.Node, fmt.Sprintf("the limit %q is split over shards, which only a token_bucket that refills all the time can be", of.Name), "say such a one")
+		c.Absent(o.Node, fmt.Sprintf("the limit %q is split over shards, which requires a token_bucket that refills continuously", of.Name), "use such a token_bucket")
 	case of.Shards > 1:
 		if _, err := b.Shard(0, of.Shards); err != nil {
 			c.Absent(o.Node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, parse.Reason(err)), "")
 		}
 	case of.Leased && !leasable:
-		c.Absent(o.Node, fmt.Sprintf("the limit %q is leased, which only a token_bucket or a fixed_window can be", of.Name), "say such a one")
+		c.Absent(o.Node, fmt.Sprintf("the limit %q is leased, which requires a token_bucket or a fixed_window", of.Name), "use one of them")
 	}
 }
 
@@ -340,9 +340,9 @@ func (c *compiler) readKillSwitch(n *parse.Node, i int) {
 	for _, f := range match.Fields {
 		switch {
 		case strings.HasSuffix(f.Value.Text, "*"):
-			c.Add(f.Value, "a kill switch is about one value", "write an override, whose match can end in a star")
+			c.Add(f.Value, "a kill switch matches exactly one value", "use an override for a value that ends in a star")
 		case f.Value.Kind == parse.KindList || f.Value.Kind == parse.KindObject:
-			c.Add(f.Value, "a kill switch is about one value", "write one for each, or an override, whose match can be a list")
+			c.Add(f.Value, "a kill switch matches exactly one value", "write one kill switch per value, or use an override with a list")
 		}
 	}
 	d := &draft{Rule: &Rule{}, at: n}

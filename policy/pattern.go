@@ -113,12 +113,12 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 		return false
 	}
 	if a.Source == SourceIP && a.Bits != defaultBits {
-		c.Absent(f.Value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
+		c.Absent(f.Value, "match uses ip:address without bits, because networks have their own prefix", "write ip:address")
 		return false
 	}
 	slot := c.slotFor(a)
 	if seen[slot] {
-		c.Absent(f.Value, fmt.Sprintf("match has two clauses about %v", a), "write one, with a list")
+		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one, with a list")
 		return false
 	}
 	seen[slot] = true
@@ -198,13 +198,13 @@ func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set,
 		hint := ""
 		switch {
 		case strings.HasPrefix(text, "^") || strings.HasPrefix(text, "~") || strings.HasSuffix(text, "$"):
-			hint = "this is no regular expression: write how it begins and a *, or a list of values"
+			hint = "regular expressions are not supported: write a prefix and a *, or a list of values"
 		case a.Source == SourceHost:
 			hint = "list the hosts"
 		case a.Source == SourcePath && strings.HasPrefix(text, "/"):
 			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
-		c.Add(n, "a * stands for the rest of a value, at its end only", hint)
+		c.Add(n, "a * is only allowed at the end of a value", hint)
 		return space.Set{}, false
 	}
 	var m requestpath.Mistake
@@ -237,9 +237,9 @@ func (c *compiler) readNetwork(p *pattern, n *parse.Node) (space.Set, bool) {
 	case err != nil:
 		c.Add(n, "not an address or network", `as in "192.0.2.0/24" or "2001:db8::/32"`)
 	case clientaddr.Unreachable(prefix):
-		c.Add(n, "clients of NAT64 and 6to4 are known by their IPv4 addresses", `as in "192.0.2.0/24"`)
+		c.Add(n, "clients of NAT64 and 6to4 are identified by their IPv4 addresses", `as in "192.0.2.0/24"`)
 	case prefix.Addr().Is4In6():
-		c.Add(n, "an IPv4 network is written as one", `as in "192.0.2.0/24"`)
+		c.Add(n, "write an IPv4-mapped network as an IPv4 network", `as in "192.0.2.0/24"`)
 	case prefix != prefix.Masked():
 		c.Add(n, "the network has bits set beyond its prefix", fmt.Sprintf("write %q", prefix.Masked()))
 	default:

@@ -27,7 +27,7 @@ func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate,
 			continue
 		}
 		if len(names) > 0 && !slices.Contains(names, name) {
-			c.Add(n, name+" does not say how long an interval is", `say rate, as in "5/10s"`)
+			c.Add(n, name+" does not set the length of an interval", `use rate, as in "5/10s"`)
 			ok = false
 			continue
 		}
@@ -54,7 +54,7 @@ func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate,
 // reportNoRate reports that o has no rate.
 func (c *compiler) reportNoRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
-		c.Absent(o.Node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
+		c.Absent(o.Node, `field "rate" is missing`, `the tokens per interval and its length, as in "5/10s"`)
 		return
 	}
 	c.Absent(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
@@ -86,7 +86,7 @@ func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool)
 		c.Add(n, name+": "+parse.Reason(err), "")
 	default:
 		if exact, ok := new(big.Rat).SetString(n.Text); ok && name != "rate" && exact.Mul(exact, perSecond).Cmp(toPerNano(rate)) != 0 {
-			c.warn(n, "rounded-rate", "the rate has more digits than are kept; the closest one below it is used", "")
+			c.warn(n, "rounded-rate", "the rate has too many digits and is rounded down", "")
 		}
 		return rate, true
 	}
@@ -100,10 +100,10 @@ func (c *compiler) readWindow(o *parse.Object) (bucket.Rate, bool) {
 
 // readAmountPer reads a rate as an amount and a length of time.
 func (c *compiler) readAmountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
-	if n := o.Need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
+	if n := o.Need(amount, fmt.Sprintf("the amount per %s, as in 100", length)); n != nil {
 		rate.Tokens, ok = c.Tokens(n, amount)
 	}
-	n := o.Need(length, `how long it is, as in "1m" or "1d"`)
+	n := o.Need(length, `its length, as in "1m" or "1d"`)
 	if n == nil {
 		return rate, false
 	}

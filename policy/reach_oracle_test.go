@@ -67,7 +67,7 @@ func eachWithEach(c *compiler) {
 			tiers = append(tiers, d)
 			continue
 		}
-		c.Absent(d.at, c.describeCover(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+		c.Absent(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
 	}
 }
 

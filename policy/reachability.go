@@ -44,7 +44,7 @@ func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool 
 	both := c.space.Side(d.takes, slot).And(s)
 	if both.Empty() {
 		a := c.matcher.attributes[slot]
-		reason, hint := "no value of %v satisfies its match and limit_keys", "on_missing: empty lets requests in that lack it"
+		reason, hint := "no value of %v satisfies its match and limit_keys", "use on_missing: empty to accept requests without it"
 		if slices.ContainsFunc(c.selector, func(s selection) bool { return s.slot == slot }) {
 			reason, hint = "no value of %v satisfies both its match and the selector of its policy", "widen the selector, or move the rule into a policy without it"
 		}
@@ -95,7 +95,7 @@ func (c *compiler) reportUnreachableIn(group []*draft) {
 			by = c.findJointCover(d, earlier(near.Beside(i), i))
 		}
 		if never[i] = by != nil; by != nil {
-			c.Absent(d.at, c.describeCover(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+			c.Absent(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
 		}
 	}
 }
@@ -185,9 +185,9 @@ func (c *compiler) describeCover(d *draft, by []*draft) string {
 	}
 	example := c.space.Facts(sides)
 	if len(names) == 1 {
-		return fmt.Sprintf("rule %s can never match: rule %s takes every request it would, for example %s", d.quotedName(), names[0], example)
+		return fmt.Sprintf("rule %s can never match: rule %s matches all its requests first, for example %s", d.quotedName(), names[0], example)
 	}
-	return fmt.Sprintf("rule %s can never match: rules %s together take every request it would, for example %s",
+	return fmt.Sprintf("rule %s can never match: rules %s together match all its requests first, for example %s",
 		d.quotedName(), strings.Join(names, " and "), example)
 }
 

@@ -31,7 +31,7 @@ func (c *compiler) readHeaders(d *draft, n *parse.Node) {
 func (c *compiler) readJitter(d *draft, n *parse.Node) {
 	j, err := dialect.ParseJitter(n.Text)
 	if n.Kind != parse.KindText && n.Kind != parse.KindNumber || err != nil {
-		c.Add(n, "jitter must be a share of the wait in whole percent, of at most 100%", `as in "50%", or 0 for none`)
+		c.Add(n, "jitter must be a whole percentage of the wait, at most 100%", `as in "50%", or 0 for none`)
 	}
 	d.Jitter = j
 }

@@ -135,7 +135,7 @@ func (c *compiler) readFallback(n *parse.Node) {
 			d.Name = c.id + "/fallback"
 		}
 		if c.ruleNames[d.Name] || len(d.Name) > MaxNameBytes {
-			c.Absent(n, fmt.Sprintf("the name %q is taken or too long", d.Name), "say name")
+			c.Absent(n, fmt.Sprintf("the name %q is already used or too long", d.Name), "set name")
 		}
 		c.ruleNames[d.Name] = true
 	}
@@ -151,7 +151,7 @@ func (c *compiler) readRuleName(d *draft, n *parse.Node) {
 	switch {
 	case !ok:
 	case c.ruleNames[name]:
-		c.Add(n, "rule name is taken by an earlier rule", "names tell the buckets and headers of rules apart")
+		c.Add(n, "rule name is already used by an earlier rule", "rule names identify buckets and headers")
 	default:
 		c.ruleNames[name] = true
 		d.Name = name
@@ -168,7 +168,7 @@ func (c *compiler) readRuleMode(d *draft, n *parse.Node) {
 	mode, _ := c.parseMode(n)
 	d.Mode = max(d.Mode, mode)
 	if d.Mode.Partial() && d.at != nil && len(d.LimitKeys) == 0 && d.at.Field("limit_keys") != nil {
-		c.Add(n, "a rule without limit_keys has one key, and no share of that", "say shadow or enforce")
+		c.Add(n, "a rule without limit_keys has a single key and cannot be enforced in part", "use shadow or enforce")
 	}
 }
 
@@ -189,7 +189,7 @@ func (c *compiler) readDeadline(d *draft, n *parse.Node) {
 	case !ok:
 	case t < MinDeadline || t > MaxDeadline:
 		c.Add(n, fmt.Sprintf("deadline must be between %v and %v", MinDeadline, MaxDeadline),
-			"it is how long the store may take before on_store_error applies")
+			"it is the time that the store may take before on_store_error applies")
 	default:
 		d.Deadline = t
 	}

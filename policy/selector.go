@@ -30,7 +30,7 @@ func (c *compiler) readSelector(n *parse.Node) {
 		return
 	}
 	if len(n.Fields) == 0 {
-		c.Add(n, "the selector is empty", "leave it out: the policy is then about all requests")
+		c.Add(n, "the selector is empty", "remove it: the policy then applies to all requests")
 	}
 	c.selectPaths(o)
 	for _, part := range []struct{ field, attribute string }{{"methods", "method"}, {"hosts", "host"}} {
@@ -67,7 +67,7 @@ func (c *compiler) selectPaths(o *parse.Object) {
 				ok = false
 				continue
 			case strings.HasSuffix(text, "*"):
-				c.Add(n, fmt.Sprintf("%s takes no *", name), "pathPrefix is for what begins like that")
+				c.Add(n, fmt.Sprintf("%s does not support *", name), "use pathPrefix for prefixes")
 				ok = false
 				continue
 			}

@@ -38,7 +38,7 @@ func (c *compiler) readShards(l *Limit, n *parse.Node) {
 		return
 	}
 	if smallest := l.Bucket.Capacity() / bucket.Tokens(count); smallest < soundShardTokens {
-		c.warn(n, "small-shards", fmt.Sprintf("a shard holds only %v tokens, and %v or more are sound", smallest, soundShardTokens), "use fewer shards or a higher burst")
+		c.warn(n, "small-shards", fmt.Sprintf("a shard holds only %v tokens; at least %v are recommended", smallest, soundShardTokens), "use fewer shards or a higher burst")
 	}
 	l.Shards = count
 }

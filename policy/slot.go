@@ -34,9 +34,9 @@ func (c *compiler) setTag(d *draft) {
 	i := slices.IndexFunc(d.LimitKeys, func(a Attribute) bool { return a.text == d.slotBy.text })
 	switch {
 	case i < 0:
-		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have no %v: in a cluster the rule's buckets are not in the slots of slot_by", d.slotBy), "")
+		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys do not contain %v: in a cluster, the rule's buckets are not in the slots of slot_by", d.slotBy), "")
 	case d.LimitKeys[i].Bits < d.slotBy.Bits:
-		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have a shorter prefix than the %v of slot_by: in a cluster the rule's buckets are not in its slots", d.slotBy.Spelled()), "")
+		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have a shorter prefix than the %v of slot_by: in a cluster, the rule's buckets are not in its slots", d.slotBy.Spelled()), "")
 	default:
 		by := d.keys[i]
 		by.label, by.bits = "", d.slotBy.Bits

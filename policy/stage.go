@@ -49,7 +49,7 @@ func (c *compiler) readStages(l *Limit, n *parse.Node) {
 		share, at := c.readThreshold(o)
 		if share != nil {
 			if share.Cmp(last) <= 0 && last.Sign() > 0 {
-				c.Add(at, "the thresholds of stages must rise", "")
+				c.Add(at, "the thresholds of stages must increase", "")
 			}
 			last = share
 		}
@@ -79,10 +79,10 @@ func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action stri
 	switch {
 	case share == nil:
 	case action == "reject" && !whole:
-		c.Add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
+		c.Add(f, "action: reject requires a threshold of 100", "to reject earlier, use a smaller limit")
 		return "", 0, false
 	case action != "reject" && whole:
-		c.Add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
+		c.Add(f, "at a threshold of 100, no tokens are left for requests", "use action: reject, or a lower threshold")
 		return "", 0, false
 	}
 	return action, delay, true
@@ -93,7 +93,7 @@ func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action stri
 func (c *compiler) readThreshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	f := o.Field("threshold_percent")
 	if f == nil {
-		f = o.Need("threshold", "how much of the capacity is used, in percent, as in 80")
+		f = o.Need("threshold", "the used share of the capacity in percent, as in 80")
 	}
 	if f == nil {
 		return nil, f
@@ -107,7 +107,7 @@ func (c *compiler) readThreshold(o *parse.Object) (share *big.Rat, at *parse.Nod
 	}
 	share, ok := new(big.Rat).SetString(f.Text)
 	if !ok || share.Cmp(big.NewRat(100, 1)) > 0 {
-		c.Add(f, "threshold must be between 0 and 100", "it is how much of the capacity is used, in percent")
+		c.Add(f, "threshold must be between 0 and 100", "it is the used share of the capacity in percent")
 		return nil, f
 	}
 	return share, f

@@ -30,8 +30,8 @@ func init() {
 	const state = `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`
 	later := unsupportedFields(map[string]string{
 		"loop_detection": "", "circuit_breaker": "", "defaults": "",
-		"kill_switch_override": ": break_glass lets everything pass, and a switch can be removed",
-		"signature":            ": a signature stands in a file of its own, beside this one",
+		"kill_switch_override": ": use break_glass to admit all requests, or remove the switch",
+		"signature":            ": the signature is in a separate file beside this one",
 	})
 	limit := misplacedFields("algorithm_config", inLimits)
 
@@ -54,7 +54,7 @@ func init() {
 		stateTables[name] = newTable(name, state, inState)
 	}
 	testTable = newTable("a test", "", inTest)
-	stepTable = newTable("a step", "", inStep, foreignFields{"request": {Hint: "it belongs into the test; a step says what is different, in with and without"}})
+	stepTable = newTable("a step", "", inStep, foreignFields{"request": {Hint: "it belongs in the test; a step changes it with the fields with and without"}})
 	expectTable = newTable("an expectation", "", inExpect)
 	for i := range fields {
 		f := &fields[i]
@@ -110,7 +110,7 @@ func namesIn(in place) (names []string) {
 func misplacedFields(holder string, in place) foreignFields {
 	all := foreignFields{}
 	for _, name := range namesIn(in) {
-		all[name] = parse.Stranger{Hint: "it belongs into " + holder, Means: []string{holder}}
+		all[name] = parse.Stranger{Hint: "it belongs in " + holder, Means: []string{holder}}
 	}
 	return all
 }

@@ -19,7 +19,7 @@ import (
 func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error) {
 	text, err := json.Marshal(list)
 	if err != nil {
-		return nil, Errors{{Reason: "an override is not JSON: " + err.Error()}}
+		return nil, Errors{{Reason: "cannot encode the override as JSON: " + err.Error()}}
 	}
 	next := &Matcher{
 		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, attributes: slices.Clone(m.attributes), uses: m.uses,
@@ -34,7 +34,7 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		c.overrideIDs[c.exceptions.all[i].ID] = true
 	}
 	if len(c.exceptions.all)+len(list) > MaxOverrides {
-		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, those of the policy file included", MaxOverrides), "remove those that are not needed any more")
+		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, including the overrides of the policy file", MaxOverrides), "remove overrides that are no longer needed")
 	} else if root := c.Parse(text, MaxFileBytes); root != nil {
 		for _, n := range root.List {
 			c.readOverride(n)

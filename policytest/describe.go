@@ -106,7 +106,7 @@ func describe(d *mete.Decision) string {
 	case d.Allowed && d.Override != nil:
 		return "allowed by override " + d.Override.ID
 	case d.Allowed && s == nil:
-		return "allowed, as no rule in force applies"
+		return "allowed, because no enforced rule applies"
 	case d.Allowed:
 		text := fmt.Sprintf("allowed by %s, with %v left", s.Limit.Name, s.Room())
 		if d.Wait > 0 {

@@ -93,17 +93,17 @@ func (f *Failure) describeRule(c *policy.Consideration) []string {
 	case policy.OutcomeApplies:
 		return f.describeLimits(name, c)
 	case policy.OutcomeUnmatched:
-		name += fmt.Sprintf(" does not apply, as %s, and must be %s", has, c.Wants)
+		name += fmt.Sprintf(" does not apply: %s, but must be %s", has, c.Wants)
 	case policy.OutcomeLacking:
-		name += " does not apply, as " + has
+		name += " does not apply: " + has
 	case policy.OutcomeDenying:
-		name += " denies, as " + has
+		name += " denies: " + has
 	case policy.OutcomeTaken:
-		name += fmt.Sprintf(" does not apply, as %s does, which is before it in its group", c.By.Name)
+		name += fmt.Sprintf(" does not apply: rule %s, which is before it in its group, does", c.By.Name)
 	case policy.OutcomeUnneeded:
-		name += fmt.Sprintf(" does not apply, as %s does", c.By.Name)
+		name += fmt.Sprintf(" does not apply: rule %s does", c.By.Name)
 	case policy.OutcomeExempt:
-		name += " spares it, by override " + c.Override.ID
+		name += " exempts it, by override " + c.Override.ID
 	case policy.OutcomeBlocked:
 		name += " is blocked by override " + c.Override.ID
 	}
@@ -136,7 +136,7 @@ func (f *Failure) describeBucket(m *policy.Match) string {
 	}
 	i := slices.IndexFunc(statuses, func(s mete.Status) bool { return s.Limit == m.Limit })
 	if i < 0 {
-		return "not asked, as the request is denied"
+		return "not checked, because the request is denied"
 	}
 	s := &statuses[i]
 	most := m.Limit.Bucket.Capacity()
@@ -160,7 +160,7 @@ func describeRequest(attrs policy.Map, s *Step) string {
 		parts = append(parts, fmt.Sprintf("cost %v", s.Cost))
 	}
 	if s.MaxWait > 0 {
-		parts = append(parts, "which may wait "+formatDuration(s.MaxWait))
+		parts = append(parts, "may wait "+formatDuration(s.MaxWait))
 	}
 	if len(parts) == 0 {
 		return "without attributes"

@@ -154,7 +154,7 @@ func (o *outcome) describeAllowed(allowed int) string {
 func (o *outcome) judgeShadow(found []Failure) []Failure {
 	e := &o.step.Expect
 	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.shadowDenials > 0 {
-		found = append(found, o.newFailure(o.shadow, e.Place("would_deny"), "nothing that a rule in shadow would deny", "what would be denied by "+listNames(wouldDeny(&o.shadow.d))))
+		found = append(found, o.newFailure(o.shadow, e.Place("would_deny"), "no request that a rule in shadow would deny", "a request that "+listNames(wouldDeny(&o.shadow.d))+" would deny"))
 	}
 	for _, c := range e.WouldDeny {
 		if got := o.wouldDeny[c.Name]; got != c.Times {
@@ -163,7 +163,7 @@ func (o *outcome) judgeShadow(found []Failure) []Failure {
 				bad = o.shadow
 			}
 			found = append(found, o.newFailure(bad, e.Place("would_deny"),
-				fmt.Sprintf("%d of %d that %s in shadow would deny", c.Times, o.step.Times, c.Name), fmt.Sprint(got)))
+				fmt.Sprintf("%d of %d requests that %s in shadow would deny", c.Times, o.step.Times, c.Name), fmt.Sprint(got)))
 		}
 	}
 	return found

@@ -94,9 +94,9 @@ func findStatus(d *mete.Decision, name string) (found *mete.Status) {
 
 func describeNoStatus(limit string) string {
 	if limit == "" {
-		return "none, as no limit has a say"
+		return "none, because no limit decides"
 	}
-	return "none, as it does not apply"
+	return "none, because it does not apply"
 }
 
 func ofLimit(limit string) string {

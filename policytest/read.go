@@ -86,7 +86,7 @@ func (r *reader) readSection(n *parse.Node) {
 	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
 		if r.readTest(item); r.requests > MaxFileRequests {
-			r.Absent(item, fmt.Sprintf("the tests of a file make at most %d requests together", MaxFileRequests), "a request with a cost stands for many")
+			r.Absent(item, fmt.Sprintf("the tests of a file may make at most %d requests together", MaxFileRequests), "replace many requests by one with a higher cost")
 			return
 		}
 	}
@@ -99,7 +99,7 @@ func (r *reader) readTest(n *parse.Node) {
 		return
 	}
 	t := Test{Path: n.Path, Begin: TestsBegin}
-	if f := o.Need("name", "what the test shows, in words"); f != nil {
+	if f := o.Need("name", "describe the test in words"); f != nil {
 		t.Name = r.readTestName(f)
 	}
 	if f := o.Field("at"); f != nil {
@@ -115,19 +115,19 @@ func (r *reader) readTest(n *parse.Node) {
 	switch {
 	case steps == nil && o.Count(r.in.StepFields...) == 0:
 		if !o.Meant("steps") {
-			o.Need("steps", "or, for a single request, expect")
+			o.Need("steps", "or expect, for a single request")
 		}
 	case steps == nil:
 		s := Step{Path: n.Path, At: bucket.At(t.Begin)}
 		r.readStep(&t, s, o, base)
 	case o.Count(r.in.StepFields...) > 0:
 		i := slices.IndexFunc(n.Fields, func(f parse.Member) bool { return slices.Contains(r.in.StepFields, f.Name) })
-		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test that has steps has no %s of its own", n.Fields[i].Name), "move it into a step")
+		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test with steps cannot also have %s", n.Fields[i].Name), "move it into a step")
 	default:
 		r.readSteps(&t, steps, base)
 	}
 	if made := t.Requests(); made > MaxTestRequests {
-		r.Absent(n, fmt.Sprintf("a test makes at most %d requests, not %d", MaxTestRequests, made), "a request with a cost stands for many")
+		r.Absent(n, fmt.Sprintf("a test may make at most %d requests, not %d", MaxTestRequests, made), "replace many requests by one with a higher cost")
 	} else {
 		r.requests += made
 	}
@@ -143,7 +143,7 @@ func (r *reader) readTestName(n *parse.Node) string {
 	case strings.IndexFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) >= 0:
 		r.Add(n, "test name must be printable, and on one line", "")
 	case r.names[name]:
-		r.Add(n, "test name is taken by an earlier test", "")
+		r.Add(n, "test name is already used by an earlier test", "")
 	}
 	r.names[name] = true
 	return name
@@ -152,7 +152,7 @@ func (r *reader) readTestName(n *parse.Node) string {
 // checkInstant checks that an instant is in the supported range.
 func (r *reader) checkInstant(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
-		r.Absent(n, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
+		r.Absent(n, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
 		return false
 	}
 	return true
@@ -183,7 +183,7 @@ func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
 	case after != nil && at != nil:
-		r.Absent(at, "a step says either after, since the last request, or at, since the test began", "keep one of them")
+		r.Absent(at, "a step has either after (since the last request) or at (since the test began)", "keep one of them")
 		return false
 	case after != nil:
 		d, ok := r.Duration(after, "after", "100ms")
@@ -196,7 +196,7 @@ func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	if err != nil || at.Kind != parse.KindText {
 		d, err := bucket.ParseDuration(at.Text)
 		if err != nil || at.Kind != parse.KindText || d%time.Microsecond != 0 {
-			r.Add(at, "at must be how long after the test began the step does, or an instant", `as in "90s" or 2026-01-02T15:04:05Z`)
+			r.Add(at, "at must be the time since the test began, or a timestamp", `as in "90s" or 2026-01-02T15:04:05Z`)
 			return false
 		}
 		moment = t.Begin.Add(d)
@@ -206,7 +206,7 @@ func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	case !r.checkInstant(at, moment):
 		return false
 	case s.At < last:
-		r.Add(at, fmt.Sprintf("time does not go back: the request before is made at %s", last.Time().Format(time.RFC3339Nano)), "")
+		r.Add(at, fmt.Sprintf("the step begins before the previous request at %s", last.Time().Format(time.RFC3339Nano)), "")
 		return false
 	}
 	return true
@@ -245,10 +245,10 @@ func (r *reader) readEvery(s *Step, f *parse.Node, once bool) time.Duration {
 	case !ok:
 		return 0
 	case once:
-		r.Absent(f, "every is from one request to the next, and there is only one", "say times, too")
+		r.Absent(f, "every requires several requests", "set times")
 		return 0
 	case s.Times > 1 && d > testsEnd.Sub(s.At.Time())/time.Duration(s.Times-1):
-		r.Absent(f, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
+		r.Absent(f, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
 		return 0
 	}
 	return d

@@ -23,7 +23,7 @@ func (r *reader) readExpect(s *Step, n *parse.Node) {
 	}
 	o := r.Object(n, r.in.Expect)
 	if len(n.Fields) == 0 {
-		r.Add(n, "the expectation is empty", "leave it out: the step then only makes requests")
+		r.Add(n, "the expectation is empty", "remove it: the step then only makes requests")
 	}
 	for _, f := range n.Fields {
 		e.fields = append(e.fields, f.Name)
@@ -101,9 +101,9 @@ func (r *reader) setDenied(s *Step, f *parse.Node, n int) {
 	case e.Allowed == nil && allowed >= 0:
 		e.Allowed = &allowed
 	case allowed < 0 || *e.Allowed != allowed:
-		r.Absent(f, fmt.Sprintf("allowed and denied do not add up to the %d of times", s.Times), "one of them is enough")
+		r.Absent(f, fmt.Sprintf("allowed and denied do not add up to the %d requests of times", s.Times), "one of them is enough")
 	case n == 0 && f.Kind == parse.KindText:
-		r.Absent(f, "no request is denied, as all are allowed", "remove one of them")
+		r.Absent(f, "no request can be denied if all are allowed", "remove one of them")
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *reader) inferAllowed(s *Step, o *parse.Object) {
 	denial, admission := o.Count("reason", "retry_after"), o.Count("wait")
 	switch {
 	case denial > 0 && admission > 0:
-		r.Absent(o.Field("wait"), "who is denied does not wait", "retry_after says when to come back")
+		r.Absent(o.Field("wait"), "denied requests do not wait", "use retry_after")
 	case denial > 0:
 		e.Allowed = new(int)
 	case admission > 0:
@@ -134,9 +134,9 @@ func (r *reader) readNumber(f *parse.Node, what string, most int) (int, bool) {
 	case f.Kind == parse.KindBool:
 		return 0, true
 	case f.Kind != parse.KindNumber || err != nil || n < 0:
-		r.Add(f, what+" must be true, or how many of the requests are", "")
+		r.Add(f, what+" must be true or a number of requests", "")
 	case n > most:
-		r.Add(f, fmt.Sprintf("%s must be at most the %d of times", what, most), "")
+		r.Add(f, fmt.Sprintf("%s must be at most the %d requests of times", what, most), "")
 	default:
 		return n, true
 	}
@@ -149,10 +149,10 @@ func (r *reader) readCounts(f *parse.Node, all int, of claim) []Count {
 	counts := []Count{}
 	switch {
 	case f.Kind == parse.KindObject && len(f.Fields) == 0:
-		r.Add(f, "this must name a rule", "")
+		r.Add(f, "the object must name a rule", "")
 	case f.Kind == parse.KindObject:
 		for _, inner := range f.Fields {
-			n, ok := r.readNumber(inner.Value, "how many requests", all)
+			n, ok := r.readNumber(inner.Value, "the number of requests", all)
 			if r.checkRule(inner.Value, inner.Name, of == claimDenies, of) && ok {
 				counts = append(counts, Count{inner.Name, n})
 			}
@@ -197,15 +197,15 @@ func (r *reader) readReason(s *Step, f *parse.Node) {
 	switch {
 	case !ok:
 	case text == "store_error":
-		r.Add(f, "in a test the store always answers", "")
+		r.Add(f, "the store never fails in a test", "")
 	case !slices.Contains(r.known.reasons, text) && !r.known.broken:
 		hint := parse.Nearest(text, r.known.reasons)
 		if hint == "" {
-			hint = "known are " + parse.Enumerate(r.known.reasons, "and")
+			hint = "valid values are " + parse.Enumerate(r.known.reasons, "and")
 		}
-		r.Add(f, "no request is denied for that reason", hint)
+		r.Add(f, "unknown reason for a denial", hint)
 	case s.Expect.Allowed != nil && *s.Expect.Allowed == s.Times:
-		r.Absent(f, "only a denial has a reason, and all requests are to be allowed", "")
+		r.Absent(f, "reason requires a denial, but all requests are expected to be allowed", "")
 	default:
 		s.Expect.Reason = text
 	}
@@ -222,13 +222,13 @@ func (r *reader) readLast(s *Step, o *parse.Object) {
 			e.RetryAfter = r.readWait(f, "retry_after", " or never")
 		}
 		if e.Allowed != nil && *e.Allowed == s.Times {
-			r.Absent(f, "only who is denied is told when to come back, and all requests are to be allowed", "")
+			r.Absent(f, "retry_after requires a denial, but all requests are expected to be allowed", "")
 		}
 	}
 	if f := o.Field("wait"); f != nil {
 		e.Wait = r.readWait(f, "wait", "")
 		if e.Allowed != nil && *e.Allowed == 0 {
-			r.Absent(f, "who is denied does not wait", "retry_after says when to come back")
+			r.Absent(f, "denied requests do not wait", "use retry_after")
 		}
 	}
 	if f := o.Field("remaining"); f != nil {

@@ -84,18 +84,18 @@ func (r *reader) checkRule(n *parse.Node, name string, limits bool, of claim) bo
 	case r.known.broken:
 		return true
 	case rule == nil && slices.Contains(r.known.overrides, name):
-		r.Absent(n, fmt.Sprintf("%q is an override, and no rule", name), "say override")
+		r.Absent(n, fmt.Sprintf("%q is an override, not a rule", name), "use override")
 	case rule == nil && !limits && r.known.limits[name] != nil:
-		r.Absent(n, fmt.Sprintf("%q is a limit, and no rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
+		r.Absent(n, fmt.Sprintf("%q is a limit, not a rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
 	case rule == nil:
 		shown, rest := parse.Cut(name)
-		r.Absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), parse.Nearest(name, names))
+		r.Absent(n, fmt.Sprintf("no rule is named %q%s", shown, rest), parse.Nearest(name, names))
 	case rule.Mode == policy.ModeOff:
-		r.Absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
+		r.Absent(n, fmt.Sprintf("rule %q is off: it decides nothing", rule.Name), "")
 	case of != claimWouldDeny && rule.Mode == policy.ModeShadow:
-		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
+		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "use would_deny")
 	case of == claimWouldDeny && rule.Mode == policy.ModeEnforce && !r.known.shadow:
-		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
+		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "use denied")
 	default:
 		return true
 	}
@@ -112,7 +112,7 @@ func (r *reader) readWord(n *parse.Node, what string, words []string) *string {
 	case !slices.Contains(words, text) && !r.known.broken:
 		hint := parse.Nearest(text, words)
 		if hint == "" && len(words) > 0 && len(words) < 10 {
-			hint = "known are " + parse.Enumerate(words, "and")
+			hint = "valid values are " + parse.Enumerate(words, "and")
 		}
 		r.Add(n, fmt.Sprintf("the policy has no such %s", what), hint)
 		return nil

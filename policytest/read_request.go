@@ -42,7 +42,7 @@ func (r *reader) changeAttributes(o *parse.Object, base attributesOf) attributes
 		for _, n := range list {
 			if a, ok := r.readAttribute(n); ok {
 				if _, there := base.Map[a.String()]; !there {
-					r.Add(n, "the request of the test does not have it", parse.Nearest(a.String(), slices.Sorted(maps.Keys(base.Map))))
+					r.Add(n, "the request of the test does not have the attribute", parse.Nearest(a.String(), slices.Sorted(maps.Keys(base.Map))))
 				}
 				delete(attrs.Map, a.String())
 			}
@@ -74,7 +74,7 @@ func (r *reader) readAttributes(attrs *attributesOf, n *parse.Node, what string)
 			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, reason), hint)
 			continue
 		case a.Source == policy.SourceIP && a.Bits != wholeAddress.Bits:
-			r.Absent(f.Value, "a request has a whole address", "write ip:address")
+			r.Absent(f.Value, "a request needs a complete address", "write ip:address")
 			continue
 		case seen[a.String()]:
 			r.Absent(f.Value, fmt.Sprintf("%v is given twice", a), "remove one of them")
@@ -99,7 +99,7 @@ func (r *reader) readAttributes(attrs *attributesOf, n *parse.Node, what string)
 func (r *reader) readValue(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch {
 	case n.Kind == parse.KindNull:
-		r.Add(n, fmt.Sprintf("%v must have a value", a), "leave it out, or name it in a step's without, where the request lacks it")
+		r.Add(n, fmt.Sprintf("%v must have a value", a), "remove it, or list it in the without of a step")
 		return "", false
 	case n.Kind == parse.KindList || n.Kind == parse.KindObject:
 		r.Add(n, fmt.Sprintf("%v must be one string", a), "")
@@ -111,18 +111,18 @@ func (r *reader) readValue(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch a.Source {
 	case policy.SourcePath:
 		if strings.ContainsAny(n.Text, "?#") {
-			r.Add(n, "the query is not part of the path", "say query:NAME")
+			r.Add(n, "the query is not part of the path", "use query:NAME")
 			return "", false
 		}
 		path, disputed := requestpath.Of(n.Text)
 		if disputed {
-			r.Add(n, "servers read this path differently, and front doors refuse it", "resolve its dot segments")
+			r.Add(n, "servers interpret this path differently, so endpoints reject it", "remove its dot segments")
 		}
 		return path, !disputed
 	case policy.SourceHost:
 		host, ok := requestpath.Host(n.Text)
 		if !ok {
-			r.Add(n, "this is no host", "write its name, such as example.com, or leave it out")
+			r.Add(n, "invalid host", "write a name such as example.com, or remove it")
 		}
 		return host, ok
 	case policy.SourceMethod:
@@ -147,7 +147,7 @@ func (r *reader) checkAddress(s *Step, attrs attributesOf) {
 			if text != value {
 				hint = fmt.Sprintf("for request %d it is %q", n, text)
 			}
-			r.Add(attrs.address, "this is no address", hint)
+			r.Add(attrs.address, "invalid address", hint)
 			r.badAddresses[attrs.address] = true
 			return
 		}

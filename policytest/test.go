@@ -93,7 +93,7 @@ type Expect struct {
 	Denied  []Count // the number of requests that each rule or limit denies; nil is any
 	Reason  string  // of denied requests; "" is any
 
-	// WouldDeny is the number of requests that each rule in shadow would deny. Rules that it does not list may
+	// WouldDeny is the number of requests requests that each rule in shadow would deny. Rules that it does not list may
 	// deny any number. If it is empty but not nil, no rule may deny.
 	WouldDeny []Count
 

@@ -51,12 +51,12 @@ func (c *converter) writeValue(n *yamltree.Node, path string, depth int) {
 		c.stop(n, path, fmt.Sprintf("nested more than %d deep", maxDepth), "")
 		return
 	case c.out.Len() > MaxBytes:
-		c.stop(n, path, fmt.Sprintf("the file is larger than %d bytes with its aliases written out", MaxBytes),
+		c.stop(n, path, fmt.Sprintf("the file is larger than %d bytes with its aliases expanded", MaxBytes),
 			"use fewer aliases")
 		return
 	}
 	if n.Kind != yamltree.Scalar && n.Tag != "" {
-		c.addError(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it")
+		c.addError(n, path, fmt.Sprintf("the tag %s is not supported", n.Tag), "remove it")
 	}
 	switch n.Kind {
 	case yamltree.Scalar:
@@ -74,7 +74,7 @@ func (c *converter) writeValue(n *yamltree.Node, path string, depth int) {
 		c.writeMapping(n, path, depth)
 	case yamltree.Alias:
 		if c.open[n.Target] {
-			c.stop(n, path, fmt.Sprintf("the alias *%s is inside of what it stands for", n.Value), "")
+			c.stop(n, path, fmt.Sprintf("the alias *%s contains itself", n.Value), "")
 			return
 		}
 		c.open[n.Target] = true
@@ -111,13 +111,13 @@ func (c *converter) checkKey(key *yamltree.Node, path string, lines map[string]i
 	case key.Kind != yamltree.Scalar:
 		c.addError(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
 	case key.Tag != "" && key.Tag != "!!str":
-		c.addError(key, at, fmt.Sprintf("the tag %s has no meaning here", key.Tag), "remove it; to make something a string, put it in quotes")
+		c.addError(key, at, fmt.Sprintf("the tag %s is not supported", key.Tag), "remove it; to write a string, use quotes")
 	case key.Plain && key.Value == "<<":
 		c.addError(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
 	case key.Plain && !strings.HasPrefix(resolve(key.Value).json, `"`):
 		c.addError(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
 	case seen:
-		c.addError(key, at, fmt.Sprintf("the key %s is there twice, first in line %d", key.Value, first), "remove one of them")
+		c.addError(key, at, fmt.Sprintf("the key %s is used twice, first in line %d", key.Value, first), "remove one of them")
 	default:
 		lines[key.Value] = key.Line
 		return true
@@ -128,7 +128,7 @@ func (c *converter) checkKey(key *yamltree.Node, path string, lines map[string]i
 // writeScalar writes n as a string, number, boolean or null.
 func (c *converter) writeScalar(n *yamltree.Node, path string) {
 	if n.Tag != "" && n.Tag != "!!str" {
-		c.addError(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
+		c.addError(n, path, fmt.Sprintf("the tag %s is not supported", n.Tag), "remove it; to write a string, use quotes")
 	}
 	if !n.Plain {
 		c.writeString(n.Value)

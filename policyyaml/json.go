@@ -40,7 +40,7 @@ func jsonHint(data []byte, err *json.SyntaxError) string {
 	case c == '\'':
 		return `write strings in double quotes: "…"`
 	case c == '/' || c == '#':
-		return "JSON has no comments: remove it, or call the file .yaml and comment with #"
+		return "JSON has no comments: remove it, or rename the file to .yaml and use #"
 	case c == '"':
 		return "a comma is missing before it"
 	}

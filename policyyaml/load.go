@@ -67,7 +67,7 @@ func ReadFrom(r io.Reader, name string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(data) > MaxBytes:
-		return nil, fmt.Errorf("read %s: larger than %d bytes, the most a policy file may have", name, MaxBytes)
+		return nil, fmt.Errorf("read %s: larger than %d bytes, the maximum for a policy file", name, MaxBytes)
 	}
 	return data, nil
 }

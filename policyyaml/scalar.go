@@ -39,7 +39,7 @@ func resolve(text string) scalar {
 		digits := strings.TrimLeft(text, "-+")
 		if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
 			// 010 is 8 in YAML 1.1 and 10 in YAML 1.2. It may also be a postal code.
-			return scalar{json: "null", reason: fmt.Sprintf("the number %s begins with a zero", text), hint: "drop the zero, or put it in quotes if it is no number"}
+			return scalar{json: "null", reason: fmt.Sprintf("the number %s begins with a zero", text), hint: "remove the zero, or use quotes if it is not a number"}
 		}
 		return scalar{json: jsonNumber(text), number: true}
 	case basedInt.MatchString(text):
@@ -49,7 +49,7 @@ func resolve(text string) scalar {
 		}
 		return scalar{json: strconv.FormatUint(v, 10), number: true}
 	case notFinite.MatchString(text):
-		return scalar{json: "null", reason: fmt.Sprintf("%s is not a number that can be counted with", text)}
+		return scalar{json: "null", reason: fmt.Sprintf("%s is not a finite number", text)}
 	}
 	return scalar{json: quoteJSON(text)}
 }

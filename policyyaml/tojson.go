@@ -46,7 +46,7 @@ func Raw(name string, data []byte) ([]byte, error) {
 	}
 	c, err := convert(name, data)
 	if m, ok := errors.AsType[Errors](err); ok && m[0].Reason == yamltree.SecondDocument {
-		m[0].Reason, m[0].Hint = "there is more than one document in the file", ""
+		m[0].Reason, m[0].Hint = "the file has more than one document", ""
 	}
 	if err == nil && len(c.found) > 0 {
 		err = c.found
@@ -64,7 +64,7 @@ func convert(name string, data []byte) (*converter, error) {
 	case err != nil:
 		return nil, Errors{newSyntaxError(name, err)}
 	case root == nil:
-		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty but for comments", Hint: "write at least one rule under rules:"}}}
+		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file has only comments", Hint: "write at least one rule under rules:"}}}
 	}
 	c := &converter{file: name, root: root, open: map[*yamltree.Node]bool{}}
 	c.writeValue(root, "", 0)

@@ -28,7 +28,7 @@ func newSyntaxError(name string, err error) Mistake {
 	}
 	m := Mistake{File: name, Line: e.Line, Column: e.Column, Error: policy.Error{Reason: "not YAML: " + e.Reason, Hint: e.Hint}}
 	if e.Reason == yamltree.SecondDocument {
-		m.Reason, m.Hint = e.Reason, "keep one policy in a file, or make them a bundle: policies: [...]"
+		m.Reason, m.Hint = e.Reason, "keep one policy per file, or use a bundle: policies: [...]"
 	}
 	return m
 }

@@ -31,7 +31,7 @@ func parseOne(name string) (Set, error) {
 			return 1 << i, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown dialect %q: known are draft-11, legacy, x and none", name)
+	return 0, fmt.Errorf("unknown dialect %q: use draft-11, legacy, x or none", name)
 }
 
 // Parse parses one or more names as a set. Duplicates are allowed.
@@ -46,9 +46,9 @@ func Parse(names ...string) (Set, error) {
 	}
 	switch {
 	case all == 0:
-		return 0, errors.New("there is no dialect; write none to send no fields")
+		return 0, errors.New("the list of dialects is empty; use none to send no header fields")
 	case all.Has(None) && all != None:
-		return 0, errors.New("dialect none goes with no other")
+		return 0, errors.New("dialect none cannot be combined with other dialects")
 	}
 	return all, nil
 }
@@ -87,7 +87,7 @@ func ParseJitter(text string) (Jitter, error) {
 	digits, isPercentage := strings.CutSuffix(text, "%")
 	percent, err := strconv.ParseUint(digits, 10, 16)
 	if err != nil || !isPercentage && text != "0" {
-		return Jitter{}, fmt.Errorf("jitter %q: write a share of the wait in whole percent, such as \"50%%\", or 0 for none", text)
+		return Jitter{}, fmt.Errorf("jitter %q: write a whole percentage of the wait, such as \"50%%\", or 0 for none", text)
 	}
 	return JitterOf(int(percent))
 }

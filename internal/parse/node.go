@@ -61,7 +61,7 @@ var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 func (r *Report) Parse(data []byte, most int) *Node {
 	root := &Node{}
 	if len(data) > most {
-		r.Absent(root, fmt.Sprintf("the file has %d bytes, the most is %d", len(data), most), "")
+		r.Absent(root, fmt.Sprintf("the file has %d bytes, the maximum is %d", len(data), most), "")
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))

@@ -91,7 +91,7 @@ func (o *Object) refuse(f *Member, t *Table) {
 		return
 	}
 	names := t.Names()
-	hint := "known are " + strings.Join(names, ", ")
+	hint := "valid fields are " + strings.Join(names, ", ")
 	if near := spell.Nearest(f.Name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 		o.meant = append(o.meant, near)

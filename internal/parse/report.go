@@ -67,7 +67,7 @@ func (r *Report) Errors() []Error {
 		all = append(all, p.Error)
 	}
 	if r.more > 0 {
-		all = append(all, Error{Reason: fmt.Sprintf("too many mistakes: %d more are not shown", r.more)})
+		all = append(all, Error{Reason: fmt.Sprintf("too many errors: %d more are not shown", r.more)})
 	}
 	return all
 }

@@ -67,7 +67,7 @@ func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	case s == "":
 		r.Add(n, what+" must not be empty", "")
 	case strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) >= 0:
-		r.Add(n, what+" must be printable ASCII: it is sent in a header", "")
+		r.Add(n, what+" must be printable ASCII, because it is sent in a header", "")
 	case strings.TrimSpace(s) != s:
 		r.Add(n, what+" must not begin or end with a space", "")
 	default:
@@ -149,7 +149,7 @@ func (r *Report) Duration(n *Node, what, example string) (time.Duration, bool) {
 		if strings.HasSuffix(example, "ms") {
 			unit = "ms"
 		}
-		hint = fmt.Sprintf("say its unit, as in %q", n.Text+unit)
+		hint = fmt.Sprintf("add a unit, as in %q", n.Text+unit)
 	}
 	if n.Kind != KindText || len(n.Text) > maxNumberBytes {
 		r.Add(n, what+" must be a duration", hint)

@@ -52,7 +52,7 @@ func CheckText(text string) error {
 		return ErrorAt(text, at, "the text is not UTF-8", "")
 	}
 	if at := strings.IndexByte(text, 0); at >= 0 {
-		return ErrorAt(text, at, "the text has a NUL", "")
+		return ErrorAt(text, at, "the text contains a NUL character", "")
 	}
 	return nil
 }
@@ -68,11 +68,11 @@ func IsToken(s string) bool {
 func CheckHeader(name, value string) string {
 	switch {
 	case !IsToken(name):
-		return "this is no name of a header"
+		return "invalid header name"
 	case !utf8.ValidString(value):
-		return fmt.Sprintf("of the header %s the value is not UTF-8", name)
+		return fmt.Sprintf("the value of header %s is not UTF-8", name)
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return fmt.Sprintf("of the header %s the value has a control character", name)
+		return fmt.Sprintf("the value of header %s has a control character", name)
 	}
 	return ""
 }

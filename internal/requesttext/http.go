@@ -41,15 +41,15 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	switch parts := strings.Fields(line); {
 	case line[0] != ':' && !begun:
 		if len(parts) != 2 && (len(parts) != 3 || !isVersion(parts[2])) {
-			return "this is no request line", "write one such as GET /v1/x HTTP/1.1"
+			return "invalid request line", "write one such as GET /v1/x HTTP/1.1"
 		}
 		if !IsToken(parts[0]) {
-			return "the method is none", methodHint
+			return "invalid method", methodHint
 		}
 		r.Method = parts[0]
 		return readTarget(r, parts[1]), ""
 	case line[0] != ':' && !colon:
-		return "this is no header", "write NAME: VALUE; an empty line ends the headers"
+		return "invalid header", "write NAME: VALUE; an empty line ends the headers"
 	case line[0] != ':':
 		if reason := CheckHeader(name, value); reason != "" {
 			return reason, ""
@@ -61,7 +61,7 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 		}
 	case name == "method":
 		if !IsToken(value) {
-			return "the method is none", methodHint
+			return "invalid method", methodHint
 		}
 		r.Method = value
 	case name == "path":

@@ -31,7 +31,7 @@ type Request struct {
 }
 
 // ClaimsNote is the note on [Request.Claims].
-const ClaimsNote = "the claims of the token are taken as they stand: nothing has verified it here, and a server that verifies tokens takes them only if it is good"
+const ClaimsNote = "the claims come from a token that was not verified here; a server that verifies tokens uses them only if the token is valid"
 
 // Read parses the text of an HTTP request, or one operand per line: see [Request.Operand]. Errors with a place
 // are an [Error].
@@ -127,7 +127,7 @@ func cutURL(s string) (host, target string) {
 // readLine reads an optional method and a path or URL.
 func (r *Request) readLine(method, target string) error {
 	if _, twice := r.Attributes["path"]; twice {
-		return fmt.Errorf("%q: one request is explained at a time", target)
+		return fmt.Errorf("%q: write only one request", target)
 	}
 	if method != "" {
 		if err := r.setMethod(method); err != nil {
@@ -173,7 +173,7 @@ func (r *Request) setMethod(sent string) error {
 func (r *Request) setHost(sent string) error {
 	host, ok := requestpath.Host(sent)
 	if !ok {
-		return fmt.Errorf("%q is no host; write its name, such as example.com", Clip(sent))
+		return fmt.Errorf("%q is not a host; write a name such as example.com", Clip(sent))
 	}
 	r.noteChange("host", sent, host)
 	return r.set("host", host)
@@ -183,7 +183,7 @@ func (r *Request) setPath(target string) error {
 	path, disputed := requestpath.Of(target)
 	sent, _, _ := strings.Cut(target, "?")
 	if disputed {
-		return fmt.Errorf("servers read the path %q differently, and front doors answer 400 to it; write it without dot segments", Clip(sent))
+		return fmt.Errorf("servers interpret the path %q differently, so endpoints answer 400; write it without dot segments", Clip(sent))
 	}
 	r.noteChange("path", sent, path)
 	return r.set("path", path)
@@ -322,7 +322,7 @@ func (r *Request) noteDuplicate(a policy.Attribute, before, value string) {
 			return
 		}
 	}
-	note := fmt.Sprintf("%s occurs more than once: where a rule reads it, front doors answer 400", a)
+	note := fmt.Sprintf("%s occurs more than once: if a rule reads it, endpoints answer 400", a)
 	if !slices.Contains(r.Notes, note) {
 		r.Notes = append(r.Notes, note)
 	}

@@ -22,15 +22,15 @@ func (l *linter) checkQueues() {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
 			if limit.Bucket.Capacity() == 0 && !limit.Bucket.Queued() {
-				l.warn(at.Fields+"/burst", "reservations-only", fmt.Sprintf("limit %q holds no token: it admits only requests with max_wait, and front doors send none", limit.Name),
-					"use leaky_bucket where front doors should delay requests")
+				l.warn(at.Fields+"/burst", "reservations-only", fmt.Sprintf("limit %q has a burst of 0: it admits only requests with max_wait, which the gateway and the middleware never send", limit.Name),
+					"use leaky_bucket to delay requests in the gateway or the middleware")
 			}
 			if !limit.Bucket.Queued() {
 				continue
 			}
 			if wait := limit.Bucket.TimeFor(limit.Bucket.MaxReserved()); wait > longQueue {
 				l.warn(at.Fields+"/queue", "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, inspect.Duration(wait.Round(time.Second))),
-					`say how long clients wait, as in queue: "10s"`)
+					`set the longest wait, as in queue: "10s"`)
 			}
 		}
 	}
@@ -57,8 +57,8 @@ func (l *linter) checkUnverifiedKeys() {
 			return l.countLook() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
 		})
 		if l.looks <= maxLintLooks && !bounded {
-			l.warn(d.keyPath(i), "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
-				"add a rule by ip:address for all requests, in a group of its own, or use a claim of a verified token (jwt:sub)")
+			l.warn(d.keyPath(i), "unverified-key", fmt.Sprintf("mete does not verify %v: each new value gets a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
+				"add a rule by ip:address for all requests, in its own group, or use a claim of a verified token (jwt:sub)")
 		}
 	}
 }
@@ -84,8 +84,8 @@ func (l *linter) checkHiddenTiers() {
 			for _, s := range e.Takes {
 				both = both.With(s.Slot, l.space.Side(both, s.Slot).And(s.Set))
 			}
-			l.warn(d.Path, "hidden-tier", fmt.Sprintf("rule %q takes some requests of the stricter rule %q, for example %s: the first tier that matches counts", e.Name, d.Name, l.space.Facts(both)),
-				fmt.Sprintf("put %q first, or give it a group of its own so that both apply", d.Name))
+			l.warn(d.Path, "hidden-tier", fmt.Sprintf("rule %q takes some requests of the stricter rule %q, for example %s: the first tier that matches applies", e.Name, d.Name, l.space.Facts(both)),
+				fmt.Sprintf("put %q first, or give it its own group so that both apply", d.Name))
 			break
 		}
 	}
@@ -126,8 +126,8 @@ func (l *linter) checkClientTiers() {
 				continue
 			}
 			if without := e.Takes.With(e.Clauses[i].Slot, l.space.Everything(e.Clauses[i].Slot)); !l.space.Apart(d.Takes, without) {
-				l.warn(e.Path, "client-tier", fmt.Sprintf("clients can write %v, and with it choose rule %q, which allows more than %q", l.attributes[e.Clauses[i].Slot], e.Name, d.Name),
-					"use a claim of a verified token, or let the proxy in front set or remove it")
+				l.warn(e.Path, "client-tier", fmt.Sprintf("clients can send %v and choose rule %q with it, which allows more than %q", l.attributes[e.Clauses[i].Slot], e.Name, d.Name),
+					"use a claim of a verified token, or let your proxy set or remove it")
 				break
 			}
 		}
@@ -148,8 +148,8 @@ func (l *linter) checkClientAllows() {
 		}
 		i := slices.IndexFunc(o.Match, func(c inspect.Clause) bool { return !c.Negate && clientWritten(l.attributes[c.Slot]) })
 		if i >= 0 {
-			l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("whoever writes %v has no limit", l.attributes[o.Match[i].Slot]),
-				"match a claim, an address or a secret, too")
+			l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("any client that sends %v has no limit", l.attributes[o.Match[i].Slot]),
+				"also match a claim, an address or a secret")
 		}
 	}
 }
@@ -174,10 +174,10 @@ func (l *linter) checkSpellings() {
 			case twin == "" || l.looks > maxLintLooks:
 				continue
 			case a.Source == policy.SourceMethod:
-				l.warn(d.Path, "head-bypass", fmt.Sprintf("rule %q is about GET and not about HEAD, which most servers answer alike", d.Name), "name both: [GET, HEAD]")
+				l.warn(d.Path, "head-bypass", fmt.Sprintf("rule %q matches GET but not HEAD, although most servers answer both alike", d.Name), "match both: [GET, HEAD]")
 			default:
-				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q is about %s and not about %s, which many frameworks answer alike", d.Name, value, twin),
-					fmt.Sprintf("name both: [%s, %s]", value, twin))
+				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q matches %s but not %s, although many frameworks answer both alike", d.Name, value, twin),
+					fmt.Sprintf("match both: [%s, %s]", value, twin))
 			}
 			reported[key] = reported[key] || i < d.Selected
 		}

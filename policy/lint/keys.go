@@ -25,14 +25,14 @@ func (l *linter) checkKeys() {
 			at := d.keyPath(i)
 			switch {
 			case a.Source == policy.SourceHeader && slices.Contains(forwarded, a.Name):
-				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request", a),
-					"say ip:address, and tell the server its trusted proxies")
+				l.warn(at, "spoofable-key", fmt.Sprintf("a client can send a new %v with every request to get a new bucket", a),
+					"use ip:address, and configure the trusted proxies of the server")
 			case a.Source == policy.SourceHeader && a.Name == "user-agent":
-				l.warn(at, "spoofable-key", fmt.Sprintf("whoever writes %v can have a new bucket with every request, and those who do not share one", a),
-					"say ip:address, or what a client has to sign in with")
+				l.warn(at, "spoofable-key", fmt.Sprintf("a client can send a new %v with every request to get a new bucket, and clients without it share one", a),
+					"use ip:address, or a credential of the client")
 			case a.Source == policy.SourcePath && l.isUnbounded(d, a):
-				l.warn(at, "path-key", fmt.Sprintf("every path has a bucket of its own under rule %q: /users/1 and /users/2 are two", d.Name),
-					`leave path out of limit_keys, and match it: {"path": "/users/*"}`)
+				l.warn(at, "path-key", fmt.Sprintf("every path has its own bucket under rule %q: /users/1 and /users/2 do not share one", d.Name),
+					`remove path from limit_keys, and match it: {"path": "/users/*"}`)
 			}
 		}
 	}
@@ -87,8 +87,8 @@ func (l *linter) checkBypasses() {
 				continue
 			}
 			reported[hole{d.Scope, slot}] = true
-			l.warn(d.Path, "missing-bypass", fmt.Sprintf("requests without %v fall under no rule: neither under %q nor under another", a, d.Name),
-				"say on_missing: deny, or add a rule for them, by ip:address")
+			l.warn(d.Path, "missing-bypass", fmt.Sprintf("no rule applies to requests without %v: neither %q nor another rule", a, d.Name),
+				"set on_missing: deny, or add a rule by ip:address for these requests")
 		}
 	}
 }

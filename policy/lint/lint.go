@@ -111,7 +111,7 @@ func (d *rule) keyPath(i int) string { return d.Path + "/limit_keys/" + strconv.
 func (l *linter) checkModes() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
-			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off, and does nothing", d.Name), "remove it, or say mode: shadow to see what it would do")
+			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off and has no effect", d.Name), "remove it, or use mode: shadow to see what it would do")
 		}
 	}
 }
@@ -127,11 +127,11 @@ func (l *linter) checkCosts() {
 			}
 			if k.Max != bucket.MaxTokens && k.Max > most {
 				l.warn(at.Fields+"/max_cost", "impossible-cost", fmt.Sprintf("limit %q admits a cost of %v at most: requests that cost more, up to the max_cost of %v, are never admitted",
-					limit.Name, most, k.Max), fmt.Sprintf("say max_cost: %v", most))
+					limit.Name, most, k.Max), fmt.Sprintf("set max_cost: %v", most))
 			}
 			if in := min(max(k.Default, k.Min), k.Max); at.Defaults && in != k.Default {
-				l.warn(at.Fields+"/default_cost", "clamped-cost", fmt.Sprintf("a default_cost of %v is not between min_cost and max_cost: it is %v", k.Default, in),
-					fmt.Sprintf("say default_cost: %v", in))
+				l.warn(at.Fields+"/default_cost", "clamped-cost", fmt.Sprintf("a default_cost of %v is not between min_cost and max_cost: requests cost %v", k.Default, in),
+					fmt.Sprintf("set default_cost: %v", in))
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func (l *linter) checkWeeks() {
 				continue
 			}
 			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {
-				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, as 1970 did", limit.Name), `say start: "4d" for Mondays`)
+				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, like 1970", limit.Name), `set start: "4d" for Mondays`)
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (l *linter) checkLongOverrides() {
 	const long = 90 * 24 // hours
 	for _, o := range l.overrides {
 		if hours := o.ExpiresAt.Sub(l.now).Hours(); hours > long {
-			l.warn(o.Path+"/expires_at", "long-override", fmt.Sprintf("the override is in force for another %d days", int(hours/24)), "an exception that stays is a rule: write it as one, or let it end sooner")
+			l.warn(o.Path+"/expires_at", "long-override", fmt.Sprintf("the override stays active for another %d days", int(hours/24)), "write a permanent exception as a rule, or end the override earlier")
 		}
 	}
 }

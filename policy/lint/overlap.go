@@ -22,7 +22,7 @@ func (l *linter) checkContradictions() {
 					continue
 				}
 				l.warn(at.Path, "contradictory-rates", fmt.Sprintf("limit %q is never reached: %q allows no more than %s", y.Name, x.Name, allowance(x, y)),
-					"lower it below the other, or remove it")
+					"lower it below the other limit, or remove it")
 				break
 			}
 		}
@@ -73,16 +73,16 @@ func (l *linter) isMutual(x, y *rule) bool {
 
 // reportOverlap reports that y's limits are never reached because of x's.
 func (l *linter) reportOverlap(x, y *rule, by *policy.Limit) {
-	hint := "lower it below the other, or remove it"
+	hint := "lower it below the other limit, or remove it"
 	if x.matchesAll() && !y.matchesAll() {
-		hint = fmt.Sprintf("if %q is for the others, put both in one group, %[1]q last: the first that matches counts", x.Name)
+		hint = fmt.Sprintf("if %q is for the remaining requests, put both in one group, %[1]q last: the first that matches applies", x.Name)
 		switch {
 		case len(x.LimitKeys) == 0: // in one group with the others, it would not cap them
-			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other", x.Name, y.Name)
+			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other limit", x.Name, y.Name)
 		case x.Scope != y.Scope:
-			hint = "the rules of all policies apply together: narrow one's selector, or put the rules into one policy and one group"
+			hint = "the rules of all policies apply together: narrow a selector, or put the rules into one group of one policy"
 		}
-		l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])), hint)
+		l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it also counts the requests of rule %q, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])), hint)
 		return
 	}
 	l.warn(y.Path, "overlapping-rules", fmt.Sprintf("rule %q is never reached: rule %q counts the same requests and allows no more than %s", y.Name, x.Name, allowance(by, &y.Rule.Limits[0])), hint)
@@ -140,8 +140,8 @@ func (l *linter) checkCatchAlls() {
 				continue
 			}
 			if by := strictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.isPreempted(x, y) {
-				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
-					"if it is for the others, say so in a match, or put both in one group: the first that matches counts")
+				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it also counts the requests of rule %q, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
+					"if it is for the remaining requests, add a match, or put both in one group: the first that matches applies")
 				break
 			}
 		}

@@ -123,7 +123,7 @@ func pace(n bucket.Tokens, p int64) string {
 		per  time.Duration
 	}{{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}} {
 		if amount := float64(n) * float64(unit.per.Microseconds()) / float64(p); amount >= float64(bucket.Token) && amount == math.Trunc(amount) {
-			return fmt.Sprintf("%v a %s", bucket.Tokens(amount), unit.name)
+			return fmt.Sprintf("%v per %s", bucket.Tokens(amount), unit.name)
 		}
 	}
 	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()

@@ -23,9 +23,9 @@ func CheckText(data []byte) *SyntaxError {
 		case r == utf8.RuneError && size == 1:
 			e.Reason, e.Hint = fmt.Sprintf("the byte 0x%02X is not UTF-8", data[i]), "save the file as UTF-8"
 		case r == '\r' && !bytes.HasPrefix(data[i:], []byte("\r\n")):
-			e.Reason, e.Hint = "it has a carriage return without a line feed", "end lines with a line feed"
+			e.Reason, e.Hint = "the file has a carriage return without a line feed", "end lines with a line feed"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f:
-			e.Reason, e.Hint = fmt.Sprintf("it has the control character 0x%02X", data[i]), "remove it"
+			e.Reason, e.Hint = fmt.Sprintf("the file has the control character 0x%02X", data[i]), "remove it"
 		default:
 			i += size
 			continue
@@ -78,7 +78,7 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 			flows = append(flows, token.SequenceEndType)
 		case token.MappingEndType, token.SequenceEndType:
 			if len(flows) == 0 || flows[len(flows)-1] != tk.Type {
-				reason, hint = fmt.Sprintf("%s closes nothing", tk.Value), "check brackets and quotes"
+				reason, hint = fmt.Sprintf("%s has no opening bracket", tk.Value), "check brackets and quotes"
 				break
 			}
 			flows = flows[:len(flows)-1]
@@ -138,21 +138,21 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	case tk.Type == token.MergeKeyType && strings.TrimSpace(tk.Origin) != tk.Value: // the lexer drops the letters before it
 		return "a key must not end with <<", "put it in quotes"
 	case (tk.Type == token.LiteralType || tk.Type == token.FoldedType) && !blockHeader.MatchString(tk.Value):
-		return "did not find expected comment or line break", "write | or >, at most with an indentation and one of - and +"
+		return "did not find expected comment or line break", "write | or >, optionally with an indentation and - or +"
 	case tk.Type == token.MappingKeyType:
 		return "a key that begins with ? is not supported", "write it as KEY: VALUE"
 	case tk.Type == token.SequenceEntryType && inFlow:
 		return "block sequence entries are not allowed in this context", "separate the values in brackets by commas"
 	case before != nil && before.Type == token.SequenceEntryType && !inFlow && before.Position.Line < tk.Position.Line &&
 		tk.Position.Column <= before.Position.Column && tk.Type != token.SequenceEntryType && tk.Type != token.CommentType && tk.Type != token.DocumentEndType && tk.Type != token.DocumentHeaderType:
-		return "the list entry before is empty", "give it a value, or remove its dash"
+		return "the previous list entry is empty", "give it a value, or remove its dash"
 	case before == nil || before.Type != token.MappingValueType && before.Type != token.SequenceEntryType:
 		return "", ""
 	case inFlow:
 		key := before.Prev
 		quoted := key != nil && (key.Type == token.SingleQuoteType || key.Type == token.DoubleQuoteType || !isValue(key))
 		if !quoted && isValue(tk) && before.Position.Line == tk.Position.Line && before.Position.Column+1 == tk.Position.Column {
-			return "did not find expected blank after ':'", "separate key and value by a blank, or put a key with colons in quotes"
+			return "did not find expected blank after ':'", "put a space after the colon, or put a key with colons in quotes"
 		}
 	case !beginsValue(tk):
 		return "", ""
@@ -212,15 +212,15 @@ func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	case text == "?" || strings.HasPrefix(text, "? ") || strings.HasPrefix(text, "?\n"):
 		return "a key that begins with ? is not supported", "write it as KEY: VALUE"
 	case strings.Contains(text, " #") || strings.Contains(text, "\n#"):
-		return "there is a comment inside of a value without quotes", "move the comment, or put the value in quotes"
+		return "a value without quotes contains a comment", "move the comment, or put the value in quotes"
 	case fold(text) != tk.Value && strings.Contains(text, "\n"):
 		return "a value without quotes has several lines", "put it in quotes, or use | or >"
 	case strings.Contains(text, ": ") || strings.Contains(text, ":\n") || strings.HasSuffix(text, ":"):
-		return "mapping values are not allowed in this context", "check the indentation, and quote a value that has a colon in it"
+		return "mapping values are not allowed in this context", "check the indentation, and quote a value that contains a colon"
 	case inFlow && i >= 0:
-		return fmt.Sprintf("did not find expected ',' before %c", text[i]), "check brackets, and quote a value that has brackets in it"
+		return fmt.Sprintf("did not find expected ',' before %c", text[i]), "check brackets, and quote a value that contains brackets"
 	case strings.Contains(text, "\t"):
-		return "there is a tab in a value without quotes", "put it in quotes, or use blanks"
+		return "a value without quotes contains a tab", "put it in quotes, or use spaces"
 	case strings.IndexByte("%@`,[]{}|>", text[0]) >= 0:
 		return fmt.Sprintf("found character %c that cannot start any token", text[0]), "put the value in quotes"
 	}
@@ -232,9 +232,9 @@ var hints = []struct{ says, hint string }{
 	{"cannot start any token", "indent with spaces: YAML allows no tabs there"},
 	{"tab ", "indent with spaces: YAML allows no tabs there"},
 	{"invalid key", "a key must be a plain word, not a list, a mapping or an alias"},
-	{"map key-value is pre-defined", "check the indentation, and quote a value that has a colon in it"},
-	{"mapping value is not allowed", "check the indentation, and quote a value that has a colon in it"},
-	{"could not find", "this is where it begins; the mistake may be lines below: check brackets, quotes and indentation"},
+	{"map key-value is pre-defined", "check the indentation, and quote a value that contains a colon"},
+	{"mapping value is not allowed", "check the indentation, and quote a value that contains a colon"},
+	{"could not find", "it begins here; the error may be on a later line: check brackets, quotes and indentation"},
 	{"must be specified", "check brackets, quotes and indentation"},
 	{"non-map value is specified", "check the indentation, and that a colon follows the key"},
 }

@@ -106,7 +106,7 @@ func TestExplain_Usage(t *testing.T) {
 		want string
 	}{
 		{"--policy " + file + " zz", 2, `"zz" is neither 'METHOD /path', a URL, nor NAME=VALUE`},
-		{"--policy " + file + " /a /b", 2, "one request is explained at a time"},
+		{"--policy " + file + " /a /b", 2, "write only one request"},
 		{"--policy " + file + " /a path=/b", 2, "path is given twice"},
 		{"--policy " + file + " ip=1.2.3.4 ip:address=1.2.3.5", 2, "ip:address is given twice"},
 		{"--policy " + file + " ip=localhost", 2, `"localhost" is not an address`},

@@ -226,7 +226,7 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"a negative body", "max_body_bytes: -1\n", "max_body_bytes: must be 0"},
 		{"many hops", "trusted_hops: 33\n", "between 0 and 32"},
 		{"no header name", "forwarded_header: a b\n", "is not a header name"},
-		{"binary", "\x00\x01", ":1:1: not YAML: it has the control character 0x00"},
+		{"binary", "\x00\x01", ":1:1: not YAML: the file has the control character 0x00"},
 	}
 	for _, tt := range tests {
 		if _, err := load(write(t, tt.text), nil); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -123,7 +123,7 @@ func TestOverrides_StoreIsGone(t *testing.T) {
 		t.Error("what was blocked is not any more")
 	}
 	p.Restart()
-	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("overrides followed again") == 1 })
+	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("following overrides recovered") == 1 })
 	s.unblock("b1")
 	if s.blocked("192.0.2.1") {
 		t.Error("what was removed holds")
