@@ -64,7 +64,7 @@ func convert(name string, data []byte) (*converter, error) {
 	case err != nil:
 		return nil, Errors{newSyntaxError(name, err)}
 	case root == nil:
-		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file has only comments", Hint: "write at least one rule under rules:"}}}
+		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty or has only comments", Hint: "write at least one rule under rules:"}}}
 	}
 	c := &converter{file: name, root: root, open: map[*yamltree.Node]bool{}}
 	c.writeValue(root, "", 0)

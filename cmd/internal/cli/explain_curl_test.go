@@ -37,7 +37,7 @@ func TestExplain_Curl(t *testing.T) {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
 	for _, want := range []string{
-		"keys:x-tenant=acme", "addresses:ip=192.0.2.7", "note: ignored: --max-time 5", "note: the claims of the token are taken as they stand",
+		"keys:x-tenant=acme", "addresses:ip=192.0.2.7", "note: ignored: --max-time 5", "note: the claims come from a token that was not verified here",
 		`note: the host "API.example.com" is matched as "api.example.com"`,
 	} {
 		if !strings.Contains(stdout, want) {

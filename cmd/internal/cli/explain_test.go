@@ -111,7 +111,7 @@ func TestExplain_Usage(t *testing.T) {
 		{"--policy " + file + " ip=1.2.3.4 ip:address=1.2.3.5", 2, "ip:address is given twice"},
 		{"--policy " + file + " ip=localhost", 2, `"localhost" is not an address`},
 		{"--policy " + file + " http:///x", 2, `is no host`},
-		{"--policy " + file + " /a/%2e%2e/b", 2, "servers read the path"},
+		{"--policy " + file + " /a/%2e%2e/b", 2, "servers interpret the path"},
 		{"--policy " + file + " hots=a", 2, `did you mean "host"?`},
 		{"--policy " + file + " cost=0", 2, "must be above 0"},
 		{"--policy " + file + " cost=1 cost=2", 2, "cost is given twice"},
