@@ -95,7 +95,6 @@ func checkAct(e *Entry) (wrong policy.Errors) {
 	return wrong
 }
 
-// isAct reports whether e is an act on buckets.
 func (e *Entry) isAct() bool {
 	return e.What == WhatReset || e.What == WhatTaken || e.What == WhatCleared
 }
@@ -110,14 +109,12 @@ func (e Entry) stored() Entry {
 	return e
 }
 
-// restore undoes stored.
 func (e *Entry) restore() {
 	if e.isAct() && e.Before != nil {
 		e.Key, e.Before = e.Before.Key, nil
 	}
 }
 
-// dropActs drops the oldest acts beyond MaxActs.
 func (d *document) dropActs() {
 	n := -MaxActs // the excess
 	for i := range d.Audit {

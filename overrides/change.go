@@ -85,7 +85,6 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	return m.status(o, m.now()), nil
 }
 
-// newID returns an ID for a new override.
 func newID(a policy.Action) string {
 	word := "override"
 	if a.Kind().Label != "" {
@@ -94,7 +93,6 @@ func newID(a policy.Action) string {
 	return word + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// newEntryID returns a unique ID for an entry.
 func newEntryID() string { return rand.Text() }
 
 func copyOf(o policy.Override) *policy.Override { return &o }

@@ -28,14 +28,12 @@ const (
 
 var errVersion = errors.New("the document was written by a newer version of mete")
 
-// A document has all overrides and the audit.
 type document struct {
 	Version   int      `json:"version"`
 	Overrides []record `json:"overrides"` // in order of creation
 	Audit     []Entry  `json:"audit"`     // the latest last
 }
 
-// A record is an override of a document.
 type record struct {
 	policy.Override
 	Expired bool `json:"expired,omitempty"` // an expiration is in the audit
@@ -122,12 +120,10 @@ func (d *document) encode() ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// clone returns a copy that can be modified.
 func (d document) clone() document {
 	return document{Version: version, Overrides: slices.Clone(d.Overrides), Audit: slices.Clone(d.Audit)}
 }
 
-// index returns the index of an override, or -1.
 func (d *document) index(id string) int {
 	return slices.IndexFunc(d.Overrides, func(r record) bool { return r.Override.ID == id })
 }
@@ -138,7 +134,6 @@ func (d *document) follows(other document) bool {
 	return n == 0 || d.hasEntry(other.Audit[n-1].ID)
 }
 
-// hasEntry reports whether the audit has an entry.
 func (d *document) hasEntry(entry string) bool {
 	return slices.ContainsFunc(d.Audit, func(e Entry) bool { return e.ID == entry })
 }
@@ -148,7 +143,6 @@ func (d *document) sameOverrides(other *document) bool {
 	return slices.EqualFunc(d.Overrides, other.Overrides, func(a, b record) bool { return reflect.DeepEqual(a, b) })
 }
 
-// live returns the overrides that have not expired by now.
 func (d *document) live(now time.Time) (list []policy.Override) {
 	for i := range d.Overrides {
 		if d.Overrides[i].ExpiresAt.After(now) {

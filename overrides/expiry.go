@@ -10,20 +10,16 @@ import (
 // Keep is the time for which an expired override stays in the list.
 const Keep = 24 * time.Hour
 
-// expirer is the author of entries about expirations.
 const expirer = "mete"
 
-// isDue reports whether expire would change d.
 func (d *document) isDue(now time.Time) bool {
 	return slices.ContainsFunc(d.Overrides, func(r record) bool {
 		return !r.ExpiresAt.After(now) && !r.Expired || r.isOld(now)
 	})
 }
 
-// isOld reports whether the override expired more than Keep ago.
 func (r *record) isOld(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
 
-// expire records overrides that have expired by now, and removes old ones.
 func (d *document) expire(now time.Time) {
 	for i := range d.Overrides {
 		r := &d.Overrides[i]

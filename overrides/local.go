@@ -94,7 +94,6 @@ func (m *Manager) checkLocal(d *document, o policy.Override, now time.Time) erro
 	return err
 }
 
-// removeLocal removes the local override with an ID, and reports whether there was one.
 func (m *Manager) removeLocal(id, author, reason string, may func(before policy.Override) error) (found bool, err error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()

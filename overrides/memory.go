@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// memory keeps one document, regardless of its name, when there is no store.
 type memory struct {
 	mu       sync.Mutex // guards the fields below
 	data     []byte

@@ -41,7 +41,6 @@ func (m *Manager) Follow(ctx context.Context) {
 	}
 }
 
-// refresh activates the document if it has changed.
 func (m *Manager) refresh(ctx context.Context) error {
 	r, err := m.read(ctx)
 	switch {
@@ -53,7 +52,6 @@ func (m *Manager) refresh(ctx context.Context) error {
 	return m.adopt(r.document, r.revision, r.known)
 }
 
-// A reading is a read of the document.
 type reading struct {
 	document document
 	revision int64 // in the store
@@ -91,7 +89,6 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// restore writes the document back after the store has lost it.
 func (m *Manager) restore(ctx context.Context, r reading) error {
 	d := r.document.clone()
 	data, err := d.encode()
@@ -119,7 +116,6 @@ func (m *Manager) useMemory() store.Documents {
 	return m.store
 }
 
-// write replaces a revision of the document.
 func (m *Manager) write(ctx context.Context, data []byte, revision int64) (int64, error) {
 	m.mu.Lock()
 	store := m.store
@@ -163,7 +159,6 @@ func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []stri
 	return cleared, nil
 }
 
-// clearedSince returns the rules that new entries in after clear.
 func (m *Manager) clearedSince(before, after *document) (rules []string) {
 	if m.config.Cleared == nil {
 		return nil
@@ -176,7 +171,6 @@ func (m *Manager) clearedSince(before, after *document) (rules []string) {
 	return rules
 }
 
-// expire records expired overrides, and removes overrides that expired long ago.
 func (m *Manager) expire(ctx context.Context) error {
 	m.mu.Lock()
 	due := m.document.isDue(m.now())

@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// An algorithm is an algorithm of policy files.
 type algorithm struct {
 	name    string
 	label   string // for people

@@ -79,7 +79,6 @@ const maxSlips = 2
 // ErrAttribute is wrapped by the errors of [ParseAttribute] and [Normalize].
 var ErrAttribute = errors.New("policy: invalid attribute")
 
-// An attributeError reports an invalid name and a correction.
 type attributeError struct{ name, reason, hint string }
 
 func (e *attributeError) Error() string {
@@ -178,7 +177,6 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 	return parseCustom(s, hasName)
 }
 
-// parseBuiltin parses a name of a built-in source.
 func parseBuiltin(s string, source Source, word, name string) (Attribute, *attributeError) {
 	a := Attribute{Source: source, Name: name, text: word}
 	switch source {
@@ -200,7 +198,6 @@ func parseBuiltin(s string, source Source, word, name string) (Attribute, *attri
 	return a, nil
 }
 
-// parseIP parses "address" or "address/bits".
 func parseIP(s, name string) (Attribute, *attributeError) {
 	name, suffix, cut := strings.Cut(name, "/")
 	bits := defaultBits

@@ -127,7 +127,6 @@ func (m *Matcher) unknownLimitError(prefix string) error {
 	return e
 }
 
-// checkComponents returns an error if no key of r has these components.
 func (r *Rule) checkComponents(components string) error {
 	for _, c := range splitComponents(components) {
 		if isCut(c) {

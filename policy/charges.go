@@ -147,7 +147,6 @@ func (c *compiler) countBuckets(rules []int32, charged, inner map[string]int) (t
 	return total
 }
 
-// appendItems appends the numbers of all items of b.
 func (b *branch) appendItems(items []int32) []int32 {
 	for ; b != nil; b = b.rest {
 		items = append(items, b.items...)

@@ -83,7 +83,6 @@ func (c *compiler) rules() []*Rule {
 	return c.overridable
 }
 
-// finish returns the matcher of a valid file.
 func (c *compiler) finish() *Matcher {
 	m := c.matcher
 	groups := map[string]int{}
@@ -116,7 +115,6 @@ func (c *compiler) finish() *Matcher {
 	return m
 }
 
-// enabledItems returns the rules that are not off, for an index.
 func (c *compiler) enabledItems() (items []item) {
 	for i, d := range c.drafts {
 		if d.Mode != ModeOff {

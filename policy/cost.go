@@ -12,7 +12,6 @@ import (
 
 var costFields = []string{"cost_source", "fixed_cost", "default_cost", "min_cost", "max_cost"}
 
-// A cost is the cost of requests under one limit.
 type cost struct {
 	variable bool // requests name their cost in the attribute at slot
 	slot     int
@@ -162,7 +161,6 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 	return k
 }
 
-// checkFixedCost checks a cost that is the same for all requests.
 func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
 		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set fixed_cost")
@@ -172,7 +170,6 @@ func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs
 	}
 }
 
-// warnVariableCost warns if clients can name an arbitrary cost.
 func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
 	if o.Field("fixed_cost") != nil {
 		c.warn(o.Node, "idle-field", "fixed_cost has no effect unless cost_source is fixed", "use default_cost")

@@ -31,7 +31,6 @@ func (m *Matcher) Enforces(a Attribute, now bucket.Instant) bool {
 	return false
 }
 
-// newEnforced collects the attributes that the rules and overrides of m read.
 func newEnforced(m *Matcher) (e enforced) {
 	e.until = make([]bucket.Instant, len(m.attributes))
 	for _, r := range m.rules {

@@ -33,7 +33,6 @@ func (e Error) Error() string {
 	return visible.Text(s)
 }
 
-// errors returns the errors that c found in a file, or nil.
 func (c *compiler) errors() error {
 	if c.Found() == 0 {
 		return nil

@@ -29,7 +29,6 @@ type exceptionList struct {
 	index *branch
 }
 
-// A ruleException holds the exceptions from one rule.
 type ruleException struct {
 	exceptionList
 	keys map[string][]*exception // by the components of a bucket's key
@@ -90,7 +89,6 @@ func (x *exceptions) find(m *Matcher, s *scratch, i int, key []byte) *exception 
 	return first
 }
 
-// finish builds the indexes.
 func (x *exceptions) finish(attributes []Attribute) {
 	x.whole.finish(attributes)
 	for _, r := range x.rules {

@@ -105,7 +105,6 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	return e
 }
 
-// findShadow returns the override that puts everything in shadow.
 func (x *exceptions) findShadow(m *Matcher, s *scratch) *Override {
 	for i := range x.whole.list {
 		if e := &x.whole.list[i]; e.Action == ActionShadow && e.isActive(s) && m.holdAll(s, e.clauses) {
@@ -115,7 +114,6 @@ func (x *exceptions) findShadow(m *Matcher, s *scratch) *Override {
 	return nil
 }
 
-// noteReason records the attribute because of which a rule did not apply, or denied the request.
 func (m *Matcher) noteReason(s *scratch, c *Consideration) {
 	note := func(slot int) {
 		f := m.fact(s, slot)

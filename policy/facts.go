@@ -42,7 +42,6 @@ func (l *Limit) Facts() []Fact {
 	})
 }
 
-// collectFacts returns the facts of all fields with a value.
 func collectFacts(show func(*field) (value string, notable bool)) (all []Fact) {
 	for i := range fields {
 		if value, notable := show(&fields[i]); value != "" {

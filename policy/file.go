@@ -47,7 +47,6 @@ func isRule(n *parse.Node) bool {
 	return slices.ContainsFunc(namesIn(inRule&^inPolicy), func(name string) bool { return n.Field(name) != nil && !policyTable.Has(name) })
 }
 
-// readBundle reads {"policies": […]}.
 func (c *compiler) readBundle(root *parse.Node) {
 	o := c.Object(root, bundleTable)
 	c.top = o
@@ -79,7 +78,6 @@ func (c *compiler) readBundle(root *parse.Node) {
 	}
 }
 
-// readEntry reads one policy of a bundle and returns its ID, or "".
 func (c *compiler) readEntry(n *parse.Node) (id string) {
 	o := c.Object(n, entryTable)
 	if o == nil {

@@ -15,7 +15,6 @@ import (
 //
 // The index returns every rule that applies. The clauses of a rule decide whether it does.
 
-// An item is the number of a rule and its clauses.
 type item struct {
 	number  int32
 	clauses []clause
@@ -44,7 +43,6 @@ type branch struct {
 	rest     *branch // items that do not depend on slot, or nil
 }
 
-// A prefixBranch holds the items for values with one prefix.
 type prefixBranch struct {
 	prefix string
 	outer  int // index of the longest other prefix of this one, or -1
@@ -258,7 +256,6 @@ func (x *indexer) divide(b *branch, items []item) {
 	b.rest = x.newBranch(rest)
 }
 
-// A shelf holds items by value.
 type shelf[V comparable] struct {
 	items map[V][]item
 	order []V // in order of insertion

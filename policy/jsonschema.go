@@ -42,7 +42,6 @@ func wholeSchema() parse.Schema {
 	}
 }
 
-// definitions returns the schemas of the objects of the language and of the forms of values.
 func definitions() parse.Schema {
 	defs := parse.Schema{}
 	for name, form := range forms {
@@ -82,7 +81,6 @@ func definitions() parse.Schema {
 	return defs
 }
 
-// requiredSchemas returns the required fields of a limit with the algorithm.
 func (a *algorithm) requiredSchemas() (all schemas) {
 	for i := range fields {
 		if fields[i].needed&a.in != 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// reservedPattern matches names that begin with a reserved word.
 func reservedPattern() string {
 	var words []string
 	for _, word := range slices.Sorted(maps.Keys(reserved)) {

@@ -145,7 +145,6 @@ func splitComponent(c string) (label, value string) {
 	return label, value
 }
 
-// joinKey joins escaped portions to a key.
 func joinKey(tag, limitPrefix, components string) Key {
 	if tag != "" {
 		tag = tagOpen + tag + tagClose
@@ -153,7 +152,6 @@ func joinKey(tag, limitPrefix, components string) Key {
 	return Key(tag + limitPrefix + components)
 }
 
-// isHashed reports whether an escaped value is a hash.
 func isHashed(value string) bool { return strings.HasPrefix(value, hashMark) }
 
 // isValue reports whether appendEscaped or AppendKeyHash can write the value.
@@ -186,7 +184,6 @@ func escapeLabel(name string) string {
 	return strings.ReplaceAll(string(appendEscaped(nil, name)), labelEnd, "%3D")
 }
 
-// appendLabel appends an escaped label for the i'th value of a key.
 func appendLabel(dst []byte, label string, i int) []byte {
 	if i > 0 {
 		dst = append(dst, partEnd...)

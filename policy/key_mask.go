@@ -68,7 +68,6 @@ func (k Key) MaskHashes() (text string, any bool) {
 	return text, any
 }
 
-// isBase64 reports whether c can occur in a hash.
 func isBase64(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }

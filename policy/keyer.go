@@ -13,7 +13,6 @@ import (
 	"sync"
 )
 
-// A component is one attribute in the keys of a rule.
 type component struct {
 	slot   int
 	label  string // as appendLabel writes it: "ip=", or "|ip=" from the second on
@@ -21,7 +20,6 @@ type component struct {
 	bits   int // of an IPv6 address; 0 for other attributes
 }
 
-// newComponent returns the component of the i'th attribute of a key.
 func newComponent(a Attribute, slot, i int) component {
 	name := a.Name
 	switch {
@@ -63,7 +61,6 @@ func (a Attribute) Secret() bool {
 	return false
 }
 
-// keyer computes keyed hashes.
 type keyer struct {
 	random bool      // the process generated the key
 	pool   sync.Pool // of *hasher
@@ -125,7 +122,6 @@ func (k *keyer) makeHash(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendComponent appends the label and the value of one component.
 func (k *keyer) appendComponent(dst []byte, c *component, f *fact) []byte {
 	dst = append(dst, c.label...)
 	switch {

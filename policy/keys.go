@@ -26,7 +26,6 @@ const (
 // keySeed is random, so that clients cannot choose keys that evict each other.
 var keySeed = maphash.MakeSeed()
 
-// intern returns key as a string.
 func (k *keys) intern(key []byte) string {
 	known := &k.known[maphash.Bytes(keySeed, key)%knownKeys]
 	if *known != string(key) {

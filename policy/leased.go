@@ -4,7 +4,6 @@ package policy
 
 import "github.com/metehq/mete/internal/parse"
 
-// readLeased reads whether a store may take tokens of the limit l in advance.
 func (c *compiler) readLeased(l *Limit, n *parse.Node) {
 	switch leased, ok := c.Bool(n, "leased"); {
 	case !ok || !leased:

@@ -10,7 +10,6 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// maxLimitNameBytes bounds the names of limits in a rule.
 const maxLimitNameBytes = 32
 
 // A Limit is one limit of a rule. It is immutable and safe for concurrent use.
@@ -46,7 +45,6 @@ type Limit struct {
 // FixedCost reports whether the policy gives every request the same cost under l.
 func (l *Limit) FixedCost() bool { return !l.cost.variable }
 
-// readLimits reads the limits of a rule from algorithm_config or limits.
 func (c *compiler) readLimits(r *Rule, o *parse.Object) {
 	a := c.readAlgorithm(o.Node, algorithms[0])
 	config, list := o.Field("algorithm_config"), o.Field("limits")
@@ -97,7 +95,6 @@ func (c *compiler) readLimitList(r *Rule, n *parse.Node, fallback *algorithm) {
 	}
 }
 
-// readLimit reads one limit and appends it to the rule.
 func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string) {
 	if r.Name != "" {
 		if c.limitNames[name] {

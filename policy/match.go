@@ -36,7 +36,6 @@ type Verdict struct {
 // Denies reports whether the request is denied regardless of its limits. The caller should then charge nothing.
 func (v *Verdict) Denies() bool { return v.Block != nil || v.Missing != nil }
 
-// A fact is the value of one attribute of a request.
 type fact struct {
 	looked  bool
 	present bool // false for invalid addresses
@@ -70,7 +69,6 @@ type scratch struct {
 	shadow bool // everything is in shadow
 }
 
-// begin prepares s for a request.
 func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
 	if n := len(m.attributes); len(s.facts) < n {
 		s.facts = make([]fact, n)
@@ -232,7 +230,6 @@ func (m *Matcher) inShadow(s *scratch, r *Rule, complete bool) bool {
 	return r.Mode.exempts(spreadKey(r.Name, s.key))
 }
 
-// hasAnyKey reports whether the request has an attribute of r's key.
 func (m *Matcher) hasAnyKey(s *scratch, r *Rule) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return m.fact(s, k.slot).present })
 }
@@ -303,7 +300,6 @@ func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
 	s.key = key // keep the grown buffer
 }
 
-// holdAll reports whether all clauses hold.
 func (m *Matcher) holdAll(s *scratch, clauses []clause) bool {
 	for i := range clauses {
 		if c := &clauses[i]; !c.holds(m.fact(s, c.slot)) {
@@ -322,7 +318,6 @@ func (m *Matcher) hasAllKeys(s *scratch, r *Rule) bool {
 	return all
 }
 
-// fact returns the value of the attribute in slot.
 func (m *Matcher) fact(s *scratch, slot int) *fact {
 	f := &s.facts[slot]
 	if f.looked {
@@ -366,7 +361,6 @@ func spreadKey(rule string, key []byte) uint64 {
 	return h ^ h>>33
 }
 
-// sortUnique sorts found and removes duplicates.
 func sortUnique(found []int32) []int32 {
 	if !slices.IsSorted(found) {
 		slices.Sort(found)

@@ -46,7 +46,6 @@ func (m Mode) exempts(hash uint64) bool {
 	return hash>>32*uint64(ModeShadow)>>32 >= uint64(ModeShadow-m)
 }
 
-// parseMode reads the mode of an object.
 func (c *compiler) parseMode(n *parse.Node) (m Mode, ok bool) {
 	if text, percent := strings.CutSuffix(n.Text, "%"); percent && n.Kind == parse.KindText {
 		share, ok := new(big.Rat).SetString(text)

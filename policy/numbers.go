@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// numbers are the parsed numbers of a limit.
 type numbers struct {
 	bucket.Spec
 	ok bool // they are complete
@@ -29,7 +28,6 @@ var (
 	anchorWords = []string{"epoch", "key", "first"} // in the order of [bucket.Anchor]
 )
 
-// readTokenBucket reads a limit that refills continuously, or at intervals with refill: interval.
 func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	refill, refillOK := 0, true
 	if f := o.Field("refill"); f != nil {
@@ -80,7 +78,6 @@ func (c *compiler) readBurst(o *parse.Object, rate bucket.Rate, rateOK bool, res
 	return 0, true
 }
 
-// isZero reports whether n is a number equal to 0.
 func isZero(n *parse.Node) bool {
 	if n.Kind != parse.KindNumber && n.Kind != parse.KindText || !parse.Numeric(n.Text) {
 		return false
@@ -89,7 +86,6 @@ func isZero(n *parse.Node) bool {
 	return err == nil && t == 0
 }
 
-// readIntervals reads a token bucket that refills once per interval.
 func (c *compiler) readIntervals(o *parse.Object) numbers {
 	rate, rateOK := c.readRate(o, "rate")
 	capacity, capacityOK := c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
@@ -108,7 +104,6 @@ func (c *compiler) readIntervals(o *parse.Object) numbers {
 	return n
 }
 
-// readFixedWindow reads a limit with all its tokens at the beginning of each window.
 func (c *compiler) readFixedWindow(o *parse.Object) numbers {
 	rate, rateOK := c.readWindow(o)
 	capacity, capacityOK, is := rate.Tokens, true, fmt.Sprintf("%v tokens of a window", rate.Tokens)
@@ -139,7 +134,6 @@ func (c *compiler) readBudget(o *parse.Object) numbers {
 	return n
 }
 
-// readSteps reads the fields that all stepped limits have in common.
 func (c *compiler) readSteps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
 	anchor, start, anchorOK := c.readAnchor(o, rate.Per)
 	reserved, reservedOK := c.readMaxReserved(o)
@@ -174,7 +168,6 @@ func (c *compiler) readAnchor(o *parse.Object, per time.Duration) (anchor bucket
 	return anchor, start, ok && startOK
 }
 
-// readSliding reads a limit on the tokens in any window.
 func (c *compiler) readSliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
 	rate, ok := c.readWindow(o)
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,

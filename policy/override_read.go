@@ -15,7 +15,6 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// readOverrides reads the exceptions of a file after its rules.
 func (c *compiler) readOverrides(o *parse.Object) {
 	if o == nil {
 		return
@@ -37,7 +36,6 @@ func (c *compiler) readOverrides(o *parse.Object) {
 	c.readState(o.Field("break_glass"), ActionBreakGlass, "break_glass")
 }
 
-// add records an exception from the numbered rules, or from all rules.
 func (x *exceptions) add(e exception, rules []int, components string) {
 	x.all, x.inFile = append(x.all, *e.Override), append(x.inFile, e)
 	if len(rules) == 0 {
@@ -58,7 +56,6 @@ func (x *exceptions) add(e exception, rules []int, components string) {
 	}
 }
 
-// readOverride reads one entry of overrides.
 func (c *compiler) readOverride(n *parse.Node) {
 	o := c.Object(n, overrideTable)
 	if o == nil {
@@ -125,7 +122,6 @@ func (c *compiler) readProvenance(e *exception, o *parse.Object, author bool) {
 	}
 }
 
-// readOverrideRules reads the rules that an override applies to.
 func (c *compiler) readOverrideRules(e *exception, o *parse.Object) (numbers []int) {
 	f, kind := o.Field("rules"), e.Action.Kind()
 	if f == nil {
@@ -154,7 +150,6 @@ func (c *compiler) readOverrideRules(e *exception, o *parse.Object) (numbers []i
 	return numbers
 }
 
-// readOverrideKey reads the bucket key that an override applies to.
 func (c *compiler) readOverrideKey(e *exception, f *parse.Node, rules []int) ([]int, string) {
 	key, ok := c.String(f, "key", MaxKeyBytes)
 	if !ok {
@@ -277,7 +272,6 @@ func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int)
 	}
 }
 
-// hintLimits returns a hint with the names of r's limits.
 func hintLimits(r *Rule) string {
 	if len(r.Limits) == 1 {
 		return "the rule has one limit: use algorithm_config"
@@ -352,7 +346,6 @@ func (c *compiler) readKillSwitch(n *parse.Node, i int) {
 	}
 }
 
-// readState reads global_shadow or break_glass.
 func (c *compiler) readState(n *parse.Node, action Action, name string) {
 	if n == nil {
 		return
@@ -378,7 +371,6 @@ func (c *compiler) readState(n *parse.Node, action Action, name string) {
 	}
 }
 
-// findRule returns the number of the rule with a name.
 func (c *compiler) findRule(name string) (number int, ok bool) {
 	if c.byName == nil {
 		c.byName = map[string]int{}
@@ -390,7 +382,6 @@ func (c *compiler) findRule(name string) (number int, ok bool) {
 	return number, ok
 }
 
-// findRuleByKey returns the number of the rule with a limit whose keys have the prefix.
 func (c *compiler) findRuleByKey(prefix string) (number int, ok bool) {
 	if c.byPrefix == nil {
 		c.byPrefix = map[string]int{}

@@ -41,7 +41,6 @@ type pattern struct {
 // scanned is the number of values that are compared one by one.
 const scanned = 8
 
-// holds reports whether the fact satisfies p.
 func (p *pattern) holds(f *fact) bool {
 	return f.present && p.includes(f) != p.negate || !f.present && p.negate
 }
@@ -104,7 +103,6 @@ func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
 	return ok
 }
 
-// readClause reads one clause of a match.
 func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool {
 	a, err := parseAttribute(f.Name)
 	if err != nil {
@@ -159,7 +157,6 @@ func (c *compiler) readValues(p *pattern, a Attribute, n *parse.Node) (all space
 	return space.Union(sets), ok
 }
 
-// finish builds the index of exact values.
 func (p *pattern) finish() {
 	if len(p.exact) <= scanned {
 		return
@@ -226,7 +223,6 @@ func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set,
 	return space.One(text), true
 }
 
-// readNetwork reads an address or a network in CIDR notation.
 func (c *compiler) readNetwork(p *pattern, n *parse.Node) (space.Set, bool) {
 	prefix, err := netip.ParsePrefix(n.Text)
 	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {

@@ -51,7 +51,6 @@ func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate,
 	return rate, ok
 }
 
-// reportNoRate reports that o has no rate.
 func (c *compiler) reportNoRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
 		c.Absent(o.Node, `field "rate" is missing`, `the tokens per interval and its length, as in "5/10s"`)
@@ -60,7 +59,6 @@ func (c *compiler) reportNoRate(o *parse.Object, names []string) {
 	c.Absent(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
 }
 
-// readRateField reads one field with a rate.
 func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool) {
 	read := bucket.ParsePerSecond
 	switch {
@@ -93,7 +91,6 @@ func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool)
 	return bucket.Rate{}, false
 }
 
-// readWindow reads tokens and window as a rate.
 func (c *compiler) readWindow(o *parse.Object) (bucket.Rate, bool) {
 	return c.readAmountPer(o, "tokens", "window")
 }

@@ -28,7 +28,6 @@ const (
 	maxLooks, maxCuts = 1 << 23, 1 << 21
 )
 
-// newSpace returns the space of the attributes of m.
 func newSpace(m *Matcher) *space.Space {
 	return space.New(func(slot int) space.Attribute {
 		a := m.attributes[slot]

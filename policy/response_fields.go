@@ -7,7 +7,6 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// readHeaders reads the header fields that report the limits of a rule to clients.
 func (c *compiler) readHeaders(d *draft, n *parse.Node) {
 	list, ok := c.OneOrMore(n, "headers", len(dialect.Names))
 	var names []string
@@ -27,7 +26,6 @@ func (c *compiler) readHeaders(d *draft, n *parse.Node) {
 	d.Headers = all
 }
 
-// readJitter reads the share by which the waits of denied clients are spread.
 func (c *compiler) readJitter(d *draft, n *parse.Node) {
 	j, err := dialect.ParseJitter(n.Text)
 	if n.Kind != parse.KindText && n.Kind != parse.KindNumber || err != nil {

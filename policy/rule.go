@@ -86,10 +86,8 @@ type draft struct {
 	slotBy *Attribute // its own or inherited; may be nil
 }
 
-// newDraft returns a draft with default values.
 func newDraft() draft { return draft{Rule: &Rule{Deadline: DefaultDeadline}} }
 
-// inherit returns a draft that inherits the fields of d.
 func (d *draft) inherit() draft {
 	r := *d.Rule
 	return draft{Rule: &r, slotBy: d.slotBy}

@@ -78,7 +78,6 @@ func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
 	return b, ok
 }
 
-// toSet returns the set of values that p matches.
 func (p *pattern) toSet(a Attribute) space.Set {
 	sets := []space.Set{{}}
 	for _, v := range p.exact {
@@ -125,7 +124,6 @@ func (m *Matcher) newSample(in *space.Space, r *Rule, b space.Box) Map {
 	return request
 }
 
-// reads reports whether the key of r has the attribute in slot.
 func (r *Rule) reads(slot int) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return k.slot == slot })
 }

@@ -19,7 +19,6 @@ type selection struct {
 	at  *parse.Node
 }
 
-// readSelector reads a policy's selector.
 func (c *compiler) readSelector(n *parse.Node) {
 	c.selector = nil
 	if n == nil {

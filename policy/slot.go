@@ -18,7 +18,6 @@ import (
 // without that attribute, and these keys have no tag. It never merges buckets, because the rest of the key is
 // unchanged. Values contain no braces, and no other key begins with one.
 
-// readSlotBy reads the attribute that tags the keys of a rule.
 func (c *compiler) readSlotBy(d *draft, n *parse.Node) {
 	d.slotBy = nil
 	if a, ok := c.readAttribute(n); ok {
@@ -26,7 +25,6 @@ func (c *compiler) readSlotBy(d *draft, n *parse.Node) {
 	}
 }
 
-// setTag sets the component that tags the keys of a rule.
 func (c *compiler) setTag(d *draft) {
 	if d.slotBy == nil {
 		return

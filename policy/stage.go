@@ -37,7 +37,6 @@ const (
 
 var stageWords = []string{"warn", "throttle", "reject"}
 
-// readStages reads staged_actions. An invalid stage does not hide errors in later ones.
 func (c *compiler) readStages(l *Limit, n *parse.Node) {
 	list, _ := c.Items(n, "staged_actions", true, maxStages)
 	last := new(big.Rat)

@@ -75,7 +75,6 @@ func init() {
 
 type foreignFields = map[string]parse.Stranger
 
-// newTable lists the fields of an object in some places. Earlier arguments in more take precedence.
 func newTable(what, example string, in place, more ...foreignFields) *parse.Table {
 	t := &parse.Table{What: what, Example: example, Strangers: foreignFields{}}
 	for i := range fields {
@@ -96,7 +95,6 @@ func newTable(what, example string, in place, more ...foreignFields) *parse.Tabl
 	return t
 }
 
-// namesIn returns the names of the fields in some places.
 func namesIn(in place) (names []string) {
 	for i := range fields {
 		if fields[i].in&in != 0 {

@@ -30,18 +30,15 @@ func (w Warning) String() string {
 	return visible.Text(s)
 }
 
-// A placedWarning has an offset in the file for sorting.
 type placedWarning struct {
 	Warning
 	at int64
 }
 
-// warn records a warning about n.
 func (c *compiler) warn(n *parse.Node, code, reason, hint string) {
 	c.warned = append(c.warned, placedWarning{Warning{n.Path, code, reason, hint}, n.At})
 }
 
-// sortedWarnings returns the warnings in the order of the file.
 func (c *compiler) sortedWarnings() (list []Warning) {
 	slices.SortStableFunc(c.warned, func(a, b placedWarning) int { return cmp.Compare(a.at, b.at) })
 	for _, w := range c.warned {

@@ -47,7 +47,6 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 	return next, nil
 }
 
-// clone returns a copy that others can be added to.
 func (x *exceptions) clone() exceptions {
 	if x == nil {
 		return exceptions{rules: map[int]*ruleException{}}

@@ -27,7 +27,6 @@ func newCoverage(m *policy.Matcher) []Coverage {
 	return all
 }
 
-// cover counts a decision.
 func (r *runner) cover(d *mete.Decision) {
 	r.coverStatuses(d.Limits())
 	r.coverStatuses(d.Shadow)
@@ -58,7 +57,6 @@ func (r *runner) coverStatuses(statuses []mete.Status) {
 	}
 }
 
-// maxNames bounds the rules in one line of Gaps.
 const maxNames = 10
 
 // Gaps describes the rules that the tests do not cover, one line each: rules that applied to no request, and
@@ -96,7 +94,6 @@ func (r *Report) Gaps() []string {
 	return lines
 }
 
-// joinNames joins names up to a readable number.
 func joinNames(names []string) string {
 	if more := len(names) - maxNames; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)

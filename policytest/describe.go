@@ -21,7 +21,6 @@ func deciders(d *mete.Decision) []string {
 	return []string{d.Rule}
 }
 
-// wouldDeny returns the rules in shadow that would have denied the request.
 func wouldDeny(d *mete.Decision) (names []string) {
 	for i := range d.Shadow {
 		if s := &d.Shadow[i]; !s.Allowed && !slices.Contains(names, s.Rule.Name) {
@@ -31,7 +30,6 @@ func wouldDeny(d *mete.Decision) (names []string) {
 	return names
 }
 
-// applied returns the enforced rules that applied to the request.
 func applied(d *mete.Decision) (names []string) {
 	for i := range d.Limits() {
 		if name := d.Limits()[i].Rule.Name; !slices.Contains(names, name) {
@@ -44,7 +42,6 @@ func applied(d *mete.Decision) (names []string) {
 	return names
 }
 
-// overrideIDs returns the IDs of the overrides that changed the decision.
 func overrideIDs(d *mete.Decision) (ids []string) {
 	if d.Override != nil {
 		ids = append(ids, d.Override.ID)
@@ -63,7 +60,6 @@ func isChangedBy(d *mete.Decision, id string) bool {
 	return id == "" && len(ids) == 0 || slices.Contains(ids, id)
 }
 
-// stages returns the shares of the active stages.
 func stages(d *mete.Decision) (shares []string) {
 	for i := range d.Limits() {
 		if s := d.Limits()[i].Stage(); s != nil && !slices.Contains(shares, s.Share) {
@@ -79,12 +75,10 @@ func inStage(d *mete.Decision, share string) bool {
 	return share == "" && len(shares) == 0 || slices.Contains(shares, share)
 }
 
-// sameNames compares names without duplicates in any order.
 func sameNames(a, b []string) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// listNames joins names, or returns "none".
 func listNames(all []string) string {
 	if len(all) == 0 {
 		return "none"
@@ -99,7 +93,6 @@ func orNone(name string) string {
 	return name
 }
 
-// describe describes a decision.
 func describe(d *mete.Decision) string {
 	s := d.Decider()
 	switch {

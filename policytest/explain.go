@@ -71,7 +71,6 @@ func (f *Failure) appendRules(why []string, rules []policy.Consideration) []stri
 	return why
 }
 
-// mentions reports whether an expectation names a rule or one of its limits.
 func mentions(e *Expect, rule *policy.Rule) bool {
 	is := func(name string) bool {
 		return name == rule.Name || slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.Name == name })
@@ -82,7 +81,6 @@ func mentions(e *Expect, rule *policy.Rule) bool {
 		slices.ContainsFunc(e.WouldDeny, ofCount) || slices.ContainsFunc(e.Remaining, ofAmount) || slices.ContainsFunc(e.Cost, ofAmount)
 }
 
-// describeRule describes the outcome of a rule.
 func (f *Failure) describeRule(c *policy.Consideration) []string {
 	name := "rule " + c.Rule.Name
 	has := fmt.Sprintf("%v is missing", c.Attribute)
@@ -110,7 +108,6 @@ func (f *Failure) describeRule(c *policy.Consideration) []string {
 	return []string{name}
 }
 
-// describeLimits describes the limits of a rule that applies.
 func (f *Failure) describeLimits(name string, c *policy.Consideration) []string {
 	if name += " applies"; c.Shadow {
 		name += ", in shadow"
@@ -128,7 +125,6 @@ func (f *Failure) describeLimits(name string, c *policy.Consideration) []string 
 	return lines
 }
 
-// describeBucket describes a limit's part in the decision.
 func (f *Failure) describeBucket(m *policy.Match) string {
 	statuses := f.decision.Limits()
 	if m.Shadow {
@@ -150,7 +146,6 @@ func (f *Failure) describeBucket(m *policy.Match) string {
 	return text
 }
 
-// describeRequest describes a request.
 func describeRequest(attrs policy.Map, s *Step) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {

@@ -11,13 +11,11 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A decided request is the n'th of its step, from 0.
 type decided struct {
 	n int
 	d mete.Decision
 }
 
-// An outcome has the results of the requests of one step.
 type outcome struct {
 	step          *Step
 	allowed       int
@@ -31,7 +29,6 @@ type outcome struct {
 	last                            decided
 }
 
-// add records the decision about the step's n'th request.
 func (o *outcome) add(n int, d *mete.Decision) {
 	first := func(at **decided) {
 		if *at == nil {
@@ -74,7 +71,6 @@ func countNames(counts *map[string]int, names []string) {
 	}
 }
 
-// judge compares the results with the expectation.
 func (o *outcome) judge() []Failure {
 	e := &o.step.Expect
 	if e.Path == "" {
@@ -96,7 +92,6 @@ func (o *outcome) judge() []Failure {
 	return o.judgeLast(found)
 }
 
-// judgeAllowed judges the number of allowed requests, and the rules that denied the others.
 func (o *outcome) judgeAllowed(found []Failure) []Failure {
 	e := &o.step.Expect
 	if e.Allowed != nil && o.allowed != *e.Allowed {
@@ -130,7 +125,6 @@ func (o *outcome) judgeAllowed(found []Failure) []Failure {
 	return found
 }
 
-// summarize describes how many requests were allowed, and which rules denied the others.
 func (o *outcome) summarize() string {
 	by := []string{o.describeAllowed(o.allowed)}
 	for _, name := range slices.Sorted(maps.Keys(o.denied)) {
@@ -139,7 +133,6 @@ func (o *outcome) summarize() string {
 	return strings.Join(by, ", ")
 }
 
-// describeAllowed describes a number of allowed requests.
 func (o *outcome) describeAllowed(allowed int) string {
 	switch allowed {
 	case o.step.Times:
@@ -150,7 +143,6 @@ func (o *outcome) describeAllowed(allowed int) string {
 	return fmt.Sprintf("%d of %d allowed", allowed, o.step.Times)
 }
 
-// judgeShadow judges the decisions of rules in shadow.
 func (o *outcome) judgeShadow(found []Failure) []Failure {
 	e := &o.step.Expect
 	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.shadowDenials > 0 {
@@ -169,7 +161,6 @@ func (o *outcome) judgeShadow(found []Failure) []Failure {
 	return found
 }
 
-// newFailure returns a failure at the request bad, or at the last one if bad is nil.
 func (o *outcome) newFailure(bad *decided, path, want, got string) Failure {
 	if bad == nil {
 		bad = &o.last

@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// judgeLast judges the expectations of the step's last request.
 func (o *outcome) judgeLast(found []Failure) []Failure {
 	e, d := &o.step.Expect, &o.last.d
 	fail := func(field, want, got string) {
@@ -66,7 +65,6 @@ func remains(got, want bucket.Tokens) bool {
 	return got.Whole() == want.Whole()
 }
 
-// formatRemaining formats got with the precision of the comparison.
 func formatRemaining(got, want bucket.Tokens) string {
 	if want%bucket.Token != 0 {
 		return got.String()
@@ -106,7 +104,6 @@ func ofLimit(limit string) string {
 	return " of " + limit
 }
 
-// formatDuration formats d like policy files.
 func formatDuration(d time.Duration) string {
 	if d == bucket.Never {
 		return "never"

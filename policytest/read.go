@@ -47,7 +47,6 @@ func Load(file []byte, opts policy.Options) (*policy.Matcher, error) {
 	return m, nil
 }
 
-// A reader parses the tests of a file.
 type reader struct {
 	*parse.Report
 	in           parse.Tests
@@ -60,7 +59,6 @@ type reader struct {
 	warned       []policy.Warning
 }
 
-// read parses the tests section of a file in JSON.
 func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 	if section == nil {
 		return nil, nil, nil
@@ -81,7 +79,6 @@ func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 	return r.tests, r.warned, nil
 }
 
-// readSection reads the list of tests.
 func (r *reader) readSection(n *parse.Node) {
 	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
@@ -92,7 +89,6 @@ func (r *reader) readSection(n *parse.Node) {
 	}
 }
 
-// readTest reads one test.
 func (r *reader) readTest(n *parse.Node) {
 	o := r.Object(n, r.in.Test)
 	if o == nil {
@@ -149,7 +145,6 @@ func (r *reader) readTestName(n *parse.Node) string {
 	return name
 }
 
-// checkInstant checks that an instant is in the supported range.
 func (r *reader) checkInstant(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
 		r.Absent(n, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
@@ -158,7 +153,6 @@ func (r *reader) checkInstant(n *parse.Node, at time.Time) bool {
 	return true
 }
 
-// readSteps reads the steps of t.
 func (r *reader) readSteps(t *Test, n *parse.Node, base attributesOf) {
 	list, _ := r.Items(n, "steps", true, MaxTestSteps)
 	last := bucket.At(t.Begin) // the time of the last request so far
@@ -178,7 +172,6 @@ func (r *reader) readSteps(t *Test, n *parse.Node, base attributesOf) {
 	}
 }
 
-// readBegin reads when a step begins.
 func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
@@ -212,7 +205,6 @@ func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	return true
 }
 
-// readStep reads a step except its begin, and appends it to t.
 func (r *reader) readStep(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	s.Times, s.attributes, s.numbered = 1, attrs.Map, attrs.numbered
 	if f := o.Field("times"); f != nil {
@@ -238,7 +230,6 @@ func (r *reader) readStep(t *Test, s Step, o *parse.Object, attrs attributesOf) 
 	t.Steps = append(t.Steps, s)
 }
 
-// readEvery reads the interval between the requests of a step.
 func (r *reader) readEvery(s *Step, f *parse.Node, once bool) time.Duration {
 	d, ok := r.Duration(f, "every", "10ms")
 	switch {

@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// readExpect reads the expectation of a step.
 func (r *reader) readExpect(s *Step, n *parse.Node) {
 	e := &s.Expect
 	e.Path = n.Path
@@ -47,7 +46,6 @@ func (r *reader) readExpect(s *Step, n *parse.Node) {
 	r.readLast(s, o)
 }
 
-// readExpectWord reads an expectation of a single word.
 func (r *reader) readExpectWord(s *Step, n *parse.Node) {
 	switch {
 	case n.Kind == parse.KindText && n.Text == "allowed":
@@ -94,7 +92,6 @@ func (r *reader) readAllowedAndDenied(s *Step, o *parse.Object) {
 	}
 }
 
-// setDenied records the number of denied requests.
 func (r *reader) setDenied(s *Step, f *parse.Node, n int) {
 	allowed := s.Times - n
 	switch e := &s.Expect; {
@@ -172,7 +169,6 @@ func (r *reader) readCounts(f *parse.Node, all int, of claim) []Count {
 	return counts
 }
 
-// readApplies reads the rules that apply to a request.
 func (r *reader) readApplies(f *parse.Node) []string {
 	names := []string{}
 	list := []*parse.Node{f}
@@ -191,7 +187,6 @@ func (r *reader) readApplies(f *parse.Node) []string {
 	return names
 }
 
-// readReason reads the reason of denials.
 func (r *reader) readReason(s *Step, f *parse.Node) {
 	text, ok := r.String(f, "reason", maxTestValueBytes)
 	switch {
@@ -211,7 +206,6 @@ func (r *reader) readReason(s *Step, f *parse.Node) {
 	}
 }
 
-// readLast reads the expectations of the last request.
 func (r *reader) readLast(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if f := o.Field("retry_after"); f != nil {
@@ -244,7 +238,6 @@ func (r *reader) readLast(s *Step, o *parse.Object) {
 	}
 }
 
-// readWait reads a length of time.
 func (r *reader) readWait(f *parse.Node, what, or string) *time.Duration {
 	d, err := bucket.ParseDuration(f.Text)
 	switch {

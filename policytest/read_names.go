@@ -13,7 +13,6 @@ import (
 // otherReasons are the reasons of denials that do not come from a limit, as in package mete.
 var otherReasons = []string{"blocked", "missing_attribute"}
 
-// references are the names that tests can use.
 type references struct {
 	rules     map[string]*policy.Rule
 	limits    map[string]*policy.Rule // the rule of a limit, if the limit has a name of its own
@@ -26,7 +25,6 @@ type references struct {
 	broken bool // the policy has errors, so names may be missing
 }
 
-// findReferences returns the names of the rules and overrides.
 func (r *reader) findReferences() references {
 	f := references{rules: map[string]*policy.Rule{}, limits: map[string]*policy.Rule{}, broken: r.matcher == nil,
 		reasons: slices.Concat(otherReasons, r.in.Reasons), stages: r.in.Stages}
@@ -71,7 +69,6 @@ func (r *reader) readRuleName(n *parse.Node, limits bool, of claim) (string, boo
 	return n.Text, r.checkRule(n, n.Text, limits, of)
 }
 
-// checkRule checks the name of a rule at n.
 func (r *reader) checkRule(n *parse.Node, name string, limits bool, of claim) bool {
 	rule, names := r.known.rules[name], r.known.names
 	if rule == nil && limits {

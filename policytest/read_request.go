@@ -172,12 +172,10 @@ func (r *reader) warnUnread(a policy.Attribute, n *parse.Node) {
 	}
 }
 
-// warn records a warning about n.
 func (r *reader) warn(n *parse.Node, code, reason, hint string) {
 	r.warned = append(r.warned, policy.Warning{Path: n.Path, Code: code, Reason: reason, Hint: hint})
 }
 
-// wholeAddress is the attribute ip:address.
 var wholeAddress, _ = policy.ParseAttribute("ip:address")
 
 func (r *reader) readAttribute(n *parse.Node) (policy.Attribute, bool) {
@@ -193,7 +191,6 @@ func (r *reader) readAttribute(n *parse.Node) (policy.Attribute, bool) {
 	return a, err == nil
 }
 
-// splitError returns the parts of an error of [policy.ParseAttribute].
 func splitError(err error) (reason, hint string) {
 	var m interface{ Parts() (reason, hint string) }
 	if errors.As(err, &m) {

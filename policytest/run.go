@@ -65,7 +65,6 @@ func Run(ctx context.Context, m *policy.Matcher, tests []Test) (Report, error) {
 	return report, nil
 }
 
-// A runner runs tests of one policy.
 type runner struct {
 	matcher  *policy.Matcher
 	coverage map[*policy.Rule]*Coverage

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// maxDepth bounds the nesting of a YAML file with its aliases expanded.
 const maxDepth = yamltree.MaxDepth
 
 // A converter writes YAML nodes as JSON and collects errors. It replaces an invalid value by a harmless one and
@@ -28,13 +27,11 @@ type converter struct {
 	stopped bool
 }
 
-// addError records an error in n, which is at path.
 func (c *converter) addError(n *yamltree.Node, path, reason, hint string) {
 	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
 		Path: path, Reason: reason, Hint: hint}})
 }
 
-// stop records an error that ends the conversion.
 func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	if !c.stopped {
 		c.addError(n, path, reason, hint)
@@ -42,7 +39,6 @@ func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	c.stopped = true
 }
 
-// writeValue writes n at a nesting depth.
 func (c *converter) writeValue(n *yamltree.Node, path string, depth int) {
 	switch {
 	case c.stopped:
@@ -83,7 +79,6 @@ func (c *converter) writeValue(n *yamltree.Node, path string, depth int) {
 	}
 }
 
-// writeMapping writes n as an object. Its keys must be distinct strings.
 func (c *converter) writeMapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('{')
 	lines, written := map[string]int{}, 0
@@ -125,7 +120,6 @@ func (c *converter) checkKey(key *yamltree.Node, path string, lines map[string]i
 	return false
 }
 
-// writeScalar writes n as a string, number, boolean or null.
 func (c *converter) writeScalar(n *yamltree.Node, path string) {
 	if n.Tag != "" && n.Tag != "!!str" {
 		c.addError(n, path, fmt.Sprintf("the tag %s is not supported", n.Tag), "remove it; to write a string, use quotes")
@@ -151,7 +145,6 @@ var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 
 func (c *converter) writeString(s string) { c.out.WriteString(quoteJSON(s)) }
 
-// quoteJSON returns s as a JSON string, without escaping < and >.
 func quoteJSON(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -27,7 +27,6 @@ func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	return compile(name, data, opts, nil, func(paths []string) map[string]Place { return placesInJSON(data, paths) })
 }
 
-// jsonHint returns a remedy for common JSON errors.
 func jsonHint(data []byte, err *json.SyntaxError) string {
 	offset := err.Offset - 1
 	if offset < 0 || offset >= int64(len(data)) || strings.Contains(err.Error(), "unexpected end") {

@@ -32,7 +32,6 @@ func Places(name string, data []byte, paths []string) map[string]Place {
 	return found
 }
 
-// placesInJSON returns the places of paths and their parents in valid JSON.
 func placesInJSON(data []byte, paths []string) map[string]Place {
 	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: withParents(paths), places: map[string]Place{}}
 	s.dec.UseNumber()
@@ -40,7 +39,6 @@ func placesInJSON(data []byte, paths []string) map[string]Place {
 	return s.places
 }
 
-// placesInYAML returns the places of paths and their parents.
 func placesInYAML(root *yamltree.Node, paths []string) map[string]Place {
 	places := map[string]Place{}
 	for path := range withParents(paths) {
@@ -87,12 +85,10 @@ func placeInYAML(n *yamltree.Node, path string) (Place, bool) {
 	return at, true
 }
 
-// pointerEscapes escapes a key for a JSON Pointer (RFC 6901).
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func joinPath(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
 
-// withParents returns paths and all their parents.
 func withParents(paths []string) map[string]bool {
 	all := map[string]bool{}
 	for _, path := range paths {

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// A scalar is the meaning of a plain YAML scalar.
 type scalar struct {
 	json         string
 	reason, hint string // why it is invalid; json is then null

@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// ranks are the positions of fields in an object, in the usual order.
 var ranks = func() map[string]int {
 	ranks := map[string]int{}
 	for i, name := range policy.FieldOrder() {
@@ -54,13 +53,11 @@ func ruleDepth(file any) int {
 // are written on one line.
 const limitsDepth = 2
 
-// A writer writes JSON values as YAML.
 type writer struct {
 	bytes.Buffer
 	rules int // the depth of rules
 }
 
-// writeValue writes v after a key, a dash or nothing. Its further lines begin with indent.
 func (w *writer) writeValue(v any, depth int, indent string) {
 	object, isObject := v.(map[string]any)
 	list, isList := v.([]any)
@@ -86,7 +83,6 @@ func (w *writer) writeValue(v any, depth int, indent string) {
 	}
 }
 
-// writeObject writes the fields of v, one per line. The first may follow a dash.
 func (w *writer) writeObject(v map[string]any, depth int, indent string) {
 	for i, name := range fields(v) {
 		switch {
@@ -108,7 +104,6 @@ func (w *writer) writeObject(v map[string]any, depth int, indent string) {
 	}
 }
 
-// writeInline writes v on one line.
 func (w *writer) writeInline(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,12 +127,10 @@ func (w *writer) writeInline(v any) {
 	}
 }
 
-// fields returns the names of the fields of v, in the order of [policy.FieldOrder].
 func fields(v map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 }
 
-// rank returns the position of a field. Unknown names follow all fields.
 func rank(name string) int {
 	if i, ok := ranks[name]; ok {
 		return i

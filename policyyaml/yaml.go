@@ -20,7 +20,6 @@ func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	return compile(name, c.out.Bytes(), opts, c.found, func(paths []string) map[string]Place { return placesInYAML(c.root, paths) })
 }
 
-// newSyntaxError converts an error of package yamltree to a [Mistake].
 func newSyntaxError(name string, err error) Mistake {
 	var e *yamltree.SyntaxError
 	if !errors.As(err, &e) {

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of lists and objects.
 const maxDepth = 16
 
 // A Kind is the type of a JSON value.
@@ -54,7 +53,6 @@ func (n *Node) Field(name string) *Node {
 	return nil
 }
 
-// pointerEscaper escapes a name in a JSON Pointer (RFC 6901, section 3).
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Parse parses a JSON text of at most most bytes. It returns nil if the text has no tree; the errors are in r.
@@ -82,7 +80,6 @@ func (r *Report) Parse(data []byte, most int) *Node {
 	return root
 }
 
-// describeSyntaxError describes a JSON syntax error and its place.
 func describeSyntaxError(data []byte, err error) string {
 	var se *json.SyntaxError
 	if !errors.As(err, &se) {
@@ -130,7 +127,6 @@ func (p *treeParser) parseValue(path string, depth int) *Node {
 	return n
 }
 
-// parseChildren parses the items or fields of n.
 func (p *treeParser) parseChildren(n *Node, depth int) {
 	var seen map[string]bool
 	if n.Kind == KindObject {

@@ -78,7 +78,6 @@ func (r *Report) Object(n *Node, t *Table) *Object {
 	return o
 }
 
-// refuse reports the field f, which t does not have.
 func (o *Object) refuse(f *Member, t *Table) {
 	name, _ := Cut(f.Name)
 	reason := fmt.Sprintf("unknown field %q in %s", name, t.What)

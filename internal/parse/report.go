@@ -32,7 +32,6 @@ type Report struct {
 	more  int
 }
 
-// A placed error has an offset in the document, for sorting.
 type placed struct {
 	Error
 	at int64

@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// maxNumberBytes bounds the text of a number.
 const maxNumberBytes = 100
 
 // Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if

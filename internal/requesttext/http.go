@@ -33,7 +33,6 @@ func readHTTP(text string) (*http.Request, error) {
 	return r, nil
 }
 
-// readLine parses one line and returns its error, or "".
 func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	const methodHint = "write one such as GET"
 	name, value, colon := strings.Cut(strings.TrimPrefix(line, ":"), ":")
@@ -72,7 +71,6 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	return "", ""
 }
 
-// readTarget parses a path, or a URL with a host, and returns its error.
 func readTarget(r *http.Request, s string) (reason string) {
 	if isURL(s) {
 		r.Host, s = cutURL(s)

@@ -59,7 +59,6 @@ var curlCommand = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:\$\s+)?(?:(?:sudo|tim
 // IsCurl reports whether text is a curl command line.
 func IsCurl(text string) bool { return curlCommand.MatchString(text) }
 
-// readLines reads one operand per line.
 func (r *Request) readLines(text string) error {
 	at := 0
 	var parts []string
@@ -107,7 +106,6 @@ func isURL(s string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// cutURL splits a URL into the host, and the path and query.
 func cutURL(s string) (host, target string) {
 	_, rest, _ := strings.Cut(s, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -124,7 +122,6 @@ func cutURL(s string) (host, target string) {
 	return host, target
 }
 
-// readLine reads an optional method and a path or URL.
 func (r *Request) readLine(method, target string) error {
 	if _, twice := r.Attributes["path"]; twice {
 		return fmt.Errorf("%q: write only one request", target)
@@ -145,7 +142,6 @@ func (r *Request) readLine(method, target string) error {
 	return r.setTarget(target)
 }
 
-// setTarget adds the path and each query parameter.
 func (r *Request) setTarget(target string) error {
 	if err := r.setPath(target); err != nil {
 		return err
@@ -189,7 +185,6 @@ func (r *Request) setPath(target string) error {
 	return r.set("path", path)
 }
 
-// readAttribute parses NAME=VALUE.
 func (r *Request) readAttribute(s string) error {
 	name, value, found := strings.Cut(s, "=")
 	switch {
@@ -277,7 +272,6 @@ func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
 	return nil
 }
 
-// addClaims adds the claims of a bearer token.
 func (r *Request) addClaims(sent *http.Request) {
 	token, _ := httpfacts.BearerToken(sent)
 	parts := strings.Split(token, ".")

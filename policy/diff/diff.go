@@ -101,7 +101,6 @@ func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	return append(found, c.compareOverrides()...)
 }
 
-// A comparer compares two policies.
 type comparer struct {
 	old, new   side
 	space      *space.Space // of both policies
@@ -113,7 +112,6 @@ type comparer struct {
 	near       *space.Index // of the new rules; nil until needed
 }
 
-// A side is one of the policies.
 type side struct {
 	*policy.Matcher
 	view  inspect.Policy
@@ -121,7 +119,6 @@ type side struct {
 	rules []rule
 }
 
-// A rule is a rule of a side.
 type rule struct {
 	*policy.Rule
 	view        *inspect.Rule
@@ -136,7 +133,6 @@ type rule struct {
 	set  uint64 // hash of the unchanged rules before it
 }
 
-// newSide prepares a policy.
 func (c *comparer) newSide(m *policy.Matcher) side {
 	s := side{Matcher: m, view: m.Inspect()}
 	for slot, a := range m.Attributes() {
@@ -200,7 +196,6 @@ func (c *comparer) join(old, new *rule) {
 	old.same = new.same
 }
 
-// compareRule compares a rule of the new policy with its twin.
 func (c *comparer) compareRule(r *rule) []Difference {
 	o := r.twin
 	switch {
@@ -216,7 +211,6 @@ func (c *comparer) compareRule(r *rule) []Difference {
 	return c.compareOrder(o, r)
 }
 
-// changes returns the changed fields of a rule, except its name.
 func (c *comparer) changes(old, new *rule) (all []Change) {
 	note := func(limit, field, was, is string) {
 		if was != is {
@@ -242,7 +236,6 @@ func (c *comparer) changes(old, new *rule) (all []Change) {
 	return all
 }
 
-// compareLimits compares the i'th limits of a rule.
 func (c *comparer) compareLimits(old, new *rule, i int, note func(limit, field, was, is string)) {
 	o, n := &old.Limits[i], &new.Limits[i]
 	name := limitName(new, i)
@@ -251,7 +244,6 @@ func (c *comparer) compareLimits(old, new *rule, i int, note func(limit, field, 
 	compareFacts(o.Facts(), n.Facts(), func(field, was, is string) { note(name, field, was, is) })
 }
 
-// compareBuckets compares the compiled forms of two limits.
 func (c *comparer) compareBuckets(name string, was, is bucket.Limit, note func(limit, field, was, is string)) {
 	if was == is {
 		return
@@ -280,7 +272,6 @@ func (c *comparer) compareBuckets(name string, was, is bucket.Limit, note func(l
 	}
 }
 
-// compareFacts calls note for every fact.
 func compareFacts(old, new []policy.Fact, note func(field, was, is string)) {
 	for _, o := range old {
 		i := slices.IndexFunc(new, func(n policy.Fact) bool { return n.Field == o.Field })
@@ -340,7 +331,6 @@ func keyWords(r *policy.Rule) string {
 	return strings.Join(names, ", ")
 }
 
-// matchWords describes the match of a rule.
 func matchWords(r *rule) string {
 	var parts []string
 	for _, c := range r.description.Match {
@@ -359,7 +349,6 @@ func matchWords(r *rule) string {
 	return strings.Join(parts, ", ")
 }
 
-// equalBoxes reports whether two boxes have the same requests.
 func (c *comparer) equalBoxes(a, b space.Box) bool {
 	return c.space.Within(a, b) && c.space.Within(b, a)
 }

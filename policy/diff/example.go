@@ -14,7 +14,6 @@ import (
 // enforced for a share of its keys.
 const variants = 32
 
-// newExample returns an example for a rule that is new, removed or renamed.
 func (c *comparer) newExample(s *side, r *rule) *Example {
 	return c.findExample(c.region(s, r), r)
 }
@@ -32,10 +31,8 @@ func (c *comparer) region(s *side, r *rule) []space.Box {
 	return whole
 }
 
-// maxExampleLooks bounds the comparisons for one example.
 const maxExampleLooks = 1 << 14
 
-// newExampleOfBoth returns an example for a changed rule.
 func (c *comparer) newExampleOfBoth(o, n *rule) *Example {
 	was, is := c.region(&c.old, o), c.region(&c.new, n)
 	var pieces []space.Box

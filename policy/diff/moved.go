@@ -115,7 +115,6 @@ func (c *comparer) subtract(s *side, r *rule, pieces []space.Box) (left []space.
 	return pieces, true
 }
 
-// newIndex builds an index of rules with common requests.
 func (s *side) newIndex() *space.Index {
 	boxes := make([]space.Box, len(s.rules))
 	for i := range s.rules {

@@ -36,7 +36,6 @@ func (c *comparer) compareOverrides() (found []Difference) {
 	return found
 }
 
-// An override is an override of a side.
 type override struct {
 	policy.Override
 	box space.Box
@@ -56,7 +55,6 @@ func (c *comparer) activeOverrides(s *side) map[string]*override {
 	return all
 }
 
-// boxOf returns the requests that match all clauses.
 func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
 	for _, cl := range match {
 		slot := s.slots[cl.Slot]
@@ -90,7 +88,6 @@ func sortedNames(rules []string) string {
 	return strings.Join(slices.Sorted(slices.Values(rules)), ", ")
 }
 
-// plainJSON returns text in a canonical form.
 func plainJSON(text json.RawMessage) string {
 	if len(text) == 0 {
 		return ""
@@ -125,7 +122,6 @@ func plainMatch(text json.RawMessage) string {
 	return string(plain)
 }
 
-// newExampleOfOverride returns a request that the override applies to.
 func (c *comparer) newExampleOfOverride(s *side, o *override) *Example {
 	var first *Example
 	try := func(b space.Box, about ...*rule) bool {

@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// longQueue is the wait after which most clients have timed out.
 const longQueue = time.Minute
 
 // checkQueues finds leaky buckets with waits of minutes, and limits without capacity.
@@ -91,7 +90,6 @@ func (l *linter) checkHiddenTiers() {
 	}
 }
 
-// matchesTarget reports whether d has its own clause on the target of requests.
 func (l *linter) matchesTarget(d *rule) bool {
 	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.isTarget(c.Slot) })
 }
@@ -101,7 +99,6 @@ func (l *linter) isTarget(slot int) bool {
 	return s == policy.SourcePath || s == policy.SourceMethod || s == policy.SourceHost
 }
 
-// narrows reports whether d accepts fewer targets than e.
 func (l *linter) narrows(d, e *rule) bool {
 	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.isTarget(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
 }

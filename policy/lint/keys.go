@@ -15,7 +15,6 @@ import (
 var forwarded = []string{"x-forwarded-for", "forwarded", "x-real-ip", "x-client-ip", "client-ip", "true-client-ip", "cf-connecting-ip",
 	"x-cluster-client-ip", "fastly-client-ip", "x-originating-ip", "x-remote-ip", "x-remote-addr"}
 
-// checkKeys finds limit_keys that clients can easily change.
 func (l *linter) checkKeys() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {

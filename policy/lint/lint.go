@@ -80,7 +80,6 @@ type linter struct {
 
 type view = inspect.Rule
 
-// A rule is a rule of the policy with its internal view.
 type rule struct {
 	*policy.Rule
 	*view
@@ -92,22 +91,18 @@ func (l *linter) countLook() bool {
 	return l.looks <= maxLintLooks
 }
 
-// warn records a finding at path, up to maxFindings per code.
 func (l *linter) warn(path, code, reason, hint string) {
 	if l.counts[code]++; l.counts[code] <= maxFindings {
 		l.found = append(l.found, policy.Warning{Path: path, Code: code, Reason: reason, Hint: hint})
 	}
 }
 
-// limit returns the i'th limit of d and its place.
 func (d *rule) limit(i int) (*policy.Limit, *inspect.Limit) {
 	return &d.Rule.Limits[i], &d.view.Limits[i]
 }
 
-// keyPath returns the path of the i'th of limit_keys.
 func (d *rule) keyPath(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
 
-// checkModes finds rules that are off.
 func (l *linter) checkModes() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
@@ -137,7 +132,6 @@ func (l *linter) checkCosts() {
 	}
 }
 
-// maxCost returns the highest cost that l can admit.
 func maxCost(l *policy.Limit) bucket.Tokens {
 	most := l.Bucket.Capacity()
 	if l.Bucket.Queued() || most == 0 {

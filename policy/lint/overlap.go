@@ -66,12 +66,10 @@ func (l *linter) checkOverlaps() {
 	}
 }
 
-// isMutual reports whether each of two rules makes the other redundant.
 func (l *linter) isMutual(x, y *rule) bool {
 	return strictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
 }
 
-// reportOverlap reports that y's limits are never reached because of x's.
 func (l *linter) reportOverlap(x, y *rule, by *policy.Limit) {
 	hint := "lower it below the other limit, or remove it"
 	if x.matchesAll() && !y.matchesAll() {
@@ -122,7 +120,6 @@ func (l *linter) isPreempted(x, y *rule) bool {
 	return false
 }
 
-// matchesAll reports whether d has no match of its own.
 func (d *rule) matchesAll() bool { return len(d.Clauses) == d.Selected }
 
 // checkCatchAlls finds rules that were probably meant for the remaining requests, but apply to all. They are

@@ -16,7 +16,6 @@ var order = map[string]int{
 	"policies": 0, "spec": 0, "rules": 0, "fallback_limit": 1, "overrides": 2, "kill_switches": 3, "global_shadow": 4, "break_glass": 5, "tests": 6,
 }
 
-// sortByPlace sorts warnings by the rules, overrides and tests that they refer to.
 func sortByPlace(warnings []policy.Warning) {
 	slices.SortStableFunc(warnings, func(a, b policy.Warning) int { return slices.Compare(sortKey(a.Path), sortKey(b.Path)) })
 }

@@ -99,7 +99,6 @@ func replaceTabs(data []byte) []byte {
 	return made
 }
 
-// keyColumn returns the column of a key with its anchor and tag.
 func keyColumn(name *token.Token) int {
 	at := name
 	for p := name.Prev; p != nil && p.Position.Line == name.Position.Line; p = p.Prev {
@@ -117,7 +116,6 @@ func isInside(tk *token.Token) bool {
 	return tk.Prev != nil && tk.Prev.Type == token.MappingValueType && tk.Prev.Position.Line == tk.Position.Line
 }
 
-// isValue reports whether a token has text of the file, rather than structure.
 func isValue(tk *token.Token) bool {
 	switch tk.Type {
 	case token.MappingValueType, token.MappingKeyType, token.SequenceEntryType, token.CollectEntryType, token.LiteralType, token.FoldedType,

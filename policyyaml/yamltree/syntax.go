@@ -124,7 +124,6 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 	return nil
 }
 
-// blockHeader matches the header of a block scalar.
 var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[-+]?|[-+][1-9])$`)
 
 // checkPlace returns the error of a token at a place where YAML does not allow it, or where the parser deviates
@@ -162,7 +161,6 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	return "", ""
 }
 
-// beginsValue reports whether a token is or begins a value, and is not a key.
 func beginsValue(tk *token.Token) bool {
 	switch tk.Type {
 	case token.MappingStartType, token.SequenceStartType:
@@ -173,7 +171,6 @@ func beginsValue(tk *token.Token) bool {
 	return isValue(tk) && (tk.Next == nil || tk.Next.Type != token.MappingValueType)
 }
 
-// parentColumn returns the column of a list's dash, or of the key before a colon.
 func parentColumn(tk *token.Token) int {
 	if tk.Type == token.MappingValueType && tk.Prev != nil && tk.Prev.Position.Line == tk.Position.Line {
 		return tk.Prev.Position.Column
@@ -227,7 +224,6 @@ func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	return "", ""
 }
 
-// hints are remedies for messages of the parser.
 var hints = []struct{ says, hint string }{
 	{"cannot start any token", "indent with spaces: YAML allows no tabs there"},
 	{"tab ", "indent with spaces: YAML allows no tabs there"},
@@ -239,7 +235,6 @@ var hints = []struct{ says, hint string }{
 	{"non-map value is specified", "check the indentation, and that a colon follows the key"},
 }
 
-// newSyntaxError converts an error of the parser.
 func newSyntaxError(err error) *SyntaxError {
 	var e interface {
 		error

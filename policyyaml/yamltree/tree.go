@@ -145,7 +145,6 @@ func isDirective(doc *ast.DocumentNode) bool {
 	return ok
 }
 
-// A builder converts nodes of the parser to a tree.
 type builder struct {
 	anchors map[string]*Node // the replacement of a colon: see tokenize
 	colon   string           // the last line of the file has no line feed, although tokenize adds one
@@ -153,7 +152,6 @@ type builder struct {
 	err     *SyntaxError     // the first
 }
 
-// newNode returns n as a [Node].
 func (b *builder) newNode(n ast.Node) *Node {
 	made := new(Node)
 	b.fill(made, n)
@@ -163,7 +161,6 @@ func (b *builder) newNode(n ast.Node) *Node {
 	return made
 }
 
-// fill sets made to the value of n.
 func (b *builder) fill(made *Node, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AnchorNode:

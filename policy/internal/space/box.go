@@ -129,7 +129,6 @@ func (s *Space) Cut(left []Box, b, e Box) []Box {
 	return left
 }
 
-// maxShownBytes bounds the part of a value in messages.
 const maxShownBytes = 60
 
 // Facts describes one request in b for messages. Messages are logged, so they contain no secrets.

@@ -16,7 +16,6 @@ type Index struct {
 	all   []int32 // the numbers of boxes
 }
 
-// maxLines bounds the attributes that an Index uses.
 const maxLines = 4
 
 // A line is one attribute with its values numbered in order: absence is 0, and the k'th cut, where a box begins
@@ -88,7 +87,6 @@ func newLine(slot int, boxes []Box) line {
 	return l
 }
 
-// appendSpans appends the spans of s. Its cuts are cuts of l.
 func (l *line) appendSpans(spans []span, s Set, of int32) []span {
 	if s.missing {
 		spans = append(spans, span{0, 1, of})
@@ -108,7 +106,6 @@ func (l *line) number(cut string) int32 {
 	return int32(at) + 1
 }
 
-// computeMaxHi computes maxHi for a part of spans.
 func (l *line) computeMaxHi(from, to int) int32 {
 	if from >= to {
 		return 0
@@ -118,7 +115,6 @@ func (l *line) computeMaxHi(from, to int) int32 {
 	return l.maxHi[middle]
 }
 
-// countOverlaps returns the number of spans that overlap q.
 func (l *line) countOverlaps(q span) int {
 	begun := sort.Search(len(l.los), func(i int) bool { return l.los[i] >= q.hi })
 	over := sort.Search(len(l.his), func(i int) bool { return l.his[i] > q.lo })
