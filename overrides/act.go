@@ -99,10 +99,10 @@ func (e *Entry) isAct() bool {
 	return e.What == WhatReset || e.What == WhatTaken || e.What == WhatCleared
 }
 
-// stored returns the form of e in a document. Older versions expect that every entry has an override before or
+// toStored returns the form of e in a document. Older versions expect that every entry has an override before or
 // after the change, and keep only fields that they know. An act therefore has an override with only the key,
 // which older versions mask like any other key.
-func (e Entry) stored() Entry {
+func (e Entry) toStored() Entry {
 	if e.isAct() {
 		e.Before, e.Key = &policy.Override{Key: e.Key}, ""
 	}

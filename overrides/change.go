@@ -103,7 +103,7 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	base := m.base
 	m.mu.Unlock()
 	var others []policy.Override
-	for _, other := range d.live(now) {
+	for _, other := range d.liveOverrides(now) {
 		if other.ID != o.ID {
 			others = append(others, other)
 		}

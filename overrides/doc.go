@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overrides manages exceptions from an active policy: block an abusive client, exempt a client, replace
-// a limit, put all rules in shadow mode, or suspend all limits. Each override has a reason, an author and an
-// expiry time. [policy.Override] describes the actions and their precedence.
+// Package overrides manages exceptions from an active policy. They block or exempt clients, replace a limit,
+// put all rules in shadow mode, or suspend all limits. Each override has a reason, an author and an expiry
+// time. [policy.Override] describes the actions and their precedence.
 //
 // A [Manager] stands between the policy loader and the limiter:
 //

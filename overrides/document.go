@@ -48,9 +48,9 @@ type Entry struct {
 	Author   string    `json:"author"`   // of the change; "mete" for an expiration
 	Reason   string    `json:"reason"`   // may be empty for a bucket
 
-	// For an act on a bucket: its key, the number of tokens added by a reset or taken, the role of the author,
-	// and the client's address. Unknown values are empty. Older versions drop Tokens, Role and From when they
-	// change the document.
+	// For an act on a bucket: its key, the tokens that were added or taken, the role of the author, and the
+	// client's address. Unknown values are empty. Older versions drop Tokens, Role and From when they change
+	// the document.
 	Key    string      `json:"key,omitempty"`
 	Tokens json.Number `json:"tokens,omitempty"`
 	Role   string      `json:"role,omitempty"`
@@ -102,7 +102,7 @@ func (d *document) encode() ([]byte, error) {
 	d.dropActs()
 	stored := document{Version: d.Version, Overrides: d.Overrides, Audit: make([]Entry, len(d.Audit))}
 	for i := range d.Audit {
-		stored.Audit[i] = d.Audit[i].stored()
+		stored.Audit[i] = d.Audit[i].toStored()
 	}
 	const frame = 100
 	left := store.MaxDocumentBytes - len(list) - frame
@@ -128,8 +128,8 @@ func (d *document) index(id string) int {
 	return slices.IndexFunc(d.Overrides, func(r record) bool { return r.Override.ID == id })
 }
 
-// follows reports whether d is a later revision of other.
-func (d *document) follows(other document) bool {
+// isLaterThan reports whether d is a later revision of other.
+func (d *document) isLaterThan(other document) bool {
 	n := len(other.Audit)
 	return n == 0 || d.hasEntry(other.Audit[n-1].ID)
 }
@@ -143,7 +143,7 @@ func (d *document) sameOverrides(other *document) bool {
 	return slices.EqualFunc(d.Overrides, other.Overrides, func(a, b record) bool { return reflect.DeepEqual(a, b) })
 }
 
-func (d *document) live(now time.Time) (list []policy.Override) {
+func (d *document) liveOverrides(now time.Time) (list []policy.Override) {
 	for i := range d.Overrides {
 		if d.Overrides[i].ExpiresAt.After(now) {
 			list = append(list, d.Overrides[i].Override)

@@ -75,7 +75,7 @@ func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 			}
 			a := append(logAttrs(o), slog.String("err", strings.Join(reasons, "; ")))
 			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override inactive, does not fit the policy", a...)
-		case is == nil && was != nil && slices.ContainsFunc(d.live(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
+		case is == nil && was != nil && slices.ContainsFunc(d.liveOverrides(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
 			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override active again, fits the policy", logAttrs(o)...)
 		}
 	}

@@ -36,8 +36,8 @@ type Config struct {
 	// process.
 	Documents store.Documents
 
-	// Cleared, if set, is called with each rule whose buckets another manager noted as cleared: see
-	// [WhatCleared]. [mete.Limiter.ForgetRule] is for that.
+	// Cleared, if set, is called with each rule that another manager noted as cleared: see [WhatCleared].
+	// [mete.Limiter.ForgetRule] is for that.
 	Cleared func(rule string)
 
 	// Name is the name of the document. Managers with the same name share overrides. Empty is [DefaultName].
@@ -131,10 +131,10 @@ func (m *Manager) Base(base *policy.Matcher) error {
 	return nil
 }
 
-// activate puts a document and the local overrides into effect, as far as they fit base. The caller holds mu.
+// activate applies a document and the local overrides that fit base. The caller holds mu.
 func (m *Manager) activate(base *policy.Matcher, d document) error {
 	now := m.now()
-	live := d.live(now)
+	live := d.liveOverrides(now)
 	for _, o := range m.local {
 		if o.ExpiresAt.After(now) && d.index(o.ID) < 0 { // a shared override with this ID replaces it
 			live = append(live, o)

@@ -81,7 +81,7 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 	d, err := decode(data)
 	// A lower revision is an older document, unless the clock of the store has also gone back. Then it begins
 	// with the known audit.
-	if err != nil || revision > known || d.follows(own) {
+	if err != nil || revision > known || d.isLaterThan(own) {
 		r.document = d
 		return r, err
 	}

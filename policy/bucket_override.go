@@ -138,7 +138,7 @@ func (k *keyFacts) holdsEmpty(c *clause, part *component) answer {
 	return unsure
 }
 
-// holdsHash answers for a value of which only the hash is known.
+// holdsHash answers for a value that is known only by its hash.
 func (k *keyFacts) holdsHash(c *clause, hash string) answer {
 	if slices.Contains(c.prefixes, "") {
 		return answerOf(!c.negate)

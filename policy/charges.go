@@ -67,10 +67,10 @@ func (d *draft) chargeKinds() []string {
 	return []string{d.group}
 }
 
-// maxBuckets bounds the number of buckets that a request is charged in if it finds its rules in b. charged has
-// the buckets per group that are already counted. Rules that do not depend on the value of b's attribute may
-// share a group with rules that do, and may exclude each other. With tiers, maxBuckets counts each group once
-// and assumes that all these rules match together; without, it does the reverse. Both results are upper bounds.
+// maxBuckets bounds the number of buckets that a request with rules in b is charged in. charged has the buckets
+// per group that are already counted. Rules that do not depend on the value of b's attribute may share a group
+// with rules that do, and may exclude each other. With tiers, maxBuckets counts each group once and assumes
+// that all these rules match together. Without tiers, it does the reverse. Both results are upper bounds.
 func (c *compiler) maxBuckets(b *branch, charged map[string]int, tiers bool) (total int) {
 	for ; b != nil; b = b.rest {
 		if b.slot < 0 {

@@ -19,9 +19,9 @@
 // and limit_keys. It is then named default and has one bucket for all requests. Unknown fields are errors.
 //
 // A policy has rules. Its selector chooses the requests that it applies to, and its fallback_limit is for
-// requests that match none of its rules. Its mode weakens the modes of its rules. Rules inherit slot_by,
-// headers and jitter unless they set their own. Beside rules or policies, a file may have overrides,
-// kill_switches, global_shadow, break_glass and tests. Package policytest runs the tests.
+// requests that match no rule. Its mode weakens the modes of its rules. Rules inherit slot_by, headers and
+// jitter unless they set their own. Beside rules or policies, a file may have overrides, kill_switches,
+// global_shadow, break_glass and tests. Package policytest runs the tests.
 //
 // # Rules
 //
@@ -34,10 +34,10 @@
 // The [Mode] of a rule sets whether it is enforced. on_missing (skip, deny or empty) is for requests that lack
 // an attribute of limit_keys. on_store_error and deadline are for outages of the store.
 //
-// slot_by names an attribute. Keys of rules with that attribute in limit_keys begin with its value in braces,
-// so that a Redis Cluster keeps all buckets of one tenant in one slot. Other rules keep their keys, with a
-// warning; so do rules with limit_keys that cut ip:address shorter. The braces change the key: adding or
-// changing slot_by resets these buckets.
+// slot_by names an attribute. Keys of rules with that attribute in limit_keys begin with its value in braces. A
+// Redis Cluster then keeps all buckets of one tenant in one slot. Other rules keep their keys, with a warning;
+// so do rules with limit_keys that cut ip:address shorter. The braces change the key: adding or changing
+// slot_by resets these buckets.
 //
 // A policy is rejected if more than [MaxMatches] limits could apply to one request. In a policy with shards,
 // each shard counts, and the bound is one lower.
@@ -55,7 +55,7 @@
 //
 // A clause has an attribute and a value. The value is text, a prefix with a star at its end, a list of
 // alternatives, or {"not": …} of these. Numbers and booleans are compared as text. The value of ip:address is
-// an address or a network such as 10.0.0.0/8. Methods are compared in upper case and hosts in lower case; paths
+// an address or a network such as 10.0.0.0/8. Methods are compared in upper case and hosts in lower case. Paths
 // and hosts are compared in the form that HTTP servers normalize them to. A missing attribute satisfies only
 // not: "*" is any value, and {"not": "*"} is absence.
 //

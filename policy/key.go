@@ -23,8 +23,8 @@ import (
 //	value = *( plain / escape ) / "~" hash
 //
 // An escape is %XX. Space, control characters, bytes beyond ASCII and the characters "%|~{}" are escaped
-// everywhere, the colon in a limit, and the equals sign in a label. The value in braces is the hash tag of
-// slot_by: see slot.go. A tilde starts the hash, 128 bits in base64, of a value that is long or may be a
+// everywhere. The colon is escaped in a limit, and the equals sign in a label. The value in braces is the hash
+// tag of slot_by: see slot.go. A tilde starts the hash, 128 bits in base64, of a value that is long or may be a
 // secret.
 //
 // A key names exactly one bucket, because names of limits are unique in a policy and the text of a key is
@@ -52,8 +52,8 @@ const (
 	hashChars = (hashBytes*8 + 5) / 6
 )
 
-// The longest key fits: a tag, an escaped limit name and colon, the longest components with labels, equals
-// signs and bars, and the suffix of a shard.
+// The longest key fits. It has a tag, an escaped limit name, the longest components with their labels and
+// delimiters, and the suffix of a shard.
 const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) -
 	maxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
 
@@ -163,7 +163,7 @@ func isValue(value string) bool {
 	return err == nil && len(hash) == hashBytes
 }
 
-// isCut reports whether a part has a hash where keys of policies have none: package topkeys truncates long keys
+// isCut reports whether a part has a hash where keys of policies have none. Package topkeys truncates long keys
 // and appends a tilde and a hash.
 func isCut(c string) bool {
 	at := strings.Index(c, hashMark)
@@ -175,7 +175,7 @@ func limitPrefix(limitName string) string {
 	return strings.ReplaceAll(string(appendEscaped(nil, limitName)), limitEnd, "%3A") + limitEnd
 }
 
-// OwnKeyPrefix returns a prefix for keys that a program uses beside those of its policy. No key of a policy
+// OwnKeyPrefix returns a prefix for keys that a program uses beside the keys of its policy. No key of a policy
 // begins with it. A name of letters and digits needs no escape.
 func OwnKeyPrefix(name string) string { return partEnd + name + limitEnd }
 

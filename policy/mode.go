@@ -12,7 +12,7 @@ import (
 )
 
 // A Mode sets the share of its keys that a rule is enforced for. It counts the exempt keys in hundredths of a
-// percent: a mode between [ModeEnforce] and [ModeShadow] is enforced for a part of the keys and in shadow for
+// percent. A mode between [ModeEnforce] and [ModeShadow] is enforced for a part of the keys and in shadow for
 // the others. The greater of two modes is the weaker.
 type Mode uint16
 

@@ -16,10 +16,10 @@ const (
 	widestIPv6 = 32 // a /32
 )
 
-// NamesClients reports whether an override affects only clients that it names. Its key is the key of a bucket
-// that not all clients share, or the clauses of its match name ip:address, jwt:sub, or all limit keys of one
-// rule. Method, path and host do not count, because clients share them. One of several limit keys, such as a
-// plan beside an address, names no client. A clause that names clients:
+// NamesClients reports whether an override affects only clients that it names. Either its key belongs to a
+// bucket that not all clients share, or its match names ip:address, jwt:sub, or all limit keys of one rule.
+// Method, path and host do not count, because clients share them. One of several limit keys, such as a plan
+// beside an address, names no client. A clause that names clients:
 //
 //   - is not negated, and has no star and no empty value;
 //   - has networks that together are no wider than a /16, or a /32 of IPv6.

@@ -28,7 +28,7 @@ type Override struct {
 
 	// Match selects requests, like the match of a rule. ActionBlock and ActionAllow need either Match or Key.
 	// For ActionLimit, Match may contain only attributes of the rule's limit_keys, so that a bucket has one
-	// limit at a time; for a rule without limit_keys it may be absent. ActionShadow without Match applies to
+	// limit at a time. It may be absent for a rule without limit_keys. ActionShadow without Match applies to
 	// all requests. ActionBreakGlass has no Match.
 	Match json.RawMessage `json:"match,omitempty"`
 

@@ -119,7 +119,7 @@ func (c *compiler) readRule(n *parse.Node, listed bool) {
 	c.readLimits(d.Rule, o)
 }
 
-// readFallback reads a policy's fallback_limit: the rule for requests that match none of its rules. Without
+// readFallback reads a policy's fallback_limit: the rule for requests that match no other rule. Without
 // limit_keys it is one bucket for all of them.
 func (c *compiler) readFallback(n *parse.Node) {
 	o := c.Object(n, fallbackTable)

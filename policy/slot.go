@@ -14,9 +14,9 @@ import (
 //
 //	{acme}free:tenant=acme|path=/v1/users
 //
-// The tag comes from an attribute of the key, so it never splits a bucket: tenants share the buckets of a rule
-// without that attribute, and these keys have no tag. It never merges buckets, because the rest of the key is
-// unchanged. Values contain no braces, and no other key begins with one.
+// The tag comes from an attribute of the key, so it never splits a bucket. Tenants share the buckets of a rule
+// without that attribute, and these keys have no tag. The tag never merges buckets, because the rest of the key
+// is unchanged. Values contain no braces, and no other key begins with one.
 
 func (c *compiler) readSlotBy(d *draft, n *parse.Node) {
 	d.slotBy = nil

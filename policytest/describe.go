@@ -30,7 +30,7 @@ func wouldDeny(d *mete.Decision) (names []string) {
 	return names
 }
 
-func applied(d *mete.Decision) (names []string) {
+func appliedRules(d *mete.Decision) (names []string) {
 	for i := range d.Limits() {
 		if name := d.Limits()[i].Rule.Name; !slices.Contains(names, name) {
 			names = append(names, name)
@@ -60,7 +60,7 @@ func isChangedBy(d *mete.Decision, id string) bool {
 	return id == "" && len(ids) == 0 || slices.Contains(ids, id)
 }
 
-func stages(d *mete.Decision) (shares []string) {
+func activeShares(d *mete.Decision) (shares []string) {
 	for i := range d.Limits() {
 		if s := d.Limits()[i].Stage(); s != nil && !slices.Contains(shares, s.Share) {
 			shares = append(shares, s.Share)
@@ -71,7 +71,7 @@ func stages(d *mete.Decision) (shares []string) {
 
 // inStage reports whether the stage with a share is active; "" is for none.
 func inStage(d *mete.Decision, share string) bool {
-	shares := stages(d)
+	shares := activeShares(d)
 	return share == "" && len(shares) == 0 || slices.Contains(shares, share)
 }
 

@@ -54,7 +54,7 @@ func (o *outcome) add(n int, d *mete.Decision) {
 	if e.Reason != "" && !d.Allowed && d.Reason != e.Reason {
 		first(&o.reason)
 	}
-	if e.Applies != nil && !sameNames(applied(d), e.Applies) {
+	if e.Applies != nil && !sameNames(appliedRules(d), e.Applies) {
 		first(&o.applies)
 	}
 	if e.Override != nil && !isChangedBy(d, *e.Override) {
@@ -84,7 +84,7 @@ func (o *outcome) judge() []Failure {
 	}
 	each(o.rule, "rule", "rule "+e.Rule, describe)
 	each(o.reason, "reason", "the reason "+e.Reason, describe)
-	each(o.applies, "applies", "rules that apply: "+listNames(e.Applies), func(d *mete.Decision) string { return listNames(applied(d)) })
+	each(o.applies, "applies", "rules that apply: "+listNames(e.Applies), func(d *mete.Decision) string { return listNames(appliedRules(d)) })
 	if e.Override != nil {
 		each(o.override, "override", "override "+orNone(*e.Override), func(d *mete.Decision) string { return listNames(overrideIDs(d)) })
 	}

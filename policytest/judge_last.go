@@ -51,7 +51,7 @@ func (o *outcome) judgeLast(found []Failure) []Failure {
 		}
 	}
 	if e.Stage != nil && !inStage(d, *e.Stage) {
-		fail("stage", "stage "+orNone(*e.Stage), listNames(stages(d)))
+		fail("stage", "stage "+orNone(*e.Stage), listNames(activeShares(d)))
 	}
 	return found
 }
@@ -72,8 +72,8 @@ func formatRemaining(got, want bucket.Tokens) string {
 	return fmt.Sprint(got.Whole())
 }
 
-// findStatus returns the status of the named limit, or of a named rule's limit with the least left, or of the
-// deciding limit for an empty name. It returns nil if there is none.
+// findStatus returns the status of the named limit, or of the limit of a named rule with the least left. For an
+// empty name, it returns the status of the deciding limit. It returns nil if there is none.
 func findStatus(d *mete.Decision, name string) (found *mete.Status) {
 	if name == "" {
 		return d.Decider()

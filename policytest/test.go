@@ -62,8 +62,8 @@ type Step struct {
 	numbered   bool // some values contain [Number]
 }
 
-// Number, in the value of an attribute, is replaced by the number of the request in its step, from 1: "key-{n}"
-// is a different client each time.
+// Number is replaced, in the value of an attribute, by the number of the request in its step, from 1. With
+// "key-{n}", each request comes from a different client.
 const Number = "{n}"
 
 // Attributes returns the attributes of the step's n'th request, from 0. The caller must not modify them.

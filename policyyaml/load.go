@@ -10,9 +10,9 @@
 //
 //	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
 //
-// YAML follows the core schema of YAML 1.2 and is converted to JSON first, so both languages have the same
-// meaning: numbers keep their exact text, and yes and on are strings. YAML that JSON cannot express (keys that
-// are not strings, tags, merge keys) is rejected, and so are files that are not UTF-8.
+// YAML follows the core schema of YAML 1.2 and is converted to JSON first. So both languages have the same
+// meaning: numbers keep their exact text, and yes and on are strings. The package rejects files that are not
+// UTF-8, and YAML that JSON cannot express: keys that are not strings, tags and merge keys.
 package policyyaml
 
 import (
@@ -34,8 +34,8 @@ import (
 const MaxBytes = policy.MaxFileBytes
 
 // LoadFile reads and compiles the policy file at path, with the zero [policy.Options]. For other options, use
-// [Read] and [Parse]. If the contents are invalid, the error is an [Errors]; other errors are about reading the
-// file.
+// [Read] and [Parse]. If the contents are invalid, the error is an [Errors]. Any other error comes from reading
+// the file.
 func LoadFile(path string) (*policy.Matcher, error) {
 	data, err := Read(path)
 	if err != nil {

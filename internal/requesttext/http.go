@@ -83,8 +83,8 @@ func isVersion(s string) bool {
 	return len(s) > len("HTTP/") && strings.EqualFold(s[:len("HTTP/")], "HTTP/")
 }
 
-// isHTTP reports whether text is probably an HTTP request: it begins with a complete request line or a line
-// that only browsers show, or its second line is a header.
+// isHTTP reports whether text is probably an HTTP request. It then begins with a complete request line or a
+// line that only browsers show, or its second line is a header.
 func isHTTP(text string) bool {
 	line, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "\n")
 	for _, name := range []string{":method:", ":path:", ":authority:", ":scheme:"} {

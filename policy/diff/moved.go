@@ -14,8 +14,8 @@ const (
 	maxPieces = 256
 )
 
-// precedes reports whether rule e takes precedence over rule r of the same policy: e is an earlier tier of its
-// group, or r is a fallback beside e.
+// precedes reports whether rule e takes precedence over rule r of the same policy. Then e is an earlier tier of
+// its group, or r is a fallback beside e.
 func precedes(e, r *rule) bool {
 	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
 		return false // it takes nothing

@@ -73,7 +73,7 @@ func (l *linter) checkHiddenTiers() {
 			if e == d || !l.countLook() {
 				break
 			}
-			if e.Mode != policy.ModeEnforce || strictest(d, e) == nil || strictest(e, d) != nil {
+			if e.Mode != policy.ModeEnforce || findStrictest(d, e) == nil || findStrictest(e, d) != nil {
 				continue
 			}
 			if l.looks += e.Takes.Weight() + d.Takes.Weight(); l.space.Apart(d.Takes, e.Takes) || l.space.Within(e.Takes, d.Takes) || !l.narrows(d, e) {
@@ -119,7 +119,7 @@ func (l *linter) checkClientTiers() {
 			if !l.countLook() {
 				return
 			}
-			if strictest(d, e) == nil || strictest(e, d) != nil {
+			if findStrictest(d, e) == nil || findStrictest(e, d) != nil {
 				continue
 			}
 			if without := e.Takes.With(e.Clauses[i].Slot, l.space.Everything(e.Clauses[i].Slot)); !l.space.Apart(d.Takes, without) {
@@ -213,6 +213,6 @@ func (l *linter) misses(d *rule, c *inspect.Clause, value string) bool {
 	}
 	outside := d.Takes.With(c.Slot, space.One(value))
 	return !slices.ContainsFunc(l.rules, func(e *rule) bool {
-		return l.countLook() && e != d && e.Mode <= d.Mode && strictest(e, d) != nil && l.catches(e, outside)
+		return l.countLook() && e != d && e.Mode <= d.Mode && findStrictest(e, d) != nil && l.catches(e, outside)
 	})
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds valid but probably unintended parts of a policy: rules that a client evades by omitting a
-// header, limits that are never reached, and costs that no bucket holds. Each kind of warning has a stable
-// code: see [Kinds].
+// Package lint finds valid but probably unintended parts of a policy. Examples are rules that a client evades
+// by omitting a header, limits that are never reached, and costs that no bucket holds. Each kind of warning has
+// a stable code: see [Kinds].
 package lint
 
 import (

@@ -53,7 +53,7 @@ func (l *linter) checkOverlaps() {
 			if !l.countLook() {
 				return
 			}
-			by := strictest(x, y)
+			by := findStrictest(x, y)
 			if by == nil || !coarser(x, y) {
 				continue
 			}
@@ -67,7 +67,7 @@ func (l *linter) checkOverlaps() {
 }
 
 func (l *linter) isMutual(x, y *rule) bool {
-	return strictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
+	return findStrictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
 }
 
 func (l *linter) reportOverlap(x, y *rule, by *policy.Limit) {
@@ -86,8 +86,8 @@ func (l *linter) reportOverlap(x, y *rule, by *policy.Limit) {
 	l.warn(y.Path, "overlapping-rules", fmt.Sprintf("rule %q is never reached: rule %q counts the same requests and allows no more than %s", y.Name, x.Name, allowance(by, &y.Rule.Limits[0])), hint)
 }
 
-// strictest returns the limit of x that makes all limits of y redundant, or nil.
-func strictest(x, y *rule) *policy.Limit {
+// findStrictest returns the limit of x that makes all limits of y redundant, or nil.
+func findStrictest(x, y *rule) *policy.Limit {
 	for i := range x.view.Limits {
 		by, _ := x.limit(i)
 		if !slices.ContainsFunc(y.Rule.Limits, func(l policy.Limit) bool { return !stricter(by, &l) }) {
@@ -136,7 +136,7 @@ func (l *linter) checkCatchAlls() {
 			if y.Group == x.Group || coarser(x, y) || coarser(y, x) || !l.matchesClients(y) {
 				continue
 			}
-			if by := strictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.isPreempted(x, y) {
+			if by := findStrictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.isPreempted(x, y) {
 				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it also counts the requests of rule %q, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
 					"if it is for the remaining requests, add a match, or put both in one group: the first that matches applies")
 				break

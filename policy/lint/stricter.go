@@ -12,9 +12,9 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A limit is never reached if another limit on the same requests admits at most what it admits. [maxAdmitted]
-// bounds from above what a limit admits in any time t. Each algorithm admits everything below some bound. Both
-// bounds are conservative: they may miss a redundant limit, but never report a needed one.
+// A limit is never reached if another limit on the same requests never admits more. [maxAdmitted] bounds the
+// tokens that a limit admits in any time t. Each algorithm admits everything below some bound. Both bounds are
+// conservative: they may miss a redundant limit, but never report a needed one.
 
 // slack is the tolerance for floating-point errors.
 const slack = 1 + 1e-12

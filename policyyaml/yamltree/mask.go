@@ -55,7 +55,7 @@ func Mask(data []byte, show func(key string) bool) string {
 		case tk.Type == token.InvalidType: // the token may contain the rest of the file
 			from := token.Position{Line: tk.Position.Line + 1, Column: 1}
 			if hidden && i > 0 {
-				from = after(tokens[i-1])
+				from = placeAfter(tokens[i-1])
 			}
 			hide(text, from, token.Position{Line: len(text) + 1, Column: 1})
 		case tk.Type == token.CommentType || hidden && !isKey && isValue(tk):
@@ -64,7 +64,7 @@ func Mask(data []byte, show func(key string) bool) string {
 			case tk.Type == token.CommentType:
 				from = *tk.Position
 			case i > 0:
-				from = after(tokens[i-1])
+				from = placeAfter(tokens[i-1])
 			}
 			if i+1 < len(tokens) {
 				to = *tokens[i+1].Position
@@ -125,8 +125,8 @@ func isValue(tk *token.Token) bool {
 	return true
 }
 
-// after returns the place after a structural token of one character, or the place of any other token.
-func after(tk *token.Token) token.Position {
+// placeAfter returns the place after a structural token of one character, or the place of any other token.
+func placeAfter(tk *token.Token) token.Position {
 	at := *tk.Position
 	if !isValue(tk) {
 		at.Column++

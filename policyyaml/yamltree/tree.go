@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package yamltree parses YAML files into trees with positions. Scalars keep their text, and mappings keep the
-// order of their fields and duplicates, so a caller can report every error in a file with its place.
+// order of their fields and duplicates. So a caller can report every error in a file with its place.
 //
 //	root, err := yamltree.Parse(data)
 //

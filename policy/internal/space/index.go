@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// An Index finds the boxes that overlap a box in one attribute without comparing all of them: in a group of
-// thousands of tiers, a rule overlaps few. It never misses a box that overlaps in all attributes.
+// An Index finds the boxes that overlap a box in one attribute without comparing all of them. In a group of
+// thousands of tiers, a rule overlaps few. The index never misses a box that overlaps in all attributes.
 type Index struct {
 	boxes []Box
 	lines []line
@@ -18,8 +18,8 @@ type Index struct {
 
 const maxLines = 4
 
-// A line is one attribute with its values numbered in order: absence is 0, and the k'th cut, where a box begins
-// or ends, is k+1.
+// A line is one attribute with its values numbered in order. Absence is 0. The k'th cut, where a box begins or
+// ends, is k+1.
 type line struct {
 	slot  int
 	cuts  []string

@@ -129,8 +129,8 @@ func (s Set) And(t Set) Set { return s.combine(t, func(a, b bool) bool { return 
 // Not returns s without t.
 func (s Set) Not(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && !b }) }
 
-// any reports whether op holds for any value, given its membership in s and t.
-func (s Set) any(t Set, op func(inS, inT bool) bool) bool {
+// anyValue reports whether op holds for any value, given its membership in s and t.
+func (s Set) anyValue(t Set, op func(inS, inT bool) bool) bool {
 	if op(s.missing, t.missing) {
 		return true
 	}
@@ -156,10 +156,10 @@ func (s Set) any(t Set, op func(inS, inT bool) bool) bool {
 }
 
 // Meets reports whether s and t have a value in common.
-func (s Set) Meets(t Set) bool { return s.any(t, func(a, b bool) bool { return a && b }) }
+func (s Set) Meets(t Set) bool { return s.anyValue(t, func(a, b bool) bool { return a && b }) }
 
 // Within reports whether t has all values of s.
-func (s Set) Within(t Set) bool { return !s.any(t, func(a, b bool) bool { return a && !b }) }
+func (s Set) Within(t Set) bool { return !s.anyValue(t, func(a, b bool) bool { return a && !b }) }
 
 // Empty reports whether s has no values and no absence.
 func (s Set) Empty() bool { return !s.missing && len(s.cuts) == 0 }
