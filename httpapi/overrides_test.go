@@ -119,7 +119,7 @@ func TestOverrides_BadInput(t *testing.T) {
 		{"PUT", "/v1/overrides", with(`"reason"`, `"raeson"`), 422, []string{`unknown field \"raeson\"`, `"hint":"did you mean \"reason\"?"`}},
 		{"PUT", "/v1/overrides", with(`"id":"b1"`, `"id":"b1","id":"b2"`), 422, []string{"given twice"}},
 		{"PUT", "/v1/overrides", with(`"b1"`, `1`), 422, []string{`"pointer":"/id"`, "must be text"}},
-		{"PUT", "/v1/overrides", with(`"b1"`, `"filed"`), 422, []string{`"pointer":"/id"`, "taken"}},
+		{"PUT", "/v1/overrides", with(`"b1"`, `"filed"`), 422, []string{`"pointer":"/id"`, "already used"}},
 		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `2023-11-14T22:13:20Z`), 422, []string{"must be in the future"}},
 		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `tomorrow`), 422, []string{"must be an instant"}},
 		{"PUT", "/v1/overrides", with(`"block"`, `"blok"`), 422, []string{`"pointer":"/action"`}},

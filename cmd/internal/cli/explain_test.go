@@ -106,12 +106,12 @@ func TestExplain_Usage(t *testing.T) {
 		want string
 	}{
 		{"--policy " + file + " zz", 2, `"zz" is neither 'METHOD /path', a URL, nor NAME=VALUE`},
-		{"--policy " + file + " /a /b", 2, "one request is explained at a time"},
+		{"--policy " + file + " /a /b", 2, "write only one request"},
 		{"--policy " + file + " /a path=/b", 2, "path is given twice"},
 		{"--policy " + file + " ip=1.2.3.4 ip:address=1.2.3.5", 2, "ip:address is given twice"},
 		{"--policy " + file + " ip=localhost", 2, `"localhost" is not an address`},
-		{"--policy " + file + " http:///x", 2, `is no host`},
-		{"--policy " + file + " /a/%2e%2e/b", 2, "servers read the path"},
+		{"--policy " + file + " http:///x", 2, `is not a host`},
+		{"--policy " + file + " /a/%2e%2e/b", 2, "servers interpret the path"},
 		{"--policy " + file + " hots=a", 2, `did you mean "host"?`},
 		{"--policy " + file + " cost=0", 2, "must be above 0"},
 		{"--policy " + file + " cost=1 cost=2", 2, "cost is given twice"},

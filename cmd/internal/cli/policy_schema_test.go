@@ -91,7 +91,7 @@ func TestSchema_TakesWhatLoads(t *testing.T) {
 // fields there are, and the forms of their values.
 func TestSchema_RefusesWhatIsBroken(t *testing.T) {
 	schema := editorSchema(t)
-	form := []string{"unknown field", "paths have no templates", "mete knows no facts about user agents", "is missing", "must be a list", "must be an object", "must be a string", "must be a duration", "must be a number",
+	form := []string{"unknown field", "paths have no templates", "mete has no user agent attributes", "is missing", "must be a list", "must be an object", "must be a string", "must be a duration", "must be a number",
 		", not of ", "must have at most", "must be epoch", "must be skip", "must be open"}
 	seen := 0
 	for _, pattern := range []string{"../../../policy/testdata/bad/*.json", "../../../policyyaml/testdata/bad/*.json", "../../../policyyaml/testdata/bad/*.yaml", "../../../policyyaml/testdata/broken/*.yaml"} {

@@ -263,7 +263,7 @@ func TestRules_BrokenRows(t *testing.T) {
 	d := newRulesDB(t)
 	d.do(0, "set", "a", "--pattern", "user:{user_id}", "--rate", "1", "--burst", "5")
 	breakAttribute(t, d.url)
-	const want = `rule 1 "a": spec/limit_keys/0: no attribute is named like that (got "nonsense:")`
+	const want = `rule 1 "a": spec/limit_keys/0: unknown attribute (got "nonsense:")`
 	d.says(1, want, "list")
 	d.says(1, want, "export")
 	stdout, _, code := run(t, "check", d.url)

@@ -210,9 +210,9 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"too large", "# " + strings.Repeat("x", 1<<20), "larger than"},
 		{"same addresses", "admin_listen: 127.0.0.1:8080\n", "must differ"},
 		{"no dialect", "rate_limit_fields: []\n", "write none to send none"},
-		{"none and another", "rate_limit_fields: [none, x]\n", "goes with no other"},
+		{"none and another", "rate_limit_fields: [none, x]\n", "cannot be combined with other dialects"},
 		{"a dialect twice", "rate_limit_fields: [x, x]\n", "twice"},
-		{"an unknown dialect", "rate_limit_fields: [draft-99]\n", "known are draft-11, legacy, x and none"},
+		{"an unknown dialect", "rate_limit_fields: [draft-99]\n", "use draft-11, legacy, x or none"},
 		{"everybody trusted", "trusted_proxies: [0.0.0.0/0]\n", "use trusted_hops if"},
 		{"another database", "store: mysql://user:hunter2@db/x\n", ":1:8: store: \"mysql\": unknown kind of store"},
 		{"no number of keys", "store: memory:?max_keys=many\n", ":1:8: store: max_keys: "},
@@ -226,7 +226,7 @@ func TestLoad_BadFiles(t *testing.T) {
 		{"a negative body", "max_body_bytes: -1\n", "max_body_bytes: must be 0"},
 		{"many hops", "trusted_hops: 33\n", "between 0 and 32"},
 		{"no header name", "forwarded_header: a b\n", "is not a header name"},
-		{"binary", "\x00\x01", ":1:1: not YAML: it has the control character 0x00"},
+		{"binary", "\x00\x01", ":1:1: not YAML: the file has the control character 0x00"},
 	}
 	for _, tt := range tests {
 		if _, err := load(write(t, tt.text), nil); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -164,9 +164,9 @@ func TestRead_Mistakes(t *testing.T) {
 			"or leave them out",
 		"curl h -H @file":                    "line 1, column 11: headers in a file are not read; write them here",
 		"curl h \\\n -H 'no header'":         "line 2, column 5: this is no header; write NAME: VALUE, or NAME; for an empty one",
-		"curl h \\\n -H 'a b: c'":            "line 2, column 5: this is no name of a header",
-		"curl h -H $'Secret: a\\nb'":         "line 1, column 11: of the header Secret the value has a control character",
-		"curl h -H $'Secret: \\xff'":         "line 1, column 11: of the header Secret the value is not UTF-8",
+		"curl h \\\n -H 'a b: c'":            "line 2, column 5: invalid header name",
+		"curl h -H $'Secret: a\\nb'":         "line 1, column 11: the value of header Secret has a control character",
+		"curl h -H $'Secret: \\xff'":         "line 1, column 11: the value of header Secret is not UTF-8",
 		"curl 'h":                            "line 1, column 6: reached EOF without closing quote `'`",
 		`curl h -H "A`:                       "line 1, column 11: reached EOF without closing quote `\"`",
 		`curl h -H $'A\'`:                    "line 1, column 11: reached EOF without closing quote `'`",
@@ -182,7 +182,7 @@ func TestRead_Mistakes(t *testing.T) {
 		"curl -I -d a h":                     "line 1, column 9: --head has no body, and this is one; leave out --head, or add --get",
 		"curl -X 'A B' h":                    "line 1, column 9: this is no method; write one such as GET",
 		"curl h \xff":                        "line 1, column 8: the text is not UTF-8",
-		"curl h \x00":                        "line 1, column 8: the text has a NUL",
+		"curl h \x00":                        "line 1, column 8: the text contains a NUL character",
 		"curl " + strings.Repeat("x", 1<<16): "line 1, column 65537: the text is longer than 65536 bytes; leave out the body of the request",
 	} {
 		_, err := curl.Read(line)

@@ -148,7 +148,7 @@ func parseBy(text string) (policy.Attribute, error) {
 	a, err := policy.ParseAttribute(name)
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("by: %s: write address, key, user or an attribute such as header:x-tenant", strings.TrimPrefix(err.Error(), "policy: not an attribute: "))
+		return a, fmt.Errorf("by: %s: write address, key, user or an attribute such as header:x-tenant", strings.TrimPrefix(err.Error(), "policy: invalid attribute: "))
 	case a.Source == policy.SourceMethod || a.Source == policy.SourcePath || a.Source == policy.SourceHost:
 		return a, fmt.Errorf("by: %s tells pages apart, not clients: write address, key, user or an attribute such as header:x-tenant", a)
 	case a.Source == policy.SourceCustom && !strings.Contains(text, ":"):

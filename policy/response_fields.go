@@ -7,8 +7,7 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// headers reads the header fields that show the limits of a rule.
-func (c *compiler) headers(d *draft, n *parse.Node) {
+func (c *compiler) readHeaders(d *draft, n *parse.Node) {
 	list, ok := c.OneOrMore(n, "headers", len(dialect.Names))
 	var names []string
 	for _, item := range list {
@@ -27,11 +26,10 @@ func (c *compiler) headers(d *draft, n *parse.Node) {
 	d.Headers = all
 }
 
-// jitter reads how far the waits of denied clients are spread.
-func (c *compiler) jitter(d *draft, n *parse.Node) {
+func (c *compiler) readJitter(d *draft, n *parse.Node) {
 	j, err := dialect.ParseJitter(n.Text)
 	if n.Kind != parse.KindText && n.Kind != parse.KindNumber || err != nil {
-		c.Add(n, "jitter must be a share of the wait in whole percent, of at most 100%", `as in "50%", or 0 for none`)
+		c.Add(n, "jitter must be a whole percentage of the wait, at most 100%", `as in "50%", or 0 for none`)
 	}
 	d.Jitter = j
 }

@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// maxRules bounds the rules that do not apply and whose reasons are told, where
-	// none does.
+	// maxRules bounds the explanations of rules that do not apply, if no rule applies.
 	maxRules = 8
 
-	// maxShown bounds what is shown of a value.
+	// maxShown bounds the part of a value in messages.
 	maxShown = 60
 )
 
-// because says, a line each, how it came to f, at that time.
-func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
+// explain explains f, one fact per line, at the given time.
+func (f *Failure) explain(m *policy.Matcher, at bucket.Instant) []string {
 	attrs := f.step.Attributes(f.Request - 1)
-	why := []string{"the request: " + request(attrs, f.step)}
+	why := []string{"the request: " + describeRequest(attrs, f.step)}
 	e := m.Explain(attrs, f.step.Cost, at)
 	switch {
 	case e.Block != nil:
@@ -36,12 +35,12 @@ func (f *Failure) because(m *policy.Matcher, at bucket.Instant) []string {
 	if e.Shadow != nil {
 		why = append(why, fmt.Sprintf("override %s puts all rules in shadow: %s", e.Shadow.ID, e.Shadow.Reason))
 	}
-	return f.rules(why, e.Rules)
+	return f.appendRules(why, e.Rules)
 }
 
-// rules says what became of the rules: of those that apply, or that were expected
-// to, in full, and of the others where there are none that apply.
-func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
+// appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation names, are
+// explained in full. The others are explained only if no rule applies.
+func (f *Failure) appendRules(why []string, rules []policy.Consideration) []string {
 	var others []*policy.Consideration
 	applies := false
 	for i := range rules {
@@ -53,12 +52,12 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 			others = append(others, c)
 		default:
 			applies = applies || !idle && !c.Shadow
-			why = append(why, f.consideration(c)...)
+			why = append(why, f.describeRule(c)...)
 		}
 	}
 	if !applies {
 		for len(others) > 0 && (len(why) <= maxRules || len(others) == 1) {
-			why = append(why, f.consideration(others[0])...)
+			why = append(why, f.describeRule(others[0])...)
 			others = others[1:]
 		}
 	}
@@ -67,12 +66,11 @@ func (f *Failure) rules(why []string, rules []policy.Consideration) []string {
 		for _, c := range others {
 			idle = append(idle, c.Rule.Name)
 		}
-		why = append(why, "not applied: "+list(idle))
+		why = append(why, "not applied: "+joinNames(idle))
 	}
 	return why
 }
 
-// mentions reports whether an expectation names a rule, or one of its limits.
 func mentions(e *Expect, rule *policy.Rule) bool {
 	is := func(name string) bool {
 		return name == rule.Name || slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.Name == name })
@@ -83,36 +81,34 @@ func mentions(e *Expect, rule *policy.Rule) bool {
 		slices.ContainsFunc(e.WouldDeny, ofCount) || slices.ContainsFunc(e.Remaining, ofAmount) || slices.ContainsFunc(e.Cost, ofAmount)
 }
 
-// consideration says what became of a rule.
-func (f *Failure) consideration(c *policy.Consideration) []string {
+func (f *Failure) describeRule(c *policy.Consideration) []string {
 	name := "rule " + c.Rule.Name
 	has := fmt.Sprintf("%v is missing", c.Attribute)
 	if c.Present {
-		has = fmt.Sprintf("%v is %q", c.Attribute, clip(c.Value))
+		has = fmt.Sprintf("%v is %q", c.Attribute, shorten(c.Value))
 	}
 	switch c.Outcome {
 	case policy.OutcomeApplies:
-		return f.applied(name, c)
+		return f.describeLimits(name, c)
 	case policy.OutcomeUnmatched:
-		name += fmt.Sprintf(" does not apply, as %s, and must be %s", has, c.Wants)
+		name += fmt.Sprintf(" does not apply: %s, but must be %s", has, c.Wants)
 	case policy.OutcomeLacking:
-		name += " does not apply, as " + has
+		name += " does not apply: " + has
 	case policy.OutcomeDenying:
-		name += " denies, as " + has
+		name += " denies: " + has
 	case policy.OutcomeTaken:
-		name += fmt.Sprintf(" does not apply, as %s does, which is before it in its group", c.By.Name)
+		name += fmt.Sprintf(" does not apply: rule %s, which is before it in its group, does", c.By.Name)
 	case policy.OutcomeUnneeded:
-		name += fmt.Sprintf(" does not apply, as %s does", c.By.Name)
+		name += fmt.Sprintf(" does not apply: rule %s does", c.By.Name)
 	case policy.OutcomeExempt:
-		name += " spares it, by override " + c.Override.ID
+		name += " exempts it, by override " + c.Override.ID
 	case policy.OutcomeBlocked:
 		name += " is blocked by override " + c.Override.ID
 	}
 	return []string{name}
 }
 
-// applied says what the limits of a rule that applies had to say.
-func (f *Failure) applied(name string, c *policy.Consideration) []string {
+func (f *Failure) describeLimits(name string, c *policy.Consideration) []string {
 	if name += " applies"; c.Shadow {
 		name += ", in shadow"
 	}
@@ -120,24 +116,23 @@ func (f *Failure) applied(name string, c *policy.Consideration) []string {
 		name += ", with the limit of override " + c.Override.ID
 	}
 	if len(c.Matches) == 1 {
-		return []string{name + ": " + f.bucket(&c.Matches[0])}
+		return []string{name + ": " + f.describeBucket(&c.Matches[0])}
 	}
 	lines := []string{name}
 	for i := range c.Matches {
-		lines = append(lines, fmt.Sprintf("  %s: %s", c.Matches[i].Limit.Name, f.bucket(&c.Matches[i])))
+		lines = append(lines, fmt.Sprintf("  %s: %s", c.Matches[i].Limit.Name, f.describeBucket(&c.Matches[i])))
 	}
 	return lines
 }
 
-// bucket says what the decision shows of a limit.
-func (f *Failure) bucket(m *policy.Match) string {
+func (f *Failure) describeBucket(m *policy.Match) string {
 	statuses := f.decision.Limits()
 	if m.Shadow {
 		statuses = f.decision.Shadow
 	}
 	i := slices.IndexFunc(statuses, func(s mete.Status) bool { return s.Limit == m.Limit })
 	if i < 0 {
-		return "not asked, as the request is denied"
+		return "not checked, because the request is denied"
 	}
 	s := &statuses[i]
 	most := m.Limit.Bucket.Capacity()
@@ -146,22 +141,21 @@ func (f *Failure) bucket(m *policy.Match) string {
 	}
 	text := fmt.Sprintf("%v of %v left, cost %v", s.Room(), most, s.Cost)
 	if !s.Allowed {
-		text += ", denies, retry after " + duration(s.RetryAfter)
+		text += ", denies, retry after " + formatDuration(s.RetryAfter)
 	}
 	return text
 }
 
-// request says what a request was.
-func request(attrs policy.Map, s *Step) string {
+func describeRequest(attrs policy.Map, s *Step) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(attrs)) {
-		parts = append(parts, fmt.Sprintf("%s=%q", name, clip(attrs[name])))
+		parts = append(parts, fmt.Sprintf("%s=%q", name, shorten(attrs[name])))
 	}
 	if s.Cost > 0 {
 		parts = append(parts, fmt.Sprintf("cost %v", s.Cost))
 	}
 	if s.MaxWait > 0 {
-		parts = append(parts, "which may wait "+duration(s.MaxWait))
+		parts = append(parts, "may wait "+formatDuration(s.MaxWait))
 	}
 	if len(parts) == 0 {
 		return "without attributes"
@@ -169,7 +163,7 @@ func request(attrs policy.Map, s *Step) string {
 	return strings.Join(parts, ", ")
 }
 
-func clip(s string) string {
+func shorten(s string) string {
 	if len(s) > maxShown {
 		return strings.ToValidUTF8(s[:maxShown], "") + "…"
 	}

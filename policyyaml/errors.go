@@ -13,18 +13,17 @@ import (
 )
 
 // A Mistake is a [policy.Error] with its place in a file.
-type Mistake struct {
+type Mistake struct { // the name that the caller gave
 	File string // as the caller named it
 
-	// Line and Column count from 1, columns in characters. They are 0 for a
-	// mistake without a place. What is missing is shown at the object it is
-	// missing from.
+	// Line and Column count from 1, columns in characters. They are 0 for an error without a place. A missing
+	// field has the place of its object.
 	Line, Column int
 
 	policy.Error
 }
 
-// String formats m as compilers do, on one line:
+// String formats m on one line, like a compiler:
 // "policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)".
 func (m Mistake) String() string {
 	var b strings.Builder
@@ -37,10 +36,10 @@ func (m Mistake) String() string {
 	return visible.Text(b.String())
 }
 
-// Errors are all mistakes in a policy file, in the order of the file.
+// Errors are all errors in a policy file, in the order of the file.
 type Errors []Mistake
 
-// Error lists the mistakes, one a line.
+// Error lists the errors, one per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -49,15 +48,14 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Annotate is Error with an excerpt of the file after each line. The file has these
-// contents:
+// Annotate returns Error with an excerpt of data, the contents of the file, after each line:
 //
 //	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
 //	    6 |     rps: 10
 //	  > 7 |     burst: -5
 //	      |            ^
 //
-// Each line has a line end.
+// Each line ends with a line feed.
 func (es Errors) Annotate(data []byte) string {
 	text := string(bytes.TrimPrefix(data, []byte("\ufeff")))
 	var b strings.Builder

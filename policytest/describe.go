@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete"
 )
 
-// deciders are the names of what decided: the rule, and its limit where that has
-// another name.
+// deciders returns the names of the deciding rule and of its limit if the names differ.
 func deciders(d *mete.Decision) []string {
 	if d.Rule == "" {
 		return nil
@@ -22,7 +21,6 @@ func deciders(d *mete.Decision) []string {
 	return []string{d.Rule}
 }
 
-// wouldDeny are the rules in shadow that would have denied the request.
 func wouldDeny(d *mete.Decision) (names []string) {
 	for i := range d.Shadow {
 		if s := &d.Shadow[i]; !s.Allowed && !slices.Contains(names, s.Rule.Name) {
@@ -32,8 +30,7 @@ func wouldDeny(d *mete.Decision) (names []string) {
 	return names
 }
 
-// applied are the rules in force that the request fell under.
-func applied(d *mete.Decision) (names []string) {
+func appliedRules(d *mete.Decision) (names []string) {
 	for i := range d.Limits() {
 		if name := d.Limits()[i].Rule.Name; !slices.Contains(names, name) {
 			names = append(names, name)
@@ -45,8 +42,7 @@ func applied(d *mete.Decision) (names []string) {
 	return names
 }
 
-// overrides are the IDs of what changed the decision.
-func overrides(d *mete.Decision) (ids []string) {
+func overrideIDs(d *mete.Decision) (ids []string) {
 	if d.Override != nil {
 		ids = append(ids, d.Override.ID)
 	}
@@ -60,12 +56,11 @@ func overrides(d *mete.Decision) (ids []string) {
 
 // isChangedBy reports whether an override changed the decision; "" is for none.
 func isChangedBy(d *mete.Decision, id string) bool {
-	ids := overrides(d)
+	ids := overrideIDs(d)
 	return id == "" && len(ids) == 0 || slices.Contains(ids, id)
 }
 
-// stages are the shares of the stages in force.
-func stages(d *mete.Decision) (shares []string) {
+func activeShares(d *mete.Decision) (shares []string) {
 	for i := range d.Limits() {
 		if s := d.Limits()[i].Stage(); s != nil && !slices.Contains(shares, s.Share) {
 			shares = append(shares, s.Share)
@@ -74,19 +69,17 @@ func stages(d *mete.Decision) (shares []string) {
 	return shares
 }
 
-// inStage reports whether the stage of that share is in force; "" is for none.
+// inStage reports whether the stage with a share is active; "" is for none.
 func inStage(d *mete.Decision, share string) bool {
-	shares := stages(d)
+	shares := activeShares(d)
 	return share == "" && len(shares) == 0 || slices.Contains(shares, share)
 }
 
-// sameNames compares names in any order, each of which is there once.
 func sameNames(a, b []string) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// names joins names; there may be none.
-func names(all []string) string {
+func listNames(all []string) string {
 	if len(all) == 0 {
 		return "none"
 	}
@@ -100,18 +93,17 @@ func orNone(name string) string {
 	return name
 }
 
-// describe says what a decision was.
 func describe(d *mete.Decision) string {
 	s := d.Decider()
 	switch {
 	case d.Allowed && d.Override != nil:
 		return "allowed by override " + d.Override.ID
 	case d.Allowed && s == nil:
-		return "allowed, as no rule in force applies"
+		return "allowed, because no enforced rule applies"
 	case d.Allowed:
 		text := fmt.Sprintf("allowed by %s, with %v left", s.Limit.Name, s.Room())
 		if d.Wait > 0 {
-			text += ", after a wait of " + duration(d.Wait)
+			text += ", after a wait of " + formatDuration(d.Wait)
 		}
 		return text
 	case d.Override != nil:
@@ -119,5 +111,5 @@ func describe(d *mete.Decision) string {
 	case s == nil:
 		return fmt.Sprintf("denied by %s (%s)", d.Rule, d.Reason)
 	}
-	return fmt.Sprintf("denied by %s (%s), retry after %s", s.Limit.Name, d.Reason, duration(d.RetryAfter))
+	return fmt.Sprintf("denied by %s (%s), retry after %s", s.Limit.Name, d.Reason, formatDuration(d.RetryAfter))
 }
