@@ -14,18 +14,17 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An AnswerError says that the script answered what it never should: that the
-// answer is no answer, or that it decided otherwise than package bucket does.
+// An AnswerError reports that the answer of the script is malformed, or that the script's decision differs from
+// the decision of package bucket.
 type AnswerError struct{ what string }
 
 func (e *AnswerError) Error() string { return "unexpected answer of the script: " + e.what }
 
-// errAnswer is about an answer that is none.
 func errAnswer(what, text string) error {
 	return &AnswerError{what + ": " + strconv.Quote(text)}
 }
 
-// words reads an answer word by word.
+// A wordReader splits an answer into words.
 type words struct{ rest string }
 
 func (w *words) next() string {
@@ -39,7 +38,7 @@ func (w *words) int() (int64, bool) {
 	return v, err == nil
 }
 
-// row reads a row of a plain program. A row that is absent is "-".
+// nextRow reads a row of a plain program. An absent row is "-".
 func (w *words) row() (bucket.State, error) {
 	if rest, absent := strings.CutPrefix(w.rest, "- "); absent {
 		w.rest = rest
@@ -50,8 +49,7 @@ func (w *words) row() (bucket.State, error) {
 	return state, err
 }
 
-// answer gives every ask of the program its part of what the script said. An
-// ask that it could not read has an error.
+// readAnswers distributes the script's answer over the asks of p. An ask with a malformed part gets an error.
 func (p *program) answer(text string) {
 	w := words{text}
 	now, ok := w.int()
@@ -84,11 +82,11 @@ func (p *program) answer(text string) {
 	}
 }
 
-// errSpoiled is what becomes of a take where its key holds what no bucket is.
+// errCorruptRow is the error of a take if one of its keys holds a value that is not a bucket.
 var errSpoiled = errors.New("a key of the store holds what no bucket is: reset it, or use another prefix")
 
-// spoiled fails the asks of the keys with these numbers, and has the others asked
-// again. Nothing has been done.
+// failCorrupt fails the asks that use the keys with these numbers, and marks all other asks for a retry. The
+// script has changed nothing.
 func (p *program) spoiled(numbers string) {
 	bad, beside := map[int64]bool{}, map[string]bool{}
 	first := len(p.keys[states]) + len(p.keys[logs])
@@ -113,21 +111,20 @@ func (p *program) spoiled(numbers string) {
 	}
 }
 
-// fail gives every ask the error.
 func (p *program) fail(err error) {
 	for _, a := range p.asks {
 		a.Err = err
 	}
 }
 
-// A tally is what is left of a group's answer.
+// A tally is the rest of a group's answer.
 type tally struct {
 	state    bucket.State
 	admitted int64
 	err      error
 }
 
-// answer gives a its turn in the group.
+// replay decides a's take of the group as package bucket does, and compares it with the script's count.
 func (t *tally) answer(a *ask, now bucket.Instant) {
 	if a.Err = t.err; t.err != nil {
 		return
@@ -144,7 +141,7 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 	v.Show(&a.snaps[0], &c.Limit, c.Cost, now)
 }
 
-// answer reads what is a's of the script's answer.
+// readAnswer reads a's part of the script's answer.
 func (a *ask) answer(w *words, now bucket.Instant) {
 	switch a.op {
 	case opTake:
@@ -175,9 +172,8 @@ func (a *ask) answerTake(w *words) {
 	}
 }
 
-// part reads cost:state of the i'th charge, as the bucket was before, and
-// cost:state:limit of a take that is remembered, as it was after that. No cost is
-// the charge's.
+// readPart reads the i'th charge. It has the form cost:state with the state before the take, or cost:state:limit
+// with the state after a remembered take. An empty cost is the charge's cost.
 func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	c := a.charges[i]
 	costText, text, _ := strings.Cut(text, ":")
@@ -216,8 +212,8 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 	return snap, err
 }
 
-// partLent is part for a bucket of which something is lent, in a take that was
-// denied: the wait may be until that has come back.
+// readLeasedPart reads the charge of a denied take if some tokens of its bucket are leased. The wait can last
+// until those leases end.
 func (a *ask) partLent(c store.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	state, err := parseState(text, c.Limit.Unit())
 	if err != nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/metehq/mete"
 )
 
-// mixedCalls is how many calls after one that met a row of several versions of a
-// limit, or of another than the asking one, expect more of them. While a policy is
-// deployed that saves most calls a second round trip.
+// mixedCalls is the number of calls that skip the plain program after one of them failed. It fails at a row with
+// several limit versions, or with a different one than the charge. While a policy is deployed, skipping it saves
+// a second round trip for most calls.
 const mixedCalls = 8
 
-// run makes one call, and answers the asks. Where Redis cannot take them
-// together they go one by one.
+// run makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
 func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	took, err := s.call(p, timeout)
 	alone := false
@@ -32,7 +31,7 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	for _, a := range p.asks {
 		switch {
 		case !alone && !a.again:
-		case gone != nil: // it was not asked
+		case gone != nil: // not sent
 			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
 		default:
 			gone = s.runAlone(p, a, timeout)
@@ -42,8 +41,8 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	return took
 }
 
-// runAlone makes a call for a, which is one of p's. It returns an error where
-// there is no use in making others.
+// runAlone calls Redis for a alone, which is one of p's asks. It returns an error if further calls would fail
+// too.
 func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error) {
 	var one program
 	one.reset(p.prefix, p.now)
@@ -61,7 +60,7 @@ func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error)
 	return nil
 }
 
-// call makes the call that p is.
+// call makes the call of p.
 func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -72,7 +71,7 @@ func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err
 	}
 	keys, args := p.encode()
 	text, err := s.script.Exec(ctx, s.client, keys, args).ToString()
-	if err == nil && text == "?" && p.plain { // a row is not that plain
+	if err == nil && text == "?" && p.plain { // a row is not plain
 		s.mixed.Store(mixedCalls)
 		p.plain = false
 		keys, args = p.encode()

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// scanCount is the number of keys that one SCAN looks at, and scansPerCall the number of
-	// scans in one call of ClearFamilies. A scan takes Redis less than a millisecond.
+	// scanCount is the number of keys that one SCAN visits, and scansPerCall is the number of scans per call of
+	// ClearFamilies. Redis takes less than a millisecond per scan.
 	scanCount    = 500
 	scansPerCall = 4
 
-	// viewChars is the length of a view's hash in the text of a place.
+	// viewChars is the length of a view's hash in the text of a position.
 	viewChars = 16
 )
 
@@ -32,10 +32,10 @@ var (
 	_ store.Forgetter = (*Store)(nil)
 )
 
-// A place is where ClearFamilies goes on.
+// A scanPosition is the place where the next call of ClearFamilies continues.
 type place struct {
-	view   string // of the masters: a hash of their addresses and runs
-	node   int    // of the masters, in the order of their addresses
+	view   string // hash of the masters' addresses and run IDs
+	node   int    // index among the masters, sorted by address
 	cursor uint64
 }
 
@@ -56,19 +56,17 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// A master is a server that has keys.
+// A master is a server that holds keys.
 type master struct {
 	addr, run string
 	client    rueidis.Client
 }
 
-// ClearFamilies implements [store.Clearer]. It reads the keys of every master by SCAN, some
-// thousands with each call, and deletes buckets by DEL. Its user also needs the
-// commands SCAN and INFO.
+// ClearFamilies implements [store.Clearer]. It scans the keys of every master by SCAN, some thousands per call,
+// and deletes buckets by DEL. The Redis user also needs permission for SCAN and INFO.
 //
-// A cursor of SCAN is valid for one run of one server. After a failover or a restart the next
-// call begins again. It may miss a key that moves to another node of a cluster meanwhile:
-// repeat the clear after the resharding.
+// A cursor of SCAN is valid for one run of one server. After a failover or a restart, the next call starts over.
+// The scan can miss a key that moves to another cluster node meanwhile: repeat the clear after the resharding.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
 	var at place
 	if from != "" {
@@ -99,8 +97,7 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 	return removed, at.String(), nil
 }
 
-// masters returns the servers that have keys, in the order of their addresses, and a hash of
-// their addresses and runs.
+// masters returns the servers that hold keys, sorted by address, and a hash of their addresses and run IDs.
 func (s *Store) masters(ctx context.Context) (list []master, view string, err error) {
 	for addr, client := range s.client.Nodes() {
 		ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -129,7 +126,7 @@ func (s *Store) masters(ctx context.Context) (list []master, view string, err er
 	return list, hex.EncodeToString(sum.Sum(nil))[:viewChars], nil
 }
 
-// field returns the value of a line of INFO, empty if it has no such line.
+// infoField returns the value of a field of INFO, empty if it is absent.
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -139,7 +136,7 @@ func field(info, name string) string {
 	return ""
 }
 
-// clearPage deletes the buckets of the families among the keys of one SCAN.
+// clearPage runs one SCAN, and deletes the keys that belong to the families.
 func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern string, families []string, cursor uint64) (removed int64, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -156,7 +153,7 @@ func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern stri
 	var commands rueidis.Commands
 	switch {
 	case len(keys) == 0:
-	case s.cluster: // keys of one command must lie in one slot
+	case s.cluster: // one DEL takes keys of one slot only
 		for _, key := range keys {
 			commands = append(commands, s.client.B().Del().Key(key).Build())
 		}
@@ -172,8 +169,7 @@ func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern stri
 	return removed, page.Cursor, err
 }
 
-// familyPattern returns the pattern of SCAN that all keys of the families match. Other keys
-// may match it, too.
+// familyPattern returns a SCAN pattern that matches all keys of the families. It can match other keys, too.
 func (s *Store) familyPattern(families []string) string {
 	common := ""
 	for i, family := range families {
@@ -191,7 +187,7 @@ func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// ForgetFamilies implements [store.Forgetter]: it ends the leases of the families.
+// ForgetFamilies implements [store.Forgetter]: it drops the leases of the families.
 func (s *Store) ForgetFamilies(families []string) {
 	if s.leases != nil {
 		s.leases.ForgetMatching(func(key string) bool { return slices.Contains(families, store.Family(key)) })

@@ -20,11 +20,10 @@ var setDocument = rueidis.NewLuaScript(documentScript)
 
 var _ store.Documents = (*Store)(nil)
 
-// documentKey is the key of a document. No bucket has one that begins like it.
+// documentKey returns the key of a document. Keys of buckets begin differently.
 func (s *Store) documentKey(name string) string { return s.config.Prefix + "doc:" + name }
 
-// Document implements [store.Documents]. It reads the document whole, whatever is
-// known.
+// Document implements [store.Documents]. It reads the whole document, even if known is its revision.
 func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte, int64, error) {
 	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("redisstore: document: %w", err)
@@ -49,10 +48,8 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	return []byte(data), revision, nil
 }
 
-// SetDocument implements [store.Documents]. The document is at {prefix}doc:{name},
-// and does not expire. It is as lasting as Redis is: one that writes nothing to disk
-// has lost it after a restart, one that evicts may lose it any time, and what a
-// failover loses of the last moments may be it.
+// SetDocument implements [store.Documents]. It stores the document at {prefix}doc:{name}, without expiry. The
+// document is as durable as Redis: a restart without persistence, an eviction or a failover can lose it.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error) {
 	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("redisstore: set document: %w", err)

@@ -18,18 +18,18 @@ const (
 	opBorrow
 )
 
-// plainEven marks a program of plain takes under one limit at one cost.
+// plainEven marks a program of plain takes that share one limit and one cost.
 const plainEven = 2
 
-// Waits of an operation, beside microseconds.
+// Special waits of an operation; other values are microseconds.
 const (
 	waitForced = -2
 	waitNone   = -1
 )
 
-// encode writes the program's numbers and returns its keys and arguments.
+// encode returns the keys and arguments of the script.
 func (p *program) encode() (keys, args []string) {
-	for _, a := range p.asks { // whatever has limits or keys of its own
+	for _, a := range p.asks { // grouped asks have their limits already
 		if !a.simple() {
 			for i := range a.charges {
 				a.limits[i] = p.limit(&a.charges[i].Limit)
@@ -72,8 +72,8 @@ func (p *program) encode() (keys, args []string) {
 	return p.spell(), append(args, p.names...)
 }
 
-// spellLimits sees to it that the texts are those of the limits. Mostly they are,
-// as one call has the limits of the call before.
+// updateLimitTexts fills p.texts for p.limits. Most calls have the limits of the previous call, so the texts are
+// kept.
 func (p *program) spellLimits() {
 	for i := range p.limits {
 		if i == len(p.texts) {
@@ -85,8 +85,8 @@ func (p *program) spellLimits() {
 	}
 }
 
-// even reports whether the program is plain takes of one bucket each, all under one
-// limit and at one cost. Then state i and group i belong to one bucket.
+// isEven reports whether the program is plain takes of one bucket each that share one limit and one cost. State i
+// then belongs to group i.
 func (p *program) even() bool {
 	if !p.plain || len(p.limits) != 1 {
 		return false
@@ -113,7 +113,6 @@ func (p *program) encodeEven() {
 	}
 }
 
-// encodeLimit writes the numbers of a plain token bucket.
 func (p *program) encodeLimit(l *bucket.Limit) {
 	n, per := l.Refill()
 	p.numbers.add(int64(l.Capacity()))
@@ -136,7 +135,7 @@ func (p *program) encodeGroup(g *group) {
 	}
 }
 
-// encodePlain writes a take of several buckets, once.
+// encodePlain encodes a single take of several buckets.
 func (p *program) encodePlain(a *ask) {
 	p.numbers.add(int64(len(a.charges)))
 	p.numbers.add(1)
@@ -194,7 +193,7 @@ func (p *program) encodeAsk(a *ask) {
 	}
 }
 
-// encodeTaken writes the take that is canceled. An administrator's refund has none.
+// encodeTaken encodes the canceled take. An admin refund has none.
 func (p *program) encodeTaken(a *ask, i int) {
 	var t bucket.Taken
 	if i < len(a.taken) {
@@ -222,7 +221,7 @@ func (p *program) encodeBorrow(a *ask) {
 	p.numbers.add(a.loan.TTL.Microseconds())
 }
 
-// keyNumber is the number of a charge's key in the script.
+// keyNumber returns the script's number of a charge's key.
 func (p *program) keyNumber(c *store.Charge) int64 {
 	if at := p.index[c.Key]; at < 0 {
 		return int64(len(p.keys[states]) - at)
@@ -231,7 +230,7 @@ func (p *program) keyNumber(c *store.Charge) int64 {
 	}
 }
 
-// other is the number of a key that is no state and no log, 0 where it is empty.
+// addOther adds a key that is neither a state nor a log, and returns its number; 0 if the key is empty.
 func (p *program) other(key string) int64 {
 	if key == "" {
 		return 0
@@ -240,7 +239,7 @@ func (p *program) other(key string) int64 {
 	return int64(len(p.keys[states]) + len(p.keys[logs]) + len(p.keys[others]))
 }
 
-// name is the number of the argument that is text, 0 where it is empty.
+// addName adds text to the arguments and returns its number; 0 if text is empty.
 func (p *program) name(text string) int64 {
 	if text == "" {
 		return 0
@@ -249,7 +248,7 @@ func (p *program) name(text string) int64 {
 	return int64(len(p.limits)+len(p.names)) + 1
 }
 
-// spell returns all keys as they are in Redis, in one piece of memory.
+// spellKeys returns all keys with their prefixes. They share one allocation.
 func (p *program) spell() []string {
 	size, n := 0, 0
 	for _, keys := range p.keys {
@@ -277,7 +276,7 @@ func (p *program) spell() []string {
 	return spelled
 }
 
-// waitOf is a wait as the script is told.
+// encodeWait returns a wait in the encoding of the script.
 func waitOf(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:

@@ -14,11 +14,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// storeError says whether a failed call may have spent something. What Redis
-// refuses it has not done: that the node cannot take writes, it says before the
-// script's first. Of other errors within the script nobody knows what came before.
-// A client that is being closed gives up calls on the wire with the same error as
-// those that come later.
+// newStoreError classifies an error of a call by what it may have spent. A call that Redis rejects has spent
+// nothing: Redis rejects writes before the script's first one. Any other error within the script may come after a
+// write. A closing client fails calls in flight with the same error as later calls.
 func storeError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
 	if err == io.EOF {
@@ -37,11 +35,11 @@ func storeError(err error) *mete.StoreError {
 	return e
 }
 
-// beforeTheFirstWrite are the errors of a script that has written nothing yet. A
-// key of another type is met while the script still reads.
+// noWriteErrors are the script errors that occur before its first write. WRONGTYPE is one, because the script
+// reads all keys first.
 var beforeTheFirstWrite = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
 
-// named is err with the operation that failed.
+// withOp adds the operation to err.
 func named(err error, op string) error {
 	var e *mete.StoreError
 	if !errors.As(err, &e) {
@@ -51,15 +49,14 @@ func named(err error, op string) error {
 	return e
 }
 
-// isTryAgain reports whether Redis refused a call because some of its keys have
-// moved to another node already, and others not.
+// isTryAgain reports whether Redis rejected a call because some of its keys have moved to another node and others
+// have not.
 func isTryAgain(err error) bool {
 	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
 	return ok && refusal.IsTryAgain()
 }
 
-// isWrongType reports whether Redis refused a call because one of its keys holds
-// no text.
+// isWrongType reports whether Redis rejected a call because one of its keys is not a string.
 func isWrongType(err error) bool {
 	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
 	return ok && strings.Contains(refusal.Error(), "WRONGTYPE ")

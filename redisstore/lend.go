@@ -15,10 +15,10 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// errPast is what becomes of a loan that was overtaken by a later one.
+// errOvertaken is the error of a loan if Redis has already processed a later loan of the same holder.
 var errPast = errors.New("a later loan of the holder is there already")
 
-// A lender is the store's side of leases.
+// A lender implements [lease.Lender] for the store.
 type lender struct{ store *Store }
 
 // Borrow implements [lease.Lender].
@@ -35,13 +35,13 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error
 	return grant, nil
 }
 
-// A lent is what is lent of a bucket, and until when.
+// An activeLease is an amount of leased tokens and the end of the lease.
 type lent struct {
 	until  bucket.Instant
 	amount bucket.Tokens
 }
 
-// parseLent reads until,amount;until,amount in the order of their ends.
+// parseLeases reads until,amount;until,amount in ascending order of the ends.
 func parseLent(text string) ([]lent, error) {
 	var all []lent
 	for part := range strings.SplitSeq(text, ";") {
@@ -56,8 +56,8 @@ func parseLent(text string) ([]lent, error) {
 	return all, nil
 }
 
-// waitForLent is how long it takes from now until cost is there, where what is
-// lent is missing until it ends.
+// waitForLeases returns the wait from now until cost is available. Leased tokens count as spent until their lease
+// ends.
 func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Instant, cost bucket.Tokens) time.Duration {
 	var sum bucket.Tokens
 	for _, e := range all {
@@ -66,7 +66,7 @@ func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Inst
 	at := max(now, state.AsOf)
 	for len(all) > 0 && sum > l.Capacity()-cost {
 		at = max(at, all[0].until)
-		state, _ = l.Reserve(state, at, 0, bucket.Forced) // what is missing by then
+		state, _ = l.Reserve(state, at, 0, bucket.Forced) // spent at that instant
 		state.Spent = max(state.Spent, int64(min(sum, l.Capacity()))*l.Unit())
 		sum, all = sum-all[0].amount, all[1:]
 	}

@@ -9,11 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// markers are the keys that say of takes without an ID that they have been given
-// back. As soon as nobody can ask for that again they are of no use, and in a
-// cluster every take that a later slot denies leaves one. They are deleted
-// together, while a deletion is on the wire those of the next are gathered; what
-// cannot be deleted expires.
+// markers collects and deletes the keys that mark takes without an ID as refunded. A marker is useless once the
+// refund cannot be repeated, and in a cluster, each take that a later slot denies leaves one. Keys are deleted in
+// batches: while one deletion is in flight, the next batch is gathered. Keys that cannot be deleted expire.
 type markers struct {
 	store *Store
 
@@ -22,7 +20,6 @@ type markers struct {
 	busy bool
 }
 
-// drop sees to it that a key is deleted.
 func (m *markers) drop(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,7 +32,6 @@ func (m *markers) drop(key string) {
 	}
 }
 
-// run deletes keys until there are none.
 func (m *markers) run() {
 	for keys := m.next(); len(keys) > 0; keys = m.next() {
 		commands := make(rueidis.Commands, 0, len(keys))

@@ -16,8 +16,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Node is a [Store] with connections of its own, which knows how many others
-// there are. [Open] and [Connect] make it.
+// A Node is a [Store] with its own connections that also counts the other nodes. [Open] and [Connect] create it.
 type Node struct {
 	*Store
 	presence *Presence
@@ -25,7 +24,7 @@ type Node struct {
 	close    func() error
 }
 
-// Open is [ParseURL] and then [Connect].
+// Open is [ParseURL] followed by [Connect].
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
 	if err != nil {
@@ -34,8 +33,8 @@ func Open(ctx context.Context, rawURL string) (*Node, error) {
 	return Connect(ctx, options, config)
 }
 
-// Connect connects to a Redis and joins the nodes there. If no server answers, the
-// error wraps [store.ErrUnavailable]. Connect tries once, for as long as ctx lasts.
+// Connect connects to Redis and joins the nodes there. If no server answers, the error wraps
+// [store.ErrUnavailable]. Connect tries once, until ctx ends.
 func Connect(ctx context.Context, options rueidis.ClientOption, config Config) (*Node, error) {
 	client, err := Dial(ctx, options)
 	if err != nil {
@@ -53,11 +52,10 @@ func Connect(ctx context.Context, options rueidis.ClientOption, config Config) (
 	return n, nil
 }
 
-// Nodes is how many nodes share the store's buckets: see [Presence.Nodes].
+// Nodes returns the number of nodes that share the store's buckets: see [Presence.Nodes].
 func (n *Node) Nodes() int { return n.presence.Nodes() }
 
-// Close ends the store, leaves the other nodes and closes the connections. What
-// is asked later fails.
+// Close closes the store, leaves the nodes and closes the connections. Later calls fail.
 func (n *Node) Close() error { return n.close() }
 
 func (n *Node) end() error {
@@ -67,10 +65,9 @@ func (n *Node) end() error {
 	return err
 }
 
-// Dial is [rueidis.NewClient], and sees that what answers is what the options say:
-// no replica, no sentinel in a server's place, and a cluster only where one is
-// meant. Where nothing answers, the error wraps [store.ErrUnavailable]. The client
-// is the caller's.
+// Dial calls [rueidis.NewClient] and verifies that the server matches the options. The server must not be a
+// replica or a sentinel, and must be a cluster if and only if the options specify one. If no server answers, the
+// error wraps [store.ErrUnavailable]. The caller closes the client.
 func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(options)
 	if err != nil {
@@ -83,8 +80,7 @@ func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, er
 	return client, nil
 }
 
-// verify asks the server what it is: so it is said at the start, and not with
-// the first take.
+// verify asks the server for its mode and role, so that a wrong URL fails at startup and not at the first take.
 func verify(ctx context.Context, client rueidis.Client, options rueidis.ClientOption) error {
 	info, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {
@@ -106,8 +102,8 @@ func verify(ctx context.Context, client rueidis.Client, options rueidis.ClientOp
 	return nil
 }
 
-// unanswered marks the errors that may be others in a moment: that nothing
-// answers, or a server that is not ready. What a server refuses stays refused.
+// markUnavailable wraps [store.ErrUnavailable] around temporary errors: no answer, or a server that is not ready.
+// Other refusals of a server are permanent.
 func unanswered(err error) error {
 	refusal, refused := rueidis.IsRedisErr(err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -117,7 +113,7 @@ func unanswered(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// notReady says whether a server refuses for now only.
+// isNotReady reports whether a refusal is temporary.
 func notReady(refusal string) bool {
 	word, _, _ := strings.Cut(refusal, " ")
 	return slices.Contains([]string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}, word)

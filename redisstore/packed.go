@@ -4,7 +4,7 @@ package redisstore
 
 import "encoding/binary"
 
-// packed is an array of integers in MessagePack, which Redis unpacks by itself.
+// packed is an array of integers in MessagePack, which Redis unpacks natively.
 type packed struct {
 	text  []byte
 	count uint32

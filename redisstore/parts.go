@@ -13,10 +13,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// takeInParts takes charges that no one script can: one part after another, in
-// the order of their slots. Where one is denied or fails, those before it are
-// given back. Until then others see them as spent, so that a take at the same
-// time may be denied early, and none is admitted wrongly.
+// takeInParts charges one part after another, in the order of their slots. If a part is denied or fails, the
+// earlier parts are refunded. Other takes see the earlier parts as spent until then: they may be denied too
+// early, but are never admitted wrongly.
 func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, by division) ([]bucket.Snapshot, bool, error) {
 	t := partsTake{store: s, charges: charges, mode: mode, parts: s.parts(charges, by), attempt: rand.Text()}
 	if mode.Within > 0 {
@@ -36,7 +35,7 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 		allowed, err := t.take(ctx, i)
 		if err != nil {
 			if mode.ID != "" && mete.Spent(err) == mete.MaybeSpent {
-				i++ // it is remembered if it was taken
+				i++ // a remembered part can be undone
 			}
 			t.undo(i)
 			return dst, false, err
@@ -50,7 +49,7 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 	return append(dst, t.snaps...), true, nil
 }
 
-// A partsTake is a take in parts on its way.
+// A partsTake is a take in parts.
 type partsTake struct {
 	store   *Store
 	charges []store.Charge
@@ -58,11 +57,10 @@ type partsTake struct {
 	parts   []part
 	snaps   []bucket.Snapshot
 	attempt string
-	until   time.Time // zero: however long it takes
+	until   time.Time // zero is no deadline
 }
 
-// ask has an ask for part i answered, as often as the part is on its way between
-// two nodes.
+// submit sends part i, and retries while the slot of the part moves between two nodes.
 func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error) {
 	p, until := &t.parts[i], t.until
 	for backoff := time.Millisecond; ; backoff = min(2*backoff, 50*time.Millisecond) {
@@ -93,7 +91,7 @@ func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error
 	}
 }
 
-// pause waits a little, and reports false where there is no time for it.
+// pause waits for d, and reports false if the deadline or ctx comes first.
 func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 	if time.Until(until) < d {
 		return false
@@ -108,17 +106,16 @@ func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 
 func (t *partsTake) take(ctx context.Context, i int) (bool, error) {
 	mode := t.mode
-	mode.UpTo = false // that is done
+	mode.UpTo = false // capCosts has set the costs
 	return t.ask(ctx, i, mode)
 }
 
-// memory is the key that part i is remembered under: by the ID and the keys of
-// all of the take.
+// memoryKey returns the key that remembers part i, by the ID and all keys of the take.
 func (t *partsTake) memory(i int) string {
 	return t.store.memoryKey(t.mode.ID, t.charges, t.parts[i].charges[0].Key)
 }
 
-// look asks all parts but one what they would answer, at the same time.
+// peek asks all parts except one for their answers, concurrently.
 func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
 	mode := t.mode
 	mode.DryRun, mode.UpTo, mode.ID = true, false, ""
@@ -148,8 +145,8 @@ func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
 	return all.allowed, all.err
 }
 
-// cut lowers the costs to what the emptiest of all buckets holds. It may have
-// less when it is asked: then the take is denied.
+// capCosts lowers the costs to the remaining tokens of the emptiest bucket. If the bucket has fewer tokens by the
+// time of the take, the take is denied.
 func (t *partsTake) cut(ctx context.Context) error {
 	if _, err := t.look(ctx, -1); err != nil {
 		return err
@@ -167,11 +164,10 @@ func (t *partsTake) cut(ctx context.Context) error {
 	return nil
 }
 
-// undo cancels the first n parts, and does not come back before that has been tried
-// once, or the caller waits no longer. Whatever fails is tried again in the
-// background. A part that failed, and may have been taken all the same, can be
-// undone where it has an ID: Redis remembers whose take it was. Without one it stays
-// taken, as giving it back could overtake the take, and the error says so.
+// undo cancels the first n parts. It returns after each part was tried once, or when the caller's deadline ends;
+// failed cancellations are retried in the background. A failed part may have been charged. With an ID it can be
+// undone, because Redis remembers which attempt made the take. Without an ID it stays charged, as the refund
+// could overtake the take, and the error reports that.
 func (t *partsTake) undo(n int) {
 	within := t.store.config.Timeout
 	if !t.until.IsZero() {

@@ -8,8 +8,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// answerPlain reads the states of all buckets as they were, and does over again
-// what the script has done to them.
+// readPlainAnswers reads the states of all buckets before the call, and repeats the script's decisions on them.
 func (p *program) answerPlain(w *words, now bucket.Instant) {
 	broken := p.readRows(w)
 	p.countOperations()
@@ -25,7 +24,7 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 		} else {
 			a.takeAll(p, now)
 		}
-		if operation == next { // else the operation of a group that has begun
+		if operation == next { // not a later ask of a group
 			next++
 		}
 		left := p.admitted[operation]
@@ -38,7 +37,7 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 	}
 }
 
-// readRows reads the states as they were.
+// readRows reads the states before the call.
 func (p *program) readRows(w *words) (broken error) {
 	p.was = p.was[:0]
 	for range p.keys[states] {
@@ -51,8 +50,7 @@ func (p *program) readRows(w *words) (broken error) {
 	return broken
 }
 
-// countOperations lists how often each operation of the script was asked, in the order
-// of encode.
+// countOperations lists the number of takes in each operation of the script, in the order of encode.
 func (p *program) countOperations() {
 	p.admitted = p.admitted[:0]
 	done := 0 // groups
@@ -68,8 +66,7 @@ func (p *program) countOperations() {
 	}
 }
 
-// readShortfalls reads how many takes were admitted, and which operations were admitted
-// less often than asked.
+// readShortfalls reads the number of admitted takes, and the operations that admitted fewer takes than requested.
 func (p *program) readShortfalls(w *words) error {
 	total, ok := w.int()
 	if !ok {
@@ -92,7 +89,7 @@ func (p *program) readShortfalls(w *words) error {
 	return nil
 }
 
-// takeOne charges the state of the only bucket of a.
+// takeOne charges the only bucket of a.
 func (a *ask) takeOne(state *bucket.State, now bucket.Instant) {
 	c, snap := &a.charges[0], bucket.Snapshot{}
 	state.Unit = c.Limit.Unit()
@@ -100,7 +97,7 @@ func (a *ask) takeOne(state *bucket.State, now bucket.Instant) {
 	a.snaps, a.allowed = append(a.snaps[:0], snap), snap.Allowed
 }
 
-// takeAll charges the states of all buckets of a, or none of them.
+// takeAll charges all buckets of a, or none of them.
 func (a *ask) takeAll(p *program, now bucket.Instant) {
 	a.allowed, a.snaps = true, a.snaps[:0]
 	for i := range a.charges {

@@ -17,14 +17,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// errLater is the error of a refund of which some parts are still to be given back.
+// errRefundPending is the error of a refund if some slots have not answered yet.
 var errLater = errors.New("some of the buckets could not be reached: they get their tokens back as soon as they can be, once")
 
-// Refund implements [mete.Store]. Where the buckets are in several slots of a
-// cluster, the first slot decides: if it certainly has not given anything back, the
-// error is [mete.NotSpent]. Otherwise all slots give back, those that fail at first
-// too: in the background, until they have done so once. The error is
-// [mete.MaybeSpent] then.
+// Refund implements [mete.Store]. If the buckets are in several slots of a cluster, the first slot decides: if it
+// certainly refunded nothing, the error is [mete.NotSpent]. Otherwise the store refunds every slot, and retries
+// failed slots in the background until each has refunded once. The error is [mete.MaybeSpent] while a slot has
+// not answered.
 func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	if len(refunds) == 0 {
 		return nil
@@ -46,7 +45,7 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 		if !isTryAgain(err) || id != "" {
 			return named(err, "refund")
 		}
-		by = byKey // its slot is on its way to another node
+		by = byKey // the slot is moving to another node
 	}
 	within := s.config.Timeout
 	if end, ok := ctx.Deadline(); ok {
@@ -75,8 +74,8 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 	return nil
 }
 
-// refundParts returns what each part has to give back. Each part remembers that it
-// has done so: by the refund's ID, or until it is certain that nobody asks again.
+// refundParts returns the refund of each part. Each part remembers that it is done: under the refund's ID, or
+// until the refund can no longer be repeated.
 func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, charges []store.Charge) []undoing {
 	all, attempt := make([]undoing, len(parts)), rand.Text()
 	for i, p := range parts {
@@ -93,18 +92,17 @@ func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, char
 	return all
 }
 
-// undoneKey is the key that says that a part of a take, or of a refund without an
-// ID, has been given back.
+// undoneKey returns the key that marks a part of a take, or of a refund without an ID, as refunded.
 func (s *Store) undoneKey(key, attempt string, part int) string {
 	return s.beside("id:", key, "undo-"+attempt+"-"+strconv.Itoa(part))
 }
 
-// refundKey is the key that a refund by ID is remembered under, in the slot of key.
+// refundKey returns the key that remembers a refund by ID, in the slot of key.
 func (s *Store) refundKey(id string, charges []store.Charge, key string) string {
 	return s.beside("id:", key, "refund-"+nameOf(id, charges))
 }
 
-// ask gives back, as often as it is called, unless it has a memory.
+// submit refunds todo. Without a memory key, each call refunds again.
 func (u *undoer) ask(ctx context.Context, todo *undoing, within time.Duration) error {
 	a := newGiveBack(todo.refunds)
 	a.memory, a.attempt = todo.memory, todo.attempt

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Forms of URLs, by their schemes.
 const (
 	formServer = iota
 	formSocket
@@ -22,7 +21,7 @@ const (
 	formCluster
 )
 
-// A scheme is what stands before :// says.
+// A scheme is the meaning of a URL scheme.
 type scheme struct {
 	form int
 	tls  bool
@@ -39,42 +38,39 @@ var schemes = map[string]scheme{
 	"rediss+cluster":  {formCluster, true, "6379"},
 }
 
-// DefaultPrefix is what keys begin with where a URL does not say: a Redis is
-// rarely there for one thing only.
+// DefaultPrefix begins all keys if a URL has no prefix parameter, because a Redis often serves several programs.
 const DefaultPrefix = "mete:"
 
-// What a client of a limiter needs otherwise than rueidis has it. A caller waits
-// for less than a second, and what Redis may have done is never sent again.
+// Client settings that differ from the defaults of rueidis. Callers wait for less than a second, and a call that
+// Redis may have run is never sent again.
 const (
 	dialTimeout  = time.Second
-	writeTimeout = 2 * time.Second // for a connection that is silent; takes end after [Config.Timeout]
-	refresh      = 5 * time.Second // between two looks at sentinels or the cluster
-	fourConns    = 2               // as a power of two; faster than one or two from 16 callers on
+	writeTimeout = 2 * time.Second // for silent connections
+	refresh      = 5 * time.Second // interval between topology refreshes
+	fourConns    = 2               // log2 of the number; fastest from 16 callers on
 )
 
-// target is what a URL says.
+// target is the content of a URL.
 type target struct {
 	client rueidis.ClientOption
 	config Config
 }
 
-// ParseURL reads a URL of one of these forms, and returns settings for
-// [rueidis.NewClient] and for [New].
+// ParseURL reads a URL and returns the settings for [rueidis.NewClient] and [New]. These forms are valid:
 //
 //	redis://[user:password@]host[:6379][/db]              one server
 //	redis+unix://[user:password@]/path[?db=N]             one server, by a socket
-//	redis+sentinel://[…@]host[:26379],…/master[/db]       who is the master, sentinels know
+//	redis+sentinel://[…@]host[:26379],…/master[/db]       a master that these sentinels know
 //	redis+cluster://[…@]host[:6379],…                     a cluster, by some of its nodes
 //
-// rediss in place of redis is TLS. Behind ? and joined by & may follow
+// The scheme rediss instead of redis selects TLS. Parameters follow after ?, joined by &:
 //
 //	prefix=mete:, timeout=TIME, lease_share=0.1           see [Config]
-//	ca=FILE, cert=FILE, key=FILE, server_name=NAME        TLS: whom to trust, who we are
-//	sentinel_username=NAME, sentinel_password=TEXT        sentinels: the user there
+//	ca=FILE, cert=FILE, key=FILE, server_name=NAME        TLS: trusted CA, client certificate, server name
+//	sentinel_username=NAME, sentinel_password=TEXT        the user on the sentinels
 //
-// and nothing else. The user's name and password, and the parameters, are escaped
-// as usual in URLs. No error contains a password. The certificate of a server is
-// always looked at.
+// Other parameters are errors. The user's name and password, and the parameters, are percent-encoded. Errors
+// contain no password. A server's certificate is always verified.
 func ParseURL(raw string) (rueidis.ClientOption, Config, error) {
 	t, err := parseURL(raw)
 	if err != nil {
@@ -99,7 +95,7 @@ func parseURL(raw string) (t target, err error) {
 	}
 	t.client = rueidis.ClientOption{
 		ClientName:        "mete",
-		ClientSetInfo:     rueidis.DisableClientSetInfo, // which old servers and users do not have
+		ClientSetInfo:     rueidis.DisableClientSetInfo, // old servers and restricted users reject it
 		Dialer:            net.Dialer{Timeout: dialTimeout},
 		ConnWriteTimeout:  writeTimeout,
 		PipelineMultiplex: fourConns,
@@ -115,14 +111,13 @@ func parseURL(raw string) (t target, err error) {
 	if err := t.place(s, authority, path); err != nil {
 		return t, err
 	}
-	// Takes have been put together when they come to the client. A connection for
-	// each call that is on the wire is then faster than to queue for a shared one;
-	// in a cluster there are calls of many slots, and it is not.
+	// Lanes batch the takes before they reach the client. One connection per call in flight is then faster than a
+	// shared one. In a cluster it is not, because calls of many slots are in flight.
 	t.client.DisableAutoPipelining = s.form != formCluster
 	return t, t.parameters(s, query)
 }
 
-// user reads what stands before the hosts, and returns the hosts.
+// parseUser reads the user before the hosts, and returns the hosts.
 func (t *target) user(authority string) (hosts string, err error) {
 	at := strings.LastIndex(authority, "@")
 	if at < 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// place reads where to connect to.
+// parseAddress reads the hosts and the database, or the path of a socket.
 func (t *target) place(s scheme, hosts, path string) (err error) {
 	path = strings.TrimSuffix(path, "/")
 	if s.form == formSocket {
@@ -51,7 +51,6 @@ func (t *target) place(s scheme, hosts, path string) (err error) {
 	return t.database(db)
 }
 
-// socket reads a path in the file system.
 func (t *target) socket(hosts, path string) error {
 	path, err := url.PathUnescape(path)
 	if err != nil || hosts != "" || path == "" {
@@ -65,10 +64,10 @@ func (t *target) socket(hosts, path string) error {
 	return nil
 }
 
-// address returns host:port.
+// hostPort returns host:port.
 func address(host, port string) (string, error) {
 	u, err := url.Parse("redis://" + host)
-	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // which colon is it?
+	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // an IPv6 address without brackets is ambiguous
 	if err != nil || bare || u.Hostname() == "" || u.User != nil || u.Path != "" {
 		return "", fmt.Errorf("%q is no host, nor host:port", host)
 	}
@@ -81,7 +80,7 @@ func address(host, port string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// database reads the number of a database, 0 where text is empty.
+// parseDatabase reads the number of a database, 0 if text is empty.
 func (t *target) database(text string) (err error) {
 	if text == "" {
 		return nil

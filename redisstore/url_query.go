@@ -18,7 +18,6 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// parametersOf are the parameters that a URL of this scheme may have.
 func parametersOf(s scheme) []string {
 	names := []string{"prefix", "timeout", "lease_share"}
 	if s.form == formSocket {
@@ -33,7 +32,6 @@ func parametersOf(s scheme) []string {
 	return names
 }
 
-// parameters reads what follows the question mark.
 func (t *target) parameters(s scheme, query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -65,8 +63,7 @@ func (t *target) parameters(s scheme, query string) error {
 	return errors.Join(err, t.certificates(values))
 }
 
-// unknownParameter says what is wrong with a parameter that is not known. It shows the
-// name alone.
+// unknownParameter explains an unknown parameter. The error contains the name, but not the value.
 func unknownParameter(s scheme, name string) error {
 	secure := scheme{form: s.form, tls: true}
 	switch {
@@ -82,7 +79,7 @@ func unknownParameter(s scheme, name string) error {
 	return fmt.Errorf("unknown parameter %q: known are %s", name, strings.Join(parametersOf(s), ", "))
 }
 
-// certificates reads the files of TLS.
+// loadCertificates reads the files of TLS.
 func (t *target) certificates(values url.Values) error {
 	c := t.client.TLSConfig
 	if c == nil {
@@ -114,7 +111,6 @@ func (t *target) certificates(values url.Values) error {
 	return nil
 }
 
-// timeout reads [Config.Timeout].
 func (t *target) timeout(text string) (err error) {
 	t.config.Timeout, err = bucket.ParseDuration(text)
 	if err != nil || t.config.Timeout == 0 {
@@ -123,7 +119,6 @@ func (t *target) timeout(text string) (err error) {
 	return nil
 }
 
-// leaseShare reads [Config.LeaseShare].
 func (t *target) leaseShare(text string) (err error) {
 	t.config.LeaseShare, err = strconv.ParseFloat(text, 64)
 	if err != nil || !(t.config.LeaseShare > 0 && t.config.LeaseShare <= 1) {
