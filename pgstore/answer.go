@@ -7,23 +7,21 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An AnswerError says that a function in the database answered what it never
-// should: that the answer is no answer, or that it decided otherwise than package
-// bucket does.
+// An AnswerError reports that the answer of a function in the database is malformed, or that its decision differs
+// from the decision of package bucket.
 type AnswerError struct{ what string }
 
 func (e *AnswerError) Error() string { return "unexpected answer of the database: " + e.what }
 
-// An outcome is the answer to a group: how much was taken, and the state after that.
 type outcome struct {
-	there bool // there was an answer
+	there bool // the database answered
 	now   bucket.Instant
 	took  int64
 	state bucket.State
 }
 
-// read reads a row for a limit. The first that says something was taken counts. Its
-// clock was read after the decision, but for where it stands behind the bucket.
+// read reads a row for a limit. Only the first row with a charge counts. The clock is read after the decision, so
+// it is capped by the state's time.
 func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
 	var v [4]int64
 	for i, f := range fields {
@@ -42,8 +40,7 @@ func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
 	*t = outcome{took >= 0, bucket.Instant(now), took, bucket.State{Spent: spent, AsOf: bucket.Instant(asOf), Unit: l.Unit()}}
 }
 
-// answerPlain answers the asks of the groups in their order, or marks them to be
-// asked again.
+// replayGroups answers the asks of the groups in their order. Asks without an answer are marked for a retry.
 func (b *batch) answerPlain() {
 	denied := 0
 	for i := range b.groups {
@@ -61,7 +58,7 @@ func (b *batch) answerPlain() {
 	}
 }
 
-// answer does over again what was done, for one of the takes.
+// replay decides one take of the group as the database did.
 func (t *outcome) answer(a *ask) {
 	if a.again = !t.there; a.again {
 		return

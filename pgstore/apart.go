@@ -19,8 +19,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// answered has a answered, on the way that its buckets go: again and again where they
-// are held, until it is too late.
+// submit submits a. While its buckets are locked, it retries on the held lane until the deadline.
 func (s *Store) answered(ctx context.Context, a *ask) (free bool, err error) {
 	a.waits = s.held.any(a.charges)
 	began, within := time.Now(), a.mode.Within
@@ -47,7 +46,7 @@ func (s *Store) answered(ctx context.Context, a *ask) (free bool, err error) {
 	}
 }
 
-// pause waits for d. It returns the error of ctx if ctx ends first.
+// pause waits for d, or returns the error of ctx if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -59,13 +58,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// setPatience says how long a call that has so much time waits for a lock, as a
-// setting of PostgreSQL.
+// setLockTimeout sets how long a call with this timeout waits for a lock, in PostgreSQL's notation.
 func (b *batch) setPatience(timeout time.Duration) {
 	b.patience = strconv.FormatInt(max(min(lockWait, timeout/4).Milliseconds(), 1), 10)
 }
 
-// addPatience adds it to the parameters, but in a transaction of a caller's.
+// addLockTimeout adds the lock timeout to the parameters, except in a caller's transaction.
 func (b *batch) addPatience() {
 	if !b.store.joined {
 		b.packet.begin()
@@ -73,15 +71,15 @@ func (b *batch) addPatience() {
 	}
 }
 
-// waits reports whether the call is one of those on the way of what is held.
+// isHeldLane reports whether the call belongs to the held lane.
 func (b *batch) waits() bool { return len(b.asks) > 0 && b.asks[0].waits }
 
-// runApart is runOn, without those whose buckets are held where others are with them.
+// runAvoidingLocks is runOn, except that asks with locked buckets do not delay the others.
 func (b *batch) runApart(ctx context.Context, conn *pgx.Conn) error {
 	if b.waits() {
 		return b.runHeld(ctx, conn)
 	}
-	if known := b.store.held.of(b.asks); len(known) > 0 { // they may have come before that was known
+	if known := b.store.held.of(b.asks); len(known) > 0 { // an ask may have been queued before its bucket was known as held
 		return b.onceMore(ctx, conn, b.asks, known)
 	}
 	err := b.runOn(ctx, conn)
@@ -101,8 +99,8 @@ func (b *batch) runApart(ctx context.Context, conn *pgx.Conn) error {
 	return b.onceMore(ctx, conn, stuck, locked)
 }
 
-// onceMore is without. Those who meet a lock again ask again: a bucket that no
-// transaction holds can be as busy, where the server is slow.
+// retryExcept runs the asks that use no locked bucket. An ask that meets another lock is retried later, because
+// on a slow server a busy bucket can look like a locked one.
 func (b *batch) onceMore(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) error {
 	ran, err := b.without(ctx, conn, asks, locked)
 	for _, a := range ran {
@@ -113,8 +111,8 @@ func (b *batch) onceMore(ctx context.Context, conn *pgx.Conn, asks []*ask, locke
 	return err
 }
 
-// runHeld is runOn for buckets that were held, as far as they are not any more. It
-// does not wait for the others: it would keep what it has locked before.
+// runHeld runs the asks of the held lane with unlocked buckets. It does not wait for the others, because a wait
+// would prolong its own locks.
 func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	known := b.store.held.of(b.asks)
 	seen, err := b.store.locked(ctx, conn, slices.Collect(maps.Keys(known)))
@@ -130,8 +128,8 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	b.store.held.add(still)
 	err = b.heldRun(ctx, conn, b.asks, still, seen)
 
-	// Whether a bucket that has no row is held shows only in a wait for it: a short
-	// one, and each for itself, so that those that are not are not kept as well.
+	// A bucket without a row shows only in a wait whether it is locked. Each such bucket gets a short wait in a
+	// call of its own, so that it delays no other bucket.
 	b.setPatience(heldPoll * 2)
 	for began, keys := time.Now(), slices.Collect(maps.Keys(still)); len(keys) > 0 && time.Since(began) < heldRound; keys = keys[1:] {
 		k := keys[0]
@@ -147,8 +145,7 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// heldRun is without. Those who meet a lock, by one who was seen or somebody since,
-// ask again.
+// runHeldExcept runs the asks that use no locked bucket. Asks that meet a lock are retried later.
 func (b *batch) heldRun(ctx context.Context, conn *pgx.Conn, asks []*ask, still, seen map[string]holder) error {
 	ran, err := b.without(ctx, conn, asks, still)
 	for _, a := range ran {
@@ -163,7 +160,7 @@ func (b *batch) heldRun(ctx context.Context, conn *pgx.Conn, asks []*ask, still,
 	return err
 }
 
-// unknown are keys with who was seen to hold them, if anybody was.
+// withHolders maps keys to the holders that were seen, if any.
 func unknown(keys []string, seen map[string]holder) map[string]holder {
 	all := make(map[string]holder, len(keys))
 	for _, k := range keys {
@@ -172,7 +169,7 @@ func unknown(keys []string, seen map[string]holder) map[string]holder {
 	return all
 }
 
-// without runs those of the asks that need none of the keys. The others are held.
+// runExcept runs the asks that use none of the locked keys. The others fail with errHeld.
 func (b *batch) without(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) (ran []*ask, err error) {
 	rest := newBatch(b.store)
 	rest.Reset()
@@ -218,9 +215,8 @@ func keysOf(asks []*ask) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// lockedForLong returns those of the keys whose buckets are not only busy: they have
-// the same holder for a while. Where none has one, it is a bucket that has no row yet,
-// and that another is about to make.
+// findHeld returns the keys with buckets that the same transaction keeps locked for a while; other buckets are
+// just busy. If all locked buckets have no row, it returns these: another transaction is about to insert them.
 func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
 	locked, err := s.locked(ctx, conn, keys)
 	rows := maps.Clone(locked)
@@ -244,8 +240,8 @@ func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string
 	return rows, nil
 }
 
-// locked returns those of the keys whose buckets are locked, or have no row, which
-// another may be about to make.
+// findLocked returns the keys with buckets that are locked, or that have no row, because another transaction may
+// be inserting it.
 func (s *Store) locked(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
 	locked := map[string]holder{}
 	if len(keys) == 0 {
@@ -266,7 +262,6 @@ func (s *Store) locked(ctx context.Context, conn *pgx.Conn, keys []string) (map[
 	return locked, err
 }
 
-// isLocked says whether an error is that of a lock that was not waited for longer.
 func isLocked(err error) bool {
 	const notAvailable = "55P03"
 	said, ok := errors.AsType[*pgconn.PgError](err)

@@ -9,12 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clearBatch is how many rows one statement of Clear removes.
+// clearBatch is the number of rows that one statement of Clear removes.
 const clearBatch = 10_000
 
-// Clear forgets all buckets whose keys begin with the store's prefix, so that all are
-// full: at the end of a test or a replay, or for a fresh start. It goes by some
-// thousands; what is taken meanwhile may remain, and so may all, after an error.
+// Clear deletes all buckets of the store's prefix, so that they are full: after a test or replay, or for a fresh
+// start. It deletes in batches. Buckets that are used meanwhile may remain, and after an error, any bucket may.
 func (s *Store) Clear(ctx context.Context) error {
 	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY (ARRAY(
 		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.>=) $1 AND ($2::pg_catalog.bytea IS NULL OR key OPERATOR(pg_catalog.<) $2)
@@ -30,8 +29,7 @@ func (s *Store) Clear(ctx context.Context) error {
 	}
 }
 
-// behind is the first of what comes after all that begins with prefix, or nil where
-// nothing does.
+// prefixEnd returns the first key after all keys with this prefix, or nil if there is none.
 func behind(prefix string) []byte {
 	next := []byte(prefix)
 	for i := len(next) - 1; i >= 0; i-- {

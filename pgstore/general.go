@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A general is a call for asks of any kind.
+// A mixedCall is a call of the function take, which handles asks of any kind.
 type general struct {
 	*batch
 	asks []*ask
@@ -25,22 +25,20 @@ type general struct {
 	ids     []string
 }
 
-// The operations of the function take.
 const (
 	opTake   = 1
 	opRefund = 2
 )
 
-// Waits, beside microseconds.
+// Special waits; other values are microseconds.
 const (
 	waitForced = -2
 	waitNone   = -1
 )
 
-// noTake is the cost of the take that an administrator's refund cancels.
+// noTake is the cost of the take that an admin refund cancels.
 const noTake = -1
 
-// take makes the call.
 func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	g.encode()
 	p := &g.packet
@@ -75,7 +73,7 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// encode writes the program.
+// encode fills in the program of the function.
 func (g *general) encode() {
 	g.keys, g.limits, g.program, g.ids = g.keys[:0], g.limits[:0], g.program[:0], g.ids[:0]
 	for _, a := range g.asks {
@@ -83,7 +81,7 @@ func (g *general) encode() {
 			g.keys = append(g.keys, a.charges[i].Key)
 		}
 	}
-	slices.Sort(g.keys) // the order in which they are locked
+	slices.Sort(g.keys) // the locking order
 	g.keys = slices.Compact(g.keys)
 	for _, a := range g.asks {
 		if a.refund {
@@ -102,7 +100,7 @@ func (g *general) encode() {
 	}
 }
 
-// id is the number of the ID that a is remembered by, 0 for none.
+// addID returns the number of the ID that a is remembered by, 0 for none.
 func (g *general) id(a *ask) int64 {
 	if a.mode.ID == "" {
 		return 0
@@ -111,7 +109,7 @@ func (g *general) id(a *ask) int64 {
 	return int64(len(g.ids))
 }
 
-// cancellation is a take as the function is told of it.
+// encodeTaken returns a take in the encoding of the function.
 func cancellation(t bucket.Taken) []int64 {
 	if t == (bucket.Taken{}) {
 		return []int64{noTake, 0, 0}
@@ -119,7 +117,7 @@ func cancellation(t bucket.Taken) []int64 {
 	return []int64{int64(t.Cost), int64(t.At), t.Spent}
 }
 
-// limit is the number of a limit, which mostly is one of the last few.
+// limitNumber returns the number of a limit. Most limits are among the last few.
 func (g *general) limit(l *bucket.Limit) int64 {
 	const few = 8
 	for i := len(g.limits) - 1; i >= max(len(g.limits)-few, 0); i-- {
@@ -134,7 +132,7 @@ func (g *general) limit(l *bucket.Limit) int64 {
 func (g *general) addLimit(l *bucket.Limit) {
 	tokens, per := l.Refill()
 	n := int64(tokens)
-	if n == 0 { // the zero Limit: it holds nothing
+	if n == 0 { // the zero Limit holds nothing
 		n, per = 1, 1
 	}
 	for _, v := range [...]int64{int64(l.Algorithm()), int64(l.Capacity()), n, per, int64(l.MaxReserved()),
@@ -143,7 +141,7 @@ func (g *general) addLimit(l *bucket.Limit) {
 	}
 }
 
-// onlyLooks reports whether nothing is to be written whatever is decided.
+// isReadOnly reports whether all asks are dry runs.
 func (g *general) onlyLooks() bool {
 	return !slices.ContainsFunc(g.asks, func(a *ask) bool { return !a.mode.DryRun })
 }
@@ -157,7 +155,7 @@ func one(b bool) int64 {
 	return 0
 }
 
-// waitOf is a wait as the function is told.
+// encodeWait returns a wait in the encoding of the function.
 func waitOf(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:

@@ -15,7 +15,7 @@ const (
 	verdictRemembered
 )
 
-// answer reads what take returned.
+// readAnswers reads the answer of the function take.
 func (g *general) answer(row [][]byte) error {
 	if len(row) != 2 {
 		return &AnswerError{"no two columns"}
@@ -52,7 +52,7 @@ func (g *general) answer(row [][]byte) error {
 	return nil
 }
 
-// A reader is what is left of an answer.
+// An answerReader holds the unread part of an answer.
 type reader struct {
 	numbers []int64
 	names   []string
@@ -60,7 +60,7 @@ type reader struct {
 
 const perCharge = 5 // numbers
 
-// take reads the answer to a take.
+// readTake reads the answer to a take.
 func (r *reader) take(a *ask) error {
 	size := 2 + perCharge*len(a.charges)
 	if len(r.numbers) < size {
@@ -92,7 +92,7 @@ func (r *reader) take(a *ask) error {
 	return nil
 }
 
-// part reads what became of the i'th charge.
+// readCharge reads the answer to the i'th charge.
 func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, remembered bool) (snap bucket.Snapshot, err error) {
 	c := a.charges[i]
 	c.Cost = bucket.Tokens(v[0])
@@ -107,7 +107,7 @@ func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, reme
 	}
 	state := bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: c.Limit.Unit(), Prev: v[4]}
 	switch {
-	case a.mode.ID != "" && a.allowed: // as it was after the take
+	case a.mode.ID != "" && a.allowed: // the state is after the take
 		snap = c.Limit.Peek(state, at, 0, bucket.Forced)
 		snap.Cost, snap.Allowed, snap.RetryAfter = c.Cost, true, 0
 	case a.allowed && !a.mode.DryRun:

@@ -11,11 +11,9 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// limVersion begins every text that a row has of a limit; bucket.Limit.Encode is the
-// rest. Rows of another version are errors.
+// limVersion begins the text of a limit in a row, before bucket.Limit.Encode. Rows of another version are errors.
 const limVersion = "1:"
 
-// readLimText reads the limit of an account: the version, and then the encoded limit.
 func readLimText(text string) (bucket.Limit, error) {
 	encoded, known := strings.CutPrefix(text, limVersion)
 	l, err := bucket.DecodeLimit(encoded)
@@ -25,8 +23,7 @@ func readLimText(text string) (bucket.Limit, error) {
 	return l, nil
 }
 
-// isUnreadable says whether an error is that of a row that holds no bucket of this
-// version.
+// isUnreadable reports whether a row has an unknown format.
 func isUnreadable(err error) bool {
 	const noBucket = "MT001"
 	said, ok := errors.AsType[*pgconn.PgError](err)

@@ -20,21 +20,20 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [store.Pinger],
-// made by [New] or [Open]. It is safe for concurrent use. [Store.Close] ends its
-// goroutines.
+// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [store.Pinger]. [New] and [Open] create it. It
+// is safe for concurrent use. [Store.Close] ends its goroutines.
 type Store struct {
 	pool       *pgxpool.Pool
 	config     Config
 	statements statements
-	inTxs      statements // those for transactions of callers
+	inTxs      statements // for transactions of callers
 	lanes      *lane.Lanes[*ask]
 	sweeper    *sweeper
 
-	unprepared atomic.Bool // prepared statements are not to be used
-	isolated   atomic.Bool // transactions are isolated more than is good
-	denying    atomic.Bool // see looks
-	joined     bool        // it is for one transaction of a caller's
+	unprepared atomic.Bool // prepared statements do not work
+	isolated   atomic.Bool // the default isolation level is too high
+	denying    atomic.Bool // see looksFirst
+	joined     bool        // the store belongs to one transaction of a caller
 	held       held
 	calls      calls.Counts
 }
@@ -44,9 +43,8 @@ var _ interface {
 	store.Pinger
 } = (*Store)(nil)
 
-// New returns a store over pool, which stays the caller's and must outlive it. The
-// schema must be there: see [Migrate]. What [ParseURL] returns says how a pool for a
-// limiter is configured.
+// New returns a store that uses pool. The caller closes pool after the store. The schema must exist: see
+// [Migrate]. [ParseURL] returns a suitable pool configuration.
 func New(pool *pgxpool.Pool, config Config) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("pgstore: new: pool is required")
@@ -101,7 +99,7 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 	return nil
 }
 
-// ask has a answered. Where it returns an error, a is not the caller's any more.
+// run submits a. If it returns an error, the caller no longer owns a.
 func (s *Store) ask(ctx context.Context, a *ask, op string) error {
 	free, err := s.answered(ctx, a)
 	if err == nil {
@@ -113,13 +111,13 @@ func (s *Store) ask(ctx context.Context, a *ask, op string) error {
 	return named(err, op)
 }
 
-// Reset implements [mete.Store]. All keys are reset in one step.
+// Reset implements [mete.Store]. All keys are reset atomically.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	keys = slices.Clone(keys)
-	slices.Sort(keys) // the order in which they are locked
+	slices.Sort(keys) // the locking order
 	keys = slices.Compact(keys)
 	var p packet
 	p.array(pgtype.ByteaOID, len(keys))
@@ -154,7 +152,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 
 func ignore([][]byte) {}
 
-// Ping implements [store.Pinger]. It also sees whether the schema is there.
+// Ping implements [store.Pinger]. It also verifies that the schema exists.
 func (s *Store) Ping(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -167,8 +165,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the store's goroutines, after what is on its way. What is asked later
-// fails. The pool stays open.
+// Close waits for the calls in flight and ends the store's goroutines. Later calls fail. The pool stays open.
 func (s *Store) Close() error {
 	s.lanes.Close()
 	if s.sweeper != nil {

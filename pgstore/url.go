@@ -14,39 +14,37 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a limiter needs otherwise than pgx has it. A caller waits for less than a
-// second, and a server that has gone without a word is to be noticed.
+// Connection settings that differ from the defaults of pgx. Callers wait for less than a second, and an
+// unreachable server must be detected.
 const (
-	connectTimeout = 2 * time.Second // for each host
+	connectTimeout = 2 * time.Second // per host
 
 	keepAliveIdle     = 15 * time.Second
 	keepAliveInterval = 5 * time.Second
 	keepAliveCount    = 3
 
-	// spareConns are for all that goes beside takes: looking after the tables,
-	// nodes, rules and violations.
+	// spareConns are connections for other work than takes: sweeps, nodes, rules and violations.
 	spareConns = 4
 )
 
-// ParseURL reads a URL of PostgreSQL, and returns settings for [Dial] and for [New].
+// ParseURL reads a URL of PostgreSQL and returns settings for [Dial] and [New].
 //
 //	postgres://[user[:password]@][host[:5432][,…]][/database]
 //
-// postgresql is the same. Where there is more than one host, the first one that
-// takes writes is used. Behind ? and joined by & may follow
+// The scheme postgresql is equivalent. With several hosts, the first one that accepts writes is used. Parameters
+// follow after ?, joined by &:
 //
 //	schema=mete, prefix=TEXT, durable=true, timeout=TIME       see [Config]
 //	max_batch=N, max_queue=N, max_in_flight=N                  see [Config]
 //	sslmode=verify-full, sslrootcert=FILE, host=/run/postgresql, pool_max_conns=N, …
 //
-// where those of the last line are of PostgreSQL's other clients, and of pgx. What
-// is not there is taken from the environment (PGPASSWORD, PGSSLMODE, …) and from
-// ~/.pgpass, as they do. All is escaped as usual in URLs, except that + is no space.
-// No error contains a password.
+// The last line shows parameters of PostgreSQL's clients and of pgx. Missing settings are read from the
+// environment (PGPASSWORD, PGSSLMODE, …) and from ~/.pgpass. Values are percent-encoded; + is not a space. Errors
+// contain no password.
 //
-// Other than in pgx, connections are given up after 2 s, must be to a server that
-// takes writes (target_session_attrs=read-write), and are called mete. There may be
-// four more of them than [Config.MaxInFlight]. All works through a pooler.
+// Unlike in pgx, connecting times out after 2 s, the server must accept writes (target_session_attrs=read-write),
+// and the application name is mete. The pool has up to four connections more than [Config.MaxInFlight]. Poolers
+// work.
 func ParseURL(raw string) (*pgxpool.Config, Config, error) {
 	options, config, err := parseURL(raw)
 	if err != nil {
@@ -81,8 +79,8 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 	return options, config, adjust(options, config, values)
 }
 
-// checkPlace sees that what stands before the parameters can be nothing else. It
-// shows none of it: where something is wrong, anything may be a password.
+// checkHosts validates the text before the parameters. Its errors show no part of it, because any part could be a
+// password.
 func checkPlace(place, query string) error {
 	authority, database, _ := strings.Cut(place, "/")
 	at := strings.LastIndex(authority, "@")
@@ -104,7 +102,7 @@ func checkPlace(place, query string) error {
 	return nil
 }
 
-// told is what pgx finds wrong, without the URL, which its error keeps.
+// withoutSecrets returns an error of pgx without the URL, which the error contains.
 func told(err error, place string, values parameters) error {
 	_, text, _ := strings.Cut(err.Error(), "`: ")
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "failed to "), "cannot ")
@@ -116,7 +114,7 @@ func told(err error, place string, values parameters) error {
 	return fmt.Errorf("pgx cannot read it: %s", text)
 }
 
-// adjust sets what the URL does not.
+// adjust sets defaults that the URL does not override.
 func adjust(options *pgxpool.Config, config Config, values parameters) error {
 	c := options.ConnConfig
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{

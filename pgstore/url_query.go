@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
-// Parameters of a URL, ours and those of pgx. It would send all others to the
-// server, as settings.
+// The parameters of mete and of pgx. Others are errors, because pgx would send them to the server as settings.
 var (
 	ownParameters = []string{"schema", "prefix", "durable", "timeout", "max_batch", "max_queue", "max_in_flight"}
 
@@ -34,7 +33,7 @@ var (
 // maxCount bounds counts in a URL.
 const maxCount = 1 << 24
 
-// parameters are what follows the question mark.
+// parameters are the decoded parameters of a URL.
 type parameters map[string]string
 
 func parseQuery(query string) (parameters, error) {
@@ -59,8 +58,7 @@ func parseQuery(query string) (parameters, error) {
 	return values, nil
 }
 
-// unknownParameter says what is wrong with a parameter that is not known. It shows
-// the name alone.
+// unknownParameter explains an unknown parameter. The error contains the name, but not the value.
 func unknownParameter(name string) error {
 	switch name {
 	case "ssl", "tls":
@@ -74,7 +72,7 @@ func unknownParameter(name string) error {
 
 func (p parameters) has(name string) bool { _, ok := p[name]; return ok }
 
-// encode returns what pgx is to see.
+// encode returns the parameters for pgx.
 func (p parameters) encode() string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(p)) {
@@ -85,8 +83,7 @@ func (p parameters) encode() string {
 	return strings.Join(pairs, "&")
 }
 
-// secrets are the passwords of a URL, of which place is what precedes the
-// parameters.
+// secrets returns the passwords of a URL. The parameter place is the part before the parameters.
 func (p parameters) secrets(place string) []string {
 	all := []string{p["password"], p["sslpassword"]}
 	if user, _, ok := strings.Cut(place, "@"); ok {
@@ -97,7 +94,7 @@ func (p parameters) secrets(place string) []string {
 	return all
 }
 
-// config reads what is ours.
+// config returns the settings of mete.
 func (p parameters) config() (c Config, err error) {
 	c.Schema, c.Prefix = p["schema"], p["prefix"]
 	if p.has("schema") {
@@ -118,7 +115,7 @@ func (p parameters) config() (c Config, err error) {
 	return c, errors.Join(err, p.count("max_batch", &c.MaxBatch), p.count("max_queue", &c.MaxQueue), p.count("max_in_flight", &c.MaxInFlight))
 }
 
-// count reads a number into n, if it is there.
+// count parses a number into n, if it is present.
 func (p parameters) count(name string, n *int) (err error) {
 	text, ok := p[name]
 	if !ok {

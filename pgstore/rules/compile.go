@@ -13,15 +13,15 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// A chapter is one policy of a set: its active rows.
+// A policyRows is the active rows of one policy.
 type chapter struct {
 	id       string
-	rows     []*Rule // but for the fallback
+	rows     []*Rule // without the fallback
 	docs     []object
-	fallback *Rule // nil for none
+	fallback *Rule // nil if there is none
 }
 
-// chapters returns the policies of the active rows, in the order of their first rows.
+// policies groups the active rows by policy, in the order of the first row of each.
 func (s *Set) chapters() (list []*chapter, found Errors) {
 	byID := map[string]*chapter{}
 	for i := range s.Rules {
@@ -54,8 +54,8 @@ func (s *Set) chapters() (list []*chapter, found Errors) {
 	return list, found
 }
 
-// setApart gives each rule without a group one of its own, which has its name. A
-// policy file has tiers by limit_keys where rules name no group; rows have not.
+// addGroups gives each rule without a group its own group, named after the rule. Rows form tiers only by groups,
+// but in a policy file, rules with the same limit_keys are tiers, too.
 func (c *chapter) setApart(needed func(doc object) bool) {
 	taken := map[string]bool{}
 	for _, doc := range c.docs {
@@ -70,7 +70,7 @@ func (c *chapter) setApart(needed func(doc object) bool) {
 	}
 }
 
-// freeName returns a name that begins like the wanted one and is not taken.
+// freeName returns the wanted name, or a similar one that is not taken.
 func freeName(wanted string, taken func(string) bool) string {
 	name := wanted
 	for suffix := "'"; taken(name); suffix += "'" {
@@ -79,10 +79,9 @@ func freeName(wanted string, taken func(string) bool) string {
 	return name
 }
 
-// spec returns the policy in the policy language. What the policy itself says stands
-// in its document.
+// spec returns the policy in the policy language. The document holds the policy's own fields.
 func (c *chapter) spec(document json.RawMessage) object {
-	spec, _ := parseObject(document) // a constraint sees that it is an object
+	spec, _ := parseObject(document) // a CHECK constraint verified that it is an object
 	if len(c.rows) > 0 || c.fallback == nil {
 		spec.put("rules", c.docs)
 	}
@@ -92,9 +91,8 @@ func (c *chapter) spec(document json.RawMessage) object {
 	return spec
 }
 
-// Compile turns the active rules into a policy. It reports every mistake at once: the
-// error is an [Errors]. A set without an active rule is a mistake, as an empty file
-// is. A rule in shadow limits nothing.
+// Compile compiles the active rules into a policy. The error is an [Errors] that lists all errors of the rows. A
+// set without an active rule is an error, like an empty file. To limit nothing, use a rule in shadow mode.
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	chapters, found := s.chapters()
 	if len(chapters) == 0 {
@@ -107,7 +105,7 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	if len(found) > 0 {
 		return nil, found
 	}
-	file, _ := parseObject(s.Policies[""]) // a constraint sees that it is an object
+	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
 	list := make([]object, len(chapters))
 	for i, c := range chapters {
 		c.setApart(func(object) bool { return true })
@@ -129,19 +127,18 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	return nil, found
 }
 
-// placed finds the row of a mistake in a policy that Compile has put together: its
-// path is /policies/0/spec/rules/0 or /policies/0/spec/fallback_limit, and then the
-// path in the rule.
+// locate finds the row of an error. The error's path in the compiled policy is /policies/0/spec/rules/0 or
+// /policies/0/spec/fallback_limit, followed by the path in the rule.
 func placed(chapters []*chapter, e policy.Error) Mistake {
 	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
 	rest := strings.Split(e.Path, "/")[1:]
 	if len(rest) > 2 && rest[0] == "policies" {
-		i, _ := strconv.Atoi(rest[1]) // the policy package counts them
+		i, _ := strconv.Atoi(rest[1]) // package policy returns valid indexes
 		c := chapters[i]
 		var row *Rule
 		m.Policy, rest = c.id, rest[3:]
 		if len(rest) == 0 {
-			m.Path = "policy" // the name of it
+			m.Path = "policy" // the policy's name
 		} else if rest[0] == "fallback_limit" {
 			row, rest = c.fallback, rest[1:]
 		} else if rest[0] == "rules" && len(rest) > 1 {

@@ -2,12 +2,12 @@
 
 package rules
 
-// Export returns the active rules and the documents of their policies as a policy
-// file, in JSON. A file decides as the rows do, and [Set.Import] of it changes no row.
-// [Set.Compile] finds the mistakes in it.
+// Export returns the active rules and the documents of their policies as a policy file in JSON. The file makes
+// the same decisions as the rows, and its [Set.Import] changes no row. Export does not validate: [Set.Compile]
+// does.
 func (s *Set) Export() []byte {
 	chapters, _ := s.chapters()
-	file, _ := parseObject(s.Policies[""]) // a constraint sees that it is an object
+	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
 	if len(chapters) == 0 {
 		file.put("rules", []object{})
 		return marshal(file)
@@ -27,7 +27,7 @@ func (s *Set) Export() []byte {
 	}
 	spec := chapters[0].spec(s.Policies[DefaultPolicy])
 	for field, value := range file {
-		if spec[field] == nil { // a policy comes before its bundle
+		if spec[field] == nil { // a policy's field precedes the bundle's
 			spec[field] = value
 		}
 	}

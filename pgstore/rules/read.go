@@ -17,10 +17,10 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// MaxRows bounds the rules in the table, of which [policy.MaxRules] can be active.
+// MaxRows bounds the rules in the table, including inactive ones; [policy.MaxRules] bounds active rules.
 const MaxRows = 10 * policy.MaxRules
 
-// A selection says which rules to read.
+// A selection selects the rules to read.
 type selection bool
 
 const (
@@ -28,21 +28,19 @@ const (
 	onlyActive selection = true
 )
 
-// All statements of this package name the schema of each function, operator and type,
-// unless the grammar knows it as PostgreSQL's own: the search_path of the session makes
-// no difference.
+// All statements of this package qualify functions, operators and types with their schema, so that the session's
+// search_path has no effect.
 const (
 	selectRevision = `SELECT coalesce((SELECT revision FROM {schema}.rate_limit_revision), 0)`
 
 	selectPolicies = `SELECT policy, spec::pg_catalog.text FROM {schema}.rate_limit_policy`
 
-	// The size is looked at before the rows are, so that no table can fill the memory.
+	// The size is checked first, so that a large table cannot exhaust the memory.
 	selectSize = `SELECT (SELECT pg_catalog.count(*) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean),
 	(SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean)
 	OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)), 0) FROM {schema}.rate_limit_policy)`
 
-	// Times are read as numbers: how they are written is a setting of the user, and pgx
-	// reads one way only.
+	// Times are read as numbers, because the text form depends on a setting that pgx does not know.
 	selectRules = `SELECT rule_id, name, key_pattern, scope,
 	coalesce(rate_per_second::pg_catalog.text, ''), coalesce(burst_capacity::pg_catalog.text, ''),
 	coalesce(plan, ''), is_active, coalesce(description, ''), priority, policy, is_fallback, spec::pg_catalog.text,
@@ -52,12 +50,10 @@ const (
 	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean ORDER BY priority, rule_id`
 )
 
-// maxReadBytes bounds the specs that are read. Those of active rules must fit in a
-// policy file anyway.
+// maxReadBytes bounds the specs that are read. The active ones must fit in a policy file anyway.
 const maxReadBytes = 4 * policy.MaxFileBytes
 
-// readPooled reads the tables. A connection of the pool may have ended unnoticed: then
-// it is tried again with another, once.
+// readPooled reads the tables. It retries once, because a pooled connection may have ended unnoticed.
 func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) {
 	set, err := s.read(ctx, s.pool, which)
 	if errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
@@ -69,7 +65,7 @@ func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) 
 	return set, err
 }
 
-// read reads the tables as they are at one moment.
+// read reads the tables in one snapshot.
 func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -85,7 +81,7 @@ func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, 
 	return set, nil
 }
 
-// readIn reads the tables within a transaction.
+// readTx reads the tables within a transaction.
 func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, error) {
 	set := &Set{Policies: map[string]json.RawMessage{}, schema: s.config.Schema}
 	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
@@ -120,7 +116,6 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 	return set, err
 }
 
-// scanRule reads a row of selectRules.
 func scanRule(row pgx.CollectableRow) (r Rule, err error) {
 	var spec string
 	var created, updated int64
@@ -130,24 +125,23 @@ func scanRule(row pgx.CollectableRow) (r Rule, err error) {
 	return r, err
 }
 
-// Codes of PostgreSQL for tables that do not exist.
+// SQLSTATE codes for missing tables.
 const (
 	undefinedTable    = "42P01"
 	invalidSchemaName = "3F000"
 )
 
 const (
-	// selectOld asks for a table of rules without a table of policies.
+	// selectOld checks for a table of rules without a table of policies.
 	selectOld = `SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL AND pg_catalog.to_regclass($2::pg_catalog.text) IS NULL`
 
-	// dropOld drops what the migration of an earlier development version has made.
+	// dropOld drops the tables of an earlier development version.
 	dropOld = `DROP TABLE {schema}.rate_limit_rule, {schema}.rate_limit_attribute, {schema}.rate_limit_revision; ` +
 		`DROP FUNCTION {schema}.rate_limit_rule_row, {schema}.rate_limit_changed; ` +
 		`DELETE FROM {schema}.migration WHERE version = 2;`
 )
 
-// missing adds to an error what to do where the tables do not exist, or where an
-// earlier development version has made them.
+// explainMissing adds a remedy to an error if the tables are missing, or are from an earlier development version.
 func (s *Source) missing(ctx context.Context, err error) error {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || refusal.Code != undefinedTable && refusal.Code != invalidSchemaName {

@@ -17,7 +17,7 @@ import (
 // A refusal is the meaning of a constraint.
 type refusal struct{ column, reason, hint string }
 
-// refusals has the meanings of the constraints of rate_limit_rule, by their names.
+// refusals maps the constraints of rate_limit_rule to their meanings.
 var refusals = map[string]refusal{
 	"rate_limit_rule_name_key": {"name", "another rule has that name", "give it a name of its own"},
 	"rate_limit_rule_key_pattern_plan_key": {"key_pattern", "another active rule has that key_pattern and plan",
@@ -38,13 +38,13 @@ var refusals = map[string]refusal{
 	"rate_limit_rule_twice_check": {"spec", "spec and another column say different things of one field", "say it once"},
 }
 
-// Codes of PostgreSQL: a CHECK, which the triggers use as well, and \u0000 in JSON.
+// SQLSTATE codes for a CHECK, which the triggers also use, and for \u0000 in JSON.
 const (
 	checkViolation = "23514"
 	untranslatable = "22P05"
 )
 
-// refused turns the database's refusal of a row into a mistake.
+// newRuleError converts the database's rejection of a row to [Errors].
 func refused(err error, r *Rule) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -54,7 +54,7 @@ func refused(err error, r *Rule) error {
 	_, noRate := strconv.ParseFloat(r.RatePerSecond, 64)
 	_, noBurst := strconv.ParseFloat(r.BurstCapacity, 64)
 	switch limit := e.ConstraintName == "rate_limit_rule_limit_check"; {
-	case e.Code == checkViolation && e.ColumnName != "": // a trigger's own words
+	case e.Code == checkViolation && e.ColumnName != "": // the text of a trigger
 		known = refusal{e.ColumnName, e.Message, e.Hint}
 		unknown, _, _ := strings.Cut(strings.TrimPrefix(e.Message, `"`), `"`)
 		if near := spell.Nearest(unknown, strings.Split(e.Detail, ", ")); near != "" {
@@ -67,7 +67,7 @@ func refused(err error, r *Rule) error {
 	case found:
 	case e.Code == untranslatable:
 		known = refusal{"spec", "PostgreSQL has no text with a zero character", ""}
-	case strings.HasPrefix(e.Code, "22") && r.RatePerSecond != "" && noRate != nil: // PostgreSQL names no column
+	case strings.HasPrefix(e.Code, "22") && r.RatePerSecond != "" && noRate != nil: // PostgreSQL does not name the column
 		known = refusals["rate_limit_rule_rate_per_second_check"]
 	case strings.HasPrefix(e.Code, "22") && r.BurstCapacity != "" && noBurst != nil:
 		known = refusals["rate_limit_rule_burst_capacity_check"]
@@ -85,7 +85,7 @@ func refused(err error, r *Rule) error {
 	return Errors{m}
 }
 
-// refusedPolicy turns the database's refusal of a policy's document into a mistake.
+// newPolicyError converts the database's rejection of a policy's document to [Errors].
 func refusedPolicy(err error, id string) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	switch {

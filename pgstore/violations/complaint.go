@@ -4,17 +4,16 @@ package violations
 
 import "time"
 
-// complaintInterval is the time between two complaints about one thing.
+// problemInterval is the interval between two log events of one problem.
 const complaintInterval = time.Minute
 
-// A complaint is something that is logged when it begins, and from time to time
-// while it lasts.
+// A problem is logged when it begins, and at intervals while it lasts.
 type complaint struct {
-	last  time.Time // zero while all is well
+	last  time.Time // time of the last event; zero if there is no problem
 	count int64
 }
 
-// due says whether it is time to complain.
+// shouldLog reports whether to log the problem now.
 func (c *complaint) due() bool {
 	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= complaintInterval {
 		c.last = now
@@ -23,14 +22,14 @@ func (c *complaint) due() bool {
 	return false
 }
 
-// over says whether there was something to complain about, which is over.
+// end ends the problem, and reports whether there was one.
 func (c *complaint) over() bool {
 	was := !c.last.IsZero()
 	c.last = time.Time{}
 	return was
 }
 
-// grown says whether it is time to complain that a number has grown.
+// shouldLogGrowth reports whether n has grown, and the growth should be logged now.
 func (c *complaint) grown(n int64) bool {
 	if n <= c.count {
 		return false

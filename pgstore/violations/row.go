@@ -12,44 +12,41 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Others is the bucket_key of a row for denials of keys for which there was no
-// room.
+// Others is the bucket_key of rows that count the overflow of denied keys.
 const Others = "*"
 
-// An id is what denials have in common that share a row.
+// An id identifies denials that can share a row.
 type id struct {
 	key, limit, rule, reason string
 	shadow                   bool
 }
 
-// A row is one of the table.
 type row struct {
 	id     id
 	first  time.Time
 	last   time.Time
 	count  int64
-	cost   bucket.Tokens // of all of them
-	tokens bucket.Tokens // at the first; -1 where no bucket was asked
-	retry  time.Duration // of the first
+	cost   bucket.Tokens // sum over all denials
+	tokens bucket.Tokens // at the first denial; -1 if there was no bucket
+	retry  time.Duration // of the first denial
 
-	key, user, endpoint string       // as they are stored; empty is none
-	addr                netip.Prefix // the zero prefix is none
+	key, user, endpoint string       // in stored form; empty is unknown
+	addr                netip.Prefix // zero is unknown
 
-	source *source // of the denials; nil once the row may not grow any more
+	source *source // of the denials; nil once the row is closed
 }
 
-// add counts one more denial.
+// add counts another denial.
 func (r *row) add(cost bucket.Tokens, now time.Time) {
 	r.count++
 	if r.cost += cost; r.cost < 0 {
-		r.cost = bucket.MaxTokens // it is for people
+		r.cost = bucket.MaxTokens // saturates
 	}
 	if now.After(r.last) {
 		r.last = now
 	}
 }
 
-// The attributes that a row is made of.
 var (
 	ipAttribute     = attribute("ip:address")
 	methodAttribute = attribute("method")
@@ -61,7 +58,7 @@ func attribute(name string) policy.Attribute {
 	return a
 }
 
-// newRow returns the row of one denial. A status of nil had no bucket.
+// newRow returns the row of one denial. The status s is nil if there was no bucket.
 func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *row {
 	row := &row{id: i, first: now, last: now, count: 1, tokens: -1, retry: d.RetryAfter}
 	if s != nil {
@@ -90,7 +87,7 @@ func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *
 	return row
 }
 
-// shown is what is stored of a key or a user.
+// storedText returns the stored form of a key or a user.
 func (r *Recorder) shown(what, text string, width int) string {
 	if r.config.Raw {
 		return clean(text, width)
@@ -98,12 +95,12 @@ func (r *Recorder) shown(what, text string, width int) string {
 	return hash(r.config.Key, what, text)
 }
 
-// endpoint is the method and the path of a request, as far as they are known.
+// requestEndpoint returns the known parts of a request's method and path.
 func endpoint(attrs policy.Attributes) string {
 	method, _ := attrs.Lookup(methodAttribute)
 	path, _ := attrs.Lookup(pathAttribute)
 	for i := range len(path) {
-		if path[i] == '?' || path[i] == '#' { // whoever supplied it: a query is nobody's business
+		if path[i] == '?' || path[i] == '#' { // never store a query
 			path = path[:i]
 			break
 		}

@@ -9,29 +9,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Intervals between two upkeeps, when the last one went well and when it did not.
-// Partitions are made three days ahead.
+// Intervals after a successful and a failed maintenance. Partitions are created three days ahead.
 const (
 	upkeepInterval = time.Hour
 	upkeepRetry    = time.Minute
 )
 
-// An upkeep says when partitions are next made and dropped.
+// An upkeep schedules the maintenance of partitions.
 type upkeep struct {
-	next    time.Time // zero: at once
+	next    time.Time // zero is now
 	trouble complaint
 }
 
-// tend makes and drops partitions, if that is due. Without, rows are written all
-// the same.
+// maintain creates and drops partitions when that is due. Recording works without it.
 func (r *Recorder) tend(u *upkeep) {
-	now := r.now() // when it began: the work takes time, in which the clock may jump
+	now := r.now() // the start of the work, during which the clock may jump
 	if now.Before(u.next) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.closing, r.config.Timeout)
 	defer cancel()
-	var at *time.Time // the database's own
+	var at *time.Time // nil selects the database's clock
 	if r.config.Now != nil {
 		at = &now
 	}

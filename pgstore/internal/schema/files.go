@@ -12,17 +12,16 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// A migration is one file.
 type migration struct {
 	version int
 	name    string
 	text    string // with {schema} in it
 }
 
-// migrations are all there are, in their order.
+// migrations are all migrations in their order.
 var migrations = read()
 
-// read panics where a file cannot be one, which no test would let pass.
+// readMigrations panics if a file name is invalid, which tests would detect.
 func read() []migration {
 	const dir = "migrations"
 	entries, err := files.ReadDir(dir)

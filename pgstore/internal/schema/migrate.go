@@ -14,20 +14,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// timeout is for one call of Migrate, which may wait for many others.
+// timeout bounds one call of Migrate, which may wait for other processes.
 const timeout = time.Minute
 
-// What PostgreSQL says: https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// SQLSTATE codes: https://www.postgresql.org/docs/current/errcodes-appendix.html.
 const (
 	insufficientPrivilege = "42501"
 	undefinedTable        = "42P01"
 	invalidSchemaName     = "3F000"
 )
 
-// Migrate makes the schema of this name, if there is none, and applies what is
-// missing in it. Any number of processes may do so at once. Where nothing is
-// missing it is one query. What a later version of this program has added stays.
-// It takes no longer than a minute.
+// Migrate creates the schema of this name, and applies its missing migrations. Processes can call it
+// concurrently. If nothing is missing, it is one query. Migrate keeps additions of later versions of mete. It
+// takes a minute at most.
 func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	if err := Check(name); err != nil {
 		return err
@@ -53,8 +52,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	return nil
 }
 
-// apply runs what is missing, unless another has meanwhile. A statement without
-// arguments is one message, which poolers pass on as it is.
+// apply runs the missing migrations, unless another process has applied them meanwhile. A statement without
+// arguments is a single message, which works through poolers.
 func apply(ctx context.Context, tx pgx.Tx, missing []migration, name string) error {
 	if _, err := tx.Exec(ctx, begun(name)); err != nil {
 		return err
@@ -67,7 +66,7 @@ func apply(ctx context.Context, tx pgx.Tx, missing []migration, name string) err
 	return nil
 }
 
-// applied are the names of the migrations that a schema has, by their numbers.
+// readApplied returns the names of the applied migrations by number.
 func applied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]string, error) {
 	rows, err := pool.Query(ctx, "SELECT version, name FROM "+Quote(name)+".migration", pgx.QueryExecModeExec)
 	if err != nil {
@@ -86,7 +85,7 @@ func applied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]stri
 	return there, err
 }
 
-// lacking are the migrations that are not there.
+// findMissing returns the migrations that are not applied.
 func lacking(there map[int]string) (missing []migration, err error) {
 	for _, m := range migrations {
 		switch name, ok := there[m.version]; {
@@ -99,7 +98,7 @@ func lacking(there map[int]string) (missing []migration, err error) {
 	return missing, nil
 }
 
-// explained is err with where it came from, and what to do if the user may not.
+// explain adds the place to err, and a remedy for missing privileges.
 func explained(err error, pool *pgxpool.Pool, name string) error {
 	refusal, refused := errors.AsType[*pgconn.PgError](err)
 	if refused && refusal.Where != "" {
