@@ -14,16 +14,16 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// A State is what the breaker does with calls.
+// A State is a state of the circuit breaker.
 type State string
 
 const (
-	Closed   State = "closed"    // lets them through
-	HalfOpen State = "half-open" // lets a few through, to see
-	Open     State = "open"      // lets them fail at once
+	Closed   State = "closed"    // passes all calls
+	HalfOpen State = "half-open" // passes a few calls as probes
+	Open     State = "open"      // rejects all calls
 )
 
-// states are ours by gobreaker's.
+// states maps the states of gobreaker.
 var states = [...]State{gobreaker.StateClosed: Closed, gobreaker.StateHalfOpen: HalfOpen, gobreaker.StateOpen: Open}
 
 var (
@@ -31,25 +31,27 @@ var (
 	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls try the store", store.ErrUnavailable)
 	errPanic    = errors.New("guard: the store panicked")
 
-	// errNoSign stands for errors that say nothing about the store.
+	// errIgnored replaces errors that are no evidence about the store's health.
 	errNoSign = errors.New("guard: no sign of illness")
 )
 
-// windowParts is in how many steps the Window moves on.
+// windowParts is the number of buckets of the sliding Window.
 const windowParts = 10
 
-// A breaker is gobreaker's, told which errors count. That one costs two locks and
-// an allocation for each call, so while all is well it is not told: from the
-// first failure on, until there has been none for a Window.
+// A breaker wraps a circuit breaker of gobreaker and decides which errors count. A call of gobreaker costs two
+// locks and an allocation. It is therefore used only from the first failure until a Window without failures.
 type breaker struct {
 	gate *gobreaker.TwoStepCircuitBreaker[struct{}]
 
-	calm             atomic.Bool   // nothing has failed lately
-	failed           atomic.Int64  // when something did, in nanoseconds since begin
-	answered         atomic.Int64  // when a call was answered; not kept while calm
-	since            atomic.Int64  // when the first of the failures did that nobody's answer has come between; 0: none
-	ill              atomic.Int64  // when the calm ended
-	state            atomic.Uint32 // gobreaker's, for who must not lock it
+	calm  atomic.Bool   // no recent failure: gobreaker is not used
+	state atomic.Uint32 // copy of gobreaker's state, for use without its lock
+
+	// Times in nanoseconds since begin.
+	failed   atomic.Int64 // last failure
+	answered atomic.Int64 // last answer; not updated while quiet
+	since    atomic.Int64 // first failure since the last answer; 0: none
+	ill      atomic.Int64 // first failure after quiet
+
 	opened, rejected atomic.Uint64
 
 	begin time.Time
@@ -70,7 +72,7 @@ func newBreaker(c Config) *breaker {
 			return row || half
 		},
 		IsExcluded: func(err error) bool { return err == errNoSign },
-		OnStateChange: func(_ string, from, to gobreaker.State) { // the breaker is locked
+		OnStateChange: func(_ string, from, to gobreaker.State) { // gobreaker holds its lock
 			b.state.Store(uint32(to))
 			if to == gobreaker.StateOpen {
 				b.opened.Add(1)
@@ -85,18 +87,17 @@ func newBreaker(c Config) *breaker {
 
 func (b *breaker) now() State { return states[b.state.Load()] }
 
-// A call is one that the breaker has let through.
+// A call is an admitted call.
 type call struct {
 	breaker *breaker
 	ctx     context.Context
-	done    func(error) // nil where gobreaker has not been told of it
-	opened  uint64      // how often the breaker had opened then
-	hasty   bool        // the caller's deadline is nearer than Patience
-	brief   bool        // and so is the end of Mode.Within
+	done    func(error) // nil if gobreaker does not count the call
+	opened  uint64      // breaker.opened at the start
+	hasty   bool        // the deadline is nearer than Patience
+	brief   bool        // Mode.Within is shorter than Patience
 }
 
-// enter lets a call through that takes no longer than within, if that is above 0,
-// or says why not.
+// admit admits a call, or returns an error. A positive within bounds the duration of the call.
 func (b *breaker) enter(ctx context.Context, op string, within time.Duration) (call, error) {
 	c := call{breaker: b, ctx: ctx, brief: within > 0 && within < Patience}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -116,7 +117,7 @@ func (b *breaker) enter(ctx context.Context, op string, within time.Duration) (c
 	return c, nil
 }
 
-// leave tells the breaker what came of the call.
+// finish reports the outcome of the call to the breaker.
 func (c *call) leave(err *error) {
 	if *err == nil && c.done == nil {
 		return
@@ -140,7 +141,7 @@ func (c *call) end(err error) {
 		if b.calm.Swap(false) {
 			b.ill.Store(now)
 		}
-		if c.done == nil && c.opened == b.opened.Load() { // else it is of before, and no probe
+		if c.done == nil && c.opened == b.opened.Load() { // else the call is from before the last opening, and no probe
 			c.done, _ = b.gate.Allow()
 		}
 	}
@@ -152,8 +153,8 @@ func (c *call) end(err error) {
 	}
 }
 
-// answers reports whether the store has answered anybody within Patience. While all
-// was well nobody kept that in mind: then it is believed, and is kept from now on.
+// answeredRecently reports whether the store has answered a call within Patience. While quiet, answers were not
+// recorded, so it assumes one and starts recording.
 func (b *breaker) answers(now int64) bool {
 	if b.calm.Swap(false) {
 		b.failed.Store(now)
@@ -163,8 +164,8 @@ func (b *breaker) answers(now int64) bool {
 	return now-b.answered.Load() < int64(Patience)
 }
 
-// saysNothing reports whether err is the callers' doing: of one, or of too many at
-// a time, of whom the store still serves some.
+// isIgnored reports whether err is no evidence about the store: the caller's error, or an overload of a store
+// that still serves others.
 func (c *call) saysNothing(err error) bool {
 	switch {
 	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, store.ErrOverloaded), errors.Is(err, store.ErrTransaction):

@@ -12,16 +12,14 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store guards another. It is made by [New], is safe for concurrent use, and
-// starts no goroutines.
+// A Store guards another store. [New] creates it. It is safe for concurrent use and starts no goroutines.
 type Store struct {
 	inner   mete.Store
-	joins   transactional // nil where the store joins no transactions
-	breaker *breaker      // nil where there is none
+	joins   transactional // nil if the store joins no transactions
+	breaker *breaker      // nil if disabled
 }
 
-// New returns a store that guards the given one. Its errors say all that is
-// wrong with the config.
+// New returns a store that guards the given one. The error joins all errors of config.
 func New(store mete.Store, config Config) (*Store, error) {
 	c, err := config.complete()
 	if store == nil {
@@ -37,8 +35,8 @@ func New(store mete.Store, config Config) (*Store, error) {
 	return s, nil
 }
 
-// Take implements [mete.Store]. Its own errors wrap [store.ErrUnavailable], and nothing was
-// spent. A take in the caller's transaction always goes to the store.
+// Take implements [mete.Store]. If the breaker rejects a take, the error wraps [store.ErrUnavailable], and
+// nothing is spent. A take in the caller's transaction bypasses the breaker.
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
 	if s.breaker == nil || s.tentative(ctx) {
 		return s.inner.Take(ctx, dst, charges, mode)
@@ -48,7 +46,7 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 		return dst, false, err
 	}
 	defer c.leave(&err)
-	err = errPanic // unless it returns
+	err = errPanic // replaced when the call returns
 	return s.inner.Take(ctx, dst, charges, mode)
 }
 
@@ -62,7 +60,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	return s.call(ctx, "reset", func() error { return s.inner.Reset(ctx, keys) })
 }
 
-// call asks the store by f, if the breaker lets it.
+// call calls f, unless the breaker rejects it.
 func (s *Store) call(ctx context.Context, op string, f func() error) (err error) {
 	if s.breaker == nil || s.tentative(ctx) {
 		return f()
@@ -76,9 +74,8 @@ func (s *Store) call(ctx context.Context, op string, f func() error) (err error)
 	return f()
 }
 
-// Ping implements [store.Pinger]: it asks the store itself, whatever the breaker
-// says, and the breaker does not count it. Where the store is no Pinger it says
-// what the breaker thinks.
+// Ping implements [store.Pinger]. It pings the store, bypassing the breaker. If the store is not a Pinger, Ping
+// fails while the breaker is open.
 func (s *Store) Ping(ctx context.Context) error {
 	if p, ok := s.inner.(store.Pinger); ok {
 		return p.Ping(ctx)
@@ -89,8 +86,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the store if it is an [io.Closer]. The guard itself has nothing
-// to close.
+// Close closes the store if it is an [io.Closer].
 func (s *Store) Close() error {
 	if c, ok := s.inner.(io.Closer); ok {
 		return c.Close()
@@ -98,8 +94,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// State is that of the breaker: Closed where there is none. An open one is
-// half-open from the first call that it lets through.
+// State returns the state of the breaker, and Closed if the breaker is disabled. An open breaker becomes
+// half-open at its first probe.
 func (s *Store) State() State {
 	if s.breaker == nil {
 		return Closed
@@ -107,14 +103,14 @@ func (s *Store) State() State {
 	return s.breaker.now()
 }
 
-// Stats are numbers of a [Store] since it was made.
+// Stats are counters of a [Store] since its creation.
 type Stats struct {
 	State    State
-	Opened   uint64 // how often the breaker opened, from either state
-	Rejected uint64 // calls that it let fail at once
+	Opened   uint64 // number of openings
+	Rejected uint64 // number of rejected calls
 }
 
-// Stats returns the numbers as they are, not all of one instant.
+// Stats returns the counters. They are not an atomic snapshot.
 func (s *Store) Stats() Stats {
 	stats := Stats{State: s.State()}
 	if b := s.breaker; b != nil {

@@ -8,13 +8,12 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A transactional store can make a take a part of its caller's transaction: see
-// [mete.Store].
+// A transactional store can take within its caller's transaction: see [mete.Store].
 type transactional interface {
 	InTransaction(ctx context.Context) bool
 }
 
-// joins returns what joins transactions: store, or a store that it wraps; nil for none.
+// findTransactional returns store, or a store that it wraps, if it joins transactions; otherwise nil.
 func joins(store mete.Store) transactional {
 	for store != nil {
 		if t, ok := store.(transactional); ok {
@@ -29,10 +28,10 @@ func joins(store mete.Store) transactional {
 	return nil
 }
 
-// tentative reports whether what a call with ctx does may be rolled back.
+// inTransaction reports whether a call with ctx can be rolled back.
 func (s *Store) tentative(ctx context.Context) bool {
 	return s.joins != nil && s.joins.InTransaction(ctx)
 }
 
-// Unwrap returns the store that s guards.
+// Unwrap returns the guarded store.
 func (s *Store) Unwrap() mete.Store { return s.inner }

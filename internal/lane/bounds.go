@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Bounds are the settings of lanes that the configurations of stores have in common.
+// Bounds are the settings of lanes that stores have in common.
 type Bounds struct {
 	MaxBatch, MaxQueue, MaxInFlight int
 	Timeout                         time.Duration
 }
 
-// Or returns b with the default in the place of each 0. A value below 0 is an error.
+// Or returns b with each 0 replaced by its default. A negative value is an error.
 func (b Bounds) Or(defaults Bounds) (Bounds, error) {
 	for _, f := range []struct {
 		name      string

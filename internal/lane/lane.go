@@ -15,31 +15,28 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// ErrClosed is why nothing is asked any more.
+// ErrClosed is the error of calls after Close.
 var ErrClosed = errors.New("store is closed")
 
 var errLate = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 
-// A Lane brings asks to a server in the order in which they came. While as many
-// calls are on their way as it allows itself, those that arrive wait and go together
-// with the next. It is safe for concurrent use.
+// A Lane sends asks to a server in the order of arrival. While the permitted number of calls is in flight,
+// further asks wait and share the next call. A Lane is safe for concurrent use.
 type Lane[A Ask] struct {
 	all *Lanes[A]
 
 	mu      sync.Mutex // guards the fields below
 	queue   []A
-	waiting int // asks in the queue that have not left
-	flying  int // calls on their way
+	waiting int // asks in the queue, except abandoned ones
+	flying  int // calls in flight
 	pace    pace
 }
 
-// Do has a answered, and returns what went wrong: [Ticket.Err], or a
-// [mete.StoreError] without Op and Store where a was not asked, or is not waited
-// for any longer because ctx has ended or within, unless that is 0, has passed.
-// The latter may be spent if a was on its way.
+// Do sends a and waits for its answer. It returns [Ticket.Err], or a [mete.StoreError] without Op and Store if a
+// was not sent, or if ctx or a nonzero within ends first. In that case, an ask that was already sent may have
+// spent tokens.
 //
-// Where a is not free, it has no answer, and must not be used any more: a call may
-// still write to it.
+// If free is false, a has no answer and must not be reused: a call may still write to it.
 func (l *Lane[A]) Do(ctx context.Context, a A, within time.Duration) (free bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, &mete.StoreError{Spent: mete.NotSpent, Err: err}
@@ -62,14 +59,14 @@ func (l *Lane[A]) Do(ctx context.Context, a A, within time.Duration) (free bool,
 	return true, t.Err
 }
 
-// endsBefore reports whether ctx's deadline is nearer than within.
+// endsBefore reports whether ctx ends sooner than within.
 func endsBefore(ctx context.Context, within time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < within
 }
 
-// alone reports whether nothing is on its way and nothing waits. Then the caller
-// has the lane's first call, for [Lane.goAlone].
+// startFirst reports whether no call is in flight and no ask waits. If so, it reserves the lane's first call for
+// [Lane.runInline].
 func (l *Lane[A]) alone() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,9 +78,8 @@ func (l *Lane[A]) alone() bool {
 	return true
 }
 
-// goAlone makes a call for a in the caller's own goroutine, which saves two
-// changes of goroutine. It cannot be left early: it takes no longer than within,
-// and is for those who wait no longer.
+// runInline makes a call for a in the caller's goroutine, which saves two context switches. It cannot be
+// interrupted, and takes at most within.
 func (l *Lane[A]) goAlone(a A, within time.Duration) {
 	defer l.all.calls.Done()
 	timeout := l.all.config.Timeout
@@ -107,7 +103,7 @@ func (l *Lane[A]) goAlone(a A, within time.Duration) {
 	}
 }
 
-// submit puts a into the queue, and has it sent if nothing else would.
+// enqueue queues a, and starts a sender if another call is permitted.
 func (l *Lane[A]) submit(a A) error {
 	l.mu.Lock()
 	if l.all.closed.Load() {
@@ -133,8 +129,8 @@ func (l *Lane[A]) submit(a A) error {
 	return nil
 }
 
-// leave takes back an ask that is waited for no longer because of err. Where it has
-// been answered in the meantime, that counts.
+// abandon removes an ask after its caller stopped waiting because of err. If the ask was answered meanwhile, the
+// answer counts.
 func (l *Lane[A]) leave(t *Ticket, err error) (free bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +150,7 @@ func (l *Lane[A]) leave(t *Ticket, err error) (free bool, _ error) {
 	return false, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 }
 
-// fly makes calls until there is nothing to send.
+// send makes calls until the queue is empty.
 func (l *Lane[A]) fly() {
 	defer l.all.calls.Done()
 	b := l.all.batches.Get().(Batch[A])
@@ -165,13 +161,12 @@ func (l *Lane[A]) fly() {
 		for _, a := range b.Asks() {
 			a.ticket().done <- struct{}{}
 		}
-		runtime.Gosched() // those who were answered may ask again, and come along
+		runtime.Gosched() // answered callers may ask again and join the next call
 	}
 }
 
-// load moves asks from the queue into b, and reports false where there are none,
-// or too many others on their way: then the caller is done. The call before took so
-// long.
+// fill moves asks from the queue to b. It returns false if there are none or too many calls are in flight: the
+// sender then ends. The parameter took is the duration of the previous call.
 func (l *Lane[A]) load(b Batch[A], took time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

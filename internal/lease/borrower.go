@@ -15,32 +15,30 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Borrower takes slices of hot buckets and spends them. It is made by [New] and
-// safe for concurrent use. While anything is leased it has a goroutine, and one
-// for each loan under way; [Borrower.Close] ends them.
+// A Borrower leases parts of hot buckets and spends them. [New] creates it. It is safe for concurrent use. It has
+// one goroutine while buckets are leased, and one per loan in flight. [Borrower.Close] ends them.
 type Borrower struct {
 	config Config
 	now    func() time.Duration
-	lines  atomic.Pointer[map[string]*line] // replaced, never changed
+	lines  atomic.Pointer[map[string]*line] // copy on write
 	heat   heat
 	count  tally
 
-	carry func(*line, Loan) // takes a loan to the lender and the answer to settle
-	wake  func()            // sees to it that tick is called every period
+	carry func(*line, Loan) // sends a loan, and its answer to settle
+	wake  func()            // starts the ticker
 
 	ctx    context.Context // of all calls to the lender
 	cancel context.CancelFunc
 	done   chan struct{} // closed by Close
 
-	mu      sync.Mutex // guards the fields below, and changes of lines
+	mu      sync.Mutex // protects the fields below, and writes of lines
 	closed  bool
 	ticking bool
-	opened  uint64         // lines so far
-	flights sync.WaitGroup // loans under way, and the ticker
+	opened  uint64         // number of leased buckets so far
+	flights sync.WaitGroup // loans in flight, and the ticker
 }
 
-// New returns a Borrower that has leased nothing. The error names everything that
-// is wrong with c.
+// New returns a Borrower without leases. The error joins all errors of c.
 func New(c Config) (*Borrower, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -55,15 +53,14 @@ func New(c Config) (*Borrower, error) {
 	return b, nil
 }
 
-// Take spends cost of what is held of key's bucket. False is not a denial: then
-// the store has to be asked. A take that is answered here takes no lock and
-// allocates nothing.
+// Take spends cost from the leased tokens of key's bucket. The result false is not a denial: the caller must then
+// take from the store. A take from leased tokens uses no lock and allocates nothing.
 //
-// l is the limit as it holds for key. Buckets become leased by being asked for;
-// costs of 0 and buckets of limits that are not lent never are. See [Lot] for how
-// to put back what was taken.
+// The limit l is the current limit of key. Take also counts takes to find hot buckets, and leases them. It never
+// leases for a cost of 0, or for limits that are not leasable. A [Lot] can be returned.
 //
-// The snapshot shows the bucket as the store knew it at the last loan, refilled
+// The snapshot shows the bucket as of the last loan, refilled since, plus the remaining leased tokens. It does
+// not include later takes of other nodes.
 // since, and the rest of the slice: what others spent since is missing in it.
 func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap bucket.Snapshot, lot Lot, ok bool) {
 	n := (*b.lines.Load())[key]
@@ -85,36 +82,33 @@ func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap b
 			return snap, Lot{n, cost, count}, true
 		}
 	}
-	if cost <= n.share { // no slice will ever hold more
+	if cost <= n.share { // no lease will ever hold more
 		n.missed.Add(int64(cost))
 		b.prefetch(n, now, cost)
 	}
 	return snap, lot, false
 }
 
-// A Lot is what a [Borrower.Take] has taken. Of the zero Lot there is nothing to
-// put back.
+// A Lot is the tokens of one [Borrower.Take]. The zero Lot is empty.
 type Lot struct {
 	line  *line
 	cost  bucket.Tokens
 	count uint64
 }
 
-// Untake puts the lot back where it came from, as if it had not been taken, and
-// reports whether that was still possible. Where it was not, the store has been
-// told that it was spent, and the caller may refund it there. It is called once
-// at most.
+// Untake returns the lot to its lease, and reports whether that was possible. It is impossible after the node has
+// reported the tokens to the store as spent; the caller can then refund them there. Call Untake once at most.
 func (l Lot) Untake() bool { return l.line != nil && l.line.purse.unspend(l.cost, l.count) }
 
-// Forget begins to give back what is held of key's bucket, and does not wait for
-// it. A reset need not: see [Lender].
+// Forget starts to return the leased tokens of key's bucket, and does not wait. A reset does not need it: see
+// [Lender].
 func (b *Borrower) Forget(key string) {
 	if n := (*b.lines.Load())[key]; n != nil {
 		b.leave(n)
 	}
 }
 
-// ForgetMatching begins to give back the tokens of all buckets whose keys match.
+// ForgetMatching starts to return the leased tokens of all buckets with matching keys.
 func (b *Borrower) ForgetMatching(match func(key string) bool) {
 	for key, n := range *b.lines.Load() {
 		if match(key) {
@@ -123,16 +117,15 @@ func (b *Borrower) ForgetMatching(match func(key string) bool) {
 	}
 }
 
-// refuse is for takes that a line is not for. Under another limit it is no use:
-// it goes, and may come again.
+// rejectTake handles a take that a lease does not fit. If the limit differs, the lease is returned, and the
+// bucket can be leased again.
 func (b *Borrower) refuse(n *line, cost bucket.Tokens) {
 	if cost > 0 {
 		b.leave(n)
 	}
 }
 
-// notice counts a take of a bucket that is not leased, and begins to lease it if
-// it is hot and can be.
+// countTake counts a take from a bucket that is not leased, and leases the bucket if it is hot.
 func (b *Borrower) notice(key string, l *bucket.Limit, cost bucket.Tokens) {
 	if cost <= 0 || !Leasable(l) || cost > b.config.share(l)/HotTakes {
 		return
@@ -142,7 +135,7 @@ func (b *Borrower) notice(key string, l *bucket.Limit, cost bucket.Tokens) {
 	}
 }
 
-// open begins a line, and asks for its first slice.
+// open starts to lease a bucket, with a first loan.
 func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now time.Duration) {
 	b.mu.Lock()
 	lines := *b.lines.Load()
@@ -157,14 +150,14 @@ func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now tim
 	}
 	b.opened++
 	n := &line{
-		key:    strings.Clone(key), // which may be part of something large
+		key:    strings.Clone(key), // the key may be part of a larger string
 		holder: b.config.Node + "." + strconv.FormatUint(b.opened, 36),
 		limit:  *l,
 		share:  b.config.share(l),
 	}
 	n.size, n.asked = HotTakes*cost, now-b.config.Period
 	n.cost.Store(int64(cost))
-	n.missed.Store(int64(HotTakes * cost)) // at least
+	n.missed.Store(int64(HotTakes * cost)) // a lower bound
 	n.busy.Store(true)
 	lines = maps.Clone(lines)
 	lines[n.key] = n
@@ -178,7 +171,7 @@ func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now tim
 	b.exchange(n, now)
 }
 
-// remove ends a line that has nothing any more.
+// remove removes a bucket without leased tokens.
 func (b *Borrower) remove(n *line) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

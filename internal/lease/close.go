@@ -8,13 +8,12 @@ import (
 	"sync"
 )
 
-// closers is how many slices are given back at a time.
+// closers bounds the concurrent returns of Close.
 const closers = 16
 
-// Close gives back all that is held and ends every goroutine. Takes answer false
-// from then on. It returns when that is done, or soon after ctx is: what could not
-// be given back by then is the error, and ends by itself, TTL + Grace after it was
-// borrowed.
+// Close returns all leased tokens and ends all goroutines. Later takes return false. Close returns when that is
+// done, or soon after ctx ends. The error counts the leases that could not be returned; the store ends them TTL +
+// Grace after their loan.
 func (b *Borrower) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if b.closed {
@@ -32,7 +31,7 @@ func (b *Borrower) Close(ctx context.Context) error {
 	b.flights.Wait()
 
 	var (
-		mu     sync.Mutex // guards failed and first
+		mu     sync.Mutex // protects failed and first
 		failed int
 		first  error
 		turns  = make(chan struct{}, closers)
@@ -58,7 +57,7 @@ func (b *Borrower) Close(ctx context.Context) error {
 	return nil
 }
 
-// giveBack ends a line when nothing else goes on any more.
+// giveBack returns a lease during Close, when nothing else uses it.
 func (b *Borrower) giveBack(n *line) error {
 	now := b.now()
 	if !n.entry {

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// prefetch asks for more, unless that is being done or it is too early.
+// prefetch sends a loan, unless one is in flight or it is too early.
 func (b *Borrower) prefetch(n *line, now time.Duration, cost bucket.Tokens) {
 	if int64(now) < n.next.Load() || !n.grab() {
 		return
@@ -19,7 +19,7 @@ func (b *Borrower) prefetch(n *line, now time.Duration, cost bucket.Tokens) {
 	b.exchange(n, now)
 }
 
-// exchange sends a loan. The caller has grabbed n, which settle lets go.
+// exchange sends a loan. The caller has acquired n, and settle releases it.
 func (b *Borrower) exchange(n *line, now time.Duration) {
 	b.mu.Lock()
 	if b.closed {
@@ -32,7 +32,7 @@ func (b *Borrower) exchange(n *line, now time.Duration) {
 	b.carry(n, b.makeUp(n, now))
 }
 
-// borrow is an exchange with the lender.
+// borrow calls the lender and settles the loan.
 func (b *Borrower) borrow(n *line, loan Loan) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.config.TTL)
 	defer cancel()
@@ -40,11 +40,11 @@ func (b *Borrower) borrow(n *line, loan Loan) {
 	b.settle(n, loan, grant, err)
 }
 
-// makeUp returns the next loan of n, which the caller has grabbed: all that was
-// spent is told, and what is above the new size is set aside.
+// prepareLoan returns the next loan of n, which the caller has acquired. It reports all spent tokens, and sets
+// aside the tokens above the new size.
 //
-// What stays in the purse may be spent while the loan is under way. It is in the
-// store's entry now, and will be in the one that the store writes.
+// Tokens in the purse can be spent while the loan is in flight: the store has recorded them, and will record them
+// again.
 func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
 	n.resize(&b.config, now)
 	held := n.purse.count(n.size)
@@ -56,7 +56,7 @@ func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
 	n.seq++
 	n.asked = now
 	if n.size > 0 {
-		n.entry = true // even if nobody answers
+		n.entry = true // even if no answer comes
 	}
 	b.count.loans.Add(1)
 	return Loan{
@@ -66,9 +66,8 @@ func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
 	}
 }
 
-// resize fits the size to what is asked for in a period and the time that a loan
-// takes, at most twice and at least half of what it was; while the store does not
-// answer, not less: what is set aside is of no use to anybody then.
+// resize adapts the size to the demand of a period plus a loan's latency, within a factor of two. The size does
+// not shrink while the store does not answer, because tokens set aside would be useless then.
 func (n *line) resize(c *Config, now time.Duration) {
 	if n.retiring {
 		n.size = 0
@@ -88,7 +87,7 @@ func (n *line) resize(c *Config, now time.Duration) {
 	n.low.Store(int64(n.size / 2))
 }
 
-// settle takes in the answer to a loan, and lets n go.
+// settle processes the answer to a loan, and releases n.
 func (b *Borrower) settle(n *line, loan Loan, g Grant, err error) {
 	defer b.flights.Done()
 	now := b.now()
@@ -101,25 +100,25 @@ func (b *Borrower) settle(n *line, loan Loan, g Grant, err error) {
 	}
 	switch {
 	case n.retiring && !n.entry:
-		b.remove(n) // and keep it busy: nobody looks after it any more
+		b.remove(n) // it stays acquired, as no other code uses it any more
 		return
 	case n.leaving.Load() && !n.retiring:
 		b.retire(n, now)
 		return
 	}
 	n.busy.Store(false)
-	if n.leaving.Load() && n.grab() { // it was said in between
+	if n.leaving.Load() && n.grab() { // requestRetire was called meanwhile
 		b.look(n, now)
 	}
 }
 
-// accept takes in a grant.
+// accept processes a grant.
 func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
 	n.pause, n.trip = 0, now-n.asked
-	gone := &b.count.returned // where that goes which was set aside
+	gone := &b.count.returned // receives the tokens set aside
 	if !g.Kept {
 		gone = &b.count.lost
-		if loan.Keep > 0 { // it is written down nowhere
+		if loan.Keep > 0 { // the store has no record of them
 			held := n.purse.count(0)
 			n.put -= held
 			b.count.lost.Add(int64(held))
@@ -132,7 +131,7 @@ func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
 	b.count.granted.Add(int64(granted))
 	n.entry = granted > 0 || g.Kept && loan.Keep > 0
 	n.learn(g, now)
-	if !n.retiring { // where the answer took longer, nothing is spent before the next one
+	if !n.retiring { // after a longer latency, nothing is spent before the next loan
 		n.until.Store(int64(n.asked + b.config.TTL))
 	}
 	n.put += granted
@@ -146,8 +145,7 @@ func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
 	n.hold(now + wait)
 }
 
-// hold lets no loan be made up before then, and none but the last of a line that
-// retires by a take.
+// delayNext delays the next loan until then. A retiring bucket borrows no more for takes.
 func (n *line) hold(then time.Duration) {
 	n.retry = then
 	if n.retiring {

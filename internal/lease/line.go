@@ -9,81 +9,83 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A line is a bucket that is leased: what the node holds of it, and how it goes on
-// borrowing.
+// A leasedBucket is a bucket with leased tokens, and the state of its loans.
 type line struct {
 	key    string
 	holder string
 	limit  bucket.Limit
-	share  bucket.Tokens // the most that is held
+	share  bucket.Tokens // the most that is leased
 
-	_     [64]byte // the purse is written by every take, what follows hardly ever
+	_     [64]byte // each take writes the purse, but rarely the other fields
 	purse purse
 	_     [64]byte
 
-	until atomic.Int64 // by the node's clock: what is in the purse is not spent from then on
-	low   atomic.Int64 // with less than this in the purse it is time for a loan
-	next  atomic.Int64 // there is none before
+	until atomic.Int64 // by the node's clock: no spending from then on
+	low   atomic.Int64 // below this amount, a loan is due
+	next  atomic.Int64 // no loan before
 	known atomic.Pointer[knowledge]
 
-	missed atomic.Int64 // tokens that were asked for and not there, so far
-	cost   atomic.Int64 // of one of the takes
+	missed atomic.Int64 // total of requested tokens that were not leased
+	cost   atomic.Int64 // of a recent take
 
-	leaving atomic.Bool // it has been said that the line should retire
+	leaving atomic.Bool // retiring was requested
 
-	// busy is held by whoever looks after the line, from before a loan is made up
-	// until it has been settled. It guards the fields below.
+	// busy is a lock that is held from the preparation of a loan until it is settled. It protects the fields
+	// below.
 	busy atomic.Bool
 	credit
 }
 
-// knowledge is what the store said about the bucket.
+// knowledge is the store's last report about the bucket.
 type knowledge struct {
 	spent      int64 // as in a state, in the limit's unit
 	asOf, at   bucket.Instant
 	when       time.Duration // at, by the node's clock
-	unit, most int64         // the limit's, and what is missing of an empty bucket
+	unit, most int64         // the limit's unit, and its capacity in it
 }
 
-// learn keeps what a grant says of the bucket, at now or before.
+// saveKnowledge saves the bucket's state from a grant.
 func (n *line) learn(g Grant, now time.Duration) {
 	unit := n.limit.Unit()
-	after, _ := n.limit.Spend(g.State, g.At, 0, bucket.Forced) // in the limit's unit, whatever it was in
+	after, _ := n.limit.Spend(g.State, g.At, 0, bucket.Forced) // converts to the limit's unit
 	n.known.Store(&knowledge{
 		spent: after.Spent, asOf: after.AsOf, at: g.At, when: now,
 		unit: unit, most: int64(n.limit.Capacity()) * unit,
 	})
 }
 
-// credit is the part of a line that one caller at a time sees.
+// credit is the part of a leasedBucket that busy protects.
 type credit struct {
-	seq      uint64
-	put      bucket.Tokens // all that was ever put in the purse, less what was set aside
-	told     bucket.Tokens // asked for, as of the last count
-	seen     bucket.Tokens // asked for, as of the last tick
-	quiet    int           // ticks at which that was the same
-	aside    bucket.Tokens // taken out of the purse; the store has not confirmed that it is back
-	size     bucket.Tokens // how much the purse should hold
-	asked    time.Duration // when the last loan was made up
-	trip     time.Duration // how long the last answer took
-	pause    time.Duration // after the last failure; 0: it was none
-	entry    bool          // the store may have an entry
-	retry    time.Duration // there is no loan before, not even of a line that retires
-	retired  time.Duration // since when all goes back
+	seq  uint64
+	size bucket.Tokens // intended amount in the purse
+
+	put   bucket.Tokens // total put in the purse, less set aside
+	aside bucket.Tokens // removed from the purse, return not confirmed
+	told  bucket.Tokens // requested, as of the last loan
+
+	seen  bucket.Tokens // requested, as of the last tick
+	quiet int           // ticks without a request
+
+	asked time.Duration // start of the last loan
+	trip  time.Duration // latency of the last loan
+	pause time.Duration // backoff after a failure; 0 after a success
+	retry time.Duration // no loan before, even while retiring
+
+	entry    bool // the store may have an entry
 	retiring bool
+	retired  time.Duration // start of retiring
 }
 
-// grab makes the caller the one who looks after the line, if nobody is. It gives
-// it up by clearing busy.
+// tryAcquire acquires busy for the caller, who releases it by clearing it.
 func (n *line) grab() bool { return !n.busy.Load() && n.busy.CompareAndSwap(false, true) }
 
-// asks is all that was asked for so far, whether it was there or not.
+// requested returns the total of requested tokens, including takes that the lease could not serve.
 func (n *line) asks() bucket.Tokens {
 	return n.put - n.purse.held() + bucket.Tokens(n.missed.Load())
 }
 
-// show fills in the snapshot of a take: the bucket as of the last loan, refilled
-// since, and the rest of the slice.
+// show fills in the snapshot of a take: the bucket as of the last loan, refilled since, plus the remaining leased
+// tokens.
 func (n *line) show(snap *bucket.Snapshot, now time.Duration, cost, rest bucket.Tokens) {
 	k := n.known.Load()
 	spent := min(max(k.spent-int64(rest)*k.unit, 0), k.most)

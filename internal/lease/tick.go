@@ -8,7 +8,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// tickAlong ticks every period while anything is leased.
+// runTicker ticks every period while any bucket is leased.
 func (b *Borrower) tickAlong() {
 	defer b.flights.Done()
 	ticker := time.NewTicker(b.config.Period)
@@ -30,7 +30,7 @@ func (b *Borrower) tickAlong() {
 	}
 }
 
-// tick looks after every line that nobody else looks after.
+// tick maintains every bucket that is not busy.
 func (b *Borrower) tick(now time.Duration) {
 	for _, n := range *b.lines.Load() {
 		if n.grab() {
@@ -39,14 +39,12 @@ func (b *Borrower) tick(now time.Duration) {
 	}
 }
 
-// look does what is due for n, which the caller has grabbed. A slice of which
-// nothing was spent between three ticks goes back. One that has lasted for two
-// periods was too large; this is what renews those that last, too, long before
-// their time is over.
+// maintain performs due work for n, which the caller has acquired. It returns a slice if nothing was spent
+// between three ticks. It resizes a slice that lasted for two periods, which also renews it long before its TTL.
 func (b *Borrower) look(n *line, now time.Duration) {
 	switch {
 	case n.retiring && now >= n.retired+b.config.TTL+b.config.Grace:
-		// The entry is over, or nearly. Its name is not used again.
+		// The entry has ended, or will soon. Its name is not reused.
 		b.count.lost.Add(int64(n.aside))
 		b.count.aside.Add(-int64(n.aside))
 		b.remove(n)
@@ -72,7 +70,7 @@ func (b *Borrower) look(n *line, now time.Duration) {
 	n.busy.Store(false)
 }
 
-// idle reports, at the second tick after the last take, that there was none.
+// isIdle reports, at the second tick after the last take, that there was none.
 func (n *line) idle() bool {
 	asks := n.asks()
 	if asks != n.seen {
@@ -83,14 +81,14 @@ func (n *line) idle() bool {
 	return n.quiet >= 2
 }
 
-// cold reports whether n is no longer worth a loan now and then.
+// isCold reports whether n no longer justifies occasional loans.
 func (n *line) cold(period, now time.Duration) bool {
 	cost := max(bucket.Tokens(n.cost.Load()), 1)
 	takes := float64(n.asks()-n.told) / float64(cost)
 	return takes*float64(period) < HotTakes/4*float64(now-n.asked)
 }
 
-// leave makes n retire, now or when the loan under way is settled.
+// requestRetire makes n retire, now or when the loan in flight is settled.
 func (b *Borrower) leave(n *line) {
 	n.leaving.Store(true)
 	if n.grab() {
@@ -98,12 +96,12 @@ func (b *Borrower) leave(n *line) {
 	}
 }
 
-// retire gives everything back. The caller has grabbed n.
+// retire returns all tokens of n, which the caller has acquired.
 func (b *Borrower) retire(n *line, now time.Duration) {
 	n.retiring, n.retired = true, now
 	n.until.Store(0)
 	n.hold(now)
-	if !n.entry { // and nothing in the purse
+	if !n.entry { // and the purse is empty
 		b.remove(n)
 		return
 	}
