@@ -28,11 +28,11 @@ var states = [...]State{gobreaker.StateClosed: Closed, gobreaker.StateHalfOpen: 
 
 var (
 	errOpen     = fmt.Errorf("%w: circuit breaker is open", store.ErrUnavailable)
-	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls try the store", store.ErrUnavailable)
+	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls probe the store", store.ErrUnavailable)
 	errPanic    = errors.New("guard: the store panicked")
 
 	// errIgnored replaces errors that are no evidence about the store's health.
-	errNoSign = errors.New("guard: no sign of illness")
+	errNoSign = errors.New("guard: ignored error")
 )
 
 // windowParts is the number of buckets of the sliding Window.

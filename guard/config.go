@@ -71,7 +71,7 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	if c.OpenFor < 0 {
-		wrong = append(wrong, fmt.Errorf("guard: OpenFor is %v: must not be below 0", c.OpenFor))
+		wrong = append(wrong, fmt.Errorf("guard: OpenFor is %v: must not be negative", c.OpenFor))
 	}
 	if c.OpenFor == 0 {
 		c.OpenFor = DefaultOpenFor

@@ -67,7 +67,7 @@ func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.C
 	config.OnClose = func() error {
 		err := loop.Close()
 		if err != nil {
-			err = fmt.Errorf("guard: close: tokens that were spent in an outage could not be charged: %w", err)
+			err = fmt.Errorf("guard: close: tokens spent during an outage could not be charged: %w", err)
 		}
 		if err = errors.Join(err, node.Close()); done != nil {
 			err = errors.Join(err, done())

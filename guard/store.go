@@ -23,7 +23,7 @@ type Store struct {
 func New(store mete.Store, config Config) (*Store, error) {
 	c, err := config.complete()
 	if store == nil {
-		err = errors.Join(errors.New("guard: no store"), err)
+		err = errors.Join(errors.New("guard: a store is required"), err)
 	}
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // from the decision of package bucket.
 type AnswerError struct{ what string }
 
-func (e *AnswerError) Error() string { return "unexpected answer of the database: " + e.what }
+func (e *AnswerError) Error() string { return "unexpected answer from the database: " + e.what }
 
 type outcome struct {
 	there bool // the database answered
@@ -68,7 +68,7 @@ func (t *outcome) answer(a *ask) {
 	state, v := c.Limit.Spend(t.state, t.now, c.Cost, 0)
 	a.allowed = v.Allowed()
 	if a.allowed != (t.took > 0) {
-		a.Err = maybeSpent(&AnswerError{"disagrees about a take"})
+		a.Err = maybeSpent(&AnswerError{"the decision differs"})
 		return
 	}
 	if a.allowed {

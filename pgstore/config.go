@@ -63,7 +63,7 @@ func (c Config) checked() (Config, error) {
 		c.SweepEvery = DefaultSweepEvery
 	}
 	if len(c.Prefix) > maxPrefixBytes {
-		return c, errors.New("prefix: too long")
+		return c, errors.New("prefix: longer than 256 bytes")
 	}
 	return c, nil
 }

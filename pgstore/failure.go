@@ -16,7 +16,7 @@ import (
 const storeName = "pgstore"
 
 // errGone is the error of an ask after a call that lost the connection.
-var errGone = errors.New("the connection was lost before it was asked")
+var errGone = errors.New("the connection was lost before the call was sent")
 
 // A refusal is an error that occurred before the statement was sent.
 type refusal struct{ error }
@@ -62,7 +62,7 @@ func explained(err error) error {
 		return &migrateError{err}
 	}
 	if isUnreadable(err) {
-		return fmt.Errorf("%w: reset the key, or let a version of mete that knows the row take from it", err)
+		return fmt.Errorf("%w: reset the key, or use a version of mete that supports the row", err)
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func explained(err error) error {
 type migrateError struct{ error }
 
 func (e *migrateError) Error() string {
-	return e.error.Error() + ": the schema is not there: call pgstore.Migrate"
+	return e.error.Error() + ": the schema is missing: call pgstore.Migrate"
 }
 func (e *migrateError) Unwrap() error { return e.error }
 

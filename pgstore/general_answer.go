@@ -18,7 +18,7 @@ const (
 // readAnswers reads the answer of the function take.
 func (g *general) answer(row [][]byte) error {
 	if len(row) != 2 {
-		return &AnswerError{"no two columns"}
+		return &AnswerError{"the row does not have two columns"}
 	}
 	var numbers []int64
 	whole := elements(row[0], func(e []byte) {
@@ -27,7 +27,7 @@ func (g *general) answer(row [][]byte) error {
 	})
 	var names []string
 	if !elements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
-		return &AnswerError{"no array"}
+		return &AnswerError{"a column is not an array"}
 	}
 	r := reader{numbers, names}
 	denied, takes := 0, 0
@@ -44,7 +44,7 @@ func (g *general) answer(row [][]byte) error {
 		}
 	}
 	if len(r.numbers) > 0 || len(r.names) > 0 {
-		return &AnswerError{"more than was asked"}
+		return &AnswerError{"too many values"}
 	}
 	if takes > 0 {
 		g.store.learn(denied, takes)
@@ -64,14 +64,14 @@ const perCharge = 5 // numbers
 func (r *reader) take(a *ask) error {
 	size := 2 + perCharge*len(a.charges)
 	if len(r.numbers) < size {
-		return &AnswerError{"less than was asked"}
+		return &AnswerError{"too few values"}
 	}
 	verdict, at := r.numbers[0], bucket.Instant(r.numbers[1])
 	parts := r.numbers[2:size]
 	r.numbers = r.numbers[size:]
 	remembered := verdict == verdictRemembered
 	if remembered && len(r.names) < len(a.charges) {
-		return &AnswerError{"no limits of a take that is remembered"}
+		return &AnswerError{"the limits of a remembered take are missing"}
 	}
 	a.allowed, a.snaps = verdict != verdictDenied, a.snaps[:0]
 	agree := true
@@ -87,7 +87,7 @@ func (r *reader) take(a *ask) error {
 		r.names = r.names[len(a.charges):]
 	}
 	if agree != a.allowed {
-		a.Err = maybeSpent(&AnswerError{"disagrees about a take"})
+		a.Err = maybeSpent(&AnswerError{"the decision differs"})
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func readLimText(text string) (bucket.Limit, error) {
 	encoded, known := strings.CutPrefix(text, limVersion)
 	l, err := bucket.DecodeLimit(encoded)
 	if !known || err != nil {
-		return bucket.Limit{}, &AnswerError{"no limit: " + text}
+		return bucket.Limit{}, &AnswerError{"invalid limit: " + text}
 	}
 	return l, nil
 }

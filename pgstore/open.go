@@ -119,7 +119,7 @@ func verify(ctx context.Context, pool *pgxpool.Pool) error {
 	case standby:
 		return pools.ErrStandby
 	case version < minVersion:
-		return fmt.Errorf("there is PostgreSQL %s: it must be 14 or later", text)
+		return fmt.Errorf("the server is PostgreSQL %s: use 14 or later", text)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 		return nil, config, errors.New("must begin with postgres:// or postgresql://")
 	}
 	if strings.ContainsAny(rest, "# \t\r\n") {
-		return nil, config, errors.New("must have no #, nor spaces: write %23 and %20")
+		return nil, config, errors.New("must not contain # or spaces: write %23 and %20")
 	}
 	place, query, _ := strings.Cut(rest, "?")
 	if err := checkPlace(place, query); err != nil {
@@ -85,18 +85,18 @@ func checkPlace(place, query string) error {
 	authority, database, _ := strings.Cut(place, "/")
 	at := strings.LastIndex(authority, "@")
 	if strings.Contains(query, "@") || strings.Contains(database, "@") || strings.Contains(authority[:max(at, 0)], "@") {
-		return errors.New("there is an @ too many: in names, passwords and parameters write %40, and %2F for /")
+		return errors.New("unexpected @: in names, passwords and parameters, write %40 for @ and %2F for /")
 	}
 	if strings.Contains(database, "/") {
-		return errors.New("only the name of a database may follow the hosts: in names and passwords write %2F for /")
+		return errors.New("unexpected / after the database: in names and passwords, write %2F for /")
 	}
 	for host := range strings.SplitSeq(authority[at+1:], ",") {
 		if _, port, err := net.SplitHostPort(host); err == nil {
 			if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-				return errors.New("the port behind a host must be a number between 1 and 65535")
+				return errors.New("the port of a host must be a number between 1 and 65535")
 			}
 		} else if strings.Contains(strings.TrimLeft(host, "["), ":") && !strings.HasSuffix(host, "]") {
-			return errors.New("hosts are written host, host:port, [address] or [address]:port")
+			return errors.New("a host must be host, host:port, [address] or [address]:port")
 		}
 	}
 	return nil
@@ -108,10 +108,10 @@ func told(err error, place string, values parameters) error {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "failed to "), "cannot ")
 	for _, secret := range values.secrets(place) {
 		if secret != "" && strings.Contains(text, secret) {
-			return errors.New("pgx cannot read it")
+			return errors.New("pgx cannot parse it")
 		}
 	}
-	return fmt.Errorf("pgx cannot read it: %s", text)
+	return fmt.Errorf("pgx cannot parse it: %s", text)
 }
 
 // adjust sets defaults that the URL does not override.

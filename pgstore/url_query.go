@@ -47,11 +47,11 @@ func parseQuery(query string) (parameters, error) {
 		value, err2 := url.PathUnescape(value)
 		switch {
 		case !ok || err != nil || err2 != nil || strings.ContainsRune(value, 0):
-			return nil, errors.New("the parameters must be name=value, joined by & and escaped")
+			return nil, errors.New("the parameters must be percent-encoded name=value pairs joined by &")
 		case !slices.Contains(ownParameters, name) && !slices.Contains(pgxParameters, name):
 			return nil, unknownParameter(name)
 		case value == "" || values.has(name):
-			return nil, fmt.Errorf("%s: must be there once, and not be empty", name)
+			return nil, fmt.Errorf("%s: must appear once, with a value", name)
 		}
 		values[name] = value
 	}
@@ -62,12 +62,12 @@ func parseQuery(query string) (parameters, error) {
 func unknownParameter(name string) error {
 	switch name {
 	case "ssl", "tls":
-		return fmt.Errorf("%s: write sslmode=verify-full, and sslrootcert=FILE to name whom to trust", name)
+		return fmt.Errorf("%s: use sslmode=verify-full, and set the trusted CA with sslrootcert=FILE", name)
 	case "search_path":
-		return errors.New("search_path: write schema=NAME")
+		return errors.New("search_path: use schema=NAME")
 	}
-	return fmt.Errorf("unknown parameter %q: known are %s, and those of PostgreSQL's clients (sslmode, …);"+
-		" a setting of the server is written options=-cNAME%%3DVALUE", name, strings.Join(ownParameters, ", "))
+	return fmt.Errorf("unknown parameter %q: valid parameters are %s, and those of PostgreSQL's clients (sslmode, …);"+
+		" write a server setting as options=-cNAME%%3DVALUE", name, strings.Join(ownParameters, ", "))
 }
 
 func (p parameters) has(name string) bool { _, ok := p[name]; return ok }
@@ -109,7 +109,7 @@ func (p parameters) config() (c Config, err error) {
 	if text, ok := p["timeout"]; ok {
 		var bad error
 		if c.Timeout, bad = bucket.ParseDuration(text); bad != nil || c.Timeout == 0 {
-			err = errors.Join(err, fmt.Errorf("timeout: %q: write a number above 0 and a unit, such as 500ms or 2s", text))
+			err = errors.Join(err, fmt.Errorf("timeout: %q: must be a number above 0 with a unit, such as 500ms or 2s", text))
 		}
 	}
 	return c, errors.Join(err, p.count("max_batch", &c.MaxBatch), p.count("max_queue", &c.MaxQueue), p.count("max_in_flight", &c.MaxInFlight))

@@ -18,7 +18,7 @@ import (
 // the decision of package bucket.
 type AnswerError struct{ what string }
 
-func (e *AnswerError) Error() string { return "unexpected answer of the script: " + e.what }
+func (e *AnswerError) Error() string { return "unexpected answer from the Redis script: " + e.what }
 
 func errAnswer(what, text string) error {
 	return &AnswerError{what + ": " + strconv.Quote(text)}
@@ -54,7 +54,7 @@ func (p *program) answer(text string) {
 	w := words{text}
 	now, ok := w.int()
 	if !ok {
-		p.fail(errAnswer("no time", text))
+		p.fail(errAnswer("invalid time", text))
 		return
 	}
 	if p.plain {
@@ -75,7 +75,7 @@ func (p *program) answer(text string) {
 			admitted, ok := w.int()
 			t.state, t.err = parseState(w.next(), p.limits[p.groups[at].limit].Unit())
 			if t.admitted = admitted; !ok && t.err == nil {
-				t.err = errAnswer("no count", text)
+				t.err = errAnswer("invalid count", text)
 			}
 		}
 		t.answer(a, bucket.Instant(now))
@@ -83,7 +83,7 @@ func (p *program) answer(text string) {
 }
 
 // errCorruptRow is the error of a take if one of its keys holds a value that is not a bucket.
-var errSpoiled = errors.New("a key of the store holds what no bucket is: reset it, or use another prefix")
+var errSpoiled = errors.New("a key of the store does not hold a valid bucket: reset the key, or use a different prefix")
 
 // failCorrupt fails the asks that use the keys with these numbers, and marks all other asks for a retry. The
 // script has changed nothing.
@@ -93,7 +93,7 @@ func (p *program) spoiled(numbers string) {
 	for _, text := range strings.Fields(numbers) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > first+len(p.keys[others]) {
-			p.fail(errAnswer("no key", numbers))
+			p.fail(errAnswer("invalid key", numbers))
 			return
 		}
 		if bad[int64(n)] = true; n > first {
@@ -133,7 +133,7 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 	var v bucket.Verdict
 	t.state, v = c.Limit.Spend(t.state, now, c.Cost, 0)
 	if a.allowed = v.Allowed(); a.allowed != (t.admitted > 0) {
-		a.Err = errAnswer("disagrees about a take", strconv.FormatInt(t.admitted, 10))
+		a.Err = errAnswer("the decision differs", strconv.FormatInt(t.admitted, 10))
 		return
 	}
 	t.admitted--
@@ -155,7 +155,7 @@ func (a *ask) answerTake(w *words) {
 	verdict := w.next()
 	at, ok := w.int()
 	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
-		a.Err = errAnswer("no verdict", verdict)
+		a.Err = errAnswer("invalid verdict", verdict)
 	}
 	a.snaps = a.snaps[:0]
 	agree := true
@@ -168,7 +168,7 @@ func (a *ask) answerTake(w *words) {
 		a.snaps = append(a.snaps, snap)
 	}
 	if a.Err == nil && agree != a.allowed {
-		a.Err = errAnswer("disagrees about a take of several buckets", verdict)
+		a.Err = errAnswer("the decision of several buckets differs", verdict)
 	}
 }
 
@@ -181,7 +181,7 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 	if costText != "" {
 		cost, err := strconv.ParseInt(costText, 10, 64)
 		if err != nil {
-			return snap, errAnswer("no cost", costText)
+			return snap, errAnswer("invalid cost", costText)
 		}
 		c.Cost = bucket.Tokens(cost)
 	}
@@ -190,7 +190,7 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 	}
 	if remembered {
 		if c.Limit, err = bucket.DecodeLimit(limitText); err != nil {
-			return snap, errAnswer("no limit", limitText)
+			return snap, errAnswer("invalid limit", limitText)
 		}
 	}
 	if strings.HasPrefix(text, "L") {
@@ -233,7 +233,7 @@ func (a *ask) answerBorrow(w *words, now bucket.Instant) {
 	state, err := parseState(w.next(), a.charges[0].Limit.Unit())
 	switch {
 	case !ok || err != nil:
-		a.Err = errAnswer("no grant", kept)
+		a.Err = errAnswer("invalid grant", kept)
 	case granted < 0:
 		a.Err = errPast
 	}

@@ -55,7 +55,7 @@ func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error)
 			return errors.Unwrap(err)
 		}
 	case a.again:
-		a.Err = errAnswer("blames no key that there is", "!")
+		a.Err = errAnswer("unknown key in the error", "!")
 	}
 	return nil
 }

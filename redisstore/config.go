@@ -51,7 +51,7 @@ func (c Config) checked() (Config, error) {
 	if before, rest, tagged := strings.Cut(c.Prefix, "{"); tagged || strings.Contains(before, "}") {
 		tag, after, ok := strings.Cut(rest, "}")
 		if !ok || tag == "" || strings.ContainsAny(before+tag+after, "{}") {
-			return c, fmt.Errorf("prefix %q: braces are for one hash tag, as in {mete}:name", c.Prefix)
+			return c, fmt.Errorf("prefix %q: use braces only for one hash tag, as in {mete}:name", c.Prefix)
 		}
 	}
 	b, err := lane.Bounds{MaxBatch: c.MaxBatch, MaxQueue: c.MaxQueue, MaxInFlight: c.MaxInFlight, Timeout: c.Timeout}.

@@ -40,7 +40,7 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	head, data, found := strings.Cut(text, "\n")
 	revision, err := strconv.ParseInt(head, 10, 64)
 	if !found || err != nil || revision <= 0 {
-		return nil, 0, named(errAnswer("document has no revision", head), "document")
+		return nil, 0, named(errAnswer("the document has no valid revision", head), "document")
 	}
 	if revision == known {
 		return nil, revision, nil
@@ -64,7 +64,7 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	next, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		return 0, named(errAnswer("no revision", text), "set document")
+		return 0, named(errAnswer("invalid revision", text), "set document")
 	case next == 0:
 		return 0, fmt.Errorf("redisstore: set document: %w", store.ErrRevision)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // errOvertaken is the error of a loan if Redis has already processed a later loan of the same holder.
-var errPast = errors.New("a later loan of the holder is there already")
+var errPast = errors.New("a later loan of this holder was already processed")
 
 // A lender implements [lease.Lender] for the store.
 type lender struct{ store *Store }
@@ -49,7 +49,7 @@ func parseLent(text string) ([]lent, error) {
 		u, err := strconv.ParseInt(until, 10, 64)
 		n, err2 := strconv.ParseInt(amount, 10, 64)
 		if err != nil || err2 != nil {
-			return nil, errAnswer("no leases", text)
+			return nil, errAnswer("invalid leases", text)
 		}
 		all = append(all, lent{bucket.Instant(u), bucket.Tokens(n)})
 	}

@@ -91,13 +91,13 @@ func verify(ctx context.Context, client rueidis.Client, options rueidis.ClientOp
 	wantsCluster := !options.ForceSingleClient && options.Sentinel.MasterSet == ""
 	switch {
 	case mode == "sentinel":
-		return errors.New("there is a sentinel: write redis+sentinel://host:port/master")
+		return errors.New("the server is a Sentinel: use redis+sentinel://host:port/master")
 	case mode == "cluster" && !wantsCluster:
-		return errors.New("there is a node of a cluster: write redis+cluster://host:port")
+		return errors.New("the server is a cluster node: use redis+cluster://host:port")
 	case mode != "cluster" && wantsCluster:
-		return errors.New("there is a server that is no part of a cluster: write redis://host:port")
+		return errors.New("the server is not a cluster node: use redis://host:port")
 	case role != "master" && !wantsCluster:
-		return fmt.Errorf("there is a %s, which takes no writes: name its master", role)
+		return fmt.Errorf("the server is a %s and rejects writes: use the address of its master", role)
 	}
 	return nil
 }

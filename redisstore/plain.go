@@ -32,7 +32,7 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 		if broken != nil {
 			a.Err = broken
 		} else if a.allowed != (left > 0) {
-			a.Err = errAnswer("disagrees about a take", strconv.FormatInt(left, 10))
+			a.Err = errAnswer("the decision differs", strconv.FormatInt(left, 10))
 		}
 	}
 }
@@ -70,13 +70,13 @@ func (p *program) countOperations() {
 func (p *program) readShortfalls(w *words) error {
 	total, ok := w.int()
 	if !ok {
-		return errAnswer("no count", w.rest)
+		return errAnswer("invalid count", w.rest)
 	}
 	for w.rest != "" {
 		operation, _ := w.int()
 		admitted, ok := w.int()
 		if operation < 1 || operation > int64(len(p.admitted)) || !ok || admitted < 0 || admitted >= p.admitted[operation-1] {
-			return errAnswer("no count", w.rest)
+			return errAnswer("invalid count", w.rest)
 		}
 		p.admitted[operation-1] = admitted
 	}
@@ -84,7 +84,7 @@ func (p *program) readShortfalls(w *words) error {
 		total -= admitted
 	}
 	if total != 0 {
-		return errAnswer("no sum of the counts, more by", strconv.FormatInt(total, 10))
+		return errAnswer("the counts differ from the sum by", strconv.FormatInt(total, 10))
 	}
 	return nil
 }

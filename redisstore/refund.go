@@ -18,7 +18,7 @@ import (
 )
 
 // errRefundPending is the error of a refund if some slots have not answered yet.
-var errLater = errors.New("some of the buckets could not be reached: they get their tokens back as soon as they can be, once")
+var errLater = errors.New("some buckets are unreachable: they are refunded once, as soon as they are reachable")
 
 // Refund implements [mete.Store]. If the buckets are in several slots of a cluster, the first slot decides: if it
 // certainly refunded nothing, the error is [mete.NotSpent]. Otherwise the store refunds every slot, and retries

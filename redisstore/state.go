@@ -20,12 +20,12 @@ func cutPacked(text string) (s bucket.State, rest string, err error) {
 	row, ok := strings.CutPrefix(text, packedVersion)
 	_, numbers, found := strings.Cut(row, " ") // the script has compared the limit before the space
 	if !ok || !found || len(numbers) < 16 {
-		return s, "", errAnswer("no row", text)
+		return s, "", errAnswer("invalid row", text)
 	}
 	spent, whole := wholeNumber(numbers[:8])
 	at, alsoWhole := wholeNumber(numbers[8:16])
 	if !whole || !alsoWhole || spent < 0 {
-		return s, "", errAnswer("no row", text)
+		return s, "", errAnswer("invalid row", text)
 	}
 	return bucket.State{Unit: 1, Spent: spent, AsOf: bucket.Instant(at)}, numbers[16:], nil
 }
@@ -51,7 +51,7 @@ func parseState(text string, unit int64) (bucket.State, error) {
 	at, err := strconv.ParseInt(asOf, 10, 64)
 	s.AsOf, errs[2] = bucket.Instant(at), err
 	if errs != [3]error{} {
-		return bucket.State{}, errAnswer("no state", text)
+		return bucket.State{}, errAnswer("invalid state", text)
 	}
 	return s, nil
 }
@@ -62,12 +62,12 @@ func parseLogVerdict(text string) (bucket.Verdict, error) {
 	var v [3]int64
 	fields := strings.Split(strings.TrimPrefix(text, "L"), ",")
 	if len(fields) != len(v) {
-		return bucket.Verdict{}, errAnswer("no log", text)
+		return bucket.Verdict{}, errAnswer("invalid log", text)
 	}
 	for i, f := range fields {
 		var err error
 		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return bucket.Verdict{}, errAnswer("no log", text)
+			return bucket.Verdict{}, errAnswer("invalid log", text)
 		}
 	}
 	wait := bucket.Never

@@ -83,10 +83,10 @@ func parseURL(raw string) (t target, err error) {
 	name, rest, ok := strings.Cut(raw, "://")
 	s, known := schemes[name]
 	if !ok || !known {
-		return t, errors.New("must begin with redis://, redis+unix://, redis+sentinel:// or redis+cluster://, or the same with rediss for TLS")
+		return t, errors.New("must begin with redis://, redis+unix://, redis+sentinel:// or redis+cluster://, or the same schemes with rediss for TLS")
 	}
 	if strings.ContainsAny(rest, "# \t\r\n") {
-		return t, errors.New("must have no #, nor spaces: write %23 and %20")
+		return t, errors.New("must not contain # or spaces: write %23 and %20")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, hasPath := strings.Cut(rest, "/")
@@ -129,9 +129,9 @@ func (t *target) user(authority string) (hosts string, err error) {
 	}
 	switch {
 	case err != nil || strings.ContainsAny(authority[:at], "@"):
-		return "", errors.New("the user and the password must be escaped: %25 for %, %40 for @, %2F for /")
+		return "", errors.New("the user and the password must be percent-encoded: %25 for %, %40 for @, %2F for /")
 	case t.client.Password == "":
-		return "", errors.New("there is a user and no password: write user:password@, or :password@ for the default user")
+		return "", errors.New("the password is missing: write user:password@, or :password@ for the default user")
 	}
 	return authority[at+1:], nil
 }

@@ -35,14 +35,14 @@ func parametersOf(s scheme) []string {
 func (t *target) parameters(s scheme, query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return errors.New("the parameters must be name=value, joined by & and escaped")
+		return errors.New("the parameters must be percent-encoded name=value pairs joined by &")
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(parametersOf(s), name):
 			return unknownParameter(s, name)
 		case len(values[name]) != 1 || values[name][0] == "":
-			return fmt.Errorf("%s: must be there once, and not be empty", name)
+			return fmt.Errorf("%s: must appear once, with a value", name)
 		}
 	}
 	t.config.Prefix = cmp.Or(values.Get("prefix"), DefaultPrefix)
@@ -58,7 +58,7 @@ func (t *target) parameters(s scheme, query string) error {
 	t.client.Sentinel.Username = values.Get("sentinel_username")
 	t.client.Sentinel.Password = values.Get("sentinel_password")
 	if t.client.Sentinel.Username != "" && t.client.Sentinel.Password == "" {
-		err = errors.Join(err, errors.New("sentinel_username: there is no sentinel_password"))
+		err = errors.Join(err, errors.New("sentinel_username: sentinel_password is missing"))
 	}
 	return errors.Join(err, t.certificates(values))
 }
@@ -68,15 +68,15 @@ func unknownParameter(s scheme, name string) error {
 	secure := scheme{form: s.form, tls: true}
 	switch {
 	case slices.Contains([]string{"insecure", "skip_verify", "tls_insecure", "insecure_skip_verify"}, name):
-		return fmt.Errorf("%s: certificates are always looked at: name the one to trust with ca=FILE", name)
+		return fmt.Errorf("%s: certificates are always verified: set the trusted CA with ca=FILE", name)
 	case !s.tls && s.form != formSocket && slices.Contains(parametersOf(secure), name):
-		return fmt.Errorf("%s: is for TLS: write rediss in place of redis", name)
+		return fmt.Errorf("%s: requires TLS: use rediss instead of redis", name)
 	case slices.Contains(parametersOf(scheme{form: formSentinels}), name):
-		return fmt.Errorf("%s: is for redis+sentinel://", name)
+		return fmt.Errorf("%s: requires redis+sentinel://", name)
 	case name == "db":
-		return errors.New("db: is for redis+unix://: write the number behind the host, as in redis://localhost/1")
+		return errors.New("db: requires redis+unix://: write the database after the host, as in redis://localhost/1")
 	}
-	return fmt.Errorf("unknown parameter %q: known are %s", name, strings.Join(parametersOf(s), ", "))
+	return fmt.Errorf("unknown parameter %q: valid parameters are %s", name, strings.Join(parametersOf(s), ", "))
 }
 
 // loadCertificates reads the files of TLS.
@@ -93,7 +93,7 @@ func (t *target) certificates(values url.Values) error {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("ca: %s: there is no certificate in PEM format in it", file)
+			return fmt.Errorf("ca: %s: contains no PEM certificate", file)
 		}
 	}
 	cert, key := values.Get("cert"), values.Get("key")
@@ -101,7 +101,7 @@ func (t *target) certificates(values url.Values) error {
 	case cert == "" && key == "":
 		return nil
 	case cert == "" || key == "":
-		return errors.New("cert and key: there must be both, or none")
+		return errors.New("cert and key: set both or neither")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *target) certificates(values url.Values) error {
 func (t *target) timeout(text string) (err error) {
 	t.config.Timeout, err = bucket.ParseDuration(text)
 	if err != nil || t.config.Timeout == 0 {
-		return fmt.Errorf("timeout: %q: write a number above 0 and a unit, such as 500ms or 2s", text)
+		return fmt.Errorf("timeout: %q: must be a number above 0 with a unit, such as 500ms or 2s", text)
 	}
 	return nil
 }

@@ -25,14 +25,14 @@ func (b Bounds) Or(defaults Bounds) (Bounds, error) {
 		{"MaxInFlight", &b.MaxInFlight, defaults.MaxInFlight},
 	} {
 		if *f.value < 0 {
-			return b, fmt.Errorf("%s: %d: must not be below 0", f.name, *f.value)
+			return b, fmt.Errorf("%s: %d: must not be negative", f.name, *f.value)
 		}
 		if *f.value == 0 {
 			*f.value = f.byDefault
 		}
 	}
 	if b.Timeout < 0 {
-		return b, fmt.Errorf("timeout %v: must not be below 0", b.Timeout)
+		return b, fmt.Errorf("timeout %v: must not be negative", b.Timeout)
 	}
 	if b.Timeout == 0 {
 		b.Timeout = defaults.Timeout

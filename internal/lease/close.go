@@ -52,7 +52,7 @@ func (b *Borrower) Close(ctx context.Context) error {
 	}
 	all.Wait()
 	if first != nil {
-		return fmt.Errorf("lease: close: %d of %d slices were not given back: %w", failed, len(lines), first)
+		return fmt.Errorf("lease: close: %d of %d leases could not be returned: %w", failed, len(lines), first)
 	}
 	return nil
 }

@@ -56,8 +56,8 @@ func Check(ctx context.Context, s Store, id, remove string) error {
 		}
 	}
 	if theirs != id {
-		return fmt.Errorf("%w: theirs is %s, the one of this process is %s: set the same policy.Options.HashKey in all processes, or in none, or give this one another prefix; "+
-			"to change the key, stop them all and %s, and all buckets start full",
+		return fmt.Errorf("%w: the other processes use %s, this process uses %s: set the same policy.Options.HashKey in all processes or in none, or use a different prefix; "+
+			"to change the key, stop all processes and %s; all buckets then start full",
 			policy.ErrHashKey, describe(theirs), describe(id), remove)
 	}
 	return nil

@@ -48,7 +48,7 @@ func (s *Set) chapters() (list []*chapter, found Errors) {
 			c.fallback = r
 		default:
 			found = append(found, Mistake{RuleID: r.ID, Name: r.Name, Path: "is_fallback",
-				Reason: fmt.Sprintf("the fallback of the policy %s is %q already", id, c.fallback.Name)})
+				Reason: fmt.Sprintf("policy %s already has the fallback %q", id, c.fallback.Name)})
 		}
 	}
 	return list, found
@@ -96,11 +96,11 @@ func (c *chapter) spec(document json.RawMessage) object {
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	chapters, found := s.chapters()
 	if len(chapters) == 0 {
-		reason := "no rule is active"
+		reason := "no active rule"
 		if s.schema != "" {
 			reason += fmt.Sprintf(" in the schema %q", s.schema)
 		}
-		return nil, Errors{{Reason: reason, Hint: "insert one with mete rules set or import; to limit nothing, one with the mode shadow"}}
+		return nil, Errors{{Reason: reason, Hint: "add one with mete rules set or mete rules import; to limit nothing, use mode shadow"}}
 	}
 	if len(found) > 0 {
 		return nil, found

@@ -47,7 +47,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 	}
 	data = marshal(textValues(decode(data), false))
 	if bytes.Contains(bytes.ReplaceAll(data, []byte(`\\`), nil), []byte(`\u0000`)) {
-		return errors.New("rules: import: PostgreSQL has no text with a zero character, and so the rules must have none")
+		return errors.New("rules: import: the rules must not contain a zero character, which PostgreSQL cannot store")
 	}
 	file, policies, err := policiesIn(data)
 	if err != nil {

@@ -93,10 +93,10 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 	}
 	switch most := int64(MaxRows); {
 	case which == onlyActive && count > policy.MaxRules:
-		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the most is %d", count, policy.MaxRules)}}
+		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the maximum is %d", count, policy.MaxRules)}}
 	case count > most || size > maxReadBytes:
-		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the most is %d with %d", count, size, most, int64(maxReadBytes)),
-			Hint: "delete those that are not active"}}
+		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the maximum is %d with %d", count, size, most, int64(maxReadBytes)),
+			Hint: "delete inactive rules"}}
 	}
 	rows, err := tx.Query(ctx, s.sql(selectPolicies), pgx.QueryExecModeExec)
 	if err != nil {
@@ -156,5 +156,5 @@ func (s *Source) missing(ctx context.Context, err error) error {
 			"export them with that version, by mete rules export; then run %s and import them with this version, by mete rules import",
 			s.config.Schema, s.sql(dropOld))
 	}
-	return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables; another schema is named by ?schema=NAME", s.config.Schema)
+	return fmt.Errorf("schema %q has no rules: mete rules list or mete serve creates the tables; to use a different schema, add ?schema=NAME", s.config.Schema)
 }

@@ -103,7 +103,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 	case pool == nil:
 		return nil, errors.New("rules: new: pool is required")
 	case config.Poll < 0:
-		return nil, fmt.Errorf("rules: new: poll %v: must not be below 0", config.Poll)
+		return nil, fmt.Errorf("rules: new: poll %v: must not be negative", config.Poll)
 	case err != nil:
 		return nil, fmt.Errorf("rules: new: %w", err)
 	}

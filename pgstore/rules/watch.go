@@ -66,7 +66,7 @@ type watcher struct {
 // noteLoss logs the first error of an outage.
 func (w *watcher) lost(err error) {
 	if !w.failing {
-		w.config.Logger.Warn("cannot follow rules in the database, active rules stay", "err", err)
+		w.config.Logger.Warn("cannot follow rules in the database, keeping the active rules", "err", err)
 	}
 	w.failing = true
 }
@@ -74,7 +74,7 @@ func (w *watcher) lost(err error) {
 // noteRecovery logs the end of an outage.
 func (w *watcher) found() {
 	if w.failing {
-		w.config.Logger.Info("rules in the database followed again")
+		w.config.Logger.Info("following rules in the database again")
 	}
 	w.failing = false
 }
@@ -155,7 +155,7 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 		told = false
 	}
 	if !w.polling {
-		w.config.Logger.Info("rules polled: no notifications through a pooler or from a replica", "every", w.every(told))
+		w.config.Logger.Info("polling rules: no notifications through a pooler or from a replica", "every", w.every(told))
 	}
 	w.polling = true
 	return false, nil

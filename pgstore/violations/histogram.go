@@ -70,10 +70,10 @@ func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
 // newHistogram returns a histogram without counts for the time range of a query.
 func newHistogram(q Query) (Histogram, error) {
 	if q.Since.IsZero() || q.Until.IsZero() || !q.Since.Before(q.Until) {
-		return Histogram{}, errors.New("since and until are required, and until must be later")
+		return Histogram{}, errors.New("since and until are required, and until must be after since")
 	}
 	if q.Until.Sub(q.Since) == math.MaxInt64 { // Sub saturates at this value
-		return Histogram{}, errors.New("until is more than 292 years later than since")
+		return Histogram{}, errors.New("until must be at most 292 years after since")
 	}
 	first, last := q.Since.UnixMicro(), q.Until.Add(-1).UnixMicro()
 	bins := func(step time.Duration) int64 {
@@ -132,7 +132,7 @@ func (h *Histogram) fill(rows pgx.Rows) error {
 		}
 		at := bin - first
 		if at < 0 || at >= int64(h.Bins) {
-			return fmt.Errorf("a row is in bin %d of %d", at, h.Bins)
+			return fmt.Errorf("a row is in bin %d, outside of %d bins", at, h.Bins)
 		}
 		s := &h.Series[rank-1]
 		s.Denials[at] += enforced

@@ -126,7 +126,7 @@ func (r *Reader) list(q Query, limit int) (statement string, args []any) {
 }
 
 // ErrSlow is the error of a query that exceeded the Timeout.
-var ErrSlow = errors.New("gave up: it took too long")
+var ErrSlow = errors.New("query timed out")
 
 // read calls f in a transaction. Both the context and the database enforce the Timeout, so that no query
 // continues after read returns.

@@ -39,7 +39,7 @@ func (r *Recorder) tend(u *upkeep) {
 	if err != nil {
 		u.next = now.Add(upkeepRetry)
 		if u.trouble.due() {
-			r.config.Logger.Warn("cannot maintain partitions of violations, trying again", "err", err)
+			r.config.Logger.Warn("cannot maintain partitions of violations, retrying", "err", err)
 		}
 		return
 	}

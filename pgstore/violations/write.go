@@ -52,7 +52,7 @@ func (r *Recorder) run() {
 		}
 		r.others.sweep()
 		if s := r.Stats(); flooded.grown(s.Overflowed + s.Dropped) {
-			r.config.Logger.Warn("too many denied keys to record, some violations only counted",
+			r.config.Logger.Warn("too many denied keys to record, counting some violations only",
 				"overflowed", s.Overflowed, "dropped", s.Dropped, "queue", s.Queue)
 		}
 		if b != nil && !r.deliver(b, &failing) {
@@ -90,12 +90,12 @@ func (r *Recorder) deliver(b *batch, failing *complaint) bool {
 		err := r.attempt(r.writing, b)
 		if err == nil {
 			if failing.over() {
-				r.config.Logger.Info("violations written again")
+				r.config.Logger.Info("violation writes recovered")
 			}
 			return true
 		}
 		if failing.due() {
-			r.config.Logger.Warn("cannot write violations, trying again", "err", err, "queue", r.Stats().Queue)
+			r.config.Logger.Warn("cannot write violations, retrying", "err", err, "queue", r.Stats().Queue)
 		}
 		if unfit(err) {
 			r.dropped.Add(b.denials)

@@ -32,7 +32,7 @@ type Entry struct {
 }
 
 // ErrStale is the error of a loan that is older than the entry.
-var ErrStale = errors.New("leasetest: a later loan of this holder has been answered")
+var ErrStale = errors.New("leasetest: a later loan of this holder was already answered")
 
 // Lent returns X, the sum of the entries.
 func (b *Book) Lent() (x bucket.Tokens) {

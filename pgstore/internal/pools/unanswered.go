@@ -17,7 +17,7 @@ import (
 )
 
 // ErrStandby is the error of a server that rejects writes.
-var ErrStandby = errors.New("there is a standby, or a server that is read-only, which takes no writes: name its primary, or all hosts")
+var ErrStandby = errors.New("the server is a standby or read-only and rejects writes: use the address of its primary, or list all hosts")
 
 // Unanswered wraps [store.ErrUnavailable] around an error if the server does not answer or is not ready. A later
 // attempt may succeed. It returns other errors unchanged.

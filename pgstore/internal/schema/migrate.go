@@ -92,7 +92,7 @@ func lacking(there map[int]string) (missing []migration, err error) {
 		case !ok:
 			missing = append(missing, m)
 		case name != m.name:
-			return nil, fmt.Errorf("its migration %d is %q, and not %q: it is another program's", m.version, name, m.name)
+			return nil, fmt.Errorf("its migration %d is %q, not %q: the schema belongs to another program", m.version, name, m.name)
 		}
 	}
 	return missing, nil
@@ -110,9 +110,9 @@ func explained(err error, pool *pgxpool.Pool, name string) error {
 	}
 	c := pool.Config().ConnConfig
 	schema, user := Quote(name), Quote(c.User)
-	return fmt.Errorf("schema %q: %w: the user needs rights: an administrator runs CREATE SCHEMA %s AUTHORIZATION %s,"+
-		" or makes everything and runs GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s;"+
-		" doc/postgres.md, Users, has the shorter list of what is needed",
+	return fmt.Errorf("schema %q: %w: the user lacks privileges: as an admin, run CREATE SCHEMA %s AUTHORIZATION %s,"+
+		" or create the tables as an admin and run GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s;"+
+		" doc/postgres.md, Users, has the minimal list of privileges",
 		name, err, schema, user, schema, user, schema, user)
 }
 

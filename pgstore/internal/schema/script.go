@@ -30,11 +30,11 @@ func Check(name string) error {
 	case len(name) > maxName:
 		return fmt.Errorf("schema: %q: must not be longer than %d bytes", name, maxName)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
-		return fmt.Errorf("schema: %q: must be text in UTF-8, and have no zero byte", name)
+		return fmt.Errorf("schema: %q: must be valid UTF-8 without zero bytes", name)
 	case strings.ContainsAny(name, special):
-		return fmt.Errorf("schema: %q: must have none of ' $ \\ %%", name)
+		return fmt.Errorf("schema: %q: must not contain ' $ \\ %%", name)
 	case strings.HasPrefix(name, "pg_"):
-		return fmt.Errorf("schema: %q: must not begin with pg_, as PostgreSQL's own do", name)
+		return fmt.Errorf("schema: %q: must not begin with pg_, which PostgreSQL reserves", name)
 	}
 	return nil
 }
