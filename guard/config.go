@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // withDefaults validates c and fills in its defaults. The error joins all errors.
-func (c Config) complete() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	for _, n := range []struct {
 		name  string

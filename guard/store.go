@@ -14,21 +14,21 @@ import (
 
 // A Store guards another store. [New] creates it. It is safe for concurrent use and starts no goroutines.
 type Store struct {
-	inner   mete.Store
-	joins   transactional // nil if the store joins no transactions
-	breaker *breaker      // nil if disabled
+	inner         mete.Store
+	transactional transactional // nil if the store joins no transactions
+	breaker       *breaker      // nil if disabled
 }
 
 // New returns a store that guards the given one. The error joins all errors of config.
 func New(store mete.Store, config Config) (*Store, error) {
-	c, err := config.complete()
+	c, err := config.withDefaults()
 	if store == nil {
 		err = errors.Join(errors.New("guard: a store is required"), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{inner: store, joins: joins(store)}
+	s := &Store{inner: store, transactional: findTransactional(store)}
 	if !c.NoBreaker {
 		s.breaker = newBreaker(c)
 	}
@@ -38,14 +38,14 @@ func New(store mete.Store, config Config) (*Store, error) {
 // Take implements [mete.Store]. If the breaker rejects a take, the error wraps [store.ErrUnavailable], and
 // nothing is spent. A take in the caller's transaction bypasses the breaker.
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
-	if s.breaker == nil || s.tentative(ctx) {
+	if s.breaker == nil || s.inTransaction(ctx) {
 		return s.inner.Take(ctx, dst, charges, mode)
 	}
-	c, err := s.breaker.enter(ctx, "take", mode.Within)
+	c, err := s.breaker.admit(ctx, "take", mode.Within)
 	if err != nil {
 		return dst, false, err
 	}
-	defer c.leave(&err)
+	defer c.finish(&err)
 	err = errPanic // replaced when the call returns
 	return s.inner.Take(ctx, dst, charges, mode)
 }
@@ -62,14 +62,14 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 
 // call calls f, unless the breaker rejects it.
 func (s *Store) call(ctx context.Context, op string, f func() error) (err error) {
-	if s.breaker == nil || s.tentative(ctx) {
+	if s.breaker == nil || s.inTransaction(ctx) {
 		return f()
 	}
-	c, err := s.breaker.enter(ctx, op, 0)
+	c, err := s.breaker.admit(ctx, op, 0)
 	if err != nil {
 		return err
 	}
-	defer c.leave(&err)
+	defer c.finish(&err)
 	err = errPanic
 	return f()
 }
@@ -81,7 +81,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return p.Ping(ctx)
 	}
 	if s.State() == Open {
-		return unavailable("ping", errOpen)
+		return newUnavailable("ping", errOpen)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (s *Store) State() State {
 	if s.breaker == nil {
 		return Closed
 	}
-	return s.breaker.now()
+	return s.breaker.currentState()
 }
 
 // Stats are counters of a [Store] since its creation.

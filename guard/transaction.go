@@ -14,7 +14,7 @@ type transactional interface {
 }
 
 // findTransactional returns store, or a store that it wraps, if it joins transactions; otherwise nil.
-func joins(store mete.Store) transactional {
+func findTransactional(store mete.Store) transactional {
 	for store != nil {
 		if t, ok := store.(transactional); ok {
 			return t
@@ -29,8 +29,8 @@ func joins(store mete.Store) transactional {
 }
 
 // inTransaction reports whether a call with ctx can be rolled back.
-func (s *Store) tentative(ctx context.Context) bool {
-	return s.joins != nil && s.joins.InTransaction(ctx)
+func (s *Store) inTransaction(ctx context.Context) bool {
+	return s.transactional != nil && s.transactional.InTransaction(ctx)
 }
 
 // Unwrap returns the guarded store.

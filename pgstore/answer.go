@@ -14,10 +14,10 @@ type AnswerError struct{ what string }
 func (e *AnswerError) Error() string { return "unexpected answer from the database: " + e.what }
 
 type outcome struct {
-	there bool // the database answered
-	now   bucket.Instant
-	took  int64
-	state bucket.State
+	answered bool // the database answered
+	now      bucket.Instant
+	took     int64
+	state    bucket.State
 }
 
 // read reads a row for a limit. Only the first row with a charge counts. The clock is read after the decision, so
@@ -41,7 +41,7 @@ func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
 }
 
 // replayGroups answers the asks of the groups in their order. Asks without an answer are marked for a retry.
-func (b *batch) answerPlain() {
+func (b *batch) replayGroups() {
 	denied := 0
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -50,17 +50,17 @@ func (b *batch) answerPlain() {
 		}
 		g.answer.state.Spent -= g.answer.took
 	}
-	b.store.learn(denied, len(b.groups))
+	b.store.noteDenials(denied, len(b.groups))
 	for i, a := range b.asks {
 		if at := b.places[i]; at >= 0 {
-			b.groups[at].answer.answer(a)
+			b.groups[at].answer.replay(a)
 		}
 	}
 }
 
 // replay decides one take of the group as the database did.
-func (t *outcome) answer(a *ask) {
-	if a.again = !t.there; a.again {
+func (t *outcome) replay(a *ask) {
+	if a.retryMixed = !t.answered; a.retryMixed {
 		return
 	}
 	c := &a.charges[0]
@@ -68,7 +68,7 @@ func (t *outcome) answer(a *ask) {
 	state, v := c.Limit.Spend(t.state, t.now, c.Cost, 0)
 	a.allowed = v.Allowed()
 	if a.allowed != (t.took > 0) {
-		a.Err = maybeSpent(&AnswerError{"the decision differs"})
+		a.Err = newMaybeSpent(&AnswerError{"the decision differs"})
 		return
 	}
 	if a.allowed {
@@ -78,6 +78,6 @@ func (t *outcome) answer(a *ask) {
 	v.Show(&a.snaps[0], &c.Limit, c.Cost, t.now)
 }
 
-func maybeSpent(err error) *mete.StoreError {
+func newMaybeSpent(err error) *mete.StoreError {
 	return &mete.StoreError{Store: storeName, Spent: mete.MaybeSpent, Err: err}
 }

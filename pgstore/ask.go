@@ -21,8 +21,8 @@ type ask struct {
 	mode    mete.Mode
 	memory  memoryKey // set if mode.ID is set
 
-	again bool // a plain take could not decide it
-	waits bool // submit on the held lane: see held
+	retryMixed bool // a plain take could not decide it
+	onHeldLane bool // submit on the held lane: see held
 
 	snaps   []bucket.Snapshot
 	allowed bool
@@ -82,13 +82,13 @@ func (s *Store) memoryKey(operation, id string, charges []store.Charge) (key mem
 func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.taken, a.snaps = a.charges[:0], a.taken[:0], a.snaps[:0]
-	a.refund, a.again, a.waits, a.allowed, a.mode, a.Err = false, false, false, false, mete.Mode{}, nil
+	a.refund, a.retryMixed, a.onHeldLane, a.allowed, a.mode, a.Err = false, false, false, false, mete.Mode{}, nil
 	asks.Put(a)
 }
 
 // isPlain reports whether a is a take from one token bucket without a mode or ID that a full bucket would admit.
 // Plain takes of one bucket at one cost are charged together.
-func (a *ask) plain() bool {
+func (a *ask) isPlain() bool {
 	if a.refund || len(a.charges) != 1 || a.mode.ID != "" || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
 		return false
 	}

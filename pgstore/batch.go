@@ -19,7 +19,7 @@ type batch struct {
 	clock  int64 // virtual time; -1 selects the server's clock
 	packet packet
 
-	patience string // lock timeout in PostgreSQL's notation
+	lockTimeout string // lock timeout in PostgreSQL's notation
 }
 
 // A group is plain takes from one bucket at one cost.
@@ -61,7 +61,7 @@ func (b *batch) Add(a *ask) bool {
 }
 
 func (b *batch) place(a *ask) int {
-	if !a.plain() || b.store.joined {
+	if !a.isPlain() || b.store.joined {
 		return -1
 	}
 	c := &a.charges[0]
@@ -82,7 +82,7 @@ func (b *batch) place(a *ask) int {
 // rest appends the asks without a group, and the asks that their group could not decide.
 func (b *batch) rest(dst []*ask) []*ask {
 	for i, a := range b.asks {
-		if b.places[i] < 0 || a.again {
+		if b.places[i] < 0 || a.retryMixed {
 			dst = append(dst, a)
 		}
 	}

@@ -26,15 +26,15 @@ func (b *batch) Run(timeout time.Duration) time.Duration {
 	start := time.Now()
 	conn, err := b.store.acquire(timeout)
 	if err != nil {
-		err = notSpent(err)
+		err = newNotSpent(err)
 		for _, a := range b.asks {
 			a.Err = err
 		}
 	} else {
 		line := conn.Conn().PgConn().Conn()
 		_ = line.SetDeadline(start.Add(timeout)) // fails on a closed connection
-		b.setPatience(timeout)
-		err = b.runApart(context.Background(), conn.Conn())
+		b.setLockTimeout(timeout)
+		err = b.runAvoidingLocks(context.Background(), conn.Conn())
 		if !conn.Conn().IsClosed() { // pgx resets the deadline of a closed connection
 			_ = line.SetDeadline(time.Time{})
 		}
@@ -55,19 +55,19 @@ func (s *Store) acquire(timeout time.Duration) (*pgxpool.Conn, error) {
 func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 	var failed error
 	if len(b.groups) > 0 {
-		if failed = b.store.retried(ctx, conn, b.takePlain); failed != nil {
+		if failed = b.store.retry(ctx, conn, b.takePlain); failed != nil {
 			b.fail(failed, func(i int) bool { return b.places[i] >= 0 })
 		} else {
-			b.answerPlain()
+			b.replayGroups()
 		}
 	}
 	rest := b.rest(nil)
 	switch {
 	case len(rest) == 0:
 	case conn.IsClosed() || ctx.Err() != nil:
-		err := notSpent(errGone)
+		err := newNotSpent(errGone)
 		if failed != nil {
-			err = notSpent(fmt.Errorf("%w: %w", errGone, storeError(failed).Err))
+			err = newNotSpent(fmt.Errorf("%w: %w", errGone, newStoreError(failed).Err))
 		}
 		for _, a := range rest {
 			a.Err = err
@@ -83,8 +83,8 @@ func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 // takeRest makes the call for asks without a group. If a row is unreadable, each ask gets a call of its own, so
 // that the others succeed.
 func (b *batch) takeRest(ctx context.Context, conn *pgx.Conn, rest []*ask) error {
-	g := general{batch: b, asks: rest}
-	err := b.store.retried(ctx, conn, g.take)
+	g := mixedCall{batch: b, asks: rest}
+	err := b.store.retry(ctx, conn, g.take)
 	if err == nil {
 		return nil
 	}
@@ -104,14 +104,14 @@ func (b *batch) takeRest(ctx context.Context, conn *pgx.Conn, rest []*ask) error
 }
 
 // retry calls f again while PostgreSQL rolls it back because of concurrent statements.
-func (s *Store) retried(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
+func (s *Store) retry(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
 	for try := 1; ; try++ {
 		err := f(ctx, conn)
 		if err == nil {
 			return nil
 		}
 		if try == maxRetries || !isUndone(err) || s.joined || conn.IsClosed() || ctx.Err() != nil {
-			return storeError(err)
+			return newStoreError(err)
 		}
 		if isSerialization(err) {
 			s.isolated.Store(true)
@@ -133,7 +133,7 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	for i := range b.groups {
 		b.groups[i].answer = outcome{}
 	}
-	look := b.store.looks()
+	look := b.store.looksFirst()
 	if len(b.groups) == 1 {
 		return b.takeOne(ctx, conn, look)
 	}
@@ -145,7 +145,7 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 
 	limits, which := make([]rate, 0, 8), make([]int64, len(order))
 	for i, g := range order {
-		r := rateOf(g.limit, g.cost)
+		r := newRate(g.limit, g.cost)
 		few := limits[max(len(limits)-8, 0):] // most limits are among the last few
 		at := slices.IndexFunc(few, func(x rate) bool { return x.cost == r.cost && *x.limit == *r.limit })
 		if at >= 0 {
@@ -179,7 +179,7 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	p.bool(look)
-	b.addPatience()
+	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeMany, p.end(), func(row [][]byte) {
 		if len(row) == 5 && len(row[0]) >= len(b.store.config.Prefix) {
 			if at, ok := b.index[string(row[0][len(b.store.config.Prefix):])]; ok {
@@ -193,9 +193,9 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 // takeOne is takePlain for one group.
 func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	g := &b.groups[0]
-	r := rateOf(g.limit, g.cost)
-	if g.count == 1 && b.clock < 0 && !look && !b.waits() && !b.store.unprepared.Load() {
-		if err := b.takeAlone(ctx, conn, g, &r); err != nil || g.answer.there {
+	r := newRate(g.limit, g.cost)
+	if g.count == 1 && b.clock < 0 && !look && !b.isHeldLane() && !b.store.unprepared.Load() {
+		if err := b.takeAlone(ctx, conn, g, &r); err != nil || g.answer.answered {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 		p.int(field(&r))
 	}
 	p.bool(look)
-	b.addPatience()
+	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeOne, p.end(), func(row [][]byte) {
 		if len(row) == 4 { // the clock comes first
 			g.answer.read(g.limit, row[1], row[2], row[3], row[0])
@@ -227,7 +227,7 @@ func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate
 		p.int(v)
 	}
 	p.key(limVersion, g.limit.Encode())
-	b.addPatience()
+	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeAlone, p.end(), func(row [][]byte) {
 		if len(row) == 4 {
 			g.answer.read(g.limit, row...)
@@ -241,7 +241,7 @@ type rate struct {
 	c, n, cost int64
 }
 
-func rateOf(l *bucket.Limit, cost bucket.Tokens) rate {
+func newRate(l *bucket.Limit, cost bucket.Tokens) rate {
 	n, p := l.Refill()
 	return rate{l, int64(l.Capacity()) * p, int64(n), int64(cost) * p}
 }
@@ -258,16 +258,16 @@ var rateFields = [...]func(*rate) int64{
 func (r *rate) amount(count int64) int64 { return min(count, r.c/r.cost) * r.cost }
 
 // looksFirst reports whether recent denials are so frequent that a read before locking pays.
-func (s *Store) looks() bool { return s.denying.Load() }
+func (s *Store) looksFirst() bool { return s.denying.Load() }
 
 // noteDenials records that denied of the given number of buckets denied.
-func (s *Store) learn(denied, of int) {
+func (s *Store) noteDenials(denied, of int) {
 	if looks := 4*denied >= of; looks != s.denying.Load() {
 		s.denying.Store(looks)
 	}
 }
 
 // newNotSpent returns the error of an ask that was not sent.
-func notSpent(err error) *mete.StoreError {
+func newNotSpent(err error) *mete.StoreError {
 	return &mete.StoreError{Store: storeName, Spent: mete.NotSpent, Err: err}
 }

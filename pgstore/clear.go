@@ -19,7 +19,7 @@ func (s *Store) Clear(ctx context.Context) error {
 		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.>=) $1 AND ($2::pg_catalog.bytea IS NULL OR key OPERATOR(pg_catalog.<) $2)
 		ORDER BY key LIMIT $3 FOR UPDATE))`, s.bucketTable())
 	for {
-		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), behind(s.config.Prefix), clearBatch)
+		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), prefixEnd(s.config.Prefix), clearBatch)
 		if err != nil {
 			return fmt.Errorf("pgstore: clear: %w", err)
 		}
@@ -30,7 +30,7 @@ func (s *Store) Clear(ctx context.Context) error {
 }
 
 // prefixEnd returns the first key after all keys with this prefix, or nil if there is none.
-func behind(prefix string) []byte {
+func prefixEnd(prefix string) []byte {
 	next := []byte(prefix)
 	for i := len(next) - 1; i >= 0; i-- {
 		if next[i] < 0xff {

@@ -42,7 +42,7 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 		return 0, "", fmt.Errorf("pgstore: clear families: from %q: %w", from, store.ErrFrom)
 	}
 	for _, start := range starts {
-		end := behind(s.config.Prefix + start)
+		end := prefixEnd(s.config.Prefix + start)
 		if end != nil && slices.Compare(last, end) >= 0 {
 			continue
 		}

@@ -49,7 +49,7 @@ type Config struct {
 }
 
 // withDefaults validates c and fills in its defaults.
-func (c Config) checked() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = DefaultSchema
 	}

@@ -43,7 +43,7 @@ func (s *Store) Document(ctx context.Context, name string, known int64) (data []
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, nil
 	case err != nil:
-		return nil, 0, named(err, "document")
+		return nil, 0, withOp(err, "document")
 	}
 	return data, revision, nil
 }
@@ -66,7 +66,7 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	case errors.Is(err, pgx.ErrNoRows), isSerialization(err):
 		return 0, fmt.Errorf("pgstore: set document: %w", store.ErrRevision)
 	case err != nil:
-		return 0, named(err, "set document")
+		return 0, withOp(err, "set document")
 	}
 	return next, nil
 }

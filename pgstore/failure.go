@@ -23,12 +23,12 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-func refusedBefore(err error) error { return refusal{err} }
+func newRefusal(err error) error { return refusal{err} }
 
 // newStoreError classifies an error of a call by what it may have spent. PostgreSQL rolls back a statement that
 // it rejects with an ERROR. If it ends the connection (FATAL), or the connection is lost, the statement may have
 // run, unless it was not sent.
-func storeError(err error) *mete.StoreError {
+func newStoreError(err error) *mete.StoreError {
 	var known *mete.StoreError
 	if errors.As(err, &known) {
 		return known
@@ -36,29 +36,29 @@ func storeError(err error) *mete.StoreError {
 	_, before := errors.AsType[refusal](err)
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
 	if before || connect || pgconn.SafeToRetry(err) || isRefused(err) {
-		return notSpent(explained(err))
+		return newNotSpent(addRemedy(err))
 	}
-	return maybeSpent(err)
+	return newMaybeSpent(err)
 }
 
 // isRefused reports whether err is an ERROR of PostgreSQL in any language. Connection errors do not count: some
 // poolers report them for a server that they lost during a statement.
 func isRefused(err error) bool {
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && cmp.Or(said.SeverityUnlocalized, said.Severity) == "ERROR" && !strings.HasPrefix(said.Code, "08")
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && cmp.Or(pgErr.SeverityUnlocalized, pgErr.Severity) == "ERROR" && !strings.HasPrefix(pgErr.Code, "08")
 }
 
 // isReadOnly reports whether the server rejects writes.
 func isReadOnly(err error) bool {
 	const readOnly = "25006"
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == readOnly
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == readOnly
 }
 
 // addRemedy adds the remedy to errors with a known cause.
-func explained(err error) error {
+func addRemedy(err error) error {
 	const noFunction, noTable, noSchema = "42883", "42P01", "3F000"
-	if said, ok := errors.AsType[*pgconn.PgError](err); ok && (said.Code == noFunction || said.Code == noTable || said.Code == noSchema) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && (pgErr.Code == noFunction || pgErr.Code == noTable || pgErr.Code == noSchema) {
 		return &migrateError{err}
 	}
 	if isUnreadable(err) {
@@ -77,19 +77,19 @@ func (e *migrateError) Unwrap() error { return e.error }
 // isUndone reports whether PostgreSQL rolled back a statement because of a concurrent one. It may be retried.
 func isUndone(err error) bool {
 	const deadlock = "40P01"
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == deadlock || isSerialization(err)
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == deadlock || isSerialization(err)
 }
 
 // isSerialization reports whether the isolation level was the reason.
 func isSerialization(err error) bool {
 	const serialization = "40001"
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == serialization
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == serialization
 }
 
 // withOp adds the operation to err.
-func named(err error, op string) error {
-	e := storeError(err)
+func withOp(err error, op string) error {
+	e := newStoreError(err)
 	return &mete.StoreError{Op: op, Store: storeName, Spent: e.Spent, Err: e.Err}
 }

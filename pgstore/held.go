@@ -18,9 +18,9 @@ import (
 // then finds the locked buckets and continues without them. Asks for these buckets move to the held lane, which
 // checks for locks and does not wait for them.
 const (
-	commonWay = iota
-	heldWay
-	ways
+	commonLane = iota
+	heldLane
+	laneCount
 )
 
 const (
@@ -62,14 +62,14 @@ type holder int64
 // noRow is the holder of a bucket without a row, which a transaction may be inserting.
 const noRow holder = 0
 
-func (h *held) some() bool {
+func (h *held) mayHold() bool {
 	last := h.last.Load()
 	return last != 0 && time.Now().UnixNano() < last
 }
 
 // holdsAny reports whether one of the buckets is held.
-func (h *held) any(charges []store.Charge) bool {
-	if !h.some() {
+func (h *held) holdsAny(charges []store.Charge) bool {
+	if !h.mayHold() {
 		return false
 	}
 	h.mu.Lock()
@@ -79,8 +79,8 @@ func (h *held) any(charges []store.Charge) bool {
 }
 
 // holders returns the holders of the buckets that the asks need.
-func (h *held) of(asks []*ask) map[string]holder {
-	if !h.some() {
+func (h *held) holders(asks []*ask) map[string]holder {
+	if !h.mayHold() {
 		return nil
 	}
 	h.mu.Lock()

@@ -62,12 +62,12 @@ func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
 	server := ""
 	if invalid == nil {
-		server = place(options)
+		server = serverAddress(options)
 	}
 	return fmt.Errorf("pgstore: new limiter: %w", opening.Explain(rawURL, invalid, server, err))
 }
 
-func place(options *pgxpool.Config) string {
+func serverAddress(options *pgxpool.Config) string {
 	c := options.ConnConfig
 	return fmt.Sprintf("%s, port %d, database %q", c.Host, c.Port, c.Database)
 }

@@ -55,7 +55,7 @@ func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node
 		pool.Close()
 		return nil, pools.Unanswered(err)
 	}
-	n.close = sync.OnceValue(n.end)
+	n.close = sync.OnceValue(n.closeAll)
 	return n, nil
 }
 
@@ -81,7 +81,7 @@ func (n *Node) Nodes() int { return n.presence.Nodes() }
 // Close closes the store, leaves the nodes and closes the connections. Later calls fail.
 func (n *Node) Close() error { return n.close() }
 
-func (n *Node) end() error {
+func (n *Node) closeAll() error {
 	err := n.Store.Close()
 	n.presence.Close()
 	pools.Close(n.pool)

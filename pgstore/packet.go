@@ -20,7 +20,7 @@ func (p *packet) reset() { p.bytes, p.starts = p.bytes[:0], p.starts[:0] }
 
 func (p *packet) begin() { p.starts = append(p.starts, len(p.bytes)) }
 
-// end returns the parameters, which are valid until reset.
+// closeAll returns the parameters, which are valid until reset.
 func (p *packet) end() [][]byte {
 	p.values = p.values[:0]
 	for i, start := range p.starts {
@@ -98,7 +98,7 @@ func readInt(value []byte) (int64, bool) {
 }
 
 // readElements calls f with each element of an array without nulls. It reports whether value was such an array.
-func elements(value []byte, f func([]byte)) bool {
+func readElements(value []byte, f func([]byte)) bool {
 	const header = 12 // dimensions, nulls, type
 	if len(value) < header {
 		return false

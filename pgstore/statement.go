@@ -46,40 +46,40 @@ func newStatements(schema string, durable, joined bool) statements {
 		flag            = pgtype.BoolOID
 	)
 	quoted := pgx.Identifier{schema}.Sanitize()
-	named := func(sql string, oids []uint32) statement {
+	prepared := func(sql string, oids []uint32) statement {
 		digest := sha256.Sum256([]byte(sql))
 		return statement{"mete_" + hex.EncodeToString(digest[:12]), sql, oids}
 	}
-	f := func(name string, oids ...uint32) statement {
+	call := func(name string, oids ...uint32) statement {
 		places := make([]string, len(oids))
 		for i := range places {
 			places[i] = fmt.Sprintf("$%d", i+1)
 		}
-		return named(fmt.Sprintf("SELECT * FROM %s.%s_%s(%s)", quoted, table, name, strings.Join(places, ", ")), oids)
+		return prepared(fmt.Sprintf("SELECT * FROM %s.%s_%s(%s)", quoted, table, name, strings.Join(places, ", ")), oids)
 	}
-	// withLockTimeout is call with a further parameter, the lock timeout. The last argument, a flag, depends on
+	// callWithTimeout is call with a further parameter, the lock timeout. The last argument, a flag, depends on
 	// it, so that PostgreSQL sets the timeout first.
-	patient := func(name string, oids ...uint32) statement {
+	callWithTimeout := func(name string, oids ...uint32) statement {
 		if joined {
-			return f(name, oids...)
+			return call(name, oids...)
 		}
 		places := make([]string, len(oids))
 		for i := range places {
 			places[i] = fmt.Sprintf("$%d", i+1)
 		}
-		return named(fmt.Sprintf("SELECT f.* FROM pg_catalog.set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
+		return prepared(fmt.Sprintf("SELECT f.* FROM pg_catalog.set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
 			len(oids)+1, quoted, table, name, strings.Join(places, ", ")), append(oids, text))
 	}
 	names := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted)
 	return statements{
-		takeAlone: named(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
-		takeOne:   patient("take_one", number, key, text, number, number, number, number, flag),
-		takeMany:  patient("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
-		take:      patient("take", number, keys, texts, numbers, numbers, keys, flag),
-		reset:     f("reset", keys),
+		takeAlone: prepared(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
+		takeOne:   callWithTimeout("take_one", number, key, text, number, number, number, number, flag),
+		takeMany:  callWithTimeout("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
+		take:      callWithTimeout("take", number, keys, texts, numbers, numbers, keys, flag),
+		reset:     call("reset", keys),
 		locked:    statement{sql: names.Replace(locked), oids: []uint32{keys}},
-		ping:      named("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
-		sweep:     f("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
+		ping:      prepared("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
+		sweep:     call("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *Store) queryAny(ctx context.Context, conn *pgx.Conn, st *statement, par
 func (s *Store) queryPrepared(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
 	prepared, err := conn.Prepare(ctx, st.name, st.sql) // once per connection
 	if err != nil {
-		return refusedBefore(err)
+		return newRefusal(err)
 	}
 	return read(conn.PgConn().ExecStatement(ctx, prepared, params, binaryFormat, binaryFormat), each)
 }

@@ -45,6 +45,6 @@ func (s *Store) Stats() Stats {
 }
 
 // canPrepare reports whether connections in this mode can use prepared statements.
-func prepares(mode pgx.QueryExecMode) bool {
+func canPrepare(mode pgx.QueryExecMode) bool {
 	return mode == pgx.QueryExecModeCacheStatement
 }

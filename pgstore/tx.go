@@ -48,10 +48,10 @@ func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, refunds []mete.Refund, 
 }
 
 func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
-	if err := usable(ctx, tx); err != nil {
-		return txError(notSpent(err), op)
+	if err := checkTx(ctx, tx); err != nil {
+		return txError(newNotSpent(err), op)
 	}
-	b := newBatch(s.inTx())
+	b := newBatch(s.joinedStore())
 	b.Reset()
 	b.Add(a)
 	if _ = b.runOn(ctx, tx.Conn()); a.Err != nil {
@@ -61,8 +61,8 @@ func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
 }
 
 func txError(err error, op string) error {
-	err = storeError(err).Err
-	if _, said := errors.AsType[*pgconn.PgError](err); said {
+	err = newStoreError(err).Err
+	if _, pgErr := errors.AsType[*pgconn.PgError](err); pgErr {
 		err = fmt.Errorf("%w: %w", store.ErrTransaction, err)
 	}
 	return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
@@ -70,7 +70,7 @@ func txError(err error, op string) error {
 
 // checkTx returns an error if tx has ended, because another client may use its connection then. Only pgx knows,
 // and reports it when a batch is sent; an empty batch sends nothing.
-func usable(ctx context.Context, tx pgx.Tx) error {
+func checkTx(ctx context.Context, tx pgx.Tx) error {
 	switch err := ctx.Err(); {
 	case err != nil:
 		return err
@@ -89,8 +89,8 @@ func usable(ctx context.Context, tx pgx.Tx) error {
 
 // joinedStore returns a store for use in a transaction: without retries, and without prepared statements, because
 // a missing one would end the transaction.
-func (s *Store) inTx() *Store {
-	joined := &Store{config: s.config, statements: s.inTxs, joined: true}
+func (s *Store) joinedStore() *Store {
+	joined := &Store{config: s.config, statements: s.txStatements, joined: true}
 	joined.unprepared.Store(true)
 	joined.denying.Store(true) // reading first is cheaper than a lock until the end of the transaction
 	return joined
@@ -107,23 +107,23 @@ type txKey struct{}
 // Rules apply on_store_error as usual: if tx fails, a rule with on_store_error: open admits the request. The
 // caller learns about the failure at the commit.
 func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, joint{tx})
+	return context.WithValue(ctx, txKey{}, txValue{tx})
 }
 
 // InTransaction reports whether ctx is from [WithTx]. A take with it can still roll back, so a [mete.Limiter] and
 // package guard draw no conclusions from it.
 func (s *Store) InTransaction(ctx context.Context) bool {
-	_, ok := txOf(ctx)
+	_, ok := txFrom(ctx)
 	return ok
 }
 
 // txFrom returns the transaction of a context. It can be nil.
-func txOf(ctx context.Context) (tx pgx.Tx, ok bool) {
-	given, ok := ctx.Value(txKey{}).(joint)
+func txFrom(ctx context.Context) (tx pgx.Tx, ok bool) {
+	given, ok := ctx.Value(txKey{}).(txValue)
 	return given.tx, ok
 }
 
 // A txValue is a transaction in a context.
-type joint struct{ tx pgx.Tx }
+type txValue struct{ tx pgx.Tx }
 
 var errNoTx = errors.New("the transaction is nil")

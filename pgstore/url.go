@@ -62,7 +62,7 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 		return nil, config, errors.New("must not contain # or spaces: write %23 and %20")
 	}
 	place, query, _ := strings.Cut(rest, "?")
-	if err := checkPlace(place, query); err != nil {
+	if err := checkHosts(place, query); err != nil {
 		return nil, config, err
 	}
 	values, err := parseQuery(query)
@@ -74,14 +74,14 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 	}
 	options, err = pgxpool.ParseConfig("postgres://" + place + "?" + values.encode())
 	if err != nil {
-		return nil, config, told(err, place, values)
+		return nil, config, withoutSecrets(err, place, values)
 	}
 	return options, config, adjust(options, config, values)
 }
 
 // checkHosts validates the text before the parameters. Its errors show no part of it, because any part could be a
 // password.
-func checkPlace(place, query string) error {
+func checkHosts(place, query string) error {
 	authority, database, _ := strings.Cut(place, "/")
 	at := strings.LastIndex(authority, "@")
 	if strings.Contains(query, "@") || strings.Contains(database, "@") || strings.Contains(authority[:max(at, 0)], "@") {
@@ -103,7 +103,7 @@ func checkPlace(place, query string) error {
 }
 
 // withoutSecrets returns an error of pgx without the URL, which the error contains.
-func told(err error, place string, values parameters) error {
+func withoutSecrets(err error, place string, values parameters) error {
 	_, text, _ := strings.Cut(err.Error(), "`: ")
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "failed to "), "cannot ")
 	for _, secret := range values.secrets(place) {
@@ -130,7 +130,7 @@ func adjust(options *pgxpool.Config, config Config, values parameters) error {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "mete"
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return err
 	}

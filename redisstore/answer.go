@@ -20,26 +20,26 @@ type AnswerError struct{ what string }
 
 func (e *AnswerError) Error() string { return "unexpected answer from the Redis script: " + e.what }
 
-func errAnswer(what, text string) error {
+func newAnswerError(what, text string) error {
 	return &AnswerError{what + ": " + strconv.Quote(text)}
 }
 
 // A wordReader splits an answer into words.
-type words struct{ rest string }
+type wordReader struct{ rest string }
 
-func (w *words) next() string {
+func (w *wordReader) next() string {
 	word, rest, _ := strings.Cut(w.rest, " ")
 	w.rest = rest
 	return word
 }
 
-func (w *words) int() (int64, bool) {
+func (w *wordReader) nextInt() (int64, bool) {
 	v, err := strconv.ParseInt(w.next(), 10, 64)
 	return v, err == nil
 }
 
 // nextRow reads a row of a plain program. An absent row is "-".
-func (w *words) row() (bucket.State, error) {
+func (w *wordReader) nextRow() (bucket.State, error) {
 	if rest, absent := strings.CutPrefix(w.rest, "- "); absent {
 		w.rest = rest
 		return bucket.State{}, nil
@@ -50,15 +50,15 @@ func (w *words) row() (bucket.State, error) {
 }
 
 // readAnswers distributes the script's answer over the asks of p. An ask with a malformed part gets an error.
-func (p *program) answer(text string) {
-	w := words{text}
-	now, ok := w.int()
+func (p *program) readAnswers(text string) {
+	w := wordReader{text}
+	now, ok := w.nextInt()
 	if !ok {
-		p.fail(errAnswer("invalid time", text))
+		p.fail(newAnswerError("invalid time", text))
 		return
 	}
 	if p.plain {
-		p.answerPlain(&w, bucket.Instant(now))
+		p.readPlainAnswers(&w, bucket.Instant(now))
 		return
 	}
 	tallies := make([]tally, len(p.groups))
@@ -66,34 +66,34 @@ func (p *program) answer(text string) {
 	for i, a := range p.asks {
 		at := p.places[i]
 		if at < 0 {
-			a.answer(&w, bucket.Instant(now))
+			a.readAnswer(&w, bucket.Instant(now))
 			continue
 		}
 		t := &tallies[at]
 		if at == done {
 			done++
-			admitted, ok := w.int()
+			admitted, ok := w.nextInt()
 			t.state, t.err = parseState(w.next(), p.limits[p.groups[at].limit].Unit())
 			if t.admitted = admitted; !ok && t.err == nil {
-				t.err = errAnswer("invalid count", text)
+				t.err = newAnswerError("invalid count", text)
 			}
 		}
-		t.answer(a, bucket.Instant(now))
+		t.replay(a, bucket.Instant(now))
 	}
 }
 
 // errCorruptRow is the error of a take if one of its keys holds a value that is not a bucket.
-var errSpoiled = errors.New("a key of the store does not hold a valid bucket: reset the key, or use a different prefix")
+var errCorruptRow = errors.New("a key of the store does not hold a valid bucket: reset the key, or use a different prefix")
 
 // failCorrupt fails the asks that use the keys with these numbers, and marks all other asks for a retry. The
 // script has changed nothing.
-func (p *program) spoiled(numbers string) {
+func (p *program) failCorrupt(numbers string) {
 	bad, beside := map[int64]bool{}, map[string]bool{}
 	first := len(p.keys[states]) + len(p.keys[logs])
 	for _, text := range strings.Fields(numbers) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > first+len(p.keys[others]) {
-			p.fail(errAnswer("invalid key", numbers))
+			p.fail(newAnswerError("invalid key", numbers))
 			return
 		}
 		if bad[int64(n)] = true; n > first {
@@ -105,8 +105,8 @@ func (p *program) spoiled(numbers string) {
 		for i := range a.charges {
 			spoiled = spoiled || bad[p.keyNumber(&a.charges[i])]
 		}
-		if a.again = !spoiled; spoiled {
-			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}
+		if a.retryAlone = !spoiled; spoiled {
+			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: errCorruptRow}
 		}
 	}
 }
@@ -125,7 +125,7 @@ type tally struct {
 }
 
 // replay decides a's take of the group as package bucket does, and compares it with the script's count.
-func (t *tally) answer(a *ask, now bucket.Instant) {
+func (t *tally) replay(a *ask, now bucket.Instant) {
 	if a.Err = t.err; t.err != nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 	var v bucket.Verdict
 	t.state, v = c.Limit.Spend(t.state, now, c.Cost, 0)
 	if a.allowed = v.Allowed(); a.allowed != (t.admitted > 0) {
-		a.Err = errAnswer("the decision differs", strconv.FormatInt(t.admitted, 10))
+		a.Err = newAnswerError("the decision differs", strconv.FormatInt(t.admitted, 10))
 		return
 	}
 	t.admitted--
@@ -142,25 +142,25 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 }
 
 // readAnswer reads a's part of the script's answer.
-func (a *ask) answer(w *words, now bucket.Instant) {
+func (a *ask) readAnswer(w *wordReader, now bucket.Instant) {
 	switch a.op {
 	case opTake:
-		a.answerTake(w)
+		a.readTake(w)
 	case opBorrow:
-		a.answerBorrow(w, now)
+		a.readBorrow(w, now)
 	}
 }
 
-func (a *ask) answerTake(w *words) {
+func (a *ask) readTake(w *wordReader) {
 	verdict := w.next()
-	at, ok := w.int()
+	at, ok := w.nextInt()
 	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
-		a.Err = errAnswer("invalid verdict", verdict)
+		a.Err = newAnswerError("invalid verdict", verdict)
 	}
 	a.snaps = a.snaps[:0]
 	agree := true
 	for i := range a.charges {
-		snap, err := a.part(i, w.next(), bucket.Instant(at))
+		snap, err := a.readPart(i, w.next(), bucket.Instant(at))
 		if err != nil {
 			a.Err = err
 		}
@@ -168,29 +168,29 @@ func (a *ask) answerTake(w *words) {
 		a.snaps = append(a.snaps, snap)
 	}
 	if a.Err == nil && agree != a.allowed {
-		a.Err = errAnswer("the decision of several buckets differs", verdict)
+		a.Err = newAnswerError("the decision of several buckets differs", verdict)
 	}
 }
 
 // readPart reads the i'th charge. It has the form cost:state with the state before the take, or cost:state:limit
 // with the state after a remembered take. An empty cost is the charge's cost.
-func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+func (a *ask) readPart(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	c := a.charges[i]
 	costText, text, _ := strings.Cut(text, ":")
 	text, limitText, remembered := strings.Cut(text, ":")
 	if costText != "" {
 		cost, err := strconv.ParseInt(costText, 10, 64)
 		if err != nil {
-			return snap, errAnswer("invalid cost", costText)
+			return snap, newAnswerError("invalid cost", costText)
 		}
 		c.Cost = bucket.Tokens(cost)
 	}
 	if ends, lent := strings.CutPrefix(limitText, ":"); lent {
-		return a.partLent(c, text, ends, at)
+		return a.readLeasedPart(c, text, ends, at)
 	}
 	if remembered {
 		if c.Limit, err = bucket.DecodeLimit(limitText); err != nil {
-			return snap, errAnswer("invalid limit", limitText)
+			return snap, newAnswerError("invalid limit", limitText)
 		}
 	}
 	if strings.HasPrefix(text, "L") {
@@ -214,28 +214,28 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 
 // readLeasedPart reads the charge of a denied take if some tokens of its bucket are leased. The wait can last
 // until those leases end.
-func (a *ask) partLent(c store.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+func (a *ask) readLeasedPart(c store.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	state, err := parseState(text, c.Limit.Unit())
 	if err != nil {
 		return snap, err
 	}
-	lent, err := parseLent(ends)
+	lent, err := parseLeases(ends)
 	snap = c.Limit.Peek(state, at, c.Cost, a.mode.MaxWait)
 	if a.mode.MaxWait == 0 && snap.RetryAfter > 0 && snap.RetryAfter != bucket.Never {
-		snap.RetryAfter = waitForLent(c.Limit, state, lent, at, c.Cost)
+		snap.RetryAfter = waitForLeases(c.Limit, state, lent, at, c.Cost)
 	}
 	return snap, err
 }
 
-func (a *ask) answerBorrow(w *words, now bucket.Instant) {
-	granted, ok := w.int()
+func (a *ask) readBorrow(w *wordReader, now bucket.Instant) {
+	granted, ok := w.nextInt()
 	kept := w.next()
 	state, err := parseState(w.next(), a.charges[0].Limit.Unit())
 	switch {
 	case !ok || err != nil:
-		a.Err = errAnswer("invalid grant", kept)
+		a.Err = newAnswerError("invalid grant", kept)
 	case granted < 0:
-		a.Err = errPast
+		a.Err = errOvertaken
 	}
 	a.grant = lease.Grant{Tokens: bucket.Tokens(granted), Kept: kept == "1", State: state, At: now}
 }

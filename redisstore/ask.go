@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An ask is one operation on its way to Redis and back. Its caller waits, and the call that carries the ask fills
+// An submit is one operation on its way to Redis and back. Its caller waits, and the call that carries the ask fills
 // in the answer.
 type ask struct {
 	lane.Ticket
@@ -29,7 +29,7 @@ type ask struct {
 	mode    mete.Mode
 	loan    lease.Loan
 
-	again bool // no answer yet: retry in a call of its own
+	retryAlone bool // no answer yet: retry in a call of its own
 
 	snaps   []bucket.Snapshot
 	allowed bool
@@ -49,7 +49,7 @@ func newAsk(op int, charges []store.Charge, mode mete.Mode) *ask {
 	return a
 }
 
-func newGiveBack(refunds []mete.Refund) *ask {
+func newRefund(refunds []mete.Refund) *ask {
 	a := newAsk(opGiveBack, nil, mete.Mode{})
 	for i := range refunds {
 		a.charges, a.taken = append(a.charges, refunds[i].Charge), append(a.taken, refunds[i].Taken)
@@ -65,12 +65,12 @@ func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.taken, a.snaps, a.leases = a.charges[:0], a.taken[:0], a.snaps[:0], a.leases[:0]
 	a.memory, a.attempt, a.mode, a.loan = "", "", mete.Mode{}, lease.Loan{}
-	a.again, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
+	a.retryAlone, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
 	asks.Put(a)
 }
 
 // submit waits for the answer to a. If it returns an error, the caller no longer owns a.
-func (a *ask) do(ctx context.Context, l *lane.Lane[*ask], within time.Duration) error {
+func (a *ask) submit(ctx context.Context, l *lane.Lane[*ask], within time.Duration) error {
 	free, err := l.Do(ctx, a, within)
 	if err != nil && free {
 		a.release()
@@ -79,13 +79,13 @@ func (a *ask) do(ctx context.Context, l *lane.Lane[*ask], within time.Duration) 
 }
 
 // isSimple reports whether a is a plain take of one bucket. Such takes are grouped by bucket.
-func (a *ask) simple() bool {
+func (a *ask) isSimple() bool {
 	return a.op == opTake && len(a.charges) == 1 && a.memory == "" && len(a.leases) == 0 &&
 		a.mode.MaxWait == 0 && !a.mode.DryRun && !a.mode.UpTo && !isLog(&a.charges[0].Limit)
 }
 
 // isPlain reports whether a is a take of token buckets without a mode, memory or lease.
-func (a *ask) plain() bool {
+func (a *ask) isPlain() bool {
 	if a.op != opTake || a.memory != "" || len(a.leases) > 0 || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
 		return false
 	}

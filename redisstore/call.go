@@ -16,7 +16,7 @@ import (
 // a second round trip for most calls.
 const mixedCalls = 8
 
-// run makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
+// deleteAll makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
 func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	took, err := s.call(p, timeout)
 	alone := false
@@ -30,13 +30,13 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	var gone error
 	for _, a := range p.asks {
 		switch {
-		case !alone && !a.again:
+		case !alone && !a.retryAlone:
 		case gone != nil: // not sent
 			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
 		default:
 			gone = s.runAlone(p, a, timeout)
 		}
-		a.again = false
+		a.retryAlone = false
 	}
 	return took
 }
@@ -47,15 +47,15 @@ func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error)
 	var one program
 	one.reset(p.prefix, p.now)
 	one.add(a)
-	a.again = false
+	a.retryAlone = false
 	_, err := s.call(&one, timeout)
 	switch {
 	case err != nil:
 		if a.Err = err; mete.Spent(err) == mete.MaybeSpent {
 			return errors.Unwrap(err)
 		}
-	case a.again:
-		a.Err = errAnswer("unknown key in the error", "!")
+	case a.retryAlone:
+		a.Err = newAnswerError("unknown key in the error", "!")
 	}
 	return nil
 }
@@ -81,11 +81,11 @@ func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err
 	s.calls.Add(len(p.asks), took, err)
 	switch {
 	case err != nil:
-		return took, storeError(err)
+		return took, newStoreError(err)
 	case strings.HasPrefix(text, "!"):
-		p.spoiled(text[1:])
+		p.failCorrupt(text[1:])
 	default:
-		p.answer(text)
+		p.readAnswers(text)
 	}
 	return took, nil
 }

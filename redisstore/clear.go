@@ -33,15 +33,15 @@ var (
 )
 
 // A scanPosition is the place where the next call of ClearFamilies continues.
-type place struct {
+type scanPosition struct {
 	view   string // hash of the masters' addresses and run IDs
 	node   int    // index among the masters, sorted by address
 	cursor uint64
 }
 
-func (p place) String() string { return fmt.Sprintf("%s.%d.%d", p.view, p.node, p.cursor) }
+func (p scanPosition) String() string { return fmt.Sprintf("%s.%d.%d", p.view, p.node, p.cursor) }
 
-func parsePlace(text string) (p place, err error) {
+func parseScanPosition(text string) (p scanPosition, err error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(parts[0]) != viewChars {
 		return p, fmt.Errorf("from %q: %w", text, store.ErrFrom)
@@ -68,24 +68,24 @@ type master struct {
 // A cursor of SCAN is valid for one run of one server. After a failover or a restart, the next call starts over.
 // The scan can miss a key that moves to another cluster node meanwhile: repeat the clear after the resharding.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
-	var at place
+	var at scanPosition
 	if from != "" {
-		if at, err = parsePlace(from); err != nil {
+		if at, err = parseScanPosition(from); err != nil {
 			return 0, "", fmt.Errorf("redisstore: clear families: %w", err)
 		}
 	}
 	masters, view, err := s.masters(ctx)
 	if err != nil {
-		return 0, "", named(storeError(err), "clear families")
+		return 0, "", withOp(newStoreError(err), "clear families")
 	}
 	if at.view != view || at.node >= len(masters) {
-		at = place{view: view}
+		at = scanPosition{view: view}
 	}
 	pattern := s.familyPattern(families)
 	for range scansPerCall {
 		n, cursor, err := s.clearPage(ctx, masters[at.node].client, pattern, families, at.cursor)
 		if removed += n; err != nil {
-			return removed, "", named(storeError(err), "clear families")
+			return removed, "", withOp(newStoreError(err), "clear families")
 		}
 		if at.cursor = cursor; cursor != 0 {
 			continue
@@ -111,12 +111,12 @@ func (s *Store) masters(ctx context.Context) (list []master, view string, err er
 		if err != nil {
 			return nil, "", err
 		}
-		if field(replication, "role") == "master" {
-			list = append(list, master{addr, field(server, "run_id"), client})
+		if infoField(replication, "role") == "master" {
+			list = append(list, master{addr, infoField(server, "run_id"), client})
 		}
 	}
 	if len(list) == 0 {
-		return nil, "", errAnswer("no master", strings.Join(slices.Sorted(maps.Keys(s.client.Nodes())), ", "))
+		return nil, "", newAnswerError("no master", strings.Join(slices.Sorted(maps.Keys(s.client.Nodes())), ", "))
 	}
 	slices.SortFunc(list, func(a, b master) int { return cmp.Compare(a.addr, b.addr) })
 	sum := sha256.New()
@@ -127,7 +127,7 @@ func (s *Store) masters(ctx context.Context) (list []master, view string, err er
 }
 
 // infoField returns the value of a field of INFO, empty if it is absent.
-func field(info, name string) string {
+func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(value)

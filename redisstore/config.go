@@ -47,7 +47,7 @@ type Config struct {
 }
 
 // withDefaults validates c and fills in its defaults.
-func (c Config) checked() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if before, rest, tagged := strings.Cut(c.Prefix, "{"); tagged || strings.Contains(before, "}") {
 		tag, after, ok := strings.Cut(rest, "}")
 		if !ok || tag == "" || strings.ContainsAny(before+tag+after, "{}") {

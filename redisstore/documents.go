@@ -35,12 +35,12 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	case rueidis.IsRedisNil(err):
 		return nil, 0, nil
 	case err != nil:
-		return nil, 0, named(storeError(err), "document")
+		return nil, 0, withOp(newStoreError(err), "document")
 	}
 	head, data, found := strings.Cut(text, "\n")
 	revision, err := strconv.ParseInt(head, 10, 64)
 	if !found || err != nil || revision <= 0 {
-		return nil, 0, named(errAnswer("the document has no valid revision", head), "document")
+		return nil, 0, withOp(newAnswerError("the document has no valid revision", head), "document")
 	}
 	if revision == known {
 		return nil, revision, nil
@@ -59,12 +59,12 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	args := []string{strconv.FormatInt(revision, 10), string(data)}
 	text, err := setDocument.Exec(ctx, s.client, []string{s.documentKey(name)}, args).ToString()
 	if err != nil {
-		return 0, named(storeError(err), "set document")
+		return 0, withOp(newStoreError(err), "set document")
 	}
 	next, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		return 0, named(errAnswer("invalid revision", text), "set document")
+		return 0, withOp(newAnswerError("invalid revision", text), "set document")
 	case next == 0:
 		return 0, fmt.Errorf("redisstore: set document: %w", store.ErrRevision)
 	}

@@ -30,22 +30,22 @@ const (
 // encode returns the keys and arguments of the script.
 func (p *program) encode() (keys, args []string) {
 	for _, a := range p.asks { // grouped asks have their limits already
-		if !a.simple() {
+		if !a.isSimple() {
 			for i := range a.charges {
-				a.limits[i] = p.limit(&a.charges[i].Limit)
+				a.limits[i] = p.addLimit(&a.charges[i].Limit)
 			}
 		}
 	}
-	p.spellLimits()
+	p.updateLimitTexts()
 	p.numbers.begin()
 	p.numbers.add(p.now)
 	p.numbers.add(int64(len(p.keys[states])))
 	p.numbers.add(int64(len(p.keys[logs])))
-	if p.even() {
+	if p.isEven() {
 		p.encodeEven()
-		return p.spell(), []string{p.numbers.end(), p.texts[0].text}
+		return p.spellKeys(), []string{p.numbers.end(), p.texts[0].text}
 	}
-	p.numbers.flag(p.plain)
+	p.numbers.addBool(p.plain)
 	p.numbers.add(int64(len(p.limits)))
 	if p.plain {
 		for i := range p.limits {
@@ -69,25 +69,25 @@ func (p *program) encode() (keys, args []string) {
 	for i := range p.limits {
 		args = append(args, p.texts[i].text)
 	}
-	return p.spell(), append(args, p.names...)
+	return p.spellKeys(), append(args, p.names...)
 }
 
 // updateLimitTexts fills p.texts for p.limits. Most calls have the limits of the previous call, so the texts are
 // kept.
-func (p *program) spellLimits() {
+func (p *program) updateLimitTexts() {
 	for i := range p.limits {
 		if i == len(p.texts) {
 			p.texts = append(p.texts, limitText{})
 		}
 		if t := &p.texts[i]; t.text == "" || t.limit != p.limits[i] {
-			*t = limitText{p.limits[i], textOf(&p.limits[i])}
+			*t = limitText{p.limits[i], formatLimit(&p.limits[i])}
 		}
 	}
 }
 
 // isEven reports whether the program is plain takes of one bucket each that share one limit and one cost. State i
 // then belongs to group i.
-func (p *program) even() bool {
+func (p *program) isEven() bool {
 	if !p.plain || len(p.limits) != 1 {
 		return false
 	}
@@ -150,8 +150,8 @@ func (p *program) encodeAsk(a *ask) {
 	switch {
 	case a.op == opGiveBack:
 		p.numbers.add(opGiveBack)
-		p.numbers.add(p.other(a.memory))
-		p.numbers.add(p.name(a.attempt))
+		p.numbers.add(p.addOther(a.memory))
+		p.numbers.add(p.addName(a.attempt))
 		p.numbers.add(store.RetryHorizon.Microseconds())
 	case a.op == opBorrow:
 		p.encodeBorrow(a)
@@ -166,8 +166,8 @@ func (p *program) encodeAsk(a *ask) {
 			flags |= 2
 		}
 		p.numbers.add(flags)
-		p.numbers.add(waitOf(a.mode.MaxWait))
-		p.numbers.add(p.other(a.memory))
+		p.numbers.add(encodeWait(a.mode.MaxWait))
+		p.numbers.add(p.addOther(a.memory))
 	}
 	p.numbers.add(int64(len(a.charges)))
 	for i := range a.charges {
@@ -179,16 +179,16 @@ func (p *program) encodeAsk(a *ask) {
 		if i < len(a.leases) {
 			lent = a.leases[i]
 		}
-		p.numbers.add(p.other(lent))
+		p.numbers.add(p.addOther(lent))
 		if a.op == opGiveBack {
 			p.encodeTaken(a, i)
 		}
 	}
 	if a.op == opTake && a.memory != "" {
 		p.numbers.add(store.RetryHorizon.Microseconds())
-		p.numbers.add(p.name(a.attempt))
+		p.numbers.add(p.addName(a.attempt))
 		for i := range a.charges {
-			p.numbers.add(p.name(a.charges[i].Limit.Encode()))
+			p.numbers.add(p.addName(a.charges[i].Limit.Encode()))
 		}
 	}
 }
@@ -212,8 +212,8 @@ func (p *program) encodeBorrow(a *ask) {
 	p.numbers.add(opBorrow)
 	p.numbers.add(p.keyNumber(c))
 	p.numbers.add(int64(a.limits[0]) + 1)
-	p.numbers.add(p.other(a.leases[0]))
-	p.numbers.add(p.name(a.loan.Holder))
+	p.numbers.add(p.addOther(a.leases[0]))
+	p.numbers.add(p.addName(a.loan.Holder))
 	p.numbers.add(int64(a.loan.Seq))
 	p.numbers.add(int64(a.loan.Spent))
 	p.numbers.add(int64(a.loan.Keep))
@@ -231,7 +231,7 @@ func (p *program) keyNumber(c *store.Charge) int64 {
 }
 
 // addOther adds a key that is neither a state nor a log, and returns its number; 0 if the key is empty.
-func (p *program) other(key string) int64 {
+func (p *program) addOther(key string) int64 {
 	if key == "" {
 		return 0
 	}
@@ -240,7 +240,7 @@ func (p *program) other(key string) int64 {
 }
 
 // addName adds text to the arguments and returns its number; 0 if text is empty.
-func (p *program) name(text string) int64 {
+func (p *program) addName(text string) int64 {
 	if text == "" {
 		return 0
 	}
@@ -249,7 +249,7 @@ func (p *program) name(text string) int64 {
 }
 
 // spellKeys returns all keys with their prefixes. They share one allocation.
-func (p *program) spell() []string {
+func (p *program) spellKeys() []string {
 	size, n := 0, 0
 	for _, keys := range p.keys {
 		n += len(keys)
@@ -277,7 +277,7 @@ func (p *program) spell() []string {
 }
 
 // encodeWait returns a wait in the encoding of the script.
-func waitOf(wait time.Duration) int64 {
+func encodeWait(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:
 		return waitForced

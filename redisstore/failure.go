@@ -17,7 +17,7 @@ import (
 // newStoreError classifies an error of a call by what it may have spent. A call that Redis rejects has spent
 // nothing: Redis rejects writes before the script's first one. Any other error within the script may come after a
 // write. A closing client fails calls in flight with the same error as later calls.
-func storeError(err error) *mete.StoreError {
+func newStoreError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
 	if err == io.EOF {
 		e.Err = fmt.Errorf("the connection was closed: %w", err)
@@ -26,7 +26,7 @@ func storeError(err error) *mete.StoreError {
 	refusal, refused := rueidis.IsRedisErr(err)
 	if refused && strings.Contains(refusal.Error(), "user_script") {
 		word, _, _ := strings.Cut(refusal.Error(), " ")
-		refused = slices.Contains(beforeTheFirstWrite, word)
+		refused = slices.Contains(noWriteErrors, word)
 	}
 	switch {
 	case refused, errors.As(err, &dial) && dial.Op == "dial":
@@ -37,10 +37,10 @@ func storeError(err error) *mete.StoreError {
 
 // noWriteErrors are the script errors that occur before its first write. WRONGTYPE is one, because the script
 // reads all keys first.
-var beforeTheFirstWrite = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
+var noWriteErrors = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
 
 // withOp adds the operation to err.
-func named(err error, op string) error {
+func withOp(err error, op string) error {
 	var e *mete.StoreError
 	if !errors.As(err, &e) {
 		return &mete.StoreError{Op: op, Store: "redisstore", Spent: mete.MaybeSpent, Err: err}

@@ -12,11 +12,11 @@ import (
 
 // memoryKey returns the key that remembers a take by ID, in the slot of the bucket with this key.
 func (s *Store) memoryKey(id string, charges []store.Charge, key string) string {
-	return s.beside("id:", key, nameOf(id, charges))
+	return s.companionKey("id:", key, hashID(id, charges))
 }
 
 // hashID returns a hash of an ID and the keys of its charges.
-func nameOf(id string, charges []store.Charge) string {
+func hashID(id string, charges []store.Charge) string {
 	h := sha256.New()
 	for i := -1; i < len(charges); i++ {
 		part := id
@@ -30,10 +30,10 @@ func nameOf(id string, charges []store.Charge) string {
 }
 
 // leaseKey returns the key of the leases of a bucket.
-func (s *Store) leaseKey(key string) string { return s.beside("lease:", key, key) }
+func (s *Store) leaseKey(key string) string { return s.companionKey("lease:", key, key) }
 
 // companionKey returns a key of another kind, in the cluster slot of a bucket's key.
-func (s *Store) beside(kind, key, name string) string {
+func (s *Store) companionKey(kind, key, name string) string {
 	if _, tagged := hashTag(s.config.Prefix); tagged || !s.cluster {
 		return s.config.Prefix + kind + name
 	}

@@ -16,7 +16,7 @@ import (
 
 // startLeases enables leases, unless the clock is virtual: the lifetime of a lease is measured by two clocks,
 // which must advance alike.
-func (s *Store) lends() error {
+func (s *Store) startLeases() error {
 	if s.config.Now != nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (s *Store) lends() error {
 
 // canUseLeases reports whether leases can answer a take. They cannot if the take has an ID, a wait, or a mode
 // that needs Redis.
-func (s *Store) spendable(charges []store.Charge, mode mete.Mode) bool {
+func (s *Store) canUseLeases(charges []store.Charge, mode mete.Mode) bool {
 	if s.leases == nil || mode.MaxWait != 0 || mode.DryRun || mode.UpTo || mode.ID != "" {
 		return false
 	}

@@ -19,7 +19,7 @@ const maxUnits = 1<<53 - 1
 // formatLimit returns the text of a limit, which identifies its account in a row. Different limits have different
 // texts. The text is short, because Redis keeps strings of up to 44 bytes in one allocation. take_account.lua
 // documents and parses it.
-func textOf(l *bucket.Limit) string {
+func formatLimit(l *bucket.Limit) string {
 	n, per := l.Refill()
 	text, most := make([]byte, 0, 64), int64(maxUnits)
 	switch l.Algorithm() {

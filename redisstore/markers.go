@@ -28,12 +28,12 @@ func (m *markers) drop(key string) {
 	}
 	if !m.busy {
 		m.busy = true
-		m.store.undo.idle.Go(m.run)
+		m.store.undo.idle.Go(m.deleteAll)
 	}
 }
 
-func (m *markers) run() {
-	for keys := m.next(); len(keys) > 0; keys = m.next() {
+func (m *markers) deleteAll() {
+	for keys := m.takeKeys(); len(keys) > 0; keys = m.takeKeys() {
 		commands := make(rueidis.Commands, 0, len(keys))
 		for _, k := range keys {
 			commands = append(commands, m.store.client.B().Del().Key(k).Build())
@@ -44,7 +44,7 @@ func (m *markers) run() {
 	}
 }
 
-func (m *markers) next() []string {
+func (m *markers) takeKeys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	keys := m.keys

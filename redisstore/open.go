@@ -48,7 +48,7 @@ func Connect(ctx context.Context, options rueidis.ClientOption, config Config) (
 		client.Close()
 		return nil, err
 	}
-	n.close = sync.OnceValue(n.end)
+	n.close = sync.OnceValue(n.closeAll)
 	return n, nil
 }
 
@@ -58,7 +58,7 @@ func (n *Node) Nodes() int { return n.presence.Nodes() }
 // Close closes the store, leaves the nodes and closes the connections. Later calls fail.
 func (n *Node) Close() error { return n.close() }
 
-func (n *Node) end() error {
+func (n *Node) closeAll() error {
 	err := n.Store.Close()
 	n.presence.joined.Close()
 	n.client.Close()
@@ -71,7 +71,7 @@ func (n *Node) end() error {
 func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(options)
 	if err != nil {
-		return nil, fmt.Errorf("redisstore: connect: %w", unanswered(err))
+		return nil, fmt.Errorf("redisstore: connect: %w", markUnavailable(err))
 	}
 	if err := verify(ctx, client, options); err != nil {
 		client.Close()
@@ -84,7 +84,7 @@ func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, er
 func verify(ctx context.Context, client rueidis.Client, options rueidis.ClientOption) error {
 	info, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {
-		return unanswered(err)
+		return markUnavailable(err)
 	}
 	text := func(name string) string { m := info[name]; s, _ := m.ToString(); return s }
 	mode, role := text("mode"), text("role")
@@ -104,17 +104,17 @@ func verify(ctx context.Context, client rueidis.Client, options rueidis.ClientOp
 
 // markUnavailable wraps [store.ErrUnavailable] around temporary errors: no answer, or a server that is not ready.
 // Other refusals of a server are permanent.
-func unanswered(err error) error {
+func markUnavailable(err error) error {
 	refusal, refused := rueidis.IsRedisErr(err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	if refused && !notReady(refusal.Error()) || untrusted {
+	if refused && !isNotReady(refusal.Error()) || untrusted {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
 // isNotReady reports whether a refusal is temporary.
-func notReady(refusal string) bool {
+func isNotReady(refusal string) bool {
 	word, _, _ := strings.Cut(refusal, " ")
 	return slices.Contains([]string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}, word)
 }

@@ -17,18 +17,18 @@ import (
 // earlier parts are refunded. Other takes see the earlier parts as spent until then: they may be denied too
 // early, but are never admitted wrongly.
 func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, by division) ([]bucket.Snapshot, bool, error) {
-	t := partsTake{store: s, charges: charges, mode: mode, parts: s.parts(charges, by), attempt: rand.Text()}
+	t := partsTake{store: s, charges: charges, mode: mode, parts: s.splitCharges(charges, by), attempt: rand.Text()}
 	if mode.Within > 0 {
 		t.until = time.Now().Add(mode.Within)
 	}
 	t.snaps = make([]bucket.Snapshot, len(charges))
 	if mode.UpTo {
-		if err := t.cut(ctx); err != nil {
+		if err := t.capCosts(ctx); err != nil {
 			return dst, false, err
 		}
 	}
 	if mode.DryRun {
-		allowed, err := t.look(ctx, -1)
+		allowed, err := t.peek(ctx, -1)
 		return append(dst, t.snaps...), allowed, err
 	}
 	for i := range t.parts {
@@ -42,7 +42,7 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 		}
 		if !allowed {
 			t.undo(i)
-			_, err := t.look(ctx, i)
+			_, err := t.peek(ctx, i)
 			return append(dst, t.snaps...), false, err
 		}
 	}
@@ -61,19 +61,19 @@ type partsTake struct {
 }
 
 // submit sends part i, and retries while the slot of the part moves between two nodes.
-func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error) {
+func (t *partsTake) submit(ctx context.Context, i int, mode mete.Mode) (bool, error) {
 	p, until := &t.parts[i], t.until
 	for backoff := time.Millisecond; ; backoff = min(2*backoff, 50*time.Millisecond) {
 		a := newAsk(opTake, p.charges, mode)
 		if mode.ID != "" && !mode.DryRun {
-			a.memory, a.attempt = t.memory(i), t.attempt
+			a.memory, a.attempt = t.memoryKey(i), t.attempt
 		}
 		t.store.addLeases(a)
 		within := time.Duration(0)
 		if !until.IsZero() {
 			within = max(time.Until(until), time.Nanosecond)
 		}
-		err := a.do(ctx, t.store.laneOf(p.charges), within)
+		err := a.submit(ctx, t.store.laneOf(p.charges), within)
 		if err == nil {
 			for j, at := range p.order {
 				t.snaps[at] = a.snaps[j]
@@ -86,7 +86,7 @@ func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error
 			until = time.Now().Add(t.store.config.Timeout)
 		}
 		if !isTryAgain(err) || !pause(ctx, backoff, until) {
-			return false, named(err, "take")
+			return false, withOp(err, "take")
 		}
 	}
 }
@@ -107,16 +107,16 @@ func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 func (t *partsTake) take(ctx context.Context, i int) (bool, error) {
 	mode := t.mode
 	mode.UpTo = false // capCosts has set the costs
-	return t.ask(ctx, i, mode)
+	return t.submit(ctx, i, mode)
 }
 
 // memoryKey returns the key that remembers part i, by the ID and all keys of the take.
-func (t *partsTake) memory(i int) string {
+func (t *partsTake) memoryKey(i int) string {
 	return t.store.memoryKey(t.mode.ID, t.charges, t.parts[i].charges[0].Key)
 }
 
 // peek asks all parts except one for their answers, concurrently.
-func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
+func (t *partsTake) peek(ctx context.Context, but int) (bool, error) {
 	mode := t.mode
 	mode.DryRun, mode.UpTo, mode.ID = true, false, ""
 	type answer struct {
@@ -130,7 +130,7 @@ func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
 			continue
 		}
 		go func() {
-			allowed, err := t.ask(ctx, i, mode)
+			allowed, err := t.submit(ctx, i, mode)
 			answers <- answer{allowed, err}
 		}()
 	}
@@ -147,8 +147,8 @@ func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
 
 // capCosts lowers the costs to the remaining tokens of the emptiest bucket. If the bucket has fewer tokens by the
 // time of the take, the take is denied.
-func (t *partsTake) cut(ctx context.Context) error {
-	if _, err := t.look(ctx, -1); err != nil {
+func (t *partsTake) capCosts(ctx context.Context) error {
+	if _, err := t.peek(ctx, -1); err != nil {
 		return err
 	}
 	there := bucket.MaxTokens
@@ -177,7 +177,7 @@ func (t *partsTake) undo(n int) {
 	for i := range t.parts[:n] {
 		p, u := &t.parts[i], undoing{}
 		if t.mode.ID != "" {
-			u.memory, u.attempt = t.memory(i), t.attempt
+			u.memory, u.attempt = t.memoryKey(i), t.attempt
 		} else {
 			u.memory = t.store.undoneKey(p.charges[0].Key, t.attempt, i)
 		}

@@ -30,7 +30,7 @@ type program struct {
 	admitted []int64        // per operation of a plain call: remaining takes
 }
 
-// A group is consecutive plain takes from one bucket at one cost.
+// A joinGroup is consecutive plain takes from one bucket at one cost.
 type group struct {
 	state int // position among the rows
 	limit int
@@ -71,14 +71,14 @@ func (p *program) add(a *ask) bool {
 		}
 	}
 	p.asks = append(p.asks, a)
-	p.plain = p.plain && a.plain()
-	if a.simple() {
-		p.places = append(p.places, p.group(&a.charges[0]))
+	p.plain = p.plain && a.isPlain()
+	if a.isSimple() {
+		p.places = append(p.places, p.joinGroup(&a.charges[0]))
 		return true
 	}
 	p.places = append(p.places, -1)
 	for i := range a.charges {
-		if at := p.place(&a.charges[i]); at >= 0 {
+		if at := p.addKey(&a.charges[i]); at >= 0 {
 			p.latest[at] = -1
 		}
 	}
@@ -86,8 +86,8 @@ func (p *program) add(a *ask) bool {
 }
 
 // joinGroup returns the group of a simple charge.
-func (p *program) group(c *store.Charge) int {
-	at := p.place(c)
+func (p *program) joinGroup(c *store.Charge) int {
+	at := p.addKey(c)
 	if last := p.latest[at]; last >= 0 {
 		if g := &p.groups[last]; g.cost == c.Cost && p.limits[g.limit] == c.Limit {
 			g.count++
@@ -95,12 +95,12 @@ func (p *program) group(c *store.Charge) int {
 		}
 	}
 	p.latest[at] = len(p.groups)
-	p.groups = append(p.groups, group{state: at, limit: p.limit(&c.Limit), cost: c.Cost, count: 1})
+	p.groups = append(p.groups, group{state: at, limit: p.addLimit(&c.Limit), cost: c.Cost, count: 1})
 	return p.latest[at]
 }
 
 // addKey returns the position of a charge's key among the rows, or -1 minus its position among the logs.
-func (p *program) place(c *store.Charge) int {
+func (p *program) addKey(c *store.Charge) int {
 	if at, ok := p.index[c.Key]; ok {
 		return at
 	}
@@ -120,7 +120,7 @@ func (p *program) place(c *store.Charge) int {
 }
 
 // addLimit returns the position of a limit. Most limits are among the last few.
-func (p *program) limit(l *bucket.Limit) int {
+func (p *program) addLimit(l *bucket.Limit) int {
 	const few = 8
 	for i := len(p.limits) - 1; i >= max(len(p.limits)-few, 0); i-- {
 		if p.limits[i] == *l {

@@ -18,7 +18,7 @@ import (
 )
 
 // errRefundPending is the error of a refund if some slots have not answered yet.
-var errLater = errors.New("some buckets are unreachable: they are refunded once, as soon as they are reachable")
+var errRefundPending = errors.New("some buckets are unreachable: they are refunded once, as soon as they are reachable")
 
 // Refund implements [mete.Store]. If the buckets are in several slots of a cluster, the first slot decides: if it
 // certainly refunded nothing, the error is [mete.NotSpent]. Otherwise the store refunds every slot, and retries
@@ -38,12 +38,12 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 		if id != "" {
 			todo.memory = s.refundKey(id, charges, charges[0].Key)
 		}
-		err := s.undo.ask(ctx, &todo, 0)
+		err := s.undo.submit(ctx, &todo, 0)
 		if err == nil {
 			return nil
 		}
 		if !isTryAgain(err) || id != "" {
-			return named(err, "refund")
+			return withOp(err, "refund")
 		}
 		by = byKey // the slot is moving to another node
 	}
@@ -51,13 +51,13 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 	if end, ok := ctx.Deadline(); ok {
 		within = min(within, max(time.Until(end), time.Nanosecond))
 	}
-	parts := s.refundParts(refunds, s.parts(charges, by), id, charges)
-	err := s.undo.once(ctx, &parts[0], within)
+	parts := s.refundParts(refunds, s.splitCharges(charges, by), id, charges)
+	err := s.undo.submitOnce(ctx, &parts[0], within)
 	switch {
 	case err == nil:
 		parts = parts[1:]
 	case mete.Spent(err) == mete.NotSpent:
-		return named(err, "refund")
+		return withOp(err, "refund")
 	}
 	var tried sync.WaitGroup
 	var later atomic.Int64
@@ -69,7 +69,7 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 		})
 	}
 	if tried.Wait(); later.Load() > 0 {
-		return &mete.StoreError{Op: "refund", Store: "redisstore", Spent: mete.MaybeSpent, Err: fmt.Errorf("%d slots: %w", later.Load(), errLater)}
+		return &mete.StoreError{Op: "refund", Store: "redisstore", Spent: mete.MaybeSpent, Err: fmt.Errorf("%d slots: %w", later.Load(), errRefundPending)}
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, char
 			u.full = max(u.full, r.Limit.TimeFor(r.Limit.Capacity()+r.Cost))
 		}
 		if u.memory = s.undoneKey(p.charges[0].Key, attempt, i); id != "" {
-			u.memory, u.named = s.refundKey(id, charges, p.charges[0].Key), true
+			u.memory, u.permanent = s.refundKey(id, charges, p.charges[0].Key), true
 		}
 	}
 	return all
@@ -94,20 +94,20 @@ func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, char
 
 // undoneKey returns the key that marks a part of a take, or of a refund without an ID, as refunded.
 func (s *Store) undoneKey(key, attempt string, part int) string {
-	return s.beside("id:", key, "undo-"+attempt+"-"+strconv.Itoa(part))
+	return s.companionKey("id:", key, "undo-"+attempt+"-"+strconv.Itoa(part))
 }
 
 // refundKey returns the key that remembers a refund by ID, in the slot of key.
 func (s *Store) refundKey(id string, charges []store.Charge, key string) string {
-	return s.beside("id:", key, "refund-"+nameOf(id, charges))
+	return s.companionKey("id:", key, "refund-"+hashID(id, charges))
 }
 
 // submit refunds todo. Without a memory key, each call refunds again.
-func (u *undoer) ask(ctx context.Context, todo *undoing, within time.Duration) error {
-	a := newGiveBack(todo.refunds)
+func (u *undoer) submit(ctx context.Context, todo *undoing, within time.Duration) error {
+	a := newRefund(todo.refunds)
 	a.memory, a.attempt = todo.memory, todo.attempt
 	u.store.addLeases(a)
-	err := a.do(ctx, u.store.laneOf(a.charges), cmp.Or(within, u.store.config.Timeout))
+	err := a.submit(ctx, u.store.laneOf(a.charges), cmp.Or(within, u.store.config.Timeout))
 	if err == nil {
 		a.release()
 	}

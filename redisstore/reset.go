@@ -42,7 +42,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if done > 0 {
 		err.Spent = mete.MaybeSpent
 	}
-	return named(err, "reset")
+	return withOp(err, "reset")
 }
 
 // del deletes each group of keys atomically. It returns the number of deleted groups, the keys of moving slots
@@ -58,7 +58,7 @@ func (s *Store) del(ctx context.Context, groups [][]string) (done int, alone [][
 			done++
 			continue
 		}
-		failed := storeError(err)
+		failed := newStoreError(err)
 		switch {
 		case len(groups[i]) > 1 && isTryAgain(failed):
 			for _, k := range groups[i] {

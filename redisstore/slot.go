@@ -90,7 +90,7 @@ func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
 
 func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
 
-// A part is charges that one script takes, and their positions in the take.
+// A readPart is charges that one script takes, and their positions in the take.
 type part struct {
 	slot    int
 	charges []store.Charge
@@ -107,7 +107,7 @@ const (
 
 // splitCharges splits charges into parts, in the order of their slots. Since all takes use the same order,
 // concurrent takes do not block each other.
-func (s *Store) parts(charges []store.Charge, by division) []part {
+func (s *Store) splitCharges(charges []store.Charge, by division) []part {
 	var parts []part
 	for i, c := range charges {
 		slot := 0

@@ -20,18 +20,18 @@ func cutPacked(text string) (s bucket.State, rest string, err error) {
 	row, ok := strings.CutPrefix(text, packedVersion)
 	_, numbers, found := strings.Cut(row, " ") // the script has compared the limit before the space
 	if !ok || !found || len(numbers) < 16 {
-		return s, "", errAnswer("invalid row", text)
+		return s, "", newAnswerError("invalid row", text)
 	}
-	spent, whole := wholeNumber(numbers[:8])
-	at, alsoWhole := wholeNumber(numbers[8:16])
+	spent, whole := parseWhole(numbers[:8])
+	at, alsoWhole := parseWhole(numbers[8:16])
 	if !whole || !alsoWhole || spent < 0 {
-		return s, "", errAnswer("invalid row", text)
+		return s, "", newAnswerError("invalid row", text)
 	}
 	return bucket.State{Unit: 1, Spent: spent, AsOf: bucket.Instant(at)}, numbers[16:], nil
 }
 
 // parseWhole reads an integer from the 8 bytes of a double.
-func wholeNumber(bytes string) (int64, bool) {
+func parseWhole(bytes string) (int64, bool) {
 	v := math.Float64frombits(binary.LittleEndian.Uint64([]byte(bytes)))
 	return int64(v), v == math.Trunc(v) && math.Abs(v) <= maxUnits
 }
@@ -51,7 +51,7 @@ func parseState(text string, unit int64) (bucket.State, error) {
 	at, err := strconv.ParseInt(asOf, 10, 64)
 	s.AsOf, errs[2] = bucket.Instant(at), err
 	if errs != [3]error{} {
-		return bucket.State{}, errAnswer("invalid state", text)
+		return bucket.State{}, newAnswerError("invalid state", text)
 	}
 	return s, nil
 }
@@ -62,12 +62,12 @@ func parseLogVerdict(text string) (bucket.Verdict, error) {
 	var v [3]int64
 	fields := strings.Split(strings.TrimPrefix(text, "L"), ",")
 	if len(fields) != len(v) {
-		return bucket.Verdict{}, errAnswer("invalid log", text)
+		return bucket.Verdict{}, newAnswerError("invalid log", text)
 	}
 	for i, f := range fields {
 		var err error
 		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return bucket.Verdict{}, errAnswer("invalid log", text)
+			return bucket.Verdict{}, newAnswerError("invalid log", text)
 		}
 	}
 	wait := bucket.Never

@@ -58,7 +58,7 @@ func New(client rueidis.Client, config Config) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: new: client is required")
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: new: %w", err)
 	}
@@ -69,7 +69,7 @@ func New(client rueidis.Client, config Config) (*Store, error) {
 	s.undo.store, s.undo.markers.store = s, s
 	s.cluster = client.Mode() == rueidis.ClientModeCluster
 	s.lanes = s.newLanes()
-	if err := s.lends(); err != nil {
+	if err := s.startLeases(); err != nil {
 		return nil, fmt.Errorf("redisstore: new: %w", err)
 	}
 	return s, nil
@@ -86,7 +86,7 @@ func (s *Store) now() int64 {
 // Ping implements [store.Pinger].
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil {
-		return named(storeError(err), "ping")
+		return withOp(newStoreError(err), "ping")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 	switch {
 	case len(charges) == 0:
 		return dst, true, nil
-	case s.spendable(charges, mode):
+	case s.canUseLeases(charges, mode):
 		return s.takeLeased(ctx, dst, charges, mode)
 	}
 	return s.take(ctx, dst, charges, mode)
@@ -29,10 +29,10 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []store
 		return s.takeInParts(ctx, dst, charges, mode, bySlot)
 	}
 	a := s.newTake(charges, mode)
-	if err := a.do(ctx, l, mode.Within); err != nil {
+	if err := a.submit(ctx, l, mode.Within); err != nil {
 		switch {
 		case !isTryAgain(err):
-			return dst, false, named(err, "take")
+			return dst, false, withOp(err, "take")
 		case mode.ID != "": // its parts must keep the memory keys
 			return s.takeInParts(ctx, dst, charges, mode, bySlot)
 		}

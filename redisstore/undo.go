@@ -25,7 +25,7 @@ const (
 type undoing struct {
 	refunds         []mete.Refund
 	memory, attempt string        // of a take by ID; or memory is a marker
-	named           bool          // memory is permanent
+	permanent       bool          // memory is permanent
 	full            time.Duration // until the buckets are full
 	until           time.Time
 }
@@ -46,9 +46,9 @@ type undoer struct {
 }
 
 // submitOnce submits a refund that was never submitted before.
-func (u *undoer) once(ctx context.Context, todo *undoing, within time.Duration) error {
-	err := u.ask(ctx, todo, within)
-	if err == nil && todo.attempt == "" && !todo.named {
+func (u *undoer) submitOnce(ctx context.Context, todo *undoing, within time.Duration) error {
+	err := u.submit(ctx, todo, within)
+	if err == nil && todo.attempt == "" && !todo.permanent {
 		u.markers.drop(todo.memory) // it succeeded at once, so no retry needs the marker
 	}
 	return err
@@ -60,11 +60,11 @@ func (u *undoer) begin(todo undoing, within time.Duration) (done bool) {
 	if todo.attempt != "" {
 		todo.expire() // because its take expires too
 	}
-	err := u.once(context.Background(), &todo, within)
+	err := u.submitOnce(context.Background(), &todo, within)
 	if err == nil {
 		return true
 	}
-	todo.failed(err)
+	todo.noteFailure(err)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.queue) >= maxUndoing {
@@ -88,16 +88,16 @@ func (u *undoer) run() {
 			last = true
 		case <-time.After(backoff):
 		}
-		todo := u.due()
+		todo := u.takeDue()
 		if len(todo) == 0 {
 			return
 		}
 		for i := range todo {
-			err := u.ask(context.Background(), &todo[i], u.store.config.Timeout)
+			err := u.submit(context.Background(), &todo[i], u.store.config.Timeout)
 			if err == nil {
 				backoff = undoBackoff
 			} else {
-				todo[i].failed(err)
+				todo[i].noteFailure(err)
 			}
 			u.mu.Lock()
 			u.tried--
@@ -122,7 +122,7 @@ func (u *undoer) giveUp() {
 }
 
 // takeDue returns the queued refunds that are still useful. If there are none, run ends.
-func (u *undoer) due() []undoing {
+func (u *undoer) takeDue() []undoing {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now, todo := time.Now(), u.queue
@@ -132,7 +132,7 @@ func (u *undoer) due() []undoing {
 	return todo
 }
 
-func (t *undoing) failed(err error) {
+func (t *undoing) noteFailure(err error) {
 	if mete.Spent(err) == mete.MaybeSpent {
 		t.expire() // Redis remembers a completed refund for a limited time
 	}

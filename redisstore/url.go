@@ -105,20 +105,20 @@ func parseURL(raw string) (t target, err error) {
 	if s.tls {
 		t.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if authority, err = t.user(authority); err != nil {
+	if authority, err = t.parseUser(authority); err != nil {
 		return t, err
 	}
-	if err := t.place(s, authority, path); err != nil {
+	if err := t.parseAddress(s, authority, path); err != nil {
 		return t, err
 	}
 	// Lanes batch the takes before they reach the client. One connection per call in flight is then faster than a
 	// shared one. In a cluster it is not, because calls of many slots are in flight.
 	t.client.DisableAutoPipelining = s.form != formCluster
-	return t, t.parameters(s, query)
+	return t, t.parseQuery(s, query)
 }
 
 // parseUser reads the user before the hosts, and returns the hosts.
-func (t *target) user(authority string) (hosts string, err error) {
+func (t *target) parseUser(authority string) (hosts string, err error) {
 	at := strings.LastIndex(authority, "@")
 	if at < 0 {
 		return authority, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-func parametersOf(s scheme) []string {
+func parameterNames(s scheme) []string {
 	names := []string{"prefix", "timeout", "lease_share"}
 	if s.form == formSocket {
 		names = append(names, "db")
@@ -32,14 +32,14 @@ func parametersOf(s scheme) []string {
 	return names
 }
 
-func (t *target) parameters(s scheme, query string) error {
+func (t *target) parseQuery(s scheme, query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return errors.New("the parameters must be percent-encoded name=value pairs joined by &")
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
-		case !slices.Contains(parametersOf(s), name):
+		case !slices.Contains(parameterNames(s), name):
 			return unknownParameter(s, name)
 		case len(values[name]) != 1 || values[name][0] == "":
 			return fmt.Errorf("%s: must appear once, with a value", name)
@@ -47,20 +47,20 @@ func (t *target) parameters(s scheme, query string) error {
 	}
 	t.config.Prefix = cmp.Or(values.Get("prefix"), DefaultPrefix)
 	if values.Has("timeout") {
-		err = t.timeout(values.Get("timeout"))
+		err = t.parseTimeout(values.Get("timeout"))
 	}
 	if values.Has("lease_share") {
-		err = errors.Join(err, t.leaseShare(values.Get("lease_share")))
+		err = errors.Join(err, t.parseLeaseShare(values.Get("lease_share")))
 	}
 	if values.Has("db") {
-		err = errors.Join(err, t.database(values.Get("db")))
+		err = errors.Join(err, t.parseDatabase(values.Get("db")))
 	}
 	t.client.Sentinel.Username = values.Get("sentinel_username")
 	t.client.Sentinel.Password = values.Get("sentinel_password")
 	if t.client.Sentinel.Username != "" && t.client.Sentinel.Password == "" {
 		err = errors.Join(err, errors.New("sentinel_username: sentinel_password is missing"))
 	}
-	return errors.Join(err, t.certificates(values))
+	return errors.Join(err, t.loadCertificates(values))
 }
 
 // unknownParameter explains an unknown parameter. The error contains the name, but not the value.
@@ -69,18 +69,18 @@ func unknownParameter(s scheme, name string) error {
 	switch {
 	case slices.Contains([]string{"insecure", "skip_verify", "tls_insecure", "insecure_skip_verify"}, name):
 		return fmt.Errorf("%s: certificates are always verified: set the trusted CA with ca=FILE", name)
-	case !s.tls && s.form != formSocket && slices.Contains(parametersOf(secure), name):
+	case !s.tls && s.form != formSocket && slices.Contains(parameterNames(secure), name):
 		return fmt.Errorf("%s: requires TLS: use rediss instead of redis", name)
-	case slices.Contains(parametersOf(scheme{form: formSentinels}), name):
+	case slices.Contains(parameterNames(scheme{form: formSentinels}), name):
 		return fmt.Errorf("%s: requires redis+sentinel://", name)
 	case name == "db":
 		return errors.New("db: requires redis+unix://: write the database after the host, as in redis://localhost/1")
 	}
-	return fmt.Errorf("unknown parameter %q: valid parameters are %s", name, strings.Join(parametersOf(s), ", "))
+	return fmt.Errorf("unknown parameter %q: valid parameters are %s", name, strings.Join(parameterNames(s), ", "))
 }
 
 // loadCertificates reads the files of TLS.
-func (t *target) certificates(values url.Values) error {
+func (t *target) loadCertificates(values url.Values) error {
 	c := t.client.TLSConfig
 	if c == nil {
 		return nil
@@ -111,7 +111,7 @@ func (t *target) certificates(values url.Values) error {
 	return nil
 }
 
-func (t *target) timeout(text string) (err error) {
+func (t *target) parseTimeout(text string) (err error) {
 	t.config.Timeout, err = bucket.ParseDuration(text)
 	if err != nil || t.config.Timeout == 0 {
 		return fmt.Errorf("timeout: %q: must be a number above 0 with a unit, such as 500ms or 2s", text)
@@ -119,7 +119,7 @@ func (t *target) timeout(text string) (err error) {
 	return nil
 }
 
-func (t *target) leaseShare(text string) (err error) {
+func (t *target) parseLeaseShare(text string) (err error) {
 	t.config.LeaseShare, err = strconv.ParseFloat(text, 64)
 	if err != nil || !(t.config.LeaseShare > 0 && t.config.LeaseShare <= 1) {
 		return fmt.Errorf("lease_share: %q: must be above 0, and 1 at most", text)

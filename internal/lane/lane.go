@@ -23,13 +23,13 @@ var errLate = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 // A Lane sends asks to a server in the order of arrival. While the permitted number of calls is in flight,
 // further asks wait and share the next call. A Lane is safe for concurrent use.
 type Lane[A Ask] struct {
-	all *Lanes[A]
+	lanes *Lanes[A]
 
-	mu      sync.Mutex // guards the fields below
-	queue   []A
-	waiting int // asks in the queue, except abandoned ones
-	flying  int // calls in flight
-	pace    pace
+	mu       sync.Mutex // guards the fields below
+	queue    []A
+	waiting  int // asks in the queue, except abandoned ones
+	inFlight int // calls in flight
+	pace     pace
 }
 
 // Do sends a and waits for its answer. It returns [Ticket.Err], or a [mete.StoreError] without Op and Store if a
@@ -43,18 +43,18 @@ func (l *Lane[A]) Do(ctx context.Context, a A, within time.Duration) (free bool,
 	}
 	t := a.ticket()
 	t.sent, t.Err = false, nil
-	if (within > 0 || ctx.Done() == nil) && !endsBefore(ctx, within) && l.alone() {
-		l.goAlone(a, within)
+	if (within > 0 || ctx.Done() == nil) && !endsBefore(ctx, within) && l.startFirst() {
+		l.runInline(a, within)
 		return true, t.Err
 	}
 	if t.done == nil {
 		t.done = make(chan struct{}, 1)
 	}
-	if err := l.submit(a); err != nil {
+	if err := l.enqueue(a); err != nil {
 		return true, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 	}
 	if err := t.wait(ctx, within); err != nil {
-		return l.leave(t, err)
+		return l.abandon(t, err)
 	}
 	return true, t.Err
 }
@@ -67,71 +67,71 @@ func endsBefore(ctx context.Context, within time.Duration) bool {
 
 // startFirst reports whether no call is in flight and no ask waits. If so, it reserves the lane's first call for
 // [Lane.runInline].
-func (l *Lane[A]) alone() bool {
+func (l *Lane[A]) startFirst() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flying > 0 || len(l.queue) > 0 || l.all.closed.Load() {
+	if l.inFlight > 0 || len(l.queue) > 0 || l.lanes.closed.Load() {
 		return false
 	}
-	l.flying++
-	l.all.calls.Add(1)
+	l.inFlight++
+	l.lanes.calls.Add(1)
 	return true
 }
 
 // runInline makes a call for a in the caller's goroutine, which saves two context switches. It cannot be
 // interrupted, and takes at most within.
-func (l *Lane[A]) goAlone(a A, within time.Duration) {
-	defer l.all.calls.Done()
-	timeout := l.all.config.Timeout
+func (l *Lane[A]) runInline(a A, within time.Duration) {
+	defer l.lanes.calls.Done()
+	timeout := l.lanes.config.Timeout
 	if within > 0 {
 		timeout = min(timeout, within)
 	}
-	b := l.all.batches.Get().(Batch[A])
+	b := l.lanes.batches.Get().(Batch[A])
 	b.Reset()
 	b.Add(a)
 	took := b.Run(timeout)
-	l.all.batches.Put(b)
+	l.lanes.batches.Put(b)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pace.learn(took, l.flying, len(l.queue) > 0)
+	l.pace.observe(took, l.inFlight, len(l.queue) > 0)
 	if len(l.queue) > 0 {
-		l.all.calls.Add(1)
-		go l.fly()
+		l.lanes.calls.Add(1)
+		go l.send()
 	} else {
-		l.flying--
+		l.inFlight--
 	}
 }
 
 // enqueue queues a, and starts a sender if another call is permitted.
-func (l *Lane[A]) submit(a A) error {
+func (l *Lane[A]) enqueue(a A) error {
 	l.mu.Lock()
-	if l.all.closed.Load() {
+	if l.lanes.closed.Load() {
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	if l.waiting >= l.all.config.MaxQueue {
+	if l.waiting >= l.lanes.config.MaxQueue {
 		l.mu.Unlock()
-		l.all.refused.Add(1)
+		l.lanes.refused.Add(1)
 		return store.ErrOverloaded
 	}
 	l.queue = append(l.queue, a)
 	l.waiting++
-	start := l.flying < l.pace.limit()
+	start := l.inFlight < l.pace.limit()
 	if start {
-		l.flying++
-		l.all.calls.Add(1)
+		l.inFlight++
+		l.lanes.calls.Add(1)
 	}
 	l.mu.Unlock()
 	if start {
-		go l.fly()
+		go l.send()
 	}
 	return nil
 }
 
 // abandon removes an ask after its caller stopped waiting because of err. If the ask was answered meanwhile, the
 // answer counts.
-func (l *Lane[A]) leave(t *Ticket, err error) (free bool, _ error) {
+func (l *Lane[A]) abandon(t *Ticket, err error) (free bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -139,25 +139,25 @@ func (l *Lane[A]) leave(t *Ticket, err error) (free bool, _ error) {
 		return true, t.Err
 	default:
 	}
-	t.left = true
+	t.abandoned = true
 	if t.sent {
 		return false, &mete.StoreError{Spent: mete.MaybeSpent, Err: err}
 	}
 	l.waiting--
 	if gone := len(l.queue) - l.waiting; gone > 64 && gone > l.waiting {
-		l.queue = slices.DeleteFunc(l.queue, func(a A) bool { return a.ticket().left })
+		l.queue = slices.DeleteFunc(l.queue, func(a A) bool { return a.ticket().abandoned })
 	}
 	return false, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 }
 
 // send makes calls until the queue is empty.
-func (l *Lane[A]) fly() {
-	defer l.all.calls.Done()
-	b := l.all.batches.Get().(Batch[A])
-	defer l.all.batches.Put(b)
+func (l *Lane[A]) send() {
+	defer l.lanes.calls.Done()
+	b := l.lanes.batches.Get().(Batch[A])
+	defer l.lanes.batches.Put(b)
 	took := time.Duration(0)
-	for l.load(b, took) {
-		took = b.Run(l.all.config.Timeout)
+	for l.fill(b, took) {
+		took = b.Run(l.lanes.config.Timeout)
 		for _, a := range b.Asks() {
 			a.ticket().done <- struct{}{}
 		}
@@ -167,21 +167,21 @@ func (l *Lane[A]) fly() {
 
 // fill moves asks from the queue to b. It returns false if there are none or too many calls are in flight: the
 // sender then ends. The parameter took is the duration of the previous call.
-func (l *Lane[A]) load(b Batch[A], took time.Duration) bool {
+func (l *Lane[A]) fill(b Batch[A], took time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took > 0 {
-		l.pace.learn(took, l.flying, len(l.queue) > 0)
-		if l.flying > l.pace.limit() {
-			l.flying--
+		l.pace.observe(took, l.inFlight, len(l.queue) > 0)
+		if l.inFlight > l.pace.limit() {
+			l.inFlight--
 			return false
 		}
 	}
 	b.Reset()
 	gone, sent := 0, 0
 	for _, a := range l.queue {
-		if t := a.ticket(); !t.left {
-			if sent == l.all.config.MaxBatch || !b.Add(a) {
+		if t := a.ticket(); !t.abandoned {
+			if sent == l.lanes.config.MaxBatch || !b.Add(a) {
 				break
 			}
 			t.sent = true
@@ -194,7 +194,7 @@ func (l *Lane[A]) load(b Batch[A], took time.Duration) bool {
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
 	if sent == 0 {
-		l.flying--
+		l.inFlight--
 	}
 	return sent > 0
 }

@@ -64,7 +64,7 @@ func (s *Lanes[A]) At(i int) *Lane[A] {
 	if l := s.lanes[i].Load(); l != nil {
 		return l
 	}
-	s.lanes[i].CompareAndSwap(nil, &Lane[A]{all: s, pace: pace{min: s.config.MinInFlight, max: s.config.MaxInFlight}})
+	s.lanes[i].CompareAndSwap(nil, &Lane[A]{lanes: s, pace: pace{min: s.config.MinInFlight, max: s.config.MaxInFlight}})
 	return s.lanes[i].Load()
 }
 
@@ -86,7 +86,7 @@ func (s *Lanes[A]) Stats() Stats {
 	stats := Stats{Refused: s.refused.Load()}
 	s.each(func(l *Lane[A]) {
 		stats.Waiting += l.waiting
-		stats.InFlight += l.flying
+		stats.InFlight += l.inFlight
 	})
 	return stats
 }

@@ -25,7 +25,7 @@ func (p *pace) limit() int { return max(p.now, p.min) }
 
 // observe records the latency of a call, the number of calls in flight, and whether asks were waiting at its end.
 // Latencies below 3/2 of the lowest permit one more call, and above 4 times of it, one less.
-func (p *pace) learn(took time.Duration, flying int, waiting bool) {
+func (p *pace) observe(took time.Duration, flying int, waiting bool) {
 	if p.calls++; p.calls > epoch {
 		p.now, p.calls = p.min, 1
 		p.least, p.next = p.next, 0

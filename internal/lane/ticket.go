@@ -16,8 +16,8 @@ type Ticket struct {
 	done  chan struct{} // receives one value with the answer; nil until needed
 	timer *time.Timer   // nil until needed
 
-	sent bool // protected by the lane's mutex
-	left bool // the caller no longer waits; protected by the lane's mutex
+	sent      bool // protected by the lane's mutex
+	abandoned bool // the caller no longer waits; protected by the lane's mutex
 }
 
 // An Ask is one operation on a server: a pointer to a struct that embeds a [Ticket].
@@ -29,7 +29,7 @@ func (t *Ticket) ticket() *Ticket { return t }
 func (t *Ticket) wait(ctx context.Context, within time.Duration) error {
 	var late <-chan time.Time
 	if within > 0 {
-		late = t.alarm(within)
+		late = t.startTimer(within)
 		defer t.timer.Stop()
 	} else if ctx.Done() == nil {
 		<-t.done
@@ -46,7 +46,7 @@ func (t *Ticket) wait(ctx context.Context, within time.Duration) error {
 }
 
 // startTimer returns a channel that receives a value after d.
-func (t *Ticket) alarm(d time.Duration) <-chan time.Time {
+func (t *Ticket) startTimer(d time.Duration) <-chan time.Time {
 	if t.timer == nil {
 		t.timer = time.NewTimer(d)
 	} else {

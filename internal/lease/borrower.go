@@ -20,12 +20,12 @@ import (
 type Borrower struct {
 	config Config
 	now    func() time.Duration
-	lines  atomic.Pointer[map[string]*line] // copy on write
+	leased atomic.Pointer[map[string]*leasedBucket] // copy on write
 	heat   heat
 	count  tally
 
-	carry func(*line, Loan) // sends a loan, and its answer to settle
-	wake  func()            // starts the ticker
+	sendLoan    func(*leasedBucket, Loan) // sends a loan, and its answer to settle
+	startTicker func()                    // starts the ticker
 
 	ctx    context.Context // of all calls to the lender
 	cancel context.CancelFunc
@@ -46,10 +46,10 @@ func New(c Config) (*Borrower, error) {
 	}
 	b := &Borrower{config: c, now: c.Now, done: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.lines.Store(&map[string]*line{})
+	b.leased.Store(&map[string]*leasedBucket{})
 	b.heat.seed = maphash.MakeSeed()
-	b.carry = func(n *line, loan Loan) { go b.borrow(n, loan) }
-	b.wake = func() { go b.tickAlong() }
+	b.sendLoan = func(n *leasedBucket, loan Loan) { go b.borrow(n, loan) }
+	b.startTicker = func() { go b.runTicker() }
 	return b, nil
 }
 
@@ -63,13 +63,13 @@ func New(c Config) (*Borrower, error) {
 // not include later takes of other nodes.
 // since, and the rest of the slice: what others spent since is missing in it.
 func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap bucket.Snapshot, lot Lot, ok bool) {
-	n := (*b.lines.Load())[key]
+	n := (*b.leased.Load())[key]
 	if n == nil {
-		b.notice(key, l, cost)
+		b.countTake(key, l, cost)
 		return snap, lot, false
 	}
 	if cost <= 0 || *l != n.limit {
-		b.refuse(n, cost)
+		b.rejectTake(n, cost)
 		return snap, lot, false
 	}
 	now := b.now()
@@ -91,46 +91,46 @@ func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap b
 
 // A Lot is the tokens of one [Borrower.Take]. The zero Lot is empty.
 type Lot struct {
-	line  *line
-	cost  bucket.Tokens
-	count uint64
+	bucket *leasedBucket
+	cost   bucket.Tokens
+	count  uint64
 }
 
 // Untake returns the lot to its lease, and reports whether that was possible. It is impossible after the node has
 // reported the tokens to the store as spent; the caller can then refund them there. Call Untake once at most.
-func (l Lot) Untake() bool { return l.line != nil && l.line.purse.unspend(l.cost, l.count) }
+func (l Lot) Untake() bool { return l.bucket != nil && l.bucket.purse.unspend(l.cost, l.count) }
 
 // Forget starts to return the leased tokens of key's bucket, and does not wait. A reset does not need it: see
 // [Lender].
 func (b *Borrower) Forget(key string) {
-	if n := (*b.lines.Load())[key]; n != nil {
-		b.leave(n)
+	if n := (*b.leased.Load())[key]; n != nil {
+		b.requestRetire(n)
 	}
 }
 
 // ForgetMatching starts to return the leased tokens of all buckets with matching keys.
 func (b *Borrower) ForgetMatching(match func(key string) bool) {
-	for key, n := range *b.lines.Load() {
+	for key, n := range *b.leased.Load() {
 		if match(key) {
-			b.leave(n)
+			b.requestRetire(n)
 		}
 	}
 }
 
 // rejectTake handles a take that a lease does not fit. If the limit differs, the lease is returned, and the
 // bucket can be leased again.
-func (b *Borrower) refuse(n *line, cost bucket.Tokens) {
+func (b *Borrower) rejectTake(n *leasedBucket, cost bucket.Tokens) {
 	if cost > 0 {
-		b.leave(n)
+		b.requestRetire(n)
 	}
 }
 
 // countTake counts a take from a bucket that is not leased, and leases the bucket if it is hot.
-func (b *Borrower) notice(key string, l *bucket.Limit, cost bucket.Tokens) {
+func (b *Borrower) countTake(key string, l *bucket.Limit, cost bucket.Tokens) {
 	if cost <= 0 || !Leasable(l) || cost > b.config.share(l)/HotTakes {
 		return
 	}
-	if now := b.now(); b.heat.hot(key, now, b.config.Period) {
+	if now := b.now(); b.heat.countTake(key, now, b.config.Period) {
 		b.open(key, l, cost, now)
 	}
 }
@@ -138,7 +138,7 @@ func (b *Borrower) notice(key string, l *bucket.Limit, cost bucket.Tokens) {
 // open starts to lease a bucket, with a first loan.
 func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now time.Duration) {
 	b.mu.Lock()
-	lines := *b.lines.Load()
+	lines := *b.leased.Load()
 	if b.closed || lines[key] != nil {
 		b.mu.Unlock()
 		return
@@ -149,7 +149,7 @@ func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now tim
 		return
 	}
 	b.opened++
-	n := &line{
+	n := &leasedBucket{
 		key:    strings.Clone(key), // the key may be part of a larger string
 		holder: b.config.Node + "." + strconv.FormatUint(b.opened, 36),
 		limit:  *l,
@@ -161,23 +161,23 @@ func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now tim
 	n.busy.Store(true)
 	lines = maps.Clone(lines)
 	lines[n.key] = n
-	b.lines.Store(&lines)
+	b.leased.Store(&lines)
 	if !b.ticking {
 		b.ticking = true
 		b.flights.Add(1)
-		b.wake()
+		b.startTicker()
 	}
 	b.mu.Unlock()
 	b.exchange(n, now)
 }
 
 // remove removes a bucket without leased tokens.
-func (b *Borrower) remove(n *line) {
+func (b *Borrower) remove(n *leasedBucket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if lines := *b.lines.Load(); lines[n.key] == n {
+	if lines := *b.leased.Load(); lines[n.key] == n {
 		lines = maps.Clone(lines)
 		delete(lines, n.key)
-		b.lines.Store(&lines)
+		b.leased.Store(&lines)
 	}
 }

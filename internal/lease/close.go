@@ -21,8 +21,8 @@ func (b *Borrower) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	b.closed = true
-	lines := *b.lines.Load()
-	b.lines.Store(&map[string]*line{})
+	lines := *b.leased.Load()
+	b.leased.Store(&map[string]*leasedBucket{})
 	b.mu.Unlock()
 	close(b.done)
 	stop := context.AfterFunc(ctx, b.cancel)
@@ -58,21 +58,21 @@ func (b *Borrower) Close(ctx context.Context) error {
 }
 
 // giveBack returns a lease during Close, when nothing else uses it.
-func (b *Borrower) giveBack(n *line) error {
+func (b *Borrower) giveBack(n *leasedBucket) error {
 	now := b.now()
 	if !n.entry {
 		return nil
 	}
 	n.retiring = true
 	n.until.Store(0)
-	loan := b.makeUp(n, now)
+	loan := b.prepareLoan(n, now)
 	ctx, cancel := context.WithTimeout(b.ctx, b.config.TTL)
 	defer cancel()
 	g, err := b.config.Lender.Borrow(ctx, loan)
 	if err != nil {
 		b.count.failures.Add(1)
-		b.count.lost.Add(int64(n.aside))
-		b.count.aside.Add(-int64(n.aside))
+		b.count.lost.Add(int64(n.setAside))
+		b.count.setAside.Add(-int64(n.setAside))
 		return err
 	}
 	b.accept(n, loan, g, now)

@@ -11,8 +11,8 @@ import (
 )
 
 // prefetch sends a loan, unless one is in flight or it is too early.
-func (b *Borrower) prefetch(n *line, now time.Duration, cost bucket.Tokens) {
-	if int64(now) < n.next.Load() || !n.grab() {
+func (b *Borrower) prefetch(n *leasedBucket, now time.Duration, cost bucket.Tokens) {
+	if int64(now) < n.next.Load() || !n.tryAcquire() {
 		return
 	}
 	n.cost.Store(int64(cost))
@@ -20,7 +20,7 @@ func (b *Borrower) prefetch(n *line, now time.Duration, cost bucket.Tokens) {
 }
 
 // exchange sends a loan. The caller has acquired n, and settle releases it.
-func (b *Borrower) exchange(n *line, now time.Duration) {
+func (b *Borrower) exchange(n *leasedBucket, now time.Duration) {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -29,11 +29,11 @@ func (b *Borrower) exchange(n *line, now time.Duration) {
 	}
 	b.flights.Add(1)
 	b.mu.Unlock()
-	b.carry(n, b.makeUp(n, now))
+	b.sendLoan(n, b.prepareLoan(n, now))
 }
 
 // borrow calls the lender and settles the loan.
-func (b *Borrower) borrow(n *line, loan Loan) {
+func (b *Borrower) borrow(n *leasedBucket, loan Loan) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.config.TTL)
 	defer cancel()
 	grant, err := b.config.Lender.Borrow(ctx, loan)
@@ -45,14 +45,14 @@ func (b *Borrower) borrow(n *line, loan Loan) {
 //
 // Tokens in the purse can be spent while the loan is in flight: the store has recorded them, and will record them
 // again.
-func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
+func (b *Borrower) prepareLoan(n *leasedBucket, now time.Duration) Loan {
 	n.resize(&b.config, now)
-	held := n.purse.count(n.size)
+	held := n.purse.recount(n.size)
 	keep := min(held, n.size)
-	spent := n.put - held
-	n.put -= held - keep
-	n.aside += held - keep
-	b.count.aside.Add(int64(held - keep))
+	spent := n.deposited - held
+	n.deposited -= held - keep
+	n.setAside += held - keep
+	b.count.setAside.Add(int64(held - keep))
 	n.seq++
 	n.asked = now
 	if n.size > 0 {
@@ -68,16 +68,16 @@ func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
 
 // resize adapts the size to the demand of a period plus a loan's latency, within a factor of two. The size does
 // not shrink while the store does not answer, because tokens set aside would be useless then.
-func (n *line) resize(c *Config, now time.Duration) {
+func (n *leasedBucket) resize(c *Config, now time.Duration) {
 	if n.retiring {
 		n.size = 0
 		return
 	}
-	asks := n.asks()
+	asks := n.requested()
 	passed := max(now-n.asked, time.Microsecond)
-	horizon := c.Period + 2*n.trip
-	wanted := bucket.Tokens(min(float64(asks-n.told)*float64(horizon)/float64(passed), maxSlice))
-	n.told = asks
+	horizon := c.Period + 2*n.latency
+	wanted := bucket.Tokens(min(float64(asks-n.reported)*float64(horizon)/float64(passed), maxSlice))
+	n.reported = asks
 	least := max(c.MinSlice, 4*bucket.Tokens(n.cost.Load()))
 	floor := n.size / 2
 	if n.pause > 0 {
@@ -88,13 +88,13 @@ func (n *line) resize(c *Config, now time.Duration) {
 }
 
 // settle processes the answer to a loan, and releases n.
-func (b *Borrower) settle(n *line, loan Loan, g Grant, err error) {
+func (b *Borrower) settle(n *leasedBucket, loan Loan, g Grant, err error) {
 	defer b.flights.Done()
 	now := b.now()
 	if err != nil {
 		b.count.failures.Add(1)
 		n.pause = min(max(2*n.pause, b.config.Period), b.config.TTL)
-		n.hold(now + n.pause)
+		n.delayNext(now + n.pause)
 	} else {
 		b.accept(n, loan, g, now)
 	}
@@ -107,34 +107,34 @@ func (b *Borrower) settle(n *line, loan Loan, g Grant, err error) {
 		return
 	}
 	n.busy.Store(false)
-	if n.leaving.Load() && n.grab() { // requestRetire was called meanwhile
-		b.look(n, now)
+	if n.leaving.Load() && n.tryAcquire() { // requestRetire was called meanwhile
+		b.maintain(n, now)
 	}
 }
 
 // accept processes a grant.
-func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
-	n.pause, n.trip = 0, now-n.asked
+func (b *Borrower) accept(n *leasedBucket, loan Loan, g Grant, now time.Duration) {
+	n.pause, n.latency = 0, now-n.asked
 	gone := &b.count.returned // receives the tokens set aside
 	if !g.Kept {
 		gone = &b.count.lost
 		if loan.Keep > 0 { // the store has no record of them
-			held := n.purse.count(0)
-			n.put -= held
+			held := n.purse.recount(0)
+			n.deposited -= held
 			b.count.lost.Add(int64(held))
 		}
 	}
-	gone.Add(int64(n.aside))
-	b.count.aside.Add(-int64(n.aside))
-	n.aside = 0
+	gone.Add(int64(n.setAside))
+	b.count.setAside.Add(-int64(n.setAside))
+	n.setAside = 0
 	granted := min(max(g.Tokens, 0), loan.Want)
 	b.count.granted.Add(int64(granted))
 	n.entry = granted > 0 || g.Kept && loan.Keep > 0
-	n.learn(g, now)
+	n.saveKnowledge(g, now)
 	if !n.retiring { // after a longer latency, nothing is spent before the next loan
 		n.until.Store(int64(n.asked + b.config.TTL))
 	}
-	n.put += granted
+	n.deposited += granted
 	n.purse.add(granted)
 	wait := time.Duration(0)
 	if granted < loan.Want { // the bucket is empty
@@ -142,11 +142,11 @@ func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
 		wait = n.limit.Peek(g.State, g.At, 0, 0).RoomAfter(need)
 		wait = min(max(wait, b.config.Period/2), b.config.TTL)
 	}
-	n.hold(now + wait)
+	n.delayNext(now + wait)
 }
 
 // delayNext delays the next loan until then. A retiring bucket borrows no more for takes.
-func (n *line) hold(then time.Duration) {
+func (n *leasedBucket) delayNext(then time.Duration) {
 	n.retry = then
 	if n.retiring {
 		then = math.MaxInt64

@@ -21,7 +21,7 @@ const (
 )
 
 // countTake counts a take of key in the current period, and reports whether the bucket is hot.
-func (h *heat) hot(key string, now, period time.Duration) bool {
+func (h *heat) countTake(key string, now, period time.Duration) bool {
 	cell := &h.cells[maphash.String(h.seed, key)%heatCells]
 	this := uint64(now/period) << takeBits
 	for {

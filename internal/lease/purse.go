@@ -48,7 +48,7 @@ func (p *purse) unspend(cost bucket.Tokens, count uint64) bool {
 }
 
 // recount returns the tokens, keeps at most keep of them, and increments the recount number.
-func (p *purse) count(keep bucket.Tokens) (held bucket.Tokens) {
+func (p *purse) recount(keep bucket.Tokens) (held bucket.Tokens) {
 	for {
 		word := p.word.Load()
 		held = bucket.Tokens(word & tokenMask)

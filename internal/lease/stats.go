@@ -10,8 +10,8 @@ import (
 
 // tally counts events of a Borrower, except takes from leases.
 type tally struct {
-	loans, failures, refused       atomic.Uint64
-	granted, returned, lost, aside atomic.Int64
+	loans, failures, refused          atomic.Uint64
+	granted, returned, lost, setAside atomic.Int64
 }
 
 // Stats are counters and gauges of a [Borrower]. They are not an atomic snapshot: amounts that move meanwhile may
@@ -53,9 +53,9 @@ func (b *Borrower) Stats() Stats {
 		Granted:  bucket.Tokens(b.count.granted.Load()),
 		Returned: bucket.Tokens(b.count.returned.Load()),
 		Lost:     bucket.Tokens(b.count.lost.Load()),
-		Unspent:  bucket.Tokens(b.count.aside.Load()),
+		Unspent:  bucket.Tokens(b.count.setAside.Load()),
 	}
-	lines := *b.lines.Load()
+	lines := *b.leased.Load()
 	s.Leased = len(lines)
 	for _, n := range lines {
 		s.Unspent += n.purse.held()

@@ -51,7 +51,7 @@ func Check(ctx context.Context, s Store, id, remove string) error {
 	}
 	theirs := string(known)
 	if revision == 0 {
-		if theirs, err = first(ctx, s, id); err != nil {
+		if theirs, err = claim(ctx, s, id); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func describe(id string) string {
 }
 
 // claim stores the identifier if none is stored, and returns the stored one.
-func first(ctx context.Context, s Store, id string) (string, error) {
+func claim(ctx context.Context, s Store, id string) (string, error) {
 	_, err := s.SetDocument(ctx, Document, []byte(id), 0)
 	if errors.Is(err, store.ErrRevision) { // another process was first
 		data, _, err := s.Document(ctx, Document, 0)

@@ -14,7 +14,7 @@ import (
 )
 
 // A policyRows is the active rows of one policy.
-type chapter struct {
+type policyRows struct {
 	id       string
 	rows     []*Rule // without the fallback
 	docs     []object
@@ -22,8 +22,8 @@ type chapter struct {
 }
 
 // policies groups the active rows by policy, in the order of the first row of each.
-func (s *Set) chapters() (list []*chapter, found Errors) {
-	byID := map[string]*chapter{}
+func (s *Set) policies() (list []*policyRows, found Errors) {
+	byID := map[string]*policyRows{}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		if !r.Active {
@@ -35,7 +35,7 @@ func (s *Set) chapters() (list []*chapter, found Errors) {
 		}
 		c := byID[id]
 		if c == nil {
-			c = &chapter{id: id}
+			c = &policyRows{id: id}
 			list, byID[id] = append(list, c), c
 		}
 		doc, err := parseObject(r.Spec)
@@ -56,7 +56,7 @@ func (s *Set) chapters() (list []*chapter, found Errors) {
 
 // addGroups gives each rule without a group its own group, named after the rule. Rows form tiers only by groups,
 // but in a policy file, rules with the same limit_keys are tiers, too.
-func (c *chapter) setApart(needed func(doc object) bool) {
+func (c *policyRows) addGroups(needed func(doc object) bool) {
 	taken := map[string]bool{}
 	for _, doc := range c.docs {
 		taken[doc.text("group")] = true
@@ -80,7 +80,7 @@ func freeName(wanted string, taken func(string) bool) string {
 }
 
 // spec returns the policy in the policy language. The document holds the policy's own fields.
-func (c *chapter) spec(document json.RawMessage) object {
+func (c *policyRows) spec(document json.RawMessage) object {
 	spec, _ := parseObject(document) // a CHECK constraint verified that it is an object
 	if len(c.rows) > 0 || c.fallback == nil {
 		spec.put("rules", c.docs)
@@ -94,7 +94,7 @@ func (c *chapter) spec(document json.RawMessage) object {
 // Compile compiles the active rules into a policy. The error is an [Errors] that lists all errors of the rows. A
 // set without an active rule is an error, like an empty file. To limit nothing, use a rule in shadow mode.
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
-	chapters, found := s.chapters()
+	chapters, found := s.policies()
 	if len(chapters) == 0 {
 		reason := "no active rule"
 		if s.schema != "" {
@@ -108,7 +108,7 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
 	list := make([]object, len(chapters))
 	for i, c := range chapters {
-		c.setApart(func(object) bool { return true })
+		c.addGroups(func(object) bool { return true })
 		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
 	file.put("policies", list)
@@ -122,14 +122,14 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 		return nil, fmt.Errorf("rules: compile: %w", err)
 	}
 	for _, e := range mistakes {
-		found = append(found, placed(chapters, e))
+		found = append(found, locateError(chapters, e))
 	}
 	return nil, found
 }
 
 // locate finds the row of an error. The error's path in the compiled policy is /policies/0/spec/rules/0 or
 // /policies/0/spec/fallback_limit, followed by the path in the rule.
-func placed(chapters []*chapter, e policy.Error) Mistake {
+func locateError(chapters []*policyRows, e policy.Error) Mistake {
 	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
 	rest := strings.Split(e.Path, "/")[1:]
 	if len(rest) > 2 && rest[0] == "policies" {

@@ -44,7 +44,7 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	var changes []Change
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
-		if changes, err = s.editIn(ctx, tx, edit); err == nil && (dryRun || len(changes) == 0) {
+		if changes, err = s.editTx(ctx, tx, edit); err == nil && (dryRun || len(changes) == 0) {
 			return errUnwanted
 		}
 		return err
@@ -59,11 +59,11 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	case errors.Is(err, errUnwanted), err == nil:
 		return changes, nil
 	}
-	return nil, fmt.Errorf("rules: edit: %w", s.missing(ctx, pools.Unanswered(err)))
+	return nil, fmt.Errorf("rules: edit: %w", s.explainMissing(ctx, pools.Unanswered(err)))
 }
 
 // editTx is Edit within a transaction.
-func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) ([]Change, error) {
+func (s *Source) editTx(ctx context.Context, tx pgx.Tx, edit func(*Set) error) ([]Change, error) {
 	for _, sql := range []string{
 		"SET LOCAL lock_timeout = '10s'",
 		"SET LOCAL idle_in_transaction_session_timeout = '30s'",
@@ -73,7 +73,7 @@ func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 			return nil, err
 		}
 	}
-	before, err := s.readIn(ctx, tx, all)
+	before, err := s.readTx(ctx, tx, allRows)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,11 @@ func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 	if err := s.writePolicies(ctx, tx, before.Policies, wanted.Policies); err != nil {
 		return nil, err
 	}
-	after, err := s.readIn(ctx, tx, all)
+	after, err := s.readTx(ctx, tx, allRows)
 	if err != nil {
 		return nil, err
 	}
-	changes := compare(before, after)
+	changes := compareSets(before, after)
 	if len(changes) > 0 {
 		_, err = after.Compile(policy.Options{})
 	}
@@ -111,7 +111,7 @@ func byID(list []Rule) map[int64]*Rule {
 
 // compareSets returns the changes between two reads of the tables. It compares the versions of rules, which the
 // database counts.
-func compare(before, after *Set) (changes []Change) {
+func compareSets(before, after *Set) (changes []Change) {
 	old, now := byID(before.Rules), byID(after.Rules)
 	for i := range before.Rules {
 		if now[before.Rules[i].ID] == nil {
@@ -168,7 +168,7 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	for i := range before {
 		if kept[before[i].ID] == nil {
 			if _, err := tx.Exec(ctx, s.sql(deleteRule), pgx.QueryExecModeExec, before[i].ID); err != nil {
-				return refused(err, &before[i])
+				return newRuleError(err, &before[i])
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, f
 	args = append(args, orNull(r.Name), orNull(r.KeyPattern), orNull(r.Scope), orNull(r.RatePerSecond), orNull(r.BurstCapacity), orNull(r.Plan),
 		orNull(r.Description), r.Active, r.Priority, cmp.Or(r.Policy, DefaultPolicy), r.Fallback, spec)
 	_, err := tx.Exec(ctx, s.sql(sql), args...)
-	return refused(err, r)
+	return newRuleError(err, r)
 }
 
 // writePolicies changes the documents of the policies to the wanted ones.
@@ -229,7 +229,7 @@ func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted ma
 			continue
 		}
 		if _, err := tx.Exec(ctx, s.sql(setPolicy), pgx.QueryExecModeExec, id, string(spec)); err != nil {
-			return refusedPolicy(err, id)
+			return newPolicyError(err, id)
 		}
 	}
 	return nil

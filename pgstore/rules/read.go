@@ -20,12 +20,12 @@ import (
 // MaxRows bounds the rules in the table, including inactive ones; [policy.MaxRules] bounds active rules.
 const MaxRows = 10 * policy.MaxRules
 
-// A selection selects the rules to read.
-type selection bool
+// A rowSelection selects the rules to read.
+type rowSelection bool
 
 const (
-	all        selection = false
-	onlyActive selection = true
+	allRows    rowSelection = false
+	activeRows rowSelection = true
 )
 
 // All statements of this package qualify functions, operators and types with their schema, so that the session's
@@ -54,7 +54,7 @@ const (
 const maxReadBytes = 4 * policy.MaxFileBytes
 
 // readPooled reads the tables. It retries once, because a pooled connection may have ended unnoticed.
-func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) {
+func (s *Source) readPooled(ctx context.Context, which rowSelection) (*Set, error) {
 	set, err := s.read(ctx, s.pool, which)
 	if errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
 		if s.owned {
@@ -66,23 +66,23 @@ func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) 
 }
 
 // read reads the tables in one snapshot.
-func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, error) {
+func (s *Source) read(ctx context.Context, db beginner, which rowSelection) (*Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var set *Set
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, db, options, func(tx pgx.Tx) (err error) {
-		set, err = s.readIn(ctx, tx, which)
+		set, err = s.readTx(ctx, tx, which)
 		return err
 	})
 	if err != nil {
-		return nil, s.missing(ctx, pools.Unanswered(err))
+		return nil, s.explainMissing(ctx, pools.Unanswered(err))
 	}
 	return set, nil
 }
 
 // readTx reads the tables within a transaction.
-func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, error) {
+func (s *Source) readTx(ctx context.Context, tx pgx.Tx, which rowSelection) (*Set, error) {
 	set := &Set{Policies: map[string]json.RawMessage{}, schema: s.config.Schema}
 	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 		return nil, err
 	}
 	switch most := int64(MaxRows); {
-	case which == onlyActive && count > policy.MaxRules:
+	case which == activeRows && count > policy.MaxRules:
 		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the maximum is %d", count, policy.MaxRules)}}
 	case count > most || size > maxReadBytes:
 		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the maximum is %d with %d", count, size, most, int64(maxReadBytes)),
@@ -142,7 +142,7 @@ const (
 )
 
 // explainMissing adds a remedy to an error if the tables are missing, or are from an earlier development version.
-func (s *Source) missing(ctx context.Context, err error) error {
+func (s *Source) explainMissing(ctx context.Context, err error) error {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || refusal.Code != undefinedTable && refusal.Code != invalidSchemaName {
 		return err

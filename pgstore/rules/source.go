@@ -131,7 +131,7 @@ func (s *Source) Schema() string { return s.config.Schema }
 // for invalid rows is an [Errors] that lists all of them. If the database is unavailable, the error wraps
 // [store.ErrUnavailable].
 func (s *Source) Load(ctx context.Context, opts policy.Options) (*policy.Matcher, int64, error) {
-	set, err := s.readPooled(ctx, onlyActive)
+	set, err := s.readPooled(ctx, activeRows)
 	if err != nil {
 		return nil, 0, fmt.Errorf("rules: load: %w", err)
 	}
@@ -141,7 +141,7 @@ func (s *Source) Load(ctx context.Context, opts policy.Options) (*policy.Matcher
 
 // Read reads all rules, including inactive ones.
 func (s *Source) Read(ctx context.Context) (*Set, error) {
-	set, err := s.readPooled(ctx, all)
+	set, err := s.readPooled(ctx, allRows)
 	if err != nil {
 		return nil, fmt.Errorf("rules: read: %w", err)
 	}

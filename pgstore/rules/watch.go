@@ -18,8 +18,8 @@ import (
 
 // Bounds of the backoff between connection attempts.
 const (
-	firstPause = 50 * time.Millisecond
-	mostPause  = 2 * time.Second
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
 // lookPause is the shortest interval between two reads of the revision. Any user of a database can notify any
@@ -36,15 +36,15 @@ const lookPause = 50 * time.Millisecond
 // at a shorter interval.
 func (s *Source) Watch(ctx context.Context, since int64, opts policy.Options, changed func(*policy.Matcher, int64, error)) {
 	w := &watcher{Source: s, opts: opts, changed: changed, seen: since}
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, mostPause) {
+	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
 		answered, err := w.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if answered {
-			pause = firstPause
+			pause = minBackoff
 		}
-		w.lost(err)
+		w.noteLoss(err)
 		sleep(ctx, pause/2+rand.N(pause)) // nodes must not reconnect all at once
 	}
 }
@@ -55,16 +55,16 @@ const applicationName = "mete"
 // A watcher is one call of Watch.
 type watcher struct {
 	*Source
-	opts    policy.Options
-	changed func(*policy.Matcher, int64, error)
-	seen    int64 // the last revision that was processed
-	called  bool  // notified since the last read
-	failing bool  // and logged
-	polling bool  // and logged
+	opts     policy.Options
+	changed  func(*policy.Matcher, int64, error)
+	seen     int64 // the last revision that was processed
+	notified bool  // notified since the last read
+	failing  bool  // and logged
+	polling  bool  // and logged
 }
 
 // noteLoss logs the first error of an outage.
-func (w *watcher) lost(err error) {
+func (w *watcher) noteLoss(err error) {
 	if !w.failing {
 		w.config.Logger.Warn("cannot follow rules in the database, keeping the active rules", "err", err)
 	}
@@ -72,7 +72,7 @@ func (w *watcher) lost(err error) {
 }
 
 // noteRecovery logs the end of an outage.
-func (w *watcher) found() {
+func (w *watcher) noteRecovery() {
 	if w.failing {
 		w.config.Logger.Info("following rules in the database again")
 	}
@@ -97,7 +97,7 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 			return answered, err
 		}
 		answered = true
-		w.found()
+		w.noteRecovery()
 		if err := w.wait(ctx, conn, told); err != nil {
 			return true, err
 		}
@@ -122,7 +122,7 @@ func (w *watcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
 	// A flag suffices: a flood of notifications uses no memory.
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.called = true }
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.notified = true }
 	if config.RuntimeParams["application_name"] == applicationName {
 		config.RuntimeParams["application_name"] += " rules"
 	}
@@ -155,14 +155,14 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 		told = false
 	}
 	if !w.polling {
-		w.config.Logger.Info("polling rules: no notifications through a pooler or from a replica", "every", w.every(told))
+		w.config.Logger.Info("polling rules: no notifications through a pooler or from a replica", "every", w.pollInterval(told))
 	}
 	w.polling = true
 	return false, nil
 }
 
 // pollInterval returns the interval between two reads.
-func (w *watcher) every(told bool) time.Duration {
+func (w *watcher) pollInterval(told bool) time.Duration {
 	if told {
 		return w.config.Poll
 	}
@@ -171,13 +171,13 @@ func (w *watcher) every(told bool) time.Duration {
 
 // wait returns when there may be a change, or when the connection is lost.
 func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
-	limited, cancel := context.WithTimeout(ctx, w.every(told))
+	limited, cancel := context.WithTimeout(ctx, w.pollInterval(told))
 	defer cancel()
 	if !told {
 		<-limited.Done()
 		return ctx.Err()
 	}
-	if w.called { // notified since the last read began
+	if w.notified { // notified since the last read began
 		return nil
 	}
 	_, err := conn.WaitForNotification(limited)
@@ -191,15 +191,15 @@ func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
 func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	w.called = false
+	w.notified = false
 	var revision int64
 	if err := conn.QueryRow(limited, w.sql(selectRevision), pgx.QueryExecModeExec).Scan(&revision); err != nil {
-		return w.missing(ctx, err)
+		return w.explainMissing(ctx, err)
 	}
 	if revision == w.seen {
 		return nil
 	}
-	set, err := w.read(ctx, conn, onlyActive)
+	set, err := w.read(ctx, conn, activeRows)
 	if mistakes, broken := errors.AsType[Errors](err); broken {
 		w.seen = revision
 		w.changed(nil, revision, mistakes)

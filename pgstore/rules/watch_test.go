@@ -207,7 +207,9 @@ func TestWatch_ConnectionCut(t *testing.T) {
 			t.Errorf("update %d: %v", i, u.err)
 		}
 	}
-	f.eventually("both are logged", func() bool { return f.log.count("following rules in the database again") == 3 && f.log.count("cannot follow rules") == 3 })
+	f.eventually("both are logged", func() bool {
+		return f.log.count("following rules in the database again") == 3 && f.log.count("cannot follow rules") == 3
+	})
 }
 
 func TestWatch_ServerRestarts(t *testing.T) {

@@ -66,7 +66,7 @@ type Place struct {
 }
 
 // rowLimit returns the limit of the query, or the default.
-func (q Query) limit(def int) (int, error) {
+func (q Query) rowLimit(def int) (int, error) {
 	switch {
 	case q.Limit == 0:
 		return def, nil
@@ -77,13 +77,13 @@ func (q Query) limit(def int) (int, error) {
 }
 
 // conditions collects the conditions of a WHERE clause, and their arguments.
-type terms struct {
+type conditions struct {
 	all  []string
 	args []any
 }
 
 // add adds a condition with a %s per value.
-func (t *terms) add(format string, values ...any) {
+func (t *conditions) add(format string, values ...any) {
 	places := make([]any, len(values))
 	for i := range values {
 		places[i] = fmt.Sprintf("$%d", len(t.args)+i) // the first argument is not a value
@@ -93,7 +93,7 @@ func (t *terms) add(format string, values ...any) {
 
 // where returns the WHERE clause of a query, and the arguments of the statement.
 func (r *Reader) where(q Query) (clause string, args []any) {
-	t := terms{args: []any{pgx.QueryExecModeExec}}
+	t := conditions{args: []any{pgx.QueryExecModeExec}}
 	if !q.Since.IsZero() {
 		t.add("requested_at OPERATOR(pg_catalog.>=) %s::pg_catalog.timestamptz", q.Since)
 	}
@@ -101,16 +101,16 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 		t.add("requested_at OPERATOR(pg_catalog.<) %s::pg_catalog.timestamptz", q.Until)
 	}
 	if q.Rule != "" {
-		t.add("rule_name OPERATOR(pg_catalog.=) %s::pg_catalog.text", clean(q.Rule, maxRule))
+		t.add("rule_name OPERATOR(pg_catalog.=) %s::pg_catalog.text", sanitize(q.Rule, maxRule))
 	}
 	if q.Reason != "" {
-		t.add("reason OPERATOR(pg_catalog.=) %s::pg_catalog.text", clean(q.Reason, maxReason))
+		t.add("reason OPERATOR(pg_catalog.=) %s::pg_catalog.text", sanitize(q.Reason, maxReason))
 	}
 	if q.Key != "" {
-		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", clean(q.Key, maxKey), hash(r.config.Key, aKey, q.Key))
+		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.Key, maxKey), hash(r.config.Key, kindKey, q.Key))
 	}
 	if q.User != "" {
-		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", clean(q.User, maxUser), hash(r.config.Key, aUser, q.User))
+		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.User, maxUser), hash(r.config.Key, kindUser, q.User))
 	}
 	if q.Network.IsValid() {
 		of := q.Network.Masked()
@@ -135,12 +135,12 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 	return " WHERE " + strings.Join(t.all, " AND "), t.args
 }
 
-// endpoint adds a condition on the endpoint's prefix, or on the path's.
-func (t *terms) endpoint(begin string) {
+// requestEndpoint adds a condition on the endpoint's prefix, or on the path's.
+func (t *conditions) endpoint(begin string) {
 	of := "endpoint"
 	if strings.HasPrefix(begin, "/") {
 		of = "pg_catalog.substr(endpoint, pg_catalog.strpos(endpoint, ' ') OPERATOR(pg_catalog.+) 1)" // the whole endpoint if it has no method
 	}
 	// Sanitizing makes the prefix ASCII, so it never ends within a character.
-	t.add("pg_catalog.starts_with("+of+", %s::pg_catalog.text)", clean(begin, maxEndpoint))
+	t.add("pg_catalog.starts_with("+of+", %s::pg_catalog.text)", sanitize(begin, maxEndpoint))
 }

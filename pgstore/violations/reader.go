@@ -30,7 +30,7 @@ func NewReader(pool *pgxpool.Pool, config Config) (*Reader, error) {
 		return nil, errors.New("violations: new reader: pool is required")
 	}
 	config.Raw = true // reading needs no key
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("violations: new reader: %w", err)
 	}
@@ -73,7 +73,7 @@ func (v *Violation) Place() Place { return Place{v.At, v.ID} }
 func (v *Violation) Row() api.Violation {
 	row := api.Violation{
 		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason, Shadow: v.Shadow,
-		Key: known(v.Key), User: known(v.User), Address: known(v.Address()), Endpoint: known(v.Endpoint), Cost: v.Cost, Node: v.Node,
+		Key: nonEmpty(v.Key), User: nonEmpty(v.User), Address: nonEmpty(v.Address()), Endpoint: nonEmpty(v.Endpoint), Cost: v.Cost, Node: v.Node,
 	}
 	if v.Tokens >= 0 {
 		row.Tokens = &v.Tokens
@@ -86,7 +86,7 @@ func (v *Violation) Row() api.Violation {
 }
 
 // nonEmpty returns a pointer to s, or nil if s is empty.
-func known(s string) *string {
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -98,7 +98,7 @@ func known(s string) *string {
 // A row with an infinite time, which only other programs can write, has no useful Place. Since and Until exclude
 // such rows.
 func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error) {
-	limit, err := q.limit(DefaultList)
+	limit, err := q.rowLimit(DefaultList)
 	if err == nil {
 		statement, args := r.list(q, limit)
 		err = r.read(ctx, pgx.ReadCommitted, func(ctx context.Context, tx pgx.Tx) error {

@@ -55,21 +55,21 @@ func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 	if pool == nil {
 		return nil, errors.New("violations: new: pool is required")
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("violations: new: %w", err)
 	}
 	r := &Recorder{
-		pool: pool, config: config, now: time.Now, user: attribute(config.UserAttribute),
-		node: clean(config.Node, maxNode), seed: maphash.MakeSeed(), ended: make(chan struct{}),
+		pool: pool, config: config, now: time.Now, user: mustAttribute(config.UserAttribute),
+		node: sanitize(config.Node, maxNode), seed: maphash.MakeSeed(), ended: make(chan struct{}),
 	}
 	if config.Now != nil {
 		r.now = func() time.Time { return config.Now().Time() }
 	}
 	for i := range r.shards {
-		r.shards[i] = shard{size: max(config.MaxQueue/shards, 1), sources: map[id]*source{}}
+		r.shards[i] = shard{size: max(config.MaxQueue/shards, 1), sources: map[rowID]*source{}}
 	}
-	r.others = shard{size: maxOthers, sources: map[id]*source{}}
+	r.others = shard{size: maxOthers, sources: map[rowID]*source{}}
 	r.closing, r.close = context.WithCancel(context.Background())
 	r.writing, r.giveUp = context.WithCancel(context.Background())
 	go r.run()
@@ -89,7 +89,7 @@ func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 
 // record records one denial by the status at index at, or without a status if at is -1.
 func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses []mete.Status, shadow bool) {
-	i := id{rule: rule, reason: reason, shadow: shadow}
+	i := rowID{rule: rule, reason: reason, shadow: shadow}
 	var status *mete.Status
 	var cost bucket.Tokens
 	if at >= 0 {

@@ -16,13 +16,13 @@ import (
 const Others = "*"
 
 // An id identifies denials that can share a row.
-type id struct {
+type rowID struct {
 	key, limit, rule, reason string
 	shadow                   bool
 }
 
 type row struct {
-	id     id
+	id     rowID
 	first  time.Time
 	last   time.Time
 	count  int64
@@ -48,18 +48,18 @@ func (r *row) add(cost bucket.Tokens, now time.Time) {
 }
 
 var (
-	ipAttribute     = attribute("ip:address")
-	methodAttribute = attribute("method")
-	pathAttribute   = attribute("path")
+	ipAttribute     = mustAttribute("ip:address")
+	methodAttribute = mustAttribute("method")
+	pathAttribute   = mustAttribute("path")
 )
 
-func attribute(name string) policy.Attribute {
+func mustAttribute(name string) policy.Attribute {
 	a, _ := policy.ParseAttribute(name)
 	return a
 }
 
 // newRow returns the row of one denial. The status s is nil if there was no bucket.
-func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *row {
+func (r *Recorder) newRow(i rowID, s *mete.Status, d *mete.Denial, now time.Time) *row {
 	row := &row{id: i, first: now, last: now, count: 1, tokens: -1, retry: d.RetryAfter}
 	if s != nil {
 		row.cost, row.tokens, row.retry = s.Cost, s.Remaining(), s.RetryAfter
@@ -69,34 +69,34 @@ func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *
 		return row
 	}
 	if i.key != "" {
-		row.key = r.shown(aKey, i.key, maxKey)
+		row.key = r.storedText(kindKey, i.key, maxKey)
 	}
 	if user, ok := d.Attributes.Lookup(r.user); ok && user != "" {
-		row.user = r.shown(aUser, user, maxUser)
+		row.user = r.storedText(kindUser, user, maxUser)
 	}
 	if text, ok := d.Attributes.Lookup(ipAttribute); ok {
 		if a, ok := parseAddr(text); ok {
 			if row.addr = clientaddr.Network(a); r.config.Raw {
-				row.addr = whole(a)
+				row.addr = hostPrefix(a)
 			}
 		}
 	}
 	if !r.config.NoEndpoints {
-		row.endpoint = endpoint(d.Attributes)
+		row.endpoint = requestEndpoint(d.Attributes)
 	}
 	return row
 }
 
 // storedText returns the stored form of a key or a user.
-func (r *Recorder) shown(what, text string, width int) string {
+func (r *Recorder) storedText(what, text string, width int) string {
 	if r.config.Raw {
-		return clean(text, width)
+		return sanitize(text, width)
 	}
 	return hash(r.config.Key, what, text)
 }
 
 // requestEndpoint returns the known parts of a request's method and path.
-func endpoint(attrs policy.Attributes) string {
+func requestEndpoint(attrs policy.Attributes) string {
 	method, _ := attrs.Lookup(methodAttribute)
 	path, _ := attrs.Lookup(pathAttribute)
 	for i := range len(path) {
@@ -108,5 +108,5 @@ func endpoint(attrs policy.Attributes) string {
 	if method != "" && path != "" {
 		method += " "
 	}
-	return clean(method+path, maxEndpoint)
+	return sanitize(method+path, maxEndpoint)
 }

@@ -18,7 +18,7 @@ type shard struct {
 
 	mu         sync.Mutex // guards the fields below, and rows that may grow
 	closed     bool
-	sources    map[id]*source
+	sources    map[rowID]*source
 	rows       []*row // in the order of writing
 	recorded   int64  // denials of this shard
 	aggregated int64  // recorded denials that share a row
@@ -28,11 +28,11 @@ type shard struct {
 type source struct {
 	open   *row // the row that still grows, or nil
 	rows   int  // number of rows, up to singles
-	lately bool // a denial came in this window
+	active bool // a denial came in this window
 }
 
 // count adds a denial to an open row, if there is one. Otherwise, hasRoom reports whether a new row fits.
-func (s *shard) count(i id, cost bucket.Tokens, now time.Time) (counted, room bool) {
+func (s *shard) count(i rowID, cost bucket.Tokens, now time.Time) (counted, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recorded++
@@ -41,7 +41,7 @@ func (s *shard) count(i id, cost bucket.Tokens, now time.Time) (counted, room bo
 		s.share(from, cost, now)
 		return true, true
 	}
-	return false, s.room(from)
+	return false, s.hasRoom(from)
 }
 
 // insert adds a row with one denial, or adds the denial to a row that was opened meanwhile. It reports false if
@@ -54,7 +54,7 @@ func (s *shard) insert(r *row) bool {
 		s.share(from, r.cost, r.first)
 		return true
 	}
-	if !s.room(from) {
+	if !s.hasRoom(from) {
 		return false
 	}
 	if from == nil {
@@ -62,7 +62,7 @@ func (s *shard) insert(r *row) bool {
 		r.id.key = strings.Clone(r.id.key) // the caller's string is part of the decision
 		s.sources[r.id] = from
 	}
-	from.lately = true
+	from.active = true
 	from.rows = min(from.rows+1, singles)
 	s.rows = append(s.rows, r)
 	if from.rows == singles || r.id.key == Others || len(s.rows) > s.size/4 {
@@ -72,13 +72,13 @@ func (s *shard) insert(r *row) bool {
 }
 
 func (s *shard) share(from *source, cost bucket.Tokens, now time.Time) {
-	from.lately = true
+	from.active = true
 	from.open.add(cost, now)
 	s.aggregated++
 }
 
 // hasRoom reports whether another row and its source fit.
-func (s *shard) room(from *source) bool {
+func (s *shard) hasRoom(from *source) bool {
 	return !s.closed && len(s.rows) < s.size && (from != nil || len(s.sources) < s.size)
 }
 
@@ -105,10 +105,10 @@ func (s *shard) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, from := range s.sources {
-		if from.open == nil && !from.lately {
+		if from.open == nil && !from.active {
 			delete(s.sources, i)
 		}
-		from.lately = false
+		from.active = false
 	}
 }
 

@@ -43,7 +43,7 @@ type Group struct {
 // Summarize sums up the selected rows.
 func (r *Reader) Summarize(ctx context.Context, q Query) (Summary, error) {
 	var s Summary
-	limit, err := q.limit(DefaultTop)
+	limit, err := q.rowLimit(DefaultTop)
 	if err == nil {
 		// All parts read one snapshot.
 		err = r.read(ctx, pgx.RepeatableRead, func(ctx context.Context, tx pgx.Tx) error {

@@ -37,7 +37,7 @@ func (r *Recorder) run() {
 	ticker := time.NewTicker(r.config.Window)
 	defer ticker.Stop()
 	var due upkeep
-	var failing, flooded complaint
+	var failing, flooded problem
 	for {
 		select {
 		case <-r.closing.Done():
@@ -45,13 +45,13 @@ func (r *Recorder) run() {
 			return
 		case <-ticker.C:
 		}
-		r.tend(&due)
+		r.maintain(&due)
 		b := r.gather(r.config.MaxRows)
 		for i := range r.shards {
 			r.shards[i].sweep()
 		}
 		r.others.sweep()
-		if s := r.Stats(); flooded.grown(s.Overflowed + s.Dropped) {
+		if s := r.Stats(); flooded.shouldLogGrowth(s.Overflowed + s.Dropped) {
 			r.config.Logger.Warn("too many denied keys to record, counting some violations only",
 				"overflowed", s.Overflowed, "dropped", s.Dropped, "queue", s.Queue)
 		}
@@ -84,20 +84,20 @@ func (r *Recorder) gather(most int) *batch {
 }
 
 // deliver retries a batch until it is written or dropped. It returns false if the recorder is closed first.
-func (r *Recorder) deliver(b *batch, failing *complaint) bool {
+func (r *Recorder) deliver(b *batch, failing *problem) bool {
 	backoff := minBackoff
 	for {
 		err := r.attempt(r.writing, b)
 		if err == nil {
-			if failing.over() {
+			if failing.end() {
 				r.config.Logger.Info("violation writes recovered")
 			}
 			return true
 		}
-		if failing.due() {
+		if failing.shouldLog() {
 			r.config.Logger.Warn("cannot write violations, retrying", "err", err, "queue", r.Stats().Queue)
 		}
-		if unfit(err) {
+		if isRejected(err) {
 			r.dropped.Add(b.denials)
 			return true
 		}
@@ -148,7 +148,7 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 	}
 	defer conn.Release()
 	if b.text == nil {
-		if err := r.number(ctx, conn.Conn(), b); err != nil {
+		if err := r.assignNumbers(ctx, conn.Conn(), b); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 }
 
 // assignNumbers reads numbers for the rows and the time from the database, and encodes the rows.
-func (r *Recorder) number(ctx context.Context, conn *pgx.Conn, b *batch) error {
+func (r *Recorder) assignNumbers(ctx context.Context, conn *pgx.Conn, b *batch) error {
 	var numbers []int64
 	var micros int64
 	err := conn.QueryRow(ctx, "SELECT numbers, "+instant("at")+" FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
@@ -200,7 +200,7 @@ func sqlState(err error) string {
 }
 
 // isRejected reports whether the database rejects the rows themselves, so that a retry would fail again.
-func unfit(err error) bool {
+func isRejected(err error) bool {
 	code := sqlState(err)
 	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23")
 }

@@ -19,10 +19,10 @@ type migration struct {
 }
 
 // migrations are all migrations in their order.
-var migrations = read()
+var migrations = readMigrations()
 
 // readMigrations panics if a file name is invalid, which tests would detect.
-func read() []migration {
+func readMigrations() []migration {
 	const dir = "migrations"
 	entries, err := files.ReadDir(dir)
 	if err != nil {

@@ -33,11 +33,11 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	there, err := applied(ctx, pool, name)
+	there, err := readApplied(ctx, pool, name)
 	if err != nil {
-		return explained(err, pool, name)
+		return explain(err, pool, name)
 	}
-	missing, err := lacking(there)
+	missing, err := findMissing(there)
 	if err != nil {
 		return fmt.Errorf("schema %q: %w", name, err)
 	}
@@ -47,7 +47,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error { return apply(ctx, tx, missing, name) })
 	if err != nil {
-		return explained(err, pool, name)
+		return explain(err, pool, name)
 	}
 	return nil
 }
@@ -55,11 +55,11 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 // apply runs the missing migrations, unless another process has applied them meanwhile. A statement without
 // arguments is a single message, which works through poolers.
 func apply(ctx context.Context, tx pgx.Tx, missing []migration, name string) error {
-	if _, err := tx.Exec(ctx, begun(name)); err != nil {
+	if _, err := tx.Exec(ctx, openSQL(name)); err != nil {
 		return err
 	}
 	for _, m := range missing {
-		if _, err := tx.Exec(ctx, applying(m, name)); err != nil {
+		if _, err := tx.Exec(ctx, migrationSQL(m, name)); err != nil {
 			return fmt.Errorf("migration %d, %s: %w", m.version, m.name, err)
 		}
 	}
@@ -67,7 +67,7 @@ func apply(ctx context.Context, tx pgx.Tx, missing []migration, name string) err
 }
 
 // readApplied returns the names of the applied migrations by number.
-func applied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]string, error) {
+func readApplied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]string, error) {
 	rows, err := pool.Query(ctx, "SELECT version, name FROM "+Quote(name)+".migration", pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, err
@@ -79,14 +79,14 @@ func applied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]stri
 		there[version] = text
 		return nil
 	})
-	if code := codeOf(err); code == undefinedTable || code == invalidSchemaName {
+	if code := sqlState(err); code == undefinedTable || code == invalidSchemaName {
 		return nil, nil
 	}
 	return there, err
 }
 
 // findMissing returns the migrations that are not applied.
-func lacking(there map[int]string) (missing []migration, err error) {
+func findMissing(there map[int]string) (missing []migration, err error) {
 	for _, m := range migrations {
 		switch name, ok := there[m.version]; {
 		case !ok:
@@ -99,7 +99,7 @@ func lacking(there map[int]string) (missing []migration, err error) {
 }
 
 // explain adds the place to err, and a remedy for missing privileges.
-func explained(err error, pool *pgxpool.Pool, name string) error {
+func explain(err error, pool *pgxpool.Pool, name string) error {
 	refusal, refused := errors.AsType[*pgconn.PgError](err)
 	if refused && refusal.Where != "" {
 		where, _, _ := strings.Cut(refusal.Where, "\n")
@@ -116,7 +116,7 @@ func explained(err error, pool *pgxpool.Pool, name string) error {
 		name, err, schema, user, schema, user, schema, user)
 }
 
-func codeOf(err error) string {
+func sqlState(err error) string {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refusal.Code
 	}

@@ -51,7 +51,7 @@ func In(statement, name string) string {
 // schema's name.
 const lockClass = 0x6d657465
 
-func lockOf(name string) int32 {
+func lockKey(name string) int32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return int32(h.Sum32())
@@ -64,9 +64,9 @@ func SQL(name string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n\n")
-	b.WriteString(begun(name))
+	b.WriteString(openSQL(name))
 	for _, m := range migrations {
-		b.WriteString(applying(m, name))
+		b.WriteString(migrationSQL(m, name))
 	}
 	b.WriteString("COMMIT;\n")
 	return b.String(), nil
@@ -113,11 +113,11 @@ $mete$;
 `
 
 // openSQL returns the first part of the transaction.
-func begun(name string) string {
-	return fmt.Sprintf(opening, lockClass, lockOf(name), name, Quote(name))
+func openSQL(name string) string {
+	return fmt.Sprintf(opening, lockClass, lockKey(name), name, Quote(name))
 }
 
 // migrationSQL returns the part of the transaction that applies a migration unless it is applied.
-func applying(m migration, name string) string {
+func migrationSQL(m migration, name string) string {
 	return fmt.Sprintf(step, Quote(name), m.version, m.name, In(strings.TrimSpace(m.text), name))
 }

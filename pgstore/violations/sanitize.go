@@ -19,7 +19,7 @@ const ellipsis = "..."
 
 // sanitize returns a copy of s that fits a column of this width in any database encoding. It writes bytes that
 // are not printable ASCII as %XX, and truncates only between characters.
-func clean(s string, width int) string {
+func sanitize(s string, width int) string {
 	const hex = "0123456789ABCDEF"
 	out := make([]byte, 0, min(len(s), width))
 	fits := 0 // length of out before the ellipsis

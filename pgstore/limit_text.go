@@ -26,6 +26,6 @@ func readLimText(text string) (bucket.Limit, error) {
 // isUnreadable reports whether a row has an unknown format.
 func isUnreadable(err error) bool {
 	const noBucket = "MT001"
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == noBucket
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == noBucket
 }

@@ -6,7 +6,7 @@ package rules
 // the same decisions as the rows, and its [Set.Import] changes no row. Export does not validate: [Set.Compile]
 // does.
 func (s *Set) Export() []byte {
-	chapters, _ := s.chapters()
+	chapters, _ := s.policies()
 	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
 	if len(chapters) == 0 {
 		file.put("rules", []object{})
@@ -18,7 +18,7 @@ func (s *Set) Export() []byte {
 		for _, doc := range c.docs {
 			same[keysOf(doc)]++
 		}
-		c.setApart(func(doc object) bool { return same[keysOf(doc)] > 1 })
+		c.addGroups(func(doc object) bool { return same[keysOf(doc)] > 1 })
 		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
 	if len(list) > 1 || chapters[0].id != DefaultPolicy {

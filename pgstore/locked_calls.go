@@ -20,15 +20,15 @@ import (
 )
 
 // submit submits a. While its buckets are locked, it retries on the held lane until the deadline.
-func (s *Store) answered(ctx context.Context, a *ask) (free bool, err error) {
-	a.waits = s.held.any(a.charges)
+func (s *Store) submit(ctx context.Context, a *ask) (free bool, err error) {
+	a.onHeldLane = s.held.holdsAny(a.charges)
 	began, within := time.Now(), a.mode.Within
 	for {
-		way := commonWay
-		if a.waits {
-			way = heldWay
+		laneNumber := commonLane
+		if a.onHeldLane {
+			laneNumber = heldLane
 		}
-		free, err = s.lanes.At(way).Do(ctx, a, within)
+		free, err = s.lanes.At(laneNumber).Do(ctx, a, within)
 		if err == nil || !free || !errors.Is(err, errHeld) {
 			return free, err
 		}
@@ -39,7 +39,7 @@ func (s *Store) answered(ctx context.Context, a *ask) (free bool, err error) {
 		if within > 0 {
 			within = left
 		}
-		a.waits = true
+		a.onHeldLane = true
 		if pause(ctx, heldPoll) != nil {
 			return true, err
 		}
@@ -59,53 +59,53 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // setLockTimeout sets how long a call with this timeout waits for a lock, in PostgreSQL's notation.
-func (b *batch) setPatience(timeout time.Duration) {
-	b.patience = strconv.FormatInt(max(min(lockWait, timeout/4).Milliseconds(), 1), 10)
+func (b *batch) setLockTimeout(timeout time.Duration) {
+	b.lockTimeout = strconv.FormatInt(max(min(lockWait, timeout/4).Milliseconds(), 1), 10)
 }
 
 // addLockTimeout adds the lock timeout to the parameters, except in a caller's transaction.
-func (b *batch) addPatience() {
+func (b *batch) addLockTimeout() {
 	if !b.store.joined {
 		b.packet.begin()
-		b.packet.bytes = append(b.packet.bytes, b.patience...)
+		b.packet.bytes = append(b.packet.bytes, b.lockTimeout...)
 	}
 }
 
 // isHeldLane reports whether the call belongs to the held lane.
-func (b *batch) waits() bool { return len(b.asks) > 0 && b.asks[0].waits }
+func (b *batch) isHeldLane() bool { return len(b.asks) > 0 && b.asks[0].onHeldLane }
 
 // runAvoidingLocks is runOn, except that asks with locked buckets do not delay the others.
-func (b *batch) runApart(ctx context.Context, conn *pgx.Conn) error {
-	if b.waits() {
+func (b *batch) runAvoidingLocks(ctx context.Context, conn *pgx.Conn) error {
+	if b.isHeldLane() {
 		return b.runHeld(ctx, conn)
 	}
-	if known := b.store.held.of(b.asks); len(known) > 0 { // an ask may have been queued before its bucket was known as held
-		return b.onceMore(ctx, conn, b.asks, known)
+	if known := b.store.held.holders(b.asks); len(known) > 0 { // an ask may have been queued before its bucket was known as held
+		return b.retryExcept(ctx, conn, b.asks, known)
 	}
 	err := b.runOn(ctx, conn)
 	if len(b.asks) == 1 && pgconn.Timeout(err) { // it may have waited for a lock
-		b.store.held.add(unknown(b.asks[0].keys(), nil))
+		b.store.held.add(withHolders(b.asks[0].keys(), nil))
 		return err
 	}
 	stuck := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !isLocked(a.Err) })
 	if len(stuck) == 0 || conn.IsClosed() {
 		return err
 	}
-	locked, failed := b.store.lockedForLong(ctx, conn, keysOf(stuck))
+	locked, failed := b.store.findHeld(ctx, conn, keysOf(stuck))
 	if failed != nil {
 		return err
 	}
 	b.store.held.add(locked)
-	return b.onceMore(ctx, conn, stuck, locked)
+	return b.retryExcept(ctx, conn, stuck, locked)
 }
 
 // retryExcept runs the asks that use no locked bucket. An ask that meets another lock is retried later, because
 // on a slow server a busy bucket can look like a locked one.
-func (b *batch) onceMore(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) error {
-	ran, err := b.without(ctx, conn, asks, locked)
+func (b *batch) retryExcept(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) error {
+	ran, err := b.runExcept(ctx, conn, asks, locked)
 	for _, a := range ran {
 		if isLocked(a.Err) {
-			a.Err = heldError(a.Err)
+			a.Err = newHeldError(a.Err)
 		}
 	}
 	return err
@@ -114,10 +114,10 @@ func (b *batch) onceMore(ctx context.Context, conn *pgx.Conn, asks []*ask, locke
 // runHeld runs the asks of the held lane with unlocked buckets. It does not wait for the others, because a wait
 // would prolong its own locks.
 func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
-	known := b.store.held.of(b.asks)
-	seen, err := b.store.locked(ctx, conn, slices.Collect(maps.Keys(known)))
+	known := b.store.held.holders(b.asks)
+	seen, err := b.store.findLocked(ctx, conn, slices.Collect(maps.Keys(known)))
 	if err != nil {
-		err = notSpent(storeError(err).Err)
+		err = newNotSpent(newStoreError(err).Err)
 		for _, a := range b.asks {
 			a.Err = err
 		}
@@ -126,11 +126,11 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	still := maps.Clone(seen)
 	maps.DeleteFunc(still, func(k string, by holder) bool { return by != known[k] })
 	b.store.held.add(still)
-	err = b.heldRun(ctx, conn, b.asks, still, seen)
+	err = b.runHeldExcept(ctx, conn, b.asks, still, seen)
 
 	// A bucket without a row shows only in a wait whether it is locked. Each such bucket gets a short wait in a
 	// call of its own, so that it delays no other bucket.
-	b.setPatience(heldPoll * 2)
+	b.setLockTimeout(heldPoll * 2)
 	for began, keys := time.Now(), slices.Collect(maps.Keys(still)); len(keys) > 0 && time.Since(began) < heldRound; keys = keys[1:] {
 		k := keys[0]
 		if still[k] != noRow {
@@ -138,7 +138,7 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 		}
 		delete(still, k)
 		its := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !a.needs(k) })
-		if failed := b.heldRun(ctx, conn, its, still, seen); failed != nil {
+		if failed := b.runHeldExcept(ctx, conn, its, still, seen); failed != nil {
 			still[k], err = noRow, failed
 		}
 	}
@@ -146,13 +146,13 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // runHeldExcept runs the asks that use no locked bucket. Asks that meet a lock are retried later.
-func (b *batch) heldRun(ctx context.Context, conn *pgx.Conn, asks []*ask, still, seen map[string]holder) error {
-	ran, err := b.without(ctx, conn, asks, still)
+func (b *batch) runHeldExcept(ctx context.Context, conn *pgx.Conn, asks []*ask, still, seen map[string]holder) error {
+	ran, err := b.runExcept(ctx, conn, asks, still)
 	for _, a := range ran {
 		switch {
 		case isLocked(a.Err):
-			b.store.held.add(unknown(a.keys(), seen))
-			a.Err = heldError(a.Err)
+			b.store.held.add(withHolders(a.keys(), seen))
+			a.Err = newHeldError(a.Err)
 		case a.Err == nil:
 			b.store.held.remove(a.keys())
 		}
@@ -161,7 +161,7 @@ func (b *batch) heldRun(ctx context.Context, conn *pgx.Conn, asks []*ask, still,
 }
 
 // withHolders maps keys to the holders that were seen, if any.
-func unknown(keys []string, seen map[string]holder) map[string]holder {
+func withHolders(keys []string, seen map[string]holder) map[string]holder {
 	all := make(map[string]holder, len(keys))
 	for _, k := range keys {
 		all[k] = seen[k]
@@ -170,16 +170,16 @@ func unknown(keys []string, seen map[string]holder) map[string]holder {
 }
 
 // runExcept runs the asks that use none of the locked keys. The others fail with errHeld.
-func (b *batch) without(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) (ran []*ask, err error) {
+func (b *batch) runExcept(ctx context.Context, conn *pgx.Conn, asks []*ask, locked map[string]holder) (ran []*ask, err error) {
 	rest := newBatch(b.store)
 	rest.Reset()
-	rest.patience = b.patience
+	rest.lockTimeout = b.lockTimeout
 	for _, a := range asks {
 		if slices.ContainsFunc(a.charges, func(c store.Charge) bool { _, is := locked[c.Key]; return is }) {
-			a.Err = heldError(a.Err)
+			a.Err = newHeldError(a.Err)
 			continue
 		}
-		a.Err, a.again = nil, false
+		a.Err, a.retryMixed = nil, false
 		rest.Add(a)
 	}
 	if len(rest.asks) > 0 {
@@ -188,11 +188,11 @@ func (b *batch) without(ctx context.Context, conn *pgx.Conn, asks []*ask, locked
 	return rest.asks, err
 }
 
-func heldError(err error) error {
+func newHeldError(err error) error {
 	if err == nil {
-		return notSpent(errHeld)
+		return newNotSpent(errHeld)
 	}
-	return notSpent(fmt.Errorf("%w: %w", errHeld, storeError(err).Err))
+	return newNotSpent(fmt.Errorf("%w: %w", errHeld, newStoreError(err).Err))
 }
 
 func (a *ask) keys() []string {
@@ -217,8 +217,8 @@ func keysOf(asks []*ask) (keys []string) {
 
 // findHeld returns the keys with buckets that the same transaction keeps locked for a while; other buckets are
 // just busy. If all locked buckets have no row, it returns these: another transaction is about to insert them.
-func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
-	locked, err := s.locked(ctx, conn, keys)
+func (s *Store) findHeld(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
+	locked, err := s.findLocked(ctx, conn, keys)
 	rows := maps.Clone(locked)
 	maps.DeleteFunc(rows, func(_ string, by holder) bool { return by == noRow })
 	if err != nil || len(rows) == 0 {
@@ -228,7 +228,7 @@ func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string
 		if err := pause(ctx, heldPoll/heldLooks); err != nil {
 			return nil, err
 		}
-		now, err := s.locked(ctx, conn, slices.Collect(maps.Keys(rows)))
+		now, err := s.findLocked(ctx, conn, slices.Collect(maps.Keys(rows)))
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +242,7 @@ func (s *Store) lockedForLong(ctx context.Context, conn *pgx.Conn, keys []string
 
 // findLocked returns the keys with buckets that are locked, or that have no row, because another transaction may
 // be inserting it.
-func (s *Store) locked(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
+func (s *Store) findLocked(ctx context.Context, conn *pgx.Conn, keys []string) (map[string]holder, error) {
 	locked := map[string]holder{}
 	if len(keys) == 0 {
 		return locked, nil
@@ -264,6 +264,6 @@ func (s *Store) locked(ctx context.Context, conn *pgx.Conn, keys []string) (map[
 
 func isLocked(err error) bool {
 	const notAvailable = "55P03"
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.Code == notAvailable
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == notAvailable
 }

@@ -25,7 +25,7 @@ func Unanswered(err error) error {
 	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{connect}
 	}
-	if passing(err) {
+	if isTemporary(err) {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	if errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection) {
@@ -35,9 +35,9 @@ func Unanswered(err error) error {
 }
 
 // isTemporary reports whether a later attempt may succeed.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return notReady(refusal)
+		return isNotReady(refusal)
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return false
@@ -51,7 +51,7 @@ func passing(err error) bool {
 
 // isNotReady reports whether a server's refusal is temporary. PgBouncer reports all of its errors as protocol
 // violations.
-func notReady(refusal *pgconn.PgError) bool {
+func isNotReady(refusal *pgconn.PgError) bool {
 	if refusal.Code == "08P01" {
 		return slices.ContainsFunc(poolerNotReady, func(text string) bool { return strings.Contains(refusal.Message, text) })
 	}
@@ -86,7 +86,7 @@ func (e *connectError) Error() string {
 	}
 	var said []string
 	for _, line := range lines {
-		if line = brief(line); !slices.Contains(said, line) {
+		if line = shorten(line); !slices.Contains(said, line) {
 			said = append(said, line)
 		}
 	}
@@ -94,7 +94,7 @@ func (e *connectError) Error() string {
 }
 
 // shorten removes repetitions from "address (host): dial error: dial tcp address: cause".
-func brief(line string) string {
+func shorten(line string) string {
 	line = strings.TrimPrefix(line, "hostname resolving error: ") // "lookup …" follows
 	address, rest, ok := strings.Cut(line, " (")
 	host, cause, closed := strings.Cut(rest, "): ")

@@ -5,17 +5,17 @@ package violations
 import "time"
 
 // problemInterval is the interval between two log events of one problem.
-const complaintInterval = time.Minute
+const problemInterval = time.Minute
 
 // A problem is logged when it begins, and at intervals while it lasts.
-type complaint struct {
+type problem struct {
 	last  time.Time // time of the last event; zero if there is no problem
 	count int64
 }
 
 // shouldLog reports whether to log the problem now.
-func (c *complaint) due() bool {
-	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= complaintInterval {
+func (c *problem) shouldLog() bool {
+	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= problemInterval {
 		c.last = now
 		return true
 	}
@@ -23,17 +23,17 @@ func (c *complaint) due() bool {
 }
 
 // end ends the problem, and reports whether there was one.
-func (c *complaint) over() bool {
+func (c *problem) end() bool {
 	was := !c.last.IsZero()
 	c.last = time.Time{}
 	return was
 }
 
 // shouldLogGrowth reports whether n has grown, and the growth should be logged now.
-func (c *complaint) grown(n int64) bool {
+func (c *problem) shouldLogGrowth(n int64) bool {
 	if n <= c.count {
 		return false
 	}
 	c.count = n
-	return c.due()
+	return c.shouldLog()
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // A leasedBucket is a bucket with leased tokens, and the state of its loans.
-type line struct {
+type leasedBucket struct {
 	key    string
 	holder string
 	limit  bucket.Limit
@@ -45,7 +45,7 @@ type knowledge struct {
 }
 
 // saveKnowledge saves the bucket's state from a grant.
-func (n *line) learn(g Grant, now time.Duration) {
+func (n *leasedBucket) saveKnowledge(g Grant, now time.Duration) {
 	unit := n.limit.Unit()
 	after, _ := n.limit.Spend(g.State, g.At, 0, bucket.Forced) // converts to the limit's unit
 	n.known.Store(&knowledge{
@@ -59,17 +59,17 @@ type credit struct {
 	seq  uint64
 	size bucket.Tokens // intended amount in the purse
 
-	put   bucket.Tokens // total put in the purse, less set aside
-	aside bucket.Tokens // removed from the purse, return not confirmed
-	told  bucket.Tokens // requested, as of the last loan
+	deposited bucket.Tokens // total put in the purse, less set aside
+	setAside  bucket.Tokens // removed from the purse, return not confirmed
+	reported  bucket.Tokens // requested, as of the last loan
 
-	seen  bucket.Tokens // requested, as of the last tick
-	quiet int           // ticks without a request
+	seen      bucket.Tokens // requested, as of the last tick
+	idleTicks int           // ticks without a request
 
-	asked time.Duration // start of the last loan
-	trip  time.Duration // latency of the last loan
-	pause time.Duration // backoff after a failure; 0 after a success
-	retry time.Duration // no loan before, even while retiring
+	asked   time.Duration // start of the last loan
+	latency time.Duration // latency of the last loan
+	pause   time.Duration // backoff after a failure; 0 after a success
+	retry   time.Duration // no loan before, even while retiring
 
 	entry    bool // the store may have an entry
 	retiring bool
@@ -77,16 +77,16 @@ type credit struct {
 }
 
 // tryAcquire acquires busy for the caller, who releases it by clearing it.
-func (n *line) grab() bool { return !n.busy.Load() && n.busy.CompareAndSwap(false, true) }
+func (n *leasedBucket) tryAcquire() bool { return !n.busy.Load() && n.busy.CompareAndSwap(false, true) }
 
 // requested returns the total of requested tokens, including takes that the lease could not serve.
-func (n *line) asks() bucket.Tokens {
-	return n.put - n.purse.held() + bucket.Tokens(n.missed.Load())
+func (n *leasedBucket) requested() bucket.Tokens {
+	return n.deposited - n.purse.held() + bucket.Tokens(n.missed.Load())
 }
 
 // show fills in the snapshot of a take: the bucket as of the last loan, refilled since, plus the remaining leased
 // tokens.
-func (n *line) show(snap *bucket.Snapshot, now time.Duration, cost, rest bucket.Tokens) {
+func (n *leasedBucket) show(snap *bucket.Snapshot, now time.Duration, cost, rest bucket.Tokens) {
 	k := n.known.Load()
 	spent := min(max(k.spent-int64(rest)*k.unit, 0), k.most)
 	at := k.at.Add(now - k.when)

@@ -45,7 +45,7 @@ const (
 )
 
 // newRuleError converts the database's rejection of a row to [Errors].
-func refused(err error, r *Rule) error {
+func newRuleError(err error, r *Rule) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return err
@@ -80,13 +80,13 @@ func refused(err error, r *Rule) error {
 		"rate_per_second": r.RatePerSecond, "burst_capacity": r.BurstCapacity}
 	m := Mistake{RuleID: r.ID, Name: cmp.Or(r.Name, r.KeyPattern), Path: known.column, Value: values[known.column], Reason: known.reason, Hint: known.hint}
 	if number := strings.HasSuffix(m.Path, "_second") || strings.HasSuffix(m.Path, "_capacity"); m.Value != "" && !number || len(m.Value) > maxShownBytes {
-		m.Value = shown(m.Value)
+		m.Value = quote(m.Value)
 	}
 	return Errors{m}
 }
 
 // newPolicyError converts the database's rejection of a policy's document to [Errors].
-func refusedPolicy(err error, id string) error {
+func newPolicyError(err error, id string) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && e.ConstraintName == "rate_limit_policy_spec_check":

@@ -9,7 +9,7 @@ import (
 )
 
 // readPlainAnswers reads the states of all buckets before the call, and repeats the script's decisions on them.
-func (p *program) answerPlain(w *words, now bucket.Instant) {
+func (p *program) readPlainAnswers(w *wordReader, now bucket.Instant) {
 	broken := p.readRows(w)
 	p.countOperations()
 	if err := p.readShortfalls(w); err != nil {
@@ -32,16 +32,16 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 		if broken != nil {
 			a.Err = broken
 		} else if a.allowed != (left > 0) {
-			a.Err = errAnswer("the decision differs", strconv.FormatInt(left, 10))
+			a.Err = newAnswerError("the decision differs", strconv.FormatInt(left, 10))
 		}
 	}
 }
 
 // readRows reads the states before the call.
-func (p *program) readRows(w *words) (broken error) {
+func (p *program) readRows(w *wordReader) (broken error) {
 	p.was = p.was[:0]
 	for range p.keys[states] {
-		state, err := w.row()
+		state, err := w.nextRow()
 		if err != nil {
 			broken = err
 		}
@@ -67,16 +67,16 @@ func (p *program) countOperations() {
 }
 
 // readShortfalls reads the number of admitted takes, and the operations that admitted fewer takes than requested.
-func (p *program) readShortfalls(w *words) error {
-	total, ok := w.int()
+func (p *program) readShortfalls(w *wordReader) error {
+	total, ok := w.nextInt()
 	if !ok {
-		return errAnswer("invalid count", w.rest)
+		return newAnswerError("invalid count", w.rest)
 	}
 	for w.rest != "" {
-		operation, _ := w.int()
-		admitted, ok := w.int()
+		operation, _ := w.nextInt()
+		admitted, ok := w.nextInt()
 		if operation < 1 || operation > int64(len(p.admitted)) || !ok || admitted < 0 || admitted >= p.admitted[operation-1] {
-			return errAnswer("invalid count", w.rest)
+			return newAnswerError("invalid count", w.rest)
 		}
 		p.admitted[operation-1] = admitted
 	}
@@ -84,7 +84,7 @@ func (p *program) readShortfalls(w *words) error {
 		total -= admitted
 	}
 	if total != 0 {
-		return errAnswer("the counts differ from the sum by", strconv.FormatInt(total, 10))
+		return newAnswerError("the counts differ from the sum by", strconv.FormatInt(total, 10))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // errOvertaken is the error of a loan if Redis has already processed a later loan of the same holder.
-var errPast = errors.New("a later loan of this holder was already processed")
+var errOvertaken = errors.New("a later loan of this holder was already processed")
 
 // A lender implements [lease.Lender] for the store.
 type lender struct{ store *Store }
@@ -27,8 +27,8 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error
 	a := newAsk(opBorrow, charges[:], mete.Mode{})
 	a.loan = loan
 	l.store.addLeases(a)
-	if err := a.do(ctx, l.store.laneOf(charges[:]), l.store.config.Timeout); err != nil {
-		return lease.Grant{}, named(err, "borrow")
+	if err := a.submit(ctx, l.store.laneOf(charges[:]), l.store.config.Timeout); err != nil {
+		return lease.Grant{}, withOp(err, "borrow")
 	}
 	grant := a.grant
 	a.release()
@@ -36,29 +36,29 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error
 }
 
 // An activeLease is an amount of leased tokens and the end of the lease.
-type lent struct {
+type activeLease struct {
 	until  bucket.Instant
 	amount bucket.Tokens
 }
 
 // parseLeases reads until,amount;until,amount in ascending order of the ends.
-func parseLent(text string) ([]lent, error) {
-	var all []lent
+func parseLeases(text string) ([]activeLease, error) {
+	var all []activeLease
 	for part := range strings.SplitSeq(text, ";") {
 		until, amount, _ := strings.Cut(part, ",")
 		u, err := strconv.ParseInt(until, 10, 64)
 		n, err2 := strconv.ParseInt(amount, 10, 64)
 		if err != nil || err2 != nil {
-			return nil, errAnswer("invalid leases", text)
+			return nil, newAnswerError("invalid leases", text)
 		}
-		all = append(all, lent{bucket.Instant(u), bucket.Tokens(n)})
+		all = append(all, activeLease{bucket.Instant(u), bucket.Tokens(n)})
 	}
 	return all, nil
 }
 
 // waitForLeases returns the wait from now until cost is available. Leased tokens count as spent until their lease
 // ends.
-func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Instant, cost bucket.Tokens) time.Duration {
+func waitForLeases(l bucket.Limit, state bucket.State, all []activeLease, now bucket.Instant, cost bucket.Tokens) time.Duration {
 	var sum bucket.Tokens
 	for _, e := range all {
 		sum += e.amount

@@ -49,7 +49,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 	if bytes.Contains(bytes.ReplaceAll(data, []byte(`\\`), nil), []byte(`\u0000`)) {
 		return errors.New("rules: import: the rules must not contain a zero character, which PostgreSQL cannot store")
 	}
-	file, policies, err := policiesIn(data)
+	file, policies, err := splitPolicies(data)
 	if err != nil {
 		return fmt.Errorf("rules: import: %w", err)
 	}
@@ -75,7 +75,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 		}
 		places[k], inFile[i] = i, true
 	}
-	s.order(places)
+	s.setPriorities(places)
 	for i := range s.Rules {
 		s.Rules[i].Active = s.Rules[i].Active && (inFile[i] || !replace)
 	}
@@ -83,7 +83,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 }
 
 // splitPolicies returns the policies of a valid file in any of its forms, and the fields beside them.
-func policiesIn(data []byte) (file object, policies []filePolicy, err error) {
+func splitPolicies(data []byte) (file object, policies []filePolicy, err error) {
 	root, err := parseObject(data)
 	file = object{}
 	switch {
@@ -216,7 +216,7 @@ func (s *Set) importPolicies(list []filePolicy, replace bool) {
 }
 
 // setPriorities numbers the rules at these places, unless their priorities already match the order of the file.
-func (s *Set) order(places []int) {
+func (s *Set) setPriorities(places []int) {
 	rows := make([]Rule, len(places))
 	for k, i := range places {
 		rows[k] = s.Rules[i]
@@ -226,7 +226,7 @@ func (s *Set) order(places []int) {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(id(a), id(b)))
 	})
 	var names []string
-	chapters, _ := (&Set{Rules: rows}).chapters()
+	chapters, _ := (&Set{Rules: rows}).policies()
 	for _, c := range chapters {
 		for _, r := range c.rows {
 			names = append(names, r.Name)

@@ -12,7 +12,7 @@ import (
 
 // A Mistake is an error in a row, or in the rules as a whole.
 type Mistake struct {
-	RuleID int64 // row in rate_limit_rule; 0 if none
+	RuleID int64  // row in rate_limit_rule; 0 if none
 	Name   string // may be empty
 	Policy string // row in rate_limit_policy; empty if none
 
@@ -53,7 +53,7 @@ func (es Errors) Error() string {
 const maxShownBytes = 60
 
 // quote quotes a value and shortens it.
-func shown(s string) string {
+func quote(s string) string {
 	if len(s) > maxShownBytes {
 		return strconv.Quote(strings.ToValidUTF8(s[:maxShownBytes], "")) + "…"
 	}

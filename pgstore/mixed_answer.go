@@ -16,26 +16,26 @@ const (
 )
 
 // readAnswers reads the answer of the function take.
-func (g *general) answer(row [][]byte) error {
+func (g *mixedCall) readAnswers(row [][]byte) error {
 	if len(row) != 2 {
 		return &AnswerError{"the row does not have two columns"}
 	}
 	var numbers []int64
-	whole := elements(row[0], func(e []byte) {
+	whole := readElements(row[0], func(e []byte) {
 		v, _ := readInt(e)
 		numbers = append(numbers, v)
 	})
 	var names []string
-	if !elements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
+	if !readElements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
 		return &AnswerError{"a column is not an array"}
 	}
-	r := reader{numbers, names}
+	r := answerReader{numbers, names}
 	denied, takes := 0, 0
 	for _, a := range g.asks {
 		if a.refund {
 			continue
 		}
-		if err := r.take(a); err != nil {
+		if err := r.readTake(a); err != nil {
 			return err
 		}
 		takes++
@@ -47,13 +47,13 @@ func (g *general) answer(row [][]byte) error {
 		return &AnswerError{"too many values"}
 	}
 	if takes > 0 {
-		g.store.learn(denied, takes)
+		g.store.noteDenials(denied, takes)
 	}
 	return nil
 }
 
 // An answerReader holds the unread part of an answer.
-type reader struct {
+type answerReader struct {
 	numbers []int64
 	names   []string
 }
@@ -61,7 +61,7 @@ type reader struct {
 const perCharge = 5 // numbers
 
 // readTake reads the answer to a take.
-func (r *reader) take(a *ask) error {
+func (r *answerReader) readTake(a *ask) error {
 	size := 2 + perCharge*len(a.charges)
 	if len(r.numbers) < size {
 		return &AnswerError{"too few values"}
@@ -76,7 +76,7 @@ func (r *reader) take(a *ask) error {
 	a.allowed, a.snaps = verdict != verdictDenied, a.snaps[:0]
 	agree := true
 	for i := range a.charges {
-		snap, err := a.part(i, [perCharge]int64(parts[perCharge*i:]), at, r, remembered)
+		snap, err := a.readCharge(i, [perCharge]int64(parts[perCharge*i:]), at, r, remembered)
 		if err != nil {
 			return err
 		}
@@ -87,13 +87,13 @@ func (r *reader) take(a *ask) error {
 		r.names = r.names[len(a.charges):]
 	}
 	if agree != a.allowed {
-		a.Err = maybeSpent(&AnswerError{"the decision differs"})
+		a.Err = newMaybeSpent(&AnswerError{"the decision differs"})
 	}
 	return nil
 }
 
 // readCharge reads the answer to the i'th charge.
-func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, remembered bool) (snap bucket.Snapshot, err error) {
+func (a *ask) readCharge(i int, v [perCharge]int64, at bucket.Instant, r *answerReader, remembered bool) (snap bucket.Snapshot, err error) {
 	c := a.charges[i]
 	c.Cost = bucket.Tokens(v[0])
 	if remembered {

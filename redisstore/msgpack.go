@@ -14,7 +14,7 @@ func (p *packed) begin() {
 	p.text, p.count = append(p.text[:0], 0xdd, 0, 0, 0, 0), 0
 }
 
-func (p *packed) flag(on bool) {
+func (p *packed) addBool(on bool) {
 	if on {
 		p.add(1)
 	} else {

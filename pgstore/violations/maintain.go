@@ -18,11 +18,11 @@ const (
 // An upkeep schedules the maintenance of partitions.
 type upkeep struct {
 	next    time.Time // zero is now
-	trouble complaint
+	trouble problem
 }
 
 // maintain creates and drops partitions when that is due. Recording works without it.
-func (r *Recorder) tend(u *upkeep) {
+func (r *Recorder) maintain(u *upkeep) {
 	now := r.now() // the start of the work, during which the clock may jump
 	if now.Before(u.next) {
 		return
@@ -38,13 +38,13 @@ func (r *Recorder) tend(u *upkeep) {
 		pgx.QueryExecModeExec, at, r.config.Retention).Scan(&made, &dropped, &trimmed)
 	if err != nil {
 		u.next = now.Add(upkeepRetry)
-		if u.trouble.due() {
+		if u.trouble.shouldLog() {
 			r.config.Logger.Warn("cannot maintain partitions of violations, retrying", "err", err)
 		}
 		return
 	}
 	u.next = now.Add(upkeepInterval)
-	u.trouble.over()
+	u.trouble.end()
 	if made+dropped+trimmed > 0 {
 		r.config.Logger.Debug("partitions of violations maintained", "made", made, "dropped", dropped, "rows", trimmed)
 	}

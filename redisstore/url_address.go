@@ -16,13 +16,13 @@ import (
 )
 
 // parseAddress reads the hosts and the database, or the path of a socket.
-func (t *target) place(s scheme, hosts, path string) (err error) {
+func (t *target) parseAddress(s scheme, hosts, path string) (err error) {
 	path = strings.TrimSuffix(path, "/")
 	if s.form == formSocket {
-		return t.socket(hosts, path)
+		return t.parseSocket(hosts, path)
 	}
 	for host := range strings.SplitSeq(hosts, ",") {
-		addr, err := address(host, s.port)
+		addr, err := hostPort(host, s.port)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (t *target) place(s scheme, hosts, path string) (err error) {
 		return errors.New("more than one host: for Sentinel or a cluster, use redis+sentinel:// or redis+cluster://")
 	case s.form == formServer:
 		t.client.ForceSingleClient = true
-		return t.database(strings.TrimPrefix(path, "/"))
+		return t.parseDatabase(strings.TrimPrefix(path, "/"))
 	case s.form == formCluster && path != "":
 		return errors.New("a cluster has only one database: remove the path after the hosts")
 	case s.form == formCluster:
@@ -48,10 +48,10 @@ func (t *target) place(s scheme, hosts, path string) (err error) {
 		MasterSet: master, ClientName: t.client.ClientName, Dialer: t.client.Dialer,
 		TLSConfig: t.client.TLSConfig, TopologyRefreshInterval: refresh,
 	}
-	return t.database(db)
+	return t.parseDatabase(db)
 }
 
-func (t *target) socket(hosts, path string) error {
+func (t *target) parseSocket(hosts, path string) error {
 	path, err := url.PathUnescape(path)
 	if err != nil || hosts != "" || path == "" {
 		return errors.New("redis+unix:// must be followed by an absolute path, without a host")
@@ -65,7 +65,7 @@ func (t *target) socket(hosts, path string) error {
 }
 
 // hostPort returns host:port.
-func address(host, port string) (string, error) {
+func hostPort(host, port string) (string, error) {
 	u, err := url.Parse("redis://" + host)
 	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // an IPv6 address without brackets is ambiguous
 	if err != nil || bare || u.Hostname() == "" || u.User != nil || u.Path != "" {
@@ -81,7 +81,7 @@ func address(host, port string) (string, error) {
 }
 
 // parseDatabase reads the number of a database, 0 if text is empty.
-func (t *target) database(text string) (err error) {
+func (t *target) parseDatabase(text string) (err error) {
 	if text == "" {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 
 // Kinds of hashed text: a key and a user with the same name have different hashes.
 const (
-	aKey  = "key"
-	aUser = "user"
+	kindKey  = "key"
+	kindUser = "user"
 )
 
 // hashLength is the length of a hash with its prefix.
@@ -28,7 +28,7 @@ func hash(key []byte, what, text string) string {
 }
 
 // hostPrefix returns the prefix that contains only this address.
-func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // parseAddr reads an address as package policy does: it maps IPv4-in-IPv6 to IPv4 and drops zones.
 func parseAddr(s string) (netip.Addr, bool) {
