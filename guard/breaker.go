@@ -23,7 +23,6 @@ const (
 	Open     State = "open"      // rejects all calls
 )
 
-// states maps the states of gobreaker.
 var states = [...]State{gobreaker.StateClosed: Closed, gobreaker.StateHalfOpen: HalfOpen, gobreaker.StateOpen: Open}
 
 var (
@@ -35,7 +34,6 @@ var (
 	errIgnored = errors.New("guard: ignored error")
 )
 
-// windowParts is the number of buckets of the sliding Window.
 const windowParts = 10
 
 // A breaker wraps a circuit breaker of gobreaker and decides which errors count. A call of gobreaker costs two
@@ -87,7 +85,6 @@ func newBreaker(c Config) *breaker {
 
 func (b *breaker) currentState() State { return states[b.state.Load()] }
 
-// A call is an admitted call.
 type call struct {
 	breaker       *breaker
 	ctx           context.Context
@@ -117,7 +114,6 @@ func (b *breaker) admit(ctx context.Context, op string, within time.Duration) (c
 	return c, nil
 }
 
-// finish reports the outcome of the call to the breaker.
 func (c *call) finish(err *error) {
 	if *err == nil && c.done == nil {
 		return

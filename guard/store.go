@@ -60,7 +60,6 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	return s.call(ctx, "reset", func() error { return s.inner.Reset(ctx, keys) })
 }
 
-// call calls f, unless the breaker rejects it.
 func (s *Store) call(ctx context.Context, op string, f func() error) (err error) {
 	if s.breaker == nil || s.inTransaction(ctx) {
 		return f()

@@ -28,7 +28,6 @@ func findTransactional(store mete.Store) transactional {
 	return nil
 }
 
-// inTransaction reports whether a call with ctx can be rolled back.
 func (s *Store) inTransaction(ctx context.Context) bool {
 	return s.transactional != nil && s.transactional.InTransaction(ctx)
 }

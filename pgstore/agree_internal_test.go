@@ -273,7 +273,7 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 	a.compareRows(changed, before, after)
 }
 
-// readTake is what package bucket makes of a take from a row, and whether that is written.
+// take is what package bucket makes of a take from a row, and whether that is written.
 func take(row bucket.Row, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) (bucket.Row, bucket.Snapshot, bool) {
 	state, fresh := row.Open(l, now)
 	state, snap := l.Take(state, now, cost)

@@ -58,7 +58,6 @@ func (b *batch) replayGroups() {
 	}
 }
 
-// replay decides one take of the group as the database did.
 func (t *outcome) replay(a *ask) {
 	if a.retryMixed = !t.answered; a.retryMixed {
 		return

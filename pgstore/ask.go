@@ -28,7 +28,6 @@ type ask struct {
 	allowed bool
 }
 
-// A memoryKey identifies a remembered take or refund.
 type memoryKey [sha256.Size]byte
 
 var asks = sync.Pool{New: func() any { return new(ask) }}
@@ -59,7 +58,6 @@ func (s *Store) newRefund(refunds []mete.Refund, id string) *ask {
 	return a
 }
 
-// memoryKey returns a hash of the operation, the prefix, the ID and the keys.
 func (s *Store) memoryKey(operation, id string, charges []store.Charge) (key memoryKey) {
 	h := sha256.New()
 	add := func(text string) {
@@ -78,7 +76,6 @@ func (s *Store) memoryKey(operation, id string, charges []store.Charge) (key mem
 	return key
 }
 
-// release returns an ask to the pool.
 func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.taken, a.snaps = a.charges[:0], a.taken[:0], a.snaps[:0]

@@ -22,7 +22,6 @@ type batch struct {
 	lockTimeout string // lock timeout in PostgreSQL's notation
 }
 
-// A group is plain takes from one bucket at one cost.
 type group struct {
 	key   string
 	limit *bucket.Limit // the first ask's
@@ -36,7 +35,6 @@ func newBatch(s *Store) *batch {
 	return &batch{store: s, index: map[string]int{}}
 }
 
-// Reset implements [lane.Batch].
 func (b *batch) Reset() {
 	clear(b.asks)
 	clear(b.groups)
@@ -48,7 +46,6 @@ func (b *batch) Reset() {
 	}
 }
 
-// Asks implements [lane.Batch].
 func (b *batch) Asks() []*ask { return b.asks }
 
 // Add implements [lane.Batch]. A plain take joins the group of its bucket if limit and cost are equal; other

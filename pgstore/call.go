@@ -119,7 +119,6 @@ func (s *Store) retry(ctx context.Context, conn *pgx.Conn, f func(context.Contex
 	}
 }
 
-// fail sets the error of the asks that pick selects.
 func (b *batch) fail(err error, pick func(i int) bool) {
 	for i, a := range b.asks {
 		if pick(i) {
@@ -128,7 +127,6 @@ func (b *batch) fail(err error, pick func(i int) bool) {
 	}
 }
 
-// takePlain makes the call for the groups.
 func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	for i := range b.groups {
 		b.groups[i].answer = outcome{}
@@ -190,7 +188,6 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// takeOne is takePlain for one group.
 func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	g := &b.groups[0]
 	r := newRate(g.limit, g.cost)
@@ -246,7 +243,6 @@ func newRate(l *bucket.Limit, cost bucket.Tokens) rate {
 	return rate{l, int64(l.Capacity()) * p, int64(n), int64(cost) * p}
 }
 
-// rateFields lists the fields in the order of the parameters.
 var rateFields = [...]func(*rate) int64{
 	func(r *rate) int64 { return r.c },
 	func(r *rate) int64 { return r.n },
@@ -257,7 +253,6 @@ var rateFields = [...]func(*rate) int64{
 // below 2^53, so the product does not overflow.
 func (r *rate) amount(count int64) int64 { return min(count, r.c/r.cost) * r.cost }
 
-// looksFirst reports whether recent denials are so frequent that a read before locking pays.
 func (s *Store) looksFirst() bool { return s.denying.Load() }
 
 // noteDenials records that denied of the given number of buckets denied.
@@ -267,7 +262,6 @@ func (s *Store) noteDenials(denied, of int) {
 	}
 }
 
-// newNotSpent returns the error of an ask that was not sent.
 func newNotSpent(err error) *mete.StoreError {
 	return &mete.StoreError{Store: storeName, Spent: mete.NotSpent, Err: err}
 }

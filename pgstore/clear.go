@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clearBatch is the number of rows that one statement of Clear removes.
 const clearBatch = 10_000
 
 // Clear deletes all buckets of the store's prefix, so that they are full: after a test or replay, or for a fresh

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// familyRows is the number of rows that one call of ClearFamilies reads.
 	familyRows = 2_000
 
 	// lastMark precedes the last key in the text of a position.
@@ -88,7 +87,6 @@ func (s *Store) clearRange(ctx context.Context, families []string, begin, end, l
 	return tag.RowsAffected(), through, err
 }
 
-// bucketTable returns the quoted name of the bucket table.
 func (s *Store) bucketTable() string {
 	table := pgx.Identifier{s.config.Schema, "bucket"}
 	if s.config.Durable {

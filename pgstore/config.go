@@ -10,7 +10,6 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// Defaults and bounds of a [Config].
 const (
 	DefaultSchema      = "mete"
 	DefaultTimeout     = time.Second

@@ -15,7 +15,6 @@ import (
 
 const storeName = "pgstore"
 
-// errGone is the error of an ask after a call that lost the connection.
 var errGone = errors.New("the connection was lost before the call was sent")
 
 // A refusal is an error that occurred before the statement was sent.
@@ -48,14 +47,12 @@ func isRefused(err error) bool {
 	return ok && cmp.Or(pgErr.SeverityUnlocalized, pgErr.Severity) == "ERROR" && !strings.HasPrefix(pgErr.Code, "08")
 }
 
-// isReadOnly reports whether the server rejects writes.
 func isReadOnly(err error) bool {
 	const readOnly = "25006"
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == readOnly
 }
 
-// addRemedy adds the remedy to errors with a known cause.
 func addRemedy(err error) error {
 	const noFunction, noTable, noSchema = "42883", "42P01", "3F000"
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && (pgErr.Code == noFunction || pgErr.Code == noTable || pgErr.Code == noSchema) {
@@ -81,14 +78,12 @@ func isUndone(err error) bool {
 	return ok && pgErr.Code == deadlock || isSerialization(err)
 }
 
-// isSerialization reports whether the isolation level was the reason.
 func isSerialization(err error) bool {
 	const serialization = "40001"
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == serialization
 }
 
-// withOp adds the operation to err.
 func withOp(err error, op string) error {
 	e := newStoreError(err)
 	return &mete.StoreError{Op: op, Store: storeName, Spent: e.Spent, Err: e.Err}

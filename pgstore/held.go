@@ -44,7 +44,6 @@ const (
 // other asks.
 var errHeld = fmt.Errorf("the bucket is locked by a transaction: %w", store.ErrOverloaded)
 
-// held is a set of locked buckets, by key.
 type held struct {
 	last atomic.Int64 // no bucket is held after this Unix time in nanoseconds
 	mu   sync.Mutex
@@ -67,7 +66,6 @@ func (h *held) mayHold() bool {
 	return last != 0 && time.Now().UnixNano() < last
 }
 
-// holdsAny reports whether one of the buckets is held.
 func (h *held) holdsAny(charges []store.Charge) bool {
 	if !h.mayHold() {
 		return false
@@ -78,7 +76,6 @@ func (h *held) holdsAny(charges []store.Charge) bool {
 	return slices.ContainsFunc(charges, func(c store.Charge) bool { return now.Before(h.keys[c.Key].until) })
 }
 
-// holders returns the holders of the buckets that the asks need.
 func (h *held) holders(asks []*ask) map[string]holder {
 	if !h.mayHold() {
 		return nil

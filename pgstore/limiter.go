@@ -19,27 +19,16 @@ import (
 // caller must close the limiter with [mete.Limiter.Close]. NewLimiter creates missing tables, as [Migrate] does.
 // All processes with one URL share their buckets, and hash keys with one secret that PostgreSQL keeps.
 //
-// While PostgreSQL does not answer:
+// During an outage, a circuit breaker lets calls fail at once. Buckets in memory then decide for rules with
+// on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
+// grpclimit and [mete.Request.Charges]. When PostgreSQL answers again, it is charged for the tokens that were
+// spent in memory: a key before its next take, and all other keys within about a second. Close charges them for a
+// second at most.
 //
-//   - A circuit breaker lets calls fail at once.
-//   - Buckets in memory decide for rules with on_store_error: local. They also decide for the limits of
-//     httplimit, grpclimit and [mete.Request.Charges]. Each bucket has this process's share of the limit.
-//   - When PostgreSQL answers again, it is charged for the tokens that were spent in memory. A key is charged
-//     before its next take, and all other keys within about a second.
-//
-// [mete.Limiter.Close] charges PostgreSQL for tokens that were spent during an outage, for a second at most, and
-// closes the connections. Later calls fail as they do during an outage.
-//
-// NewLimiter returns an error if:
-//
-//   - the URL is invalid;
-//   - PostgreSQL does not answer: the error wraps [store.ErrUnavailable]. NewLimiter tries once, until ctx ends.
-//     A later call may succeed;
-//   - m is nil: policy.ErrRequired;
-//   - m has a policy.Options.HashKey, and the processes that share this schema and prefix use a different key or
-//     none: policy.ErrHashKey. See [Store.CheckHashKey].
-//
-// Errors name the place and the remedy, and contain no password.
+// NewLimiter tries once, until ctx ends. Errors name the place and the remedy, and contain no password. If
+// PostgreSQL does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired.
+// If the processes that share this schema and prefix use a different hash key, it wraps policy.ErrHashKey: see
+// [Store.CheckHashKey].
 //
 // For other settings, call [Open] and [Node.NewLimiter].
 func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Limiter, error) {

@@ -73,7 +73,6 @@ func (g *mixedCall) take(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// encode fills in the program of the function.
 func (g *mixedCall) encode() {
 	g.keys, g.limits, g.program, g.ids = g.keys[:0], g.limits[:0], g.program[:0], g.ids[:0]
 	for _, a := range g.asks {
@@ -100,7 +99,6 @@ func (g *mixedCall) encode() {
 	}
 }
 
-// addID returns the number of the ID that a is remembered by, 0 for none.
 func (g *mixedCall) addID(a *ask) int64 {
 	if a.mode.ID == "" {
 		return 0
@@ -109,7 +107,6 @@ func (g *mixedCall) addID(a *ask) int64 {
 	return int64(len(g.ids))
 }
 
-// encodeTaken returns a take in the encoding of the function.
 func encodeTaken(t bucket.Taken) []int64 {
 	if t == (bucket.Taken{}) {
 		return []int64{noTake, 0, 0}
@@ -141,7 +138,6 @@ func (g *mixedCall) addLimit(l *bucket.Limit) {
 	}
 }
 
-// isReadOnly reports whether all asks are dry runs.
 func (g *mixedCall) isReadOnly() bool {
 	return !slices.ContainsFunc(g.asks, func(a *ask) bool { return !a.mode.DryRun })
 }
@@ -155,7 +151,6 @@ func boolInt(b bool) int64 {
 	return 0
 }
 
-// encodeWait returns a wait in the encoding of the function.
 func encodeWait(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:

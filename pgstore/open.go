@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	// verifyTimeout bounds the check of the server, including the connection.
 	verifyTimeout = 10 * time.Second
 
 	// minVersion is PostgreSQL 14 in the notation of server_version_num.

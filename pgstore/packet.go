@@ -20,7 +20,7 @@ func (p *packet) reset() { p.bytes, p.starts = p.bytes[:0], p.starts[:0] }
 
 func (p *packet) begin() { p.starts = append(p.starts, len(p.bytes)) }
 
-// closeAll returns the parameters, which are valid until reset.
+// end returns the parameters, which are valid until reset.
 func (p *packet) end() [][]byte {
 	p.values = p.values[:0]
 	for i, start := range p.starts {
@@ -70,13 +70,11 @@ func (p *packet) array(oid uint32, size int) {
 
 func (p *packet) word(v uint32) { p.bytes = binary.BigEndian.AppendUint32(p.bytes, v) }
 
-// number adds an element to a bigint array.
 func (p *packet) number(v int64) {
 	p.word(8)
 	p.bytes = binary.BigEndian.AppendUint64(p.bytes, uint64(v))
 }
 
-// text adds an element to a bytea or text array.
 func (p *packet) text(prefix, text string) {
 	p.word(uint32(len(prefix) + len(text)))
 	p.bytes = append(append(p.bytes, prefix...), text...)
@@ -89,7 +87,6 @@ func (p *packet) ints(values []int64) {
 	}
 }
 
-// readInt reads a bigint.
 func readInt(value []byte) (int64, bool) {
 	if len(value) != 8 {
 		return 0, false

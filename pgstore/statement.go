@@ -23,7 +23,6 @@ type statement struct {
 	oids []uint32 // parameter types
 }
 
-// statements are the statements for one bucket table.
 type statements struct{ takeAlone, takeOne, takeMany, take, reset, locked, sweep, ping statement }
 
 //go:embed take_alone.sql

@@ -44,7 +44,6 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// canPrepare reports whether connections in this mode can use prepared statements.
 func canPrepare(mode pgx.QueryExecMode) bool {
 	return mode == pgx.QueryExecModeCacheStatement
 }

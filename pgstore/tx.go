@@ -123,7 +123,6 @@ func txFrom(ctx context.Context) (tx pgx.Tx, ok bool) {
 	return given.tx, ok
 }
 
-// A txValue is a transaction in a context.
 type txValue struct{ tx pgx.Tx }
 
 var errNoTx = errors.New("the transaction is nil")

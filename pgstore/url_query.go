@@ -30,10 +30,8 @@ var (
 	}
 )
 
-// maxCount bounds counts in a URL.
 const maxCount = 1 << 24
 
-// parameters are the decoded parameters of a URL.
 type parameters map[string]string
 
 func parseQuery(query string) (parameters, error) {
@@ -72,7 +70,6 @@ func unknownParameter(name string) error {
 
 func (p parameters) has(name string) bool { _, ok := p[name]; return ok }
 
-// encode returns the parameters for pgx.
 func (p parameters) encode() string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(p)) {
@@ -94,7 +91,6 @@ func (p parameters) secrets(place string) []string {
 	return all
 }
 
-// config returns the settings of mete.
 func (p parameters) config() (c Config, err error) {
 	c.Schema, c.Prefix = p["schema"], p["prefix"]
 	if p.has("schema") {

@@ -24,7 +24,6 @@ func newAnswerError(what, text string) error {
 	return &AnswerError{what + ": " + strconv.Quote(text)}
 }
 
-// A wordReader splits an answer into words.
 type wordReader struct{ rest string }
 
 func (w *wordReader) next() string {
@@ -117,7 +116,6 @@ func (p *program) fail(err error) {
 	}
 }
 
-// A tally is the rest of a group's answer.
 type tally struct {
 	state    bucket.State
 	admitted int64
@@ -141,7 +139,6 @@ func (t *tally) replay(a *ask, now bucket.Instant) {
 	v.Show(&a.snaps[0], &c.Limit, c.Cost, now)
 }
 
-// readAnswer reads a's part of the script's answer.
 func (a *ask) readAnswer(w *wordReader, now bucket.Instant) {
 	switch a.op {
 	case opTake:

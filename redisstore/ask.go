@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An submit is one operation on its way to Redis and back. Its caller waits, and the call that carries the ask fills
+// An ask is one operation on its way to Redis and back. Its caller waits, and the call that carries the ask fills
 // in the answer.
 type ask struct {
 	lane.Ticket
@@ -60,7 +60,6 @@ func newRefund(refunds []mete.Refund) *ask {
 	return a
 }
 
-// release returns an ask to the pool.
 func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.taken, a.snaps, a.leases = a.charges[:0], a.taken[:0], a.snaps[:0], a.leases[:0]

@@ -8,7 +8,6 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// A batch is the program of a store's next call.
 type batch struct {
 	store *Store
 	program
@@ -28,7 +27,6 @@ func (s *Store) newLanes() *lane.Lanes[*ask] {
 	return lane.New(c)
 }
 
-// Reset implements [lane.Batch], as do the methods below.
 func (b *batch) Reset() { b.reset(b.store.config.Prefix, b.store.now()) }
 
 func (b *batch) Add(a *ask) bool { return b.size() <= maxKeys && b.add(a) }

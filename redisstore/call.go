@@ -16,7 +16,7 @@ import (
 // a second round trip for most calls.
 const mixedCalls = 8
 
-// deleteAll makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
+// run makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
 func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	took, err := s.call(p, timeout)
 	alone := false
@@ -60,7 +60,6 @@ func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error)
 	return nil
 }
 
-// call makes the call of p.
 func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

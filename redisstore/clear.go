@@ -23,7 +23,6 @@ const (
 	scanCount    = 500
 	scansPerCall = 4
 
-	// viewChars is the length of a view's hash in the text of a position.
 	viewChars = 16
 )
 
@@ -56,7 +55,6 @@ func parseScanPosition(text string) (p scanPosition, err error) {
 	return p, nil
 }
 
-// A master is a server that holds keys.
 type master struct {
 	addr, run string
 	client    rueidis.Client
@@ -136,7 +134,6 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// clearPage runs one SCAN, and deletes the keys that belong to the families.
 func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern string, families []string, cursor uint64) (removed int64, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()

@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// Defaults and bounds of a [Config].
 const (
 	DefaultTimeout     = time.Second
 	DefaultMaxBatch    = 512

@@ -20,7 +20,6 @@ var setDocument = rueidis.NewLuaScript(documentScript)
 
 var _ store.Documents = (*Store)(nil)
 
-// documentKey returns the key of a document. Keys of buckets begin differently.
 func (s *Store) documentKey(name string) string { return s.config.Prefix + "doc:" + name }
 
 // Document implements [store.Documents]. It reads the whole document, even if known is its revision.

@@ -27,7 +27,6 @@ const (
 	waitNone   = -1
 )
 
-// encode returns the keys and arguments of the script.
 func (p *program) encode() (keys, args []string) {
 	for _, a := range p.asks { // grouped asks have their limits already
 		if !a.isSimple() {
@@ -135,7 +134,6 @@ func (p *program) encodeGroup(g *group) {
 	}
 }
 
-// encodePlain encodes a single take of several buckets.
 func (p *program) encodePlain(a *ask) {
 	p.numbers.add(int64(len(a.charges)))
 	p.numbers.add(1)
@@ -193,7 +191,6 @@ func (p *program) encodeAsk(a *ask) {
 	}
 }
 
-// encodeTaken encodes the canceled take. An admin refund has none.
 func (p *program) encodeTaken(a *ask, i int) {
 	var t bucket.Taken
 	if i < len(a.taken) {
@@ -221,7 +218,6 @@ func (p *program) encodeBorrow(a *ask) {
 	p.numbers.add(a.loan.TTL.Microseconds())
 }
 
-// keyNumber returns the script's number of a charge's key.
 func (p *program) keyNumber(c *store.Charge) int64 {
 	if at := p.index[c.Key]; at < 0 {
 		return int64(len(p.keys[states]) - at)
@@ -276,7 +272,6 @@ func (p *program) spellKeys() []string {
 	return spelled
 }
 
-// encodeWait returns a wait in the encoding of the script.
 func encodeWait(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:

@@ -39,7 +39,6 @@ func newStoreError(err error) *mete.StoreError {
 // reads all keys first.
 var noWriteErrors = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
 
-// withOp adds the operation to err.
 func withOp(err error, op string) error {
 	var e *mete.StoreError
 	if !errors.As(err, &e) {

@@ -29,7 +29,6 @@ func hashID(id string, charges []store.Charge) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])
 }
 
-// leaseKey returns the key of the leases of a bucket.
 func (s *Store) leaseKey(key string) string { return s.companionKey("lease:", key, key) }
 
 // companionKey returns a key of another kind, in the cluster slot of a bucket's key.

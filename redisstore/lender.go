@@ -18,10 +18,8 @@ import (
 // errOvertaken is the error of a loan if Redis has already processed a later loan of the same holder.
 var errOvertaken = errors.New("a later loan of this holder was already processed")
 
-// A lender implements [lease.Lender] for the store.
 type lender struct{ store *Store }
 
-// Borrow implements [lease.Lender].
 func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
 	charges := [1]store.Charge{{Key: loan.Key, Limit: loan.Limit, Leased: true}}
 	a := newAsk(opBorrow, charges[:], mete.Mode{})
@@ -35,7 +33,6 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error
 	return grant, nil
 }
 
-// An activeLease is an amount of leased tokens and the end of the lease.
 type activeLease struct {
 	until  bucket.Instant
 	amount bucket.Tokens

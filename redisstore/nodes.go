@@ -50,7 +50,6 @@ func (p *Presence) Leave(ctx context.Context) error {
 	return nil
 }
 
-// nodes implements [presence.Nodes] with a sorted set.
 type nodes struct {
 	client  rueidis.Client
 	key, id string

@@ -113,7 +113,6 @@ func markUnavailable(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// isNotReady reports whether a refusal is temporary.
 func isNotReady(refusal string) bool {
 	word, _, _ := strings.Cut(refusal, " ")
 	return slices.Contains([]string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}, word)

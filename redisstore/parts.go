@@ -49,7 +49,6 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 	return append(dst, t.snaps...), true, nil
 }
 
-// A partsTake is a take in parts.
 type partsTake struct {
 	store   *Store
 	charges []store.Charge

@@ -37,7 +37,6 @@ func (p *program) readPlainAnswers(w *wordReader, now bucket.Instant) {
 	}
 }
 
-// readRows reads the states before the call.
 func (p *program) readRows(w *wordReader) (broken error) {
 	p.was = p.was[:0]
 	for range p.keys[states] {
@@ -89,7 +88,6 @@ func (p *program) readShortfalls(w *wordReader) error {
 	return nil
 }
 
-// takeOne charges the only bucket of a.
 func (a *ask) takeOne(state *bucket.State, now bucket.Instant) {
 	c, snap := &a.charges[0], bucket.Snapshot{}
 	state.Unit = c.Limit.Unit()

@@ -30,7 +30,7 @@ type program struct {
 	admitted []int64        // per operation of a plain call: remaining takes
 }
 
-// A joinGroup is consecutive plain takes from one bucket at one cost.
+// A group is consecutive plain takes from one bucket at one cost.
 type group struct {
 	state int // position among the rows
 	limit int
@@ -40,7 +40,6 @@ type group struct {
 	operation int // position among the script's operations
 }
 
-// Kinds of keys.
 const (
 	states = iota
 	logs
@@ -85,7 +84,6 @@ func (p *program) add(a *ask) bool {
 	return true
 }
 
-// joinGroup returns the group of a simple charge.
 func (p *program) joinGroup(c *store.Charge) int {
 	at := p.addKey(c)
 	if last := p.latest[at]; last >= 0 {
@@ -133,5 +131,4 @@ func (p *program) addLimit(l *bucket.Limit) int {
 
 func isLog(l *bucket.Limit) bool { return l.Algorithm() == bucket.SlidingLog }
 
-// size returns the approximate number of keys.
 func (p *program) size() int { return len(p.keys[states]) + len(p.keys[logs]) + 2*len(p.asks) }

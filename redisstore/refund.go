@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// errRefundPending is the error of a refund if some slots have not answered yet.
 var errRefundPending = errors.New("some buckets are unreachable: they are refunded once, as soon as they are reachable")
 
 // Refund implements [mete.Store]. If the buckets are in several slots of a cluster, the first slot decides: if it
@@ -92,7 +91,6 @@ func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, char
 	return all
 }
 
-// undoneKey returns the key that marks a part of a take, or of a refund without an ID, as refunded.
 func (s *Store) undoneKey(key, attempt string, part int) string {
 	return s.companionKey("id:", key, "undo-"+attempt+"-"+strconv.Itoa(part))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// slots is the number of slots of a Redis Cluster.
 const slots = 1 << 14
 
 // slotOf returns the slot of a key: the slot of its hash tag if it has one (Redis Cluster specification, hash
@@ -62,7 +61,6 @@ func crc16(crc uint16, text string) uint16 {
 	return crc
 }
 
-// tags are short hash tags, one per slot.
 var tags = sync.OnceValue(func() *[slots]string {
 	var tags [slots]string
 	for i, found := uint64(0), 0; found < slots; i++ {
@@ -90,14 +88,13 @@ func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
 
 func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
 
-// A readPart is charges that one script takes, and their positions in the take.
+// A part is charges that one script takes, and their positions in the take.
 type part struct {
 	slot    int
 	charges []store.Charge
 	order   []int
 }
 
-// A division selects how a take is split into parts.
 type division bool
 
 const (

@@ -30,7 +30,6 @@ func cutPacked(text string) (s bucket.State, rest string, err error) {
 	return bucket.State{Unit: 1, Spent: spent, AsOf: bucket.Instant(at)}, numbers[16:], nil
 }
 
-// parseWhole reads an integer from the 8 bytes of a double.
 func parseWhole(bytes string) (int64, bool) {
 	v := math.Float64frombits(binary.LittleEndian.Uint64([]byte(bytes)))
 	return int64(v), v == math.Trunc(v) && math.Abs(v) <= maxUnits

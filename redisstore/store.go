@@ -16,7 +16,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The parts of the script, in order.
 var (
 	//go:embed take.lua
 	takeScript string

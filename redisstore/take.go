@@ -22,7 +22,6 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 	return s.take(ctx, dst, charges, mode)
 }
 
-// take takes from Redis.
 func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	l := s.laneOf(charges)
 	if l == nil {
@@ -52,7 +51,6 @@ func (s *Store) newTake(charges []store.Charge, mode mete.Mode) *ask {
 	return a
 }
 
-// addLeases adds the lease keys of the buckets of a.
 func (s *Store) addLeases(a *ask) {
 	for i := range a.charges {
 		if c := &a.charges[i]; c.Leased && lease.Leasable(&c.Limit) {

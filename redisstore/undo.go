@@ -79,7 +79,6 @@ func (u *undoer) begin(todo undoing, within time.Duration) (done bool) {
 	return false
 }
 
-// run submits queued refunds until the queue is empty.
 func (u *undoer) run() {
 	for backoff := undoBackoff; ; backoff = min(2*backoff, maxUndoBackoff) {
 		last := false
@@ -113,7 +112,6 @@ func (u *undoer) run() {
 	}
 }
 
-// giveUp abandons the queue when the store is closed.
 func (u *undoer) giveUp() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -145,7 +143,6 @@ func (t *undoing) expire() {
 	}
 }
 
-// pending returns the number of pending and of abandoned refunds.
 func (u *undoer) pending() (waiting int, lost int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

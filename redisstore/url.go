@@ -21,7 +21,6 @@ const (
 	formCluster
 )
 
-// A scheme is the meaning of a URL scheme.
 type scheme struct {
 	form int
 	tls  bool
@@ -50,7 +49,6 @@ const (
 	fourConns    = 2               // log2 of the number; fastest from 16 callers on
 )
 
-// target is the content of a URL.
 type target struct {
 	client rueidis.ClientOption
 	config Config

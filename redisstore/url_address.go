@@ -64,7 +64,6 @@ func (t *target) parseSocket(hosts, path string) error {
 	return nil
 }
 
-// hostPort returns host:port.
 func hostPort(host, port string) (string, error) {
 	u, err := url.Parse("redis://" + host)
 	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // an IPv6 address without brackets is ambiguous

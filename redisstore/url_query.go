@@ -79,7 +79,6 @@ func unknownParameter(s scheme, name string) error {
 	return fmt.Errorf("unknown parameter %q: valid parameters are %s", name, strings.Join(parameterNames(s), ", "))
 }
 
-// loadCertificates reads the files of TLS.
 func (t *target) loadCertificates(values url.Values) error {
 	c := t.client.TLSConfig
 	if c == nil {

@@ -59,7 +59,6 @@ func (l *Lane[A]) Do(ctx context.Context, a A, within time.Duration) (free bool,
 	return true, t.Err
 }
 
-// endsBefore reports whether ctx ends sooner than within.
 func endsBefore(ctx context.Context, within time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < within

@@ -45,7 +45,6 @@ func (t *Ticket) wait(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// startTimer returns a channel that receives a value after d.
 func (t *Ticket) startTimer(d time.Duration) <-chan time.Time {
 	if t.timer == nil {
 		t.timer = time.NewTimer(d)

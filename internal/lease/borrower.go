@@ -135,7 +135,6 @@ func (b *Borrower) countTake(key string, l *bucket.Limit, cost bucket.Tokens) {
 	}
 }
 
-// open starts to lease a bucket, with a first loan.
 func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now time.Duration) {
 	b.mu.Lock()
 	lines := *b.leased.Load()
@@ -171,7 +170,6 @@ func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now tim
 	b.exchange(n, now)
 }
 
-// remove removes a bucket without leased tokens.
 func (b *Borrower) remove(n *leasedBucket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

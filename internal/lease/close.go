@@ -8,7 +8,6 @@ import (
 	"sync"
 )
 
-// closers bounds the concurrent returns of Close.
 const closers = 16
 
 // Close returns all leased tokens and ends all goroutines. Later takes return false. Close returns when that is

@@ -66,7 +66,6 @@ var ErrConfig = errors.New("lease: invalid config")
 // ErrClosed is the error of a second [Borrower.Close].
 var ErrClosed = errors.New("lease: closed")
 
-// withDefaults fills in the defaults of c.
 func (c Config) withDefaults() Config {
 	if c.Period == 0 {
 		c.Period = 100 * time.Millisecond
@@ -112,7 +111,6 @@ func (c Config) check() error {
 	return errors.Join(mistakes...)
 }
 
-// share returns the most tokens of a bucket that are leased.
 func (c *Config) share(l *bucket.Limit) bucket.Tokens {
 	return min(bucket.Tokens(float64(l.Capacity())*c.Share), maxSlice)
 }

@@ -32,7 +32,6 @@ func (b *Borrower) exchange(n *leasedBucket, now time.Duration) {
 	b.sendLoan(n, b.prepareLoan(n, now))
 }
 
-// borrow calls the lender and settles the loan.
 func (b *Borrower) borrow(n *leasedBucket, loan Loan) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.config.TTL)
 	defer cancel()
@@ -87,7 +86,6 @@ func (n *leasedBucket) resize(c *Config, now time.Duration) {
 	n.low.Store(int64(n.size / 2))
 }
 
-// settle processes the answer to a loan, and releases n.
 func (b *Borrower) settle(n *leasedBucket, loan Loan, g Grant, err error) {
 	defer b.flights.Done()
 	now := b.now()
@@ -112,7 +110,6 @@ func (b *Borrower) settle(n *leasedBucket, loan Loan, g Grant, err error) {
 	}
 }
 
-// accept processes a grant.
 func (b *Borrower) accept(n *leasedBucket, loan Loan, g Grant, now time.Duration) {
 	n.pause, n.latency = 0, now-n.asked
 	gone := &b.count.returned // receives the tokens set aside

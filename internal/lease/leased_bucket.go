@@ -44,7 +44,6 @@ type knowledge struct {
 	unit, most int64         // the limit's unit, and its capacity in it
 }
 
-// saveKnowledge saves the bucket's state from a grant.
 func (n *leasedBucket) saveKnowledge(g Grant, now time.Duration) {
 	unit := n.limit.Unit()
 	after, _ := n.limit.Spend(g.State, g.At, 0, bucket.Forced) // converts to the limit's unit

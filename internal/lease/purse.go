@@ -17,7 +17,6 @@ const (
 	tokenMask = 1<<tokenBits - 1
 )
 
-// held returns the tokens.
 func (p *purse) held() bucket.Tokens { return bucket.Tokens(p.word.Load() & tokenMask) }
 
 // spend takes a positive cost if the purse holds it. It returns the rest and the recount number.

@@ -8,7 +8,6 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// runTicker ticks every period while any bucket is leased.
 func (b *Borrower) runTicker() {
 	defer b.flights.Done()
 	ticker := time.NewTicker(b.config.Period)
@@ -30,7 +29,6 @@ func (b *Borrower) runTicker() {
 	}
 }
 
-// tick maintains every bucket that is not busy.
 func (b *Borrower) tick(now time.Duration) {
 	for _, n := range *b.leased.Load() {
 		if n.tryAcquire() {
@@ -81,7 +79,6 @@ func (n *leasedBucket) isIdle() bool {
 	return n.idleTicks >= 2
 }
 
-// isCold reports whether n no longer justifies occasional loans.
 func (n *leasedBucket) isCold(period, now time.Duration) bool {
 	cost := max(bucket.Tokens(n.cost.Load()), 1)
 	takes := float64(n.requested()-n.reported) / float64(cost)
@@ -96,7 +93,6 @@ func (b *Borrower) requestRetire(n *leasedBucket) {
 	}
 }
 
-// retire returns all tokens of n, which the caller has acquired.
 func (b *Borrower) retire(n *leasedBucket, now time.Duration) {
 	n.retiring, n.retired = true, now
 	n.until.Store(0)

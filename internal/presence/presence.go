@@ -22,7 +22,6 @@ const (
 	// minTimeout is the shortest timeout of a heartbeat. A longer interval allows more.
 	minTimeout = time.Second
 
-	// leaveTimeout is the timeout of Close.
 	leaveTimeout = time.Second
 )
 

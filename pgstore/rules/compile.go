@@ -94,8 +94,8 @@ func (c *policyRows) spec(document json.RawMessage) object {
 // Compile compiles the active rules into a policy. The error is an [Errors] that lists all errors of the rows. A
 // set without an active rule is an error, like an empty file. To limit nothing, use a rule in shadow mode.
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
-	chapters, found := s.policies()
-	if len(chapters) == 0 {
+	byPolicy, found := s.policies()
+	if len(byPolicy) == 0 {
 		reason := "no active rule"
 		if s.schema != "" {
 			reason += fmt.Sprintf(" in the schema %q", s.schema)
@@ -106,8 +106,8 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 		return nil, found
 	}
 	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
-	list := make([]object, len(chapters))
-	for i, c := range chapters {
+	list := make([]object, len(byPolicy))
+	for i, c := range byPolicy {
 		c.addGroups(func(object) bool { return true })
 		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
@@ -122,19 +122,19 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 		return nil, fmt.Errorf("rules: compile: %w", err)
 	}
 	for _, e := range mistakes {
-		found = append(found, locateError(chapters, e))
+		found = append(found, locateError(byPolicy, e))
 	}
 	return nil, found
 }
 
-// locate finds the row of an error. The error's path in the compiled policy is /policies/0/spec/rules/0 or
+// locateError finds the row of an error. The error's path in the compiled policy is /policies/0/spec/rules/0 or
 // /policies/0/spec/fallback_limit, followed by the path in the rule.
-func locateError(chapters []*policyRows, e policy.Error) Mistake {
+func locateError(byPolicy []*policyRows, e policy.Error) Mistake {
 	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
 	rest := strings.Split(e.Path, "/")[1:]
 	if len(rest) > 2 && rest[0] == "policies" {
 		i, _ := strconv.Atoi(rest[1]) // package policy returns valid indexes
-		c := chapters[i]
+		c := byPolicy[i]
 		var row *Rule
 		m.Policy, rest = c.id, rest[3:]
 		if len(rest) == 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// A refusal is the meaning of a constraint.
 type refusal struct{ column, reason, hint string }
 
 // refusals maps the constraints of rate_limit_rule to their meanings.

@@ -32,7 +32,6 @@ func (o object) text(field string) (s string) {
 
 func (o object) put(field string, value any) { o[field] = marshal(value) }
 
-// marshal returns the JSON form of a value that has one.
 func marshal(value any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -28,7 +28,6 @@ type Change struct {
 // errUnwanted rolls back a transaction that must not write: a dry run, or no change.
 var errUnwanted = errors.New("nothing to write")
 
-// An editError is an error of the caller's function.
 type editError struct{ error }
 
 // Edit lets a function change the rules, and writes the changes in one transaction. Other writers of rules wait
@@ -62,7 +61,6 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	return nil, fmt.Errorf("rules: edit: %w", s.explainMissing(ctx, pools.Unanswered(err)))
 }
 
-// editTx is Edit within a transaction.
 func (s *Source) editTx(ctx context.Context, tx pgx.Tx, edit func(*Set) error) ([]Change, error) {
 	for _, sql := range []string{
 		"SET LOCAL lock_timeout = '10s'",
@@ -194,7 +192,6 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	return nil
 }
 
-// orNull returns nil, which is NULL, for an empty text.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -215,7 +212,6 @@ func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, f
 	return newRuleError(err, r)
 }
 
-// writePolicies changes the documents of the policies to the wanted ones.
 func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted map[string]json.RawMessage) error {
 	for id := range before {
 		if _, kept := wanted[id]; !kept {

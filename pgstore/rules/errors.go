@@ -49,10 +49,8 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxShownBytes bounds an invalid value in an error.
 const maxShownBytes = 60
 
-// quote quotes a value and shortens it.
 func quote(s string) string {
 	if len(s) > maxShownBytes {
 		return strconv.Quote(strings.ToValidUTF8(s[:maxShownBytes], "")) + "…"

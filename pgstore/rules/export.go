@@ -6,14 +6,14 @@ package rules
 // the same decisions as the rows, and its [Set.Import] changes no row. Export does not validate: [Set.Compile]
 // does.
 func (s *Set) Export() []byte {
-	chapters, _ := s.policies()
+	byPolicy, _ := s.policies()
 	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
-	if len(chapters) == 0 {
+	if len(byPolicy) == 0 {
 		file.put("rules", []object{})
 		return marshal(file)
 	}
-	list := make([]object, len(chapters))
-	for i, c := range chapters {
+	list := make([]object, len(byPolicy))
+	for i, c := range byPolicy {
 		same := map[string]int{} // rules with the same limit_keys
 		for _, doc := range c.docs {
 			same[keysOf(doc)]++
@@ -21,11 +21,11 @@ func (s *Set) Export() []byte {
 		c.addGroups(func(doc object) bool { return same[keysOf(doc)] > 1 })
 		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
-	if len(list) > 1 || chapters[0].id != DefaultPolicy {
+	if len(list) > 1 || byPolicy[0].id != DefaultPolicy {
 		file.put("policies", list)
 		return marshal(file)
 	}
-	spec := chapters[0].spec(s.Policies[DefaultPolicy])
+	spec := byPolicy[0].spec(s.Policies[DefaultPolicy])
 	for field, value := range file {
 		if spec[field] == nil { // a policy's field precedes the bundle's
 			spec[field] = value

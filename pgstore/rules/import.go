@@ -169,7 +169,6 @@ func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
 	return members
 }
 
-// keysOf returns the sorted limit_keys of a rule.
 func keysOf(doc object) string {
 	var names []string
 	_ = json.Unmarshal(doc["limit_keys"], &names) // the compiler refuses another type
@@ -226,8 +225,8 @@ func (s *Set) setPriorities(places []int) {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(id(a), id(b)))
 	})
 	var names []string
-	chapters, _ := (&Set{Rules: rows}).policies()
-	for _, c := range chapters {
+	byPolicy, _ := (&Set{Rules: rows}).policies()
+	for _, c := range byPolicy {
 		for _, r := range c.rows {
 			names = append(names, r.Name)
 		}

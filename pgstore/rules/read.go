@@ -20,7 +20,6 @@ import (
 // MaxRows bounds the rules in the table, including inactive ones; [policy.MaxRules] bounds active rules.
 const MaxRows = 10 * policy.MaxRules
 
-// A rowSelection selects the rules to read.
 type rowSelection bool
 
 const (
@@ -81,7 +80,6 @@ func (s *Source) read(ctx context.Context, db beginner, which rowSelection) (*Se
 	return set, nil
 }
 
-// readTx reads the tables within a transaction.
 func (s *Source) readTx(ctx context.Context, tx pgx.Tx, which rowSelection) (*Set, error) {
 	set := &Set{Policies: map[string]json.RawMessage{}, schema: s.config.Schema}
 	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
@@ -132,7 +130,6 @@ const (
 )
 
 const (
-	// selectOld checks for a table of rules without a table of policies.
 	selectOld = `SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL AND pg_catalog.to_regclass($2::pg_catalog.text) IS NULL`
 
 	// dropOld drops the tables of an earlier development version.

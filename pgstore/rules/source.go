@@ -148,7 +148,6 @@ func (s *Source) Read(ctx context.Context) (*Set, error) {
 	return set, nil
 }
 
-// sql returns a statement with {schema} replaced by the schema.
 func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
 
 type beginner interface {

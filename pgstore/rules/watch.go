@@ -49,10 +49,8 @@ func (s *Source) Watch(ctx context.Context, since int64, opts policy.Options, ch
 	}
 }
 
-// applicationName is the default application name of connections.
 const applicationName = "mete"
 
-// A watcher is one call of Watch.
 type watcher struct {
 	*Source
 	opts     policy.Options
@@ -63,7 +61,6 @@ type watcher struct {
 	polling  bool  // and logged
 }
 
-// noteLoss logs the first error of an outage.
 func (w *watcher) noteLoss(err error) {
 	if !w.failing {
 		w.config.Logger.Warn("cannot follow rules in the database, keeping the active rules", "err", err)
@@ -71,7 +68,6 @@ func (w *watcher) noteLoss(err error) {
 	w.failing = true
 }
 
-// noteRecovery logs the end of an outage.
 func (w *watcher) noteRecovery() {
 	if w.failing {
 		w.config.Logger.Info("following rules in the database again")
@@ -105,7 +101,6 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 	}
 }
 
-// sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	rest := time.NewTimer(d)
 	defer rest.Stop()
@@ -129,7 +124,6 @@ func (w *watcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// hangUp closes a connection that may be broken.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -161,7 +155,6 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 	return false, nil
 }
 
-// pollInterval returns the interval between two reads.
 func (w *watcher) pollInterval(told bool) time.Duration {
 	if told {
 		return w.config.Poll
@@ -187,7 +180,6 @@ func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
 	return err
 }
 
-// look reads the rules if the revision has changed.
 func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

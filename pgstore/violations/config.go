@@ -81,7 +81,6 @@ type Config struct {
 	Now func() bucket.Instant
 }
 
-// withDefaults validates c and fills in its defaults.
 func (c Config) withDefaults() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = defaultSchema

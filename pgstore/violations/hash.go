@@ -27,7 +27,6 @@ func hash(key []byte, what, text string) string {
 	return string(policy.AppendKeyHash(nil, h.Sum(nil)))
 }
 
-// hostPrefix returns the prefix that contains only this address.
 func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // parseAddr reads an address as package policy does: it maps IPv4-in-IPv6 to IPv4 and drops zones.

@@ -67,7 +67,6 @@ func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
 	return h, nil
 }
 
-// newHistogram returns a histogram without counts for the time range of a query.
 func newHistogram(q Query) (Histogram, error) {
 	if q.Since.IsZero() || q.Until.IsZero() || !q.Since.Before(q.Until) {
 		return Histogram{}, errors.New("since and until are required, and until must be after since")
@@ -93,7 +92,6 @@ func newHistogram(q Query) (Histogram, error) {
 	return Histogram{Start: start, Step: step, Bins: int(bins(step))}, nil
 }
 
-// floorDiv returns a/b rounded down.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

@@ -28,7 +28,6 @@ func (r *Reader) Masked(v Violation) Violation {
 	return v
 }
 
-// isHash reports whether s has the form of a hash in the table.
 func isHash(s string) bool {
 	const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return len(s) == hashLength && s[0] == '~' && strings.Trim(s[1:], base64) == ""

@@ -4,7 +4,6 @@ package violations
 
 import "time"
 
-// problemInterval is the interval between two log events of one problem.
 const problemInterval = time.Minute
 
 // A problem is logged when it begins, and at intervals while it lasts.
@@ -13,7 +12,6 @@ type problem struct {
 	count int64
 }
 
-// shouldLog reports whether to log the problem now.
 func (c *problem) shouldLog() bool {
 	if now := time.Now(); c.last.IsZero() || now.Sub(c.last) >= problemInterval {
 		c.last = now

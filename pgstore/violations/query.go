@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/internal/clientaddr"
 )
 
-// Numbers of rows that [Reader.List] returns.
 const (
 	DefaultList = 50
 	MaxList     = 10_000
@@ -65,7 +64,6 @@ type Place struct {
 	ID int64
 }
 
-// rowLimit returns the limit of the query, or the default.
 func (q Query) rowLimit(def int) (int, error) {
 	switch {
 	case q.Limit == 0:
@@ -82,7 +80,6 @@ type conditions struct {
 	args []any
 }
 
-// add adds a condition with a %s per value.
 func (t *conditions) add(format string, values ...any) {
 	places := make([]any, len(values))
 	for i := range values {
@@ -135,7 +132,7 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 	return " WHERE " + strings.Join(t.all, " AND "), t.args
 }
 
-// requestEndpoint adds a condition on the endpoint's prefix, or on the path's.
+// endpoint adds a condition on the endpoint's prefix, or on the path's.
 func (t *conditions) endpoint(begin string) {
 	of := "endpoint"
 	if strings.HasPrefix(begin, "/") {

@@ -85,7 +85,6 @@ func (v *Violation) Row() api.Violation {
 	return row
 }
 
-// nonEmpty returns a pointer to s, or nil if s is empty.
 func nonEmpty(s string) *string {
 	if s == "" {
 		return nil

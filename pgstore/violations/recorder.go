@@ -22,7 +22,6 @@ import (
 const (
 	shards = 16
 
-	// maxOthers bounds the limits with a row for overflowing keys.
 	maxOthers = 1024
 )
 

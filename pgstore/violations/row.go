@@ -15,7 +15,7 @@ import (
 // Others is the bucket_key of rows that count the overflow of denied keys.
 const Others = "*"
 
-// An id identifies denials that can share a row.
+// A rowID identifies denials that can share a row.
 type rowID struct {
 	key, limit, rule, reason string
 	shadow                   bool
@@ -36,7 +36,6 @@ type row struct {
 	source *source // of the denials; nil once the row is closed
 }
 
-// add counts another denial.
 func (r *row) add(cost bucket.Tokens, now time.Time) {
 	r.count++
 	if r.cost += cost; r.cost < 0 {
@@ -58,7 +57,6 @@ func mustAttribute(name string) policy.Attribute {
 	return a
 }
 
-// newRow returns the row of one denial. The status s is nil if there was no bucket.
 func (r *Recorder) newRow(i rowID, s *mete.Status, d *mete.Denial, now time.Time) *row {
 	row := &row{id: i, first: now, last: now, count: 1, tokens: -1, retry: d.RetryAfter}
 	if s != nil {
@@ -87,7 +85,6 @@ func (r *Recorder) newRow(i rowID, s *mete.Status, d *mete.Denial, now time.Time
 	return row
 }
 
-// storedText returns the stored form of a key or a user.
 func (r *Recorder) storedText(what, text string, width int) string {
 	if r.config.Raw {
 		return sanitize(text, width)

@@ -24,7 +24,6 @@ type shard struct {
 	aggregated int64  // recorded denials that share a row
 }
 
-// A source is a set of denials that can share a row.
 type source struct {
 	open   *row // the row that still grows, or nil
 	rows   int  // number of rows, up to singles
@@ -77,7 +76,6 @@ func (s *shard) share(from *source, cost bucket.Tokens, now time.Time) {
 	s.aggregated++
 }
 
-// hasRoom reports whether another row and its source fit.
 func (s *shard) hasRoom(from *source) bool {
 	return !s.closed && len(s.rows) < s.size && (from != nil || len(s.sources) < s.size)
 }
@@ -112,7 +110,6 @@ func (s *shard) sweep() {
 	}
 }
 
-// close makes the shard reject further denials.
 func (s *shard) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

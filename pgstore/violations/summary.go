@@ -15,7 +15,6 @@ const (
 	// DefaultTop is the default number of groups in each part of a summary.
 	DefaultTop = 10
 
-	// maxHours bounds the hours of a summary.
 	maxHours = 7 * 24
 )
 

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Bounds of the backoff after a failed write.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 15 * time.Second
@@ -23,7 +22,6 @@ const (
 // lastRows is the number of rows per write after Close, which does not wait for windows.
 const lastRows = 4096
 
-// A batch is rows that are written together.
 type batch struct {
 	rows     []*row
 	denials  int64
@@ -31,7 +29,6 @@ type batch struct {
 	attempts int
 }
 
-// run writes the gathered rows once per window.
 func (r *Recorder) run() {
 	defer close(r.ended)
 	ticker := time.NewTicker(r.config.Window)
@@ -126,7 +123,6 @@ func (r *Recorder) finish(b *batch) {
 	}
 }
 
-// attempt writes a batch and updates the counters.
 func (r *Recorder) attempt(ctx context.Context, b *batch) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -183,7 +179,6 @@ func (r *Recorder) assignNumbers(ctx context.Context, conn *pgx.Conn, b *batch) 
 	return nil
 }
 
-// table returns a quoted name in the schema.
 func (r *Recorder) table(name string) string { return pgx.Identifier{r.config.Schema, name}.Sanitize() }
 
 func (r *Recorder) copyStatement() string {

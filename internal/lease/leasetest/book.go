@@ -155,13 +155,11 @@ func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) 
 	return lease.Grant{Tokens: granted, Kept: kept, State: b.State, At: now}, nil
 }
 
-// refill updates the state to at, with the current X.
 func (b *Book) refill(l *bucket.Limit, at bucket.Instant) {
 	b.State, _ = l.Spend(b.State, at, 0, bucket.Forced)
 	b.floor(l, b.Lent())
 }
 
-// floor makes at least x count as spent.
 func (b *Book) floor(l *bucket.Limit, x bucket.Tokens) {
 	if !b.Unfloored {
 		b.State.Unit = l.Unit()
@@ -169,7 +167,6 @@ func (b *Book) floor(l *bucket.Limit, x bucket.Tokens) {
 	}
 }
 
-// earliest returns the index of the entry that ends first, or -1.
 func (b *Book) earliest() int {
 	first := -1
 	for i, e := range b.Entries {

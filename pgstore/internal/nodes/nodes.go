@@ -43,7 +43,6 @@ WHERE n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND n.id OPERATOR(pg_
 
 const leaveSQL = `DELETE FROM {schema}.node WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND id OPERATOR(pg_catalog.=) $2::pg_catalog.text`
 
-// A Config identifies a node.
 type Config struct {
 	// Schema contains the table node, and Prefix is common to all nodes.
 	Schema, Prefix string

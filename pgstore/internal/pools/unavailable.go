@@ -34,7 +34,6 @@ func Unanswered(err error) error {
 	return err
 }
 
-// isTemporary reports whether a later attempt may succeed.
 func isTemporary(err error) bool {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return isNotReady(refusal)
@@ -68,13 +67,11 @@ func isNotReady(refusal *pgconn.PgError) bool {
 	}, refusal.Code[:min(2, len(refusal.Code))])
 }
 
-// poolerNotReady are parts of PgBouncer's errors for a server that does not answer.
 var poolerNotReady = []string{
 	"server_login_retry", "query_wait_timeout", "server conn crashed", "server_idle_timeout", "client_login_timeout",
 	"server connect", "cannot connect", "shutting down", "no more connections allowed", "pgbouncer cannot",
 }
 
-// A connectError shortens an error of pgx to one line.
 type connectError struct{ err *pgconn.ConnectError }
 
 func (e *connectError) Error() string {

@@ -18,7 +18,6 @@ type migration struct {
 	text    string // with {schema} in it
 }
 
-// migrations are all migrations in their order.
 var migrations = readMigrations()
 
 // readMigrations panics if a file name is invalid, which tests would detect.

@@ -66,7 +66,6 @@ func apply(ctx context.Context, tx pgx.Tx, missing []migration, name string) err
 	return nil
 }
 
-// readApplied returns the names of the applied migrations by number.
 func readApplied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]string, error) {
 	rows, err := pool.Query(ctx, "SELECT version, name FROM "+Quote(name)+".migration", pgx.QueryExecModeExec)
 	if err != nil {
@@ -85,7 +84,6 @@ func readApplied(ctx context.Context, pool *pgxpool.Pool, name string) (map[int]
 	return there, err
 }
 
-// findMissing returns the migrations that are not applied.
 func findMissing(there map[int]string) (missing []migration, err error) {
 	for _, m := range migrations {
 		switch name, ok := there[m.version]; {
