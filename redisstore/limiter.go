@@ -21,8 +21,8 @@ import (
 // During an outage, a circuit breaker lets calls fail at once. Buckets in memory then decide for rules with
 // on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
 // grpclimit and [mete.Request.Charges]. When Redis answers again, it is charged for the tokens that were spent in
-// memory: a key before its next take, and all other keys within about a second. Close charges them for a second
-// at most.
+// memory. A key is charged before its next take, and all other keys within about a second. Close charges them for
+// a second at most.
 //
 // NewLimiter tries once, until ctx ends. Errors name the place and the remedy, and contain no password. If Redis
 // does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired. If the

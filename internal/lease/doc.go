@@ -10,19 +10,15 @@
 //
 // Leased tokens are charged to the bucket. The store also records them: while X tokens are leased, the bucket
 // does not refill above capacity − X. A node holds at most the recorded amount, and stops spending before the
-// store stops counting. Compared with a bucket that is charged directly for every
-// request, the bucket and all nodes together never hold more, for three reasons.
-//
-//   - A loan, a return and a direct take change both sides alike.
-//   - Refill stops at capacity − X here, and at capacity there.
-//   - Tokens that a node loses are missing only here.
-//
-// Hence all nodes together admit at most capacity + rate·t in any interval of length t.
+// store stops counting. So the bucket and all nodes together never hold more than a bucket that every request is
+// charged to directly. A loan, a return and a direct take change both sides alike. Refill stops at capacity − X
+// here, and at capacity there. Tokens that a node loses are missing only here. Hence all nodes together admit at
+// most capacity + rate·t in any interval of length t.
 //
 // Two clocks measure a lease. The node counts [Config.TTL] from before its request, and the store counts TTL +
 // Grace from its answer. If the store's clock jumps ahead by more than Grace, or the store loses acknowledged
-// writes, the tokens leased at that moment can be spent twice, at most N·s (see below). A backward jump only makes leases
-// longer.
+// writes, the tokens leased at that moment can be spent twice, at most N·s (see below). A backward jump only makes
+// leases longer.
 //
 // # Worst-case under-use
 //

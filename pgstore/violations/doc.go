@@ -24,6 +24,6 @@
 // /48. Operators with the hash key can find the rows of a known key. Without it, keys are unreadable.
 // [Config.Raw] stores them unchanged. Endpoints are stored without the query, and can be disabled.
 //
-// Text from clients is sanitized: bytes that are not printable ASCII are written as %XX, as in a URL, and long
-// values are truncated and end with "...".
+// Text from clients is sanitized: bytes that are not printable ASCII are written as %XX, as in a URL. Long values
+// are truncated and end with "...".
 package violations
