@@ -75,8 +75,8 @@ func TestLoad_NoRules(t *testing.T) {
 			d.must(sql)
 		}
 		_, _, err := d.Load(t.Context(), options)
-		if _, ok := errors.AsType[rules.Errors](err); !ok || !strings.Contains(err.Error(), "no rule is active") {
-			t.Errorf("Load after %q: %v, want that no rule is active", sql, err)
+		if _, ok := errors.AsType[rules.Errors](err); !ok || !strings.Contains(err.Error(), "no active rule") {
+			t.Errorf("Load after %q: %v, want that no active rule", sql, err)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestLoad_Bounds(t *testing.T) {
 		t.Errorf("%d rules for as many endpoints, want %d", got, policy.MaxRules)
 	}
 	d.must(insert, policy.MaxRules+1, policy.MaxRules+1)
-	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "10001 rules are active, the most is 10000") {
+	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "10001 rules are active, the maximum is 10000") {
 		t.Errorf("Load of one more: %v", err)
 	}
 	d.must(`UPDATE {schema}.rate_limit_rule SET is_active = false WHERE name > 'r5'`)

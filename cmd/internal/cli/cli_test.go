@@ -44,7 +44,7 @@ func TestMain_ExitCodesAndWords(t *testing.T) {
 		{"serve --config /does/not/exist", 2, "", "mete serve: config: open /does/not/exist"},
 		{"serve --policy /does/not/exist", 2, "", "mete serve: policy: stat /does/not/exist"},
 		{"serve --store postgres://localhost/d?sslmod=x", 2, "", "mete serve: store: unknown parameter \"sslmod\""},
-		{"serve --store redis://a,b", 2, "", "mete serve: store: there is more than one host"},
+		{"serve --store redis://a,b", 2, "", "mete serve: store: more than one host"},
 		{"serve --store floppy:a", 2, "", "unknown kind of store"},
 		{"serve --store memory:?max_keys=-1", 2, "", "max_keys: \"-1\": must be a whole number above 0"},
 		{"serve --store memory:?size=1", 2, "", "unknown parameter \"size\""},

@@ -55,7 +55,7 @@ func (d *rulesDB) says(code int, want string, args ...string) {
 func TestRules_FromNothing(t *testing.T) {
 	d := newRulesDB(t)
 	d.says(0, "there are no rules in the schema test_", "list")
-	d.says(1, "no rule is active", "export")
+	d.says(1, "no active rule", "export")
 	d.says(0, "+ user-free: algorithm_config/burst 50, algorithm_config/rps 10, is_active true, is_fallback false, key_pattern user:{user_id}, "+
 		`limit_keys ["jwt:sub"], match/jwt:plan free, name user-free, policy rules, priority 0, scope user`+"\n",
 		"set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "10", "--burst", "50")
@@ -66,7 +66,7 @@ func TestRules_FromNothing(t *testing.T) {
 	d.says(0, "~ everyone: is_active false (was true)", "disable", "everyone")
 	d.says(0, "~ everyone: is_active true (was false)", "enable", "everyone", "--dry-run")
 	d.says(0, "nothing changes", "disable", "everyone")
-	d.says(1, "no rule is active", "disable", "user-free")
+	d.says(1, "no active rule", "disable", "user-free")
 	d.says(0, "- everyone", "delete", "everyone")
 	d.says(0, "1 rule would change; nothing is written", "set", "user-free", "--spec", `{"mode":"shadow"}`, "--dry-run")
 
@@ -94,7 +94,7 @@ func TestRules_Refusals(t *testing.T) {
 		want string
 		args string
 	}{
-		{1, `rule "b": key_pattern: another active rule has that key_pattern and plan`, "set b --pattern ip:{ip} --rate 1 --burst 5"},
+		{1, `rule "b": key_pattern: another active rule has this key_pattern and plan`, "set b --pattern ip:{ip} --rate 1 --burst 5"},
 		{1, `rule 1 "a": rate_per_second: must be a number above 0`, "set a --rate NaN"},
 		{1, `rule 1 "a": burst_capacity: must be a number from 1`, "set a --burst -5"},
 		{1, `spec/mode: mode must be enforce, shadow, off, or a share`, `set a --spec {"mode":"x"}`},
@@ -102,7 +102,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `there is no rule "b"; to add it, say --pattern`, "set b --rate 1"},
 		{1, `there is no rule "b"`, "disable b"},
 		{1, `there is no rule "b"`, "list b"},
-		{1, `burst_capacity: is missing beside rate_per_second`, "set b --pattern global --rate 1"},
+		{1, `burst_capacity: is required with rate_per_second`, "set b --pattern global --rate 1"},
 		{1, `the rule has version 1, not 7: somebody has changed it`, "set a --rate 2 --if-version 7"},
 		{1, `the rule has version 0, not 1`, "set b --pattern global --rate 1 --burst 1 --if-version 1"},
 		{1, `the rule has version 1, not 2`, "disable a --if-version 2"},

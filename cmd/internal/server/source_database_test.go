@@ -154,7 +154,7 @@ func TestDatabase_CannotStart(t *testing.T) {
 		t.Errorf("broken rows: %v, want their list", err)
 	}
 	sql(t, p, `TRUNCATE limits.rate_limit_rule`)
-	if _, err = server.New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no rule is active") {
+	if _, err = server.New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no active rule") {
 		t.Errorf("no rows: %v", err)
 	}
 

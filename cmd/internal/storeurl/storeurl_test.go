@@ -90,7 +90,7 @@ func TestParse_Refuses(t *testing.T) {
 		{"floppy:a", `"floppy": unknown kind of store`},
 		{"floppy://u:secret@a", `"floppy": unknown kind of store`},
 		{"floppy:secret@a", `"floppy": unknown kind of store`},
-		{"redis://:secret@localhost:port", "no host"},
+		{"redis://:secret@localhost:port", "not a valid host"},
 		{"redis://localhost?pasword=secret", `unknown parameter "pasword"`},
 		{"redis+ssl://:secret@localhost", "must begin with redis://"},
 		{"redis:secret", "must begin with redis://"},

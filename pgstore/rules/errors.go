@@ -10,16 +10,16 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Mistake is one thing that is wrong with a row, or with all rows together.
+// A Mistake is an error in a row, or in the rules as a whole.
 type Mistake struct {
-	RuleID int64  // the row in rate_limit_rule; 0 for a new row, and for no row of it
-	Name   string // the name of the rule; may be empty
-	Policy string // the row in rate_limit_policy, where the mistake is in no rule
+	RuleID int64  // row in rate_limit_rule; 0 if none
+	Name   string // may be empty
+	Policy string // row in rate_limit_policy; empty if none
 
-	Path   string // the column and the place in it: spec/algorithm_config/burst; empty is the whole row
-	Value  string // the offending value, cut to a readable length; empty if it is the absence of one
-	Reason string // what is wrong
-	Hint   string // what to write instead; may be empty
+	Path   string // column and place, such as spec/algorithm_config/burst; empty is the whole row
+	Value  string // invalid value, shortened; may be empty
+	Reason string // error
+	Hint   string // remedy; may be empty
 }
 
 // Error formats m on one line: `rule 17 "user-free": spec/algorithm_config/shards: …`.
@@ -37,10 +37,10 @@ func (m Mistake) Error() string {
 	return text
 }
 
-// Errors are all mistakes in a set of rules, in the order of the rules.
+// Errors are all errors in a set of rules, in the order of the rules.
 type Errors []Mistake
 
-// Error lists the mistakes, one a line.
+// Error returns the errors, one per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -49,11 +49,9 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxShownBytes is how much of an offending value is shown.
 const maxShownBytes = 60
 
-// shown quotes a value, cut to a readable length.
-func shown(s string) string {
+func quote(s string) string {
 	if len(s) > maxShownBytes {
 		return strconv.Quote(strings.ToValidUTF8(s[:maxShownBytes], "")) + "…"
 	}

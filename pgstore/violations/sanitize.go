@@ -4,7 +4,7 @@ package violations
 
 import "unicode/utf8"
 
-// Widths of the columns, in characters, which are bytes here.
+// Column widths in characters, which are single bytes here.
 const (
 	maxKey      = 256
 	maxUser     = 255
@@ -15,16 +15,14 @@ const (
 	maxNode     = 64
 )
 
-// ellipsis ends what was cut.
 const ellipsis = "..."
 
-// clean returns a copy of s as a column of this width takes it, whatever the
-// encoding of the database: bytes that are no printable ASCII are written %XX.
-// Nothing is cut in the middle of a character.
-func clean(s string, width int) string {
+// sanitize returns a copy of s that fits a column of this width in any database encoding. It writes bytes that
+// are not printable ASCII as %XX, and truncates only between characters.
+func sanitize(s string, width int) string {
 	const hex = "0123456789ABCDEF"
 	out := make([]byte, 0, min(len(s), width))
-	fits := 0 // how much of out leaves room for the ellipsis
+	fits := 0 // length of out before the ellipsis
 	for i := 0; i < len(s); {
 		_, size := utf8.DecodeRuneInString(s[i:])
 		for _, c := range []byte(s[i : i+size]) {

@@ -79,7 +79,7 @@ func TestCompile_NamesTheRow(t *testing.T) {
 		want     string
 	}{
 		{[]rules.Rule{fallback("a", "", global), fallback("b", "", global)}, `{}`,
-			`rule 2 "b": is_fallback: the fallback of the policy rules is "a" already`},
+			`rule 2 "b": is_fallback: policy rules already has the fallback "a"`},
 		{[]rules.Rule{row("a", " x", global)}, `{}`, `policy " x": policy: policy id must not begin or end with a space`},
 		{[]rules.Rule{fallback("a", "", global+`, "group": "g"`)}, `{}`, `rule 1 "a": spec/group: unknown field "group" in fallback_limit`},
 		{[]rules.Rule{row("x", "", global), fallback("a", "b", global+`, "deadline": "x"`)}, `{}`, `rule 2 "a": spec/deadline: `},

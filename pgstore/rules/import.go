@@ -16,33 +16,30 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// A filePolicy is a policy of a file.
 type filePolicy struct {
 	ID   string `json:"id"`
 	Spec object `json:"spec"`
 }
 
-// A fileRule is a rule of a policy file.
 type fileRule struct {
 	policy   string
 	fallback bool
 	doc      object
 }
 
-// fileFields are the fields of a file with one policy that are no part of the policy.
+// fileFields are the fields of a single-policy file that are not part of the policy.
 var fileFields = []string{"overrides", "kill_switches", "global_shadow", "break_glass", "tests"}
 
-// versionFields are the fields of a bundle that rows have a revision for.
+// versionFields are the fields of a bundle that the revision replaces in the database.
 var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
 
-// Import makes rows of a policy file, in JSON. A rule with the name of a row changes
-// the row, other rules are added, and all of them are active. The rest of the file
-// becomes documents of Policies. With replace, rows that are not in the file become
-// inactive, and its policies keep no other fields. The file must be a policy without
-// mistakes: the error is a [policy.Errors]. [LeftOut] says what Import leaves out.
+// Import converts a policy file in JSON to rows. A rule with the name of an existing row changes that row, and
+// other rules become new rows; all are active. The rest of the file becomes documents in Policies. With replace,
+// other rows become inactive, and other fields of the file's policies are removed. The file must be a valid
+// policy: the error is a [policy.Errors]. [LeftOut] returns the fields that Import ignores.
 //
-// Rows keep their priorities where they are in the order of the file. Else Import
-// numbers the rules of the file anew.
+// Rows keep their priorities if these match the order of the file. Otherwise, Import renumbers the rules of the
+// file.
 func (s *Set) Import(data []byte, replace bool) error {
 	m, err := policytest.Load(data, policy.Options{})
 	if err != nil {
@@ -50,9 +47,9 @@ func (s *Set) Import(data []byte, replace bool) error {
 	}
 	data = marshal(textValues(decode(data), false))
 	if bytes.Contains(bytes.ReplaceAll(data, []byte(`\\`), nil), []byte(`\u0000`)) {
-		return errors.New("rules: import: PostgreSQL has no text with a zero character, and so the rules must have none")
+		return errors.New("rules: import: the rules must not contain a zero character, which PostgreSQL cannot store")
 	}
-	file, policies, err := policiesIn(data)
+	file, policies, err := splitPolicies(data)
 	if err != nil {
 		return fmt.Errorf("rules: import: %w", err)
 	}
@@ -78,16 +75,15 @@ func (s *Set) Import(data []byte, replace bool) error {
 		}
 		places[k], inFile[i] = i, true
 	}
-	s.order(places)
+	s.setPriorities(places)
 	for i := range s.Rules {
 		s.Rules[i].Active = s.Rules[i].Active && (inFile[i] || !replace)
 	}
 	return nil
 }
 
-// policiesIn returns the policies of a file without mistakes, in whichever of its
-// shapes, and the fields beside them.
-func policiesIn(data []byte) (file object, policies []filePolicy, err error) {
+// splitPolicies returns the policies of a valid file in any of its forms, and the fields beside them.
+func splitPolicies(data []byte) (file object, policies []filePolicy, err error) {
 	root, err := parseObject(data)
 	file = object{}
 	switch {
@@ -109,7 +105,7 @@ func policiesIn(data []byte) (file object, policies []filePolicy, err error) {
 				delete(root, field)
 			}
 		}
-		if root["rules"] == nil && root["fallback_limit"] == nil { // the file is one rule
+		if root["rules"] == nil && root["fallback_limit"] == nil { // the file is a single rule
 			root = object{"rules": marshal([]object{root})}
 		}
 		policies = []filePolicy{{DefaultPolicy, root}}
@@ -117,8 +113,8 @@ func policiesIn(data []byte) (file object, policies []filePolicy, err error) {
 	return file, policies, err
 }
 
-// takeRules takes the rules out of policies. Their names are those of the compiled
-// ones, since a file may leave some out.
+// takeRules removes the rules from policies and returns them. It takes their names from the compiled rules,
+// because the file may omit names.
 func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule) {
 	for _, p := range policies {
 		var docs []object
@@ -141,9 +137,8 @@ func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule)
 	return list
 }
 
-// nameTiers gives a group to rules that are tiers because they have the same
-// limit_keys: rows are tiers where they name a group, and only there. It returns the
-// number of rules in each group, in all policies.
+// nameTiers gives a group to rules that are tiers because of equal limit_keys, since rows are tiers only by
+// groups. It returns the number of rules per group, over all policies.
 func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
 	members = map[string]int{}
 	tiers := map[string][]object{}
@@ -161,7 +156,7 @@ func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
 			members[doc.text("group")]++
 		}
 	}
-	for _, f := range list { // in the order of the file, for names that do not change
+	for _, f := range list { // in the order of the file, so that names are stable
 		docs := tiers[f.policy+"\n"+keysOf(f.doc)]
 		if f.doc["group"] == nil && !f.fallback && len(docs) > 1 {
 			group := freeName(f.doc.text("name"), func(name string) bool { return members[name] > 0 })
@@ -174,7 +169,6 @@ func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
 	return members
 }
 
-// keysOf returns the limit_keys of a rule, in an order that does not depend on theirs.
 func keysOf(doc object) string {
 	var names []string
 	_ = json.Unmarshal(doc["limit_keys"], &names) // the compiler refuses another type
@@ -187,8 +181,8 @@ func keysOf(doc object) string {
 	return strings.Join(names, " ")
 }
 
-// sameRule reports whether a row says what a rule of a file does. Where the rule is alone
-// in its group, a group that has its name says no more than none.
+// sameRule reports whether a row equals a rule of a file. If the rule is alone in its group, a group with the
+// rule's name equals no group.
 func sameRule(doc object, row json.RawMessage, alone bool) bool {
 	if sameJSON(marshal(doc), row) {
 		return true
@@ -201,9 +195,8 @@ func sameRule(doc object, row json.RawMessage, alone bool) bool {
 	return sameJSON(marshal(doc), marshal(old))
 }
 
-// importPolicies sets the fields of a file that are in no rule. Without replace, fields
-// that the file does not have stay. Policies that the file does not have stay as well:
-// their inactive rules may need them again.
+// importPolicies sets the fields of a file that are outside of rules. Without replace, other fields stay.
+// Policies that are not in the file stay too, because their inactive rules may need them.
 func (s *Set) importPolicies(list []filePolicy, replace bool) {
 	if s.Policies == nil {
 		s.Policies = map[string]json.RawMessage{}
@@ -211,7 +204,7 @@ func (s *Set) importPolicies(list []filePolicy, replace bool) {
 	for _, p := range list {
 		spec := object{}
 		if !replace {
-			spec, _ = parseObject(s.Policies[p.ID]) // a constraint sees that it is an object
+			spec, _ = parseObject(s.Policies[p.ID]) // a CHECK constraint verified that it is an object
 		}
 		if maps.Copy(spec, p.Spec); len(spec) > 0 {
 			s.Policies[p.ID] = marshal(spec)
@@ -221,20 +214,19 @@ func (s *Set) importPolicies(list []filePolicy, replace bool) {
 	}
 }
 
-// order gives the rules at these places priorities, unless the policy of their rows has
-// them in the order of the file.
-func (s *Set) order(places []int) {
+// setPriorities numbers the rules at these places, unless their priorities already match the order of the file.
+func (s *Set) setPriorities(places []int) {
 	rows := make([]Rule, len(places))
 	for k, i := range places {
 		rows[k] = s.Rules[i]
 	}
 	slices.SortStableFunc(rows, func(a, b Rule) int {
-		id := func(r Rule) uint64 { return uint64(r.ID) - 1 } // new rows have 0 and come last
+		id := func(r Rule) uint64 { return uint64(r.ID) - 1 } // new rows have ID 0 and come last
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(id(a), id(b)))
 	})
 	var names []string
-	chapters, _ := (&Set{Rules: rows}).chapters()
-	for _, c := range chapters {
+	byPolicy, _ := (&Set{Rules: rows}).policies()
+	for _, c := range byPolicy {
 		for _, r := range c.rows {
 			names = append(names, r.Name)
 		}
@@ -250,8 +242,8 @@ func (s *Set) order(places []int) {
 	}
 }
 
-// LeftOut returns the fields of a policy file, in JSON, that [Set.Import] does not
-// keep: the version and the times of a bundle, which rows have a revision for.
+// LeftOut returns the fields of a policy file in JSON that [Set.Import] does not keep. These are the version and
+// the times of a bundle, which the revision replaces.
 func LeftOut(data []byte) (fields []string) {
 	root, err := parseObject(data)
 	for _, field := range versionFields {

@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A general is a call for asks of any kind.
-type general struct {
+// A mixedCall is a call of the function take, which handles asks of any kind.
+type mixedCall struct {
 	*batch
 	asks []*ask
 
@@ -25,23 +25,21 @@ type general struct {
 	ids     []string
 }
 
-// The operations of the function take.
 const (
 	opTake   = 1
 	opRefund = 2
 )
 
-// Waits, beside microseconds.
+// Special waits; other values are microseconds.
 const (
 	waitForced = -2
 	waitNone   = -1
 )
 
-// noTake is the cost of the take that an administrator's refund cancels.
+// noTake is the cost of the take that an admin refund cancels.
 const noTake = -1
 
-// take makes the call.
-func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
+func (g *mixedCall) take(ctx context.Context, conn *pgx.Conn) error {
 	g.encode()
 	p := &g.packet
 	p.reset()
@@ -63,11 +61,11 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	for _, id := range g.ids {
 		p.text("", id)
 	}
-	p.bool(g.onlyLooks() || g.store.looks())
-	g.addPatience()
+	p.bool(g.isReadOnly() || g.store.looksFirst())
+	g.addLockTimeout()
 	var broken error
 	err := g.store.query(ctx, conn, &g.store.statements.take, p.end(), func(row [][]byte) {
-		broken = g.answer(row)
+		broken = g.readAnswers(row)
 	})
 	if err == nil {
 		err = broken
@@ -75,35 +73,33 @@ func (g *general) take(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// encode writes the program.
-func (g *general) encode() {
+func (g *mixedCall) encode() {
 	g.keys, g.limits, g.program, g.ids = g.keys[:0], g.limits[:0], g.program[:0], g.ids[:0]
 	for _, a := range g.asks {
 		for i := range a.charges {
 			g.keys = append(g.keys, a.charges[i].Key)
 		}
 	}
-	slices.Sort(g.keys) // the order in which they are locked
+	slices.Sort(g.keys) // the locking order
 	g.keys = slices.Compact(g.keys)
 	for _, a := range g.asks {
 		if a.refund {
-			g.program = append(g.program, opRefund, g.id(a), int64(len(a.charges)))
+			g.program = append(g.program, opRefund, g.addID(a), int64(len(a.charges)))
 		} else {
-			g.program = append(g.program, opTake, flagsOf(a.mode), waitOf(a.mode.MaxWait), g.id(a), int64(len(a.charges)))
+			g.program = append(g.program, opTake, encodeMode(a.mode), encodeWait(a.mode.MaxWait), g.addID(a), int64(len(a.charges)))
 		}
 		for i := range a.charges {
 			c := &a.charges[i]
 			key, _ := slices.BinarySearch(g.keys, c.Key)
-			g.program = append(g.program, int64(key)+1, g.limit(&c.Limit), int64(c.Cost))
+			g.program = append(g.program, int64(key)+1, g.limitNumber(&c.Limit), int64(c.Cost))
 			if a.refund {
-				g.program = append(g.program, cancellation(a.taken[i])...)
+				g.program = append(g.program, encodeTaken(a.taken[i])...)
 			}
 		}
 	}
 }
 
-// id is the number of the ID that a is remembered by, 0 for none.
-func (g *general) id(a *ask) int64 {
+func (g *mixedCall) addID(a *ask) int64 {
 	if a.mode.ID == "" {
 		return 0
 	}
@@ -111,16 +107,15 @@ func (g *general) id(a *ask) int64 {
 	return int64(len(g.ids))
 }
 
-// cancellation is a take as the function is told of it.
-func cancellation(t bucket.Taken) []int64 {
+func encodeTaken(t bucket.Taken) []int64 {
 	if t == (bucket.Taken{}) {
 		return []int64{noTake, 0, 0}
 	}
 	return []int64{int64(t.Cost), int64(t.At), t.Spent}
 }
 
-// limit is the number of a limit, which mostly is one of the last few.
-func (g *general) limit(l *bucket.Limit) int64 {
+// limitNumber returns the number of a limit. Most limits are among the last few.
+func (g *mixedCall) limitNumber(l *bucket.Limit) int64 {
 	const few = 8
 	for i := len(g.limits) - 1; i >= max(len(g.limits)-few, 0); i-- {
 		if g.limits[i] == *l {
@@ -131,34 +126,32 @@ func (g *general) limit(l *bucket.Limit) int64 {
 	return int64(len(g.limits))
 }
 
-func (g *general) addLimit(l *bucket.Limit) {
+func (g *mixedCall) addLimit(l *bucket.Limit) {
 	tokens, per := l.Refill()
 	n := int64(tokens)
-	if n == 0 { // the zero Limit: it holds nothing
+	if n == 0 { // the zero Limit holds nothing
 		n, per = 1, 1
 	}
 	for _, v := range [...]int64{int64(l.Algorithm()), int64(l.Capacity()), n, per, int64(l.MaxReserved()),
-		l.Start().Microseconds(), one(l.Anchor() == bucket.AnchorFirst), one(l.Queued())} {
+		l.Start().Microseconds(), boolInt(l.Anchor() == bucket.AnchorFirst), boolInt(l.Queued())} {
 		g.packet.number(v)
 	}
 }
 
-// onlyLooks reports whether nothing is to be written whatever is decided.
-func (g *general) onlyLooks() bool {
+func (g *mixedCall) isReadOnly() bool {
 	return !slices.ContainsFunc(g.asks, func(a *ask) bool { return !a.mode.DryRun })
 }
 
-func flagsOf(mode mete.Mode) int64 { return one(mode.DryRun) + 2*one(mode.UpTo) }
+func encodeMode(mode mete.Mode) int64 { return boolInt(mode.DryRun) + 2*boolInt(mode.UpTo) }
 
-func one(b bool) int64 {
+func boolInt(b bool) int64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// waitOf is a wait as the function is told.
-func waitOf(wait time.Duration) int64 {
+func encodeWait(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:
 		return waitForced

@@ -15,14 +15,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// place reads where to connect to.
-func (t *target) place(s scheme, hosts, path string) (err error) {
+// parseAddress reads the hosts and the database, or the path of a socket.
+func (t *target) parseAddress(s scheme, hosts, path string) (err error) {
 	path = strings.TrimSuffix(path, "/")
 	if s.form == formSocket {
-		return t.socket(hosts, path)
+		return t.parseSocket(hosts, path)
 	}
 	for host := range strings.SplitSeq(hosts, ",") {
-		addr, err := address(host, s.port)
+		addr, err := hostPort(host, s.port)
 		if err != nil {
 			return err
 		}
@@ -30,32 +30,31 @@ func (t *target) place(s scheme, hosts, path string) (err error) {
 	}
 	switch {
 	case s.form == formServer && len(t.client.InitAddress) > 1:
-		return errors.New("there is more than one host: for sentinels or a cluster write redis+sentinel:// or redis+cluster://")
+		return errors.New("more than one host: for Sentinel or a cluster, use redis+sentinel:// or redis+cluster://")
 	case s.form == formServer:
 		t.client.ForceSingleClient = true
-		return t.database(strings.TrimPrefix(path, "/"))
+		return t.parseDatabase(strings.TrimPrefix(path, "/"))
 	case s.form == formCluster && path != "":
-		return errors.New("a cluster has one database only: nothing may follow the hosts but parameters")
+		return errors.New("a cluster has only one database: remove the path after the hosts")
 	case s.form == formCluster:
 		t.client.ClusterOption = rueidis.ClusterOption{ShardsRefreshInterval: refresh}
 		return nil
 	}
 	master, db, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if master, err = url.PathUnescape(master); err != nil || master == "" {
-		return errors.New("the hosts are sentinels, and must be followed by the name that they have for the master: /mymaster")
+		return errors.New("the Sentinel hosts must be followed by the name of the master: /mymaster")
 	}
 	t.client.Sentinel = rueidis.SentinelOption{
 		MasterSet: master, ClientName: t.client.ClientName, Dialer: t.client.Dialer,
 		TLSConfig: t.client.TLSConfig, TopologyRefreshInterval: refresh,
 	}
-	return t.database(db)
+	return t.parseDatabase(db)
 }
 
-// socket reads a path in the file system.
-func (t *target) socket(hosts, path string) error {
+func (t *target) parseSocket(hosts, path string) error {
 	path, err := url.PathUnescape(path)
 	if err != nil || hosts != "" || path == "" {
-		return errors.New("redis+unix:// must be followed by a path that begins with /, and by no host")
+		return errors.New("redis+unix:// must be followed by an absolute path, without a host")
 	}
 	t.client.InitAddress = []string{path}
 	t.client.ForceSingleClient = true
@@ -65,24 +64,23 @@ func (t *target) socket(hosts, path string) error {
 	return nil
 }
 
-// address returns host:port.
-func address(host, port string) (string, error) {
+func hostPort(host, port string) (string, error) {
 	u, err := url.Parse("redis://" + host)
-	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // which colon is it?
+	bare := err == nil && strings.Contains(u.Hostname(), ":") && !strings.HasPrefix(host, "[") // an IPv6 address without brackets is ambiguous
 	if err != nil || bare || u.Hostname() == "" || u.User != nil || u.Path != "" {
-		return "", fmt.Errorf("%q is no host, nor host:port", host)
+		return "", fmt.Errorf("%q is not a valid host or host:port", host)
 	}
 	if u.Port() != "" {
 		port = u.Port()
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("%q has no port between 1 and 65535", host)
+		return "", fmt.Errorf("the port of %q is not between 1 and 65535", host)
 	}
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// database reads the number of a database, 0 where text is empty.
-func (t *target) database(text string) (err error) {
+// parseDatabase reads the number of a database, 0 if text is empty.
+func (t *target) parseDatabase(text string) (err error) {
 	if text == "" {
 		return nil
 	}

@@ -16,17 +16,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// ErrStandby is the error of a server that takes no writes.
-var ErrStandby = errors.New("there is a standby, or a server that is read-only, which takes no writes: name its primary, or all hosts")
+// ErrStandby is the error of a server that rejects writes.
+var ErrStandby = errors.New("the server is a standby or read-only and rejects writes: use the address of its primary, or list all hosts")
 
-// Unanswered wraps [store.ErrUnavailable] around the errors of a server that does not
-// answer or is not ready. An attempt in a moment may succeed. Other errors of a server
-// stay as they are.
+// Unanswered wraps [store.ErrUnavailable] around an error if the server does not answer or is not ready. A later
+// attempt may succeed. It returns other errors unchanged.
 func Unanswered(err error) error {
 	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{connect}
 	}
-	if passing(err) {
+	if isTemporary(err) {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	if errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection) {
@@ -35,24 +34,23 @@ func Unanswered(err error) error {
 	return err
 }
 
-// passing says whether an error is of a kind that passes.
-func passing(err error) bool {
+func isTemporary(err error) bool {
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return notReady(refusal)
+		return isNotReady(refusal)
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return false
 	}
 	_, ok := errors.AsType[net.Error](err)
 	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting {
-		ok = ok || pgconn.SafeToRetry(err) // the connection had ended before
+		ok = ok || pgconn.SafeToRetry(err) // the connection was closed before
 	}
 	return ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// notReady says whether a server refuses for now only. PgBouncer gives all that it
-// says itself one code, that of a broken protocol.
-func notReady(refusal *pgconn.PgError) bool {
+// isNotReady reports whether a server's refusal is temporary. PgBouncer reports all of its errors as protocol
+// violations.
+func isNotReady(refusal *pgconn.PgError) bool {
 	if refusal.Code == "08P01" {
 		return slices.ContainsFunc(poolerNotReady, func(text string) bool { return strings.Contains(refusal.Message, text) })
 	}
@@ -69,34 +67,32 @@ func notReady(refusal *pgconn.PgError) bool {
 	}, refusal.Code[:min(2, len(refusal.Code))])
 }
 
-// poolerNotReady is what PgBouncer says of a server that does not answer.
 var poolerNotReady = []string{
 	"server_login_retry", "query_wait_timeout", "server conn crashed", "server_idle_timeout", "client_login_timeout",
 	"server connect", "cannot connect", "shutting down", "no more connections allowed", "pgbouncer cannot",
 }
 
-// A connectError says in one line what pgx says in several.
 type connectError struct{ err *pgconn.ConnectError }
 
 func (e *connectError) Error() string {
 	lines := strings.Split(e.err.Unwrap().Error(), "\n")
-	// Where it has gone on without TLS, what came of that is what matters.
+	// If pgx retried without TLS, only the second attempt is of interest.
 	beyond := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(line, "server refused TLS connection") })
 	if len(beyond) > 0 {
 		lines = beyond
 	}
 	var said []string
 	for _, line := range lines {
-		if line = brief(line); !slices.Contains(said, line) {
+		if line = shorten(line); !slices.Contains(said, line) {
 			said = append(said, line)
 		}
 	}
 	return strings.Join(said, "; ")
 }
 
-// brief says once what pgx says twice in "address (host): dial error: dial tcp address: cause".
-func brief(line string) string {
-	line = strings.TrimPrefix(line, "hostname resolving error: ") // "lookup …" says so
+// shorten removes repetitions from "address (host): dial error: dial tcp address: cause".
+func shorten(line string) string {
+	line = strings.TrimPrefix(line, "hostname resolving error: ") // "lookup …" follows
 	address, rest, ok := strings.Cut(line, " (")
 	host, cause, closed := strings.Cut(rest, "): ")
 	if !ok || !closed || strings.ContainsAny(address+host, " ") {

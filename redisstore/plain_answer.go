@@ -8,9 +8,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// answerPlain reads the states of all buckets as they were, and does over again
-// what the script has done to them.
-func (p *program) answerPlain(w *words, now bucket.Instant) {
+// readPlainAnswers reads the states of all buckets before the call, and repeats the script's decisions on them.
+func (p *program) readPlainAnswers(w *wordReader, now bucket.Instant) {
 	broken := p.readRows(w)
 	p.countOperations()
 	if err := p.readShortfalls(w); err != nil {
@@ -25,7 +24,7 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 		} else {
 			a.takeAll(p, now)
 		}
-		if operation == next { // else the operation of a group that has begun
+		if operation == next { // not a later ask of a group
 			next++
 		}
 		left := p.admitted[operation]
@@ -33,16 +32,15 @@ func (p *program) answerPlain(w *words, now bucket.Instant) {
 		if broken != nil {
 			a.Err = broken
 		} else if a.allowed != (left > 0) {
-			a.Err = errAnswer("disagrees about a take", strconv.FormatInt(left, 10))
+			a.Err = newAnswerError("the decision differs", strconv.FormatInt(left, 10))
 		}
 	}
 }
 
-// readRows reads the states as they were.
-func (p *program) readRows(w *words) (broken error) {
+func (p *program) readRows(w *wordReader) (broken error) {
 	p.was = p.was[:0]
 	for range p.keys[states] {
-		state, err := w.row()
+		state, err := w.nextRow()
 		if err != nil {
 			broken = err
 		}
@@ -51,8 +49,7 @@ func (p *program) readRows(w *words) (broken error) {
 	return broken
 }
 
-// countOperations lists how often each operation of the script was asked, in the order
-// of encode.
+// countOperations lists the number of takes in each operation of the script, in the order of encode.
 func (p *program) countOperations() {
 	p.admitted = p.admitted[:0]
 	done := 0 // groups
@@ -68,18 +65,17 @@ func (p *program) countOperations() {
 	}
 }
 
-// readShortfalls reads how many takes were admitted, and which operations were admitted
-// less often than asked.
-func (p *program) readShortfalls(w *words) error {
-	total, ok := w.int()
+// readShortfalls reads the number of admitted takes, and the operations that admitted fewer takes than requested.
+func (p *program) readShortfalls(w *wordReader) error {
+	total, ok := w.nextInt()
 	if !ok {
-		return errAnswer("no count", w.rest)
+		return newAnswerError("invalid count", w.rest)
 	}
 	for w.rest != "" {
-		operation, _ := w.int()
-		admitted, ok := w.int()
+		operation, _ := w.nextInt()
+		admitted, ok := w.nextInt()
 		if operation < 1 || operation > int64(len(p.admitted)) || !ok || admitted < 0 || admitted >= p.admitted[operation-1] {
-			return errAnswer("no count", w.rest)
+			return newAnswerError("invalid count", w.rest)
 		}
 		p.admitted[operation-1] = admitted
 	}
@@ -87,12 +83,11 @@ func (p *program) readShortfalls(w *words) error {
 		total -= admitted
 	}
 	if total != 0 {
-		return errAnswer("no sum of the counts, more by", strconv.FormatInt(total, 10))
+		return newAnswerError("the counts differ from the sum by", strconv.FormatInt(total, 10))
 	}
 	return nil
 }
 
-// takeOne charges the state of the only bucket of a.
 func (a *ask) takeOne(state *bucket.State, now bucket.Instant) {
 	c, snap := &a.charges[0], bucket.Snapshot{}
 	state.Unit = c.Limit.Unit()
@@ -100,7 +95,7 @@ func (a *ask) takeOne(state *bucket.State, now bucket.Instant) {
 	a.snaps, a.allowed = append(a.snaps[:0], snap), snap.Allowed
 }
 
-// takeAll charges the states of all buckets of a, or none of them.
+// takeAll charges all buckets of a, or none of them.
 func (a *ask) takeAll(p *program, now bucket.Instant) {
 	a.allowed, a.snaps = true, a.snaps[:0]
 	for i := range a.charges {

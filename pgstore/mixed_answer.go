@@ -15,27 +15,27 @@ const (
 	verdictRemembered
 )
 
-// answer reads what take returned.
-func (g *general) answer(row [][]byte) error {
+// readAnswers reads the answer of the function take.
+func (g *mixedCall) readAnswers(row [][]byte) error {
 	if len(row) != 2 {
-		return &AnswerError{"no two columns"}
+		return &AnswerError{"the row does not have two columns"}
 	}
 	var numbers []int64
-	whole := elements(row[0], func(e []byte) {
+	whole := readElements(row[0], func(e []byte) {
 		v, _ := readInt(e)
 		numbers = append(numbers, v)
 	})
 	var names []string
-	if !elements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
-		return &AnswerError{"no array"}
+	if !readElements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
+		return &AnswerError{"a column is not an array"}
 	}
-	r := reader{numbers, names}
+	r := answerReader{numbers, names}
 	denied, takes := 0, 0
 	for _, a := range g.asks {
 		if a.refund {
 			continue
 		}
-		if err := r.take(a); err != nil {
+		if err := r.readTake(a); err != nil {
 			return err
 		}
 		takes++
@@ -44,39 +44,39 @@ func (g *general) answer(row [][]byte) error {
 		}
 	}
 	if len(r.numbers) > 0 || len(r.names) > 0 {
-		return &AnswerError{"more than was asked"}
+		return &AnswerError{"too many values"}
 	}
 	if takes > 0 {
-		g.store.learn(denied, takes)
+		g.store.noteDenials(denied, takes)
 	}
 	return nil
 }
 
-// A reader is what is left of an answer.
-type reader struct {
+// An answerReader holds the unread part of an answer.
+type answerReader struct {
 	numbers []int64
 	names   []string
 }
 
 const perCharge = 5 // numbers
 
-// take reads the answer to a take.
-func (r *reader) take(a *ask) error {
+// readTake reads the answer to a take.
+func (r *answerReader) readTake(a *ask) error {
 	size := 2 + perCharge*len(a.charges)
 	if len(r.numbers) < size {
-		return &AnswerError{"less than was asked"}
+		return &AnswerError{"too few values"}
 	}
 	verdict, at := r.numbers[0], bucket.Instant(r.numbers[1])
 	parts := r.numbers[2:size]
 	r.numbers = r.numbers[size:]
 	remembered := verdict == verdictRemembered
 	if remembered && len(r.names) < len(a.charges) {
-		return &AnswerError{"no limits of a take that is remembered"}
+		return &AnswerError{"the limits of a remembered take are missing"}
 	}
 	a.allowed, a.snaps = verdict != verdictDenied, a.snaps[:0]
 	agree := true
 	for i := range a.charges {
-		snap, err := a.part(i, [perCharge]int64(parts[perCharge*i:]), at, r, remembered)
+		snap, err := a.readCharge(i, [perCharge]int64(parts[perCharge*i:]), at, r, remembered)
 		if err != nil {
 			return err
 		}
@@ -87,13 +87,13 @@ func (r *reader) take(a *ask) error {
 		r.names = r.names[len(a.charges):]
 	}
 	if agree != a.allowed {
-		a.Err = maybeSpent(&AnswerError{"disagrees about a take"})
+		a.Err = newMaybeSpent(&AnswerError{"the decision differs"})
 	}
 	return nil
 }
 
-// part reads what became of the i'th charge.
-func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, remembered bool) (snap bucket.Snapshot, err error) {
+// readCharge reads the answer to the i'th charge.
+func (a *ask) readCharge(i int, v [perCharge]int64, at bucket.Instant, r *answerReader, remembered bool) (snap bucket.Snapshot, err error) {
 	c := a.charges[i]
 	c.Cost = bucket.Tokens(v[0])
 	if remembered {
@@ -107,7 +107,7 @@ func (a *ask) part(i int, v [perCharge]int64, at bucket.Instant, r *reader, reme
 	}
 	state := bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: c.Limit.Unit(), Prev: v[4]}
 	switch {
-	case a.mode.ID != "" && a.allowed: // as it was after the take
+	case a.mode.ID != "" && a.allowed: // the state is after the take
 		snap = c.Limit.Peek(state, at, 0, bucket.Forced)
 		snap.Cost, snap.Allowed, snap.RetryAfter = c.Cost, true, 0
 	case a.allowed && !a.mode.DryRun:

@@ -4,7 +4,7 @@ package redisstore
 
 import "encoding/binary"
 
-// packed is an array of integers in MessagePack, which Redis unpacks by itself.
+// packed is an array of integers in MessagePack, which Redis unpacks natively.
 type packed struct {
 	text  []byte
 	count uint32
@@ -14,7 +14,7 @@ func (p *packed) begin() {
 	p.text, p.count = append(p.text[:0], 0xdd, 0, 0, 0, 0), 0
 }
 
-func (p *packed) flag(on bool) {
+func (p *packed) addBool(on bool) {
 	if on {
 		p.add(1)
 	} else {

@@ -9,29 +9,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Intervals between two upkeeps, when the last one went well and when it did not.
-// Partitions are made three days ahead.
+// Intervals after a successful and a failed maintenance. Partitions are created three days ahead.
 const (
 	upkeepInterval = time.Hour
 	upkeepRetry    = time.Minute
 )
 
-// An upkeep says when partitions are next made and dropped.
+// An upkeep schedules the maintenance of partitions.
 type upkeep struct {
-	next    time.Time // zero: at once
-	trouble complaint
+	next    time.Time // zero is now
+	trouble problem
 }
 
-// tend makes and drops partitions, if that is due. Without, rows are written all
-// the same.
-func (r *Recorder) tend(u *upkeep) {
-	now := r.now() // when it began: the work takes time, in which the clock may jump
+// maintain creates and drops partitions when that is due. Recording works without it.
+func (r *Recorder) maintain(u *upkeep) {
+	now := r.now() // the start of the work, during which the clock may jump
 	if now.Before(u.next) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.closing, r.config.Timeout)
 	defer cancel()
-	var at *time.Time // the database's own
+	var at *time.Time // nil selects the database's clock
 	if r.config.Now != nil {
 		at = &now
 	}
@@ -40,13 +38,13 @@ func (r *Recorder) tend(u *upkeep) {
 		pgx.QueryExecModeExec, at, r.config.Retention).Scan(&made, &dropped, &trimmed)
 	if err != nil {
 		u.next = now.Add(upkeepRetry)
-		if u.trouble.due() {
-			r.config.Logger.Warn("cannot maintain partitions of violations, trying again", "err", err)
+		if u.trouble.shouldLog() {
+			r.config.Logger.Warn("cannot maintain partitions of violations, retrying", "err", err)
 		}
 		return
 	}
 	u.next = now.Add(upkeepInterval)
-	u.trouble.over()
+	u.trouble.end()
 	if made+dropped+trimmed > 0 {
 		r.config.Logger.Debug("partitions of violations maintained", "made", made, "dropped", dropped, "rows", trimmed)
 	}

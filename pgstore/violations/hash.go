@@ -10,16 +10,16 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What is hashed: a key and a user of one name have different hashes.
+// Kinds of hashed text: a key and a user with the same name have different hashes.
 const (
-	aKey  = "key"
-	aUser = "user"
+	kindKey  = "key"
+	kindUser = "user"
 )
 
-// hashLength is the length of a hash with its mark.
+// hashLength is the length of a hash with its prefix.
 var hashLength = len(policy.AppendKeyHash(nil, make([]byte, sha256.Size)))
 
-// hash returns the keyed hash that replaces text in the table, as bucket keys have it.
+// hash returns the keyed hash of text in the format of bucket keys.
 func hash(key []byte, what, text string) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("mete violation " + what + "\x00"))
@@ -27,11 +27,9 @@ func hash(key []byte, what, text string) string {
 	return string(policy.AppendKeyHash(nil, h.Sum(nil)))
 }
 
-// whole returns the prefix that is an address alone.
-func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// parseAddr reads an address as the policy does: IPv4 in IPv6 is IPv4, zones do
-// not count.
+// parseAddr reads an address as package policy does: it maps IPv4-in-IPv6 to IPv4 and drops zones.
 func parseAddr(s string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(s)
 	return a.Unmap().WithZone(""), err == nil

@@ -15,50 +15,47 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// errPast is what becomes of a loan that was overtaken by a later one.
-var errPast = errors.New("a later loan of the holder is there already")
+// errOvertaken is the error of a loan if Redis has already processed a later loan of the same holder.
+var errOvertaken = errors.New("a later loan of this holder was already processed")
 
-// A lender is the store's side of leases.
 type lender struct{ store *Store }
 
-// Borrow implements [lease.Lender].
 func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
 	charges := [1]store.Charge{{Key: loan.Key, Limit: loan.Limit, Leased: true}}
 	a := newAsk(opBorrow, charges[:], mete.Mode{})
 	a.loan = loan
 	l.store.addLeases(a)
-	if err := a.do(ctx, l.store.laneOf(charges[:]), l.store.config.Timeout); err != nil {
-		return lease.Grant{}, named(err, "borrow")
+	if err := a.submit(ctx, l.store.laneOf(charges[:]), l.store.config.Timeout); err != nil {
+		return lease.Grant{}, withOp(err, "borrow")
 	}
 	grant := a.grant
 	a.release()
 	return grant, nil
 }
 
-// A lent is what is lent of a bucket, and until when.
-type lent struct {
+type activeLease struct {
 	until  bucket.Instant
 	amount bucket.Tokens
 }
 
-// parseLent reads until,amount;until,amount in the order of their ends.
-func parseLent(text string) ([]lent, error) {
-	var all []lent
+// parseLeases reads until,amount;until,amount in ascending order of the ends.
+func parseLeases(text string) ([]activeLease, error) {
+	var all []activeLease
 	for part := range strings.SplitSeq(text, ";") {
 		until, amount, _ := strings.Cut(part, ",")
 		u, err := strconv.ParseInt(until, 10, 64)
 		n, err2 := strconv.ParseInt(amount, 10, 64)
 		if err != nil || err2 != nil {
-			return nil, errAnswer("no leases", text)
+			return nil, newAnswerError("invalid leases", text)
 		}
-		all = append(all, lent{bucket.Instant(u), bucket.Tokens(n)})
+		all = append(all, activeLease{bucket.Instant(u), bucket.Tokens(n)})
 	}
 	return all, nil
 }
 
-// waitForLent is how long it takes from now until cost is there, where what is
-// lent is missing until it ends.
-func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Instant, cost bucket.Tokens) time.Duration {
+// waitForLeases returns the wait from now until cost is available. Leased tokens count as spent until their lease
+// ends.
+func waitForLeases(l bucket.Limit, state bucket.State, all []activeLease, now bucket.Instant, cost bucket.Tokens) time.Duration {
 	var sum bucket.Tokens
 	for _, e := range all {
 		sum += e.amount
@@ -66,7 +63,7 @@ func waitForLent(l bucket.Limit, state bucket.State, all []lent, now bucket.Inst
 	at := max(now, state.AsOf)
 	for len(all) > 0 && sum > l.Capacity()-cost {
 		at = max(at, all[0].until)
-		state, _ = l.Reserve(state, at, 0, bucket.Forced) // what is missing by then
+		state, _ = l.Reserve(state, at, 0, bucket.Forced) // spent at that instant
 		state.Spent = max(state.Spent, int64(min(sum, l.Capacity()))*l.Unit())
 		sum, all = sum-all[0].amount, all[1:]
 	}
