@@ -64,9 +64,9 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		app + "upstream: http://h":                                              "upstreams: excludes upstream",
 		"routes: [{upstream: app}]":                                             "routes: needs upstreams",
-		app + "routes: [{upstream: other}]":                                     `routes: route 1: there is no upstream "other"; upstream "app": no route leads there`,
-		app + "routes: [{upstream: app, path: /x/../y}]":                        "no request is for it",
-		app + "routes: [{upstream: app}, {upstream: app}]":                      "route 2: never holds",
+		app + "routes: [{upstream: other}]":                                     `routes: route 1: unknown upstream "other"; upstream "app": no route uses it`,
+		app + "routes: [{upstream: app, path: /x/../y}]":                        "matches no request",
+		app + "routes: [{upstream: app}, {upstream: app}]":                      "route 2: never matches",
 		"upstreams: [{name: a, urls: [http://h]}, {name: b, urls: [http://h]}]": "routes: there is no route",
 		"upstreams: [{urls: [http://h]}]":                                       "upstreams[0]: upstream \"\": name is required",
 		"upstreams: [{name: app}]":                                              "0 servers",
