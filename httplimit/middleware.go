@@ -147,10 +147,10 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	errs = append(errs, err)
 	errs = append(errs, CheckCORSOrigins(config.CORSOrigins))
 	if config.MaxDelay < 0 {
-		errs = append(errs, fmt.Errorf("max delay %v: must not be below 0", config.MaxDelay))
+		errs = append(errs, fmt.Errorf("max delay %v: must not be negative", config.MaxDelay))
 	}
 	if config.MaxDelayed < 0 {
-		errs = append(errs, fmt.Errorf("max delayed %d: must not be below 0", config.MaxDelayed))
+		errs = append(errs, fmt.Errorf("max delayed %d: must not be negative", config.MaxDelayed))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("httplimit: new: %w", err)

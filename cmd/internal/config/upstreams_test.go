@@ -67,7 +67,7 @@ func TestLoad_UpstreamMistakes(t *testing.T) {
 		app + "routes: [{upstream: other}]":                                     `routes: route 1: unknown upstream "other"; upstream "app": no route uses it`,
 		app + "routes: [{upstream: app, path: /x/../y}]":                        "matches no request",
 		app + "routes: [{upstream: app}, {upstream: app}]":                      "route 2: never matches",
-		"upstreams: [{name: a, urls: [http://h]}, {name: b, urls: [http://h]}]": "routes: there is no route",
+		"upstreams: [{name: a, urls: [http://h]}, {name: b, urls: [http://h]}]": "routes: at least one route is required",
 		"upstreams: [{urls: [http://h]}]":                                       "upstreams[0]: upstream \"\": name is required",
 		"upstreams: [{name: app}]":                                              "0 servers",
 		"upstreams: [{name: app, url: http://h}]":                               "upstreams[0].url: unknown setting; did you mean urls?",
