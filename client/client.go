@@ -145,13 +145,13 @@ func decode(op string, resp *http.Response, text []byte, answer any) error {
 	switch media {
 	case "application/json":
 		if err := json.Unmarshal(text, answer); err != nil {
-			return garbled("the answer is not understood: " + err.Error())
+			return garbled("the response cannot be parsed: " + err.Error())
 		}
 		return nil
 	case "application/problem+json":
 		var p api.Problem
 		if err := json.Unmarshal(text, &p); err != nil {
-			return garbled("the answer is not understood: " + err.Error())
+			return garbled("the response cannot be parsed: " + err.Error())
 		}
 		kind := Refused
 		if resp.StatusCode >= 500 {

@@ -33,7 +33,7 @@ func TestTake_SaysWhatTheServerSaid(t *testing.T) {
 		{200, "application/json", `{"allowed":true,"rule":"a","degraded":true,"limits":[]}`,
 			0, "allowed (degraded: the store could not answer)\n", ""},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.0999001,"limits":[]}`,
-			2, "", "could not decide: the answer is not understood"},
+			2, "", "could not decide: the response cannot be parsed"},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.999001,"limits":[]}`,
 			1, "denied by a: r; try again in 1s\n", ""},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":null,"limits":[]}`,
