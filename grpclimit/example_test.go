@@ -99,7 +99,7 @@ func ExampleConfig() {
 	fmt.Println(status.Code(err))
 	// Output:
 	// OK ""
-	// Unavailable "limit all is used up"
+	// Unavailable "limit all is exceeded"
 	// OK
 }
 
