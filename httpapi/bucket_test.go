@@ -85,7 +85,7 @@ func (b *buckets) ask(role, method, path, body string, x any) (status int, text 
 	if w.Code == http.StatusOK && x != nil {
 		d := json.NewDecoder(strings.NewReader(w.Body.String()))
 		if d.DisallowUnknownFields(); d.Decode(x) != nil {
-			b.Fatalf("%s %s: %s is cannot be parsed", method, path, w.Body)
+			b.Fatalf("%s %s: %s cannot be parsed", method, path, w.Body)
 		}
 	}
 	return w.Code, w.Body.String()
