@@ -81,7 +81,7 @@ func TestOverride(t *testing.T) {
 		`big +limit +rule free, .* +admin\nvip .*\n\nat +what +id +author +reason\n.* made +vip +kim +r\n`, "", do("list", "--audit", "1")...)
 	wantRun(t, 0, `\{"persistent":true,"overrides":\[\{"id":"filed".*\}\n`, "", do("--format", "json")...)
 	wantRun(t, 0, `removed big\nremoved vip\n`, "", do("remove", "big", "vip", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override remove: "big": there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override remove: "big": no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
 	wantRun(t, 1, "", `mete override remove: "filed": the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
 	wantRun(t, 1, "", `mete override set: /rules/0: no rule has that name.*did you mean "free"\?\n`,
 		do("set", "--action", "allow", "--rule", "fre", "--match", "path=/x", "--reason", "r", "--author", "a", "--expires", "1h")...)

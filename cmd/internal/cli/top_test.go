@@ -130,9 +130,9 @@ func TestTop_Refuses(t *testing.T) {
 		{"--server ftp://x", 2, "--server: "},
 		{"--server http://127.0.0.1:1", 3, "http://127.0.0.1:1 does not answer"},
 		{"--server " + url, 4, "takes a token of the role read"},
-		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule has the name "fre"; did you mean "free"?`},
-		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window says how much time"},
-		{"--server " + adminServer(t), 4, "top keys are not served here"},
+		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule is named "fre"; did you mean "free"?`},
+		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window is the time range"},
+		{"--server " + adminServer(t), 4, "top keys are shown only at the admin address"},
 	} {
 		_, stderr, code := run(t, append([]string{"top"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.want) {

@@ -43,8 +43,8 @@ jwt:
 
 func TestLoad_JWTMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"jwt: { keys: a, algorithms: [none] }":                      `:1:17: jwt.algorithms: algorithm "none" is no signature`,
-		"jwt: { keys: a, algorithms: [RS256, RS256] }":              ":1:17: jwt.algorithms: algorithm RS256 is there twice",
+		"jwt: { keys: a, algorithms: [none] }":                      `:1:17: jwt.algorithms: algorithm "none" is not a signature`,
+		"jwt: { keys: a, algorithms: [RS256, RS256] }":              ":1:17: jwt.algorithms: duplicate algorithm RS256",
 		"jwt: { keys: a, algorithms: [HS1] }":                       ":1:17: jwt.algorithms: unknown algorithm",
 		"jwt: { keys: a, algorithms: [] }":                          ":1:17: jwt.algorithms: is empty",
 		"jwt: { keys: ftp://id.example.com }":                       ":1:14: jwt.keys: ",

@@ -150,7 +150,7 @@ func (f *violationReader) ask(ctx context.Context, filter httpapi.ViolationFilte
 		if filter.Key == "" {
 			field = "user"
 		}
-		return &httpapi.FilterError{Field: field, Detail: "they are stored as they are here (violations_raw), and a masked one cannot be looked for; sign in with a token of the role operate"}
+		return &httpapi.FilterError{Field: field, Detail: "they are stored as they are here (violations_raw), and a masked one cannot be looked for; sign in with a token with the role operate"}
 	}
 	if err == nil {
 		err = do(ctx, from, queryOf(&filter))

@@ -277,8 +277,8 @@ func TestModel_RulesAndPause(t *testing.T) {
 	s.want("allowed      1015/s ██")
 	// A rule that is gone from the policy is not offered again.
 	s.press(letter('r'))
-	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.Refused, Status: 400, Problem: &api.Problem{Detail: "no rule has the name"}}})
-	if s.want("no rule has the name"); !slices.Equal(s.rules, []string{"pro"}) {
+	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.Refused, Status: 400, Problem: &api.Problem{Detail: "no rule is named"}}})
+	if s.want("no rule is named"); !slices.Equal(s.rules, []string{"pro"}) {
 		t.Errorf("rules %q, want pro alone", s.rules)
 	}
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// A question answers one request and appends the answer to buf.out. It returns the
-// decision of a denial, and a problem in place of an answer.
-type question func(ctx context.Context, buf *buffer, req *mete.Request) (*mete.Decision, *api.Problem)
+// A requestFunc handles one request and appends its response to buf.out. It returns the decision for a denial, and
+// a problem if there is no response.
+type requestFunc func(ctx context.Context, buf *buffer, req *mete.Request) (*mete.Decision, *api.Problem)
 
-// serveQuestions serves a question whose body is one request or a batch. The answer to a
-// denial is 200, because HTTP clients retry a 429 on their own. With ?status=429, which
-// parameters must name, a denial of one request sets the status and Retry-After.
-func (a *API) serveQuestions(ask question, names ...string) func(http.ResponseWriter, *http.Request) *api.Problem {
+// serveRequests serves a requestFunc for one request or a batch. A denial gets a 200, because HTTP clients retry a
+// 429 on their own. With ?status=429, if names contains status, a single denial sets the status and Retry-After.
+func (a *API) serveRequests(ask requestFunc, names ...string) func(http.ResponseWriter, *http.Request) *api.Problem {
 	return func(w http.ResponseWriter, r *http.Request) *api.Problem {
 		if p := a.checkSender(w, r); p != nil {
 			return p
@@ -34,12 +33,12 @@ func (a *API) serveQuestions(ask question, names ...string) func(http.ResponseWr
 		if p := buf.readBody(w, r); p != nil {
 			return p
 		}
-		reqs, batch, p := buf.decoder.decode(buf.in, a.longest)
+		reqs, batch, p := buf.decoder.decode(buf.in, a.maxWait)
 		switch {
 		case p != nil:
 			return p
 		case batch && wantStatus:
-			return api.NewProblem(http.StatusBadRequest, "the answer to a batch has no status of its own; remove the parameter status, or send one request")
+			return api.NewProblem(http.StatusBadRequest, "a batch has no single status; remove the parameter status, or send one request")
 		case batch:
 			buf.out = append(buf.out, `{"responses":[`...)
 			for i := range reqs {
@@ -68,57 +67,57 @@ func (a *API) serveQuestions(ask question, names ...string) func(http.ResponseWr
 	}
 }
 
-// statusParameter reports whether the caller asks for the status of a denial.
+// statusParameter reports whether the caller wants the status 429 for a denial.
 func statusParameter(r *http.Request, names []string) (bool, *api.Problem) {
 	if r.URL.RawQuery == "" {
 		return false, nil
 	}
-	query, p := parameters(r, names...)
+	query, p := parseQuery(r, names...)
 	switch {
 	case p != nil:
 		return false, p
 	case !query.Has("status"):
 		return false, nil
 	case query.Get("status") != "429":
-		return false, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("status is %.40q; write status=429 for the status 429 and Retry-After on a denial, or remove it", query.Get("status")))
+		return false, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("status is %.40q; use status=429 to get a denial as 429 with Retry-After, or remove it", query.Get("status")))
 	}
 	return true, nil
 }
 
 func (a *API) take(ctx context.Context, buf *buffer, req *mete.Request) (*mete.Decision, *api.Problem) {
 	d, err := a.lim.Take(ctx, *req)
-	return a.decided(buf, req, &d, err)
+	return a.appendDecision(buf, req, &d, err)
 }
 
 func (a *API) peek(ctx context.Context, buf *buffer, req *mete.Request) (*mete.Decision, *api.Problem) {
 	d, err := a.lim.Peek(ctx, *req)
-	return a.decided(buf, req, &d, err)
+	return a.appendDecision(buf, req, &d, err)
 }
 
 func (a *API) refund(ctx context.Context, buf *buffer, req *mete.Request) (*mete.Decision, *api.Problem) {
-	return buf.done(a.lim.Refund(ctx, *req))
+	return buf.appendEmpty(a.lim.Refund(ctx, *req))
 }
 
 func (a *API) reset(ctx context.Context, buf *buffer, req *mete.Request) (*mete.Decision, *api.Problem) {
-	return buf.done(a.lim.Reset(ctx, *req))
+	return buf.appendEmpty(a.lim.Reset(ctx, *req))
 }
 
-func (a *API) decided(buf *buffer, req *mete.Request, d *mete.Decision, err error) (*mete.Decision, *api.Problem) {
+func (a *API) appendDecision(buf *buffer, req *mete.Request, d *mete.Decision, err error) (*mete.Decision, *api.Problem) {
 	if err != nil {
 		return nil, errorProblem(err)
 	}
 	x := decisionOf(d, buf.limits[:0])
 	buf.limits = x.Limits
-	x.UnknownAttributes = a.unknown(req)
+	x.UnknownAttributes = a.unknownAttributes(req)
 	buf.out = x.Append(buf.out)
 	if d.Allowed {
 		return nil, nil
 	}
-	denied := *d // only a denial is worth an allocation
+	denied := *d // allocate only for a denial
 	return &denied, nil
 }
 
-func (b *buffer) done(err error) (*mete.Decision, *api.Problem) {
+func (b *buffer) appendEmpty(err error) (*mete.Decision, *api.Problem) {
 	if err != nil {
 		return nil, errorProblem(err)
 	}
@@ -126,8 +125,8 @@ func (b *buffer) done(err error) (*mete.Decision, *api.Problem) {
 	return nil, nil
 }
 
-// deniedStatus returns the HTTP status of a denial: that of the other front doors, except
-// for a request that lacks an attribute. A 403 would say here that the caller may not ask.
+// deniedStatus returns the HTTP status of a denial. It is the status of the other adapters, except for a missing
+// attribute: a 403 would mean here that the caller lacks permission.
 func deniedStatus(d *mete.Decision) int {
 	if code := ratelimitfields.Status(d); code != http.StatusForbidden {
 		return code
@@ -135,17 +134,16 @@ func deniedStatus(d *mete.Decision) int {
 	return http.StatusTooManyRequests
 }
 
-// errorProblem says why a request has no answer. What the store said stays here:
-// it may name hosts.
+// errorProblem converts an error of the limiter. It hides the store's error, which may contain host names.
 func errorProblem(err error) *api.Problem {
 	var store *mete.StoreError
 	switch {
 	case errors.Is(err, mete.ErrCost):
 		return api.NewProblem(http.StatusBadRequest, "the cost is out of range; send a smaller one")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return api.NewProblem(http.StatusServiceUnavailable, "there was no time left to decide; tokens may have been spent")
+		return api.NewProblem(http.StatusServiceUnavailable, "the request timed out; tokens may have been spent")
 	case errors.As(err, &store) && store.Spent == mete.NotSpent:
-		return api.NewProblem(http.StatusServiceUnavailable, "the store cannot be reached and nothing was changed; try again later")
+		return api.NewProblem(http.StatusServiceUnavailable, "the store is unavailable and nothing was changed; try again later")
 	}
-	return api.NewProblem(http.StatusServiceUnavailable, "the store did not answer, and it may have changed the bucket or not; peek before trying again")
+	return api.NewProblem(http.StatusServiceUnavailable, "the store did not respond, and the bucket may or may not have changed; peek before you retry")
 }

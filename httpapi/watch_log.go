@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// levelsAhead is the time that the levels of an event go beyond it. A page draws 20 s
-	// ahead, and gets the next event after half a second.
-	levelsAhead = 30 * time.Second
+	// forecast is how far beyond an event its levels reach. A page draws 20 s ahead and gets the next event after
+	// half a second.
+	forecast = 30 * time.Second
 
-	// maxSteps bounds the steps ahead of a bucket that refills at once, and maxPoints the
-	// points of its past in one event. Instead of more steps there is one line.
+	// maxSteps bounds the forecast steps of a bucket that refills in steps. maxPoints bounds the past points of
+	// one event. Beyond maxSteps, one line replaces the steps.
 	maxSteps  = 100
 	maxPoints = 2000
 
@@ -27,35 +27,33 @@ const (
 	maxDecisions = 500
 )
 
-// A course is the level of a watched bucket since the last event, and the decisions about
-// it. The limit's own arithmetic fills in the level between two of them. A course is safe
-// for concurrent use.
-type course struct {
+// A watchLog collects the level of a watched bucket and its decisions since the last event. The limit's own
+// arithmetic fills in the level between two decisions. A watchLog is safe for concurrent use.
+type watchLog struct {
 	now func() time.Time
 
 	mu        sync.Mutex // guards the fields below
-	known     bool       // the level is
+	known     bool       // the level is known
 	last      bucket.Snapshot
 	lastAt    time.Time
-	cost      bucket.Tokens // of a request that states none
+	cost      bucket.Tokens // default cost of a request
 	points    []point       // since the last event
 	drawn     time.Time     // the time of the newest point
 	decisions []api.WatchedDecision
 	dropped   int
-	shown     *api.Bucket // by a look since the last event
+	shown     *api.Bucket // from a poll since the last event
 }
 
-// A point is a level at a time.
 type point struct {
 	at    time.Time
 	level bucket.Tokens
 }
 
-func newCourse(now func() time.Time) *course { return &course{now: now} }
+func newWatchLog(now func() time.Time) *watchLog { return &watchLog{now: now} }
 
-// decide notes a decision. The status of a limit in shadow mode has its own outcome: the
-// request happens all the same.
-func (c *course) decide(_ context.Context, d *mete.Decision, status *mete.Status) {
+// addDecision records a decision. The status of a shadow limit has its own outcome, because the request passes
+// anyway.
+func (c *watchLog) addDecision(_ context.Context, d *mete.Decision, status *mete.Status) {
 	one := api.WatchedDecision{
 		Allowed: d.Allowed, Cost: api.Amount(status.Cost), Remaining: api.Amount(status.Room()),
 		RetryAfter: api.Seconds(status.RetryAfter), Wait: api.Seconds(d.Wait), Degraded: d.Degraded,
@@ -75,21 +73,19 @@ func (c *course) decide(_ context.Context, d *mete.Decision, status *mete.Status
 	one.At = api.Instant(bucket.At(now))
 	c.decisions = append(c.decisions, one)
 	if !d.Degraded { // the share of this process is not the store's bucket
-		c.see(status.Snapshot, now)
+		c.addSnapshot(status.Snapshot, now)
 	}
 }
 
-// look notes what the store shows of a bucket, for the next event.
-func (c *course) look(b *mete.Bucket, shown api.Bucket) {
+func (c *watchLog) addBucket(b *mete.Bucket, shown api.Bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost, c.shown = b.Cost, &shown
-	c.see(b.Snapshot, c.now())
+	c.addSnapshot(b.Snapshot, c.now())
 }
 
-// frame returns an event with the decisions and the look since the last one, nil if there
-// are none.
-func (c *course) frame() []byte {
+// frame returns an event with the new decisions and the new bucket state, or nil if there are none.
+func (c *watchLog) frame() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.decisions) == 0 && c.dropped == 0 && c.shown == nil {
@@ -101,24 +97,23 @@ func (c *course) frame() []byte {
 	return frame
 }
 
-// lose notes that the level is unknown from now on.
-func (c *course) lose() {
+func (c *watchLog) invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known, c.points, c.shown = false, nil, nil
 }
 
-// see notes a snapshot. The caller holds the lock.
-func (c *course) see(s bucket.Snapshot, now time.Time) {
-	c.draw(now)
+// addSnapshot records a snapshot. The caller holds mu.
+func (c *watchLog) addSnapshot(s bucket.Snapshot, now time.Time) {
+	c.extend(now)
 	if n := len(c.points); n == 0 || c.points[n-1] != (point{now, s.Level()}) {
 		c.points = append(c.points, point{now, s.Level()})
 	}
 	c.known, c.last, c.lastAt, c.drawn = true, s, now, now
 }
 
-// draw adds the points until now. The caller holds the lock.
-func (c *course) draw(now time.Time) {
+// extend adds the points until now. The caller holds mu.
+func (c *watchLog) extend(now time.Time) {
 	if !c.known || !now.After(c.drawn) {
 		return
 	}
@@ -131,12 +126,10 @@ func (c *course) draw(now time.Time) {
 	c.drawn = now
 }
 
-// undoTime is the time that a page offers to undo a reset, with a margin.
 const undoTime = 5 * time.Minute
 
-// missingAfter returns the tokens that a bucket would still miss later if nobody had reset
-// it. A snapshot does not have the times of the costs in a sliding log: its tokens come back
-// evenly.
+// missingAfter returns the tokens that the bucket would still lack over time without the reset. A snapshot of a
+// sliding log does not contain the times of its costs, so its tokens come back evenly.
 func missingAfter(s bucket.Snapshot) []api.Point {
 	if full := s.FullAfter(); s.Limit.Algorithm() == bucket.SlidingLog {
 		return []api.Point{{Level: api.Amount(s.Missing())}, {After: full}}
@@ -152,19 +145,19 @@ func missingAfter(s bucket.Snapshot) []api.Point {
 	return points
 }
 
-// event returns all that is new, and begins anew. The caller holds the lock.
-func (c *course) event(now time.Time) api.WatchEvent {
+// event returns everything that is new and resets the log. The caller holds mu.
+func (c *watchLog) event(now time.Time) api.WatchEvent {
 	e := api.WatchEvent{At: api.Instant(bucket.At(now)), Levels: []api.Point{}, Decisions: c.decisions, Dropped: c.dropped}
 	if e.Decisions == nil {
 		e.Decisions = []api.WatchedDecision{}
 	}
 	if c.known {
-		c.draw(now)
+		c.extend(now)
 		s := c.last.Later(now.Sub(c.lastAt))
 		for _, p := range c.points {
 			e.Levels = append(e.Levels, api.Point{After: p.at.Sub(now), Level: api.Amount(p.level)})
 		}
-		for i, p := range s.Course(levelsAhead, maxSteps) {
+		for i, p := range s.Course(forecast, maxSteps) {
 			if i > 0 || len(e.Levels) == 0 {
 				e.Levels = append(e.Levels, api.Point{After: p.After, Level: api.Amount(p.Level)})
 			}

@@ -7,28 +7,25 @@ import (
 	"unicode/utf8"
 )
 
-// A reading is the way through one path.
-type reading struct {
+type parser struct {
 	text       string
-	sent       bool // as it was sent: with escapes and, perhaps, a query
+	sent       bool // text is as sent, with escapes and possibly a query
 	keepParams bool
 
-	path    []byte // so far; segments end with a slash
-	segment int    // where in path the last one begins
-	params  int    // where in path its parameters begin; 0 before a ";"
+	path    []byte // result so far; segments end with a slash
+	segment int    // start of the last segment in path
+	params  int    // start of its parameters in path; 0 if none
 
 	dots  bool // there is a dot segment
 	empty bool // there is an empty segment
-	odd   bool // something is spelled in a way that is not read alike everywhere
-	wrong bool // no target may look like this, or it ends early for some
-	high  bool // there are unescaped bytes beyond ASCII
+	odd   bool // there is a spelling that servers interpret differently
+	wrong bool // the target is invalid, or ends early for some servers
+	high  bool // there are unescaped non-ASCII bytes
 }
 
-// isDisputed reports whether servers disagree about what was read.
-func (r *reading) isDisputed() bool { return r.wrong || r.dots && (r.odd || r.empty) }
+func (r *parser) isDisputed() bool { return r.wrong || r.dots && (r.odd || r.empty) }
 
-// read returns the path.
-func (r *reading) read() string {
+func (r *parser) read() string {
 	r.path = append(make([]byte, 0, len(r.text)+1), '/')
 	r.segment = 1
 	i := 0
@@ -64,8 +61,7 @@ func (r *reading) read() string {
 	return string(r.path)
 }
 
-// add reads one byte.
-func (r *reading) add(c byte, escaped bool) {
+func (r *parser) add(c byte, escaped bool) {
 	switch c {
 	case '\\':
 		r.odd = true
@@ -86,8 +82,7 @@ func (r *reading) add(c byte, escaped bool) {
 	}
 }
 
-// endSegment ends the last segment so far, at a slash or at the end of the path.
-func (r *reading) endSegment(last bool) {
+func (r *parser) endSegment(last bool) {
 	name := r.path[r.segment:]
 	if r.params > 0 {
 		name = r.path[r.segment:r.params]
@@ -116,8 +111,7 @@ func (r *reading) endSegment(last bool) {
 	r.segment, r.params = len(r.path), 0
 }
 
-// unescape returns the byte that the escape at the start of s stands for, or the
-// "%" where none does.
+// unescape returns the byte of the escape at the start of s, or "%" and false if there is none.
 func unescape(s string) (c byte, ok bool) {
 	if len(s) < 3 {
 		return s[0], false

@@ -15,29 +15,29 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A target is the key that a caller asks about.
+// A target is the key that the caller wants to see overrides or activity for.
 type target struct {
 	key    policy.Key
-	rule   string            // of the key's limit
-	values map[string]string // by the attributes' names; hashed values are not known
+	rule   string            // the rule of the key's limit
+	values map[string]string // by attribute name; hashed values are missing
 }
 
-// target returns the target that a caller names by a key or its mask, nil for none. Only
-// callers that may see keys may name one: overrides and actions tell of the key's client.
+// target returns the target for a key or its mask, or nil for an empty key. Only callers that may see keys can
+// name one, because overrides and activity reveal the key's client.
 func (a *API) target(ctx context.Context, r *http.Request, key string) (*target, *api.Problem) {
 	if key == "" {
 		return nil, nil
 	}
 	if a.roleOf(r) < Operate {
-		return nil, api.NewProblem(http.StatusForbidden, "key takes the role operate, which sees keys")
+		return nil, api.NewProblem(http.StatusForbidden, "the parameter key requires the role operate")
 	}
-	key, p := a.trueKey(ctx, key)
+	key, p := a.resolveKey(ctx, key)
 	if p != nil {
 		return nil, p
 	}
 	t := &target{key: policy.Key(key), rule: policy.Key(key).Limit(), values: map[string]string{}}
 	var rule *policy.Rule
-	if rules := a.rulesWith(t.rule); len(rules) > 0 {
+	if rules := a.rulesWithLimit(t.rule); len(rules) > 0 {
 		t.rule = rules[0]
 		rule = a.rules()[t.rule]
 	}
@@ -49,20 +49,19 @@ func (a *API) target(ctx context.Context, r *http.Request, key string) (*target,
 	return t, nil
 }
 
-// is reports whether key is the target, with a tag of slot_by or without.
-func (t *target) is(key string) bool {
+// hasKey reports whether key is the target, with or without a slot_by tag.
+func (t *target) hasKey(key string) bool {
 	k := policy.Key(key)
 	return k.Limit() == t.key.Limit() && k.Components() == t.key.Components()
 }
 
-// about returns how an override takes the target: "key" alone, by a "match" with others, or
-// with "all". It is empty for an override that does not take it, or that asks for
-// attributes which the key does not show.
-func (t *target) about(o *api.Override) string {
+// matchKind returns how an override matches the target: "key" for the key alone, "match" together with others, or
+// "all". It returns "" if the override does not match, or if it needs attributes that the key does not contain.
+func (t *target) matchKind(o *api.Override) string {
 	if o == nil || len(o.Rules) > 0 && !slices.Contains(o.Rules, t.rule) {
 		return ""
 	}
-	if o.Key != "" { // it takes the client under all limits of the rule
+	if o.Key != "" { // a key covers the client under all limits of the rule
 		k := policy.Key(o.Key)
 		if k.Components() == t.key.Components() && (k.Limit() == t.rule || strings.HasPrefix(k.Limit(), t.rule+"/")) {
 			return "key"
@@ -72,13 +71,13 @@ func (t *target) about(o *api.Override) string {
 	var clauses map[string]any
 	if len(o.Match) > 0 {
 		d := json.NewDecoder(bytes.NewReader(o.Match))
-		d.UseNumber() // a match takes the text of a number
+		d.UseNumber() // a match compares the text of a number
 		if d.Decode(&clauses) != nil {
 			return ""
 		}
 	}
 	for name, wanted := range clauses {
-		if value, known := t.values[name]; !known || !takes(wanted, value) {
+		if value, known := t.values[name]; !known || !clauseMatches(wanted, value) {
 			return ""
 		}
 	}
@@ -88,13 +87,12 @@ func (t *target) about(o *api.Override) string {
 	return "match"
 }
 
-// takes reports whether a clause of a match takes a value.
-func takes(wanted any, value string) bool {
+func clauseMatches(wanted any, value string) bool {
 	switch wanted := wanted.(type) {
 	case []any:
-		return slices.ContainsFunc(wanted, func(w any) bool { return takes(w, value) })
+		return slices.ContainsFunc(wanted, func(w any) bool { return clauseMatches(w, value) })
 	case map[string]any:
-		return !takes(wanted["not"], value)
+		return !clauseMatches(wanted["not"], value)
 	}
 	text := fmt.Sprint(wanted)
 	if begin, ok := strings.CutSuffix(text, "*"); ok {
@@ -103,10 +101,9 @@ func takes(wanted any, value string) bool {
 	return value == text
 }
 
-// concerns reports whether an entry of the audit applies to the target.
-func (t *target) concerns(e *api.AuditEntry) bool {
+func (t *target) matchesEntry(e *api.AuditEntry) bool {
 	if e.Key != "" {
-		return t.is(e.Key)
+		return t.hasKey(e.Key)
 	}
-	return t.about(e.After) != "" || t.about(e.Before) != ""
+	return t.matchKind(e.After) != "" || t.matchKind(e.Before) != ""
 }

@@ -4,11 +4,11 @@ package httplimit
 
 import "net/http"
 
-// repeat returns r to be sent again after it was refused with that status, and
-// whether it may be.
-func repeat(r *http.Request, status int) (*http.Request, bool) {
-	// A 429 says that nothing was done. A 503 does not.
-	if status != http.StatusTooManyRequests && !idempotent(r) {
+// retryRequest returns a copy of r to send again after a response with status. It returns false if r must not be
+// retried.
+func retryRequest(r *http.Request, status int) (*http.Request, bool) {
+	// A 429 means that the request was not processed. A 503 does not.
+	if status != http.StatusTooManyRequests && !isIdempotent(r) {
 		return nil, false
 	}
 	again := r.Clone(r.Context())
@@ -26,9 +26,8 @@ func repeat(r *http.Request, status int) (*http.Request, bool) {
 	return again, true
 }
 
-// idempotent reports whether doing r twice does no more than doing it once:
-// RFC 9110, 9.2.2.
-func idempotent(r *http.Request) bool {
+// isIdempotent reports whether a retry of r is safe (RFC 9110, section 9.2.2).
+func isIdempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
 		return true
@@ -36,8 +35,7 @@ func idempotent(r *http.Request) bool {
 	return r.Header.Get("Idempotency-Key") != "" || r.Header.Get("X-Idempotency-Key") != ""
 }
 
-// closeBody closes the body of a request that is not sent, which a RoundTripper
-// must.
+// closeBody closes the body of a request that is not sent, as a RoundTripper must.
 func closeBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close()

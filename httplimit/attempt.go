@@ -11,33 +11,31 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// An asking is one request on its way to a decision.
-type asking struct {
+type attempt struct {
 	facts   *httpfacts.Facts
-	routes  []*route      // whose limits apply
-	charges []mete.Charge // theirs
-	key     []byte        // space to make keys in
+	routes  []*route      // routes whose limits apply
+	charges []mete.Charge // charges of routes, in the same order
+	key     []byte        // buffer for keys
 }
 
-var askings = sync.Pool{New: func() any { return &asking{key: make([]byte, 0, 256)} }}
+var attempts = sync.Pool{New: func() any { return &attempt{key: make([]byte, 0, 256)} }}
 
-func ask(facts *httpfacts.Facts) *asking {
-	a := askings.Get().(*asking)
+func newAttempt(facts *httpfacts.Facts) *attempt {
+	a := attempts.Get().(*attempt)
 	a.facts = facts
 	return a
 }
 
-// release ends the use of a, but not of its facts.
-func (a *asking) release() {
+func (a *attempt) release() {
 	clear(a.routes)
 	clear(a.charges)
 	a.facts, a.routes, a.charges = nil, a.routes[:0], a.charges[:0]
-	askings.Put(a)
+	attempts.Put(a)
 }
 
-// charge finds the limits of m that apply to r. missing is one that denies it for
-// lack of a key.
-func (a *asking) charge(m *Middleware, r *http.Request) (missing *route) {
+// charge collects the limits of m that apply to r. missing is a route that denies the request because it lacks
+// the key.
+func (a *attempt) charge(m *Middleware, r *http.Request) (missing *route) {
 	for _, route := range m.routes {
 		key := route.keyOf(a.facts, r, m.hash, a.key[:0])
 		if key == "" {
@@ -53,9 +51,9 @@ func (a *asking) charge(m *Middleware, r *http.Request) (missing *route) {
 	return nil
 }
 
-// name puts the names of our limits into d: those with the keys of our charges, and without
-// the name of a rule. In an outage, a decision may show some limits only.
-func (a *asking) name(d *mete.Decision) {
+// setNames sets the rule and limit of our charges in d. The limiter knows these limits only by their bucket keys.
+// In an outage, a decision may contain only some limits.
+func (a *attempt) setNames(d *mete.Decision) {
 	limits := d.Limits()
 	for i := range limits {
 		s := &limits[i]
@@ -73,8 +71,7 @@ func (a *asking) name(d *mete.Decision) {
 	}
 }
 
-// client is what tells apart those that d is told to.
-func (a *asking) client(d *mete.Decision) []string {
+func (a *attempt) client(d *mete.Decision) []string {
 	parts := a.facts.Client(d)
 	if decider := d.Decider(); decider != nil {
 		for i, route := range a.routes {
@@ -86,7 +83,6 @@ func (a *asking) client(d *mete.Decision) []string {
 	return parts
 }
 
-// lacking is the denial of a request that lacks the key of a limit.
-func lacking(r *route) mete.Decision {
+func missingKey(r *route) mete.Decision {
 	return mete.Decision{Rule: r.rule.Name, Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}
 }

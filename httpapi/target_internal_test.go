@@ -35,14 +35,14 @@ func TestTarget_About(t *testing.T) {
 		{api.Override{Match: match(`{"jwt:sub": "~12"}`)}, ""},
 		{api.Override{Match: match(`no JSON`)}, ""},
 	} {
-		if got := target.about(&tt.o); got != tt.want {
+		if got := target.matchKind(&tt.o); got != tt.want {
 			t.Errorf("%+v %s: got %q, want %q", tt.o, tt.o.Match, got, tt.want)
 		}
 	}
 	for key, want := range map[string]bool{
 		"search:x-user=alice|sub=~12": true, "{z}search:x-user=alice|sub=~12": true, "search/burst:x-user=alice|sub=~12": false, "search:x-user=%61lice|sub=~12": false, "": false,
 	} {
-		if got := target.is(key); got != want {
+		if got := target.hasKey(key); got != want {
 			t.Errorf("%q: got %t, want %t", key, got, want)
 		}
 	}

@@ -11,16 +11,14 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// MostHeld is how many requests are held at a time where nobody says another number:
-// each is a goroutine, and most often a connection.
+// MostHeld is the default maximum number of waiting requests. Each uses a goroutine and usually a connection.
 const MostHeld = 4096
 
-// keyShare is the part of the places that the requests of one bucket may have: who
-// floods one has not all of them.
+// keyShare limits the requests of one bucket to this fraction of the slots, so that a flood of one bucket cannot
+// use them all.
 const keyShare = 4
 
-// places are for the requests that are held.
-type places struct {
+type slots struct {
 	most int
 	seed maphash.Seed
 
@@ -30,15 +28,14 @@ type places struct {
 	refused uint64
 }
 
-func newPlaces(most int) *places {
+func newSlots(most int) *slots {
 	if most == 0 {
 		most = MostHeld
 	}
-	return &places{most: most, seed: maphash.MakeSeed(), byKey: map[uint64]int{}}
+	return &slots{most: most, seed: maphash.MakeSeed(), byKey: map[uint64]int{}}
 }
 
-// take reports whether there is a place for a request with that key.
-func (p *places) take(key uint64) bool {
+func (p *slots) take(key uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.taken >= p.most || p.byKey[key] >= max(p.most/keyShare, 1) {
@@ -50,8 +47,7 @@ func (p *places) take(key uint64) bool {
 	return true
 }
 
-// give gives a place back.
-func (p *places) give(key uint64) {
+func (p *slots) give(key uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
@@ -60,20 +56,20 @@ func (p *places) give(key uint64) {
 	}
 }
 
-// key tells apart whom requests that have to wait wait with: the bucket with the
-// longest wait. Two of them may have one key, by a chance of 2^-64.
-func (p *places) key(d *mete.Decision, req *mete.Request) uint64 {
+// key identifies the bucket with the longest wait, which waiting requests share. Two buckets collide with a
+// probability of 2^-64.
+func (p *slots) key(d *mete.Decision, req *mete.Request) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
 	part := func(s string) {
 		h.WriteString(s)
 		h.WriteByte(0)
 	}
-	at := waitsFor(d)
+	at := longestWait(d)
 	if at < 0 {
 		return h.Sum64()
 	}
-	// Those that the request brought stand behind those of the policy.
+	// The limits of the request follow those of the policy.
 	if own := at - (len(d.Limits()) - len(req.Charges)); own >= 0 && own < len(req.Charges) {
 		part("")
 		part(req.Charges[own].Key)
@@ -91,8 +87,8 @@ func (p *places) key(d *mete.Decision, req *mete.Request) uint64 {
 	return h.Sum64()
 }
 
-// waitsFor is the limit that an admitted request waits for longest, below 0 for none.
-func waitsFor(d *mete.Decision) int {
+// longestWait returns the index of the limit with the longest wait, or a negative number if there is none.
+func longestWait(d *mete.Decision) int {
 	found := -1
 	for i := range d.Limits() {
 		s := &d.Limits()[i]
@@ -105,7 +101,6 @@ func waitsFor(d *mete.Decision) int {
 	return found
 }
 
-// network is what an address shares a bucket with.
 func network(address string, bits int) string {
 	addr, err := netip.ParseAddr(address)
 	if err != nil || !addr.Is6() {

@@ -15,10 +15,10 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// hidden stands for what a viewer may not see.
+// hidden replaces a value that the caller may not see.
 const hidden = "a value that your role does not show"
 
-// clausesOf are the clauses of the selector of a rule's policy, or its own.
+// clausesOf returns the match clauses of the rule's policy if selector is true, otherwise those of the rule.
 func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleClause {
 	clauses := []api.RuleClause{}
 	for _, c := range d.Match {
@@ -34,7 +34,6 @@ func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleCl
 	return clauses
 }
 
-// exampleOf is a request that falls under the i'th rule.
 func exampleOf(m *policy.Matcher, i int, d *policy.Description, seesKeys bool) map[string]string {
 	if !seesKeys && slices.ContainsFunc(d.Match, func(c policy.Clause) bool { return c.Attribute.Secret() }) {
 		return nil
@@ -43,8 +42,7 @@ func exampleOf(m *policy.Matcher, i int, d *policy.Description, seesKeys bool) m
 	return example
 }
 
-// generalExceptions are the overrides that are not about single rules.
-func generalExceptions(m *policy.Matcher, descriptions []policy.Description, seesKeys bool) []api.RuleOverride {
+func globalOverrides(m *policy.Matcher, descriptions []policy.Description, seesKeys bool) []api.RuleOverride {
 	of := map[string]bool{}
 	for _, d := range descriptions {
 		for _, o := range d.Overrides {
@@ -54,25 +52,25 @@ func generalExceptions(m *policy.Matcher, descriptions []policy.Description, see
 	list := []api.RuleOverride{}
 	for _, o := range m.Overrides() {
 		if !of[o.ID] {
-			list = append(list, exceptOf(&o, seesKeys))
+			list = append(list, ruleOverrideOf(&o, seesKeys))
 		}
 	}
 	return list
 }
 
-func exceptOf(o *policy.Override, seesKeys bool) api.RuleOverride {
-	return api.RuleOverride{ID: o.ID, Action: string(o.Action), About: about(o, seesKeys), Reason: o.Reason, Author: o.Author, Expires: o.ExpiresAt}
+func ruleOverrideOf(o *policy.Override, seesKeys bool) api.RuleOverride {
+	return api.RuleOverride{ID: o.ID, Action: string(o.Action), About: describeMatch(o, seesKeys), Reason: o.Reason, Author: o.Author, Expires: o.ExpiresAt}
 }
 
-// about says which requests an override is about. Whom it is about could be a key, an
-// address or a person: who may not see keys sees what a request is for, and no more.
-func about(o *policy.Override, seesKeys bool) string {
+// describeMatch describes the requests that an override matches. Keys, addresses and users are hidden from
+// callers that may not see keys.
+func describeMatch(o *policy.Override, seesKeys bool) string {
 	if o.Key != "" {
 		if seesKeys {
 			return o.Key
 		}
 		key := o.Key
-		if _, rest, tagged := strings.Cut(key, "}"); tagged && key[0] == '{' { // a tag is of what may not be seen
+		if _, rest, tagged := strings.Cut(key, "}"); tagged && key[0] == '{' { // the tag contains hidden values
 			key = rest
 		}
 		limit, _, _ := strings.Cut(key, ":")
@@ -93,15 +91,14 @@ func about(o *policy.Override, seesKeys bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// A lintCache has the warnings about the latest policy. Many requests ask for them, and
-// [lint.Check] takes long where a policy has thousands of rules. The zero lintCache is empty.
+// A lintCache caches the warnings about the current policy. [lint.Check] is slow for thousands of rules, and many
+// requests need the result. The zero lintCache is empty.
 type lintCache struct {
 	mu    sync.Mutex
-	of    *policy.Rule // the first rule: overrides make a new matcher of the same rules
+	of    *policy.Rule // first rule: new overrides keep the rules but replace the matcher
 	found []policy.Warning
 }
 
-// warnings returns the warnings about m.
 func (c *lintCache) warnings(m *policy.Matcher) []policy.Warning {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,9 +108,8 @@ func (c *lintCache) warnings(m *policy.Matcher) []policy.Warning {
 	return c.found
 }
 
-// warningsOf returns warnings about m, each with its rule.
 func warningsOf(m *policy.Matcher, descriptions []policy.Description, warnings []policy.Warning) (list []api.RuleWarning) {
-	rules := map[string]string{} // by their paths
+	rules := map[string]string{} // by path
 	for i, r := range m.Rules() {
 		rules[descriptions[i].Path] = r.Name
 	}
