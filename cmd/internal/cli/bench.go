@@ -42,7 +42,6 @@ Exit codes:
   4  the server refuses the first request
 `
 
-// newBenchCommand returns "mete bench".
 func newBenchCommand(std Streams) *cobra.Command {
 	o := loadtest.Options{Notes: std.Err}
 	var c connection
@@ -60,7 +59,7 @@ func newBenchCommand(std Streams) *cobra.Command {
 			}
 			if isServer(o.Target) {
 				c.server = o.Target
-				r, err := c.reach()
+				r, err := c.endpoint()
 				if err != nil {
 					return err
 				}
@@ -79,7 +78,7 @@ func newBenchCommand(std Streams) *cobra.Command {
 				err = r.WriteText(std.Out)
 			}
 			if r.Decisions == 0 {
-				return answered(err, exitUnreachable)
+				return exitAfterOutput(err, exitUnreachable)
 			}
 			return err
 		},
@@ -103,7 +102,6 @@ func isServer(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 }
 
-// benchAttributes reads the attributes of the requests to a server.
 func benchAttributes(target string, args []string) (map[string]string, error) {
 	if len(args) > 0 && !isServer(target) {
 		return nil, usageError("unexpected argument %q: only requests to a server have attributes", args[0])
@@ -111,7 +109,7 @@ func benchAttributes(target string, args []string) (map[string]string, error) {
 	return readAttributes(args)
 }
 
-// benchError returns the error of a run with its exit code.
+// benchError adds the exit code and a remedy to the error of a run.
 func benchError(target string, err error) error {
 	if _, ok := errors.AsType[*client.Error](err); ok {
 		return failClient(target, err)

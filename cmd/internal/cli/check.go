@@ -16,13 +16,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A checkCommand is what the flags of check say.
 type checkCommand struct {
 	std    Streams
 	paint  painter
 	format string
-	strict bool // warnings count like mistakes
-	list   bool // tests that pass, too
+	strict bool // warnings fail the check
+	list   bool // print passed tests, too
 	tests  testOptions
 	keys   policysign.Keys
 }
@@ -53,9 +52,8 @@ file, and begin the policy with
   # yaml-language-server: $schema=policy.schema.json
 `
 
-// newCheckCommand returns "mete check".
 func newCheckCommand(std Streams) *cobra.Command {
-	c := &checkCommand{std: std, paint: painterOf(std.Out)}
+	c := &checkCommand{std: std, paint: newPainter(std.Out)}
 	var policies, keyFiles []string
 	var run string
 	var schema bool
@@ -82,7 +80,7 @@ func newCheckCommand(std Streams) *cobra.Command {
 			if c.keys, err = policysign.ReadKeys(keyFiles...); err != nil {
 				return fail(exitUsage, err)
 			}
-			if files, err = policiesIn(files); err != nil {
+			if files, err = expandDirectories(files); err != nil {
 				return fail(exitUsage, err)
 			}
 			return c.files(cmd.Context(), files)
@@ -99,13 +97,13 @@ func newCheckCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// files checks and reports each of files. The exit code is the worst one.
+// files checks and reports each file, and returns the worst exit code.
 func (c *checkCommand) files(ctx context.Context, files []string) error {
 	worst, ran, skipped := exitOK, 0, 0
 	var all []checkedPolicy
 	for i, file := range files {
 		p := c.read(ctx, file)
-		worst = max(worst, p.exit(c.strict))
+		worst = max(worst, p.exitCode(c.strict))
 		ran, skipped = ran+len(p.tests.Outcomes), skipped+p.tests.Skipped
 		switch c.format {
 		case "json":
@@ -122,8 +120,8 @@ func (c *checkCommand) files(ctx context.Context, files []string) error {
 	if c.format == "sarif" {
 		writeSARIF(c.std.Out, all)
 	}
-	if ran == 0 && skipped > 0 { // else a misspelt name is a test that passes
+	if ran == 0 && skipped > 0 { // a misspelled name must not count as success
 		return fail(max(worst, exitNo), errors.New("--run: no test has a name like that"))
 	}
-	return exit(worst)
+	return exitWith(worst)
 }

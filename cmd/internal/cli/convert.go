@@ -29,7 +29,6 @@ has no rate limit. The error then names the line and what was recognized, and
 nothing is written.
 `
 
-// newConvertCommand returns "mete convert".
 func newConvertCommand(std Streams) *cobra.Command {
 	o := convert.Options{In: std.In, Out: std.Out, Err: std.Err}
 	var format string
@@ -47,8 +46,8 @@ func newConvertCommand(std Streams) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&o.From, "from", "", "the `GATEWAY` of FILE: "+anyOf(convert.Names())+" (default: detected)")
-	complete(cmd, "from", convert.Names()...)
+	cmd.Flags().StringVar(&o.From, "from", "", "the `GATEWAY` of FILE: "+joinWords(convert.Names())+" (default: detected)")
+	completeWords(cmd, "from", convert.Names()...)
 	cmd.Flags().StringVar(&o.Output, "output", "", "write the policy to `FILE`, which must not exist")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file of --output")
 	addFormat(cmd, &format, "yaml", "json")

@@ -30,7 +30,6 @@ Exit codes:
   3  a database does not answer
 `
 
-// newDiffCommand returns "mete diff".
 func newDiffCommand(std Streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -62,7 +61,7 @@ func newDiffCommand(std Streams) *cobra.Command {
 				Old: policies[0], New: policies[1], OldName: policyName(args[0]), NewName: policyName(args[1]), Now: time.Now(), JSON: format == "json",
 			})
 			if errors.Is(err, policydiff.ErrDifferent) {
-				return exit(exitNo)
+				return exitWith(exitNo)
 			}
 			return err
 		},

@@ -35,7 +35,6 @@ Exit codes:
   2  wrong usage, an invalid answer, or a file cannot be written
 `
 
-// newInitCommand returns "mete init".
 func newInitCommand(std Streams) *cobra.Command {
 	o := scaffold.Options{In: std.In, Out: std.Out}
 	var yes bool
@@ -69,13 +68,12 @@ func newInitCommand(std Streams) *cobra.Command {
 	fs.BoolVarP(&yes, "yes", "y", false, "ask no question")
 	fs.BoolVar(&o.Force, "force", false, "replace existing files")
 	addFormat(cmd, &format, "text", "json")
-	complete(cmd, "front", "api", "http://", "nginx", "nginx-lua", "haproxy", "caddy", "traefik")
-	complete(cmd, "by", "address", "key", "user")
-	complete(cmd, "store", "memory:", "redis://", "postgres://")
+	completeWords(cmd, "front", "api", "http://", "nginx", "nginx-lua", "haproxy", "caddy", "traefik")
+	completeWords(cmd, "by", "address", "key", "user")
+	completeWords(cmd, "store", "memory:", "redis://", "postgres://")
 	return cmd
 }
 
-// isFile reports whether path is a regular file, such as mete init writes.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

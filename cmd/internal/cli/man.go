@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 )
 
-// newManCommand returns "mete man", with which packages are made.
+// newManCommand returns "mete man", which package builds use.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIRECTORY", Short: "Write manual pages", Hidden: true,
@@ -37,8 +37,7 @@ func newManCommand() *cobra.Command {
 	}
 }
 
-// markDown makes the help texts Markdown, which package doc expects: indented lines become
-// code.
+// markDown converts the help texts to Markdown for package doc, which turns indented lines into code.
 func markDown(cmd *cobra.Command) {
 	var b strings.Builder
 	indented := false

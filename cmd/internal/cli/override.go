@@ -60,7 +60,6 @@ Exit codes:
   4  the server refuses
 `
 
-// An overrideCommand is one call of mete override.
 type overrideCommand struct {
 	std    Streams
 	client *client.Client
@@ -75,7 +74,7 @@ type overrideCommand struct {
 	reason, author, expires string
 	file                    string
 
-	subject string // the override that an answer of the server applies to
+	subject string // the override ID that the next error is about
 }
 
 // newOverrideCommand returns "mete override". Without a subcommand it lists overrides.
@@ -107,7 +106,6 @@ func newOverrideCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// newOverrideSet returns "mete override set".
 func newOverrideSet(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set", Short: "Make an override, or replace the one with the same --id", Args: noArgs,
@@ -119,8 +117,8 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&c.action, "action", "", "the `WORD` for its effect: "+anyOf(actionWords()))
-	complete(cmd, "action", actionWords()...)
+	fs.StringVar(&c.action, "action", "", "the `WORD` for its effect: "+joinWords(actionWords()))
+	completeWords(cmd, "action", actionWords()...)
 	fs.StringArrayVar(&c.match, "match", nil, "the requests, as `NAME=VALUE`; may be repeated")
 	fs.BoolVar(&c.all, "all", false, "with --action limit: every bucket of the rule, in place of --match")
 	fs.StringVar(&c.key, "key", "", "the requests that spend from the bucket with this `KEY`, in place of --match")
@@ -137,7 +135,6 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 	return cmd
 }
 
-// newOverrideRemove returns "mete override remove".
 func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove ID ...", Short: "End overrides", ValidArgsFunction: cobra.NoFileCompletions,
@@ -156,24 +153,22 @@ func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	return cmd
 }
 
-// addReason defines the flags for the audit.
+// addReason defines the flags for the audit trail.
 func (c *overrideCommand) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, as a `TEXT` that others understand later")
 	cmd.Flags().StringVar(&c.author, "author", "", "the `NAME` of the author (default: the user who runs the command)")
 }
 
-// run runs a subcommand.
 func (c *overrideCommand) run(ctx context.Context, do func(context.Context) error) (err error) {
 	if c.audit < 0 {
 		return usageError("--audit must not be below 0")
 	}
-	if c.client, err = c.connection.client(); err != nil {
+	if c.client, err = c.connection.newClient(); err != nil {
 		return fail(exitUsage, err)
 	}
 	return c.fail(do(ctx))
 }
 
-// actionWords lists the actions of overrides.
 func actionWords() (words []string) {
 	for _, kind := range policy.Actions() {
 		words = append(words, string(kind.Action))
@@ -181,9 +176,9 @@ func actionWords() (words []string) {
 	return words
 }
 
-// runner is who runs the command, as far as that is known: where no shell has set
-// USER, as in a container or under cron, the name of the account.
-func runner() string {
+// currentUser returns the name of the user who runs the command. Containers and cron do not set USER; then it
+// returns the account name.
+func currentUser() string {
 	if name := os.Getenv("USER"); name != "" {
 		return name
 	}
@@ -193,7 +188,6 @@ func runner() string {
 	return ""
 }
 
-// checkSet checks the flags of set.
 func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	c.findAuthor(cmd)
 	if c.file != "" {
@@ -211,7 +205,7 @@ func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	case c.all && (c.action != "limit" || len(c.match) > 0 || c.key != ""):
 		return usageError("--all is for --action limit, and in place of --match and --key")
 	case c.action == "":
-		return usageError("an effect is required: --action %s", anyOf(actionWords()))
+		return usageError("an effect is required: --action %s", joinWords(actionWords()))
 	case c.action == "limit" && c.rps == "" && c.rate == "":
 		return usageError("a limit is required: --rps NUMBER or --rate RATE, and perhaps --burst")
 	case c.expires == "":
@@ -220,14 +214,14 @@ func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// findAuthor sets the author that no flag names.
+// findAuthor sets the default author.
 func (c *overrideCommand) findAuthor(cmd *cobra.Command) {
 	if !cmd.Flags().Changed("author") {
-		c.author = runner()
+		c.author = currentUser()
 	}
 }
 
-// checkReason checks the flags for the audit.
+// checkReason checks the flags for the audit trail.
 func (c *overrideCommand) checkReason() error {
 	switch {
 	case c.reason == "":
@@ -238,7 +232,7 @@ func (c *overrideCommand) checkReason() error {
 	return nil
 }
 
-// fail returns an error with its exit code and all errors that the server reports.
+// fail adds the exit code to err and lists all errors that the server reports.
 func (c *overrideCommand) fail(err error) error {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
@@ -258,7 +252,7 @@ func (c *overrideCommand) fail(err error) error {
 	return failClient(c.server, err)
 }
 
-// mistakeText is a mistake on one line.
+// mistakeText formats an error in an override on one line.
 func mistakeText(m api.Mistake) string {
 	text := strings.TrimPrefix(m.Pointer+": "+m.Detail, ": ")
 	if m.Hint != "" {

@@ -26,7 +26,6 @@ Exit codes:
   4  the server refuses
 `
 
-// newReloadCommand returns "mete reload".
 func newReloadCommand(std Streams) *cobra.Command {
 	var to connection
 	var format string
@@ -39,7 +38,7 @@ func newReloadCommand(std Streams) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := to.client()
+			c, err := to.newClient()
 			if err != nil {
 				return fail(exitUsage, err)
 			}

@@ -14,14 +14,13 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// A ruleReset is "mete reset --rule NAME --all".
 type ruleReset struct {
 	*question
 	rule string
 	all  bool
 }
 
-// addRule defines --rule and --all, and has the command reset a whole rule with them.
+// addRule defines --rule and --all, which make the command reset a whole rule.
 func (q *question) addRule(cmd *cobra.Command) {
 	r := &ruleReset{question: q}
 	cmd.Flags().StringVar(&r.rule, "rule", "", "with --all: fill the buckets of the rule with that `NAME`")
@@ -41,7 +40,7 @@ func (q *question) addRule(cmd *cobra.Command) {
 		case q.reason == "":
 			return usageError("a reason is required, for the audit: --reason WHY")
 		}
-		c, err := q.client()
+		c, err := q.newClient()
 		if err != nil {
 			return fail(exitUsage, err)
 		}
@@ -49,7 +48,7 @@ func (q *question) addRule(cmd *cobra.Command) {
 	}
 }
 
-// run asks the server until all buckets of the rule are full. Each request does a part.
+// run calls the server until all buckets of the rule are full. Each call resets a part of them.
 func (r *ruleReset) run(ctx context.Context, c *client.Client) error {
 	var done api.RuleReset
 	for from := ""; ; {

@@ -31,7 +31,6 @@ Exit codes:
   3  the database does not answer
 `
 
-// A rulesCommand is one call of mete rules.
 type rulesCommand struct {
 	std      Streams
 	flags    *pflag.FlagSet // of the subcommand
@@ -47,20 +46,18 @@ type rulesCommand struct {
 	replace, dryRun          bool
 }
 
-// given reports whether a flag is on the command line.
-func (c *rulesCommand) given(name string) bool { return c.flags.Changed(name) }
+func (c *rulesCommand) isSet(name string) bool { return c.flags.Changed(name) }
 
 const rulesSetAbout = `
 Changes a rule, or adds it: by its name or, without one, by --pattern and
 --plan. Fields for which no flag is given stay as they are.
 `
 
-// An unmet wish is well-formed, and not to be had: no such rule, another version.
-type unmet string
+// An unmetError rejects a valid request, because the rule does not exist or has another version.
+type unmetError string
 
-func (e unmet) Error() string { return string(e) }
+func (e unmetError) Error() string { return string(e) }
 
-// newRulesCommand returns "mete rules".
 func newRulesCommand(std Streams) *cobra.Command {
 	c := &rulesCommand{std: std}
 	cmd := &cobra.Command{
@@ -119,13 +116,13 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	return cmd
 }
 
-// newChange returns a subcommand that changes rules by their names.
+// newChange returns a subcommand that changes rules by name.
 func (c *rulesCommand) newChange(verb, short string, do func(context.Context, *rules.Source) error) *cobra.Command {
 	cmd := c.subcommand(verb+" NAME ...", short, do, func(args []string) error {
 		switch {
 		case len(args) == 0:
 			return usageError("the name of a rule is required")
-		case c.given("if-version") && len(args) > 1:
+		case c.isSet("if-version") && len(args) > 1:
 			return usageError("--if-version is for one rule")
 		}
 		return nil
@@ -172,20 +169,19 @@ func (c *rulesCommand) run(ctx context.Context, do func(context.Context, *rules.
 		defer source.Close()
 		err = do(ctx, source)
 	}
-	switch _, isUnmet := errors.AsType[unmet](err); {
+	switch _, isUnmet := errors.AsType[unmetError](err); {
 	case err == nil:
 		return nil
-	case isUnmet, brokenPolicy(err):
+	case isUnmet, isPolicyError(err):
 		return failEach(exitNo, err)
 	}
-	text := errors.New(strings.TrimPrefix(err.Error(), "rules: ")) // the name of the command is in front
+	text := errors.New(strings.TrimPrefix(err.Error(), "rules: ")) // the command prints its own name
 	if errors.Is(err, store.ErrUnavailable) {
 		return fail(exitUnreachable, text)
 	}
 	return fail(exitUsage, text)
 }
 
-// checkSet checks the arguments and flags of set.
 func (c *rulesCommand) checkSet(args []string) error {
 	switch {
 	case len(args) > 1:

@@ -71,7 +71,6 @@ directory. --config '' reads none. With --check, the command validates the
 settings, the files that they name and the policy, then exits.
 `
 
-// newServeCommand returns "mete serve".
 func newServeCommand(std Streams) *cobra.Command {
 	var file, format string
 	var settings []config.Setting
@@ -95,7 +94,7 @@ func newServeCommand(std Streams) *cobra.Command {
 				return failEach(exitUsage, err)
 			}
 			if check {
-				return tryServe(cmd.Context(), std, c, env, format)
+				return checkSettings(cmd.Context(), std, c, env, format)
 			}
 			return serve(cmd.Context(), std, c, env, file)
 		},
@@ -107,11 +106,10 @@ func newServeCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// serve runs a server with these settings, which are from a file if it is not empty, until
-// ctx ends.
+// serve runs a server until ctx ends. If file is not empty, the settings come from that file.
 func serve(ctx context.Context, std Streams, c config.Config, env config.Environment, file string) error {
-	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
-	defer pipe.Close(logPatience)
+	pipe := logpipe.New(std.Err) // the reader of the log may stop reading
+	defer pipe.Close(logTimeout)
 	std.Err = pipe
 	log := newLogger(std.Err, c)
 	for _, warning := range env.Unknown {
@@ -124,7 +122,7 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 		log.Info("environment variables read", "names", strings.Join(env.Used, ","))
 	}
 	s, err := server.New(ctx, c, log)
-	if brokenPolicy(err) {
+	if isPolicyError(err) {
 		return failEach(exitNo, err)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
@@ -157,12 +155,11 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 	return nil
 }
 
-// configVariable names the variable with the configuration file, where no flag names one.
+// configVariable names the environment variable with the path of the configuration file, for use without --config.
 const configVariable = "METE_CONFIG"
 
-// loadSettings loads the settings of the server from the file that --config names, or
-// METE_CONFIG where the flag is not set, or else mete.yaml in the current directory, then
-// from the environment and the flags. It sets file to the one it read.
+// loadSettings loads the settings from the configuration file, then from the environment and the flags. The file
+// is --config, METE_CONFIG or mete.yaml in the current directory. loadSettings sets file to the path that it read.
 func loadSettings(isSet bool, file *string, settings []config.Setting) (config.Config, config.Environment, error) {
 	variable := os.Getenv(configVariable)
 	if isSet || variable == "" {
@@ -174,16 +171,16 @@ func loadSettings(isSet bool, file *string, settings []config.Setting) (config.C
 	*file = variable
 	c, env, err := config.Load(variable, os.Environ(), settings)
 	env.Used = slices.Insert(env.Used, 0, configVariable)
-	if err != nil && !errors.As(err, new(config.Errors)) { // else each names the file
+	if err != nil && !errors.As(err, new(config.Errors)) { // a config.Errors already names the file
 		err = fmt.Errorf("environment: %s: %w", configVariable, err)
 	}
 	return c, env, err
 }
 
-// logPatience is how long a server that has ended waits for its log to be read.
-const logPatience = time.Second
+// logTimeout is how long a stopped server waits until its log is written.
+const logTimeout = time.Second
 
-// addServeFlags defines the flags that override settings of the same name.
+// addServeFlags defines the flags, which override the settings of the same name.
 func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting) {
 	fs := cmd.Flags()
 	d := config.Default()
@@ -199,9 +196,9 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
 		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
 	} {
-		fs.Func(f.name, f.usage, settingOf(f.name, settings))
+		fs.Func(f.name, f.usage, addSetting(f.name, settings))
 	}
-	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", addSetting("trust-jwt", settings))
 	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
 		if value == "" {
 			return errNoFile
@@ -218,16 +215,16 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		*settings = append(*settings, config.Setting{Key: "policy_keys", Value: strings.Join(keys, ",")})
 		return nil
 	})
-	complete(cmd, "log-format", "text", "json")
-	complete(cmd, "log-level", "debug", "info", "warn", "error")
+	completeWords(cmd, "log-format", "text", "json")
+	completeWords(cmd, "log-level", "debug", "info", "warn", "error")
 }
 
-// errNoFile is the error of a flag that turns a check on, and is given a variable
-// that is empty: the check would be off.
+// errNoFile is the error of a security flag with an empty value, usually an unset shell variable. Accepting it
+// would disable the check.
 var errNoFile = errors.New("it is empty: name a file, or leave the flag out")
 
-// settingOf returns a function that adds the value of the named flag.
-func settingOf(name string, settings *[]config.Setting) func(string) error {
+// addSetting returns a function that records the value of the named flag.
+func addSetting(name string, settings *[]config.Setting) func(string) error {
 	key := strings.ReplaceAll(name, "-", "_")
 	return func(value string) error {
 		*settings = append(*settings, config.Setting{Key: key, Value: value})
@@ -235,11 +232,10 @@ func settingOf(name string, settings *[]config.Setting) func(string) error {
 	}
 }
 
-// newLogger returns the log that the settings ask for.
 func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		level = slog.LevelInfo // config has checked it
+		level = slog.LevelInfo // config has validated it
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -249,8 +245,8 @@ func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// printMistakes prints every error in the settings, each with its place in the file.
-func printMistakes(w io.Writer, command string, mistakes config.Errors) {
+// printSettingsErrors prints every error in the settings with its place in the file.
+func printSettingsErrors(w io.Writer, command string, mistakes config.Errors) {
 	for _, e := range mistakes {
 		fmt.Fprintf(w, "%s %s\n", command, visible.Lines(e.Error()))
 		for line := range strings.Lines(e.Excerpt) {
@@ -259,19 +255,19 @@ func printMistakes(w io.Writer, command string, mistakes config.Errors) {
 	}
 }
 
-// checkedSettings are the JSON form of settings that are valid, with --format json.
+// checkedSettings is the JSON output of "mete serve --check --format json" for valid settings.
 type checkedSettings struct {
 	OK          bool     `json:"ok"`
 	Rules       *int     `json:"rules"`                 // null where the policy is in a database
 	Environment []string `json:"environment,omitempty"` // the variables that settings are from
 }
 
-// tryServe is "mete serve --check": it validates the settings and the policy, and
-// prints which variables of the environment the settings are from.
-func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment, format string) error {
+// checkSettings implements "mete serve --check": it validates the settings and the policy, and prints which
+// environment variables it read.
+func checkSettings(ctx context.Context, std Streams, c config.Config, env config.Environment, format string) error {
 	m, err := server.Check(ctx, c)
 	switch {
-	case brokenPolicy(err):
+	case isPolicyError(err):
 		return failEach(exitNo, err)
 	case err != nil:
 		return failEach(exitUsage, err)

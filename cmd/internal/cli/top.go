@@ -63,10 +63,9 @@ Exit codes:
   4  the server refuses
 `
 
-// minInterval bounds how often a server is asked.
+// minInterval is the shortest time between two calls of the server.
 const minInterval = 100 * time.Millisecond
 
-// A topCommand is one call of mete top.
 type topCommand struct {
 	std Streams
 	connection
@@ -75,7 +74,6 @@ type topCommand struct {
 	format string
 }
 
-// newTopCommand returns "mete top".
 func newTopCommand(std Streams) *cobra.Command {
 	c := &topCommand{std: std}
 	cmd := &cobra.Command{
@@ -103,7 +101,7 @@ func newTopCommand(std Streams) *cobra.Command {
 	fs.IntVar(&c.Query.Limit, "count", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
 	fs.Func("window", "show the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
 		c.Query.Window, err = bucket.ParseDuration(s)
-		return plain(err)
+		return trimPackage(err)
 	})
 	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "ask again after each `TIME`")
 	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
@@ -112,17 +110,17 @@ func newTopCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// run shows one list or, on a terminal, a list that is kept up to date.
+// run prints one list or, on a terminal, keeps a list up to date.
 func (c *topCommand) run(ctx context.Context) error {
 	c.Server, c.Standard = c.server, c.server == adminURL()
 	c.JSON, c.In, c.Out = c.format == "json", c.std.In, c.std.Out
 	c.Live = !c.once && !c.JSON && isTerminal(c.std.Out) && os.Getenv("TERM") != "dumb"
 	c.Connect = func() (*client.Client, func(), error) {
-		r, err := c.reach() // which looks for the token
+		r, err := c.endpoint() // finds the token, too
 		if err != nil {
 			return nil, nil, err
 		}
-		made, err := r.client(c.server)
+		made, err := r.newClient(c.server)
 		return made, r.http.CloseIdleConnections, err
 	}
 	err := top.Run(ctx, c.Options)
