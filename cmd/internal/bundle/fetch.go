@@ -21,19 +21,17 @@ import (
 )
 
 const (
-	// fetchTimeout bounds one look at the source, with redirects and the signature.
+	// fetchTimeout bounds one poll with its redirects and the signature.
 	fetchTimeout = 30 * time.Second
 
-	// idleTimeout ends connections between two polls that are far apart.
+	// idleTimeout closes connections between distant polls.
 	idleTimeout = time.Minute
 
-	// maxRedirects bounds the redirects of one request.
 	maxRedirects = 3
 
-	// maxETagBytes bounds the tag that is sent back to the source. A longer one is not used.
+	// maxETagBytes bounds the ETag in conditional requests. Longer ones are ignored.
 	maxETagBytes = 1 << 10
 
-	// maxSignatureBytes bounds a signature.
 	maxSignatureBytes = 4 << 10
 )
 
@@ -43,7 +41,7 @@ func IsURL(setting string) bool {
 	return ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
 }
 
-// ParseURL returns the address of a policy setting. No error has its credentials.
+// ParseURL parses the address in a policy setting. Its errors contain no credentials.
 func ParseURL(setting string) (*url.URL, error) {
 	u, err := url.Parse(setting)
 	switch {
@@ -59,7 +57,7 @@ func ParseURL(setting string) (*url.URL, error) {
 	return u, checkScheme(u)
 }
 
-// checkScheme rejects addresses whose contents others can read and change on the way.
+// checkScheme rejects addresses without transport security.
 func checkScheme(u *url.URL) error {
 	switch {
 	case u.Scheme == "https":
@@ -72,13 +70,13 @@ func checkScheme(u *url.URL) error {
 	return fmt.Errorf("the scheme is %q: write https://", u.Scheme)
 }
 
-// IsLoopback reports whether a host is this machine, without asking a resolver.
+// IsLoopback reports whether a host is this machine, without a DNS lookup.
 func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// Shown returns an address without credentials: without user, password and query.
+// Shown returns an address without user, password and query.
 func Shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
@@ -92,15 +90,13 @@ func ShownSetting(setting string) string {
 	return Shown(u)
 }
 
-// A fetcher requests bundles from one source.
 type fetcher struct {
 	url    *url.URL
 	client *http.Client
 	keys   policysign.Keys
 }
 
-// newFetcher returns a fetcher that trusts the authorities in caFile, or the system's if the
-// name is empty.
+// newFetcher returns a fetcher that trusts the CA certificates in caFile, or the system roots if caFile is empty.
 func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: idleTimeout,
@@ -115,8 +111,8 @@ func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, erro
 	return &fetcher{url: u, keys: keys, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
 }
 
-// checkRedirect follows a bounded number of redirects, and none to a place that others can change.
-// It sends no Referer, which has the query of the address: that may have a token.
+// checkRedirect allows a bounded number of redirects to secure addresses. It removes the Referer header, because
+// the query of the address may contain a token.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	r.Header.Del("Referer")
 	if len(via) > maxRedirects {
@@ -128,28 +124,25 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 	return checkScheme(r.URL)
 }
 
-// A fetched is a bundle with a valid signature.
 type fetched struct {
 	data, signature []byte
 	etag            string
 }
 
-// errChanged: the signature is not of the bundle that was read before it.
+// errChanged means that the signature does not match the bundle that was read before.
 var errChanged = errors.New("bundle and signature do not belong together")
 
-// fetch requests the bundle, unless it still has the tag. It returns nil if the bundle has not
-// changed.
+// fetch requests the bundle with If-None-Match. It returns nil if the bundle has not changed.
 func (f *fetcher) fetch(ctx context.Context, etag string) (*fetched, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	got, err := f.fetchPair(ctx, etag)
-	if errors.Is(err, errChanged) { // it may have been replaced in between
+	if errors.Is(err, errChanged) { // the bundle may have changed between the requests
 		got, err = f.fetchPair(ctx, "")
 	}
 	return got, err
 }
 
-// fetchPair requests the bundle and its signature.
 func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) {
 	data, tag, err := f.get(ctx, f.url, etag, policy.MaxFileBytes)
 	if err != nil || data == nil {
@@ -157,7 +150,7 @@ func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) 
 	}
 	at := *f.url
 	at.Path += policysign.Suffix
-	if at.RawPath != "" { // escapes stay as they are
+	if at.RawPath != "" { // keep the escapes of the path
 		at.RawPath += policysign.Suffix
 	}
 	signature, _, err := f.get(ctx, &at, "", maxSignatureBytes)
@@ -170,7 +163,7 @@ func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) 
 	return &fetched{data, signature, tag}, nil
 }
 
-// get requests one address. It returns nil if the contents still have the tag.
+// get requests one address. It returns nil if the ETag still matches.
 func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64) (data []byte, tag string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -208,8 +201,7 @@ func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64)
 	return data, tag, nil
 }
 
-// withoutURL removes the address from an error of a request: its query may have a token, and a
-// redirect may go anywhere.
+// withoutURL removes the URL from an error, because its query may contain a token and redirects may lead anywhere.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err

@@ -23,17 +23,17 @@ import (
 
 // Bounds of settings.
 const (
-	maxTimeout      = 24 * time.Hour // longer than any timeout needs
+	maxTimeout      = 24 * time.Hour // longer than any sensible timeout
 	maxConnections  = 1 << 20
-	maxDelayed      = 1_000_000        // each is a goroutine
-	maxLeeway       = 10 * time.Minute // of package jwtclaims
-	maxHeaders      = 16               // of telemetry and webhooks
+	maxDelayed      = 1_000_000        // each delayed request needs a goroutine
+	maxLeeway       = 10 * time.Minute // same as in package jwtclaims
+	maxHeaders      = 16               // for telemetry and webhooks
 	maxWebhookBatch = 1000
 	maxWebhookQueue = 100_000
 	maxDenialLines  = 1000
 )
 
-// check collects the errors in values that could be parsed.
+// check validates values that could be parsed.
 func (d *decoder) check(c *Config) {
 	d.checkAddress("listen", c.Listen)
 	d.checkAddress("admin_listen", c.AdminListen)
@@ -60,14 +60,13 @@ func (d *decoder) check(c *Config) {
 	d.checkDenialWebhook(c.DenialWebhook)
 }
 
-// between checks that a value lies between two others, which it may be. NaN does not.
+// checkRange checks that low <= v <= high. NaN is out of range.
 func between[T cmp.Ordered](d *decoder, key string, v, low, high T) {
 	if !(v >= low && v <= high) {
 		d.fail(key, "must be between %v and %v, not %v", low, high, v)
 	}
 }
 
-// checkBounds checks numbers, durations and words.
 func (d *decoder) checkBounds(c *Config) {
 	between(d, "max_connections", c.MaxConnections, 1, maxConnections)
 	between(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
@@ -88,7 +87,7 @@ func (d *decoder) checkBounds(c *Config) {
 	if v := c.ViolationsRetention; v < violations.MinRetention || v > violations.MaxRetention {
 		d.fail("violations_retention", "must be between 1h and 100 years, not %v", v)
 	}
-	for _, off := range []struct { // 0 turns them off
+	for _, off := range []struct { // 0 disables these
 		key      string
 		v, least time.Duration
 	}{
@@ -146,13 +145,13 @@ func (d *decoder) checkAddress(key, address string) {
 	}
 }
 
-// anyPort reports whether the address leaves the port to the system.
+// anyPort reports whether the system chooses the port of the address.
 func anyPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port == "0"
 }
 
-// checkPolicy checks the settings of a signed policy, and of one at an address.
+// checkPolicy checks the settings of signed policies and bundles.
 func (d *decoder) checkPolicy(c *Config) {
 	switch signed := len(c.PolicyKeys) > 0; {
 	case signed && c.PolicyDatabase != nil:
@@ -170,7 +169,7 @@ func (d *decoder) checkPolicy(c *Config) {
 	}
 }
 
-// checkTrust checks each setting with the check of package httpfacts.
+// checkTrust checks each setting with package httpfacts.
 func (d *decoder) checkTrust(c *Config) {
 	for _, part := range []struct {
 		key   string
@@ -182,7 +181,7 @@ func (d *decoder) checkTrust(c *Config) {
 	} {
 		if err := part.trust.Check(); err != nil {
 			reason, _, _ := strings.Cut(err.Error(), "\n")
-			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // its name here
+			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // the name of the setting in this package
 			d.fail(part.key, "%s", strings.TrimPrefix(reason, httpfacts.ErrTrust.Error()+": "))
 		}
 	}
@@ -216,7 +215,7 @@ func (d *decoder) checkFields(dialects []string) {
 	}
 }
 
-// checkJWT checks the settings with the checks of package jwtclaims.
+// checkJWT checks the settings with package jwtclaims.
 func (d *decoder) checkJWT(c *Config) {
 	if err := jwtclaims.CheckAlgorithms(c.JWT.Algorithms); err != nil {
 		d.fail("jwt.algorithms", "%s", strings.TrimPrefix(err.Error(), "jwtclaims: "))
@@ -238,7 +237,7 @@ func (d *decoder) checkJWT(c *Config) {
 	}
 }
 
-// checkTelemetry never shows the headers, which are secrets.
+// checkTelemetry checks the settings. Its errors never contain the headers, which are secrets.
 func (d *decoder) checkTelemetry(t Telemetry) {
 	switch u := t.Endpoint; {
 	case u == nil:
@@ -250,7 +249,7 @@ func (d *decoder) checkTelemetry(t Telemetry) {
 	d.checkHeaders("telemetry.headers", t.Headers)
 }
 
-// checkHeaders checks header fields that go with each request. It never shows them.
+// checkHeaders checks header fields. Its errors never contain them.
 func (d *decoder) checkHeaders(key string, headers []string) {
 	if len(headers) > maxHeaders {
 		d.fail(key, "are %d: at most %d can be", len(headers), maxHeaders)
@@ -262,7 +261,7 @@ func (d *decoder) checkHeaders(key string, headers []string) {
 	}
 }
 
-// checkDenialWebhook never shows the address, the headers or the secret.
+// checkDenialWebhook checks the settings. Its errors never contain the address, the headers or the secret.
 func (d *decoder) checkDenialWebhook(w DenialWebhook) {
 	switch u := w.URL; {
 	case u == nil:
@@ -280,10 +279,9 @@ func (d *decoder) checkDenialWebhook(w DenialWebhook) {
 	}
 }
 
-// isToken reports whether s can be the name of a header field (RFC 9110 §5.6.2).
+// isToken reports whether s is a valid name of a header field (RFC 9110 §5.6.2).
 func isToken(s string) bool {
 	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// inOneLine returns an error of several lines in one.
 func inOneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -23,7 +23,7 @@ func (d *decoder) checkAdmin(c *Config) {
 	for i := range c.AdminTokens {
 		t, key := &c.AdminTokens[i], fmt.Sprintf("admin_tokens[%d]", i)
 		if slices.ContainsFunc(d.errors, func(e Error) bool { return e.Key == key }) {
-			continue // it is no mapping
+			continue // not a mapping
 		}
 		switch {
 		case t.Name == "":
@@ -48,7 +48,7 @@ func (d *decoder) checkAdmin(c *Config) {
 	}
 }
 
-// checkToken reads the token's file, if it has one, and judges what is in it.
+// checkToken reads the token from its file, if set, and validates it.
 func (d *decoder) checkToken(key string, t *AdminToken) {
 	switch {
 	case t.Token != "" && t.File != "":
@@ -86,11 +86,11 @@ func (d *decoder) checkTLS(key string, t TLS) {
 	}
 }
 
-// onlyHere reports whether an address is one that only this machine can reach.
+// isLoopback reports whether only this machine can reach an address.
 func onlyHere(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
-		return true // what is wrong with it is said elsewhere
+		return true // another check reports the error
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback()

@@ -24,7 +24,7 @@ func (d *decoder) checkUpstream(u *url.URL) {
 	}
 }
 
-// checkUpstreams checks upstreams and routes with the checks of package proxy.
+// checkUpstreams checks upstreams and routes with package proxy.
 func (d *decoder) checkUpstreams(c *Config) {
 	d.checkUpstream(c.Upstream)
 	if c.Upstream != nil && len(c.Upstreams) > 0 {
@@ -38,7 +38,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 		u, key := &c.Upstreams[i], fmt.Sprintf("upstreams[%d]", i)
 		before := len(d.errors)
 		made := u.proxyUpstream()
-		if err := made.Check(); err != nil && !d.failed(key+".url") { // urls, or a misspelling of it
+		if err := made.Check(); err != nil && !d.failed(key+".url") { // urls, or a misspelled name
 			d.fail(key, "%s", inOneLine(err))
 		}
 		between(d, key+".timeouts.connect", u.Timeouts.Connect, 0, maxTimeout)
@@ -67,7 +67,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 	}
 }
 
-// failed reports whether there is an error in the item of a list.
+// hasError reports whether an item of a list has an error.
 func (d *decoder) failed(item string) bool {
 	return slices.ContainsFunc(d.errors, func(e Error) bool { return strings.HasPrefix(e.Key, item) })
 }

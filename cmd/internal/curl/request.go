@@ -14,14 +14,13 @@ import (
 	"github.com/metehq/mete/internal/requesttext"
 )
 
-// AssumedAgent is the User-Agent of a command that gives none. The version of its curl is
-// not known.
+// AssumedAgent is the default User-Agent. The actual version of curl is unknown.
 const AssumedAgent = "curl/8.0.0"
 
 // acceptEncoding is the Accept-Encoding of --compressed in most builds of curl.
 const acceptEncoding = "deflate, gzip, br, zstd"
 
-// makeRequest makes the request that the options describe.
+// makeRequest builds the request from the options.
 func (c *command) makeRequest() error {
 	u, err := c.parseURL()
 	if err != nil {
@@ -60,8 +59,7 @@ func (c *command) makeRequest() error {
 
 const urlHint = "encode it, as %20 for a space; --data-urlencode with --get does"
 
-// parseURL parses the URL as curl does: dot segments are resolved, and other characters than
-// ASCII encoded.
+// parseURL parses the URL like curl does: it resolves dot segments and encodes non-ASCII characters.
 func (c *command) parseURL() (*url.URL, error) {
 	w := *c.url
 	if reason := requesttext.CheckTarget(w.text); reason != "" {
@@ -88,7 +86,6 @@ func (c *command) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// encodeNonASCII encodes the characters that are not ASCII.
 func encodeNonASCII(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -101,7 +98,7 @@ func encodeNonASCII(s string) string {
 	return b.String()
 }
 
-// setHeaders sets the headers of -H, and returns the names of headers that must not be sent.
+// setHeaders sets the headers of -H. It returns the names of headers that -H removes.
 func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 	removed = http.Header{}
 	for _, w := range c.headers {
@@ -130,8 +127,7 @@ func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 	return removed, nil
 }
 
-// addDefaults adds the headers of other options, and the headers that curl adds by itself, unless
-// -H sets or removes them.
+// addDefaults adds the headers of other options and the default headers of curl, unless -H sets or removes them.
 func (c *command) addDefaults(r *http.Request, inURL *url.Userinfo, sendsBody bool, removed http.Header) error {
 	var bad error
 	add := func(name, value string, assumed bool) {

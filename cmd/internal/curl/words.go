@@ -14,17 +14,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word is an argument of a command.
 type word struct {
 	text string
-	at   int // its offset in the text
+	at   int // offset in the text
 }
 
-// cmdExe matches the carets of a command line that was copied for Windows' cmd.exe.
+// cmdExe matches the carets of a command line for cmd.exe on Windows.
 var cmdExe = regexp.MustCompile(`(?m) \^("|\s*$)`)
 
-// splitWords splits the first command of text into words as bash does. It runs nothing, and
-// keeps the names of variables.
+// splitWords splits the first command of text into words as bash does. It runs nothing and does not expand
+// variables.
 func splitWords(text string) (words []word, notes []string, err error) {
 	if at := cmdExe.FindStringIndex(text); at != nil {
 		return nil, nil, requesttext.ErrorAt(text, at[0]+1, "this command is written for cmd.exe", `copy the request "as cURL (bash)"`)
@@ -47,7 +46,7 @@ func splitWords(text string) (words []word, notes []string, err error) {
 		return "$" + name
 	})}
 	for _, arg := range call.Args {
-		command := -1 // the offset of a command, a process or a sum
+		command := -1 // offset of a command substitution or an arithmetic expansion
 		syntax.Walk(arg, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp:
@@ -63,7 +62,7 @@ func splitWords(text string) (words []word, notes []string, err error) {
 		split := *arg
 		syntax.SplitBraces(&split)
 		isBrace := func(p syntax.WordPart) bool { _, ok := p.(*syntax.BraceExp); return ok }
-		if slices.ContainsFunc(split.Parts, isBrace) { // it may stand for millions of words
+		if slices.ContainsFunc(split.Parts, isBrace) { // braces may expand to millions of words
 			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell makes several words of { and }", "put the word in quotes")
 		}
 		fields, err := expand.Fields(variables, arg)
@@ -81,7 +80,6 @@ func splitWords(text string) (words []word, notes []string, err error) {
 	return words, notes, err
 }
 
-// findCommand returns the first command of a file, and the offset of its end.
 func findCommand(file *syntax.File) (call *syntax.CallExpr, end uint) {
 	var redirects []*syntax.Redirect
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -107,8 +105,8 @@ func findCommand(file *syntax.File) (call *syntax.CallExpr, end uint) {
 	return call, end
 }
 
-// checkRest checks the text behind the command. A command in a new line is probably a missing
-// backslash. One behind an & is probably part of a URL without quotes.
+// checkRest checks the text after the command. Text on a new line is probably a missing backslash. Text after & is
+// probably part of an unquoted URL.
 func checkRest(text string, end int) (note string, err error) {
 	for end < len(text) && (text[end] == ' ' || text[end] == '\t') {
 		end++

@@ -25,21 +25,21 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// read returns a source that reads stats and writes them.
+// read returns a source that calls stats and writes the result.
 func read[S any](stats func() S, write func(writer, S)) Source {
 	return func(w writer) { write(w, stats()) }
 }
 
-// Limiter is the source of the limiter's own counts.
+// Limiter returns the metrics of the limiter.
 func Limiter(stats func() mete.Stats) Source { return read(stats, writer.limiter) }
 
-// Memory, Redis and Postgres are the sources of one kind of store each.
+// Memory, Redis and Postgres return the metrics of a kind of store.
 func Memory(stats func() memstore.Stats) Source  { return read(stats, writer.memory) }
 func Redis(stats func() redisstore.Stats) Source { return read(stats, writer.redis) }
 func Postgres(stats func() pgstore.Stats) Source { return read(stats, writer.postgres) }
 
-// Guard is the source of the circuit breaker, and DeniedFromMemory of the limiter's memory of
-// denials, which only a limiter with a shared store has.
+// Guard returns the metrics of the circuit breaker. DeniedFromMemory returns those of the denial cache. Both exist
+// only for shared stores.
 func Guard(stats func() guard.Stats) Source           { return read(stats, writer.guard) }
 func DeniedFromMemory(stats func() mete.Stats) Source { return read(stats, writer.deniedFromMemory) }
 func Claims(stats func() jwtclaims.Stats) Source      { return read(stats, writer.claims) }
@@ -55,14 +55,14 @@ func PolicyReloads(stats func() Reloads) Source       { return read(stats, write
 func Overrides(n func() map[policy.Action]int) Source { return read(n, writer.overrides) }
 func Build(build func() buildinfo.Info) Source        { return read(build, writer.build) }
 
-// Nodes is the source of the number of servers that share the store.
+// Nodes returns the number of servers that share the store.
 func Nodes(n func() int) Source {
 	return read(n, func(w writer, n int) {
 		w.gauge("mete_nodes", "Servers that share the store, this one included, as last seen.", float64(n))
 	})
 }
 
-// Policy is the source of the active policy.
+// Policy returns the metrics of the active policy.
 func Policy(active func() *policy.Matcher) Source {
 	return read(active, func(w writer, m *policy.Matcher) {
 		w.policy(m.Version(), len(m.Rules()))
@@ -117,13 +117,13 @@ func (w writer) claims(s jwtclaims.Stats) {
 	}
 }
 
-// ownGauges are the metrics of actions that alerts watch: 1 while such an override is active.
+// ownGauges are extra gauges for actions that alerts use. They are 1 while such an override is active.
 var ownGauges = map[policy.Action]struct{ name, help string }{
 	policy.ActionShadow:     {"mete_policy_global_shadow", "1 while an override keeps rules from denying anything: for all requests, or for some."},
 	policy.ActionBreakGlass: {"mete_break_glass", "1 while an override lets everything pass."},
 }
 
-// overrides shows how many are in force, by their action.
+// overrides writes the number of active overrides by action.
 func (w writer) overrides(n map[policy.Action]int) {
 	for _, kind := range policy.Actions() {
 		a := kind.Action

@@ -8,7 +8,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// A remote is what all stores that are elsewhere count.
+// A remote holds the counters that all shared stores have.
 type remote struct {
 	calls, failed, asks, refused int64
 	waiting, inFlight            int

@@ -12,10 +12,10 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A writer sends metrics to whoever collects them.
+// A writer sends metrics to a collector.
 type writer struct {
 	to     chan<- prometheus.Metric
-	labels prometheus.Labels // of all that it writes
+	labels prometheus.Labels // added to all metrics
 }
 
 func (w writer) counter(name, help string, v float64) {
@@ -26,25 +26,25 @@ func (w writer) gauge(name, help string, v float64) {
 	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, w.labels), prometheus.GaugeValue, v)
 }
 
-// of returns a writer of metrics with a label.
+// with returns a writer that adds a label.
 func (w writer) of(label, value string) writer {
 	return writer{w.to, prometheus.Labels{label: value}}
 }
 
-// result is a count of what had that result.
+// A result is a count with the value of its result label.
 type result struct {
 	name string
 	n    uint64
 }
 
-// results writes a counter for each result.
+// results writes one counter per result.
 func (w writer) results(name, help string, all ...result) {
 	for _, r := range all {
 		w.of("result", r.name).counter(name, help, float64(r.n))
 	}
 }
 
-// flag is 1 for true.
+// flag returns 1 for true.
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -52,8 +52,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// histogram writes those of the powers of two that are of use, from 2^first to
-// 2^last, in units of which per make one.
+// histogram writes the buckets from 2^first to 2^last, with per units in one unit of the metric.
 func (w writer) histogram(name, help string, h calls.Histogram, first, last int, per float64) {
 	bounds := map[float64]uint64{}
 	total := uint64(0)

@@ -13,16 +13,15 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// An example is a request with both decisions.
+// An example is a request that the two policies decide differently, with both decisions.
 type example struct {
 	Request map[string]string `json:"request"`
 	Old     decision          `json:"old"`
 	New     decision          `json:"new"`
 	Text    string            `json:"text"`
-	lines   []string          // of the text
+	lines   []string          // explanation
 }
 
-// A decision is the outcome of the request under one policy.
 type decision struct {
 	BlockedBy string  `json:"blocked_by,omitempty"` // an override
 	AllowedBy string  `json:"allowed_by,omitempty"` // an override
@@ -30,7 +29,7 @@ type decision struct {
 	Limits    []limit `json:"limits"`
 }
 
-// A limit applies to the request.
+// A limit is a limit that applies to the request.
 type limit struct {
 	Limit  string `json:"limit"`
 	Words  string `json:"words"`
@@ -40,10 +39,10 @@ type limit struct {
 	rule   string
 }
 
-// hidden stands for a value of a policy file that may be a secret.
+// hidden replaces values that may be secrets.
 const hidden = "…"
 
-// newExample words an example. Policies that read no method decide GET like any other.
+// newExample describes an example. For policies that do not read the method, the request is a GET.
 func (p *explainer) newExample(d diff.Difference) *example {
 	e := d.Example
 	x := &example{Request: map[string]string{}, Old: newDecision(e.Old), New: newDecision(e.New)}
@@ -56,7 +55,7 @@ func (p *explainer) newExample(d diff.Difference) *example {
 	if x.Request["path"] != "" && !p.old.Uses(policy.SourceMethod) && !p.new.Uses(policy.SourceMethod) {
 		x.Request["method"] = "GET"
 	}
-	// Limits of other rules that both policies have are no part of the difference.
+	// Limits of unrelated rules in both policies are not part of the difference.
 	full := func(l limit) bool {
 		return l.rule == d.Rule || l.rule == d.Was || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
 	}
@@ -92,8 +91,7 @@ func (d *decision) has(name string) bool {
 	return slices.ContainsFunc(d.Limits, func(l limit) bool { return l.Limit == name })
 }
 
-// words words a decision, with all of the limits for which full is true, and the names of
-// the others.
+// text describes a decision. It describes limits for which full returns true and only names the others.
 func (d *decision) words(full func(limit) bool) string {
 	switch {
 	case d.BlockedBy != "":
@@ -122,7 +120,7 @@ func (d *decision) words(full func(limit) bool) string {
 	return "limited by " + parse.Enumerate(parts, "and")
 }
 
-// requestWords words a request: "GET /login from 192.0.2.1 with header:x-plan=free".
+// requestText describes a request, such as "GET /login from 192.0.2.1 with header:x-plan=free".
 func requestWords(request map[string]string) string {
 	rest := maps.Clone(request)
 	take := func(name string) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// An explainer words differences.
+// An explainer describes differences in words.
 type explainer struct{ old, new *policy.Matcher }
 
 func (x *explainer) explain(d diff.Difference) difference {
@@ -28,7 +28,7 @@ func (x *explainer) explain(d diff.Difference) difference {
 	return e
 }
 
-// headline words a difference in one line.
+// headline describes a difference in one line.
 func (x *explainer) headline(d diff.Difference) string {
 	switch d.Kind {
 	case diff.RuleAdded:
@@ -49,7 +49,6 @@ func (x *explainer) headline(d diff.Difference) string {
 	return fmt.Sprintf("override %s is changed", d.Override)
 }
 
-// ruleWords words the limits of the rule with a name.
 func ruleWords(m *policy.Matcher, name string) string {
 	i := slices.IndexFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == name })
 	if i < 0 {
@@ -67,7 +66,7 @@ func ruleWords(m *policy.Matcher, name string) string {
 	return s
 }
 
-// eachWords words which requests share a bucket.
+// eachText describes which requests share a bucket.
 func eachWords(r *policy.Rule) string {
 	if len(r.LimitKeys) == 0 {
 		return ", for all requests together"
@@ -79,14 +78,14 @@ func eachWords(r *policy.Rule) string {
 	return ", for each " + parse.Enumerate(names, "and")
 }
 
-// limitWords words a limit, without the time until it is full.
+// limitText describes a limit, without the time until its bucket is full.
 func limitWords(l *policy.Limit) string {
 	text, _, _ := strings.Cut(prose.Limit(l), "; full in ")
 	_, text, _ = strings.Cut(text, ": ")
 	return text
 }
 
-// movedWords words which rules go before a rule now, and which ones no longer do.
+// movedText describes which rules now take precedence over a rule, and which no longer do.
 func movedWords(d diff.Difference) string {
 	var parts []string
 	if len(d.After) > 0 {
@@ -98,7 +97,7 @@ func movedWords(d diff.Difference) string {
 	return strings.Join(parts, "; ")
 }
 
-// overrideWords words what an override does, and until when.
+// overrideText describes the effect and the end of an override.
 func overrideWords(m *policy.Matcher, id string) string {
 	i := slices.IndexFunc(m.Overrides(), func(o policy.Override) bool { return o.ID == id })
 	if i < 0 {
@@ -115,7 +114,7 @@ func overrideWords(m *policy.Matcher, id string) string {
 	return s + ", until " + o.ExpiresAt.UTC().Format(time.RFC3339)
 }
 
-// meaning words a change for readers that do not know the field. It may be empty.
+// meaning explains a change to readers who do not know the field. It may be empty.
 func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":
@@ -137,7 +136,7 @@ func meaning(c diff.Change, client string) string {
 	return ""
 }
 
-// client words which clients share a bucket of a rule in the new policy.
+// clientText describes the clients that share a bucket of a rule in the new policy.
 func (x *explainer) client(name string) string {
 	for _, r := range x.new.Rules() {
 		if r.Name == name && len(r.LimitKeys) == 0 {
@@ -147,7 +146,7 @@ func (x *explainer) client(name string) string {
 	return "a client"
 }
 
-// perWords words a rate: "10 per 1s".
+// rateText formats a rate as "10 per 1s".
 func perWords(rate string) string { return strings.Replace(rate, "/", " per ", 1) }
 
 func orAll(keys string) string {

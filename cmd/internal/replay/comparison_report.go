@@ -9,10 +9,8 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// colorOfChange is the color of the requests that the policies disagree about.
 var colorOfChange = map[Change]string{NewlyLimited: "denied", NewlyAdmitted: "allowed"}
 
-// document implements [Counts].
 func (c *Comparison) document(r *Report, page bool) *document {
 	d := c.begin(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
 	d.Title, d.Kind, d.Headline = "From "+r.Old+" to "+r.Policy+", on "+r.Trace, "comparison of two policies", c.headline()
@@ -76,7 +74,7 @@ func (c *Comparison) headline() string {
 	return requestCount(limited) + " newly limited, " + grouped(admitted) + " newly admitted"
 }
 
-// addFigures show when the policies disagree, and when each of them denies.
+// addFigures adds figures of the changed decisions and of the denials over time.
 func (c *Comparison) addFigures(d *document) {
 	d.addFigure(figure{ID: "changes", Title: "Where they disagree", Series: []figureSeries{
 		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[NewlyLimited]},
@@ -88,7 +86,7 @@ func (c *Comparison) addFigures(d *document) {
 	}}, &c.line, c.requests.last)
 }
 
-// ruleSheet has a row for each rule of either policy.
+// ruleSheet returns a table with a row for each rule of either policy.
 func (c *Comparison) ruleSheet(page bool) *sheet {
 	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
 		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "num", group: "DENIED BY", text: "OLD", Page: "Denied by old"}, {Kind: "num", text: "NEW", Page: "Denied by new"},
@@ -122,10 +120,10 @@ func (c *Comparison) ruleSheet(page bool) *sheet {
 	return t
 }
 
-// weight is the number of requests that a rule changes.
+// weight returns the number of requests that a rule affects.
 func (r *ruleChange) weight() int64 { return r.changed[NewlyLimited] + r.changed[NewlyAdmitted] }
 
-// addChangedKeys adds the keys that a change means the most for.
+// addChangedKeys adds the keys with the most requests for a change.
 func (c *Comparison) addChangedKeys(d *document, r *Report, page bool, names *keyNames, change Change) {
 	list := &c.keys[change]
 	if len(list.tallies) == 0 {

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	figureBins  = 160 // at most
+	figureBins  = 160 // maximum
 	figureHigh  = 1000
 	sparkHigh   = 26
-	sparkShown  = 48 // bins at most
-	axisColumns = 56 // letters that fit below a figure on a phone
+	sparkShown  = 48 // maximum
+	axisColumns = 56 // characters that fit below a figure on a phone
 )
 
-// A figure is a chart of a page: one that stands still, in SVG, with a table. It has the data
-// with which a script draws another one in its place.
+// A figure is a chart on a page: an SVG image and a table. Its data lets a script draw an interactive chart
+// instead.
 type figure struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
@@ -59,8 +59,7 @@ type (
 	}
 )
 
-// addFigure adds a figure of counts over the time of a trace that ends at last: bars one upon
-// the other, or lines. It adds none where there is nothing to draw over time.
+// addFigure adds a stacked or line chart of counts over time. It adds nothing if there is nothing to draw.
 func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 	f.Series = slices.DeleteFunc(f.Series, func(s figureSeries) bool { return slices.Max(s.counts) == 0 })
 	if t.bins < 2 || len(f.Series) == 0 {
@@ -90,7 +89,7 @@ func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 	d.Figures = append(d.Figures, &f)
 }
 
-// drawStill draws the chart that stands still: areas one upon the other, or lines.
+// drawStatic draws the SVG chart.
 func (f *figure) drawStill() {
 	var most int64
 	sums := make([]series, len(f.Series))
@@ -105,12 +104,12 @@ func (f *figure) drawStill() {
 	if f.Lines {
 		class = "line-"
 	}
-	for i, s := range slices.Backward(f.Series) { // the lower areas stand in front
+	for i, s := range slices.Backward(f.Series) { // lower areas are in front
 		f.Paths = append(f.Paths, path{class + s.Color, outline(sums[i], most, figureHigh, !f.Lines)})
 	}
 }
 
-// scaled is how high n stands. Every count above 0 can be seen.
+// scaleHeight returns the height of n. Every positive count is visible.
 func scaled(n, most int64, high int) int {
 	if n == 0 {
 		return 0
@@ -118,7 +117,7 @@ func scaled(n, most int64, high int) int {
 	return max(int(float64(n)/float64(most)*float64(high)+0.5), high/60, 1)
 }
 
-// outline draws counts as steps, one for each bin; closed it can be filled.
+// outline returns a path with one step per bin. A closed path can be filled.
 func outline(counts []int64, most int64, high int, closed bool) string {
 	var b strings.Builder
 	before := high
@@ -141,7 +140,7 @@ func outline(counts []int64, most int64, high int, closed bool) string {
 	return b.String()
 }
 
-// axis are the labels of ticks below the bins, as many as a phone has room for.
+// axis returns labels below the bins, as many as fit on a phone.
 func (v view) axis(last bucket.Instant) (labels []axisLabel) {
 	longest := max(len(v.label(0, last)), len(v.label(v.bins-1, last)))
 	for _, bin := range v.ticks(max(v.bins*(longest+3)/axisColumns, 1)) {
@@ -151,7 +150,6 @@ func (v view) axis(last bucket.Instant) (labels []axisLabel) {
 	return labels
 }
 
-// summary describes the chart in words.
 func (f *figure) summary(v view, last bucket.Instant) string {
 	var parts []string
 	for _, s := range f.Series {
@@ -167,7 +165,7 @@ type spark struct {
 	Paths      []path
 }
 
-// newSpark draws the series of a rule, the first behind the second.
+// newSpark draws two series of a rule, the first one behind the second.
 func newSpark(t *timeline, behind, front string, counts [2]series) (s spark) {
 	if t.bins == 0 {
 		return spark{Wide: 1, High: sparkHigh}

@@ -14,13 +14,12 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// dateFrom is the instant from which times are taken for dates: traces that start at 0 are
-// shown in seconds.
+// Instants from dateFrom on are formatted as dates. Earlier ones are seconds of a trace that starts at 0.
 const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
 
 const day = 24 * 3600 * second
 
-// instant formats an instant of a trace that ends at last.
+// formatInstant formats an instant of a trace that ends at last.
 func instant(i, last bucket.Instant) string {
 	if last < dateFrom {
 		return string(api.AppendMicros(nil, int64(i))) + " s"
@@ -28,7 +27,7 @@ func instant(i, last bucket.Instant) string {
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
 
-// when formats an instant among the requests: without the date, if all are on one day.
+// when formats the time of a request. It omits the date if all requests are on one day.
 func (c *counts) when(i bucket.Instant) string {
 	text := instant(i, c.requests.last)
 	if c.requests.last < dateFrom || c.requests.first < 0 || c.requests.first/day != c.requests.last/day {
@@ -38,7 +37,7 @@ func (c *counts) when(i bucket.Instant) string {
 	return clock
 }
 
-// lasting formats a length of time in microseconds.
+// formatDuration formats a duration in microseconds.
 func lasting(micros bucket.Instant) string {
 	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
 		return string(api.AppendMicros(nil, int64(micros))) + " s"
@@ -46,8 +45,7 @@ func lasting(micros bucket.Instant) string {
 	return prose.Duration(time.Duration(micros) * time.Microsecond)
 }
 
-// percent formats n of all with two decimals: only all of them are 100 %, and only none of
-// them are 0 %.
+// percent formats the share of n in all with two decimals. Only the exact values are 100% and 0%.
 func percent(n, all int64) string {
 	if all == 0 {
 		return "-"

@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// document implements [Counts].
 func (s *Stats) document(r *Report, page bool) *document {
 	d := s.begin(r, page, fact{"Policy", r.Policy + ", " + prose.Count(len(s.rules), "rule")})
 	d.Title, d.Kind, d.Headline = "Replay of "+r.Trace+" under "+r.Policy, "replay report", s.headline()
@@ -61,7 +60,7 @@ func (s *Stats) headline() string {
 	}
 }
 
-// addTotals adds the totals, but not the optional ones that are 0.
+// addTotals adds the totals. It omits optional totals that are 0.
 func (s *Stats) addTotals(d *document, page bool) {
 	more := func(name, color string, n int64, note string) {
 		if n > 0 {
@@ -86,7 +85,6 @@ func (s *Stats) addTotals(d *document, page bool) {
 	}
 }
 
-// colorOf is the color of the requests that a rule denies.
 func colorOf(r *policy.Rule) string {
 	if r.Mode == policy.ModeShadow {
 		return "shadow"
@@ -94,7 +92,6 @@ func colorOf(r *policy.Rule) string {
 	return "denied"
 }
 
-// ruleSheet has a row for each rule.
 func (s *Stats) ruleSheet(page bool) *sheet {
 	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
 		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "badge", text: "MODE", Page: "Mode", drop: 1}, {Kind: "num", text: "REQUESTS", Page: "Requests"},
@@ -116,7 +113,7 @@ func (s *Stats) ruleSheet(page bool) *sheet {
 	return t
 }
 
-// keySheet has the keys that were denied most.
+// keySheet returns a table of the keys with the most denials.
 func (s *Stats) keySheet(r *Report, page bool) *sheet {
 	var all int64
 	colors := map[string]string{}
@@ -132,12 +129,12 @@ func (s *Stats) keySheet(r *Report, page bool) *sheet {
 	return t
 }
 
-// waitBounds separate the waits: a wait counts under the first bound that is above it.
+// waitBounds are the upper bounds of the intervals for waits.
 var waitBounds = [...]time.Duration{
 	10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
 }
 
-// waits counts the waits of denied requests. The last two are an hour and longer, and never.
+// waits counts the waits of denied requests. The last two counters are for an hour or more, and for never.
 type waits [len(waitBounds) + 2]int64
 
 func (w *waits) add(d time.Duration) {
@@ -151,7 +148,6 @@ func (w *waits) add(d time.Duration) {
 	w[i]++
 }
 
-// waitName names the waits that are counted at i.
 func waitName(i int) string {
 	switch {
 	case i == 0:
@@ -164,7 +160,7 @@ func waitName(i int) string {
 	return "no wait helps"
 }
 
-// addWaits adds the waits of denied requests, from the first to the last that occurs.
+// addWaits adds the waits of denied requests, from the first to the last nonzero interval.
 func (d *document) addWaits(w *waits, all int64) {
 	t := &sheet{ID: "waits", Title: "How long the denied must wait", About: "the Retry-After of each denial", Columns: []column{
 		{Kind: "name", Page: "Wait"}, {Kind: "num", Page: "Requests"}, {Kind: "share", Page: "Share"},

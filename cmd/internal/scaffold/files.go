@@ -13,10 +13,9 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A file is the contents of one file.
 type file struct {
 	name, text string
-	secret     bool // only the owner may read it
+	secret     bool // readable only by the owner
 }
 
 func (p *plan) files() []file {
@@ -26,20 +25,19 @@ func (p *plan) files() []file {
 	}
 }
 
-// mostTimes bounds the requests of a step of the tests. Larger bursts are spent by one
-// request with a cost.
+// mostTimes bounds the requests in a test step. A test spends a larger burst with one request that has a cost.
 const mostTimes = 1000
 
-// quoted spells text as a string of YAML.
+// quoted returns text as a YAML string.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
-	if err != nil { // a string has a JSON form
+	if err != nil { // a string always has a JSON form
 		return `""`
 	}
 	return string(b)
 }
 
-// Examples of two clients.
+// clients returns two example clients.
 func (p *plan) clients() (one, other string) {
 	switch {
 	case p.by.Source == policy.SourceIP:
@@ -50,7 +48,7 @@ func (p *plan) clients() (one, other string) {
 	return "client-1", "client-2"
 }
 
-// policy is the text of the policy file.
+// policy returns the contents of the policy file.
 func (p *plan) policy() string {
 	var b strings.Builder
 	one, other := p.clients()
@@ -91,7 +89,7 @@ func requests(n int64) string {
 	return fmt.Sprintf("%d requests", n)
 }
 
-// spend is the part of a test's step that spends the burst.
+// spend returns the part of a test step that spends the burst.
 func (p *plan) spend() string {
 	if p.burst > mostTimes {
 		return fmt.Sprintf("cost: %d", p.burst)
@@ -99,7 +97,7 @@ func (p *plan) spend() string {
 	return fmt.Sprintf("times: %d", p.burst)
 }
 
-// refilled is a time after which a token is there again.
+// refillTime returns a time after which the bucket has a token again.
 func (p *plan) refilled() string {
 	if p.rate.Tokens.Whole() >= 1 {
 		return p.rate.per
@@ -115,7 +113,7 @@ func (p *plan) limit() bucket.Limit {
 	return l
 }
 
-// settings is the text of the settings file.
+// settings returns the contents of the settings file.
 func (p *plan) settings() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The settings of mete: 'mete serve' reads them.\n")
@@ -137,7 +135,7 @@ func (p *plan) settings() string {
 	return b.String()
 }
 
-// setting spells a value of the settings, in which ${ begins a variable.
+// setting returns a value for the settings file. It escapes ${, which begins a variable.
 func setting(text string) string { return quoted(strings.ReplaceAll(text, "${", "$${")) }
 
 func (p *plan) listens() string {
@@ -158,7 +156,7 @@ func (p *plan) storeWords() string {
 	return fmt.Sprintf("The counters are in %s. All servers with this URL share them.", s.Scheme.Name())
 }
 
-// next are the words after the files are written.
+// nextSteps returns the message after the files are written.
 func (p *plan) next(dir string) string {
 	policyPath, settingsPath := filepath.Join(dir, PolicyFile), filepath.Join(dir, SettingsFile)
 	check, serve := "mete check", "mete serve" // which find the files in the current directory
@@ -185,10 +183,10 @@ func (p *plan) next(dir string) string {
 	return b.String()
 }
 
-// more is a number of requests that reaches the limit.
+// excess returns a number of requests that exceeds the limit.
 func (p *plan) more() int64 { return p.burst + 5 }
 
-// curlFields are the options of curl for the attribute of one client.
+// curlFields returns the curl options that set the attribute of a client.
 func (p *plan) curlFields(client string) string {
 	switch p.by.Source {
 	case policy.SourceHeader:

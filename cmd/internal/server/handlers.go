@@ -17,12 +17,11 @@ import (
 	"github.com/metehq/mete/overrides"
 )
 
-// adminGrace is the time that requests to the admin address have to finish after the main
-// listener has stopped.
+// adminGrace is the extra time for requests to the admin address after the main listener has stopped.
 const adminGrace = time.Second
 
-// mainListener returns the listener of the main address. It is the gateway, if there is an
-// upstream, or else the API without the endpoints that change buckets by hand.
+// mainListener returns the listener of the main address. It serves the gateway if there is an upstream. Otherwise
+// it serves the API without the endpoints that change buckets.
 func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, claims claimReader, adapt adaptation, watch *telemetry.Watch) (*httpListener, error) {
 	c := a.config
 	api, err := httpapi.New(a.limiter, door)
@@ -47,8 +46,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	return l, nil
 }
 
-// adminListener returns the listener of the admin address: the whole API, the metrics and
-// the dashboard.
+// adminListener returns the listener of the admin address, with the whole API, the metrics and the dashboard.
 func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, source source, manager *overrides.Manager, access *access, watch *telemetry.Watch) (*httpListener, error) {
 	c := a.config
 	record, err := audit.New(audit.Config{
@@ -76,11 +74,10 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
 	limit := &inFlightLimit{most: adminInFlight, exempt: isStream}
 	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(sameMachine(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
-	l.server.RegisterOnShutdown(api.Close) // ends the streams, which would not end by themselves
+	l.server.RegisterOnShutdown(api.Close) // ends the event streams, which have no end of their own
 	return l, nil
 }
 
-// mainProtocols are the protocols of clients of the main address.
 func mainProtocols(tls, h2c bool) *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -89,8 +86,8 @@ func mainProtocols(tls, h2c bool) *http.Protocols {
 	return p
 }
 
-// closeWhenStopping closes connections as their requests are answered while the server
-// stops, so that clients connect elsewhere.
+// closeWhenStopping closes each connection after its response while the server stops, so that clients reconnect to
+// another server.
 func (s *Server) closeWhenStopping(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {
@@ -100,7 +97,6 @@ func (s *Server) closeWhenStopping(next http.Handler) http.Handler {
 	})
 }
 
-// withMetrics serves /metrics, and everything else by next.
 func withMetrics(metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -111,7 +107,7 @@ func withMetrics(metrics, next http.Handler) http.Handler {
 	})
 }
 
-// apiDoor names the endpoint of the API that decides, for the metrics.
+// apiEndpoint returns the endpoint label of an API request for the metrics.
 func apiDoor(r *http.Request) string {
 	switch r.URL.Path {
 	case "/v1/take":
@@ -122,7 +118,7 @@ func apiDoor(r *http.Request) string {
 	return ""
 }
 
-// proxyDoor names the gateway for all requests that it passes on.
+// proxyEndpoint returns the endpoint label of all proxied requests.
 func proxyDoor(r *http.Request) string {
 	switch r.URL.Path {
 	case "/livez", "/readyz":
@@ -131,8 +127,8 @@ func proxyDoor(r *http.Request) string {
 	return metrics.Proxy
 }
 
-// withBoard serves the dashboard, and everything else by next. Who comes with a browser
-// is led to it: by a relative URL, as there may be a prefix that only a proxy knows.
+// withBoard serves the dashboard and delegates other paths to next. It redirects browsers from the root to the
+// dashboard, with a relative URL because a proxy may add a prefix.
 func withBoard(board, next http.Handler) http.Handler {
 	pages := http.StripPrefix(strings.TrimSuffix(boardPath, "/"), board)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +145,7 @@ func withBoard(board, next http.Handler) http.Handler {
 	})
 }
 
-// withHealth serves two paths by the API and everything else by next.
+// withHealth serves the two health endpoints by api and other paths by next.
 func withHealth(api, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

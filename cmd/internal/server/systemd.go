@@ -12,18 +12,16 @@ import (
 	"github.com/metehq/mete/internal/follow"
 )
 
-// States that the service manager is told. A reload is not one: the server is ready
-// throughout.
+// States for the service manager. Reloads are not among them, because the server stays ready.
 const (
 	managerReady    = daemon.SdNotifyReady + "\nSTATUS=Ready"
 	managerStopping = daemon.SdNotifyStopping + "\nSTATUS=Answering the requests in flight"
 )
 
-// tellTimeout bounds the wait for a manager that does not read its messages.
+// notifyTimeout bounds the wait for a service manager that does not read its messages.
 const tellTimeout = 100 * time.Millisecond
 
-// tellManager sends a state to the service manager, if there is one (sd_notify). A failure
-// does not end the server.
+// notifyManager sends a state to the service manager with sd_notify, if there is one. It only logs failures.
 func tellManager(log *slog.Logger, state string) {
 	told := make(chan error, 1)
 	go func() {
@@ -41,8 +39,8 @@ func tellManager(log *slog.Logger, state string) {
 	}
 }
 
-// watchdog returns a component that tells systemd that the server is alive, also while it
-// stops, if the unit sets WatchdogSec.
+// watchdog returns a component that sends keep-alive messages to systemd if the unit sets WatchdogSec. They
+// continue during shutdown.
 func watchdog(log *slog.Logger) component {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

@@ -21,8 +21,8 @@ type postgresStore struct {
 	connection
 }
 
-// openPostgres joins the servers that share a PostgreSQL, or only opens a store there. The
-// schema of a store of its own may be in use. If there is none it is made, and stays.
+// openPostgres opens a store in PostgreSQL. Unless options make it private, the process joins the servers that
+// share it. It creates a missing schema for a private store, and never removes the schema.
 func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	if o.joins() {
 		node, err := pgstore.Connect(ctx, u.Postgres.Options, u.Postgres.Config)
