@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// differs lists the differences of one limit.
+// addLimitDifferences reports the differences of one limit.
 func (r *envoyFile) differs(e *envoyEntry, limit node) {
 	if limit.field("unlimited").isTrue() {
 		r.Differ(limit.at(), "unlimited: true is not counted.", "mete counts it with a limit of 1000000000 per second.", "")
@@ -31,7 +31,7 @@ func (r *envoyFile) differs(e *envoyEntry, limit node) {
 	}
 }
 
-// differences lists the differences of all limits of a file.
+// addFileDifferences reports the differences of a file.
 func (r *envoyFile) differences(file string) {
 	if len(r.Rules) == 0 {
 		return

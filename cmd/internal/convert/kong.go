@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// kongReader converts the plugins rate-limiting and rate-limiting-advanced of Kong.
 var kongReader = reader{"kong", "a declarative configuration of Kong in YAML or JSON", detectKong, readKong}
 
 var kongShape = regexp.MustCompile(`(?m)^\s*"?_format_version"?\s*:`)
@@ -24,7 +23,7 @@ const (
 	kongCredential = "header:x-credential-identifier"
 )
 
-// kongWindows are the periods of rate-limiting, the shortest one first.
+// kongWindows are the periods of rate-limiting in ascending order.
 var kongWindows = []struct {
 	name   string
 	window time.Duration
@@ -33,14 +32,13 @@ var kongWindows = []struct {
 	{"month", 30 * 24 * time.Hour}, {"year", 365 * 24 * time.Hour},
 }
 
-// A kongFile is a declarative configuration.
 type kongFile struct {
 	Result
-	services, routes map[string]node // by name and id
+	services, routes map[string]node // by name and ID
 	routesOf         map[string][]node
 }
 
-// A kongPlugin is a rate limit and what it applies to; nodes that do not exist are no bound.
+// A kongPlugin is a rate limit with its scope. An absent node does not restrict the scope.
 type kongPlugin struct {
 	node           node
 	route, service node
@@ -87,7 +85,7 @@ func readKong(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// collect returns the rate limits of a file, and lists other limiting plugins.
+// collect returns the rate limits of a file and reports other limiting plugins.
 func (f *kongFile) collect(top node) (all []kongPlugin) {
 	add := func(n node, p kongPlugin) {
 		for _, plugin := range n.items() {
@@ -141,7 +139,7 @@ func (f *kongFile) collect(top node) (all []kongPlugin) {
 	return all
 }
 
-// reference returns the name or id to which a field refers.
+// reference returns the name or ID in a reference field.
 func reference(n node) string {
 	if text := n.text(); text != "" {
 		return text
@@ -149,7 +147,7 @@ func reference(n node) string {
 	return n.name("")
 }
 
-// rank orders plugins of one name as Kong does, the most specific one highest.
+// rank returns the precedence of a plugin. Kong runs only the most specific plugin of each name.
 func (p kongPlugin) rank() int {
 	rank := 0
 	switch bounds := [3]bool{p.consumer != "", p.route.exists, p.service.exists}; bounds {
@@ -176,7 +174,6 @@ func (p kongPlugin) rank() int {
 	return rank*maxPath + min(longest, maxPath-1)
 }
 
-// readLimits reads the limits of a plugin.
 func (f *kongFile) readLimits(p *kongPlugin) *Error {
 	config := p.node.field("config")
 	if p.node.field("name").text() == "rate-limiting-advanced" {
@@ -205,7 +202,6 @@ func (f *kongFile) readLimits(p *kongPlugin) *Error {
 	return nil
 }
 
-// readAdvanced reads the limits of rate-limiting-advanced.
 func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 	limits, windows := config.field("limit").items(), config.field("window_size").items()
 	if len(limits) == 0 || len(limits) != len(windows) {
@@ -235,8 +231,8 @@ func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 	return nil
 }
 
-// scope sets the name and the match of a plugin's rule. It is false if the policy language
-// cannot express what the plugin applies to.
+// setScope sets the name and the match of a plugin's rule. It returns false if the policy language cannot express
+// the scope.
 func (f *kongFile) scope(p *kongPlugin) bool {
 	plugin := p.node.field("name").text()
 	name, match, reason := "all", map[string]any{}, ""
@@ -266,7 +262,7 @@ func (f *kongFile) scope(p *kongPlugin) bool {
 	return true
 }
 
-// serviceMatch returns the match of all routes of a service.
+// serviceMatch returns the match for all routes of a service.
 func (f *kongFile) serviceMatch(service node) (map[string]any, string) {
 	var matches []map[string]any
 	for _, route := range f.routesOf[service.path] {
@@ -286,7 +282,6 @@ func (f *kongFile) serviceMatch(service node) (map[string]any, string) {
 	return merged, ""
 }
 
-// kongMatch returns the match of a route.
 func kongMatch(route node) (match map[string]any, reason string) {
 	match = map[string]any{}
 	for _, name := range []string{"expression", "snis", "sources", "destinations"} {

@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// server reads a server block.
 func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	level, err := c.level(d.block, from)
 	if err != nil {
@@ -38,8 +37,8 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	return nil
 }
 
-// redirects adds the paths that lack only the slash at the end of a proxied location. nginx
-// answers them with a redirect, before any limit.
+// addRedirects adds the paths that only lack the slash at the end of a proxied location. nginx redirects them
+// before it applies limits.
 func (s *nginxServer) redirects() {
 	for _, l := range slices.Clone(s.locations) {
 		path, slash := strings.CutSuffix(l.path, "/")
@@ -55,20 +54,20 @@ func (s *nginxServer) redirects() {
 // unlimited is the value of a location without limits.
 const unlimited = -1
 
-// proxied reports whether nginx passes the requests of a location on to another server.
+// isProxied reports whether nginx forwards the requests of a location to another server.
 func proxied(block []*directive) bool {
 	return slices.ContainsFunc(block, func(d *directive) bool {
 		return slices.Contains([]string{"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass", "grpc_pass"}, d.name)
 	})
 }
 
-// value stores the limits of a location and returns its value.
+// addValue stores the limits of a location and returns its value.
 func (c *nginxConfig) value(level nginxLevel) int {
 	c.levels = append(c.levels, level.limits)
 	return len(c.levels) - 1
 }
 
-// serverName adds a name that mete can match.
+// addServerName adds a name if mete can match it.
 func (c *nginxConfig) serverName(s *nginxServer, d *directive, name string) {
 	switch {
 	case name == "_" || name == "":
@@ -83,7 +82,7 @@ func (c *nginxConfig) serverName(s *nginxServer, d *directive, name string) {
 	}
 }
 
-// locations reads the locations of a block and those in them.
+// locations reads the locations of a block and nested locations.
 func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLevel) error {
 	for _, d := range find(block, "location") {
 		level, err := c.level(d.block, from)
@@ -91,7 +90,7 @@ func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLe
 			return err
 		}
 		if len(find(d.block, "return")) > 0 {
-			level.limits = nil // return comes before limit_req
+			level.limits = nil // return runs before limit_req
 		}
 		l, ok := c.location(d, level)
 		if ok {
@@ -111,7 +110,6 @@ func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLe
 	return nil
 }
 
-// location reads the modifier and the path of a location.
 func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok bool) {
 	modifier, path := "", ""
 	switch len(d.args) {
@@ -128,7 +126,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	}
 	switch modifier {
 	case "", "^~", "=":
-		if !strings.HasPrefix(path, "/") { // @name: only internal redirects lead there
+		if !strings.HasPrefix(path, "/") { // internal redirects only (@name)
 			if len(find(d.block, "limit_req")) > 0 {
 				c.Differ(d.where(), fmt.Sprintf("Only internal redirects lead to location %s.", path), "The policy has no rule for its limit_req alone.", "")
 			}
@@ -157,8 +155,8 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	return l, false
 }
 
-// fallbackServer chooses the server of hosts without a server: the default_server, or the
-// first. It also lists servers that mete cannot tell apart.
+// chooseFallback selects the server for hosts without a server: the default_server or the first one. It reports
+// servers that mete cannot tell apart.
 func (c *nginxConfig) fallbackServer() {
 	seen := map[string]bool{}
 	for _, s := range c.servers {
@@ -175,14 +173,13 @@ func (c *nginxConfig) fallbackServer() {
 	}
 }
 
-// A nginxSpread is a part of the hosts and paths of a limit, for one rule.
+// A nginxSpread is a set of hosts and paths of a limit, for one rule.
 type nginxSpread struct {
-	hosts any // the host clause, nil for none
+	hosts any // host clause; nil for none
 	shape pathShape
 }
 
-// spreads returns the hosts and paths that have a limit. Servers with equal paths share a
-// rule.
+// spreads returns the hosts and paths of a limit. Servers with equal paths share a rule.
 func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	type group struct {
 		shape   pathShape
@@ -214,14 +211,12 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	return spreads
 }
 
-// uncounted reports whether a zone's key is empty in a server: nginx does not count such
-// requests.
+// isUncounted reports whether a zone's key is empty in a server. nginx does not count such requests.
 func (c *nginxConfig) uncounted(l nginxLimit, s *nginxServer) bool {
 	return s.first == "" && c.zones[l.zone].key == "$server_name"
 }
 
-// constantKey returns a zone's key, in which $server_name is a constant if only one name
-// has the limit.
+// constantKey returns a zone's key. It replaces $server_name by a constant if only one server name has the limit.
 func (c *nginxConfig) constantKey(l nginxLimit) string {
 	names := map[string]bool{}
 	for _, s := range c.servers {
@@ -239,7 +234,7 @@ func (c *nginxConfig) constantKey(l nginxLimit) string {
 	return key
 }
 
-// hosts returns the host clause for servers, nil if they serve all hosts.
+// hosts returns the host clause for servers, or nil if they serve all hosts.
 func (c *nginxConfig) hosts(servers []*nginxServer) any {
 	var names, others []string
 	fallback := false

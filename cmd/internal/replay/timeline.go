@@ -151,7 +151,7 @@ func (t *timeline) view(most int) (v view) {
 	return v
 }
 
-// bin returns the counts of s per bin of v.
+// binCounts returns the counts of s per bin of v.
 func (v view) of(s series) series {
 	sums := make(series, v.bins)
 	for i, n := range s {
@@ -172,7 +172,7 @@ func sum(all ...series) series {
 	return total
 }
 
-// start returns the start of a bin.
+// startOf returns the start of a bin.
 func (v view) at(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
 
 // ticks returns the bins at round times that have the given minimum distance. If there are none, it returns the
