@@ -66,7 +66,7 @@ func (f File) Remove() {
 // this user on this machine saved a token. localhost can mean 127.0.0.1 or ::1. Sending the token only to the
 // returned address hides it from other programs on this machine.
 func Find(address string) (token string, at netip.AddrPort, ok bool) {
-	for _, at := range loopback(address) {
+	for _, at := range loopbackAddresses(address) {
 		path, err := path(at)
 		if err != nil {
 			continue
@@ -79,9 +79,9 @@ func Find(address string) (token string, at netip.AddrPort, ok bool) {
 }
 
 // loopbackAddresses returns the loopback addresses that host:port stands for.
-func loopback(address string) []netip.AddrPort {
+func loopbackAddresses(address string) []netip.AddrPort {
 	if port, ok := strings.CutPrefix(address, "localhost:"); ok {
-		return append(loopback("127.0.0.1:"+port), loopback("[::1]:"+port)...)
+		return append(loopbackAddresses("127.0.0.1:"+port), loopbackAddresses("[::1]:"+port)...)
 	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().IsLoopback() {

@@ -73,7 +73,7 @@ type Follower struct {
 	refused error             // why the last contents are not active
 	digest  [sha256.Size]byte // of rejected contents, for sources without ETags
 	looks   follow.Memory
-	active  *kept // nil before Load
+	active  *savedBundle // nil before Load
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -116,7 +116,7 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	last, m := f.loadState()
 	tag := ""
 	if last != nil {
-		f.use(last, m.Version(), true)
+		f.setActive(last, m.Version(), true)
 		tag = last.ETag
 	}
 	got, err := f.fetcher.fetch(ctx, tag)
@@ -130,7 +130,7 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	}
 	switch {
 	case err == nil:
-		f.keep(got, next)
+		f.activate(got, next)
 		return next, nil
 	case last == nil:
 		return nil, err
@@ -142,7 +142,7 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 }
 
 // loadState returns the bundle on disk, or nil if it is missing or invalid.
-func (f *Follower) loadState() (*kept, *policy.Matcher) {
+func (f *Follower) loadState() (*savedBundle, *policy.Matcher) {
 	k, err := readState(f.path, sourceID(f.shown), f.config.Keys)
 	if err == nil && k == nil {
 		return nil, nil
@@ -228,7 +228,7 @@ func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) erro
 		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
 		return err
 	}
-	f.keep(got, m)
+	f.activate(got, m)
 	s := f.Status()
 	f.config.Log.Info("policy bundle applied", "source", f.shown, "version", s.Version, "digest", s.Digest, "rules", len(m.Rules()))
 	return nil
@@ -270,17 +270,17 @@ func (f *Follower) fail(err error) {
 }
 
 // activate activates a bundle and saves it to disk. It only logs a failure to save.
-func (f *Follower) keep(got *fetched, m *policy.Matcher) {
-	k := &kept{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
+func (f *Follower) activate(got *fetched, m *policy.Matcher) {
+	k := &savedBundle{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
 	if err := k.write(f.path); err != nil {
 		f.config.Log.Error("policy bundle not saved: a restart needs the source", "file", f.path, "err", err)
 	}
-	f.use(k, m.Version(), false)
+	f.setActive(k, m.Version(), false)
 	f.count(func(s *Status) { s.Applied, s.Failures = s.Applied+1, 0 })
 }
 
 // setActive replaces the active bundle.
-func (f *Follower) use(k *kept, version int64, fromDisk bool) {
+func (f *Follower) setActive(k *savedBundle, version int64, fromDisk bool) {
 	f.active, f.tag, f.refused = k, k.ETag, nil
 	f.count(func(s *Status) {
 		s.Version, s.Digest, s.Confirmed, s.FromDisk = version, digestOf(k.Bundle), k.Confirmed, fromDisk

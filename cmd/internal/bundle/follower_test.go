@@ -263,7 +263,7 @@ func TestFollow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &Follower{config: Config{Interval: interval}, fetcher: &fetcher{url: u, client: src}, tag: `"t"`, active: &kept{}}
+			f := &Follower{config: Config{Interval: interval}, fetcher: &fetcher{url: u, client: src}, tag: `"t"`, active: &savedBundle{}}
 			asked, ended := make(chan Request), make(chan struct{})
 			begin := time.Now()
 			go func() {

@@ -26,7 +26,7 @@ const (
 )
 
 // A savedBundle is the last valid bundle on disk.
-type kept struct {
+type savedBundle struct {
 	// Source is a hash of the address. A bundle of another source is ignored.
 	Source    string    `json:"source"`
 	ETag      string    `json:"etag,omitempty"`
@@ -43,7 +43,7 @@ func sourceID(shown string) string {
 
 // readState reads the saved bundle. It verifies the signature again, because others may be able to write to the
 // disk. It returns nil if there is no bundle from this source.
-func readState(path, source string, keys policysign.Keys) (*kept, error) {
+func readState(path, source string, keys policysign.Keys) (*savedBundle, error) {
 	text, err := smallfile.Read(path, maxStateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -51,7 +51,7 @@ func readState(path, source string, keys policysign.Keys) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k kept
+	var k savedBundle
 	if err := json.Unmarshal(text, &k); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -65,7 +65,7 @@ func readState(path, source string, keys policysign.Keys) (*kept, error) {
 }
 
 // write replaces the file atomically. Only its owner can read it.
-func (k *kept) write(path string) error {
+func (k *savedBundle) write(path string) error {
 	text, err := json.Marshal(k)
 	if err != nil {
 		return err

@@ -45,14 +45,14 @@ func ReadToken(file string) (string, error) {
 		return "", err
 	}
 	token := strings.TrimSpace(string(data))
-	if !fitToken(token) {
+	if !isValidToken(token) {
 		return "", fmt.Errorf("%s: %s", file, tokenForm)
 	}
 	return token, nil
 }
 
 // isValidToken reports whether a token has a valid length and only printable ASCII characters.
-func fitToken(token string) bool {
+func isValidToken(token string) bool {
 	return len(token) >= MinToken && len(token) <= MaxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 

@@ -46,7 +46,7 @@ func (d *decoder) check(c *Config) {
 	d.checkTrust(c)
 	d.checkFields(c.RateLimitFields)
 	if err := httplimit.CheckCORSOrigins(c.CORSOrigins); err != nil {
-		d.fail("cors_origins", "%s", inOneLine(err))
+		d.fail("cors_origins", "%s", joinLines(err))
 	}
 	if c.Store == nil {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
@@ -61,26 +61,26 @@ func (d *decoder) check(c *Config) {
 }
 
 // checkRange checks that low <= v <= high. NaN is out of range.
-func between[T cmp.Ordered](d *decoder, key string, v, low, high T) {
+func checkRange[T cmp.Ordered](d *decoder, key string, v, low, high T) {
 	if !(v >= low && v <= high) {
 		d.fail(key, "must be between %v and %v, not %v", low, high, v)
 	}
 }
 
 func (d *decoder) checkBounds(c *Config) {
-	between(d, "max_connections", c.MaxConnections, 1, maxConnections)
-	between(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
-	between(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
-	between(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
-	between(d, "top_keys", c.TopKeys, 0, topkeys.MaxCounters)
-	between(d, "max_wait", c.MaxWait, time.Millisecond, maxTimeout)
-	between(d, "denial_log.max_lines", c.DenialLog.MaxLines, 1, maxDenialLines)
-	between(d, "telemetry.sample", c.Telemetry.Sample, 0, 1)
-	between(d, "adaptive.tolerance", c.Adaptive.Tolerance, 1, 100)
-	between(d, "adaptive.floor", c.Adaptive.Floor, 0.0001, 1)
-	between(d, "adaptive.interval", c.Adaptive.Interval, time.Millisecond, time.Hour)
-	between(d, "adaptive.target", c.Adaptive.Target, 0, time.Hour)
-	between(d, "jwt.leeway", c.JWT.Leeway, 0, maxLeeway)
+	checkRange(d, "max_connections", c.MaxConnections, 1, maxConnections)
+	checkRange(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
+	checkRange(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
+	checkRange(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
+	checkRange(d, "top_keys", c.TopKeys, 0, topkeys.MaxCounters)
+	checkRange(d, "max_wait", c.MaxWait, time.Millisecond, maxTimeout)
+	checkRange(d, "denial_log.max_lines", c.DenialLog.MaxLines, 1, maxDenialLines)
+	checkRange(d, "telemetry.sample", c.Telemetry.Sample, 0, 1)
+	checkRange(d, "adaptive.tolerance", c.Adaptive.Tolerance, 1, 100)
+	checkRange(d, "adaptive.floor", c.Adaptive.Floor, 0.0001, 1)
+	checkRange(d, "adaptive.interval", c.Adaptive.Interval, time.Millisecond, time.Hour)
+	checkRange(d, "adaptive.target", c.Adaptive.Target, 0, time.Hour)
+	checkRange(d, "jwt.leeway", c.JWT.Leeway, 0, maxLeeway)
 	if c.MaxBodyBytes < 0 {
 		d.fail("max_body_bytes", "must be 0 for no bound, or above, not %d", c.MaxBodyBytes)
 	}
@@ -97,20 +97,20 @@ func (d *decoder) checkBounds(c *Config) {
 		{"denial_webhook.interval", c.DenialWebhook.Interval, 100 * time.Millisecond},
 	} {
 		if off.v != 0 {
-			between(d, off.key, off.v, off.least, maxTimeout)
+			checkRange(d, off.key, off.v, off.least, maxTimeout)
 		}
 	}
 	t := c.Timeouts
-	between(d, "timeouts.read_header", t.ReadHeader, time.Millisecond, maxTimeout)
-	between(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
-	between(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
-	between(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
-	between(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
-	between(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)
-	between(d, "timeouts.client_body", t.ClientBody, 0, maxTimeout)
-	between(d, "timeouts.upgraded", t.Upgraded, 0, maxTimeout)
-	between(d, "timeouts.notice", t.Notice, 0, maxTimeout)
-	between(d, "timeouts.drain", t.Drain, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.read_header", t.ReadHeader, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)
+	checkRange(d, "timeouts.client_body", t.ClientBody, 0, maxTimeout)
+	checkRange(d, "timeouts.upgraded", t.Upgraded, 0, maxTimeout)
+	checkRange(d, "timeouts.notice", t.Notice, 0, maxTimeout)
+	checkRange(d, "timeouts.drain", t.Drain, time.Millisecond, maxTimeout)
 
 	d.checkWord("underscores_in_headers", c.UnderscoresInHeaders, "drop", "pass", "refuse")
 	d.checkWord("log_format", c.LogFormat, "text", "json")
@@ -273,7 +273,7 @@ func (d *decoder) checkDenialWebhook(w DenialWebhook) {
 		d.fail("denial_webhook.url", "must be https://: http:// is for loopback addresses alone")
 	}
 	d.checkHeaders("denial_webhook.headers", w.Headers)
-	between(d, "denial_webhook.batch", w.Batch, 1, maxWebhookBatch)
+	checkRange(d, "denial_webhook.batch", w.Batch, 1, maxWebhookBatch)
 	if w.Queue < w.Batch || w.Queue > maxWebhookQueue {
 		d.fail("denial_webhook.queue", "must be between denial_webhook.batch and %d, not %d", maxWebhookQueue, w.Queue)
 	}
@@ -284,4 +284,4 @@ func isToken(s string) bool {
 	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-func inOneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func joinLines(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

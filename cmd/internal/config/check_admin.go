@@ -43,7 +43,7 @@ func (d *decoder) checkAdmin(c *Config) {
 		}
 		secrets[t.Token] = true
 	}
-	if len(c.AdminTokens) == 0 && !onlyHere(c.AdminListen) {
+	if len(c.AdminTokens) == 0 && !isLoopback(c.AdminListen) {
 		d.fail("admin_listen", "%q can be reached from elsewhere: say admin_tokens, or listen on 127.0.0.1", c.AdminListen)
 	}
 }
@@ -64,7 +64,7 @@ func (d *decoder) checkToken(key string, t *AdminToken) {
 		}
 		return
 	}
-	if !fitToken(t.Token) {
+	if !isValidToken(t.Token) {
 		d.fail(key+".token", "%s", tokenForm)
 	}
 }
@@ -87,7 +87,7 @@ func (d *decoder) checkTLS(key string, t TLS) {
 }
 
 // isLoopback reports whether only this machine can reach an address.
-func onlyHere(address string) bool {
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
 		return true // another check reports the error

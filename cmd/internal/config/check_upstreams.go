@@ -38,20 +38,20 @@ func (d *decoder) checkUpstreams(c *Config) {
 		u, key := &c.Upstreams[i], fmt.Sprintf("upstreams[%d]", i)
 		before := len(d.errors)
 		made := u.proxyUpstream()
-		if err := made.Check(); err != nil && !d.failed(key+".url") { // urls, or a misspelled name
-			d.fail(key, "%s", inOneLine(err))
+		if err := made.Check(); err != nil && !d.hasError(key+".url") { // urls, or a misspelled name
+			d.fail(key, "%s", joinLines(err))
 		}
-		between(d, key+".timeouts.connect", u.Timeouts.Connect, 0, maxTimeout)
-		between(d, key+".timeouts.header", u.Timeouts.Header, 0, maxTimeout)
-		between(d, key+".timeouts.body", u.Timeouts.Body, 0, maxTimeout)
+		checkRange(d, key+".timeouts.connect", u.Timeouts.Connect, 0, maxTimeout)
+		checkRange(d, key+".timeouts.header", u.Timeouts.Header, 0, maxTimeout)
+		checkRange(d, key+".timeouts.body", u.Timeouts.Body, 0, maxTimeout)
 		if u.CA != "" && !slices.ContainsFunc(u.URLs, func(s *url.URL) bool { return s.Scheme == "https" }) {
 			d.fail(key+".ca", "is for https, which no URL of it is")
 		}
-		sound = sound && len(d.errors) == before && !d.failed(key)
+		sound = sound && len(d.errors) == before && !d.hasError(key)
 	}
 	if sound && len(c.Upstreams) > 0 && c.Upstream == nil {
 		if err := proxy.CheckRoutes(c.Routing()); err != nil {
-			d.fail("routes", "%s", inOneLine(err))
+			d.fail("routes", "%s", joinLines(err))
 		}
 	}
 	for _, protocol := range c.Upgrades {
@@ -68,6 +68,6 @@ func (d *decoder) checkUpstreams(c *Config) {
 }
 
 // hasError reports whether an item of a list has an error.
-func (d *decoder) failed(item string) bool {
+func (d *decoder) hasError(item string) bool {
 	return slices.ContainsFunc(d.errors, func(e Error) bool { return strings.HasPrefix(e.Key, item) })
 }

@@ -114,7 +114,7 @@ func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 				d.failAt(placeOf(item), key, "must be a list of plain values")
 				return
 			}
-			if checks(key) && item.Value == "" {
+			if enablesCheck(key) && item.Value == "" {
 				d.fail(key, "has an empty item: nothing would be checked by it")
 			}
 			parts = append(parts, item.Value)
@@ -159,14 +159,14 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 			return
 		}
 	}
-	if checks(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
+	if enablesCheck(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
 		d.fail(key, "%q is empty, or has an empty item: nothing would be checked by it", written)
 	}
 	var err error
 	switch p := v.Addr().Interface().(type) {
 	case *string:
 		if *p = text; key == "policy" {
-			d.policyPlace(key, text)
+			d.policyLocation(key, text)
 		}
 	case *bool:
 		if *p, err = strconv.ParseBool(text); err != nil {
@@ -219,7 +219,7 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 }
 
 // policyLocation parses the policy setting if it is not a file.
-func (d *decoder) policyPlace(key, text string) {
+func (d *decoder) policyLocation(key, text string) {
 	c := d.config
 	c.PolicyDatabase, c.PolicyBundle = nil, nil
 	switch {
@@ -255,7 +255,7 @@ func (d *decoder) url(key, subject, text string) *url.URL {
 
 // enablesCheck reports whether a setting enables a security check that is off by default. An empty variable is
 // then an error, because it would disable the check.
-func checks(key string) bool {
+func enablesCheck(key string) bool {
 	return slices.Contains([]string{"policy_keys", "jwt.keys", "jwt.issuer", "jwt.audience"}, key)
 }
 

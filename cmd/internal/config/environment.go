@@ -102,7 +102,7 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 	for _, v := range Variables() {
 		names = append(names, v.Name)
 		text, set := values[v.Name]
-		if !set || text == "" && !checks(v.Key) {
+		if !set || text == "" && !enablesCheck(v.Key) {
 			continue
 		}
 		d.drop(v.Key)

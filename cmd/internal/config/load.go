@@ -64,7 +64,7 @@ func (d *decoder) loadFile(data []byte) bool {
 	}
 	d.dir = filepath.Dir(d.file)
 	d.mapping(root, reflect.ValueOf(d.config).Elem(), "")
-	d.config.beside(d.dir)
+	d.config.resolvePaths(d.dir)
 	d.dir = ""
 	return true
 }
@@ -90,7 +90,7 @@ func parseYAML(data []byte) (root *yamltree.Node, at place, reason string) {
 }
 
 // resolvePaths makes relative paths relative to the directory of the file.
-func (c *Config) beside(dir string) {
+func (c *Config) resolvePaths(dir string) {
 	under := func(path string) string {
 		if path == "" || filepath.IsAbs(path) {
 			return path

@@ -185,7 +185,7 @@ func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 	if err != nil || rule.Algorithm == "" {
 		return err
 	}
-	if !f.key(n, &rule) {
+	if !f.addWithKey(n, &rule) {
 		return nil
 	}
 	if n.field("allow_degradation").text() != "true" && n.field("policy").text() != "" && n.field("policy").text() != "local" {
@@ -218,7 +218,7 @@ func (f *apisixFile) count(n node, rule *Rule) *Error {
 		return n.fail("limit-count: want a count above 0 and a time_window from 1 second to 10 years (got %d per %d seconds)", tokens, seconds)
 	}
 	rule.Algorithm = "fixed_window"
-	rule.Config = map[string]any{"tokens": tokens, "window": span(time.Duration(seconds) * time.Second), "anchor": "first"}
+	rule.Config = map[string]any{"tokens": tokens, "window": formatSpan(time.Duration(seconds) * time.Second), "anchor": "first"}
 	if group := n.field("group"); group.exists {
 		f.Differ(group.at(), fmt.Sprintf("group: %s shares the counters of routes.", group.text()), "mete counts each rule by itself.", "Merge the rules into one.")
 	}

@@ -73,7 +73,7 @@ func apisixAttribute(variable string) string {
 
 // addWithKey adds a rule with the key of a plugin. APISIX counts by address if the key of a request is empty, so
 // most plugins become two tiers. addWithKey returns false if mete cannot express the key.
-func (f *apisixFile) key(n node, rule *Rule) bool {
+func (f *apisixFile) addWithKey(n node, rule *Rule) bool {
 	key := n.field("key").text()
 	if key == "" {
 		key = "remote_addr"

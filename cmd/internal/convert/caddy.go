@@ -57,7 +57,7 @@ type caddyConfig struct {
 
 func readCaddy(file string, data []byte) (Result, error) {
 	c := &caddyConfig{file: file}
-	read := c.caddyfile
+	read := c.readCaddyfile
 	if strings.HasPrefix(strings.TrimSpace(string(data)), "{") && strings.Contains(string(data), `"apps"`) {
 		read = c.json
 	}
@@ -81,7 +81,7 @@ func (c *caddyConfig) fail(l *caddyLine, format string, args ...any) error {
 }
 
 // readCaddyfile reads the sites of a Caddyfile.
-func (c *caddyConfig) caddyfile(data []byte) error {
+func (c *caddyConfig) readCaddyfile(data []byte) error {
 	lines, shared, err := parseCaddyfile(c.file, data)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *caddyConfig) caddyfile(data []byte) error {
 	var all []string
 	hosts := make([][]string, len(lines))
 	for i, l := range lines {
-		hosts[i] = c.hosts(l)
+		hosts[i] = c.siteHosts(l)
 		all = append(all, hosts[i]...)
 	}
 	for i, l := range lines {
@@ -107,7 +107,7 @@ func (c *caddyConfig) caddyfile(data []byte) error {
 		case len(hosts[i]) == 0 && len(all) > 0:
 			s.conds = []condition{{"host", all, true}}
 		}
-		if err := c.handlersOf(l.block, s); err != nil {
+		if err := c.readHandlers(l.block, s); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (c *caddyConfig) caddyfile(data []byte) error {
 }
 
 // siteHosts returns the hosts of a site, or none if the site serves all other hosts.
-func (c *caddyConfig) hosts(site *caddyLine) (hosts []string) {
+func (c *caddyConfig) siteHosts(site *caddyLine) (hosts []string) {
 	for _, word := range site.words {
 		for address := range strings.SplitSeq(word, ",") {
 			host := address
@@ -139,7 +139,7 @@ func (c *caddyConfig) hosts(site *caddyLine) (hosts []string) {
 }
 
 // readHandlers reads the directives of a site or of a block in it.
-func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
+func (c *caddyConfig) readHandlers(block []*caddyLine, s caddyScope) error {
 	for _, l := range block {
 		if len(l.words) > 0 && strings.HasPrefix(l.words[0], "@") {
 			set := l.block
@@ -156,7 +156,7 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 		}
 		switch l.words[0] {
 		case "rate_limit":
-			inner, err := c.matched(l, s)
+			inner, err := c.applyMatcher(l, s)
 			if err == nil {
 				err = c.rateLimit(l, inner)
 			}
@@ -164,9 +164,9 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 				return err
 			}
 		case "route":
-			inner, err := c.matched(l, s)
+			inner, err := c.applyMatcher(l, s)
 			if err == nil {
-				err = c.handlersOf(l.block, inner)
+				err = c.readHandlers(l.block, inner)
 			}
 			if err != nil {
 				return err
@@ -179,7 +179,7 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 			}
 		}
 	}
-	return c.exclusive(handles, s)
+	return c.readExclusive(handles, s)
 }
 
 // findLine returns the first line with a directive in a block or its nested blocks.
@@ -197,25 +197,25 @@ func findLine(block []*caddyLine, name string) *caddyLine {
 
 // readExclusive reads handle and handle_path blocks. A request reaches only the first block that matches. Caddy
 // sorts the blocks: long paths first, blocks without a matcher last.
-func (c *caddyConfig) exclusive(handles []*caddyLine, s caddyScope) error {
+func (c *caddyConfig) readExclusive(handles []*caddyLine, s caddyScope) error {
 	slices.SortStableFunc(handles, func(a, b *caddyLine) int { return caddySpecificity(b) - caddySpecificity(a) })
 	taken := s
 	for _, l := range handles {
-		inner, err := c.matched(l, taken)
+		inner, err := c.applyMatcher(l, taken)
 		if err != nil {
 			return err
 		}
 		if l.words[0] == "handle_path" && len(l.words) > 1 {
 			inner.prefix += strings.TrimRight(strings.TrimSuffix(l.words[1], "*"), "/")
 		}
-		if err := c.handlersOf(l.block, inner); err != nil {
+		if err := c.readHandlers(l.block, inner); err != nil {
 			return err
 		}
 		own := inner.conds[len(taken.conds):]
 		if len(own) == 0 && inner.problem == nil {
 			return nil // it takes all other requests
 		}
-		rest, err := opposite(own)
+		rest, err := negateAll(own)
 		if err != nil {
 			c.Differ(l.where(), fmt.Sprintf("Later handle blocks do not get the requests of %s.", strings.Join(l.words, " ")),
 				"The rules of these blocks apply to them, too.", "Add a match to the rules.")
@@ -238,7 +238,7 @@ func caddySpecificity(l *caddyLine) int {
 }
 
 // applyMatcher returns the scope of a directive. Its first argument may be a matcher.
-func (c *caddyConfig) matched(l *caddyLine, s caddyScope) (caddyScope, error) {
+func (c *caddyConfig) applyMatcher(l *caddyLine, s caddyScope) (caddyScope, error) {
 	if len(l.words) < 2 || l.words[1] == "*" {
 		return s, nil
 	}
@@ -275,7 +275,7 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 				jitter, _ = strconv.ParseFloat(line.words[1], 64)
 			}
 		case "distributed":
-			c.distributed(line.where())
+			c.noteDistributed(line.where())
 		case "log_key", "disable_metrics", "storage", "sweep_interval":
 		default:
 			return c.fail(line, "rate_limit with an unknown subdirective %q", name)
@@ -285,7 +285,7 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 }
 
 // noteDistributed reports that mete shares buckets through its store.
-func (c *caddyConfig) distributed(where string) {
+func (c *caddyConfig) noteDistributed(where string) {
 	c.Differ(where, "Caddy shares counts through its storage, every few seconds.", "mete shares buckets through its store, exactly.",
 		"Start mete with --store redis://… or postgres://… to share buckets.")
 }
@@ -362,7 +362,7 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 		return
 	}
 	if problem := cmp.Or(s.problem, z.problem); problem != nil {
-		c.unmatched(z, problem.Error())
+		c.reportUnmatched(z, problem.Error())
 		return
 	}
 	sets := z.sets
@@ -375,8 +375,8 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 	for _, set := range sets {
 		r := Rule{
 			Name: ruleName(c.Rules, z.name), LimitKeys: keys, OnMissing: onMissing, Algorithm: "sliding_log",
-			Description: fmt.Sprintf("rate_limit zone %s, key %s, %d events in %s, at %s", z.name, z.key, z.events, span(z.window), z.where),
-			Config:      map[string]any{"tokens": z.events, "window": span(z.window)},
+			Description: fmt.Sprintf("rate_limit zone %s, key %s, %d events in %s, at %s", z.name, z.key, z.events, formatSpan(z.window), z.where),
+			Config:      map[string]any{"tokens": z.events, "window": formatSpan(z.window)},
 		}
 		if z.jitter > 0 {
 			r.Jitter = strconv.FormatFloat(min(z.jitter, 1)*100, 'f', -1, 64) + "%"
@@ -387,7 +387,7 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 			if err != nil {
 				reason = err.Error()
 			}
-			c.unmatched(z, reason)
+			c.reportUnmatched(z, reason)
 			continue
 		}
 		if z.events > bucket.MaxLogEntries {
@@ -406,7 +406,7 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 }
 
 // reportUnmatched reports a zone with matchers that the policy language cannot express.
-func (c *caddyConfig) unmatched(z caddyZone, reason string) {
+func (c *caddyConfig) reportUnmatched(z caddyZone, reason string) {
 	c.Differ(z.where, fmt.Sprintf("The matchers of zone %s cannot be expressed: %s.", z.name, reason), "The policy has no rule for it.",
 		"Write a rule with a match that includes these requests.")
 }

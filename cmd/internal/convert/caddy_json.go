@@ -102,7 +102,7 @@ func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) er
 			if route.Terminal {
 				group = ""
 			}
-			if rest, err := opposite(own); err == nil {
+			if rest, err := negateAll(own); err == nil {
 				excluded[group] = append(excluded[group], rest...)
 			}
 		}
@@ -120,7 +120,7 @@ func (c *caddyConfig) handler(where string, h caddyHandler, s *caddyScope) error
 	case "rate_limit":
 		c.handlers++
 		if len(h.Distributed) > 0 {
-			c.distributed(c.file)
+			c.noteDistributed(c.file)
 		}
 		var zones []caddyZone
 		for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
@@ -165,7 +165,7 @@ func caddySetJSON(prefix string, set map[string]json.RawMessage) (conds []condit
 			for _, inner := range sets {
 				none, err := caddySetJSON(prefix, inner)
 				if err == nil {
-					none, err = opposite(none)
+					none, err = negateAll(none)
 				}
 				if err != nil {
 					return nil, err

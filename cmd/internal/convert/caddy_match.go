@@ -100,7 +100,7 @@ func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) 
 			if err != nil {
 				return nil, err
 			}
-			if none, err = opposite(none); err != nil {
+			if none, err = negateAll(none); err != nil {
 				return nil, err
 			}
 			conds = append(conds, none...)
@@ -122,7 +122,7 @@ func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) 
 }
 
 // negateAll returns the clauses that hold if conds do not all hold.
-func opposite(conds []condition) ([]condition, error) {
+func negateAll(conds []condition) ([]condition, error) {
 	if len(conds) != 1 {
 		return nil, errors.New("the opposite of several matchers together has alternatives")
 	}

@@ -156,7 +156,7 @@ func (p *caddyParser) block(depth int) (lines []*caddyLine, err error) {
 		case depth == 0 && len(l.words) == 1 && l.open && strings.HasPrefix(l.words[0], "(") && strings.HasSuffix(l.words[0], ")"):
 			p.snippets[strings.Trim(l.words[0], "()")] = l.block
 		case len(l.words) > 1 && l.words[0] == "import":
-			imported, err := p.imported(l, depth)
+			imported, err := p.importLines(l, depth)
 			if err != nil {
 				return nil, err
 			}
@@ -195,12 +195,12 @@ func (p *caddyParser) readLine(depth int) (*caddyLine, error) {
 }
 
 // importLines returns the lines of a snippet or of files.
-func (p *caddyParser) imported(l *caddyLine, depth int) (lines []*caddyLine, err error) {
+func (p *caddyParser) importLines(l *caddyLine, depth int) (lines []*caddyLine, err error) {
 	if snippet, ok := p.snippets[l.words[1]]; ok {
 		if p.shared.lines += countLines(snippet); p.shared.lines > maxCaddyLines {
 			return nil, p.fail("more than %d lines", maxCaddyLines)
 		}
-		return fillIn(snippet, l.words[2:]), nil
+		return expandSnippet(snippet, l.words[2:]), nil
 	}
 	pattern := l.words[1]
 	if !filepath.IsAbs(pattern) {
@@ -244,7 +244,7 @@ func countLines(block []*caddyLine) (n int) {
 }
 
 // expandSnippet returns a copy of a snippet with its arguments.
-func fillIn(block []*caddyLine, args []string) (filled []*caddyLine) {
+func expandSnippet(block []*caddyLine, args []string) (filled []*caddyLine) {
 	var pairs []string
 	for i, arg := range args {
 		pairs = append(pairs, fmt.Sprintf("{args[%d]}", i), arg, fmt.Sprintf("{args.%d}", i), arg)
@@ -256,7 +256,7 @@ func fillIn(block []*caddyLine, args []string) (filled []*caddyLine) {
 		for _, word := range l.words {
 			line.words = append(line.words, replacer.Replace(word))
 		}
-		line.block = fillIn(l.block, args)
+		line.block = expandSnippet(l.block, args)
 		filled = append(filled, &line)
 	}
 	return filled

@@ -127,7 +127,7 @@ func Convert(from, file string, data []byte) (Result, error) {
 	if len(result.Rules) == 0 {
 		return Result{}, &Error{File: file, Reason: noRules(r.name, result.Differences), Recognized: result.Recognized}
 	}
-	separate(result.Rules)
+	separateRules(result.Rules)
 	text, err := result.YAML()
 	if err != nil {
 		return Result{}, err

@@ -87,7 +87,7 @@ func readEnvoy(file string, data []byte) (Result, error) {
 		bad.Recognized = []string{fmt.Sprintf("domain %q", r.domain), prose.Count(r.descriptors, "descriptor")}
 		return Result{}, bad
 	}
-	for _, child := range inOrder(root.children) {
+	for _, child := range sortSiblings(root.children) {
 		r.convert(child)
 	}
 	r.Recognized = []string{fmt.Sprintf("domain %q", r.domain)}
@@ -96,7 +96,7 @@ func readEnvoy(file string, data []byte) (Result, error) {
 	if err := r.dropUnreachable(); err != nil {
 		return Result{}, err
 	}
-	r.differences(file)
+	r.addFileDifferences(file)
 	return r.Result, nil
 }
 
@@ -162,7 +162,7 @@ func checkEnvoyLimit(n node) *Error {
 
 // sortSiblings returns siblings in the order of envoyproxy/ratelimit: exact values, then wildcards in file order,
 // then entries without a value.
-func inOrder(siblings []*envoyEntry) []*envoyEntry {
+func sortSiblings(siblings []*envoyEntry) []*envoyEntry {
 	rank := func(e *envoyEntry) int {
 		switch {
 		case e.isWildcard():
@@ -211,7 +211,7 @@ func (e *envoyEntry) String() string {
 
 // convert adds the rules of an entry and its descendants.
 func (r *envoyFile) convert(e *envoyEntry) {
-	if reason := unfit(e); reason != "" {
+	if reason := unfitReason(e); reason != "" {
 		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s %s", e, reason), "mete has no rule for it and for the descriptors below it.", "")
 		return
 	}
@@ -220,13 +220,13 @@ func (r *envoyFile) convert(e *envoyEntry) {
 	} else if len(e.children) == 0 {
 		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s has no rate_limit.", e), "mete has no rule for it. Both admit it.", "")
 	}
-	for _, child := range inOrder(e.children) {
+	for _, child := range sortSiblings(e.children) {
 		r.convert(child)
 	}
 }
 
 // unfitReason returns why the policy language cannot express an entry, or "".
-func unfit(e *envoyEntry) string {
+func unfitReason(e *envoyEntry) string {
 	if _, err := policy.ParseAttribute(descriptorPrefix + e.key); err != nil {
 		return "has a key that names no attribute."
 	}
@@ -266,17 +266,17 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	case zero:
 		rule.Description = "requests_per_unit: 0 denies all requests. No request has the attribute of limit_keys."
 		rule.LimitKeys, rule.OnMissing = []string{alwaysDenied}, "deny"
-		rule.Config = map[string]any{"tokens": 1, "window": span(window)}
+		rule.Config = map[string]any{"tokens": 1, "window": formatSpan(window)}
 		r.Differ(limit.at(), "requests_per_unit: 0 denies all requests.", "mete denies them, too, with the status 403 in place of 429.", "")
 	default:
-		rule.Config = map[string]any{"tokens": number, "window": span(window)}
+		rule.Config = map[string]any{"tokens": number, "window": formatSpan(window)}
 	}
 	if e.node.field("shadow_mode").isTrue() || e.node.field("quota_mode").isTrue() {
 		rule.Mode = "shadow"
 	}
 	r.addBlockers(e, rule, zero)
 	r.Rules = append(r.Rules, rule)
-	r.differs(e, limit)
+	r.addLimitDifferences(e, limit)
 }
 
 // unlimitedConfig returns a limit that no client reaches. A tier with this limit takes its requests from later
@@ -295,7 +295,7 @@ func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 		if !p.isWildcard() && !(p.value == "" && (zero || p.isCrowded())) {
 			continue
 		}
-		for _, other := range inOrder(p.parent.children) {
+		for _, other := range sortSiblings(p.parent.children) {
 			if other == p {
 				break
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // addLimitDifferences reports the differences of one limit.
-func (r *envoyFile) differs(e *envoyEntry, limit node) {
+func (r *envoyFile) addLimitDifferences(e *envoyEntry, limit node) {
 	if limit.field("unlimited").isTrue() {
 		r.Differ(limit.at(), "unlimited: true is not counted.", "mete counts it with a limit of 1000000000 per second.", "")
 	}
@@ -32,7 +32,7 @@ func (r *envoyFile) differs(e *envoyEntry, limit node) {
 }
 
 // addFileDifferences reports the differences of a file.
-func (r *envoyFile) differences(file string) {
+func (r *envoyFile) addFileDifferences(file string) {
 	if len(r.Rules) == 0 {
 		return
 	}

@@ -378,7 +378,7 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 	}
 	r := Rule{
 		Name: ruleName(c.Rules, track.table), LimitKeys: key, Algorithm: "sliding_window",
-		Config:      map[string]any{"tokens": tokens, "window": span(table.window)},
+		Config:      map[string]any{"tokens": tokens, "window": formatSpan(table.window)},
 		Description: fmt.Sprintf("%s at %s", l.text(), place(c.file, l.line)),
 	}
 	reachable, err := r.apply(slices.Concat(p.exempt, track.conds, a.conds))

@@ -139,7 +139,7 @@ func (c *haproxyConfig) conditions(p *haproxyProxy, words []string, negated bool
 		if negated && terms > 1 {
 			return nil, errors.New("unless with several terms has alternatives")
 		}
-		next, err := term(current, alternatives, negate)
+		next, err := addTerm(current, alternatives, negate)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (c *haproxyConfig) conditions(p *haproxyProxy, words []string, negated bool
 }
 
 // addTerm adds a term to each case. The term holds if any of alternatives holds.
-func term(cases []haproxyCase, alternatives []haproxyTerm, negate bool) ([]haproxyCase, error) {
+func addTerm(cases []haproxyCase, alternatives []haproxyTerm, negate bool) ([]haproxyCase, error) {
 	var merged []haproxyCase // one case per alternative
 	for _, t := range alternatives {
 		one, err := t.compile(negate)

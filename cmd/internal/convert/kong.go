@@ -67,7 +67,7 @@ func readKong(file string, data []byte) (Result, error) {
 			bad.Recognized = f.Recognized
 			return Result{}, bad
 		}
-		if f.scope(&p) {
+		if f.setScope(&p) {
 			ready = append(ready, p)
 		}
 	}
@@ -191,9 +191,9 @@ func (f *kongFile) readLimits(p *kongPlugin) *Error {
 		if tokens == 0 {
 			return n.fail("%s: want a number above 0 (got 0)", w.name)
 		}
-		p.limits = append(p.limits, map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": span(w.window)})
+		p.limits = append(p.limits, map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": formatSpan(w.window)})
 		if w.name == "month" || w.name == "year" {
-			f.Differ(n.at(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", span(w.window)), "")
+			f.Differ(n.at(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", formatSpan(w.window)), "")
 		}
 	}
 	if len(p.limits) == 0 {
@@ -225,7 +225,7 @@ func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 		if tokens == 0 || seconds == 0 || seconds > int64(10*365*24*time.Hour/time.Second) {
 			return limits[i].fail("limit and window_size: want numbers above 0 and windows of at most 10 years (got %d per %d seconds)", tokens, seconds)
 		}
-		window := span(time.Duration(seconds) * time.Second)
+		window := formatSpan(time.Duration(seconds) * time.Second)
 		p.limits = append(p.limits, map[string]any{"name": window, "algorithm": algorithm, "tokens": tokens, "window": window})
 	}
 	return nil
@@ -233,7 +233,7 @@ func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 
 // setScope sets the name and the match of a plugin's rule. It returns false if the policy language cannot express
 // the scope.
-func (f *kongFile) scope(p *kongPlugin) bool {
+func (f *kongFile) setScope(p *kongPlugin) bool {
 	plugin := p.node.field("name").text()
 	name, match, reason := "all", map[string]any{}, ""
 	switch {

@@ -134,7 +134,7 @@ func (c *nginxConfig) http(block []*directive) error {
 			return err
 		}
 	}
-	c.fallbackServer()
+	c.chooseFallback()
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (c *nginxConfig) zone(d *directive) error {
 			z.count, z.per = n, time.Second
 			if unit == "r/m" {
 				z.per = time.Minute
-				c.truncated(d, n)
+				c.noteTruncated(d, n)
 			}
 		case arg != "sync":
 			return c.fail(d, "limit_req_zone with an unknown parameter %q", arg)
@@ -180,7 +180,7 @@ func (c *nginxConfig) zone(d *directive) error {
 }
 
 // noteTruncated reports that nginx truncates a rate to thousandths of a request per second.
-func (c *nginxConfig) truncated(d *directive, perMinute int64) {
+func (c *nginxConfig) noteTruncated(d *directive, perMinute int64) {
 	if perMinute*1000%60 != 0 {
 		c.Differ(d.where(), fmt.Sprintf("nginx truncates %dr/m to 0.%03d requests per second.", perMinute, perMinute*1000/60),
 			fmt.Sprintf("mete refills exactly %d per minute, so it admits the next request a little earlier.", perMinute), "")
@@ -320,7 +320,7 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 	if z.per == time.Second {
 		r.Config["rps"] = z.count
 	} else {
-		r.Config["rate"] = rate(z.count, z.per)
+		r.Config["rate"] = formatRate(z.count, z.per)
 	}
 	if l.burst > 0 {
 		text += fmt.Sprintf(" burst=%d", l.burst)
@@ -331,7 +331,7 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 	default:
 		if longest := time.Duration(l.burst-l.delay) * z.per / time.Duration(z.count); longest > maxDelay {
 			c.Differ(c.places[l], fmt.Sprintf("nginx delays requests by up to %s.", longest.Round(time.Second)),
-				"mete as a gateway denies requests that would wait for more than "+span(maxDelay)+".", "Use a smaller burst, or nodelay.")
+				"mete as a gateway denies requests that would wait for more than "+formatSpan(maxDelay)+".", "Use a smaller burst, or nodelay.")
 		}
 		r.Algorithm, r.Config["queue"] = "leaky_bucket", l.burst-l.delay
 		if l.delay > 0 {

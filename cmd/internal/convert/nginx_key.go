@@ -82,7 +82,7 @@ func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
 				Effect: "mete does not count requests without it, and counts those with an empty value in one bucket.",
 			})
 		} else if !p.always || len(p.keys) > 1 {
-			p.onMissing = missing(p.keys)
+			p.onMissing = onMissing(p.keys)
 		}
 		parts = append(parts, p)
 	}
@@ -93,7 +93,7 @@ func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
 }
 
 // onMissing returns the on_missing of a key with several parts. nginx treats absent parts as empty.
-func missing(keys []string) string {
+func onMissing(keys []string) string {
 	for _, key := range keys {
 		if strings.Contains(key, ":") && key != "ip:address" {
 			return "empty"

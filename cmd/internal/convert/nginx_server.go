@@ -21,25 +21,25 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	for _, names := range find(d.block, "server_name") {
 		for _, name := range names.args {
 			s.first = cmp.Or(s.first, name)
-			c.serverName(s, names, name)
+			c.addServerName(s, names, name)
 		}
 	}
 	if len(find(d.block, "return")) > 0 {
 		c.Differ(d.where(), "The server answers all requests with return, before any limit_req.", "The policy has no rule for this server alone.", "")
 		return nil
 	}
-	s.locations = append(s.locations, location{value: c.value(level)})
+	s.locations = append(s.locations, location{value: c.addValue(level)})
 	if err := c.locations(s, d.block, level); err != nil {
 		return err
 	}
-	s.redirects()
+	s.addRedirects()
 	c.servers = append(c.servers, s)
 	return nil
 }
 
 // addRedirects adds the paths that only lack the slash at the end of a proxied location. nginx redirects them
 // before it applies limits.
-func (s *nginxServer) redirects() {
+func (s *nginxServer) addRedirects() {
 	for _, l := range slices.Clone(s.locations) {
 		path, slash := strings.CutSuffix(l.path, "/")
 		known := slices.ContainsFunc(s.locations, func(other location) bool {
@@ -55,20 +55,20 @@ func (s *nginxServer) redirects() {
 const unlimited = -1
 
 // isProxied reports whether nginx forwards the requests of a location to another server.
-func proxied(block []*directive) bool {
+func isProxied(block []*directive) bool {
 	return slices.ContainsFunc(block, func(d *directive) bool {
 		return slices.Contains([]string{"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass", "grpc_pass"}, d.name)
 	})
 }
 
 // addValue stores the limits of a location and returns its value.
-func (c *nginxConfig) value(level nginxLevel) int {
+func (c *nginxConfig) addValue(level nginxLevel) int {
 	c.levels = append(c.levels, level.limits)
 	return len(c.levels) - 1
 }
 
 // addServerName adds a name if mete can match it.
-func (c *nginxConfig) serverName(s *nginxServer, d *directive, name string) {
+func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	switch {
 	case name == "_" || name == "":
 	case strings.HasPrefix(name, "~") || strings.HasPrefix(name, "*.") || strings.HasPrefix(name, "."):
@@ -94,7 +94,7 @@ func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLe
 		}
 		l, ok := c.location(d, level)
 		if ok {
-			l.value = c.value(level)
+			l.value = c.addValue(level)
 		}
 		switch {
 		case ok && l.kind == locationPrefix && l.path == "/": // all paths
@@ -132,7 +132,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 			}
 			return l, false
 		}
-		l = location{path: path, first: modifier == "^~", proxied: proxied(d.block)}
+		l = location{path: path, first: modifier == "^~", proxied: isProxied(d.block)}
 		if modifier == "=" {
 			l.kind = locationExact
 		}
@@ -157,7 +157,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 
 // chooseFallback selects the server for hosts without a server: the default_server or the first one. It reports
 // servers that mete cannot tell apart.
-func (c *nginxConfig) fallbackServer() {
+func (c *nginxConfig) chooseFallback() {
 	seen := map[string]bool{}
 	for _, s := range c.servers {
 		for _, name := range s.names {
@@ -188,7 +188,7 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	}
 	var groups []*group
 	for _, s := range c.servers {
-		if c.uncounted(l, s) {
+		if c.isUncounted(l, s) {
 			continue
 		}
 		set := resolve(s.locations, func(value int) bool { return value != unlimited && slices.Contains(c.levels[value], l) })
@@ -212,7 +212,7 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 }
 
 // isUncounted reports whether a zone's key is empty in a server. nginx does not count such requests.
-func (c *nginxConfig) uncounted(l nginxLimit, s *nginxServer) bool {
+func (c *nginxConfig) isUncounted(l nginxLimit, s *nginxServer) bool {
 	return s.first == "" && c.zones[l.zone].key == "$server_name"
 }
 

@@ -74,7 +74,7 @@ func ruleName(rules []Rule, text string) string {
 
 // separateRules puts rules with equal keys into different groups, unless their reader has set a group. In one
 // group they would be tiers, and only one would apply.
-func separate(rules []Rule) {
+func separateRules(rules []Rule) {
 	shared := map[string]int{}
 	for _, r := range rules {
 		shared[keySet(r.LimitKeys)]++
@@ -90,10 +90,10 @@ func keySet(keys []string) string {
 	return strings.Join(slices.Sorted(slices.Values(keys)), "\n")
 }
 
-func rate(n int64, d time.Duration) string { return fmt.Sprintf("%d/%s", n, span(d)) }
+func formatRate(n int64, d time.Duration) string { return fmt.Sprintf("%d/%s", n, formatSpan(d)) }
 
 // formatSpan formats a duration in the largest exact unit, as policies write it.
-func span(d time.Duration) string {
+func formatSpan(d time.Duration) string {
 	units := []struct {
 		unit time.Duration
 		name string

@@ -66,7 +66,7 @@ func Run(_ context.Context, o Options) error {
 		return fmt.Errorf("convert: %w", err)
 	}
 	if !o.JSON {
-		result.list(o.Err)
+		result.print(o.Err)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func read(o Options) ([]byte, error) {
 }
 
 // print prints the recognized elements and the differences.
-func (r *Result) list(w io.Writer) {
+func (r *Result) print(w io.Writer) {
 	fmt.Fprintf(w, "converted from %s:", r.From)
 	for i, text := range r.Recognized {
 		separator := ","

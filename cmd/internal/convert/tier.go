@@ -20,7 +20,7 @@ const unreachable = "can never match"
 // dropUnreachable removes rules that never apply because earlier tiers take all their requests. The policy
 // language rejects such rules, and the gateway never applies these limits either.
 func (r *Result) dropUnreachable() error {
-	separate(r.Rules)
+	separateRules(r.Rules)
 	for len(r.Rules) > 0 {
 		text, err := r.PolicyJSON()
 		if err != nil {

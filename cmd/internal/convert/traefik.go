@@ -124,7 +124,7 @@ func (f *traefikFile) collect(router node, name string, limits *[]node, within [
 	if m.field("rateLimit").exists {
 		*limits = append(*limits, m)
 	}
-	f.other(m)
+	f.reportOther(m)
 	for _, next := range m.field("chain", "middlewares").texts() {
 		if err := f.collect(router, next, limits, append(within, name)); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (f *traefikFile) collect(router node, name string, limits *[]node, within [
 }
 
 // reportOther reports a middleware that limits something else.
-func (f *traefikFile) other(m node) {
+func (f *traefikFile) reportOther(m node) {
 	if n := m.field("inFlightReq"); n.exists {
 		f.Differ(n.at(), fmt.Sprintf("The middleware %s (inFlightReq) bounds how many requests are served at once.", m.key),
 			"mete has no rule for it.", "max_in_flight in mete.yaml bounds all requests of a server.")
@@ -146,7 +146,7 @@ func (f *traefikFile) addUnused(m node) *Error {
 	if f.used[m.key] {
 		return nil
 	}
-	f.other(m)
+	f.reportOther(m)
 	if !m.field("rateLimit").exists {
 		return nil
 	}
@@ -206,8 +206,8 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 			return nil, err
 		}
 	}
-	rule := &Rule{at: n.at(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": rate(average, period), "burst": burst}}
-	if !f.source(n, rule) {
+	rule := &Rule{at: n.at(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": formatRate(average, period), "burst": burst}}
+	if !f.setKey(n, rule) {
 		return nil, nil
 	}
 	f.Differ(n.doc.file, "Traefik delays a request by up to 500ms, or half the time of one token if that is less, before it denies the request.",
@@ -233,7 +233,7 @@ func traefikDuration(n node) (time.Duration, *Error) {
 }
 
 // setKey sets the key of a rule from sourceCriterion. It returns false if mete cannot express it.
-func (f *traefikFile) source(limit node, rule *Rule) bool {
+func (f *traefikFile) setKey(limit node, rule *Rule) bool {
 	n := limit.field("sourceCriterion")
 	header, strategy := n.field("requestHeaderName"), n.field("ipStrategy")
 	switch {

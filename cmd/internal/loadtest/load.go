@@ -133,7 +133,7 @@ func sleepUntil(ctx context.Context, timer *time.Timer, t time.Time) bool {
 func (c *counts) count(allowed bool, err error, latency time.Duration) {
 	switch {
 	case err != nil:
-		kind := kindOf(err)
+		kind := errorKind(err)
 		e := c.errors[kind]
 		if e == nil {
 			e = &ErrorCount{Kind: kind, Example: err.Error()}
@@ -163,7 +163,7 @@ func (c *counts) merge(d *counts) {
 }
 
 // errorKind classifies an error in a few words.
-func kindOf(err error) string {
+func errorKind(err error) string {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		if store.FailureOf(err) == store.FailureTimeout {
 			return string(store.FailureTimeout)

@@ -167,4 +167,4 @@ func (o *Options) limit() (bucket.Limit, error) {
 }
 
 // uniqueName returns a name that no other run uses.
-func ownName() string { return "bench-" + rand.Text()[:8] }
+func uniqueName() string { return "bench-" + rand.Text()[:8] }

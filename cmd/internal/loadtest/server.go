@@ -35,7 +35,7 @@ func openServer(o Options) (*serverTarget, error) {
 	if hc == nil {
 		hc = &http.Client{Timeout: client.DefaultTimeout, Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	}
-	t := &serverTarget{name: ownName(), attributes: o.Attributes}
+	t := &serverTarget{name: uniqueName(), attributes: o.Attributes}
 	if transport, ok := hc.Transport.(*http.Transport); ok { // keep a connection per call
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = o.Concurrency, o.Concurrency
 		t.transport = transport

@@ -101,7 +101,7 @@ func (c *ruleCounts) count(d *mete.Decision) {
 		rule.denied.Add(1)
 	}
 	if d.Degraded {
-		rule.degraded[failureOf(d.Failure)].Add(1)
+		rule.degraded[failureIndex(d.Failure)].Add(1)
 	}
 	for _, r := range d.Skipped {
 		c.of(r.Name).skipped.Add(1)
@@ -122,7 +122,7 @@ func (c *ruleCounts) count(d *mete.Decision) {
 }
 
 // failureIndex returns the index in failures. Unknown failures count as errors.
-func failureOf(f store.Failure) int {
+func failureIndex(f store.Failure) int {
 	for i := range failures {
 		if failures[i] == f {
 			return i

@@ -33,7 +33,7 @@ func (w writer) reloads(r Reloads) {
 }
 
 func (w writer) listener(l Listener) {
-	of := w.of("listener", l.Name)
+	of := w.with("listener", l.Name)
 	of.gauge("mete_http_connections", "Open connections, those that a WebSocket has taken over included.", float64(l.Connections))
 	of.gauge("mete_http_in_flight", "Requests that are being answered.", float64(l.InFlight))
 	of.counter("mete_http_refused_total", "Requests that there was no room for.", float64(l.Refused))
@@ -60,7 +60,7 @@ func Bundle(status func() bundle.Status) Source {
 func (w writer) bundle(b bundle.Status) {
 	w.gauge("mete_policy_bundle_age_seconds", "Time since the address of the policy last had the active bundle.", max(time.Since(b.Confirmed).Seconds(), 0))
 	w.gauge("mete_policy_bundle_from_disk", "1 where the active bundle is from the disk, and its address has not confirmed it since the start.", flag(b.FromDisk))
-	w.of("digest", b.Digest).gauge("mete_policy_bundle_info", "1 for the active bundle, by the beginning of its SHA-256.", 1)
+	w.with("digest", b.Digest).gauge("mete_policy_bundle_info", "1 for the active bundle, by the beginning of its SHA-256.", 1)
 	w.results("mete_policy_bundle_polls_total", "Polls of the address of the policy, by result: refused bundles are broken, unsigned or older.",
 		result{"applied", b.Applied}, result{"unchanged", b.Unchanged}, result{"refused", b.Refused}, result{"failed", b.Failed})
 }

@@ -80,8 +80,8 @@ func (w writer) telemetry(t telemetry.Stats) {
 	w.counter("mete_otlp_spans_total", "Spans of sampled requests that have ended.", float64(t.Spans))
 	w.counter("mete_otlp_spans_exported_total", "Of these, spans that the collector has taken. The rest is waiting, has failed, or found the queue full.", float64(t.Exported))
 	const help = "Exports that the collector did not take, by what they were of."
-	w.of("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
-	w.of("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
+	w.with("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
+	w.with("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
 }
 
 func (w writer) log(l logpipe.Stats) {
@@ -106,7 +106,7 @@ func (w writer) claims(s jwtclaims.Stats) {
 	w.counter("mete_jwt_verified_total", "Bearer tokens that were verified and good.", float64(s.Verified))
 	w.counter("mete_jwt_cached_total", "Lookups of claims in tokens that had been verified less than a minute before.", float64(s.Cached))
 	for reason, n := range s.Refused {
-		w.of("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were refused, so that their claims were missing.", float64(n))
+		w.with("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were refused, so that their claims were missing.", float64(n))
 	}
 	w.gauge("mete_jwt_keys", "Keys of the key set that tokens are verified with.", float64(s.Keys))
 	w.counter("mete_jwt_key_reads_total", "How often the key set was read.", float64(s.Reads))
@@ -131,7 +131,7 @@ func (w writer) overrides(n map[policy.Action]int) {
 			w.gauge(own.name, own.help, float64(min(n[a], 1)))
 			continue
 		}
-		w.of("action", string(a)).gauge("mete_overrides_in_force", "Overrides in force, those of the policy included, by what they do.", float64(n[a]))
+		w.with("action", string(a)).gauge("mete_overrides_in_force", "Overrides in force, those of the policy included, by what they do.", float64(n[a]))
 	}
 }
 

@@ -27,7 +27,7 @@ func (w writer) gauge(name, help string, v float64) {
 }
 
 // with returns a writer that adds a label.
-func (w writer) of(label, value string) writer {
+func (w writer) with(label, value string) writer {
 	return writer{w.to, prometheus.Labels{label: value}}
 }
 
@@ -40,7 +40,7 @@ type result struct {
 // results writes one counter per result.
 func (w writer) results(name, help string, all ...result) {
 	for _, r := range all {
-		w.of("result", r.name).counter(name, help, float64(r.n))
+		w.with("result", r.name).counter(name, help, float64(r.n))
 	}
 }
 
@@ -84,7 +84,7 @@ func (w writer) memory(s memstore.Stats) {
 
 func (w writer) guard(s guard.Stats) {
 	for _, state := range []guard.State{guard.Closed, guard.HalfOpen, guard.Open} {
-		w.of("state", string(state)).gauge("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", flag(s.State == state))
+		w.with("state", string(state)).gauge("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", flag(s.State == state))
 	}
 	w.counter("mete_breaker_opened_total", "How often the circuit breaker opened.", float64(s.Opened))
 	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker kept from the store.", float64(s.Rejected))

@@ -59,8 +59,8 @@ func (p *explainer) newExample(d diff.Difference) *example {
 	full := func(l limit) bool {
 		return l.rule == d.Rule || l.rule == d.Was || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
 	}
-	was, is := x.Old.words(full), x.New.words(full)
-	x.Text = requestWords(x.Request)
+	was, is := x.Old.text(full), x.New.text(full)
+	x.Text = requestText(x.Request)
 	if was == is {
 		x.lines = []string{x.Text, "is " + is + ", as before"}
 	} else {
@@ -81,7 +81,7 @@ func newDecision(d diff.Decision) decision {
 		x.DeniedBy = d.Missing.Name
 	default:
 		for _, m := range d.Matches {
-			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitWords(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachWords(m.Rule), rule: m.Rule.Name})
+			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitText(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachText(m.Rule), rule: m.Rule.Name})
 		}
 	}
 	return x
@@ -92,7 +92,7 @@ func (d *decision) has(name string) bool {
 }
 
 // text describes a decision. It describes limits for which full returns true and only names the others.
-func (d *decision) words(full func(limit) bool) string {
+func (d *decision) text(full func(limit) bool) string {
 	switch {
 	case d.BlockedBy != "":
 		return "blocked by override " + d.BlockedBy
@@ -121,7 +121,7 @@ func (d *decision) words(full func(limit) bool) string {
 }
 
 // requestText describes a request, such as "GET /login from 192.0.2.1 with header:x-plan=free".
-func requestWords(request map[string]string) string {
+func requestText(request map[string]string) string {
 	rest := maps.Clone(request)
 	take := func(name string) string {
 		value := rest[name]

@@ -45,11 +45,11 @@ func (c chart) writeTo(b *strings.Builder, on Screen) {
 	}
 	view := c.line.view(max(on.columns()-names-numbers-len("   99"), minChart)) // two digits, because view may merge several bins
 	for _, row := range c.rows {
-		numbers = max(numbers, digits(slices.Max(view.of(row.counts))))
+		numbers = max(numbers, digits(slices.Max(view.binCounts(row.counts))))
 	}
 	left := names + 1 + numbers
 	bar := min(maxBar, max(1, (on.columns()-left-len("  "))/view.bins))
-	fmt.Fprintf(b, "\n%s\n", on.paint("OVER TIME", strong)+", in steps of "+lasting(view.width))
+	fmt.Fprintf(b, "\n%s\n", on.paint("OVER TIME", strong)+", in steps of "+formatDuration(view.width))
 	for _, row := range c.rows {
 		row.writeTo(b, on, view, names, numbers, bar)
 	}
@@ -60,7 +60,7 @@ func (c chart) writeTo(b *strings.Builder, on Screen) {
 
 // writeTo draws one row. Every nonzero count is visible.
 func (r chartRow) writeTo(b *strings.Builder, on Screen, view view, names, numbers, bar int) {
-	counts := view.of(r.counts)
+	counts := view.binCounts(r.counts)
 	most := slices.Max(counts)
 	for line := r.height - 1; line >= 0; line-- {
 		name, number, edge := "", "", "│"

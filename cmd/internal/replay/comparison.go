@@ -125,7 +125,7 @@ func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func
 	change := ChangeOf(old, new)
 	c.count(req.At)
 	c.changed[change].add(req.At)
-	c.over[change][c.line.at(req.At)]++
+	c.over[change][c.line.binAt(req.At)]++
 	for i, d := range [...]*mete.Decision{old, new} {
 		if !d.Allowed {
 			c.addDenial(i, req, c.rule(denier(d)))
@@ -148,7 +148,7 @@ func (c *Comparison) addDenial(i int, req *trace.Request, r *ruleChange) {
 		r.over[i] = c.sparks.newSeries()
 	}
 	r.denied[i]++
-	r.over[i][c.sparks.at(req.At)]++
+	r.over[i][c.sparks.binAt(req.At)]++
 }
 
 // addShadow counts the rules that deny a request only in shadow mode.

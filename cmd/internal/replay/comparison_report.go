@@ -12,7 +12,7 @@ import (
 var colorOfChange = map[Change]string{NewlyLimited: "denied", NewlyAdmitted: "allowed"}
 
 func (c *Comparison) document(r *Report, page bool) *document {
-	d := c.begin(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
+	d := c.newDocument(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
 	d.Title, d.Kind, d.Headline = "From "+r.Old+" to "+r.Policy+", on "+r.Trace, "comparison of two policies", c.headline()
 	limited, admitted := &c.keys[NewlyLimited], &c.keys[NewlyAdmitted]
 	differs := c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count > 0

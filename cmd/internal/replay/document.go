@@ -141,22 +141,22 @@ func partCell(n, all int64, color string) cell {
 }
 
 // newDocument starts the document of a report with the facts and notes that all reports have.
-func (c *counts) begin(r *Report, page bool, policies ...fact) *document {
+func (c *counts) newDocument(r *Report, page bool, policies ...fact) *document {
 	d := &document{Facts: policies}
 	text := fmt.Sprintf("%s, %s, %s", r.Trace, r.Format, prose.Count(c.requests.count, "request"))
 	if c.requests.count > 0 {
-		text += " in " + lasting(c.requests.last-c.requests.first)
+		text += " in " + formatDuration(c.requests.last-c.requests.first)
 	}
 	d.Facts = append(d.Facts, fact{"Trace", text})
 	if c.requests.count > 0 {
-		d.Facts = append(d.Facts, fact{"From", instant(c.requests.first, c.requests.last)}, fact{"To", instant(c.requests.last, c.requests.last)})
+		d.Facts = append(d.Facts, fact{"From", formatInstant(c.requests.first, c.requests.last)}, fact{"To", formatInstant(c.requests.last, c.requests.last)})
 	}
 	for i := range d.Facts {
 		d.Facts[i].Text = display.Inert(d.Facts[i].Text)
 	}
 	d.Warning = c.Disorder()
 	if page && c.requests.count > 0 {
-		d.Totals = []total{{Name: "Requests", Count: grouped(c.requests.count), Note: "in " + lasting(c.requests.last-c.requests.first)}}
+		d.Totals = []total{{Name: "Requests", Count: grouped(c.requests.count), Note: "in " + formatDuration(c.requests.last-c.requests.first)}}
 	}
 	return d
 }

@@ -66,14 +66,14 @@ func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 		return
 	}
 	v := t.view(figureBins)
-	f.Unit = "requests in " + lasting(v.width)
+	f.Unit = "requests in " + formatDuration(v.width)
 	f.Clock, f.Stacked, f.Step = last >= dateFrom, !f.Lines, float64(v.width)/float64(second)
 	f.Wide, f.High = v.bins, figureHigh
 	for i := range f.Series {
-		f.Series[i].Values = v.of(f.Series[i].counts)
+		f.Series[i].Values = v.binCounts(f.Series[i].counts)
 	}
 	for bin := range v.bins {
-		f.X = append(f.X, float64(v.at(bin))/float64(second))
+		f.X = append(f.X, float64(v.startOf(bin))/float64(second))
 		row, all := figureRow{Time: v.label(bin, last)}, int64(0)
 		for _, s := range f.Series {
 			row.Counts = append(row.Counts, grouped(s.Values[bin]))
@@ -83,14 +83,14 @@ func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 			f.Rows = append(f.Rows, row)
 		}
 	}
-	f.drawStill()
+	f.drawStatic()
 	f.Axis = v.axis(last)
 	f.Summary = f.summary(v, last)
 	d.Figures = append(d.Figures, &f)
 }
 
 // drawStatic draws the SVG chart.
-func (f *figure) drawStill() {
+func (f *figure) drawStatic() {
 	var most int64
 	sums := make([]series, len(f.Series))
 	for i, s := range f.Series {
@@ -110,7 +110,7 @@ func (f *figure) drawStill() {
 }
 
 // scaleHeight returns the height of n. Every positive count is visible.
-func scaled(n, most int64, high int) int {
+func scaleHeight(n, most int64, high int) int {
 	if n == 0 {
 		return 0
 	}
@@ -124,11 +124,11 @@ func outline(counts []int64, most int64, high int, closed bool) string {
 	if closed {
 		fmt.Fprintf(&b, "M0 %d", high)
 	} else {
-		before = high - scaled(counts[0], most, high)
+		before = high - scaleHeight(counts[0], most, high)
 		fmt.Fprintf(&b, "M0 %d", before)
 	}
 	for bin, n := range counts {
-		if y := high - scaled(n, most, high); y != before {
+		if y := high - scaleHeight(n, most, high); y != before {
 			fmt.Fprintf(&b, "H%dV%d", bin, y)
 			before = y
 		}
@@ -156,7 +156,7 @@ func (f *figure) summary(v view, last bucket.Instant) string {
 		bin := slices.Index(s.Values, slices.Max(s.Values))
 		parts = append(parts, fmt.Sprintf("%s at most %s, at %s", s.Label, grouped(s.Values[bin]), v.label(bin, last)))
 	}
-	return fmt.Sprintf("From %s to %s, in steps of %s: %s.", v.label(0, last), v.label(v.bins-1, last), lasting(v.width), strings.Join(parts, "; "))
+	return fmt.Sprintf("From %s to %s, in steps of %s: %s.", v.label(0, last), v.label(v.bins-1, last), formatDuration(v.width), strings.Join(parts, "; "))
 }
 
 // A spark is a small figure in a table.
@@ -175,12 +175,12 @@ func newSpark(t *timeline, behind, front string, counts [2]series) (s spark) {
 	var most int64
 	for _, c := range counts {
 		if c != nil {
-			most = max(most, slices.Max(v.of(c)))
+			most = max(most, slices.Max(v.binCounts(c)))
 		}
 	}
 	for i, class := range [...]string{behind, front} {
 		if counts[i] != nil {
-			s.Paths = append(s.Paths, path{class, outline(v.of(counts[i]), most, sparkHigh, true)})
+			s.Paths = append(s.Paths, path{class, outline(v.binCounts(counts[i]), most, sparkHigh, true)})
 		}
 	}
 	return s

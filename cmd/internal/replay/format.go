@@ -20,7 +20,7 @@ const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
 const day = 24 * 3600 * second
 
 // formatInstant formats an instant of a trace that ends at last.
-func instant(i, last bucket.Instant) string {
+func formatInstant(i, last bucket.Instant) string {
 	if last < dateFrom {
 		return string(api.AppendMicros(nil, int64(i))) + " s"
 	}
@@ -29,7 +29,7 @@ func instant(i, last bucket.Instant) string {
 
 // when formats the time of a request. It omits the date if all requests are on one day.
 func (c *counts) when(i bucket.Instant) string {
-	text := instant(i, c.requests.last)
+	text := formatInstant(i, c.requests.last)
 	if c.requests.last < dateFrom || c.requests.first < 0 || c.requests.first/day != c.requests.last/day {
 		return text
 	}
@@ -38,7 +38,7 @@ func (c *counts) when(i bucket.Instant) string {
 }
 
 // formatDuration formats a duration in microseconds.
-func lasting(micros bucket.Instant) string {
+func formatDuration(micros bucket.Instant) string {
 	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
 		return string(api.AppendMicros(nil, int64(micros))) + " s"
 	}

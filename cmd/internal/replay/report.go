@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Stats) document(r *Report, page bool) *document {
-	d := s.begin(r, page, fact{"Policy", r.Policy + ", " + prose.Count(len(s.rules), "rule")})
+	d := s.newDocument(r, page, fact{"Policy", r.Policy + ", " + prose.Count(len(s.rules), "rule")})
 	d.Title, d.Kind, d.Headline = "Replay of "+r.Trace+" under "+r.Policy, "replay report", s.headline()
 	if s.requests.count > 0 {
 		s.addTotals(d, page)

@@ -72,7 +72,7 @@ func (c *counts) Disorder() string {
 		return ""
 	}
 	return fmt.Sprintf("%s older than the one before (%s), by up to %s; inside a bucket time stands still for them; --sort replays by time",
-		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), lasting(c.lag))
+		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), formatDuration(c.lag))
 }
 
 type ruleStats struct {
@@ -150,7 +150,7 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 		s.waits.add(d.RetryAfter)
 		kind = denied
 	}
-	s.over[kind][s.line.at(req.At)]++
+	s.over[kind][s.line.binAt(req.At)]++
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
 		r.over[0] = s.sparks.newSeries()
 	}
 	r.requests++
-	r.over[0][s.sparks.at(req.At)]++
+	r.over[0][s.sparks.binAt(req.At)]++
 }
 
 // of returns the statistics of a rule. Rules of overrides share those of the policy's rule with the same name.
@@ -228,7 +228,7 @@ func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {
 	if r.over[1] == nil {
 		r.over[1] = s.sparks.newSeries()
 	}
-	r.over[1][s.sparks.at(req.At)]++
+	r.over[1][s.sparks.binAt(req.At)]++
 	s.id = appendKeyID(s.id[:0], req, r.Rule)
 	if entry, isNew := s.keys.add(s.id, req.At); isNew {
 		entry.rule, entry.key = r.Name, describeKey(req, r.Rule)

@@ -112,7 +112,7 @@ func linesOf(t *table.Table) []string {
 
 // layOut formats the columns of a sheet with a lower drop than the given one. names bounds the width of names.
 // headings is the number of heading lines.
-func (s *sheet) lay(drop, names int) (lines []string, headings int) {
+func (s *sheet) layOut(drop, names int) (lines []string, headings int) {
 	var top, below []string
 	grouped := false
 	for _, c := range s.Columns {
@@ -171,7 +171,7 @@ func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 	for _, row := range s.Rows {
 		longest = max(longest, display.Width(row[0].Text))
 	}
-	lines, headings := s.lay(drop, longest)
+	lines, headings := s.layOut(drop, longest)
 	for on.Fit {
 		widest := 0
 		for _, line := range lines {
@@ -182,11 +182,11 @@ func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 			break
 		}
 		if room >= minName || drop == 1 {
-			lines, headings = s.lay(drop, max(room, minName))
+			lines, headings = s.layOut(drop, max(room, minName))
 			break
 		}
 		drop--
-		lines, headings = s.lay(drop, longest)
+		lines, headings = s.layOut(drop, longest)
 	}
 	paint := red
 	if len(s.Rows) > 0 && slices.ContainsFunc(s.Rows[0], func(c cell) bool { return c.n > 0 && c.Color == "allowed" }) {

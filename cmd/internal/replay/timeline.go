@@ -49,7 +49,7 @@ func (t *timeline) newSeries() series {
 }
 
 // binAt returns the bin of an event. It may widen the bins, so the result is valid until the next call.
-func (t *timeline) at(i bucket.Instant) int {
+func (t *timeline) binAt(i bucket.Instant) int {
 	if i%second != 0 {
 		t.partial = true
 	}
@@ -64,10 +64,10 @@ func (t *timeline) move(i bucket.Instant) {
 	if t.bins == 0 {
 		t.first, t.bins = i, 1
 	}
-	n := floor(i, t.width)
+	n := floorDiv(i, t.width)
 	for max(n, t.first+bucket.Instant(t.bins)-1)-min(n, t.first) >= bucket.Instant(t.most) {
 		t.widen()
-		n = floor(i, t.width)
+		n = floorDiv(i, t.width)
 	}
 	if earlier := int(t.first - n); earlier > 0 {
 		for _, s := range t.all {
@@ -88,7 +88,7 @@ func (t *timeline) widen() {
 		by = widening[t.steps]
 	}
 	t.steps++
-	first := floor(t.first, by)
+	first := floorDiv(t.first, by)
 	offset := int(t.first - first*by)
 	for _, s := range t.all {
 		for i := range s[:t.bins] {
@@ -102,7 +102,7 @@ func (t *timeline) widen() {
 }
 
 // floorDiv divides and rounds down.
-func floor(i, by bucket.Instant) bucket.Instant {
+func floorDiv(i, by bucket.Instant) bucket.Instant {
 	if i < 0 {
 		return -((by - 1 - i) / by)
 	}
@@ -117,14 +117,14 @@ type view struct {
 }
 
 // roundWidths are the bin widths of views below a day. Longer widths double.
-var legible = [...]bucket.Instant{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+var roundWidths = [...]bucket.Instant{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
 	second, 2 * second, 5 * second, 10 * second, 15 * second, 20 * second, 30 * second,
 	60 * second, 120 * second, 300 * second, 600 * second, 900 * second, 1200 * second, 1800 * second,
 	3600 * second, 7200 * second, 4 * 3600 * second, 6 * 3600 * second, 12 * 3600 * second, day}
 
 // widths yields all bin widths of views in ascending order.
 func widths(yield func(bucket.Instant) bool) {
-	for _, width := range legible {
+	for _, width := range roundWidths {
 		if !yield(width) {
 			return
 		}
@@ -141,8 +141,8 @@ func (t *timeline) view(most int) (v view) {
 			continue
 		}
 		by := width / t.width
-		first := floor(t.first, by)
-		last := floor(t.first+bucket.Instant(max(t.bins, 1))-1, by)
+		first := floorDiv(t.first, by)
+		last := floorDiv(t.first+bucket.Instant(max(t.bins, 1))-1, by)
 		v = view{start: first * width, width: width, bins: int(last - first + 1), by: int(by), offset: int(t.first - first*by)}
 		if v.bins <= most {
 			break
@@ -152,7 +152,7 @@ func (t *timeline) view(most int) (v view) {
 }
 
 // binCounts returns the counts of s per bin of v.
-func (v view) of(s series) series {
+func (v view) binCounts(s series) series {
 	sums := make(series, v.bins)
 	for i, n := range s {
 		if n != 0 {
@@ -173,7 +173,7 @@ func sum(all ...series) series {
 }
 
 // startOf returns the start of a bin.
-func (v view) at(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
+func (v view) startOf(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
 
 // ticks returns the bins at round times that have the given minimum distance. If there are none, it returns the
 // first bin.
@@ -185,7 +185,7 @@ func (v view) ticks(apart int) (bins []int) {
 		}
 	}
 	for bin := range v.bins {
-		if v.at(bin)%step == 0 {
+		if v.startOf(bin)%step == 0 {
 			bins = append(bins, bin)
 		}
 	}
@@ -215,7 +215,7 @@ func (v view) clockLayout() string {
 // label formats the start of a bin in a trace that ends at last.
 func (v view) label(bin int, last bucket.Instant) string {
 	if last < dateFrom {
-		return instant(v.at(bin), last)
+		return formatInstant(v.startOf(bin), last)
 	}
-	return v.at(bin).Time().Format(v.clockLayout())
+	return v.startOf(bin).Time().Format(v.clockLayout())
 }

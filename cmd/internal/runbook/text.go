@@ -31,7 +31,7 @@ func terminalText(markdown string) string {
 		}
 		paragraph = nil
 	}
-	for line := range strings.SplitSeq(unlinked(markdown), "\n") {
+	for line := range strings.SplitSeq(unlink(markdown), "\n") {
 		line = bold.Replace(strings.TrimPrefix(strings.TrimPrefix(line, "> "), "# "))
 		cells, row := cut(line)
 		switch {
@@ -64,7 +64,7 @@ func terminalText(markdown string) string {
 }
 
 // unlink replaces links by their texts and the page they lead to.
-func unlinked(markdown string) string {
+func unlink(markdown string) string {
 	return link.ReplaceAllStringFunc(markdown, func(found string) string {
 		m := link.FindStringSubmatch(found)
 		if file, _, _ := strings.Cut(m[2], "#"); file != "" && m[1] != file {

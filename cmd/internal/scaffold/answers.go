@@ -75,21 +75,21 @@ func (a Answers) plan() (p plan, err error) {
 			errs = append(errs, err)
 		}
 	}
-	p.upstream, p.gateway, err = parseFront(or(a.Front, defaultFront))
+	p.upstream, p.gateway, err = parseFront(valueOr(a.Front, defaultFront))
 	note(err)
-	p.by, err = parseBy(or(a.By, defaultBy))
+	p.by, err = parseBy(valueOr(a.By, defaultBy))
 	note(err)
 	p.keys = a.Keys
 	if a.Keys != "" && (p.by.Source != policy.SourceJWT || !p.verifies()) {
 		note(errors.New("jwks: only a limit by a claim, such as jwt:sub, behind a gateway or with an upstream needs a key set"))
 	}
-	p.rate, err = parseRate(or(a.Rate, defaultRate))
+	p.rate, err = parseRate(valueOr(a.Rate, defaultRate))
 	note(err)
 	if err == nil {
-		p.burst, err = parseBurst(or(a.Burst, p.rate.defaultBurst()), p.rate)
+		p.burst, err = parseBurst(valueOr(a.Burst, p.rate.defaultBurst()), p.rate)
 		note(err)
 	}
-	p.store, err = parseStore(or(a.Store, defaultStore))
+	p.store, err = parseStore(valueOr(a.Store, defaultStore))
 	note(err)
 	return p, errors.Join(errs...)
 }
@@ -97,7 +97,7 @@ func (a Answers) plan() (p plan, err error) {
 // verifies reports whether mete verifies bearer tokens. Programs that call the API send the claims themselves.
 func (p *plan) verifies() bool { return p.upstream != "" || p.gateway != "" }
 
-func or(text, fallback string) string {
+func valueOr(text, fallback string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return fallback
 	}
@@ -167,7 +167,7 @@ func parseRate(text string) (rate, error) {
 	if short, ok := units[strings.TrimSuffix(unit, "s")]; ok {
 		unit = short
 	}
-	r := rate{amount: parts[1], per: or(parts[2], "1") + unit}
+	r := rate{amount: parts[1], per: valueOr(parts[2], "1") + unit}
 	var err error
 	if r.Rate, err = bucket.ParseRate(r.text()); err == nil {
 		_, err = bucket.NewLimit(bucket.Token, r.Rate)

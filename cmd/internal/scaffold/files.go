@@ -72,7 +72,7 @@ func (p *plan) policy() string {
 	fmt.Fprintf(&b, "      - { %s, expect: allowed }\n", p.spend())
 	fmt.Fprintf(&b, "      - { expect: { denied: per-client } }\n")
 	fmt.Fprintf(&b, "      - { with: { %s: %s }, expect: allowed }   # another client\n", quoted(p.by.String()), quoted(other))
-	fmt.Fprintf(&b, "      - { after: %s, expect: allowed }\n", p.refilled())
+	fmt.Fprintf(&b, "      - { after: %s, expect: allowed }\n", p.refillTime())
 	if !byAddress {
 		fmt.Fprintf(&b, "\n  - name: requests without %s share the limit of their address\n", p.by)
 		fmt.Fprintf(&b, "    request: { \"ip:address\": 192.0.2.1 }\n    steps:\n")
@@ -98,7 +98,7 @@ func (p *plan) spend() string {
 }
 
 // refillTime returns a time after which the bucket has a token again.
-func (p *plan) refilled() string {
+func (p *plan) refillTime() string {
 	if p.rate.Tokens.Whole() >= 1 {
 		return p.rate.per
 	}
@@ -157,7 +157,7 @@ func (p *plan) storeWords() string {
 }
 
 // nextSteps returns the message after the files are written.
-func (p *plan) next(dir string) string {
+func (p *plan) nextSteps(dir string) string {
 	policyPath, settingsPath := filepath.Join(dir, PolicyFile), filepath.Join(dir, SettingsFile)
 	check, serve := "mete check", "mete serve" // which find the files in the current directory
 	if filepath.Dir(policyPath) != "." {
@@ -174,17 +174,17 @@ func (p *plan) next(dir string) string {
 		fmt.Fprintf(&b, "'mete explain --policy %s %s=%s' shows a decision without it.\n", policyPath, p.by, one)
 	case p.upstream != "":
 		fmt.Fprintf(&b, "In another terminal, send more requests than the limit admits:\n\n")
-		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.more(), p.curlFields(one))
+		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.excess(), p.curlFields(one))
 	default:
 		body := fmt.Sprintf(`{"attributes": {%s: %s}}`, quoted(p.by.String()), quoted(one))
 		fmt.Fprintf(&b, "In another terminal, ask for more than the limit admits:\n\n")
-		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' --json '%s' 'http://127.0.0.1:8080/v1/take?status=429'; done | sort | uniq -c\n", p.more(), body)
+		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' --json '%s' 'http://127.0.0.1:8080/v1/take?status=429'; done | sort | uniq -c\n", p.excess(), body)
 	}
 	return b.String()
 }
 
 // excess returns a number of requests that exceeds the limit.
-func (p *plan) more() int64 { return p.burst + 5 }
+func (p *plan) excess() int64 { return p.burst + 5 }
 
 // curlFields returns the curl options that set the attribute of a client.
 func (p *plan) curlFields(client string) string {

@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode(written{filepath.Join(o.Dir, PolicyFile), filepath.Join(o.Dir, SettingsFile)})
 	}
-	_, err = io.WriteString(o.Out, visible.Lines(p.next(o.Dir)))
+	_, err = io.WriteString(o.Out, visible.Lines(p.nextSteps(o.Dir)))
 	return err
 }
 

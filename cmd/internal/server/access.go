@@ -30,10 +30,10 @@ import (
 // The admin API limits its callers by token name, or by address without a token. It limits wrong tokens by
 // address, and they never delay a valid token.
 const (
-	callerRate, callerBurst = 500, 1000 // requests per second, and the burst
-	wrongRate, wrongBurst   = 1, 10
-	toldRate, toldBurst     = 1, 10  // for log lines about callers without a token
-	maxCallers              = 10_000 // addresses with their own limit
+	callerRate, callerBurst             = 500, 1000 // requests per second, and the burst
+	wrongRate, wrongBurst               = 1, 10
+	anonymousLogRate, anonymousLogBurst = 1, 10  // for log lines about callers without a token
+	maxCallers                          = 10_000 // addresses with their own limit
 )
 
 // access authenticates and limits the callers of the admin address. It is safe for concurrent use.
@@ -69,13 +69,13 @@ func (a *assembly) openAccess() (*access, error) {
 	for _, l := range []struct {
 		limiter     **keyed.Limiter
 		rate, burst int
-	}{{&access.calls, callerRate, callerBurst}, {&access.wrong, wrongRate, wrongBurst}, {&access.told, toldRate, toldBurst}} {
+	}{{&access.calls, callerRate, callerBurst}, {&access.wrong, wrongRate, wrongBurst}, {&access.told, anonymousLogRate, anonymousLogBurst}} {
 		var err error
 		if *l.limiter, err = perSecond(l.rate, l.burst); err != nil {
 			return nil, err
 		}
 	}
-	access.know(c.AdminTokens)
+	access.setTokens(c.AdminTokens)
 	a.followTokens(access)
 	a.link = func() string { return "" }
 	if !access.open {
@@ -97,7 +97,7 @@ func (a *assembly) openAccess() (*access, error) {
 }
 
 // setTokens replaces the known tokens.
-func (a *access) know(list []config.AdminToken) {
+func (a *access) setTokens(list []config.AdminToken) {
 	tokens := make([]token, 0, len(list))
 	for _, t := range list {
 		tokens = append(tokens, token{a.hash(t.Token), t.Name, t.Role})
@@ -122,16 +122,16 @@ func (a *access) hash(secret string) [sha256.Size]byte {
 // find returns the caller with an admin token or with the token of a session.
 func (a *access) find(secret string) (found caller, ok bool) {
 	hash := a.hash(secret)
-	if found, ok = a.tokenOf(hash); !ok {
+	if found, ok = a.callerByHash(hash); !ok {
 		if admin, session := a.adminOf(hash); session {
-			return a.tokenOf(admin)
+			return a.callerByHash(admin)
 		}
 	}
 	return found, ok
 }
 
 // callerByHash returns the caller of the admin token with this hash. It compares all tokens in constant time.
-func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
+func (a *access) callerByHash(hash [sha256.Size]byte) (found caller, ok bool) {
 	tokens := *a.tokens.Load()
 	for i := range tokens {
 		if t := &tokens[i]; hmac.Equal(hash[:], t.hash[:]) {
@@ -143,7 +143,7 @@ func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
 
 // authenticate returns the caller of r. It returns false for an unknown token and for an invalid Authorization
 // header.
-func (a *access) who(r *http.Request) (c caller, ok bool) {
+func (a *access) authenticate(r *http.Request) (c caller, ok bool) {
 	switch sent := r.Header["Authorization"]; {
 	case len(sent) > 1:
 		return caller{}, false
@@ -153,7 +153,7 @@ func (a *access) who(r *http.Request) (c caller, ok bool) {
 			return caller{}, false
 		}
 		return a.find(strings.TrimSpace(secret))
-	case a.open && onLoopback(r) && asksItself(r):
+	case a.open && onLoopback(r) && isDirectLocalClient(r):
 		return caller{role: httpapi.Read}, true
 	}
 	return caller{}, true
@@ -181,7 +181,7 @@ func (a *access) enter(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c, ok := a.who(r)
+		c, ok := a.authenticate(r)
 		limit, key := a.calls, "token "+c.name
 		switch {
 		case !ok:
@@ -257,7 +257,7 @@ func (a *assembly) followTokens(access *access) {
 					return false, err
 				}
 				t.Token = next
-				access.know(known)
+				access.setTokens(known)
 				return true, nil
 			},
 			Tell: func(news follow.News, err error) {

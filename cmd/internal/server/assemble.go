@@ -93,13 +93,13 @@ func (a *assembly) assemble(ctx context.Context) error {
 		if err := manager.Base(m); err != nil {
 			return err
 		}
-		a.activated(m)
+		a.callOnPolicy(m)
 		return nil
 	}), a.reloads))
 	if err := a.openListeners(store, source, manager, claims, adapt, watch); err != nil {
 		return err
 	}
-	a.activated(m)
+	a.callOnPolicy(m)
 	return nil
 }
 
@@ -136,7 +136,7 @@ func callAll[D any](ctx context.Context, hooks []func(context.Context, D), d D) 
 }
 
 // callOnPolicy calls the hooks for a policy that became active.
-func (a *assembly) activated(m *policy.Matcher) {
+func (a *assembly) callOnPolicy(m *policy.Matcher) {
 	for _, tell := range a.onPolicy {
 		tell(m)
 	}
@@ -150,7 +150,7 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 	if b.kind.Shared {
 		documents = b.guard
 	}
-	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Cleared: a.forgetRule, Logger: a.log})
+	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Cleared: a.dropRule, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 }
 
 // dropRule drops the cached state of a rule after another server has reset it.
-func (a *assembly) forgetRule(rule string) {
+func (a *assembly) dropRule(rule string) {
 	if err := a.limiter.ForgetRule(context.Background(), rule); err != nil {
 		a.log.Error("cannot forget the buckets of a reset rule", "rule", rule, "err", err)
 		return
@@ -211,7 +211,7 @@ func (a *assembly) openListeners(b *buckets, source source, manager *overrides.M
 	if err != nil {
 		return err
 	}
-	door := httpapi.Config{Gateway: a.decisions(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
+	door := httpapi.Config{Gateway: a.newDecisionGateway(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
 	admin, err := a.adminListener(adminSocket, door, b, source, manager, access, watch)
 	if err != nil {
 		return err

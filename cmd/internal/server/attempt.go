@@ -30,14 +30,14 @@ type attempt struct {
 func (s *Server) Commands(c config.Config) []string {
 	to := baseURL(c.TLS, s.main)
 	if c.InFront() {
-		return newAttempt(s.Policy(), sendable).gateway(to)
+		return newAttempt(s.Policy(), isSendable).gatewayCommands(to)
 	}
-	return newAttempt(s.Policy(), func(policy.Attribute) bool { return true }).api(to + "/v1/take")
+	return newAttempt(s.Policy(), func(policy.Attribute) bool { return true }).apiCommands(to + "/v1/take")
 }
 
 // isSendable reports whether a client can set the attribute in a request to a gateway. Clients cannot choose their
 // address.
-func sendable(a policy.Attribute) bool {
+func isSendable(a policy.Attribute) bool {
 	switch a.Source {
 	case policy.SourceJWT, policy.SourceCustom, policy.SourceHost:
 		return false
@@ -71,7 +71,7 @@ func newAttempt(m *policy.Matcher, possible func(policy.Attribute) bool) attempt
 
 // apiCommands returns one request, then three requests that each take most of the capacity. The bucket refills too
 // slowly between the commands to admit all three.
-func (a attempt) api(to string) []string {
+func (a attempt) apiCommands(to string) []string {
 	body := func(cost string) string {
 		attributes, _ := json.Marshal(a.attributes) // strings always marshal
 		return display.Quote(`{"attributes":` + string(attributes) + cost + `}`)
@@ -86,7 +86,7 @@ func (a attempt) api(to string) []string {
 
 // gatewayCommands returns one request, then a loop of 1.25 times the capacity over one connection that counts the
 // statuses.
-func (a attempt) gateway(to string) []string {
+func (a attempt) gatewayCommands(to string) []string {
 	var options string
 	at := url.URL{Path: "/"}
 	query := url.Values{}

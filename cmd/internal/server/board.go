@@ -52,7 +52,7 @@ func (b *board) policyState() api.PolicyState {
 }
 
 // signInHint describes where the operator finds a token.
-func signIn(tokenFile string) string {
+func signInHint(tokenFile string) string {
 	if tokenFile != "" {
 		return "The server made a token when it started. On its machine, 'mete dashboard' signs in, and cat " + tokenFile + " shows it."
 	}

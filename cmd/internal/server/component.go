@@ -36,7 +36,7 @@ type components []component
 // start starts all components, or returns the first error. After an error, the caller must stop them.
 func (cs components) start(ctx context.Context) error {
 	for _, c := range cs {
-		if err := call(ctx, c.Start); err != nil {
+		if err := callNonNil(ctx, c.Start); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
@@ -46,7 +46,7 @@ func (cs components) start(ctx context.Context) error {
 func (cs components) stop(ctx context.Context) error {
 	var errs []error
 	for _, c := range slices.Backward(cs) {
-		if err := call(ctx, c.Stop); err != nil {
+		if err := callNonNil(ctx, c.Stop); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		}
 	}
@@ -55,14 +55,14 @@ func (cs components) stop(ctx context.Context) error {
 
 func (cs components) health(ctx context.Context) error {
 	for _, c := range cs {
-		if err := call(ctx, c.Health); err != nil {
+		if err := callNonNil(ctx, c.Health); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func call(ctx context.Context, f func(context.Context) error) error {
+func callNonNil(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
 		return nil
 	}

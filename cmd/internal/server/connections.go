@@ -25,12 +25,12 @@ type boundedListener struct {
 	conns map[*boundedConn]struct{}
 }
 
-func bounded(l net.Listener, most int) *boundedListener {
+func newBoundedListener(l net.Listener, most int) *boundedListener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}), conns: map[*boundedConn]struct{}{}}
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
-	if !l.room() {
+	if !l.acquireSlot() {
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
@@ -85,17 +85,17 @@ func (c *boundedConn) CloseWrite() error {
 }
 
 // reclaimInterval is the polling interval for an idle connection while all slots are in use.
-const roomInterval = 50 * time.Millisecond
+const reclaimInterval = 50 * time.Millisecond
 
 // Values of boundedConn.idle for connections that are not idle.
 const (
-	inUse = 0
-	given = -1 // closed to free its slot
+	stateInUse     = 0
+	stateReclaimed = -1 // closed to free its slot
 )
 
 // acquireSlot waits for a free slot. If all slots are in use, it closes the connection that has been idle longest:
 // its client can reconnect, while a new client has no other way in. It returns false after the listener is closed.
-func (l *boundedListener) room() bool {
+func (l *boundedListener) acquireSlot() bool {
 	for first := true; ; first = false {
 		select {
 		case l.slots <- struct{}{}:
@@ -113,7 +113,7 @@ func (l *boundedListener) room() bool {
 			return true
 		case <-l.closed:
 			return false
-		case <-time.After(roomInterval):
+		case <-time.After(reclaimInterval):
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (l *boundedListener) closeIdle() bool {
 	if since == math.MaxInt64 {
 		return false
 	}
-	if oldest.idle.CompareAndSwap(since, given) { // otherwise it just became active
+	if oldest.idle.CompareAndSwap(since, stateReclaimed) { // otherwise it just became active
 		oldest.Close()
 	}
 	return true
@@ -147,11 +147,11 @@ func noteIdle(c net.Conn, state http.ConnState) {
 	if !ok {
 		return
 	}
-	at := int64(inUse)
+	at := int64(stateInUse)
 	if state == http.StateIdle {
 		at = time.Now().UnixNano()
 	}
-	if old := b.idle.Load(); old != given {
+	if old := b.idle.Load(); old != stateReclaimed {
 		b.idle.CompareAndSwap(old, at)
 	}
 }

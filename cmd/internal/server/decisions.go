@@ -74,7 +74,7 @@ func (a *assembly) addDenialLog(b *buckets) {
 	a.add(background("denial log", l.Run))
 	a.metrics.Add(metrics.Denials(l.Stats))
 	a.onDenial = append(a.onDenial, l.Record)
-	a.read("ip:address")
+	a.addAttributes("ip:address")
 }
 
 // addDenialWebhook posts denials to the endpoint in the settings. The sender stops after the denial log, which
@@ -96,7 +96,7 @@ func (a *assembly) addDenialWebhook(b *buckets) {
 	a.add(background("denials for the webhook", l.Run))
 	a.metrics.Add(metrics.DenialWebhook(sender.Stats))
 	a.onDenial = append(a.onDenial, l.Record)
-	a.read("ip:address")
+	a.addAttributes("ip:address")
 }
 
 const (
@@ -118,7 +118,7 @@ func headerFields(settings []string) map[string]string {
 }
 
 // addAttributes adds attributes that the hooks read.
-func (a *assembly) read(names ...string) {
+func (a *assembly) addAttributes(names ...string) {
 	for _, name := range names {
 		if attribute, err := policy.ParseAttribute(name); err == nil { // config has validated attributes in settings
 			a.alsoRead = append(a.alsoRead, attribute)
@@ -211,7 +211,7 @@ func (l *skipLog) record(log *slog.Logger, r *policy.Rule) {
 }
 
 // telemetryTimeout bounds the last export at shutdown.
-const telemetryPatience = 2 * time.Second
+const telemetryTimeout = 2 * time.Second
 
 // serviceName is the default of OTEL_SERVICE_NAME.
 const serviceName = "mete"
@@ -233,7 +233,7 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 		return nil, err
 	}
 	a.add(closing("telemetry", func() {
-		ctx, cancel := context.WithTimeout(context.Background(), telemetryPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), telemetryTimeout)
 		defer cancel()
 		if err := t.Close(ctx); err != nil {
 			a.log.Warn("telemetry not exported completely", "err", err)

@@ -67,7 +67,7 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 	}
 	upstreams, routes := c.Routing()
 	for i := range c.Upstreams {
-		if upstreams[i].TLS, err = authorities(c.Upstreams[i]); err != nil {
+		if upstreams[i].TLS, err = upstreamTLS(c.Upstreams[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +101,7 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 }
 
 // newDecisionGateway configures /v1/decision for external gateways.
-func (a *assembly) decisions(b *buckets, claims claimReader) httpapi.Gateway {
+func (a *assembly) newDecisionGateway(b *buckets, claims claimReader) httpapi.Gateway {
 	c := a.config
 	if c.DecisionProfile == "" {
 		return httpapi.Gateway{}
@@ -139,7 +139,7 @@ func orNone(setting time.Duration) time.Duration {
 }
 
 // upstreamTLS returns the TLS settings for an upstream, or nil for the system roots.
-func authorities(u config.Upstream) (*tls.Config, error) {
+func upstreamTLS(u config.Upstream) (*tls.Config, error) {
 	if u.CA == "" {
 		return nil, nil
 	}
@@ -153,7 +153,7 @@ func authorities(u config.Upstream) (*tls.Config, error) {
 // limitBodyDrain sets deadlines for the work that net/http does after the response. net/http reads up to 256 KiB
 // of an unread request body to reuse the connection, so a denied client could hold a connection by sending slowly.
 // It also flushes the response, so a client that never reads could hold a connection or many HTTP/2 streams.
-func leftover(next http.Handler, t config.Timeouts) http.Handler {
+func limitBodyDrain(next http.Handler, t config.Timeouts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		if t.ClientBody > 0 && r.ProtoMajor == 1 {

@@ -30,7 +30,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	}
 	limit := &inFlightLimit{most: int64(c.MaxInFlight), exempt: func(*http.Request) bool { return false }}
 	if !c.InFront() {
-		h := a.closeWhenStopping(watch.Wrap(apiDoor, false, sameMachine(api)))
+		h := a.closeWhenStopping(watch.Wrap(apiEndpoint, false, rejectRebinding(api)))
 		l := newHTTPListener("main", s, limit, h, c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
 		l.server.Protocols = mainProtocols(c.TLS.On(), c.H2C)
 		return l, nil
@@ -39,7 +39,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	if err != nil {
 		return nil, err
 	}
-	h := a.closeWhenStopping(watch.Wrap(proxyDoor, true, leftover(withHealth(api, p), c.Timeouts)))
+	h := a.closeWhenStopping(watch.Wrap(proxyEndpoint, true, limitBodyDrain(withHealth(api, p), c.Timeouts)))
 	l := newHTTPListener("main", s, limit, h, c.Timeouts, 0, c.MaxHeaderBytes, a.log)
 	l.server.Protocols = mainProtocols(c.TLS.On(), c.H2C)
 	l.drain = a.drainUpgrades(p)
@@ -60,7 +60,7 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 		return nil, err
 	}
 	a.add(closing("monitor", a.live.Monitor.Close))
-	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signIn(a.tokenFile), a.Commands(c), curl.Read
+	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signInHint(a.tokenFile), a.Commands(c), curl.Read
 	door.Admin, door.Overrides, door.Role, door.Reload, door.Top = true, manager, roleOf, a.reloadNow, a.top
 	door.Audit, door.Live = record, a.live
 	api, err := httpapi.New(a.limiter, door)
@@ -71,9 +71,9 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 	if err != nil {
 		return nil, err
 	}
-	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
+	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiEndpoint, false, api)))
 	limit := &inFlightLimit{most: adminInFlight, exempt: isStream}
-	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(sameMachine(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
+	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(rejectRebinding(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
 	l.server.RegisterOnShutdown(api.Close) // ends the event streams, which have no end of their own
 	return l, nil
 }
@@ -108,7 +108,7 @@ func withMetrics(metrics, next http.Handler) http.Handler {
 }
 
 // apiEndpoint returns the endpoint label of an API request for the metrics.
-func apiDoor(r *http.Request) string {
+func apiEndpoint(r *http.Request) string {
 	switch r.URL.Path {
 	case "/v1/take":
 		return metrics.Take
@@ -119,7 +119,7 @@ func apiDoor(r *http.Request) string {
 }
 
 // proxyEndpoint returns the endpoint label of all proxied requests.
-func proxyDoor(r *http.Request) string {
+func proxyEndpoint(r *http.Request) string {
 	switch r.URL.Path {
 	case "/livez", "/readyz":
 		return ""

@@ -48,7 +48,7 @@ func (a *assembly) openSocket(setting, address string, connections int, files co
 		return nil, err
 	}
 	a.add(closing(setting, func() { l.Close() }))
-	s.boundedListener = bounded(l, connections)
+	s.boundedListener = newBoundedListener(l, connections)
 	return s, nil
 }
 

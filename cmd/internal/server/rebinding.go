@@ -21,9 +21,9 @@ const misdirectedDetail = "on a loopback address, ask for the API by localhost o
 //
 // Gateways call /v1/decision, often with the Host and Origin of their client. This path therefore accepts a name
 // unless hasBrowserPort reports true.
-func sameMachine(next http.Handler) http.Handler {
+func rejectRebinding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if guarded(r.URL.Path) && onLoopback(r) && !isLocalName(r.Host) && (r.URL.Path != decisionPath || browserWrote(r)) {
+		if isGuarded(r.URL.Path) && onLoopback(r) && !isLocalName(r.Host) && (r.URL.Path != decisionPath || hasBrowserPort(r)) {
 			answerProblem(w, r, http.StatusMisdirectedRequest, misdirectedDetail)
 			return
 		}
@@ -35,14 +35,14 @@ func sameMachine(next http.Handler) http.Handler {
 const decisionPath = "/v1/decision"
 
 // isGuarded reports whether a path belongs to the API or the dashboard.
-func guarded(path string) bool {
+func isGuarded(path string) bool {
 	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, boardPath)
 }
 
 // hasBrowserPort reports whether the port in Host is the port of r's connection. A browser that connects to this
 // server sends this port. A gateway on this machine forwards the Host of its client, which has another port or
 // none.
-func browserWrote(r *http.Request) bool {
+func hasBrowserPort(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
 		return true
@@ -65,7 +65,7 @@ func onLoopback(r *http.Request) bool {
 
 // isDirectLocalClient reports whether r comes directly from a program on this machine. It returns false for a
 // proxy that forwards a request, and for a page that may use DNS rebinding.
-func asksItself(r *http.Request) bool {
+func isDirectLocalClient(r *http.Request) bool {
 	for _, name := range [...]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"} {
 		if len(r.Header[name]) > 0 {
 			return false

@@ -85,12 +85,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	err := s.components.start(ctx)
 	if err == nil {
-		tellManager(s.log, managerReady)
+		notifyManager(s.log, managerReady)
 		select {
 		case <-ctx.Done():
 		case err = <-s.failed:
 		}
-		tellManager(s.log, managerStopping)
+		notifyManager(s.log, managerStopping)
 	}
 	s.ending.Store(true)
 	s.log.Info("server stopping", "notice", s.timeouts.Notice, "drain", s.timeouts.Drain)

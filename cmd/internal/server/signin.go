@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	linkLife    = 10 * time.Minute // lifetime of an unused link
-	sessionLife = 12 * time.Hour
-	maxLinks    = 8  // unused links; the oldest one is dropped
-	maxSessions = 64 // concurrent sessions; the oldest one is dropped
+	linkLifetime = 10 * time.Minute // lifetime of an unused link
+	sessionLife  = 12 * time.Hour
+	maxLinks     = 8  // unused links; the oldest one is dropped
+	maxSessions  = 64 // concurrent sessions; the oldest one is dropped
 
 	maxSignInBytes = 1 << 10 // bound of a request body
 )
@@ -42,7 +42,7 @@ type pass struct {
 }
 
 // addPass adds a pass and drops the oldest ones above the maximum.
-func add(list []pass, p pass, most int) []pass {
+func addPass(list []pass, p pass, most int) []pass {
 	list = slices.DeleteFunc(list, func(q pass) bool { return !q.ends.After(time.Now()) })
 	if len(list) >= most {
 		list = slices.Delete(list, 0, len(list)-most+1)
@@ -51,7 +51,7 @@ func add(list []pass, p pass, most int) []pass {
 }
 
 // findPass returns the index of the active pass with a hash, or -1. It compares all passes in constant time.
-func find(list []pass, hash [sha256.Size]byte) int {
+func findPass(list []pass, hash [sha256.Size]byte) int {
 	found, now := -1, time.Now()
 	for i := range list {
 		if hmac.Equal(list[i].hash[:], hash[:]) && list[i].ends.After(now) {
@@ -63,10 +63,10 @@ func find(list []pass, hash [sha256.Size]byte) int {
 
 // newLink returns a one-time token for the holder of an admin token.
 func (a *access) newLink(admin [sha256.Size]byte) (token string, ends time.Time) {
-	token, ends = rand.Text(), time.Now().Add(linkLife) // 130 random bits
+	token, ends = rand.Text(), time.Now().Add(linkLifetime) // 130 random bits
 	a.signIns.mu.Lock()
 	defer a.signIns.mu.Unlock()
-	a.signIns.links = add(a.signIns.links, pass{a.hash(token), admin, ends}, maxLinks)
+	a.signIns.links = addPass(a.signIns.links, pass{a.hash(token), admin, ends}, maxLinks)
 	return token, ends
 }
 
@@ -75,14 +75,14 @@ func (a *access) redeem(link string) (session string, ends time.Time, ok bool) {
 	hash := a.hash(link)
 	a.signIns.mu.Lock()
 	defer a.signIns.mu.Unlock()
-	i := find(a.signIns.links, hash)
+	i := findPass(a.signIns.links, hash)
 	if i < 0 {
 		return "", time.Time{}, false
 	}
 	admin := a.signIns.links[i].admin
 	a.signIns.links = slices.Delete(a.signIns.links, i, i+1)
 	session, ends = rand.Text(), time.Now().Add(sessionLife)
-	a.signIns.sessions = add(a.signIns.sessions, pass{a.hash(session), admin, ends}, maxSessions)
+	a.signIns.sessions = addPass(a.signIns.sessions, pass{a.hash(session), admin, ends}, maxSessions)
 	return session, ends, true
 }
 
@@ -90,7 +90,7 @@ func (a *access) redeem(link string) (session string, ends time.Time, ok bool) {
 func (a *access) adminOf(session [sha256.Size]byte) (admin [sha256.Size]byte, ok bool) {
 	a.signIns.mu.Lock()
 	defer a.signIns.mu.Unlock()
-	i := find(a.signIns.sessions, session)
+	i := findPass(a.signIns.sessions, session)
 	if i < 0 {
 		return admin, false
 	}
@@ -112,7 +112,7 @@ func (a *access) serveSignIn(next http.Handler) http.Handler {
 		switch {
 		case browsers.Check(r) != nil:
 			answerProblem(w, r, http.StatusForbidden, "pages of other origins cannot sign in")
-		case !onLoopback(r) || !asksItself(r):
+		case !onLoopback(r) || !isDirectLocalClient(r):
 			answerProblem(w, r, http.StatusForbidden, "links to the dashboard are for the machine of the server; sign in with a token")
 		case path == "link":
 			a.serveLink(w, r)
@@ -125,7 +125,7 @@ func (a *access) serveSignIn(next http.Handler) http.Handler {
 func (a *access) serveLink(w http.ResponseWriter, r *http.Request) {
 	_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	hash := a.hash(strings.TrimSpace(secret))
-	if _, ok := a.tokenOf(hash); !ok { // no token, or the token of a session
+	if _, ok := a.callerByHash(hash); !ok { // no token, or the token of a session
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
 		answerProblem(w, r, http.StatusUnauthorized, "a link to the dashboard needs an admin token; send it as Authorization: Bearer TOKEN")
 		return

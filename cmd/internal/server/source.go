@@ -177,7 +177,7 @@ var errReloadEnded = fmt.Errorf("the server is ending: %w", context.Canceled)
 func (r *reloads) count(err error) {
 	r.failing.Store(err != nil)
 	if err != nil {
-		r.failure.Store(failureOf(err))
+		r.failure.Store(newReloadFailure(err))
 		r.bad.Add(1)
 		return
 	}
@@ -201,7 +201,7 @@ type reloadFailure struct {
 }
 
 // newReloadFailure converts the errors of a policy to lines, as in the log.
-func failureOf(err error) *reloadFailure {
+func newReloadFailure(err error) *reloadFailure {
 	f := &reloadFailure{at: time.Now().UTC()}
 	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {

@@ -69,8 +69,8 @@ func (s *fileSource) close() {}
 func (s *fileSource) follower(apply func(*policy.Matcher) error) follower {
 	return fileFollower{&follow.Loop{
 		Interval: s.interval,
-		Look:     func(_ context.Context, forced bool) (bool, error) { return s.look(forced, apply) },
-		Tell:     s.tellNews,
+		Look:     func(_ context.Context, forced bool) (bool, error) { return s.reloadChanged(forced, apply) },
+		Tell:     s.report,
 	}}
 }
 
@@ -105,7 +105,7 @@ func (s *fileSource) read() ([]byte, error) {
 
 // reloadChanged activates the policy if its file has changed since the last read, or if forced is true. It returns
 // an error if the current contents are not active.
-func (s *fileSource) look(forced bool, apply func(*policy.Matcher) error) (changed bool, err error) {
+func (s *fileSource) reloadChanged(forced bool, apply func(*policy.Matcher) error) (changed bool, err error) {
 	if !forced && s.unchanged() {
 		return false, s.refused
 	}
@@ -133,7 +133,7 @@ func (s *fileSource) look(forced bool, apply func(*policy.Matcher) error) (chang
 }
 
 // report logs and counts the results of reloads.
-func (s *fileSource) tellNews(news follow.News, err error) {
+func (s *fileSource) report(news follow.News, err error) {
 	switch {
 	case s.unreadable && errors.Is(err, policysign.ErrSignature):
 		s.log.Error("policy not signed, old policy stays active", "file", s.path, "err", err)

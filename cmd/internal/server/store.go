@@ -24,7 +24,7 @@ import (
 
 const (
 	// connectTimeout is how long a starting server waits for its store, because both may be starting together.
-	connectPatience = 10 * time.Second
+	connectTimeout  = 10 * time.Second
 	connectInterval = 250 * time.Millisecond
 
 	// recoverInterval is the time between two attempts to charge local tokens.
@@ -95,7 +95,7 @@ func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
 // retryUnavailable calls open until it succeeds, fails otherwise, or the store has not answered for
 // connectTimeout. It reports each error to failed.
 func retryUnavailable(ctx context.Context, failed func(error), open func(context.Context) error) error {
-	waiting, cancel := context.WithTimeout(ctx, connectPatience)
+	waiting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	ticker := time.NewTicker(connectInterval)
 	defer ticker.Stop()

@@ -55,7 +55,7 @@ type timedStore struct {
 	health          *storeHealth
 }
 
-func (s *timedStore) called(operation string, begin time.Time, err error) {
+func (s *timedStore) record(operation string, begin time.Time, err error) {
 	s.metrics.Asked(operation, time.Since(begin), err)
 	if err != nil {
 		s.health.failure.Store(&err)
@@ -65,21 +65,21 @@ func (s *timedStore) called(operation string, begin time.Time, err error) {
 func (s *timedStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	begin := time.Now()
 	dst, allowed, err := s.Store.Take(ctx, dst, charges, mode)
-	s.called(metrics.StoreTake, begin, err)
+	s.record(metrics.StoreTake, begin, err)
 	return dst, allowed, err
 }
 
 func (s *timedStore) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	begin := time.Now()
 	err := s.Store.Refund(ctx, refunds, id)
-	s.called(metrics.StoreRefund, begin, err)
+	s.record(metrics.StoreRefund, begin, err)
 	return err
 }
 
 func (s *timedStore) Reset(ctx context.Context, keys []string) error {
 	begin := time.Now()
 	err := s.Store.Reset(ctx, keys)
-	s.called(metrics.StoreReset, begin, err)
+	s.record(metrics.StoreReset, begin, err)
 	return err
 }
 

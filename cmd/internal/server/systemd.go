@@ -19,16 +19,16 @@ const (
 )
 
 // notifyTimeout bounds the wait for a service manager that does not read its messages.
-const tellTimeout = 100 * time.Millisecond
+const notifyTimeout = 100 * time.Millisecond
 
 // notifyManager sends a state to the service manager with sd_notify, if there is one. It only logs failures.
-func tellManager(log *slog.Logger, state string) {
+func notifyManager(log *slog.Logger, state string) {
 	told := make(chan error, 1)
 	go func() {
 		_, err := daemon.SdNotify(false, state)
 		told <- err
 	}()
-	timer := time.NewTimer(tellTimeout)
+	timer := time.NewTimer(notifyTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-told:
@@ -49,7 +49,7 @@ func watchdog(log *slog.Logger) component {
 	if interval <= 0 {
 		return component{Name: "watchdog"}
 	}
-	beat := func() { tellManager(log, daemon.SdNotifyWatchdog) }
+	beat := func() { notifyManager(log, daemon.SdNotifyWatchdog) }
 	return background("watchdog", func(ctx context.Context) {
 		beat()
 		follow.Every(ctx, max(interval/2, time.Millisecond), beat)

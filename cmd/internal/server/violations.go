@@ -23,7 +23,7 @@ import (
 const (
 	// recorderTimeout is how long a starting server waits for the violations database. After that the server
 	// starts, and connects later.
-	recorderPatience = 3 * time.Second
+	recorderTimeout  = 3 * time.Second
 	recorderInterval = 2 * time.Second
 
 	// recorderConns allows one connection for writing and one that is being replaced.
@@ -31,7 +31,7 @@ const (
 
 	// recorderCloseTimeout bounds the closing of connections after the last write. pgx would wait 15 s for a
 	// database that hangs.
-	recorderClosing = time.Second
+	recorderCloseTimeout = time.Second
 )
 
 // A violationLog records violations once the database answers.
@@ -54,7 +54,7 @@ func (a *assembly) addViolations(ctx context.Context) error {
 		Schema: c.Violations.Postgres.Config.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
 		Retention: c.ViolationsRetention, Logger: a.log,
 	}}
-	connecting, cancel := context.WithTimeout(ctx, recorderPatience)
+	connecting, cancel := context.WithTimeout(ctx, recorderTimeout)
 	defer cancel()
 	run := l.run
 	switch err := l.connect(connecting); {
@@ -77,7 +77,7 @@ func (a *assembly) addViolations(ctx context.Context) error {
 	a.add(recording)
 	a.metrics.Add(metrics.Violations(l.stats))
 	a.onDenial = append(a.onDenial, l.record)
-	a.read("ip:address", "method", "path", c.ViolationsUser)
+	a.addAttributes("ip:address", "method", "path", c.ViolationsUser)
 	a.live.Violations = reader
 	return nil
 }
@@ -162,7 +162,7 @@ func (l *violationLog) close() {
 	if err := r.Close(); err != nil {
 		l.log.Warn("violations missing from the database", "err", err)
 	}
-	closeWithin(l.pool, recorderClosing)
+	closeWithin(l.pool, recorderCloseTimeout)
 }
 
 // closeWithin closes a pool and waits at most the given time for its connections.

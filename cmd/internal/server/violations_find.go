@@ -28,7 +28,7 @@ const (
 	findersIdle = time.Minute
 
 	// findersTimeout bounds a query, in the database as well.
-	findersPatience = 5 * time.Second
+	findersTimeout = 5 * time.Second
 )
 
 // A violationReader finds violations for the API. Its first query opens the connections.
@@ -94,17 +94,17 @@ func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 			return nil, err
 		}
 	}
-	reader, err := violations.NewReader(pool, violations.Config{Schema: c.Schema, Key: c.Key, Timeout: findersPatience})
+	reader, err := violations.NewReader(pool, violations.Config{Schema: c.Schema, Key: c.Key, Timeout: findersTimeout})
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	f.from, f.shut = &finder{reader, c.Raw}, func() { closeWithin(pool, recorderClosing) }
+	f.from, f.shut = &finder{reader, c.Raw}, func() { closeWithin(pool, recorderCloseTimeout) }
 	return f.from, nil
 }
 
 func (f *violationReader) List(ctx context.Context, filter httpapi.ViolationFilter) (rows []api.Violation, err error) {
-	err = f.ask(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
+	err = f.query(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
 		found, err := from.List(ctx, q)
 		for i := range found {
 			if !filter.SeeKeys {
@@ -118,7 +118,7 @@ func (f *violationReader) List(ctx context.Context, filter httpapi.ViolationFilt
 }
 
 func (f *violationReader) Histogram(ctx context.Context, filter httpapi.ViolationFilter) (shown api.ViolationHistogram, err error) {
-	err = f.ask(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
+	err = f.query(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
 		h, err := from.Histogram(ctx, q)
 		if err != nil {
 			return err
@@ -136,8 +136,8 @@ func (f *violationReader) Histogram(ctx context.Context, filter httpapi.Violatio
 }
 
 // query runs a query and translates its errors for the API.
-func (f *violationReader) ask(ctx context.Context, filter httpapi.ViolationFilter, do func(context.Context, *finder, violations.Query) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*findersPatience) // one half for connecting
+func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFilter, do func(context.Context, *finder, violations.Query) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*findersTimeout) // one half for connecting
 	defer cancel()
 	defer context.AfterFunc(f.done, cancel)()
 	from, err := f.finder(ctx)
@@ -149,23 +149,23 @@ func (f *violationReader) ask(ctx context.Context, filter httpapi.ViolationFilte
 		return &httpapi.FilterError{Field: field, Detail: "they are stored as they are here (violations_raw), and a masked one cannot be looked for; sign in with a token of the role operate"}
 	}
 	if err == nil {
-		err = do(ctx, from, queryOf(&filter))
+		err = do(ctx, from, newQuery(&filter))
 	}
 	if err == nil {
 		return nil
 	}
-	f.complain(ctx, err)
+	f.logError(ctx, err)
 	switch _, refused := errors.AsType[*pgconn.PgError](err); {
 	case errors.Is(err, violations.ErrSlow):
 		return fmt.Errorf("%w: %w", httpapi.ErrViolationsSlow, err)
-	case errors.Is(err, store.ErrUnavailable) || !refused || undefined(err):
+	case errors.Is(err, store.ErrUnavailable) || !refused || isUndefined(err):
 		return fmt.Errorf("%w: %w", httpapi.ErrViolationsUnavailable, err)
 	}
 	return fmt.Errorf("server: violations: %w", err)
 }
 
 // newQuery converts the filter of a request.
-func queryOf(f *httpapi.ViolationFilter) violations.Query {
+func newQuery(f *httpapi.ViolationFilter) violations.Query {
 	q := violations.Query{
 		Since: f.From, Until: f.To, Rule: f.Rule, Reason: f.Reason, Key: f.Key, User: f.User, Network: f.Network, Endpoint: f.Endpoint,
 		After: violations.Place(f.After), Limit: f.Limit,
@@ -180,14 +180,14 @@ func queryOf(f *httpapi.ViolationFilter) violations.Query {
 }
 
 // isUndefined reports whether the error means that the tables do not exist yet. The recorder creates them.
-func undefined(err error) bool {
+func isUndefined(err error) bool {
 	const table, schema = "42P01", "3F000"
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == table || e.Code == schema)
 }
 
 // logError logs, at a limited rate, errors that the response does not show.
-func (f *violationReader) complain(ctx context.Context, err error) {
+func (f *violationReader) logError(ctx context.Context, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return // the client has disconnected
 	}

@@ -88,14 +88,14 @@ func New(ctx context.Context, c Config) (*Telemetry, error) {
 	return t, nil
 }
 
-func below(base *url.URL, path string) string {
+func joinPath(base *url.URL, path string) string {
 	u := *base
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	return u.String()
 }
 
 func (t *Telemetry) openSpans(ctx context.Context, c Config, base *url.URL, about *resource.Resource) error {
-	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(below(base, "/v1/traces")), otlptracehttp.WithTimeout(exportTimeout)}
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(joinPath(base, "/v1/traces")), otlptracehttp.WithTimeout(exportTimeout)}
 	if len(c.Headers) > 0 {
 		options = append(options, otlptracehttp.WithHeaders(c.Headers))
 	}
@@ -117,7 +117,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, base *url.URL, ab
 	if c.Interval == 0 {
 		return nil
 	}
-	options := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(below(base, "/v1/metrics")), otlpmetrichttp.WithTimeout(exportTimeout)}
+	options := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(joinPath(base, "/v1/metrics")), otlpmetrichttp.WithTimeout(exportTimeout)}
 	if len(c.Headers) > 0 {
 		options = append(options, otlpmetrichttp.WithHeaders(c.Headers))
 	}

@@ -71,12 +71,12 @@ func (w *Watch) Wrap(door func(*http.Request) string, passes bool, next http.Han
 		status := &statusWriter{ResponseWriter: rw}
 		defer w.end(o, name, o.span.SpanContext().TraceID().String())
 		defer o.close(status)
-		next.ServeHTTP(status, following(r, context.WithValue(ctx, observed{}, o), passes))
+		next.ServeHTTP(status, withTrace(r, context.WithValue(ctx, observed{}, o), passes))
 	})
 }
 
 // withTrace returns r with a context. If r is forwarded, its trace headers name the new span.
-func following(r *http.Request, ctx context.Context, passes bool) *http.Request {
+func withTrace(r *http.Request, ctx context.Context, passes bool) *http.Request {
 	r = r.WithContext(ctx)
 	if passes {
 		r.Header = r.Header.Clone()

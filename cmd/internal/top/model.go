@@ -143,7 +143,7 @@ func (m *model) choose(by int) {
 	if len(m.top.Keys) == 0 {
 		return
 	}
-	at := m.place() + by
+	at := m.selectedIndex() + by
 	if at < -1 { // up without a selection: the last key
 		at = len(m.top.Keys) - 1
 	}
@@ -151,7 +151,7 @@ func (m *model) choose(by int) {
 }
 
 // selectedIndex returns the index of the selected key, or -1.
-func (m *model) place() int {
+func (m *model) selectedIndex() int {
 	return slices.IndexFunc(m.top.Keys, func(k api.TopKey) bool {
 		return m.selected != nil && k.Key == m.selected.Key && k.Limit == m.selected.Limit
 	})
@@ -187,7 +187,7 @@ func (m *model) take(a answer) {
 		}
 	}
 	m.rules = slices.Sorted(maps.Keys(seen))
-	if at := m.place(); at >= 0 {
+	if at := m.selectedIndex(); at >= 0 {
 		m.selected = new(m.top.Keys[at])
 	} else if !m.open {
 		m.selected = nil

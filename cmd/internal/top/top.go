@@ -21,7 +21,7 @@ import (
 )
 
 // callTimeout bounds one call.
-const patience = 5 * time.Second
+const callTimeout = 5 * time.Second
 
 type Options struct {
 	Server   string // URL for titles and commands
@@ -89,7 +89,7 @@ func (o *Options) ask(ctx context.Context, q question, traffic bool) answer {
 		return a
 	}
 	defer closeIdle()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	query := o.Query
 	query.Kind, query.Rule, query.Limit = q.kind, q.rule, min(q.limit, httpapi.MaxTop)

@@ -130,7 +130,7 @@ func (m *model) addList(lines []string, roomy bool) []string {
 	}
 	last := 0 // last visible key
 	if room := m.height - len(lines) - foot - 1; len(m.top.Keys) > 0 && room > 0 {
-		rows, at := min(room, len(m.top.Keys)), m.place()
+		rows, at := min(room, len(m.top.Keys)), m.selectedIndex()
 		from := min(max(at-rows+1, 0), len(m.top.Keys)-rows)
 		last = from + rows
 		for i, text := range fitTable(&m.top, from, rows, m.width-2) {

@@ -17,7 +17,7 @@ func unescape(s string) string {
 	for ; i >= 0; i = strings.IndexByte(s, '\\') {
 		b.WriteString(s[:i])
 		s = s[i:]
-		c, n := escaped(s)
+		c, n := decodeEscape(s)
 		b.WriteByte(c)
 		s = s[n:]
 	}
@@ -26,7 +26,7 @@ func unescape(s string) string {
 }
 
 // decodeEscape returns the byte for the escape at the start of s, and the length of the escape.
-func escaped(s string) (c byte, n int) {
+func decodeEscape(s string) (c byte, n int) {
 	if len(s) >= 4 && s[1] == 'x' {
 		high, low := hexValue(s[2]), hexValue(s[3])
 		if high >= 0 && low >= 0 {

@@ -82,7 +82,7 @@ func (s *Sequence) Next() (*Request, error) {
 		}
 		s.requests++
 		if s.requests == 1 {
-			if err := s.inOrder(req.At); err != nil {
+			if err := s.checkOrder(req.At); err != nil {
 				return nil, err
 			}
 		}
@@ -105,7 +105,7 @@ func (s *Sequence) begin() error {
 }
 
 // checkOrder checks the start of a trace against the previous one.
-func (s *Sequence) inOrder(at bucket.Instant) error {
+func (s *Sequence) checkOrder(at bucket.Instant) error {
 	if s.earlier && at < s.began && !s.anyOrder {
 		return errors.New("begins before the trace in front of it: name the oldest first, as ls -tr does, or sort all of them with --sort")
 	}

@@ -50,7 +50,7 @@ var errRefused = errors.New("the endpoint refuses it")
 func (s *Sender) post(ctx context.Context, b *batch) bool {
 	body := bytes.Join(b.lines, nil)
 	for attempt := 1; ; attempt++ {
-		wait, err := s.try(ctx, b.id, body)
+		wait, err := s.send(ctx, b.id, body)
 		switch {
 		case err == nil:
 			s.count(func(st *Stats) { st.Sent += uint64(len(b.lines)) })
@@ -83,7 +83,7 @@ func (s *Sender) backoff(attempt int) time.Duration {
 }
 
 // send sends one request. It returns the Retry-After of the response.
-func (s *Sender) try(ctx context.Context, id string, body []byte) (wait time.Duration, err error) {
+func (s *Sender) send(ctx context.Context, id string, body []byte) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.config.URL, bytes.NewReader(body))
