@@ -109,7 +109,7 @@ func path(at netip.AddrPort) (string, error) {
 	if dir == "" {
 		var err error
 		if dir, err = os.UserCacheDir(); err != nil {
-			return "", errors.New("there is no place for it: neither XDG_RUNTIME_DIR nor HOME is set")
+			return "", errors.New("no directory for the token: neither XDG_RUNTIME_DIR nor HOME is set")
 		}
 	}
 	host := strings.ReplaceAll(at.Addr().Unmap().WithZone("").String(), ":", "_") // some systems do not allow colons in names

@@ -46,7 +46,7 @@ func ParseURL(setting string) (*url.URL, error) {
 	u, err := url.Parse(setting)
 	switch {
 	case err != nil: // which has the text, and so the credentials
-		return nil, errors.New("the address is no valid URL: write https://HOST/PATH")
+		return nil, errors.New("not a valid URL: write https://HOST/PATH")
 	case u.Hostname() == "" || u.Opaque != "":
 		return nil, errors.New("the address has no host: write https://HOST/PATH")
 	case u.Fragment != "":
@@ -65,7 +65,7 @@ func checkScheme(u *url.URL) error {
 	case u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	case u.Scheme == "http":
-		return errors.New("http:// is for loopback addresses alone, because others can change the policy on its way: write https://")
+		return errors.New("http:// is allowed only for loopback addresses, because others could change the policy in transit: write https://")
 	}
 	return fmt.Errorf("the scheme is %q: write https://", u.Scheme)
 }
@@ -85,7 +85,7 @@ func Shown(u *url.URL) string {
 func ShownSetting(setting string) string {
 	u, err := url.Parse(setting)
 	if err != nil {
-		return "an address that is no valid URL"
+		return "an invalid URL"
 	}
 	return Shown(u)
 }
@@ -119,7 +119,7 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	if r.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
-		return fmt.Errorf("a redirect from https:// to %s:// is refused", r.URL.Scheme)
+		return fmt.Errorf("redirect from https:// to %s:// rejected", r.URL.Scheme)
 	}
 	return checkScheme(r.URL)
 }
@@ -130,7 +130,7 @@ type fetched struct {
 }
 
 // errChanged means that the signature does not match the bundle that was read before.
-var errChanged = errors.New("bundle and signature do not belong together")
+var errChanged = errors.New("the signature does not match the bundle")
 
 // fetch requests the bundle with If-None-Match. It returns nil if the bundle has not changed.
 func (f *fetcher) fetch(ctx context.Context, etag string) (*fetched, error) {
@@ -167,7 +167,7 @@ func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) 
 func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64) (data []byte, tag string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: the request cannot be made", Shown(at))
+		return nil, "", fmt.Errorf("%s: cannot create the request", Shown(at))
 	}
 	r.Header.Set("User-Agent", "mete")
 	if etag != "" {
@@ -182,7 +182,7 @@ func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64)
 	case resp.StatusCode == http.StatusNotModified && etag != "":
 		return nil, "", nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, "", fmt.Errorf("%s: the answer has the status %d", Shown(at), resp.StatusCode)
+		return nil, "", fmt.Errorf("%s: status %d", Shown(at), resp.StatusCode)
 	case resp.ContentLength > most:
 		return nil, "", fmt.Errorf("%s: larger than %d bytes", Shown(at), most)
 	}
@@ -193,7 +193,7 @@ func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64)
 	case int64(len(data)) > most:
 		return nil, "", fmt.Errorf("%s: larger than %d bytes", Shown(at), most)
 	case len(data) == 0:
-		return nil, "", fmt.Errorf("%s: the answer is empty", Shown(at))
+		return nil, "", fmt.Errorf("%s: the response is empty", Shown(at))
 	}
 	if tag = resp.Header.Get("Etag"); len(tag) > maxETagBytes {
 		tag = ""
@@ -207,7 +207,7 @@ func withoutURL(err error) error {
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
-		return fmt.Errorf("the name of the host is not found: %s", e.Err)
+		return fmt.Errorf("host name not found: %s", e.Err)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ const (
 
 // ErrOlder is the error of a bundle that is not newer than the active one. Signatures do not prevent a rollback,
 // because old bundles are signed, too.
-var ErrOlder = errors.New("bundle_version must grow")
+var ErrOlder = errors.New("bundle_version must increase")
 
 // Config configures a [Follower]. CAFile and Options are optional.
 type Config struct {
@@ -100,7 +100,7 @@ func New(c Config) (*Follower, error) {
 	if info, err := os.Stat(c.StateDir); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("state directory: %s is no directory", c.StateDir)
+		return nil, fmt.Errorf("state directory: %s is not a directory", c.StateDir)
 	}
 	fetcher, err := newFetcher(c.URL, c.CAFile, c.Keys)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	}
 	f.looks.Note(false, err)
 	f.fail(err)
-	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "err", loggable(err))
+	f.config.Log.Warn("policy bundle loaded from disk, source has no valid bundle", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "err", loggable(err))
 	return m, nil
 }
 
@@ -152,7 +152,7 @@ func (f *Follower) loadState() (*savedBundle, *policy.Matcher) {
 		m, err = policyyaml.Parse(f.shown, k.Bundle, f.config.Options)
 	}
 	if err != nil {
-		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "err", loggable(err))
+		f.config.Log.Warn("policy bundle on disk invalid", "file", f.path, "err", loggable(err))
 		return nil, nil
 	}
 	return k, m
@@ -173,7 +173,7 @@ func (f *Follower) parse(got *fetched) (*policy.Matcher, error) {
 	case v == active.Version:
 		return nil, fmt.Errorf("%s: %w: %d is active with other contents", f.shown, ErrOlder, v)
 	default:
-		return nil, fmt.Errorf("%s: %w: it is %d, and %d is active; to go back, give the old rules a higher one", f.shown, ErrOlder, v, active.Version)
+		return nil, fmt.Errorf("%s: %w: it is %d, and %d is active; to roll back, publish the old rules with a higher one", f.shown, ErrOlder, v, active.Version)
 	}
 }
 
@@ -225,7 +225,7 @@ func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) erro
 	if err != nil {
 		f.digest = sha256.Sum256(got.data)
 		f.count(func(s *Status) { s.Failures, s.Refused = 0, s.Refused+1 })
-		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
+		f.config.Log.Error("policy bundle rejected, old bundle stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
 		return err
 	}
 	f.activate(got, m)
@@ -237,7 +237,7 @@ func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) erro
 // loggable removes policy values from an error, because they may be keys of clients.
 func loggable(err error) error {
 	if mistakes, ok := errors.AsType[policyyaml.Errors](err); ok {
-		return fmt.Errorf("the bundle has errors: %d", len(mistakes))
+		return fmt.Errorf("the bundle has %d errors", len(mistakes))
 	}
 	return err
 }
@@ -246,9 +246,9 @@ func loggable(err error) error {
 func (f *Follower) failed(err error) {
 	unsigned := errors.Is(err, policysign.ErrSignature)
 	if f.looks.Note(false, err) == follow.Failed {
-		msg := "policy bundle source unreachable: the last bundle stays active"
+		msg := "policy bundle source unreachable, last bundle stays active"
 		if unsigned {
-			msg = "policy bundle refused: its signature is not valid"
+			msg = "policy bundle rejected, invalid signature"
 		}
 		f.config.Log.Error(msg, "source", f.shown, "active", f.Status().Version, "err", err)
 		if unsigned {
@@ -273,7 +273,7 @@ func (f *Follower) fail(err error) {
 func (f *Follower) activate(got *fetched, m *policy.Matcher) {
 	k := &savedBundle{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
 	if err := k.write(f.path); err != nil {
-		f.config.Log.Error("policy bundle not saved: a restart needs the source", "file", f.path, "err", err)
+		f.config.Log.Error("policy bundle not saved, a restart needs the source", "file", f.path, "err", err)
 	}
 	f.setActive(k, m.Version(), false)
 	f.count(func(s *Status) { s.Applied, s.Failures = s.Applied+1, 0 })

@@ -299,7 +299,7 @@ func TestFollower_RefusedWithoutTags(t *testing.T) {
 	s.load(2)
 	src.put(bundleOf(1, 5))
 	for range 3 {
-		s.poll(2, "bundle_version must grow")
+		s.poll(2, "bundle_version must increase")
 	}
 	if n := s.log.Count("policy bundle refused"); n != 1 || len(s.told) != 1 || s.Status().Refused != 1 {
 		t.Errorf("reported %d times, told %v, status %+v", n, s.told, s.Status())

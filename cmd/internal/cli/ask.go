@@ -54,7 +54,7 @@ func newQuestionCommand(q *question, cmd *cobra.Command, server string, ofReques
 func (q *question) addKey(cmd *cobra.Command, verb string, changes bool) {
 	cmd.Flags().StringVar(&q.key, "key", "", verb+" the bucket with that `KEY`, as explain and top show it; uses the admin address")
 	if changes {
-		cmd.Flags().StringVar(&q.reason, "reason", "", "with --key: `WHY`, for the log and the audit")
+		cmd.Flags().StringVar(&q.reason, "reason", "", "with --key: `WHY`, for the log and the audit trail")
 	}
 }
 
@@ -81,7 +81,7 @@ func (q *question) check(cmd *cobra.Command, args []string) error {
 		return q.checkKey(cmd, args)
 	}
 	if q.reason != "" {
-		return usageError("--reason is for --key")
+		return usageError("--reason requires --key")
 	}
 	var err error
 	q.Attributes, err = readAttributes(args)
@@ -100,7 +100,7 @@ func readAttributes(args []string) (map[string]string, error) {
 			return nil, usageError("%w", trimPackage(err))
 		}
 		if _, twice := attributes[attribute.String()]; twice {
-			return nil, usageError("%s is given twice", attribute)
+			return nil, usageError("attribute %s is given twice", attribute)
 		}
 		attributes[attribute.String()] = value
 	}
@@ -111,15 +111,15 @@ func readAttributes(args []string) (map[string]string, error) {
 // bucket API, as the default server.
 func (q *question) checkKey(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError("--key excludes %q: it names a bucket, and there is no request", args[0])
+		return usageError("--key and the attribute %q exclude each other: --key names a bucket, not a request", args[0])
 	}
 	for _, name := range []string{"max-wait", "id"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s does not go with --key", name)
+			return usageError("--%s and --key exclude each other", name)
 		}
 	}
 	if cmd.Name() == "peek" && cmd.Flags().Changed("cost") {
-		return usageError("--cost does not go with --key")
+		return usageError("--cost and --key exclude each other")
 	}
 	if !cmd.Flags().Changed("server") {
 		q.server = adminURL()

@@ -17,20 +17,21 @@ import (
 const benchAbout = `
 Measures the decisions per second of a store or a server, and their latency. URL
 is a store: memory:, redis://HOST, postgres://HOST/DATABASE or another URL of
---store. Or it is a server, such as http://127.0.0.1:8080, which is asked by
-POST /v1/take.
+--store. Or it is a server, such as http://127.0.0.1:8080, which the command
+calls with POST /v1/take.
 
 It is a load test: other users of the store or the server get slower meanwhile.
-Keys in a store begin with a name of the run, and are removed at the end.
-Requests to a server have the given attributes, in which {n} stands for the
-number of the client. Without any, they have addresses of 198.18.0.0/15, a
-network for load tests, and API keys of the run. The policy of the server
-decides them, and its buckets refill as usual. Denials count as decisions.
+Keys in a store have a prefix that is unique to the run, and the command removes
+them at the end. Requests to a server have the given attributes, in which {n}
+stands for the number of the client. Without attributes, each client has an API
+key of the run and an address in 198.18.0.0/15, a network for load tests. The
+policy of the server decides the requests, and its buckets refill as usual.
+Denials count as decisions.
 
-Without --rate, each of --concurrency callers asks again when it has an answer.
-This finds the most decisions per second. With --rate, decisions are due at a
-fixed rate, and the latency of each counts from the moment when it is due. This
-finds the latency that clients see, also while a slow answer delays others.
+Without --rate, each of --concurrency callers sends a request as soon as it has
+the last response. This measures the maximum throughput. With --rate, decisions
+are due at a fixed rate, and the latency of each counts from its due time. This
+measures the latency that clients see, even if a slow response delays others.
 
 The run ends after --duration or --count, or with Ctrl-C, and prints its
 figures.
@@ -39,7 +40,7 @@ Exit codes:
   0  there are decisions
   2  wrong usage
   3  the store or the server does not answer
-  4  the server refuses the first request
+  4  the server rejects the first request
 `
 
 func newBenchCommand(std Streams) *cobra.Command {
@@ -87,8 +88,8 @@ func newBenchCommand(std Streams) *cobra.Command {
 	fs.DurationVar(&o.Duration, "duration", 0, "end after `TIME` (default 10s, or none with --count)")
 	fs.Int64Var(&o.Count, "count", 0, "end after `NUMBER` decisions")
 	fs.IntVar(&o.Concurrency, "concurrency", loadtest.DefaultConcurrency, "make `NUMBER` calls at a time")
-	fs.IntVar(&o.Keys, "keys", loadtest.DefaultKeys, "use the buckets of `NUMBER` clients, in no order")
-	fs.Float64Var(&o.Rate, "rate", 0, "begin `NUMBER` decisions per second (default: as many as there are answers)")
+	fs.IntVar(&o.Keys, "keys", loadtest.DefaultKeys, "use the buckets of `NUMBER` clients, in random order")
+	fs.Float64Var(&o.Rate, "rate", 0, "begin `NUMBER` decisions per second (default: as many as possible)")
 	fs.StringVar(&o.Limit, "limit", loadtest.DefaultLimit, "limit each key in a store to `RATE`; its bucket holds the tokens of one interval")
 	addFormat(cmd, &format, "text", "json")
 	connecting := c.flags("")

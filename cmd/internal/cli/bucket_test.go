@@ -62,12 +62,12 @@ func TestByKey(t *testing.T) {
 	wantRun(t, 4, "", `mete peek: .* refuses: no bucket has this key: no limit of the policy has the name "fre", with which it begins; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
 	for _, wrong := range []struct{ args, want string }{
 		{"peek --key k path=/", "--key excludes"},
-		{"peek --key k --cost 1", "--cost does not go with --key"},
+		{"peek --key k --cost 1", "--cost and --key exclude each other"},
 		{"peek --key k --max-wait 1s", "--max-wait does not go with --key"},
 		{"take --key k", "the number of tokens is required: --cost TOKENS"},
 		{"take --key k --cost 1 --id x", "--id does not go with --key"},
-		{"take --reason x path=/", "--reason is for --key"},
-		{"reset --key k", "a reason is required, for the audit: --reason WHY"},
+		{"take --reason x path=/", "--reason requires --key"},
+		{"reset --key k", "a reason is required for the audit trail: --reason WHY"},
 		{"reset --key k --reason r --cost 1", "unknown flag --cost"},
 		{"reset path=/ --cost 5", "unknown flag --cost"},
 		{"refund --key k", "unknown flag --key"},

@@ -129,8 +129,8 @@ func (p *checkedPolicy) checkError() error {
 // sarifRules describes all codes of findings.
 func sarifRules() []sarifRule {
 	list := []sarifRule{
-		{codeInvalid, sarifText{"the policy has a mistake"}, sarifText{"mete refuses a policy with a mistake, and keeps the one before."}, sarifDefault{severityError}},
-		{codeFailed, sarifText{"a test in the policy failed"}, sarifText{"The policy decides otherwise than one of its tests expects."}, sarifDefault{severityError}},
+		{codeInvalid, sarifText{"the policy has an error"}, sarifText{"mete rejects a policy with an error and keeps the active one."}, sarifDefault{severityError}},
+		{codeFailed, sarifText{"a test in the policy failed"}, sarifText{"A decision of the policy differs from the expectation of a test."}, sarifDefault{severityError}},
 	}
 	for _, k := range lint.Kinds() {
 		level := severityWarning

@@ -13,7 +13,7 @@ import (
 )
 
 const completionAbout = `
-Prints a script that has a shell complete commands, flags and values.
+Prints a script that lets a shell complete commands, flags and values.
 
   bash        mete completion bash > /etc/bash_completion.d/mete
   zsh         mete completion zsh > "${fpath[1]}/_mete"

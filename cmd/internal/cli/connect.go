@@ -28,8 +28,8 @@ const tokenVariable = "METE_TOKEN"
 const connectionFlag = "mete_connection"
 
 const connectionAbout = `
-Commands that ask a running server share these flags. A server on this machine
-leaves a token in a file that only its user can read, and the commands find it.
+Commands that call a running server share these flags. A server on this machine
+writes a token to a file that only its user can read, and the commands find it.
 --server is the main address for mete take, peek and health. For other commands
 it is the admin address.
 `
@@ -46,7 +46,7 @@ func (c *connection) flags(server string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	fs.StringVar(&c.server, "server", server, "`URL` of the server")
 	fs.StringVar(&c.tokenFile, "token-file", "", "send the token in `FILE` (default: $"+tokenVariable+", or the token that a server on this machine left for you)")
-	fs.StringVar(&c.ca, "ca", "", "trust only servers whose certificate is signed by an authority in `FILE`, in PEM")
+	fs.StringVar(&c.ca, "ca", "", "trust only servers with a certificate from a CA in `FILE`, in PEM")
 	fs.StringVar(&c.cert, "cert", "", "send the client certificate in `FILE`, in PEM")
 	fs.StringVar(&c.tlsKey, "tls-key", "", "the `FILE` with the private key of --cert, in PEM")
 	fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{connectionFlag: {}} })
@@ -111,7 +111,7 @@ func (c *connection) loadCertificates(t *http.Transport) error {
 	case c.cert == "" && c.tlsKey == "":
 		return nil
 	case c.cert == "" || c.tlsKey == "":
-		return errors.New("--cert and --tls-key: say both")
+		return errors.New("--cert and --tls-key require each other")
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.tlsKey)
 	if err != nil {

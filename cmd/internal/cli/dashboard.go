@@ -38,7 +38,7 @@ Exit codes:
   0  the link was opened or printed
   2  wrong usage
   3  the server does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
 // maxLinkBytes bounds the server's response to a request for a link.
@@ -110,7 +110,7 @@ func (c *connection) requestLink(ctx context.Context) (dashboardLink, error) {
 	}
 	var answer admintoken.SignIn
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Token == "" {
-		return dashboardLink{}, fail(exitUsage, fmt.Errorf("%s: the answer has no link: is it the admin address of a mete server?", page.Redacted()))
+		return dashboardLink{}, fail(exitUsage, fmt.Errorf("%s: the response has no link: is it the admin address of a mete server?", page.Redacted()))
 	}
 	return dashboardLink{page.String() + "#token=" + url.QueryEscape(answer.Token), answer.ExpiresAt}, nil
 }
@@ -134,7 +134,7 @@ func openBrowser(ctx context.Context, url string) error {
 		return exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url).Run()
 	}
 	if _, err := exec.LookPath("xdg-open"); err != nil {
-		return errors.New("there is no xdg-open")
+		return errors.New("xdg-open is not installed")
 	}
 	return exec.CommandContext(ctx, "xdg-open", url).Run()
 }

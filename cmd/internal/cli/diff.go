@@ -16,10 +16,10 @@ const diffAbout = `
 Explains the difference between two policies: rules and overrides that are
 added, removed or changed, field by field in words. It also shows rules that
 have moved, so that other rules take some of their requests. For each difference
-it searches a request that the policies decide differently, and shows both
+it searches for a request that the policies decide differently, and shows both
 decisions.
 
-Files that spell the same policy in different ways have no difference: only
+Files that express the same policy in different ways have no difference: only
 decisions count. OLD and NEW are files, JSON or YAML, - for standard input, or
 the rules in postgres://HOST/DATABASE. For recorded requests, see 'mete replay'.
 

@@ -37,7 +37,7 @@ cost=3 replaces the cost in the policy.
 
 --curl takes a curl command line in place of 'METHOD PATH', as browsers copy it
 ("Copy as cURL"). The command reads it and does not run it. Attributes that you
-add win over the line. The address is one, because no command line has it:
+add override it. Always add the address, which no curl command line contains:
 
   mete explain policy.yaml ip=192.0.2.1 \
       --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"
@@ -56,10 +56,10 @@ Rules are marked by their result:
 
 Exit codes:
   0  the request is allowed
-  1  the request is denied, or the policy is broken
+  1  the request is denied, or the policy is invalid
   2  wrong usage
   3  the server or the store does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
 type explainCommand struct {
@@ -89,7 +89,7 @@ func newExplainCommand(std Streams) *cobra.Command {
 		c.store, err = storeurl.Parse(s)
 		return err
 	})
-	cmd.Flags().Func("at", "explain the decision at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing happens until then", func(s string) error {
+	cmd.Flags().Func("at", "explain the decision at `INSTANT`, such as 2026-11-21T08:00:00Z, if no other requests arrive before", func(s string) error {
 		t, err := time.Parse(time.RFC3339, s)
 		if c.at = bucket.At(t); err != nil || c.at <= 0 {
 			return errors.New("write it as 2026-11-21T08:00:00Z")
@@ -146,9 +146,9 @@ func (c *explainCommand) check(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case c.policy != "" && cmd.Flags().Changed("server"):
-		return usageError("--policy and --server exclude each other: a server explains by its own policy")
+		return usageError("--policy and --server exclude each other: a server uses its own policy")
 	case c.policy == "" && (c.store != nil || c.at != 0):
-		return usageError("--store and --at are for --policy: a server explains by its own buckets, now")
+		return usageError("--store and --at require --policy: a server uses its own buckets and clock")
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err err
 	}
 	if c.store != nil && os.Getenv(hashKeyVar) == "" {
 		if name := hashedAttribute(&explained); name != "" {
-			return e, fmt.Errorf("the bucket of %s is found by a hash of it: set %s to the hash_key of the servers, or ask one of them with --server", name, hashKeyVar)
+			return e, fmt.Errorf("the key of the bucket contains a hash of %s: set %s to the hash_key of the servers, or query a server with --server", name, hashKeyVar)
 		}
 	}
 	return httpapi.ExplanationOf(&explained), nil

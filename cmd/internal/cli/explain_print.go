@@ -54,7 +54,7 @@ func verdictText(e *api.Explanation) string {
 	d := &e.Decision
 	switch {
 	case d.Allowed && d.Wait > 0:
-		return fmt.Sprintf("%s; its work starts in %s", e.Why, prose.Duration(d.Wait.Duration()))
+		return fmt.Sprintf("%s; it starts in %s", e.Why, prose.Duration(d.Wait.Duration()))
 	case d.Allowed:
 		return e.Why
 	case e.PassesAt == nil && d.Degraded:
@@ -98,7 +98,7 @@ func (c *explainCommand) sourceText(e *api.Explanation) string {
 	if e.PolicyVersion > 0 {
 		text += fmt.Sprintf(", version %d", e.PolicyVersion)
 	}
-	return fmt.Sprintf("%s, in their order, on %s:", text, e.At.UTC().Format("2006-01-02 at 15:04:05.999999 UTC"))
+	return fmt.Sprintf("%s, in policy order, on %s:", text, e.At.UTC().Format("2006-01-02 at 15:04:05.999999 UTC"))
 }
 
 // allRules is the largest number of rules that an explanation lists completely.
@@ -129,7 +129,7 @@ func writeRules(b *strings.Builder, e *api.Explanation) {
 		}
 	}
 	if rest := len(e.Rules) - len(shown); rest > 0 {
-		fmt.Fprintf(b, "  - %s more, which do not match, are skipped or off; --format json shows them\n", prose.Count(rest, "rule"))
+		fmt.Fprintf(b, "  - %s more that do not match, are skipped or off; --format json shows them\n", prose.Count(rest, "rule"))
 	}
 }
 
@@ -155,7 +155,7 @@ func writeBuckets(b *strings.Builder, e *api.Explanation) {
 	for _, r := range e.Rules {
 		for _, l := range r.Limits {
 			any = true
-			before, after, when := "?", "?", "not asked"
+			before, after, when := "?", "?", "not read"
 			if l.Asked {
 				before, after, when = levelText(l.Before), levelText(l.After), passText(&l)
 			}
@@ -219,17 +219,17 @@ func (c *explainCommand) notes(e *api.Explanation) (notes []string) {
 		}
 	}
 	if len(hashes) > 0 {
-		note := fmt.Sprintf("~ stands for a hash of %s: what may be a secret, or is long, is in no key", strings.Join(hashes, ", "))
+		note := fmt.Sprintf("~ marks a hash of %s: keys contain no long values and no possible secrets", strings.Join(hashes, ", "))
 		if c.policy != "" && os.Getenv(hashKeyVar) == "" {
-			note += "; with " + hashKeyVar + " set it is that of the servers"
+			note += "; with " + hashKeyVar + " set, it is the same as on the servers"
 		}
 		notes = append(notes, note)
 	}
 	if asked && c.policy != "" && c.store == nil {
-		notes = append(notes, "buckets are shown full; --server asks a server about them, and --store a store")
+		notes = append(notes, "buckets are shown full; --server and --store show their real state")
 	}
 	if len(e.Rules) == 0 && e.Override == nil {
-		notes = append(notes, "there is no policy, and no rule")
+		notes = append(notes, "the policy has no rules")
 	}
 	return notes
 }

@@ -34,7 +34,7 @@ func (r *typedRequest) read(operands []string) error {
 			return fmt.Errorf("--curl: %w", trimPackage(err))
 		}
 		if _, line := typed.Attributes["path"]; line {
-			return errors.New("one request is explained at a time: leave out the path or --curl")
+			return errors.New("explain one request at a time: omit the path or --curl")
 		}
 		sent := requesttext.Request{Notes: command.Notes}
 		if err := sent.AddHTTP(command.Request, command.Assumed...); err != nil {

@@ -25,10 +25,10 @@ const (
 )
 
 const healthAbout = `
-Asks a server whether it is ready for traffic, and prints the reason if it is
+Checks whether a server is ready for traffic, and prints the reason if it is
 not. It replaces an HTTP client, for example in the HEALTHCHECK of a container.
 A server is not ready while it stops, and while a store that its rules require
-does not answer. With --live it asks only whether the server runs.
+does not answer. With --live it only checks whether the server runs.
 
 Exit codes:
   0  the server is ready
@@ -78,7 +78,7 @@ func newHealthCommand(std Streams) *cobra.Command {
 			return exitAfterOutput(err, code)
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "ask whether the server runs, not whether it is ready")
+	cmd.Flags().BoolVar(&live, "live", false, "check whether the server runs, not whether it is ready")
 	addFormat(cmd, &format, "text", "json")
 	cmd.Flags().AddFlagSet(c.flags(mainURL()))
 	return cmd

@@ -17,7 +17,7 @@ func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIRECTORY", Short: "Write manual pages", Hidden: true,
 		Long: "Writes a manual page for each command to a directory: mete.1, mete-serve.1.\n" +
-			"Their date is that of SOURCE_DATE_EPOCH, if it is set.\n",
+			"SOURCE_DATE_EPOCH sets their date.\n",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("one directory is required")

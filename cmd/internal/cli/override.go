@@ -20,10 +20,11 @@ import (
 )
 
 const overrideAbout = `
-Shows and changes exceptions from the policy: requests that are blocked, that
-pass, or that have another limit. Each has a reason, an author and an end. An
-override applies on all servers that share the store within about a second, and
-stays after a restart and a reload. Use the admin address of any server.
+Shows and changes overrides. An override is an exception to the policy: it
+blocks requests, allows them or changes their limit. It has a reason, an author
+and an expiry. An override applies within about a second on all servers that
+share the store, and survives restarts and reloads. Use the admin address of any
+server.
 
 Block an abuser now, and for two hours:
 
@@ -35,29 +36,30 @@ Raise the limit of rule "free" for one client, until tomorrow:
   mete override set --action limit --rule free --match header:x-api-key=k1 \
     --rps 100 --burst 200 --expires 24h --reason 'moves their data'
 
-Let all rules only watch; let everything pass, against all other settings:
+Put all rules in shadow mode, or allow every request regardless of all settings:
 
   mete override set --action shadow --expires 30m --reason 'a rule is wrong'
   mete override set --action break_glass --expires 15m --reason 'fire'
 
-While the store is down, or for one server alone:
+While the store is down, or for one server only:
 
   mete override set --local --action break_glass --expires 10m --reason 'fire'
 
-Several flags --match must all match. The same attribute twice matches either
-value. Values are written as in a policy file: a prefix*, or a network for
-ip:address. --key is the key of a bucket, as 'mete explain' shows it.
+If --match is repeated, all attributes must match. An attribute that is repeated
+matches either value. Values have the syntax of policy files: a prefix*, or a
+network for ip:address. --key is the key of a bucket, as 'mete explain' shows
+it.
 
-With --file, set makes the overrides in a file: one as in a policy file, or a
-list, in JSON or YAML; - is standard input. The default author is the user who
-runs the command.
+With --file, set creates the overrides in a file: one override as in a policy
+file, or a list, in JSON or YAML; - is standard input. The default author is the
+user who runs the command.
 
 Exit codes:
   0  done
   1  an override is invalid, or has an unknown ID
   2  wrong usage
   3  the server or its store does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
 type overrideCommand struct {
@@ -97,7 +99,7 @@ func newOverrideCommand(std Streams) *cobra.Command {
 	addPersistentFormat(cmd, &c.format, "text", "json")
 	cmd.AddCommand(
 		list(&cobra.Command{
-			Use: "list", Short: "Show all overrides, also from the policy file", Args: noArgs,
+			Use: "list", Short: "List overrides, including those in the policy file", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), c.list) },
 		}),
 		newOverrideSet(c),
@@ -108,7 +110,7 @@ func newOverrideCommand(std Streams) *cobra.Command {
 
 func newOverrideSet(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set", Short: "Make an override, or replace the one with the same --id", Args: noArgs,
+		Use: "set", Short: "Create an override, or replace the one with this --id", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.checkSet(cmd); err != nil {
 				return err
@@ -117,27 +119,27 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&c.action, "action", "", "the `WORD` for its effect: "+joinWords(actionWords()))
+	fs.StringVar(&c.action, "action", "", "the effect, a `WORD`: "+joinWords(actionWords()))
 	completeWords(cmd, "action", actionWords()...)
 	fs.StringArrayVar(&c.match, "match", nil, "the requests, as `NAME=VALUE`; may be repeated")
-	fs.BoolVar(&c.all, "all", false, "with --action limit: every bucket of the rule, in place of --match")
-	fs.StringVar(&c.key, "key", "", "the requests that spend from the bucket with this `KEY`, in place of --match")
-	fs.StringArrayVar(&c.rules, "rule", nil, "the `NAME` of a rule that it applies to; may be repeated")
+	fs.BoolVar(&c.all, "all", false, "with --action limit: every bucket of the rule, instead of --match")
+	fs.StringVar(&c.key, "key", "", "requests that spend from the bucket with this `KEY`, instead of --match")
+	fs.StringArrayVar(&c.rules, "rule", nil, "the `NAME` of a rule that the override changes; may be repeated")
 	completeRules(cmd)
 	fs.StringVar(&c.rps, "rps", "", "with --action limit: tokens per second, a decimal `NUMBER`")
-	fs.StringVar(&c.rate, "rate", "", "with --action limit: in place of --rps a `RATE` such as 5/1m")
+	fs.StringVar(&c.rate, "rate", "", "with --action limit: a `RATE` such as 5/1m, instead of --rps")
 	fs.StringVar(&c.burst, "burst", "", "with --action limit: the capacity of a bucket, a `NUMBER` of tokens")
-	fs.StringVar(&c.id, "id", "", "a `NAME` for it (default: the server makes one)")
-	fs.BoolVar(&c.local, "local", false, "make it in the server that is asked alone, for an hour at most; works while the store is down")
-	fs.StringVar(&c.expires, "expires", "", "its end: a `TIME` from now such as 2h, or as 2026-01-02T15:04:05Z")
-	fs.StringVarP(&c.file, "file", "f", "", "make the overrides in `FILE`; - is standard input")
+	fs.StringVar(&c.id, "id", "", "the ID of the override, a `NAME` (default: generated)")
+	fs.BoolVar(&c.local, "local", false, "create the override on this server only, for at most an hour; works while the store is down")
+	fs.StringVar(&c.expires, "expires", "", "the expiry: a `TIME` from now such as 2h, or a timestamp such as 2026-01-02T15:04:05Z")
+	fs.StringVarP(&c.file, "file", "f", "", "create the overrides in `FILE`; - is standard input")
 	c.addReason(cmd)
 	return cmd
 }
 
 func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove ID ...", Short: "End overrides", ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "remove ID ...", Short: "Remove overrides", ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("the ID of an override is required: see 'mete override list'")
@@ -155,13 +157,13 @@ func newOverrideRemove(c *overrideCommand) *cobra.Command {
 
 // addReason defines the flags for the audit trail.
 func (c *overrideCommand) addReason(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, as a `TEXT` that others understand later")
+	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, a `TEXT` for the audit trail")
 	cmd.Flags().StringVar(&c.author, "author", "", "the `NAME` of the author (default: the user who runs the command)")
 }
 
 func (c *overrideCommand) run(ctx context.Context, do func(context.Context) error) (err error) {
 	if c.audit < 0 {
-		return usageError("--audit must not be below 0")
+		return usageError("--audit must not be negative")
 	}
 	if c.client, err = c.connection.newClient(); err != nil {
 		return fail(exitUsage, err)
@@ -203,11 +205,11 @@ func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	}
 	switch {
 	case c.all && (c.action != "limit" || len(c.match) > 0 || c.key != ""):
-		return usageError("--all is for --action limit, and in place of --match and --key")
+		return usageError("--all requires --action limit and excludes --match and --key")
 	case c.action == "":
 		return usageError("an effect is required: --action %s", joinWords(actionWords()))
 	case c.action == "limit" && c.rps == "" && c.rate == "":
-		return usageError("a limit is required: --rps NUMBER or --rate RATE, and perhaps --burst")
+		return usageError("a limit is required: --rps NUMBER or --rate RATE, optionally with --burst")
 	case c.expires == "":
 		return usageError("an end is required: --expires 2h")
 	}

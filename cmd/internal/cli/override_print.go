@@ -32,7 +32,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 	if len(answer.Overrides) == 0 {
 		b.WriteString("no overrides\n")
 	} else {
-		t := table.New("id", "does", "to", "until", "author", "reason", "made by")
+		t := table.New("id", "action", "applies to", "expiry", "author", "reason", "source")
 		for i := range answer.Overrides {
 			o := &answer.Overrides[i]
 			t.Add(cellText(o.ID), cellText(o.Action), cellText(targetText(&o.Override)), expiryText(o, now), cellText(o.Author), cellText(o.Reason), authorText(o))
@@ -41,11 +41,11 @@ func (c *overrideCommand) list(ctx context.Context) error {
 	}
 	for i := range answer.Overrides {
 		for _, m := range answer.Overrides[i].Mistakes {
-			fmt.Fprintf(&b, "%s does not fit the policy: %s\n", cellText(answer.Overrides[i].ID), mistakeText(m))
+			fmt.Fprintf(&b, "override %s does not fit the policy: %s\n", cellText(answer.Overrides[i].ID), mistakeText(m))
 		}
 	}
 	if !answer.Persistent {
-		b.WriteString("they end with the server: its store is in memory alone\n")
+		b.WriteString("overrides are lost when the server stops, because its store is in memory only\n")
 	}
 	if c.audit > 0 {
 		c.writeAudit(&b, answer.Audit)
@@ -58,7 +58,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntry) {
 	b.WriteByte('\n')
 	if len(entries) == 0 {
-		b.WriteString("nothing was done\n")
+		b.WriteString("no audit entries\n")
 		return
 	}
 	t := table.New("at", "what", "id", "author", "reason")
@@ -102,7 +102,7 @@ func expiryText(o *api.OverrideStatus, now time.Time) string {
 	case o.State == string(overrides.StateEnded) || left <= 0:
 		return "expired " + o.ExpiresAt.UTC().Format(time.DateTime)
 	case o.State == string(overrides.StateUnfit):
-		return "not in force"
+		return "inactive"
 	case left < time.Second:
 		return "expires now"
 	}

@@ -122,7 +122,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	}
 	d, err := bucket.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return time.Time{}, fmt.Errorf("--expires: %q is neither a time from now such as 2h or 3d, nor one such as 2026-01-02T15:04:05Z", text)
+		return time.Time{}, fmt.Errorf("--expires: %q is not a time: write 2h or 3d from now, or 2026-01-02T15:04:05Z", text)
 	}
 	return now.Add(d).UTC().Truncate(time.Second), nil
 }
@@ -206,17 +206,17 @@ func parseOverrides(data []byte) ([]json.RawMessage, error) {
 		return nil, notOverridesError(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the end of the override")
+		return nil, errors.New("unexpected text after the override")
 	}
 	inner, ok := object["overrides"]
 	if !ok {
 		if object["action"] == nil && (object["rules"] != nil || object["policies"] != nil) {
-			return nil, errors.New("this is a policy, which is not changed here; an override has an action")
+			return nil, errors.New("this is a policy, not an override: an override has an action")
 		}
 		return []json.RawMessage{data}, nil
 	}
 	if len(object) > 1 {
-		return nil, errors.New("a file with overrides has nothing else: a policy is not changed here")
+		return nil, errors.New("a file with overrides must not contain other parts of a policy")
 	}
 	err := json.Unmarshal(inner, &list)
 	return list, notOverridesError(err)
@@ -226,5 +226,5 @@ func notOverridesError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the file is neither an override nor a list of them: %w", err)
+	return fmt.Errorf("the file is neither an override nor a list of overrides: %w", err)
 }

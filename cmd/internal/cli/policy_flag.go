@@ -56,4 +56,4 @@ func namesPolicy(arg string) bool {
 	return err == nil || !strings.HasPrefix(arg, "/")
 }
 
-var errUnsigned = errors.New("only a file can have a signature: --policy-key does not go with standard input or a database")
+var errUnsigned = errors.New("only a file can have a signature: --policy-key excludes standard input and databases")

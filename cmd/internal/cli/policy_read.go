@@ -71,8 +71,8 @@ func parsePolicy(name string, data []byte, opts policy.Options) (*policy.Matcher
 	m, err := policyyaml.Parse(name, data, opts)
 	if err != nil && config.LooksLike(data) {
 		return nil, policyyaml.Errors{{File: name, Error: policy.Error{
-			Reason: "this is no policy, but looks like a configuration of mete serve",
-			Hint:   "check that with 'mete serve --check --config " + name + "'",
+			Reason: "this looks like a configuration of mete serve, not like a policy",
+			Hint:   "check it with 'mete serve --check --config " + name + "'",
 		}}}
 	}
 	return m, err
@@ -118,7 +118,7 @@ func expandDirectories(names []string) (files []string, err error) {
 			return nil
 		})
 		if err == nil && len(files) == before {
-			err = fmt.Errorf("%s: no .yaml, .yml or .json file is in it", name)
+			err = fmt.Errorf("%s: the directory has no .yaml, .yml or .json file", name)
 		}
 		if err != nil {
 			return nil, err
@@ -178,9 +178,9 @@ func hashKeyNote(m *policy.Matcher) string {
 		anchored := slices.ContainsFunc(r.Limits, func(l policy.Limit) bool { return l.Bucket.Anchor() == bucket.AnchorKey })
 		switch {
 		case r.Mode.Partial():
-			return fmt.Sprintf("rule %q is in force for %v of its keys, which are hashed: the servers choose others, unless %s is their hash_key", r.Name, r.Mode, hashKeyVar)
+			return fmt.Sprintf("rule %q selects %v of its keys by a hash: servers select other keys unless %s is their hash_key", r.Name, r.Mode, hashKeyVar)
 		case anchored && r.Mode != policy.ModeOff:
-			return fmt.Sprintf("the windows of rule %q begin by its keys, which are hashed: on the servers they begin otherwise, unless %s is their hash_key", r.Name, hashKeyVar)
+			return fmt.Sprintf("the windows of rule %q start at times that depend on a hash of the key: servers use other times unless %s is their hash_key", r.Name, hashKeyVar)
 		}
 	}
 	return ""

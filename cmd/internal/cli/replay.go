@@ -20,13 +20,13 @@ const replayAbout = `
 Runs recorded traffic through a policy in virtual time, and reports the requests
 that it limits, with the time and the reason. A TRACE is a file of access log
 lines (common or combined) or of JSON lines; "-" is standard input. Files may be
-compressed by gzip. Name several files in the order of time, for example
-$(ls -tr access.log*). If a time steps back, the time inside a bucket stands
-still, and a warning tells the number of such requests. --sort replays all
-requests in the order of their times.
+compressed by gzip. List several files from the oldest to the newest, as does
+$(ls -tr access.log*). If a timestamp goes back, the time of a bucket does not,
+and a warning reports the number of such requests. --sort replays all requests
+in the order of their timestamps.
 
-With --old and --new the traffic runs through two policies, each with buckets of
-its own. The report shows, by rule, the requests that are newly limited and
+With --old and --new the traffic runs through two policies, each with its own
+buckets. The report shows, by rule, the requests that are newly limited and
 newly admitted:
 
   mete replay --old policy.yaml --new next.yaml access.log
@@ -37,12 +37,12 @@ prints a note on standard error.
 
 Exit codes:
   0  done, however many requests are denied
-  1  a policy is broken, or --max-newly-limited is exceeded
+  1  a policy is invalid, or --max-newly-limited is exceeded
   2  wrong usage, or the input cannot be read
   3  the store does not answer
 
-With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
-under unique names, and the command removes them at its end.
+With --store redis://HOST or postgres://HOST/DATABASE the buckets are in that
+store, under unique names, and the command removes them at the end.
 
 A JSON line is one request. Only "at" is required, in seconds. "cost" replaces
 the cost in the policy:

@@ -51,7 +51,7 @@ func newReplayCommand(std Streams) *cobra.Command {
 	fs.StringVar(&input, "input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl or auto")
 	completeWords(cmd, "input", "auto", "combined", "jsonl")
 	fs.StringVar(&bound, "max-newly-limited", "", "exit with 1 if --new limits more `REQUESTS` that --old admits: a number, or a share such as 0.1%")
-	fs.BoolVar(&c.showKeys, "show-keys", false, "show the keys that were denied, not only their number")
+	fs.BoolVar(&c.showKeys, "show-keys", false, "show the denied keys instead of numbers")
 	fs.BoolVar(&c.sort, "sort", false, "sort the requests of all traces by time first, in 64 MiB of memory and a temporary file")
 	fs.BoolVar(&c.skipInvalid, "skip-invalid", false, "count lines that cannot be read instead of stopping at the first")
 	return cmd
@@ -88,7 +88,7 @@ func (c *replayCommand) check() error {
 	case i >= 0 && slices.Contains(inputs[i+1:], "-"):
 		return usageError("policies and traces cannot both be standard input")
 	case c.store.File != "":
-		return usageError("--store: a replay begins with full buckets and saves none: leave out file=%s", c.store.File)
+		return usageError("--store: a replay starts with full buckets and does not save them: remove file=%s", c.store.File)
 	}
 	if c.store.Memory.MaxKeys == 0 {
 		c.store.Memory.MaxKeys = replayMaxKeys

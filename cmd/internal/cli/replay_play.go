@@ -153,7 +153,7 @@ func (p *replayRun) explain(err error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: interrupted", p.trace.Name())
 	case errors.As(err, &bad):
-		return fmt.Errorf("%s:%d: %w\nmend the line, or pass over such lines with --skip-invalid", p.trace.Name(), bad.Line, bad.Err)
+		return fmt.Errorf("%s:%d: %w\nfix the line, or skip such lines with --skip-invalid", p.trace.Name(), bad.Line, bad.Err)
 	}
 	return fmt.Errorf("%s: %w", p.trace.Name(), err)
 }

@@ -156,7 +156,7 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 	}
 	err = c.edit(ctx, source, func(set *rules.Set) error { return set.Import(asJSON, c.replace) })
 	if left := rules.LeftOut(asJSON); err == nil && len(left) > 0 {
-		fmt.Fprintf(c.std.Err, "mete rules: left out, as rows have a revision for it: %s\n", strings.Join(left, ", "))
+		fmt.Fprintf(c.std.Err, "mete rules: ignored, because rows have a revision instead: %s\n", strings.Join(left, ", "))
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (c *rulesCommand) export(ctx context.Context, source *rules.Source) error {
 		return err
 	}
 	if left := len(set.Rules) - len(m.Rules()); left > 0 {
-		fmt.Fprintf(c.std.Err, "mete rules: %s left out: not active\n", prose.Count(left, "rule is", "rules are"))
+		fmt.Fprintf(c.std.Err, "mete rules: %s omitted: not active\n", prose.Count(left, "rule is", "rules are"))
 	}
 	if c.format == "json" {
 		_, err = fmt.Fprintf(c.std.Out, "%s\n", set.Export())

@@ -37,7 +37,7 @@ func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessag
 func (c *rulesCommand) changeConfig(spec map[string]json.RawMessage) error {
 	config, err := parseObject(spec["algorithm_config"])
 	if err != nil {
-		return fmt.Errorf("algorithm_config is no JSON object: %w", err)
+		return fmt.Errorf("algorithm_config is not a JSON object: %w", err)
 	}
 	delete(config, "rps")
 	delete(config, "tokens_per_second")

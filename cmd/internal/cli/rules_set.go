@@ -28,7 +28,7 @@ func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
 		}
 		if i < 0 {
 			if c.pattern == "" && !c.isSet("spec") {
-				return unmetError(fmt.Sprintf("there is no rule %q; to add it, say --pattern", c.operands[0]))
+				return unmetError(fmt.Sprintf("there is no rule %q; to add it, set --pattern", c.operands[0]))
 			}
 			if err := c.checkVersion(0); err != nil {
 				return err
@@ -97,7 +97,7 @@ func (c *rulesCommand) change(r *rules.Rule) error {
 func (c *rulesCommand) changeSpec(r *rules.Rule) error {
 	spec, err := parseObject(r.Spec)
 	if err != nil {
-		return fmt.Errorf("rule %q: its spec is no JSON object: %w", r.Name, err)
+		return fmt.Errorf("rule %q: its spec is not a JSON object: %w", r.Name, err)
 	}
 	fields, err := parseObject(json.RawMessage(c.spec))
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *rulesCommand) changeSpec(r *rules.Rule) error {
 // 0.
 func (c *rulesCommand) checkVersion(version int64) error {
 	if c.isSet("if-version") && c.version != version {
-		return unmetError(fmt.Sprintf("the rule has version %d, not %d: somebody has changed it", version, c.version))
+		return unmetError(fmt.Sprintf("the rule has version %d, not %d: it has changed in the meantime", version, c.version))
 	}
 	return nil
 }

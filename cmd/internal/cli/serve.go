@@ -38,30 +38,29 @@ them with their roles. Without any, the server makes one token. It writes the
 token to a file that only you can read, and the other commands find it there. On
 a terminal, the server also prints a link that opens the dashboard, signed in.
 
-With --upstream the server is a reverse proxy. The policy decides about every
-request, and allowed requests go to the upstream. The proxy itself answers only
-/livez and /readyz. The API is then on the admin address alone.
+With --upstream the server is a reverse proxy. The policy decides every request,
+and allowed requests go to the upstream. The proxy itself serves only /livez and
+/readyz. The API is then only on the admin address.
 
-Without --upstream the main address answers the API: POST /v1/take and /v1/peek,
+Without --upstream the main address serves the API: POST /v1/take and /v1/peek,
 and /v1/decision for gateways that ask before they forward. Calls that change
-buckets (/v1/refund, /v1/reset) are on the admin address alone.
+buckets (/v1/refund, /v1/reset) are only on the admin address.
 
-The server reads the policy again when its file changes and on SIGHUP. A broken
-policy never replaces a working one, and neither does a bundle whose
-bundle_version is not higher. With --policy-key the file must be signed: see
-'mete sign'. With --policy postgres://HOST/DATABASE the server follows the rules
-in the database, and uses a change by 'mete rules' or SQL within a second. With
---policy https://HOST/FILE it polls a signed bundle, and keeps the last good one
-on disk: see policy_keys and state_directory in 'mete help config'.
-SIGTERM and SIGINT end the server after the active requests. A second signal
-ends it at once.
+The server reloads the policy when its file changes and on SIGHUP. An invalid
+policy never replaces a valid one, and a bundle needs a higher bundle_version.
+With --policy-key the file must be signed: see 'mete sign'. With --policy
+postgres://HOST/DATABASE the server follows the rules in the database, and uses
+a change by 'mete rules' or SQL within a second. With --policy https://HOST/FILE
+it polls a signed bundle, and keeps the last good one on disk: see policy_keys
+and state_directory in 'mete help config'. SIGTERM and SIGINT stop the server
+after the active requests. A second signal ends it at once.
 
-After a restart all buckets are full, unless they are saved. With
---store 'memory:?file=PATH' the server saves them every minute and at its end,
-and restores them when it starts. It does not start with a damaged file. With
+After a restart all buckets are full, unless they are saved. With --store
+'memory:?file=PATH' the server saves them every minute and when it stops, and
+restores them when it starts. It does not start with a damaged file. With
 --store redis://HOST:6379 or --store postgres://HOST/DATABASE several servers
 share their buckets. If the store does not answer at the start, the server waits
-ten seconds and then ends with the exit code 3.
+ten seconds and then exits with code 3.
 
 The flags are the most common settings; 'mete help config' shows all. Each
 setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
@@ -184,17 +183,17 @@ const logTimeout = time.Second
 func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting) {
 	fs := cmd.Flags()
 	d := config.Default()
-	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names, or mete.yaml if it is here): see 'mete help config'")
+	fs.StringVar(file, "config", "", "read settings from `FILE` (default: $METE_CONFIG, or mete.yaml in the current directory): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
-		{"policy", "decide by the policy in `FILE`, JSON or YAML, by the rules in postgres://HOST/DATABASE, or by the signed bundle at https://HOST/FILE (default: a built-in example)"},
-		{"upstream", "pass allowed requests on to `URL`"},
+		{"policy", "use the policy in `FILE` (JSON or YAML), the rules in postgres://HOST/DATABASE, or the signed bundle at https://HOST/FILE (default: a built-in example)"},
+		{"upstream", "forward allowed requests to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
 		{"store", "`URL` of the store (default " + d.Store.String() + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
-		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is trusted"},
+		{"trusted-proxies", "trust X-Forwarded-For from these `CIDRS`, separated by commas"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
-		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
+		{"log-level", "minimum `LEVEL` of the log: debug, info, warn or error (default " + d.LogLevel + ")"},
 	} {
 		fs.Func(f.name, f.usage, addSetting(f.name, settings))
 	}
@@ -207,7 +206,7 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		return nil
 	})
 	var keys []string
-	fs.Func("policy-key", "take only policies that were signed for the public key in `FILE`; may be repeated", func(value string) error {
+	fs.Func("policy-key", "accept only policies signed for the public key in `FILE`; may be repeated", func(value string) error {
 		if value == "" {
 			return errNoFile
 		}
@@ -221,7 +220,7 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 
 // errNoFile is the error of a security flag with an empty value, usually an unset shell variable. Accepting it
 // would disable the check.
-var errNoFile = errors.New("it is empty: name a file, or leave the flag out")
+var errNoFile = errors.New("must not be empty: name a file, or omit the flag")
 
 // addSetting returns a function that records the value of the named flag.
 func addSetting(name string, settings *[]config.Setting) func(string) error {

@@ -18,10 +18,10 @@ Signs policy files for 'mete serve --policy-key PUBLIC.pem'. The signature of
 policy.yaml is policy.yaml.sig, in the same directory. It covers the exact
 bytes: sign again after every change.
 
-The key is an Ed25519 key in PEM, as --new-key makes it, or
+The key is an Ed25519 key in PEM, from --new-key or from
 "openssl genpkey -algorithm ed25519". Keep the private key where you release
-policies, and never on a server. To change keys, give servers both with
---policy-key twice, sign with the new key, and then remove the old one.
+policies, and never on a server. To rotate keys, start servers with both keys
+(--policy-key twice), sign with the new key, and then remove the old one.
 
 Exit codes:
   0  done

@@ -47,7 +47,7 @@ func TestSign_AndCheck(t *testing.T) {
 	if err := os.WriteFile(policy, []byte(signedPolicy+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check(1, "the signature is of other contents, or by another key")
+	check(1, "the signature is for other contents or by another key")
 	if entries, _ := os.ReadDir(dir); len(entries) != 4 {
 		t.Errorf("%v: want two keys, the policy and its signature", entries)
 	}

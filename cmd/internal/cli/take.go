@@ -31,7 +31,7 @@ Exit codes:
   1  the request is denied
   2  wrong usage
   3  the server or its store does not answer
-  4  the server refuses the question, for example an unknown token
+  4  the server rejects the request, for example because of its token
 
 A script can use them:
 
@@ -41,14 +41,14 @@ With --max-wait, the server reserves tokens that are not there yet, and the
 command ends when they have come. A leaky bucket delays the end in the same way.
 If the command is interrupted before, it ends with 2, and the tokens stay spent.
 
-With --key the command takes up to --cost tokens from one bucket, against all
-rules, and undoes 'mete reset --key'. It needs the role operate. The exit code
-is 1 if the bucket was empty.
+With --key the command takes up to --cost tokens from one bucket, regardless of
+the rules, which undoes 'mete reset --key'. It needs the role operate. The exit
+code is 1 if the bucket was empty.
 `
 
 const peekAbout = `
-Asks a running server what 'mete take' would answer, without spending tokens or
-waiting. Arguments, output and exit codes are the same as of 'mete take'.
+Asks a running server for the decision of 'mete take' without spending tokens or
+waiting. Arguments, output and exit codes are the same as those of 'mete take'.
 
 With --key it shows one bucket: its exact level, its limit and the overrides
 that apply to it. It needs the role read. The exit code is 0 if a request of the
@@ -64,8 +64,8 @@ With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
 With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
-in the store and in what every server remembers. It needs the role configure.
-Takes that run meanwhile may stay charged. Other servers follow within a second.
+in the store and in the memory of every server. It needs the role configure.
+Concurrent takes may stay charged. Other servers follow within a second.
 ` + changeExits
 
 // changeExits are the exit codes of reset and refund.
@@ -75,7 +75,7 @@ Exit codes:
   1  no limit applies to the request
   2  wrong usage
   3  the server does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
 const refundAbout = `
@@ -191,13 +191,13 @@ func (q *question) peekBucket(ctx context.Context, c *client.Client) error {
 
 func (q *question) resetBucket(ctx context.Context, c *client.Client) error {
 	if q.reason == "" {
-		return usageError("a reason is required, for the audit: --reason WHY")
+		return usageError("a reason is required for the audit trail: --reason WHY")
 	}
 	r, err := c.ResetBucket(ctx, q.key, q.reason)
 	if err != nil {
 		return failClient(q.server, err)
 	}
-	text := fmt.Sprintf("full: it missed %s of %s\n", r.Given, r.Before.Capacity)
+	text := fmt.Sprintf("full: %s of %s were missing\n", r.Given, r.Before.Capacity)
 	if r.Given != 0 {
 		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", display.Quote(display.Inert(r.Before.Key)), r.Given)
 	}
@@ -212,9 +212,9 @@ func remedy(server string, cause error) string {
 	case distrusted:
 		return "name the authority of its certificate with --ca"
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return "it speaks no TLS: say http:// in --server"
+		return "it does not use TLS: write http:// in --server"
 	case strings.HasPrefix(server, "https:") && !strings.Contains(text, "refused"):
-		return "where it wants a certificate of yours, say --cert and --tls-key"
+		return "if it requires a client certificate, set --cert and --tls-key"
 	}
 	return "start it with 'mete serve', or name another server"
 }
@@ -235,9 +235,9 @@ func explain(server string, err error) error {
 		}
 		return fmt.Errorf("%s does not answer: %w; %s", server, cause, remedy(server, cause))
 	case e.Problem != nil && (e.Problem.Status == http.StatusUnauthorized || e.Problem.Status == http.StatusForbidden):
-		return fmt.Errorf("%s refuses: %s; set --token-file or $%s", server, e.Problem.Detail, tokenVariable)
+		return fmt.Errorf("%s rejects the request: %s; set --token-file or $%s", server, e.Problem.Detail, tokenVariable)
 	case e.Problem != nil && e.Problem.Detail != "" && e.Op != "take" && e.Op != "peek":
-		return fmt.Errorf("%s refuses: %s", server, e.Problem.Detail)
+		return fmt.Errorf("%s rejects the request: %s", server, e.Problem.Detail)
 	case e.Problem != nil && e.Problem.Detail != "":
 		return fmt.Errorf("%s could not decide: %s", server, e.Problem.Detail)
 	case e.Err != nil:

@@ -92,7 +92,7 @@ NEAR    /S  SHARE  FIRST  LAST  RULE  KEY
 there are no other keys
 `},
 		{"--kind shadow", `
-would be denied, but for the shadow of a rule, 0 times in the last 1m
+would be denied by a rule in shadow mode 0 times in the last 1m
 
 there is no key
 `},
@@ -121,7 +121,7 @@ func TestTop_Refuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{"free", 2, "write --rule free"},
+		{"free", 2, "use --rule free"},
 		{"--kind all", 2, `invalid value "all" for --kind: must be denied, shadow or near`},
 		{"--count 0", 2, "--count must be between 1 and 1000"},
 		{"--interval 1ms", 2, "--interval must be at least 100ms"},

@@ -45,7 +45,7 @@ func decisionText(d api.Decision) string {
 	case d.Reason == mete.ReasonBlocked:
 		return fmt.Sprintf("blocked by override %s; try again in %s", d.Override, prose.Duration(wait))
 	case d.Allowed && len(d.Limits) == 0 && !d.Degraded:
-		return "allowed: no rule applies, other than in shadow"
+		return "allowed: no rule applies, except in shadow mode"
 	case d.Allowed && d.Wait > 0:
 		return fmt.Sprintf("allowed in %s%s", prose.Duration(d.Wait.Duration()), degraded)
 	case d.Allowed:

@@ -43,7 +43,7 @@ requests of one key share rows.
 Keys and users are stored as hashes, unless the servers set violations_raw. To
 search for one, write it in plain text: the command hashes it with the
 environment variable METE_HASH_KEY, which is the hash_key of the servers.
-Without that it uses the secret in the database. Hashed databases hold
+Without it, the command uses the secret in the database. Hashed databases hold
 addresses as networks, /24 or /48, so a search for an address finds its network.
 
 Exit codes:
@@ -85,10 +85,10 @@ func newViolationsCommand(std Streams) *cobra.Command {
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "list", Short: "Show denied requests, the newest first", Args: noArgs, RunE: run(false)},
-		&cobra.Command{Use: "summary", Short: "Show the rules, keys, users and hours with the most", Args: noArgs, RunE: run(true)},
+		&cobra.Command{Use: "summary", Short: "Show the rules, keys, users and hours with the most denials", Args: noArgs, RunE: run(true)},
 	)
 	fs := cmd.PersistentFlags()
-	fs.StringVar(&db, "db", "", "the `URL` of the PostgreSQL, as the servers have it in violations: postgres://HOST/DATABASE")
+	fs.StringVar(&db, "db", "", "the `URL` of the database, the same as violations of the servers: postgres://HOST/DATABASE")
 	fs.StringVar(&since, "since", "24h", "show denials of the last `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
 	fs.StringVar(&until, "until", "", "show denials before a `TIME`, written the same way")
 	fs.StringVar(&c.query.Rule, "rule", "", "show denials by the rule `NAME`")
@@ -187,8 +187,8 @@ func (c *violationsCommand) hashKey(ctx context.Context, pool *pgxpool.Pool) ([]
 	key, err := violations.DeriveKey(ctx, pool, c.schema)
 	const insufficientPrivilege = "42501"
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == insufficientPrivilege {
-		return nil, fmt.Errorf("to look for a name, set %s to the servers' hash_key, or be allowed to read the table secret;"+
-			" what is shown as ~… can be looked for without: %w", hashKeyVar, err)
+		return nil, fmt.Errorf("to search for a name, set %s to the servers' hash_key, or get read access to the table secret;"+
+			" searching for a hash (~…) needs neither: %w", hashKeyVar, err)
 	}
 	return key, err
 }
@@ -210,7 +210,7 @@ func (c *violationsCommand) explain(err error) error {
 		invalidSchemaName = "3F000"
 	)
 	if e.Code == undefinedTable || e.Code == invalidSchemaName {
-		return fmt.Errorf("there are no violations in schema %s: 'mete serve --violations URL' makes the table; another schema is named by ?schema=NAME", c.schema)
+		return fmt.Errorf("schema %s has no table of violations: 'mete serve --violations URL' creates it, and ?schema=NAME selects another schema", c.schema)
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func groupTable(name string, groups []violations.Group, shadow bool) *table.Tabl
 	for _, g := range groups {
 		label := g.Name
 		if label == violations.Others && name == "key" {
-			label = "(others, for which there was no room)"
+			label = "(other keys, not tracked)"
 		}
 		cells := []string{strconv.FormatInt(g.Denials, 10)}
 		if shadow {

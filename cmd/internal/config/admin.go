@@ -56,7 +56,7 @@ func isValidToken(token string) bool {
 	return len(token) >= MinToken && len(token) <= MaxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-var tokenForm = fmt.Sprintf("must be %d to %d printable ASCII characters without blanks", MinToken, MaxToken)
+var tokenForm = fmt.Sprintf("must be %d to %d printable ASCII characters without spaces", MinToken, MaxToken)
 
 const (
 	MinToken = 16

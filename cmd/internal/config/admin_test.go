@@ -46,7 +46,7 @@ func TestLoad_AdminMistakes(t *testing.T) {
 	const good = "0123456789abcdef"
 	t.Setenv("METE_TEST_EMPTY", "")
 	for text, want := range map[string]string{
-		"admin_listen: :8081":        `admin_listen: ":8081" can be reached from elsewhere: say admin_tokens, or listen on 127.0.0.1`,
+		"admin_listen: :8081":        `admin_listen: ":8081" is reachable from other machines: set admin_tokens, or listen on 127.0.0.1`,
 		"admin_listen: 10.0.0.1:80":  "can be reached from elsewhere",
 		"admin_tokens: nobody":       "mete.yaml:1:15: admin_tokens: must be a list of mappings",
 		"admin_tokens: [nobody]":     "mete.yaml:1:16: admin_tokens[0]: must be a mapping",
@@ -59,7 +59,7 @@ func TestLoad_AdminMistakes(t *testing.T) {
 		"admin_tokens: [{name: a, role: read}]":                                                                   "admin_tokens[0].token: must be said",
 		"admin_tokens: [{name: a, role: read, token: '${METE_TEST_EMPTY}'}]":                                      "admin_tokens[0].token: must be said",
 		"admin_tokens: [{name: a, role: read, token: short}]":                                                     "admin_tokens[0].token: must be 16 to 1024 printable",
-		"admin_tokens: [{name: a, role: read, token: '0123456789 abcdef'}]":                                       "printable ASCII characters without blanks",
+		"admin_tokens: [{name: a, role: read, token: '0123456789 abcdef'}]":                                       "printable ASCII characters without spaces",
 		"admin_tokens: [{name: a, role: read, token: " + good + ", token_file: f}]":                               "admin_tokens[0].token_file: takes the place of token",
 		"admin_tokens: [{name: a, role: read, token_file: nowhere}]":                                              "no such file",
 		"tls: { cert: c.pem }":            "tls: needs both cert and key",

@@ -155,14 +155,14 @@ func anyPort(address string) bool {
 func (d *decoder) checkPolicy(c *Config) {
 	switch signed := len(c.PolicyKeys) > 0; {
 	case signed && c.PolicyDatabase != nil:
-		d.fail("policy_keys", "is for policy files: rules in a database are not signed")
+		d.fail("policy_keys", "requires a policy file: rules in a database are not signed")
 	case signed && c.Policy == "":
 		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
 	case !signed && c.PolicyBundle != nil:
 		d.fail("policy_keys", "must name a public key: a policy at an address needs a signature")
 	}
 	if c.PolicyBundle == nil && c.PolicyCA != "" {
-		d.fail("policy_ca", "is for a policy at an https:// address")
+		d.fail("policy_ca", "requires a policy at an https:// address")
 	}
 	if c.PolicyBundle != nil && c.StateDirectory == "" {
 		d.fail("state_directory", "must name a directory: the last good policy is kept there for restarts")
@@ -186,7 +186,7 @@ func (d *decoder) checkTrust(c *Config) {
 		}
 	}
 	if c.TrustedHops > 0 && len(c.TrustedProxies) > 0 {
-		d.fail("trusted_hops", "takes the place of trusted_proxies: say one of them")
+		d.fail("trusted_hops", "excludes trusted_proxies: set one of them")
 	}
 	if c.ForwardedHeader == "" {
 		d.fail("forwarded_header", "must not be empty: X-Forwarded-For is the usual one")
@@ -196,7 +196,7 @@ func (d *decoder) checkTrust(c *Config) {
 	case len(c.TrustedProxies) == 0 && c.TrustedHops == 0:
 		d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
 	case c.TrustedHops > 0 && c.InFront():
-		d.fail("decision_profile", "needs trusted_proxies where there is an upstream: it is then asked at the admin address, and trusted_hops would trust whoever reaches that")
+		d.fail("decision_profile", "needs trusted_proxies together with an upstream: gateways then call the admin address, and trusted_hops would trust all its clients")
 	}
 }
 
@@ -210,7 +210,7 @@ func (d *decoder) checkFields(dialects []string) {
 	}
 	for i, dialect := range dialects {
 		if slices.Contains(dialects[:i], dialect) {
-			d.fail(key, "%s is there twice", dialect)
+			d.fail(key, "%s is listed twice", dialect)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (d *decoder) checkJWT(c *Config) {
 	}
 	if c.JWT.Keys == "" {
 		if c.JWT.Issuer != "" || len(c.JWT.Audience) > 0 {
-			d.fail("jwt.keys", "must say the key set: without one nobody looks at issuer and audience")
+			d.fail("jwt.keys", "must name the key set: without one, issuer and audience are not checked")
 		}
 		return
 	}
@@ -233,7 +233,7 @@ func (d *decoder) checkJWT(c *Config) {
 		d.fail("jwt.keys", "%s", strings.TrimPrefix(err.Error(), "jwtclaims: key set: "))
 	}
 	if c.TrustJWT {
-		d.fail("trust_jwt", "excludes jwt.keys: tokens are either verified or believed as they are")
+		d.fail("trust_jwt", "excludes jwt.keys: tokens are either verified or trusted")
 	}
 }
 
@@ -252,7 +252,7 @@ func (d *decoder) checkTelemetry(t Telemetry) {
 // checkHeaders checks header fields. Its errors never contain them.
 func (d *decoder) checkHeaders(key string, headers []string) {
 	if len(headers) > maxHeaders {
-		d.fail(key, "are %d: at most %d can be", len(headers), maxHeaders)
+		d.fail(key, "has %d entries: at most %d are allowed", len(headers), maxHeaders)
 	}
 	for i, h := range headers {
 		if name, value, ok := strings.Cut(h, "="); !ok || !isToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -270,7 +270,7 @@ func (d *decoder) checkDenialWebhook(w DenialWebhook) {
 	case u.User != nil || u.Fragment != "":
 		d.fail("denial_webhook.url", "must have no user and no fragment; secrets belong in denial_webhook.headers")
 	case u.Scheme == "http" && !bundle.IsLoopback(u.Hostname()):
-		d.fail("denial_webhook.url", "must be https://: http:// is for loopback addresses alone")
+		d.fail("denial_webhook.url", "must be https://: http:// is allowed only for loopback addresses")
 	}
 	d.checkHeaders("denial_webhook.headers", w.Headers)
 	checkRange(d, "denial_webhook.batch", w.Batch, 1, maxWebhookBatch)

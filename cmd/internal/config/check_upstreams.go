@@ -28,10 +28,10 @@ func (d *decoder) checkUpstream(u *url.URL) {
 func (d *decoder) checkUpstreams(c *Config) {
 	d.checkUpstream(c.Upstream)
 	if c.Upstream != nil && len(c.Upstreams) > 0 {
-		d.fail("upstreams", "excludes upstream, which is its short form: say one of them")
+		d.fail("upstreams", "excludes upstream, which is its short form: set one of them")
 	}
 	if len(c.Routes) > 0 && len(c.Upstreams) == 0 {
-		d.fail("routes", "needs upstreams: the servers that they lead to")
+		d.fail("routes", "needs upstreams: each route leads to one")
 	}
 	sound := true
 	for i := range c.Upstreams {
@@ -45,7 +45,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 		checkRange(d, key+".timeouts.header", u.Timeouts.Header, 0, maxTimeout)
 		checkRange(d, key+".timeouts.body", u.Timeouts.Body, 0, maxTimeout)
 		if u.CA != "" && !slices.ContainsFunc(u.URLs, func(s *url.URL) bool { return s.Scheme == "https" }) {
-			d.fail(key+".ca", "is for https, which no URL of it is")
+			d.fail(key+".ca", "requires an https URL")
 		}
 		sound = sound && len(d.errors) == before && !d.hasError(key)
 	}
@@ -56,14 +56,14 @@ func (d *decoder) checkUpstreams(c *Config) {
 	}
 	for _, protocol := range c.Upgrades {
 		if protocol == "" || strings.ContainsAny(protocol, " \t\"") {
-			d.fail("upgrades", "%q is no protocol, such as websocket", protocol)
+			d.fail("upgrades", "%q is not a protocol such as websocket", protocol)
 		}
 	}
 	if c.Adaptive.Law != "" && !c.InFront() {
-		d.fail("adaptive.law", "needs an upstream: it goes by how long that takes to answer")
+		d.fail("adaptive.law", "needs an upstream, because it measures response times")
 	}
 	if c.Adaptive.Law == "gradient" && c.Adaptive.Target != 0 {
-		d.fail("adaptive.target", "is for aimd: gradient goes by tolerance")
+		d.fail("adaptive.target", "requires aimd: gradient uses tolerance")
 	}
 }
 

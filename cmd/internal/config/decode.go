@@ -115,7 +115,7 @@ func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 				return
 			}
 			if enablesCheck(key) && item.Value == "" {
-				d.fail(key, "has an empty item: nothing would be checked by it")
+				d.fail(key, "has an empty item, which would disable the check")
 			}
 			parts = append(parts, item.Value)
 		}
@@ -136,7 +136,7 @@ func (d *decoder) mappings(n *yamltree.Node, v reflect.Value, key string) {
 		d.fail(key, "must be a list of mappings: begin each with a dash, or write [{name: …}]")
 		return
 	case len(n.Items) > maxItems:
-		d.fail(key, "has %d items: at most %d can be", len(n.Items), maxItems)
+		d.fail(key, "has %d items: at most %d are allowed", len(n.Items), maxItems)
 		return
 	}
 	v.SetZero()
@@ -160,7 +160,7 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 		}
 	}
 	if enablesCheck(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
-		d.fail(key, "%q is empty, or has an empty item: nothing would be checked by it", written)
+		d.fail(key, "%q is empty, or has an empty item, which would disable the check", written)
 	}
 	var err error
 	switch p := v.Addr().Interface().(type) {
@@ -314,14 +314,14 @@ func (d *decoder) expand(key, text string) (expanded string, ok bool) {
 		d.expanded[name] = true
 		value, set := os.LookupEnv(name)
 		if !set {
-			d.fail(key, "the environment has no %s", name)
+			d.fail(key, "the environment variable %s is not set", name)
 			ok = false
 		}
 		return value
 	})
 	odd := oddVariable.FindStringSubmatch(strings.ReplaceAll(text, "$${", ""))
 	if odd != nil { // show the name only: a default can be a password
-		d.fail(key, "${%s is followed by something: write ${%s}, which has no default here, or $${ for a ${ that is meant as it stands", odd[1], odd[1])
+		d.fail(key, "${%s must end with }: write ${%s}, defaults are not supported, or $${ for a literal ${", odd[1], odd[1])
 		ok = false
 	}
 	return expanded, ok
@@ -347,5 +347,5 @@ func suggest(v reflect.Value, name string) string {
 	if near := spell.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
-	return "; 'mete help config' shows all there are"
+	return "; 'mete help config' lists all settings"
 }

@@ -109,7 +109,7 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 		d.variables[v.Key] = v.Name
 		env.Used = append(env.Used, v.Name)
 		if text == "" {
-			d.fail(v.Key, "is empty: nothing would be checked by it; unset it, or give it a value")
+			d.fail(v.Key, "is empty, which would disable the check: unset it, or give it a value")
 			continue
 		}
 		d.setVariable(c, v.Key, text)

@@ -187,7 +187,7 @@ func TestEnvironment_BadValues(t *testing.T) {
 		{"METE_ADMIN_TOKENS=[{name: hunter2", "environment: METE_ADMIN_TOKENS: not YAML: "},
 		{"METE_UPSTREAMS=# none", "environment: METE_UPSTREAMS: has no value: write [] for an empty list"},
 		{"METE_UPSTREAMS=[{name: app, urls: [ftp://x]}]", "environment: METE_UPSTREAMS: upstreams[0]: "},
-		{"METE_JWT_KEYS=", "environment: METE_JWT_KEYS: is empty: nothing would be checked by it; unset it, or give it a value"},
+		{"METE_JWT_KEYS=", "environment: METE_JWT_KEYS: is empty, which would disable the check: unset it, or give it a value"},
 		{"METE_POLICY_KEYS=", "environment: METE_POLICY_KEYS: is empty"},
 		{"METE_JWT_AUDIENCE=a,,b", "environment: METE_JWT_AUDIENCE: "},
 	} {

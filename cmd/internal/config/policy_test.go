@@ -63,7 +63,7 @@ func TestLoad_PolicyAtAnAddress(t *testing.T) {
 			}
 		}
 	}
-	if _, err := load("", []config.Setting{{Key: "policy_ca", Value: "ca.pem"}}); err == nil || !strings.Contains(err.Error(), "policy_ca: is for a policy at an https:// address") {
+	if _, err := load("", []config.Setting{{Key: "policy_ca", Value: "ca.pem"}}); err == nil || !strings.Contains(err.Error(), "policy_ca: requires a policy at an https:// address") {
 		t.Errorf("policy_ca without an address: %v", err)
 	}
 }

@@ -175,7 +175,7 @@ func (c *caddyConfig) readHandlers(block []*caddyLine, s caddyScope) error {
 			handles = append(handles, l)
 		default:
 			if line := findLine(l.block, "rate_limit"); line != nil {
-				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s is not a limit of requests as they come in.", l.words[0]), "The policy has no rule for it.", "")
+				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s does not limit incoming requests.", l.words[0]), "The policy has no rule for it.", "")
 			}
 		}
 	}

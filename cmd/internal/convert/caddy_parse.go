@@ -133,7 +133,7 @@ func (p *caddyParser) fail(format string, args ...any) error {
 // block reads lines until the closing brace or, at depth 0, until the end of the file.
 func (p *caddyParser) block(depth int) (lines []*caddyLine, err error) {
 	if depth > maxCaddyDepth {
-		return nil, p.fail("more than %d blocks in each other", maxCaddyDepth)
+		return nil, p.fail("more than %d nested blocks", maxCaddyDepth)
 	}
 	for p.pos < len(p.tokens) {
 		if t := p.tokens[p.pos]; t.text == "}" && !t.quoted {

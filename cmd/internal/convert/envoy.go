@@ -124,7 +124,7 @@ func (r *envoyFile) load(parent *envoyEntry, list node) *Error {
 			return n.fail("a descriptor has no key")
 		}
 		if slices.ContainsFunc(parent.children, func(other *envoyEntry) bool { return other.key == e.key && other.value == e.value }) {
-			return n.fail("descriptor %s=%s is there twice", e.key, e.value)
+			return n.fail("descriptor %s=%s is defined twice", e.key, e.value)
 		}
 		r.descriptors++
 		if !slices.Contains(r.keys, e.key) {

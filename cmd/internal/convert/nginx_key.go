@@ -108,7 +108,7 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 		return nil, errors.New("its variables refer to each other in a circle")
 	}
 	if c.expanded++; c.expanded > maxNginxExpansions {
-		return nil, fmt.Errorf("the keys have more than %d variables in each other", maxNginxExpansions)
+		return nil, fmt.Errorf("the keys have more than %d nested variables", maxNginxExpansions)
 	}
 	parts := []nginxPart{{}}
 	at := 0

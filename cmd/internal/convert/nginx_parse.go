@@ -72,7 +72,7 @@ func (p *nginxParser) fail(format string, args ...any) error {
 // block reads directives until the closing brace or, at depth 0, until the end of the file.
 func (p *nginxParser) block(depth int) (block []*directive, err error) {
 	if depth > maxNginxDepth {
-		return nil, p.fail("more than %d blocks in each other", maxNginxDepth)
+		return nil, p.fail("more than %d nested blocks", maxNginxDepth)
 	}
 	for {
 		words, line, end, err := p.words()

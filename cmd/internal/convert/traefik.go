@@ -251,7 +251,7 @@ func (f *traefikFile) setKey(limit node, rule *Rule) bool {
 		}
 		for _, name := range []string{"depth", "excludedIPs"} {
 			if s := strategy.field(name); s.exists {
-				f.Differ(s.at(), fmt.Sprintf("ipStrategy.%s takes the address of the client from X-Forwarded-For.", name), "mete takes it as its own settings tell.",
+				f.Differ(s.at(), fmt.Sprintf("ipStrategy.%s takes the address of the client from X-Forwarded-For.", name), "mete uses its own settings.",
 					"Set trusted_hops or trusted_proxies in mete.yaml.")
 			}
 		}

@@ -116,10 +116,10 @@ func (c *command) skipProgram() error {
 		case name == "curl" || name == "curl.exe":
 			return nil
 		case w.text != "$" && name != "sudo":
-			return c.errorAt(w, "this is no curl command", "begin it with curl")
+			return c.errorAt(w, "this is not a curl command", "begin it with curl")
 		}
 	}
-	return requesttext.ErrorAt(c.text, 0, "there is no curl command", "")
+	return requesttext.ErrorAt(c.text, 0, "no curl command given", "")
 }
 
 func (c *command) readArguments() error {
@@ -147,7 +147,7 @@ func (c *command) readArguments() error {
 
 func (c *command) readURL(w word) error {
 	if c.url != nil {
-		return c.errorAt(w, "this is a second URL", "one request is explained at a time; put a value that has a space in quotes")
+		return c.errorAt(w, "this is a second URL", "explain one request at a time; put values with spaces in quotes")
 	}
 	c.url = &w
 	return nil
@@ -158,7 +158,7 @@ func (c *command) readLetters(w word) error {
 	for i := 1; i < len(w.text); i++ {
 		name, ok := letters[w.text[i]]
 		if !ok {
-			return c.errorAt(w, fmt.Sprintf("curl option -%c is not read", []rune(w.text[i:])[0]), "remove it")
+			return c.errorAt(w, fmt.Sprintf("curl option -%c is not supported", []rune(w.text[i:])[0]), "remove it")
 		}
 		if takesValue(name) && i+1 < len(w.text) {
 			return c.readOption(w, name, &word{w.text[i+1:], w.at})
@@ -188,7 +188,7 @@ func (c *command) readOption(w word, name string, v *word) error {
 	}
 	switch {
 	case name == "next":
-		return c.errorAt(w, "one request is explained at a time", "leave out what begins with --next")
+		return c.errorAt(w, "explain one request at a time", "remove everything from --next on")
 	case kind == unread:
 		name, _, assigned := strings.Cut(name, "=") // the value may be secret
 		hint := "remove it"
@@ -197,7 +197,7 @@ func (c *command) readOption(w word, name string, v *word) error {
 		} else if near := spell.Nearest(name, slices.Sorted(maps.Keys(options))); near != "" {
 			hint = fmt.Sprintf("did you mean --%s?", near)
 		}
-		return c.errorAt(w, fmt.Sprintf("curl option --%s is not read", requesttext.Clip(name)), hint)
+		return c.errorAt(w, fmt.Sprintf("curl option --%s is not supported", requesttext.Clip(name)), hint)
 	case kind == flag:
 		c.flags[name] = true
 	case kind == noted:
@@ -205,11 +205,11 @@ func (c *command) readOption(w word, name string, v *word) error {
 	case name == "url":
 		return c.readURL(*v)
 	case name == "header" && strings.HasPrefix(v.text, "@"):
-		return c.errorAt(*v, "headers in a file are not read", "write them here")
+		return c.errorAt(*v, "header files are not supported", "write them here")
 	case name == "header":
 		c.headers = append(c.headers, *v)
 	case name == "cookie" && !strings.Contains(v.text, "="):
-		c.note("ignored: --cookie with the name of a file, which is not read")
+		c.note("ignored: --cookie with a file name")
 	case name == "cookie":
 		c.cookies = append(c.cookies, v.text)
 	case name == "json" || strings.HasPrefix(name, "data"):
@@ -234,7 +234,7 @@ func (c *command) readData(w word, name string, v word) error {
 		}
 	}
 	if file {
-		return c.errorAt(v, "data in a file are not read", "write them here, with --data-raw if they begin with @, or leave them out")
+		return c.errorAt(v, "data files are not supported", "write the data here, with --data-raw if it begins with @, or remove the option")
 	}
 	if c.data == nil {
 		c.data = &w

@@ -31,7 +31,7 @@ func (c *command) makeRequest() error {
 	sendsBody := c.data != nil && !c.flags["get"]
 	switch {
 	case c.flags["head"] && sendsBody:
-		return c.errorAt(*c.data, "--head has no body, and this is one", "leave out --head, or add --get")
+		return c.errorAt(*c.data, "--head excludes a request body", "remove --head, or add --get")
 	case c.flags["head"]:
 		r.Method = "HEAD"
 	case sendsBody:
@@ -39,7 +39,7 @@ func (c *command) makeRequest() error {
 	}
 	if w, ok := c.last["request"]; ok {
 		if !requesttext.IsToken(w.text) {
-			return c.errorAt(w, "this is no method", "write one such as GET")
+			return c.errorAt(w, "not a method", "write one such as GET")
 		}
 		r.Method = w.text
 	}
@@ -77,7 +77,7 @@ func (c *command) parseURL() (*url.URL, error) {
 		return nil, c.errorAt(w, "the URL has no host", "write one such as http://localhost:8080/")
 	}
 	if !c.flags["globoff"] && strings.ContainsAny(w.text[strings.Index(w.text, u.Host)+len(u.Host):], "[]{}") {
-		return nil, c.errorAt(w, "curl makes several requests of [] and {} in a URL", "add --globoff if they stand for themselves")
+		return nil, c.errorAt(w, "curl expands [] and {} in a URL to several requests", "add --globoff to send them literally")
 	}
 	if u = new(url.URL).ResolveReference(u); u.Path == "" {
 		u.Path = "/"
@@ -106,7 +106,7 @@ func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 		if !colon {
 			name, value, _ = strings.Cut(w.text, ";")
 			if w.text != name+";" {
-				return nil, c.errorAt(w, "this is no header", `write NAME: VALUE, or NAME; for an empty one`)
+				return nil, c.errorAt(w, "not a header", `write NAME: VALUE, or NAME; for an empty one`)
 			}
 		}
 		name, value = strings.Trim(name, " \t"), strings.Trim(value, " \t")

@@ -37,7 +37,7 @@ func splitWords(text string) (words []word, notes []string, err error) {
 	}
 	call, end := findCommand(file)
 	if call == nil {
-		return nil, nil, requesttext.ErrorAt(text, 0, "there is no curl command", "")
+		return nil, nil, requesttext.ErrorAt(text, 0, "no curl command given", "")
 	}
 	variables := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
 		if name == "IFS" {
@@ -52,18 +52,18 @@ func splitWords(text string) (words []word, notes []string, err error) {
 			case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp:
 				command = int(n.Pos().Offset())
 			case *syntax.ParamExp:
-				notes = append(notes, fmt.Sprintf("$%s is taken as it stands: no shell puts a value in its place", requesttext.Clip(n.Param.Value)))
+				notes = append(notes, fmt.Sprintf("$%s stays literal: no shell expands it", requesttext.Clip(n.Param.Value)))
 			}
 			return true
 		})
 		if command >= 0 {
-			return nil, nil, requesttext.ErrorAt(text, command, "a shell would run a command here", "write what it prints in its place")
+			return nil, nil, requesttext.ErrorAt(text, command, "a shell would run a command here", "replace it with its output")
 		}
 		split := *arg
 		syntax.SplitBraces(&split)
 		isBrace := func(p syntax.WordPart) bool { _, ok := p.(*syntax.BraceExp); return ok }
 		if slices.ContainsFunc(split.Parts, isBrace) { // braces may expand to millions of words
-			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell makes several words of { and }", "put the word in quotes")
+			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell expands { and } to several words", "put the word in quotes")
 		}
 		fields, err := expand.Fields(variables, arg)
 		if err != nil {
@@ -116,16 +116,16 @@ func checkRest(text string, end int) (note string, err error) {
 		return "", nil
 	}
 	if len(rest) < len(text)-end {
-		note = fmt.Sprintf("what stands behind %q is no part of the request", text[end:end+1])
+		note = fmt.Sprintf("ignored: everything after %q", text[end:end+1])
 		if text[end] == '&' && end > 0 && text[end+1] != '&' && text[end-1] != ' ' {
-			note += ": put the URL in quotes if it goes on there"
+			note += ": put the URL in quotes if it continues there"
 		}
 		return note, nil
 	}
 	for line := range strings.Lines(rest) {
 		if s := strings.TrimSpace(line); s != "" && s[0] != '#' {
 			at := len(text) - len(rest) + strings.Index(line, s)
-			return "", requesttext.ErrorAt(text, at, "the command ended with the line before", `end that line with a \ if it goes on here`)
+			return "", requesttext.ErrorAt(text, at, "the command ends on the previous line", `end that line with a \ if it continues here`)
 		}
 		rest = rest[len(line):]
 	}

@@ -48,6 +48,6 @@ func (l *Log) sweep(ctx context.Context, now time.Time, last bool) {
 	if n := l.unlogged.Load() - l.reported; n > 0 && (last || now.Sub(l.reportedAt) >= l.config.Interval) {
 		l.reported, l.reportedAt = l.reported+n, now
 		l.lines.Add(1)
-		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "denied: keys for which the denial log has no room", slog.Uint64("times", n))
+		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "denied: more keys than the denial log can track", slog.Uint64("times", n))
 	}
 }

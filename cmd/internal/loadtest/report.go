@@ -148,7 +148,7 @@ func (r Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "errors     %d %s, for example: %s\n", e.Count, e.Kind, visible.Text(e.Example))
 	}
 	if r.Late > 0 {
-		fmt.Fprintf(&b, "late       %s due and not begun: the target is slower than the rate, or needs more --concurrency\n", prose.Count(r.Late, "decision was", "decisions were"))
+		fmt.Fprintf(&b, "late       %s due but not started: the target is slower than the rate, or needs more --concurrency\n", prose.Count(r.Late, "decision was", "decisions were"))
 	}
 	r.writeLatency(&b)
 	_, err := io.WriteString(w, b.String())

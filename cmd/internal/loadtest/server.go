@@ -97,5 +97,5 @@ func (t *serverTarget) note() string {
 	if !t.own {
 		return "this spends tokens of the clients " + strings.Join(parts, " ")
 	}
-	return fmt.Sprintf("this loads the server and its store; clients have addresses in %v and API keys that begin with %s", benchmarks, t.name)
+	return fmt.Sprintf("this puts load on the server and its store; clients have addresses in %v and API keys that begin with %s", benchmarks, t.name)
 }

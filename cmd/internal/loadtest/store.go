@@ -63,5 +63,5 @@ func (t *storeTarget) note() string {
 	if !t.shared {
 		return "the store is in the memory of this process"
 	}
-	return "this loads the store for all its users; keys of this run have a prefix of their own and are removed at the end"
+	return "this puts load on the store for all its users; the keys of this run have a unique prefix and are removed at the end"
 }

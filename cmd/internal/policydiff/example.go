@@ -99,9 +99,9 @@ func (d *decision) text(full func(limit) bool) string {
 	case d.AllowedBy != "":
 		return "allowed by override " + d.AllowedBy
 	case d.DeniedBy != "":
-		return "denied by " + d.DeniedBy + ", whose key it lacks"
+		return "denied by " + d.DeniedBy + ", because it lacks an attribute of the key"
 	case len(d.Limits) == 0:
-		return "limited by nothing"
+		return "not limited"
 	}
 	var parts []string
 	for _, l := range d.Limits {

@@ -36,7 +36,7 @@ func (x *explainer) headline(d diff.Difference) string {
 	case diff.RuleRemoved:
 		return fmt.Sprintf("rule %s is removed: %s", d.Rule, ruleText(x.old, d.Rule))
 	case diff.RuleRenamed:
-		return fmt.Sprintf("rule %s is renamed, it was %s: its buckets start full", d.Rule, d.Was)
+		return fmt.Sprintf("rule %s is renamed from %s: its buckets start full", d.Rule, d.Was)
 	case diff.RuleChanged:
 		return fmt.Sprintf("rule %s is changed", d.Rule)
 	case diff.RuleMoved:
@@ -89,10 +89,10 @@ func limitText(l *policy.Limit) string {
 func movedText(d diff.Difference) string {
 	var parts []string
 	if len(d.After) > 0 {
-		parts = append(parts, fmt.Sprintf("some of its requests now fall under %s, before it", parse.Enumerate(d.After, "and")))
+		parts = append(parts, fmt.Sprintf("%s now takes precedence for some of its requests", parse.Enumerate(d.After, "and")))
 	}
 	if len(d.Before) > 0 {
-		parts = append(parts, fmt.Sprintf("it now gets requests that fall under %s", parse.Enumerate(d.Before, "and")))
+		parts = append(parts, fmt.Sprintf("it now takes precedence for some requests of %s", parse.Enumerate(d.Before, "and")))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -118,20 +118,20 @@ func overrideText(m *policy.Matcher, id string) string {
 func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":
-		return fmt.Sprintf("%s may send %s at once, was %s", client, c.New, c.Old)
+		return fmt.Sprintf("%s may send %s at once instead of %s", client, c.New, c.Old)
 	case "rate":
-		return fmt.Sprintf("%s may go on with %s, was %s", client, rateText(c.New), rateText(c.Old))
+		return fmt.Sprintf("%s may continue with %s instead of %s", client, rateText(c.New), rateText(c.Old))
 	case "limit_keys":
-		return fmt.Sprintf("requests share a bucket by %s, was by %s; buckets start full", orAll(c.New), orAll(c.Old))
+		return fmt.Sprintf("requests share a bucket by %s instead of %s; buckets start full", orAll(c.New), orAll(c.Old))
 	case "mode":
 		return modeMeaning(c.New)
 	case "name":
 		return "its buckets start full"
 	case "limits":
 		if c.Old == "" {
-			return "a limit more"
+			return "one more limit"
 		}
-		return "a limit less"
+		return "one limit fewer"
 	}
 	return ""
 }
@@ -161,7 +161,7 @@ func modeMeaning(mode string) string {
 	case "enforce":
 		return "it denies requests"
 	case "shadow":
-		return "it counts, and denies no request"
+		return "it counts requests and denies none"
 	case "off":
 		return "it does nothing"
 	}

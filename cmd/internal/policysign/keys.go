@@ -47,7 +47,7 @@ func ReadKeys(paths ...string) (Keys, error) {
 func publicKey(block *pem.Block) (ed25519.PublicKey, error) {
 	switch block.Type {
 	case privateType:
-		return nil, errors.New("this is a private key, which is for signing: give the public one, and keep this one away from servers")
+		return nil, errors.New("this is a private key for signing: use the public key here, and keep the private key away from servers")
 	case publicType:
 	default:
 		return nil, fmt.Errorf("a PEM block of type %q, want %s", block.Type, publicType)

@@ -69,7 +69,7 @@ func (k Keys) Verify(data, file []byte) error {
 			return nil
 		}
 	}
-	return errors.New("the signature is of other contents, or by another key")
+	return errors.New("the signature is for other contents or by another key")
 }
 
 // readSignature reads a signature. It only accepts regular files, because reading a pipe might never end.

@@ -47,13 +47,13 @@ func (c *Comparison) document(r *Report, page bool) *document {
 		d.describePolicy(c.new, edits)
 	}
 	if c.requests.count > 0 && !differs {
-		d.note("the two policies decide alike")
+		d.note("the two policies make the same decisions")
 	}
 	if c.shadowed[1] > 0 {
 		d.note("rules in shadow would limit %s that the new policy allows (%d under the old)", prose.Count(c.shadowed[1], "request"), c.shadowed[0])
 	}
 	if c.delayed != [2]int64{} {
-		d.note("%s later by the old policy, %d by the new", prose.Count(c.delayed[0], "request is let start", "requests are let start"), c.delayed[1])
+		d.note("%s by the old policy, %d by the new", prose.Count(c.delayed[0], "request is delayed", "requests are delayed"), c.delayed[1])
 	}
 	c.endNotes(d, r, int64(len(limited.tallies)+len(admitted.tallies)), max(limited.missed, admitted.missed))
 	return d
@@ -63,9 +63,9 @@ func (c *Comparison) headline() string {
 	limited, admitted := c.changed[NewlyLimited].count, c.changed[NewlyAdmitted].count
 	switch {
 	case c.requests.count == 0:
-		return "There are no requests in the trace"
+		return "The trace has no requests"
 	case limited+admitted == 0:
-		return "The two policies decide alike about " + requestCount(c.requests.count)
+		return "The two policies make the same decisions about " + requestCount(c.requests.count)
 	case limited == 0:
 		return requestCount(admitted) + " newly admitted, none newly limited"
 	case admitted == 0:

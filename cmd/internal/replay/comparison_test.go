@@ -175,7 +175,7 @@ func TestCompare_WithItself(t *testing.T) {
 	for _, file := range []string{oldPolicy, newPolicy} {
 		got := compare(t, file, file, randomTrace(2000, 1), false)
 		if len(got.lines) > 0 || got.summary["newly_limited"] != 0.0 || got.summary["newly_admitted"] != 0.0 ||
-			!strings.Contains(got.report, "the two policies decide alike") || strings.Contains(got.report, "EDIT") {
+			!strings.Contains(got.report, "the two policies make the same decisions") || strings.Contains(got.report, "EDIT") {
 			t.Errorf("got %v, %v\n%s", got.lines, got.summary, got.report)
 		}
 	}

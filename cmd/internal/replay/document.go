@@ -168,16 +168,16 @@ func (d *document) note(format string, args ...any) {
 // endNotes adds the notes at the end of all reports.
 func (c *counts) endNotes(d *document, r *Report, keys, missed int64) {
 	if keys > 0 && !r.ShowKeys {
-		d.note("--show-keys shows who the keys are")
+		d.note("--show-keys shows the keys")
 	}
 	if missed > 0 {
-		d.note("there are more than %d keys in a list: the counts of single keys may be up to %d short", maxTallies, missed)
+		d.note("a list has more than %d keys: counts of single keys may be up to %d too low", maxTallies, missed)
 	}
 	if c.invalid > 0 {
-		d.note("%s not read", prose.Count(c.invalid, "invalid line was", "invalid lines were"))
+		d.note("%s skipped", prose.Count(c.invalid, "invalid line was", "invalid lines were"))
 	}
 	if r.Elapsed > 0 && c.requests.count > 0 {
-		d.note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(c.requests.count)/r.Elapsed.Seconds())
+		d.note("replayed in %s, %.0f requests per second", r.Elapsed.Round(time.Millisecond), float64(c.requests.count)/r.Elapsed.Seconds())
 	}
 }
 

@@ -53,11 +53,11 @@ func percent(n, all int64) string {
 	parts := int64(math.Round(float64(n) / float64(all) * 10_000))
 	switch {
 	case n > 0 && parts == 0:
-		return "< 0.01 %"
+		return "< 0.01%"
 	case n < all && parts == 10_000:
-		return "> 99.99 %"
+		return "> 99.99%"
 	}
-	return fmt.Sprintf("%d.%02d %%", parts/100, parts%100)
+	return fmt.Sprintf("%d.%02d%%", parts/100, parts%100)
 }
 
 // grouped formats n with a comma between thousands.

@@ -52,10 +52,10 @@ func (p *Progress) Step(bytes int64) {
 	part, left := fmt.Sprintf("%d MB", bytes/1_000_000), ""
 	if p.size > 0 {
 		done := min(float64(bytes)/float64(p.size), 1)
-		part = fmt.Sprintf("%.0f %% of %d MB", 100*done, (p.size+999_999)/1_000_000)
+		part = fmt.Sprintf("%.0f%% of %d MB", 100*done, (p.size+999_999)/1_000_000)
 		left = ", " + prose.Duration(remaining(elapsed, done)) + " left"
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s, %d requests, %.0f a second%s", part, p.calls, float64(p.calls)/elapsed.Seconds(), left)
+	fmt.Fprintf(p.w, "\r\x1b[K%s, %d requests, %.0f per second%s", part, p.calls, float64(p.calls)/elapsed.Seconds(), left)
 }
 
 // remaining estimates the remaining time in whole seconds from the fraction done.

@@ -35,13 +35,13 @@ func (s *Stats) document(r *Report, page bool) *document {
 	}
 	for _, rule := range s.rules {
 		if rule.shadowed {
-			d.note("shadow rules only say what they would deny; nothing is denied by them")
+			d.note("rules in shadow mode deny nothing; the report shows what they would deny")
 			break
 		}
 	}
 	if s.lacking > 0 {
-		d.note("%s denied because the trace does not say what a rule is keyed by (on_missing: deny);"+
-			" an access log has no headers but two, and no claims", prose.Count(s.lacking, "request was", "requests were"))
+		d.note("%s denied because the trace lacks an attribute of limit_keys (on_missing: deny);"+
+			" an access log has only two headers and no claims", prose.Count(s.lacking, "request was", "requests were"))
 	}
 	s.endNotes(d, r, int64(len(s.keys.tallies)), s.keys.missed)
 	return d
@@ -50,7 +50,7 @@ func (s *Stats) document(r *Report, page bool) *document {
 func (s *Stats) headline() string {
 	switch all := s.requests.count; {
 	case all == 0:
-		return "There are no requests in the trace"
+		return "The trace has no requests"
 	case s.denied.count == 0:
 		return "None of " + requestCount(all) + " would be denied"
 	case s.denied.count == all:
@@ -78,10 +78,10 @@ func (s *Stats) addTotals(d *document, page bool) {
 		more("in shadow", "shadow", n, "allowed; a rule in shadow would deny them")
 	}
 	more("blocked", "", s.blocked, "of the denied, by an override")
-	more("excepted", "", s.excepted, "let through by an override")
-	more("no rule", "", s.unlimited, "fell under no rule, so allowed")
+	more("excepted", "", s.excepted, "allowed by an override")
+	more("no rule", "", s.unlimited, "allowed, because no rule applied")
 	if page && s.invalid > 0 {
-		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: grouped(s.invalid), Note: "were not read"})
+		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: grouped(s.invalid), Note: "were skipped"})
 	}
 }
 
@@ -162,7 +162,7 @@ func waitName(i int) string {
 
 // addWaits adds the waits of denied requests, from the first to the last nonzero interval.
 func (d *document) addWaits(w *waits, all int64) {
-	t := &sheet{ID: "waits", Title: "How long the denied must wait", About: "the Retry-After of each denial", Columns: []column{
+	t := &sheet{ID: "waits", Title: "Wait times of denied requests", About: "Retry-After of each denial", Columns: []column{
 		{Kind: "name", Page: "Wait"}, {Kind: "num", Page: "Requests"}, {Kind: "share", Page: "Share"},
 	}}
 	end := len(w)

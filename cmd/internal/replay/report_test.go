@@ -58,7 +58,7 @@ warning: 1 request is older than the one before (10.00 %), by up to 250ms; insid
 
 allowed  5  50.00 %
 denied   5  50.00 %  first 0.25 s, last 3662 s
-no rule  1  10.00 %  fell under no rule, so allowed
+no rule  1  10.00 %  allowed, because no rule applied
 
 OVER TIME, in steps of 1m
 allowed   3 ┤                                                             █
@@ -86,8 +86,8 @@ ip:address=2001:db8::/64            per-client       1  █▋    3661 s        
 header:x=(missing) path=/login      login            1  █▋    3662 s        3662 s
 header:x="a b\x1b[31m" path=/login  login            1  █▋    3662 s        3662 s
 
-shadow rules only say what they would deny; nothing is denied by them
-1 request was denied because the trace does not say what a rule is keyed by (on_missing: deny); an access log has no headers but two, and no claims
+rules in shadow mode deny nothing; the report shows what they would deny
+1 request was denied because the trace lacks an attribute of limit_keys (on_missing: deny); an access log has only two headers and no claims
 1 invalid line was not read
 `
 	got := reportOn(t, reportPolicy, reportTrace, func(r *replay.Report) { r.ShowKeys = true })

@@ -71,7 +71,7 @@ func (c *counts) Disorder() string {
 	if c.earlier == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s older than the one before (%s), by up to %s; inside a bucket time stands still for them; --sort replays by time",
+	return fmt.Sprintf("%s older than the previous one (%s), by up to %s; the time of a bucket does not go back; --sort replays in order of time",
 		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), formatDuration(c.lag))
 }
 

@@ -123,7 +123,7 @@ func parseFront(text string) (upstream, gateway string, err error) {
 	case u.Hostname() == "":
 		return "", "", fmt.Errorf("front: the URL has no host: write one such as http://127.0.0.1:3000")
 	case u.User != nil:
-		return "", "", fmt.Errorf("front: the URL has a password: leave it out, mete passes on the client's own")
+		return "", "", fmt.Errorf("front: the URL has a password: remove it, mete forwards the credentials of the client")
 	}
 	return text, "", nil
 }
@@ -144,7 +144,7 @@ func parseBy(text string) (policy.Attribute, error) {
 	case err != nil:
 		return a, fmt.Errorf("by: %s: write address, key, user or an attribute such as header:x-tenant", strings.TrimPrefix(err.Error(), "policy: not an attribute: "))
 	case a.Source == policy.SourceMethod || a.Source == policy.SourcePath || a.Source == policy.SourceHost:
-		return a, fmt.Errorf("by: %s tells pages apart, not clients: write address, key, user or an attribute such as header:x-tenant", a)
+		return a, fmt.Errorf("by: %s identifies pages, not clients: write address, key, user or an attribute such as header:x-tenant", a)
 	case a.Source == policy.SourceCustom && !strings.Contains(text, ":"):
 		return a, fmt.Errorf("by: %q is unknown: write address, key, user or an attribute such as header:x-tenant", text)
 	}

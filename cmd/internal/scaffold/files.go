@@ -55,17 +55,17 @@ func (p *plan) policy() string {
 	by, byAddress := quoted(p.by.Spelled()), p.by.Source == policy.SourceIP
 	limit := fmt.Sprintf("{ rate: %s, burst: %d }", p.rate.text(), p.burst)
 	fmt.Fprintf(&b, "# The limits of mete. 'mete check' reads them and runs the tests below.\n")
-	fmt.Fprintf(&b, "# A running server follows changes of this file. The language: doc/policy.md.\n\n")
+	fmt.Fprintf(&b, "# A running server reloads this file when it changes. doc/policy.md describes it.\n\n")
 	fmt.Fprintf(&b, "rules:\n")
-	fmt.Fprintf(&b, "  # Each client may make %s at once. After that, %s more come back per %s.\n", requests(p.burst), p.rate.amount, p.rate.per)
+	fmt.Fprintf(&b, "  # Each client may make %s at once, and then %s per %s.\n", requests(p.burst), p.rate.amount, p.rate.per)
 	fmt.Fprintf(&b, "  - name: per-client\n")
 	fmt.Fprintf(&b, "    limit_keys: [%s]   # requests with equal values share one limit\n", by)
 	fmt.Fprintf(&b, "    algorithm_config: %s\n", limit)
 	if !byAddress {
-		fmt.Fprintf(&b, "\n# Requests without %s are limited by address, so that it pays nobody to leave it out.\n", p.by)
+		fmt.Fprintf(&b, "\n# Requests without %s are limited by address, so that omitting it has no advantage.\n", p.by)
 		fmt.Fprintf(&b, "fallback_limit:\n  name: anonymous\n  limit_keys: [\"ip:address\"]\n  algorithm_config: %s\n", limit)
 	}
-	fmt.Fprintf(&b, "\n# Requests in virtual time, and the decisions that are expected.\n")
+	fmt.Fprintf(&b, "\n# Tests: requests in virtual time, with the expected decisions.\n")
 	fmt.Fprintf(&b, "tests:\n")
 	fmt.Fprintf(&b, "  - name: a client gets %s at once, then waits\n", requests(p.burst))
 	fmt.Fprintf(&b, "    request: { %s: %s }\n    steps:\n", quoted(p.by.String()), quoted(one))
@@ -123,9 +123,9 @@ func (p *plan) settings() string {
 	fmt.Fprintf(&b, "admin_listen: 127.0.0.1:8081   # dashboard, metrics and administrators\n")
 	switch {
 	case p.upstream != "":
-		fmt.Fprintf(&b, "\n# Allowed requests go on to this service.\nupstream: %s\n", setting(p.upstream))
+		fmt.Fprintf(&b, "\n# The server forwards allowed requests to this service.\nupstream: %s\n", setting(p.upstream))
 	case p.gateway != "":
-		fmt.Fprintf(&b, "\n# This gateway asks mete about each request: doc/gateways.md.\ndecision_profile: %s\n", p.gateway)
+		fmt.Fprintf(&b, "\n# This gateway asks mete about each request. See doc/gateways.md.\ndecision_profile: %s\n", p.gateway)
 		fmt.Fprintf(&b, "trusted_proxies: [127.0.0.1]   # the addresses of the gateway\n")
 	}
 	if p.keys != "" {
@@ -151,7 +151,7 @@ func (p *plan) listens() string {
 func (p *plan) storeWords() string {
 	s, err := storeurl.Parse(p.store)
 	if err != nil || !s.Remote() {
-		return "The counters are in memory. For several servers, name a Redis or a PostgreSQL."
+		return "The counters are in memory. For several servers, use Redis or PostgreSQL."
 	}
 	return fmt.Sprintf("The counters are in %s. All servers with this URL share them.", s.Scheme.Name())
 }
@@ -170,8 +170,8 @@ func (p *plan) nextSteps(dir string) string {
 	one, _ := p.clients()
 	switch {
 	case p.gateway != "":
-		fmt.Fprintf(&b, "Then let %s ask mete: examples/gateways/%s of the repository has its configuration.\n", p.gateway, p.gateway)
-		fmt.Fprintf(&b, "'mete explain --policy %s %s=%s' shows a decision without it.\n", policyPath, p.by, one)
+		fmt.Fprintf(&b, "Then configure %s to ask mete. The repository has an example in examples/gateways/%s.\n", p.gateway, p.gateway)
+		fmt.Fprintf(&b, "'mete explain --policy %s %s=%s' shows a decision without the gateway.\n", policyPath, p.by, one)
 	case p.upstream != "":
 		fmt.Fprintf(&b, "In another terminal, send more requests than the limit admits:\n\n")
 		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.excess(), p.curlFields(one))

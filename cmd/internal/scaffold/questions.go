@@ -47,7 +47,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 		}
 	}
 	if a.By == "" {
-		d.title("What tells clients apart?",
+		d.title("What identifies a client?",
 			"address  the IP address",
 			"key      an API key, in the header X-Api-Key",
 			"user     the user in a bearer token, the claim sub",
@@ -66,7 +66,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 		return err
 	}
 	if a.Store == "" {
-		d.title("Where do the counters live?",
+		d.title("Where should the counters be stored?",
 			"memory:                        in mete: for one server, until it restarts",
 			"redis://HOST:6379              in Redis, for several servers",
 			"postgres://USER@HOST/DATABASE  in PostgreSQL, for several servers")

@@ -195,12 +195,12 @@ func (a *access) enter(next http.Handler) http.Handler {
 		}
 		if !ok {
 			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete", error="invalid_token"`} // RFC 6750 §3
-			answerProblem(w, r, http.StatusUnauthorized, "nobody has this token; send one of admin_tokens as Authorization: Bearer TOKEN")
+			answerProblem(w, r, http.StatusUnauthorized, "unknown token; send one of admin_tokens as Authorization: Bearer TOKEN")
 			return
 		}
 		if r.URL.Path == "/metrics" && c.role < httpapi.Read && !a.public {
 			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
-			answerProblem(w, r, http.StatusUnauthorized, "metrics take a token of the role read; or say public_metrics")
+			answerProblem(w, r, http.StatusUnauthorized, "/metrics requires a token with the role read, unless public_metrics is set")
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
@@ -223,7 +223,7 @@ func network(remote string) string {
 
 func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	w.Header()["Retry-After"] = []string{strconv.Itoa(int((wait + time.Second - 1) / time.Second))}
-	answerProblem(w, r, http.StatusTooManyRequests, "administrators, too, may ask only so often; try again later")
+	answerProblem(w, r, http.StatusTooManyRequests, "too many requests to the admin API; try again later")
 }
 
 func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {

@@ -158,7 +158,7 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 		if !b.kind.Shared {
 			return nil, fmt.Errorf("%s: %w; repair it, or move it away to start without overrides", b.url.File+"."+overrides.DefaultName, err)
 		}
-		b.log.Error("cannot read overrides, none is active here", "err", err)
+		b.log.Error("cannot read overrides, none active", "err", err)
 	}
 	a.add(background("overrides", m.Follow))
 	a.metrics.Add(metrics.Overrides(m.Count))
@@ -169,7 +169,7 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 // dropRule drops the cached state of a rule after another server has reset it.
 func (a *assembly) dropRule(rule string) {
 	if err := a.limiter.ForgetRule(context.Background(), rule); err != nil {
-		a.log.Error("cannot forget the buckets of a reset rule", "rule", rule, "err", err)
+		a.log.Error("cannot drop cached buckets of a reset rule", "rule", rule, "err", err)
 		return
 	}
 	a.log.Info("rule reset", "rule", rule)
@@ -190,7 +190,7 @@ func (a *assembly) logOverrides(m *overrides.Manager) {
 		}
 	}
 	if len(ids) > 0 {
-		a.log.Info("overrides of the policy active", "ids", strings.Join(ids, ","))
+		a.log.Info("policy overrides active", "ids", strings.Join(ids, ","))
 	}
 }
 

@@ -54,7 +54,7 @@ func (b *board) policyState() api.PolicyState {
 // signInHint describes where the operator finds a token.
 func signInHint(tokenFile string) string {
 	if tokenFile != "" {
-		return "The server made a token when it started. On its machine, 'mete dashboard' signs in, and cat " + tokenFile + " shows it."
+		return "The server generated a token at the start. On its machine, 'mete dashboard' signs in, and cat " + tokenFile + " shows it."
 	}
 	return "Tokens are in the server's settings: admin_tokens."
 }

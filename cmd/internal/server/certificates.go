@@ -44,7 +44,7 @@ func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) 
 // warn logs that the certificate has expired.
 func (c *certificates) warn() {
 	if end := c.expiry(); !end.After(time.Now()) {
-		c.log.Warn("certificate expired, clients will refuse it", "file", c.files.Cert, "expires_at", end)
+		c.log.Warn("certificate expired, clients will reject it", "file", c.files.Cert, "expires_at", end)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *certificates) refresh() (changed bool, err error) {
 	return true, nil
 }
 
-var errNoAuthority = errors.New("no certificate of an authority is in it, in PEM")
+var errNoAuthority = errors.New("the file has no CA certificate in PEM")
 
 // expiry returns the end of the active certificate.
 func (c *certificates) expiry() time.Time { return time.Unix(c.expires.Load(), 0).UTC() }

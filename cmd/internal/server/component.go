@@ -128,7 +128,7 @@ func (s *Server) listening(name string, l listener, grace time.Duration) compone
 				defer cancel()
 			}
 			if err := l.Shutdown(ctx); err != nil {
-				s.log.Warn("requests cut off", "listener", name, "err", err)
+				s.log.Warn("requests aborted at shutdown", "listener", name, "err", err)
 			}
 			serving.Wait()
 			return nil

@@ -180,7 +180,7 @@ func (c *inFlightLimit) enter(next http.Handler) http.Handler {
 		if c.now.Add(1) > c.most && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
 			c.refused.Add(1)
 			w.Header()["Retry-After"] = []string{"1"}
-			answerProblem(w, r, http.StatusServiceUnavailable, "the server is answering as many requests as it may; try again soon")
+			answerProblem(w, r, http.StatusServiceUnavailable, "too many requests in flight; try again soon")
 			return
 		}
 		next.ServeHTTP(w, r)

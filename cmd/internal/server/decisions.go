@@ -48,7 +48,7 @@ func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	}
 }
 
-var errFull = errors.New("new keys share one bucket for each limit; raise max_keys")
+var errFull = errors.New("new keys share one bucket per limit; raise max_keys")
 
 // watchMemory logs when the store becomes full.
 func (a *assembly) watchMemory(m *stores.Memory, b *buckets) {
@@ -206,7 +206,7 @@ func (l *skipLog) record(log *slog.Logger, r *policy.Rule) {
 	for i, a := range r.LimitKeys {
 		names[i] = a.String()
 	}
-	log.Info("rule skipped: requests lack an attribute of limit_keys", "rule", r.Name,
+	log.Info("rule skipped, requests lack an attribute of limit_keys", "rule", r.Name,
 		"limit_keys", strings.Join(names, ","), "requests", s.count.Swap(0))
 }
 
@@ -236,7 +236,7 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 		ctx, cancel := context.WithTimeout(context.Background(), telemetryTimeout)
 		defer cancel()
 		if err := t.Close(ctx); err != nil {
-			a.log.Warn("telemetry not exported completely", "err", err)
+			a.log.Warn("telemetry export incomplete", "err", err)
 		}
 	}))
 	a.metrics.Add(metrics.Telemetry(t.Stats))

@@ -106,7 +106,7 @@ func (a *assembly) newDecisionGateway(b *buckets, claims claimReader) httpapi.Ga
 	if c.DecisionProfile == "" {
 		return httpapi.Gateway{}
 	}
-	misasked := limitErrors(a.log, "request to /v1/decision lacks what a decision needs, check the configuration of the gateway")
+	misasked := limitErrors(a.log, "incomplete request to /v1/decision, check the gateway configuration")
 	return httpapi.Gateway{
 		Profile:          httpapi.Profile(c.DecisionProfile),
 		TrustedProxies:   c.TrustedProxies,
@@ -125,7 +125,7 @@ func (a *assembly) newDecisionGateway(b *buckets, claims claimReader) httpapi.Ga
 func (a *assembly) drainUpgrades(p *proxy.Proxy) func(context.Context) {
 	return func(ctx context.Context) {
 		if n := p.Drain(ctx); n > 0 {
-			a.log.Warn("upgraded connections cut off", "connections", n, "drain", a.timeouts.Drain)
+			a.log.Warn("upgraded connections closed at shutdown", "connections", n, "drain", a.timeouts.Drain)
 		}
 	}
 }

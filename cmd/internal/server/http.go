@@ -66,9 +66,9 @@ func listen(setting, address string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%w: stop the program that listens there, or choose another address", err)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%w: ports below 1024 need a privilege: choose a higher one", err)
+		return nil, fmt.Errorf("%w: ports below 1024 require privileges: choose a higher one", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%w: no network interface has that address: 0.0.0.0 is all of them", err)
+		return nil, fmt.Errorf("%w: no network interface has that address: use 0.0.0.0 for all interfaces", err)
 	}
 	return nil, err
 }

@@ -81,7 +81,7 @@ func (a *assembly) addExpiry() {
 		}
 		stop = time.AfterFunc(time.Until(at), func() {
 			if m := a.limiter.Policy(); m.Expires().Equal(at) {
-				a.log.Error("POLICY EXPIRED and still enforced, replace it", "expires_at", at, "version", m.Version())
+				a.log.Error("POLICY EXPIRED, still enforced", "expires_at", at, "version", m.Version())
 			}
 		}).Stop
 	})

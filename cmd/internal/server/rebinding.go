@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-const misdirectedDetail = "on a loopback address, ask for the API by localhost or an address in Host; a proxy in front of it must set Host so"
+const misdirectedDetail = "on a loopback address, Host must be localhost or an IP address; a proxy in front of the server must set it"
 
 // rejectRebinding protects the API and the dashboard against DNS rebinding. A website can point its own name at
 // 127.0.0.1 after the browser has loaded a page. The browser then treats the API as the page's origin and sends no

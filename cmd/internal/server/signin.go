@@ -113,7 +113,7 @@ func (a *access) serveSignIn(next http.Handler) http.Handler {
 		case browsers.Check(r) != nil:
 			answerProblem(w, r, http.StatusForbidden, "pages of other origins cannot sign in")
 		case !onLoopback(r) || !isDirectLocalClient(r):
-			answerProblem(w, r, http.StatusForbidden, "links to the dashboard are for the machine of the server; sign in with a token")
+			answerProblem(w, r, http.StatusForbidden, "dashboard links only work on the machine of the server; sign in with a token")
 		case path == "link":
 			a.serveLink(w, r)
 		default:
@@ -152,7 +152,7 @@ func (a *access) serveSession(w http.ResponseWriter, r *http.Request) {
 		tooMany(w, r, s.RetryAfter)
 		return
 	}
-	answerProblem(w, r, http.StatusUnauthorized, "this link was used, or is too old; run 'mete dashboard' for another one")
+	answerProblem(w, r, http.StatusUnauthorized, "the link was used before or has expired; run 'mete dashboard' for a new one")
 }
 
 func answerSignIn(w http.ResponseWriter, token string, ends time.Time) {

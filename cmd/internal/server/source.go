@@ -94,7 +94,7 @@ func (e example) follower(func(*policy.Matcher) error) follower { return e }
 func (e example) run(ctx context.Context) { <-ctx.Done() }
 
 func (e example) reload(context.Context) error {
-	e.log.Info("nothing to reload: the built-in example policy is active")
+	e.log.Info("nothing to reload, the built-in example policy is active")
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (s *Server) reloadNow(ctx context.Context) error {
 }
 
 // errReloadEnded is the error of a reload during shutdown. The new policy may be active or not.
-var errReloadEnded = fmt.Errorf("the server is ending: %w", context.Canceled)
+var errReloadEnded = fmt.Errorf("the server is stopping: %w", context.Canceled)
 
 func (r *reloads) count(err error) {
 	r.failing.Store(err != nil)

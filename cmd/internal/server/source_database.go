@@ -114,7 +114,7 @@ func (f *databaseFollower) replaceLocked(m *policy.Matcher, revision int64, err 
 	log := f.log.With("database", f.url.String(), "revision", revision)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:
-		log.Error("policy broken, old policy stays active", "errors", len(mistakes))
+		log.Error("policy invalid, old policy stays active", "errors", len(mistakes))
 		for _, m := range mistakes[:min(len(mistakes), maxLoggedErrors)] {
 			m.Value = loggable(m.Path, m.Value)
 			f.log.Error("policy error", "err", m.Error())

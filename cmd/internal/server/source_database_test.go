@@ -87,7 +87,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 	s := start(t, withRules(t, p))
 	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('typo', '{header:x user}', 'custom', 1, 1);
 		UPDATE limits.rate_limit_rule SET burst_capacity = 1 WHERE name = 'client'`)
-	logged(t, "policy broken, old policy stays active", 1, s)
+	logged(t, "policy invalid, old policy stays active", 1, s)
 	for i, want := range []int{200, 200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
 			t.Errorf("take %d: %d, want %d", i, got, want)

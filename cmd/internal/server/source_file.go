@@ -87,7 +87,7 @@ func (s *fileSource) read() ([]byte, error) {
 		return nil, err
 	}
 	if s.loaded && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read only once, at startup
-		return nil, fmt.Errorf("%s: not a regular file any more", s.path)
+		return nil, fmt.Errorf("%s: no longer a regular file", s.path)
 	}
 	data, err := policyyaml.Read(s.path)
 	if err != nil {
@@ -158,14 +158,14 @@ func (s *fileSource) unchanged() bool {
 func (s *fileSource) logErrors(err error) {
 	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {
-		event := "policy broken, old policy stays active"
+		event := "policy invalid, old policy stays active"
 		if errors.Is(err, errFellBehind) {
-			event = "policy refused, old policy stays active"
+			event = "policy rejected, old policy stays active"
 		}
 		s.log.Error(event, "file", s.path, "err", err)
 		return
 	}
-	s.log.Error("policy broken, old policy stays active", "file", s.path, "errors", len(mistakes))
+	s.log.Error("policy invalid, old policy stays active", "file", s.path, "errors", len(mistakes))
 	logPolicyErrors(s.log, mistakes)
 }
 
@@ -181,7 +181,7 @@ func (s *fileSource) shortDigest() string { return hex.EncodeToString(s.digest[:
 
 // errFellBehind is the error of a policy that may be older than the active one. Signatures do not prevent a
 // rollback, because old policies are signed, too.
-var errFellBehind = errors.New("bundle_version must grow")
+var errFellBehind = errors.New("bundle_version must increase")
 
 type activeFile struct {
 	version int64 // bundle_version; 0 for none
@@ -199,5 +199,5 @@ func (f activeFile) admits(version int64, digest [sha256.Size]byte) error {
 	case version == f.version:
 		return fmt.Errorf("%w: %d is active with other contents", errFellBehind, version)
 	}
-	return fmt.Errorf("%w: it is %d, and %d is active; to go back, give the old rules a higher one", errFellBehind, version, f.version)
+	return fmt.Errorf("%w: it is %d, and %d is active; to roll back, publish the old rules with a higher one", errFellBehind, version, f.version)
 }

@@ -152,7 +152,7 @@ func (b *buckets) recovery(limiter *mete.Limiter) component {
 		last, cancel := context.WithTimeout(context.Background(), recoverInterval)
 		defer cancel()
 		if err := limiter.Recover(last); err != nil {
-			b.log.Warn("tokens spent while the store was down are not charged", "err", err, "keys", limiter.Stats().Unsettled)
+			b.log.Warn("tokens spent during the outage not charged", "err", err, "keys", limiter.Stats().Unsettled)
 		}
 		return err
 	}
@@ -196,9 +196,9 @@ func (b *buckets) ready(ctx context.Context, m *policy.Matcher) error {
 
 // Texts of the dashboard about the store.
 const (
-	downWords = "The store does not answer and is not asked. Each rule says what happens then: on_store_error."
-	halfWords = "The store is tried again after it did not answer."
-	fullWords = "The store is full: buckets that are not full share one. Raise max_keys."
+	downWords = "The store does not answer. Each rule follows its on_store_error."
+	halfWords = "The server is testing whether the store answers again."
+	fullWords = "The store is full: new keys share one bucket per limit. Raise max_keys."
 )
 
 func (b *buckets) state() api.StoreState {

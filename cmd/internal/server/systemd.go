@@ -44,7 +44,7 @@ func notifyManager(log *slog.Logger, state string) {
 func watchdog(log *slog.Logger) component {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("watchdog of the service manager not served", "err", err)
+		log.Warn("service manager watchdog not notified", "err", err)
 	}
 	if interval <= 0 {
 		return component{Name: "watchdog"}

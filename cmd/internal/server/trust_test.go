@@ -132,14 +132,14 @@ func TestReload_BundleVersionsGrow(t *testing.T) {
 		{"what was in force before", first, "it is 7, and 8 is active"},
 	} {
 		write(t, c.Policy, tt.text)
-		refused := s.log.Count("policy refused, old policy stays active")
+		refused := s.log.Count("policy rejected, old policy stays active")
 		s.server.Reload()
 		if tt.refused == "" {
 			reloaded++
 			testkit.Until(t, tt.what, func() bool { return s.log.Count("policy reloaded") == reloaded })
 			continue
 		}
-		testkit.Until(t, tt.what, func() bool { return s.log.Count("policy refused, old policy stays active") == refused+1 })
+		testkit.Until(t, tt.what, func() bool { return s.log.Count("policy rejected, old policy stays active") == refused+1 })
 		if s.log.Count(tt.refused) == 0 {
 			t.Errorf("%s: no %q in the log:\n%s", tt.what, tt.refused, s.log)
 		}

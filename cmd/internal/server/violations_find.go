@@ -146,7 +146,7 @@ func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFil
 		if filter.Key == "" {
 			field = "user"
 		}
-		return &httpapi.FilterError{Field: field, Detail: "they are stored as they are here (violations_raw), and a masked one cannot be looked for; sign in with a token of the role operate"}
+		return &httpapi.FilterError{Field: field, Detail: "keys are stored in plain text (violations_raw), so a search for a masked key fails; sign in with a token that has the role operate"}
 	}
 	if err == nil {
 		err = do(ctx, from, newQuery(&filter))

@@ -28,7 +28,7 @@ func lockFile(path string, log *slog.Logger) (*os.File, error) {
 	case errors.Is(err, errLocked):
 		return nil, fmt.Errorf("file: %s is in use by another server%s: stop that server, or name another file", path, holder(path+lockSuffix))
 	case err != nil:
-		log.Warn("cannot lock file of buckets, another server could use it", "file", path, "err", err)
+		log.Warn("cannot lock bucket file, another server could use it", "file", path, "err", err)
 		return nil, nil
 	}
 	pid := strconv.Itoa(os.Getpid())

@@ -39,7 +39,7 @@ func openMemory(_ context.Context, u *storeurl.URL, o Options) (Store, error) {
 		return &Memory{Store: s, saver: new(saver)}, err
 	}
 	if info, err := os.Stat(filepath.Dir(u.File)); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("file: there is no directory %s: make it, or name another file", filepath.Dir(u.File))
+		return nil, fmt.Errorf("file: there is no directory %s: create it, or name another file", filepath.Dir(u.File))
 	}
 	lock, err := lockFile(u.File, o.Log)
 	if err != nil {

@@ -39,14 +39,14 @@ func newSaver(store *memstore.Store, u *storeurl.URL, lock *os.File, log *slog.L
 	log = log.With("store", "memory")
 	entries, err := os.ReadDir(filepath.Dir(u.File))
 	if err != nil {
-		log.Warn("cannot list unfinished files of buckets", "err", err)
+		log.Warn("cannot list temporary bucket files", "err", err)
 	}
 	for _, e := range entries {
 		rest, _ := strings.CutPrefix(e.Name(), filepath.Base(u.File)+".")
 		number, ok := strings.CutSuffix(rest, ".tmp")
 		if ok && number != "" && strings.Trim(number, "0123456789") == "" {
 			err := os.Remove(filepath.Join(filepath.Dir(u.File), e.Name()))
-			log.Info("unfinished file of buckets removed", "file", e.Name(), "err", err)
+			log.Info("temporary bucket file removed", "file", e.Name(), "err", err)
 		}
 	}
 	return &saver{store: store, file: u.File, lock: lock, every: u.Every, log: log, saved: time.Now()}
@@ -71,7 +71,7 @@ func (s *saver) save() {
 	begin := time.Now()
 	if err := s.store.Save(s.file); err != nil {
 		if begin.Sub(s.failed) >= errorInterval {
-			s.log.Error("cannot save buckets, a restart would lose what was spent since the last save", "err", err,
+			s.log.Error("cannot save buckets, a restart would lose tokens spent since the last save", "err", err,
 				"file", s.file, "last", begin.Sub(s.saved).Round(time.Millisecond))
 			s.failed = begin
 		}
@@ -93,7 +93,7 @@ func (s *saver) close() error {
 	s.stop()
 	s.running.Wait()
 	if err := s.store.Save(s.file); err != nil {
-		s.log.Error("cannot save buckets, a restart loses what was spent since the last save", "err", err, "file", s.file)
+		s.log.Error("cannot save buckets, a restart loses tokens spent since the last save", "err", err, "file", s.file)
 		return fmt.Errorf("store: %w", err)
 	}
 	s.log.Info("buckets saved", "file", s.file, "keys", s.store.Stats().Keys)

@@ -49,7 +49,7 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 	return &postgresStore{s, connection{alone, func(ctx context.Context) error {
 		s.Close()
 		if err := s.Clear(ctx); err != nil {
-			return fmt.Errorf("buckets whose keys begin with %s are left in PostgreSQL until a server sweeps them, after an hour: %w", config.Prefix, err)
+			return fmt.Errorf("buckets with the key prefix %s remain in PostgreSQL until a server removes them after an hour: %w", config.Prefix, err)
 		}
 		return nil
 	}, func() error {

@@ -65,7 +65,7 @@ func (s *redisStore) Close() error               { return s.close() }
 func cleanRedis(ctx context.Context, client rueidis.Client, prefix string) error {
 	for _, node := range client.Nodes() {
 		if err := cleanServer(ctx, client, node, prefix); err != nil {
-			return fmt.Errorf("keys that begin with %s are left in Redis for an hour: %w", prefix, err)
+			return fmt.Errorf("keys with the prefix %s remain in Redis for an hour: %w", prefix, err)
 		}
 	}
 	return nil

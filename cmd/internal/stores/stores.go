@@ -113,5 +113,5 @@ func Open(ctx context.Context, u *storeurl.URL, o Options) (Store, *Kind, error)
 			return s, k, err
 		}
 	}
-	return nil, nil, fmt.Errorf("stores: no kind of store has the URL %s", u)
+	return nil, nil, fmt.Errorf("stores: unknown kind of store: %s", u)
 }

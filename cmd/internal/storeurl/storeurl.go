@@ -162,14 +162,14 @@ func isRedis(raw string) bool {
 func parseMemory(u *url.URL, raw string) (*URL, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.Host != "" || u.Path != "" || u.Opaque != "" || u.Fragment != "" {
-		return nil, errors.New("memory: may be followed by " + known + ", joined by &, and nothing else")
+		return nil, errors.New("memory: accepts only " + known + ", joined by &")
 	}
 	s := &URL{Scheme: Memory, Every: DefaultEvery, shown: raw}
 	for name, values := range query {
 		var err error
 		switch {
 		case len(values) != 1:
-			err = fmt.Errorf("%s: must be there once", name)
+			err = fmt.Errorf("%s: must be set once", name)
 		case name == "max_keys":
 			s.Memory.MaxKeys, err = parseMaxKeys(values[0])
 		case name == "file":
@@ -189,7 +189,7 @@ func parseMemory(u *url.URL, raw string) (*URL, error) {
 	case s.File != "":
 		return s, nil
 	case query.Has("every"):
-		return nil, errors.New("every: there is no file=PATH to save to")
+		return nil, errors.New("every: requires file=PATH")
 	}
 	s.Every = 0
 	return s, nil

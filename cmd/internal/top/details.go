@@ -74,7 +74,7 @@ func (m *model) commands(k *api.TopKey) (lines []string) {
 	case m.top.Masked:
 		return []string{"The key is masked. To see it, and to act on it, use a token of the role", "operate: --token-file, or $METE_TOKEN."}
 	case k.Cut || display.Inert(k.Key) != k.Key:
-		return []string{"The key cannot be typed here. Look at it with: mete top --format json"}
+		return []string{"The key cannot be displayed here. To see it, run: mete top --format json"}
 	}
 	var server []string
 	if u, err := url.Parse(m.options.Server); err == nil && !m.options.Standard {
@@ -91,7 +91,7 @@ func (m *model) commands(k *api.TopKey) (lines []string) {
 		command("Explain its next request", append([]string{"mete", "explain"}, attributes...)...)
 	}
 	for _, action := range []struct{ title, word string }{{"Block it for an hour", "block"}, {"Let it through for an hour", "allow"}} {
-		command(action.title, "mete", "override", "set", "--action", action.word, "--key", display.Quote(k.Key), "--expires", "1h", "--reason", "'say why'")
+		command(action.title, "mete", "override", "set", "--action", action.word, "--key", display.Quote(k.Key), "--expires", "1h", "--reason", "'reason'")
 	}
 	return lines
 }

@@ -324,7 +324,7 @@ func TestDetails_Commands(t *testing.T) {
 		not               string
 	}{
 		{"plain", "free:ip=192.0.2.1", "", []api.KeyPart{{Name: "ip:address", Value: "192.0.2.1"}},
-			[]string{"mete explain ip:address=192.0.2.1", "mete override set --action block --key free:ip=192.0.2.1 --expires 1h --reason 'say why'"}, "--server"},
+			[]string{"mete explain ip:address=192.0.2.1", "mete override set --action block --key free:ip=192.0.2.1 --expires 1h --reason 'reason'"}, "--server"},
 		{"quotes", "free:user=it's|path=/a%20b", "http://u:secret@h:1/x", []api.KeyPart{{Name: "query:user", Value: "it's; rm"}},
 			[]string{`mete explain 'query:user=it'\''s; rm' --server http://h:1/x`, `set --action allow --key 'free:user=it'\''s|path=/a%20b' --expires`}, "secret"},
 		{"hashed", "free:x-api-key=~8jDYDw", "", []api.KeyPart{{Name: "header:x-api-key", Value: "8jDYDw", Hashed: true}},

@@ -22,7 +22,7 @@ const (
 
 var kindWords = map[string]struct{ total, heading string }{
 	"denied": {"denied", ">DENIED"},
-	"shadow": {"would be denied, but for the shadow of a rule,", ">SHADOW"},
+	"shadow": {"would be denied by a rule in shadow mode", ">SHADOW"},
 	"near":   {"admitted near a limit", ">NEAR"},
 }
 
@@ -34,7 +34,7 @@ func totalText(top *api.Top) string {
 		text += fmt.Sprintf(" (%s/s), by %s", perSecond(top.Total, covered), prose.Count(top.RuleCount, "rule"))
 	}
 	if top.Masked {
-		text += "; keys are masked: to see them takes the role operate"
+		text += "; keys are masked: use a token with the role operate to see them"
 	}
 	return text
 }
@@ -56,12 +56,12 @@ func restText(top *api.Top, n, asked int) string {
 	if n > 0 && n >= asked {
 		most = max(most, top.Keys[n-1].Count)
 	}
-	text := "there are no other keys"
+	text := "no other keys"
 	switch {
 	case most > 0:
 		text = fmt.Sprintf("no other key has more than %d", most)
 	case top.Total == 0:
-		text = "there is no key"
+		text = "no keys"
 	}
 	if top.Dropped > 0 {
 		text += fmt.Sprintf("; %d more requests were not counted", top.Dropped)

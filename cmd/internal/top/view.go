@@ -159,11 +159,11 @@ func (m *model) row(text string, selected, heading bool) string {
 func (m *model) help() string {
 	pause := "pause"
 	if m.paused {
-		pause = "go on"
+		pause = "resume"
 	}
 	keys := [][2]string{{"q", "quit"}, {"d", "denied"}, {"s", "shadow"}, {"n", "near"}, {"r", "next rule"}, {"↑↓ ⏎", "details"}, {"o", "order"}, {"p", pause}}
 	if m.open {
-		keys = [][2]string{{"q", "quit"}, {"esc", "back"}, {"↑↓", "another key"}, {"p", pause}}
+		keys = [][2]string{{"q", "quit"}, {"esc", "back"}, {"↑↓", "choose a key"}, {"p", pause}}
 	}
 	s := ""
 	for _, k := range keys {

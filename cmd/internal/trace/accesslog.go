@@ -33,7 +33,7 @@ func parseLog(r *Request, line string, clock *logClock) error {
 	}
 	status, rest, _ := strings.Cut(strings.TrimPrefix(rest, " "), " ")
 	if !isStatus(status) {
-		return fmt.Errorf("%w; %.20q stands where the status should", errLog, status)
+		return fmt.Errorf("%w; found %.20q instead of the status", errLog, status)
 	}
 	referer, agent := "-", "-"
 	_, rest, combined := strings.Cut(rest, " ") // skip the size

@@ -27,7 +27,7 @@ func parseJSON(r *Request, line string) error {
 		case i < 0:
 			return fmt.Errorf("unknown field %q: the fields are at, method, path, host, ip, headers, query, jwt and cost", name)
 		case seen&bit != 0:
-			return fmt.Errorf("the field %q is there twice", name)
+			return fmt.Errorf("duplicate field %q", name)
 		}
 		seen |= bit
 		if name != "at" && s.null() {
@@ -44,7 +44,7 @@ func parseJSON(r *Request, line string) error {
 	case !s.atEnd():
 		return s.unexpected("the end of the line")
 	case seen&1 == 0:
-		return errors.New(`no field "at": say when the request came, in seconds`)
+		return errors.New(`missing field "at": the time of the request in seconds`)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (s *scanner) address() (string, error) {
 func parseCost(text string) (bucket.Tokens, error) {
 	cost, err := bucket.ParseTokens(text)
 	if err == nil && cost == 0 {
-		err = errors.New("must be above 0; leave it out for the rule's own cost")
+		err = errors.New("must be above 0; omit it to use the cost in the policy")
 	}
 	return cost, err
 }
@@ -124,7 +124,7 @@ func parseSeconds(text string) (bucket.Instant, error) {
 		return 0, err
 	}
 	if mantissa[0] == '-' {
-		return 0, fmt.Errorf("%.40s is before 0", text)
+		return 0, fmt.Errorf("%.40s is negative", text)
 	}
 	point, digits := strings.IndexByte(mantissa, '.'), len(mantissa)-1
 	if point < 0 {

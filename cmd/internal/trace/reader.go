@@ -60,7 +60,7 @@ func (r *Reader) Next() (*Request, error) {
 		if err != nil {
 			if sniffed {
 				r.format = Auto
-				err = fmt.Errorf("%w; taken for %s because of its first character", err, sniff(line))
+				err = fmt.Errorf("%w; detected as %s by its first character", err, sniff(line))
 			}
 			return nil, &LineError{Line: r.line, Err: err}
 		}

@@ -33,9 +33,9 @@ func (s *scanner) atEnd() bool { return s.peek() == 0 && s.i == len(s.text) }
 // unexpected returns an error about the next token.
 func (s *scanner) unexpected(wanted string) error {
 	if s.i >= len(s.text) {
-		return fmt.Errorf("the line ends where %s should be", wanted)
+		return fmt.Errorf("unexpected end of the line, want %s", wanted)
 	}
-	return fmt.Errorf("column %d: %.12q stands where %s should be", s.i+1, s.text[s.i:], wanted)
+	return fmt.Errorf("column %d: found %.12q, want %s", s.i+1, s.text[s.i:], wanted)
 }
 
 // object parses an object. It calls field for each name to parse the value.
@@ -119,7 +119,7 @@ func (s *scanner) string() (string, error) {
 // unquote decodes text[from:to], a string with escapes.
 func (s *scanner) unquote(from, to int) (text string, err error) {
 	if json.Unmarshal([]byte(s.text[from:to]), &text) != nil {
-		return "", fmt.Errorf("column %d: bad escape in the string %.40s", from+1, s.text[from:to])
+		return "", fmt.Errorf("column %d: invalid escape in the string %.40s", from+1, s.text[from:to])
 	}
 	return text, nil
 }

@@ -107,7 +107,7 @@ func (s *Sequence) begin() error {
 // checkOrder checks the start of a trace against the previous one.
 func (s *Sequence) checkOrder(at bucket.Instant) error {
 	if s.earlier && at < s.began && !s.anyOrder {
-		return errors.New("begins before the trace in front of it: name the oldest first, as ls -tr does, or sort all of them with --sort")
+		return errors.New("begins before the previous trace: list the oldest first, as ls -tr does, or use --sort")
 	}
 	s.began, s.earlier, s.seen = at, true, s.reader.Format()
 	return nil

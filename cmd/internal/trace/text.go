@@ -13,7 +13,7 @@ import (
 )
 
 // errCut is the error of a truncated gzip file.
-var errCut = errors.New("the gzip file ends in the middle: it was cut off, or is still being written")
+var errCut = errors.New("the gzip file is truncated or still being written")
 
 // A text reads the text of a trace ahead in a goroutine. It detects gzip by its first bytes and supports
 // concatenated gzip files. Reads fail after the context ends.
@@ -65,7 +65,7 @@ func unpack(in io.Reader) (io.Reader, error) {
 	}
 	unpacked, err := gzip.NewReader(plain)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("taken for gzip because of its first bytes: %w", err)
+		err = fmt.Errorf("detected as gzip by its first bytes: %w", err)
 	}
 	return unpacked, err
 }

@@ -43,7 +43,7 @@ func newClient() *http.Client {
 func newBatch(lines [][]byte) *batch { return &batch{rand.Text(), lines} }
 
 // errRefused is the error of a response that a retry would not change.
-var errRefused = errors.New("the endpoint refuses it")
+var errRefused = errors.New("the endpoint rejects the batch")
 
 // post sends a batch, with retries, until the endpoint accepts it or the batch is lost. It returns false if ctx
 // ends first.
@@ -55,17 +55,17 @@ func (s *Sender) post(ctx context.Context, b *batch) bool {
 		case err == nil:
 			s.count(func(st *Stats) { st.Sent += uint64(len(b.lines)) })
 			if attempt > 1 {
-				s.config.Log.Info("denial webhook accepted a batch again", "attempts", attempt)
+				s.config.Log.Info("denial webhook recovered", "attempts", attempt)
 			}
 			return true
 		case ctx.Err() != nil:
 			return false
 		case errors.Is(err, errRefused) || attempt == maxAttempts:
 			s.count(func(st *Stats) { st.Failed += uint64(len(b.lines)) })
-			s.config.Log.Error("denial webhook failed: lines lost", "lines", len(b.lines), "attempts", attempt, "err", err)
+			s.config.Log.Error("denial webhook failed, lines lost", "lines", len(b.lines), "attempts", attempt, "err", err)
 			return true
 		case attempt == 1:
-			s.config.Log.Warn("denial webhook failed: trying again", "err", err)
+			s.config.Log.Warn("denial webhook failed, retrying", "err", err)
 		}
 		timer := time.NewTimer(max(wait, s.backoff(attempt)))
 		select {
@@ -88,7 +88,7 @@ func (s *Sender) send(ctx context.Context, id string, body []byte) (wait time.Du
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.config.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("%w: the request cannot be made", errRefused)
+		return 0, fmt.Errorf("%w: cannot create the request", errRefused)
 	}
 	for name, value := range s.config.Headers {
 		r.Header.Set(name, value)

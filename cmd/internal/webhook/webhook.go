@@ -148,7 +148,7 @@ func (s *Sender) drain(ctx context.Context) {
 	s.lines, s.begun, s.stats.Failed = nil, nil, s.stats.Failed+uint64(left)
 	s.mu.Unlock()
 	if left > 0 {
-		s.config.Log.Error("denial webhook stopped: lines lost", "lines", left)
+		s.config.Log.Error("denial webhook stopped, lines lost", "lines", left)
 	}
 }
 
