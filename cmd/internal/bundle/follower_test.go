@@ -301,10 +301,10 @@ func TestFollower_RefusedWithoutTags(t *testing.T) {
 	for range 3 {
 		s.poll(2, "bundle_version must increase")
 	}
-	if n := s.log.Count("policy bundle refused"); n != 1 || len(s.told) != 1 || s.Status().Refused != 1 {
+	if n := s.log.Count("policy bundle rejected"); n != 1 || len(s.told) != 1 || s.Status().Refused != 1 {
 		t.Errorf("reported %d times, told %v, status %+v", n, s.told, s.Status())
 	}
-	if err := s.Poll(t.Context(), s.apply, true); err == nil || s.log.Count("policy bundle refused") != 2 {
+	if err := s.Poll(t.Context(), s.apply, true); err == nil || s.log.Count("policy bundle rejected") != 2 {
 		t.Errorf("asked by an administrator: %v\n%s", err, s.log)
 	}
 	src.put(bundleOf(3, 5))

@@ -156,7 +156,7 @@ hash_key: of-the-file
 		{file: "listen: '${METE_TEST_UNSET}'\n", flags: []config.Setting{{Key: "listen", Value: ":80"}}},
 		{variable: "METE_TRUST_JWT=perhaps", flags: []config.Setting{{Key: "trust_jwt", Value: "true"}}},
 		{file: "timeouts: {drain: soon, idle: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ":1:31: timeouts.idle: \"soon\" is not a duration"},
-		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1:11: upstream: the environment has no METE_TEST_UNSET"},
+		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1:11: upstream: the environment variable METE_TEST_UNSET is not set"},
 		{file: "timeouts: 5s\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ": timeouts: must be a mapping"},
 		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=later", want: "environment: METE_TIMEOUTS_DRAIN: \"later\" is not a duration"},
 		{file: "listen: [\n", variable: "METE_LISTEN=:80", want: ":1:9: not YAML: "},

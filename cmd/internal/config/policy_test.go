@@ -53,7 +53,7 @@ func TestLoad_PolicyAtAnAddress(t *testing.T) {
 	}
 	for policy, wants := range map[string][]string{
 		"https://u:canary@host/policy.yaml": {"policy_keys: must name", "state_directory: must name"},
-		"http://u:canary@host/policy.yaml":  {"policy: http:// is for loopback addresses alone"},
+		"http://u:canary@host/policy.yaml":  {"policy: http:// is allowed only for loopback addresses"},
 		"https://u:canary@host":             {"policy: the address has no file"},
 	} {
 		_, err := load("", []config.Setting{{Key: "policy", Value: policy}})

@@ -89,10 +89,10 @@ func limitText(l *policy.Limit) string {
 func movedText(d diff.Difference) string {
 	var parts []string
 	if len(d.After) > 0 {
-		parts = append(parts, fmt.Sprintf("%s now takes precedence for some of its requests", parse.Enumerate(d.After, "and")))
+		parts = append(parts, fmt.Sprintf("some of its requests now match %s first", parse.Enumerate(d.After, "and")))
 	}
 	if len(d.Before) > 0 {
-		parts = append(parts, fmt.Sprintf("it now takes precedence for some requests of %s", parse.Enumerate(d.Before, "and")))
+		parts = append(parts, fmt.Sprintf("it now matches some requests before %s", parse.Enumerate(d.Before, "and")))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -48,12 +48,12 @@ overrides:
 `
 
 const want = `rule search is changed
-  burst: 20 → 50: a client may send 50 at once, was 20
+  burst: 20 → 50: a client may send 50 at once instead of 20
   for example, GET /search from 192.0.2.1
     was limited by search (up to 20 at once, then 10/s, for each ip:address)
     is now limited by search (up to 50 at once, then 10/s, for each ip:address)
 
-rule writes has moved: some of its requests now fall under uploads, before it
+rule writes has moved: some of its requests now match uploads first
   for example, POST /upload from 192.0.2.1
     was limited by writes (up to 3 at once, then 1/s, for each ip:address)
     is now limited by uploads (up to 1 at once, then 1/m, for each ip:address)

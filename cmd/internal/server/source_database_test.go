@@ -97,7 +97,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 		t.Errorf("the log does not name the row:\n%s", s.log)
 	}
 	s.server.Reload()
-	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy broken") == 2 })
+	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy invalid") == 2 })
 	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; INSERT INTO limits.rate_limit_policy VALUES ('rules', '{"mode": "shadwo"}')`)
 	testkit.Until(t, "the log names the document", func() bool { return s.log.Count(`policy \"rules\": spec/mode: mode must be`) >= 1 })
 	sql(t, p, `DELETE FROM limits.rate_limit_policy`)
