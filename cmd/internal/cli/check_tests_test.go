@@ -86,7 +86,7 @@ func TestCheck_RunsTests(t *testing.T) {
 func TestCheck_RunsNoTest(t *testing.T) {
 	for _, format := range []string{"text", "json", "sarif"} {
 		stdout, stderr, code := run(t, "check", policyWith(t, failingTest), "--run", "nothing", "--format", format)
-		if code != 1 || stderr != "mete check: --run: no test has a name like that\n" || stdout == "" {
+		if code != 1 || stderr != "mete check: --run: no test has a matching name\n" || stdout == "" {
 			t.Errorf("format %s: code %d, stderr %q, stdout %q; want 1 and why", format, code, stderr, stdout)
 		}
 	}

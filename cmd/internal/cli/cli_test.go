@@ -52,8 +52,8 @@ func TestMain_ExitCodesAndWords(t *testing.T) {
 
 		{"take path", 2, "", `mete take: "path" is not NAME=VALUE`},
 		{"take header:=1", 2, "", "mete take: "},
-		{"take path=/a path=/b", 2, "", "mete take: path is given twice"},
-		{"take HEADER:X-A=1 header:x-a=2", 2, "", "mete take: header:x-a is given twice"},
+		{"take path=/a path=/b", 2, "", "mete take: attribute path is given twice"},
+		{"take HEADER:X-A=1 header:x-a=2", 2, "", "mete take: attribute header:x-a is given twice"},
 		{"take --cost -1", 2, "", "mete take: invalid value \"-1\" for --cost"},
 		{"take --cost 0", 2, "", "a cost must be above 0"},
 		{"take --cost NaN", 2, "", "invalid value \"NaN\" for --cost"},

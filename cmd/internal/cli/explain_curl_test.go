@@ -83,8 +83,8 @@ func TestExplain_CurlMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--curl", "curl h --max-tme 5"}, "--curl: line 1, column 8: curl option --max-tme is not read; did you mean --max-time?"},
-		{[]string{"--curl", "curl http://h/x", "GET /y"}, "explain accepts one request: leave out the path or --curl"},
+		{[]string{"--curl", "curl h --max-tme 5"}, "--curl: line 1, column 8: curl option --max-tme is not supported; did you mean --max-time?"},
+		{[]string{"--curl", "curl http://h/x", "GET /y"}, "explain one request at a time: omit the path or --curl"},
 		{[]string{"--curl", "-", "--policy", "-"}, "--policy and --curl cannot both be standard input"},
 		{[]string{"--curl", "curl http://a..b/"}, `--curl: "a..b" is not a host; write a name such as example.com`},
 	} {

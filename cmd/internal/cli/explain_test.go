@@ -122,7 +122,7 @@ func TestExplain_Usage(t *testing.T) {
 		{"--policy " + file + " --server http://127.0.0.1:1", 2, "exclude each other"},
 		{"--policy " + file + " --store redis://127.0.0.1:1 /", 3, "explain"},
 		{"--policy " + file + " --store memory:?file=/does/not/exist /", 2, "exist"},
-		{"--store memory: /", 2, "are for --policy"},
+		{"--store memory: /", 2, "require --policy"},
 		{"--policy /does/not/exist", 2, "no such file"},
 		{"--policy ../config/mete.yaml", 1, "mete.yaml:"},
 		{"--server http://127.0.0.1:1 /", 3, "does not answer"},

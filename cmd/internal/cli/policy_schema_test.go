@@ -48,8 +48,8 @@ func conforms(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(v)
 }
 
-// policiesBelow are all policy files below the directories, as JSON.
-func policiesBelow(t *testing.T, dirs ...string) map[string][]byte {
+// policiesInDir are all policy files below the directories, as JSON.
+func policiesInDir(t *testing.T, dirs ...string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
 	for _, dir := range dirs {
@@ -76,7 +76,7 @@ func policiesBelow(t *testing.T, dirs ...string) map[string][]byte {
 // What is right is right for the schema, too.
 func TestSchema_TakesWhatLoads(t *testing.T) {
 	schema := editorSchema(t)
-	files := policiesBelow(t, "../../../examples", "../../../policy/testdata/seeds")
+	files := policiesInDir(t, "../../../examples", "../../../policy/testdata/seeds")
 	if len(files) < 20 {
 		t.Errorf("%d policies: the test says little", len(files))
 	}

@@ -188,7 +188,7 @@ func TestOverrides_OfTheFile(t *testing.T) {
 global_shadow: { reason: first week, author: a, expires_at: 2099-01-01T00:00:00Z }
 `)
 	s := start(t, c)
-	if s.log.Count("overrides of the policy active") != 1 || s.log.Count("all limits suspended by an override") != 1 {
+	if s.log.Count("policy overrides active") != 1 || s.log.Count("all limits suspended by an override") != 1 {
 		t.Errorf("the log does not say what is in force:\n%s", s.log)
 	}
 	s.block("b1", "192.0.2.2")

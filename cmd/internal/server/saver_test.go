@@ -125,7 +125,7 @@ func TestNew_RefusesFiles(t *testing.T) {
 		t.Errorf("the file was changed to %q, error %v", text, err)
 	}
 	c.Store = storeurl.MustParse("memory:?file=" + filepath.Dir(file) + "/none/buckets")
-	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
+	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: create it") {
 		t.Errorf("New: %v, want that the directory is not there", err)
 	}
 }
