@@ -19,7 +19,7 @@ const tuningPage = "../../doc/tuning.md"
 
 var (
 	playgroundLink = regexp.MustCompile(`\]\((http://127\.0\.0\.1:8081/dashboard/#/playground[^)]*)\)`)
-	burstClaim     = regexp.MustCompile(`burst ([\d,]+) allows ([\d,]+) of ([\d,]+)(?:, at most ([\d,]+) in a second)?`)
+	burstClaim     = regexp.MustCompile(`(?i)burst ([\d,]+) allows ([\d,]+) of ([\d,]+)(?:, at most ([\d,]+) in a second)?`)
 )
 
 // Each row of doc/tuning.md with a link states what the limits of the link allow.
