@@ -68,9 +68,9 @@ func examples(t *testing.T) string {
 				first = fmt.Sprintf("%d, at %s s", f.Request, show(t, f.At))
 			}
 			if i == 0 {
-				title = p.Title
+				title = fmt.Sprintf("[%s](http://127.0.0.1:8081/dashboard/#/playground?preset=%s)", p.Title, p.ID)
 			}
-			fmt.Fprintf(&b, "| %s | %s: %s | %d of %d | %s |\n", title, l.Name, l.Limit, l.Totals.Allowed, l.Totals.Sent, first)
+			fmt.Fprintf(&b, "| %s | %s | %d of %d | %s |\n", title, l.Name, l.Totals.Allowed, l.Totals.Sent, first)
 		}
 		if p.Source != nil && p.Source.Note != "" {
 			fmt.Fprintf(&b, "| | *%s* | | |\n", p.Source.Note)
@@ -87,7 +87,7 @@ func TestDoc_Bounds(t *testing.T) {
 	}
 	for what, bound := range map[string]int{
 		"limits side by side": playground.MaxLanes, "phases": playground.MaxPhases, "requests sent by hand": playground.MaxHand,
-		"requests of a limit, with those that come back": playground.MaxRequests / 1000,
+		"requests of a limit, retries included": playground.MaxRequests / 1000,
 	} {
 		if row := fmt.Sprintf("\n| %s | %d", what, bound); !strings.Contains(string(text), row) {
 			t.Errorf("%s does not say %q", page, row)
