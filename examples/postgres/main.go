@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program takes orders, and limits them where they are kept: in PostgreSQL,
-// each customer may place 3 at once, and one a minute from then on. An order and
-// what it costs are one transaction, so an order that fails has spent nothing. Run
-// it twice:
+// This program takes orders and limits them in PostgreSQL: each customer may place 3 at once, and then one per minute.
+// An order and its charge are one transaction, so a failed order spends nothing. Run it twice:
 //
 //	createdb shop
 //	go run ./examples/postgres 'postgres://localhost/shop?schema=limits'
@@ -33,14 +31,12 @@ const tables = `CREATE TABLE IF NOT EXISTS orders (customer text NOT NULL, item 
 
 // A shop takes orders. It is safe for concurrent use.
 type shop struct {
-	db      *pgxpool.Pool // the shop's own
+	db      *pgxpool.Pool // for the orders
 	limiter *mete.Limiter
 }
 
-// errTooMany is why an order is refused that would be one too many.
 var errTooMany = errors.New("too many orders")
 
-// openShop connects to the database that a URL names.
 func openShop(ctx context.Context, url string) (*shop, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
@@ -57,7 +53,7 @@ func openShop(ctx context.Context, url string) (*shop, error) {
 	return &shop{db, limiter}, nil
 }
 
-// openTables returns the shop's own connections, to the database that the limiter uses.
+// openTables connects to the database of the limiter and creates the table of orders.
 func openTables(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, _, err := pgstore.ParseURL(url)
 	if err != nil {
@@ -79,10 +75,9 @@ func (s *shop) close() error {
 	return s.limiter.Close()
 }
 
-// order places an order, or does nothing at all. Orders of one customer wait for
-// each other from the take to the end of the transaction: what takes long comes
-// before it.
-func (s *shop) order(ctx context.Context, customer, item string) error {
+// placeOrder charges and inserts an order, or does neither. The take locks the bucket of the customer until the
+// transaction ends, so do slow work before it.
+func (s *shop) placeOrder(ctx context.Context, customer, item string) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		d, err := s.limiter.Take(pgstore.WithTx(ctx, tx), mete.Request{Attributes: mete.Attrs{"customer": customer}})
 		if err != nil {
@@ -107,7 +102,7 @@ func main() {
 	}
 	defer s.close()
 	for _, item := range []string{"tea", "", "milk", "sugar", "biscuits"} {
-		if err := s.order(ctx, "ada", item); err != nil {
+		if err := s.placeOrder(ctx, "ada", item); err != nil {
 			fmt.Printf("%q: %v\n", item, err)
 			continue
 		}
