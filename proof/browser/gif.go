@@ -27,8 +27,7 @@ type Film struct {
 	delays []int // hundredths of a second
 }
 
-// Film starts a film that shows the page from the top of one element to the bottom of another, with a margin.
-// left is the element at the left edge; the picture ends at the right edge of the window.
+// Film starts a film of the rectangle around two elements, with a margin. top and bottom are selectors.
 func (p *Page) Film(top, bottom string) *Film {
 	p.t.Helper()
 	edges := Eval[[4]float64](p, fmt.Sprintf(`(() => {
@@ -62,8 +61,8 @@ func (f *Film) Shoot(delay int) {
 	f.frames, f.delays = append(f.frames, frame), append(f.delays, delay)
 }
 
-// Encode writes the film as a GIF that repeats forever. All frames share a palette. Each frame after the first
-// holds only the rectangle that changed, and pixels in it that did not change are transparent.
+// Encode writes the film as a GIF that repeats forever. All frames share a palette. After the first frame, each one
+// contains only the changed rectangle, with transparent pixels where nothing changed.
 func (f *Film) Encode(w io.Writer) error {
 	palette := paletteOf(f.frames)
 	clear := uint8(len(palette) - 1)
@@ -114,8 +113,8 @@ func changedPart(before, after *image.RGBA) (changed image.Rectangle) {
 	return changed
 }
 
-// paletteOf chooses up to 255 colors, the frequent ones first, and adds a transparent one. A color that is close to
-// a chosen one is left out until all distinct colors have an entry.
+// paletteOf returns the transparent color and up to 255 others. It first chooses frequent colors that differ clearly from
+// each other, and then adds closer ones.
 func paletteOf(frames []*image.RGBA) color.Palette {
 	counts := map[color.RGBA]int{}
 	for _, frame := range frames {
@@ -131,7 +130,7 @@ func paletteOf(frames []*image.RGBA) color.Palette {
 	var chosen []color.RGBA
 	for distance := 48; distance >= 0 && len(chosen) < 255; distance -= 4 {
 		for _, c := range byCount {
-			if len(chosen) < 255 && !slices.ContainsFunc(chosen, func(o color.RGBA) bool { return differ(c, o) <= distance }) {
+			if len(chosen) < 255 && !slices.ContainsFunc(chosen, func(o color.RGBA) bool { return colorDistance(c, o) <= distance }) {
 				chosen = append(chosen, c)
 			}
 		}
@@ -143,8 +142,8 @@ func paletteOf(frames []*image.RGBA) color.Palette {
 	return append(palette, color.RGBA{})
 }
 
-// differ returns the largest difference of two colors in a channel.
-func differ(a, b color.RGBA) int {
-	one := func(x, y uint8) int { return max(int(x)-int(y), int(y)-int(x)) }
-	return max(one(a.R, b.R), one(a.G, b.G), one(a.B, b.B))
+// colorDistance returns the largest difference of two colors in any channel.
+func colorDistance(a, b color.RGBA) int {
+	diff := func(x, y uint8) int { return max(int(x)-int(y), int(y)-int(x)) }
+	return max(diff(a.R, b.R), diff(a.G, b.G), diff(a.B, b.B))
 }
