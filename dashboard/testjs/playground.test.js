@@ -99,7 +99,7 @@ test('another algorithm keeps of a lane what it can', () => {
 	assert.deepEqual(laneDefaults('sliding_log'), {algorithm: 'sliding_log', tokens: '10', per: '1s'});
 });
 
-test('what is drawn of an example is what the server has decided', () => {
+test('the chart of an example shows the decisions of the server', () => {
 	assert.equal(played.length, presets.length);
 	for (const {id, seconds, lanes} of played) {
 		for (const l of lanes) {

@@ -16,8 +16,8 @@ func fivePerTen(t *testing.T) bucket.Spec {
 	return spec
 }
 
-// One request every 3 s is less than 5 every 10 s. pg-ratelimit denied 37% of them, because every take lost the
-// fraction of an interval.
+// One request every 3 s is less than 5 every 10 s. In pg-ratelimit, every take lost the fraction of an interval, so 37%
+// were denied.
 func TestPgRatelimit_FractionsOfAnInterval(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Second, 9 * time.Second} {
 		var steps []step

@@ -19,6 +19,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// Moving is the screen size of animated pictures.
+var Moving = Size{name: "moving", width: 1120, height: 900, scale: 1}
+
 // A Film collects pictures of one part of a page and encodes them as an animated GIF.
 type Film struct {
 	page   *Page

@@ -23,7 +23,6 @@ var (
 	Desktop = Size{name: "desktop", width: 1280, height: 900, scale: 1}
 	Phone   = Size{name: "phone", width: 390, height: 844, scale: 2, phone: true}
 	Picture = Size{name: "picture", width: 1280, height: 1130, scale: 2}           // for documents
-	Moving  = Size{name: "moving", width: 1120, height: 900, scale: 1}             // for animated pictures
 	Narrow  = Size{name: "narrow", width: 320, height: 640, scale: 2, phone: true} // 1280 at 400 %
 )
 

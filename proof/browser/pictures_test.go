@@ -100,8 +100,8 @@ func TestPictures_Animated(t *testing.T) {
 	}
 }
 
-// manualClock replaces the clock of a page's animations: tick(ms) advances them by hand, so that each frame shows the
-// same instant on a slow machine as on a fast one.
+// manualClock replaces the clock of a page. tick(ms) advances the player and moveAnimations(ms) the CSS animations, so
+// frames do not depend on the speed of the machine.
 const manualClock = `(() => {
 	let now = 0, queue = [];
 	performance.now = () => now;
@@ -123,7 +123,7 @@ const manualClock = `(() => {
 	};
 })()`
 
-// animated is what the animated picture plays: two limits of 4 requests per second on the same traffic.
+// animated is the query of the animated picture: two limits of 4 requests per second on the same traffic.
 const animated = "?lane=token_bucket,4/1s,name=Token+bucket,capacity=12&lane=fixed_window,16/4s,name=Fixed+window" +
 	"&phase=burst,count=14,seconds=2.5&phase=steady,rate=7,seconds=3.5&phase=pause,seconds=2&phase=poisson,rate=8,seed=3,seconds=4"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chart of a lane: the level of its bucket over time, and below it every decision, with allowed requests above the
-// line and denied requests below it. Marks at the top show when waiting requests start. The chart is SVG, so that the
-// style sheet sets the colors.
+// The chart of a lane: the level of its bucket over time, and below it every decision. Allowed requests are above the
+// line, denied ones below. Marks at the top show the start of waiting requests. The style sheet sets the colors.
 //
 //   laneChart({label, onSeek(t), onHover(t, within) or onHover(null)}) → {node, update(run), cursor(t, denied), waits(denied)}
 //   arrivalStrip({onSeek(t)})     → {node, update(run), cursor(t)}

@@ -6,7 +6,7 @@
 //   choiceField({label, value, options, place, onInput})     options: [[value, label], …]
 //   partsField({label, value, options, place, onInput})      the same as buttons
 //   textField({label, value, place, rows, hint, onInput})
-//   showMistakes(root, mistakes) → the errors that belong to no field
+//   showMistakes(root, errors) → the errors without a field
 
 import {h} from '../ui/dom.js';
 
@@ -85,11 +85,11 @@ export function textField({label, value, place, rows = 1, hint = '', onInput}) {
 }
 
 // showMistakes puts each error beside its field and removes earlier ones.
-export function showMistakes(root, mistakes) {
+export function showMistakes(root, errors) {
 	const left = [];
 	for (const field of root.querySelectorAll('[data-place]')) mark(field, '');
 	const texts = new Map();
-	for (const m of mistakes) {
+	for (const m of errors) {
 		const field = [...root.querySelectorAll('[data-place]')].find((f) => f.dataset.place === m.pointer || `${m.pointer}`.startsWith(`${f.dataset.place}/`));
 		if (field) texts.set(field, [...(texts.get(field) ?? []), m.hint ? `${m.detail}: ${m.hint}` : m.detail]);
 		else left.push(m);

@@ -4,7 +4,7 @@
 //
 //   laneCard({number, onSeek(t), onRemove, exported() → the lane with its trace})
 //     → {node, form (the place of the fields), edit (the details element around it), update(run), cursor(t, from, playing),
-//        note(mistakes)}
+//        note(errors)}
 
 import {h, replace, show} from '../ui/dom.js';
 import {dur, pct, tokens} from '../ui/format.js';
@@ -87,10 +87,10 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 			table.update(run);
 			policy.update(lane);
 		},
-		note(mistakes) {
+		note(errors) {
 			if (form.querySelector('.mistake:not([hidden])')) edit.open = true;
-			wrong.hidden = mistakes.length === 0;
-			replace(wrong, mistakes.map((m) => h('p', null, show(m.hint ? `${m.detail}; ${m.hint}` : m.detail, 300))));
+			wrong.hidden = errors.length === 0;
+			replace(wrong, errors.map((m) => h('p', null, show(m.hint ? `${m.detail}; ${m.hint}` : m.detail, 300))));
 		},
 	};
 }

@@ -4,7 +4,8 @@
 //
 //   chart(container, spec) → {update(changes), destroy(), node}
 //     spec: series [{label, color, kind: line|area|bars|points|steps, values, width, dash, scale}] (null: a gap),
-//       x (Unix seconds, or seconds), xKind: clock|seconds, xRange [from, to], days (true: show the day with the time), y {min, max, least (the lowest end of the axis), label, format (default: whole numbers)},
+//       x (Unix seconds, or seconds), xKind: clock|seconds, xRange [from, to], days (true: show the day with the time),
+//       y {min, max, least (the lowest end of the axis), label, format (default: whole numbers)},
 //       scales {name: like y} (axes at the right, for series with scale: name), height, stacked (true: areas; 'bars': bars as well),
 //       utc (show clock times in UTC, with the day),
 //       marks [{x, y, color, shape: tick|dot|cross|line, row, label}] (without y: in rows at the bottom),

@@ -69,8 +69,8 @@ function short(value) {
 	return text.length > longestAttribute ? text.slice(0, longestAttribute) + '…' : text;
 }
 
-// Characters that are invisible or change how others look: controls, format and bidi characters, lone surrogates,
-// private and unassigned characters, line separators, blanks other than the space, fillers, variation selectors.
+// Characters that are invisible or change others: controls, format and bidi characters, lone surrogates, private and
+// unassigned characters, line separators, blanks, fillers, variation selectors.
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
 const heaped = /(\p{M}{3})(\p{M}+)/gu; // more marks on one letter than any language needs
 const letters = {'\n': '\\n', '\r': '\\r', '\t': '\\t', '\0': '\\0'};
