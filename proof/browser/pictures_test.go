@@ -136,7 +136,8 @@ func animate(t *testing.T, site *browser.Site, theme browser.Theme, frames int) 
 	page := playing(t, site, browser.Moving, theme, animated)
 	browser.Eval[any](page, `(() => {
 		const sheet = new CSSStyleSheet();
-		sheet.replaceSync('.play-more, .play-words, .play-comes, .play-form, .play-edit, .play-away, .play-pace, .play-bar .row { display: none !important }');
+		sheet.replaceSync('.play-more, .play-words, .play-form, .play-edit, .play-away, .play-pace, .play-bar .row { display: none !important } ' +
+			'.play-comes { visibility: hidden; height: 20px }');
 		document.adoptedStyleSheets.push(sheet);
 	})()`)
 	film := page.Film(".play-bar", ".play-lane-b")
