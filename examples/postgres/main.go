@@ -105,7 +105,7 @@ func main() {
 	}
 	defer s.close()
 	for _, item := range []string{"tea", "", "milk", "sugar", "biscuits"} {
-		if err := s.order(ctx, "ada", item); err != nil {
+		if err := s.placeOrder(ctx, "ada", item); err != nil {
 			fmt.Printf("%q: %v\n", item, err)
 			continue
 		}

@@ -28,55 +28,55 @@ func withTrace(trace string) string {
 	return withPhase(`{"shape": "trace", "trace": ` + string(text) + `}`)
 }
 
-// Every mistake says which field it is, and most what to do.
+// Every error names its field, and most have a hint.
 func TestPlay_Mistakes(t *testing.T) {
 	seven := strings.TrimSuffix(strings.Repeat(`{"shape": "pause", "seconds": 1},`, 7), ",")
 	for name, tt := range map[string]struct{ input, field, reason string }{
 		"no lanes":            {`{"traffic": ` + goodTraffic + `}`, "/lanes", "no limit"},
 		"too many lanes":      {withLane(strings.Repeat(goodLane+",", 4) + goodLane), "/lanes", "5 limits are more than 4"},
 		"no algorithm":        {withLane(`{"tokens": 1, "per": "1s"}`), "/lanes/0/algorithm", "missing"},
-		"unknown algorithm":   {withLane(`{"algorithm": "magic", "tokens": 1, "per": "1s"}`), "/lanes/0/algorithm", `no algorithm "magic"`},
+		"unknown algorithm":   {withLane(`{"algorithm": "magic", "tokens": 1, "per": "1s"}`), "/lanes/0/algorithm", `unknown algorithm "magic"`},
 		"no tokens":           {withLane(`{"algorithm": "fixed_window", "per": "1s"}`), "/lanes/0/tokens", "above 0"},
 		"no rate":             {withLane(`{"algorithm": "fixed_window", "tokens": 0, "per": "1s"}`), "/lanes/0/tokens", "above 0"},
-		"no duration":         {withLane(`{"algorithm": "fixed_window", "tokens": 1, "per": "10"}`), "/lanes/0/per", "with its unit"},
+		"no duration":         {withLane(`{"algorithm": "fixed_window", "tokens": 1, "per": "10"}`), "/lanes/0/per", "with a unit"},
 		"no capacity":         {withLane(`{"algorithm": "token_bucket", "tokens": 1, "per": "1s"}`), "/lanes/0/capacity", "missing"},
 		"no queue":            {withLane(`{"algorithm": "leaky_bucket", "tokens": 1, "per": "1s"}`), "/lanes/0/queue", "missing"},
 		"capacity 0":          {withLane(`{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": -1}`), "/lanes/0/capacity", "got -1"},
-		"another's field":     {withLane(`{"algorithm": "sliding_log", "tokens": 1, "per": "1s", "queue": 3}`), "/lanes/0/queue", "leaky_bucket"},
-		"no room":             {withLane(`{"algorithm": "fixed_window", "tokens": 5, "per": "1s", "capacity": 3}`), "/lanes/0/capacity", "capacity is below"},
-		"a fine cost":         {withLane(`{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 5, "cost": 0.0001}`), "/lanes/0/cost", "thousandth"},
+		"field of another algorithm":     {withLane(`{"algorithm": "sliding_log", "tokens": 1, "per": "1s", "queue": 3}`), "/lanes/0/queue", "leaky_bucket"},
+		"capacity below the window":             {withLane(`{"algorithm": "fixed_window", "tokens": 5, "per": "1s", "capacity": 3}`), "/lanes/0/capacity", "capacity is below"},
+		"a cost too precise":         {withLane(`{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 5, "cost": 0.0001}`), "/lanes/0/cost", "thousandth"},
 		"a log too long":      {withLane(`{"algorithm": "sliding_log", "tokens": 10001, "per": "1s"}`), "/lanes/0/tokens", "10000"},
 		"bad refill":          {withLane(`{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 5, "refill": "magic"}`), "/lanes/0/refill", "magic"},
 		"bad jitter":          {withLane(`{"algorithm": "fixed_window", "tokens": 1, "per": "1s", "jitter": "x"}`), "/lanes/0/jitter", "jitter"},
 		"a long name":         {withLane(`{"name": "` + strings.Repeat("n", 41) + `", "algorithm": "fixed_window", "tokens": 1, "per": "1s"}`), "/lanes/0/name", "40 bytes"},
 		"the second lane":     {withLane(goodLane + `, {"algorithm": "fixed_window", "tokens": 1, "per": "x"}`), "/lanes/1/per", "duration"},
-		"no traffic":          {`{"lanes": [` + goodLane + `]}`, "/traffic/phases", "no traffic"},
+		"no traffic":          {`{"lanes": [` + goodLane + `]}`, "/traffic/phases", "no phases"},
 		"too many phases":     {withPhase(seven), "/traffic/phases", "7 phases are more than 6"},
-		"unknown shape":       {withPhase(`{"shape": "wave", "seconds": 1}`), "/traffic/phases/0/shape", `no shape "wave"`},
+		"unknown shape":       {withPhase(`{"shape": "wave", "seconds": 1}`), "/traffic/phases/0/shape", `unknown shape "wave"`},
 		"no seconds":          {withPhase(`{"shape": "steady", "rate": 1}`), "/traffic/phases/0/seconds", "missing"},
 		"no time":             {withPhase(`{"shape": "steady", "rate": 1, "seconds": 0}`), "/traffic/phases/0/seconds", "above 0"},
 		"too long":            {withPhase(`{"shape": "pause", "seconds": 86401}`), "/traffic/phases/0/seconds", "a day"},
 		"too long together":   {withPhase(`{"shape": "pause", "seconds": 86400}, {"shape": "pause", "seconds": 1}`), "/traffic/phases/1", "a day"},
 		"no steady rate":      {withPhase(`{"shape": "steady", "seconds": 1}`), "/traffic/phases/0/rate", "missing"},
 		"too many requests":   {withPhase(`{"shape": "steady", "rate": 20001, "seconds": 1}`), "/traffic/phases/0/rate", "more than 20000"},
-		"an absurd rate":      {withPhase(`{"shape": "steady", "rate": 1000001, "seconds": 1}`), "/traffic/phases/0/rate", "finer than time"},
+		"an absurd rate":      {withPhase(`{"shape": "steady", "rate": 1000001, "seconds": 1}`), "/traffic/phases/0/rate", "one per microsecond"},
 		"too much chance":     {withPhase(`{"shape": "poisson", "rate": 900000, "seconds": 1}`), "/traffic/phases/0/rate", "more than 20000"},
 		"a negative seed":     {withPhase(`{"shape": "poisson", "rate": 1, "seconds": 1, "seed": -1}`), "/traffic/phases/0/seed", "2^53"},
-		"a seed nobody needs": {withPhase(`{"shape": "steady", "rate": 1, "seconds": 1, "seed": 1}`), "/traffic/phases/0/seed", "shape steady"},
+		"an unused seed": {withPhase(`{"shape": "steady", "rate": 1, "seconds": 1, "seed": 1}`), "/traffic/phases/0/seed", "shape steady"},
 		"an empty burst":      {withPhase(`{"shape": "burst", "seconds": 1}`), "/traffic/phases/0/count", "1 to 20000"},
 		"a burst too often":   {withPhase(`{"shape": "burst", "count": 1, "every": "1us", "seconds": 1}`), "/traffic/phases/0/every", "1ms"},
 		"bursts too large":    {withPhase(`{"shape": "burst", "count": 15000, "every": "1s", "seconds": 2}`), "/traffic/phases/0/count", "more than 20000"},
-		"by hand too late":    {`{"lanes": [` + goodLane + `], "traffic": {"phases": [{"shape": "pause", "seconds": 1}], "hand": [1]}}`, "/traffic/hand/0", "after the end"},
+		"by hand too late":    {`{"lanes": [` + goodLane + `], "traffic": {"phases": [{"shape": "pause", "seconds": 1}], "hand": [1]}}`, "/traffic/hand/0", "not before the end"},
 		"an empty trace":      {withTrace(" \n"), "/traffic/phases/0/trace", "no requests"},
-		"not a trace":         {withTrace("hello\n"), "/traffic/phases/0/trace", "line 1: it is no access log line"},
-		"a trace without at":  {withTrace("{\"at\":1}\n{\"cost\":1}"), "/traffic/phases/0/trace", "line 2: it does not say at"},
+		"not a trace":         {withTrace("hello\n"), "/traffic/phases/0/trace", "line 1: not an access log line"},
+		"a trace without at":  {withTrace("{\"at\":1}\n{\"cost\":1}"), "/traffic/phases/0/trace", "line 2: the field at is missing"},
 		"a negative time":     {withTrace(`{"at":-1}`), "/traffic/phases/0/trace", "line 1: -1 is not"},
 		"a time too late":     {withTrace(`{"at":9007199254.740992}`), "/traffic/phases/0/trace", "2255"},
 		"a cost of nothing":   {withTrace(`{"at":1,"cost":0}`), "/traffic/phases/0/trace", "the cost 0"},
 		"a trace of days":     {withTrace("{\"at\":1}\n{\"at\":100000}"), "/traffic/phases/0/trace", "a day"},
 		"a herd": {`{"lanes": [{"algorithm": "token_bucket", "tokens": 0.001, "per": "1s", "capacity": 1, "jitter": "0", "cost": 1},
 			{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 1, "jitter": "0"}],
-			"traffic": {"retry": true, "phases": [{"shape": "burst", "count": 19000, "seconds": 60}]}}`, "/lanes/1", "those that come back"},
+			"traffic": {"retry": true, "phases": [{"shape": "burst", "count": 19000, "seconds": 60}]}}`, "/lanes/1", "retries included"},
 	} {
 		var in api.Play
 		if err := json.Unmarshal([]byte(tt.input), &in); err != nil {
@@ -91,7 +91,7 @@ func TestPlay_Mistakes(t *testing.T) {
 	}
 }
 
-// All mistakes are said at once.
+// All errors are reported at once.
 func TestPlay_AllMistakes(t *testing.T) {
 	var in api.Play
 	input := `{"lanes": [{"algorithm": "token_bucket"}, {"algorithm": "x"}], "traffic": {"phases": [{"shape": "burst"}]}}`
@@ -108,12 +108,12 @@ func TestPlay_AllMistakes(t *testing.T) {
 	if got := strings.Join(fields, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if !strings.Contains(err.Error(), "/lanes/0/capacity: capacity is missing; say how many tokens the bucket holds") {
+	if !strings.Contains(err.Error(), "/lanes/0/capacity: capacity is missing; set it to the number of tokens that the bucket holds") {
 		t.Errorf("the error is %q", err)
 	}
 }
 
-// Of a trace only the times and costs matter, whichever way the lines are written.
+// Only the times and costs of a trace count, in every format of lines.
 func TestPlay_Traces(t *testing.T) {
 	const logged = `198.51.100.7 - [x [21/Nov/2026:12:00:02 +0100] "GET /<script> HTTP/1.1" 200 1
 2001:db8::1 - - [21/Nov/2026:11:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "[agent]"
@@ -144,7 +144,7 @@ func TestPlay_Traces(t *testing.T) {
 	}
 }
 
-// FuzzTrace: any text is played or refused, and what is played can be exported and played again.
+// FuzzTrace checks that any text is played or rejected, and that an exported trace plays the same again.
 func FuzzTrace(f *testing.F) {
 	f.Add(`{"at":0.5}`)
 	f.Add(`1 - - [21/Nov/2026:12:00:02 +0100] "GET / HTTP/1.1" 200 1`)
