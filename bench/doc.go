@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench compares mete with other limiters: its in-memory store call by
-// call, as a table (go run ./compare) and as ordinary benchmarks
-// (go test -bench .), and its stores in Redis and PostgreSQL by many callers
-// (go run ./redis, go run ./postgres). It also measures how fast mete replays a log
-// (go run ./replay). README.md says under which conditions.
+// Package bench compares mete with other limiters. README.md describes the conditions.
+//
+//	go run ./compare          the in-memory store, as a table
+//	go test -bench .          the in-memory store, as Go benchmarks
+//	go run ./redis            many callers and Redis
+//	go run ./postgres         many callers and PostgreSQL
+//	go run ./http             the server over HTTP
+//	go run ./replay           the replay of a log
 package bench

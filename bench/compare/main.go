@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command compare measures mete's in-memory store and its rivals side by side
-// and prints a table. See ../README.md.
+// Command compare measures mete's in-memory store and its rivals in one run, and prints a table. See
+// ../README.md.
 package main
 
 import (
@@ -29,11 +29,10 @@ func main() {
 	}
 }
 
-// A config is what the flags say.
 type config struct {
 	rounds int
 	time   time.Duration
-	only   *regexp.Regexp // of "scenario/subject"
+	only   *regexp.Regexp // matches "scenario/subject"
 	json   bool
 	pause  bool
 }
@@ -96,8 +95,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// compare measures what c asks for. Rounds are outermost within a scenario, and
-// each starts with another subject: drift of the machine hits all alike.
+// compare measures the scenarios and subjects of c. Rounds are the outer loop of a scenario. Each
+// starts with another subject: drift of the machine affects all subjects alike.
 func compare(c config, progress io.Writer) ([]result, error) {
 	var results []result
 	for _, sc := range scenarios {
@@ -115,7 +114,7 @@ func compare(c config, progress io.Writer) ([]result, error) {
 			generate = func() workload.Keys { return workload.Each(sc.keys) }
 		}
 		if sc.kind == memory {
-			rounds = 1 // it does not vary
+			rounds = 1 // memory does not vary
 		}
 		calls, samples := generate(), map[string][]sample{}
 		for round := range rounds {
@@ -136,14 +135,13 @@ func compare(c config, progress io.Writer) ([]result, error) {
 	return results, nil
 }
 
-// conditions says what the figures depend on.
+// conditions describes the machine and the run.
 func conditions(c config) string {
 	text := fmt.Sprintf("%s, %s/%s, %d CPUs; median of %d × %v (churn: of %d × 1,000,000 calls); serial: 1 processor, parallel: %d",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.rounds, c.time, c.rounds, procs)
 	return text + report.Modules(rivals...)
 }
 
-// rivals are the modules whose versions matter.
 var rivals = []string{
 	"github.com/go-chi/httprate",
 	"github.com/sethvargo/go-limiter",

@@ -12,22 +12,22 @@ import (
 	"github.com/metehq/mete/bench/workload"
 )
 
-// procs is the number of goroutines and processors of a parallel figure.
+// procs is the number of goroutines and processors of parallel figures.
 const procs = 2
 
-// chunk is the number of calls between two looks at the clock.
+// chunk is the number of calls between two readings of the clock.
 const chunk = 1024
 
-// A sample is what one round says about one subject.
+// A sample holds the figures of one subject in one round.
 type sample struct {
-	serial, parallel float64 // wall ns a call, over all goroutines
-	allocs           float64 // allocations a call, serial
-	bytes, objects   float64 // heap a key, after collection
-	wrong            int     // calls answered otherwise than the quota promises
+	serial, parallel float64 // wall time in ns per call, over all goroutines
+	allocs           float64 // allocations per call, serial
+	bytes, objects   float64 // heap per key, after a collection
+	wrong            int     // answers that break the quota
 }
 
-// measure runs one round of a scenario for one subject. No other subject is
-// alive meanwhile: its heap would be scanned at this one's expense.
+// measure runs one round of a scenario for one subject. No other subject is alive, because the garbage
+// collector would scan its heap, too.
 func measure(sc scenario, sub subject.Subject, calls workload.Keys, d time.Duration) (sample, error) {
 	switch sc.kind {
 	case churn:
@@ -51,7 +51,7 @@ func measureSteady(sc scenario, sub subject.Subject, calls workload.Keys, d time
 	run := func(goroutines int, d time.Duration) (nsPerCall float64, total int) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
 		workers := make([]worker, goroutines)
-		elapsed := together(goroutines, func(g int) {
+		elapsed := runTogether(goroutines, func(g int) {
 			w := worker{limiter: subject.For(limiter), calls: calls, at: g * calls.Len() / goroutines, want: sc.quota != subject.Deny}
 			for start := time.Now(); time.Since(start) < d; {
 				w.run(chunk)
@@ -71,7 +71,7 @@ func measureSteady(sc scenario, sub subject.Subject, calls workload.Keys, d time
 	run(procs, d/10)
 	s.parallel, _ = run(procs, d)
 	if s.allocs < 0.001 {
-		s.allocs = 0 // the harness's own few
+		s.allocs = 0 // of the harness itself
 	}
 	return s, nil
 }
@@ -87,7 +87,7 @@ func measureChurn(sc scenario, sub subject.Subject, calls workload.Keys) (s samp
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
 		workers := make([]worker, goroutines)
 		before, share := heap(), calls.Len()/goroutines
-		elapsed := together(goroutines, func(g int) {
+		elapsed := runTogether(goroutines, func(g int) {
 			w := worker{limiter: subject.For(limiter), calls: calls, at: g * share, want: true}
 			w.run(share)
 			workers[g] = w
@@ -121,25 +121,23 @@ func measureMemory(sc scenario, sub subject.Subject, calls workload.Keys) (s sam
 	return s, nil
 }
 
-// fill makes limiter know keys. It passes copies, so that no later look-up
-// finds the very string that is stored, and a limiter that keeps keys pays for
-// them.
+// fill makes the limiter know the keys. It passes copies: no later lookup finds the stored string itself, and
+// a limiter that keeps keys pays for them.
 func fill(limiter subject.Limiter, keys workload.Keys) {
 	for i := range keys.Len() {
 		limiter.Take(strings.Clone(keys.At(i)))
 	}
 }
 
-// A worker is one goroutine's part of a run.
+// A worker is the part of a run in one goroutine.
 type worker struct {
 	limiter     subject.Limiter
 	calls       workload.Keys
-	at          int // the next call
+	at          int // the index of the next call
 	want        bool
 	done, wrong int
 }
 
-// run makes n calls.
 func (w *worker) run(n int) {
 	limiter, calls, at, end := w.limiter, w.calls, w.at, w.calls.Len()
 	for range n {
@@ -153,9 +151,8 @@ func (w *worker) run(n int) {
 	w.at, w.done = at, w.done+n
 }
 
-// together runs f on n goroutines that start at once, and returns how long it
-// took until the last was done.
-func together(n int, f func(g int)) time.Duration {
+// runTogether runs f in n goroutines that start at once, and returns the time until the last one is done.
+func runTogether(n int, f func(g int)) time.Duration {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for g := range n {
@@ -172,7 +169,7 @@ func heap() (m runtime.MemStats) {
 	return m
 }
 
-// heapAfterGC collects twice: what finalizers and pools held is gone then.
+// heapAfterGC collects twice, because finalizers and pools release memory in the second collection.
 func heapAfterGC() runtime.MemStats {
 	runtime.GC()
 	runtime.GC()

@@ -13,13 +13,13 @@ import (
 	"github.com/metehq/mete/bench/workload"
 )
 
-// pauseKeys is how many keys the probe fills in.
+// pauseKeys is the number of keys that the probe adds.
 const pauseKeys = 5_000_000
 
-// promised is the longest that a decision may wait for the store's own work.
+// promised is the maximum time that a decision may wait for internal work of the store.
 const promised = time.Millisecond
 
-// durations are a histogram and how many of it took longer than promised.
+// durations holds a histogram and the number of durations above promised.
 type durations struct {
 	report.Histogram
 	over int64
@@ -37,9 +37,8 @@ func (h *durations) merge(o *durations) {
 	h.over += o.over
 }
 
-// pause fills an empty mete store from two goroutines and shows how long single
-// calls took, beside loops that do nothing but read the clock for as long: what
-// those show is the machine's doing, not the store's.
+// pause fills an empty store of mete from two goroutines and prints the durations of single calls. For
+// comparison, loops that only read the clock show the pauses of the machine.
 func pause(w, progress io.Writer) error {
 	limiter, err := subject.All[0].New(subject.Allow)
 	if err != nil {
@@ -53,7 +52,7 @@ func pause(w, progress io.Writer) error {
 
 	var calls, noise [procs]durations
 	before := heap()
-	took := together(procs, func(g int) {
+	took := runTogether(procs, func(g int) {
 		for i := g; i < pauseKeys; i += procs {
 			start := time.Now()
 			limiter.Take(keys.At(i))
@@ -62,7 +61,7 @@ func pause(w, progress io.Writer) error {
 	})
 	after := heap()
 	runtime.GC()
-	together(procs, func(g int) {
+	runTogether(procs, func(g int) {
 		for began := time.Now(); ; {
 			start := time.Now()
 			noise[g].add(time.Since(start))

@@ -4,8 +4,8 @@ package main
 
 import "github.com/metehq/mete/bench/report"
 
-// A result is what a scenario says about one subject. Times are nanoseconds of
-// wall time a call; figures that the scenario does not have are nil.
+// A result holds the figures of one subject in a scenario. Times are wall time in ns per call. Missing
+// figures are nil.
 type result struct {
 	Scenario string       `json:"scenario"`
 	Subject  string       `json:"subject"`
@@ -40,7 +40,7 @@ func summarize(sc scenario, subject string, samples []sample) result {
 	return r
 }
 
-// find returns the result of a scenario and a subject, or nil.
+// find returns the result of a subject in a scenario, or nil.
 func find(results []result, scenario, subject string) *result {
 	for i := range results {
 		if results[i].Scenario == scenario && results[i].Subject == subject {

@@ -7,24 +7,24 @@ import (
 	"github.com/metehq/mete/bench/workload"
 )
 
-// A scenario is one question put to every subject.
+// A scenario is one measurement for all subjects.
 type scenario struct {
 	name  string // short: for -only, JSON and the targets
 	title string
 	kind  kind
 	quota subject.Quota
-	keys  int // known to the limiter before the clock starts; of growth kinds, added
+	keys  int // keys that the limiter knows before the start or, in growth kinds, learns
 
-	// calls makes the keys asked for, in order. Nil asks for each key once.
+	// calls returns the keys in the order of the calls. If it is nil, each key occurs once.
 	calls func() workload.Keys
 }
 
-// kind is how a scenario is measured.
+// A kind is a method of measuring.
 type kind int
 
 const (
-	steady kind = iota // a warm limiter, for a given time
-	churn              // an empty limiter, until all keys are known
+	steady kind = iota // a warm limiter, for a fixed time
+	churn              // an empty limiter, until it knows all keys
 	memory             // the heap of a limiter that knows all keys
 )
 

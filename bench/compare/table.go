@@ -11,10 +11,10 @@ import (
 	"github.com/metehq/mete/bench/subject"
 )
 
-// writeScenario writes one scenario's results, if there are any.
+// writeScenario writes the results of one scenario, if there are any.
 func writeScenario(w io.Writer, sc scenario, results []result) {
 	head := []string{"", "serial ns", "parallel ns", "serial ÷ mete", "parallel ÷ mete", "allocs a call"}
-	figures := []func(result) *report.Stat{serial, parallel}
+	figures := []func(result) *report.Stat{serialRate, parallelRate}
 	if sc.kind == memory {
 		head = []string{"", "bytes a key", "objects a key", "bytes ÷ mete"}
 		figures = []func(result) *report.Stat{bytes, objects}
@@ -31,7 +31,7 @@ func writeScenario(w io.Writer, sc scenario, results []result) {
 		}
 		row = append(row, ratio(r, mete, figures[0]))
 		if sc.kind != memory {
-			row = append(row, ratio(r, mete, parallel), r.Allocs.String())
+			row = append(row, ratio(r, mete, parallelRate), r.Allocs.String())
 		}
 		rows.Add(row...)
 		if r.Wrong > 0 {

@@ -15,54 +15,53 @@ type target struct {
 	figure   string
 	of       func(result) *report.Stat
 
-	// subject is the subject of mete of the target; empty is subject.Mete.
+	// subject is one of mete's subjects; empty means subject.Mete.
 	subject string
 
-	// A factor is how many times smaller mete's figure must be than the figure of the
-	// best rival. times is how many times larger it may be than the figure of another
-	// subject of mete, than. Without either, most bounds the figure itself.
+	// Exactly one of factor, times and most is set. The best rival's figure must be at least factor
+	// times mete's. Or mete's figure must be at most times the figure of the subject than, or at most most.
 	factor float64
 	times  float64
 	than   string
 	most   float64
 }
 
-func serial(r result) *report.Stat   { return r.Serial }
-func parallel(r result) *report.Stat { return r.Parallel }
-func allocs(r result) *report.Stat   { return r.Allocs }
-func bytes(r result) *report.Stat    { return r.Bytes }
-func objects(r result) *report.Stat  { return r.Objects }
+func serialRate(r result) *report.Stat   { return r.Serial }
+func parallelRate(r result) *report.Stat { return r.Parallel }
+func allocs(r result) *report.Stat       { return r.Allocs }
+func bytes(r result) *report.Stat        { return r.Bytes }
+func objects(r result) *report.Stat      { return r.Objects }
 
 var targets = []target{
-	{scenario: "hot", figure: "serial", of: serial, factor: 1.7},
-	{scenario: "hot", figure: "parallel", of: parallel, factor: 1.7},
-	{scenario: "deny", figure: "parallel", of: parallel, factor: 2.5},
-	{scenario: "uniform", figure: "serial", of: serial, factor: 1.8},
-	{scenario: "uniform", figure: "parallel", of: parallel, factor: 2},
-	{scenario: "zipf", figure: "serial", of: serial, factor: 2.5},
-	{scenario: "zipf", figure: "parallel", of: parallel, factor: 3},
-	{scenario: "churn", figure: "serial", of: serial, factor: 1.8},
-	{scenario: "churn", figure: "parallel", of: parallel, factor: 1.8},
+	{scenario: "hot", figure: "serial", of: serialRate, factor: 1.7},
+	{scenario: "hot", figure: "parallel", of: parallelRate, factor: 1.7},
+	{scenario: "deny", figure: "parallel", of: parallelRate, factor: 2.5},
+	{scenario: "uniform", figure: "serial", of: serialRate, factor: 1.8},
+	{scenario: "uniform", figure: "parallel", of: parallelRate, factor: 2},
+	{scenario: "zipf", figure: "serial", of: serialRate, factor: 2.5},
+	{scenario: "zipf", figure: "parallel", of: parallelRate, factor: 3},
+	{scenario: "churn", figure: "serial", of: serialRate, factor: 1.8},
+	{scenario: "churn", figure: "parallel", of: parallelRate, factor: 1.8},
 	{scenario: "hot", figure: "allocations", of: allocs},
 	{scenario: "deny", figure: "allocations", of: allocs},
 	{scenario: "uniform", figure: "allocations", of: allocs},
 	{scenario: "zipf", figure: "allocations", of: allocs},
-	{scenario: "hot", figure: "serial", of: serial, subject: subject.MeteTake, times: 3, than: subject.Mete},
-	{scenario: "hot", figure: "parallel", of: parallel, subject: subject.MeteTake, times: 3, than: subject.Mete},
-	{scenario: "deny", figure: "serial", of: serial, subject: subject.MeteTake, times: 3, than: subject.Mete},
-	{scenario: "zipf", figure: "serial", of: serial, subject: subject.MeteTake, times: 3, than: subject.Mete},
-	{scenario: "zipf", figure: "parallel", of: parallel, subject: subject.MeteTake, times: 3, than: subject.Mete},
-	{scenario: "hot", figure: "serial", of: serial, subject: subject.MeteThree, times: 2.2, than: subject.MeteTake},
+	{scenario: "hot", figure: "serial", of: serialRate, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "hot", figure: "parallel", of: parallelRate, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "deny", figure: "serial", of: serialRate, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "zipf", figure: "serial", of: serialRate, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "zipf", figure: "parallel", of: parallelRate, subject: subject.MeteTake, times: 3, than: subject.Mete},
+	{scenario: "hot", figure: "serial", of: serialRate, subject: subject.MeteThree, times: 2.2, than: subject.MeteTake},
 	{scenario: "hot", figure: "allocations", of: allocs, subject: subject.MeteTake, most: 1},
 	{scenario: "zipf", figure: "allocations", of: allocs, subject: subject.MeteTake, most: 1},
 	{scenario: "memory", figure: "bytes a key", of: bytes, most: 45},
 	{scenario: "memory", figure: "objects a key", of: objects, most: 0.01},
 }
 
-// compared are the rivals whose best the targets refer to.
+// compared are the rivals of the targets.
 var compared = []string{subject.Sethvargo, subject.Throttled, subject.Httprate, subject.XTimeMap}
 
-// A verdict is a target and what became of it.
+// A verdict is the outcome of a target.
 type verdict struct {
 	Scenario string  `json:"scenario"`
 	Figure   string  `json:"figure"`
@@ -71,13 +70,13 @@ type verdict struct {
 	Best     float64 `json:"best"`
 	Ratio    float64 `json:"ratio,omitempty"` // best / mete
 	Subject  string  `json:"subject"`
-	Factor   float64 `json:"factor,omitempty"` // the ratio asked for, or
-	Times    float64 `json:"times,omitempty"`  // the most of Mete / Best, or
-	Most     float64 `json:"most"`             // the most that mete may need
+	Factor   float64 `json:"factor,omitempty"` // the minimum ratio
+	Times    float64 `json:"times,omitempty"`  // the maximum of Mete / Best
+	Most     float64 `json:"most"`             // the maximum of Mete
 	Met      bool    `json:"met"`
 }
 
-// judge returns the verdicts on the targets whose figures were measured.
+// judge returns the verdicts on the targets with measured figures.
 func judge(results []result) []verdict {
 	var verdicts []verdict
 	for _, t := range targets {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contest has limiters that keep their buckets on a server take turns
-// in one run, and prints what came of it beside what was promised.
+// Package contest compares limiters that keep their buckets on a server. The limiters take turns in one run.
+// The package prints the figures and the targets.
 package contest
 
 import (
@@ -13,26 +13,24 @@ import (
 	"time"
 )
 
-// A Config is what the flags say.
+// A Config holds the flags.
 type Config struct {
 	Rounds  int
 	Time    time.Duration
 	Callers []int
-	Only    *regexp.Regexp // of "scenario/callers/entrant"
+	Only    *regexp.Regexp // matches "scenario/callers/entrant"
 	JSON    bool
 }
 
 const (
-	// maxTime keeps a hot key below its capacity, also where it is leased: see
-	// [subject.Allow].
+	// maxTime keeps a hot key below its capacity, even if it is leased: see [subject.Allow].
 	maxTime = 10 * time.Second
 
-	// maxCallers is what a server with its usual limit of open files can have
-	// connections for.
+	// maxCallers is the number of connections that fit into the usual limit of open files of a server.
 	maxCallers = 1000
 )
 
-// Parse adds the flags of every contest to those of a command, and parses args.
+// Parse adds the common flags of all contests to the flags of a command, and parses args.
 func Parse(flags *flag.FlagSet, args []string) (Config, error) {
 	var c Config
 	flags.IntVar(&c.Rounds, "rounds", 3, "`rounds` to take the median of")

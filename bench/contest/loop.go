@@ -14,28 +14,27 @@ import (
 	"github.com/metehq/mete/bench/subject/remote"
 )
 
-// A Loop measures a limiter by callers that each take again as soon as they are
-// answered.
+// A Loop measures a limiter with callers that each send the next take after the last answer.
 type Loop struct {
-	// Open returns the limiter, without buckets.
+	// Open returns the limiter without buckets.
 	Open func(context.Context) (remote.Limiter, error)
 
-	// Settle, if set, is called once every key is known, before the measurement.
+	// Settle, if not nil, runs before the measurement, after all keys are known.
 	Settle func(context.Context) error
 
-	// CPU, if set, returns the processor time that the server has used so far.
+	// CPU, if not nil, returns the total processor time of the server.
 	CPU func(context.Context) (time.Duration, error)
 }
 
-// fillers is how many callers ask for every key beforehand.
+// fillers is the number of callers that make the keys known.
 const fillers = 16
 
-// WarmUp is the part of the time that callers take without being measured:
-// connections are opened and batches find their size.
+// WarmUp is the share of the time, 1/WarmUp, in which callers take but nothing is measured, while connections
+// open and batches find their size.
 const WarmUp = 4
 
-// Turn measures once. No other limiter is alive meanwhile. The limiter must
-// allow every key once, and then answer as the scenario says.
+// Turn measures once. No other limiter is alive during the turn. The limiter must allow every key once, and
+// then answer as the scenario wants.
 func (l Loop) Turn(ctx context.Context, task Task) (Sample, error) {
 	limiter, err := l.Open(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func (l Loop) Turn(ctx context.Context, task Task) (Sample, error) {
 			return Sample{}, err
 		}
 	}
-	if _, _, err := task.together(limiter, task.Time/WarmUp); err != nil {
+	if _, _, err := task.runTogether(limiter, task.Time/WarmUp); err != nil {
 		return Sample{}, err
 	}
 	runtime.GC()
@@ -58,7 +57,7 @@ func (l Loop) Turn(ctx context.Context, task Task) (Sample, error) {
 	if err != nil {
 		return Sample{}, err
 	}
-	latencies, elapsed, err := task.together(limiter, task.Time)
+	latencies, elapsed, err := task.runTogether(limiter, task.Time)
 	if err != nil {
 		return Sample{}, err
 	}
@@ -71,8 +70,7 @@ func (l Loop) Turn(ctx context.Context, task Task) (Sample, error) {
 	return sample, nil
 }
 
-// NewSample sums up how long each take took, of which there is at least one, and
-// how long it was until the last of them was answered.
+// NewSample summarizes the latencies of at least one take, and the time until the last answer.
 func NewSample(latencies *report.Histogram, elapsed time.Duration) Sample {
 	return Sample{
 		Takes: float64(latencies.Total()) / elapsed.Seconds(),
@@ -88,8 +86,8 @@ func (l Loop) cpu(ctx context.Context) (time.Duration, error) {
 	return l.CPU(ctx)
 }
 
-// check asks for every key once, which must be allowed, and for one of them once
-// more, which must be answered as all calls of the measurement.
+// check takes once from every key, which must be allowed, and then once more from one key, which must get the
+// answer of the measurement.
 func (t Task) check(limiter remote.Limiter) error {
 	var group errorGroup
 	for g := range fillers {
@@ -112,10 +110,9 @@ func (t Task) check(limiter remote.Limiter) error {
 	return expect(limiter.Caller(), keys, t.Scenario.Wanted())
 }
 
-// together lets callers take until d has passed, each as soon as it is answered,
-// and returns how long each take took, and how long it was until the last of
-// them was answered.
-func (t Task) together(limiter remote.Limiter, d time.Duration) (*report.Histogram, time.Duration, error) {
+// runTogether lets the callers take until d has passed. It returns the latencies, and the time until the last
+// answer.
+func (t Task) runTogether(limiter remote.Limiter, d time.Duration) (*report.Histogram, time.Duration, error) {
 	latencies := make([]report.Histogram, t.Callers)
 	var group errorGroup
 	ready := make(chan struct{})
@@ -137,8 +134,7 @@ func (t Task) together(limiter remote.Limiter, d time.Duration) (*report.Histogr
 	return &latencies[0], elapsed, err
 }
 
-// caller is one of them. The end of one take is the start of the next: the clock
-// is read once a take.
+// caller is one caller. The end of a take is the start of the next one: it reads the clock once per take.
 func (t Task) caller(take remote.Take, at int, began time.Time, d time.Duration, latencies *report.Histogram) error {
 	keys, wanted, end := make([]string, len(t.random)), t.Scenario.Wanted(), t.random.Len()
 	for last := time.Since(began); last < d; {
@@ -169,7 +165,7 @@ func expect(take remote.Take, keys []string, want bool) error {
 	return nil
 }
 
-// An errorGroup waits for goroutines, and keeps the first error.
+// An errorGroup waits for goroutines and keeps the first error.
 type errorGroup struct {
 	wg   sync.WaitGroup
 	once sync.Once

@@ -10,9 +10,9 @@ import (
 	"runtime"
 )
 
-// An Outcome is what is printed of a contest.
+// An Outcome is the printed result of a contest.
 type Outcome struct {
-	Conditions string    `json:"conditions"` // what the figures depend on
+	Conditions string    `json:"conditions"` // machine, server, rounds and times
 	Results    []Result  `json:"results"`
 	Verdicts   []Verdict `json:"targets"`
 
@@ -20,11 +20,10 @@ type Outcome struct {
 	bases     []string
 }
 
-// errIncomplete says that rows are missing below the tables that lack them.
+// errIncomplete is the error after tables that lack rows.
 var errIncomplete = errors.New("limiters failed: their rows are left out")
 
-// NewOutcome compares results with each other and with targets. Bases are the
-// rivals by whose takes a second all others are divided.
+// NewOutcome compares results with each other and with targets. Bases are the rivals of the ratios.
 func NewOutcome(conditions string, events []Event, results []Result, bases []string, targets []Target) Outcome {
 	relate(results, bases)
 	o := Outcome{Conditions: conditions, Results: results, Verdicts: Judge(targets, results), bases: bases}
@@ -34,15 +33,13 @@ func NewOutcome(conditions string, events []Event, results []Result, bases []str
 	return o
 }
 
-// Conditions says what every figure depends on: the machine, the server it is
-// shared with, and how often and how long was measured.
+// Conditions describes the machine, the server, the rounds and their time.
 func (c Config) Conditions(server string) string {
 	return fmt.Sprintf("%s, %s/%s, %d CPUs shared with %s over loopback TCP; median of %d × %v",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), server, c.Rounds, c.Time)
 }
 
-// Write prints tables, or JSON. It returns an error where something could not be
-// measured, as it says below the tables.
+// Write writes tables or JSON. It returns an error if a limiter failed, which the tables show.
 func (o Outcome) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		if err := json.NewEncoder(w).Encode(o); err != nil {

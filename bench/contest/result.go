@@ -8,8 +8,7 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// A Result is what a cell says about one entrant: figures, or why there are
-// none. Times are nanoseconds.
+// A Result holds the figures of an entrant in a cell, or the reason for their absence. Times are in ns.
 type Result struct {
 	Scenario string       `json:"scenario"`
 	Callers  int          `json:"callers"`
@@ -17,10 +16,9 @@ type Result struct {
 	Takes    *report.Stat `json:"takes_per_second,omitempty"`
 	P50      *report.Stat `json:"p50_ns,omitempty"`
 	P99      *report.Stat `json:"p99_ns,omitempty"`
-	CPU      *report.Stat `json:"server_cpu_ns_per_take,omitempty"` // nil where nobody looked
+	CPU      *report.Stat `json:"server_cpu_ns_per_take,omitempty"` // nil if not measured
 
-	// Ratios are takes a second over those of the rivals that all are compared
-	// with, where these were measured.
+	// Ratios are the takes per second divided by each base in the same cell.
 	Ratios map[string]float64 `json:"takes_to,omitempty"`
 
 	Failed string `json:"failed,omitempty"`
@@ -51,8 +49,7 @@ func summarize(at Cell, entrant string, samples []Sample, failed error) Result {
 	return r
 }
 
-// relate fills in how many times as many takes everyone does as those compared
-// with.
+// relate sets the ratios of all results.
 func relate(results []Result, bases []string) {
 	for i := range results {
 		r := &results[i]
@@ -69,8 +66,7 @@ func relate(results []Result, bases []string) {
 	}
 }
 
-// find returns the result of an entrant in a cell, or nil where it has no
-// figures.
+// find returns the result of an entrant in a cell, or nil if it has no figures.
 func find(results []Result, scenario string, callers int, entrant string) *Result {
 	for i := range results {
 		r := &results[i]

@@ -8,14 +8,13 @@ import (
 	"io"
 )
 
-// Run measures cells. Within a cell the rounds are outermost, and each starts
-// with another entrant: drift of the machine hits all alike. Before each turn
-// prepare empties the server. An entrant that fails has no figures there; an
-// error is prepare's, or ctx's.
+// Run measures cells. Rounds are the outer loop of a cell, and each starts with another entrant, so that
+// drift of the machine affects all entrants alike. Before each turn, prepare empties the server. An entrant
+// that fails has no figures in the cell. The error comes from prepare or ctx.
 func (c Config) Run(ctx context.Context, cells []Cell, prepare func(context.Context) error, progress io.Writer) ([]Result, error) {
 	var results []Result
 	for _, at := range cells {
-		task := Task{Scenario: at.Scenario, Callers: at.Callers, Time: c.Time, known: at.Scenario.known(), random: at.Scenario.random()}
+		task := Task{Scenario: at.Scenario, Callers: at.Callers, Time: c.Time, known: at.Scenario.eachKey(), random: at.Scenario.randomKeys()}
 		samples, failed := make([][]Sample, len(at.Entrants)), make([]error, len(at.Entrants))
 		for round := range c.Rounds {
 			fmt.Fprintf(progress, "%v: round %d of %d\n", at, round+1, c.Rounds)

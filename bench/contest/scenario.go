@@ -11,24 +11,24 @@ import (
 	"github.com/metehq/mete/bench/workload"
 )
 
-// A Scenario is one question put to everyone, by several numbers of callers.
+// A Scenario is one measurement for all entrants, with several numbers of callers.
 type Scenario struct {
 	Name   string // short: for -only, JSON and the targets
 	Title  string
 	Quota  subject.Quota
-	Keys   int  // users
-	Calls  int  // before the sequence starts over
-	Tiered bool // whether a take asks for a user, its team and everyone
+	Keys   int  // number of users
+	Calls  int  // length of the sequence, which repeats
+	Tiered bool // whether a take needs a user, its team and everyone
 }
 
-// Wanted is the answer to every call but a key's first.
+// Wanted is the right answer to every call except the first one of a key.
 func (sc Scenario) Wanted() bool { return sc.Quota != subject.Deny }
 
-// known returns calls that ask for every key.
-func (sc Scenario) known() workload.Calls { return sc.tiers(workload.Each(sc.Keys)) }
+// eachKey returns one call per key.
+func (sc Scenario) eachKey() workload.Calls { return sc.tiers(workload.Each(sc.Keys)) }
 
-// random returns the calls of a measurement.
-func (sc Scenario) random() workload.Calls { return sc.tiers(workload.Uniform(sc.Keys, sc.Calls)) }
+// randomKeys returns the calls of a measurement.
+func (sc Scenario) randomKeys() workload.Calls { return sc.tiers(workload.Uniform(sc.Keys, sc.Calls)) }
 
 func (sc Scenario) tiers(users workload.Keys) workload.Calls {
 	if sc.Tiered {
@@ -37,21 +37,20 @@ func (sc Scenario) tiers(users workload.Keys) workload.Calls {
 	return workload.Calls{users}
 }
 
-// An Event is a scenario and who has a place in it.
+// An Event is a scenario with its entrants.
 type Event struct {
 	Scenario Scenario
 	Entrants []Entrant
 }
 
-// An Entrant is one of those compared.
 type Entrant struct {
 	Name string
 
-	// Turn measures the entrant once, over a server without buckets.
+	// Turn measures the entrant once on a server without buckets.
 	Turn func(context.Context, Task) (Sample, error)
 }
 
-// A Task is what an entrant does in a turn.
+// A Task is the work of an entrant in a turn.
 type Task struct {
 	Scenario Scenario
 	Callers  int
@@ -60,24 +59,23 @@ type Task struct {
 	known, random workload.Calls
 }
 
-// A Sample is what came of a turn.
+// A Sample holds the figures of a turn.
 type Sample struct {
-	Takes    float64 // a second
+	Takes    float64 // per second
 	P50, P99 time.Duration
-	CPU      time.Duration // of the server, a take; 0 where nobody looked
+	CPU      time.Duration // of the server, per take; 0 if not measured
 }
 
-// A Cell is a scenario with a number of callers, and who is measured there.
+// A Cell is a scenario with a number of callers and its entrants.
 type Cell struct {
 	Scenario Scenario
 	Callers  int
 	Entrants []Entrant
 }
 
-// String returns scenario/callers.
 func (c Cell) String() string { return fmt.Sprintf("%s/%d", c.Scenario.Name, c.Callers) }
 
-// Cells returns what c asks for, of which there is something.
+// Cells returns the cells that c selects. No cell is an error.
 func (c Config) Cells(events []Event) ([]Cell, error) {
 	var all []Cell
 	for _, e := range events {

@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// writeScenario writes one scenario's results, if there are any, and below them
-// who has none and why.
+// writeScenario writes the results of one scenario, if there are any, and then the failures.
 func (o Outcome) writeScenario(w io.Writer, sc Scenario) {
 	head := []string{"", "callers", "takes/s"}
 	for _, name := range o.bases {
@@ -64,7 +63,7 @@ func (o Outcome) row(r Result, hasCPU bool) []string {
 
 func thousands(f float64) string { return report.Number(f/1000) + "k" }
 
-// microseconds shows nanoseconds. Leases make them few.
+// microseconds formats ns. Leased takes need decimals.
 func microseconds(ns float64) string {
 	if ns < 10_000 {
 		return fmt.Sprintf("%.2f", ns/1000)

@@ -8,32 +8,30 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// A Target is a promise about one figure of some entrants beside the same of a
-// rival, from one cell.
+// A Target is a promise about one figure of some entrants, relative to the figure of a rival in the same
+// cell.
 type Target struct {
 	Scenario string
 	Callers  int
 	Figure   Figure
-	Subjects []string // each for itself
+	Subjects []string // each on its own
 	Rival    string
 
-	// Either at least Factor times the rival's figure, or at most Most times, or, of
-	// a time, at most Added more.
+	// Exactly one is set. The figure must be at least Factor times the rival's figure, or at most Most times,
+	// or, for times, at most Added more.
 	Factor, Most float64
 	Added        time.Duration
 }
 
-// A Figure is what a target speaks of.
 type Figure string
 
-// The figures.
 const (
 	Takes Figure = "takes/s"
 	P50   Figure = "p50"
 	P99   Figure = "p99"
 )
 
-func (f Figure) of(r *Result) float64 {
+func (f Figure) valueOf(r *Result) float64 {
 	var stat *report.Stat
 	switch f {
 	case P50:
@@ -46,24 +44,24 @@ func (f Figure) of(r *Result) float64 {
 	return stat.Median
 }
 
-// A Verdict is a target and what became of it.
+// A Verdict is the outcome of a target.
 type Verdict struct {
 	Subject  string  `json:"subject"`
 	Scenario string  `json:"scenario"`
 	Callers  int     `json:"callers"`
 	Figure   Figure  `json:"figure"`
 	Rival    string  `json:"rival"`
-	Ratio    float64 `json:"ratio"`            // the subject's / the rival's
-	Factor   float64 `json:"factor,omitempty"` // the least ratio asked for, or
-	Most     float64 `json:"most,omitempty"`   // the largest, or
+	Ratio    float64 `json:"ratio"`            // the subject's figure / the rival's
+	Factor   float64 `json:"factor,omitempty"` // the minimum ratio
+	Most     float64 `json:"most,omitempty"`   // the maximum ratio
 	Met      bool    `json:"met"`
 
-	// How much more the subject's time is, and how much it may be.
+	// The difference of the times, and its maximum.
 	More  time.Duration `json:"more_ns,omitempty"`
 	Added time.Duration `json:"added_ns,omitempty"`
 }
 
-// Judge returns the verdicts on the targets whose figures were measured.
+// Judge returns the verdicts on the targets with measured figures.
 func Judge(targets []Target, results []Result) []Verdict {
 	var verdicts []Verdict
 	for _, t := range targets {
@@ -75,19 +73,19 @@ func Judge(targets []Target, results []Result) []Verdict {
 			}
 			v := Verdict{
 				Subject: name, Scenario: t.Scenario, Callers: t.Callers, Figure: t.Figure, Rival: t.Rival,
-				Ratio: t.Figure.of(own) / t.Figure.of(rival), Factor: t.Factor, Most: t.Most,
+				Ratio: t.Figure.valueOf(own) / t.Figure.valueOf(rival), Factor: t.Factor, Most: t.Most,
 			}
 			if t.Added > 0 {
-				v.More, v.Added = time.Duration(t.Figure.of(own)-t.Figure.of(rival)), t.Added
+				v.More, v.Added = time.Duration(t.Figure.valueOf(own)-t.Figure.valueOf(rival)), t.Added
 			}
-			v.Met = v.met()
+			v.Met = v.isMet()
 			verdicts = append(verdicts, v)
 		}
 	}
 	return verdicts
 }
 
-func (v Verdict) met() bool {
+func (v Verdict) isMet() bool {
 	switch {
 	case v.Added > 0:
 		return v.More <= v.Added

@@ -12,8 +12,7 @@ import (
 	"runtime/debug"
 )
 
-// Build builds a program of the workspace, from the package at a path from this
-// module's, into a file of that name in dir, and returns the file's path.
+// Build builds the package at a path relative to this module, as a program in dir, and returns its path.
 func Build(ctx context.Context, dir, name, from string) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon runs servers for the time of a command.
+// Package daemon runs servers for the duration of a command.
 package daemon
 
 import (
@@ -20,16 +20,15 @@ const (
 	pollInterval = 10 * time.Millisecond
 )
 
-// A Daemon is a server that runs until it is stopped.
+// A Daemon is a server that runs until Stop.
 type Daemon struct {
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when the process has ended
-	output bytes.Buffer  // to be read then
+	output bytes.Buffer  // valid after ended is closed
 	leave  func() bool   // stops watching the context
 }
 
-// Start starts a server and waits until it is ready: until ready returns nil. The
-// server ends when ctx does, or Stop is called.
+// Start starts a server and waits until ready returns nil. The server ends with ctx or Stop.
 func Start(ctx context.Context, cmd *exec.Cmd, ready func(context.Context) error) (*Daemon, error) {
 	d := &Daemon{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &d.output, &d.output
@@ -69,7 +68,7 @@ func (d *Daemon) await(ctx context.Context, ready func(context.Context) error) e
 	}
 }
 
-// Stop ends the server and waits until it has ended.
+// Stop ends the server and waits for it.
 func (d *Daemon) Stop() {
 	d.leave()
 	d.interrupt()
@@ -85,8 +84,7 @@ func (d *Daemon) Stop() {
 
 func (d *Daemon) interrupt() { _ = d.cmd.Process.Signal(os.Interrupt) }
 
-// FreeAddr returns host, port and host:port of a port of the loopback interface
-// that was free a moment ago.
+// FreeAddr returns a loopback port that was free a moment ago.
 func FreeAddr() (host, port, addr string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"strconv"
 )
 
-// callerKeys is how many keys each caller asks for, in turn.
+// callerKeys is the number of keys that each caller uses in turn.
 const callerKeys = 500
 
-// ask asks for decisions over one connection, each as soon as the last is answered,
-// until ctx ends. It costs little, so that the server gets the machine.
+// ask sends decisions over one connection until ctx ends, each after the last answer. It uses little
+// processor time, so that the server gets the rest.
 func ask(ctx context.Context, addr string, caller int) (decided int64, err error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -34,7 +34,7 @@ func ask(ctx context.Context, addr string, caller int) (decided int64, err error
 		if _, err := conn.Write(requests[decided%callerKeys]); err != nil {
 			return decided, err
 		}
-		if err := answered(in); err != nil {
+		if err := readAnswer(in); err != nil {
 			return decided, err
 		}
 		decided++
@@ -47,8 +47,8 @@ var (
 	length   = []byte("Content-Length: ")
 )
 
-// answered reads one answer, which must be a decision.
-func answered(in *bufio.Reader) error {
+// readAnswer reads one answer, which must be a decision.
+func readAnswer(in *bufio.Reader) error {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func answered(in *bufio.Reader) error {
 		}
 	}
 	if body < 0 {
-		return errors.New("an answer does not say how long it is")
+		return errors.New("an answer has no Content-Length")
 	}
 	_, err = in.Discard(body)
 	return err

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboards measures what it costs mete's server that dashboards are open. It
-// starts the server, asks it for decisions as fast as it answers, without dashboards and
-// with, in turns, and prints what of one decision costs more. See ../README.md.
+// Command dashboards measures the cost of open dashboards for mete's server. It sends decisions as fast as
+// the server answers, in turns with and without dashboards, and prints the added cost per decision. See
+// ../README.md.
 package main
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// most is how much more of the server's time a decision may cost while the dashboards
-// are open.
+// most is the maximum increase of the server's time per decision while dashboards are open.
 const most = 0.02
 
 func main() {
@@ -34,7 +33,6 @@ func main() {
 	}
 }
 
-// A config is what the flags say.
 type config struct {
 	rounds, callers, dashboards int
 	time                        time.Duration
@@ -74,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.close()
-	if _, err := s.measure(ctx, c.callers, c.time); err != nil { // to warm up
+	if _, err := s.measure(ctx, c.callers, c.time); err != nil { // a warm-up
 		return err
 	}
 	var pairs []pair
@@ -89,21 +87,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return write(stdout, c, pairs)
 }
 
-// A pair is the two halves of a round.
+// A pair has the two halves of a round.
 type pair struct {
 	without, with figures
-	events        int // that all the dashboards were sent
+	events        int // sent to all dashboards
 }
 
-// Ratios of the half with dashboards to the one without.
+// Ratios of the half with dashboards to the half without.
 func (p pair) cpu() float64  { return p.with.cpu() / p.without.cpu() }
 func (p pair) rate() float64 { return p.with.rate() / p.without.rate() }
 
-// round measures either half, the one with dashboards first where it is told so: a
-// drift of the machine hits both.
+// round measures both halves. The order alternates, so that drift of the machine affects both.
 func (s *server) round(ctx context.Context, c config, withFirst bool) (p pair, err error) {
 	with := func() error {
-		v, err := s.look(ctx, c.dashboards)
+		v, err := s.openViewers(ctx, c.dashboards)
 		if err != nil {
 			return err
 		}
@@ -144,7 +141,7 @@ func write(w io.Writer, c config, pairs []pair) error {
 		return []string{name, number(s.Median), number(s.Min), number(s.Max)}
 	}
 	dashboards := fmt.Sprintf("%d dashboards", c.dashboards)
-	fmt.Fprintf(w, "%d rounds of %v, %d callers; each dashboard was sent %.1f events a second.\n\n", c.rounds, c.time, c.callers,
+	fmt.Fprintf(w, "%d rounds of %v, %d callers; each dashboard received %.1f events per second.\n\n", c.rounds, c.time, c.callers,
 		float64(events)/float64(c.rounds)/c.time.Seconds()/float64(c.dashboards))
 	report.Table{
 		{"", "median", "least", "most"},

@@ -20,7 +20,7 @@ import (
 //go:embed policy.yaml
 var policy []byte
 
-// A server is the mete that is measured.
+// A server is the mete under test.
 type server struct {
 	dir         string
 	addr, admin string // host:port
@@ -28,7 +28,7 @@ type server struct {
 	daemon      *daemon.Daemon
 }
 
-// serve starts a program, which it builds if it has none.
+// serve starts a program. Without one, it builds mete.
 func serve(ctx context.Context, program string) (_ *server, err error) {
 	s := &server{}
 	if s.dir, err = os.MkdirTemp("", "mete-bench-dashboards-"); err != nil {
@@ -70,7 +70,7 @@ func serve(ctx context.Context, program string) (_ *server, err error) {
 	return s, nil
 }
 
-// close ends the server and removes what it left.
+// close ends the server and removes its files.
 func (s *server) close() {
 	if s.daemon != nil {
 		s.daemon.Stop()
@@ -78,18 +78,18 @@ func (s *server) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// figures are what was measured of some decisions.
+// figures holds the measurement of some decisions.
 type figures struct {
 	decisions int64
 	elapsed   time.Duration
-	used      time.Duration // of processors, by the server
+	used      time.Duration // processor time of the server
 }
 
-// rate is in decisions a second, cpu in seconds for each.
+// rate is in decisions per second, cpu in seconds per decision.
 func (f figures) rate() float64 { return float64(f.decisions) / f.elapsed.Seconds() }
 func (f figures) cpu() float64  { return f.used.Seconds() / float64(f.decisions) }
 
-// measure asks for decisions over so many connections.
+// measure sends decisions over the given number of connections.
 func (s *server) measure(ctx context.Context, callers int, d time.Duration) (figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

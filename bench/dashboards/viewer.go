@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// topEvery is how often the dashboard's overview asks who is denied most.
+// topEvery is the interval at which the overview of the dashboard loads the most denied keys.
 const topEvery = 4 * time.Second
 
-// viewers are dashboards that are open, each as somebody looks at its overview.
+// viewers are open dashboards, each on its overview page.
 type viewers struct {
 	stop context.CancelFunc
 	ends chan ended
 	n    int
 }
 
-// ended is how one of them ended.
+// ended is the end of one viewer.
 type ended struct {
 	events int
 	err    error
 }
 
-// look opens so many dashboards. It returns when all have begun.
-func (s *server) look(ctx context.Context, n int) (*viewers, error) {
+// openViewers opens n dashboards and returns when all of them have started.
+func (s *server) openViewers(ctx context.Context, n int) (*viewers, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	v := &viewers{stop: cancel, ends: make(chan ended, n), n: n}
 	begun := make(chan struct{}, n)
@@ -59,8 +59,8 @@ func (s *server) look(ctx context.Context, n int) (*viewers, error) {
 	return v, nil
 }
 
-// close closes them, and returns how many events they were sent. The error is of those
-// that have not lasted.
+// close closes the dashboards and returns the number of events that they received. The error tells why
+// dashboards ended early.
 func (v *viewers) close() (events int, lost error) {
 	v.stop()
 	for range v.n {
@@ -71,9 +71,9 @@ func (v *viewers) close() (events int, lost error) {
 	return events, lost
 }
 
-// askTop asks for the keys that are denied most, again and again, until ctx ends.
+// askTop loads the most denied keys repeatedly until ctx ends.
 func askTop(ctx context.Context, client *http.Client, addr string) error {
-	wait := time.NewTimer(rand.N(topEvery)) // they were not opened in one moment
+	wait := time.NewTimer(rand.N(topEvery)) // dashboards are not opened at the same moment
 	defer wait.Stop()
 	for {
 		select {
@@ -90,7 +90,7 @@ func askTop(ctx context.Context, client *http.Client, addr string) error {
 			_, err = io.Copy(io.Discard, resp.Body)
 			err = errors.Join(err, resp.Body.Close())
 			if resp.StatusCode != http.StatusOK {
-				err = fmt.Errorf("the server answers %s to who asks for keys", resp.Status)
+				err = fmt.Errorf("GET /v1/top: %s", resp.Status)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -100,8 +100,7 @@ func askTop(ctx context.Context, client *http.Client, addr string) error {
 	}
 }
 
-// watch reads what happens, which the server tells each second, until ctx ends. It says
-// when the first event has come.
+// watch reads the events that the server sends each second, until ctx ends. It calls begun after the first.
 func watch(ctx context.Context, addr string, begun func()) (events int, err error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

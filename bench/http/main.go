@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command http measures mete's server over HTTP beside the least that programs on
-// net/http do: its decision API, its reverse proxy, and what it adds behind nginx. It
-// starts all of them itself and prints tables. See ../README.md.
+// Command http measures mete's server over HTTP and compares it with minimal programs on net/http: the API,
+// the reverse proxy, and the overhead behind nginx. It starts all servers and prints tables. See
+// ../README.md.
 package main
 
 import (
@@ -55,6 +55,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	results = append(results, recorded(results)...)
+	results = append(results, recordedResults(results)...)
 	return contest.NewOutcome(c.Conditions("clients and servers"), events, results, nil, targets).Write(stdout, c.JSON)
 }

@@ -76,13 +76,13 @@ func TestRecorded(t *testing.T) {
 		one := func() *report.Stat { return report.NewStat([]float64{takes}) }
 		return contest.Result{Scenario: scenario, Subject: subject, Callers: callers, Takes: one(), P50: one(), P99: one()}
 	}
-	got := recorded([]contest.Result{
+	got := recordedResults([]contest.Result{
 		at("take", plain, 64, recordedPlain/2), at("take", mete, 64, 40_000), at("take", mete, 1, 9_000), at("proxy", mete, 64, 9_000)})
 	if len(got) != 2 || got[0].Subject != gubernator || got[0].Takes.Median != 19_000 ||
 		got[1].Subject != gubernatorScaled || got[1].Takes.Median != 9_500 || got[1].P50.Median != float64(2*3130*time.Microsecond) {
 		t.Errorf("recorded: %+v", got)
 	}
-	if got := recorded([]contest.Result{at("batch", mete, 64, 700_000)}); len(got) != 1 || got[0].Takes.Median != 175_000 {
+	if got := recordedResults([]contest.Result{at("batch", mete, 64, 700_000)}); len(got) != 1 || got[0].Takes.Median != 175_000 {
 		t.Errorf("without bare net/http: %+v, want what was recorded alone", got)
 	}
 }

@@ -9,17 +9,15 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// The rival whose module the Go proxy does not serve, so that it cannot run here: as
-// it was measured once, and as it would do on a machine that is faster or slower by as
-// much as bare net/http is.
+// The rival that is not on the Go module proxy, and so cannot run here. Its rows are an old measurement,
+// scaled by the speed of bare net/http on this machine.
 const (
 	gubernator       = "gubernator, as recorded"
 	gubernatorScaled = "gubernator, scaled by bare net/http"
 )
 
-// What was measured once, with 64 callers, on two cores of an AMD EPYC (Zen 5): wrk
-// 4.1.0 -t2 -c64, three times 4 s; gubernator v2 at 3182244, a single node with its
-// defaults, asked over HTTP in JSON.
+// The measurement: 64 callers on two cores of an AMD EPYC (Zen 5), wrk 4.1.0 -t2 -c64, three times 4 s.
+// The rival was gubernator v2 at 3182244, a single node with defaults, over HTTP in JSON.
 var (
 	recordedCallers = 64
 	recordedPlain   = 95_800.0
@@ -34,10 +32,10 @@ type record struct {
 	p50, p99 time.Duration
 }
 
-// recorded returns the rows of those that cannot run, for what was measured.
-func recorded(results []contest.Result) []contest.Result {
+// recordedResults returns the rows of the rivals that cannot run, for the measured scenarios.
+func recordedResults(results []contest.Result) []contest.Result {
 	var rows []contest.Result
-	speed := 0.0 // of this machine beside that one
+	speed := 0.0 // this machine's speed relative to the recorded one
 	for _, r := range results {
 		if r.Scenario == "take" && r.Callers == recordedCallers && r.Subject == plain && r.Failed == "" {
 			speed = r.Takes.Median / recordedPlain

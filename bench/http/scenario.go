@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/bench/contest"
 )
 
-// The names of those compared.
+// The names of the entrants.
 const (
 	mete  = "mete serve"
 	plain = "bare net/http"
@@ -19,10 +19,10 @@ const (
 	asks1 = "nginx that asks mete with GOMAXPROCS=1"
 )
 
-// batchTakes is how many takes are in a batch.
+// batchTakes is the number of takes in a batch.
 const batchTakes = 100
 
-// events returns what is measured. A take of proxies and gateways is a request.
+// events returns the scenarios. A take of proxies and gateways is a request.
 func (s *stage) events() []contest.Event {
 	one := request{method: "POST", path: "/v1/take", body: takeBody}
 	batch := request{method: "POST", path: "/v1/take", body: batchBody(batchTakes)}
@@ -30,18 +30,18 @@ func (s *stage) events() []contest.Event {
 	paced := request{method: "GET", path: "/a", paced: true}
 	gateways := func(r request) []contest.Entrant {
 		return []contest.Entrant{
-			s.entrant(asks, r, 1, s.asking("asking")),
-			s.entrant(asks1, r, 1, s.asking("asking1", "GOMAXPROCS=1")),
-			s.entrant(nginx, r, 1, s.alone),
+			s.newEntrant(asks, r, 1, s.startNginxAsking("asking")),
+			s.newEntrant(asks1, r, 1, s.startNginxAsking("asking1", "GOMAXPROCS=1")),
+			s.newEntrant(nginx, r, 1, s.startNginxAlone),
 		}
 	}
 	return []contest.Event{
 		event("take", "Decision API: one take in JSON",
-			s.entrant(mete, one, 1, s.api), s.entrant(plain, one, 1, s.constant(one))),
+			s.newEntrant(mete, one, 1, s.startAPI), s.newEntrant(plain, one, 1, s.constantAnswer(one))),
 		event("batch", "Decision API: batches of 100 takes in JSON",
-			s.entrant(mete, batch, batchTakes, s.api), s.entrant(plain, batch, batchTakes, s.constant(batch))),
+			s.newEntrant(mete, batch, batchTakes, s.startAPI), s.newEntrant(plain, batch, batchTakes, s.constantAnswer(batch))),
 		event("proxy", "Reverse proxy in front of nginx, which answers 1 KiB",
-			s.entrant(mete, get, 1, s.gate), s.entrant(proxy, get, 1, s.bareGate)),
+			s.newEntrant(mete, get, 1, s.startGateway), s.newEntrant(proxy, get, 1, s.startBareProxy)),
 		event("gateway", "nginx in front of nginx, which asks /v1/decision by auth_request", gateways(get)...),
 		event("paced", "The same where each connection pauses for 2 to 6 ms before each request", gateways(paced)...),
 	}
@@ -51,8 +51,8 @@ func event(name, title string, entrants ...contest.Entrant) contest.Event {
 	return contest.Event{Scenario: contest.Scenario{Name: name, Title: title, Keys: 1, Calls: 1}, Entrants: entrants}
 }
 
-// entrant sends a request of so many takes, again and again, to what start starts.
-func (s *stage) entrant(name string, r request, takes int, start func(context.Context) (*server, error)) contest.Entrant {
+// newEntrant sends a request of the given number of takes repeatedly to the server that start returns.
+func (s *stage) newEntrant(name string, r request, takes int, start func(context.Context) (*server, error)) contest.Entrant {
 	return contest.Entrant{Name: name, Turn: func(ctx context.Context, task contest.Task) (contest.Sample, error) {
 		srv, err := start(ctx)
 		if err != nil {

@@ -20,8 +20,8 @@ import (
 //go:embed policy.yaml
 var policy []byte
 
-// What nginx is told: of the upstream, and of the gateways in front of it. Capitals
-// stand for addresses.
+// The configurations of nginx: the upstream, and the gateways in front of it. Words in capitals are replaced
+// by addresses.
 var (
 	//go:embed upstream.conf
 	upstreamConf string
@@ -29,24 +29,24 @@ var (
 	gatewayConf string
 )
 
-// api starts mete that answers its API.
-func (s *stage) api(ctx context.Context) (*server, error) {
-	return s.once("api", func() (*server, error) { return s.serve(ctx, nil, "api.yaml", "") })
+// startAPI starts mete with its API.
+func (s *stage) startAPI(ctx context.Context) (*server, error) {
+	return s.startOnce("api", func() (*server, error) { return s.startMete(ctx, nil, "api.yaml", "") })
 }
 
-// gate starts mete as a reverse proxy.
-func (s *stage) gate(ctx context.Context) (*server, error) {
-	return s.once("gate", func() (*server, error) {
-		upstream, err := s.upstream(ctx)
+// startGateway starts mete as a reverse proxy.
+func (s *stage) startGateway(ctx context.Context) (*server, error) {
+	return s.startOnce("gate", func() (*server, error) {
+		upstream, err := s.startUpstream(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return s.serve(ctx, nil, "gate.yaml", "upstream: "+upstream.url+"\n")
+		return s.startMete(ctx, nil, "gate.yaml", "upstream: "+upstream.url+"\n")
 	})
 }
 
-// serve starts mete with settings of its own.
-func (s *stage) serve(ctx context.Context, variables []string, name, settings string) (*server, error) {
+// startMete starts mete with its own settings file.
+func (s *stage) startMete(ctx context.Context, variables []string, name, settings string) (*server, error) {
 	_, _, addr, err := daemon.FreeAddr()
 	if err != nil {
 		return nil, err
@@ -55,15 +55,15 @@ func (s *stage) serve(ctx context.Context, variables []string, name, settings st
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, variables, addr, s.mete, "serve", "--config", config)
+	return s.startServer(ctx, variables, addr, s.mete, "serve", "--config", config)
 }
 
-// constant starts a server that answers what mete once answered r.
-func (s *stage) constant(r request) func(context.Context) (*server, error) {
+// constantAnswer starts a server that always returns mete's answer to r.
+func (s *stage) constantAnswer(r request) func(context.Context) (*server, error) {
 	name := fmt.Sprintf("answer-%d", len(r.body))
 	return func(ctx context.Context) (*server, error) {
-		return s.once(name, func() (*server, error) {
-			answer, err := s.ask(ctx, r)
+		return s.startOnce(name, func() (*server, error) {
+			answer, err := s.fetchAnswer(ctx, r)
 			if err != nil {
 				return nil, err
 			}
@@ -71,14 +71,14 @@ func (s *stage) constant(r request) func(context.Context) (*server, error) {
 			if err != nil {
 				return nil, err
 			}
-			return s.bare(ctx, "-answer", file)
+			return s.startBare(ctx, "-answer", file)
 		})
 	}
 }
 
-// ask returns what mete answers r.
-func (s *stage) ask(ctx context.Context, r request) ([]byte, error) {
-	api, err := s.api(ctx)
+// fetchAnswer returns mete's answer to r.
+func (s *stage) fetchAnswer(ctx context.Context, r request) ([]byte, error) {
+	api, err := s.startAPI(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,57 +94,56 @@ func (s *stage) ask(ctx context.Context, r request) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// bareGate starts a reverse proxy that does nothing else.
-func (s *stage) bareGate(ctx context.Context) (*server, error) {
-	return s.once("bare gate", func() (*server, error) {
-		upstream, err := s.upstream(ctx)
+// startBareProxy starts a minimal reverse proxy.
+func (s *stage) startBareProxy(ctx context.Context) (*server, error) {
+	return s.startOnce("bare gate", func() (*server, error) {
+		upstream, err := s.startUpstream(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return s.bare(ctx, "-upstream", upstream.url)
+		return s.startBare(ctx, "-upstream", upstream.url)
 	})
 }
 
-func (s *stage) bare(ctx context.Context, args ...string) (*server, error) {
+func (s *stage) startBare(ctx context.Context, args ...string) (*server, error) {
 	_, _, addr, err := daemon.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, nil, addr, s.floor, append([]string{"-listen", addr}, args...)...)
+	return s.startServer(ctx, nil, addr, s.floor, append([]string{"-listen", addr}, args...)...)
 }
 
-// upstream starts the server behind proxies and gateways.
-func (s *stage) upstream(ctx context.Context) (*server, error) {
-	return s.once("upstream", func() (*server, error) {
-		return s.nginx(ctx, "upstream", upstreamConf, "ANSWER", strings.Repeat("0123456789abcde ", 64))
+// startUpstream starts the server behind proxies and gateways.
+func (s *stage) startUpstream(ctx context.Context) (*server, error) {
+	return s.startOnce("upstream", func() (*server, error) {
+		return s.startNginx(ctx, "upstream", upstreamConf, "ANSWER", strings.Repeat("0123456789abcde ", 64))
 	})
 }
 
-// alone starts a gateway that asks nobody.
-func (s *stage) alone(ctx context.Context) (*server, error) {
-	return s.once("alone", func() (*server, error) {
-		upstream, err := s.upstream(ctx)
+// startNginxAlone starts an nginx that does not call mete.
+func (s *stage) startNginxAlone(ctx context.Context) (*server, error) {
+	return s.startOnce("alone", func() (*server, error) {
+		upstream, err := s.startUpstream(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return s.nginx(ctx, "alone", gatewayConf, "UPSTREAM", address(upstream), "METE", address(upstream), "ASK", "off")
+		return s.startNginx(ctx, "alone", gatewayConf, "UPSTREAM", address(upstream), "METE", address(upstream), "ASK", "off")
 	})
 }
 
-// asking returns what starts a gateway that asks mete, whose processor time counts as
-// its own.
-func (s *stage) asking(name string, variables ...string) func(context.Context) (*server, error) {
+// startNginxAsking starts an nginx that calls mete. The processor time includes mete's.
+func (s *stage) startNginxAsking(name string, variables ...string) func(context.Context) (*server, error) {
 	return func(ctx context.Context) (*server, error) {
-		return s.once(name, func() (*server, error) {
-			upstream, err := s.upstream(ctx)
+		return s.startOnce(name, func() (*server, error) {
+			upstream, err := s.startUpstream(ctx)
 			if err != nil {
 				return nil, err
 			}
-			asked, err := s.serve(ctx, variables, name+".yaml", "decision_profile: nginx\ntrusted_proxies: [127.0.0.1]\n")
+			asked, err := s.startMete(ctx, variables, name+".yaml", "decision_profile: nginx\ntrusted_proxies: [127.0.0.1]\n")
 			if err != nil {
 				return nil, err
 			}
-			front, err := s.nginx(ctx, name, gatewayConf, "UPSTREAM", address(upstream), "METE", address(asked), "ASK", "/_limit")
+			front, err := s.startNginx(ctx, name, gatewayConf, "UPSTREAM", address(upstream), "METE", address(asked), "ASK", "/_limit")
 			if err != nil {
 				return nil, err
 			}
@@ -156,12 +155,11 @@ func (s *stage) asking(name string, variables ...string) func(context.Context) (
 
 func address(s *server) string { return strings.TrimPrefix(s.url, "http://") }
 
-// nginx starts nginx as one process with a configuration in which words stand for
-// others.
-func (s *stage) nginx(ctx context.Context, name, conf string, words ...string) (*server, error) {
+// startNginx starts nginx as one process. The words are replacements for the configuration.
+func (s *stage) startNginx(ctx context.Context, name, conf string, words ...string) (*server, error) {
 	program, err := exec.LookPath("nginx")
 	if err != nil {
-		// Debian keeps it where users do not look.
+		// Debian installs nginx outside of the users' PATH.
 		if program, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, fmt.Errorf("%w: install it", err)
 		}
@@ -177,5 +175,5 @@ func (s *stage) nginx(ctx context.Context, name, conf string, words ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx, nil, addr, program, "-p", s.dir+"/"+name, "-e", "stderr", "-c", file)
+	return s.startServer(ctx, nil, addr, program, "-p", s.dir+"/"+name, "-e", "stderr", "-c", file)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/metehq/mete/bench/daemon"
 )
 
-// A stage is where the servers of a run stand: programs, their files, and what of them
-// is running. A server is started when it is first needed, and runs to the end; while it
-// is not asked it does nothing.
+// A stage starts the servers of a run, each when it is first needed, and keeps them to the end. An idle
+// server uses no processor time.
 type stage struct {
 	mete, floor string // programs
 
@@ -24,8 +23,7 @@ type stage struct {
 	daemons []*daemon.Daemon
 }
 
-// A server is asked at url. Its processor time is that of all the processes that
-// answer.
+// A server answers at url. Its processor time includes all its processes.
 type server struct {
 	url  string
 	pids []int
@@ -59,7 +57,7 @@ func (s *stage) open(ctx context.Context) (err error) {
 	return err
 }
 
-// close ends all servers, those that ask others first, and removes what they left.
+// close ends all servers, in reverse order, and removes their files.
 func (s *stage) close() {
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		s.daemons[i].Stop()
@@ -67,8 +65,8 @@ func (s *stage) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// once returns the server of that name, started by start if it is not running.
-func (s *stage) once(name string, start func() (*server, error)) (*server, error) {
+// startOnce returns the running server of that name, or starts it.
+func (s *stage) startOnce(name string, start func() (*server, error)) (*server, error) {
 	if srv := s.running[name]; srv != nil {
 		return srv, nil
 	}
@@ -80,8 +78,8 @@ func (s *stage) once(name string, start func() (*server, error)) (*server, error
 	return srv, nil
 }
 
-// run starts a program that listens on addr. Variables are added to its environment.
-func (s *stage) run(ctx context.Context, variables []string, addr, program string, args ...string) (*server, error) {
+// startServer starts a program that listens on addr, with additional environment variables.
+func (s *stage) startServer(ctx context.Context, variables []string, addr, program string, args ...string) (*server, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), variables...)
 	d, err := daemon.Start(ctx, cmd, func(ctx context.Context) error {
@@ -98,7 +96,7 @@ func (s *stage) run(ctx context.Context, variables []string, addr, program strin
 	return &server{url: "http://" + addr, pids: []int{cmd.Process.Pid}}, nil
 }
 
-// cpu returns the processor time that the server has used, 0 where nobody can tell.
+// cpu returns the processor time of the server, or 0 if it is unknown.
 func (s *server) cpu() (total time.Duration) {
 	for _, pid := range s.pids {
 		total += daemon.CPU(pid)

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// A request is what a client sends again and again.
+// A request is repeated by a client.
 type request struct {
 	method, path string
 	body         string // JSON; "" for none
 	paced        bool   // with a pause of some milliseconds before each
 }
 
-// A loading is what came of that.
+// A loading holds the figures of one run of wrk.
 type loading struct {
 	requests int64
 	elapsed  time.Duration
@@ -30,7 +30,7 @@ type loading struct {
 
 const takeBody = `{"attributes":{"header:x-api-key":"user:00000001234"}}`
 
-// batchBody returns a batch of n takes, each with a key of its own.
+// batchBody returns a batch of n takes with different keys.
 func batchBody(n int) string {
 	takes := make([]string, n)
 	for i := range takes {
@@ -39,16 +39,15 @@ func batchBody(n int) string {
 	return `{"requests":[` + strings.Join(takes, ",") + `]}`
 }
 
-// wrkScript makes wrk send a request and say what came of it.
+// wrkScript makes wrk send a request and print the figures.
 //
 //go:embed wrk.lua
 var wrkScript []byte
 
-// pauses make a client pause before it sends the next request. wrk looks whether there
-// is such a function, so that one script cannot do both.
+// pauses makes a client pause before each request. wrk checks for the function, so one script cannot do both.
 const pauses = "\nfunction delay() return math.random(2, 6) end\n"
 
-// load has wrk send r over so many connections. Every answer must be a success.
+// load makes wrk send r over the given number of connections. Every answer must be a success.
 func (s *stage) load(ctx context.Context, url string, r request, connections int, d time.Duration) (l loading, err error) {
 	script := plainFile
 	if r.paced {
@@ -87,7 +86,7 @@ func parse(out string) (l loading, err error) {
 	return l, nil
 }
 
-// Where open leaves the script, as it is and with pauses.
+// The files of the script, without and with pauses.
 const (
 	plainFile = "plain.lua"
 	pacedFile = "paced.lua"

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Sends one request again and again: METHOD PATH and, if there is one, the file
--- with its body. What came of it is one line with names before the figures; times
--- are microseconds.
+-- with its body. It prints one line of names and figures; times are in microseconds.
 
 function init(args)
   wrk.method = args[1]

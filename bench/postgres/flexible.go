@@ -20,25 +20,24 @@ import (
 	"github.com/metehq/mete/bench/subject/inpostgres"
 )
 
-// flexibleName is the rival that is no Go program.
+// flexibleName is the rival that is not a Go program.
 const flexibleName = "rate-limiter-flexible"
 
 //go:embed flexible
 var flexibleFiles embed.FS
 
-// A flexible runs rate-limiter-flexible with node-postgres in a process of its own
-// for each turn, which measures itself. It is installed, by npm, for the first.
+// A flexible runs rate-limiter-flexible with node-postgres, in a new process for each turn, which measures
+// itself. The first turn installs it with npm.
 type flexible struct {
 	node, npm string // programs
 
-	dir       string // what is installed, if anything
+	dir       string // the installation, or ""
 	installed bool
-	failed    error  // why it could not be
+	failed    error  // the error of the installation
 	version   string // for the conditions
 }
 
-// A job is what the process is told. Times are in milliseconds, but for the
-// window: that is in seconds.
+// A job is the input of the process. Times are in milliseconds, except the window, which is in seconds.
 type job struct {
 	URL         string  `json:"url"`
 	Logged      bool    `json:"logged"`
@@ -53,17 +52,16 @@ type job struct {
 	Time        float64 `json:"time"`
 }
 
-// An answer is what it says. Times are in nanoseconds.
+// An answer is the output of the process. Times are in ns.
 type answer struct {
 	Elapsed   int64      `json:"elapsed"`
-	Latencies [][2]int64 `json:"latencies"` // each how long, and how often
+	Latencies [][2]int64 `json:"latencies"` // pairs of a duration and its count
 }
 
-// window is the window it counts in, from a key's first take on. None ends within
-// a run.
+// window is the window of the rival, which starts with the first take of a key. None ends within a run.
 const window = 24 * time.Hour
 
-// endTimeout is how long a process may take longer than it measures.
+// endTimeout is the time limit of a process beyond the time that it measures.
 const endTimeout = time.Minute
 
 func (f *flexible) turn(ctx context.Context, task contest.Task, at inpostgres.Place) (contest.Sample, error) {
@@ -106,7 +104,7 @@ func (a answer) sample() (contest.Sample, error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// install does so once, whatever comes of it.
+// install installs the rival once. It does not retry after an error.
 func (f *flexible) install(ctx context.Context) error {
 	if !f.installed {
 		f.installed, f.failed = true, f.tryInstall(ctx)
@@ -145,14 +143,14 @@ func (f *flexible) tryInstall(ctx context.Context) error {
 	return err
 }
 
-// remove removes what was installed.
+// remove removes the installation.
 func (f *flexible) remove() {
 	if f.dir != "" {
 		_ = os.RemoveAll(f.dir)
 	}
 }
 
-// command runs a program where it is installed, and returns what it writes.
+// command runs a program in the directory of the installation and returns its output.
 func (f *flexible) command(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = f.dir

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command postgres measures mete with its buckets in PostgreSQL and its rivals
-// side by side, against a server that it starts itself, and prints tables. See
-// ../README.md.
+// Command postgres compares mete with rivals that keep their buckets in PostgreSQL. It starts the server and
+// prints tables. See ../README.md.
 package main
 
 import (
@@ -31,10 +30,10 @@ func main() {
 	}
 }
 
-// maxConnections leaves a few of the 100 that a server with stock settings takes.
+// maxConnections leaves some of the 100 connections of a server with default settings.
 const maxConnections = 90
 
-// bases are those by whose takes all others are divided.
+// bases are the rivals of the ratios.
 var bases = []string{inpostgres.Classic, inpostgres.Single, flexibleName}
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -43,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	srv := &server{}
 	flags.StringVar(&srv.programs, "programs", "", "`directory` of initdb and postgres, if not on PATH nor where Debian has them")
 	flags.StringVar(&srv.parent, "dir", "", "`directory` on the disk to measure; empty is that for temporary files")
-	flags.IntVar(&srv.connections, "connections", 10, "`most` connections at a time of those that hold one during each take")
+	flags.IntVar(&srv.connections, "connections", 10, "`maximum` number of connections, for limiters that hold one during each take")
 	c, err := contest.Parse(flags, args)
 	if err != nil {
 		return err

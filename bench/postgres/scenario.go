@@ -14,7 +14,7 @@ import (
 
 const many = 10_000
 
-// A scenario is one question, put to tables of one kind.
+// A scenario uses tables of one kind.
 type scenario struct {
 	contest.Scenario
 	logged bool
@@ -36,7 +36,7 @@ func (s *server) events(rival *flexible) []contest.Event {
 	for _, sc := range scenarios {
 		e := contest.Event{Scenario: sc.Scenario}
 		for _, subject := range inpostgres.All {
-			e.Entrants = append(e.Entrants, s.entrant(sc, subject))
+			e.Entrants = append(e.Entrants, s.newEntrant(sc, subject))
 		}
 		e.Entrants = append(e.Entrants, contest.Entrant{
 			Name: flexibleName,
@@ -49,7 +49,7 @@ func (s *server) events(rival *flexible) []contest.Event {
 	return events
 }
 
-func (s *server) entrant(sc scenario, subject inpostgres.Subject) contest.Entrant {
+func (s *server) newEntrant(sc scenario, subject inpostgres.Subject) contest.Entrant {
 	turn := func(ctx context.Context, task contest.Task) (contest.Sample, error) {
 		return contest.Loop{
 			Open: func(ctx context.Context) (remote.Limiter, error) {

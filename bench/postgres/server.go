@@ -16,11 +16,11 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// A server is a PostgreSQL server of our own, as initdb makes it: what is logged
-// is on disk before a transaction ends.
+// A server is a new PostgreSQL server with the settings of initdb: commits of logged tables wait for the
+// disk.
 type server struct {
 	programs    string // directory, or empty
-	parent      string // directory for its own
+	parent      string // parent of its directory
 	connections int
 
 	addr    string
@@ -31,8 +31,7 @@ type server struct {
 	daemon *daemon.Daemon
 }
 
-// start makes a server and starts it on a free port of the loopback interface. It
-// ends when ctx does, or stop is called.
+// start makes a server and starts it on a free loopback port. It ends with ctx or stop.
 func (s *server) start(ctx context.Context) error {
 	if err := s.launch(ctx); err != nil {
 		s.stop()
@@ -70,8 +69,8 @@ func (s *server) launch(ctx context.Context) error {
 	return err
 }
 
-// find returns initdb and postgres of one version: those asked for, those on PATH,
-// or else the newest that Debian keeps off it.
+// find returns initdb and postgres of one version: the given ones, or those in PATH, or the newest in
+// Debian's directories.
 func (s *server) find() (initdb, postgres string, err error) {
 	dirs := []string{s.programs}
 	if s.programs == "" {
@@ -92,7 +91,7 @@ func (s *server) find() (initdb, postgres string, err error) {
 			return initdb, postgres, nil
 		}
 	}
-	return "", "", fmt.Errorf("no initdb and postgres in %q: install PostgreSQL, or say -programs DIRECTORY", dirs)
+	return "", "", fmt.Errorf("no initdb and postgres in %q: install PostgreSQL, or set -programs DIRECTORY", dirs)
 }
 
 func (s *server) url() string { return "postgres://postgres@" + s.addr + "/postgres?sslmode=disable" }
@@ -108,11 +107,11 @@ func (s *server) connect(ctx context.Context) (err error) {
 	if err := s.control.QueryRow(ctx, "SHOW server_version").Scan(&s.version); err != nil {
 		return err
 	}
-	s.version, _, _ = strings.Cut(s.version, " ") // from what Debian adds
+	s.version, _, _ = strings.Cut(s.version, " ") // Debian adds text
 	return nil
 }
 
-// stop ends the server and waits until it has ended.
+// stop ends the server and waits for it.
 func (s *server) stop() {
 	if s.control != nil {
 		_ = s.control.Close(context.Background())
@@ -123,8 +122,7 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// empty forgets all that a subject has left, and writes the rest to disk: it is
-// not the next one's to pay for.
+// empty drops the data of a subject and runs a checkpoint, so that the next subject does not pay for it.
 func (s *server) empty(ctx context.Context) error {
 	for _, sql := range []string{
 		"DROP SCHEMA IF EXISTS public, " + pgstore.DefaultSchema + " CASCADE",
@@ -138,8 +136,7 @@ func (s *server) empty(ctx context.Context) error {
 	return nil
 }
 
-// settle does at once, and for everyone, what the server would do at some time of
-// its own choice.
+// settle runs the maintenance that the server would start at an unpredictable time.
 func (s *server) settle(ctx context.Context) error {
 	_, err := s.control.Exec(ctx, "VACUUM ANALYZE")
 	return err

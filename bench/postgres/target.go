@@ -7,7 +7,7 @@ import (
 	"github.com/metehq/mete/bench/subject/inpostgres"
 )
 
-// mete is what targets speak of: the store, and what a program calls.
+// mete are the subjects of the targets: the store, and the limiter that programs use.
 var mete = []string{inpostgres.MeteStore, inpostgres.MeteLimiter}
 
 var targets = []contest.Target{

@@ -6,5 +6,5 @@ package main
 
 import "syscall"
 
-// serverUser returns how to run a server: as who we are.
+// serverUser returns nil: the server runs as the current user.
 func serverUser(string) (*syscall.SysProcAttr, error) { return nil, nil }

@@ -12,9 +12,8 @@ import (
 	"syscall"
 )
 
-// serverUser returns how to run a server with its files in a directory: as who we
-// are, but for root, as whom PostgreSQL refuses to run. Then it is the user
-// postgres, to whom the directory is given.
+// serverUser returns the attributes of a server process. PostgreSQL refuses to run as root: then the user is
+// postgres, and the directory becomes the property of postgres.
 func serverUser(dir string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command redis measures mete with its buckets in Redis and its rivals side by
-// side, against a server that it starts itself, and prints tables. See
-// ../README.md.
+// Command redis compares mete with rivals that keep their buckets in Redis. It starts the server and prints
+// tables. See ../README.md.
 package main
 
 import (
@@ -57,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return contest.NewOutcome(conditions, events, results, []string{inredis.RedisRate}, targets).Write(stdout, c.JSON)
 }
 
-// involved are the modules whose versions matter.
+// involved are the modules of the version line.
 var involved = []string{
 	"github.com/go-redis/redis_rate/v10",
 	"github.com/redis/go-redis/v9",

@@ -24,14 +24,14 @@ var scenarios = []contest.Scenario{
 	{Name: "deny", Title: "One hot key, denied", Quota: subject.Deny, Keys: 1, Calls: 1},
 }
 
-// events returns the scenarios with the subjects that have a place in each.
+// events returns the scenarios with the subjects of each.
 func (s *server) events() []contest.Event {
 	var events []contest.Event
 	for _, sc := range scenarios {
 		e := contest.Event{Scenario: sc}
 		for _, subject := range inredis.All {
-			if has(sc, subject) {
-				e.Entrants = append(e.Entrants, s.entrant(sc, subject))
+			if contains(sc, subject) {
+				e.Entrants = append(e.Entrants, s.newEntrant(sc, subject))
 			}
 		}
 		events = append(events, e)
@@ -39,8 +39,8 @@ func (s *server) events() []contest.Event {
 	return events
 }
 
-// has reports whether a subject has a place in sc.
-func has(sc contest.Scenario, s inredis.Subject) bool {
+// contains reports whether a subject takes part in sc.
+func contains(sc contest.Scenario, s inredis.Subject) bool {
 	switch s.Kind {
 	case inredis.Leased:
 		return sc == hot
@@ -51,7 +51,7 @@ func has(sc contest.Scenario, s inredis.Subject) bool {
 	}
 }
 
-func (s *server) entrant(sc contest.Scenario, subject inredis.Subject) contest.Entrant {
+func (s *server) newEntrant(sc contest.Scenario, subject inredis.Subject) contest.Entrant {
 	loop := contest.Loop{
 		Open: func(context.Context) (remote.Limiter, error) { return subject.New(s.addr, sc.Quota) },
 		CPU:  s.cpu,

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/bench/daemon"
 )
 
-// A server is a Redis server of our own, which keeps nothing on disk.
+// A server is a new Redis server without persistence.
 type server struct {
 	program string
 
@@ -28,12 +28,11 @@ type server struct {
 	daemon *daemon.Daemon
 }
 
-// start starts the server on a free port of the loopback interface and waits
-// until it answers. It ends when ctx does, or stop is called.
+// start starts the server on a free loopback port and waits until it answers. It ends with ctx or stop.
 func (s *server) start(ctx context.Context) error {
 	path, err := exec.LookPath(s.program)
 	if err != nil {
-		return fmt.Errorf("%w: install it, or say -server PROGRAM", err)
+		return fmt.Errorf("%w: install it, or set -server PROGRAM", err)
 	}
 	var host, port string
 	if host, port, s.addr, err = daemon.FreeAddr(); err != nil {
@@ -63,7 +62,7 @@ func (s *server) connect(ctx context.Context) error {
 	return err
 }
 
-// stop ends the server and waits until it has ended.
+// stop ends the server and waits for it.
 func (s *server) stop() {
 	if s.control != nil {
 		s.control.Close()
@@ -74,13 +73,12 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// flush forgets all keys.
+// flush removes all keys.
 func (s *server) flush(ctx context.Context) error {
 	return s.control.Do(ctx, s.control.B().Flushall().Sync().Build()).Error()
 }
 
-// cpu returns the processor time that the server has used so far, in the system
-// and for itself.
+// cpu returns the processor time of the server, user and system.
 func (s *server) cpu(ctx context.Context) (time.Duration, error) {
 	info, err := s.info(ctx, "cpu")
 	if err != nil {
@@ -97,7 +95,6 @@ func (s *server) cpu(ctx context.Context) (time.Duration, error) {
 	return total, nil
 }
 
-// info returns the fields of a section of INFO.
 func (s *server) info(ctx context.Context, section string) (map[string]string, error) {
 	text, err := s.control.Do(ctx, s.control.B().Info().Section(section).Build()).ToString()
 	if err != nil {

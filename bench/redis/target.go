@@ -7,7 +7,7 @@ import (
 	"github.com/metehq/mete/bench/subject/inredis"
 )
 
-// Those that targets speak of: the store, and what a program calls.
+// The subjects of the targets: the store, and the limiter that programs use.
 var (
 	exact  = []string{inredis.MeteStore, inredis.MeteLimiter}
 	leased = []string{inredis.MeteStoreLeased, inredis.MeteLimiterLeased}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What the log is like. A few addresses send much of the traffic, as they do.
+// The properties of the log. As in real logs, a few addresses send much of the traffic.
 const (
 	addresses     = 40_000
 	addressSkew   = 1.1
@@ -20,7 +20,6 @@ const (
 	loginsPercent = 2
 )
 
-// logStart is the time of the first line.
 var logStart = time.Date(2026, time.November, 20, 23, 30, 0, 0, time.UTC)
 
 var (
@@ -36,8 +35,7 @@ var (
 	statuses = [...]int{200, 200, 200, 200, 200, 200, 304, 301, 404, 500}
 )
 
-// writeLog writes so many lines of an access log in the combined format, the
-// same ones each time.
+// writeLog writes lines of an access log in the combined format. Equal arguments give equal logs.
 func writeLog(w io.Writer, lines int) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	random := rand.New(rand.NewPCG(logSeed, logSeed))
@@ -70,7 +68,7 @@ func writeLog(w io.Writer, lines int) error {
 	return out.Flush()
 }
 
-// appendAddress appends the address of a client: of ten, one has IPv6.
+// appendAddress appends the address of a client. One client in ten has IPv6.
 func appendAddress(b []byte, client uint64) []byte {
 	if client%10 == 9 {
 		return fmt.Appendf(b, "2001:db8:%x:%x::%x", client>>8, client&0xff, client*7919%0xffff)
@@ -78,7 +76,6 @@ func appendAddress(b []byte, client uint64) []byte {
 	return fmt.Appendf(b, "%d.%d.%d.%d", 11+client%180, client>>8&0xff, client&0xff, client*7919%254+1)
 }
 
-// appendRequest appends a method and a target.
 func appendRequest(b []byte, random *rand.Rand) []byte {
 	n := random.IntN(100)
 	switch {

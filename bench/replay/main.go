@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command replay measures how many lines of an access log mete replay decides in a
-// second, beside programs that only read them. See ../README.md.
+// Command replay measures how many lines of an access log per second mete replay decides, and compares it
+// with programs that only read the lines. See ../README.md.
 package main
 
 import (
@@ -29,10 +29,9 @@ func main() {
 	}
 }
 
-// target is how many lines a second mete shall replay on one core.
+// target is the number of lines per second that mete must replay on one core.
 const target = 500_000
 
-// A config is what the flags say.
 type config struct {
 	lines, rounds int
 	mete, dir     string
@@ -109,10 +108,10 @@ func write(w io.Writer, results []result, lines int) {
 	if float64(lines)/first < target {
 		verdict = "missed"
 	}
-	fmt.Fprintf(w, "\nTarget: %s at %d lines a second or more: %s.\n", results[0].name, target, verdict)
+	fmt.Fprintf(w, "\nTarget: %s at %d lines per second or more: %s.\n", results[0].name, target, verdict)
 }
 
-// seconds shows the median and the range of a time.
+// seconds formats the median and the range of a time.
 func seconds(s *report.Stat) string {
 	return fmt.Sprintf("%.2f [%.2f–%.2f]", s.Median, s.Min, s.Max)
 }

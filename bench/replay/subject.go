@@ -21,23 +21,21 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// A subject reads the log once, and says how much processor time that took; 0 where
-// it cannot tell.
+// A subject reads the log once and returns its processor time, or 0 if it is unknown.
 type subject struct {
 	name string
 	read func(ctx context.Context) (cpu time.Duration, err error)
-	once bool // in all rounds, because it takes as long as all others together
+	once bool // run in one round only, because it is slow
 }
 
-// A result is what a subject took in all rounds, in seconds.
+// A result holds the times of a subject in all rounds, in seconds.
 type result struct {
 	name string
 	wall *report.Stat
-	cpu  *report.Stat // nil where nobody knows
+	cpu  *report.Stat // nil if unknown
 }
 
-// subjects returns who is measured, mete first, and what is to be said about those
-// who are not there.
+// subjects returns the subjects, mete first, and a note for each program that is not installed.
 func subjects(c config, log accessLog) (all []subject, absent []string) {
 	one := append(os.Environ(), "GOMAXPROCS=1")
 	mete := func(name string, env []string, args ...string) {
@@ -64,7 +62,7 @@ func subjects(c config, log accessLog) (all []subject, absent []string) {
 	return all, absent
 }
 
-// program returns what runs a program to its end.
+// program returns a function that runs a program to its end.
 func program(env []string, name string, args ...string) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -76,7 +74,7 @@ func program(env []string, name string, args ...string) func(context.Context) (t
 	}
 }
 
-// scan returns what calls count with every line of a file, in this process.
+// scan returns a function that calls count with every line of a file, in this process.
 func scan(name string, count func(line []byte) int) func(context.Context) (time.Duration, error) {
 	return func(context.Context) (time.Duration, error) {
 		f, err := os.Open(name)
@@ -97,8 +95,7 @@ func scan(name string, count func(line []byte) int) func(context.Context) (time.
 	}
 }
 
-// measure lets every subject have its turn in each round, after one that only
-// warms up the file cache.
+// measure runs every subject in each round, after a first round that warms up the file cache.
 func measure(ctx context.Context, subjects []subject, rounds int, progress io.Writer) ([]result, error) {
 	walls, cpus := make([][]float64, len(subjects)), make([][]float64, len(subjects))
 	for round := range rounds + 1 {
@@ -132,12 +129,11 @@ func measure(ctx context.Context, subjects []subject, rounds int, progress io.Wr
 	return results, nil
 }
 
-// build builds mete, of the workspace that this module is part of, and returns the
-// program.
+// build builds mete from the workspace and returns the path of the program.
 func build(ctx context.Context, dir string) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "", errors.New("this program does not know its module: say -mete PROGRAM")
+		return "", errors.New("the build information has no module: set -mete PROGRAM")
 	}
 	program := filepath.Join(dir, "mete")
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path.Dir(info.Main.Path)+"/cmd/mete").CombinedOutput()
@@ -147,7 +143,7 @@ func build(ctx context.Context, dir string) (string, error) {
 	return program, nil
 }
 
-// The policies: three rules each.
+// The policies have three rules each.
 var (
 	//go:embed policy.yaml
 	policy []byte
@@ -155,8 +151,7 @@ var (
 	stricter []byte
 )
 
-// An accessLog is the log that is read, as it is and compressed, and beside it the
-// policies.
+// An accessLog has the paths of the log, plain and compressed, and of the policies.
 type accessLog struct {
 	path, gzipped    string
 	policy, stricter string

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report sums figures up and prints them: histograms, medians of
-// rounds, tables.
+// Package report has histograms, medians of rounds, and tables.
 package report

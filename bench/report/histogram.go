@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A Histogram counts durations in classes 1/16 of a power of two wide: a
-// percentile is at most 6 % too high, the maximum is exact. The zero Histogram
-// is empty. It is not safe for concurrent use: give each goroutine its own.
+// A Histogram counts durations in 16 classes per power of two. Percentiles are at most 6% too high; the
+// maximum is exact. The zero Histogram is empty. It is not safe for concurrent use.
 type Histogram struct {
 	counts [64 * fine]int64
 	total  int64
@@ -21,17 +20,16 @@ const (
 	fineBits = 4
 )
 
-// Add counts d; below 0 it counts as 0.
+// Add counts d. A negative d counts as 0.
 func (h *Histogram) Add(d time.Duration) { h.AddN(d, 1) }
 
-// AddN counts d n times.
 func (h *Histogram) AddN(d time.Duration, n int64) {
 	h.counts[class(d)] += n
 	h.total += n
 	h.max = max(h.max, d)
 }
 
-// Merge adds what o has counted.
+// Merge adds the counts of o.
 func (h *Histogram) Merge(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
@@ -40,14 +38,12 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.max = max(h.max, o.max)
 }
 
-// Total returns the number of durations.
 func (h *Histogram) Total() int64 { return h.total }
 
-// Max returns the longest duration, 0 where there is none.
+// Max returns the longest duration, or 0 for an empty histogram.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Percentile returns the upper edge of the class that holds the share q of all
-// durations, 0 ≤ q ≤ 1, but never more than the longest.
+// Percentile returns the upper bound of the class of the quantile q, 0 ≤ q ≤ 1, or the maximum if it is less.
 func (h *Histogram) Percentile(q float64) time.Duration {
 	left := int64(q * float64(h.total))
 	for i, n := range h.counts {
@@ -58,8 +54,7 @@ func (h *Histogram) Percentile(q float64) time.Duration {
 	return h.max
 }
 
-// class returns the class of d: exact below 16 ns, then 16 classes to each
-// power of two.
+// class returns the class of d: exact below 16 ns, then 16 classes per power of two.
 func class(d time.Duration) int {
 	u := uint64(max(d, 0))
 	if u < fine {

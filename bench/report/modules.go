@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Modules returns the versions of the modules with these paths that the running
-// program was built from, each after a semicolon.
+// Modules returns the versions of these modules in the running program, each after a semicolon.
 func Modules(paths ...string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// A Stat sums up a figure's rounds.
+// A Stat summarizes the rounds of a figure.
 type Stat struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// NewStat sums up values, of which there is at least one. It sorts them.
+// NewStat summarizes at least one value. It sorts the slice.
 func NewStat(values []float64) *Stat {
 	slices.Sort(values)
 	n := len(values)
@@ -24,8 +24,7 @@ func NewStat(values []float64) *Stat {
 // String is Format with [Number].
 func (s *Stat) String() string { return s.Format(Number) }
 
-// Format shows the median, and the range where it is wide, with number for
-// each.
+// Format formats the median with number, and also the range if it is wide.
 func (s *Stat) Format(number func(float64) string) string {
 	text := number(s.Median)
 	if s.Max > wide*s.Min && s.Max-s.Min > 1 {
@@ -34,11 +33,10 @@ func (s *Stat) Format(number func(float64) string) string {
 	return text
 }
 
-// wide is the ratio of the largest round to the smallest from which on the
-// range is worth showing.
+// wide is the ratio of the maximum to the minimum from which the range is shown.
 const wide = 1.2
 
-// Number drops decimals that say nothing.
+// Number formats f with one decimal below 100, and none above.
 func Number(f float64) string {
 	if f >= 100 || f == 0 {
 		return fmt.Sprintf("%.0f", f)

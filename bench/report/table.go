@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// A Table is written as Markdown with aligned columns: to be read as it stands
-// and to be pasted. The first row is its head.
+// A Table is written as Markdown with aligned columns. The first row is the head.
 type Table [][]string
 
-// Add adds a row, which has as many cells as the head.
+// Add adds a row with as many cells as the head.
 func (t *Table) Add(cells ...string) { *t = append(*t, cells) }
 
-// Write writes the table, which has a head. Errors are w's to remember.
+// Write writes the table. It ignores errors of w.
 func (t Table) Write(w io.Writer) {
 	widths := make([]int, len(t[0]))
 	for _, row := range t {
@@ -39,8 +38,7 @@ func (t Table) Write(w io.Writer) {
 	}
 }
 
-// writeRule writes the line below the head: the first column is text, the
-// others are figures.
+// writeRule writes the line below the head. The first column is text; the others are right-aligned figures.
 func writeRule(w io.Writer, widths []int) {
 	for i, width := range widths {
 		if i == 0 {

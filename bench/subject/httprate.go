@@ -10,14 +10,14 @@ import (
 	"github.com/go-chi/httprate"
 )
 
-// httprateLimiter is what httprate's RateLimiter.OnLimit does under its lock,
-// less the headers it writes and the second and third clock reading.
+// httprateLimiter does the work of httprate's RateLimiter.OnLimit under its lock, without header fields and
+// with one clock reading instead of three.
 type httprateLimiter struct {
 	limit   int
-	offset  time.Duration // of the windows, from round instants
+	offset  time.Duration // of the windows from round instants
 	counter httprate.LimitCounter
 
-	mu sync.Mutex // makes looking and counting one step
+	mu sync.Mutex // makes the check and the count atomic
 }
 
 func newHttprate(q Quota) (Limiter, error) {

@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// meteMaxKeys bounds mete's store: more than any run uses. It is a bound, not a
-// size to begin with.
+// meteMaxKeys is more than the keys of any run. The store does not allocate for it in advance.
 const meteMaxKeys = 8_000_000
 
 type keyedLimiter struct{ *keyed.Limiter }
@@ -34,13 +33,13 @@ func (l keyedLimiter) Take(key string) bool { return l.Allow(key) }
 
 func (keyedLimiter) Close() {}
 
-// A policyLimiter is asked about requests by attributes, which one goroutine uses again.
+// A policyLimiter decides by request attributes. One goroutine reuses them.
 type policyLimiter struct {
 	*mete.Limiter
 	request *request
 }
 
-// A request has the client's key in its header. All requests have one path.
+// A request has the client's key in its header. All requests have the same path.
 type request struct{ key string }
 
 func (r *request) Lookup(a policy.Attribute) (string, bool) {
@@ -50,7 +49,7 @@ func (r *request) Lookup(a policy.Attribute) (string, bool) {
 	return r.key, true
 }
 
-// newPolicy returns a maker of limiters with a rule for each of the limit keys.
+// newPolicy returns a constructor of limiters with a rule for each of the limit keys.
 func newPolicy(keys ...string) func(Quota) (Limiter, error) {
 	return func(q Quota) (Limiter, error) {
 		var rules []string

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subject puts mete and its rivals behind one method, each set up as
-// its documentation means it to be used and without work in the call that its
-// user would not have to do.
+// Package subject gives mete and its rivals one interface. Each is configured as its documentation
+// recommends, and does no work that its users would not need.
 package subject
 
 import "time"
 
-// A Limiter is one of the limiters compared. It is safe for concurrent use as [For] returns it.
+// A Limiter as [For] returns it is safe for concurrent use.
 type Limiter interface {
-	// Take asks for one token of the key's bucket. An error counts as a denial:
-	// none is expected.
+	// Take takes one token of the key's bucket. An error counts as a denial; none is expected.
 	Take(key string) bool
 
 	// Close ends background work and frees the keys.
 	Close()
 }
 
-// For returns l for the use of one goroutine. A limiter that keeps its request in memory
-// has one request for each goroutine.
+// For returns l for one goroutine. A limiter that reuses its request has one request per goroutine.
 func For(l Limiter) Limiter {
 	if f, ok := l.(interface{ ForGoroutine() Limiter }); ok {
 		return f.ForGoroutine()
@@ -26,23 +23,22 @@ func For(l Limiter) Limiter {
 	return l
 }
 
-// A Quota is the limit that every key of a limiter gets.
+// A Quota is the limit of every key.
 type Quota struct {
-	Capacity int           // tokens a key may spend at once, or in one window
-	Every    time.Duration // a bucket refills one token this often
+	Capacity int           // tokens at once, or in one window
+	Every    time.Duration // the time to refill one token
 }
 
-// window is the window of the limiters that count in windows instead of
-// refilling. None ends within a run, unlike one shorter: they align it to their
-// start or to the key's first call.
+// window is the window of limiters that count in windows. None ends within a run, unlike shorter ones, which
+// start with the process or with the first call of a key.
 const window = 24 * time.Hour
 
 var (
-	// Allow admits every call of a run and still leaves each bucket that was
-	// touched less than full for ten seconds: nobody may forget it meanwhile.
+	// Allow admits every call of a run. Each bucket stays less than full for at least ten seconds after a
+	// call, so that no limiter may evict it.
 	Allow = Quota{Capacity: 500_000_000, Every: 10 * time.Second}
 
-	// Deny admits the first call of a key and no other within the run.
+	// Deny admits only the first call of a key.
 	Deny = Quota{Capacity: 1, Every: time.Hour}
 )
 
@@ -50,11 +46,11 @@ var (
 type Subject struct {
 	Name string
 
-	// New returns an empty limiter. None is told how many keys to expect.
+	// New returns an empty limiter without a hint about the number of keys.
 	New func(Quota) (Limiter, error)
 }
 
-// The names of the subjects that the targets speak of.
+// The names of the subjects with targets.
 const (
 	Mete      = "mete: keyed.Allow"
 	MeteTake  = "mete: Limiter.Take"

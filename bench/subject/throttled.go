@@ -11,8 +11,8 @@ import (
 
 type throttledLimiter struct{ gcra *throttled.GCRARateLimiterCtx }
 
-// newThrottled uses the store without a bound on keys: with one it keeps a
-// least-recently-used list under a mutex and is slower.
+// newThrottled uses the store without a bound on keys, because the bounded one has a least-recently-used list
+// under a mutex and is slower.
 func newThrottled(q Quota) (Limiter, error) {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
@@ -25,7 +25,7 @@ func newThrottled(q Quota) (Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The default, 10, makes calls for a contended key fail.
+	// With the default, 10, calls for a contended key fail.
 	gcra.SetMaxCASAttemptsLimit(1_000_000)
 	return throttledLimiter{gcra}, nil
 }

@@ -11,8 +11,7 @@ import (
 
 type ululeLimiter struct{ limiter *limiter.Limiter }
 
-// newUlule leaves the cleaner out: every 30 seconds, its default, it would walk
-// all keys in the middle of a measurement.
+// newUlule disables the cleaner, which would scan all keys every 30 seconds during a measurement.
 func newUlule(q Quota) (Limiter, error) {
 	store := memory.NewStoreWithOptions(limiter.StoreOptions{})
 	return ululeLimiter{limiter.New(store, limiter.Rate{Period: window, Limit: int64(q.Capacity)})}, nil

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// xTimeMap is the usual keyed use of x/time/rate: a map of limiters.
+// xTimeMap is the usual keyed limiter on x/time/rate: a map with a mutex.
 type xTimeMap struct {
 	every rate.Limit
 	burst int
 
-	mu       sync.Mutex // guards the field below
+	mu       sync.Mutex // guards limiters
 	limiters map[string]*rate.Limiter
 }
 

@@ -4,9 +4,8 @@ package workload
 
 import "strings"
 
-// Teams returns, call by call, the key of the team that the user of k belongs
-// to: users whose numbers differ in the last two digits only share a team. A
-// team's key sorts before that of a user.
+// Teams returns the team key of the user of each call. Users that differ only in their last two digits share
+// a team. Team keys sort before user keys.
 func (k Keys) Teams() Keys {
 	all := []byte(k)
 	for i := 0; i < len(all); i += KeyLen {
@@ -16,8 +15,7 @@ func (k Keys) Teams() Keys {
 	return Keys(all)
 }
 
-// Everyone returns, for every call, the one key that all users share. It sorts
-// before those of teams.
+// Everyone returns the one key that all users share, for each call. It sorts before team keys.
 func (k Keys) Everyone() Keys {
 	return Keys(strings.Repeat("everyone:0000000", k.Len()))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload makes the keys that a run asks for, and their order.
+// Package workload makes the sequence of keys of a run.
 package workload
 
 import "math/rand"
@@ -8,20 +8,17 @@ import "math/rand"
 // KeyLen is the length of a key in bytes.
 const KeyLen = 16
 
-// How many calls a sequence has before it starts over: enough to ask for most
-// of 100,000 keys and for the popular ones of 1,000,000, and no more, because
-// the sequence competes with the limiter for the cache.
+// The lengths of sequences, which repeat. They cover most of 100,000 keys and the popular ones of 1,000,000.
+// Longer sequences would compete with the limiter for the cache.
 const (
 	UniformCalls = 1 << 18
 	ZipfCalls    = 1 << 20
 )
 
-// Keys are keys in the order of the calls, end to end in one string: the next
-// key is in the cache, as it would be of a request just parsed, and costs the
-// collector nothing.
+// Keys holds the keys of consecutive calls in one string. The next key is in the cache, as it would be after
+// parsing a request, and the garbage collector has no work.
 type Keys string
 
-// Len returns the number of calls.
 func (k Keys) Len() int { return len(k) / KeyLen }
 
 // At returns the key of call i. It does not allocate.
@@ -33,16 +30,15 @@ func Each(n int) Keys {
 	return keys(n, func() int { next++; return next - 1 })
 }
 
-// Uniform returns calls calls that choose among n keys with equal probability.
-// Equal arguments give equal keys, here and below.
+// Uniform returns calls with keys of uniform probability among n. Equal arguments give equal keys, also in
+// Zipf.
 func Uniform(n, calls int) Keys {
 	rng := rand.New(rand.NewSource(seed))
 	return keys(calls, func() int { return rng.Intn(n) })
 }
 
-// Zipf returns calls calls that choose among n keys by a Zipf law of exponent
-// s > 1. The popular keys are scattered among the others, as they would be if
-// they had arrived in any order.
+// Zipf returns calls with keys of Zipf-distributed probability among n, with exponent s > 1. The popular keys
+// are scattered, as if the keys had arrived in random order.
 func Zipf(n, calls int, s float64) Keys {
 	rng := rand.New(rand.NewSource(seed))
 	scattered := rng.Perm(n)
@@ -50,7 +46,7 @@ func Zipf(n, calls int, s float64) Keys {
 	return keys(calls, func() int { return scattered[law.Uint64()] })
 }
 
-// seed makes every run ask for the same keys.
+// seed makes runs repeatable.
 const seed = 1
 
 func keys(calls int, next func() int) Keys {

@@ -94,6 +94,9 @@ func TestRules_BrokenTree(t *testing.T) {
 		{"no clock", "bucket/b.go", source("bucket", `import "os"`), "bucket/b.go: must not import os"},
 		{"no clock", "bucket/b.go", source("bucket", "import \"time\"\n\nvar now = time.Now()"), "bucket/b.go:8: time.Now"},
 
+		{"what they do", "policy/p.go", source("policy", "func (p) apart() bool {}\nfunc setApart() {}\n"), "policy/p.go:6: name the function apart"},
+		{"what they do", "policy/p.go", source("policy", "func closed() bool {}\nfunc answered() error {}\n"), "policy/p.go:7: name the function answered"},
+
 		{"sleeps", "policy/p_test.go", testSource("policy_test", "func f() { time.Sleep(1) }"), "policy/p_test.go:5: time.Sleep"},
 		{"sleeps", "policy/p_test.go", testSource("policy_test", "func f() { <-time.After(1) }"), "policy/p_test.go:5: <-time.After"},
 		{"sleeps", "policy/p.go", source("policy", "func f() { <-time.NewTimer(1).C }"), "policy/p.go:6: <-time.NewTimer"},

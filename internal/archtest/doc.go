@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archtest holds the repository's rules as tests: who may import whom,
-// what a module may require, how a file starts. Each rule says why it is one,
-// and is itself tested on a tree that breaks it.
+// Package archtest tests the rules of the repository: the imports of each layer, the requirements of modules,
+// names, sizes, documents and guides. Each rule has a reason, and a test on a tree that breaks it.
 package archtest

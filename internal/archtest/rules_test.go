@@ -53,6 +53,10 @@ var rules = []rule{
 		checkNames,
 	},
 	{
+		"functions are named for what they do", "a call such as apart(a) or lacking(b) sends its reader to the declaration, every time",
+		checkFunctionNames,
+	},
+	{
 		"files and functions stay small", "what does not fit on a few screens is read by nobody",
 		checkSizes,
 	},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faulttest has callers take from a store while something breaks, and then
-// holds what they were told against the bound, and against what is missing from the
-// buckets.
+// Package faulttest lets callers take from a store during a fault. It then compares their answers with the
+// bound of the limit and with the missing tokens of the buckets.
 package faulttest
 
 import (
@@ -20,17 +19,17 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// What callers want: an answer within so long.
+// The patience of callers.
 const (
 	Within   = 50 * time.Millisecond
-	Patience = time.Minute // with what must come, however slow the machine
+	Patience = time.Minute // for answers that must come, even on a slow machine
 
 	turn = 2 * time.Millisecond // between two takes of a taker
 
-	unanswered = 20 // takes in a row that were too late, after which a taker waits twice as long
+	maxUnanswered = 20 // consecutive late takes after which a taker doubles its timeout
 )
 
-// Limit is a limit that cannot be wrong.
+// Limit returns a limit. It panics on an error.
 func Limit(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
 	l, err := bucket.NewLimit(tokens*bucket.Token, refill)
 	if err != nil {
@@ -39,8 +38,8 @@ func Limit(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
 	return l
 }
 
-// Alone runs the test beside others, and fails it where something that it started
-// outlives it. It comes first, so that it looks last.
+// Alone runs the test in parallel, and fails it if a goroutine that it started outlives it. It must be the
+// first call of the test, so that its cleanup runs last.
 func Alone(t *testing.T) {
 	t.Parallel()
 	const label = "fault"
@@ -63,8 +62,7 @@ func Alone(t *testing.T) {
 	})
 }
 
-// Soon sees to it that f takes no longer than most, but for when the machine does other
-// things: what waits for too long does so every time.
+// Soon fails the test if f takes longer than most. It retries, because a busy machine may delay f once.
 func Soon(t testing.TB, what string, most time.Duration, f func()) {
 	t.Helper()
 	const tries = 5

@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Events are the takes of a bucket that were admitted, in the order of their
-// answers, and how many others may have been.
+// Events returns the admitted takes of a bucket in the order of their answers, and the number of takes that
+// may have been admitted.
 func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
 	for _, k := range tr.Takers {
 		if !slices.ContainsFunc(k.Charges, func(c store.Charge) bool { return c.Key == key }) {
@@ -26,7 +26,7 @@ func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
 			case c.allowed:
 				admitted = append(admitted, c)
 			case !k.IDs && c.Err != nil && mete.Spent(c.Err) == mete.MaybeSpent,
-				c.Err == nil && c.doubt: // denied at last, when another bucket was empty
+				c.Err == nil && c.doubt: // finally denied by another bucket
 				maybe++
 			}
 		}
@@ -35,12 +35,11 @@ func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
 	return admitted, maybe
 }
 
-// primed is how much a bucket lacks at first, so that it is never full.
-func primed(l bucket.Limit) bucket.Tokens { return l.Capacity() / 10 * 9 }
+// primingCost is the cost that keeps a bucket below full.
+func primingCost(l bucket.Limit) bucket.Tokens { return l.Capacity() / 10 * 9 }
 
-// Bounded sees to it that no bucket admitted more than it may in any interval,
-// from what callers know: a take happened between its beginning and its end. So
-// many capacities are forgiven.
+// Bounded fails the test if a bucket admitted more than its limit allows in any interval, according to the
+// callers. A take happened between its start and its end. The bound grows by the given number of capacities.
 func (tr *Traffic) Bounded(forgiven int64) {
 	tr.t.Helper()
 	for _, b := range tr.buckets() {
@@ -57,7 +56,7 @@ func (tr *Traffic) Bounded(forgiven int64) {
 					continue
 				}
 				if spent += int64(b.Cost); i == 0 {
-					spent = int64(primed(b.Limit))
+					spent = int64(primingCost(b.Limit))
 				}
 				us := c.Ended.Sub(from.first).Microseconds() + 1
 				if bound := (1+forgiven)*int64(b.Limit.Capacity()) + us*int64(n)/p; spent > bound {
@@ -69,9 +68,8 @@ func (tr *Traffic) Bounded(forgiven int64) {
 	}
 }
 
-// Conserved compares what is missing from every bucket with what was admitted:
-// they are the same, to the last unit, but for takes that may have been. Buckets that
-// were not there when the traffic began are left out.
+// Conserved compares the missing tokens of every bucket with the admitted ones. They must be equal to the
+// last unit, except for takes that may have been admitted. It ignores buckets without a first take.
 func (tr *Traffic) Conserved() {
 	tr.t.Helper()
 	for _, b := range tr.buckets() {
@@ -85,7 +83,7 @@ func (tr *Traffic) Conserved() {
 		want := before.Spent + int64(len(admitted))*int64(bucket.Token)*p - int64(after.AsOf-before.AsOf)*int64(n)
 		most := want + maybe*int64(bucket.Token)*p
 		if tr.place.Parts {
-			most += tr.undone(b.Key) * int64(n) * int64(after.AsOf-before.AsOf)
+			most += tr.countUndone(b.Key) * int64(n) * int64(after.AsOf-before.AsOf)
 		}
 		if tr.place.Unsure != nil && tr.place.Unsure(b.Key) {
 			most = math.MaxInt64
@@ -97,8 +95,8 @@ func (tr *Traffic) Conserved() {
 	}
 }
 
-// undone is how often a bucket can have been part of a take that was undone.
-func (tr *Traffic) undone(key string) (times int64) {
+// countUndone returns the maximum number of undone takes of a bucket.
+func (tr *Traffic) countUndone(key string) (times int64) {
 	const attempts = 10 // of a call with an ID
 	for _, k := range tr.Takers {
 		if len(k.Charges) > 1 && slices.ContainsFunc(k.Charges, func(c store.Charge) bool { return c.Key == key }) {
@@ -108,15 +106,14 @@ func (tr *Traffic) undone(key string) (times int64) {
 	return times
 }
 
-// Prompt sees to it that callers had their answers in time: 99 in a hundred, but for
-// the time in which the machine did other things, and longer where it did so most of
-// the time.
+// Prompt fails the test unless 99% of the answers came in time. Stalls of the machine do not count. If they
+// are frequent, the time limit is longer.
 func (tr *Traffic) Prompt() {
 	tr.t.Helper()
 	var took []time.Duration
 	for _, k := range tr.Takers {
 		for _, c := range k.Calls {
-			took = append(took, c.Ended.Sub(c.Began)-(c.Within-Within)-stalled(tr.stalls, c.Began, c.Ended))
+			took = append(took, c.Ended.Sub(c.Began)-(c.Within-Within)-stalledTime(tr.stalls, c.Began, c.Ended))
 		}
 	}
 	slices.SortFunc(took, cmp.Compare)
@@ -127,8 +124,8 @@ func (tr *Traffic) Prompt() {
 	}
 }
 
-// stalledShare is the share of stalls in the time of all calls. It is never so much
-// that who waits for a store's timeout would be prompt.
+// stalledShare returns the share of stalls in the time of all calls. It is bounded, so that callers that wait
+// for the timeout of a store never pass as prompt.
 func (tr *Traffic) stalledShare() float64 {
 	const most = 0.7
 	var began, ended time.Time
@@ -142,11 +139,10 @@ func (tr *Traffic) stalledShare() float64 {
 			}
 		}
 	}
-	return min(float64(stalled(tr.stalls, began, ended))/float64(max(ended.Sub(began), 1)), most)
+	return min(float64(stalledTime(tr.stalls, began, ended))/float64(max(ended.Sub(began), 1)), most)
 }
 
-// Failures are the calls that failed, by what may have been spent. Every error
-// must say that.
+// Failures counts the failed calls by their effect. Every error must specify the effect.
 func (tr *Traffic) Failures() (notSpent, maybeSpent int, example error) {
 	tr.t.Helper()
 	for _, k := range tr.Takers {
@@ -168,7 +164,7 @@ func (tr *Traffic) Failures() (notSpent, maybeSpent int, example error) {
 	return notSpent, maybeSpent, example
 }
 
-// Unharmed sees to it that no call failed.
+// Unharmed fails the test if a call failed.
 func (tr *Traffic) Unharmed() {
 	tr.t.Helper()
 	if not, maybe, example := tr.Failures(); not+maybe > 0 {
@@ -176,7 +172,7 @@ func (tr *Traffic) Unharmed() {
 	}
 }
 
-// Harmed sees to it that some did: else the fault was none.
+// Harmed fails the test if no call failed, because then there was no fault.
 func (tr *Traffic) Harmed() {
 	tr.t.Helper()
 	not, maybe, example := tr.Failures()

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// A stall is when the machine had no time for this process: it does other things,
-// too, and whoever waited then did not wait for a store.
+// A stall is a time in which the machine did not run this process. Delays in it are not the store's fault.
 type stall struct{ from, to time.Time }
 
-// watch returns the stalls until ctx is done.
-func watch(ctx context.Context) (stalls []stall) {
+// watchStalls returns the stalls until ctx is done.
+func watchStalls(ctx context.Context) (stalls []stall) {
 	const beat = 5 * time.Millisecond
 	ticker := time.NewTimer(beat)
 	defer ticker.Stop()
@@ -30,8 +29,8 @@ func watch(ctx context.Context) (stalls []stall) {
 	}
 }
 
-// stalled is how much of the time from began to ended were stalls.
-func stalled(stalls []stall, began, ended time.Time) (sum time.Duration) {
+// stalledTime returns the time of the stalls between began and ended.
+func stalledTime(stalls []stall, began, ended time.Time) (sum time.Duration) {
 	for _, s := range stalls {
 		if s.from.Before(began) {
 			s.from = began

@@ -13,7 +13,7 @@ func TestStalled(t *testing.T) {
 	for _, tc := range []struct{ began, ended, want int }{
 		{0, 100, 40}, {0, 10, 0}, {12, 15, 3}, {15, 40, 15}, {60, 90, 0}, {20, 30, 0},
 	} {
-		if got := stalled(stalls, at(tc.began), at(tc.ended)); got != time.Duration(tc.want)*time.Millisecond {
+		if got := stalledTime(stalls, at(tc.began), at(tc.ended)); got != time.Duration(tc.want)*time.Millisecond {
 			t.Errorf("from %d to %d: %v, want %d ms", tc.began, tc.ended, got, tc.want)
 		}
 	}

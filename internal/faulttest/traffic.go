@@ -16,69 +16,69 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Taker takes the same again and again.
+// A Taker repeats the same take.
 type Taker struct {
 	Charges []store.Charge
-	IDs     bool // takes have IDs, and are made again until they are answered
-	Patient bool // takes wait as long as it takes
+	IDs     bool // takes have IDs, and are retried until they are answered
+	Patient bool // takes wait without a time limit
 
-	Calls    []Call // to be read once the traffic has stopped
+	Calls    []Call // read them after Stop
 	answered atomic.Int64
-	ended    atomic.Int64 // takes that were answered or failed
+	ended    atomic.Int64 // answered or failed takes
 }
 
-// within is how long takes wait.
-func (k *Taker) within() time.Duration {
+// timeout returns the timeout of takes.
+func (k *Taker) timeout() time.Duration {
 	if k.Patient {
 		return Patience
 	}
 	return Within
 }
 
-// Answered is how many takes have been answered.
+// Answered returns the number of answered takes.
 func (k *Taker) Answered() int64 { return k.answered.Load() }
 
-// A Call is a take as its caller sees it.
+// A Call is a take from the view of its caller.
 type Call struct {
 	Began, Ended time.Time
-	Within       time.Duration // how long the caller waited at most
+	Within       time.Duration // the timeout of the caller
 	Err          error
 
-	first   time.Time // when it was first made
+	first   time.Time // the start of the first attempt
 	allowed bool
-	doubt   bool // it was made before, and may have been spent
+	doubt   bool // an earlier attempt may have spent tokens
 }
 
-// A Place is what is tested. All of it is required, but for Unsure.
+// A Place is the store under test. All fields except Unsure and Parts are required.
 type Place struct {
 	Store mete.Store
-	Name  string                        // of the store, in its errors
-	State func(key string) bucket.State // reads a bucket past the store, as an operator would
-	Slack time.Duration                 // that a machine which does other things too may add to Within
+	Name  string                        // of the store in its errors
+	State func(key string) bucket.State // reads a bucket without the store
+	Slack time.Duration                 // that a busy machine may add to Within
 
-	// Unsure says of which buckets more may be missing than anybody has taken.
+	// Unsure reports whether a bucket may miss more tokens than the callers took. It may be nil.
 	Unsure func(key string) bool
 
-	// Parts says that a take of several buckets may be undone some time after it was
-	// made. It keeps what refilled until then, or the bucket would have it twice.
+	// Parts is set if a take of several buckets may be undone later. The refill in between is lost, because
+	// the bucket would otherwise get it twice.
 	Parts bool
 }
 
-// Traffic are takes that go on while something breaks.
+// Traffic is a set of takers that run during a fault.
 type Traffic struct {
 	Takers []*Taker
 
 	t      *testing.T
 	place  Place
 	primes map[string]Call         // the first takes
-	states map[string]bucket.State // after them
+	states map[string]bucket.State // after the first takes
 
 	end     context.CancelFunc
 	running sync.WaitGroup
-	stalls  []stall // once it has stopped
+	stalls  []stall // set by Stop
 }
 
-// Patiently has takers wait for their answers, where all must have one.
+// Patiently makes takers wait without a time limit.
 func Patiently(takers []*Taker) []*Taker {
 	for _, k := range takers {
 		k.Patient = true
@@ -86,13 +86,12 @@ func Patiently(takers []*Taker) []*Taker {
 	return takers
 }
 
-// Start lets takers take until [Traffic.Stop]. It takes from all of their buckets
-// first, so that none is full.
+// Start runs takers until [Traffic.Stop]. First it takes from all their buckets, so that none is full.
 func Start(t *testing.T, place Place, takers []*Taker) *Traffic {
 	t.Helper()
 	tr := &Traffic{t: t, place: place, Takers: takers, primes: map[string]Call{}, states: map[string]bucket.State{}}
 	for _, first := range tr.buckets() {
-		first.Cost = primed(first.Limit)
+		first.Cost = primingCost(first.Limit)
 		c := Call{Began: time.Now()}
 		Eventually(t, fmt.Sprintf("the first take of %q is answered", first.Key), func() error { // a slow machine may be late
 			_, c.allowed, c.Err = place.Store.Take(t.Context(), nil, []store.Charge{first}, mete.Mode{ID: "first of " + first.Key})
@@ -108,7 +107,7 @@ func Start(t *testing.T, place Place, takers []*Taker) *Traffic {
 	return tr
 }
 
-// Beside lets other takers take from the same store, from buckets as they are.
+// Beside adds takers for the same store. It leaves their buckets as they are.
 func (tr *Traffic) Beside(takers []*Taker) *Traffic {
 	more := &Traffic{t: tr.t, place: tr.place, Takers: takers}
 	more.start(len(tr.Takers))
@@ -119,7 +118,7 @@ func (tr *Traffic) start(number int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	tr.end = cancel
 	tr.t.Cleanup(tr.Stop)
-	tr.running.Go(func() { tr.stalls = watch(ctx) })
+	tr.running.Go(func() { tr.stalls = watchStalls(ctx) })
 	for i, k := range tr.Takers {
 		tr.running.Go(func() { tr.run(ctx, number+i, k) })
 	}
@@ -129,7 +128,7 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 	ticker := time.NewTicker(turn)
 	defer ticker.Stop()
 	first, again, doubt := time.Time{}, false, false
-	within, late := k.within(), 0
+	within, late := k.timeout(), 0
 	for n := 0; ; {
 		mode := mete.Mode{Within: within}
 		if k.IDs {
@@ -155,10 +154,10 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 		case c.Ended.Sub(c.Began) >= within:
 			late++
 		}
-		// A machine that is so slow that it is never in time has longer.
-		within = min(k.within()<<min(late/unanswered, 5), Patience)
+		// On a machine that is always late, the timeout grows.
+		within = min(k.timeout()<<min(late/maxUnanswered, 5), Patience)
 		end := ctx.Done()
-		if again { // until it is answered
+		if again { // retry until it is answered
 			end = nil
 		}
 		if again && ctx.Err() != nil && time.Since(first) > Patience {
@@ -173,29 +172,29 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 	}
 }
 
-// GoesOn waits until takers, or all, have been answered so many times more. A slow
-// machine has time, as long as it goes on.
+// GoesOn waits until each of the takers, or of all if there are none, got so many more answers. It fails only
+// if progress stops.
 func (tr *Traffic) GoesOn(times int64, takers ...*Taker) {
 	tr.t.Helper()
-	tr.counts("takes are answered", times, takers, func(k *Taker) int64 { return k.answered.Load() })
+	tr.waitCounts("takes are answered", times, takers, func(k *Taker) int64 { return k.answered.Load() })
 }
 
-// Ends waits until takers, or all, have ended so many takes more, by an answer or a
-// failure. A fault lasts that long.
+// Ends waits until each of the takers, or of all if there are none, ended so many more takes, with an answer
+// or an error.
 func (tr *Traffic) Ends(times int64, takers ...*Taker) {
 	tr.t.Helper()
-	tr.counts("takes end", times, takers, func(k *Taker) int64 { return k.ended.Load() })
+	tr.waitCounts("takes end", times, takers, func(k *Taker) int64 { return k.ended.Load() })
 }
 
-// counts waits until the count of each taker has grown by so many.
-func (tr *Traffic) counts(what string, times int64, takers []*Taker, count func(*Taker) int64) {
+// waitCounts waits until the count of each taker has grown by times.
+func (tr *Traffic) waitCounts(what string, times int64, takers []*Taker, count func(*Taker) int64) {
 	tr.t.Helper()
 	if takers == nil {
 		takers = tr.Takers
 	}
 	before := make([]int64, len(takers))
 	for i, k := range takers {
-		before[i] = count(k) + 1 // one may have been on its way
+		before[i] = count(k) + 1 // one may be in progress
 	}
 	for want := int64(1); want <= times; want++ {
 		Eventually(tr.t, what, func() error {
@@ -209,13 +208,13 @@ func (tr *Traffic) counts(what string, times int64, takers []*Taker, count func(
 	}
 }
 
-// Stop ends the traffic. It may be called again.
+// Stop ends the traffic. It is idempotent.
 func (tr *Traffic) Stop() {
 	tr.end()
 	tr.running.Wait()
 }
 
-// buckets are one charge of each bucket.
+// buckets returns one charge of each bucket.
 func (tr *Traffic) buckets() []store.Charge {
 	var all []store.Charge
 	for _, k := range tr.Takers {

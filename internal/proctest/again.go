@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// againVar has the argument of a process that [Again] has started.
-const againVar = "METE_TEST_AGAIN"
+// runAgainVar holds the argument of a process that [Again] started.
+const runAgainVar = "METE_TEST_AGAIN"
 
-// againOutput begins the line that such a process prints its result in.
+// againOutput starts the line with the result of such a process.
 const againOutput = "METE_TEST_RESULT "
 
 var againResult = regexp.MustCompile(`(?m)^` + againOutput + `(.*)$`)
 
-// Again runs the calling test, which is a top-level one, in n more processes at the same
-// time. Each calls f with what prepare returned in the first process. Again returns what f
-// returned in each, and nil in these processes themselves, where the test ends then.
+// Again runs the calling top-level test in n more processes at once. Each calls f with the result of prepare,
+// which runs in the first process only. Again returns the results of f. In the new processes, it ends the
+// test and returns nil.
 func Again(t *testing.T, n int, prepare func() string, f func(argument string) string) []string {
 	t.Helper()
-	if given, ok := os.LookupEnv(againVar); ok {
+	if given, ok := os.LookupEnv(runAgainVar); ok {
 		fmt.Printf("\n%s%s\n", againOutput, f(given))
 		return nil
 	}
@@ -34,7 +34,7 @@ func Again(t *testing.T, n int, prepare func() string, f func(argument string) s
 	for i := range results {
 		all.Go(func() {
 			cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-			cmd.Env = append(os.Environ(), againVar+"="+argument)
+			cmd.Env = append(os.Environ(), runAgainVar+"="+argument)
 			out, err := cmd.CombinedOutput()
 			found := againResult.FindSubmatch(out)
 			if err != nil || found == nil {

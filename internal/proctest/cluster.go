@@ -14,34 +14,31 @@ import (
 const (
 	clusterSlots = 16384
 
-	// nodeTimeout is after how many milliseconds without an answer a node counts
-	// as failed.
+	// nodeTimeout is the time in milliseconds after which a silent node counts as failed.
 	nodeTimeout = "1500"
 
 	clusterTimeout = 30 * time.Second
 )
 
-// A Cluster is Redis Cluster beside a test. Its methods are the test's own
-// goroutine's, while its nodes live and die.
+// A Cluster is a Redis Cluster for a test. Only the test's goroutine may call its methods.
 type Cluster struct {
-	// Nodes are, as it began, the masters in the order of their slots, then a
-	// replica of each in the same order, and so on.
+	// Nodes are in the order of the start: the masters by slot, then one replica of each master, and so on.
 	Nodes []*Redis
-	Addrs []string // the nodes', in their order
+	Addrs []string // of Nodes
 
 	t testing.TB
 }
 
-// StartCluster starts a cluster of so many masters, which share the slots evenly,
-// and so many replicas of each, and waits until all is in order. More arguments
-// go to every node. A node counts as failed after 1.5 s.
+// StartCluster starts a cluster of masters that share the slots evenly, each with the given number of
+// replicas, and waits until the cluster is ready. The args go to every node. A silent node counts as failed
+// after 1.5 s.
 func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
 	for range masters * (1 + replicas) {
 		addr := FreeAddr(t)
 		c.Nodes = append(c.Nodes, startRedis(t, addr, nil, slices.Concat([]string{
-			"--port", port(addr), "--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout,
+			"--port", portOf(addr), "--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout,
 		}, args)))
 		c.Addrs = append(c.Addrs, addr)
 	}
@@ -50,9 +47,9 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 		if i < masters {
 			node.must(addSlots(i*clusterSlots/masters, (i+1)*clusterSlots/masters)...)
 		}
-		node.must("CLUSTER", "MEET", "127.0.0.1", port(c.Addrs[0]))
+		node.must("CLUSTER", "MEET", "127.0.0.1", portOf(c.Addrs[0]))
 	}
-	c.await("nodes know each other", c.introduced)
+	c.waitUntil("nodes know each other", c.checkLinks)
 	for i, node := range c.Nodes[masters:] {
 		node.must("CLUSTER", "REPLICATE", c.Nodes[i%masters].must("CLUSTER", "MYID"))
 	}
@@ -60,8 +57,8 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 	return c
 }
 
-// addSlots is the command that gives a node the slots from first to before end,
-// in words that Redis 6 knows.
+// addSlots returns the command that assigns the slots from first up to but excluding end, in the syntax of
+// Redis 6.
 func addSlots(first, end int) []string {
 	command := []string{"CLUSTER", "ADDSLOTS"}
 	for slot := first; slot < end; slot++ {
@@ -72,16 +69,14 @@ func addSlots(first, end int) []string {
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// WaitReady waits until the nodes that live and are not paused agree on who has
-// which slots, have all slots between them, and no longer count on any other
-// node; and until their replicas follow their masters. So after a node was
-// killed, until another has taken its place.
+// WaitReady waits until all running nodes agree on the owners of all slots, expect no other node, and all
+// replicas follow their masters. After the death of a master, it waits for the failover.
 func (c *Cluster) WaitReady() {
 	c.t.Helper()
-	c.await("cluster is ready", c.ready)
+	c.waitUntil("cluster is ready", c.checkReady)
 }
 
-func (c *Cluster) await(what string, check func() error) {
+func (c *Cluster) waitUntil(what string, check func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
 	defer cancel()
@@ -90,12 +85,12 @@ func (c *Cluster) await(what string, check func() error) {
 	}
 }
 
-// living are the nodes that answer.
-func (c *Cluster) living() []*Redis {
+// livingNodes returns the nodes that answer.
+func (c *Cluster) livingNodes() []*Redis {
 	c.t.Helper()
 	living := slices.Collect(func(yield func(*Redis) bool) {
 		for _, node := range c.Nodes {
-			if node.Process.answers() && !yield(node) {
+			if node.Process.isRunning() && !yield(node) {
 				return
 			}
 		}

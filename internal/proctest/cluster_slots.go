@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// A SlotStep is how far a slot has moved.
+// A SlotStep is the progress of a slot migration.
 type SlotStep int
 
-// The steps in their order. At each the slot still is the old owner's, which
-// sends a client that asks for a key it does not have to the new one with -ASK.
+// The steps in order. The old owner still serves the slot, and redirects clients to the new owner with -ASK
+// for keys that it no longer has.
 const (
-	SlotMarked  SlotStep = iota // both know; every key is where it was
-	SlotHalf                    // half of the keys have moved, the larger if odd
+	SlotMarked  SlotStep = iota // both nodes know of the migration; no key has moved
+	SlotHalf                    // half of the keys have moved, rounded up
 	SlotEmptied                 // all keys have moved
 )
 
-// migrateTimeout is for one MIGRATE, in milliseconds.
+// migrateTimeout is the time limit of one MIGRATE, in milliseconds.
 const migrateTimeout = "5000"
 
-// Owner returns the node that serves a slot: of the living ones that say so
-// themselves, the last that came to it. The test fails when there is none.
+// Owner returns the living node that serves a slot. If several claim it, Owner returns the one with the
+// newest configuration epoch. The test fails if no node claims it.
 func (c *Cluster) Owner(slot int) *Redis {
 	c.t.Helper()
 	var owner *Redis
 	epoch := -1
-	for _, node := range c.living() {
+	for _, node := range c.livingNodes() {
 		known, err := members(node)
 		if err != nil {
 			c.t.Fatalf("owner of slot %d: %v", slot, err)
@@ -44,19 +44,18 @@ func (c *Cluster) Owner(slot int) *Redis {
 	return owner
 }
 
-// SlotOf returns the slot of a key.
 func (c *Cluster) SlotOf(key string) int {
 	c.t.Helper()
-	slot, err := strconv.Atoi(c.living()[0].must("CLUSTER", "KEYSLOT", key))
+	slot, err := strconv.Atoi(c.livingNodes()[0].must("CLUSTER", "KEYSLOT", key))
 	if err != nil {
 		c.t.Fatalf("slot of %q: %v", key, err)
 	}
 	return slot
 }
 
-// MigrateSlot moves a slot with its keys to another master, and calls between,
-// unless it is nil, after every step but the last: that all masters know the
-// new owner. Replicas learn of it a little later; see [Cluster.WaitReady].
+// MigrateSlot moves a slot with its keys to another master. If between is not nil, it runs after every step
+// except the last one, which announces the new owner to all masters. Replicas learn of the owner later: see
+// [Cluster.WaitReady].
 func (c *Cluster) MigrateSlot(slot int, to *Redis, between func(SlotStep)) {
 	c.t.Helper()
 	if between == nil {
@@ -77,10 +76,10 @@ func (c *Cluster) MigrateSlot(slot int, to *Redis, between func(SlotStep)) {
 	moveKeys(from, to, number, 1)
 	between(SlotEmptied)
 
-	// The new owner first: otherwise the slot is nobody's in between.
+	// The new owner comes first: otherwise the slot has no owner in between.
 	to.must("CLUSTER", "SETSLOT", number, "NODE", toID)
 	from.must("CLUSTER", "SETSLOT", number, "NODE", toID)
-	for _, node := range c.living() {
+	for _, node := range c.livingNodes() {
 		isMaster := strings.Contains(node.must("INFO", "replication"), "role:master")
 		if node != from && node != to && isMaster {
 			node.must("CLUSTER", "SETSLOT", number, "NODE", toID)
@@ -88,7 +87,7 @@ func (c *Cluster) MigrateSlot(slot int, to *Redis, between func(SlotStep)) {
 	}
 }
 
-// moveKeys moves the share 1/part of a slot's keys, rounded up, one by one.
+// moveKeys moves 1/part of the keys of a slot, rounded up, one by one.
 func moveKeys(from, to *Redis, slot string, part int) {
 	from.t.Helper()
 	count, err := strconv.Atoi(from.must("CLUSTER", "COUNTKEYSINSLOT", slot))
@@ -97,6 +96,6 @@ func moveKeys(from, to *Redis, slot string, part int) {
 	}
 	for range (count + part - 1) / part {
 		key := from.must("CLUSTER", "GETKEYSINSLOT", slot, "1")
-		from.must("MIGRATE", "127.0.0.1", port(to.Addr), key, "0", migrateTimeout)
+		from.must("MIGRATE", "127.0.0.1", portOf(to.Addr), key, "0", migrateTimeout)
 	}
 }

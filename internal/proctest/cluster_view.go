@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// A member is a node of a cluster as a node sees it: a line of CLUSTER NODES.
+// A member is a node in the view of another node: a line of CLUSTER NODES.
 type member struct {
 	id, addr string
 	flags    []string // myself, master, slave, fail?, fail, handshake, noaddr
-	master   string   // id; of a replica
+	master   string   // ID of the master, of a replica
 	epoch    int
 	linked   bool
-	slots    []string // "0-5460" or "5461"; "[…]" on the move
+	slots    []string // "0-5460" or "5461"; "[…]" during a migration
 }
 
 func (m member) is(flag string) bool { return slices.Contains(m.flags, flag) }
 
-// has says whether the slot is m's.
 func (m member) has(slot int) bool {
 	return slices.ContainsFunc(m.slots, func(slots string) bool {
 		first, last, isRange := strings.Cut(slots, "-")
@@ -34,7 +33,7 @@ func (m member) has(slot int) bool {
 	})
 }
 
-// members asks a node what it knows of the cluster, ordered by id.
+// members returns the view of a node, sorted by ID.
 func members(node *Redis) ([]member, error) {
 	text, err := node.Do("CLUSTER", "NODES")
 	if err != nil {
@@ -60,8 +59,8 @@ func members(node *Redis) ([]member, error) {
 	return known, nil
 }
 
-// introduced says whether every node knows and reaches every other.
-func (c *Cluster) introduced() error {
+// checkLinks returns an error unless every node knows and reaches every other.
+func (c *Cluster) checkLinks() error {
 	for _, node := range c.Nodes {
 		known, err := members(node)
 		if err != nil {
@@ -80,9 +79,9 @@ func (c *Cluster) introduced() error {
 	return nil
 }
 
-// ready says whether all is as [Cluster.WaitReady] promises.
-func (c *Cluster) ready() error {
-	living := c.living()
+// checkReady checks the conditions of [Cluster.WaitReady].
+func (c *Cluster) checkReady() error {
+	living := c.livingNodes()
 	var agreed string
 	for i, node := range living {
 		info, err := node.Do("CLUSTER", "INFO")
@@ -96,7 +95,7 @@ func (c *Cluster) ready() error {
 		if err != nil {
 			return err
 		}
-		seen, err := view(known, living)
+		seen, err := commonView(known, living)
 		if err != nil {
 			return fmt.Errorf("%s: %w", node.Addr, err)
 		}
@@ -104,16 +103,16 @@ func (c *Cluster) ready() error {
 			return fmt.Errorf("%s sees\n%s\n%s sees\n%s", living[0].Addr, agreed, node.Addr, seen)
 		}
 		agreed = seen
-		if err := following(node); err != nil {
+		if err := checkReplica(node); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// view is what a node knows of the cluster in the words that all nodes share,
-// where it knows the living as such and no others.
-func view(known []member, living []*Redis) (string, error) {
+// commonView returns the view of a node in a form that is equal on all nodes. It fails if the node does not know
+// exactly the living nodes.
+func commonView(known []member, living []*Redis) (string, error) {
 	var b strings.Builder
 	count := 0
 	for _, m := range known {
@@ -133,8 +132,8 @@ func view(known []member, living []*Redis) (string, error) {
 	return b.String(), nil
 }
 
-// following says whether the node, if a replica, has what its master has.
-func following(node *Redis) error {
+// checkReplica returns an error if the node is a replica that lags behind its master.
+func checkReplica(node *Redis) error {
 	info, err := node.Do("INFO", "replication")
 	if err != nil {
 		return err

@@ -18,18 +18,18 @@ import (
 	"syscall"
 )
 
-// stopSignals are PostgreSQL's, by [StopMode].
+// stopSignals are the signals of PostgreSQL by [StopMode].
 var stopSignals = [...]os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
 
-// A relative is a process as ps shows it.
+// A relative is a process in the output of ps.
 type relative struct {
 	pid, parent int
-	state       byte // T: halted, Z: ended
+	state       byte // T: stopped, Z: zombie
 }
 
-// relatives are a process and its children, itself first. The children of
-// PostgreSQL's first process lead groups of their own, and have no children.
-func relatives(pid int) ([]relative, error) {
+// listFamily returns a process and its children, itself first. The children of the postmaster lead their own
+// process groups and have no children.
+func listFamily(pid int) ([]relative, error) {
 	text, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,stat=").Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
@@ -58,8 +58,8 @@ func relatives(pid int) ([]relative, error) {
 	return family, nil
 }
 
-// haltParent halts a process and returns its family, to which nobody comes any
-// more; and the ids of whom stay theirs, as no one is waited for.
+// haltParent stops a process and returns its family. While the parent is stopped, it starts no children, and
+// no child's ID is reused because the parent waits for none.
 func haltParent(pid int) (family []relative, err error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func haltParent(pid int) (family []relative, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), familyTimeout)
 	defer cancel()
 	err = Poll(ctx, func(context.Context) error {
-		family, err = relatives(pid)
+		family, err = listFamily(pid)
 		if err == nil && family[0].state != 'T' {
 			err = fmt.Errorf("process %d does not halt", pid)
 		}
@@ -88,14 +88,13 @@ func pauseFamily(pid int) error {
 }
 
 func resumeFamily(pid int) error {
-	family, err := relatives(pid)
+	family, err := listFamily(pid)
 	for _, r := range slices.Backward(family) {
 		err = errors.Join(err, syscall.Kill(r.pid, syscall.SIGCONT))
 	}
 	return err
 }
 
-// killFamily kills a process with its children, and waits until they have ended.
 func killFamily(pid int) error {
 	family, err := haltParent(pid)
 	if err != nil {
@@ -108,7 +107,7 @@ func killFamily(pid int) error {
 	defer cancel()
 	return errors.Join(err, Poll(ctx, func(context.Context) error {
 		for _, r := range family[1:] {
-			if now, err := relatives(r.pid); err == nil && now[0].state != 'Z' {
+			if now, err := listFamily(r.pid); err == nil && now[0].state != 'Z' {
 				return fmt.Errorf("process %d lives on", r.pid)
 			}
 		}
@@ -118,8 +117,7 @@ func killFamily(pid int) error {
 
 func removeSharedMemory(id string) { _ = exec.Command("ipcrm", "-m", id).Run() }
 
-// servant is whom programs run as that refuse to be root's: nil if the test is
-// not root's either.
+// servant is the user of programs that refuse to run as root: nil if the test does not run as root.
 var servant = sync.OnceValue(func() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
@@ -138,7 +136,6 @@ var servant = sync.OnceValue(func() *syscall.Credential {
 	return nil
 })
 
-// demote makes cmd run as the servant.
 func demote(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)

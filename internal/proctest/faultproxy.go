@@ -9,27 +9,26 @@ import (
 	"time"
 )
 
-// A Proxy passes TCP connections on to a server, and breaks them as it is told.
-// It is safe for concurrent use. The test's cleanup closes it.
+// A Proxy forwards TCP connections to a server, with faults on demand. It is safe for concurrent use. The
+// test's cleanup closes it.
 type Proxy struct {
-	Addr string // host:port it listens on, the same for its whole life
+	Addr string // host:port of the listener, which never changes
 
 	t      testing.TB
 	target string
 
 	mu       sync.Mutex
-	listener net.Listener // nil while it refuses
+	listener net.Listener // nil while connections are refused
 	links    map[*link]struct{}
-	taken    int // connections so far
+	taken    int // number of connections so far
 	delay    time.Duration
 	black    bool
-	cuts     int // replies that are still to be cut off
+	cuts     int // number of replies to cut
 	closed   bool
-	running  sync.WaitGroup // accepting, and every link
+	running  sync.WaitGroup // the accept loop and every link
 }
 
-// StartProxy starts a proxy in front of the server at host:port, which needs not
-// be there yet.
+// StartProxy starts a proxy for the server at host:port, which may start later.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	p := &Proxy{Addr: FreeAddr(t), t: t, target: target, links: make(map[*link]struct{})}
@@ -45,18 +44,16 @@ func StartProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Delay makes every reply arrive by d later than it would, however many are
-// under way; 0 ends that. Requests are not delayed.
+// Delay adds d to the latency of every reply, without a limit on throughput; 0 ends the delay. Requests are
+// not delayed.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// Blackhole makes everything sent from now on vanish, requests as well as
-// replies, while connections are taken and kept. At its end those that have
-// lost something are closed: bytes amiss within a connection are nothing that a
-// network does.
+// Blackhole drops all requests and replies from now on, but keeps and accepts connections. Blackhole(false)
+// closes the connections that lost data, because a network never drops bytes within a connection.
 func (p *Proxy) Blackhole(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,16 +65,15 @@ func (p *Proxy) Blackhole(on bool) {
 	}
 }
 
-// CutBeforeReply closes the connections of the next n replies in place of
-// passing them on: the server has done what it was asked, and the client does
-// not learn of it.
+// CutBeforeReply closes the connections of the next n replies instead of forwarding the replies. The server
+// has executed the requests, and the clients do not know.
 func (p *Proxy) CutBeforeReply(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cuts = n
 }
 
-// CutNow closes all connections there are. New ones are welcome.
+// CutNow closes all current connections. New ones are accepted.
 func (p *Proxy) CutNow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +82,8 @@ func (p *Proxy) CutNow() {
 	}
 }
 
-// Refuse makes new connections fail as if no process listened. Those there are
-// stay; see [Proxy.CutNow].
+// Refuse makes new connections fail as if no process listened. Current connections stay open: see
+// [Proxy.CutNow].
 func (p *Proxy) Refuse(on bool) {
 	p.t.Helper()
 	p.mu.Lock()
@@ -119,8 +115,8 @@ func (p *Proxy) accept(listener net.Listener) {
 	}
 }
 
-// add takes a link in, unless the proxy has closed.
-func (p *Proxy) add(l *link) bool {
+// addLink registers a link. It returns false if the proxy is closed.
+func (p *Proxy) addLink(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -131,14 +127,14 @@ func (p *Proxy) add(l *link) bool {
 	return true
 }
 
-// Connections is how many the proxy has passed on so far.
+// Connections returns the number of connections so far.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.taken
 }
 
-func (p *Proxy) remove(l *link) {
+func (p *Proxy) removeLink(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)

@@ -12,20 +12,19 @@ import (
 const (
 	chunkSize = 32 << 10
 
-	// chunksDelayed is how many chunks of replies one connection may have under
-	// way; the server's further ones wait in the network.
+	// chunksDelayed is the maximum number of delayed chunks per connection; the network buffers the rest.
 	chunksDelayed = 1024
 )
 
-// A link is one connection of a client through a proxy.
+// A link is one client connection through a proxy.
 type link struct {
 	client, server net.Conn
 	closed         chan struct{}
 	closing        sync.Once
-	lossy          bool // has lost something; guarded by Proxy.mu
+	lossy          bool // whether data was dropped; guarded by Proxy.mu
 }
 
-// close ends both sides. It may be called more than once.
+// close closes both sides. It is idempotent.
 func (l *link) close() {
 	l.closing.Do(func() {
 		l.client.Close()
@@ -34,13 +33,13 @@ func (l *link) close() {
 	})
 }
 
-// A chunk is a piece of a reply on its way.
+// A chunk is a piece of a reply.
 type chunk struct {
 	data []byte
 	due  time.Time
 }
 
-// serve passes one connection on until either side closes it.
+// serve forwards one connection until either side closes it.
 func (p *Proxy) serve(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
@@ -49,23 +48,23 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	l := &link{client: client, server: server, closed: make(chan struct{})}
 	defer l.close()
-	if !p.add(l) {
+	if !p.addLink(l) {
 		return
 	}
-	defer p.remove(l)
+	defer p.removeLink(l)
 	replies := make(chan chunk, chunksDelayed)
-	p.running.Go(func() { p.requests(l) })
-	p.running.Go(func() { p.receive(l, replies) })
-	p.deliver(l, replies)
+	p.running.Go(func() { p.forwardRequests(l) })
+	p.running.Go(func() { p.receiveReplies(l, replies) })
+	p.deliverReplies(l, replies)
 }
 
-// requests passes on what the client sends.
-func (p *Proxy) requests(l *link) {
+// forwardRequests forwards the data of the client.
+func (p *Proxy) forwardRequests(l *link) {
 	defer l.close()
 	buffer := make([]byte, chunkSize)
 	for {
 		n, err := l.client.Read(buffer)
-		if n > 0 && !p.swallows(l) {
+		if n > 0 && !p.drops(l) {
 			if _, err := l.server.Write(buffer[:n]); err != nil {
 				return
 			}
@@ -76,14 +75,14 @@ func (p *Proxy) requests(l *link) {
 	}
 }
 
-// receive takes what the server sends, and says when each piece is due.
-func (p *Proxy) receive(l *link, replies chan<- chunk) {
+// receiveReplies reads the data of the server and sets the due time of each chunk.
+func (p *Proxy) receiveReplies(l *link, replies chan<- chunk) {
 	defer close(replies)
 	buffer := make([]byte, chunkSize)
 	for {
 		n, err := l.server.Read(buffer)
 		if n > 0 {
-			if p.cut(l) {
+			if p.cutReply(l) {
 				return
 			}
 			p.mu.Lock()
@@ -101,8 +100,8 @@ func (p *Proxy) receive(l *link, replies chan<- chunk) {
 	}
 }
 
-// deliver passes the pieces on when they are due, until there are no more.
-func (p *Proxy) deliver(l *link, replies <-chan chunk) {
+// deliverReplies forwards chunks at their due times.
+func (p *Proxy) deliverReplies(l *link, replies <-chan chunk) {
 	for c := range replies {
 		if wait := time.Until(c.due); wait > 0 {
 			select {
@@ -111,7 +110,7 @@ func (p *Proxy) deliver(l *link, replies <-chan chunk) {
 				return
 			}
 		}
-		if p.swallows(l) {
+		if p.drops(l) {
 			continue
 		}
 		if _, err := l.client.Write(c.data); err != nil {
@@ -120,16 +119,16 @@ func (p *Proxy) deliver(l *link, replies <-chan chunk) {
 	}
 }
 
-// swallows says whether what is under way in l vanishes.
-func (p *Proxy) swallows(l *link) bool {
+// drops reports whether l drops data.
+func (p *Proxy) drops(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.lossy = l.lossy || p.black
 	return l.lossy
 }
 
-// cut closes l if the reply that has arrived there is one to be cut off.
-func (p *Proxy) cut(l *link) bool {
+// cutReply closes l if the reply that just arrived must be cut.
+func (p *Proxy) cutReply(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cuts == 0 {

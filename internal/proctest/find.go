@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// systemDirs are where Debian keeps servers, off the PATH of ordinary users.
+// systemDirs are Debian's directories for servers, which are not in the PATH of ordinary users.
 var systemDirs = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"}
 
-// Find returns the path of a program on this machine. Where there is none the
-// test fails, naming the Debian package that has it.
+// Find returns the path of a program. If there is none, the test fails with the name of the Debian package.
 func Find(t testing.TB, program, debianPackage string) string {
 	t.Helper()
 	if path, err := exec.LookPath(program); err == nil {
@@ -29,8 +28,8 @@ func Find(t testing.TB, program, debianPackage string) string {
 	return ""
 }
 
-// Build compiles the command in a package directory and returns the path of the
-// program, which is removed with the test.
+// Build compiles the command in a package directory and returns the path of the program. The test's cleanup
+// removes it.
 func Build(t testing.TB, dir string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// pgbouncerConfig is for where the server is, the port of the pooler, and further
-// settings. Whoever comes is the server's user.
+// pgbouncerConfig has the address of the server, the port of the pooler, and more settings. All clients
+// become the user of the server URL.
 const pgbouncerConfig = `[databases]
 * = %s
 
@@ -28,39 +28,38 @@ max_client_conn = 1000
 %s
 `
 
-// A PgBouncer is a pooler that runs beside a test, in front of a PostgreSQL
-// server. Its methods are the test's own goroutine's.
+// A PgBouncer is a connection pooler for a test, in front of a PostgreSQL server. Only the test's goroutine
+// may call its methods.
 type PgBouncer struct {
-	Addr    string   // host:port, the same for its whole life
-	Process *Process // Restart puts another in its place
+	Addr    string   // host:port, which never changes
+	Process *Process // Restart replaces it
 
 	t      testing.TB
 	server *url.URL
-	config string // path
+	config string // path of the configuration file
 }
 
-// StartPgBouncer starts a pooler in front of the server that a URL names, which
-// needs not be there yet, and waits until it listens. It lends a connection for a
-// transaction only, so that what a client has set or prepared is not there in its
-// next one. Further settings, such as "default_pool_size=2", follow. The test's
-// cleanup ends it.
+// StartPgBouncer starts a pooler in front of the server that a URL names, and waits until it listens. The
+// server may start later. The pooler assigns connections per transaction: settings and prepared statements of
+// a client are lost after each. The settings are lines such as "default_pool_size=2". The test's cleanup ends
+// the pooler.
 func StartPgBouncer(t testing.TB, postgresURL string, settings ...string) *PgBouncer {
 	t.Helper()
 	server, err := url.Parse(postgresURL)
 	if err != nil || server.Port() == "" || server.User.Username() == "" {
-		t.Fatalf("pgbouncer: want the URL of a server, with a user and a port") // and may hold a password
+		t.Fatalf("pgbouncer: want the URL of a server, with a user and a port") // the URL may hold a password
 	}
 	home, err := postgresHome()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := subdirectory(home)
+	dir, err := makeSubdirectory(home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	removeWith(t, dir)
+	removeAfter(t, dir)
 	b := &PgBouncer{Addr: FreeAddr(t), t: t, server: server, config: filepath.Join(dir, "pgbouncer.ini")}
-	if err := os.WriteFile(b.config, []byte(b.ini(settings)), 0o600); err != nil {
+	if err := os.WriteFile(b.config, []byte(b.settingsFile(settings)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := chown(b.config); err != nil {
@@ -70,12 +69,12 @@ func StartPgBouncer(t testing.TB, postgresURL string, settings ...string) *PgBou
 	return b
 }
 
-func (b *PgBouncer) ini(settings []string) string {
+func (b *PgBouncer) settingsFile(settings []string) string {
 	server := fmt.Sprintf("host=%s port=%s user=%s", b.server.Hostname(), b.server.Port(), b.server.User.Username())
 	if password, ok := b.server.User.Password(); ok {
 		server += " password='" + strings.ReplaceAll(password, "'", "''") + "'"
 	}
-	return fmt.Sprintf(pgbouncerConfig, server, port(b.Addr), strings.Join(settings, "\n"))
+	return fmt.Sprintf(pgbouncerConfig, server, portOf(b.Addr), strings.Join(settings, "\n"))
 }
 
 func (b *PgBouncer) launch() {
@@ -84,11 +83,11 @@ func (b *PgBouncer) launch() {
 	cmd.Dir = filepath.Dir(b.config)
 	demote(cmd)
 	b.Process = Start(b.t, cmd)
-	b.t.Cleanup(b.Process.Kill) // it may be paused, and has nothing to end in order
+	b.t.Cleanup(b.Process.Kill) // it may be paused, and has no state to save
 	b.Process.WaitReady(startTimeout, func(ctx context.Context) error { return TCP(b.Addr)(ctx) })
 }
 
-// URL names the server's database, by way of the pooler.
+// URL returns the URL of the server's database through the pooler.
 func (b *PgBouncer) URL() string {
 	u := *b.server
 	u.Host = b.Addr
@@ -100,7 +99,7 @@ func (b *PgBouncer) URL() string {
 // Kill ends the pooler as a crash would.
 func (b *PgBouncer) Kill() { b.Process.Kill() }
 
-// Restart starts the pooler again, having killed it if need be.
+// Restart starts the pooler again, and kills it first if it runs.
 func (b *PgBouncer) Restart() {
 	b.t.Helper()
 	b.Kill()

@@ -9,19 +9,16 @@ import (
 	"testing"
 )
 
-// Servers of tests listen on the ports from minPort up to maxPort. They lie below
-// the ports that systems give to outgoing connections and to listeners on port 0.
-// The nodes of a Redis Cluster also listen clusterBus higher, where no other server
-// of a test does.
+// Test servers listen on the ports from minPort to maxPort, which are below the ephemeral ports of common
+// systems. Nodes of a Redis Cluster also listen at clusterBus above their port, out of that range.
 const (
 	minPort    = 10_000
 	maxPort    = 20_000
 	clusterBus = 10_000
 )
 
-// FreeAddr returns host:port of a port on the loopback interface that is free. It
-// is for a program that cannot choose a port itself and say which. No other call
-// returns the port before the test ends, in any process of this machine.
+// FreeAddr returns host:port of a free port on the loopback interface, for a program that cannot choose a
+// port and report it. No other call returns the port before the test ends, in any process of this machine.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
 	addr, reservation, err := reserveAddr()
@@ -32,9 +29,9 @@ func FreeAddr(t testing.TB) string {
 	return addr
 }
 
-// reserveAddr finds a free TCP port and reserves it until the reservation is closed
-// or the process ends. The reservation is a UDP socket: the system gives each UDP
-// port to one process, and the servers of tests use TCP.
+// reserveAddr finds a free TCP port and reserves it until the reservation is closed or the process ends. The
+// reservation is a UDP socket, because the system gives each UDP port to one process only, and test servers
+// use TCP.
 func reserveAddr() (addr string, reservation net.PacketConn, err error) {
 	for range 100 {
 		port := minPort + rand.IntN(maxPort-minPort)
@@ -51,7 +48,6 @@ func reserveAddr() (addr string, reservation net.PacketConn, err error) {
 	return "", nil, fmt.Errorf("find a free port: %w", err)
 }
 
-// reserveAddrForGood reserves an address until the process ends.
 func reserveAddrForGood() (string, error) {
 	addr, reservation, err := reserveAddr()
 	if err == nil {

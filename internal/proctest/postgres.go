@@ -14,38 +14,35 @@ import (
 	"time"
 )
 
-// psqlTimeout is how long one call of [Postgres.Psql] may take.
+// psqlTimeout is the time limit of one call of [Postgres.Psql].
 const psqlTimeout = 30 * time.Second
 
-// A Postgres is a PostgreSQL server that runs beside a test, on a port of the
-// loopback interface, with a superuser postgres whom it trusts.
-// [Postgres.Psql] may be used concurrently, also while the server is paused or
-// dead; the other methods are the test's own goroutine's.
+// A Postgres is a PostgreSQL server for a test, on a loopback port, with the superuser postgres and no
+// password. [Postgres.Psql] may be called concurrently, even while the server is paused or dead. Only the
+// test's goroutine may call the other methods.
 type Postgres struct {
-	Addr      string   // host:port, the same for its whole life
-	SocketDir string   // where its unix socket is, for host= in a URL
-	DataDir   string   // its files
-	Process   *Process // the postmaster; Restart puts another in its place
+	Addr      string // host:port, which never changes
+	SocketDir string // the directory of its Unix socket, for host= in a URL
+	DataDir   string
+	Process   *Process // the postmaster; Restart replaces it
 
 	t        testing.TB
 	dir      string
 	settings []string
 }
 
-// StartPostgres starts an empty server, with more settings or others, such as
-// "fsync=on" or "max_connections=300", and waits until it answers. Unless it is
-// told otherwise it does not wait for the disk, so it is fast, and survives a
-// crash of its own, if not of the machine. It runs as the user postgres, or
-// nobody, where the test is root's. The test's cleanup ends it; should the test's
-// process end without one, the server still does.
+// StartPostgres starts an empty server and waits until it answers. The settings, such as "fsync=on" or
+// "max_connections=300", override the defaults. By default the server does not wait for the disk: it survives
+// its own crash, but not one of the machine. If the test runs as root, the server runs as the user postgres
+// or `nobody`. The server ends with the test, or with the test's process at the latest.
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	return startPostgres(t, "", settings)
 }
 
-// StartPostgresIn is [StartPostgres] with its files in a directory, which must be
-// empty, and in places that every user may enter. So they can be on a disk that
-// is small. The directory becomes the server's; the files are left in it.
+// StartPostgresIn is [StartPostgres] with its files in an empty directory, such as one on a small disk. Every
+// user must be able to enter the parent directories. The server becomes the owner of the directory, and its
+// files stay there.
 func StartPostgresIn(t testing.TB, dataDir string, settings ...string) *Postgres {
 	t.Helper()
 	return startPostgres(t, dataDir, settings)
@@ -59,13 +56,13 @@ func startPostgres(t testing.TB, dataDir string, settings []string) *Postgres {
 	}
 	p := &Postgres{Addr: FreeAddr(t), SocketDir: dir, t: t, dir: dir, settings: settings}
 	p.DataDir = filepath.Join(dir, dataName)
-	removeWith(t, dir)
+	removeAfter(t, dir)
 	p.launch()
 	p.waitReady()
 	return p
 }
 
-// postgresCommand is a server's, in a directory of newPostgresDir.
+// postgresCommand returns the command of a server in a directory that newPostgresDir made.
 func postgresCommand(dir, addr string, settings []string) (*exec.Cmd, error) {
 	program, err := findPostgres("postgres", "postgresql")
 	if err != nil {
@@ -73,7 +70,7 @@ func postgresCommand(dir, addr string, settings []string) (*exec.Cmd, error) {
 	}
 	args := []string{"-D", filepath.Join(dir, dataName)}
 	for _, setting := range append([]string{
-		"listen_addresses=127.0.0.1", "port=" + port(addr), "unix_socket_directories=" + dir,
+		"listen_addresses=127.0.0.1", "port=" + portOf(addr), "unix_socket_directories=" + dir,
 		"dynamic_shared_memory_type=mmap", // in the directory, and removed with it
 		"fsync=off",
 	}, settings...) {
@@ -97,29 +94,27 @@ func (p *Postgres) launch() {
 
 func (p *Postgres) waitReady() {
 	p.t.Helper()
-	p.Process.WaitReady(startTimeout, func(ctx context.Context) error { return answers(ctx, p.Addr, p.URL()) })
+	p.Process.WaitReady(startTimeout, func(ctx context.Context) error { return checkAnswer(ctx, p.Addr, p.URL()) })
 }
 
-// answers says whether a server takes statements.
-func answers(ctx context.Context, addr, url string) error {
+// checkAnswer returns an error unless a server executes statements.
+func checkAnswer(ctx context.Context, addr, url string) error {
 	if err := TCP(addr)(ctx); err != nil {
-		return err // sooner than psql says it
+		return err // faster than psql
 	}
 	_, err := psql(ctx, url, "SELECT 1")
 	return err
 }
 
-// URL names the server's database postgres, and its superuser of that name.
+// URL returns the URL of the database postgres with the superuser.
 func (p *Postgres) URL() string { return postgresURL(p.Addr) }
 
 func postgresURL(addr string) string {
 	return "postgres://postgres@" + addr + "/postgres?sslmode=disable"
 }
 
-// Psql runs statements as the superuser, over a connection of its own and in one
-// transaction, and returns what they return as text: a line for each row, its
-// columns separated by |. What the server refuses is an error with its text. It
-// gives up after 30 s.
+// Psql runs statements as the superuser in one transaction on a new connection. It returns a line per row,
+// with columns separated by |. Errors have the message of the server. The time limit is 30 s.
 func (p *Postgres) Psql(sql string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), psqlTimeout)
 	defer cancel()

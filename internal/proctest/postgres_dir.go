@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// dataName is the directory of a server's files, in that of the server.
+// dataName is the subdirectory with the files of a server.
 const dataName = "data"
 
-// farewell ends what runs in a directory, and removes it, when its input ends:
-// when the tests have, in whatever way.
-const farewell = `read -r _
+// cleanupScript is a shell script that waits for the end of its input, and thus of the test process. It then ends
+// all servers in a directory and removes the directory.
+const cleanupScript = `read -r _
 for file in "$1"/*/` + dataName + `/postmaster.pid; do
 	read -r pid <"$file" && kill -QUIT "$pid" && kill -CONT "$pid" || continue
 	n=0
@@ -25,19 +25,18 @@ for file in "$1"/*/` + dataName + `/postmaster.pid; do
 done
 rm -rf "$1"`
 
-// postgresHome is the directory of all servers of this process. A shell that
-// outlives the process removes it.
+// postgresHome is the directory of all servers of this process. A shell that outlives the process removes it.
 var postgresHome = sync.OnceValues(func() (string, error) {
 	home, err := os.MkdirTemp("", "proctest-")
 	if err != nil {
 		return "", err
 	}
-	if err := give(home); err != nil {
+	if err := giveToServant(home); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("sh", "-c", farewell, "sh", home)
+	cmd := exec.Command("sh", "-c", cleanupScript, "sh", home)
 	cmd.Dir = "/"
-	separate(cmd)
+	setProcessGroup(cmd)
 	demote(cmd)
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -50,16 +49,16 @@ var postgresHome = sync.OnceValues(func() (string, error) {
 	return home, nil
 })
 
-// untilExit are open as long as the process lives.
-var untilExit struct {
+// keptOpen holds files that stay open until the process ends.
+var keptOpen struct {
 	sync.Mutex
 	all []io.Closer
 }
 
 func keepUntilExit(c io.Closer) {
-	untilExit.Lock()
-	defer untilExit.Unlock()
-	untilExit.all = append(untilExit.all, c)
+	keptOpen.Lock()
+	defer keptOpen.Unlock()
+	keptOpen.all = append(keptOpen.all, c)
 }
 
 // postgresTemplate is a directory with the files of a server that has never run.
@@ -78,14 +77,14 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return template, runDemoted(cmd, home)
 })
 
-// newPostgresDir makes a directory for a server, with its files, which are in
-// dataDir unless that is empty.
+// newPostgresDir makes a directory for a server. The server's files are in dataDir or, if it is empty, in a
+// subdirectory.
 func newPostgresDir(dataDir string) (string, error) {
 	template, err := postgresTemplate()
 	if err != nil {
 		return "", err
 	}
-	dir, err := subdirectory(filepath.Dir(template))
+	dir, err := makeSubdirectory(filepath.Dir(template))
 	if err != nil {
 		return "", err
 	}
@@ -98,23 +97,23 @@ func newPostgresDir(dataDir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := give(data); err != nil {
+	if err := giveToServant(data); err != nil {
 		return "", err
 	}
 	return dir, runDemoted(exec.Command("cp", "-R", template+"/.", data), dir)
 }
 
-// subdirectory makes one that is the server's user's.
-func subdirectory(home string) (string, error) {
+// makeSubdirectory makes a directory that the server's user owns.
+func makeSubdirectory(home string) (string, error) {
 	dir, err := os.MkdirTemp(home, "")
 	if err == nil {
-		err = give(dir)
+		err = giveToServant(dir)
 	}
 	return dir, err
 }
 
-// removeWith removes a directory with the test.
-func removeWith(t testing.TB, dir string) {
+// removeAfter removes a directory when the test ends.
+func removeAfter(t testing.TB, dir string) {
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -122,15 +121,14 @@ func removeWith(t testing.TB, dir string) {
 	})
 }
 
-// give makes a directory the server's user's, and nobody else's.
-func give(dir string) error {
+// giveToServant makes a directory private to the server's user.
+func giveToServant(dir string) error {
 	if err := chown(dir); err != nil {
 		return err
 	}
 	return os.Chmod(dir, 0o700)
 }
 
-// runDemoted runs a command as the server's user.
 func runDemoted(cmd *exec.Cmd, dir string) error {
 	cmd.Dir = dir
 	demote(cmd)

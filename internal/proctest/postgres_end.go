@@ -8,26 +8,23 @@ import (
 	"time"
 )
 
-// A StopMode is how a PostgreSQL server is asked to end.
+// A StopMode is a shutdown mode of PostgreSQL.
 type StopMode int
 
-// The modes, from the kindest.
 const (
-	StopSmart     StopMode = iota // when all clients have gone
-	StopFast                      // in order, having sent them away
-	StopImmediate                 // at once: it recovers at its next start
+	StopSmart     StopMode = iota // wait until all clients disconnect
+	StopFast                      // disconnect all clients and shut down cleanly
+	StopImmediate                 // exit at once; the next start recovers
 )
 
-// familyTimeout is how long the processes of a server may take to halt or to end
-// after they were told.
+// familyTimeout is the time limit for all processes of a server to stop or exit after a signal.
 const familyTimeout = 30 * time.Second
 
-// Kill ends the server as a crash of its machine would, all of its processes at a
-// moment. It may be paused, or have ended already. What it had put in unlogged
-// tables is gone at its next start.
+// Kill ends all processes of the server at once, as a crash of its machine would. The server may be paused or
+// have exited. Unlogged tables are empty after the next start.
 func (p *Postgres) Kill() {
 	p.t.Helper()
-	if p.ended() {
+	if p.hasEnded() {
 		return
 	}
 	if err := killFamily(p.Process.Pid()); err != nil {
@@ -36,8 +33,7 @@ func (p *Postgres) Kill() {
 	p.Process.Kill()
 }
 
-// Stop asks the server to end, and waits until it has. The test fails if it has
-// not within 30 s.
+// Stop shuts the server down and waits until it has exited. The test fails after 30 s.
 func (p *Postgres) Stop(mode StopMode) {
 	p.t.Helper()
 	if !p.stop(mode) {
@@ -55,8 +51,7 @@ func (p *Postgres) stop(mode StopMode) bool {
 	}
 }
 
-// Pause halts the server with all its processes: connections are taken by the
-// system, and nothing is answered.
+// Pause stops all processes of the server: the system accepts connections, and the server does not answer.
 func (p *Postgres) Pause() {
 	p.t.Helper()
 	p.Process.paused.Store(true)
@@ -65,7 +60,7 @@ func (p *Postgres) Pause() {
 	}
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (p *Postgres) Resume() {
 	p.t.Helper()
 	p.Process.paused.Store(false)
@@ -74,8 +69,8 @@ func (p *Postgres) Resume() {
 	}
 }
 
-// Restart starts the server again, having killed it if need be, at the same
-// address and with the same files, and waits until it answers.
+// Restart starts the server again at the same address with the same files, and waits until it answers. It
+// kills the server first if it runs.
 func (p *Postgres) Restart() {
 	p.t.Helper()
 	p.Kill()
@@ -83,7 +78,7 @@ func (p *Postgres) Restart() {
 	p.waitReady()
 }
 
-func (p *Postgres) ended() bool {
+func (p *Postgres) hasEnded() bool {
 	select {
 	case <-p.Process.Done():
 		return true
@@ -92,27 +87,25 @@ func (p *Postgres) ended() bool {
 	}
 }
 
-// end ends the server with the test. One that may end by itself leaves no shared
-// memory behind.
+// end ends the server and removes its shared memory.
 func (p *Postgres) end() {
-	if !p.ended() {
-		if !p.Process.answers() {
+	if !p.hasEnded() {
+		if !p.Process.isRunning() {
 			_ = resumeFamily(p.Process.Pid())
 		}
 		p.stop(StopImmediate)
 	}
 	p.Kill()
-	p.forget()
+	p.removeMemory()
 }
 
-// forget removes what a killed server has left in the system: a piece of shared
-// memory by which another would notice that it still lives.
-func (p *Postgres) forget() {
+// removeMemory removes the shared memory of a killed server. A new server would refuse to start with it.
+func (p *Postgres) removeMemory() {
 	text, err := os.ReadFile(p.DataDir + "/postmaster.pid")
 	if err != nil {
-		return // it ended in order
+		return // it shut down cleanly
 	}
-	const line = 6 // key and id
+	const line = 6 // the line with key and ID
 	if lines := strings.Split(string(text), "\n"); len(lines) > line {
 		if f := strings.Fields(lines[line]); len(f) == 2 {
 			removeSharedMemory(f[1])

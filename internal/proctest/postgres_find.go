@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// postgresDir is where PostgreSQL's own programs are, all of one version: those
-// on PATH, or else the newest that Debian has put off it. Empty: there are none.
+// postgresDir is the directory of the PostgreSQL programs, all of one version: the one in PATH, or the newest
+// in Debian's own directories. It is empty if there is none.
 var postgresDir = sync.OnceValue(func() string {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
@@ -35,8 +35,7 @@ var postgresDir = sync.OnceValue(func() string {
 	return slices.MaxFunc(dirs, func(a, b string) int { return cmp.Compare(version(a), version(b)) })
 })
 
-// findPostgres returns the path of a program of PostgreSQL. An error names the
-// Debian package that has it.
+// findPostgres returns the path of a PostgreSQL program. The error names the Debian package.
 func findPostgres(program, debianPackage string) (string, error) {
 	if dir := postgresDir(); dir != "" {
 		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {

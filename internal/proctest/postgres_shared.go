@@ -14,14 +14,13 @@ import (
 	"testing"
 )
 
-// PostgresVar is the environment variable that names a database for
-// [PostgresURL], as postgres://user@host:port/database.
+// PostgresVar is the environment variable with the database of [PostgresURL], such as
+// postgres://user@host:port/database.
 const PostgresVar = "METE_TEST_POSTGRES"
 
-// PostgresURL returns the URL of a database for a test that breaks nothing and
-// keeps to schemas of its own, as of [PostgresSchema]: the one that
-// METE_TEST_POSTGRES names, or one of a server that all tests of this process
-// share, and that ends with it.
+// PostgresURL returns the URL of a database for a test that breaks nothing and uses only its own schemas: see
+// [PostgresSchema]. The database is the one in METE_TEST_POSTGRES, or one of a server that all tests of this
+// process share.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	named := os.Getenv(PostgresVar)
@@ -39,8 +38,8 @@ func PostgresURL(t testing.TB) string {
 	return named
 }
 
-// PostgresSchema returns the name of a schema that is not there yet, in the
-// database of [PostgresURL]. With the test it goes, and all that is in it.
+// PostgresSchema returns the name of a new schema in the database of [PostgresURL]. The test's cleanup drops
+// it.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
 	db := PostgresURL(t)
@@ -55,8 +54,7 @@ func PostgresSchema(t testing.TB) string {
 	return name
 }
 
-// sharedPostgres starts the server that lives as long as the process. It belongs
-// to no test, so who ends it is the shell of postgresHome.
+// sharedPostgres starts the server that lives as long as the process. The shell of postgresHome ends it.
 var sharedPostgres = sync.OnceValues(func() (string, error) {
 	dir, err := newPostgresDir("")
 	if err != nil {
@@ -76,7 +74,7 @@ var sharedPostgres = sync.OnceValues(func() (string, error) {
 	}
 	defer output.Close()
 	cmd.Stdout, cmd.Stderr = output, output
-	separate(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		return "", fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
@@ -84,7 +82,7 @@ var sharedPostgres = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	at := postgresURL(addr)
-	if err := Poll(ctx, func(ctx context.Context) error { return answers(ctx, addr, at) }); err != nil {
+	if err := Poll(ctx, func(ctx context.Context) error { return checkAnswer(ctx, addr, at) }); err != nil {
 		text, _ := os.ReadFile(output.Name())
 		return "", fmt.Errorf("%s is not ready: %w\n%s", cmd.Path, err, text)
 	}

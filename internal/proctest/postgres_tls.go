@@ -8,20 +8,19 @@ import (
 	"testing"
 )
 
-// StartPostgresTLS is [StartPostgres] of a server that also speaks TLS, and the
-// file with the certificate to trust, which is made for the test and is that of
-// 127.0.0.1 and localhost.
+// StartPostgresTLS is [StartPostgres] for a server that also accepts TLS. It returns the file with the
+// self-signed certificate for 127.0.0.1 and localhost.
 func StartPostgresTLS(t testing.TB, settings ...string) (p *Postgres, certFile string) {
 	t.Helper()
 	home, err := postgresHome()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := subdirectory(home)
+	dir, err := makeSubdirectory(home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	removeWith(t, dir)
+	removeAfter(t, dir)
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	Certify(t, certFile, keyFile)
 	for _, file := range []string{certFile, keyFile} {

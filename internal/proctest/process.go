@@ -13,29 +13,27 @@ import (
 )
 
 const (
-	// stopGrace is how long a process may take to end when it is asked to,
-	// before it is killed with all it started: at the end of its test, and where the
-	// test waits for how it ends.
+	// stopGrace is the time between the signal to stop and the kill at the end of a test. stopPatience is the
+	// same for [Process.Stop].
 	stopGrace, stopPatience = 5 * time.Second, 30 * time.Second
 
-	// outputShown is how much of a process's output a failing test shows.
+	// outputShown is the maximum output of a process that a failed test logs, in bytes.
 	outputShown = 16 << 10
 )
 
-// A Process is a program that runs beside a test. It is safe for concurrent
-// use. The test's cleanup ends it and, where the test failed, shows what it
-// wrote.
+// A Process is a program that runs during a test. It is safe for concurrent use. The test's cleanup ends it,
+// and logs its output if the test failed.
 type Process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	output string        // path of the file
 	done   chan struct{} // closed when the process has ended
-	err    error         // how; read after done
+	err    error         // of Wait; read it after done
 	paused atomic.Bool
 }
 
-// Start starts cmd as a process group of its own, in an empty directory unless
-// cmd.Dir is set. Its standard output and error are kept for [Process.Output].
+// Start starts cmd in its own process group, in an empty directory unless cmd.Dir is set. [Process.Output]
+// returns its standard output and error.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +46,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 		cmd.Dir = dir
 	}
 	cmd.Stdout, cmd.Stderr = output, output
-	separate(cmd)
+	setProcessGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start %s: %v", cmd.Path, err)
 	}
@@ -66,10 +64,9 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Pid returns the process's id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Output returns what the process has written so far.
+// Output returns the output so far.
 func (p *Process) Output() string {
 	p.t.Helper()
 	text, err := os.ReadFile(p.output)
@@ -79,7 +76,7 @@ func (p *Process) Output() string {
 	return string(text)
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Signal sends a signal to the process.
@@ -90,8 +87,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Pause halts the process where it is: what it listens on still takes
-// connections, and nothing is answered.
+// Pause stops the process: the system still accepts connections, and the process does not answer.
 func (p *Process) Pause() {
 	p.t.Helper()
 	p.paused.Store(true)
@@ -100,7 +96,7 @@ func (p *Process) Pause() {
 	}
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p *Process) Resume() {
 	p.t.Helper()
 	p.paused.Store(false)
@@ -109,8 +105,8 @@ func (p *Process) Resume() {
 	}
 }
 
-// Kill ends the process with all it started, without a word to it, and waits
-// until it has ended. It may be paused, or have ended already.
+// Kill kills the process and its children, and waits until they have ended. The process may be paused or have
+// ended.
 func (p *Process) Kill() {
 	select {
 	case <-p.done:
@@ -121,8 +117,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// answers says whether the process is there and not paused.
-func (p *Process) answers() bool {
+// isRunning reports whether the process runs and is not paused.
+func (p *Process) isRunning() bool {
 	select {
 	case <-p.done:
 		return false
@@ -131,9 +127,8 @@ func (p *Process) answers() bool {
 	}
 }
 
-// Stop asks the process to end, waits until it has, and returns how it ended:
-// nil for exit status 0. One that does not end within 30 s is killed with all it
-// started, which fails the test.
+// Stop asks the process to end, waits for it, and returns nil for exit status 0. A process that does not end
+// within 30 s is killed with its children, and the test fails.
 func (p *Process) Stop() error {
 	p.t.Helper()
 	if !p.stop(stopPatience) {

@@ -10,7 +10,7 @@ import (
 	"os/exec"
 )
 
-func separate(*exec.Cmd) {}
+func setProcessGroup(*exec.Cmd) {}
 
 func interrupt(p *os.Process) error { return p.Kill() }
 

@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// separate makes cmd the head of a process group, so that a signal meant for
-// the test does not reach it and its children can be killed with it.
-func separate(cmd *exec.Cmd) {
+// setProcessGroup makes cmd the leader of a process group: it gets no signal that is meant for the test, and can be
+// killed with its children.
+func setProcessGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// interrupt asks p to end. One that is paused would not hear it.
+// interrupt asks p to end, also if p is paused.
 func interrupt(p *os.Process) error {
 	err := p.Signal(syscall.SIGTERM)
 	_ = resume(p)
@@ -30,6 +30,5 @@ func pause(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
-// kill ends the group of p, which has not been waited for, so that its id is
-// still its own.
+// kill kills the group of p, which must not have been waited for: its ID is still valid.
 func kill(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -10,15 +10,13 @@ import (
 	"time"
 )
 
-// pollInterval is the time between two looks at something awaited.
+// pollInterval is the time between two probes.
 const pollInterval = 10 * time.Millisecond
 
-// A Probe says whether something awaited is there: nil, or what is missing. It
-// gives up when its context ends.
+// A Probe returns nil, or an error with the unmet condition. It ends when its context is done.
 type Probe func(context.Context) error
 
-// WaitReady waits until the probe succeeds. The test fails when it has not
-// within the timeout, or when the process has ended before.
+// WaitReady waits until the probe succeeds. The test fails after the timeout, or if the process ends.
 func (p *Process) WaitReady(timeout time.Duration, probe Probe) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -42,8 +40,7 @@ func (p *Process) WaitReady(timeout time.Duration, probe Probe) {
 	}
 }
 
-// Poll calls the probe until it succeeds or ctx ends, and then returns what the
-// probe said last.
+// Poll calls the probe until it succeeds or ctx is done. It returns the last error of the probe.
 func Poll(ctx context.Context, probe Probe) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -60,7 +57,7 @@ func Poll(ctx context.Context, probe Probe) error {
 	}
 }
 
-// TCP probes whether something listens on a host:port address.
+// TCP returns a probe of a listener at host:port.
 func TCP(addr string) Probe {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -71,7 +68,7 @@ func TCP(addr string) Probe {
 	}
 }
 
-// HTTP probes whether a GET of a URL is answered with status 200.
+// HTTP returns a probe that expects status 200 from a GET of a URL.
 func HTTP(url string) Probe {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(ctx context.Context) error {

@@ -15,29 +15,26 @@ import (
 	"time"
 )
 
-// RedisVar is the environment variable that names a server for [RedisAddr], as
-// redis://host:port.
+// RedisVar is the environment variable with the server of [RedisAddr], such as redis://host:port.
 const RedisVar = "METE_TEST_REDIS"
 
-// startTimeout is how long a server may take until it answers.
+// startTimeout is the time limit for a new server to answer.
 const startTimeout = time.Minute
 
-// A Redis is a server that runs beside a test, on a port of the loopback
-// interface. [Redis.Do] may be used concurrently, also while the server is
-// paused or dead; the other methods are the test's own goroutine's.
+// A Redis is a server for a test, on a loopback port. [Redis.Do] may be called concurrently, even while the
+// server is paused or dead. Only the test's goroutine may call the other methods.
 type Redis struct {
-	Addr    string   // host:port, the same for its whole life
-	Process *Process // Restart puts another in its place
+	Addr    string   // host:port, which never changes
+	Process *Process // Restart replaces it
 
 	t    testing.TB
 	dir  string
 	args []string
-	tls  *tls.Config // nil: without TLS
+	tls  *tls.Config // nil without TLS
 }
 
-// RedisAddr returns the host:port of a server for a test that needs no more
-// than one: the server that METE_TEST_REDIS names, whose contents belong to
-// others too, or one started for the test.
+// RedisAddr returns the host:port of one server. It is the server in METE_TEST_REDIS, which other tests use
+// too, or a new one.
 func RedisAddr(t testing.TB) string {
 	t.Helper()
 	named := os.Getenv(RedisVar)
@@ -51,28 +48,26 @@ func RedisAddr(t testing.TB) string {
 	return u.Host
 }
 
-// StartRedis starts a server that keeps nothing on disk, with more arguments or
-// others, such as "--appendonly", "yes", and waits until it answers. The test's
-// cleanup kills it.
+// StartRedis starts a server without persistence and waits until it answers. The args, such as
+// "--appendonly", "yes", override the defaults. The test's cleanup kills the server.
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
 	addr := FreeAddr(t)
-	return startRedis(t, addr, nil, slices.Concat([]string{"--port", port(addr)}, args))
+	return startRedis(t, addr, nil, slices.Concat([]string{"--port", portOf(addr)}, args))
 }
 
-// startRedis starts a server whose args make it listen on addr.
+// startRedis starts a server, which must listen at addr because of args.
 func startRedis(t testing.TB, addr string, config *tls.Config, args []string) *Redis {
 	t.Helper()
 	r := launchRedis(t, addr, config, slices.Concat([]string{
 		"--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--repl-diskless-sync-delay", "0", // a replica is there at once, not in 5 s
+		"--repl-diskless-sync-delay", "0", // a replica syncs at once instead of after 5 s
 	}, args))
 	r.waitReady()
 	return r
 }
 
-// launchRedis is startRedis without what only a server of data knows, and
-// without waiting.
+// launchRedis starts a Redis or a sentinel and does not wait for it.
 func launchRedis(t testing.TB, addr string, config *tls.Config, args []string) *Redis {
 	t.Helper()
 	r := &Redis{Addr: addr, t: t, dir: t.TempDir(), args: args, tls: config}
@@ -85,7 +80,7 @@ func (r *Redis) launch() {
 	cmd := exec.Command(Find(r.t, "redis-server", "redis-server"), r.args...)
 	cmd.Dir = r.dir
 	p := Start(r.t, cmd)
-	r.t.Cleanup(p.Kill) // there is nothing to save, and it may be paused
+	r.t.Cleanup(p.Kill) // it has no state to save, and may be paused
 	r.Process = p
 }
 
@@ -100,14 +95,13 @@ func (r *Redis) waitReady() {
 	})
 }
 
-// Do sends one command as the default user, over a connection of its own, and
-// returns the reply as text: the elements of an array are a line each, nil is
-// empty. An error reply is an error with its text. It gives up after 20 s.
+// Do sends one command as the default user on a new connection, and returns the reply as text. Arrays have
+// one element per line, and nil is empty. Error replies become errors. The time limit is 20 s.
 func (r *Redis) Do(args ...string) (string, error) {
-	return command(r.Addr, r.tls, args...)
+	return runCommand(r.Addr, r.tls, args...)
 }
 
-// must is Do of a command that cannot be refused, or the test fails.
+// must is Do for a command that cannot fail.
 func (r *Redis) must(args ...string) string {
 	r.t.Helper()
 	reply, err := r.Do(args...)
@@ -120,16 +114,14 @@ func (r *Redis) must(args ...string) string {
 // Kill ends the server as a crash would.
 func (r *Redis) Kill() { r.Process.Kill() }
 
-// Pause halts the server: it takes connections and requests, and answers none
-// of them before Resume.
+// Pause stops the server: it still gets connections and requests, and answers after Resume.
 func (r *Redis) Pause() { r.t.Helper(); r.Process.Pause() }
 
-// Resume lets a paused server go on, with all that was sent to it meanwhile.
+// Resume continues a paused server, which then executes the requests that it got.
 func (r *Redis) Resume() { r.t.Helper(); r.Process.Resume() }
 
-// Restart starts the server again, having killed it if need be, at the same
-// address and in the same directory, and waits until it answers. It is empty
-// unless its arguments made it keep something.
+// Restart starts the server again at the same address in the same directory, and waits until it answers. It
+// kills the server first if it runs. The server is empty unless its arguments enable persistence.
 func (r *Redis) Restart() {
 	r.t.Helper()
 	r.Kill()
@@ -137,7 +129,7 @@ func (r *Redis) Restart() {
 	r.waitReady()
 }
 
-func port(addr string) string {
+func portOf(addr string) string {
 	_, p, _ := net.SplitHostPort(addr)
 	return p
 }

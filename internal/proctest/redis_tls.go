@@ -19,9 +19,9 @@ import (
 	"time"
 )
 
-// StartRedisTLS is [StartRedis] of a server that speaks TLS alone, and what its
-// clients need: the certificate to trust, which is made for the test, and one to
-// show. The server looks at theirs only with "--tls-auth-clients", "yes".
+// StartRedisTLS is [StartRedis] for a server that accepts only TLS. It returns the settings of a client: the
+// server's certificate, and a client certificate. The server verifies client certificates only with
+// "--tls-auth-clients", "yes".
 func StartRedisTLS(t testing.TB, args ...string) (*Redis, *tls.Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,13 +29,12 @@ func StartRedisTLS(t testing.TB, args ...string) (*Redis, *tls.Config) {
 	config := Certify(t, certFile, keyFile)
 	addr := FreeAddr(t)
 	return startRedis(t, addr, config, slices.Concat([]string{
-		"--port", "0", "--tls-port", port(addr), "--tls-auth-clients", "optional",
+		"--port", "0", "--tls-port", portOf(addr), "--tls-auth-clients", "optional",
 		"--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", certFile,
 	}, args)), config.Clone()
 }
 
-// Certify writes a certificate of the loopback interface, which has signed
-// itself and is the server's as well as the client's.
+// Certify writes a self-signed certificate of the loopback interface, for both the server and its clients.
 func Certify(t testing.TB, certFile, keyFile string) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -15,13 +15,11 @@ import (
 	"time"
 )
 
-// commandTimeout is how long one command to a server may take, connecting
-// included.
+// commandTimeout is the time limit of one command, including the connection.
 const commandTimeout = 20 * time.Second
 
-// command sends one command over a connection of its own and returns the reply
-// as text. An error reply is an error with its text.
-func command(addr string, config *tls.Config, args ...string) (string, error) {
+// runCommand sends one command on a new connection and returns the reply as text. Error replies become errors.
+func runCommand(addr string, config *tls.Config, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	conn, err := dial(ctx, addr, config)
@@ -54,8 +52,7 @@ func encode(args []string) []byte {
 	return b
 }
 
-// readReply reads a reply of RESP2 and flattens it: the elements of an array,
-// and of those in it, are a line each. Nil is the empty string.
+// readReply reads a RESP2 reply as text: one line per element of nested arrays. Nil is the empty string.
 func readReply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {

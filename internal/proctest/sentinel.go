@@ -19,8 +19,8 @@ const (
 	masterName = "mete"
 )
 
-// sentinelConfig is for the ports of the sentinel and the master. A master counts
-// as down after 1 s, and two sentinels must say so.
+// sentinelConfig has the ports of the sentinel and the master. A master is down after 1 s of silence, if two
+// sentinels agree.
 const sentinelConfig = `port %s
 bind 127.0.0.1
 sentinel monitor ` + masterName + ` 127.0.0.1 %s 2
@@ -28,32 +28,30 @@ sentinel down-after-milliseconds ` + masterName + ` 1000
 sentinel failover-timeout ` + masterName + ` 3000
 `
 
-// A Sentinel is a Redis master with a replica, watched by three sentinels that
-// put the replica in the place of a master that has failed. Its methods are the
-// test's own goroutine's, while its servers live and die.
+// A Sentinel is a Redis master with a replica and three sentinels, which replace a failed master with the
+// replica. Only the test's goroutine may call its methods.
 type Sentinel struct {
 	MasterName string
-	Addrs      []string // the sentinels'
+	Addrs      []string // of the sentinels
 	Sentinels  []*Redis
 
 	t       testing.TB
-	servers [2]*Redis // the master at first, the replica at first
+	servers [2]*Redis // the first master, the first replica
 }
 
-// StartSentinel starts all five and waits until the replica follows the master
-// and the sentinels know it and each other. More arguments go to the two servers
-// that hold data. A master counts as down after 1 s.
+// StartSentinel starts all five processes and waits until the replica follows the master, and the sentinels
+// know both servers and each other. The args go to the two servers. A silent master counts as down after 1 s.
 func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
 	s := &Sentinel{MasterName: masterName, t: t}
 	master := StartRedis(t, args...)
-	replica := StartRedis(t, append([]string{"--replicaof", "127.0.0.1 " + port(master.Addr)}, args...)...)
+	replica := StartRedis(t, append([]string{"--replicaof", "127.0.0.1 " + portOf(master.Addr)}, args...)...)
 	s.servers = [2]*Redis{master, replica}
-	s.await("the replica follows the master", func() error { return following(replica) })
+	s.waitUntil("the replica follows the master", func() error { return checkReplica(replica) })
 	for range sentinels {
 		addr := FreeAddr(t)
 		config := filepath.Join(t.TempDir(), "sentinel.conf")
-		text := fmt.Sprintf(sentinelConfig, port(addr), port(master.Addr))
+		text := fmt.Sprintf(sentinelConfig, portOf(addr), portOf(master.Addr))
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -62,12 +60,11 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 		s.Sentinels = append(s.Sentinels, watcher)
 		s.Addrs = append(s.Addrs, addr)
 	}
-	s.await("the sentinels agree", s.agree)
+	s.waitUntil("the sentinels agree", s.checkAgreement)
 	return s
 }
 
-// Master returns the server that the sentinels send clients to. It fails the test
-// unless all that answer agree.
+// Master returns the server that the sentinels name as master. The test fails if they disagree.
 func (s *Sentinel) Master() *Redis {
 	s.t.Helper()
 	master, err := s.master()
@@ -77,8 +74,7 @@ func (s *Sentinel) Master() *Redis {
 	return master
 }
 
-// Replica returns the server that is not [Sentinel.Master]: its replica, unless
-// it is dead.
+// Replica returns the server that is not [Sentinel.Master]. It may be dead.
 func (s *Sentinel) Replica() *Redis {
 	s.t.Helper()
 	if s.Master() == s.servers[0] {
@@ -87,11 +83,10 @@ func (s *Sentinel) Replica() *Redis {
 	return s.servers[0]
 }
 
-// WaitMaster waits until all sentinels that answer send clients to this server,
-// and it is a master.
+// WaitMaster waits until all sentinels that answer name this server, and it is a master.
 func (s *Sentinel) WaitMaster(r *Redis) {
 	s.t.Helper()
-	s.await(r.Addr+" is master", func() error {
+	s.waitUntil(r.Addr+" is master", func() error {
 		master, err := s.master()
 		if err != nil {
 			return err
@@ -107,7 +102,7 @@ func (s *Sentinel) WaitMaster(r *Redis) {
 	})
 }
 
-func (s *Sentinel) await(what string, check func() error) {
+func (s *Sentinel) waitUntil(what string, check func() error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), sentinelTimeout)
 	defer cancel()
@@ -119,7 +114,7 @@ func (s *Sentinel) await(what string, check func() error) {
 func (s *Sentinel) master() (*Redis, error) {
 	addr := ""
 	for _, watcher := range s.Sentinels {
-		if !watcher.Process.answers() {
+		if !watcher.Process.isRunning() {
 			continue
 		}
 		reply, err := watcher.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
@@ -139,8 +134,8 @@ func (s *Sentinel) master() (*Redis, error) {
 	return nil, fmt.Errorf("sentinels name %q as master", addr)
 }
 
-// agree says whether every sentinel knows the two others and a healthy replica.
-func (s *Sentinel) agree() error {
+// checkAgreement returns an error unless every sentinel knows the two others and a healthy replica.
+func (s *Sentinel) checkAgreement() error {
 	for _, watcher := range s.Sentinels {
 		master, err := watcher.Do("SENTINEL", "MASTER", masterName)
 		if err != nil {
@@ -158,7 +153,7 @@ func (s *Sentinel) agree() error {
 			{replicas, "master-link-status\nok\n"},
 		} {
 			if !strings.Contains(want.text, want.fact) {
-				return fmt.Errorf("sentinel %s does not say %q, but %q", watcher.Addr, want.fact, want.text)
+				return fmt.Errorf("sentinel %s reports %q, want %q in it", watcher.Addr, want.text, want.fact)
 			}
 		}
 		if _, err := watcher.Do("SENTINEL", "CKQUORUM", masterName); err != nil {

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 )
 
-// StartShared starts a Redis and a PostgreSQL that end with this process, and returns
-// the values of [RedisVar] and [PostgresVar] that make tests use them.
+// StartShared starts a Redis and a PostgreSQL that end with this process. It returns the values of [RedisVar]
+// and [PostgresVar].
 func StartShared(ctx context.Context) (redisURL, postgresURL string, err error) {
 	if postgresURL, err = sharedPostgres(); err != nil {
 		return "", "", err
@@ -22,7 +22,7 @@ func StartShared(ctx context.Context) (redisURL, postgresURL string, err error) 
 	return "redis://" + addr, postgresURL, nil
 }
 
-// endWithInput runs the command in "$@" until it ends or the standard input does.
+// endWithInput runs the command in "$@" until the command or the standard input ends.
 const endWithInput = `"$@" </dev/null >/dev/null 2>&1 &
 read -r _
 kill $!`
@@ -36,9 +36,9 @@ func startSharedRedis(ctx context.Context) (addr string, err error) {
 		return "", err
 	}
 	cmd := exec.Command("sh", "-c", endWithInput, "sh", program,
-		"--port", port(addr), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+		"--port", portOf(addr), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
 	cmd.Dir = "/"
-	separate(cmd)
+	setProcessGroup(cmd)
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return "", err

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prose words limits and durations for people, in the same way for the command
-// and the dashboard.
+// Package prose formats limits and durations for people, for the command and the dashboard alike.
 package prose
 
 import (
@@ -14,9 +13,8 @@ import (
 
 const day = 24 * time.Hour
 
-// Duration formats d, at least 0: "977ms", "1m30s", "9d", or "never" for
-// [bucket.Never]. It has three digits below a minute and whole seconds above,
-// rounded up, so that who waits that long has waited long enough.
+// Duration formats d ≥ 0 as "977ms", "1m30s", "9d", or "never" for [bucket.Never]. It has three digits below
+// a minute and whole seconds above, rounded up: after the printed time, the wait is over.
 func Duration(d time.Duration) string {
 	if d == bucket.Never {
 		return "never"
@@ -45,7 +43,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd%s", days, text)
 }
 
-// Roughly rounds a time as people say it: to minutes from 48 of them on, then to hours.
+// Roughly rounds d to minutes from 48 minutes on, and to hours from 48 hours on.
 func Roughly(d time.Duration) time.Duration {
 	for _, step := range []time.Duration{time.Minute, time.Hour} {
 		if d >= 48*step {
@@ -55,7 +53,7 @@ func Roughly(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// Count counts things. The plural is the word with an s unless given.
+// Count formats a number with a noun. The default plural adds an s.
 func Count[N int | int64 | uint64](n N, one string, many ...string) string {
 	switch {
 	case n == 1:

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Rate writes a limit's refill as people would: "10/s", "7/m", "0.5/s".
+// Rate formats the refill rate: "10/s", "7/m", "0.5/s".
 func Rate(l bucket.Limit) string {
 	n, p := l.Refill()
 	for _, unit := range []struct {
@@ -29,7 +29,7 @@ func Rate(l bucket.Limit) string {
 	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()
 }
 
-// Algorithm is the word of policy files for how l limits.
+// Algorithm returns the algorithm of l in the words of policy files.
 func Algorithm(l *policy.Limit) string {
 	for _, a := range policy.Algorithms() {
 		if a.Reason == l.Reason {
@@ -39,7 +39,7 @@ func Algorithm(l *policy.Limit) string {
 	return ""
 }
 
-// Limit says what l comes to, for those who do not know its algorithm.
+// Limit describes l for readers without knowledge of its algorithm.
 func Limit(l *policy.Limit) string {
 	b := l.Bucket
 	n, p := b.Refill()
@@ -57,13 +57,13 @@ func Limit(l *policy.Limit) string {
 			text += fmt.Sprintf("; %v may wait, for up to %s", queue, Duration(b.TimeFor(queue)))
 		}
 	case "fixed_window":
-		text += fmt.Sprintf("%v %s", n, beginnings(b, every))
+		text += fmt.Sprintf("%v %s", n, intervalStarts(b, every))
 		if b.Capacity() > n {
 			text += fmt.Sprintf("; unused ones are kept, up to %v", b.Capacity())
 		}
 	default:
 		if b.Algorithm() == bucket.Stepped {
-			text += fmt.Sprintf("up to %v at once; %v come back %s; full in %s", b.Capacity(), n, beginnings(b, every), full)
+			text += fmt.Sprintf("up to %v at once; %v come back %s; full in %s", b.Capacity(), n, intervalStarts(b, every), full)
 			break
 		}
 		if b.Capacity() == 0 {
@@ -81,9 +81,8 @@ func Limit(l *policy.Limit) string {
 	return text
 }
 
-// beginnings says when the intervals of a stepped limit begin: "at 00:00 UTC,
-// every 1d".
-func beginnings(l bucket.Limit, every string) string {
+// intervalStarts describes the starts of the intervals of a stepped limit: "at 00:00 UTC, every 1d".
+func intervalStarts(l bucket.Limit, every string) string {
 	switch l.Anchor() {
 	case bucket.AnchorKey:
 		return fmt.Sprintf("every %s, at a time of each key's own", every)
@@ -94,17 +93,17 @@ func beginnings(l bucket.Limit, every string) string {
 	first := time.UnixMicro(0).UTC().Add(l.Start())
 	switch per := time.Duration(p) * time.Microsecond; {
 	case per == 24*time.Hour:
-		return fmt.Sprintf("at %s UTC, every 1d", clock(first))
+		return fmt.Sprintf("at %s UTC, every 1d", formatClock(first))
 	case per == 7*24*time.Hour:
-		return fmt.Sprintf("on %s at %s UTC, every 7d", first.Weekday(), clock(first))
+		return fmt.Sprintf("on %s at %s UTC, every 7d", first.Weekday(), formatClock(first))
 	case per > 0 && (24*time.Hour)%per == 0 && l.Start() == 0:
 		return fmt.Sprintf("every %s from 00:00 UTC", every)
 	}
 	return fmt.Sprintf("every %s from %s UTC", every, first.Format("2006-01-02 15:04:05.999999"))
 }
 
-// clock formats the time of day, with seconds where there are any.
-func clock(t time.Time) string {
+// formatClock formats the time of day, with seconds unless they are zero.
+func formatClock(t time.Time) string {
 	if t.Second() == 0 && t.Nanosecond() == 0 {
 		return t.Format("15:04")
 	}

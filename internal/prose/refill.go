@@ -4,7 +4,7 @@ package prose
 
 import "github.com/metehq/mete/bucket"
 
-// Refill is how a limit refills, in a word: continuous, interval or sliding.
+// Refill returns the kind of refill: continuous, interval or sliding.
 func Refill(l bucket.Limit) string {
 	switch l.Algorithm() {
 	case bucket.Stepped:
@@ -15,8 +15,7 @@ func Refill(l bucket.Limit) string {
 	return "continuous"
 }
 
-// Anchor is where the intervals of a limit begin, in the word of policy files; nothing
-// for a limit that has none.
+// Anchor returns the start of the intervals in the words of policy files, or "" for limits without intervals.
 func Anchor(l bucket.Limit) string {
 	if l.Algorithm() != bucket.Stepped {
 		return ""

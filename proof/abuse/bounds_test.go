@@ -90,7 +90,7 @@ func TestAbuse_NoFileDescriptors(t *testing.T) {
 	process := proctest.Start(t, cmd)
 	process.WaitReady(meted.Patience, func(context.Context) error {
 		if !strings.Contains(process.Output(), "mete is listening on ") {
-			return errors.New("it has not said that it listens")
+			return errors.New("the log has no line about the listener")
 		}
 		return nil
 	})

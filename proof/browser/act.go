@@ -12,21 +12,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Click clicks an element of that role and name, or taps it on a phone, as soon as
-// there is exactly one and it is what is met at its middle. Where the page has moved
-// between the look and the press, and something else was met, it is tried again.
+// Click clicks the only element with a role and name, or taps it on a phone. It waits until there is exactly
+// one and the middle of it is not covered. It retries if the page moved before the click.
 func (p *Page) Click(role, name string) {
 	p.t.Helper()
-	p.until("click "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		e, err := p.one(ctx, role, name)
+	p.waitUntil("click "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.findOne(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		x, y, err := reach(ctx, e)
+		x, y, err := scrollIntoView(ctx, e)
 		if err != nil {
 			return err
 		}
-		if _, err := with[bool](ctx, e, await); err != nil {
+		if _, err := callOn[bool](ctx, e, await); err != nil {
 			return err
 		}
 		p.press(x, y)
@@ -34,12 +33,12 @@ func (p *Page) Click(role, name string) {
 		if err == nil && missed {
 			return errors.New("it was not there any more when it was clicked")
 		}
-		return nil // a page that is gone was left by the click
+		return nil // the click left the page
 	})
 }
 
-// await has the page remember whether an element, or a label of it, is clicked soon.
-// To be pressed is not enough: a button that moves away under the finger is not clicked.
+// await makes the page record whether an element or its label is clicked soon. A press is not enough: a
+// button that moves away from the pointer gets no click.
 const await = `function () {
 	const mine = node => this.contains(node) || node.contains?.(this) && node.tagName === 'LABEL' || [...(this.labels ?? [])].some(l => l.contains(node));
 	globalThis.meteClicked = new Promise(resolve => {
@@ -49,11 +48,11 @@ const await = `function () {
 	return true;
 }`
 
-// ClickAt clicks what a selector finds first, or taps it: for what has no role.
+// ClickAt clicks or taps the first element of a selector: for elements without a role.
 func (p *Page) ClickAt(selector string) {
 	p.t.Helper()
 	var x, y float64
-	p.until("click "+selector, func(ctx context.Context) error {
+	p.waitUntil("click "+selector, func(ctx context.Context) error {
 		at, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(
 			"(e => { if (!e) return []; e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })(%s?.querySelector(%s))",
 			p.root(), JS(selector))))
@@ -78,15 +77,15 @@ func (p *Page) press(x, y float64) {
 	})
 }
 
-// Hover moves the mouse over an element of that role and name.
+// Hover moves the mouse over an element.
 func (p *Page) Hover(role, name string) {
 	p.t.Helper()
-	p.until("hover over "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		e, err := p.one(ctx, role, name)
+	p.waitUntil("hover over "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.findOne(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		x, y, err := reach(ctx, e)
+		x, y, err := scrollIntoView(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -94,9 +93,9 @@ func (p *Page) Hover(role, name string) {
 	})
 }
 
-// reach scrolls to an element and returns its middle. It must be there that the
-// mouse meets the element, a part of it, or its label, and must not be disabled.
-func reach(ctx context.Context, e element) (x, y float64, err error) {
+// scrollIntoView scrolls to an element and returns its middle. It fails if the element is disabled, or if
+// another element covers the middle.
+func scrollIntoView(ctx context.Context, e element) (x, y float64, err error) {
 	if _, err := chromedp.Call(ctx, dom.ScrollIntoViewIfNeeded, dom.ScrollIntoViewIfNeededParams{BackendNodeID: e.id}); err != nil {
 		return 0, 0, err
 	}
@@ -114,7 +113,7 @@ func reach(ctx context.Context, e element) (x, y float64, err error) {
 			y += coordinate / 4
 		}
 	}
-	wrong, err := with[string](ctx, e, `function (x, y) {
+	wrong, err := callOn[string](ctx, e, `function (x, y) {
 		if (this.matches?.(':disabled, [aria-disabled=true]')) return 'it is disabled';
 		const met = document.elementFromPoint(x, y);
 		if (!met) return 'it is outside of the window';
@@ -128,22 +127,21 @@ func reach(ctx context.Context, e element) (x, y float64, err error) {
 	return x, y, err
 }
 
-// fillable are the roles of what is filled in.
+// fillable are the roles of fields.
 var fillable = []string{"textbox", "searchbox", "spinbutton", "combobox", "slider", "Date", "DateTime", "InputTime"}
 
-// Fill makes a value that of the field with that label: types it where one types,
-// chooses the option with that value or label, moves the slider there.
+// Fill sets the field with a label: it types the text, chooses the option with that value or label, or moves
+// the slider.
 func (p *Page) Fill(label, value string) {
 	p.t.Helper()
 	typed := false
-	p.until(fmt.Sprintf("fill in %q", label), func(ctx context.Context) error {
+	p.waitUntil(fmt.Sprintf("fill in %q", label), func(ctx context.Context) error {
 		e, err := p.field(ctx, label)
 		if err != nil {
 			return err
 		}
-		// It is typed below, as people do; what cannot be typed is set here, and the
-		// page told of it.
-		how, err := with[string](ctx, e, `function (value) {
+		// Text is typed below. Other values are set here, with the events of an input.
+		how, err := callOn[string](ctx, e, `function (value) {
 			if (this.disabled || this.readOnly) return 'it is disabled or read-only';
 			this.focus();
 			const told = () => { for (const type of ['input', 'change']) this.dispatchEvent(new Event(type, {bubbles: true})); };
@@ -176,7 +174,7 @@ func (p *Page) Fill(label, value string) {
 	}
 }
 
-// field is the one field with that label.
+// field returns the only field with a label.
 func (p *Page) field(ctx context.Context, label string) (element, error) {
 	var all []element
 	for _, role := range fillable {
@@ -192,21 +190,21 @@ func (p *Page) field(ctx context.Context, label string) (element, error) {
 	return all[0], nil
 }
 
-// Value is that of the field with that label.
+// Value returns the value of the field with a label.
 func (p *Page) Value(label string) string {
 	p.t.Helper()
 	var value string
-	p.until(fmt.Sprintf("value of %q", label), func(ctx context.Context) error {
+	p.waitUntil(fmt.Sprintf("value of %q", label), func(ctx context.Context) error {
 		e, err := p.field(ctx, label)
 		if err == nil {
-			value, err = with[string](ctx, e, "function () { return this.value ?? this.innerText; }")
+			value, err = callOn[string](ctx, e, "function () { return this.value ?? this.innerText; }")
 		}
 		return err
 	})
 	return value
 }
 
-// Type types into what has the focus: all at once, as from a clipboard.
+// Type inserts text at the focus, all at once as from a clipboard.
 func (p *Page) Type(text string) {
 	p.t.Helper()
 	p.must("type", func(ctx context.Context) error {

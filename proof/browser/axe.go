@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// axe is the source of axe-core, which make setup puts beside this file.
+// axe is the source of axe-core, which make setup installs beside this file.
 var axe = sync.OnceValues(func() (string, error) {
 	root, err := meted.FindRoot()
 	if err != nil {
@@ -33,14 +33,13 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(source), nil
 })
 
-// axeRun asks for what the guidelines demand, to their level AA, and what axe's
-// makers hold to be good.
+// axeRun checks WCAG up to level AA and axe's best practices.
 const axeRun = `axe.run(document, {
 	runOnly: {type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']},
 	resultTypes: ['violations'],
 }).then(r => JSON.stringify({tested: r.passes.length, violations: r.violations}))`
 
-// mostPlaces is how many places of one fault are told.
+// mostPlaces is the maximum number of reported places per fault.
 const mostPlaces = 3
 
 type axeResult struct {
@@ -51,15 +50,13 @@ type axeResult struct {
 	}
 }
 
-// An axeNode is a place of a fault.
 type axeNode struct {
 	Target         []any
 	HTML           string
 	FailureSummary string
 }
 
-// Axe fails the test for each fault that axe-core finds in the page as it is shown:
-// what some people cannot see, read, reach or use.
+// Axe fails the test for each accessibility fault that axe-core finds in the current page.
 func (p *Page) Axe() {
 	p.t.Helper()
 	source, err := axe()
@@ -69,7 +66,7 @@ func (p *Page) Axe() {
 	p.settle()
 	var result axeResult
 	p.must("axe", func(ctx context.Context) error {
-		// In a world of its own, beside the page's scripts and outside of its policy.
+		// The script runs in an isolated world, which the page's security policy does not affect.
 		tree, err := chromedp.Call(ctx, page.GetFrameTree, cdp.Empty{})
 		if err != nil {
 			return err
@@ -79,7 +76,7 @@ func (p *Page) Axe() {
 			return err
 		}
 		within := func(p *runtime.EvaluateParams) { p.ContextID = world.ExecutionContextID }
-		// The world of a document stays: axe is there already where it has run before.
+		// An isolated world lives as long as its document: axe may have been loaded before.
 		there, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("typeof axe === 'object'", within))
 		if err != nil {
 			return err
@@ -99,21 +96,21 @@ func (p *Page) Axe() {
 		p.t.Error("axe has tested nothing")
 	}
 	for _, v := range result.Violations {
-		// Half of a button may be below the bar at a phone's foot: one scrolls.
+		// A button may be partly below the bar of a phone: users scroll.
 		v.Nodes = slices.DeleteFunc(v.Nodes, func(n axeNode) bool { return strings.Contains(n.FailureSummary, "partially obscured") })
 		for i, node := range v.Nodes {
 			if i == mostPlaces {
 				p.t.Errorf("axe: %s: and at %d more", v.ID, len(v.Nodes)-i)
 				break
 			}
-			p.t.Errorf("axe: %s (%s): %s\n\tat %v: %s\n\t%s", v.ID, v.Impact, v.Help, node.Target, brief(node.HTML),
+			p.t.Errorf("axe: %s (%s): %s\n\tat %v: %s\n\t%s", v.ID, v.Impact, v.Help, node.Target, shorten(node.HTML),
 				strings.ReplaceAll(node.FailureSummary, "\n", "\n\t"))
 		}
 	}
 }
 
-// settle waits until what moves for a while has come to rest. The level of a bucket
-// that fills moves for as long as that takes, which may be minutes: it is not waited for.
+// settle waits until animations have ended. It ignores the level of a filling bucket, which may move for
+// minutes.
 func (p *Page) settle() {
 	p.t.Helper()
 	p.Poll("nothing moves", `document.fonts.status === 'loaded' && document.getAnimations().every(a =>

@@ -16,20 +16,19 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// programs are the names under which systems have Chromium, the best first: the shell has
-// no windows, and opens a tab in a fraction of the time.
+// programs are the names of Chromium, the best first. The headless shell opens a tab in a fraction of the
+// time.
 var programs = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// chromium is the one of a run of tests.
+// chromium is the one browser of a test run.
 var chromium struct {
 	once sync.Once
-	ctx  context.Context // of chromedp; its tabs' parent
+	ctx  context.Context // of chromedp; the parent of the tabs
 	stop func()
 	err  error
 }
 
-// Main is what a package's TestMain calls: it runs the tests, and ends the browser
-// and removes the program that they were made with.
+// Main runs the tests of a package, then ends the browser and removes the built program. Call it in TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
 	if chromium.stop != nil {
@@ -39,10 +38,9 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// running returns the context of the browser, which is started once in a run of
-// tests. It ends with [Main], or with the process of the tests, which is the only one
-// that holds the other end of its pipe.
-func running(t testing.TB) context.Context {
+// runningChromium returns the context of the browser, and starts it on the first call. The browser ends with
+// [Main], or with the test process, which holds the other end of its pipe.
+func runningChromium(t testing.TB) context.Context {
 	t.Helper()
 	chromium.once.Do(func() { chromium.err = startChromium() })
 	if chromium.err != nil {
@@ -59,12 +57,12 @@ func startChromium() error {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program),
 		chromedp.DisableGPU,
-		// No renderer is kept ready for a next page: each tab would start two.
+		// Without spare renderers, a tab starts one process instead of two.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess"),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("no-proxy-server", true),
-		// Who asks anybody but this machine is told that there is nobody.
+		// No request may leave this machine: other host names do not resolve.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 		chromedp.Flag("lang", "en-GB"),
 		chromedp.WindowSize(Desktop.width, Desktop.height),

@@ -17,25 +17,25 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A complaint is something that should not have happened in a page.
+// A complaint is an unexpected event in a page.
 type complaint struct {
 	text  string
-	never bool // there is no excuse for it
+	never bool // [Page.Tolerate] does not excuse it
 }
 
-// complaints are what happened unseen. They are heard on a goroutine of the tab.
+// complaints are the unexpected events of a tab. They are recorded on a goroutine of the tab.
 type complaints struct {
 	tab context.Context // of chromedp
 
 	mu        sync.Mutex
-	own       string // origin; "" before the first page
+	own       string // "" before the first page
 	asked     map[network.RequestID]string
 	said      []complaint
 	tolerated []string
 }
 
-// belongsTo sets the origin of the page, unless it has one.
-func (c *complaints) belongsTo(url string) error {
+// setOrigin sets the origin of the page on the first call.
+func (c *complaints) setOrigin(url string) error {
 	from, err := origin(url)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,75 +45,74 @@ func (c *complaints) belongsTo(url string) error {
 	return err
 }
 
-func (c *complaints) say(never bool, format string, args ...any) {
+func (c *complaints) add(never bool, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.said = append(c.said, complaint{fmt.Sprintf(format, args...), never})
 }
 
-// hear is told of every event in the tab. It must not ask the tab anything.
-func (c *complaints) hear(event any) {
+// record handles every event of the tab. It must not call the tab.
+func (c *complaints) record(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
-		c.say(false, "exception: %s", exceptionText(e.ExceptionDetails))
+		c.add(false, "exception: %s", exceptionText(e.ExceptionDetails))
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeAssert {
-			c.say(false, "console: %s", argumentsText(e.Args))
+			c.add(false, "console: %s", argumentsText(e.Args))
 		}
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError {
-			c.say(false, "%s: %s (%s:%d)", e.Entry.Source, e.Entry.Text, e.Entry.URL, e.Entry.LineNumber+1)
+			c.add(false, "%s: %s (%s:%d)", e.Entry.Source, e.Entry.Text, e.Entry.URL, e.Entry.LineNumber+1)
 		}
 	case *network.EventRequestWillBeSent:
-		c.heed(e.RequestID, e.Request.URL)
+		c.recordRequest(e.RequestID, e.Request.URL)
 	case *network.EventWebSocketCreated:
-		c.heed(e.RequestID, e.URL)
+		c.recordRequest(e.RequestID, e.URL)
 	case *network.EventLoadingFailed:
 		if !e.Canceled {
 			c.mu.Lock()
 			url := c.asked[e.RequestID]
 			c.mu.Unlock()
-			c.say(false, "request failed: %s: %s %s", url, e.ErrorText, e.BlockedReason)
+			c.add(false, "request failed: %s: %s %s", url, e.ErrorText, e.BlockedReason)
 		}
 	case *page.EventJavascriptDialogOpening:
-		c.say(true, "a dialog (%s) says %q", e.Type, brief(e.Message))
-		go func() { // or the page hangs
+		c.add(true, "a dialog (%s) says %q", e.Type, shorten(e.Message))
+		go func() { // a call here would block the page
 			_, _ = chromedp.Call(c.tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	case *page.EventWindowOpen:
-		c.say(true, "a window was opened: %s", brief(e.URL))
+		c.add(true, "a window was opened: %s", shorten(e.URL))
 	case *inspector.EventTargetCrashed:
-		c.say(true, "the tab crashed")
+		c.add(true, "the tab crashed")
 	}
 }
 
-// heed notes what a request is for, and complains where it goes to somebody else.
-func (c *complaints) heed(id network.RequestID, url string) {
+// recordRequest records a request, and complains if it goes to another origin.
+func (c *complaints) recordRequest(id network.RequestID, url string) {
 	c.mu.Lock()
 	if c.asked == nil {
 		c.asked = map[network.RequestID]string{}
 	}
-	c.asked[id] = brief(url)
+	c.asked[id] = shorten(url)
 	own := c.own
 	c.mu.Unlock()
 	if strings.HasPrefix(url, "data:") || url == "about:blank" || strings.HasPrefix(url, "blob:"+own+"/") {
 		return
 	}
 	if from, err := origin(url); err != nil || from != own {
-		c.say(true, "a request to somebody else: %s", brief(url))
+		c.add(true, "a request to somebody else: %s", shorten(url))
 	}
 }
 
-// Tolerate excuses what goes wrong in the page where the text says so, as the test
-// provokes it: "401", "net::ERR_". There is no excuse for dialogs, windows and requests
-// to others.
+// Tolerate excuses complaints that contain one of the texts, such as "401" or "net::ERR_". Dialogs, windows
+// and requests to other origins are never excused.
 func (p *Page) Tolerate(texts ...string) {
 	p.seen.mu.Lock()
 	defer p.seen.mu.Unlock()
 	p.seen.tolerated = append(p.seen.tolerated, texts...)
 }
 
-// Complaints are what has gone wrong in the page so far and is not tolerated.
+// Complaints returns the complaints so far that are not tolerated.
 func (p *Page) Complaints() []string {
 	p.seen.mu.Lock()
 	defer p.seen.mu.Unlock()
@@ -127,10 +126,10 @@ func (p *Page) Complaints() []string {
 	return texts
 }
 
-// check fails the test for what went wrong.
+// check fails the test for complaints.
 func (p *Page) check() {
 	p.t.Helper()
-	// What the page has done by now is heard before its answer to this.
+	// Events that precede this call are recorded before its answer.
 	ctx, cancel := context.WithTimeout(p.ctx, pollInterval*25)
 	defer cancel()
 	_, _ = chromedp.Run(ctx, chromedp.Evaluate[bool]("new Promise(resolve => setTimeout(() => resolve(true)))", chromedp.EvalAwaitPromise))
@@ -155,5 +154,5 @@ func argumentsText(args []*runtime.RemoteObject) string {
 			words[i] = strings.Trim(string(arg.Value), `"`)
 		}
 	}
-	return brief(strings.Join(words, " "))
+	return shorten(strings.Join(words, " "))
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package browser looks at pages in a real Chromium, as people do: by what is on
-// them, with the mouse, a finger and the keyboard.
+// Package browser tests pages in a real Chromium. It finds elements by role and name, and acts by mouse,
+// touch and keyboard, as users do.
 //
-// A test serves a site, opens a page, and says what it does and waits for:
+// A test serves a site, opens a page, acts on it and waits for the effect:
 //
 //	site := browser.Serve(t, policy)
 //	page := browser.Open(t, browser.Phone, browser.Dark)
@@ -13,10 +13,9 @@
 //	page.WaitText("#status", "blocked")
 //	page.Axe()
 //
-// At its end each page fails its test for what went wrong unseen: errors on the
-// console, exceptions, what the content security policy had to refuse, requests that
-// failed, requests to anybody else, windows and dialogs that scripts opened. A test
-// that provokes something of this says so with [Page.Tolerate].
+// At the end, each page fails its test for unexpected events. They are console errors, exceptions, windows and
+// dialogs, violations of the content security policy, failed requests, and requests to other origins. A test that
+// provokes such an event calls [Page.Tolerate].
 //
-// Nothing here waits for a time: it polls until [meted.Patience] is over.
+// All functions poll, for at most [meted.Patience].
 package browser

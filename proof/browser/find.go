@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// An element is what a screen reader says it is.
+// An element has the role and name that a screen reader announces.
 type element struct {
 	id         cdp.BackendNodeID
 	role, name string
@@ -24,8 +24,8 @@ type element struct {
 
 func (e element) String() string { return fmt.Sprintf("%s %q", e.role, e.name) }
 
-// find returns the elements in the scope of the page that people are told of with
-// this role and name. A name may have *, which stands for anything.
+// find returns the elements in the scope of the page with this role and name. A * in the name matches any
+// text.
 func (p *Page) find(ctx context.Context, role, name string) ([]element, error) {
 	root, err := chromedp.Run(ctx, chromedp.Evaluate[*runtime.RemoteObject](p.root()))
 	if err != nil {
@@ -40,14 +40,14 @@ func (p *Page) find(ctx context.Context, role, name string) ([]element, error) {
 	}
 	var found []element
 	for _, node := range answer.Nodes {
-		if e := elementOf(node); !node.Ignored && matches(name, e.name) {
+		if e := elementOf(node); !node.Ignored && matchesName(name, e.name) {
 			found = append(found, e)
 		}
 	}
 	return found, nil
 }
 
-// root is an expression for what the page's scope selects.
+// root returns a JavaScript expression for the scope of the page.
 func (p *Page) root() string {
 	if p.scope == "" {
 		return "document"
@@ -67,8 +67,8 @@ func text(value *accessibility.Value) string {
 	return s
 }
 
-// matches says whether a name fits a pattern in which * stands for anything.
-func matches(pattern, name string) bool {
+// matchesName reports whether a name matches a pattern, in which * stands for any text.
+func matchesName(pattern, name string) bool {
 	name = strings.Join(strings.Fields(name), " ")
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -79,7 +79,7 @@ func matches(pattern, name string) bool {
 		return false
 	}
 	for ; ; name = name[1:] {
-		if matches(rest, name) {
+		if matchesName(rest, name) {
 			return true
 		}
 		if name == "" {
@@ -88,8 +88,8 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// one is find where there is exactly one.
-func (p *Page) one(ctx context.Context, role, name string) (element, error) {
+// findOne is find for exactly one element.
+func (p *Page) findOne(ctx context.Context, role, name string) (element, error) {
 	found, err := p.find(ctx, role, name)
 	switch {
 	case err != nil:
@@ -97,16 +97,16 @@ func (p *Page) one(ctx context.Context, role, name string) (element, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return element{}, fmt.Errorf("there are %d: %v; say which with In", len(found), found)
+		return element{}, fmt.Errorf("there are %d: %v; select one with In", len(found), found)
 	}
 	others, err := p.find(ctx, role, "*")
 	return element{}, errors.Join(err, fmt.Errorf("there is none; of that role there are %v", others))
 }
 
-// Has says whether there is an element of that role and name now.
+// Has reports whether there is such an element now.
 func (p *Page) Has(role, name string) bool { return p.Count(role, name) > 0 }
 
-// Count is how many elements of that role and name there are now.
+// Count returns the current number of such elements.
 func (p *Page) Count(role, name string) int {
 	p.t.Helper()
 	var found []element
@@ -117,21 +117,20 @@ func (p *Page) Count(role, name string) int {
 	return len(found)
 }
 
-// Wait waits until there is exactly one element of that role and name, as people are
-// told who cannot see: "heading", "button", "link", "textbox", "dialog", "row". In the
-// name * stands for anything.
+// Wait waits until there is exactly one element with an ARIA role, such as "heading", "button", "link",
+// "textbox", "dialog" or "row", and a name. A * in the name matches any text.
 func (p *Page) Wait(role, name string) {
 	p.t.Helper()
-	p.until("waiting for "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		_, err := p.one(ctx, role, name)
+	p.waitUntil("waiting for "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		_, err := p.findOne(ctx, role, name)
 		return err
 	})
 }
 
-// WaitGone waits until there is no element of that role and name.
+// WaitGone waits until there is no such element.
 func (p *Page) WaitGone(role, name string) {
 	p.t.Helper()
-	p.until("waiting until it is gone: "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+	p.waitUntil("waiting until it is gone: "+element{role: role, name: name}.String(), func(ctx context.Context) error {
 		found, err := p.find(ctx, role, name)
 		if err == nil && len(found) > 0 {
 			err = fmt.Errorf("still there: %v", found)
@@ -140,8 +139,8 @@ func (p *Page) WaitGone(role, name string) {
 	})
 }
 
-// with calls a function of JavaScript on an element, which is its this.
-func with[T any](ctx context.Context, e element, function string, args ...any) (T, error) {
+// callOn calls a JavaScript function with an element as this.
+func callOn[T any](ctx context.Context, e element, function string, args ...any) (T, error) {
 	var zero T
 	node, err := chromedp.Call(ctx, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: e.id})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// keys that have no letter.
+// keys are the keys without a letter.
 var keys = map[string]string{
 	"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Space": " ", "Delete": kb.Delete, "Backspace": kb.Backspace,
 	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "ArrowUp": kb.ArrowUp, "ArrowDown": kb.ArrowDown,
@@ -24,7 +24,7 @@ var modifiers = map[string]chromedp.Modifier{
 	"Shift": chromedp.ModifierShift, "Control": chromedp.ModifierCtrl, "Alt": chromedp.ModifierAlt, "Meta": chromedp.ModifierMeta,
 }
 
-// Press presses a key, with others held: "Enter", "a", "Shift+Tab".
+// Press presses a key with modifiers: "Enter", "a", "Shift+Tab".
 func (p *Page) Press(key string) {
 	p.t.Helper()
 	held := strings.Split(key, "+")
@@ -47,8 +47,7 @@ func (p *Page) Press(key string) {
 	})
 }
 
-// Focused is the role and name of what has the focus, as `button "Block key"`; "" where
-// nothing has.
+// Focused returns the role and name of the focused element, such as `button "Block key"`, or "".
 func (p *Page) Focused() string {
 	p.t.Helper()
 	var focused string
@@ -67,11 +66,10 @@ func (p *Page) Focused() string {
 	return focused
 }
 
-// mostTabs is how often Tab is pressed before an element counts as out of reach.
+// mostTabs is the number of Tab presses after which an element counts as unreachable.
 const mostTabs = 150
 
-// TabTo presses Tab until an element of that role and name has the focus, and returns
-// what had it before, in order.
+// TabTo presses Tab until the element is focused. It returns the elements that were focused before, in order.
 func (p *Page) TabTo(role, name string) []string {
 	p.t.Helper()
 	var passed []string
@@ -79,7 +77,7 @@ func (p *Page) TabTo(role, name string) []string {
 		p.Press("Tab")
 		focused := p.Focused()
 		gotRole, gotName, _ := strings.Cut(focused, " ")
-		if gotRole == role && matches(name, strings.Trim(gotName, `"`)) {
+		if gotRole == role && matchesName(name, strings.Trim(gotName, `"`)) {
 			return passed
 		}
 		passed = append(passed, focused)
@@ -88,13 +86,13 @@ func (p *Page) TabTo(role, name string) []string {
 	return nil
 }
 
-// WaitFocused waits until an element of that role and name has the focus.
+// WaitFocused waits until the element is focused.
 func (p *Page) WaitFocused(role, name string) {
 	p.t.Helper()
-	p.until("waiting for the focus", func(context.Context) error {
+	p.waitUntil("waiting for the focus", func(context.Context) error {
 		focused := p.Focused()
 		gotRole, gotName, _ := strings.Cut(focused, " ")
-		if gotRole != role || !matches(name, strings.Trim(gotName, `"`)) {
+		if gotRole != role || !matchesName(name, strings.Trim(gotName, `"`)) {
 			return fmt.Errorf("%s has it, want %s", focused, element{role: role, name: name})
 		}
 		return nil

@@ -10,32 +10,31 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A Size is how large a screen is, and what it is touched with.
+// A Size is a screen size with its input device.
 type Size struct {
 	name          string
 	width, height int
 	scale         float64
-	phone         bool // touched with fingers
+	phone         bool // with a touch screen
 }
 
-// The sizes that pages are made for.
+// The sizes that the pages support.
 var (
 	Desktop = Size{name: "desktop", width: 1280, height: 900, scale: 1}
 	Phone   = Size{name: "phone", width: 390, height: 844, scale: 2, phone: true}
 	Picture = Size{name: "picture", width: 1280, height: 1130, scale: 2}           // for documents
-	Narrow  = Size{name: "narrow", width: 320, height: 640, scale: 2, phone: true} // 1280 at 400 %
+	Narrow  = Size{name: "narrow", width: 320, height: 640, scale: 2, phone: true} // 1280 at 400%
 )
 
-// A Theme is what the system's settings ask pages for.
+// A Theme is a color scheme of the system.
 type Theme string
 
-// The themes, by the value of prefers-color-scheme.
+// The values of prefers-color-scheme.
 const (
 	Light Theme = "light"
 	Dark  Theme = "dark"
 )
 
-// A Look is a size and a theme.
 type Look struct {
 	Size  Size
 	Theme Theme
@@ -43,11 +42,10 @@ type Look struct {
 
 func (l Look) String() string { return l.Size.name + " " + string(l.Theme) }
 
-// Looks are all sizes in all themes. The first two have each size and each theme once.
+// Looks are all sizes in all themes. The first two cover each size and each theme once.
 var Looks = []Look{{Desktop, Light}, {Phone, Dark}, {Desktop, Dark}, {Phone, Light}}
 
-// Each runs a test at every size and in every theme, each of them once: what is wrong
-// with a theme is as a rule wrong at any size.
+// Each runs a test for each size and each theme once. Faults of a theme rarely depend on the size.
 func Each(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
 	t.Helper()
 	for _, look := range Looks[:2] {
@@ -55,8 +53,8 @@ func Each(t *testing.T, test func(t *testing.T, size Size, theme Theme)) {
 	}
 }
 
-// look makes a tab that size, in that theme, and as if its window were in front.
-func (p *Page) look(still bool) {
+// applyLook sets the size, theme and focus of a tab.
+func (p *Page) applyLook(still bool) {
 	p.t.Helper()
 	motion := "no-preference"
 	if still {
@@ -86,8 +84,8 @@ func (p *Page) look(still bool) {
 	})
 }
 
-// Still makes the system's settings ask for little motion.
+// Still turns on the system setting for reduced motion.
 func (p *Page) Still() {
 	p.t.Helper()
-	p.look(true)
+	p.applyLook(true)
 }

@@ -16,27 +16,26 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// pollInterval is the time between two looks at a page.
+// pollInterval is the time between two polls of a page.
 const pollInterval = 40 * time.Millisecond
 
-// A Page is a tab of its own, which shares nothing with others: no storage, no
-// cache. It is its test's own goroutine's. What it is asked to do fails the test
-// where it cannot.
+// A Page is a tab with its own storage and cache. Only the test's goroutine may call its methods. The test
+// fails if an action is impossible.
 type Page struct {
 	t     testing.TB
 	ctx   context.Context // of chromedp
 	size  Size
 	theme Theme
 	seen  *complaints
-	scope string // selector of the part that is looked at: see In
+	scope string // selector of the searched part: see In
 }
 
-// Open opens an empty tab, which the test's cleanup looks back at and closes. Serve
-// the site first: what is opened last is closed first.
+// Open opens an empty tab. The test's cleanup checks its complaints and closes it. Serve the site before:
+// cleanup runs in reverse order.
 func Open(t testing.TB, size Size, theme Theme) *Page {
 	t.Helper()
 	seen := &complaints{}
-	ctx, cancel := chromedp.NewContext(running(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(seen.hear))
+	ctx, cancel := chromedp.NewContext(runningChromium(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(seen.record))
 	if err := chromedp.Do(ctx); err != nil {
 		cancel()
 		t.Fatalf("open a tab: %v", err)
@@ -50,19 +49,19 @@ func Open(t testing.TB, size Size, theme Theme) *Page {
 		}
 		p.check()
 	})
-	p.look(false)
+	p.applyLook(false)
 	return p
 }
 
-// In is the same page, of which only the part is looked at that a selector finds
-// first: page.In("dialog[open]").Click("button", "Cancel").
+// In returns the page limited to the first element of a selector: page.In("dialog[open]").Click("button",
+// "Cancel").
 func (p *Page) In(selector string) *Page {
 	part := *p
 	part.scope = selector
 	return &part
 }
 
-// must does something to the page.
+// must runs an action on the page.
 func (p *Page) must(what string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
@@ -72,8 +71,8 @@ func (p *Page) must(what string, do func(context.Context) error) {
 	}
 }
 
-// until does something to the page until it succeeds.
-func (p *Page) until(what string, do func(context.Context) error) {
+// waitUntil repeats an action on the page until it succeeds.
+func (p *Page) waitUntil(what string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
 	defer cancel()
@@ -86,7 +85,7 @@ func (p *Page) until(what string, do func(context.Context) error) {
 			return
 		}
 		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
-			last = err // rather than that there was no time to look once more
+			last = err // instead of the error of the deadline
 		}
 		select {
 		case <-ctx.Done():
@@ -96,60 +95,57 @@ func (p *Page) until(what string, do func(context.Context) error) {
 	}
 }
 
-// Goto goes to a URL and waits until its document has loaded. The origin of the first
-// is the page's: whatever asks another fails the test.
+// Goto opens a URL and waits until its document has loaded. The first URL sets the origin of the page.
+// Requests to other origins fail the test.
 func (p *Page) Goto(to string) {
 	p.t.Helper()
-	if err := p.seen.belongsTo(to); err != nil {
+	if err := p.seen.setOrigin(to); err != nil {
 		p.t.Fatal(err)
 	}
 	p.must("go to "+to, func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Navigate(to)) })
 }
 
-// Reload loads the page again.
 func (p *Page) Reload() {
 	p.t.Helper()
 	p.must("reload", func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.Reload()) })
 }
 
-// Back goes to where the page was before.
+// Back goes back in the history.
 func (p *Page) Back() {
 	p.t.Helper()
 	p.must("go back", func(ctx context.Context) error { return chromedp.Do(ctx, chromedp.NavigateBack()) })
 }
 
-// URL is where the page is.
 func (p *Page) URL() string {
 	p.t.Helper()
 	return Eval[string](p, "location.href")
 }
 
-// Eval returns the value of a JavaScript expression in the page; of a promise, what
-// it becomes. Quote values that go in with [JS].
+// Eval returns the value of a JavaScript expression in the page, after awaiting a promise. Use [JS] to quote
+// values.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	var value T
-	p.must(brief(expression), func(ctx context.Context) (err error) {
+	p.must(shorten(expression), func(ctx context.Context) (err error) {
 		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 		return err
 	})
 	return value
 }
 
-// Poll waits until a JavaScript expression is true. What it is about is for the
-// message where it does not become so.
+// Poll waits until a JavaScript expression is true. The failure message names the condition by what.
 func (p *Page) Poll(what, expression string) {
 	p.t.Helper()
-	p.until("waiting until "+what, func(ctx context.Context) error {
+	p.waitUntil("waiting until "+what, func(ctx context.Context) error {
 		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")", chromedp.EvalAwaitPromise))
 		if err == nil && !yes {
-			err = fmt.Errorf("not so: %s", brief(expression))
+			err = fmt.Errorf("not so: %s", shorten(expression))
 		}
 		return err
 	})
 }
 
-// origin returns scheme://host:port of a URL. A file has one of its own.
+// origin returns scheme://host:port of a URL. Each file has its own origin.
 func origin(of string) (string, error) {
 	u, err := url.Parse(of)
 	if err != nil {
@@ -159,13 +155,13 @@ func origin(of string) (string, error) {
 		return "file://" + u.Path, nil
 	}
 	if u.Host == "" {
-		return "", fmt.Errorf("%s has no host", brief(of))
+		return "", fmt.Errorf("%s has no host", shorten(of))
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// brief shortens what is shown.
-func brief(text string) string {
+// shorten shortens a text for messages.
+func shorten(text string) string {
 	const most = 200
 	if len(text) > most {
 		return text[:most] + "…"
@@ -173,7 +169,7 @@ func brief(text string) string {
 	return text
 }
 
-// report says what a failed test's page looked like at the end.
+// report logs the page of a failed test.
 func (p *Page) report() {
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
 	defer cancel()
@@ -191,5 +187,5 @@ func (p *Page) report() {
 		p.t.Logf("no picture of it: %v", err)
 		return
 	}
-	p.t.Logf("a picture of it: %s", p.keep("failed", picture.Data))
+	p.t.Logf("a picture of it: %s", p.keepScreenshot("failed", picture.Data))
 }

@@ -11,21 +11,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Hold presses an element of that role and name with the mouse, and lets go of it only
-// after while has returned. The test fails where that does not click it: because it was
-// replaced meanwhile, or has moved away.
+// Hold presses an element with the mouse, calls while, and then releases the button. The test fails if the
+// element gets no click, because it was replaced or moved away.
 func (p *Page) Hold(role, name string, while func()) {
 	p.t.Helper()
 	var x, y float64
-	p.until("press "+element{role: role, name: name}.String(), func(ctx context.Context) error {
-		e, err := p.one(ctx, role, name)
+	p.waitUntil("press "+element{role: role, name: name}.String(), func(ctx context.Context) error {
+		e, err := p.findOne(ctx, role, name)
 		if err != nil {
 			return err
 		}
-		if x, y, err = reach(ctx, e); err != nil {
+		if x, y, err = scrollIntoView(ctx, e); err != nil {
 			return err
 		}
-		if _, err := with[bool](ctx, e, noteClick); err != nil {
+		if _, err := callOn[bool](ctx, e, noteClick); err != nil {
 			return err
 		}
 		if err := chromedp.Do(ctx, chromedp.MouseEvent(chromedp.MouseMoved, x, y), mouse(chromedp.MousePressed, x, y)); err != nil {
@@ -43,7 +42,7 @@ func (p *Page) Hold(role, name string, while func()) {
 	}
 }
 
-// mouse presses the left button, or lets it go.
+// mouse presses or releases the left button.
 func mouse(what input.DispatchMouseEventType, x, y float64) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: what, X: x, Y: y, Button: input.MouseButtonLeft, ClickCount: 1})
@@ -51,7 +50,7 @@ func mouse(what input.DispatchMouseEventType, x, y float64) chromedp.Action[chro
 	})
 }
 
-// noteClick has the page remember whether an element is pressed, and whether it is clicked.
+// noteClick makes the page record whether an element is pressed, and whether it is clicked.
 const noteClick = `function () {
 	globalThis.metePressed = globalThis.meteHeld = false;
 	addEventListener('mousedown', event => { globalThis.metePressed = this.contains(event.target); }, {capture: true, once: true});

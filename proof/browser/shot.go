@@ -14,15 +14,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Screenshot keeps a picture of what the window shows, as NAME-SIZE-THEME.png in the
-// directory that METE_SCREENSHOTS names, or with the test's artifacts if go test keeps those.
-// Where neither is so it takes none.
+// Screenshot saves a picture of the window as NAME-SIZE-THEME.png. The directory is METE_SCREENSHOTS, or that
+// of the test's artifacts with go test -artifacts. Without both, it does nothing.
 func (p *Page) Screenshot(name string) {
 	p.t.Helper()
 	p.picture(name, false)
 }
 
-// ScreenshotAll is Screenshot of the whole page, however long.
+// ScreenshotAll is Screenshot for the whole page.
 func (p *Page) ScreenshotAll(name string) {
 	p.t.Helper()
 	p.picture(name, true)
@@ -40,11 +39,11 @@ func (p *Page) picture(name string, beyond bool) {
 		data = picture.Data
 		return err
 	})
-	p.keep(name, data)
+	p.keepScreenshot(name, data)
 }
 
-// PictureOf writes a picture of the page from the top of one element to the bottom of
-// another, as wide as the window.
+// PictureOf saves a picture of the page from the top of one element to the bottom of another, as wide as the
+// window.
 func (p *Page) PictureOf(path, top, bottom string) {
 	p.t.Helper()
 	p.settle()
@@ -71,8 +70,8 @@ func keepsArtifacts() bool {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// keep writes a picture and returns its path.
-func (p *Page) keep(name string, data []byte) string {
+// keepScreenshot saves a picture and returns its path.
+func (p *Page) keepScreenshot(name string, data []byte) string {
 	p.t.Helper()
 	dir := os.Getenv("METE_SCREENSHOTS")
 	if dir == "" {

@@ -4,8 +4,7 @@ package browser
 
 import "fmt"
 
-// sideways is a script that says what is too wide for a window: the innermost
-// elements that reach out of it, where nothing clips them.
+// sideways is a script that returns the innermost elements that extend beyond the window and are not clipped.
 const sideways = `(() => {
 	const width = %d;
 	const page = document.documentElement;
@@ -22,8 +21,7 @@ const sideways = `(() => {
 	return ['window ' + width + ', page ' + page.scrollWidth, ...wide.slice(0, 5).map(e => e.outerHTML.slice(0, 200))];
 })()`
 
-// NoSideways fails the test where the page is wider than the window: where one has to
-// scroll to the side.
+// NoSideways fails the test if the page scrolls horizontally.
 func (p *Page) NoSideways() {
 	p.t.Helper()
 	if wide := Eval[[]string](p, fmt.Sprintf(sideways, p.size.width)); len(wide) > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// SignIn signs in with a token, as people do: in the dialog that asks for it, or by the
-// menu where none does. That the server has answered with 401 before is tolerated.
+// SignIn signs in with a token, in the dialog or through the menu. It tolerates an earlier 401.
 func (p *Page) SignIn(token string) {
 	p.t.Helper()
 	p.Tolerate("status of 401")
@@ -25,8 +24,7 @@ func (p *Page) SignIn(token string) {
 	p.WaitGone("dialog", "Sign in")
 }
 
-// Remember makes the tab one that has signed in with a token before, from the next
-// document on.
+// Remember makes the tab signed in with a token, from the next document on.
 func (p *Page) Remember(token string) {
 	p.t.Helper()
 	p.must("remember the token", func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// The tokens of a site, by their roles.
+// The tokens of a site, by role.
 const (
 	ReadToken      = "read-token-0123456789abcdef"
 	OperateToken   = "operate-token-0123456789abcdef"
@@ -29,14 +29,14 @@ const tokens = `admin_tokens:
   - {name: chief, role: configure, token: ` + ConfigureToken + `}
 `
 
-// A Site is a server that has a dashboard.
+// A Site is a server with a dashboard.
 type Site struct {
 	*meted.Server
 	t testing.TB
 }
 
-// Serve runs mete serve with a policy, and settings beside it if any, as
-// "snapshot: state.json\n". Its tokens are those above.
+// Serve runs mete serve with a policy and more settings, such as "snapshot: state.json\n". Its tokens are the
+// constants of this package.
 func Serve(t testing.TB, policy string, settings ...string) *Site {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,25 +46,23 @@ func Serve(t testing.TB, policy string, settings ...string) *Site {
 	return &Site{meted.Start(t, "policy: policy.yaml\n"+tokens+strings.Join(settings, ""), dir), t}
 }
 
-// In returns the site for a subtest, which fails where the site does not answer.
+// In returns the site for a subtest, which then fails if the site does not answer.
 func (s *Site) In(t testing.TB) *Site { return &Site{s.Server, t} }
 
-// Page is the URL of a page of the dashboard: "overview", "key?key=a".
+// Page returns the URL of a page of the dashboard, such as "overview" or "key?key=a".
 func (s *Site) Page(route string) string { return s.AdminURL + "/dashboard/#/" + route }
 
-// Attributes are what is known of a request.
 type Attributes map[string]string
 
-// Take asks for a request's tokens so many times, and returns how often it was
-// allowed and denied. It asks in one batch: a bucket must not refill between two takes
-// because the machine is busy.
+// Take sends a batch of equal takes and returns the number of allowed and denied ones. In one batch, the
+// bucket does not refill between two takes.
 func (s *Site) Take(times int, attributes Attributes) (allowed, denied int) {
 	s.t.Helper()
 	batch := slices.Repeat([]map[string]any{{"attributes": attributes}}, times)
 	status, answer := s.Ask(http.MethodPost, s.URL+"/v1/take", "", map[string]any{"requests": batch})
 	var decisions struct {
 		Responses []struct {
-			Allowed *bool // nil where the request is wrong
+			Allowed *bool // nil for an invalid request
 		}
 	}
 	if err := json.Unmarshal([]byte(answer), &decisions); status != http.StatusOK || err != nil || len(decisions.Responses) != times {
@@ -83,8 +81,8 @@ func (s *Site) Take(times int, attributes Attributes) (allowed, denied int) {
 	return allowed, denied
 }
 
-// Ask sends a request with a token, if any, and a body that is made JSON, unless it is
-// nil; and returns the status and the body of the answer.
+// Ask sends a request and returns the status and the body of the answer. The token may be "". A body that is
+// not nil is sent as JSON.
 func (s *Site) Ask(method, url, token string, body any) (status int, answer string) {
 	s.t.Helper()
 	var sent io.Reader

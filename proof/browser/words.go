@@ -11,18 +11,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// JS is a value as JavaScript spells it, to put into an expression.
+// JS returns a value as a JavaScript literal.
 func JS(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // of what a test has written: it cannot be
+		panic(err) // the test passed a value without a JSON form
 	}
 	return string(text)
 }
 
-// shown is an expression for what is shown of the element that a selector finds
-// first in the scope; null where there is none.
-func (p *Page) shown(selector string) string {
+// textExpression returns an expression for the visible text of the first element of a selector, or null.
+func (p *Page) textExpression(selector string) string {
 	at := p.root()
 	if selector != "" {
 		at += "?.querySelector(" + JS(selector) + ")"
@@ -32,25 +31,25 @@ func (p *Page) shown(selector string) string {
 	return at + "?.innerText"
 }
 
-// Text is what is shown of the element that a selector finds first; of the whole, in
-// the scope of [Page.In], where the selector is empty.
+// Text returns the visible text of the first element of a selector or, if it is empty, of the scope of
+// [Page.In].
 func (p *Page) Text(selector string) string {
 	p.t.Helper()
-	text := Eval[*string](p, p.shown(selector))
+	text := Eval[*string](p, p.textExpression(selector))
 	if text == nil {
 		p.t.Fatalf("text of %s: there is none", selector)
 	}
 	return *text
 }
 
-// WaitText waits until what is shown of an element, as [Page.Text] has it, contains a
-// text. White space counts as one space, and case does not.
+// WaitText waits until the text of an element, as of [Page.Text], contains a text. It ignores case, and
+// treats white space as one space.
 func (p *Page) WaitText(selector, want string) {
 	p.t.Helper()
 	p.waitText(selector, want, true)
 }
 
-// WaitNoText waits until it no longer does.
+// WaitNoText waits until the text of an element does not contain a text.
 func (p *Page) WaitNoText(selector, unwanted string) {
 	p.t.Helper()
 	p.waitText(selector, unwanted, false)
@@ -59,28 +58,28 @@ func (p *Page) WaitNoText(selector, unwanted string) {
 func (p *Page) waitText(selector, sought string, want bool) {
 	p.t.Helper()
 	plain := func(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
-	p.until(fmt.Sprintf("waiting for text %q in %q: %v", sought, selector, want), func(ctx context.Context) error {
-		text, err := chromedp.Run(ctx, chromedp.Evaluate[*string](p.shown(selector)))
+	p.waitUntil(fmt.Sprintf("waiting for text %q in %q: %v", sought, selector, want), func(ctx context.Context) error {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[*string](p.textExpression(selector)))
 		switch {
 		case err != nil:
 			return err
 		case text == nil && want:
 			return fmt.Errorf("there is no element")
 		case text != nil && strings.Contains(plain(*text), plain(sought)) != want:
-			return fmt.Errorf("it says %q", brief(*text))
+			return fmt.Errorf("the text is %q", shorten(*text))
 		}
 		return nil
 	})
 }
 
-// WaitVisible waits until an element that a selector finds can be seen.
+// WaitVisible waits until an element of a selector is visible.
 func (p *Page) WaitVisible(selector string) {
 	p.t.Helper()
 	p.Poll(selector+" can be seen", fmt.Sprintf(
 		"[...(%s?.querySelectorAll(%s) ?? [])].some(e => e.checkVisibility({visibilityProperty: true, opacityProperty: true}))", p.root(), JS(selector)))
 }
 
-// WaitHidden waits until no element that a selector finds can be seen.
+// WaitHidden waits until no element of a selector is visible.
 func (p *Page) WaitHidden(selector string) {
 	p.t.Helper()
 	p.Poll(selector+" cannot be seen", fmt.Sprintf(

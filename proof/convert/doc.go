@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert holds the policies of mete convert against the gateways that they come
-// from: nginx and HAProxy run here, Caddy and envoyproxy/ratelimit in packages of their own.
+// Package convert compares the policies of mete convert with their gateways: nginx and HAProxy here, Caddy
+// and envoyproxy/ratelimit in subpackages.
 package convert

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package meted runs the real mete serve beside a test.
+// Package meted runs the real mete serve in tests.
 package meted
 
 import (
@@ -19,19 +19,17 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// Patience bounds every wait for a server. Nothing waits that long.
+// Patience is the time limit of every wait for a server.
 const Patience = time.Minute
 
-// Main is what a package's TestMain calls: it runs the tests, and removes the
-// program that they were made with.
+// Main runs the tests of a package and removes the built program. Call it in TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
 	Clean()
 	os.Exit(code)
 }
 
-// Clean removes the program that tests were made with: for a TestMain that has more
-// to end than [Main].
+// Clean removes the built program, for a TestMain that does more than [Main].
 func Clean() {
 	if program.dir != "" {
 		os.RemoveAll(program.dir)
@@ -44,9 +42,8 @@ var program struct {
 	err       error
 }
 
-// Program returns the path of mete, which is built once in a run of tests, with
-// the race detector where the tests have it; or that of METE_PROGRAM. The package's
-// TestMain must be [Main].
+// Program returns the path of mete: METE_PROGRAM, or a program that is built once per test run. It has
+// the race detector if the tests have it. TestMain must call [Main].
 func Program(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("METE_PROGRAM"); path != "" {
@@ -73,7 +70,7 @@ func Program(t testing.TB) string {
 	return program.path
 }
 
-// Root is the directory of the repository.
+// Root returns the root directory of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
 	root, err := FindRoot()
@@ -83,8 +80,8 @@ func Root(t testing.TB) string {
 	return root
 }
 
-// FindRoot finds the directory of the repository above the working directory, by its
-// go.work. The program does not know its source: scripts/test builds with -trimpath.
+// FindRoot finds the root directory of the repository: the parent directory with a go.work. It does not use
+// the source paths of the program, because scripts/test builds with -trimpath.
 func FindRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -100,10 +97,10 @@ func FindRoot() (string, error) {
 	}
 }
 
-// A Server is mete serve. The test's cleanup ends it.
+// A Server is a running mete serve. The test's cleanup ends it.
 type Server struct {
 	Addr, AdminAddr string // host:port
-	URL, AdminURL   string // http://host:port, or https where the configuration has TLS
+	URL, AdminURL   string // http://host:port, or https with TLS settings
 	Dir             string // of its configuration
 	Process         *proctest.Process
 
@@ -112,9 +109,8 @@ type Server struct {
 	t       testing.TB
 }
 
-// Start runs mete serve on free ports with this configuration file, whose
-// directory is the first of dirs or a new one, and waits until it is ready. Its
-// listen and admin_listen are overridden.
+// Start runs mete serve with a configuration file on free ports, which override its addresses, and waits
+// until it is ready. The file is in the first of dirs, or in a new directory.
 func Start(t testing.TB, config string, dirs ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,15 +124,14 @@ func Start(t testing.TB, config string, dirs ...string) *Server {
 	return Run(t, dir, "--config", path)
 }
 
-// Run runs mete serve on free ports with these flags, in dir, and waits until it is
-// ready.
+// Run runs mete serve with flags in dir on free ports, and waits until it is ready.
 func Run(t testing.TB, dir string, flags ...string) *Server {
 	t.Helper()
 	s := &Server{Addr: proctest.FreeAddr(t), AdminAddr: proctest.FreeAddr(t), Dir: dir, runtime: t.TempDir(), t: t}
 	s.URL, s.AdminURL = "http://"+s.Addr, "http://"+s.AdminAddr
 	s.args = slices.Concat([]string{"serve"}, flags, []string{"--listen", s.Addr, "--admin-listen", s.AdminAddr})
 	s.Start()
-	for _, at := range []*string{&s.URL, &s.AdminURL} { // which the server says, with the scheme
+	for _, at := range []*string{&s.URL, &s.AdminURL} { // the server prints them with the scheme
 		if secure := "https" + strings.TrimPrefix(*at, "http"); strings.Contains(s.Log(), secure) {
 			*at = secure
 		}
@@ -144,8 +139,7 @@ func Run(t testing.TB, dir string, flags ...string) *Server {
 	return s
 }
 
-// Start starts the server again that has ended, at the same addresses, and waits until
-// it is ready.
+// Start restarts an ended server at the same addresses and waits until it is ready.
 func (s *Server) Start() {
 	s.t.Helper()
 	cmd := exec.Command(Program(s.t), s.args...)
@@ -155,27 +149,26 @@ func (s *Server) Start() {
 	s.await()
 }
 
-// await waits until the server says that it listens.
+// await waits until the server logs that it listens.
 func (s *Server) await() {
 	s.t.Helper()
 	s.Process.WaitReady(Patience, func(context.Context) error {
 		if log := s.Log(); strings.Contains(log, "mete is listening on ") || strings.Contains(log, `"msg":"listening"`) {
 			return nil
 		}
-		return errors.New("it has not said that it listens")
+		return errors.New("the log has no line about the listener")
 	})
 }
 
-// Log is all that the server has written.
+// Log returns the output of the server.
 func (s *Server) Log() string { return s.Process.Output() }
 
-// TokenFile is where the server left the token that it made when it started.
+// TokenFile returns the path of the token that the server created at its start.
 func (s *Server) TokenFile() string {
 	return filepath.Join(s.runtime, "mete", "admin-"+strings.ReplaceAll(s.AdminAddr, ":", "-")+".token")
 }
 
-// Token is the one that the server made when it started, for a configuration
-// without tokens of its own. Its role is to configure.
+// Token returns that token, which has the role configure. It exists if the configuration has no tokens.
 func (s *Server) Token() string {
 	s.t.Helper()
 	text, err := os.ReadFile(s.TokenFile())

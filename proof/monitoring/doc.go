@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring has the tests of examples/monitoring: with Debian's Prometheus,
-// which reads real servers.
+// Package monitoring tests examples/monitoring with Debian's Prometheus and real servers.
 package monitoring

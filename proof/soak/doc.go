@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soak runs two servers over one Redis for as long as it is told, and
-// asks all the time whether they still decide as they must and hold no more than
-// they did. It is all tests:
+// Package soak runs two servers over one Redis and checks their decisions and their use of resources:
 //
 //	METE_SOAK=1h go test -race -v -timeout 0 -run TestSoak ./soak
 //
-// Without METE_SOAK it takes twenty seconds, which is no soak, but keeps it whole.
+// Without METE_SOAK, the test takes twenty seconds.
 //
-// A gateway and a server of the API, both with the race detector where the test
-// has it, are asked by some thirty clients. The policy changes every ten seconds, and is
-// broken every third time; Redis is killed and comes back empty, twice. What
-// must hold:
+// About thirty clients use a gateway and an API server. The policy changes every ten seconds, and every third
+// change is invalid. Redis is killed and comes back empty, twice. The test checks:
 //
-//   - Of no bucket is more admitted in any interval than its capacity and its rate
-//     times the interval, by the clients' own records. The only allowances are
-//     those that the design names: a capacity for each loss of the store, and the
-//     difference for each limit that was raised.
-//   - Who waits as long as told is admitted, and who keeps within the limit is never
-//     denied. Of two limits both are charged, or none.
-//   - A denial says when to come back, and does not reach the upstream. 503 is said
-//     by closed rules alone, and only while the store is down; open and local ones
-//     never say it.
-//   - At quiet moments there are no more goroutines and open files than at the
-//     first one. The heap does not grow.
-//   - No data race, no panic; and in the end both leave in good order under load.
+//   - In any interval, each bucket admits at most its capacity plus its rate times the interval, by the clients'
+//     records. There is an allowance of a capacity for each loss of the store, and of the difference for each
+//     raised limit.
+//   - A client that waits for Retry-After is admitted. A client below the limit is never denied. Of two limits,
+//     both are charged or none.
+//   - A denial has a Retry-After and does not reach the upstream. Only closed rules answer 503, and only while
+//     the store is down.
+//   - When the load pauses, there are no more goroutines and open files than in the first pause, and the heap
+//     does not grow.
+//   - There is no data race and no panic, and both servers shut down cleanly under load.
 package soak

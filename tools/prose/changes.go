@@ -53,12 +53,12 @@ func changesSince(base string) (changes, error) {
 	if err != nil {
 		return changes{}, err
 	}
-	untracked, err := git.Run(".", "ls-files", "-z", "--others", "--exclude-standard", "--", "*.md", "*.go")
+	untracked, err := git.Run(".", "ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return changes{}, err
 	}
 	for name := range strings.SplitSeq(untracked, "\x00") {
-		if name == "" {
+		if !isChecked(name) {
 			continue
 		}
 		text, err := os.ReadFile(name)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/metehq/mete/tools/internal/git"
@@ -30,34 +31,60 @@ type hit struct {
 // blocks. Vale skips those blocks, so it also gets the text of helpText.
 var helpDocuments = []string{"doc/cli.md", "doc/config.md"}
 
-// excluded are paths that other projects or programs wrote.
-var excluded = regexp.MustCompile(`(^|/)(testdata|node_modules)/|^internal/ui/files/`)
+// excluded are paths that other projects or programs wrote, and Vale's rules, which
+// quote the words that they refuse.
+var excluded = regexp.MustCompile(`(^|/)(testdata|node_modules)/|(^|/)package(-lock)?\.json$|^internal/ui/files/uplot/|^tools/vale/styles/`)
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// lint runs Vale over the repository in the working directory.
-func lint() ([]hit, error) {
-	files, err := sources()
-	if err != nil {
-		return nil, err
-	}
+// A source is a file with text to check.
+type source struct{ path, text string }
+
+// lint runs Vale over sources. Its rules apply to all texts.
+func lint(sources []source) ([]hit, error) {
 	temp, err := os.MkdirTemp("", "prose")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(temp)
-	original := map[string]string{} // by the path of the temporary file
-	for _, doc := range helpDocuments {
-		text, err := os.ReadFile(doc)
-		if err != nil {
-			return nil, err
-		}
-		name := filepath.Join(temp, filepath.Base(doc))
-		if err := os.WriteFile(name, []byte(helpText(string(text))), 0o600); err != nil {
-			return nil, err
-		}
-		original[name] = doc
+	var files []string
+	type origin struct {
+		path  string
+		kind  int
+		lines []int // by the line of the temporary file, from 0
+	}
+	origins := map[string]origin{} // by the path of the temporary file
+	add := func(path string, kind int, text string, lines []int) error {
+		name := filepath.Join(temp, strconv.Itoa(len(origins))+".md")
 		files = append(files, name)
+		origins[name] = origin{path, kind, lines}
+		return os.WriteFile(name, []byte(text), 0o600)
+	}
+	for _, s := range sources {
+		switch {
+		case strings.HasSuffix(s.path, ".md"):
+			files = append(files, s.path)
+			if slices.Contains(helpDocuments, s.path) {
+				err = add(s.path, inHelp, helpText(s.text), nil)
+			}
+		case strings.HasSuffix(s.path, ".go"):
+			files = append(files, s.path)
+			if strings.HasSuffix(s.path, "_test.go") {
+				continue
+			}
+			var found []fragment
+			if found, err = goStrings(s.text); err == nil && len(found) > 0 {
+				text, lines := markdown(found)
+				err = add(s.path, inStrings, text, lines)
+			}
+		default:
+			kind, found := extract(s.path, s.text)
+			text, lines := markdown(found)
+			err = add(s.path, kind, text, lines)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.path, err)
+		}
 	}
 	hits, err := vale(files)
 	if err != nil {
@@ -65,10 +92,13 @@ func lint() ([]hit, error) {
 	}
 	for i := range hits {
 		h := &hits[i]
-		doc, isHelp := original[h.path]
+		o, isExtracted := origins[h.path]
 		switch {
-		case isHelp:
-			h.path, h.kind = doc, inHelp
+		case isExtracted:
+			h.path, h.kind = o.path, o.kind
+			if o.lines != nil {
+				h.line = o.lines[h.line-1]
+			}
 		case strings.HasSuffix(h.path, "_test.go"):
 			h.kind = inTests
 		case strings.HasSuffix(h.path, ".go"):
@@ -81,15 +111,17 @@ func lint() ([]hit, error) {
 	return hits, nil
 }
 
-// sources returns the documents and Go files that git does not ignore.
-func sources() ([]string, error) {
-	out, err := git.Run(".", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md", "*.go")
+// readSources reads the files under paths that have text to check. It skips files that git
+// ignores.
+func readSources(paths ...string) ([]source, error) {
+	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, paths...)
+	out, err := git.Run(".", args...)
 	if err != nil {
 		return nil, err
 	}
-	var files []string
+	var all []source
 	for name := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
-		if excluded.MatchString(name) {
+		if !isChecked(name) {
 			continue
 		}
 		text, err := os.ReadFile(name)
@@ -100,10 +132,16 @@ func sources() ([]string, error) {
 			return nil, err
 		}
 		if !generated.Match(text) {
-			files = append(files, name)
+			all = append(all, source{name, string(text)})
 		}
 	}
-	return files, nil
+	return all, nil
+}
+
+// isChecked reports whether a file has texts to check.
+func isChecked(name string) bool {
+	ext := filepath.Ext(name)
+	return (ext == ".md" || ext == ".go" || isExtracted(name)) && !excluded.MatchString(name)
 }
 
 // vale returns the hits in files, all of kind inDocs.

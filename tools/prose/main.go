@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Prose checks the English of documents, help texts and Go comments with Vale.
-// Each rule has a ceiling, which only falls. Changed lines must have no hits.
+// Prose checks the English of documents, help texts, Go comments and strings,
+// pages, and the comments of other files. Each of Vale's rules has a ceiling, which
+// only falls. Changed lines must have no hits.
 //
-//	go run ./tools/prose         check
-//	go run ./tools/prose -lower  lower the ceilings to the counts, then check
-//	go run ./tools/prose -set    set the ceilings to the counts, also higher ones
+//	go run ./tools/prose              check
+//	go run ./tools/prose -list PATH…  list all hits in the files and directories
+//	go run ./tools/prose -lower       lower the ceilings to the counts, then check
+//	go run ./tools/prose -set         set the ceilings to the counts, also higher ones
 package main
 
 import (
@@ -28,10 +30,13 @@ const (
 const maxListed = 20
 
 func main() {
-	lower := flag.Bool("lower", false, "lower the ceilings to the counts")
-	set := flag.Bool("set", false, "set the ceilings to the counts, also higher ones")
+	var o options
+	flag.BoolVar(&o.list, "list", false, "list the hits in the files and directories of the arguments")
+	flag.BoolVar(&o.lower, "lower", false, "lower the ceilings to the counts")
+	flag.BoolVar(&o.set, "set", false, "set the ceilings to the counts, also higher ones")
 	flag.Parse()
-	ok, err := run(os.Stdout, *lower, *set)
+	o.paths = flag.Args()
+	ok, err := run(os.Stdout, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prose:", err)
 		os.Exit(2)
@@ -41,18 +46,49 @@ func main() {
 	}
 }
 
+type options struct {
+	list, lower, set bool
+	paths            []string // of list; none is the working directory
+}
+
 // run checks the repository of the working directory and reports to w.
-func run(w io.Writer, lower, set bool) (ok bool, err error) {
+func run(w io.Writer, o options) (ok bool, err error) {
+	if !o.list && len(o.paths) > 0 {
+		return false, fmt.Errorf("unexpected argument %q: to list its hits, use -list", o.paths[0])
+	}
 	root, err := git.Run(".", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return false, err
 	}
-	if err := os.Chdir(strings.TrimSpace(root)); err != nil {
-		return false, err
+	root = strings.TrimSpace(root)
+	if o.list {
+		o.paths, err = fromRoot(root, o.paths)
 	}
-	hits, err := lint()
 	if err != nil {
 		return false, err
+	}
+	if err := os.Chdir(root); err != nil {
+		return false, err
+	}
+	sources, err := readSources(o.paths...)
+	if err != nil {
+		return false, err
+	}
+	if o.list && len(sources) == 0 {
+		return false, fmt.Errorf("no file with text under %q", o.paths)
+	}
+	hits, err := lint(sources)
+	if err != nil {
+		return false, err
+	}
+	odd := measure(sources)
+	if o.list {
+		hits = append(hits, odd.hits...)
+		for _, h := range hits {
+			fmt.Fprintf(w, "%s:%d: %s (%s): %s\n", h.path, h.line, h.rule, kinds[h.kind], h.message)
+		}
+		fmt.Fprintf(w, "%d hits\n", len(hits))
+		return len(hits) == 0, nil
 	}
 	rules, err := ruleNames(stylesDir)
 	if err != nil {
@@ -60,7 +96,7 @@ func run(w io.Writer, lower, set bool) (ok bool, err error) {
 	}
 	counts := count(rules, hits)
 	ceilings := counts
-	if !set {
+	if !o.set {
 		text, err := os.ReadFile(ceilingsFile)
 		if err != nil {
 			return false, err
@@ -69,10 +105,10 @@ func run(w io.Writer, lower, set bool) (ok bool, err error) {
 			return false, fmt.Errorf("%s: %w", ceilingsFile, err)
 		}
 	}
-	if lower {
-		ceilings = ceilings.lowered(counts)
+	if o.lower {
+		ceilings = ceilings.lower(counts)
 	}
-	if set || lower {
+	if o.set || o.lower {
 		if err := os.WriteFile(ceilingsFile, []byte(ceilings.String()), 0o644); err != nil {
 			return false, err
 		}
@@ -81,7 +117,28 @@ func run(w io.Writer, lower, set bool) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return report(w, hits, counts, ceilings, changes), nil
+	ok = report(w, hits, counts, ceilings, changes)
+	return odd.report(w) && ok, nil
+}
+
+// fromRoot returns paths of the working directory as paths of root.
+func fromRoot(root string, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	var all []string
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(root, abs)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rel)
+	}
+	return all, nil
 }
 
 // report writes each broken ceiling and each hit in a changed line to w.
@@ -109,7 +166,7 @@ func report(w io.Writer, hits []hit, counts, ceilings table, changes changes) (o
 		}
 	}
 	if !ok {
-		fmt.Fprintln(w, "rewrite these sentences; CONTRIBUTING.md has the rules. All hits of a file: go tool vale FILE")
+		fmt.Fprintln(w, "rewrite these sentences; CONTRIBUTING.md has the rules. All hits of a file: go run ./tools/prose -list FILE")
 	}
 	if below { // no failure: two branches that each remove hits would break each other
 		fmt.Fprintln(w, "there are fewer hits than the ceilings allow; to lower them: go run ./tools/prose -lower")

@@ -35,10 +35,10 @@ func TestTable_RoundTrip(t *testing.T) {
 
 func TestParseTable_Errors(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"A 1 2 3 4\n<<<<<<< ours\n", `line 2: no rule is named "<<<<<<<"`},
+		{"A 1 2 3 4 5 6 7\n<<<<<<< ours\n", `line 2: no rule is named "<<<<<<<"`},
 		{"B 1 2 3 4", `no rule is named "B"`},
-		{"A 1 2 3", "3 numbers, want 4: docs, help, comments, tests"},
-		{"A 1 2 3 -4", `"-4": want a number of 0 or more`},
+		{"A 1 2 3", "3 numbers, want 7: docs, help, comments, tests, strings, pages, files"},
+		{"A 1 2 3 4 5 6 -4", `"-4": want a number of 0 or more`},
 	} {
 		if _, err := parseTable(tt.text, []string{"A"}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: got error %v, want %q", tt.text, err, tt.want)
@@ -48,7 +48,7 @@ func TestParseTable_Errors(t *testing.T) {
 
 func TestLowered(t *testing.T) {
 	ceilings := table{"A": {1, 2, 3, 4}}
-	got := ceilings.lowered(table{"A": {4, 3, 2, 1}})
+	got := ceilings.lower(table{"A": {4, 3, 2, 1}})
 	if want := (table{"A": {1, 2, 2, 1}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

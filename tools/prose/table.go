@@ -11,7 +11,7 @@ import (
 )
 
 // kinds are the columns of a table.
-var kinds = [...]string{"docs", "help", "comments", "tests"}
+var kinds = [...]string{"docs", "help", "comments", "tests", "strings", "pages", "files"}
 
 // The indexes of kinds.
 const (
@@ -19,6 +19,9 @@ const (
 	inHelp
 	inComments
 	inTests
+	inStrings
+	inPages
+	inFiles
 )
 
 // A table has a number of hits per rule and kind of text.
@@ -64,8 +67,8 @@ func parseTable(text string, rules []string) (table, error) {
 
 func (t table) rules() []string { return slices.Sorted(maps.Keys(t)) }
 
-// lowered returns the smaller number of t and counts in each place.
-func (t table) lowered(counts table) table {
+// lower returns the smaller number of t and counts in each place.
+func (t table) lower(counts table) table {
 	low := table{}
 	for rule, row := range t {
 		low[rule] = new([len(kinds)]int)
@@ -79,10 +82,16 @@ func (t table) lowered(counts table) table {
 func (t table) String() string {
 	var b strings.Builder
 	b.WriteString("# The most hits of each Vale rule. To lower them: go run ./tools/prose -lower\n")
-	row := func(cells ...any) { fmt.Fprintf(&b, "%-16s%9v%9v%9v%9v\n", cells...) }
-	row("#", kinds[inDocs], kinds[inHelp], kinds[inComments], kinds[inTests])
+	row := func(name string, cell func(kind int) any) {
+		fmt.Fprintf(&b, "%-16s", name)
+		for k := range kinds {
+			fmt.Fprintf(&b, "%9v", cell(k))
+		}
+		b.WriteByte('\n')
+	}
+	row("#", func(k int) any { return kinds[k] })
 	for _, r := range t.rules() {
-		row(r, t[r][inDocs], t[r][inHelp], t[r][inComments], t[r][inTests])
+		row(r, func(k int) any { return t[r][k] })
 	}
 	return b.String()
 }

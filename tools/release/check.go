@@ -17,8 +17,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// check finds the repository, and rejects what cannot become a version. It
-// changes nothing.
+// check finds the repository and rejects versions that cannot be made. It changes nothing.
 func (r *release) check(ctx context.Context) error {
 	if err := checkVersion(r.version); err != nil {
 		return err
@@ -48,8 +47,7 @@ func (r *release) check(ctx context.Context) error {
 	return r.readHead(ctx)
 }
 
-// checkVersion rejects versions that the go command would not find under the
-// module paths of this tree.
+// checkVersion rejects versions that do not fit the module paths of this tree.
 func checkVersion(version string) error {
 	switch {
 	case !semver.IsValid(version) || semver.Canonical(version) != version:
@@ -78,8 +76,7 @@ func (r *release) checkClean(ctx context.Context) error {
 	return fmt.Errorf("the tree has changes that are not committed: commit, stash or remove them:\n  %s", list)
 }
 
-// checkTags wants a version above all others. A tag of one module alone rejects the
-// version, too.
+// checkTags rejects a version unless it is above all tags, including the tags of single modules.
 func (r *release) checkTags(ctx context.Context) error {
 	text, err := r.git(ctx, r.root, "tag", "--list")
 	if err != nil {
@@ -103,11 +100,10 @@ func (r *release) checkTags(ctx context.Context) error {
 	return nil
 }
 
-// formatDirs are the packages that keep the stored formats of every version. Tests
-// of upgrades read them.
+// formatDirs are the packages that keep the stored formats of every version for the tests of upgrades.
 var formatDirs = []string{"memstore", "overrides", "pgstore", "redisstore"}
 
-// These match a command in the section Install of README.md, and a version in it.
+// A command in the section Install of README.md, and a version in it.
 var (
 	installCommand = regexp.MustCompile(`(?m)^    .*$`)
 	installVersion = regexp.MustCompile(`\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?`)
@@ -151,8 +147,8 @@ func (r *release) checkPrepared() error {
 	return nil
 }
 
-// readHead reads the commit that the release starts from. The released commit and
-// tags have its committer and time, so they are the same on every machine.
+// readHead reads the commit that the release starts from. The released commit and tags have its committer and
+// time, and so are equal on every machine.
 func (r *release) readHead(ctx context.Context) error {
 	text, err := r.git(ctx, r.root, "log", "-1", "--format=%H%n%cn%n%ce%n%cI")
 	if err != nil {
@@ -173,7 +169,7 @@ func (r *release) readHead(ctx context.Context) error {
 	return nil
 }
 
-// tags returns the tag of each published module, in the order to push them.
+// tags returns the tags of the published modules, in the order to push them.
 func (r *release) tags() []string {
 	var tags []string
 	for _, dir := range published {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// writeDeb writes a Debian binary package, as deb(5) describes it: an ar archive of
-// the format's version, the control files and the installed files.
+// writeDeb writes a Debian binary package, see deb(5): an ar archive with the format version, the control
+// files and the installed files.
 func (r *release) writeDeb(w io.Writer, p *program, files []packaged) error {
 	var control, data bytes.Buffer
 	if err := r.writeTarGzip(&control, r.debControl(p, files)); err != nil {
@@ -43,7 +43,6 @@ func (r *release) writeDeb(w io.Writer, p *program, files []packaged) error {
 	return nil
 }
 
-// debControl returns the control files.
 func (r *release) debControl(p *program, files []packaged) []file {
 	var sums, settings strings.Builder
 	size := 0
@@ -76,7 +75,7 @@ Description: %[6]s
 	}
 }
 
-// debData returns the files to install, each after the directories above it.
+// debData returns the files to install, each after its parent directories.
 func debData(files []packaged) []file {
 	var data []file
 	known := map[string]bool{}

@@ -20,9 +20,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// writeImage writes an OCI image for each Linux program, in one index: a tar file of
-// an OCI layout. The image has no base: it holds the program, certificates of
-// authorities, and the settings of examples/deploy/docker.
+// writeImage writes the OCI images of the Linux programs with one index, as a tar file of an OCI layout. The
+// image has no base: it has the program, CA certificates, and the settings of examples/deploy/docker.
 func (r *release) writeImage(programs []*program) error {
 	index := mutate.Annotations(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), r.annotations()).(v1.ImageIndex)
 	for _, p := range programs {
@@ -63,7 +62,6 @@ func (r *release) annotations() map[string]string {
 	}
 }
 
-// buildImage builds the image of one program.
 func (r *release) buildImage(p *program) (v1.Image, error) {
 	program, err := os.ReadFile(p.path)
 	if err != nil {
@@ -93,7 +91,7 @@ func (r *release) buildImage(p *program) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, files := range [][]file{documents, {{"mete", program, 0o755}}} { // last what changes most
+	for _, files := range [][]file{documents, {{"mete", program, 0o755}}} { // the layer that changes most comes last
 		layer, err := r.buildLayer(files)
 		if err != nil {
 			return nil, err
@@ -154,7 +152,6 @@ func (r *release) buildLayer(files []file) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(9))
 }
 
-// readTree reads the files below dir.
 func readTree(dir string) ([]file, error) {
 	var files []file
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

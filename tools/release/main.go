@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Release makes a version of mete: scripts/release runs it. It works in a temporary
-// clone, and touches the repository only at the end: then it adds the tags and the
-// folder dist/VERSION, or neither. The same commit gives the same bytes.
+// Release makes a version of mete for scripts/release. It works in a temporary clone. Only at the end, it
+// adds the tags and the folder dist/VERSION to the repository, or neither. The same commit gives the same
+// bytes.
 package main
 
 import (
@@ -30,18 +30,18 @@ func main() {
 	}
 }
 
-// A release is one version in the making.
+// A release is a version that is being made.
 type release struct {
-	version string // such as v1.2.3
-	root    string // the repository of the maintainer
-	work    string // a temporary directory for all below
-	source  string // a clone of root, where the released commit is made
+	version string
+	root    string // the maintainer's repository
+	work    string // a temporary directory for the next three
+	source  string // a clone of root, with the released commit
 	out     string // the files to publish
 
 	modulePath string    // of the root module
-	commit     string    // the released one, which the tags name
+	commit     string    // the released commit
 	time       time.Time // of the commit that the release starts from
-	env        []string  // for git and go
+	env        []string  // of git and go
 }
 
 func run(ctx context.Context, args []string) (err error) {
@@ -77,15 +77,14 @@ func run(ctx context.Context, args []string) (err error) {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
-	fmt.Printf("release %s: done: %s, and %d tags at commit %.12s; doc/releasing.md says how to publish them\n",
+	fmt.Printf("release %s: done: %s, and %d tags at commit %.12s; to publish them, see doc/releasing.md\n",
 		r.version, r.folder(), len(published), r.commit)
 	return nil
 }
 
-// folder returns the path of the files in the repository.
 func (r *release) folder() string { return filepath.Join(r.root, "dist", r.version) }
 
-// build builds the programs of all platforms, and packs them.
+// build builds and packs the programs of all platforms.
 func (r *release) build(ctx context.Context) error {
 	var programs []*program
 	for _, platform := range platforms {
@@ -113,8 +112,7 @@ func (r *release) build(ctx context.Context) error {
 	return r.writeImage(programs)
 }
 
-// publish adds the folder and the tags to the repository. If one of them fails,
-// neither stays.
+// publish adds the folder and the tags to the repository, or neither.
 func (r *release) publish(ctx context.Context) error {
 	dist := filepath.Dir(r.folder())
 	err := os.CopyFS(r.folder(), os.DirFS(r.out))
@@ -127,7 +125,7 @@ func (r *release) publish(ctx context.Context) error {
 	}
 	if err != nil {
 		err = errors.Join(err, r.removeTags(context.WithoutCancel(ctx)), os.RemoveAll(r.folder()))
-		os.Remove(dist) // only if nothing else is in it
+		os.Remove(dist) // only if it is empty
 	}
 	return err
 }

@@ -17,14 +17,12 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// published are the directories of the modules that get a tag. Each module comes
-// after the modules that it requires.
+// published are the directories of the modules that get a tag. Each module comes after its dependencies.
 var published = []string{".", "guard", "grpclimit", "jwtclaims", "pgstore", "policyyaml", "redisstore", "cmd"}
 
-// tagModules makes the commit to release in a clone, with a tag for each published
-// module. The go.mod files there require the version of each other, and replace
-// nothing. Their go.sum files have the hashes of that version. The go command
-// fetches each module from the clone, under the path that it has in public.
+// tagModules makes the released commit in a clone, with a tag for each published module. The go.mod files
+// require the version of each other and replace nothing. The go.sum files have the hashes of that version.
+// The go command fetches each module from the clone under its public path.
 func (r *release) tagModules(ctx context.Context) error {
 	if _, err := r.git(ctx, r.root, "clone", "--quiet", "--local", "--no-tags", r.root, r.source); err != nil {
 		return err
@@ -91,7 +89,7 @@ func (r *release) prepareGo(ctx context.Context) error {
 
 func (r *release) moduleCache() string { return filepath.Join(r.work, "modules") }
 
-// temp returns the directory of the temporary files of the go command.
+// temp returns the temporary directory of the go command.
 func (r *release) temp() string { return filepath.Join(r.work, "temp") }
 
 // pin writes the go.mod file of the module in dir without replace directives. The file
@@ -127,7 +125,7 @@ func (r *release) pin(dir string, earlier []string) error {
 	return os.WriteFile(name, modfile.Format(f.Syntax), 0o644)
 }
 
-// dirOf returns the directory of a module of ours.
+// dirOf returns the directory of one of our modules.
 func (r *release) dirOf(modulePath string) (dir string, ours bool) {
 	if modulePath == r.modulePath {
 		return ".", true
@@ -135,14 +133,12 @@ func (r *release) dirOf(modulePath string) (dir string, ours bool) {
 	return strings.CutPrefix(modulePath, r.modulePath+"/")
 }
 
-// tag moves or makes a tag in the clone.
 func (r *release) tag(ctx context.Context, name string) error {
 	_, err := r.git(ctx, r.source, "tag", "--annotate", "--force", "-m", "mete "+r.version, name)
 	return err
 }
 
-// git runs git without the hooks and signatures of the maintainer's settings: the
-// released commit must not depend on them.
+// git runs git without the maintainer's hooks and signatures.
 func (r *release) git(ctx context.Context, dir string, args ...string) (string, error) {
 	settings := []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "commit.gpgSign=false", "-c", "tag.gpgSign=false", "-c", "core.autocrlf=input"}
 	return r.run(ctx, dir, "git", append(settings, args...)...)
@@ -151,8 +147,7 @@ func (r *release) git(ctx context.Context, dir string, args ...string) (string, 
 // patience is the time that an interrupted program has to end.
 const patience = 10 * time.Second
 
-// run runs a program and returns its output. The error has what the program
-// reported.
+// run runs a program and returns its output. The error includes the standard error.
 func (r *release) run(ctx context.Context, dir, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir

@@ -25,7 +25,7 @@ const (
 	packageProgram = "/usr/bin/mete"
 )
 
-// Texts that both kinds of packages have.
+// Texts of both kinds of packages.
 const (
 	packageSummary     = "exact rate limiter for HTTP, gRPC and Go"
 	packageDescription = "A gateway, a server and commands that limit requests by policies."
@@ -38,8 +38,8 @@ type packaged struct {
 	settings bool // administrators may change it, and upgrades keep their changes
 }
 
-// writePackages writes a .deb and an .rpm file for each Linux program. Both hold the
-// program, the systemd unit, the settings of examples/deploy/systemd, and the manual.
+// writePackages writes a .deb and an .rpm file for each Linux program, with the systemd unit, the settings of
+// examples/deploy/systemd, and the manual.
 func (r *release) writePackages(programs []*program, manual []packaged) error {
 	for _, p := range programs {
 		if p.os != "linux" {
@@ -73,7 +73,6 @@ func (r *release) packageVersion() string {
 	return number + "~" + strings.ReplaceAll(pre, "-", ".")
 }
 
-// packageFiles returns the files of a package.
 func (r *release) packageFiles(p *program) ([]packaged, error) {
 	var err error
 	read := func(path string) []byte {
@@ -102,7 +101,6 @@ func (r *release) packageFiles(p *program) ([]packaged, error) {
 	}, nil
 }
 
-// readScript returns one of the scripts.
 func readScript(name string) []byte {
 	text, err := scripts.ReadFile("package/" + name)
 	if err != nil {

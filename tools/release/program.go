@@ -31,18 +31,17 @@ type program struct {
 	platform
 	path    string // of the file
 	info    *buildinfo.BuildInfo
-	notices []byte // the licenses of all that is in it
+	notices []byte // the licenses of its modules
 }
 
-// A file is one of an archive or a layer.
+// A file is an entry of an archive or a layer.
 type file struct {
 	name string
 	data []byte
 	mode fs.FileMode
 }
 
-// buildProgram builds mete at the released commit, where the go command puts the
-// tag and the commit into it.
+// buildProgram builds mete at the released commit. The go command records the tag and the commit.
 func (r *release) buildProgram(ctx context.Context, on platform) (*program, error) {
 	p := &program{platform: on, path: filepath.Join(r.work, "programs", on.os+"_"+on.arch, "mete")}
 	if on.os == "windows" {
@@ -64,7 +63,7 @@ func (r *release) buildProgram(ctx context.Context, on platform) (*program, erro
 	return p, err
 }
 
-// checkStamps reads back the version, the commit and the platform.
+// checkStamps checks the recorded version, commit and platform.
 func (r *release) checkStamps(p *program) error {
 	settings := map[string]string{}
 	for _, s := range p.info.Settings {
@@ -75,7 +74,7 @@ func (r *release) checkStamps(p *program) error {
 	}
 	revision, modified := settings["vcs.revision"], settings["vcs.modified"]
 	if p.info.Main.Version != r.version || revision != r.commit || modified != "false" {
-		return fmt.Errorf("%s has the version %s of commit %q (modified: %s), want %s of %s: run scripts/release with the Go version of go.work, or a later one",
+		return fmt.Errorf("%s has the version %s of commit %q (modified: %s), want %s of %s; run scripts/release with the Go version of go.work, or a later one",
 			p.path, p.info.Main.Version, revision, modified, r.version, r.commit)
 	}
 	return nil
@@ -89,8 +88,7 @@ func (r *release) base(p platform) string {
 // number returns the version without its v, as packages have it.
 func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
 
-// writeArchive packs the program with the documents that belong to it: a zip file
-// for Windows, a tar.gz file for all others.
+// writeArchive packs the program with its documents: a zip file for Windows, a tar.gz file for the others.
 func (r *release) writeArchive(p *program) error {
 	data, err := os.ReadFile(p.path)
 	if err != nil {
@@ -117,7 +115,7 @@ func (r *release) writeArchive(p *program) error {
 	return writeFile(filepath.Join(r.out, r.base(p.platform)+extension), func(w io.Writer) error { return write(w, files) })
 }
 
-// writeFile creates a file and has its contents written.
+// writeFile creates a file and calls write with it.
 func writeFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {
@@ -141,7 +139,7 @@ func (r *release) writeTarGzip(w io.Writer, files []file) error {
 	return zw.Close()
 }
 
-// writeTar writes files of the user root, with the time of the commit.
+// writeTar writes files owned by root, with the time of the commit.
 func (r *release) writeTar(w io.Writer, files []file) error {
 	tw := tar.NewWriter(w)
 	for _, f := range files {
@@ -175,7 +173,7 @@ func (r *release) writeZip(w io.Writer, files []file) error {
 	return zw.Close()
 }
 
-// writeChecksums writes what "sha256sum --check SHA256SUMS" reads.
+// writeChecksums writes the input of "sha256sum --check SHA256SUMS".
 func (r *release) writeChecksums(context.Context) error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {

@@ -26,8 +26,8 @@ const unknown = "NOASSERTION" // SPDX's word for an unchecked fact
 // them must accompany every copy.
 const noticesName = "THIRD_PARTY_LICENSES"
 
-// writeSBOM writes the software bill of materials of a program, in SPDX 2.3: the
-// modules that the go command lists in it.
+// writeSBOM writes the software bill of materials of a program, in SPDX 2.3, from the modules that the go
+// command recorded.
 func (r *release) writeSBOM(p *program) error {
 	name := r.base(p.platform)
 	doc := &v2_3.Document{
@@ -53,7 +53,7 @@ func (r *release) writeSBOM(p *program) error {
 	})
 }
 
-// describe returns the package of a module. Scanners know it by its purl.
+// describe returns the SPDX package of a module, with its purl.
 func (r *release) describe(modulePath, version string) *v2_3.Package {
 	license := unknown
 	if _, ours := r.dirOf(modulePath); ours {
@@ -82,8 +82,7 @@ func relate(doc *v2_3.Document, from common.ElementID, kind string, to *v2_3.Pac
 	})
 }
 
-// readNotices returns the license files of all modules in a program that are not
-// ours, and of Go.
+// readNotices returns the license files of Go and of all modules of other projects in a program.
 func (r *release) readNotices(ctx context.Context, info *buildinfo.BuildInfo) ([]byte, error) {
 	goroot, err := r.run(ctx, r.source, "go", "env", "GOROOT")
 	if err != nil {
@@ -112,7 +111,7 @@ func (r *release) readNotices(ctx context.Context, info *buildinfo.BuildInfo) ([
 	return notices.Bytes(), nil
 }
 
-// appendNotices adds the license files in dir, one at least.
+// appendNotices adds the license files in dir. Without any, it fails.
 func appendNotices(to *bytes.Buffer, title, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

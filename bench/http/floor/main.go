@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command floor is what mete is compared with over HTTP: the least that a program on
-// net/http does. It answers every request with the same bytes and reads none of it or,
-// with -upstream, is a bare [httputil.ReverseProxy].
+// Command floor is the baseline of mete over HTTP: the minimal program on net/http. It ignores requests and
+// answers with constant bytes or, with -upstream, is a bare [httputil.ReverseProxy].
 package main
 
 import (
@@ -16,8 +15,8 @@ import (
 	"time"
 )
 
-// maxIdle is as many unused connections to the upstream as mete keeps. The two
-// that are the default would have most requests connect anew.
+// maxIdle is mete's number of idle connections to the upstream. With the default, 2, most requests would open
+// a connection.
 const maxIdle = 256
 
 func main() {
@@ -49,8 +48,7 @@ func handler(answer, upstream string) (http.Handler, error) {
 	}), nil
 }
 
-// reverseProxy has the settings of mete's transport that matter here: connections
-// are kept, and nothing is unpacked.
+// reverseProxy has mete's transport settings: it keeps connections and does not decompress.
 func reverseProxy(upstream string) (http.Handler, error) {
 	target, err := url.Parse(upstream)
 	if err != nil {

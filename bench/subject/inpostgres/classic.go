@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/bench/subject/remote"
 )
 
-// The statements of a transaction, which begins before them and commits after
-// them: each is a round trip. A denied take leaves the last one out.
+// The statements between BEGIN and COMMIT. Each is a round trip. A denied take skips the last one.
 const (
 	classicEnsure = `INSERT INTO bucket VALUES ($1, 0, ` + clock + `) ON CONFLICT (key) DO NOTHING`
 	classicLock   = `SELECT spent, as_of, ` + clock + ` FROM bucket WHERE key = $1 FOR UPDATE`
@@ -20,8 +19,8 @@ const (
 		ON CONFLICT (key) DO UPDATE SET spent = excluded.spent, as_of = excluded.as_of`
 )
 
-// newClassic is what token buckets in PostgreSQL usually are: a row that is made
-// if need be and locked, arithmetic in the program, and the row written back.
+// newClassic is the usual token bucket in PostgreSQL: insert the row if it is missing, lock it, compute in
+// the program, and write it back.
 func newClassic(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
 	pool, err := open(ctx, at)
 	if err != nil {

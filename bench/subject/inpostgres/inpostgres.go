@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inpostgres puts mete and its rivals, with their buckets in PostgreSQL,
-// behind one function, each set up as its documentation means it to be used and
-// without work in the call that its user would not have to do.
+// Package inpostgres gives mete and its rivals with buckets in PostgreSQL one interface. Each is configured
+// as its documentation recommends, and does no work that its users would not need.
 package inpostgres
 
 import (
@@ -12,16 +11,15 @@ import (
 	"github.com/metehq/mete/bench/subject/remote"
 )
 
-// A Place is where a subject keeps its buckets, and how.
+// A Place is the database of a subject.
 type Place struct {
-	// URL names a database in which nothing of the subject's is yet.
+	// URL names a database without tables of the subject.
 	URL string
 
-	// Logged asks for an ordinary table instead of an unlogged one.
+	// Logged selects an ordinary table instead of an unlogged one.
 	Logged bool
 
-	// Connections is how many there may be at a time, for those that hold one
-	// during each take.
+	// Connections is the maximum number of connections, for subjects that hold one during each take.
 	Connections int
 }
 
@@ -29,11 +27,10 @@ type Place struct {
 type Subject struct {
 	Name string
 
-	// New connects, and makes the subject's table.
+	// New connects and creates the table.
 	New func(context.Context, Place, subject.Quota) (remote.Limiter, error)
 }
 
-// The names of the subjects.
 const (
 	MeteStore   = "mete pgstore"
 	MeteLimiter = "mete Limiter"

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// openMete returns a pgstore over a pool as pgx makes it, both with the settings
-// that they come with, and what closes them.
+// openMete returns a pgstore over a pgx pool, both with default settings, and a function that closes them.
 func openMete(ctx context.Context, at Place, q subject.Quota) (*remote.Store, func(), error) {
 	pool, err := pgxpool.New(ctx, at.URL)
 	if err != nil {
@@ -39,7 +38,7 @@ func openMete(ctx context.Context, at Place, q subject.Quota) (*remote.Store, fu
 	return limited, closeBoth, err
 }
 
-// newMeteStore measures the store alone.
+// newMeteStore measures the store without a limiter.
 func newMeteStore(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
 	store, closeStore, err := openMete(ctx, at, q)
 	if err != nil {
@@ -48,7 +47,7 @@ func newMeteStore(ctx context.Context, at Place, q subject.Quota) (remote.Limite
 	return remote.Limiter{Caller: store.Alone(), Close: closeStore}, nil
 }
 
-// newMeteLimiter measures what a program calls.
+// newMeteLimiter measures the limiter that programs use.
 func newMeteLimiter(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
 	store, closeStore, err := openMete(ctx, at, q)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 //go:embed single.sql
 var singleSource string
 
-// newSingle is the least that a take of its own can be: one statement, and so one
-// transaction, in one round trip. The difference to mete is what combining gains.
+// newSingle is the minimum without batching: one statement, and so one transaction, in one round trip. The
+// difference to mete is the gain of batching.
 func newSingle(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
 	pool, err := open(ctx, at)
 	if err != nil {

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Takes $2 from a bucket of key $1 that holds at most $3, and returns a row, or
--- none if the bucket has not that much.
+-- Takes $2 from the bucket of key $1 with capacity $3. It returns a row if the bucket
+-- had enough.
 INSERT INTO bucket AS b (key, spent, as_of)
 VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 ON CONFLICT (key) DO UPDATE SET

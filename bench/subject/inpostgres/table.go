@@ -11,21 +11,20 @@ import (
 	"github.com/metehq/mete/bench/subject"
 )
 
-// table is that of the rivals written here, as good as we can make it. A bucket
-// is what it lacks of being full, in microseconds of refill, as of an instant in
-// microseconds since 1970. Half of each page is left for the updates of its rows,
-// which then need no entry in the index.
+// table is the table of the rivals in this package, tuned as well as we can. A bucket is its missing tokens,
+// in microseconds of refill, at an instant in microseconds since 1970. Half of each page is free for updates,
+// which then need no index entry.
 const table = `CREATE %s TABLE bucket (
 	key   text   NOT NULL PRIMARY KEY,
 	spent bigint NOT NULL,
 	as_of bigint NOT NULL
 ) WITH (fillfactor = 50)`
 
-// clock is the server's, in microseconds since 1970.
+// clock is the time of the server in microseconds since 1970.
 const clock = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-// open makes the table, and returns a pool with the settings that pgx comes with,
-// prepared statements among them, but for its size.
+// open creates the table and returns a pool of the given size with pgx's default settings, which include
+// prepared statements.
 func open(ctx context.Context, at Place) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(at.URL)
 	if err != nil {
@@ -47,7 +46,7 @@ func open(ctx context.Context, at Place) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// price returns a token and a full bucket in the table's units.
+// price returns a token and a full bucket in the units of the table.
 func price(q subject.Quota) (token, full int64) {
 	token = q.Every.Microseconds()
 	return token, token * int64(q.Capacity)

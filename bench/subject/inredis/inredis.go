@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inredis puts mete and its rivals, with their buckets in Redis, behind
-// one function, each set up as its documentation means it to be used and without
-// work in the call that its user would not have to do.
+// Package inredis gives mete and its rivals with buckets in Redis one interface. Each is configured as its
+// documentation recommends, and does no work that its users would not need.
 package inredis
 
 import (
@@ -15,20 +14,20 @@ type Subject struct {
 	Name string
 	Kind Kind
 
-	// New connects to the Redis server at addr, which is host:port.
+	// New connects to the Redis server at addr, a host:port.
 	New func(addr string, q subject.Quota) (remote.Limiter, error)
 }
 
-// Kind says where a subject has a place.
+// A Kind selects the scenarios of a subject.
 type Kind int
 
 const (
-	Exact  Kind = iota // asks Redis at every take
-	Leased             // takes tokens from one bucket in advance: of one hot key only
-	Floor              // decides nothing, and allows everything: what the way to Redis costs
+	Exact  Kind = iota // every take is a call of Redis
+	Leased             // leases tokens of one bucket; for one hot key only
+	Floor              // decides nothing and allows everything: the cost of the round trip
 )
 
-// The names of the subjects that the targets speak of.
+// The names of the subjects with targets.
 const (
 	MeteStore         = "mete redisstore"
 	MeteLimiter       = "mete Limiter"

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// open returns a redisstore with a client of its own, and what closes both.
+// open returns a redisstore with its own client, and a function that closes both.
 func open(addr string, q subject.Quota, leased bool) (*remote.Store, func(), error) {
 	options, config, err := redisstore.ParseURL("redis://" + addr)
 	if err != nil {
@@ -36,7 +36,7 @@ func open(addr string, q subject.Quota, leased bool) (*remote.Store, func(), err
 	return limited, closeBoth, err
 }
 
-// newMeteStore measures the store alone.
+// newMeteStore measures the store without a limiter.
 func newMeteStore(leased bool) func(string, subject.Quota) (remote.Limiter, error) {
 	return func(addr string, q subject.Quota) (remote.Limiter, error) {
 		store, closeStore, err := open(addr, q, leased)
@@ -47,7 +47,7 @@ func newMeteStore(leased bool) func(string, subject.Quota) (remote.Limiter, erro
 	}
 }
 
-// newMeteLimiter measures what a program calls.
+// newMeteLimiter measures the limiter that programs use.
 func newMeteLimiter(leased bool) func(string, subject.Quota) (remote.Limiter, error) {
 	return func(addr string, q subject.Quota) (remote.Limiter, error) {
 		store, closeStore, err := open(addr, q, leased)

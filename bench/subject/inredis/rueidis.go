@@ -11,16 +11,13 @@ import (
 	"github.com/metehq/mete/bench/subject/remote"
 )
 
-// newRueidis returns a client for every subject that uses rueidis, with the
-// settings that rueidis comes with: it sends the commands of concurrent callers
-// together, over up to four connections. But it does not ask a server that is
-// gone again and again: that would be a run without end instead of an error.
+// newRueidis returns the client of all subjects that use rueidis. The settings are the defaults, with batches
+// of concurrent commands on up to four connections, but without retries: a lost server must end the run.
 func newRueidis(addr string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableRetry: true})
 }
 
-// newGet reads keys that are not there: nothing that asks Redis at every take
-// can be faster, but by asking for several callers at once.
+// newGet reads missing keys. Only batches of several callers can be faster than it.
 func newGet(addr string, _ subject.Quota) (remote.Limiter, error) {
 	client, err := newRueidis(addr)
 	if err != nil {

@@ -19,9 +19,8 @@ var scriptSource string
 
 var bucketScript = rueidis.NewLuaScript(scriptSource)
 
-// newScript is what one writes without a library: a token bucket in a script,
-// run once a take for all its keys. The same client and nothing combined: the
-// difference to mete is what combining gains.
+// newScript is the usual code without a library: a token bucket in a Lua script, which runs once per take for
+// all its keys. It uses mete's client without batches: the difference to mete is the gain of batching.
 func newScript(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, err := newRueidis(addr)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/bench/subject/remote"
 )
 
-// window is the window of the limiters that count in windows instead of
-// refilling. They begin it with a key's first call, so none ends within a run.
+// window is the window of limiters that count in windows, which start with the first call of a key. None ends
+// within a run.
 const window = 24 * time.Hour
 
 //go:embed window.lua
@@ -24,9 +24,8 @@ var windowSource string
 
 var windowScript = rueidis.NewLuaScript(windowSource)
 
-// newWindow stands in for rueidislimiter, which is a module of its own beside
-// rueidis: the same steps in our words, one script a take through rueidis, with
-// the time of the caller, and a denied take counted as well.
+// newWindow stands in for rueidislimiter, a separate module of rueidis. It takes the same steps: one script
+// per take through rueidis, with the time of the caller, and counts denied takes, too.
 func newWindow(addr string, q subject.Quota) (remote.Limiter, error) {
 	client, err := newRueidis(addr)
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store is one of mete's stores, and the limit that every key has.
+// A Store is one of mete's stores with the limit of all keys.
 type Store struct {
 	store  mete.Store
 	limit  bucket.Limit
 	leased bool
 }
 
-// NewStore returns the store with a limit for every key, whose tokens it may or
-// may not take in advance.
+// NewStore returns the store with a limit for every key. With leased, the store may lease tokens.
 func NewStore(store mete.Store, q subject.Quota, leased bool) (*Store, error) {
 	limit, err := bucket.NewLimit(bucket.Tokens(q.Capacity)*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: q.Every})
 	return &Store{store, limit, leased}, err
 }
 
-// Alone measures the store alone.
+// Alone measures the store without a limiter.
 func (s *Store) Alone() func() Take {
 	return func() Take {
 		var charges []store.Charge
@@ -43,8 +42,7 @@ func (s *Store) Alone() func() Take {
 	}
 }
 
-// Limited measures what a program calls: a limiter that decides by what its
-// requests bring.
+// Limited measures a limiter that decides by the charges of requests.
 func (s *Store) Limited() (func() Take, error) {
 	limiter, err := mete.New(s.store, nil, mete.Config{Deadline: policy.MaxDeadline})
 	if err != nil {
@@ -58,7 +56,7 @@ func (s *Store) Limited() (func() Take, error) {
 				charges = append(charges, mete.Charge{Key: key, Limit: s.limit, Cost: 1, Leased: s.leased})
 			}
 			d, err := limiter.Take(context.Background(), mete.Request{Charges: charges})
-			if err == nil && d.Degraded { // without the store, hence allowed
+			if err == nil && d.Degraded { // without the store, and so allowed
 				err = d.Err
 			}
 			return d.Allowed, err
@@ -66,7 +64,7 @@ func (s *Store) Limited() (func() Take, error) {
 	}, nil
 }
 
-// charge appends to dst a charge of one token for each key.
+// charge appends a charge of one token for each key.
 func (s *Store) charge(dst []store.Charge, keys []string) []store.Charge {
 	for _, key := range keys {
 		dst = append(dst, store.Charge{Key: key, Limit: s.limit, Cost: bucket.Token, Leased: s.leased})

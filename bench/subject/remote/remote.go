@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remote puts limiters that keep their buckets on a server behind one
-// function.
+// Package remote gives limiters with buckets on a server one interface.
 package remote
 
-// A Take asks the bucket of every key for one token and reports whether all of
-// them gave it. Keys are distinct and in ascending order. It keeps what it needs
-// from call to call: only one goroutine at a time may use it.
+// A Take takes one token of every key's bucket and reports whether all buckets had one. Keys are distinct and
+// sorted. A Take keeps memory between calls: it is not safe for concurrent use.
 type Take func(keys []string) (allowed bool, err error)
 
-// A Limiter is one of the limiters compared. It is safe for concurrent use.
+// A Limiter is safe for concurrent use.
 type Limiter struct {
-	// Caller returns what one more goroutine takes by.
+	// Caller returns the Take of one more goroutine.
 	Caller func() Take
 
-	// Close ends background work and closes the limiter's connections.
+	// Close ends background work and closes the connections.
 	Close func()
 }
 
-// One makes takes of a limiter that knows one key a call: of several keys it
-// asks one after another, until one denies. That is not one step: what the keys
-// before gave is lost.
+// One makes takes with a limiter that accepts one key per call. For several keys it calls the limiter in turn
+// until one denies. That is not atomic: tokens of earlier keys are lost.
 func One(take func(key string) (bool, error)) func() Take {
 	return func() Take {
 		return func(keys []string) (bool, error) {

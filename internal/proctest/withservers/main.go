@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Withservers runs a command beside one Redis and one PostgreSQL, whose addresses the
-// command finds in METE_TEST_REDIS and METE_TEST_POSTGRES. The servers end with it. A
-// variable that is set already names another server, and stays as it is.
+// Withservers runs a command with one Redis and one PostgreSQL. It sets METE_TEST_REDIS and METE_TEST_POSTGRES
+// to their URLs. If a variable is already set, its server is not started. The servers end with the command.
 package main
 
 import (

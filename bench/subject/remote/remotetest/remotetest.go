@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remotetest proves of limiters on a server that they do limit: that
-// none is fast because it is wrong.
+// Package remotetest tests that limiters on a server limit: none may be fast because it is wrong.
 package remotetest
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/metehq/mete/bench/subject/remote"
 )
 
-// Test tests the limiters that open makes, each over a server without buckets.
-// They are the test's to close.
+// Test tests the limiters of open, which uses a server without buckets each time. The test closes them.
 func Test(t *testing.T, open func(*testing.T, subject.Quota) remote.Limiter) {
 	for _, c := range []struct {
 		name  string
@@ -35,7 +33,7 @@ func Test(t *testing.T, open func(*testing.T, subject.Quota) remote.Limiter) {
 	}
 }
 
-// Ask fails the test unless the answer is as wanted.
+// Ask fails the test unless the answer is the wanted one.
 func Ask(t *testing.T, take remote.Take, want bool, keys ...string) {
 	t.Helper()
 	if allowed, err := take(keys); err != nil || allowed != want {
@@ -59,7 +57,7 @@ func denies(t *testing.T, limiter remote.Limiter) {
 	Ask(t, take, true, "user:00000000002")
 }
 
-// severalKeys takes from three buckets of which one is empty.
+// severalKeys takes from two full buckets and an empty one.
 func severalKeys(t *testing.T, limiter remote.Limiter) {
 	take := limiter.Caller()
 	Ask(t, take, true, "a", "b", "c")
@@ -68,8 +66,7 @@ func severalKeys(t *testing.T, limiter remote.Limiter) {
 	Ask(t, take, false, "b")
 }
 
-// oneStep proves that no tokens get lost: of many takes at once exactly one is
-// admitted.
+// oneStep proves that takes are atomic: of many concurrent takes, exactly one is admitted.
 func oneStep(t *testing.T, limiter remote.Limiter) {
 	takes := make([]remote.Take, 8)
 	for i := range takes {
