@@ -77,7 +77,7 @@ func explainTexts(t *testing.T, site *browser.Site) {
 	}
 	page.Fill("Paste a request", "curl http://h/ \\\n  --max-tme 5")
 	page.Press("Control+Enter")
-	page.WaitText(".request-said", "line 2, column 3: curl option --max-tme is not read; did you mean --max-time?")
+	page.WaitText(".request-said", "line 2, column 3: curl option --max-tme is not supported; did you mean --max-time?")
 	page.Poll("the mistake is selected", "document.activeElement.id.endsWith('-text') && getSelection().toString() === '--max-tme'")
 	page.Axe()
 	page.Screenshot("explain-mistake")

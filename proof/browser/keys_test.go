@@ -302,7 +302,7 @@ func TestKey_StoreGone(t *testing.T) {
 	page.WaitText(".readout", "6 of 10 tokens")
 	redis.Pause()
 	page.WaitText(".live-state", "waiting")
-	page.WaitText(".level-trouble", "The store does not answer")
+	page.WaitText(".level-trouble", "The store is unavailable")
 	page.WaitText(".readout", "Last known state")
 	page.Axe()
 	page.Screenshot("key-store-gone")

@@ -109,6 +109,7 @@ func shellKeyboard(t *testing.T, site *browser.Site) {
 
 	page.Reload()
 	page.WaitText("#topbar", "live")
+	page.WaitText("#main", "Requests per second") // the first page has no focus to move
 	passed := page.TabTo("link", "Explain")
 	for _, want := range []string{`link "Overview"`, `link "Rules"`, `link "Keys"`} {
 		if !slices.Contains(passed, want) {

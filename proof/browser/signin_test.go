@@ -154,7 +154,7 @@ func signInByLink(t *testing.T, site *browser.Site) {
 	again := browser.Open(t, browser.Desktop, browser.Light)
 	again.Tolerate("status of 401")
 	again.Goto(once)
-	again.WaitText("dialog", "this link was used, or is too old")
+	again.WaitText("dialog", "link was used before or has expired")
 	again.Goto(link())
 	again.WaitGone("dialog", "Sign in")
 	again.WaitText("#topbar", "live")
