@@ -71,7 +71,7 @@ func TestDocument_HasEveryField(t *testing.T) {
 	}
 }
 
-// A schemaObject is what a JSON Schema says of an object, as far as it matters here.
+// A schemaObject has the parts of a JSON Schema object that matter here.
 type schemaObject struct {
 	Properties map[string]schemaProperty
 	Required   []string
@@ -89,13 +89,13 @@ type schemaProperty struct {
 	Items       *schemaProperty
 }
 
-// forms are the words for those of the JSON Schema that are not their names.
+// forms are words for the definitions of the JSON Schema with unclear names.
 var forms = map[string]string{
 	"amountOrNone": "amount", "extent": "amount or duration", "values": "value, or a list of them", "scalar": "value", "percent": "percent",
 	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state",
 }
 
-// form says in a word or two what p is.
+// form describes p in a word or two.
 func (p *schemaProperty) form() string {
 	name := p.Ref[strings.LastIndexByte(p.Ref, '/')+1:]
 	switch {
@@ -146,7 +146,7 @@ func documentParts(t *testing.T) map[string]string {
 	}
 }
 
-// fieldTable lists the fields of an object, those that are required first.
+// fieldTable lists the fields of an object, required fields first.
 func fieldTable(o schemaObject) string {
 	fields := slices.Sorted(maps.Keys(o.Properties))
 	required := func(f string) bool { return slices.Contains(o.Required, f) }
