@@ -53,7 +53,7 @@ var actionKinds = []ActionKind{
 	{
 		Action: ActionAllow, Some: true, Rules: true, Key: true,
 		Label: "Let through", Verb: "lets pass", Count: "let through", Made: "Let through", Color: "allowed",
-		Effect: "Every request with this attribute passes all rules uncharged until then.",
+		Effect: "Until it ends, requests with this attribute pass all rules without charge.",
 	},
 	{
 		Action: ActionLimit, Some: true, Rules: true, Key: true, Limit: true,

@@ -128,7 +128,7 @@ func (c *compiler) maxBucketsOfValue(b *branch, charged map[string]int, tiers bo
 	return max(chain, exact, networks)
 }
 
-// countBuckets returns how many more buckets rules charge. Rules of one kind exclude each other. It adds its
+// countBuckets returns the number of additional buckets that rules charge. Rules of one kind exclude each other. It adds its
 // counts to inner unless inner is nil.
 func (c *compiler) countBuckets(rules []int32, charged, inner map[string]int) (total int) {
 	most := map[string]int{}

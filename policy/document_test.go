@@ -92,7 +92,7 @@ type schemaProperty struct {
 // forms are words for the definitions of the JSON Schema with unclear names.
 var forms = map[string]string{
 	"amountOrNone": "amount", "extent": "amount or duration", "values": "value, or a list of them", "scalar": "value", "percent": "percent",
-	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state",
+	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state", "instant": "timestamp",
 }
 
 // form describes p in a word or two.

@@ -242,7 +242,7 @@ func (m *Matcher) appendComponents(key []byte, s *scratch, r *Rule) []byte {
 	return key
 }
 
-// charge appends the limits of the i'th rule, which applies, or obeys an override.
+// charge appends the limits of the i'th rule, which applies, unless an override exempts or blocks the key.
 func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	limits := r.Limits

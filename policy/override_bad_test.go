@@ -159,8 +159,8 @@ func TestParseOverride(t *testing.T) {
 		`{"id": 1}`:                    "/id: id must be text",
 		`{"rules": "user"}`:            "/rules: rules must be a list",
 		`{"rules": [1]}`:               "/rules/0: rules must be names",
-		`{"expires_at": 1}`:            "/expires_at: expires_at must be an instant",
-		`{"expires_at": "2026-13-01"}`: "must be an instant",
+		`{"expires_at": 1}`:            "/expires_at: expires_at must be a timestamp",
+		`{"expires_at": "2026-13-01"}`: "must be a timestamp",
 		"{\"id\": \"\xff\"}":           "UTF-8",
 		strings.Repeat(`{"match":`, 20) + `1` + strings.Repeat(`}`, 20): "deeper than",
 	} {

@@ -217,7 +217,7 @@ func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 		}
 		if cl.splitsBucket(r, a) {
 			c.Absent(o.Node, fmt.Sprintf("rule %q uses one bucket for requests with and without a value of %v (on_missing: empty), and the override matches only some of them", r.Name, a),
-				"name its values, or use match: {} for all buckets, or key for the bucket of the empty value")
+				"list its values, or use match: {} for all buckets, or key for the bucket of the empty value")
 			return
 		}
 		for _, n := range cl.networks {

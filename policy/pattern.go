@@ -116,7 +116,7 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 	}
 	slot := c.slotFor(a)
 	if seen[slot] {
-		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one, with a list")
+		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one clause with a list")
 		return false
 	}
 	seen[slot] = true

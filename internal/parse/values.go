@@ -134,7 +134,7 @@ func (r *Report) Instant(n *Node, what string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, n.Text)
 	if n.Kind != KindText || err != nil {
-		r.Add(n, what+" must be an instant", "as in 2026-01-02T15:04:05Z")
+		r.Add(n, what+" must be a timestamp", "as in 2026-01-02T15:04:05Z")
 		return time.Time{}
 	}
 	return t

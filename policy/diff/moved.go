@@ -123,8 +123,8 @@ func (s *side) newIndex() *space.Index {
 	return space.NewIndex(boxes)
 }
 
-// hashPredecessors sets each rule's set to the sum of the hashes of the unchanged rules before it. Equal sums mean equal
-// sets, which avoids comparing all pairs of rules.
+// hashPredecessors computes the set of each rule: the sum of the hashes of the unchanged rules before it. Equal
+// sums mean equal sets, which avoids comparing all pairs of rules.
 func (s *side) hashPredecessors() {
 	type group struct {
 		group int

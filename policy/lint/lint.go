@@ -140,7 +140,7 @@ func maxCost(l *policy.Limit) bucket.Tokens {
 	return most
 }
 
-// checkWeeks finds weekly windows that begin on Thursdays because the file has no start.
+// checkWeeks finds weekly windows that begin on Thursdays because the file sets no start.
 func (l *linter) checkWeeks() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
@@ -150,7 +150,7 @@ func (l *linter) checkWeeks() {
 				continue
 			}
 			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {
-				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, like 1970", limit.Name), `set start: "4d" for Mondays`)
+				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, because 1970 did", limit.Name), `set start: "4d" for Mondays`)
 			}
 		}
 	}
