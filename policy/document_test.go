@@ -15,7 +15,6 @@ import (
 
 	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/policy/lint"
 	"github.com/metehq/mete/policytest"
 )
 
@@ -142,7 +141,7 @@ func documentParts(t *testing.T) map[string]string {
 		"bundle": fieldTable(defs["bundle"]), "entry": fieldTable(defs["entry"]), "policy": fieldTable(defs["file"]), "selector": fieldTable(defs["selector"]),
 		"rule": fieldTable(defs["rule"]), "override": fieldTable(defs["override"]), "state": fieldTable(defs["state"]),
 		"switch":     fieldTable(defs["killSwitch"]),
-		"algorithms": algorithmTables(defs), "warnings": warningTable(), "bounds": boundTable(t),
+		"algorithms": algorithmTables(defs), "bounds": boundTable(t),
 	}
 }
 
@@ -175,11 +174,10 @@ func fieldTable(o schemaObject) string {
 // algorithmNames are in the order of the document.
 var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "cost_based"}
 
-// algorithmTables list what each algorithm must say, and what each field is for.
+// algorithmTables list the fields of each algorithm, and describe each field.
 func algorithmTables(defs map[string]schemaObject) string {
 	var b strings.Builder
 	b.WriteString("| `algorithm` | Required | Optional |\n|---|---|---|\n")
-	of := map[string][]string{}
 	property := map[string]schemaProperty{}
 	for _, name := range algorithmNames {
 		o := defs[name]
@@ -200,7 +198,6 @@ func algorithmTables(defs map[string]schemaObject) string {
 		}
 		var can []string
 		for _, f := range slices.Sorted(maps.Keys(o.Properties)) {
-			of[f] = append(of[f], name)
 			property[f] = o.Properties[f]
 			if !needed[f] && !strings.HasSuffix(f, "_cost") && f != "cost_source" {
 				can = append(can, f)
@@ -208,14 +205,10 @@ func algorithmTables(defs map[string]schemaObject) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(must, ", "), strings.Join(quoted(can), ", "))
 	}
-	b.WriteString("\n| Field | Algorithms | Type | Description |\n|---|---|---|---|\n")
-	for _, f := range slices.Sorted(maps.Keys(of)) {
-		names := strings.Join(of[f], ", ")
-		if len(of[f]) == len(algorithmNames) {
-			names = "all"
-		}
+	b.WriteString("\n| Field | Type | Description |\n|---|---|---|\n")
+	for _, f := range slices.Sorted(maps.Keys(property)) {
 		p := property[f]
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f, names, p.form(), p.Description)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f, p.form(), p.Description)
 	}
 	b.WriteString("\n" + strings.Replace(fieldTable(defs["stage"]), "| Field |", "| Field of a stage |", 1))
 	return b.String()
@@ -226,19 +219,6 @@ func quoted(names []string) (all []string) {
 		all = append(all, "`"+n+"`")
 	}
 	return all
-}
-
-func warningTable() string {
-	var b strings.Builder
-	b.WriteString("| Code | Finding |\n|---|---|\n")
-	for _, k := range lint.Kinds() {
-		star := ""
-		if k.Note {
-			star = " *"
-		}
-		fmt.Fprintf(&b, "| [`%s`](lint.md#%[1]s)%s | %s |\n", k.Code, star, k.Summary)
-	}
-	return b.String()
 }
 
 // boundTable lists the constants of the package that bound something. One that is
