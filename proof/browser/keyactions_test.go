@@ -285,7 +285,7 @@ func overridesOfAll(t *testing.T, site *browser.Site) {
 		page.Click("button", "Add an override")
 		dialog := page.In("dialog[open]")
 		dialog.Fill("What it does", "Break glass: limit nothing")
-		dialog.WaitText("", "Nothing is limited until it ends, for everybody.")
+		dialog.WaitText("", "No client is limited until it ends.")
 		if dialog.Has("textbox", "Attribute") || dialog.Has("combobox", "Attribute") {
 			t.Error("break glass asks for an attribute")
 		}
@@ -306,7 +306,7 @@ func overridesOfAll(t *testing.T, site *browser.Site) {
 
 		page.Click("button", "Add an override")
 		dialog.Fill("What it does", "Shadow: deny nothing")
-		dialog.WaitText("", "Nobody is denied anything by a rule")
+		dialog.WaitText("", "No rule denies any request")
 		page.Screenshot("overrides-shadow")
 		dialog.Fill("Which requests", "Those with an attribute")
 		dialog.Fill("Attribute", "header:x-user")
