@@ -101,9 +101,9 @@ func (f *Failure) describeRule(c *policy.Consideration) []string {
 	case policy.OutcomeUnneeded:
 		name += fmt.Sprintf(" does not apply: rule %s does", c.By.Name)
 	case policy.OutcomeExempt:
-		name += " exempts it, by override " + c.Override.ID
+		name = fmt.Sprintf("override %s exempts the request from %s", c.Override.ID, name)
 	case policy.OutcomeBlocked:
-		name += " is blocked by override " + c.Override.ID
+		name = fmt.Sprintf("override %s blocks the key of the request under %s", c.Override.ID, name)
 	}
 	return []string{name}
 }
