@@ -15,8 +15,8 @@ import (
 
 const maxNumberBytes = 100
 
-// Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if
-// n is not such a list.
+// Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if n is
+// not such a list.
 func (r *Report) Items(n *Node, what string, some bool, most int) ([]*Node, bool) {
 	switch {
 	case n.Kind != KindList:

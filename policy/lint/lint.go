@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds valid but probably unintended parts of a policy. Examples are rules that a client evades
-// by omitting a header, limits that are never reached, and costs that no bucket holds. Each kind of warning has
-// a stable code: see [Kinds].
+// Package lint finds valid but probably unintended parts of a policy. Examples are rules that a client evades by
+// omitting a header, limits that are never reached, and costs that no bucket holds. Each kind of warning has a
+// stable code: see [Kinds].
 package lint
 
 import (
@@ -27,13 +27,13 @@ const (
 	// expensive.
 	maxClientLooks = 1 << 16
 
-	// maxLintWeight bounds the values, counted by [space.Box.Weight], in files with rules that are compared
-	// across groups.
+	// maxLintWeight bounds the values, counted by [space.Box.Weight], in files with rules that are compared across
+	// groups.
 	maxLintWeight = 1 << 15
 )
 
-// Check returns the warnings about a policy: the warnings of the parser, and the findings in the rules. They
-// are in the order of the rules, the overrides and the tests. now is for overrides that last too long.
+// Check returns the warnings about a policy: the warnings of the parser, and the findings in the rules. They are in
+// the order of the rules, the overrides and the tests. now is for overrides that last too long.
 func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	in := m.Inspect()
 	l := linter{
