@@ -43,7 +43,7 @@ func manyRules(n int) map[string]func() (text string, attrs policy.Map) {
 	}
 }
 
-// Ten rules, and ten thousand rules of which ten match. The ratio matters.
+// Ten rules, and ten thousand rules with ten that match. The ratio matters.
 func BenchmarkMatchMany(b *testing.B) {
 	for _, shape := range []string{"match", "selectors"} {
 		for _, n := range []int{10, 100, 1000, 10_000} {

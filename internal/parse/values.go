@@ -56,8 +56,8 @@ func (r *Report) String(n *Node, what string, most int) (string, bool) {
 	return "", false
 }
 
-// Name returns the string n if it is a valid name: not empty and without surrounding spaces. Its characters are
-// those that a structured-field string can have (RFC 9651, section 3.3.3).
+// Name returns the string n if it is a valid name: not empty and without surrounding spaces. Only the characters of a
+// structured-field string are valid (RFC 9651, section 3.3.3).
 func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	s, ok := r.String(n, what, most)
 	switch {
