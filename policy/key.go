@@ -22,9 +22,9 @@ import (
 //	part  = label "=" value
 //	value = *( plain / escape ) / "~" hash
 //
-// Space, control characters, bytes beyond ASCII and the characters "%|~{}" are escaped everywhere (%XX). Limits also
-// escape the colon, and labels the equals sign. The value in braces is the hash tag of slot_by: see slot.go. A tilde
-// starts the hash, 128 bits in base64, of a value that is long or may be a secret.
+// Escapes (%XX) replace space, control characters, bytes beyond ASCII, percent signs, bars, tildes and braces. Limits
+// also escape the colon, and labels the equals sign. The value in braces is the hash tag of slot_by (slot.go). A tilde
+// starts the hash of a value that is long or may be a secret: 128 bits in base64.
 //
 // A key names exactly one bucket, because names of limits are unique in a policy and the text of a key is
 // unambiguous. No request can produce a key longer than [MaxKeyBytes], or put a space, a control character or a
