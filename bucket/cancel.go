@@ -48,7 +48,7 @@ func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 	}
 	v, unit := l.verdictAt(&s, now), l.Unit()
 	at := now + Instant(v.behind)
-	refilled := l.refillAfter(at - t.At)
+	refilled := l.refillWithin(at - t.At)
 	back := min(int64(amount)*unit, max(int64(t.Cost)*unit-refilled, 0), v.spent)
 	if v.spent > int64(l.capacity)*unit {
 		if amount < t.Cost || v.spent+refilled != t.Spent {
@@ -62,9 +62,9 @@ func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 	return State{Spent: v.spent - back, AsOf: at, Unit: unit}
 }
 
-// refillAfter returns the refill within us microseconds, in units of the state and at most 2^53 − 1. A stepped
+// refillWithin returns the refill within us microseconds, in units of the state and at most 2^53 − 1. A stepped
 // limit counts whole intervals.
-func (l *Limit) refillAfter(us Instant) int64 {
+func (l *Limit) refillWithin(us Instant) int64 {
 	times := max(int64(us), 0)
 	if l.Algorithm() == Stepped {
 		times /= l.p

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrDuration is wrapped by the errors of [ParseDuration].
-var ErrDuration = errors.New("bucket: not a duration")
+var ErrDuration = errors.New("bucket: invalid duration")
 
 // ParseDuration parses decimal numbers with units, such as "300ms", "1.5h" or "1d12h". It accepts the units of
 // [time.ParseDuration] plus d for 24 hours and w for 7 days. It never rounds: it rejects fractions of a
@@ -24,7 +24,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		rest = rest[len(number)+len(unit):]
 		d, ok := durationUnit(unit)
 		if days, ok := calendarUnits[strings.TrimSpace(unit)]; ok {
-			return 0, fmt.Errorf("%w: %q: calendar %s are not supported, as they differ in length: write the days, as in %s", ErrDuration, s, days.name, days.as)
+			return 0, fmt.Errorf("%w: %q: calendar %s are not supported, because their length varies: use days, as in %s", ErrDuration, s, days.name, days.as)
 		}
 		if !ok || number == "" {
 			return 0, fmt.Errorf("%w: %q: write a number and a unit, as in 500ms, 10s, 1m30s, 2h, 7d, 1w", ErrDuration, s)

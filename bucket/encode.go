@@ -26,12 +26,12 @@ func DecodeLimit(text string) (Limit, error) {
 	var v [5]int64
 	fields := strings.Split(text, ",")
 	if len(fields) != len(v) {
-		return Limit{}, fmt.Errorf("%w: %q: must be five numbers", ErrLimit, text)
+		return Limit{}, fmt.Errorf("%w: %q: must be five comma-separated numbers", ErrLimit, text)
 	}
 	for i, f := range fields {
 		var err error
 		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil || v[i] < 0 || v[i] > maxUnits && i < 4 {
-			return Limit{}, fmt.Errorf("%w: %q: must be five numbers", ErrLimit, text)
+			return Limit{}, fmt.Errorf("%w: %q: must be five comma-separated numbers", ErrLimit, text)
 		}
 	}
 	l := Limit{capacity: Tokens(v[0]), debt: Tokens(v[1]), n: v[2], p: v[3], how: uint64(v[4])}

@@ -93,7 +93,7 @@ type Approximation struct {
 }
 
 // ErrLimit is wrapped by the errors of [Spec.Compile].
-var ErrLimit = errors.New("bucket: not a limit")
+var ErrLimit = errors.New("bucket: invalid limit")
 
 // Compile validates s and returns its limit. The report is nil if the rate is exact. The capacity must be at
 // least 0, the rate above 0, and (capacity + max reserved)·p below 2^53. Here p is the number of microseconds
@@ -125,7 +125,7 @@ func (s Spec) compileContinuous() (Limit, *Approximation, error) {
 	if maxP := maxUnits / max(int64(bounded), 1); l.p > maxP {
 		used := closestBelow(asked, maxP)
 		if used.Sign() == 0 || !isCloseEnough(asked, used) {
-			return Limit{}, nil, fmt.Errorf("%w: rate %v with a capacity of %v: no rate close enough below it can be represented; "+
+			return Limit{}, nil, fmt.Errorf("%w: rate %v with a capacity of %v: no rate below it is close enough and representable; "+
 				"use a smaller capacity or a rounder rate", ErrLimit, s.Rate, bounded)
 		}
 		l.n, l.p = used.Num().Int64(), used.Denom().Int64()

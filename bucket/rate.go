@@ -18,7 +18,7 @@ type Rate struct {
 }
 
 // ErrRate is wrapped by the errors about invalid rates.
-var ErrRate = errors.New("bucket: not a rate")
+var ErrRate = errors.New("bucket: invalid rate")
 
 // PerSecond returns the rate of t per second.
 func PerSecond(t Tokens) Rate { return Rate{Tokens: t, Per: time.Second} }
@@ -77,7 +77,7 @@ func ParsePerSecond(s string) (Rate, error) {
 	r := Rate{Tokens: Tokens(digits), Per: time.Second}
 	for ; scale < 3; scale++ {
 		if r.Tokens *= 10; r.Tokens > MaxTokens {
-			return Rate{}, fmt.Errorf("%w: %q tokens a second is above %v", ErrRate, s, MaxTokens)
+			return Rate{}, fmt.Errorf("%w: %q tokens per second is above %v", ErrRate, s, MaxTokens)
 		}
 	}
 	for ; scale > 3; scale-- {
@@ -97,12 +97,12 @@ func roundPerSecond(s string) (Rate, error) {
 	asked.Quo(asked, big.NewRat(1000, 1)) // thousandths a microsecond
 	whole := new(big.Int).Div(asked.Num(), asked.Denom())
 	if !whole.IsInt64() || whole.Int64() >= int64(MaxTokens) {
-		return Rate{}, fmt.Errorf("%w: %q tokens a second is above %v", ErrRate, s, MaxTokens)
+		return Rate{}, fmt.Errorf("%w: %q tokens per second is above %v", ErrRate, s, MaxTokens)
 	}
 	const most = int64(maxPer / time.Microsecond)
 	used := closestBelow(asked, min(most, int64(MaxTokens)/(whole.Int64()+1)))
 	if used.Sign() == 0 || !isCloseEnough(asked, used) {
-		return Rate{}, fmt.Errorf("%w: %q tokens a second is too slow to represent", ErrRate, s)
+		return Rate{}, fmt.Errorf("%w: %q tokens per second is too slow to represent", ErrRate, s)
 	}
 	r := Rate{Tokens: Tokens(used.Num().Int64()), Per: time.Duration(used.Denom().Int64()) * time.Microsecond}
 	return r, r.check()

@@ -22,7 +22,7 @@ const (
 )
 
 // ErrTokens is wrapped by the errors of [ParseTokens].
-var ErrTokens = errors.New("bucket: not an amount of tokens")
+var ErrTokens = errors.New("bucket: invalid amount of tokens")
 
 // errDigits: a decimal number has more digits than fit in an int64.
 var errDigits = errors.New("too many digits")
@@ -84,7 +84,7 @@ func parseDecimal(s string) (digits int64, scale int, err error) {
 		scale = -scale
 	}
 	if strings.HasPrefix(mantissa, "-") || strings.HasPrefix(mantissa, "+") {
-		return 0, 0, fmt.Errorf("%w: %q has a sign, and amounts have none", ErrTokens, s)
+		return 0, 0, fmt.Errorf("%w: %q has a sign: write a number without one", ErrTokens, s)
 	}
 	whole, frac, hasPoint := strings.Cut(mantissa, ".")
 	if whole == "" || hasPoint && frac == "" {
