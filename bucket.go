@@ -100,7 +100,6 @@ func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b Bu
 // maxTakes bounds the attempts of TakeBucket while other callers take tokens at the same time.
 const maxTakes = 8
 
-// findBucket returns the policy's part of a bucket's state.
 func (l *Limiter) findBucket(ctx context.Context, key string) (Bucket, error) {
 	if ctx.Err() != nil {
 		return Bucket{}, contextError(ctx)
@@ -118,7 +117,6 @@ func (l *Limiter) findBucket(ctx context.Context, key string) (Bucket, error) {
 	return b, nil
 }
 
-// charge returns the charge of a cost to b.
 func (b *Bucket) charge(cost bucket.Tokens) store.Charge {
 	return store.Charge{Key: b.Key, Limit: b.Limit.Bucket.For(b.Key), Cost: cost, Shards: b.Limit.Shards, Leased: b.Limit.Leased}
 }

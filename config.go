@@ -59,13 +59,11 @@ type Config struct {
 	// returns less than 1, the number is 1: each process then admits up to the whole limit during an outage.
 	Nodes func() int
 
-	// OnClose, if set, is called once by [Limiter.Close]. A constructor that opens connections closes them
-	// here.
+	// OnClose, if set, is called once by [Limiter.Close]. A constructor that opens connections closes them here.
 	OnClose func() error
 
-	// DenyFor bounds how long the limiter repeats a denial of the store from memory, without a call. With 0,
-	// every request goes to the store. A bucket refills at a known rate, so a denial stays valid until a known
-	// time.
+	// DenyFor bounds how long the limiter repeats a denial of the store from memory, without a call. With 0, every
+	// request goes to the store. A bucket refills at a known rate, so a denial stays valid until a known time.
 	//
 	// The limiter sees its own refunds and resets. Tokens that arrive in another way take effect after at most
 	// DenyFor. Other processes, a new policy elsewhere and the end of a lease can add such tokens. One second
@@ -97,7 +95,6 @@ const (
 	maxDenyKeys     = 1 << 26
 )
 
-// complete sets the defaults and returns all invalid settings in one error.
 func (c *Config) complete() error {
 	if c.Deadline == 0 {
 		c.Deadline = policy.DefaultDeadline

@@ -36,9 +36,8 @@ type Decision struct {
 	// second, an estimate.
 	RetryAfter time.Duration
 
-	// Wait is how long an admitted request must wait before its work starts. The wait comes from a reservation,
-	// or from a stage that delays requests when few tokens are left. [Request.MaxWait] does not bound a stage's
-	// delay.
+	// Wait is how long an admitted request must wait before its work starts. The wait comes from a reservation, or
+	// from a stage that delays requests when few tokens are left. [Request.MaxWait] does not bound a stage's delay.
 	Wait time.Duration
 
 	// Taken is the amount that the request got, under the limit that costs it most. It is 0 if the request is
@@ -88,7 +87,6 @@ func (d Decision) WithLimits(limits ...Status) Decision {
 	return d
 }
 
-// setLimits makes Limits return a copy of limits.
 func (d *Decision) setLimits(limits []Status) {
 	if d.single = len(limits) == 1; d.single {
 		d.one[0], d.several = limits[0], nil
@@ -106,7 +104,6 @@ type Status struct {
 	bucket.Snapshot
 }
 
-// nearPart is the divisor of a limit for [Status.Near].
 const nearPart = 5
 
 // Near reports whether the limit admitted the request and at most a fifth of its capacity is left. Envoy's rate
@@ -122,7 +119,6 @@ func (s *Status) Near() bool {
 	return s.Room() <= all/nearPart
 }
 
-// isNear reports whether any limit of d is near.
 func (d *Decision) isNear() bool {
 	limits := d.Limits()
 	for i := range limits {
@@ -158,7 +154,6 @@ func (d *Decision) Decider() *Status {
 	return decider
 }
 
-// conclude derives Rule, RetryAfter, Reason and Wait from the limits.
 func (d *Decision) conclude(mode Mode) {
 	decider := d.Decider()
 	d.Rule, d.RetryAfter = decider.Rule.Name, decider.RetryAfter
@@ -178,8 +173,7 @@ func (d *Decision) conclude(mode Mode) {
 	}
 }
 
-// wait returns how long the request waits for tokens under s. For a dry run it is the wait that a take would
-// cause.
+// wait returns how long the request waits for tokens under s. For a dry run it is the wait that a take would cause.
 func (s *Status) wait(dryRun bool) time.Duration {
 	if dryRun { // the snapshot excludes the cost
 		return s.Earliest(s.Cost)

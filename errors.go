@@ -46,8 +46,7 @@ func (e *DebtError) Error() string {
 
 func (e *DebtError) Unwrap() error { return ErrDebt }
 
-// contextError returns ctx's error together with its cause. A cause alone could look like an error of this
-// package.
+// contextError returns ctx's error together with its cause. A cause alone could look like an error of this package.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -56,7 +55,6 @@ func contextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// addRule adds the deciding rule's name to err. Limits of the request have no rule.
 func addRule(err error, rule string) error {
 	if rule == "" {
 		return err

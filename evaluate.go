@@ -83,7 +83,6 @@ type policyAware interface {
 	Under(m *policy.Matcher, now bucket.Instant)
 }
 
-// evaluate finds the limits that apply to the request.
 func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	cost, err := req.check()
 	if err != nil {
@@ -118,7 +117,6 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	return e, nil
 }
 
-// addClaims adds the claims of the matched limits and of the request's own charges.
 func (e *evaluation) addClaims(req *Request, config *Config) error {
 	matches := e.found.Matches
 	e.within = policy.MaxDeadline
@@ -158,7 +156,6 @@ func appendClaim(claims []claim) []claim {
 	return append(claims, claim{})
 }
 
-// setMatch makes c the claim of a match.
 func (e *evaluation) setMatch(c *claim, m *policy.Match) {
 	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.StoreErrorOpen
 	c.fixed, c.own = false, false
@@ -275,7 +272,6 @@ func (e *evaluation) snapshotBuffer() []bucket.Snapshot {
 	return e.snaps[:0]
 }
 
-// setSnapshots copies the store's answer into the statuses.
 func (e *evaluation) setSnapshots(snaps []bucket.Snapshot) {
 	for i, c := range e.order {
 		if s := &c.status.Snapshot; s != &snaps[i] {
@@ -341,7 +337,6 @@ func (e *evaluation) copyStatuses(d *Decision, n int) {
 // retains a decision also retains its neighbors in the slab.
 type slab []Status
 
-// slabStatuses is the size of a slab, unless one decision needs more.
 const slabStatuses = 24
 
 // statuses returns memory for n statuses that no other decision uses.

@@ -18,8 +18,7 @@ type Explanation struct {
 	// a take selects the shard that pays.
 	Decision Decision
 
-	// At is the time of the explanation by the clock of [Config.Now]. All times in the explanation count from
-	// it.
+	// At is the time of the explanation by the clock of [Config.Now]. All times in the explanation count from it.
 	At bucket.Instant
 
 	// Policy is the policy that decided, or nil if the limiter has none.
@@ -57,8 +56,7 @@ type Account struct {
 }
 
 // Explain describes the decision that Take would make now, rule by rule. It spends nothing, writes no more than
-// [Limiter.Peek], and calls no hook. It ignores [Request.ID]: a retry is explained as if it were the first
-// attempt.
+// [Limiter.Peek], and calls no hook. It ignores [Request.ID]: a retry is explained as if it were the first attempt.
 //
 // Explain reads the store once for the enforced limits and once per shadow rule. The errors are the same as for
 // Take.
@@ -92,7 +90,6 @@ func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error)
 	return x, nil
 }
 
-// explain fills in the rules.
 func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[string]Account) {
 	attrs := req.Attributes
 	if attrs == nil {
@@ -113,7 +110,6 @@ func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[
 	}
 }
 
-// newAccounts returns the accounts of claims by key, with the statuses before and after the request.
 func newAccounts(claims []claim, before, after []Status) map[string]Account {
 	accounts := make(map[string]Account, len(claims))
 	for i := range claims {
@@ -152,7 +148,6 @@ func (d Decision) simulateSpend(maxWait time.Duration) Decision {
 	return d
 }
 
-// spendStatuses subtracts the admitted cost from the snapshots.
 func spendStatuses(statuses []Status) {
 	for i := range statuses {
 		statuses[i].Snapshot = statuses[i].With()

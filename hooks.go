@@ -101,7 +101,6 @@ func (d *Decision) attrs() []slog.Attr {
 	return attrs
 }
 
-// shadowDenial returns the first shadow limit that would deny, or nil.
 func (d *Decision) shadowDenial() *Status {
 	for i := range d.Shadow {
 		if !d.Shadow[i].Allowed {

@@ -37,9 +37,8 @@ type Limiter struct {
 	secret secret
 }
 
-// New returns a limiter that keeps its buckets in s and decides by m. The store is required. Without a policy,
-// only [Request.Charges] limit requests. If m has a rule with on_store_error: local, [Config.Local] is
-// required.
+// New returns a limiter that keeps its buckets in s and decides by m. The store is required. Without a policy, only
+// [Request.Charges] limit requests. If m has a rule with on_store_error: local, [Config.Local] is required.
 //
 // If m hashes parts of bucket keys without a [policy.Options.HashKey], New derives the key from the store's
 // secret, as [Limiter.HashKey] does. Processes that share the store then share their buckets. New fails if the
@@ -90,9 +89,8 @@ func (l *Limiter) Store() Store { return l.store }
 // that the policy passed to [New] may lack.
 func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 
-// SetPolicy replaces the policy atomically: every request is decided by one policy, and buckets keep their
-// state. A limiter with a policy cannot return to none. A policy with on_store_error: local requires
-// [Config.Local].
+// SetPolicy replaces the policy atomically: every request is decided by one policy, and buckets keep their state. A
+// limiter with a policy cannot return to none. A policy with on_store_error: local requires [Config.Local].
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
 		return fmt.Errorf("mete: set policy: %w", policy.ErrRequired)

@@ -41,12 +41,10 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 	}
 }
 
-// refuse makes d a denial because of a store error.
 func (d *Decision) refuse(rule *policy.Rule) {
 	d.Allowed, d.Rule, d.Reason, d.RetryAfter = false, rule.Name, ReasonStoreError, storeRetry
 }
 
-// decideLocally takes from the local buckets of the local rules.
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
 	// e.order must keep all claims, because waiters read it.
 	var order []*claim
@@ -72,7 +70,6 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	e.order = all
 }
 
-// countLetThrough counts the costs that open rules let through.
 func (l *Limiter) countLetThrough(e *evaluation, d *Decision, mode Mode) {
 	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits()) > 0
 	for i := range e.claims {
@@ -123,9 +120,8 @@ type Stats struct {
 	// Charged is the local cost that was charged to the store after an outage.
 	Charged bucket.Tokens
 
-	// Refilled is the local cost that was refunded, or that refilled at the process's share of the rate before
-	// it was charged. It exceeds the limit only if other processes spent the same tokens in the store
-	// meanwhile.
+	// Refilled is the local cost that was refunded, or that refilled at the process's share of the rate before it
+	// was charged. It exceeds the limit only if other processes spent the same tokens in the store meanwhile.
 	Refilled bucket.Tokens
 
 	// Excess is the local cost that could not be charged: the bucket's debt limit was reached, or there were

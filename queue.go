@@ -86,7 +86,6 @@ const (
 	roleGiveUp             // give up: its turn will come too late
 )
 
-// setQueue computes w's queue from its charges.
 func (w *waiter) setQueue(charges []store.Charge) {
 	w.id, w.costs = queueID{len(charges), charges[0].Key}, w.few[:0]
 	for _, c := range charges {
@@ -123,7 +122,6 @@ func (l *queueShard) enqueue(w *waiter) role {
 	return l.insert(w)
 }
 
-// insert inserts w behind all waiters that arrived before it.
 func (l *queueShard) insert(w *waiter) role {
 	q := l.queues[w.id]
 	if q == nil {
@@ -159,7 +157,6 @@ func (l *queueShard) insert(w *waiter) role {
 	return roleWait
 }
 
-// add adds sign times the cost of w to the costs behind.
 func (q *queue) add(w *waiter, sign bucket.Tokens) {
 	for i, cost := range w.costs {
 		q.behind[i] += sign * min(cost, maxBehind)
@@ -186,8 +183,7 @@ func (q *queue) missesDeadline(w *waiter, before []bucket.Tokens, now time.Time)
 	return w.tooSoon
 }
 
-// publish stores the answer that the first waiter got, and wakes newer waiters that cannot meet their
-// deadlines.
+// publish stores the answer that the first waiter got, and wakes newer waiters that cannot meet their deadlines.
 func (l *queueShard) publish(w *waiter, asked time.Time, spent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

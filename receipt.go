@@ -35,7 +35,6 @@ type expense struct {
 	share        bucket.Limit    // the local bucket's limit
 }
 
-// add appends the expenses of the charges in e.
 func (r *receipt) add(e *evaluation, req *Request, shadow bool) {
 	list := &r.enforced
 	if shadow {
@@ -78,7 +77,6 @@ func (x *expense) setFixedPart(req *Request, c *claim, shadow bool) {
 	}
 }
 
-// target returns the cost of e if actual was used.
 func (e *expense) target(actual bucket.Tokens) bucket.Tokens {
 	total := min(e.fixed+actual, bucket.MaxTokens)
 	switch {
@@ -139,5 +137,4 @@ func (l *Limiter) chargeDebt(ctx context.Context, charges []store.Charge, r *rec
 	return l.takeCharges(ctx, charges, mode)
 }
 
-// keepNothing refunds the whole cost.
 func keepNothing(*expense) bucket.Tokens { return 0 }

@@ -105,7 +105,6 @@ func (l *Limiter) ForgetRule(ctx context.Context, rule string) error {
 	return l.forgetFamilies(ctx, families)
 }
 
-// families returns the key families of a rule.
 func (l *Limiter) families(rule string) ([]string, error) {
 	m := l.policy.Load()
 	if m == nil {

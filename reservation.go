@@ -107,7 +107,6 @@ func (r *Reservation) closeOnError(err error) error {
 	return err
 }
 
-// excessCharges returns the charges for the usage above the expenses.
 func excessCharges(expenses []expense, actual bucket.Tokens) []store.Charge {
 	var charges []store.Charge
 	for i := range expenses {
@@ -122,7 +121,6 @@ func excessCharges(expenses []expense, actual bucket.Tokens) []store.Charge {
 	return charges
 }
 
-// chargeExcess charges the usage above the reservation, all or nothing.
 func (r *Reservation) chargeExcess(ctx context.Context, actual bucket.Tokens) error {
 	charges := excessCharges(r.spent.enforced, actual)
 	if len(charges) == 0 {

@@ -58,7 +58,6 @@ func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim,
 	return allowed, nil
 }
 
-// takeCharges takes charges that belong to no evaluation. It always calls the store.
 func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
 	memory := l.memoryFor(ctx)
 	var asked seen.Asked
@@ -88,7 +87,6 @@ func (l *Limiter) refundCharges(ctx context.Context, refunds []Refund, id string
 	return err
 }
 
-// storeFor returns the store to call: the sharded one only if a charge has shards.
 func (l *Limiter) storeFor(sharded bool) Store {
 	if sharded {
 		return l.sharded
@@ -111,7 +109,6 @@ func (l *Limiter) inTransaction(ctx context.Context) bool {
 	return l.joins != nil && l.joins.InTransaction(ctx)
 }
 
-// findOnStoreError returns the first claim with this on_store_error, or nil.
 func findOnStoreError(what policy.OnStoreError, claims []claim) *claim {
 	for i := range claims {
 		if claims[i].onStoreError == what {

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Take takes the request's cost from all limits that apply to it, or from none. It allows a request without
-// limits.
+// Take takes the request's cost from all limits that apply to it, or from none. It allows a request without limits.
 //
 // A denial is a [Decision], not an error. Errors mean that the request is invalid or that ctx is done. If the
 // store fails, the rules' on_store_error decides, and the result is [Decision.Degraded].
@@ -20,10 +19,9 @@ func (l *Limiter) Take(ctx context.Context, req Request) (d Decision, err error)
 	return d, err
 }
 
-// TakeUpTo takes a part of the cost in whole tokens if the buckets hold less than the full cost.
-// [Decision.Taken] is the amount. It denies a request if the buckets hold less than one token, or less than a
-// cost below one. TakeUpTo ignores [Request.MaxWait]. In a leaky bucket's queue it puts at most one token, or a
-// cost below one.
+// TakeUpTo takes a part of the cost in whole tokens if the buckets hold less than the full cost. [Decision.Taken] is
+// the amount. It denies a request if the buckets hold less than one token, or less than a cost below one. TakeUpTo
+// ignores [Request.MaxWait]. In a leaky bucket's queue it puts at most one token, or a cost below one.
 func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{UpTo: true}, nil, &d)
 	return d, err
@@ -96,7 +94,6 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	return nil
 }
 
-// refuse makes d the denial of a request that the policy denies regardless of the buckets.
 func (e *evaluation) refuse(d *Decision) {
 	v := &e.found.Verdict
 	if o := v.Block; o != nil {
@@ -106,7 +103,6 @@ func (e *evaluation) refuse(d *Decision) {
 	d.Rule, d.Reason, d.RetryAfter = v.Missing.Name, ReasonMissingAttribute, bucket.Never
 }
 
-// durationUntil returns the time from now to end, or [bucket.Never] on overflow.
 func durationUntil(end, now bucket.Instant) time.Duration {
 	left := int64(end - now)
 	if left > int64(bucket.Never)/int64(time.Microsecond) {

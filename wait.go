@@ -54,7 +54,6 @@ func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
 	return w.wait(ctx)
 }
 
-// wait is Wait for an evaluated request.
 func (w *waiter) wait(ctx context.Context) (Decision, error) {
 	charges := w.evaluation.charge(w.evaluation.claims, w.limiter.config.Scale)
 	if len(charges) == 0 || w.evaluation.found.Verdict.Denies() || slices.ContainsFunc(charges, neverAdmitted) {
@@ -120,7 +119,6 @@ func (w *waiter) awaitTurn(ctx context.Context) error {
 	}
 }
 
-// lead takes tokens as the first waiter of the queue.
 func (w *waiter) lead(ctx context.Context) (Decision, error) {
 	refunded := false
 	defer func() { w.shard.leave(w, refunded) }()
@@ -158,13 +156,11 @@ func (w *waiter) hasStoreState(ctx context.Context, d *Decision) bool {
 	return !d.Degraded && !w.limiter.inTransaction(ctx)
 }
 
-// take takes tokens that are available within maxWait.
 func (w *waiter) take(ctx context.Context, longest time.Duration, r *receipt) (d Decision, err error) {
 	err = w.limiter.charge(ctx, w.evaluation, w.req, Mode{MaxWait: longest}, r, &d)
 	return d, err
 }
 
-// report calls the hooks if there is a decision.
 func (w *waiter) report(ctx context.Context, d Decision, err error) (Decision, error) {
 	if d.Allowed || d.Reason != "" {
 		w.limiter.report(ctx, w.evaluation, w.req, &d)
@@ -172,14 +168,12 @@ func (w *waiter) report(ctx context.Context, d Decision, err error) (Decision, e
 	return d, err
 }
 
-// denyTooLate denies a request that would get its turn after its deadline.
 func (w *waiter) denyTooLate(ctx context.Context) (Decision, error) {
 	d := Decision{Reason: w.reason, Rule: w.rule, RetryAfter: w.missed}
 	err := fmt.Errorf("%w: too many requests are waiting already", addRule(ErrDeadlineTooSoon, d.Rule))
 	return w.report(ctx, d, err)
 }
 
-// refundReceipt refunds spent, even if ctx is done.
 func (w *waiter) refundReceipt(ctx context.Context, spent *receipt) error {
 	ctx = context.WithoutCancel(ctx)
 	err := w.limiter.refundExpenses(ctx, spent.enforced, keepNothing)
@@ -222,7 +216,6 @@ func (w *waiter) retryAfter(d *Decision, longest time.Duration) (time.Duration, 
 	return d.RetryAfter, nil
 }
 
-// sleep sleeps for d or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -274,7 +267,6 @@ func (w *waiter) sleepUntilStart(ctx context.Context, d *Decision) error {
 	return err
 }
 
-// denyDelayed returns the denial of a request that stages would delay for too long.
 func (w *waiter) denyDelayed(d Decision, longest time.Duration) Decision {
 	denial := Decision{}
 	limits := d.Limits()

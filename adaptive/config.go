@@ -55,8 +55,7 @@ type Config struct {
 	// means 0.9.
 	Backoff float64
 
-	// Step is added to the factor after an interval without too many failures, above 0 and at most 1. 0 means
-	// 0.01.
+	// Step is added to the factor after an interval without too many failures, above 0 and at most 1. 0 means 0.01.
 	Step float64
 
 	// Interval is the time between changes of the factor, from a millisecond to an hour. It is extended until
@@ -71,7 +70,6 @@ type Config struct {
 // ErrConfig is wrapped by the errors of [New], which joins one error per invalid setting.
 var ErrConfig = errors.New("adaptive: invalid config")
 
-// withDefaults returns c with defaults for unset fields.
 func (c Config) withDefaults() Config {
 	set := func(field *float64, value float64) {
 		if *field == 0 {
@@ -120,8 +118,7 @@ func (c Config) check() error {
 }
 
 const (
-	// minFraction is the smallest distance of a fraction from 0 or 1, because factors are whole numbers
-	// internally.
+	// minFraction is the smallest distance of a fraction from 0 or 1, because factors are whole numbers internally.
 	minFraction = 0.0001
 
 	// maxLatency is the largest latency. Longer ones count as maxLatency.

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// unit represents a factor of 1.
 const unit = 1 << 20
 
 // minObservations is the smallest number of observations in a meaningful interval.
@@ -33,7 +32,6 @@ type Controller struct {
 	usual  int64          // the long-term mean latency, in 256ths of a microsecond
 }
 
-// settings is a Config in whole numbers.
 type settings struct {
 	law                            Law
 	floor, failures, backoff, step int64 // in 1/unit

@@ -17,23 +17,21 @@
 // [AIMD] needs a latency target. If more than [Config.Failures] of an interval's requests fail or exceed
 // [Config.Target], it multiplies the factor by [Config.Backoff]. Otherwise it adds [Config.Step].
 //
-// [Gradient] compares latency with its long-term mean, like Netflix's concurrency-limits. If the mean of an
-// interval exceeds the long-term mean by more than [Config.Tolerance], it cuts the factor in proportion, at
-// most to the backoff. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated
-// ratio.
+// [Gradient] compares latency with its long-term mean, like Netflix's concurrency-limits. If the mean of an interval
+// exceeds the long-term mean by more than [Config.Tolerance], it cuts the factor in proportion, at most to the
+// backoff. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated ratio.
 //
 // The long-term mean follows a fall quickly. It follows a rise slowly, and only while the factor is 1 or at the
 // floor, so that latency from overload does not become the norm. If a server becomes permanently slower, the
 // factor drops to the floor, where the mean adapts: within 300 intervals for a server that is five times
 // slower. The first observations set the initial mean, so start a gradient while the server is healthy.
 //
-// Both laws probe the capacity of the server by exceeding it slightly. After each cut they ignore one interval,
-// in which the queue drains. With the defaults, the factor stays between 0.8 and 1.15 of the server's capacity
-// and uses at least 94% of it. After the overload, the factor is back at 1 within (1 − floor)/step intervals of
-// traffic plus ten: 100 seconds. A sudden overload lowers it within two intervals per cut: about 30 seconds to
-// a fifth. The queue from that time can push it to the floor temporarily. Simulations in this package's tests
-// assert these numbers for servers with 20%, 40% and 80% of the limit's rate. Larger steps and cuts cause
-// larger swings.
+// Both laws probe the capacity of the server by exceeding it slightly. After each cut they ignore one interval, in
+// which the queue drains. With the defaults, the factor stays between 0.8 and 1.15 of the server's capacity and uses
+// at least 94% of it. After the overload, the factor is back at 1 within (1 − floor)/step intervals of traffic plus
+// ten: 100 seconds. A sudden overload lowers it within two intervals per cut: about 30 seconds to a fifth. The queue
+// from that time can push it to the floor temporarily. Simulations in this package's tests assert these numbers for
+// servers with 20%, 40% and 80% of the limit's rate. Larger steps and cuts cause larger swings.
 //
 // # Limitations
 //

@@ -14,7 +14,6 @@ const (
 	followRise = 64
 )
 
-// updateFactor changes the factor according to an interval.
 func (c *Controller) updateFactor(w *window) {
 	factor := c.factor.Load()
 	next := factor + c.config.step

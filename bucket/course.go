@@ -22,9 +22,8 @@ func (s Snapshot) Level() Tokens {
 // linear between points. A jump is a pair of points that are one microsecond apart. For a stepped bucket with
 // more than most steps, one line replaces the steps.
 //
-// The points follow [Snapshot.Later], with the same exceptions. Between points, a line is exact to two
-// thousandths. For a sliding window, the error grows by a 4096th of its tokens because the engine counts in
-// such parts.
+// The points follow [Snapshot.Later], with the same exceptions. Between points, a line is exact to two thousandths.
+// For a sliding window, the error grows by a 4096th of its tokens because the engine counts in such parts.
 func (s Snapshot) Course(d time.Duration, most int) []Point {
 	until := int64(d / time.Microsecond)
 	course := []Point{{0, s.Level()}}

@@ -90,7 +90,6 @@ func durationUnit(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// multiplyUnit returns number·unit, or an error if the product is not exact.
 func multiplyUnit(number string, unit time.Duration) (time.Duration, error) {
 	if number[0] == '.' {
 		number = "0" + number

@@ -4,13 +4,11 @@ package bucket
 
 import "time"
 
-// Earliest returns the time until cost more tokens have refilled if nothing else is taken, even if they exceed
-// the capacity or the debt limit. The last caller of a queue waits that long. It is exact for token buckets,
-// and a lower bound for sliding limits. It is [Never] for a limit without refill, and otherwise at most
-// [Longest].
+// Earliest returns the time until cost more tokens have refilled if nothing else is taken, even if they exceed the
+// capacity or the debt limit. The last caller of a queue waits that long. It is exact for token buckets, and a lower
+// bound for sliding limits. It is [Never] for a limit without refill, and otherwise at most [Longest].
 func (s Snapshot) Earliest(cost Tokens) time.Duration { return duration(s.earliest(cost)) }
 
-// earliest is Earliest in microseconds.
 func (s *Snapshot) earliest(cost Tokens) int64 {
 	l := &s.Limit
 	if cost = min(max(cost, 0), 1<<62); cost > 0 && l.n == 0 {

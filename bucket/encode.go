@@ -41,7 +41,6 @@ func DecodeLimit(text string) (Limit, error) {
 	return l, nil
 }
 
-// inBounds reports whether l satisfies the bounds of the arithmetic.
 func (l *Limit) inBounds() bool {
 	if l.n < 1 || l.p < 1 || l.Anchor() > AnchorFirst || l.how&howShape>>4 > 1 {
 		return false

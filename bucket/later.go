@@ -42,7 +42,6 @@ func (s Snapshot) Later(d time.Duration) Snapshot {
 	return s
 }
 
-// advance moves a stepped bucket or a sliding window on by us microseconds.
 func (s *Snapshot) advance(us int64) {
 	l := &s.Limit
 	if s.spent == 0 && l.Anchor() == AnchorFirst {

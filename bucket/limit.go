@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// maxUnits bounds every product of the arithmetic: integers below 2^53 are exact in Go, in SQL and in Lua's
-// doubles.
+// maxUnits bounds every product of the arithmetic: integers below 2^53 are exact in Go, in SQL and in Lua's doubles.
 const maxUnits = 1<<53 - 1
 
 // maxRelativeError bounds the approximation of a rate: it is below the requested rate by less than
@@ -19,8 +18,7 @@ const maxRelativeError = 1_000_000_000
 
 // Bounds of limits that are not continuous.
 const (
-	// MaxWindowTokens bounds the tokens of a [SlidingWindow] limit, so that its count in 4096ths stays below
-	// 2^53.
+	// MaxWindowTokens bounds the tokens of a [SlidingWindow] limit, so that its count in 4096ths stays below 2^53.
 	MaxWindowTokens Tokens = 1<<41 - 1
 
 	// maxWindowMicros bounds the window of a sliding limit: 4.4 years.
@@ -137,7 +135,6 @@ func (s Spec) compileContinuous() (Limit, *Approximation, error) {
 	return l, report, nil
 }
 
-// setDebt sets the largest debt of a bucket that counts in units of 1/unit.
 func (s Spec) setDebt(l *Limit, unit int64) {
 	l.debt = Tokens(maxUnits/unit) - l.capacity
 	if most := s.maxDebt(); most != nil {
@@ -148,7 +145,6 @@ func (s Spec) setDebt(l *Limit, unit int64) {
 	}
 }
 
-// maxDebt returns the debt limit of s, or nil if only the arithmetic bounds it.
 func (s Spec) maxDebt() *Tokens {
 	if s.Queue > 0 {
 		return &s.Queue
@@ -156,9 +152,8 @@ func (s Spec) maxDebt() *Tokens {
 	return s.MaxReserved
 }
 
-// closestBelow returns the largest fraction that is at most r and has a denominator of at most maxP. It walks
-// the continued fraction of r (the Stern–Brocot tree, many steps at a time) and keeps the best bounds on both
-// sides.
+// closestBelow returns the largest fraction that is at most r and has a denominator of at most maxP. It walks the
+// continued fraction of r (the Stern–Brocot tree, many steps at a time) and keeps the best bounds on both sides.
 func closestBelow(r *big.Rat, maxP int64) *big.Rat {
 	// lo = ln/ld ≤ r < hi = hn/hd are always neighbors.
 	one, limit := big.NewInt(1), big.NewInt(maxP)
@@ -201,7 +196,6 @@ func minInt(a, b *big.Int) *big.Int {
 	return b
 }
 
-// isCloseEnough reports whether used is less than 1/maxRelativeError below asked.
 func isCloseEnough(asked, used *big.Rat) bool {
 	diff := new(big.Rat).Sub(asked, used)
 	diff.Mul(diff, big.NewRat(maxRelativeError, 1))

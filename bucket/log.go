@@ -101,7 +101,6 @@ func (g *Log) retryAfter(l *Limit, cost Tokens, maxWait time.Duration, now Insta
 	return saturatingAdd(l.p, int64(g.entries[n-1].At-now))
 }
 
-// spendLog is SpendOn for sliding logs.
 func (l *Limit) spendLog(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	g := l.logOf(s)
 	v := g.verdictAt(l, now)
@@ -139,7 +138,6 @@ func (g *Log) add(e Entry) {
 	g.entries = append(g.entries, e)
 }
 
-// setLog makes g the log of s, with at as its instant if g is empty.
 func (s *State) setLog(g *Log, at Instant) {
 	if len(g.entries) > 0 {
 		*s = State{Spent: g.sum, AsOf: g.newest(), Unit: 1, Log: g}
@@ -148,8 +146,6 @@ func (s *State) setLog(g *Log, at Instant) {
 	*s = State{AsOf: at, Unit: 1}
 }
 
-// refundLog is RefundOn for sliding logs. It returns the oldest costs first, because then no other entry
-// expires earlier.
 func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 	if amount <= 0 || s.Spent == 0 {
 		return
@@ -168,9 +164,8 @@ func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 	s.setLog(g, at)
 }
 
-// LogVerdict returns the verdict about a sliding log that a store keeps in its own format. spent is the log's
-// sum, behind the number of microseconds from the caller's instant to the newest entry, and retryAfter as in
-// [Snapshot].
+// LogVerdict returns the verdict about a sliding log that a store keeps in its own format. spent is the log's sum,
+// behind the number of microseconds from the caller's instant to the newest entry, and retryAfter as in [Snapshot].
 func LogVerdict(spent Tokens, behind int64, retryAfter time.Duration) Verdict {
 	snap := Snapshot{RetryAfter: retryAfter}
 	return Verdict{spent: int64(spent), behind: behind, retry: snap.retryAfter()}

@@ -14,9 +14,8 @@ type Shards []Snapshot
 // Spread divides cost among the shards within maxWait, and reports whether they can pay it. It sets Allowed and
 // Cost of the paying shards and clears both for the others. It does not spend.
 //
-// If the fullest shard holds the cost, it pays alone. Otherwise each shard pays its tokens above a common
-// level, so that all end at the same level. A debt, within maxWait or [Forced], is divided for the shortest
-// wait.
+// If the fullest shard holds the cost, it pays alone. Otherwise each shard pays its tokens above a common level, so
+// that all end at the same level. A debt, within maxWait or [Forced], is divided for the shortest wait.
 func (s Shards) Spread(cost Tokens, maxWait time.Duration) bool {
 	if !s.trySpread(cost, maxWait) {
 		for i := range s {
@@ -87,12 +86,10 @@ func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
 	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refillWithin(at-t.At), max(l.p, 1)))), 0)
 }
 
-// Seen returns a take of cost at the instant of s, for a cancellation within bounds that the caller has
-// checked.
+// Seen returns a take of cost at the instant of s, for a cancellation within bounds that the caller has checked.
 func (s *Snapshot) Seen(cost Tokens) Taken { return Taken{Cost: cost, At: s.at} }
 
-// levelCosts lowers the costs by a common level so that they add up to want, which must be between 0 and their
-// sum.
+// levelCosts lowers the costs by a common level so that they add up to want, which must be between 0 and their sum.
 func (s Shards) levelCosts(want Tokens) {
 	above := func(level int64) (sum int64) {
 		for i := range s {
@@ -165,8 +162,7 @@ func (s Shards) Preview(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	return m
 }
 
-// setMissing makes m the snapshot of a bucket that lacks missing thousandths. Both durations are in
-// microseconds.
+// setMissing makes m the snapshot of a bucket that lacks missing thousandths. Both durations are in microseconds.
 func (m *Snapshot) setMissing(missing, full, wait int64) {
 	l := &m.Limit
 	switch {

@@ -20,15 +20,13 @@ type Account struct {
 // A Row is the stored data of one key: an account for each active version of the limit, most recently charged
 // first. The nil Row is a full bucket.
 //
-// During a rolling deploy, two versions of a policy use one store. Each take is charged to all accounts, and
-// the account of its own limit decides. Up to [MaxAccounts] versions on one key therefore admit at most the sum
-// of their own bounds in any interval. Limits with any difference, even only in the capacity, are different
-// versions.
+// During a rolling deploy, two versions of a policy use one store. Each take is charged to all accounts, and the
+// account of its own limit decides. Up to [MaxAccounts] versions on one key therefore admit at most the sum of their
+// own bounds in any interval. Limits with any difference, even only in the capacity, are different versions.
 //
 // Accounts are removed together when all of them are full. A Row is a value: its methods return a new Row.
 type Row []Account
 
-// find returns the index of l's account, or -1.
 func (r Row) find(l *Limit) int {
 	for i := range r {
 		if r[i].Limit == *l {
@@ -75,7 +73,6 @@ func (l *Limit) missingAt(s *State, now Instant) int64 {
 	return v.spent
 }
 
-// newState returns the state of a bucket of l that lacks missing thousandths at the instant at.
 func (l *Limit) newState(missing int64, at Instant) State {
 	s := State{Spent: missing, AsOf: at, Unit: l.Unit()}
 	switch l.Algorithm() {
@@ -95,9 +92,8 @@ func (l *Limit) newState(missing int64, at Instant) State {
 	return s
 }
 
-// Write returns the row after l's decision about cost at now. s is the state from [Row.Open], after the cost if
-// it was admitted. Write charges the cost to all other accounts too, down to empty, and removes them when all
-// are full.
+// Write returns the row after l's decision about cost at now. s is the state from [Row.Open], after the cost if it
+// was admitted. Write charges the cost to all other accounts too, down to empty, and removes them when all are full.
 //
 // Pass a denied cost as 0. Store the row of a denied cost only if Open returned fresh: otherwise each retry
 // would start from an empty account again and get a wrong RetryAfter.

@@ -35,7 +35,6 @@ func (l Limit) Shard(i, n int) (Limit, error) {
 	return s, nil
 }
 
-// splitTokens returns part i of t divided by n.
 func splitTokens(t Tokens, i, n int) Tokens {
 	share := t / Tokens(n)
 	if Tokens(i) < t%Tokens(n) {

@@ -9,9 +9,8 @@ import "math"
 // most as much as l.
 //
 // A node admits at least least at once, if l does: otherwise a node could deny an expensive request forever. If
-// least exceeds the node's part of the capacity, the nodes together exceed l's capacity by that difference per
-// node. An interval of a stepped limit adds at least a thousandth, and a sliding limit's window holds its
-// capacity.
+// least exceeds the node's part of the capacity, the nodes together exceed l's capacity by that difference per node.
+// An interval of a stepped limit adds at least a thousandth, and a sliding limit's window holds its capacity.
 //
 // Share returns l for n ≤ 1.
 func (l Limit) Share(n int, least Tokens) Limit {
@@ -34,7 +33,6 @@ func (l Limit) Share(n int, least Tokens) Limit {
 	return s
 }
 
-// shareOfDebt returns the largest debt of the share s of l.
 func (l *Limit) shareOfDebt(s *Limit, parts int64, least Tokens) Tokens {
 	whole, most := Tokens(maxUnits/max(l.Unit(), 1)), Tokens(maxUnits/max(s.Unit(), 1))
 	if l.Unit() < 0 || l.Algorithm() == SlidingLog {
@@ -50,7 +48,6 @@ func (l *Limit) shareOfDebt(s *Limit, parts int64, least Tokens) Tokens {
 	return min(debt, most-s.capacity)
 }
 
-// divideRate divides the rate of n every p by parts and keeps lowest terms.
 func divideRate(n, p, parts int64) (int64, int64) {
 	common := gcd(n, parts)
 	if parts /= common; p > math.MaxInt64/parts || p*parts > maxUnits {

@@ -37,7 +37,6 @@ func (s Snapshot) Verdict() (Verdict, Instant) {
 // 0. For display, use [Tokens.Whole] of it.
 func (s Snapshot) Remaining() Tokens { return s.remaining() }
 
-// remaining is Remaining without a copy of s.
 func (s *Snapshot) remaining() Tokens {
 	if s.spent == 0 {
 		return s.Limit.capacity
@@ -56,7 +55,6 @@ func (s *Snapshot) remaining() Tokens {
 // at most [Longest]. It is the time to live of a stored state.
 func (s Snapshot) FullAfter() time.Duration { return duration(s.fullAfter()) }
 
-// fullAfter is FullAfter in microseconds.
 func (s *Snapshot) fullAfter() int64 {
 	switch l := &s.Limit; {
 	case s.spent == 0:
@@ -69,7 +67,6 @@ func (s *Snapshot) fullAfter() int64 {
 	return s.Limit.refillTime(s.spent, s.behind)
 }
 
-// retryAfter is RetryAfter in microseconds, rounded up.
 func (s *Snapshot) retryAfter() int64 {
 	switch s.RetryAfter {
 	case Never:
@@ -89,7 +86,6 @@ func (s *Snapshot) retryAfter() int64 {
 // then the time until the log is empty.
 func (s Snapshot) Wait() time.Duration { return duration(s.wait()) }
 
-// wait is Wait in microseconds.
 func (s *Snapshot) wait() int64 {
 	l := &s.Limit
 	if !s.Allowed {

@@ -54,17 +54,15 @@ type State struct {
 // Never is the wait for a cost that is never admitted.
 const Never time.Duration = math.MaxInt64
 
-// Longest is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as
-// Longest, and a longer maxWait counts as Longest. All stores do the same, because doubles are inexact beyond
-// it.
+// Longest is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as Longest,
+// and a longer maxWait counts as Longest. All stores do the same, because doubles are inexact beyond it.
 const Longest = maxUnits * time.Microsecond
 
 // refill returns the missing amount in units of 1/p at now, or at the state's own instant if that is later.
 //
-// A state with another unit keeps its missing amount up to the new capacity: raising a limit adds the
-// difference at once, and lowering it leaves the bucket at most empty. With the same unit, the amount may
-// exceed the capacity if the limit allows debt, because a State cannot tell a lowered capacity from a
-// reservation.
+// A state with another unit keeps its missing amount up to the new capacity: raising a limit adds the difference at
+// once, and lowering it leaves the bucket at most empty. With the same unit, the amount may exceed the capacity if
+// the limit allows debt, because a State cannot tell a lowered capacity from a reservation.
 func (l *Limit) refill(s *State, now Instant) (spent int64, at Instant) {
 	spent = s.Spent
 	if spent != 0 && l.n != 0 && s.Unit != l.p {
@@ -159,7 +157,6 @@ func saturatingAdd(a, b int64) int64 {
 	return endless
 }
 
-// capWait returns a wait as a duration of at most Longest, and the rest beyond it.
 func capWait(us int64) (d time.Duration, beyond int64) {
 	switch {
 	case us <= maxUnits:
@@ -170,7 +167,6 @@ func capWait(us int64) (d time.Duration, beyond int64) {
 	return Longest, us - maxUnits
 }
 
-// duration returns a wait as a duration of at most Longest.
 func duration(us int64) time.Duration {
 	d, _ := capWait(us)
 	return d

@@ -46,7 +46,6 @@ func (l *Limit) refillStepped(s *State, now Instant) (spent int64, at Instant) {
 	return min(spent-int64(lo), int64(l.capacity+l.debt)), at
 }
 
-// intervalStart returns the start of the interval that contains i.
 func (l *Limit) intervalStart(i Instant) Instant {
 	into := (int64(i) - l.start()) % l.p
 	if into < 0 {
@@ -55,7 +54,6 @@ func (l *Limit) intervalStart(i Instant) Instant {
 	return i - Instant(into)
 }
 
-// spendStepped is SpendOn for stepped buckets.
 func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	spent, at := l.refillStepped(s, now)
 	behind := int64(at - now)

@@ -122,7 +122,6 @@ func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duratio
 	return v
 }
 
-// peek is [Limit.Peek] with a verdict instead of a snapshot.
 func (l *Limit) peek(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	v := l.verdictAt(&s, now)
 	switch l.Algorithm() {
@@ -251,9 +250,8 @@ func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxW
 	return dst, allowed
 }
 
-// UpTo returns the part of cost to take if the emptiest bucket holds there: the full cost if it fits, otherwise
-// the available whole tokens. It returns at least one token, or the cost if that is less; taking it is then
-// denied.
+// UpTo returns the part of cost to take if the emptiest bucket holds there: the full cost if it fits, otherwise the
+// available whole tokens. It returns at least one token, or the cost if that is less; taking it is then denied.
 func UpTo(cost, there Tokens) Tokens {
 	if cost <= there {
 		return cost

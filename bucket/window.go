@@ -11,7 +11,6 @@ type window struct {
 	prev, cur int64
 }
 
-// parts is the resolution of the previous window's share: 4096ths.
 const parts = 4096
 
 // windowAt returns the window at now, or at the state's own instant if that is later. The missing amount under
@@ -35,7 +34,6 @@ func (l *Limit) windowAt(s *State, now Instant) window {
 	return w
 }
 
-// missingAt returns the count of w at now, rounded up to a thousandth.
 func (w window) missingAt(l *Limit, now Instant) int64 {
 	return w.cur + ceilDiv(w.prev*(parts-w.elapsedParts(l, now)), parts)
 }
@@ -89,7 +87,6 @@ func (l *Limit) partStart(into int64) int64 {
 	return into*(l.p/parts) + ceilDiv(into*(l.p%parts), parts)
 }
 
-// spendWindow is SpendOn for sliding windows.
 func (l *Limit) spendWindow(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	w := l.windowAt(s, now)
 	if room := int64(l.capacity-cost) - w.cur; cost < 0 || w.prev > room {
@@ -112,7 +109,6 @@ func (w window) state(l *Limit) State {
 	return State{Spent: w.cur + w.prev, AsOf: w.start, Unit: -l.p, Prev: w.prev}
 }
 
-// refundWindow is Refund for sliding windows.
 func (l *Limit) refundWindow(s State, now Instant, amount Tokens) State {
 	w := l.windowAt(&s, now)
 	back := min(int64(amount), w.cur)

@@ -80,7 +80,6 @@ func (s *Shared) request(key string, cost int) mete.Request {
 	return mete.Request{Charges: []mete.Charge{{Key: s.storeKey(key), Limit: limit, Cost: mete.Tokens(cost)}}}
 }
 
-// snapshotOf returns the only limit of a decision, or the store's error.
 func (s *Shared) snapshotOf(d mete.Decision, err error) (bucket.Snapshot, error) {
 	if d.Degraded {
 		err = d.Err

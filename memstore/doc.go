@@ -26,14 +26,12 @@
 //
 // # The MaxKeys bound
 //
-// A store holds at most [Config.MaxKeys] buckets. At the bound, the store looks for a full bucket to replace.
-// If it finds none, new keys share one overflow bucket per limit. The store never evicts a bucket that is not
-// full, so a flood of new keys cannot reset a limited client. [Stats.Overflowed] counts the takes from overflow
-// buckets.
+// A store holds at most [Config.MaxKeys] buckets. At the bound, the store looks for a full bucket to replace. If it
+// finds none, new keys share one overflow bucket per limit. The store never evicts a bucket that is not full, so a
+// flood of new keys cannot reset a limited client. [Stats.Overflowed] counts the takes from overflow buckets.
 //
-// While an overflow bucket is not full, a key that gets its own bucket starts with the overflow bucket's
-// missing amount, because the key may have spent it. The same applies to a key under a new version of its
-// limit.
+// While an overflow bucket is not full, a key that gets its own bucket starts with the overflow bucket's missing
+// amount, because the key may have spent it. The same applies to a key under a new version of its limit.
 //
 // The overflow mode has three limitations. A limit with new numbers gets a new, full overflow bucket, so
 // alternating versions admit the sum of their bounds. A dry run does not see that several of its keys would

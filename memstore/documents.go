@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxDocuments bounds the documents of a store.
 const maxDocuments = 64
 
 // documents holds the store's documents by name. [Store.Save] does not write them.

@@ -36,8 +36,7 @@ const (
 	maxInstant bucket.Instant = 1 << 60
 )
 
-// An encoder writes rows. It numbers limits in order of appearance, so that the file holds only the limits in
-// use.
+// An encoder writes rows. It numbers limits in order of appearance, so that the file holds only the limits in use.
 type encoder struct {
 	to        io.Writer
 	saved     bucket.Instant
@@ -54,9 +53,8 @@ func (e *encoder) writeBlock(kind byte, payload []byte) error {
 	return err
 }
 
-// add encodes a row: the hash of its key and the number of accounts. Each account is the number of its limit
-// and the state. The first use of a limit adds its text and family. It returns false if an instant is out of
-// bounds.
+// add encodes a row: the hash of its key and the number of accounts. Each account is the number of its limit and the
+// state. The first use of a limit adds its text and family. It returns false if an instant is out of bounds.
 func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 	b := binary.LittleEndian.AppendUint64(e.states, h.h0)
 	tag := h.h1 >> numberBits
@@ -130,7 +128,6 @@ func (d *decoder) bytes(n int) []byte {
 	return b
 }
 
-// number reads a uvarint of at most most.
 func (d *decoder) number(most uint64) uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if d.bad || n <= 0 || v > most {
@@ -141,7 +138,6 @@ func (d *decoder) number(most uint64) uint64 {
 	return v
 }
 
-// instant reads an instant relative to from.
 func (d *decoder) instant(from bucket.Instant) bucket.Instant {
 	v, n := binary.Varint(d.rest)
 	if d.bad || n <= 0 || v < -2*int64(maxInstant) || v > 2*int64(maxInstant) {
@@ -171,7 +167,6 @@ func (d *decoder) limit() familyLimit {
 	return familyLimit{limit, string(d.bytes(int(d.number(store.MaxKeyBytes))))}
 }
 
-// state reads a state under l.
 func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
 	if l.Algorithm() == bucket.SlidingLog {
 		return d.log(saved)
@@ -189,7 +184,6 @@ func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
 	return state
 }
 
-// log reads the state of a sliding log.
 func (d *decoder) log(saved bucket.Instant) bucket.State {
 	// Each entry takes at least two bytes, so a corrupt count cannot allocate too much memory.
 	n := d.number(uint64(min(bucket.MaxLogEntries, len(d.rest)/2)))

@@ -23,7 +23,6 @@ type hasher struct {
 	e, f       uint64 // for the length
 }
 
-// newHasher returns a hasher with a random secret.
 func newHasher() hasher {
 	var seed [6 * 8]byte
 	rand.Read(seed[:]) // never fails: see crypto/rand
@@ -31,7 +30,6 @@ func newHasher() hasher {
 	return hasher{word(0), word(1), word(2), word(3), word(4), word(5)}
 }
 
-// secret returns the secret for setSecret.
 func (k *hasher) secret() (secret [secretBytes]byte) {
 	for i, word := range []uint64{k.a, k.b, k.c, k.d, k.e, k.f} {
 		binary.LittleEndian.PutUint64(secret[8*i:], word)
@@ -74,7 +72,6 @@ func (k *hasher) hash(key string) hash {
 	return hash{fold(s0^k.c, n^k.e), fold(s1^k.a, n^k.f)}
 }
 
-// fold multiplies x and y, and folds the 128-bit product into 64 bits.
 func fold(x, y uint64) uint64 {
 	hi, lo := bits.Mul64(x, y)
 	return hi ^ lo

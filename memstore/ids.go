@@ -40,14 +40,12 @@ func (s *ids) init() {
 	}
 }
 
-// lock returns the locked stripe of a name.
 func (s *ids) lock(name hash) *idStripe {
 	stripe := &s[name.h1%uint64(len(s))]
 	stripe.mu.Lock()
 	return stripe
 }
 
-// lookup returns the record of a name at now, or nil.
 func (t *idStripe) lookup(name hash, now bucket.Instant) *idRecord {
 	if d := t.known[name]; d != nil && now < d.until {
 		return d
@@ -72,7 +70,6 @@ func (s *Store) takeWithID(dst []bucket.Snapshot, charges []store.Charge, mode m
 	return dst, allowed
 }
 
-// record adds d and removes expired records.
 func (t *idStripe) record(d *idRecord, now bucket.Instant) {
 	const most = MaxIDs / len(ids{})
 	for t.next < len(t.order) && (t.order[t.next].until <= now || len(t.order)-t.next >= most) {

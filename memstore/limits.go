@@ -82,7 +82,6 @@ func (t *limits) init(base bucket.Instant) {
 	t.add(familyLimit{}, base)
 }
 
-// entry returns the limit named by a slot's tag.
 func (s *Store) entry(tag uint64) *entry {
 	return s.limits.chunks[uint8(tag>>8)].Load()[uint8(tag)].Load()
 }
@@ -145,8 +144,7 @@ type reclaimRound struct {
 }
 
 // reclaim executes one step of a round if a limit recently got no number. A round marks all entries idle, then
-// collects the numbers in the slots of each shard, and then frees the numbers that are still idle and in no
-// slot.
+// collects the numbers in the slots of each shard, and then frees the numbers that are still idle and in no slot.
 //
 // A lookup before the entry became idle happened under the mutex of a shard. The round locks that mutex later,
 // and then the slot already names the number.
@@ -176,7 +174,6 @@ func (s *Store) reclaim() {
 	}
 }
 
-// markIdle marks the entries of a chunk idle.
 func (t *limits) markIdle(at int) {
 	if c := t.chunks[at].Load(); c != nil {
 		for i := range c {
@@ -187,7 +184,6 @@ func (t *limits) markIdle(at int) {
 	}
 }
 
-// markSeen records the numbers in the slots of a shard.
 func (r *reclaimRound) markSeen(sh *shard) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -200,7 +196,6 @@ func (r *reclaimRound) markSeen(sh *shard) {
 	}
 }
 
-// freeUnused frees the numbers of a chunk that are idle and not seen.
 func (t *limits) freeUnused(at int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,6 @@ type cell struct {
 	before, after bucket.State
 }
 
-// bucketKey returns the hash and the key of the cell's bucket.
 func (c *cell) bucketKey() (hash, string) {
 	if c.spilled {
 		return c.overflow, ""
@@ -55,7 +54,6 @@ type transaction struct {
 
 var transactions = sync.Pool{New: func() any { return new(transaction) }}
 
-// takeLocked decides about any number of buckets under the locks of their shards.
 func (s *Store) takeLocked(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
 	tx := s.beginTake(charges)
 	if !s.open(tx, mode, false) {
@@ -83,7 +81,6 @@ func (s *Store) takeLocked(dst []bucket.Snapshot, charges []store.Charge, mode m
 	return dst, allowed
 }
 
-// beginTake returns a transaction for the charges.
 func (s *Store) beginTake(charges []store.Charge) *transaction {
 	tx := s.newTransaction(len(charges))
 	for i := range charges {
@@ -94,14 +91,12 @@ func (s *Store) beginTake(charges []store.Charge) *transaction {
 	return tx
 }
 
-// newTransaction returns a transaction of n zero cells.
 func (s *Store) newTransaction(n int) *transaction {
 	tx := transactions.Get().(*transaction)
 	tx.cells = slices.Grow(tx.cells[:0], n)[:n]
 	return tx
 }
 
-// lowerCosts lowers the costs to the available tokens.
 func (tx *transaction) lowerCosts() {
 	there := bucket.MaxTokens
 	for i := range tx.cells {
@@ -178,7 +173,6 @@ func (s *Store) writeRow(c *cell, row bucket.Row) {
 	}
 }
 
-// rollBack unlocks the slots of a take that spends nothing.
 func (s *Store) rollBack(tx *transaction, dryRun bool) {
 	for i := range tx.cells {
 		switch c := &tx.cells[i]; {
@@ -195,7 +189,6 @@ func (s *Store) rollBack(tx *transaction, dryRun bool) {
 	}
 }
 
-// finish unlocks the shards, clears tx and returns it to the pool.
 func (s *Store) finish(tx *transaction) {
 	s.unlock(tx)
 	clear(tx.cells)
@@ -243,7 +236,6 @@ func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 	return true
 }
 
-// lock locks the shards of the cells' keys and, if overload is set, of their overflow buckets.
 func (s *Store) lock(tx *transaction, overload bool) {
 	tx.shards = tx.shards[:0]
 	for i := range tx.cells {
@@ -290,7 +282,6 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 	return true
 }
 
-// readCell fills in the row and the state of cell i.
 func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	c := &tx.cells[i]
 	for c.first = 0; c.first < i && (c.slot == nil || tx.cells[c.first].slot != c.slot); {

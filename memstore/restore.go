@@ -69,12 +69,10 @@ func restore(path string, c Config) (*Store, error) {
 	return s, err
 }
 
-// fileError returns an error that wraps ErrFile.
 func fileError(path, reason string) error {
 	return fmt.Errorf("%w: %s: %s: move it away to start with full buckets", ErrFile, path, reason)
 }
 
-// damaged is the reason for rejecting a file with invalid content.
 const damaged = "file is damaged"
 
 // readFile fills an empty store. The caller discards the store if there is a reason to reject the file, which
@@ -144,10 +142,8 @@ type restorer struct {
 	longest    int64          // longest window or interval, which may start later than now
 }
 
-// doneBlock means that no block follows.
 const doneBlock = 0xff
 
-// readBlock reads the next block. The payload is valid until the next call.
 func (r *restorer) readBlock(in *bufio.Reader) (kind byte, payload []byte, err error) {
 	if kind, err = in.ReadByte(); err != nil {
 		return 0, nil, err
@@ -173,7 +169,6 @@ func (r *restorer) readBlock(in *bufio.Reader) (kind byte, payload []byte, err e
 	return kind, r.buf, nil
 }
 
-// apply uses a block, or returns the reason to reject it.
 func (r *restorer) apply(kind byte, payload []byte) (reason string, err error) {
 	d := decoder{rest: payload}
 	switch {
@@ -251,7 +246,6 @@ func (r *restorer) readRow(d *decoder) {
 	s.save(sl, h, family, &a.Limit, &a.State, 0)
 }
 
-// readLimit reads the number of a limit, and a new limit.
 func (r *restorer) readLimit(d *decoder) familyLimit {
 	i := d.number(uint64(len(r.limits)))
 	if d.bad {

@@ -42,7 +42,6 @@ func (s *Store) Save(path string) (err error) {
 	return atomicfile.Replace(path, next, s.write)
 }
 
-// errInstant is the error of a clock outside of the supported range.
 var errInstant = errors.New("the clock is out of bounds")
 
 func (s *Store) write(f io.Writer) error {
@@ -74,7 +73,6 @@ func (s *Store) write(f io.Writer) error {
 	return err
 }
 
-// writeStates writes all rows that are not full, shard by shard.
 func (s *Store) writeStates(e *encoder) error {
 	var c shardCopy
 	for i := range s.shards {

@@ -74,7 +74,6 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWa
 	return dst, false, true
 }
 
-// hold marks the charge's slot busy, or returns false.
 func (s *Store) hold(into *hold, c *store.Charge) bool {
 	h := s.hasher.hash(c.Key)
 	for range maxSpins {
@@ -98,14 +97,12 @@ func (s *Store) hold(into *hold, c *store.Charge) bool {
 	return false
 }
 
-// release restores the words of the slots.
 func release(holds []hold) {
 	for i := range holds {
 		atomic.StoreUint64(&holds[i].slot.word, holds[i].word)
 	}
 }
 
-// commitHolds writes the states of an admitted take, and thereby releases the slots.
 func (s *Store) commitHolds(holds []hold) {
 	for i := range holds {
 		h := &holds[i]

@@ -51,7 +51,6 @@ func fullAt(row bucket.Row) uint64 {
 	return plainAt | uint64(full)
 }
 
-// dropSideRow deletes the side row of a slot, if there is one.
 func (sh *shard) dropSideRow(sl *slot, word uint64) {
 	if word&hasSideRow == 0 {
 		return
@@ -61,8 +60,7 @@ func (sh *shard) dropSideRow(sl *slot, word uint64) {
 	}
 }
 
-// takeSideRow decides about a sliding log without other accounts in its row. It reports false for any other
-// row.
+// takeSideRow decides about a sliding log without other accounts in its row. It reports false for any other row.
 func (s *Store) takeSideRow(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	sh := s.shard(h)
 	sh.mu.Lock()

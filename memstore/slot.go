@@ -22,10 +22,9 @@ import (
 // holds this number, a generation and lock bits. One compare-and-swap therefore commits a take, and fails after
 // any other change of the slot.
 //
-// AsOf itself is needed only for a clock that steps back, which a [Config] may provide. It is in a second word:
-// see [table.at]. With the process's own clock, virtual states have no second word. AsOf is raised before word
-// is swapped. A reader may combine the new AsOf with the old word: that is the same bucket with a little more
-// refill.
+// AsOf itself is needed only for a clock that steps back, which a [Config] may provide. It is in a second word: see
+// [table.at]. With the process's own clock, virtual states have no second word. AsOf is raised before word is
+// swapped. A reader may combine the new AsOf with the old word: that is the same bucket with a little more refill.
 //
 // All other states use both words: see encode. A writer marks the slot busy for a few instructions and
 // increments its generation. A reader that finds the first word unchanged has read a consistent state.
@@ -95,7 +94,6 @@ func (s *Store) refillSinceBase(at bucket.Instant, n bucket.Tokens) (product uin
 	return lo, true
 }
 
-// decode returns the state of a bucket of e's limit from its two words.
 func (s *Store) decode(word, at uint64, e *entry) (state bucket.State) {
 	s.decodeTo(&state, word, at, e)
 	return state
@@ -120,8 +118,7 @@ func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
 	to.Spent, to.AsOf, to.Unit = int64(word&payloadMask), bucket.Instant(at), e.limit.Unit()
 }
 
-// encode is the inverse of decode, without generation and locks. It returns false if the state needs a side
-// row.
+// encode is the inverse of decode, without generation and locks. It returns false if the state needs a side row.
 func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool) {
 	_, p := e.limit.Refill()
 	switch e.limit.Algorithm() {
@@ -148,9 +145,8 @@ func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool)
 	return uint64(state.Spent), plainAt | uint64(state.AsOf), state.AsOf >= 0
 }
 
-// load returns the row of the slot for key in the caller's memory. If a limit differs from l only in the start
-// of a key, the row gets l. The caller holds the shard's mutex, has locked the slot, and has read now
-// afterwards.
+// load returns the row of the slot for key in the caller's memory. If a limit differs from l only in the start of a
+// key, the row gets l. The caller holds the shard's mutex, has locked the slot, and has read now afterwards.
 func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key string, l *bucket.Limit, now bucket.Instant) bucket.Row {
 	word, n := atomic.LoadUint64(&sl.word), 1
 	h := sl.hash()
@@ -198,7 +194,6 @@ func (s *Store) save(sl *slot, h hash, family string, l *bucket.Limit, state *bu
 	s.saveRow(sl, h, family, bucket.Row{{Limit: *l, State: *state}}, lock)
 }
 
-// saveRow is save for rows that do not fit a slot.
 func (s *Store) saveRow(sl *slot, h hash, family string, row bucket.Row, lock uint64) {
 	sh := s.shard(h)
 	sh.table.Load().write(sl, h, hasSideRow, sh.putSideRow(h, family, row), 0, lock)
@@ -239,7 +234,6 @@ func (sl *slot) lock() uint64 {
 	}
 }
 
-// unlock releases the lock without a change.
 func (sl *slot) unlock() {
 	if w := atomic.LoadUint64(&sl.word); w&locked != 0 {
 		atomic.StoreUint64(&sl.word, w&^(locked|generationMask)|nextGeneration(w))

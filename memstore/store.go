@@ -94,10 +94,8 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// emptyTable is the first table of every shard. It is never written.
 var emptyTable = &table{slots: make([]slot, 1)}
 
-// instant returns the time of the clock.
 func (s *Store) instant() bucket.Instant {
 	if s.now != nil {
 		return s.now()
@@ -105,7 +103,6 @@ func (s *Store) instant() bucket.Instant {
 	return s.base + bucket.Instant(time.Since(s.started)/time.Microsecond)
 }
 
-// index returns the number of h's shard. It uses bits that do not affect h's home.
 func (s *Store) index(h hash) int { return int(h.h1 >> s.shift) }
 
 // Stats holds the counters of a store.

@@ -94,7 +94,6 @@ func (t *table) find(h hash) (*slot, uint64) {
 	}
 }
 
-// maxOverflow bounds the overflow buckets. Each limit has one.
 const maxOverflow = 1 << 16
 
 // allocate returns a slot for h, which has none. At the bound of most buckets, it returns the locked slot of a
@@ -121,7 +120,6 @@ func (s *Store) allocate(sh *shard, h hash, now bucket.Instant, most int64) *slo
 	return t.firstEmpty(h.h0)
 }
 
-// firstEmpty returns the first empty slot from the home of h0.
 func (t *table) firstEmpty(h0 uint64) *slot {
 	i := t.home(h0)
 	for atomic.LoadUint64(&t.slots[i].word) != 0 {
@@ -173,9 +171,8 @@ func (s *Store) isFull(t *table, sl *slot, w uint64, now bucket.Instant) bool {
 // rebuild replaces the shard's table by one of the right size, without buckets that are full at both now and
 // idle. The caller holds the shard's mutex. Slots that the caller has locked stay locked.
 //
-// Slots of the old table stay locked forever. A take that finds one waits for the shard's mutex, and then uses
-// the new table. A shard holds up to 16,384 buckets and is rebuilt in one step. The store grows one shard at a
-// time.
+// Slots of the old table stay locked forever. A take that finds one waits for the shard's mutex, and then uses the
+// new table. A shard holds up to 16,384 buckets and is rebuilt in one step. The store grows one shard at a time.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	old, live, plain := sh.table.Load(), 0, !s.steady
 	var ours []int // locked by the caller
@@ -226,8 +223,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	return t
 }
 
-// roundToPages rounds the size of a large table up to whole pages of 8 KiB, which the allocator would use
-// anyway.
+// roundToPages rounds the size of a large table up to whole pages of 8 KiB, which the allocator would use anyway.
 func roundToPages(slots int) int {
 	const perPage = 8 << 10 / int(unsafe.Sizeof(slot{}))
 	if slots < 4*perPage {

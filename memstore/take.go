@@ -135,8 +135,7 @@ func (d *denials) flag(h hash) *atomic.Bool { return &d[uint8(h.h0)] }
 // must not write the flag on every call.
 const clearEvery = 64
 
-// takePlain is takeOne for a bucket with a state in both words or a side row. It returns false for a locked
-// slot.
+// takePlain is takeOne for a bucket with a state in both words or a side row. It returns false for a locked slot.
 func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	for range maxSpins {
 		t := s.tables[s.index(h)].Load()

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// A Clearer is a [Store] that can reset the buckets of whole families, for admins. It is safe for concurrent
-// use.
+// A Clearer is a [Store] that can reset the buckets of whole families, for admins. It is safe for concurrent use.
 type Clearer interface {
 	// ClearFamilies resets the buckets of keys in the families: see [Family]. It returns the number of removed
 	// buckets, including full ones.

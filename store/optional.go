@@ -12,9 +12,8 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// A KeyDeriver is a [Store] with a secret for all processes that share it. The secret lives as long as the
-// buckets. A limiter derives the key of its hashes in bucket keys from this secret, unless its policy has a
-// key.
+// A KeyDeriver is a [Store] with a secret for all processes that share it. The secret lives as long as the buckets.
+// A limiter derives the key of its hashes in bucket keys from this secret, unless its policy has a key.
 type KeyDeriver interface {
 	// DeriveKey returns the key for a purpose. It is the same in all processes that share the store.
 	DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error)

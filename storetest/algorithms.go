@@ -37,7 +37,6 @@ func kinds(t testing.TB) map[string]bucket.Limit {
 	return limits
 }
 
-// empty takes the whole capacity of a full bucket.
 func (s *subject) empty(key string, l bucket.Limit) {
 	s.Helper()
 	if _, allowed := s.take(mete.Mode{}, charge(key, l, l.Capacity())); !allowed {

@@ -8,7 +8,6 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// start is the initial instant of a Clock, in 2023.
 const start bucket.Instant = 1_700_000_000_000_000
 
 // A Clock stands still until it is set. It is safe for concurrent use. The zero Clock is at the epoch.

@@ -47,7 +47,6 @@ func noDocument(t *testing.T, open func() store.Documents) {
 	}
 }
 
-// set writes a document and returns its revision.
 func set(t *testing.T, s store.Documents, name, text string, revision int64) int64 {
 	t.Helper()
 	next, err := s.SetDocument(t.Context(), name, []byte(text), revision)

@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxClearCalls bounds the calls of one clear in these tests.
 const maxClearCalls = 100_000
 
 // RunFamilies tests a store that implements [store.Clearer]. Each subtest is named after a guarantee.
@@ -29,7 +28,6 @@ func RunFamilies(t *testing.T, open Open) {
 	}
 }
 
-// clearFamilies clears families like an admin, and returns the number of removed buckets and of calls.
 func clearFamilies(t *testing.T, s mete.Store, families ...string) (removed int64, calls int) {
 	t.Helper()
 	clearer, ok := store.As[store.Clearer](s)

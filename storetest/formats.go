@@ -24,8 +24,7 @@ import (
 type Formats struct {
 	Dir string // such as testdata/formats
 
-	// Write, if not empty, names the version that [Formats.Run] writes first: dev, or a version without a
-	// directory.
+	// Write, if not empty, names the version that [Formats.Run] writes first: dev, or a version without a directory.
 	Write string
 
 	// Open returns a new, empty store.
@@ -161,7 +160,6 @@ func readAnswers(t *testing.T, path string) (all []answer) {
 	return all
 }
 
-// ask loads the state in dir and answers the questions.
 func (f Formats) ask(t *testing.T, dir string, questions []answer) []answer {
 	t.Helper()
 	clock := NewClock()
@@ -169,7 +167,6 @@ func (f Formats) ask(t *testing.T, dir string, questions []answer) []answer {
 	return answers(t, f.Load(t, dir, clock.Now), clock, questions)
 }
 
-// answers sends the questions to a store in order.
 func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []answer {
 	t.Helper()
 	all := slices.Clone(questions)
@@ -225,9 +222,8 @@ const (
 	saved = 3_000_000 // microseconds after the clock's start
 )
 
-// spend creates the stored state in an empty store. Buckets of each kind have two takes. One bucket has the
-// accounts of two limits, one is in debt, and one has a take and a refund by ID. There are also a document and
-// a secret.
+// spend creates the stored state in an empty store. Buckets of each kind have two takes. One bucket has the accounts
+// of two limits, one is in debt, and one has a take and a refund by ID. There are also a document and a secret.
 func spend(t *testing.T, s mete.Store, clock *Clock) {
 	t.Helper()
 	take := func(key string, l bucket.Limit, cost bucket.Tokens, mode mete.Mode) bucket.Snapshot {

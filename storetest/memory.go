@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxMemory bounds the takes that a [Naive] store remembers.
 const maxMemory = 10_000
 
 // A memory holds the admitted takes of the retry horizon by their names.
@@ -25,7 +24,6 @@ type taken struct {
 	snaps []bucket.Snapshot
 }
 
-// nameOf returns a unique name for an ID and its keys.
 func nameOf(id string, charges []store.Charge) string {
 	name := fmt.Sprintf("%q", id)
 	for _, c := range charges {
@@ -34,7 +32,6 @@ func nameOf(id string, charges []store.Charge) string {
 	return name
 }
 
-// recall returns the answer to the take with this name.
 func (m *memory) recall(name string, now bucket.Instant) ([]bucket.Snapshot, bool) {
 	t, ok := m.takes[name]
 	if !ok || now-t.at >= bucket.Instant(store.RetryHorizon/time.Microsecond) {

@@ -109,7 +109,6 @@ func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
 	}
 }
 
-// sameStep executes one random operation on both stores, and reports whether their answers are equal.
 func sameStep(s *subject, model *Naive, r *rand.Rand, charges []store.Charge) bool {
 	s.Helper()
 	switch r.IntN(12) {
@@ -144,8 +143,7 @@ func sameStep(s *subject, model *Naive, r *rand.Rand, charges []store.Charge) bo
 	return true
 }
 
-// randomRefunds returns admin refunds of charges, or at random the full or partial cancellation of an earlier
-// take.
+// randomRefunds returns admin refunds of charges, or at random the full or partial cancellation of an earlier take.
 func (s *subject) randomRefunds(r *rand.Rand, charges []store.Charge) []mete.Refund {
 	if len(s.admitted) > 0 && r.IntN(3) > 0 {
 		at := len(s.admitted) - 1 - min(r.IntN(len(s.admitted)), r.IntN(len(s.admitted)))
@@ -161,7 +159,6 @@ func (s *subject) randomRefunds(r *rand.Rand, charges []store.Charge) []mete.Ref
 	return Refunds(charges...)
 }
 
-// remember records a take for a later cancellation.
 func (s *subject) remember(charges []store.Charge, snaps []bucket.Snapshot) {
 	var refunds []mete.Refund
 	for i, snap := range snaps {

@@ -103,7 +103,6 @@ const (
 	naiveFrom   = "more" // the place of the next call: the buckets that are left
 )
 
-// lowerCosts lowers costs to the content of the emptiest bucket.
 func lowerCosts(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {
 	there := bucket.MaxTokens
 	for i, c := range costs {

@@ -19,7 +19,6 @@ const (
 	laps   = 400 // takes of each racer
 )
 
-// race calls f from many goroutines at once.
 func race(f func(r *rand.Rand)) {
 	var wg sync.WaitGroup
 	for i := range racers {

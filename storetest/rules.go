@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// limit returns a limit, or fails the test.
 func limit(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	t.Helper()
 	r, err := bucket.ParseRate(rate)
@@ -57,7 +56,6 @@ func (s *subject) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snapsh
 	return snaps, allowed
 }
 
-// remaining asserts the content of the bucket.
 func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
 	s.Helper()
 	snaps, _ := s.take(mete.Mode{DryRun: true}, store.Charge{Key: key, Limit: l})

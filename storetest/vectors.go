@@ -38,7 +38,6 @@ func vectorsHold(t *testing.T, open Open) {
 // A takenBy identifies the bucket of a step that took from it.
 type takenBy struct{ step, bucket int }
 
-// vectorStep executes one step of a vector and compares the answer.
 func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	s.Helper()
 	charges := make([]store.Charge, len(step.Charges))
@@ -80,7 +79,6 @@ func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	}
 }
 
-// vectorValues returns the values of a snapshot that vectors contain.
 func vectorValues(snap bucket.Snapshot) vectors.Want {
 	return vectors.Want{
 		Allowed:    snap.Allowed,

@@ -12,9 +12,8 @@ import (
 	"syscall"
 )
 
-// Replace calls write to fill next, a new file in the directory of path. It syncs next, closes it, and renames
-// it to path. Readers see either the old or the new file as a whole. On error, path is unchanged and next is
-// removed.
+// Replace calls write to fill next, a new file in the directory of path. It syncs next, closes it, and renames it to
+// path. Readers see either the old or the new file as a whole. On error, path is unchanged and next is removed.
 func Replace(path string, next *os.File, write func(io.Writer) error) error {
 	err := write(next)
 	if err == nil {

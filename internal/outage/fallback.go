@@ -19,20 +19,18 @@ import (
 // maxNodes bounds the number of shares of a limit.
 const maxNodes = 1 << 16
 
-// A Fallback decides for rules with on_store_error: local while the store does not answer. Each bucket of the
-// local store has one node's share of the limit, and starts with that share of the last known deficit. A ledger
-// records the local costs. They are charged to the store when it answers again, so recovery grants no second
-// burst.
+// A Fallback decides for rules with on_store_error: local while the store does not answer. Each bucket of the local
+// store has one node's share of the limit, and starts with that share of the last known deficit. A ledger records
+// the local costs. They are charged to the store when it answers again, so recovery grants no second burst.
 //
 // # Bound
 //
-// Let N nodes lose the store at once, where nodes returns N. A bucket of the store then refills without
-// charges, and N local buckets replace it, with shares that add up to it. If each starts with an N'th of its
-// deficit, their total deficit is at least that of one bucket after the same costs: see [bucket.Limit.Share].
-// (A full bucket loses refill and never gains any.) Recovery charges the difference between the local bucket
-// and the same bucket without its local costs. The store's own refill equals the sum of what the local buckets
-// would have without these costs. The store's deficit is therefore again at least that of one bucket. The limit
-// can be exceeded only by:
+// Let N nodes lose the store at once, where nodes returns N. A bucket of the store then refills without charges, and
+// N local buckets replace it, with shares that add up to it. If each starts with an N'th of its deficit, their total
+// deficit is at least that of one bucket after the same costs: see [bucket.Limit.Share]. (A full bucket loses refill
+// and never gains any.) Recovery charges the difference between the local bucket and the same bucket without its
+// local costs. The store's own refill equals the sum of what the local buckets would have without these costs. The
+// store's deficit is therefore again at least that of one bucket. The limit can be exceeded only by:
 //
 //   - Costs of other nodes since a node last saw the bucket: its local bucket has an N'th of them too much. In one outage this
 //     is less than one capacity over all nodes, and nothing with a single node.
@@ -94,7 +92,6 @@ func New(local, remote store.Store, nodes func() int, memory *seen.Memory) *Fall
 	}
 }
 
-// counts holds the counters of [Stats], in thousandths of a token.
 type counts struct{ spent, charged, refilled, excess atomic.Int64 }
 
 // Stats holds the counters of a fallback: see [mete.Stats].
@@ -190,7 +187,6 @@ func (f *Fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []sto
 	return dst, true, nil
 }
 
-// peekLocal returns snapshots of local buckets.
 func (f *Fallback) peekLocal(ctx context.Context, charges []store.Charge) ([]bucket.Snapshot, error) {
 	free := make([]store.Charge, len(charges))
 	for i, c := range charges {
@@ -218,7 +214,6 @@ func minCost(c *store.Charge, mode store.Mode) bucket.Tokens {
 	return max(c.Cost, bucket.Token)
 }
 
-// nodeCount returns the number of nodes.
 func (f *Fallback) nodeCount() int { return min(max(f.nodes(), 1), maxNodes) }
 
 // openLocal prepares the local bucket for c. For a new account, the bucket starts with its share of the store
@@ -282,8 +277,7 @@ func (f *Fallback) openVersion(ctx context.Context, a *Account, c *store.Charge,
 	return nil
 }
 
-// withAccount returns the row with an account of l, even if the row is full. A new account lacks at least
-// known.
+// withAccount returns the row with an account of l, even if the row is full. A new account lacks at least known.
 func withAccount(row bucket.Row, l *bucket.Limit, now bucket.Instant, known bucket.Tokens) bucket.Row {
 	if find(row, l) >= 0 {
 		return row
@@ -304,12 +298,10 @@ func moveToFront(row bucket.Row, l *bucket.Limit) bucket.Row {
 	return row[:min(len(row), bucket.MaxAccounts)]
 }
 
-// find returns the index of l's account in a row, or -1.
 func find(row bucket.Row, l *bucket.Limit) int {
 	return slices.IndexFunc(row, func(x bucket.Account) bool { return x.Limit == *l })
 }
 
-// missingOf returns the missing amount of l's account in a row, or 0.
 func missingOf(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
 	if i := find(row, l); i >= 0 {
 		return l.Peek(row[i].State, now, 0, 0).Missing()
@@ -317,7 +309,6 @@ func missingOf(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Token
 	return 0
 }
 
-// missing returns the missing amount of the bucket of l in a row.
 func missing(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
 	s, _ := row.Open(l, now)
 	return l.Peek(s, now, 0, 0).Missing()

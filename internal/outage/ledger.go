@@ -29,9 +29,8 @@ type page struct {
 	accounts map[string]*Account
 }
 
-// An Account holds the local costs of one key that are not yet charged to the store. The first local decision
-// opens it, and it closes when nothing is left to charge. Accounts are locked in the order of their keys,
-// before any page.
+// An Account holds the local costs of one key that are not yet charged to the store. The first local decision opens
+// it, and it closes when nothing is left to charge. Accounts are locked in the order of their keys, before any page.
 type Account struct {
 	key string
 
@@ -86,7 +85,6 @@ func (a *Account) setVersion(share *bucket.Limit, c *store.Charge) {
 	a.versions = append(a.versions, version{share: *share, whole: store.Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}})
 }
 
-// version returns the version with this share, or nil.
 func (a *Account) version(share *bucket.Limit) *version {
 	for i := range a.versions {
 		if v := &a.versions[i]; v.share == *share {
@@ -96,7 +94,6 @@ func (a *Account) version(share *bucket.Limit) *version {
 	return nil
 }
 
-// findNeed returns a version with a need, or nil.
 func (a *Account) findNeed() *version {
 	for i := range a.versions {
 		if v := &a.versions[i]; v.need.Spent > 0 {
@@ -106,7 +103,6 @@ func (a *Account) findNeed() *version {
 	return nil
 }
 
-// nodeShare returns one node's share of an amount, rounded up.
 func (a *Account) nodeShare(amount bucket.Tokens) bucket.Tokens {
 	return (amount + bucket.Tokens(a.nodes) - 1) / bucket.Tokens(a.nodes)
 }
@@ -115,7 +111,6 @@ func (l *ledger) page(key string) *page {
 	return &l.pages[maphash.String(l.seed, key)%uint64(len(l.pages))]
 }
 
-// find returns the account of a key, or nil.
 func (l *ledger) find(key string) *Account {
 	p := l.page(key)
 	p.mu.Lock()
@@ -150,7 +145,6 @@ func (l *ledger) open(key string) *Account {
 	}
 }
 
-// close closes a locked account.
 func (l *ledger) close(a *Account) {
 	a.closed = true
 	p := l.page(a.key)
@@ -160,7 +154,6 @@ func (l *ledger) close(a *Account) {
 	l.size.Add(-1)
 }
 
-// nextPage returns the accounts of the next page in turn.
 func (l *ledger) nextPage() []*Account {
 	return l.pages[l.swept.Add(1)%uint64(len(l.pages))].list()
 }

@@ -102,7 +102,6 @@ func (f *flight) wait(ctx context.Context, until time.Time) error {
 	}
 }
 
-// charge charges an account until nothing is left, and closes it.
 func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) error {
 	for {
 		a.mu.Lock()
@@ -154,9 +153,8 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 	}
 }
 
-// recordAnswer records the answer to a charge in the memory. No other take of this key by this process is in
-// flight, so it numbers the take as if it were sent now. The start of the call is unknown, so the answer denies
-// nothing.
+// recordAnswer records the answer to a charge in the memory. No other take of this key by this process is in flight,
+// so it numbers the take as if it were sent now. The start of the call is unknown, so the answer denies nothing.
 func (f *Fallback) recordAnswer(c *store.Charge, mode store.Mode, allowed bool, snaps []bucket.Snapshot) {
 	a := f.seen.Answer(f.seen.Ask(f.now()), mode, allowed, snaps)
 	f.seen.Note(&a, c, &snaps[0], true)
@@ -287,7 +285,6 @@ func (f *Fallback) finishAttempt(a *Account, snap *bucket.Snapshot, before bucke
 	a.attempt = nil
 }
 
-// lowerAttempt lowers an attempt to the debt limit of the bucket.
 func (f *Fallback) lowerAttempt(a *Account, due bucket.Tokens, snap *bucket.Snapshot) {
 	t := a.attempt
 	t.denials++

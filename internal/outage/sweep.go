@@ -89,7 +89,6 @@ func (f *Fallback) Forget(charges []store.Charge) {
 	}
 }
 
-// drop closes an account after a reset of its bucket.
 func (f *Fallback) drop(a *Account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

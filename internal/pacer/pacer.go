@@ -3,9 +3,8 @@
 // Package pacer spreads a client's requests over the rate limits that a server announces.
 //
 // A [Pacer] serves one server, or one key of it. Requests pass it in order, at a pace that follows the server's
-// answers. It spends the remainder of each announced limit evenly over the time until its reset, and spends
-// measured refills as they arrive. A server without announced limits is not paced, but its requests to wait are
-// obeyed.
+// answers. It spends the remainder of each announced limit evenly over the time until its reset, and spends measured
+// refills as they arrive. A server without announced limits is not paced, but its requests to wait are obeyed.
 //
 // The pacer does not simulate a bucket with the announced quota and window. Windows are announced in whole
 // seconds, rounded up, so 20 per 200 ms is announced as 20 per second. Most servers announce no window, and
@@ -178,7 +177,6 @@ func (p *Pacer) setTimerLocked(delay time.Duration) {
 	})
 }
 
-// delayLocked returns how long the next request must wait.
 func (p *Pacer) delayLocked(now time.Time) time.Duration {
 	if pause := p.pausedUntil.Sub(now); pause > 0 {
 		return pause
@@ -275,8 +273,7 @@ func (p *Pacer) Idle() bool {
 	return true
 }
 
-// pauseLocked stops all requests for the requested time plus a random delay, so that clients do not return
-// together.
+// pauseLocked stops all requests for the requested time plus a random delay, so that clients do not return together.
 func (p *Pacer) pauseLocked(now time.Time, t Ticket, a Answer) {
 	wait := a.Wait
 	if wait <= 0 { // a refusal with "now" contains no time either
@@ -302,7 +299,6 @@ func (p *Pacer) pauseLocked(now time.Time, t Ticket, a Answer) {
 // maxQuiet is the number of consecutive answers without a limit after which the limit is removed.
 const maxUnmentioned = 64
 
-// learnLocked updates the announced limits.
 func (p *Pacer) learnLocked(now time.Time, t Ticket, a Answer) {
 	for i := range a.Announced {
 		l := &a.Announced[i]

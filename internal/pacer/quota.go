@@ -64,7 +64,6 @@ type quota struct {
 	creditAt time.Time
 }
 
-// level returns the estimated remainder after sent requests.
 func (q *quota) level(now time.Time, sent uint64) float64 {
 	level := q.remaining - float64(int64(sent-q.seq))
 	if since := now.Sub(q.at); since > 0 {
@@ -85,7 +84,6 @@ func (q *quota) guaranteedLevel(now time.Time, sent uint64) float64 {
 	return level
 }
 
-// reserve returns the tokens that stay unused.
 func (q *quota) reserve() float64 {
 	if q.refillsAtOnce() {
 		return q.margin
@@ -115,7 +113,6 @@ func (q *quota) rate(level float64) float64 {
 	return measured + enough*(announced-measured)
 }
 
-// pace returns the requests to send per second.
 func (q *quota) pace(now time.Time, sent uint64) float64 {
 	spread := max(min(q.bound.Sub(now), q.span), shortestSpread)
 	if q.refillsAtOnce() {
@@ -130,7 +127,6 @@ func (q *quota) pace(now time.Time, sent uint64) float64 {
 	return pace
 }
 
-// delay returns how long the next request must wait for this limit.
 func (q *quota) delay(now time.Time, sent uint64) time.Duration {
 	look := q.at.Add(LongestPause)
 	if q.extendedAt.After(q.at) {
@@ -187,7 +183,6 @@ func (q *quota) extend(now time.Time, sent uint64) {
 	q.bound = now.Add(max(span, firstAnswer))
 }
 
-// learn records the answer to the allowed request seq.
 func (q *quota) learn(now time.Time, seq, sent uint64, l *ratelimitfields.Announced) {
 	if seq <= q.seq {
 		return // older than the last answer

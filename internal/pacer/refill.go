@@ -36,7 +36,6 @@ const (
 	smoothing = 0.25
 )
 
-// add records tokens that refilled since the last call.
 func (r *refill) add(took time.Duration, tokens float64) {
 	if took < 0 {
 		return
@@ -56,7 +55,6 @@ func (r *refill) add(took time.Duration, tokens float64) {
 	r.measure()
 }
 
-// measure sets the rate from the recent slots.
 func (r *refill) measure() {
 	slots := r.slots[:min(r.n, slotCount)]
 	var perSecond [slotCount]float64
@@ -83,7 +81,6 @@ func (r *refill) measure() {
 	r.rate += smoothing * (measured - r.rate)
 }
 
-// restart drops the slots and keeps the rate.
 func (r *refill) restart() { r.took, r.tokens, r.n = 0, 0, 0 }
 
 // minRate returns the lowest rate of the last three slots, but at least a quarter of the usual rate.

@@ -44,7 +44,6 @@ func (l *Loop) Start(limiter *mete.Limiter) {
 	})
 }
 
-// recoverRest retries until all local costs are charged or the timeout expires.
 func recoverRest(limiter *mete.Limiter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -182,7 +182,6 @@ func (m *Memory) clearDenial(s *set, i int) {
 	}
 }
 
-// setUntil sets the until of a sighting in a locked set.
 func (m *Memory) setUntil(g *sighting, until bucket.Instant) {
 	switch {
 	case g.until == 0 && until != 0:
@@ -251,7 +250,6 @@ func (m *Memory) Recall(key string) bucket.Row {
 	return nil
 }
 
-// row returns all versions of the bucket, the latest first.
 func (g *sighting) row() bucket.Row {
 	return append(bucket.Row{{Limit: g.snap.Limit, State: g.snap.State(g.at)}}, g.others...)
 }

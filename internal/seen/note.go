@@ -16,8 +16,7 @@ type Asked struct {
 	number uint64         // sequence number of the take
 }
 
-// Ask numbers a take that is about to be sent. at is an earlier instant. It is ignored if the memory does not
-// deny.
+// Ask numbers a take that is about to be sent. at is an earlier instant. It is ignored if the memory does not deny.
 func (m *Memory) Ask(at bucket.Instant) Asked { return Asked{at, m.sent.Add(1)} }
 
 // An Answer is the store's answer to one take. Call [Memory.Note] for each of its charges.
@@ -166,7 +165,6 @@ func (g *sighting) update(a *Answer, snap *bucket.Snapshot, noted uint64, latest
 	return min(max(g.until, a.until), latest)
 }
 
-// state returns the state of one version, and whether it is known.
 func (g *sighting) state(l *bucket.Limit) (s bucket.State, known bool) {
 	if g.snap.Limit == *l {
 		return g.snap.State(g.at), true

@@ -19,7 +19,6 @@ type batch struct {
 // A place is the index of a charge, and of a shard if the charge is sharded.
 type place struct{ charge, shard int }
 
-// markerPlace is the place of the marker's answer.
 var markerPlace = place{charge: -1}
 
 func (b *batch) add(c store.Charge, at place) {
@@ -46,7 +45,6 @@ func (d *division) addShards(b *batch, paying bool) {
 	}
 }
 
-// addUnsharded adds the charges without shards.
 func (d *division) addUnsharded(b *batch) {
 	for i, c := range d.charges {
 		if !isSharded(c) {
@@ -62,7 +60,6 @@ func (d *division) addMarker(b *batch) {
 	}
 }
 
-// record stores the answers to b in their places.
 func (d *division) record(b *batch, snaps []bucket.Snapshot) {
 	for i, at := range b.places {
 		switch {

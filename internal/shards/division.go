@@ -52,7 +52,6 @@ func newDivision(charges []store.Charge, mode store.Mode, random func(n int) int
 	return d
 }
 
-// within returns the rest of the caller's time limit for all calls together.
 func (d *division) within() time.Duration {
 	if d.mode.Within <= 0 {
 		return 0
@@ -60,7 +59,6 @@ func (d *division) within() time.Duration {
 	return max(d.mode.Within-time.Since(d.begun), 1)
 }
 
-// chooseAll chooses every shard.
 func (d *division) chooseAll() {
 	for i, c := range d.charges {
 		d.shares[i].choose(c.Shards, c.Shards, d.random)
@@ -82,7 +80,6 @@ func (p *share) choose(n, count int, random func(n int) int) {
 	}
 }
 
-// resetCosts restores the requested costs.
 func (d *division) resetCosts() {
 	for i := range d.charges {
 		d.charges[i].Cost = d.asked[i].Cost
@@ -108,7 +105,6 @@ func (d *division) lowerCosts() (changed bool) {
 	return changed
 }
 
-// remaining returns the content of the bucket of charge i.
 func (d *division) remaining(i int) bucket.Tokens {
 	if !isSharded(d.charges[i]) {
 		return d.shares[i].snap.Remaining()
@@ -143,7 +139,6 @@ func (d *division) maxWait() time.Duration {
 	return d.mode.MaxWait
 }
 
-// unshardedAllow reports whether the unsharded buckets admit their costs.
 func (d *division) unshardedAllow() bool {
 	for i, c := range d.charges {
 		if !isSharded(c) && !d.shares[i].snap.Allowed {
@@ -158,7 +153,6 @@ func (d *division) deniedByUnsharded() bool {
 	return !d.replayed && !d.unshardedAllow() && d.shardsAdmitted()
 }
 
-// shardsAdmitted reports whether every paying shard admitted its part.
 func (d *division) shardsAdmitted() bool {
 	for i, c := range d.charges {
 		if isSharded(c) && !d.snapshotOf(i, d.mode.MaxWait).Allowed {
@@ -168,7 +162,6 @@ func (d *division) shardsAdmitted() bool {
 	return true
 }
 
-// deny clears the parts of all shards.
 func (d *division) deny() {
 	for i := range d.shares {
 		for j := range d.shares[i].shards {
@@ -199,7 +192,6 @@ func (d *division) replay() {
 	}
 }
 
-// snapshotOf returns the snapshot of charge i.
 func (d *division) snapshotOf(i int, maxWait time.Duration) bucket.Snapshot {
 	c, p := &d.charges[i], &d.shares[i]
 	if !isSharded(*c) {
@@ -211,7 +203,6 @@ func (d *division) snapshotOf(i int, maxWait time.Duration) bucket.Snapshot {
 	return p.shards.Merge(c.Limit, c.Cost, maxWait)
 }
 
-// appendSnapshots appends the snapshots of all charges.
 func (d *division) appendSnapshots(dst []bucket.Snapshot) []bucket.Snapshot {
 	for i := range d.charges {
 		dst = append(dst, d.snapshotOf(i, d.mode.MaxWait))

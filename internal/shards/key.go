@@ -14,15 +14,13 @@ import (
 //
 //	free:ip=192.0.2.1|#3
 //
-// Keys are unambiguous. The number follows the last mark, so two shard keys are equal only if bucket and number
-// are. Keys of a policy never end like this: in them, a component with an equals sign follows a bar. [IsKey]
-// rejects explicit charges with such keys. Marker keys of request IDs start with the mark, and no key of a
-// policy does.
+// Keys are unambiguous. The number follows the last mark, so two shard keys are equal only if bucket and number are.
+// Keys of a policy never end like this: in them, a component with an equals sign follows a bar. [IsKey] rejects
+// explicit charges with such keys. Marker keys of request IDs start with the mark, and no key of a policy does.
 
 // Mark separates the key of a bucket from the number of a shard.
 const Mark = "|#"
 
-// maxKeyBytes is the largest length that sharding adds to a key.
 const maxKeyBytes = len(Mark) + 2
 
 func shardKey(key string, shard int) string { return key + Mark + strconv.Itoa(shard) }

@@ -25,16 +25,14 @@ type marker struct {
 	there bucket.Tokens
 }
 
-// A marker's cost is more than half of its capacity. The upper part is a hash, which distinguishes it from
-// another take's marker in a full store with shared buckets. The lower part is the amount that a take with UpTo
-// found.
+// A marker's cost is more than half of its capacity. The upper part is a hash, which distinguishes it from another
+// take's marker in a full store with shared buckets. The lower part is the amount that a take with UpTo found.
 const (
 	thereBits = 35
 	printBits = 16
 	halfBits  = thereBits + printBits
 
-	// maxRemembered bounds the amount of a take with both UpTo and an ID from a sharded limit: 34 million
-	// tokens.
+	// maxRemembered bounds the amount of a take with both UpTo and an ID from a sharded limit: 34 million tokens.
 	maxRemembered bucket.Tokens = 1<<thereBits - 1
 )
 
@@ -50,9 +48,8 @@ var markerLimit = func() bucket.Limit {
 }()
 
 // setMarker sets the marker after the payment, for a store that takes in parts. In a common take, the marker's
-// answer could be lost. The store would undo the other parts, and a retry would find the marker of an unpaid
-// take. With this order, a failure in between makes a retry pay again: it can charge too much, but never
-// nothing.
+// answer could be lost. The store would undo the other parts, and a retry would find the marker of an unpaid take.
+// With this order, a failure in between makes a retry pay again: it can charge too much, but never nothing.
 //
 // If another attempt with the ID has set the marker meanwhile, that attempt has paid as well, and this payment
 // is refunded.
@@ -68,7 +65,6 @@ func (s *Store) setMarker(ctx context.Context, d *division, paid []store.Refund)
 	return nil
 }
 
-// refundsOf returns the refunds of an admitted take.
 func refundsOf(charges []store.Charge, snaps []bucket.Snapshot) (back []store.Refund) {
 	for i, c := range charges {
 		if c.Cost > 0 {
@@ -78,7 +74,6 @@ func refundsOf(charges []store.Charge, snaps []bucket.Snapshot) (back []store.Re
 	return back
 }
 
-// newMarker returns the marker of a take.
 func newMarker(mode store.Mode, charges []store.Charge) marker {
 	text := strconv.AppendQuote(nil, mode.ID)
 	for _, c := range charges {

@@ -31,10 +31,9 @@ import (
 // 1/n) of the capacity. This is an amount, not a rate: it can be lost again only after the single bucket has
 // been full. Under sustained demand no shard is full and the whole rate is used.
 //
-// This is the worst case. Choosing between two shards keeps them closer together. With 100 tokens and 100/s
-// over 10 shards, random requests at 120/s lost 7 of 3092 admissions in 30 s, and none at 80/s. Without pauses,
-// 10 shards of 10 tokens admit 100 of 100 before the first denial. See TestSharded_FirstRefusal and
-// TestSharded_UnderUse.
+// This is the worst case. Choosing between two shards keeps them closer together. With 100 tokens and 100/s over 10
+// shards, random requests at 120/s lost 7 of 3092 admissions in 30 s, and none at 80/s. Without pauses, 10 shards of
+// 10 tokens admit 100 of 100 before the first denial. See TestSharded_FirstRefusal and TestSharded_UnderUse.
 //
 // Debts are not balanced: after reservations, a shard with tokens pays even if another shard is in debt.
 type Store struct {
@@ -43,8 +42,7 @@ type Store struct {
 	parts  bool            // the inner store takes in parts: see setMarker
 }
 
-// maxRaces bounds how often a take is planned again because other takes emptied its shards. After that it is
-// denied.
+// maxRaces bounds how often a take is planned again because other takes emptied its shards. After that it is denied.
 const maxRaces = 8
 
 // New returns a store that takes charges with Shards from inner. Charges must pass [Check]. random chooses

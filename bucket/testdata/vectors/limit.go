@@ -72,8 +72,7 @@ func (r rawLimit) spec() (bucket.Spec, error) {
 	return spec, nil
 }
 
-// charge compiles the spec, compares the refill with the recorded one, and returns the charge for the limit's
-// key.
+// charge compiles the spec, compares the refill with the recorded one, and returns the charge for the limit's key.
 func (r rawLimit) charge(spec bucket.Spec) (Charge, error) {
 	limit, _, err := spec.Compile()
 	if err != nil {
