@@ -23,8 +23,8 @@ type Decision struct {
 	// Allowed reports whether the request may go ahead.
 	Allowed bool
 
-	// Rule is the name of the deciding rule: the rule with the longest wait if the request is denied, or with
-	// the fewest tokens left if it is allowed. It is empty if no rule applied.
+	// Rule is the name of the deciding rule. It has the longest wait if the request is denied, or the fewest tokens
+	// left if it is allowed. It is empty if no rule applied.
 	Rule string
 
 	// Reason tells why the request was denied, such as "token_bucket_exceeded", "missing_attribute", "blocked"
@@ -194,9 +194,9 @@ func (s *Status) Stage() *policy.Stage {
 	return s.Limit.Stage(used)
 }
 
-// UndelayedAfter returns the time until no stage would delay this request by more than longest, if the request
-// is refunded and no other request takes tokens. It is 0 if that is already true, and [bucket.Never] if it can
-// never be true.
+// UndelayedAfter returns the time until no stage would delay this request by more than longest. It assumes that the
+// request is refunded and no other request takes tokens. It is 0 if that is already true, and [bucket.Never] if it
+// can never be true.
 func (s *Status) UndelayedAfter(longest time.Duration) time.Duration {
 	stage := s.Stage()
 	if stage == nil || stage.Delay <= longest {

@@ -50,10 +50,10 @@ func (c *claim) write(charge *store.Charge) {
 type evaluation struct {
 	found   policy.Found
 	policy  *policy.Matcher
-	now     bucket.Instant // 0 unless the policy depends on the time
-	cost    bucket.Tokens  // of the request; 0 means each rule's own cost
-	claims  []claim        // in the order of the policy, followed by the request's own
-	shadow  []claim        // of shadow rules
+	now     bucket.Instant // 0 unless the policy depends on the time.
+	cost    bucket.Tokens  // of the request; 0 means each rule's own cost.
+	claims  []claim        // in the order of the policy, followed by the request's own.
+	shadow  []claim        // of shadow rules.
 	sharded bool           // at least one claim has shards
 	within  time.Duration  // the shortest deadline of the claims
 
@@ -316,7 +316,7 @@ func (e *evaluation) storeID(id string, mode Mode) string {
 	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
-// copyStatuses makes d show the statuses of n claims: of all claims, or of those that local buckets decided. It
+// copyStatuses copies n statuses into d: the statuses of all claims, or of the claims that local buckets decided. It
 // copies them because e is reused.
 func (e *evaluation) copyStatuses(d *Decision, n int) {
 	if d.single = n == 1; !d.single {

@@ -34,9 +34,9 @@ func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *De
 	e.denial = Denial{}
 }
 
-// LogDecisions returns a hook for [Config.OnDecision] that logs every decision. The level is Warn if the store
-// did not answer, Info if the request is denied or a shadow rule would deny it, and Debug otherwise. It never
-// logs keys. A nil logger means [slog.Default].
+// LogDecisions returns a hook for [Config.OnDecision] that logs every decision. The level is Warn if the store did
+// not answer, and Info if the request is denied or a shadow rule would deny it. Otherwise it is Debug. It never logs
+// keys. A nil logger means [slog.Default].
 func LogDecisions(logger *slog.Logger) func(context.Context, *Decision) {
 	if logger == nil {
 		logger = slog.Default()

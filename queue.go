@@ -62,8 +62,8 @@ type waiter struct {
 	costs       []bucket.Tokens // per key
 	few         [2]bucket.Tokens
 	sharded     bool          // snapshots of shards are estimates
-	leads       bool          // first of its queue, calls the store
-	turn        chan struct{} // closed when w becomes first or tooSoon; nil if w was first at once
+	leads       bool          // first of its queue, calls the store.
+	turn        chan struct{} // closed when w becomes first or tooSoon; nil if w was first at once.
 
 	next, prev *waiter
 	ticket     uint64
@@ -80,8 +80,8 @@ type waiter struct {
 type role uint8
 
 const (
-	roleLead   role = iota // call the store as the first of the queue
-	roleProbe              // call the store alongside the first, because no other caller waits
+	roleLead   role = iota // call the store as the first of the queue.
+	roleProbe              // call the store alongside the first, because no other caller waits.
 	roleWait               // wait for the turn
 	roleGiveUp             // give up: its turn will come too late
 )

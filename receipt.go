@@ -27,10 +27,10 @@ type expense struct {
 	rule         string       // empty for the request's own charge
 	taken        bucket.Taken // identifies the take for a cancellation
 	asked        bucket.Tokens
-	scaled       bucket.Tokens   // asked after scaling
+	scaled       bucket.Tokens   // asked after scaling.
 	settled      bool            // Settle replaces the unfixed part
-	fixed        bucket.Tokens   // the part of asked that Settle keeps
-	local        bool            // spent from a local bucket
+	fixed        bucket.Tokens   // the part of asked that Settle keeps.
+	local        bool            // spent from a local bucket.
 	account      *outage.Account // of the local bucket; nil above the bound of accounts
 	share        bucket.Limit    // the local bucket's limit
 }

@@ -20,7 +20,7 @@ type Request struct {
 	// Cost, if above 0, replaces the cost of the policy's rules, in tokens. At most [bucket.MaxTokens].
 	Cost Tokens
 
-	// MaxWait, if above 0, allows a reservation: the request may spend tokens that refill within MaxWait, and
+	// MaxWait, if above 0, allows a reservation. The request may spend tokens that refill within MaxWait, and
 	// [Decision.Wait] is the time until its work may start. Negative values mean 0.
 	MaxWait time.Duration
 

@@ -43,9 +43,8 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 // debt, as [Limiter.Charge] does. It corrects the request's Cost, costs that a rule reads from an attribute,
 // and Charges that are not Fixed. Fixed costs of rules stay.
 //
-// A refund never breaks the limit's bound: see [bucket.Limit.Cancel]. Settle refunds nothing before the work
-// may start, or while the bucket owes tokens to later work. Otherwise it refunds the tokens that have not
-// refilled since.
+// A refund never breaks the limit's bound: see [bucket.Limit.Cancel]. Settle refunds nothing before the work may
+// start, or while later work waits for the bucket. Otherwise it refunds the tokens that have not refilled since.
 //
 // A second call returns [ErrSettled]. If a limit cannot owe the excess, the error is a [DebtError] and nothing
 // has changed: call Settle again later or with a smaller amount. The same applies to a store error for which

@@ -27,12 +27,12 @@ import (
 //
 // If ctx ends first, the error wraps ctx.Err() and its cause.
 //
-// Each Limiter has its own queues. Several limiters that share a store are served in the order in which their
-// first callers call the store. A Take with [Request.MaxWait] or a Reserve does not queue, and is served right
-// after the first caller. Requests with overlapping but different keys use different queues. If a limit allows
-// no debt (sliding limits, max_reserved: 0), the first caller cannot spend in advance, and a Take at the right
-// moment can overtake it. If the context of a request with an ID ends during the sleep, the tokens stay spent:
-// the next attempt uses them.
+// Each Limiter has its own queues. Several limiters that share a store are served in the order in which their first
+// callers call the store. A Take with [Request.MaxWait] or a Reserve does not queue, and is served right after the
+// first caller. Requests with overlapping but different keys use different queues. If a limit allows no debt
+// (sliding limits, max_reserved: 0), the first caller cannot spend in advance. A Take at the right moment can then
+// overtake it. If the context of a request with an ID ends during the sleep, the tokens stay spent: the next attempt
+// uses them.
 func (l *Limiter) Wait(ctx context.Context, req Request) (Decision, error) {
 	if ctx.Err() != nil {
 		return Decision{}, contextError(ctx)

@@ -25,7 +25,7 @@ type Controller struct {
 	config settings
 	factor atomic.Int64 // in 1/unit
 
-	mu     sync.Mutex     // guards the fields below, and changes of factor
+	mu     sync.Mutex     // guards the fields below and changes of factor.
 	window window         // of the current interval
 	now    bucket.Instant // the latest instant seen
 	resume bucket.Instant // observations before it are ignored
@@ -110,9 +110,9 @@ func (c Call) Done(err error) {
 	}
 }
 
-// Observe records the duration and the result of an admitted request that ends now. It ignores requests with an
-// err of [context.Canceled]. Latencies are limited to between 0 and an hour. Do not observe denied requests:
-// they say nothing about the protected server.
+// Observe records the duration and the result of an admitted request that ends now. It ignores requests with an err
+// of [context.Canceled]. Latencies are limited to between 0 and an hour. Do not observe denied requests, because the
+// protected server never sees them.
 func (c *Controller) Observe(latency time.Duration, err error) {
 	c.observe(c.config.now(), latency.Microseconds(), err)
 }

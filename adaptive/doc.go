@@ -8,9 +8,9 @@
 // states keep their meaning. To use it, set Config.Scale of a Limiter to [Controller.Scale], and report each
 // request with [Controller.Begin] or [Controller.Observe].
 //
-// A Limiter never scales a cost beyond the largest amount that a limit can admit at once, so a request that is
-// normally possible stays possible. Costs near the capacity are therefore slowed less than the factor
-// indicates, and a cost of the whole capacity is not slowed at all.
+// A Limiter never scales a cost beyond the largest amount that a limit can admit at once. A request that is normally
+// possible stays possible. Costs near the capacity are therefore slowed less than the factor indicates, and a cost
+// of the whole capacity is not slowed at all.
 //
 // # Control laws
 //
@@ -22,9 +22,9 @@
 // backoff. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated ratio.
 //
 // The long-term mean follows a fall quickly. It follows a rise slowly, and only while the factor is 1 or at the
-// floor, so that latency from overload does not become the norm. If a server becomes permanently slower, the
-// factor drops to the floor, where the mean adapts: within 300 intervals for a server that is five times
-// slower. The first observations set the initial mean, so start a gradient while the server is healthy.
+// floor. Otherwise latency from overload would become the norm. If a server becomes permanently slower, the factor
+// drops to the floor, where the mean adapts. For a server that is five times slower, this takes at most 300
+// intervals. The first observations set the initial mean, so start a gradient while the server is healthy.
 //
 // Both laws probe the capacity of the server by exceeding it slightly. After each cut they ignore one interval, in
 // which the queue drains. With the defaults, the factor stays between 0.8 and 1.15 of the server's capacity and uses

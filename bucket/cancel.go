@@ -26,9 +26,9 @@ func (s Snapshot) Undated() Snapshot {
 	return s
 }
 
-// Cancel refunds up to amount of a take at now without breaking the bound: in any interval of length t, the
-// remaining takes start at most capacity + rate·t. It may refund less than amount, or nothing. Cancel each take
-// at most once: a second call may exceed the bound.
+// Cancel refunds up to amount of a take at now without breaking the bound. In any interval of length t, the
+// remaining takes start at most capacity + rate·t. It may refund less than amount, or nothing. Cancel each take at
+// most once: a second call may exceed the bound.
 //
 //   - A bucket without debt gets back the part of the cost that has not refilled since the take. A full bucket
 //     would have lost that refill without the take.

@@ -12,7 +12,7 @@
 //
 // All numbers are integers. Tokens are counted in thousandths ([Tokens]) and time in microseconds ([Instant]). A
 // limit refills n thousandths every p microseconds, with n/p in lowest terms. The state counts the missing amount in
-// units of 1/p thousandth: a microsecond refills exactly n units, and a cost of c thousandths is exactly c·p units.
+// units of 1/p thousandth. A microsecond refills exactly n units, and a cost of c thousandths is exactly c·p units.
 // The state is therefore never rounded, and division happens only for display. All intermediate values stay below
 // 2^53, so Lua scripts (doubles) and SQL functions (bigint) compute the same numbers.
 //

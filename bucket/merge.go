@@ -72,9 +72,9 @@ func (s Shards) SpreadRefund(amount Tokens) Tokens {
 	return amount
 }
 
-// Cancelable returns the part of a sharded take that can be refunded within limit l, as [Limit.Cancel] does for
-// one bucket: the part that has not refilled since. It is 0 while any shard is in debt. The shards must come
-// from [Limit.Peek].
+// Cancelable returns the refundable part of a sharded take under limit l: the part that has not refilled since.
+// [Limit.Cancel] does the same for one bucket. It is 0 while any shard is in debt. The shards must come from
+// [Limit.Peek].
 func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
 	at := t.At
 	for i := range s {

@@ -4,13 +4,13 @@ package bucket
 
 import "fmt"
 
-// Shard returns the limit of shard i of n, 0 ≤ i < n, for hot keys that are split over several rows. The shards
-// add up to exactly l: the rate is divided by n, and capacity and max reserved are divided to the thousandth,
-// with the remainders in the first shards. Together the shards admit at most as much as l.
+// Shard returns the limit of shard i of n, 0 ≤ i < n, for hot keys that are split over several rows. The shards add
+// up to exactly l. Capacity and max reserved are divided to the thousandth, with the remainders in the first shards.
+// Together the shards admit at most as much as l.
 //
 // Only a token bucket without a queue can be sharded, and each shard must hold at least one token. Shard also
-// returns an error if (capacity + max reserved)·p of a shard exceeds the bound of [Spec.Compile]; p may be n
-// times that of l. If l has no max reserved, the shards use the largest debt that fits.
+// returns an error if (capacity + max reserved)·p of a shard exceeds the bound of [Spec.Compile]. Its p may be n
+// times larger than in l. If l has no max reserved, the shards use the largest debt that fits.
 func (l Limit) Shard(i, n int) (Limit, error) {
 	switch {
 	case i < 0 || i >= n:

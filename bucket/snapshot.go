@@ -22,9 +22,9 @@ type Snapshot struct {
 
 	spent  int64 // as in State, at the bucket's instant
 	prev   int64
-	behind int64   // from the caller's instant to the bucket's, in µs
-	at     Instant // the bucket's instant, by the clock of the store that decided
-	beyond int64   // the part of the wait beyond Longest, in µs
+	behind int64   // from the caller's instant to the bucket's, in µs.
+	at     Instant // the bucket's instant, by the store's clock.
+	beyond int64   // the part of the wait beyond Longest, in µs.
 	_      int64   // padding: copies of a multiple of 16 bytes are faster (BenchmarkPeek)
 }
 

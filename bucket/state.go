@@ -38,10 +38,10 @@ type State struct {
 	// except when a cancellation removes the newest entry of a log.
 	AsOf Instant
 
-	// Unit is the limit's p for a continuous bucket, 1 for a stepped one or a sliding log, and minus the window
-	// in microseconds for a sliding window. A limit converts a State with another unit: the missing amount is
-	// rounded up to a thousandth and capped at the capacity. Conversion serves states without a known limit. A
-	// [Row] knows its limits and never converts.
+	// Unit is the limit's p for a continuous bucket, and 1 for a stepped one or a sliding log. For a sliding window
+	// it is minus the window in microseconds. A limit converts a State with another unit. It rounds the missing
+	// amount up to a thousandth and caps it at the capacity. Conversion serves states without a known limit. A [Row]
+	// knows its limits and never converts.
 	Unit int64
 
 	// Prev is the part of Spent in the previous window of a sliding window, and 0 for other limits.
@@ -60,9 +60,9 @@ const Longest = maxUnits * time.Microsecond
 
 // refill returns the missing amount in units of 1/p at now, or at the state's own instant if that is later.
 //
-// A state with another unit keeps its missing amount up to the new capacity: raising a limit adds the difference at
+// A state with another unit keeps its missing amount up to the new capacity. Raising a limit adds the difference at
 // once, and lowering it leaves the bucket at most empty. With the same unit, the amount may exceed the capacity if
-// the limit allows debt, because a State cannot tell a lowered capacity from a reservation.
+// the limit allows debt. A State cannot tell a lowered capacity from a reservation.
 func (l *Limit) refill(s *State, now Instant) (spent int64, at Instant) {
 	spent = s.Spent
 	if spent != 0 && l.n != 0 && s.Unit != l.p {

@@ -174,7 +174,7 @@ func (l *Limit) retryAfter(spent int64, cost Tokens, maxWait time.Duration, behi
 	return saturatingAdd(ceilDiv(spent-room, l.n), behind)
 }
 
-// loan returns the debt available to a cost that can wait for maxWait, in units of 1/p: the refill within
+// loan returns the debt available to a cost that can wait for maxWait, in units of 1/p. It is the refill within
 // maxWait, at most the debt limit.
 func (l *Limit) loan(maxWait time.Duration) int64 {
 	debt := int64(l.debt) * l.p

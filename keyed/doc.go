@@ -16,9 +16,10 @@
 //   - [Limiter.Take] takes several tokens, and returns the wait and the remaining tokens.
 //   - [Limiter.TakeUpTo] takes the available part of a cost.
 //   - [Limiter.Wait] sleeps until the tokens are available, for workers that prefer a delay to a denial.
-//   - [Limiter.Reserve] returns the wait without sleeping. Settle the reservation when the true cost is known, or cancel it if the
-//     work does not happen.
-//   - [Limiter.Peek] reads without taking. [Limiter.Refund] and [Limiter.Reset] are for admins: they add tokens and fill a bucket.
+//   - [Limiter.Reserve] returns the wait without sleeping. Settle the reservation when the true cost is known, or
+//     cancel it if the work does not happen.
+//   - [Limiter.Peek] reads without taking. [Limiter.Refund] and [Limiter.Reset] are for admins: they add tokens and
+//     fill a bucket.
 //
 // Costs are whole tokens. A cost below 0 is never allowed and returns no tokens.
 //

@@ -24,9 +24,9 @@ func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
 }
 
 // Reserve takes cost tokens from key's bucket if they become available within longest, without sleeping. The
-// reservation's Allowed reports whether it took them, and its Wait is the time until the work may start. Settle
-// it with the actual cost, or cancel it if the work does not happen. The errors about cost and key are those of
-// [Limiter.Wait].
+// reservation's Allowed reports whether it took them, and its Wait is the time until the work may start. Settle it
+// with the actual cost, or cancel it if the work does not happen. It returns the same errors as [Limiter.Wait] for
+// an invalid cost or key.
 //
 // Settle and Cancel never break the limit's bound. They do not return tokens that have refilled since the take,
 // or tokens with later work waiting behind them: see [bucket.Limit.Cancel].

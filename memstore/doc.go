@@ -4,7 +4,7 @@
 // request.
 //
 // A bucket takes 24 bytes in an array without pointers, so the garbage collector has nothing to scan. The store
-// finds a bucket by 112 bits of a hash of its key under a secret of the process, and does not keep the key.
+// finds a bucket by 112 bits of a hash of its key, under a secret of the process. It does not keep the key.
 //
 // A take from one existing bucket needs no lock: its state is one 64-bit word, replaced by compare-and-swap,
 // and a denial only reads. A take from several buckets marks them busy one by one and charges all or none. It
@@ -14,9 +14,9 @@
 // Some buckets do not fit a slot. They are in a map of their shard, and their takes cost microseconds instead
 // of 50 ns:
 //
-//   - Keys with accounts of two or three versions of a limit ([bucket.Row]), until all accounts but one are full: about
-//     350 bytes each. A key with traffic above the rate of its old limit keeps the old account. Beside a sliding log, each
-//     take copies the log.
+//   - Keys with accounts of two or three versions of a limit ([bucket.Row]), until all accounts but one are full:
+//     about 350 bytes each. A key with traffic above the rate of its old limit keeps the old account. Beside a
+//     sliding log, each take copies the log.
 //   - Sliding logs: 16 bytes per cost in their window. The memory of all other limits is constant per bucket.
 //   - Buckets of a limit without a number. A slot names its limit by one of 65,536 numbers. The store reclaims unused
 //     numbers.
@@ -31,7 +31,7 @@
 // flood of new keys cannot reset a limited client. [Stats.Overflowed] counts the takes from overflow buckets.
 //
 // While an overflow bucket is not full, a key that gets its own bucket starts with the overflow bucket's missing
-// amount, because the key may have spent it. The same applies to a key under a new version of its limit.
+// amount. The key may have spent it. The same applies to a key under a new version of its limit.
 //
 // The overflow mode has three limitations. A limit with new numbers gets a new, full overflow bucket, so
 // alternating versions admit the sum of their bounds. A dry run does not see that several of its keys would

@@ -143,8 +143,8 @@ type reclaimRound struct {
 	seen []uint64 // one bit per number: named by a slot
 }
 
-// reclaim executes one step of a round if a limit recently got no number. A round marks all entries idle, then
-// collects the numbers in the slots of each shard, and then frees the numbers that are still idle and in no slot.
+// reclaim executes one step of a round if a limit recently got no number. A round marks all entries idle, and then
+// collects the numbers in the slots of each shard. Finally it frees the numbers that are still idle and in no slot.
 //
 // A lookup before the entry became idle happened under the mutex of a shard. The round locks that mutex later,
 // and then the slot already names the number.

@@ -17,13 +17,13 @@ import (
 type cell struct {
 	key      string
 	own      hash         // of the charge's key
-	overflow hash         // of the overflow bucket of the charge's limit and family
+	overflow hash         // of the overflow bucket of the charge's limit and family.
 	family   string       // of the charge's key
-	limit    bucket.Limit // of the charge; for an overflow bucket, without the start of a key
+	limit    bucket.Limit // of the charge; for an overflow bucket, without the start of a key.
 	cost     bucket.Tokens
 	spilled  bool // uses the overflow bucket
 
-	slot   *slot // nil for an absent bucket of a dry run, or if there is no space
+	slot   *slot // nil for an absent bucket of a dry run, or if there is no space.
 	placed bool  // the slot is new
 	first  int   // index of the first cell with this slot
 
@@ -311,8 +311,8 @@ func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	c.after = c.before
 }
 
-// readOverflow replaces the state of a bucket without an account of its limit by the overflow bucket's state if
-// that lacks more: the key may have spent it there.
+// readOverflow replaces the state of a bucket without an account of its limit by the overflow bucket's state if that
+// lacks more. The key may have spent it there.
 func (s *Store) readOverflow(c *cell, now bucket.Instant, known bool) {
 	shared := bucket.State{AsOf: s.shard(c.overflow).evictedAt}
 	if sl, _ := s.find(c.overflow); sl != nil {

@@ -137,7 +137,7 @@ type restorer struct {
 	next  byte // the required next block, other than blocks of states
 
 	saved, now bucket.Instant
-	shift      bucket.Instant // of all instants: 0, or negative if the clock was set back
+	shift      bucket.Instant // of all instants: 0, or negative if the clock was set back.
 	limits     []familyLimit  // indexed by their numbers in the file
 	longest    int64          // longest window or interval, which may start later than now
 }

@@ -19,10 +19,10 @@ import (
 // an existing file atomically when the new one is complete and on disk. Only the owner can read the file,
 // because it contains the secret of the key hashes. A killed process may leave a file path.*.tmp behind.
 //
-// Takes continue during a save. A take that needs the lock of a shard waits for about ten microseconds, and for
-// up to a hundred with sliding logs. Each bucket is saved at some instant during the save; the file is not a
-// snapshot of one instant, and later takes are missing from it. To lose nothing, save after the last take.
-// After a crash, each bucket gets back the tokens that were taken since the start of the last save.
+// Takes continue during a save. A take that needs the lock of a shard waits for about ten microseconds, and for up
+// to a hundred with sliding logs. Each bucket is saved at some instant during the save. The file is not a snapshot
+// of one instant, and later takes are missing from it. To lose nothing, save after the last take. After a crash,
+// each bucket gets back the tokens that were taken since the start of the last save.
 //
 // Save does not write the IDs of [mete.Mode.ID]: a retry after a restart is charged again.
 //

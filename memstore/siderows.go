@@ -10,9 +10,10 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Side rows are rows that do not fit a slot: keys with accounts of several limits, sliding logs, limits without
-// a number, and the few windows and intervals that are years away from the start of the store. They are in a
-// map of their shard and guarded by its mutex. Like the limits of slots, their limits have no start of a key.
+// Side rows are rows that do not fit a slot. They hold keys with accounts of several limits, sliding logs, and
+// limits without a number. The few windows and intervals that are years away from the store's start are side rows,
+// too. They are in a map of their shard and guarded by its mutex. Like the limits of slots, their limits have no
+// start of a key.
 
 // A sideRow is a side row and the family of its key.
 type sideRow struct {

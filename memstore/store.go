@@ -39,7 +39,7 @@ type Store struct {
 	started        time.Time
 	base           bucket.Instant
 	now            func() bucket.Instant // nil for the process's clock
-	steady         bool                  // the clock never steps back, so slots need no instant of their last take
+	steady         bool                  // the clock never steps back, so slots need no instant of their last take.
 	latestRestored bucket.Instant        // the latest instant of a restored state
 
 	hasher  hasher

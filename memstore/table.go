@@ -12,9 +12,9 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A table is an array of slots with linear probing: a key is in the first slot from its home that was free when
-// it arrived. Slots are never emptied, only replaced, so readers need no lock: a probe ends at the first empty
-// slot. A table always has an empty slot.
+// A table is an array of slots with linear probing. A key is in the first slot from its home that was free when it
+// arrived. Slots are never emptied, only replaced, so readers need no lock: a probe ends at the first empty slot. A
+// table always has an empty slot.
 type table struct {
 	slots []slot
 	used  int // slots in use; guarded by the shard's mutex
@@ -39,8 +39,8 @@ const (
 	freshLoad = 15
 )
 
-// idleGrace is how long a full bucket stays after its last take while there is space, so that the next take of
-// its key is fast.
+// idleGrace is how long a full bucket stays after its last take while there is space. The next take of its key is
+// then fast.
 const idleGrace = 10 * time.Second
 
 // After a sweep that freed little, a shard is not swept for sweepEvery, or for sweepBucket per bucket of the
@@ -60,9 +60,9 @@ type shard struct {
 	table    *atomic.Pointer[table]
 	minSlots int
 
-	mu        sync.Mutex       // guards the fields below and the structure of table
+	mu        sync.Mutex       // guards the fields below and the structure of table.
 	nextSweep bucket.Instant   // no sweep before this instant
-	evictedAt bucket.Instant   // the last instant at which a full bucket was evicted
+	evictedAt bucket.Instant   // the last instant at which a full bucket was evicted.
 	sideRows  map[hash]sideRow // rows that do not fit a slot
 	_         [64 - 6*8]byte
 }
@@ -96,9 +96,9 @@ func (t *table) find(h hash) (*slot, uint64) {
 
 const maxOverflow = 1 << 16
 
-// allocate returns a slot for h, which has none. At the bound of most buckets, it returns the locked slot of a
-// full bucket, or nil if there is none; otherwise it returns an empty slot. The caller holds the shard's mutex
-// and fills the slot with [Store.save]. Pointers to other slots of the shard are stale afterwards.
+// allocate returns a slot for h, which has none. At the bound of most buckets, it returns the locked slot of a full
+// bucket, or nil if there is none. Otherwise it returns an empty slot. The caller holds the shard's mutex and fills
+// the slot with [Store.save]. Pointers to other slots of the shard are stale afterwards.
 func (s *Store) allocate(sh *shard, h hash, now bucket.Instant, most int64) *slot {
 	if s.used.Load() >= most {
 		if sl := s.takeOver(sh, h, now); sl != nil {

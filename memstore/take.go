@@ -52,11 +52,11 @@ func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket
 // takeOne takes from one bucket without locks. It returns false if the take needs locks: the bucket is locked,
 // has another limit, or is new in a full store.
 //
-// takeOne reads the clock before it finds the slot. The slot is usually not in the cache: a prefetch loads it
-// while the clock is read. Reading the clock waits for earlier memory reads, but not for a prefetch. An earlier
-// clock never admits too much, but may deny too much: the word may include another take's cost without the
-// refill that this take found. A denial therefore requires the same word before the clock was read. If a denial
-// is likely, takeOne reads the word first.
+// takeOne reads the clock before it finds the slot. The slot is usually not in the cache: a prefetch loads it while
+// the clock is read. Reading the clock waits for earlier memory reads, but not for a prefetch. An earlier clock
+// never admits too much, but may deny too much. The word may include another take's cost without the refill that
+// this take found. A denial therefore requires the same word before the clock was read. If a denial is likely,
+// takeOne reads the word first.
 func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
 	h := s.hasher.hash(key)
 	var now bucket.Instant

@@ -31,7 +31,7 @@ type Forgetter interface {
 	ForgetFamilies(families []string)
 }
 
-// Family returns the common prefix of the keys of one limit in a policy: the limit's name and a colon, without
+// Family returns the common prefix of the keys of one limit in a policy. It is the limit's name and a colon, without
 // the hash tag in braces. Other keys have the family "", which no limit has.
 //
 //	client:ip=192.0.2.1             client:

@@ -81,9 +81,9 @@ type Mode struct {
 	// DryRun decides without charging.
 	DryRun bool
 
-	// UpTo takes a part if the full cost is not available: from every bucket the same amount, computed by
-	// [bucket.UpTo] from its cost and the content of the emptiest bucket. The snapshots' Cost is that amount.
-	// It excludes MaxWait.
+	// UpTo takes a part if the full cost is not available. Every bucket pays the same amount, computed by
+	// [bucket.UpTo] from its cost and the content of the emptiest bucket. The snapshots' Cost is that amount. It
+	// excludes MaxWait.
 	UpTo bool
 
 	// ID, if not empty, identifies the take. If a take with this ID and the same keys was admitted within

@@ -125,8 +125,8 @@ func keepTheirBounds(t *testing.T, open Open, nth int) {
 	}
 }
 
-// changeKeepsWhatIsMissing: after a change of the limit, the bucket is at most empty, keeps its debt within the
-// new debt limit, and has refilled by the old limit until the change.
+// changeKeepsWhatIsMissing: after a change of the limit, the bucket is at most empty and keeps its debt within the
+// new debt limit. It has refilled by the old limit until the change.
 func changeKeepsWhatIsMissing(t *testing.T, open Open) {
 	limits := versions(t)
 	s := begin(t, open)

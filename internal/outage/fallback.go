@@ -27,43 +27,43 @@ const maxNodes = 1 << 16
 //
 // Let N nodes lose the store at once, where nodes returns N. A bucket of the store then refills without charges, and
 // N local buckets replace it, with shares that add up to it. If each starts with an N'th of its deficit, their total
-// deficit is at least that of one bucket after the same costs: see [bucket.Limit.Share]. (A full bucket loses refill
-// and never gains any.) Recovery charges the difference between the local bucket and the same bucket without its
-// local costs. The store's own refill equals the sum of what the local buckets would have without these costs. The
-// store's deficit is therefore again at least that of one bucket. The limit can be exceeded only by:
+// deficit is at least the deficit of one bucket after the same costs. A full bucket loses refill and never gains
+// any: see [bucket.Limit.Share]. Recovery charges the difference between the local bucket and the same bucket
+// without its local costs. The store's own refill equals the total refill of the local buckets without these costs.
+// The store's deficit is therefore again at least the deficit of one bucket. The limit can be exceeded only by:
 //
-//   - Costs of other nodes since a node last saw the bucket: its local bucket has an N'th of them too much. In one outage this
-//     is less than one capacity over all nodes, and nothing with a single node.
-//   - Local costs of other nodes that are not yet charged when the store is back: less than one capacity over all nodes, until
-//     they take from the same key or call [Fallback.RecoverAll].
+//   - Costs of other nodes since a node last saw the bucket: its local bucket has an N'th of them too much. In one
+//     outage this is less than one capacity over all nodes, and zero with a single node.
+//   - Uncharged local costs of other nodes when the store is back: less than one capacity over all nodes. They last
+//     until the nodes take from the same key or call [Fallback.RecoverAll].
 //   - A token, or the largest admitted cost, if a node's share is smaller.
-//   - The tokens of one interval, if intervals start at different times here and in the store: with anchor: first, or with
-//     different clocks.
+//   - The tokens of one interval, if intervals start at different times here and in the store: with anchor: first,
+//     or with different clocks.
 //   - Rounding: less than a thousandth of a token per node and outage.
-//   - The node's share of the refill during its outage, if other nodes still reach the store, which grants that refill too.
-//     [Stats.Refilled] counts it.
-//   - Costs that exceed the debt limit when they are charged (max_reserved, sliding limits), and costs without an account.
-//     [Stats.Excess] counts them.
+//   - The node's share of the refill during its outage, if other nodes still reach the store, which grants that
+//     refill too. [Stats.Refilled] counts it.
+//   - Costs that exceed the debt limit when they are charged (max_reserved, sliding limits), and costs without an
+//     account. [Stats.Excess] counts them.
 //
 // A node's own takes in flight add nothing: its local bucket starts without their cost, and gets it back if
 // they fail.
 //
-// After an error with [store.MaybeSpent], the charges can exceed the local costs: the store may have charged
-// the failed take, and the local bucket decides it too.
+// After an error with [store.MaybeSpent], the charges can exceed the local costs. The store may have charged the
+// failed take, and the local bucket decides it too.
 //
 // # Versions of a limit
 //
 // A row has an account for each version of the limit, in the store and locally. Each version admits at most its
 // own bound, also during outages.
 //
-//   - The memory (package seen) holds the accounts of all versions that this process has used. A version that returns during an
-//     outage starts with its own account: see openVersion.
-//   - Recovery charges the largest amount that any version is due. The store charges it to all accounts, so other accounts may
-//     lose too much, down to empty.
+//   - The memory (package seen) holds the accounts of all versions that this process has used. A version that
+//     returns during an outage starts with its own account: see openVersion.
+//   - Recovery charges the largest amount that any version is due. The store charges it to all accounts, so other
+//     accounts may lose too much, down to empty.
 //   - The rest of an account's due is charged under its own version: see chargeNeed.
 //
-// If the answer of a take is lost, its cost can exceed the bound of a sliding window or log: the memory does
-// not contain it. If recovery charges another version, the account may then be empty unnoticed.
+// The memory does not contain the cost of a take with a lost answer. It can exceed the bound of a sliding window or
+// log. If recovery charges another version, the account may then be empty unnoticed.
 type Fallback struct {
 	local    store.Store
 	remote   store.Store
@@ -216,9 +216,9 @@ func minCost(c *store.Charge, mode store.Mode) bucket.Tokens {
 
 func (f *Fallback) nodeCount() int { return min(max(f.nodes(), 1), maxNodes) }
 
-// openLocal prepares the local bucket for c. For a new account, the bucket starts with its share of the store
-// bucket's last known deficit, minus the refill since, plus the cost of other takes in flight. An existing
-// account returns the cost that it holds for this take.
+// openLocal prepares the local bucket for c. A new bucket starts with its share of the store bucket's last known
+// deficit, minus the refill since. It also lacks the cost of other takes in flight. An existing account returns the
+// cost that it holds for this take.
 func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t *Trip) error {
 	if a.hasBucket() {
 		return f.release(ctx, a, c.Cost, t)

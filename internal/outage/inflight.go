@@ -68,7 +68,7 @@ func (t *Trip) Land() {
 	t.departures = t.departures[:0]
 }
 
-// otherCosts returns the cost of all takes of a key in flight except t, and a number for the local bucket that
+// otherCosts returns the cost of all takes of a key in flight except t. The number identifies the local bucket that
 // starts with this cost withheld.
 func (f *inFlight) otherCosts(key string, t *Trip) (cost bucket.Tokens, number uint64) {
 	number = f.begins.Add(1)

@@ -249,8 +249,8 @@ func (a *Account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spe
 // settle moves base to the start of an attempt. A version that was full in base may be missing from the local
 // row. It stays full unless it was active, which may charge too much but never too little.
 //
-// The state of a sliding log cannot be a base: it dates all costs at the newest one, and would hide later costs
-// after older ones have left the window. An account with a log therefore keeps its base, and only settled
+// The state of a sliding log cannot be a base, because it dates all costs at the newest one. It would hide later
+// costs after older ones have left the window. An account with a log therefore keeps its base, and only settled
 // bounds due. After other policies this may charge too much, but never too little.
 func (a *Account) settle(t *attempt) {
 	a.settled = t.spent

@@ -225,9 +225,9 @@ func (p *Pacer) Answered(t Ticket, a Answer) {
 	p.advanceLocked(now)
 }
 
-// updateWindowLocked bounds the requests in flight. The first answer may announce the limits. If it does not
-// and refuses, waiting requests must not leave together after the pause: one probes the server, and each answer
-// then allows two more.
+// updateWindowLocked bounds the requests in flight. The first answer may announce the limits. If it does not and
+// refuses, waiting requests must not leave together after the pause. One probes the server, and each answer then
+// allows two more.
 func (p *Pacer) updateWindowLocked(t Ticket, a Answer) {
 	switch {
 	case len(p.quotas) > 0 || !a.Refused && p.pausedAt == 0:

@@ -54,10 +54,10 @@ type quota struct {
 	irregular bool      // the windows are not contiguous
 
 	refill      refill
-	margin      float64 // extra reserve, grows with refusals
-	refusals    uint64  // refusals since the last allowed answer
+	margin      float64 // extra reserve, grows with refusals.
+	refusals    uint64  // refusals since the last allowed answer.
 	probe       bool    // one request may probe the server
-	paused      bool    // no answer since a refusal
+	paused      bool    // no answer since a refusal.
 	unmentioned int     // consecutive answers without the limit
 
 	credit   float64 // requests that may be sent at once

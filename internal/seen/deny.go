@@ -10,9 +10,8 @@ import (
 )
 
 // Deny denies a take if the memory proves that the store would, and appends the snapshots that the store would
-// return. It leaves some takes to the store: partial takes, reservations, Fresh takes, takes with an ID, which
-// the store may have admitted before, and takes with shards, because no answer covers a whole sharded bucket.
-// If time runs backwards, it denies nothing.
+// return. It leaves partial takes, reservations and Fresh takes to the store. The same applies to takes with an ID,
+// which the store may have admitted before, and to takes with shards. If time runs backwards, it denies nothing.
 func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.Mode, now bucket.Instant) ([]bucket.Snapshot, bool) {
 	if !m.Denies() || !isPlain(&mode) || mode.Fresh || mode.ID != "" && !mode.DryRun {
 		return dst, false

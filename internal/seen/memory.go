@@ -9,15 +9,15 @@
 // Without new tokens, a bucket only refills, at a known rate. A recently seen bucket therefore denies a cost
 // for a known time, even if other processes take tokens:
 //
-//   - The time counts from before the call to the store. Unless the bucket is given tokens, the memory denies no take that the
-//     store would admit.
-//   - The returned waits count from the store's answer, so a client that waits is admitted. They exceed the store's own waits
-//     by at most one round trip.
-//   - The memory does not see costs of other processes. Remaining can be too high and RetryAfter too short, as in any answer
-//     that is slightly old.
-//   - The memory sees refunds and resets of its own limiter: see [Memory.Doubt]. Other sources of tokens take effect after at
-//     most [Config.DenyFor]: another process, another limit, the end of a lease, a store clock that is set forward, or a refund
-//     that arrives after its call has failed.
+//   - The time counts from before the call to the store. Unless the bucket is given tokens, the memory denies no
+//     take that the store would admit.
+//   - The returned waits count from the store's answer, so a client that waits is admitted. They exceed the store's
+//     own waits by at most one round trip.
+//   - The memory does not see costs of other processes. Remaining can be too high and RetryAfter too short, as in
+//     any answer that is slightly old.
+//   - The memory sees refunds and resets of its own limiter: see [Memory.Doubt]. Other sources of tokens take effect
+//     after at most [Config.DenyFor]. Examples are other processes, other limits, the end of a lease, a store clock
+//     that is set forward, and a late refund.
 package seen
 
 import (
@@ -52,8 +52,8 @@ type Config struct {
 	// multiple of 8.
 	DenyKeys int
 
-	// DenyExactly excludes sightings that cannot reproduce the store's whole answer: those of sliding logs and
-	// leased buckets.
+	// DenyExactly excludes sightings of sliding logs and leased buckets, which cannot reproduce the store's whole
+	// answer.
 	DenyExactly bool
 
 	// Now is the clock of the memory. Nil means the process's monotonic clock.
@@ -124,9 +124,9 @@ type set struct {
 type sighting struct {
 	family uint64 // hash of the key's family: see [store.Family]
 
-	snap       bucket.Snapshot // under the latest version; its durations count from at
+	snap       bucket.Snapshot // under the latest version; its durations count from at.
 	others     bucket.Row      // under the other versions
-	at         bucket.Instant  // when the answer arrived
+	at         bucket.Instant  // when the answer arrived.
 	sent       bucket.Instant  // an instant before the call
 	recordedAt uint64          // value of Memory.sent when it was recorded
 

@@ -48,8 +48,8 @@ func IsKey(key string) bool {
 	return end < len(key) && strings.HasSuffix(key[:end], Mark)
 }
 
-// Check reports why charges cannot be sharded: a limit that cannot be split into so many shards, keys that
-// would be too long, or too many keys for the store, including one for the marker of a request ID.
+// Check reports why charges cannot be sharded. A limit may have too many shards, keys may be too long, or there may
+// be too many keys for the store. One key is reserved for the marker of a request ID.
 func Check(charges []store.Charge) error {
 	keys := 0
 	for _, c := range charges {

@@ -11,19 +11,19 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store divides charges with Shards above 1 over that many keys of the inner store, so that a hot bucket need
-// not be a single row. It passes all other charges on.
+// A Store divides charges with Shards above 1 over that many keys of the inner store. A hot bucket then uses several
+// rows. It passes all other charges on.
 //
-// It reads two random shards, and the fuller one pays, in one take with the other charges of the request. If it
-// does not hold the cost, both pay together, and if that is not enough, all shards do. A request is therefore
-// denied only if all shards together lacked the cost at one instant, except for rounding of up to a thousandth
-// of a token per shard. A take needs two calls of the store, or three if the limit is nearly used up; a denial
-// needs two. Races may add calls: see maxRaces.
+// It reads two random shards, and the fuller one pays, in one take with the other charges of the request. If it does
+// not hold the cost, both pay together, and if that is not enough, all shards do. A request is therefore denied only
+// if all shards together lacked the cost at one instant. Rounding can hide up to a thousandth of a token per shard.
+// A take needs two calls of the store, or three if the limit is nearly used up; a denial needs two. Races may add
+// calls: see maxRaces.
 //
 // # Bound
 //
-// n shards together admit at most as much as the whole limit in any interval: each has an n'th of the rate and
-// a part of the capacity, and these parts add up exactly.
+// n shards together admit at most as much as the whole limit in any interval. Each has an n'th of the rate and a
+// part of the capacity, and these parts add up exactly.
 //
 // They admit less because a full shard loses its refill while others are not full. Let S be the total deficit
 // of the shards, and U the deficit of a single bucket after the same costs. S grows relative to U only while

@@ -40,8 +40,8 @@ type Case struct {
 // An Op is the operation of a [Step].
 type Op string
 
-// The operations are a store's Take, its Take with DryRun, its Take with a MaxWait of [bucket.Forced], an admin
-// Refund, a Refund that cancels an earlier step, and Reset.
+// The operations of a store. Peek is a Take with DryRun, and Force a Take with a MaxWait of [bucket.Forced]. Refund
+// is an admin refund, and Cancel refunds an earlier step.
 const (
 	Take   Op = "take"
 	Peek   Op = "peek"
@@ -55,8 +55,8 @@ const (
 type Step struct {
 	At      bucket.Instant
 	Op      Op
-	MaxWait time.Duration // the maximum wait of a take or a peek; [bucket.Forced] for a charge
-	Allowed bool          // for a take, a peek or a charge: whether all buckets admit
+	MaxWait time.Duration // the maximum wait of a take or a peek; [bucket.Forced] for a charge.
+	Allowed bool          // for a take, a peek or a charge: whether all buckets admit.
 	Charges []Charge      // in ascending order of Bucket
 }
 
@@ -64,9 +64,9 @@ type Step struct {
 type Charge struct {
 	Bucket int           // index into Case.Specs
 	Spec   bucket.Spec   // the source of Limit
-	Key    string        // the key of Limit, if the limit depends on it
-	Offset int64         // the start of its intervals: microseconds after the epoch
-	Limit  bucket.Limit  // active at this step
+	Key    string        // the key of Limit, if the limit depends on it.
+	Offset int64         // the start of its intervals: microseconds after the epoch.
+	Limit  bucket.Limit  // active at this step.
 	Cost   bucket.Tokens // 0 in a reset
 	Of     int           // for a cancel: the index of the canceled step; otherwise -1
 
