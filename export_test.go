@@ -2,7 +2,7 @@
 
 package mete
 
-// Queues counts those who wait in all queues, and the queues.
+// Queues returns the number of queues and of waiters.
 func (l *Limiter) Queues() (queues, waiters int) {
 	for i := range l.queues.shards {
 		part := &l.queues.shards[i]
