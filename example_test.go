@@ -44,8 +44,10 @@ func Example() {
 		fmt.Printf("%q: allowed %v, retry after %v\n", decision.Rule, decision.Allowed, decision.RetryAfter.Round(time.Minute))
 	}
 	// Output:
-	// "per key": allowed true, retry after 0s "per key": allowed true, retry after 0s "per key": allowed true, retry
-	// after 0s "per key": allowed false, retry after 1m0s
+	// "per key": allowed true, retry after 0s
+	// "per key": allowed true, retry after 0s
+	// "per key": allowed true, retry after 0s
+	// "per key": allowed false, retry after 1m0s
 }
 
 // The other examples have no policy: their requests bring the limits. These are
@@ -79,7 +81,8 @@ func ExampleLimiter_Take() {
 		fmt.Println(decision.Allowed, decision.Reason, decision.RetryAfter.Round(time.Minute))
 	}
 	// Output:
-	// true  0s false token_bucket_exceeded 10m0s
+	// true  0s
+	// false token_bucket_exceeded 10m0s
 }
 
 // A message counts for its sender and for all users together: both are charged, or neither is.
@@ -100,7 +103,9 @@ func ExampleLimiter_Take_severalKeys() {
 	send("alice", 8)
 	send("bob", 8)
 	// Output:
-	// true everyone has 92 false everyone has 92 true everyone has 84
+	// true everyone has 92
+	// false everyone has 92
+	// true everyone has 84
 }
 
 // A worker that can use a part takes what there is.
@@ -115,7 +120,9 @@ func ExampleLimiter_TakeUpTo() {
 		fmt.Println(decision.Allowed, decision.Taken)
 	}
 	// Output:
-	// true 6 true 4 false 0
+	// true 6
+	// true 4
+	// false 0
 }
 
 // Wait sleeps, but never in vain.
@@ -157,7 +164,8 @@ func ExampleLimiter_Reserve() {
 		fmt.Println(limit.Remaining().Whole())
 	}
 	// Output:
-	// 9 80
+	// 9
+	// 80
 }
 
 // What has happened is charged although the tokens are not there. The bucket then owes them.

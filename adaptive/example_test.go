@@ -16,8 +16,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A handler in front of a database: what passes is observed, and what passes is
-// less while the database is slow or fails.
+// A handler in front of a database observes admitted requests, and admits fewer while the database is slow or fails.
 func Example() {
 	control, err := adaptive.New(adaptive.Config{Target: 200 * time.Millisecond, Floor: 0.2})
 	if err != nil {

@@ -38,8 +38,7 @@ func ExampleLimit_Take_never() {
 
 func ExampleLimit_Reserve() {
 	limit, _ := bucket.NewLimit(3*bucket.Token, bucket.PerSecond(bucket.Token))
-	// Three are there and five are asked: the work may start when two more
-	// have come. It need not be checked again.
+	// Three are there and five are asked: the work may start when two more have come. It need not be checked again.
 	_, snap := limit.Reserve(bucket.State{}, 0, 5*bucket.Token, 10*time.Second)
 	fmt.Println(snap.Allowed, snap.Wait())
 	// Output: true 2s

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A limiter of redisstore or pgstore returns its Store. In tests a memstore will do.
+// A limiter of redisstore or pgstore returns its Store. Tests can use a memstore.
 func ExampleOver() {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -113,8 +113,7 @@ func TestSharded_OneIDManyAttempts(t *testing.T) {
 	})
 }
 
-// A store that is full of keys may make two markers share a bucket: neither take
-// is answered with the other.
+// In a store that is full of keys, two markers may share a bucket. Neither take gets the other's answer.
 func TestSharded_ForeignMarker(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
 	const before = 20
@@ -128,7 +127,7 @@ func TestSharded_ForeignMarker(t *testing.T) {
 	s.holds(c, (100-before)*bucket.Token)
 }
 
-// renamed gives all keys of markers one name.
+// renamed gives all marker keys one name.
 type renamed struct{ mete.Store }
 
 func (r *renamed) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
