@@ -134,7 +134,7 @@ func TestObserve_CutsAndGrows(t *testing.T) {
 	want("as slow as may be", 1)
 	h.second(101*time.Millisecond, nil)
 	want("slower", 0.9)
-	for range 19 { // which have waited behind what was too much
+	for range 19 { // requests that waited behind the overload
 		h.now += 50_000
 		h.Observe(101*time.Millisecond, nil)
 	}

@@ -41,7 +41,7 @@ func Example() {
 		d, err := limiter.Take(r.Context(), request)
 		if err != nil || !d.Allowed {
 			http.Error(w, "try again later", http.StatusTooManyRequests)
-			return // not observed: the database had no part in it
+			return // not observed: the database was not involved
 		}
 		call := control.Begin()
 		err = query(r.Context())

@@ -26,11 +26,11 @@ type simulation struct {
 	state bucket.State
 
 	delay   int64   // of every request, in µs
-	serves  float64 // requests a second
+	serves  float64 // requests per second
 	fails   float64 // share of requests
-	offered float64 // requests a second
+	offered float64 // requests per second
 
-	free   bucket.Instant // when the server has served what is queued
+	free   bucket.Instant // when the server has served its queue
 	queue  []request      // by when they end
 	passed int
 }
@@ -183,7 +183,7 @@ func TestSimulation_Failures(t *testing.T) {
 		t.Run(law.name, func(t *testing.T) {
 			s := simulate(t, law.config)
 			s.offered = 1200
-			s.fails = 0.02 // of 1000 a second, never 5 % in a second
+			s.fails = 0.02 // of 1000 per second: never 5% in a second
 			if least, _ := s.run(60); least != 1 {
 				t.Errorf("2 %% failures: the factor fell to %.3f, want 1", least)
 			}

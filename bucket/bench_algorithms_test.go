@@ -33,7 +33,7 @@ func TestEveryAlgorithm_AllocatesNothing(t *testing.T) {
 		var snap bucket.Snapshot
 		for _, tt := range []struct {
 			name string
-			log  float64 // allocations a call that a sliding log may need
+			log  float64 // allocations per call that a sliding log may need
 			run  func()
 		}{
 			{"SpendOn", 0.2, func() { l.SpendOn(&s, now, bucket.Token, 0).Show(&snap, &l, bucket.Token, now) }},

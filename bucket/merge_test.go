@@ -30,7 +30,7 @@ func TestShard_PartsAddUp(t *testing.T) {
 	for range 3000 {
 		l, n := randomLimit(r), 2+r.IntN(63)
 		if _, err := l.Shard(0, n); err != nil {
-			continue // TestShard_Refused says which those are
+			continue // see TestShard_Refused
 		}
 		var capacity, owed bucket.Tokens
 		rate := new(big.Rat)

@@ -27,8 +27,8 @@ func (o *oracle) level(l *oracleLimit, now int64) (level *big.Rat, asOf int64) {
 	return level, asOf
 }
 
-// lends returns the debt available to work that can wait for maxWait.
-func (l *oracleLimit) lends(maxWait int64) *big.Rat {
+// loan returns the debt available to work that can wait for maxWait.
+func (l *oracleLimit) loan(maxWait int64) *big.Rat {
 	if maxWait == forced || maxWait == 0 && l.limit.Queued() {
 		return l.debt
 	}
@@ -40,7 +40,7 @@ func (o *oracle) askContinuous(l *oracleLimit, now, cost, maxWait int64, spend b
 	level, asOf := o.level(l, now)
 	// lack is the refill that the cost requires.
 	lack := new(big.Rat).SetInt64(cost)
-	lack.Sub(lack, l.lends(maxWait)).Sub(lack, level)
+	lack.Sub(lack, l.loan(maxWait)).Sub(lack, level)
 	full := new(big.Rat).Add(lack, level)
 	a := answer{}
 	switch {

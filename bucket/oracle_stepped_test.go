@@ -24,7 +24,7 @@ func (o *oracle) steps(l *oracleLimit, now int64) *steps {
 		}
 	}
 	s.level, s.since = s.at(now)
-	s.level = max(s.level, -s.debt) // a lowered limit is owed no more than it lends
+	s.level = max(s.level, -s.debt) // after a limit is lowered, the debt is within its debt limit
 	return s
 }
 

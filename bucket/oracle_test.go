@@ -18,9 +18,9 @@ import (
 // Amounts are in thousandths, and times in microseconds.
 type oracle struct {
 	missing *big.Rat    // from full, at asOf; nil is a bucket never written
-	asOf    int64       // what the state's AsOf is said to be
+	asOf    int64       // the expected AsOf of the state
 	unit    string      // what the limit counted in that wrote it
-	prev    int64       // of a sliding window: what was spent in the one before
+	prev    int64       // of a sliding window: the previous window's count
 	log     []admission // of a sliding log
 }
 
@@ -98,7 +98,7 @@ type view interface {
 	admits(t, cost, maxWait int64) bool
 	remaining(t int64) int64
 	full(t int64) bool
-	owes(t, now int64) bool // at t, as said to a caller at now
+	owes(t, now int64) bool // at t, in the answer to a caller at now
 	end() int64             // an instant at which it is surely full
 	spend(o *oracle, now, cost int64)
 	refund(o *oracle, now, amount int64)

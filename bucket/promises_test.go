@@ -106,7 +106,7 @@ func TestEveryFullBucket_MayBeForgotten(t *testing.T) {
 func TestEveryWait_IsExact(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		if kind.Algorithm == bucket.SlidingLog {
-			return // which says when nothing at all is left
+			return // the wait until the log is empty
 		}
 		checked := 0
 		for range 4000 {

@@ -14,7 +14,7 @@ import (
 // kinds are all kinds of limits, without numbers.
 var kinds = []struct {
 	name string
-	spec bucket.Spec // its Queue says that there is one
+	spec bucket.Spec // a nonzero Queue means a queue
 }{
 	{"token bucket", bucket.Spec{}},
 	{"leaky bucket", bucket.Spec{Queue: 1}},

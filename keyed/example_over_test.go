@@ -23,7 +23,7 @@ func ExampleOver() {
 	}
 	for range 3 {
 		allowed, err := uploads.Allow(context.Background(), "alice")
-		if err != nil { // the store does not answer: here the upload goes on
+		if err != nil { // the store does not answer: continue the upload
 			allowed = true
 		}
 		fmt.Println(allowed)

@@ -196,7 +196,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 						}
 					}
 				case 1:
-					if spent[i].Add(-100) < 0 { // give back only what is there
+					if spent[i].Add(-100) < 0 { // refund only spent tokens
 						spent[i].Add(100)
 						continue
 					}

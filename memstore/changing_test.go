@@ -86,7 +86,7 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 						if step%16 == 0 {
 							charges = append(charges, store.Charge{Key: fmt.Sprint("new", w, step), Limit: limits[0], Cost: 1})
 						}
-						if r.IntN(3) == 0 { // give back only what is there
+						if r.IntN(3) == 0 { // refund only spent tokens
 							charges = slices.DeleteFunc(charges[:len(chosen)], func(c store.Charge) bool {
 								i := slices.Index(keys, c.Key)
 								if spent[i].Add(-int64(c.Cost)) >= 0 {

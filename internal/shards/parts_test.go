@@ -21,7 +21,7 @@ import (
 type parted struct {
 	mete.Store
 	backwards bool // the parts come in the other order
-	parts     int  // that were begun, but for those that only look
+	parts     int  // parts that were started, without dry runs
 	fails     int  // the part that fails, from 1; 0 for none
 	late      bool // the failing part is made all the same, and its answer is lost
 }
