@@ -62,8 +62,8 @@ const maxNodes = 1 << 16
 //     accounts may lose too much, down to empty.
 //   - The rest of an account's due is charged under its own version: see chargeNeed.
 //
-// The memory does not contain the cost of a take with a lost answer. It can exceed the bound of a sliding window or
-// log. If recovery charges another version, the account may then be empty unnoticed.
+// The memory does not contain the cost of a take with a lost answer. Such a cost can exceed the bound of a sliding
+// window or log. If recovery charges another version, the account may then be empty unnoticed.
 type Fallback struct {
 	local    store.Store
 	remote   store.Store
