@@ -133,17 +133,17 @@ func failureIndex(f store.Failure) int {
 
 var (
 	ruleDecisions = prometheus.NewDesc("mete_rule_decisions_total",
-		"Decisions by the rule that made them: where denied, the one with the longest wait; where allowed, the one with the fewest tokens left.",
+		"Decisions by deciding rule: for a denial the rule with the longest wait, otherwise the rule with the fewest tokens left.",
 		[]string{"rule", "outcome"}, nil)
 	ruleNear = prometheus.NewDesc("mete_rule_near_limit_total",
 		"Requests that a rule admitted with at most a fifth of its limit left.", []string{"rule"}, nil)
 	ruleSkipped = prometheus.NewDesc("mete_rule_skipped_total",
 		"Requests that a rule did not limit because they lack an attribute of its limit_keys (on_missing: skip).", []string{"rule"}, nil)
 	ruleShadow = prometheus.NewDesc("mete_rule_shadow_denials_total",
-		"Requests that a rule would have denied and did not, by what kept it from that: mode shadow, the keys that a percentage spares, or an override.",
+		"Requests over a limit that the rule did not deny, by reason: mode shadow, a percentage of keys, or an override.",
 		[]string{"rule", "mode"}, nil)
 	ruleDegraded = prometheus.NewDesc("mete_rule_degraded_total",
-		"Decisions that the store had no part in, by the rule and why.", []string{"rule", "reason"}, nil)
+		"Decisions without the store, by rule and reason.", []string{"rule", "reason"}, nil)
 )
 
 // rules writes the counters of rules. It includes zeros, because Prometheus sees no increase in a counter that
