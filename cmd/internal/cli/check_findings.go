@@ -20,8 +20,8 @@ import (
 // The severities of findings.
 const (
 	severityError   = "error"   // the policy cannot be used, or a test failed
-	severityWarning = "warning" // it is probably not what was meant
-	severityNote    = "note"    // good to know
+	severityWarning = "warning" // probably a mistake
+	severityNote    = "note"    // information
 )
 
 // The codes of errors. [lint.Kinds] has the codes of warnings and notes.

@@ -50,10 +50,10 @@ func (f *failure) Unwrap() error { return f.err }
 
 func fail(code int, err error) error { return &failure{code: code, err: err} }
 
-// failEach returns a failure whose lines are separate errors, like fail otherwise.
+// failEach is like fail for an error with one error per line.
 func failEach(code int, err error) error { return &failure{code: code, err: err, layout: eachLine} }
 
-// failBare returns a failure whose lines begin with a file name, like fail otherwise.
+// failBare is like fail for an error with lines that begin with a file name.
 func failBare(code int, err error) error { return &failure{code: code, err: err, layout: bare} }
 
 func usageError(format string, args ...any) error {

@@ -133,8 +133,8 @@ func writeRules(b *strings.Builder, e *api.Explanation) {
 	}
 }
 
-// ruleMark returns ✓ for a rule that allows the request, ✗ for one that denies it, ~ for one in shadow mode, and -
-// for one that does not take part.
+// ruleMark returns ✓ for a rule that allows the request, and ✗ for one that denies it. It returns ~ for a rule in
+// shadow mode, and - for a rule that does not take part.
 func ruleMark(r *api.ExplainedRule) string {
 	denies := slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked && !l.Allowed })
 	switch {

@@ -88,7 +88,7 @@ func commandHelp(cmd *cobra.Command) string {
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "config", Short: "The configuration file with all settings and their defaults", Long: config.Sample},
-		{Use: runbookTopic, Short: "What to do in an emergency, or about an ALERT", Long: runbookHelp()},
+		{Use: runbookTopic, Short: "Emergency procedures, or the section about an ALERT", Long: runbookHelp()},
 		{Use: "connection", Short: "How commands reach a server", Long: connectionHelp()},
 	}
 }

@@ -85,8 +85,8 @@ func readAPISIX(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// convert adds the rules of all resources. Consumers come before routes, because their plugins replace those of
-// routes.
+// convert adds the rules of all resources. Consumers come before routes, because their plugins replace the
+// plugins of routes.
 func (f *apisixFile) convert(top node) *Error {
 	for _, n := range top.field("consumers").items() {
 		name := n.name("consumer")

@@ -41,7 +41,7 @@ const (
 	byLocal
 )
 
-// New returns a registry with only its own counters. [Registry.Add] adds those of other parts.
+// New returns a registry with only its own counters. [Registry.Add] adds further ones.
 func New() *Registry {
 	r := &Registry{registry: prometheus.NewRegistry(), latency: newLatency()}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -18,8 +18,8 @@ const MaxRules = 200
 
 // Labels for decisions without a rule in the active policy. A rule with the same name shares the series.
 const (
-	OtherRules = "(other)" // rules beyond MaxRules, and those of a policy that was just replaced
-	NoRule     = "(none)"  // no rule decided: none applied, or an override did
+	OtherRules = "(other)" // rules beyond MaxRules, and rules of a replaced policy
+	NoRule     = "(none)"  // no rule applied, or an override decided
 )
 
 // failures are the reasons for decisions without the store.
@@ -33,7 +33,7 @@ func softenedBy(m policy.Mode) int {
 	switch {
 	case m.Partial():
 		return 1
-	case m < policy.ModeShadow: // it is enforced, but for an override of all rules
+	case m < policy.ModeShadow: // an override changed an enforced rule
 		return 2
 	}
 	return 0

@@ -38,7 +38,7 @@ func Memory(stats func() memstore.Stats) Source  { return read(stats, writer.mem
 func Redis(stats func() redisstore.Stats) Source { return read(stats, writer.redis) }
 func Postgres(stats func() pgstore.Stats) Source { return read(stats, writer.postgres) }
 
-// Guard returns the metrics of the circuit breaker. DeniedFromMemory returns those of the denial cache. Both exist
+// Guard returns the metrics of the circuit breaker. DeniedFromMemory returns the metrics of the denial cache. Both exist
 // only for shared stores.
 func Guard(stats func() guard.Stats) Source           { return read(stats, writer.guard) }
 func DeniedFromMemory(stats func() mete.Stats) Source { return read(stats, writer.deniedFromMemory) }

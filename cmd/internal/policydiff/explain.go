@@ -114,7 +114,7 @@ func overrideText(m *policy.Matcher, id string) string {
 	return s + ", until " + o.ExpiresAt.UTC().Format(time.RFC3339)
 }
 
-// meaning explains a change to readers who do not know the field. It may be empty.
+// meaning explains a change for readers without knowledge of the field. It may be empty.
 func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":

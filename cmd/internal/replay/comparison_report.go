@@ -76,7 +76,7 @@ func (c *Comparison) headline() string {
 
 // addFigures adds figures of the changed decisions and of the denials over time.
 func (c *Comparison) addFigures(d *document) {
-	d.addFigure(figure{ID: "changes", Title: "Where they disagree", Series: []figureSeries{
+	d.addFigure(figure{ID: "changes", Title: "Different decisions", Series: []figureSeries{
 		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[NewlyLimited]},
 		{Label: "newly admitted", Color: "allowed", Kind: "bars", counts: c.over[NewlyAdmitted]},
 	}}, &c.line, c.requests.last)

@@ -26,7 +26,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// countDecisions counts all decisions and logs those that were made without the store.
+// countDecisions counts all decisions and logs decisions without the store.
 func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	watches, skipped := new(monitor.Watches), newSkipLog()
 	failed := limitErrors(b.log, "store call failed")

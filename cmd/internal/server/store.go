@@ -92,8 +92,8 @@ func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// retryUnavailable calls open until it succeeds, fails otherwise, or the store has not answered for
-// connectTimeout. It reports each error to failed.
+// retryUnavailable calls open again while its error is that the store does not answer, for at most connectTimeout.
+// It reports each of these errors to failed.
 func retryUnavailable(ctx context.Context, failed func(error), open func(context.Context) error) error {
 	waiting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -45,8 +45,8 @@ type observation struct {
 	denied    int
 }
 
-// Wrap returns a handler that observes the requests to next. door returns the endpoint of a request; requests
-// without an endpoint are not observed. If passes is true, next forwards the request, and Wrap sets its trace
+// Wrap returns a handler that observes the requests to next. It calls door for the endpoint of a request,
+// and ignores requests without one. If passes is true, next forwards the request, and Wrap sets its trace
 // headers.
 func (w *Watch) Wrap(door func(*http.Request) string, passes bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
