@@ -60,7 +60,6 @@ func usageError(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), layout: usage}
 }
 
-// exitWith ends a command that has printed its output.
 func exitWith(code int) error {
 	if code == exitOK {
 		return nil
@@ -114,7 +113,6 @@ func printError(w io.Writer, path string, f *failure) {
 	}
 }
 
-// clientExit returns the exit code for an error of package client.
 func clientExit(err error) int {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {

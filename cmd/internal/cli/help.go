@@ -16,7 +16,6 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// helpWidth is the line width of help texts, in characters.
 const helpWidth = 80
 
 func printHelp(cmd *cobra.Command, _ []string) {
@@ -96,7 +95,6 @@ func newTopics() []*cobra.Command {
 // runbookTopic takes an argument: the name of an alert or of a section.
 const runbookTopic = "runbook"
 
-// runbookHelp returns the introduction of the runbook and the names of its sections.
 func runbookHelp() string {
 	var b strings.Builder
 	b.WriteString(runbook.Overview() + "\nAlerts, for 'mete help runbook ALERT':\n\n")

@@ -155,7 +155,6 @@ func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	return cmd
 }
 
-// addReason defines the flags for the audit trail.
 func (c *overrideCommand) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, a `TEXT` for the audit trail")
 	cmd.Flags().StringVar(&c.author, "author", "", "the `NAME` of the author (default: the user of the command)")
@@ -216,14 +215,12 @@ func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// findAuthor sets the default author.
 func (c *overrideCommand) findAuthor(cmd *cobra.Command) {
 	if !cmd.Flags().Changed("author") {
 		c.author = currentUser()
 	}
 }
 
-// checkReason checks the flags for the audit trail.
 func (c *overrideCommand) checkReason() error {
 	switch {
 	case c.reason == "":
@@ -254,7 +251,6 @@ func (c *overrideCommand) fail(err error) error {
 	return failClient(c.server, err)
 }
 
-// mistakeText formats an error in an override on one line.
 func mistakeText(m api.Mistake) string {
 	text := strings.TrimPrefix(m.Pointer+": "+m.Detail, ": ")
 	if m.Hint != "" {

@@ -77,7 +77,6 @@ func newRulesCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// subcommand returns a subcommand that opens the database and calls do.
 func (c *rulesCommand) subcommand(use, short string, do func(context.Context, *rules.Source) error, check func(args []string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
 		c.flags, c.operands = cmd.Flags(), args
@@ -116,7 +115,6 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	return cmd
 }
 
-// newChange returns a subcommand that changes rules by name.
 func (c *rulesCommand) newChange(verb, short string, do func(context.Context, *rules.Source) error) *cobra.Command {
 	cmd := c.subcommand(verb+" NAME ...", short, do, func(args []string) error {
 		switch {
@@ -162,7 +160,6 @@ func (c *rulesCommand) addDryRun(cmd *cobra.Command) {
 	addFormat(cmd, &c.format, "text", "json")
 }
 
-// run opens the database and calls do.
 func (c *rulesCommand) run(ctx context.Context, do func(context.Context, *rules.Source) error) error {
 	source, err := rules.Open(ctx, c.db, rules.Config{})
 	if err == nil {

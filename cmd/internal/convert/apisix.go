@@ -21,7 +21,6 @@ var apisixShape = regexp.MustCompile(`["']?\blimit-(count|req|conn)["']?\s*:`)
 
 func detectAPISIX(data []byte) bool { return apisixShape.Match(data) }
 
-// apisixLists are the lists of resources in apisix.yaml that may have plugins.
 var apisixLists = []string{"routes", "services", "consumers", "consumer_groups", "plugin_configs", "global_rules"}
 
 type apisixFile struct {
@@ -131,7 +130,6 @@ func (f *apisixFile) convert(top node) *Error {
 	return nil
 }
 
-// longestPath returns the length of the longest path in a match.
 func longestPath(match map[string]any) int {
 	longest := 0
 	for _, path := range valuesOf(match["path"]) {

@@ -55,7 +55,6 @@ var apisixVariables = map[string]string{
 	"remote_addr": "ip:address", "consumer_name": kongConsumer, "uri": "path", "host": "host", "request_method": "method",
 }
 
-// apisixAttribute returns the attribute for a variable, or "".
 func apisixAttribute(variable string) string {
 	if attribute, ok := apisixVariables[variable]; ok {
 		return attribute

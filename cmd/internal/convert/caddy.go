@@ -42,7 +42,6 @@ type caddyScope struct {
 	problem error // set if an enclosing matcher cannot be expressed
 }
 
-// with returns the scope with additional clauses.
 func (s caddyScope) with(conds []condition) caddyScope {
 	s.conds = slices.Concat(s.conds, conds)
 	return s
@@ -68,7 +67,6 @@ func readCaddy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the parsed elements.
 func (c *caddyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(c.handlers, "rate_limit handler")
@@ -80,7 +78,6 @@ func (c *caddyConfig) fail(l *caddyLine, format string, args ...any) error {
 	return &Error{File: l.file, Line: l.line, Reason: fmt.Sprintf(format, args...), Recognized: c.Recognized}
 }
 
-// readCaddyfile reads the sites of a Caddyfile.
 func (c *caddyConfig) readCaddyfile(data []byte) error {
 	lines, shared, err := parseCaddyfile(c.file, data)
 	if err != nil {
@@ -182,7 +179,6 @@ func (c *caddyConfig) readHandlers(block []*caddyLine, s caddyScope) error {
 	return c.readExclusive(handles, s)
 }
 
-// findLine returns the first line with a directive in a block or its nested blocks.
 func findLine(block []*caddyLine, name string) *caddyLine {
 	for _, l := range block {
 		if len(l.words) > 0 && l.words[0] == name {
@@ -284,7 +280,6 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 	return c.add(l.where(), zones, jitter, s)
 }
 
-// noteDistributed reports that mete shares buckets through its store.
 func (c *caddyConfig) noteDistributed(where string) {
 	c.Differ(where, "Caddy shares counts through its storage, every few seconds.", "mete shares buckets through its store, exactly.",
 		"Start mete with --store redis://… or postgres://… to share buckets.")
@@ -336,7 +331,6 @@ func caddyDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// add adds the rules of a handler's zones.
 func (c *caddyConfig) add(where string, zones []caddyZone, jitter float64, s caddyScope) error {
 	if len(zones) > 1 {
 		c.Differ(where, "Caddy charges the zones of a request one by one until one denies, and keeps what it charged.",
@@ -405,7 +399,6 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 	}
 }
 
-// reportUnmatched reports a zone with matchers that the policy language cannot express.
 func (c *caddyConfig) reportUnmatched(z caddyZone, reason string) {
 	c.Differ(z.where, fmt.Sprintf("The matchers of zone %s cannot be expressed: %s.", z.name, reason), "The policy has no rule for it.",
 		"Write a rule with a match that includes these requests.")

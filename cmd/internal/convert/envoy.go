@@ -100,7 +100,6 @@ func readEnvoy(file string, data []byte) (Result, error) {
 	return r.Result, nil
 }
 
-// onlyFields rejects objects with other fields.
 func onlyFields(n node, known []string) *Error {
 	if _, ok := n.value.(map[string]any); !ok {
 		return n.fail("want an object")
@@ -209,7 +208,6 @@ func (e *envoyEntry) String() string {
 	return strings.Join(parts, "/")
 }
 
-// convert adds the rules of an entry and its descendants.
 func (r *envoyFile) convert(e *envoyEntry) {
 	if reason := unfitReason(e); reason != "" {
 		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s %s", e, reason), "mete has no rule for it and for the descriptors below it.", "")

@@ -7,7 +7,6 @@ import (
 	"slices"
 )
 
-// addLimitDifferences reports the differences of one limit.
 func (r *envoyFile) addLimitDifferences(e *envoyEntry, limit node) {
 	if limit.field("unlimited").isTrue() {
 		r.Differ(limit.at(), "unlimited: true is not counted.", "mete counts it with a limit of 1000000000 per second.", "")
@@ -31,7 +30,6 @@ func (r *envoyFile) addLimitDifferences(e *envoyEntry, limit node) {
 	}
 }
 
-// addFileDifferences reports the differences of a file.
 func (r *envoyFile) addFileDifferences(file string) {
 	if len(r.Rules) == 0 {
 		return

@@ -85,7 +85,6 @@ func readKong(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// collect returns the rate limits of a file and reports other limiting plugins.
 func (f *kongFile) collect(top node) (all []kongPlugin) {
 	add := func(n node, p kongPlugin) {
 		for _, plugin := range n.items() {
@@ -139,7 +138,6 @@ func (f *kongFile) collect(top node) (all []kongPlugin) {
 	return all
 }
 
-// reference returns the name or ID in a reference field.
 func reference(n node) string {
 	if text := n.text(); text != "" {
 		return text
@@ -262,7 +260,6 @@ func (f *kongFile) setScope(p *kongPlugin) bool {
 	return true
 }
 
-// serviceMatch returns the match for all routes of a service.
 func (f *kongFile) serviceMatch(service node) (map[string]any, string) {
 	var matches []map[string]any
 	for _, route := range f.routesOf[service.path] {

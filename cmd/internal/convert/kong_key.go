@@ -75,7 +75,6 @@ func (f *kongFile) addPath(p kongPlugin, path string) {
 	f.add(p, rule)
 }
 
-// add adds a rule and reports the differences of its plugin's settings.
 func (f *kongFile) add(p kongPlugin, rule Rule) {
 	config := p.node.field("config")
 	rule.Name = ruleName(f.Rules, rule.Name)

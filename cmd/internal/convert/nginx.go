@@ -30,7 +30,6 @@ type nginxZone struct {
 	used      bool
 }
 
-// A nginxLimit is a limit_req with its parameters.
 type nginxLimit struct {
 	zone         string
 	burst, delay int64 // delay is the part of burst that passes without delay
@@ -60,7 +59,6 @@ type nginxConfig struct {
 	expanded int // expanded key expressions
 }
 
-// A nginxLevel holds the settings that a block inherits.
 type nginxLevel struct {
 	limits []nginxLimit
 	shadow bool
@@ -93,7 +91,6 @@ func readNginx(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the parsed elements.
 func (c *nginxConfig) recognize(files int) {
 	c.Recognized = nil
 	c.Recognize(files, "included file")

@@ -102,7 +102,6 @@ func onMissing(keys []string) string {
 	return ""
 }
 
-// expand returns the parts of an expression with text and variables.
 func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	if depth > maxNginxDepth {
 		return nil, errors.New("its variables refer to each other in a circle")
@@ -177,7 +176,6 @@ func (c *nginxConfig) alternatives(name string, depth int) ([]nginxPart, error) 
 	return []nginxPart{p}, nil
 }
 
-// nginxAttribute returns the attribute for a variable of nginx.
 func nginxAttribute(name string) (nginxPart, error) {
 	key := func(attribute string) nginxPart { return nginxPart{keys: []string{attribute}} }
 	present := func(attribute string) nginxPart { return nginxPart{keys: []string{attribute}, always: true} }
@@ -216,7 +214,6 @@ func nginxAttribute(name string) (nginxPart, error) {
 	return nginxPart{}, fmt.Errorf("mete has no attribute for $%s", name)
 }
 
-// cases returns one part for each distinct result of a map or geo variable.
 func (c *nginxConfig) cases(name string, v *nginxVar, depth int) (parts []nginxPart, err error) {
 	sources, err := c.expand(v.source, depth+1)
 	if err != nil {
@@ -249,7 +246,6 @@ type nginxResult struct {
 	differences []Difference
 }
 
-// results returns the distinct results of v for a part of its source.
 func (v *nginxVar) results(name string, source nginxPart) (results []nginxResult, err error) {
 	if len(source.keys) == 0 { // a constant, for example from another map
 		to := v.other

@@ -61,13 +61,11 @@ func isProxied(block []*directive) bool {
 	})
 }
 
-// addValue stores the limits of a location and returns its value.
 func (c *nginxConfig) addValue(level nginxLevel) int {
 	c.levels = append(c.levels, level.limits)
 	return len(c.levels) - 1
 }
 
-// addServerName adds a name if mete can match it.
 func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	switch {
 	case name == "_" || name == "":
@@ -82,7 +80,6 @@ func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	}
 }
 
-// locations reads the locations of a block and nested locations.
 func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLevel) error {
 	for _, d := range find(block, "location") {
 		level, err := c.level(d.block, from)

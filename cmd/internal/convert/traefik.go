@@ -108,7 +108,6 @@ func (f *traefikFile) routers(list node) ([]traefikRouter, *Error) {
 	return routers, nil
 }
 
-// collect appends the rate limits of a middleware, including chains.
 func (f *traefikFile) collect(router node, name string, limits *[]node, within []string) *Error {
 	name, provider, foreign := strings.Cut(name, "@")
 	m := f.middlewares.field(name)
@@ -133,7 +132,6 @@ func (f *traefikFile) collect(router node, name string, limits *[]node, within [
 	return nil
 }
 
-// reportOther reports a middleware that limits something else.
 func (f *traefikFile) reportOther(m node) {
 	if n := m.field("inFlightReq"); n.exists {
 		f.Differ(n.at(), fmt.Sprintf("The middleware %s (inFlightReq) bounds how many requests are served at once.", m.key),

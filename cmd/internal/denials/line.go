@@ -76,7 +76,6 @@ func (l *Log) client(text string) string {
 	return clientaddr.Network(a).String()
 }
 
-// shown cuts a long value.
 func shown(s string) string {
 	if len(s) > maxShown {
 		s = s[:maxShown]

@@ -120,7 +120,6 @@ func bars(fine []hdrhistogram.Bar) []Bar {
 	return all
 }
 
-// shown returns the target without passwords.
 func (o *Options) shown() string {
 	if u, err := url.Parse(o.Target); err == nil && strings.HasPrefix(u.Scheme, "http") {
 		u.User = nil
@@ -155,7 +154,6 @@ func (r Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeLatency writes the quantiles and the histogram.
 func (r *Report) writeLatency(b *strings.Builder) {
 	if r.Decisions == 0 {
 		return
@@ -174,7 +172,6 @@ func (r *Report) writeLatency(b *strings.Builder) {
 	}
 }
 
-// duration formats seconds.
 func duration(seconds float64) string {
 	return prose.Duration(time.Duration(seconds * float64(time.Second)))
 }

@@ -39,7 +39,6 @@ func softenedBy(m policy.Mode) int {
 	return 0
 }
 
-// A ruleCount holds the counters of one rule.
 type ruleCount struct {
 	allowed, denied, near atomic.Uint64
 	skipped               atomic.Uint64
@@ -78,7 +77,6 @@ func (r *Registry) SetPolicy(m *policy.Matcher) {
 	c.names.Store(&names)
 }
 
-// of returns the counters of a rule.
 func (c *ruleCounts) of(name string) *ruleCount {
 	if name == "" {
 		return &c.none

@@ -43,7 +43,6 @@ func (w writer) listener(l Listener) {
 	}
 }
 
-// expiry writes the expires_at of the active policy.
 func (w writer) expiry(at time.Time) {
 	if at.IsZero() {
 		return
@@ -65,7 +64,6 @@ func (w writer) bundle(b bundle.Status) {
 		result{"applied", b.Applied}, result{"unchanged", b.Unchanged}, result{"refused", b.Refused}, result{"failed", b.Failed})
 }
 
-// policy writes the bundle_version and the number of rules of the active policy.
 func (w writer) policy(version int64, rules int) {
 	w.gauge("mete_policy_version", "The bundle_version of the active policy; 0 without one.", float64(version))
 	w.gauge("mete_policy_rules", "Rules of the active policy. The first 200 have their own time series.", float64(rules))

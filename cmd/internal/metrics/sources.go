@@ -25,7 +25,6 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// read returns a source that calls stats and writes the result.
 func read[S any](stats func() S, write func(writer, S)) Source {
 	return func(w writer) { write(w, stats()) }
 }
@@ -123,7 +122,6 @@ var ownGauges = map[policy.Action]struct{ name, help string }{
 	policy.ActionBreakGlass: {"mete_break_glass", "1 while an override allows every request."},
 }
 
-// overrides writes the number of active overrides by action.
 func (w writer) overrides(n map[policy.Action]int) {
 	for _, kind := range policy.Actions() {
 		a := kind.Action

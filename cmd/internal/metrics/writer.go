@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A writer sends metrics to a collector.
 type writer struct {
 	to     chan<- prometheus.Metric
 	labels prometheus.Labels // added to all metrics
@@ -37,14 +36,12 @@ type result struct {
 	n    uint64
 }
 
-// results writes one counter per result.
 func (w writer) results(name, help string, all ...result) {
 	for _, r := range all {
 		w.with("result", r.name).counter(name, help, float64(r.n))
 	}
 }
 
-// flag returns 1 for true.
 func flag(b bool) float64 {
 	if b {
 		return 1

@@ -26,7 +26,6 @@ const (
 
 	header = "mete-policy-signature-v1 ed25519"
 
-	// maxBytes bounds signature and key files.
 	maxBytes = 64 << 10
 )
 

@@ -27,14 +27,12 @@ const (
 	connectTimeout  = 10 * time.Second
 	connectInterval = 250 * time.Millisecond
 
-	// recoverInterval is the time between two attempts to charge local tokens.
 	recoverInterval = time.Second
 
 	// denyFor is the lifetime of a cached denial of a shared store.
 	denyFor = time.Second
 )
 
-// buckets holds the store and its wrappers.
 type buckets struct {
 	mete.Store // for the limiter: the opened store, or guard if the store is shared
 
@@ -125,7 +123,6 @@ func (b *buckets) keyFor(purpose string) []byte {
 	return key[:]
 }
 
-// breakerChanged logs when the circuit breaker opens or closes.
 func (b *buckets) breakerChanged(from, to guard.State) {
 	if from == guard.Closed || to == guard.Closed { // ignore half-open, which is part of the same outage
 		b.health.outage.Store(time.Now().UnixNano())

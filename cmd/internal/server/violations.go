@@ -82,7 +82,6 @@ func (a *assembly) addViolations(ctx context.Context) error {
 	return nil
 }
 
-// connect creates the tables and the recorder.
 func (l *violationLog) connect(ctx context.Context) error {
 	pool, err := pgstore.Dial(ctx, l.options.Copy())
 	if err != nil {
@@ -113,13 +112,11 @@ func (l *violationLog) begin(ctx context.Context, pool *pgxpool.Pool) (*violatio
 	return violations.New(pool, c)
 }
 
-// connected returns the recorder, and whether the database has answered.
 func (l *violationLog) connected() (r *violations.Recorder, ok bool) {
 	r = l.recorder.Load()
 	return r, r != nil
 }
 
-// record is a hook of the limiter.
 func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
 	if r, ok := l.connected(); ok {
 		r.Record(ctx, d)

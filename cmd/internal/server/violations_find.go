@@ -164,7 +164,6 @@ func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFil
 	return fmt.Errorf("server: violations: %w", err)
 }
 
-// newQuery converts the filter of a request.
 func newQuery(f *httpapi.ViolationFilter) violations.Query {
 	q := violations.Query{
 		Since: f.From, Until: f.To, Rule: f.Rule, Reason: f.Reason, Key: f.Key, User: f.User, Network: f.Network, Endpoint: f.Endpoint,

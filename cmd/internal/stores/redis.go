@@ -17,7 +17,6 @@ import (
 
 var redis = Kind{Scheme: storeurl.Redis, Shared: true, Open: openRedis}
 
-// scanCount is the COUNT of a SCAN call.
 const scanCount = 1000
 
 type redisStore struct {

@@ -34,7 +34,6 @@ func NewWatch(t *Telemetry, decided func(door string, took time.Duration, trace 
 
 type observed struct{}
 
-// An observation is the state of one observed request.
 type observation struct {
 	begin time.Time
 	span  trace.Span // nil: not traced

@@ -30,7 +30,6 @@ func (s *scanner) peek() byte {
 
 func (s *scanner) atEnd() bool { return s.peek() == 0 && s.i == len(s.text) }
 
-// unexpected returns an error about the next token.
 func (s *scanner) unexpected(wanted string) error {
 	if s.i >= len(s.text) {
 		return fmt.Errorf("unexpected end of the line, want %s", wanted)
@@ -80,7 +79,6 @@ func (s *scanner) more(end byte) (done bool, err error) {
 	return false, s.unexpected("a comma or " + string(end))
 }
 
-// null parses null if it is next.
 func (s *scanner) null() bool { return s.literal("null") }
 
 func (s *scanner) literal(word string) bool {
@@ -124,7 +122,6 @@ func (s *scanner) unquote(from, to int) (text string, err error) {
 	return text, nil
 }
 
-// number parses a number and returns its text.
 func (s *scanner) number() (string, error) {
 	s.peek()
 	rest := s.text[s.i:]

@@ -90,7 +90,6 @@ func (s *Sequence) Next() (*Request, error) {
 	}
 }
 
-// begin opens the next trace if none is open.
 func (s *Sequence) begin() error {
 	if s.reader != nil {
 		return nil
@@ -113,7 +112,6 @@ func (s *Sequence) checkOrder(at bucket.Instant) error {
 	return nil
 }
 
-// end closes the current trace.
 func (s *Sequence) end() {
 	s.consumed += s.text.consumed()
 	s.lines += s.reader.Line()
