@@ -189,7 +189,7 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		f.failed(err)
+		f.recordFailure(err)
 		return err
 	}
 	if f.looks.Note(got != nil, nil) == follow.Recovered {
@@ -240,8 +240,8 @@ func loggable(err error) error {
 	return err
 }
 
-// failed records a poll without a verified bundle.
-func (f *Follower) failed(err error) {
+// recordFailure records a poll without a verified bundle.
+func (f *Follower) recordFailure(err error) {
 	unsigned := errors.Is(err, policysign.ErrSignature)
 	if f.looks.Note(false, err) == follow.Failed {
 		msg := "policy bundle source unreachable, last bundle stays active"

@@ -42,7 +42,7 @@ type caddyScope struct {
 	problem error // set if an enclosing matcher cannot be expressed
 }
 
-func (s caddyScope) with(conds []condition) caddyScope {
+func (s caddyScope) addClauses(conds []condition) caddyScope {
 	s.conds = slices.Concat(s.conds, conds)
 	return s
 }
@@ -126,7 +126,7 @@ func (c *caddyConfig) siteHosts(site *caddyLine) (hosts []string) {
 			switch {
 			case host == "":
 			case strings.ContainsAny(host, "*{"):
-				c.Differ(site.where(), fmt.Sprintf("The address %s is a pattern.", address), "The policy matches hosts by name and leaves the pattern out.", "List the hosts in the clause host of the rules.")
+				c.Differ(site.position(), fmt.Sprintf("The address %s is a pattern.", address), "The policy matches hosts by name and leaves the pattern out.", "List the hosts in the clause host of the rules.")
 			default:
 				hosts = append(hosts, strings.ToLower(host))
 			}
@@ -172,7 +172,7 @@ func (c *caddyConfig) readHandlers(block []*caddyLine, s caddyScope) error {
 			handles = append(handles, l)
 		default:
 			if line := findLine(l.block, "rate_limit"); line != nil {
-				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s does not limit incoming requests.", l.words[0]), "The policy has no rule for it.", "")
+				c.Differ(line.position(), fmt.Sprintf("The rate_limit within %s does not limit incoming requests.", l.words[0]), "The policy has no rule for it.", "")
 			}
 		}
 	}
@@ -213,11 +213,11 @@ func (c *caddyConfig) readExclusive(handles []*caddyLine, s caddyScope) error {
 		}
 		rest, err := negateAll(own)
 		if err != nil {
-			c.Differ(l.where(), fmt.Sprintf("Later handle blocks do not get the requests of %s.", strings.Join(l.words, " ")),
+			c.Differ(l.position(), fmt.Sprintf("Later handle blocks do not get the requests of %s.", strings.Join(l.words, " ")),
 				"The rules of these blocks apply to them, too.", "Add a match to the rules.")
 			continue
 		}
-		taken = taken.with(rest)
+		taken = taken.addClauses(rest)
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func (c *caddyConfig) applyMatcher(l *caddyLine, s caddyScope) (caddyScope, erro
 	if s.problem == nil {
 		s.problem = err
 	}
-	return s.with(conds), nil
+	return s.addClauses(conds), nil
 }
 
 func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
@@ -271,13 +271,13 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 				jitter, _ = strconv.ParseFloat(line.words[1], 64)
 			}
 		case "distributed":
-			c.noteDistributed(line.where())
+			c.noteDistributed(line.position())
 		case "log_key", "disable_metrics", "storage", "sweep_interval":
 		default:
 			return c.fail(line, "rate_limit with an unknown subdirective %q", name)
 		}
 	}
-	return c.add(l.where(), zones, jitter, s)
+	return c.add(l.position(), zones, jitter, s)
 }
 
 func (c *caddyConfig) noteDistributed(where string) {
@@ -289,7 +289,7 @@ func (c *caddyConfig) zone(l *caddyLine, s caddyScope) (z caddyZone, err error) 
 	if len(l.words) != 2 {
 		return z, c.fail(l, "zone without a name")
 	}
-	z = caddyZone{name: l.words[1], where: l.where()}
+	z = caddyZone{name: l.words[1], where: l.position()}
 	for _, line := range l.block {
 		value := ""
 		if len(line.words) == 2 {

@@ -26,7 +26,7 @@ type caddyLine struct {
 	line  int
 }
 
-func (l *caddyLine) where() string { return place(l.file, l.line) }
+func (l *caddyLine) position() string { return place(l.file, l.line) }
 
 type caddyToken struct {
 	text   string
@@ -206,7 +206,7 @@ func (p *caddyParser) importLines(l *caddyLine, depth int) (lines []*caddyLine, 
 	}
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 && !strings.ContainsAny(pattern, "*?[") {
-		p.shared.unread = append(p.shared.unread, Difference{l.where(), fmt.Sprintf("The import %s cannot be read.", l.words[1]),
+		p.shared.unread = append(p.shared.unread, Difference{l.position(), fmt.Sprintf("The import %s cannot be read.", l.words[1]),
 			"Rate limits in it are missing from the policy.", "Convert on a machine that has the file."})
 		return nil, nil
 	}

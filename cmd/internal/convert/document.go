@@ -98,7 +98,7 @@ type node struct {
 	exists bool
 }
 
-func (n node) at() string { return place(n.doc.file, n.line()) }
+func (n node) position() string { return place(n.doc.file, n.line()) }
 
 func (n node) line() int { return n.doc.places[n.path].Line }
 

@@ -50,7 +50,7 @@ func (c *nginxConfig) variable(d *directive) {
 			v.other = e.args[0]
 		case e.name == "volatile" || e.name == "hostnames" || e.name == "ranges" || e.name == "proxy" || e.name == "proxy_recursive" || e.name == "delete":
 			if e.name != "volatile" {
-				c.Differ(e.where(), fmt.Sprintf("%s in %s is not supported.", e.name, d.text()), "The policy treats its entries as if it were not there.", "")
+				c.Differ(e.position(), fmt.Sprintf("%s in %s is not supported.", e.name, d.text()), "The policy treats its entries as if it were not there.", "")
 			}
 		case len(e.args) == 1:
 			v.entries = append(v.entries, nginxEntry{e.name, e.args[0]})
@@ -126,7 +126,7 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 		var product []nginxPart
 		for _, left := range parts {
 			for _, right := range alternatives {
-				if p, ok := left.with(right); ok {
+				if p, ok := left.appendKey(right); ok {
 					product = append(product, p)
 				}
 			}
@@ -146,8 +146,8 @@ const (
 	maxNginxExpansions = 100_000
 )
 
-// with appends the key of other. It returns false if both have conditions on the same attribute.
-func (p nginxPart) with(other nginxPart) (nginxPart, bool) {
+// appendKey appends the key of other. It returns false if both have conditions on the same attribute.
+func (p nginxPart) appendKey(other nginxPart) (nginxPart, bool) {
 	for _, cond := range other.conds {
 		if slices.ContainsFunc(p.conds, func(c condition) bool { return c.attribute == cond.attribute }) {
 			return p, false
@@ -230,7 +230,7 @@ func (c *nginxConfig) cases(name string, v *nginxVar, depth int) (parts []nginxP
 				return nil, err
 			}
 			for _, p := range inner {
-				if p, ok := (nginxPart{conds: r.conds, differences: r.differences}).with(p); ok {
+				if p, ok := (nginxPart{conds: r.conds, differences: r.differences}).appendKey(p); ok {
 					parts = append(parts, p)
 				}
 			}

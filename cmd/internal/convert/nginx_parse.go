@@ -26,7 +26,7 @@ type directive struct {
 	line  int
 }
 
-func (d *directive) where() string { return place(d.file, d.line) }
+func (d *directive) position() string { return place(d.file, d.line) }
 
 func (d *directive) text() string { return strings.Join(append([]string{d.name}, d.args...), " ") }
 

@@ -77,7 +77,7 @@ func (r *Registry) SetPolicy(m *policy.Matcher) {
 	c.names.Store(&names)
 }
 
-func (c *ruleCounts) of(name string) *ruleCount {
+func (c *ruleCounts) counter(name string) *ruleCount {
 	if name == "" {
 		return &c.none
 	}
@@ -92,7 +92,7 @@ func (c *ruleCounts) of(name string) *ruleCount {
 // count counts a decision for the rule that made it and for all other rules that limited the request. A rule with
 // several limits counts once.
 func (c *ruleCounts) count(d *mete.Decision) {
-	rule := c.of(d.Rule)
+	rule := c.counter(d.Rule)
 	if d.Allowed {
 		rule.allowed.Add(1)
 	} else {
@@ -102,19 +102,19 @@ func (c *ruleCounts) count(d *mete.Decision) {
 		rule.degraded[failureIndex(d.Failure)].Add(1)
 	}
 	for _, r := range d.Skipped {
-		c.of(r.Name).skipped.Add(1)
+		c.counter(r.Name).skipped.Add(1)
 	}
 	var last *policy.Rule
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; d.Allowed && s.Rule != last && s.Near() {
 			last = s.Rule
-			c.of(s.Rule.Name).near.Add(1)
+			c.counter(s.Rule.Name).near.Add(1)
 		}
 	}
 	for i := range d.Shadow {
 		if s := &d.Shadow[i]; s.Rule != last && !s.Allowed {
 			last = s.Rule
-			c.of(s.Rule.Name).shadow[softenedBy(s.Rule.Mode)].Add(1)
+			c.counter(s.Rule.Name).shadow[softenedBy(s.Rule.Mode)].Add(1)
 		}
 	}
 }

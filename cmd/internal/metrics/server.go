@@ -33,7 +33,7 @@ func (w writer) reloads(r Reloads) {
 }
 
 func (w writer) listener(l Listener) {
-	of := w.with("listener", l.Name)
+	of := w.withLabel("listener", l.Name)
 	of.gauge("mete_http_connections", "Open connections, including upgraded ones such as WebSockets.", float64(l.Connections))
 	of.gauge("mete_http_in_flight", "Requests in progress.", float64(l.InFlight))
 	of.counter("mete_http_refused_total", "Requests that were rejected because of max_in_flight.", float64(l.Refused))
@@ -59,7 +59,7 @@ func Bundle(status func() bundle.Status) Source {
 func (w writer) bundle(b bundle.Status) {
 	w.gauge("mete_policy_bundle_age_seconds", "Time since the policy source last served the active bundle.", max(time.Since(b.Confirmed).Seconds(), 0))
 	w.gauge("mete_policy_bundle_from_disk", "1 if the active bundle was loaded from disk and the source has not confirmed it since the start.", flag(b.FromDisk))
-	w.with("digest", b.Digest).gauge("mete_policy_bundle_info", "1 for the active bundle, labeled with a prefix of its SHA-256.", 1)
+	w.withLabel("digest", b.Digest).gauge("mete_policy_bundle_info", "1 for the active bundle, labeled with a prefix of its SHA-256.", 1)
 	w.results("mete_policy_bundle_polls_total", "Polls of the policy source by result: refused bundles are invalid, unsigned or older.",
 		result{"applied", b.Applied}, result{"unchanged", b.Unchanged}, result{"refused", b.Refused}, result{"failed", b.Failed})
 }

@@ -79,8 +79,8 @@ func (w writer) telemetry(t telemetry.Stats) {
 	w.counter("mete_otlp_spans_total", "Ended spans of sampled requests.", float64(t.Spans))
 	w.counter("mete_otlp_spans_exported_total", "Spans among them that the collector accepted. The others are queued, failed or were dropped.", float64(t.Exported))
 	const help = "Failed exports to the collector by kind."
-	w.with("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
-	w.with("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
+	w.withLabel("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
+	w.withLabel("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
 }
 
 func (w writer) log(l logpipe.Stats) {
@@ -105,7 +105,7 @@ func (w writer) claims(s jwtclaims.Stats) {
 	w.counter("mete_jwt_verified_total", "Bearer tokens that were verified successfully.", float64(s.Verified))
 	w.counter("mete_jwt_cached_total", "Lookups of claims in tokens that were verified less than a minute before.", float64(s.Cached))
 	for reason, n := range s.Refused {
-		w.with("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were rejected, so that their claims were missing.", float64(n))
+		w.withLabel("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were rejected, so that their claims were missing.", float64(n))
 	}
 	w.gauge("mete_jwt_keys", "Keys in the key set for bearer tokens.", float64(s.Keys))
 	w.counter("mete_jwt_key_reads_total", "Loads of the key set.", float64(s.Reads))
@@ -129,7 +129,7 @@ func (w writer) overrides(n map[policy.Action]int) {
 			w.gauge(own.name, own.help, float64(min(n[a], 1)))
 			continue
 		}
-		w.with("action", string(a)).gauge("mete_overrides_in_force", "Active overrides by action, including those in the policy.", float64(n[a]))
+		w.withLabel("action", string(a)).gauge("mete_overrides_in_force", "Active overrides by action, including those in the policy.", float64(n[a]))
 	}
 }
 

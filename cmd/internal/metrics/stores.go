@@ -27,7 +27,7 @@ func (w writer) remote(s remote) {
 }
 
 func (w writer) redis(s redisstore.Stats) {
-	of := w.with("store", "redis")
+	of := w.withLabel("store", "redis")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
 		latency: s.Latency, batch: s.Batch,
@@ -49,7 +49,7 @@ func (w writer) leases(l redisstore.Leases) {
 }
 
 func (w writer) postgres(s pgstore.Stats) {
-	of := w.with("store", "postgres")
+	of := w.withLabel("store", "postgres")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
 		latency: s.Latency, batch: s.Batch,

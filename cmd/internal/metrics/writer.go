@@ -25,8 +25,8 @@ func (w writer) gauge(name, help string, v float64) {
 	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, w.labels), prometheus.GaugeValue, v)
 }
 
-// with returns a writer that adds a label.
-func (w writer) with(label, value string) writer {
+// withLabel returns a writer that adds a label.
+func (w writer) withLabel(label, value string) writer {
 	return writer{w.to, prometheus.Labels{label: value}}
 }
 
@@ -38,7 +38,7 @@ type result struct {
 
 func (w writer) results(name, help string, all ...result) {
 	for _, r := range all {
-		w.with("result", r.name).counter(name, help, float64(r.n))
+		w.withLabel("result", r.name).counter(name, help, float64(r.n))
 	}
 }
 
@@ -81,7 +81,7 @@ func (w writer) memory(s memstore.Stats) {
 
 func (w writer) guard(s guard.Stats) {
 	for _, state := range []guard.State{guard.Closed, guard.HalfOpen, guard.Open} {
-		w.with("state", string(state)).gauge("mete_breaker_state", "1 for the current state of the store's circuit breaker.", flag(s.State == state))
+		w.withLabel("state", string(state)).gauge("mete_breaker_state", "1 for the current state of the store's circuit breaker.", flag(s.State == state))
 	}
 	w.counter("mete_breaker_opened_total", "Times that the circuit breaker opened.", float64(s.Opened))
 	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker rejected.", float64(s.Rejected))

@@ -71,7 +71,7 @@ func (c *Comparison) headline() string {
 	case admitted == 0:
 		return requestCount(limited) + " newly limited, none newly admitted"
 	}
-	return requestCount(limited) + " newly limited, " + grouped(admitted) + " newly admitted"
+	return requestCount(limited) + " newly limited, " + groupDigits(admitted) + " newly admitted"
 }
 
 func (c *Comparison) addFigures(d *document) {

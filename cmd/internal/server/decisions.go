@@ -232,7 +232,7 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.add(closing("telemetry", func() {
+	a.add(newCloser("telemetry", func() {
 		ctx, cancel := context.WithTimeout(context.Background(), telemetryTimeout)
 		defer cancel()
 		if err := t.Close(ctx); err != nil {

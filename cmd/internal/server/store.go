@@ -153,7 +153,7 @@ func (b *buckets) recovery(limiter *mete.Limiter) component {
 		}
 		return err
 	}
-	c.Health = func(ctx context.Context) error { return b.ready(ctx, limiter.Policy()) }
+	c.Health = func(ctx context.Context) error { return b.checkReady(ctx, limiter.Policy()) }
 	return c
 }
 
@@ -177,9 +177,9 @@ func (b *buckets) probe(ctx context.Context) {
 
 var errStoreDown = errors.New("the store does not answer")
 
-// ready returns errStoreDown if the store does not answer and an enforced rule has on_store_error: closed. For
+// checkReady returns errStoreDown if the store does not answer and an enforced rule has on_store_error: closed. For
 // other rules the server stays ready, because all servers share the store.
-func (b *buckets) ready(ctx context.Context, m *policy.Matcher) error {
+func (b *buckets) checkReady(ctx context.Context, m *policy.Matcher) error {
 	if b.guard.Ping(ctx) == nil {
 		return nil
 	}

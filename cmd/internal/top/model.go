@@ -69,14 +69,14 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case answer:
 		m.asking = false
 		m.take(msg)
-		if m.outdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the user changed the question meanwhile
+		if m.isOutdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the user changed the question meanwhile
 			return m, m.ask()
 		}
 	case tea.KeyPressMsg:
 		if m.press(msg.String()) {
 			return m, tea.Quit
 		}
-		if m.outdated() {
+		if m.isOutdated() {
 			return m, m.ask()
 		}
 	}
@@ -92,8 +92,8 @@ func (m *model) ask() tea.Cmd {
 	return func() tea.Msg { return m.options.ask(m.ctx, q, true) }
 }
 
-// outdated reports whether the list answers an old question.
-func (m *model) outdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
+// isOutdated reports whether the list answers an old question.
+func (m *model) isOutdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
 
 func (m *model) press(key string) (quit bool) {
 	switch key {

@@ -60,7 +60,7 @@ func (s *Sequence) Consumed() int64 {
 	if s.text == nil {
 		return s.consumed
 	}
-	return s.consumed + s.text.consumed()
+	return s.consumed + s.text.bytesRead()
 }
 
 // Format returns the format of the last trace. It is [Auto] until the first request.
@@ -113,7 +113,7 @@ func (s *Sequence) checkOrder(at bucket.Instant) error {
 }
 
 func (s *Sequence) end() {
-	s.consumed += s.text.consumed()
+	s.consumed += s.text.bytesRead()
 	s.lines += s.reader.Line()
 	s.Close()
 	s.text, s.reader = nil, nil

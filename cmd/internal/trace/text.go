@@ -68,7 +68,7 @@ func unpack(in io.Reader) (io.Reader, error) {
 	return unpacked, err
 }
 
-func (t *text) consumed() int64 { return t.packed.bytes.Load() }
+func (t *text) bytesRead() int64 { return t.packed.bytes.Load() }
 
 // close ends the goroutine without waiting for it, because a read from a pipe may block forever.
 func (t *text) close() {
