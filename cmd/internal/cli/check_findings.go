@@ -20,7 +20,7 @@ import (
 // The severities of findings.
 const (
 	severityError   = "error"   // the policy cannot be used, or a test failed
-	severityWarning = "warning" // probably a mistake
+	severityWarning = "warning" // probably unintended
 	severityNote    = "note"    // information
 )
 

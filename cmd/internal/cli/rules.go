@@ -102,7 +102,7 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&c.pattern, "pattern", "", "the requests that share a bucket, as a `PATTERN` such as user:{user_id}, endpoint:/api/search or global")
 	fs.StringVar(&c.scope, "scope", "", "the scope, a `WORD` for readers: user, endpoint, ip, global or custom (default: from the pattern)")
-	fs.StringVar(&c.plan, "plan", "", "the `PLAN` whose requests count; empty is all")
+	fs.StringVar(&c.plan, "plan", "", "the rule applies to requests of this `PLAN`; empty is all")
 	fs.StringVar(&c.rate, "rate", "", "tokens per second, a decimal `NUMBER`, or a rate such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.mode, "mode", "", "the mode of the rule, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")

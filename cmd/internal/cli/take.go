@@ -63,8 +63,8 @@ is too low, see 'mete override'.
 With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
-With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
-in the store and in the memory of all servers. It needs the role configure.
+With --rule NAME --all and --reason it fills all buckets of a rule, in the store
+and in the memory of all servers. It needs the role configure.
 Concurrent takes may stay charged. Other servers follow within a second.
 ` + changeExits
 

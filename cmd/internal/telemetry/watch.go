@@ -44,17 +44,16 @@ type observation struct {
 	denied    int
 }
 
-// Wrap returns a handler that observes the requests to next. It calls door for the endpoint of a request,
-// and ignores requests without one. If passes is true, next forwards the request, and Wrap sets its trace
+// Wrap returns a handler that observes the requests to next. It ignores requests without an endpoint. If passes is true, next forwards the request, and Wrap sets its trace
 // headers.
-func (w *Watch) Wrap(door func(*http.Request) string, passes bool, next http.Handler) http.Handler {
+func (w *Watch) Wrap(endpoint func(*http.Request) string, passes bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		parent, traced := w.traces.samples(r)
 		if !traced && rand.Uint64()%timedOf != 0 {
 			next.ServeHTTP(rw, r)
 			return
 		}
-		name := door(r)
+		name := endpoint(r)
 		if name == "" {
 			next.ServeHTTP(rw, r)
 			return
