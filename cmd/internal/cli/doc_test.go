@@ -68,7 +68,7 @@ func TestDocs_AreTheHelpTexts(t *testing.T) {
 		"| 1 | no, denied, invalid |\n" +
 		"| 2 | wrong usage, or unreadable input |\n" +
 		"| 3 | the server, its store or a database does not answer |\n" +
-		"| 4 | the server refuses the request, for example an unknown token |\n")
+		"| 4 | the server rejects the request, for example because of its token |\n")
 	fmt.Fprintf(&b, "\n```text\n%s```\n", helpOf(t))
 	fmt.Fprintf(&b, "\n## Connection flags\n\n```text\n%s```\n", helpOf(t, "connection"))
 	for _, name := range commandNames(t) {
