@@ -38,7 +38,7 @@ func helpOf(t *testing.T, topic ...string) string {
 	return stdout
 }
 
-// commandNames are those that the overview lists.
+// commandNames returns the commands in the overview.
 func commandNames(t *testing.T) []string {
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(helpOf(t), -1) {

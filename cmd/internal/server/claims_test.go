@@ -46,7 +46,7 @@ func (i issuer) token(plan string) string {
 	return text + "." + encode(ed25519.Sign(i.private, []byte(text)))
 }
 
-// plans is a policy of two tiers, for who says which.
+// plans is a policy with two tiers by claim.
 const plans = `rules:
   - name: pro
     limit_keys: ["jwt:sub"]
@@ -124,7 +124,7 @@ func TestClaims_AreVerified(t *testing.T) {
 	}
 }
 
-// Who asks the API names the claims, whatever token comes with the question.
+// API clients send claims themselves, and tokens do not matter.
 func TestClaims_OfTheAPIAreTheCallers(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
