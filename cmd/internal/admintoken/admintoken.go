@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/internal/atomicfile"
 )
 
-// maxBytes bounds the bytes read from a token file.
 const maxBytes = 1 << 10
 
 // A File is a token in a file that only its owner can read.

@@ -73,7 +73,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Where a directory of that name is in the way, there is no token, nor a half of one.
+// Make fails without a partial file if a directory has the name of the token file.
 func TestMake_Fails(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
@@ -96,7 +96,7 @@ func TestMake_Fails(t *testing.T) {
 	}
 }
 
-// What somebody put into the directory is written over, and not through.
+// Make replaces a symbolic link instead of writing through it.
 func TestMake_Symlink(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", dir)

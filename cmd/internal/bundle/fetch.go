@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	// fetchTimeout bounds one poll with its redirects and the signature.
 	fetchTimeout = 30 * time.Second
 
 	// idleTimeout closes connections between distant polls.

@@ -39,7 +39,6 @@ const (
 	// spread is the random fraction of the interval, which keeps servers from polling at the same time.
 	spread = 0.1
 
-	// digestBytes is the length of the displayed digest.
 	digestBytes = 6
 )
 
@@ -190,7 +189,7 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		f.failed(err)
+		f.recordFailure(err)
 		return err
 	}
 	if f.looks.Note(got != nil, nil) == follow.Recovered {
@@ -214,7 +213,6 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 	return f.replace(got, apply)
 }
 
-// replace activates a new bundle or reports why it cannot.
 func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) error {
 	m, err := f.parse(got)
 	if err == nil {
@@ -242,8 +240,8 @@ func loggable(err error) error {
 	return err
 }
 
-// failed records a poll without a verified bundle.
-func (f *Follower) failed(err error) {
+// recordFailure records a poll without a verified bundle.
+func (f *Follower) recordFailure(err error) {
 	unsigned := errors.Is(err, policysign.ErrSignature)
 	if f.looks.Note(false, err) == follow.Failed {
 		msg := "policy bundle source unreachable, last bundle stays active"
@@ -279,7 +277,6 @@ func (f *Follower) activate(got *fetched, m *policy.Matcher) {
 	f.count(func(s *Status) { s.Applied, s.Failures = s.Applied+1, 0 })
 }
 
-// setActive replaces the active bundle.
 func (f *Follower) setActive(k *savedBundle, version int64, fromDisk bool) {
 	f.active, f.tag, f.refused = k, k.ETag, nil
 	f.count(func(s *Status) {
@@ -287,7 +284,6 @@ func (f *Follower) setActive(k *savedBundle, version int64, fromDisk bool) {
 	})
 }
 
-// confirm records that the source serves the active bundle.
 func (f *Follower) confirm() {
 	f.count(func(s *Status) {
 		s.Confirmed, s.FromDisk, s.Failures, s.Unchanged = time.Now().UTC(), false, 0, s.Unchanged+1
@@ -348,7 +344,6 @@ func (f *Follower) wait(random func() float64) time.Duration {
 	return every + time.Duration(float64(min(most, maxBackoff))*random())
 }
 
-// digestOf returns the displayed digest of a bundle.
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:digestBytes])

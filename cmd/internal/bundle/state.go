@@ -25,7 +25,6 @@ const (
 	maxStateBytes = 2*policy.MaxFileBytes + 64<<10
 )
 
-// A savedBundle is the last valid bundle on disk.
 type savedBundle struct {
 	// Source is a hash of the address. A bundle of another source is ignored.
 	Source    string    `json:"source"`

@@ -4,7 +4,7 @@ package cli_test
 
 import "testing"
 
-// Who misspelt the request must not believe that buckets are full again.
+// A misspelled request must not look like a successful reset.
 func TestAmend_SaysWhereNothingWasDone(t *testing.T) {
 	url := adminServer(t)
 	for _, verb := range []string{"reset", "refund"} {

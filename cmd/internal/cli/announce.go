@@ -52,7 +52,7 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	for _, command := range s.Commands(c) {
 		fmt.Fprintf(w, "  %s\n", command)
 	}
-	fmt.Fprintf(w, "\nSee who is denied, and why:\n\n  %s top --server %s\n", programName(), admin)
+	fmt.Fprintf(w, "\nShow denied clients, and the reasons:\n\n  %s top --server %s\n", programName(), admin)
 	if !c.InFront() {
 		fmt.Fprintf(w, "\nStop it with Ctrl-C, and put it in front of a service:\n\n  %s serve --upstream http://127.0.0.1:3000\n", programName())
 	}

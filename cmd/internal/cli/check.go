@@ -89,7 +89,7 @@ func newCheckCommand(std Streams) *cobra.Command {
 	addFormat(cmd, &c.format, "text", "json", "sarif")
 	cmd.Flags().StringArrayVar(&policies, "policy", nil, "check the policy `FILE`, like an argument; may be repeated")
 	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 also for warnings")
-	cmd.Flags().StringVar(&run, "run", "", "run only the tests in the policy whose names match `REGEXP`")
+	cmd.Flags().StringVar(&run, "run", "", "run only tests with a name that matches `REGEXP`")
 	cmd.Flags().BoolVar(&c.list, "list-tests", false, "list all tests, not only failed ones")
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON Schema of policy files, for editors")
 	addPolicyKeys(cmd, &keyFiles)

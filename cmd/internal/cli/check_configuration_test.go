@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever takes the one file for the other is told so, and nothing else.
+// A configuration file in place of a policy gets only one error, which names the right command.
 func TestCheck_OfAConfiguration(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mete.yaml")
 	if err := os.WriteFile(path, []byte("listen: 127.0.0.1:8080\npolicy: policy.yaml\nstore: 'memory:'\n"), 0o600); err != nil {

@@ -20,8 +20,8 @@ import (
 // The severities of findings.
 const (
 	severityError   = "error"   // the policy cannot be used, or a test failed
-	severityWarning = "warning" // it is probably not what was meant
-	severityNote    = "note"    // good to know
+	severityWarning = "warning" // probably unintended
+	severityNote    = "note"    // information
 )
 
 // The codes of errors. [lint.Kinds] has the codes of warnings and notes.
@@ -46,7 +46,6 @@ type finding struct {
 	Why      []string        `json:"why,omitempty"` // how a test came to fail
 }
 
-// A checkedPolicy is a policy with its findings.
 type checkedPolicy struct {
 	name     string // as shown in the output
 	file     string // "" if the policy is not a file
@@ -87,7 +86,6 @@ func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 	return p
 }
 
-// addErrors adds the errors in the policy.
 func (p *checkedPolicy) addErrors() {
 	var mistakes policyyaml.Errors
 	if errors.As(p.err, &mistakes) {
@@ -130,7 +128,6 @@ func newWarning(w policy.Warning) finding {
 	return finding{Severity: severity, Code: w.Code, Path: w.Path, Reason: w.Reason, Hint: w.Hint}
 }
 
-// locate sets the line and column of the findings that have a path.
 func (p *checkedPolicy) locate(data []byte) {
 	var all []*finding
 	for _, list := range [][]finding{p.errors, p.warnings} {
@@ -167,7 +164,6 @@ func (p *checkedPolicy) exitCode(strict bool) int {
 	return exitOK
 }
 
-// position returns the place of f in a file, such as "policy.yaml:7:11".
 func (f *finding) position(file string) string {
 	if f.Line == 0 {
 		return file

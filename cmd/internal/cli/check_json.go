@@ -13,8 +13,8 @@ import (
 // A checkedFile is the JSON report about one policy. It is a stable contract.
 type checkedFile struct {
 	File     string        `json:"file"`
-	Valid    bool          `json:"valid"`           // it is a policy, whatever its tests say
-	Error    string        `json:"error,omitempty"` // why it cannot be read
+	Valid    bool          `json:"valid"`           // it is a policy; its tests may fail
+	Error    string        `json:"error,omitempty"` // set if the policy cannot be read
 	Errors   []finding     `json:"errors"`
 	Warnings []finding     `json:"warnings"` // and notes
 	Tests    *checkedTests `json:"tests,omitempty"`

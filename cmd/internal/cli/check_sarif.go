@@ -118,7 +118,6 @@ func writeSARIF(w io.Writer, all []checkedPolicy) {
 	enc.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// checkError returns the error that kept p or its tests from being checked.
 func (p *checkedPolicy) checkError() error {
 	if p.err != nil && len(p.errors) == 0 {
 		return p.err
@@ -126,7 +125,6 @@ func (p *checkedPolicy) checkError() error {
 	return p.testsErr
 }
 
-// sarifRules describes all codes of findings.
 func sarifRules() []sarifRule {
 	list := []sarifRule{
 		{codeInvalid, sarifText{"the policy has an error"}, sarifText{"mete rejects a policy with an error and keeps the active one."}, sarifDefault{severityError}},

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// What a code host needs of a log: a version, rules that results refer to, a
-// message, and a place in a file below the root of the repository.
+// Code hosts need a version, rules for the results, a message, and a place in a file below the repository root.
 func TestCheck_SARIF(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -14,12 +14,10 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// testOptions select the tests to run.
 type testOptions struct {
 	Run *regexp.Regexp // matches names of tests; nil selects all
 }
 
-// policyTests are the test results of one policy.
 type policyTests struct {
 	Outcomes []testOutcome // in the order of the file
 	Skipped  int           // excluded by testOptions
@@ -69,7 +67,6 @@ func runPolicyTests(ctx context.Context, m *policy.Matcher, o testOptions) (poli
 	return p, nil
 }
 
-// newTestOutcome converts the result of one test to text with file positions.
 func newTestOutcome(r *policytest.Result) testOutcome {
 	o := testOutcome{Name: r.Test.Name, Path: r.Test.Path, Requests: r.Test.Requests()}
 	for i, f := range r.Failures {

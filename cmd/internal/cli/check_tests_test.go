@@ -82,7 +82,7 @@ func TestCheck_RunsTests(t *testing.T) {
 	}
 }
 
-// A misspelt name would else be a test that passes.
+// A misspelled name must not count as a passed test.
 func TestCheck_RunsNoTest(t *testing.T) {
 	for _, format := range []string{"text", "json", "sarif"} {
 		stdout, stderr, code := run(t, "check", policyWith(t, failingTest), "--run", "nothing", "--format", format)
@@ -104,7 +104,7 @@ func TestCheck_Examples(t *testing.T) {
 	}
 }
 
-// What doc/policy.md shows of a failing test is what check prints.
+// The failing test in doc/policy.md has the output of check.
 func TestCheck_FailureInTheReference(t *testing.T) {
 	data, err := os.ReadFile("../../../doc/policy.md")
 	if err != nil {

@@ -60,7 +60,6 @@ func (c *checkCommand) paintVerdict(p *checkedPolicy) string {
 	}
 }
 
-// verdict summarizes p in two words.
 func (p *checkedPolicy) verdict() string {
 	switch failed := p.tests.Failed(); {
 	case failed > 0:
@@ -123,7 +122,6 @@ func (f *finding) text(file string, paint painter) string {
 	return head + visible.Lines(b.String())
 }
 
-// storeErrorName returns the on_store_error value of a rule.
 func storeErrorName(r *policy.Rule) string {
 	switch r.OnStoreError {
 	case policy.StoreErrorClosed:

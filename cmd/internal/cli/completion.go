@@ -69,7 +69,6 @@ func completeAttributes(*cobra.Command, []string, string) ([]string, cobra.Shell
 	return []string{"method=", "path=", "host=", "ip:address=", "header:", "query:", "cookie:", "jwt:"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeExplain completes a policy file for the first argument, and then attributes.
 func completeExplain(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 && !cmd.Flags().Changed("policy") {
 		return nil, cobra.ShellCompDirectiveDefault

@@ -34,7 +34,6 @@ writes a token to a file that only its user can read, and the commands find it.
 it is the admin address.
 `
 
-// A connection holds the flags of commands that call a server.
 type connection struct {
 	server           string
 	tokenFile        string
@@ -53,7 +52,6 @@ func (c *connection) flags(server string) *pflag.FlagSet {
 	return fs
 }
 
-// connectionHelp returns the text of 'mete help connection'.
 func connectionHelp() string {
 	var c connection
 	return strings.TrimPrefix(connectionAbout, "\n") + "\nConnection flags:\n" + c.flags("").FlagUsagesWrapped(helpWidth)
@@ -98,7 +96,6 @@ func (r *endpoint) newClient(server string) (*client.Client, error) {
 	return made.WithToken(r.token), nil
 }
 
-// loadCertificates adds --ca, --cert and --tls-key to a transport.
 func (c *connection) loadCertificates(t *http.Transport) error {
 	t.TLSClientConfig = new(tls.Config)
 	if c.ca != "" {

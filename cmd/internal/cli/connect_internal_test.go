@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/admintoken"
 )
 
-// A token that a server left goes to that server: not to who else listens on this machine
-// at the same port.
+// The token of a local server goes only to that server, and not to another program on the same port.
 func TestConnection_FindsTheToken(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	t.Setenv(tokenVariable, "")
@@ -55,7 +54,7 @@ func TestConnection_FindsTheToken(t *testing.T) {
 	}
 }
 
-// What is said comes before what is found.
+// An explicit token takes precedence over a token file.
 func TestConnection_TokenThatIsSaid(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	if _, err := admintoken.Make("127.0.0.1:8081"); err != nil {

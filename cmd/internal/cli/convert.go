@@ -26,8 +26,8 @@ list before you deploy the policy, then try it with 'mete check' and 'mete
 replay'.
 
 The exit code is 0 if a policy was written. It is 2 if FILE cannot be read or
-has no rate limit. The error then names the line and what was recognized, and
-nothing is written.
+has no rate limit. The error then names the line and the recognized parts, and
+the command writes nothing.
 `
 
 func newConvertCommand(std Streams) *cobra.Command {

@@ -41,7 +41,6 @@ Exit codes:
   4  the server rejects the request
 `
 
-// maxLinkBytes bounds the server's response to a request for a link.
 const maxLinkBytes = 4 << 10
 
 type dashboardLink struct {
@@ -76,7 +75,6 @@ func newDashboardCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// requestLink gets a link from the server that signs in once.
 func (c *connection) requestLink(ctx context.Context) (dashboardLink, error) {
 	if _, err := client.New(c.server, nil); err != nil {
 		return dashboardLink{}, fail(exitUsage, fmt.Errorf("--server: %w", trimPackage(err)))
@@ -115,7 +113,6 @@ func (c *connection) requestLink(ctx context.Context) (dashboardLink, error) {
 	return dashboardLink{page.String() + "#token=" + url.QueryEscape(answer.Token), answer.ExpiresAt}, nil
 }
 
-// linkError returns the error for a response without a link.
 func (c *connection) linkError(status int, text []byte) error {
 	var problem api.Problem
 	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
@@ -125,7 +122,6 @@ func (c *connection) linkError(status int, text []byte) error {
 	return failClient(c.server, &client.Error{Op: "dashboard", Kind: client.Refused, Status: status, Problem: &problem})
 }
 
-// openBrowser opens a URL in the user's browser.
 func openBrowser(ctx context.Context, url string) error {
 	switch runtime.GOOS {
 	case "darwin":

@@ -38,7 +38,7 @@ func helpOf(t *testing.T, topic ...string) string {
 	return stdout
 }
 
-// commandNames are those that the overview lists.
+// commandNames returns the commands in the overview.
 func commandNames(t *testing.T) []string {
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z]+) `).FindAllStringSubmatch(helpOf(t), -1) {
@@ -68,7 +68,7 @@ func TestDocs_AreTheHelpTexts(t *testing.T) {
 		"| 1 | no, denied, invalid |\n" +
 		"| 2 | wrong usage, or unreadable input |\n" +
 		"| 3 | the server, its store or a database does not answer |\n" +
-		"| 4 | the server refuses the request, for example an unknown token |\n")
+		"| 4 | the server rejects the request, for example because of its token |\n")
 	fmt.Fprintf(&b, "\n```text\n%s```\n", helpOf(t))
 	fmt.Fprintf(&b, "\n## Connection flags\n\n```text\n%s```\n", helpOf(t, "connection"))
 	for _, name := range commandNames(t) {

@@ -50,17 +50,16 @@ func (f *failure) Unwrap() error { return f.err }
 
 func fail(code int, err error) error { return &failure{code: code, err: err} }
 
-// failEach returns a failure whose lines are separate errors, like fail otherwise.
+// failEach is like fail for an error with one error per line.
 func failEach(code int, err error) error { return &failure{code: code, err: err, layout: eachLine} }
 
-// failBare returns a failure whose lines begin with a file name, like fail otherwise.
+// failBare is like fail for an error with lines that begin with a file name.
 func failBare(code int, err error) error { return &failure{code: code, err: err, layout: bare} }
 
 func usageError(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), layout: usage}
 }
 
-// exitWith ends a command that has printed its output.
 func exitWith(code int) error {
 	if code == exitOK {
 		return nil
@@ -114,7 +113,6 @@ func printError(w io.Writer, path string, f *failure) {
 	}
 }
 
-// clientExit returns the exit code for an error of package client.
 func clientExit(err error) int {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {

@@ -153,7 +153,6 @@ func (c *explainCommand) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ask gets the explanation from the server.
 func (c *explainCommand) ask(ctx context.Context) (api.Explanation, error) {
 	server, err := c.newClient()
 	if err != nil {
@@ -164,7 +163,6 @@ func (c *explainCommand) ask(ctx context.Context) (api.Explanation, error) {
 
 func (c *explainCommand) now() bucket.Instant { return c.at }
 
-// decide explains the request in this process.
 func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err error) {
 	clock := c.now
 	if c.at == 0 {
@@ -200,7 +198,6 @@ func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err err
 	return httpapi.ExplanationOf(&explained), nil
 }
 
-// readPolicy compiles the policy for the explained instant.
 func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error) {
 	opts := policyOptions()
 	if c.at != 0 {

@@ -53,7 +53,7 @@ func TestExplain_Curl(t *testing.T) {
 	}
 }
 
-// An attribute beside the command goes before what that says.
+// An attribute overrides the curl command.
 func TestExplain_CurlAndAttributes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(curlPolicy), 0o600); err != nil {

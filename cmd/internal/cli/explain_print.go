@@ -49,7 +49,6 @@ func paintExplanation(text string, allowed bool, paint painter) string {
 	return paint.verdict(first, allowed) + marks.Replace("\n"+rest)
 }
 
-// verdictText returns the verdict and the time when the request passes.
 func verdictText(e *api.Explanation) string {
 	d := &e.Decision
 	switch {
@@ -85,7 +84,6 @@ func formatInstant(now, t time.Time) string {
 	return t.UTC().Format(layout)
 }
 
-// sourceText returns the heading that names the policy.
 func (c *explainCommand) sourceText(e *api.Explanation) string {
 	text := "Rules of " + c.server
 	switch c.policy {
@@ -133,8 +131,8 @@ func writeRules(b *strings.Builder, e *api.Explanation) {
 	}
 }
 
-// ruleMark returns ✓ for a rule that allows the request, ✗ for one that denies it, ~ for one in shadow mode, and -
-// for one that does not take part.
+// ruleMark returns ✓ for a rule that allows the request, and ✗ for one that denies it. It returns ~ for a rule in
+// shadow mode, and - for a rule that does not take part.
 func ruleMark(r *api.ExplainedRule) string {
 	denies := slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked && !l.Allowed })
 	switch {
@@ -168,7 +166,6 @@ func writeBuckets(b *strings.Builder, e *api.Explanation) {
 	}
 }
 
-// levelText returns the tokens that are left in a bucket, or the tokens that it owes.
 func levelText(l *api.Level) string {
 	if l.Owed != 0 && l.Remaining == 0 {
 		return "0, owes " + l.Owed.String()
@@ -191,7 +188,6 @@ func passText(l *api.ExplainedLimit) string {
 	return "now"
 }
 
-// fullText returns when the bucket is full again.
 func fullText(l *api.ExplainedLimit) string {
 	switch d := l.FullAfter.Duration(); {
 	case !l.Asked:
@@ -234,7 +230,6 @@ func (c *explainCommand) notes(e *api.Explanation) (notes []string) {
 	return notes
 }
 
-// writeWrapped writes text after a heading and indents the following lines.
 func writeWrapped(b *strings.Builder, heading, text string) {
 	indent := display.Width(heading)
 	lines := display.Wrap(text, max(explainWidth, indent+explainWidth/2), heading, strings.Repeat(" ", indent))

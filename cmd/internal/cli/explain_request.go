@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/internal/requesttext"
 )
 
-// A typedRequest is a request from the command line.
 type typedRequest struct {
 	client.Request
 	curl  string   // a curl command line, or ""

@@ -221,7 +221,7 @@ func TestExplain_ShowsWhatIsOwed(t *testing.T) {
 	}
 }
 
-// What others have written into a policy, or answer, does not speak to the terminal.
+// Text from policies and servers cannot control the terminal.
 func TestExplain_IsHarmless(t *testing.T) {
 	const spell = "\x1b[31mowned\x1b]0;title\a"
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -311,7 +311,7 @@ func spending(t *testing.T, store mete.Store) {
 	}
 }
 
-// explainStore explains by what is in a store after spending.
+// explainStore explains a request with a store after spending.
 func explainStore(t *testing.T, url string) {
 	t.Helper()
 	args := []string{"explain", "--policy", "testdata/explain/policy.yaml", "--store", url, "header:x-api-key=k1"}
@@ -386,7 +386,7 @@ func TestExplain_StoreElsewhere(t *testing.T) {
 	}
 }
 
-// Of many rules those are shown that are about the request.
+// Of many rules, the output shows only the relevant ones.
 func TestExplain_ManyRules(t *testing.T) {
 	file := t.TempDir() + "/policy.json"
 	var rules []string

@@ -64,7 +64,6 @@ func addPersistentFormat(cmd *cobra.Command, to *string, formats ...string) {
 	completeWords(cmd, "format", formats...)
 }
 
-// completeWords makes a shell complete a flag with words.
 func completeWords(cmd *cobra.Command, flag string, words ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
 }

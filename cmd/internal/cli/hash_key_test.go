@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Half of the keys are in force, and they are hashed.
+// The rule applies to half of the keys, selected by hash.
 const halfOfKeys = `{"rules": [{"name": "a", "limit_keys": ["header:x-api-key"], "mode": "50%", "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}],
 	"tests": [{"name": "half", "request": {"header:x-api-key": "k{n}"}, "steps": [{"times": 64}, {"times": 64, "expect": {"allowed": ALLOWED}}]}]}`
 

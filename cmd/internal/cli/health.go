@@ -56,7 +56,7 @@ func newHealthCommand(std Streams) *cobra.Command {
 			if live {
 				path = "/livez"
 			}
-			transport := &http.Transport{} // no proxy: the check is about this server
+			transport := &http.Transport{} // no proxy: check the server itself
 			if err := c.loadCertificates(transport); err != nil {
 				return fail(exitUsage, err)
 			}

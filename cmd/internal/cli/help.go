@@ -16,7 +16,6 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// helpWidth is the line width of help texts, in characters.
 const helpWidth = 80
 
 func printHelp(cmd *cobra.Command, _ []string) {
@@ -88,7 +87,7 @@ func commandHelp(cmd *cobra.Command) string {
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "config", Short: "The configuration file with all settings and their defaults", Long: config.Sample},
-		{Use: runbookTopic, Short: "What to do in an emergency, or about an ALERT", Long: runbookHelp()},
+		{Use: runbookTopic, Short: "Emergency procedures, or the section about an ALERT", Long: runbookHelp()},
 		{Use: "connection", Short: "How commands reach a server", Long: connectionHelp()},
 	}
 }
@@ -96,7 +95,6 @@ func newTopics() []*cobra.Command {
 // runbookTopic takes an argument: the name of an alert or of a section.
 const runbookTopic = "runbook"
 
-// runbookHelp returns the introduction of the runbook and the names of its sections.
 func runbookHelp() string {
 	var b strings.Builder
 	b.WriteString(runbook.Overview() + "\nAlerts, for 'mete help runbook ALERT':\n\n")

@@ -18,8 +18,8 @@ that pass, and mete.yaml, the settings of the server. Then
   mete check
   mete serve
 
-check the policy and start a limited service. The questions are about the source
-of requests, the attribute that identifies clients, the limit, and the store.
+check the policy and start a limited service. It asks for the source of
+requests, the attribute that identifies clients, the limit, and the store.
 
 Each question has a flag, which answers it in advance. With --yes or --format
 json, or if standard input is not a terminal, the command asks no questions, and
@@ -59,7 +59,7 @@ func newInitCommand(std Streams) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.Answers.Front, "front", "", "`SOURCE` of requests: api (programs call mete), the URL of a service behind mete, or a gateway that calls mete: nginx, nginx-lua, haproxy, caddy or traefik (default api)")
+	fs.StringVar(&o.Answers.Front, "front", "", "`SOURCE` of requests: api (programs call mete), the URL of a service behind mete, or a gateway: nginx, nginx-lua, haproxy, caddy or traefik (default api)")
 	fs.StringVar(&o.Answers.By, "by", "", "`ATTRIBUTE` that identifies clients: address, key, user, or a policy attribute such as header:x-tenant (default address)")
 	fs.StringVar(&o.Answers.Keys, "jwks", "", "verify bearer tokens with the key set in `FILE` or at a URL; only limits by a claim, such as user, need it")
 	fs.StringVar(&o.Answers.Rate, "limit", "", "`RATE` of each client, such as 100/1m or '100 per minute' (default 100/1m)")

@@ -50,9 +50,9 @@ matches either value. Values have the syntax of policy files: a prefix*, or a
 network for ip:address. --key is the key of a bucket, as 'mete explain' shows
 it.
 
-With --file, set creates the overrides in a file: one override as in a policy
-file, or a list, in JSON or YAML; - is standard input. The default author is the
-user who runs the command.
+With --file, set creates the overrides in a JSON or YAML file: one override as
+in a policy file, or a list. The file - is standard input. The default author is
+the user of the command.
 
 Exit codes:
   0  done
@@ -76,7 +76,7 @@ type overrideCommand struct {
 	reason, author, expires string
 	file                    string
 
-	subject string // the override ID that the next error is about
+	subject string // the ID of the override in the next error
 }
 
 // newOverrideCommand returns "mete override". Without a subcommand it lists overrides.
@@ -155,10 +155,9 @@ func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	return cmd
 }
 
-// addReason defines the flags for the audit trail.
 func (c *overrideCommand) addReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, a `TEXT` for the audit trail")
-	cmd.Flags().StringVar(&c.author, "author", "", "the `NAME` of the author (default: the user who runs the command)")
+	cmd.Flags().StringVar(&c.author, "author", "", "the `NAME` of the author (default: the user of the command)")
 }
 
 func (c *overrideCommand) run(ctx context.Context, do func(context.Context) error) (err error) {
@@ -178,7 +177,7 @@ func actionWords() (words []string) {
 	return words
 }
 
-// currentUser returns the name of the user who runs the command. Containers and cron do not set USER; then it
+// currentUser returns the name of the current user. Containers and cron do not set USER; then it
 // returns the account name.
 func currentUser() string {
 	if name := os.Getenv("USER"); name != "" {
@@ -216,14 +215,12 @@ func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// findAuthor sets the default author.
 func (c *overrideCommand) findAuthor(cmd *cobra.Command) {
 	if !cmd.Flags().Changed("author") {
 		c.author = currentUser()
 	}
 }
 
-// checkReason checks the flags for the audit trail.
 func (c *overrideCommand) checkReason() error {
 	switch {
 	case c.reason == "":
@@ -254,7 +251,6 @@ func (c *overrideCommand) fail(err error) error {
 	return failClient(c.server, err)
 }
 
-// mistakeText formats an error in an override on one line.
 func mistakeText(m api.Mistake) string {
 	text := strings.TrimPrefix(m.Pointer+": "+m.Detail, ": ")
 	if m.Hint != "" {

@@ -54,7 +54,6 @@ func (c *overrideCommand) list(ctx context.Context) error {
 	return err
 }
 
-// writeAudit prints audit entries, latest first.
 func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntry) {
 	b.WriteByte('\n')
 	if len(entries) == 0 {
@@ -95,7 +94,6 @@ func (c *overrideCommand) printSet(o *api.OverrideStatus) error {
 	return err
 }
 
-// expiryText returns whether and how long an override is active.
 func expiryText(o *api.OverrideStatus, now time.Time) string {
 	left := o.ExpiresAt.Sub(now)
 	switch {
@@ -119,7 +117,6 @@ func authorText(o *api.OverrideStatus) string {
 	return "admin"
 }
 
-// targetText describes the requests that an override applies to.
 func targetText(o *api.Override) string {
 	var parts []string
 	if len(o.Rules) > 0 {
@@ -166,7 +163,6 @@ func matchText(match json.RawMessage) string {
 	return formatPairs(all)
 }
 
-// formatPairs returns NAME=VALUE pairs, sorted by name.
 func formatPairs(all map[string]any) string {
 	var list []string
 	for name, value := range all {

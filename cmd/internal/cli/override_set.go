@@ -70,7 +70,6 @@ func (c *overrideCommand) remove(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// buildOverrides returns the overrides from the flags or from --file.
 func (c *overrideCommand) buildOverrides() ([]json.RawMessage, error) {
 	if c.file != "" {
 		return c.readFile()
@@ -93,7 +92,6 @@ func (c *overrideCommand) buildOverrides() ([]json.RawMessage, error) {
 	return []json.RawMessage{text}, err
 }
 
-// addLimit copies the limit from the flags to o.
 func (c *overrideCommand) addLimit(o *api.Override) error {
 	config := map[string]json.RawMessage{}
 	for name, value := range map[string]string{"rps": c.rps, "rate": c.rate, "burst": c.burst} {

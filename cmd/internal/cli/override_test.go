@@ -129,7 +129,7 @@ func TestOverride_File(t *testing.T) {
 	}
 }
 
-// Where no shell has set USER, as in a container, the account is the author.
+// Without USER, as in a container, the account name is the author.
 func TestOverride_AuthorWithoutUser(t *testing.T) {
 	account, err := user.Current()
 	if err != nil {
@@ -198,7 +198,7 @@ func TestOverride_ServerIsGone(t *testing.T) {
 	wantRun(t, 3, "", `.*the store did not answer.*`, "override", "remove", "x", "--reason", "r", "--author", "a", "--server", ill.URL)
 }
 
-// What was done to buckets stands in the audit by their keys.
+// The audit trail shows changes of buckets by key.
 func TestOverride_AuditOfBuckets(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -23,7 +23,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// stdinName is the file name of standard input in messages.
 const stdinName = "stdin"
 
 // readPolicy compiles a policy file, standard input for "-", or the rules in a database.
@@ -78,7 +77,6 @@ func parsePolicy(name string, data []byte, opts policy.Options) (*policy.Matcher
 	return m, err
 }
 
-// policyExit returns the exit code for an error of readPolicy.
 func policyExit(err error) int {
 	switch {
 	case err == nil:

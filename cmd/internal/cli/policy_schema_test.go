@@ -38,7 +38,7 @@ func editorSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// conforms returns what the schema says of a policy in JSON.
+// conforms validates a policy in JSON with the schema.
 func conforms(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
@@ -73,7 +73,7 @@ func policiesInDir(t *testing.T, dirs ...string) map[string][]byte {
 	return found
 }
 
-// What is right is right for the schema, too.
+// The schema accepts valid policies.
 func TestSchema_TakesWhatLoads(t *testing.T) {
 	schema := editorSchema(t)
 	files := policiesInDir(t, "../../../examples", "../../../policy/testdata/seeds")

@@ -81,12 +81,10 @@ func (c *replayCommand) run(ctx context.Context) error {
 	return fail(exitUsage, err)
 }
 
-// A policyError lists the errors in a policy.
 type policyError struct{ error }
 
 func (e policyError) Unwrap() error { return e.error }
 
-// replay runs the trace through one policy or two and prints the report.
 func (c *replayCommand) replay(ctx context.Context) error {
 	var policies []*policy.Matcher
 	for _, name := range []string{c.old, c.policy} {

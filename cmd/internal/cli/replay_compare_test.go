@@ -22,7 +22,7 @@ const (
 // speed is the line of a report that differs each time.
 var speed = regexp.MustCompile(`replayed in .*\n`)
 
-// The example in doc/replay.md prints what it says there.
+// The output in doc/replay.md is up to date.
 func TestDocs_ReplayExample(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(docs, replayDoc))
 	if err != nil {

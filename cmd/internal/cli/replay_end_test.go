@@ -62,7 +62,7 @@ func startReplay(t *testing.T, in place) *replaying {
 // line adds a request to the trace.
 func (r *replaying) line(at int) { fmt.Fprintf(r.trace, `{"at":%d,"ip":"192.0.2.1"}`+"\n", at) }
 
-// Whatever ends a replay, it leaves nothing in the store.
+// A replay leaves nothing in the store, however it ends.
 func TestReplay_LeavesNothing(t *testing.T) {
 	for _, in := range places(t) {
 		for _, tt := range []struct {

@@ -74,7 +74,6 @@ func (c *replayCommand) policies(next string, args []string) (traces []string, e
 	return args, nil
 }
 
-// check checks combinations of policies, traces and flags.
 func (c *replayCommand) check() error {
 	inputs := append([]string{c.policy, c.old}, c.traces...)
 	i := slices.Index(inputs, "-")
@@ -126,7 +125,6 @@ func parseBound(text string) (*bound, error) {
 // An exceedsBound is the error of a replay that newly limits too many requests.
 type exceedsBound struct{ error }
 
-// check returns an exceedsBound if n of the requests exceed the bound.
 func (b *bound) check(n, requests int64) error {
 	if b == nil {
 		return nil

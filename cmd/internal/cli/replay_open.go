@@ -52,7 +52,6 @@ func (p untimedStore) Take(ctx context.Context, dst []bucket.Snapshot, charges [
 	return p.Store.Take(ctx, dst, charges, mode)
 }
 
-// overflowCount returns the number of requests that shared an overflow bucket.
 func overflowCount(s stores.Store) uint64 {
 	if m, ok := s.(*stores.Memory); ok {
 		return m.Stats().Overflowed

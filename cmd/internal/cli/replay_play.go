@@ -23,7 +23,6 @@ import (
 // less often; otherwise collections would take an eighth of the replay time.
 const ballastBytes = 64 << 20
 
-// A replayRun holds the trace, the stores and the progress bar of one replay.
 type replayRun struct {
 	command  *replayCommand
 	ctx      context.Context
@@ -141,7 +140,6 @@ func (p *replayRun) close(err error) error {
 	return nil
 }
 
-// explain adds the position in the trace and a remedy to err.
 func (p *replayRun) explain(err error) error {
 	var bad *trace.LineError
 	var off storeError

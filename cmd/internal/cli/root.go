@@ -18,9 +18,9 @@ const (
 )
 
 const rootAbout = `
-Start with 'mete init'. 'mete help COMMAND' describes a command,
-'mete help config' the configuration file, 'mete help connection' how commands
-reach a server, and 'mete help runbook' what to do in an emergency.
+Start with 'mete init'. 'mete help COMMAND' describes a command, and
+'mete help config' the configuration file. 'mete help connection' describes the
+flags to reach a server, and 'mete help runbook' the procedures in an emergency.
 Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.
 `
 

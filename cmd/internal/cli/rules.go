@@ -77,7 +77,6 @@ func newRulesCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// subcommand returns a subcommand that opens the database and calls do.
 func (c *rulesCommand) subcommand(use, short string, do func(context.Context, *rules.Source) error, check func(args []string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
 		c.flags, c.operands = cmd.Flags(), args
@@ -103,7 +102,7 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&c.pattern, "pattern", "", "the requests that share a bucket, as a `PATTERN` such as user:{user_id}, endpoint:/api/search or global")
 	fs.StringVar(&c.scope, "scope", "", "the scope, a `WORD` for readers: user, endpoint, ip, global or custom (default: from the pattern)")
-	fs.StringVar(&c.plan, "plan", "", "the `PLAN` whose requests count; empty is all")
+	fs.StringVar(&c.plan, "plan", "", "the rule applies to requests of this `PLAN`; empty is all")
 	fs.StringVar(&c.rate, "rate", "", "tokens per second, a decimal `NUMBER`, or a rate such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.mode, "mode", "", "the mode of the rule, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")
@@ -116,7 +115,6 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	return cmd
 }
 
-// newChange returns a subcommand that changes rules by name.
 func (c *rulesCommand) newChange(verb, short string, do func(context.Context, *rules.Source) error) *cobra.Command {
 	cmd := c.subcommand(verb+" NAME ...", short, do, func(args []string) error {
 		switch {
@@ -162,7 +160,6 @@ func (c *rulesCommand) addDryRun(cmd *cobra.Command) {
 	addFormat(cmd, &c.format, "text", "json")
 }
 
-// run opens the database and calls do.
 func (c *rulesCommand) run(ctx context.Context, do func(context.Context, *rules.Source) error) error {
 	source, err := rules.Open(ctx, c.db, rules.Config{})
 	if err == nil {

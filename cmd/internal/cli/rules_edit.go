@@ -19,7 +19,6 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// edit applies a change and prints the changed rows.
 func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change func(*rules.Set) error) error {
 	changes, err := source.Edit(ctx, c.dryRun, change)
 	if err != nil {
@@ -46,7 +45,6 @@ func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change fu
 	return nil
 }
 
-// An edit is the JSON form of the changes that an edit made, or would make without --dry-run.
 type edit struct {
 	Written bool     `json:"written"`
 	Changes []change `json:"changes"`
@@ -76,7 +74,6 @@ func newEdit(changes []rules.Change, dryRun bool) edit {
 	return e
 }
 
-// changeText describes the change of one row in one line.
 func changeText(c rules.Change) string {
 	var name string
 	switch {

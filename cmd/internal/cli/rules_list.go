@@ -38,7 +38,6 @@ type listedRule struct {
 	UpdatedAt     time.Time       `json:"updated_at"`
 }
 
-// list prints the rules and their errors.
 func (c *rulesCommand) list(ctx context.Context, source *rules.Source) error {
 	set, err := source.Read(ctx)
 	if err != nil {
@@ -95,7 +94,6 @@ func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
 	return err
 }
 
-// selectRules returns the rules with the given names.
 func selectRules(list []rules.Rule, names []string) (found []rules.Rule, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(list, func(r rules.Rule) bool { return r.Name == name })

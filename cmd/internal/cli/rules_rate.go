@@ -33,7 +33,6 @@ func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessag
 	return nil
 }
 
-// changeConfig sets the rate and the burst in the algorithm_config of a spec.
 func (c *rulesCommand) changeConfig(spec map[string]json.RawMessage) error {
 	config, err := parseObject(spec["algorithm_config"])
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// set changes a rule or adds it.
 func (c *rulesCommand) set(ctx context.Context, source *rules.Source) error {
 	if c.isSet("spec") {
 		var object map[string]json.RawMessage
@@ -71,7 +70,6 @@ func (c *rulesCommand) find(list []rules.Rule) (int, error) {
 	return 0, unmetError(fmt.Sprintf("%d rules have the pattern %s and that plan: name one of them: %s", len(found), c.pattern, strings.Join(names, ", ")))
 }
 
-// change applies the flags to r.
 func (c *rulesCommand) change(r *rules.Rule) error {
 	for name, field := range map[string]struct{ to, from *string }{
 		"pattern": {&r.KeyPattern, &c.pattern}, "scope": {&r.Scope, &c.scope}, "plan": {&r.Plan, &c.plan},
@@ -142,7 +140,6 @@ func (c *rulesCommand) remove(ctx context.Context, source *rules.Source) error {
 	return c.forEach(ctx, source, func(set *rules.Set, i int) { set.Rules = slices.Delete(set.Rules, i, i+1) })
 }
 
-// forEach calls do for every named rule.
 func (c *rulesCommand) forEach(ctx context.Context, source *rules.Source, do func(set *rules.Set, i int)) error {
 	return c.edit(ctx, source, func(set *rules.Set) error {
 		for _, name := range c.operands {

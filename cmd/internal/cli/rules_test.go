@@ -44,7 +44,7 @@ func (d *rulesDB) do(code int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// says runs mete rules, and looks for words in what it printed.
+// says runs mete rules and expects words in its output.
 func (d *rulesDB) says(code int, want string, args ...string) {
 	d.t.Helper()
 	if stdout, stderr := d.do(code, args...); !strings.Contains(stdout+stderr, want) {
@@ -148,7 +148,7 @@ func TestRules_FileRoundTrip(t *testing.T) {
 	}
 }
 
-// grown is a file with all that a policy can say for its rules.
+// grown returns a policy file with all fields for rules.
 func grown(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "grown.yaml")
@@ -214,7 +214,7 @@ func TestRules_Mode(t *testing.T) {
 	d.says(0, "~ a: deadline NULL (was 20ms), group g (was NULL), policy other (was rules)\n", "set", "a", "--spec", `{"deadline":null,"group":"g"}`, "--policy", "other")
 }
 
-// checked is what mete check says of the rules of a policy.
+// checked returns the rules in the output of mete check.
 func checked(t *testing.T, policy string) string {
 	t.Helper()
 	stdout, stderr, code := run(t, "check", "--format", "json", policy)
@@ -258,7 +258,7 @@ func TestRules_Replay(t *testing.T) {
 	}
 }
 
-// What is broken in the table is told by all who read it.
+// All readers report broken rows.
 func TestRules_BrokenRows(t *testing.T) {
 	d := newRulesDB(t)
 	d.do(0, "set", "a", "--pattern", "user:{user_id}", "--rate", "1", "--burst", "5")

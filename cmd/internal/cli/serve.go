@@ -222,7 +222,6 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 // would disable the check.
 var errNoFile = errors.New("must not be empty: name a file, or omit the flag")
 
-// addSetting returns a function that records the value of the named flag.
 func addSetting(name string, settings *[]config.Setting) func(string) error {
 	key := strings.ReplaceAll(name, "-", "_")
 	return func(value string) error {
@@ -244,7 +243,6 @@ func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// printSettingsErrors prints every error in the settings with its place in the file.
 func printSettingsErrors(w io.Writer, command string, mistakes config.Errors) {
 	for _, e := range mistakes {
 		fmt.Fprintf(w, "%s %s\n", command, visible.Lines(e.Error()))

@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/cli"
 )
 
-// Durations in a JSON log say their unit, as they do in text.
+// Durations in a JSON log have a unit, as in text.
 func TestServe_JSONLogHasUnits(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	ctx, stop := context.WithCancel(t.Context())

@@ -30,7 +30,7 @@ func TestServe_EmptyChecks(t *testing.T) {
 	}
 }
 
-// A store that does not answer is no mistake in the settings.
+// An unreachable store is not an error in the settings.
 func TestServe_StoreDoesNotAnswer(t *testing.T) {
 	for _, store := range absent(t) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

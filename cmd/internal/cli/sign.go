@@ -84,7 +84,6 @@ func signFiles(std Streams, keyFile string, files []string, format string) error
 	return nil
 }
 
-// writeKeyPair creates a key pair and prints how to use each key.
 func writeKeyPair(std Streams, name, format string) error {
 	private, public := name+".pem", name+".pub.pem"
 	if err := policysign.NewPair(private, public); err != nil {

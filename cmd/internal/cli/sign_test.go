@@ -16,7 +16,7 @@ const signedPolicy = `rules:
     algorithm_config: { rps: 1, burst: 5 }
 `
 
-// What sign writes, check believes, until the file changes.
+// check accepts a signature until the file changes.
 func TestSign_AndCheck(t *testing.T) {
 	dir := t.TempDir()
 	key, policy := filepath.Join(dir, "release"), filepath.Join(dir, "policy.yaml")

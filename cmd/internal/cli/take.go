@@ -48,7 +48,7 @@ code is 1 if the bucket was empty.
 
 const peekAbout = `
 Asks a running server for the decision of 'mete take' without spending tokens or
-waiting. Arguments, output and exit codes are the same as those of 'mete take'.
+waiting. Arguments, output and exit codes are the same as for 'mete take'.
 
 With --key it shows one bucket: its exact level, its limit and the overrides
 that apply to it. It needs the role read. The exit code is 0 if a request of the
@@ -63,8 +63,8 @@ is too low, see 'mete override'.
 With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
-With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
-in the store and in the memory of every server. It needs the role configure.
+With --rule NAME --all and --reason it fills all buckets of a rule, in the store
+and in the memory of all servers. It needs the role configure.
 Concurrent takes may stay charged. Other servers follow within a second.
 ` + changeExits
 

@@ -85,7 +85,7 @@ func answering(t *testing.T, wait string) *httptest.Server {
 	return s
 }
 
-// What follows "mete take … &&" must not begin before its tokens are there.
+// A command after "mete take … &&" must not start before its tokens are available.
 func TestTake_WaitsForTheTokens(t *testing.T) {
 	const wait = 20 * time.Millisecond
 	for _, format := range []string{"text", "json"} {

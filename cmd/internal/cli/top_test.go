@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// topServer has counted keys of two rules; who asks has the role.
+// topServer has counted keys of two rules. The caller has the role operate.
 func topServer(t *testing.T, role httpapi.Role) string {
 	t.Helper()
 	m, err := policy.Load([]byte(`{"rules": [
@@ -141,7 +141,7 @@ func TestTop_Refuses(t *testing.T) {
 	}
 }
 
-// Whoever makes keys does not speak to the terminal, nor does a server.
+// Keys cannot control the terminal, and neither can servers.
 func TestTop_IsInert(t *testing.T) {
 	const hostile = "\x1b[2J\u202eevil\u05d0\r\n\x00"
 	text, err := json.Marshal(api.Top{

@@ -107,7 +107,7 @@ func TestViolations_List(t *testing.T) {
 	}
 }
 
-// What is hashed is found by who has the key, from the environment or the database.
+// A hashed key is found with the secret from the environment or the database.
 func TestViolations_FindsWhatIsHashed(t *testing.T) {
 	for _, key := range []string{"", "the hash key of the test"} {
 		db := audited(t, key, false)
@@ -206,7 +206,7 @@ func TestViolations_Fails(t *testing.T) {
 	}
 }
 
-// Who may read the violations and nothing else can look for what is shown.
+// A user with access to only the violations can search for displayed values.
 func TestViolations_RightsOfAReader(t *testing.T) {
 	db := audited(t, "", false)
 	u, err := url.Parse(db)

@@ -33,7 +33,6 @@ const (
 	maxDenialLines  = 1000
 )
 
-// check validates values that could be parsed.
 func (d *decoder) check(c *Config) {
 	d.checkAddress("listen", c.Listen)
 	d.checkAddress("admin_listen", c.AdminListen)
@@ -151,7 +150,6 @@ func anyPort(address string) bool {
 	return err == nil && port == "0"
 }
 
-// checkPolicy checks the settings of signed policies and bundles.
 func (d *decoder) checkPolicy(c *Config) {
 	switch signed := len(c.PolicyKeys) > 0; {
 	case signed && c.PolicyDatabase != nil:

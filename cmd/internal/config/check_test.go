@@ -31,7 +31,7 @@ func TestLoad_HidesPasswords(t *testing.T) {
 	}
 }
 
-// A setting that a front door refuses is refused while its line is known.
+// Settings that the gateway or API would reject are rejected with their line.
 func TestLoad_RefusesWhatTheFrontDoorsRefuse(t *testing.T) {
 	limiter := newLimiter(t)
 	limit := func(c httplimit.Config) error {

@@ -67,7 +67,6 @@ func (d *decoder) checkUpstreams(c *Config) {
 	}
 }
 
-// hasError reports whether an item of a list has an error.
 func (d *decoder) hasError(item string) bool {
 	return slices.ContainsFunc(d.errors, func(e Error) bool { return strings.HasPrefix(e.Key, item) })
 }

@@ -55,7 +55,7 @@ func TestSample_IsTheDefaults(t *testing.T) {
 	}
 }
 
-// A relative path in the store's URL counts from the file, as that of the policy.
+// A relative path in the store's URL is relative to the file, like the path of the policy.
 func TestLoad_PathsAreRelativeToTheFile(t *testing.T) {
 	path := write(t, "policy: p.yaml\nstore: memory:?file=b&every=5s\n")
 	got, err := load(path, nil)

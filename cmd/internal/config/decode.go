@@ -48,7 +48,6 @@ func (d *decoder) fail(key, format string, args ...any) {
 	}
 }
 
-// failAt records an error at an explicit place.
 func (d *decoder) failAt(at place, key, format string, args ...any) {
 	e := Error{File: d.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
 	list, _, _ := strings.Cut(key, "[")
@@ -99,7 +98,6 @@ func (d *decoder) mapping(n *yamltree.Node, v reflect.Value, prefix string) {
 	}
 }
 
-// value sets one setting from a scalar or list node.
 func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 	n = n.Resolve()
 	switch {

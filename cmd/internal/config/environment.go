@@ -48,7 +48,6 @@ func variableOf(key string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// formOf describes the accepted values of a type.
 func formOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():

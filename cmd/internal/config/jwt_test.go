@@ -71,7 +71,7 @@ func TestLoad_JWTMistakes(t *testing.T) {
 	}
 }
 
-// Settings that say what is checked are not turned off by an empty variable.
+// An empty variable does not disable a check.
 func TestLoad_EmptyChecks(t *testing.T) {
 	t.Setenv("METE_TEST_EMPTY", "")
 	t.Setenv("METE_TEST_FULL", "full")

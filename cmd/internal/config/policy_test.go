@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/config"
 )
 
-// A policy that is a database is no path, and only its files are relative to that of
-// the settings.
+// The URL of a database is not a path. Only its files are relative to the settings file.
 func TestLoad_PolicyInADatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mete.yaml")

@@ -54,7 +54,6 @@ type Adaptive struct {
 // InFront reports whether the server is a gateway, which has an upstream.
 func (c *Config) InFront() bool { return c.Upstream != nil || len(c.Upstreams) > 0 }
 
-// proxyUpstream converts u for package proxy, without its CA.
 func (u *Upstream) proxyUpstream() proxy.Upstream {
 	return proxy.Upstream{
 		Name: u.Name, Servers: u.URLs,

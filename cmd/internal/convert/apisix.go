@@ -21,7 +21,6 @@ var apisixShape = regexp.MustCompile(`["']?\blimit-(count|req|conn)["']?\s*:`)
 
 func detectAPISIX(data []byte) bool { return apisixShape.Match(data) }
 
-// apisixLists are the lists of resources in apisix.yaml that may have plugins.
 var apisixLists = []string{"routes", "services", "consumers", "consumer_groups", "plugin_configs", "global_rules"}
 
 type apisixFile struct {
@@ -85,8 +84,8 @@ func readAPISIX(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// convert adds the rules of all resources. Consumers come before routes, because their plugins replace those of
-// routes.
+// convert adds the rules of all resources. Consumers come before routes, because their plugins replace the
+// plugins of routes.
 func (f *apisixFile) convert(top node) *Error {
 	for _, n := range top.field("consumers").items() {
 		name := n.name("consumer")
@@ -123,7 +122,7 @@ func (f *apisixFile) convert(top node) *Error {
 		for _, n := range top.field(list).items() {
 			for _, plugin := range n.field("plugins").fields() {
 				if strings.HasPrefix(plugin.key, "limit-") && !f.seen[plugin.path] {
-					f.Differ(plugin.at(), fmt.Sprintf("No route in this file uses the plugin %s of %s.", plugin.key, n.name(list)), "mete has no rule for it.", "Convert the routes with it.")
+					f.Differ(plugin.position(), fmt.Sprintf("No route in this file uses the plugin %s of %s.", plugin.key, n.name(list)), "mete has no rule for it.", "Convert the routes with it.")
 				}
 			}
 		}
@@ -131,7 +130,6 @@ func (f *apisixFile) convert(top node) *Error {
 	return nil
 }
 
-// longestPath returns the length of the longest path in a match.
 func longestPath(match map[string]any) int {
 	longest := 0
 	for _, path := range valuesOf(match["path"]) {
@@ -152,7 +150,7 @@ func (f *apisixFile) plugins(scope apisixScope, sources ...node) *Error {
 			}
 			done[plugin.key] = true
 			if plugin.field("_meta", "disable").isTrue() {
-				f.Differ(plugin.at(), fmt.Sprintf("The plugin %s of %s is disabled.", plugin.key, scope.name), "mete has no rule for it.", "")
+				f.Differ(plugin.position(), fmt.Sprintf("The plugin %s of %s is disabled.", plugin.key, scope.name), "mete has no rule for it.", "")
 				continue
 			}
 			if err := f.plugin(scope, plugin); err != nil {
@@ -165,10 +163,10 @@ func (f *apisixFile) plugins(scope apisixScope, sources ...node) *Error {
 
 func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 	if scope.reason != "" {
-		f.Differ(n.at(), fmt.Sprintf("The plugin %s applies to %s, which %s", n.key, scope.name, scope.reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
+		f.Differ(n.position(), fmt.Sprintf("The plugin %s applies to %s, which %s", n.key, scope.name, scope.reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
 		return nil
 	}
-	rule := Rule{at: n.at(), Name: n.key + "/" + scope.name, Group: scope.group + n.key, Match: maps.Clone(scope.match)}
+	rule := Rule{at: n.position(), Name: n.key + "/" + scope.name, Group: scope.group + n.key, Match: maps.Clone(scope.match)}
 	var err *Error
 	switch n.key {
 	case "limit-count":
@@ -176,10 +174,10 @@ func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 	case "limit-req":
 		err = f.requests(n, &rule)
 	case "limit-conn":
-		f.Differ(n.at(), fmt.Sprintf("limit-conn of %s bounds how many requests are served at once.", scope.name), "mete has no rule for it.", "max_in_flight in mete.yaml bounds all requests of a server.")
+		f.Differ(n.position(), fmt.Sprintf("limit-conn of %s bounds how many requests are served at once.", scope.name), "mete has no rule for it.", "max_in_flight in mete.yaml bounds all requests of a server.")
 		return nil
 	default:
-		f.Differ(n.at(), fmt.Sprintf("The plugin %s limits requests.", n.key), "mete has no rule for it.", "")
+		f.Differ(n.position(), fmt.Sprintf("The plugin %s limits requests.", n.key), "mete has no rule for it.", "")
 		return nil
 	}
 	if err != nil || rule.Algorithm == "" {
@@ -198,12 +196,12 @@ func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 // count converts limit-count. Its windows begin with the first request of a key.
 func (f *apisixFile) count(n node, rule *Rule) *Error {
 	if n.field("rules").exists {
-		f.Differ(n.field("rules").at(), "limit-count has a list of rules.", "mete has no rule for them.", "")
+		f.Differ(n.field("rules").position(), "limit-count has a list of rules.", "mete has no rule for them.", "")
 		return nil
 	}
 	number, window := n.field("count"), n.field("time_window")
 	if strings.Contains(number.text()+window.text(), "$") {
-		f.Differ(n.at(), "limit-count takes its numbers from variables of the request.", "mete has no rule for it.", "")
+		f.Differ(n.position(), "limit-count takes its numbers from variables of the request.", "mete has no rule for it.", "")
 		return nil
 	}
 	tokens, err := number.number()
@@ -220,12 +218,12 @@ func (f *apisixFile) count(n node, rule *Rule) *Error {
 	rule.Algorithm = "fixed_window"
 	rule.Config = map[string]any{"tokens": tokens, "window": formatSpan(time.Duration(seconds) * time.Second), "anchor": "first"}
 	if group := n.field("group"); group.exists {
-		f.Differ(group.at(), fmt.Sprintf("group: %s shares the counters of routes.", group.text()), "mete counts each rule by itself.", "Merge the rules into one.")
+		f.Differ(group.position(), fmt.Sprintf("group: %s shares the counters of routes.", group.text()), "mete counts each rule by itself.", "Merge the rules into one.")
 	}
 	if policy := n.field("policy").text(); policy == "" || policy == "local" {
 		f.Differ(n.doc.file, "policy: local counts in each node of APISIX.", "Servers of mete with the same store share buckets.", "")
 	} else {
-		f.Differ(n.at(), fmt.Sprintf("policy: %s keeps the counters in Redis.", policy), "mete keeps buckets in its own store.", "Set store in mete.yaml.")
+		f.Differ(n.position(), fmt.Sprintf("policy: %s keeps the counters in Redis.", policy), "mete keeps buckets in its own store.", "Set store in mete.yaml.")
 	}
 	return nil
 }

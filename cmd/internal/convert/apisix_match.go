@@ -55,7 +55,6 @@ var apisixVariables = map[string]string{
 	"remote_addr": "ip:address", "consumer_name": kongConsumer, "uri": "path", "host": "host", "request_method": "method",
 }
 
-// apisixAttribute returns the attribute for a variable, or "".
 func apisixAttribute(variable string) string {
 	if attribute, ok := apisixVariables[variable]; ok {
 		return attribute
@@ -92,14 +91,14 @@ func (f *apisixFile) addWithKey(n node, rule *Rule) bool {
 	for _, variable := range variables {
 		attribute := apisixAttribute(variable)
 		if attribute == "" {
-			f.Differ(n.at(), fmt.Sprintf("The plugin %s counts by the variable %s.", n.key, variable), "mete has no rule for it.", "Write a rule with an attribute that has its value.")
+			f.Differ(n.position(), fmt.Sprintf("The plugin %s counts by the variable %s.", n.key, variable), "mete has no rule for it.", "Write a rule with an attribute that has its value.")
 			return false
 		}
 		rule.LimitKeys = append(rule.LimitKeys, attribute)
 	}
 	if len(variables) > 1 && !slices.Equal(rule.LimitKeys, []string{"ip:address"}) {
 		rule.OnMissing = "empty"
-		f.Differ(n.at(), "A combination of variables that are all empty is counted by address.", "mete counts such requests in one bucket.", "")
+		f.Differ(n.position(), "A combination of variables that are all empty is counted by address.", "mete counts such requests in one bucket.", "")
 	}
 	f.add(n, *rule)
 	if len(rule.LimitKeys) != 1 {

@@ -42,8 +42,7 @@ type caddyScope struct {
 	problem error // set if an enclosing matcher cannot be expressed
 }
 
-// with returns the scope with additional clauses.
-func (s caddyScope) with(conds []condition) caddyScope {
+func (s caddyScope) addClauses(conds []condition) caddyScope {
 	s.conds = slices.Concat(s.conds, conds)
 	return s
 }
@@ -68,7 +67,6 @@ func readCaddy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the parsed elements.
 func (c *caddyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(c.handlers, "rate_limit handler")
@@ -80,7 +78,6 @@ func (c *caddyConfig) fail(l *caddyLine, format string, args ...any) error {
 	return &Error{File: l.file, Line: l.line, Reason: fmt.Sprintf(format, args...), Recognized: c.Recognized}
 }
 
-// readCaddyfile reads the sites of a Caddyfile.
 func (c *caddyConfig) readCaddyfile(data []byte) error {
 	lines, shared, err := parseCaddyfile(c.file, data)
 	if err != nil {
@@ -129,7 +126,7 @@ func (c *caddyConfig) siteHosts(site *caddyLine) (hosts []string) {
 			switch {
 			case host == "":
 			case strings.ContainsAny(host, "*{"):
-				c.Differ(site.where(), fmt.Sprintf("The address %s is a pattern.", address), "The policy matches hosts by name and leaves the pattern out.", "List the hosts in the clause host of the rules.")
+				c.Differ(site.position(), fmt.Sprintf("The address %s is a pattern.", address), "The policy matches hosts by name and leaves the pattern out.", "List the hosts in the clause host of the rules.")
 			default:
 				hosts = append(hosts, strings.ToLower(host))
 			}
@@ -175,14 +172,13 @@ func (c *caddyConfig) readHandlers(block []*caddyLine, s caddyScope) error {
 			handles = append(handles, l)
 		default:
 			if line := findLine(l.block, "rate_limit"); line != nil {
-				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s does not limit incoming requests.", l.words[0]), "The policy has no rule for it.", "")
+				c.Differ(line.position(), fmt.Sprintf("The rate_limit within %s does not limit incoming requests.", l.words[0]), "The policy has no rule for it.", "")
 			}
 		}
 	}
 	return c.readExclusive(handles, s)
 }
 
-// findLine returns the first line with a directive in a block or its nested blocks.
 func findLine(block []*caddyLine, name string) *caddyLine {
 	for _, l := range block {
 		if len(l.words) > 0 && l.words[0] == name {
@@ -217,11 +213,11 @@ func (c *caddyConfig) readExclusive(handles []*caddyLine, s caddyScope) error {
 		}
 		rest, err := negateAll(own)
 		if err != nil {
-			c.Differ(l.where(), fmt.Sprintf("Later handle blocks do not get the requests of %s.", strings.Join(l.words, " ")),
+			c.Differ(l.position(), fmt.Sprintf("Later handle blocks do not get the requests of %s.", strings.Join(l.words, " ")),
 				"The rules of these blocks apply to them, too.", "Add a match to the rules.")
 			continue
 		}
-		taken = taken.with(rest)
+		taken = taken.addClauses(rest)
 	}
 	return nil
 }
@@ -255,7 +251,7 @@ func (c *caddyConfig) applyMatcher(l *caddyLine, s caddyScope) (caddyScope, erro
 	if s.problem == nil {
 		s.problem = err
 	}
-	return s.with(conds), nil
+	return s.addClauses(conds), nil
 }
 
 func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
@@ -275,16 +271,15 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 				jitter, _ = strconv.ParseFloat(line.words[1], 64)
 			}
 		case "distributed":
-			c.noteDistributed(line.where())
+			c.noteDistributed(line.position())
 		case "log_key", "disable_metrics", "storage", "sweep_interval":
 		default:
 			return c.fail(line, "rate_limit with an unknown subdirective %q", name)
 		}
 	}
-	return c.add(l.where(), zones, jitter, s)
+	return c.add(l.position(), zones, jitter, s)
 }
 
-// noteDistributed reports that mete shares buckets through its store.
 func (c *caddyConfig) noteDistributed(where string) {
 	c.Differ(where, "Caddy shares counts through its storage, every few seconds.", "mete shares buckets through its store, exactly.",
 		"Start mete with --store redis://… or postgres://… to share buckets.")
@@ -294,7 +289,7 @@ func (c *caddyConfig) zone(l *caddyLine, s caddyScope) (z caddyZone, err error) 
 	if len(l.words) != 2 {
 		return z, c.fail(l, "zone without a name")
 	}
-	z = caddyZone{name: l.words[1], where: l.where()}
+	z = caddyZone{name: l.words[1], where: l.position()}
 	for _, line := range l.block {
 		value := ""
 		if len(line.words) == 2 {
@@ -336,7 +331,6 @@ func caddyDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// add adds the rules of a handler's zones.
 func (c *caddyConfig) add(where string, zones []caddyZone, jitter float64, s caddyScope) error {
 	if len(zones) > 1 {
 		c.Differ(where, "Caddy charges the zones of a request one by one until one denies, and keeps what it charged.",
@@ -405,7 +399,6 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 	}
 }
 
-// reportUnmatched reports a zone with matchers that the policy language cannot express.
 func (c *caddyConfig) reportUnmatched(z caddyZone, reason string) {
 	c.Differ(z.where, fmt.Sprintf("The matchers of zone %s cannot be expressed: %s.", z.name, reason), "The policy has no rule for it.",
 		"Write a rule with a match that includes these requests.")

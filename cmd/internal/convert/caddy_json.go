@@ -76,9 +76,9 @@ func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) er
 	excluded := map[string][]condition{}
 	for i, route := range routes {
 		at := fmt.Sprintf("%s, route %d", where, i+1)
-		scope := s.with(excluded[""])
+		scope := s.addClauses(excluded[""])
 		if route.Group != "" {
-			scope = scope.with(excluded[route.Group])
+			scope = scope.addClauses(excluded[route.Group])
 		}
 		sets, problem := caddySetsJSON(s.prefix, route.Match)
 		var own []condition
@@ -88,7 +88,7 @@ func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) er
 		case len(sets) > 1 && problem == nil:
 			problem = errors.New("the route has several matcher sets")
 		}
-		scope = scope.with(own)
+		scope = scope.addClauses(own)
 		scope.problem = cmp.Or(scope.problem, problem)
 		for j, h := range route.Handle {
 			if err := c.handler(fmt.Sprintf("%s, handler %d", at, j+1), h, &scope); err != nil {

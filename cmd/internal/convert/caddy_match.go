@@ -133,7 +133,6 @@ func negateAll(conds []condition) ([]condition, error) {
 
 var caddyPlaceholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// caddyKey returns the limit_keys for a key, with the differences.
 func caddyKey(key string, bits4, bits6 int) (keys []string, onMissing string, differences []Difference, err error) {
 	keys = []string{}
 	for _, found := range caddyPlaceholder.FindAllString(key, -1) {
@@ -164,7 +163,6 @@ func caddyKey(key string, bits4, bits6 int) (keys []string, onMissing string, di
 	return keys, onMissing, differences, nil
 }
 
-// caddyAttribute returns the attribute for a placeholder, or "".
 func caddyAttribute(name string) (attribute string, d Difference) {
 	name = strings.TrimPrefix(name, "http.request.")
 	for _, p := range []struct{ from, to string }{{"header.", "header:"}, {"cookie.", "cookie:"}, {"query.", "query:"}, {"uri.query.", "query:"}} {

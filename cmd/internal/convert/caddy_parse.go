@@ -26,7 +26,7 @@ type caddyLine struct {
 	line  int
 }
 
-func (l *caddyLine) where() string { return place(l.file, l.line) }
+func (l *caddyLine) position() string { return place(l.file, l.line) }
 
 type caddyToken struct {
 	text   string
@@ -106,7 +106,6 @@ type caddyParser struct {
 	snippets map[string][]*caddyLine
 }
 
-// caddyCounts holds totals over all files of a configuration.
 type caddyCounts struct {
 	files, lines, bytes int
 	unread              []Difference
@@ -194,7 +193,6 @@ func (p *caddyParser) readLine(depth int) (*caddyLine, error) {
 	return l, nil
 }
 
-// importLines returns the lines of a snippet or of files.
 func (p *caddyParser) importLines(l *caddyLine, depth int) (lines []*caddyLine, err error) {
 	if snippet, ok := p.snippets[l.words[1]]; ok {
 		if p.shared.lines += countLines(snippet); p.shared.lines > maxCaddyLines {
@@ -208,7 +206,7 @@ func (p *caddyParser) importLines(l *caddyLine, depth int) (lines []*caddyLine, 
 	}
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 && !strings.ContainsAny(pattern, "*?[") {
-		p.shared.unread = append(p.shared.unread, Difference{l.where(), fmt.Sprintf("The import %s cannot be read.", l.words[1]),
+		p.shared.unread = append(p.shared.unread, Difference{l.position(), fmt.Sprintf("The import %s cannot be read.", l.words[1]),
 			"Rate limits in it are missing from the policy.", "Convert on a machine that has the file."})
 		return nil, nil
 	}
@@ -235,7 +233,6 @@ func (p *caddyParser) importLines(l *caddyLine, depth int) (lines []*caddyLine, 
 	return lines, nil
 }
 
-// countLines counts the lines of a block including nested blocks.
 func countLines(block []*caddyLine) (n int) {
 	for _, l := range block {
 		n += 1 + countLines(l.block)
@@ -243,7 +240,6 @@ func countLines(block []*caddyLine) (n int) {
 	return n
 }
 
-// expandSnippet returns a copy of a snippet with its arguments.
 func expandSnippet(block []*caddyLine, args []string) (filled []*caddyLine) {
 	var pairs []string
 	for i, arg := range args {

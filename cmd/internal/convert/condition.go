@@ -115,7 +115,6 @@ func includes(attribute string, values []string, value string) bool {
 	})
 }
 
-// network parses a network or an address.
 func network(text string) netip.Prefix {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen())
@@ -124,7 +123,6 @@ func network(text string) netip.Prefix {
 	return p.Masked()
 }
 
-// networkValue returns the match value for an address or network, or "".
 func networkValue(text string) string {
 	switch p := network(text); {
 	case !p.IsValid():

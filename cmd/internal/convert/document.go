@@ -70,7 +70,6 @@ func (d *document) decode(text []byte) error {
 	return nil
 }
 
-// pathsOf appends the JSON Pointers of a value and its descendants.
 func pathsOf(path string, value any, paths []string) []string {
 	paths = append(paths, path)
 	switch v := value.(type) {
@@ -99,7 +98,7 @@ type node struct {
 	exists bool
 }
 
-func (n node) at() string { return place(n.doc.file, n.line()) }
+func (n node) position() string { return place(n.doc.file, n.line()) }
 
 func (n node) line() int { return n.doc.places[n.path].Line }
 
@@ -188,7 +187,6 @@ func (n node) name(kind string) string {
 	return kind
 }
 
-// addressDiffers reports that a gateway counts each IPv6 address separately.
 func addressDiffers(r *Result, where, gateway string) {
 	r.Differ(where, gateway+" counts each IPv6 address by itself.", "mete counts the /64 of an IPv6 address.", "Use ip:address/128 in limit_keys to count like "+gateway+".")
 }

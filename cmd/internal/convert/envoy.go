@@ -100,7 +100,6 @@ func readEnvoy(file string, data []byte) (Result, error) {
 	return r.Result, nil
 }
 
-// onlyFields rejects objects with other fields.
 func onlyFields(n node, known []string) *Error {
 	if _, ok := n.value.(map[string]any); !ok {
 		return n.fail("want an object")
@@ -209,16 +208,15 @@ func (e *envoyEntry) String() string {
 	return strings.Join(parts, "/")
 }
 
-// convert adds the rules of an entry and its descendants.
 func (r *envoyFile) convert(e *envoyEntry) {
 	if reason := unfitReason(e); reason != "" {
-		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s %s", e, reason), "mete has no rule for it and for the descriptors below it.", "")
+		r.Differ(e.node.position(), fmt.Sprintf("The descriptor %s %s", e, reason), "mete has no rule for it and for the descriptors below it.", "")
 		return
 	}
 	if limit := e.node.field("rate_limit"); limit.exists {
 		r.addRule(e, limit)
 	} else if len(e.children) == 0 {
-		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s has no rate_limit.", e), "mete has no rule for it. Both admit it.", "")
+		r.Differ(e.node.position(), fmt.Sprintf("The descriptor %s has no rate_limit.", e), "mete has no rule for it. Both admit it.", "")
 	}
 	for _, child := range sortSiblings(e.children) {
 		r.convert(child)
@@ -248,7 +246,7 @@ func unfitReason(e *envoyEntry) string {
 // most one limit.
 func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	path := e.path()
-	rule := Rule{Name: ruleName(r.Rules, r.domain+"/"+e.String()), Group: r.group(), LimitKeys: []string{}, Algorithm: "fixed_window", at: e.node.at()}
+	rule := Rule{Name: ruleName(r.Rules, r.domain+"/"+e.String()), Group: r.group(), LimitKeys: []string{}, Algorithm: "fixed_window", at: e.node.position()}
 	number, _ := limit.field("requests_per_unit").number() // validated by load
 	window := envoyWindows[strings.ToLower(limit.field("unit").text())]
 	unlimited := limit.field("unlimited").isTrue()
@@ -267,7 +265,7 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 		rule.Description = "requests_per_unit: 0 denies all requests. No request has the attribute of limit_keys."
 		rule.LimitKeys, rule.OnMissing = []string{alwaysDenied}, "deny"
 		rule.Config = map[string]any{"tokens": 1, "window": formatSpan(window)}
-		r.Differ(limit.at(), "requests_per_unit: 0 denies all requests.", "mete denies them, too, with the status 403 in place of 429.", "")
+		r.Differ(limit.position(), "requests_per_unit: 0 denies all requests.", "mete denies them, too, with the status 403 in place of 429.", "")
 	default:
 		rule.Config = map[string]any{"tokens": number, "window": formatSpan(window)}
 	}
@@ -347,7 +345,7 @@ func (r *envoyFile) clauses(e *envoyEntry, zero bool) map[string]any {
 			continue
 		}
 		if len(match) == maxEnvoyClauses {
-			r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s takes no request with the entry %s.", e, key), "mete's rule takes it, because a rule has at most 16 clauses.", "")
+			r.Differ(e.node.position(), fmt.Sprintf("The descriptor %s takes no request with the entry %s.", e, key), "mete's rule takes it, because a rule has at most 16 clauses.", "")
 			continue
 		}
 		match[descriptorPrefix+key] = Not("*")

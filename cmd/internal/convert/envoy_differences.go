@@ -7,31 +7,29 @@ import (
 	"slices"
 )
 
-// addLimitDifferences reports the differences of one limit.
 func (r *envoyFile) addLimitDifferences(e *envoyEntry, limit node) {
 	if limit.field("unlimited").isTrue() {
-		r.Differ(limit.at(), "unlimited: true is not counted.", "mete counts it with a limit of 1000000000 per second.", "")
+		r.Differ(limit.position(), "unlimited: true is not counted.", "mete counts it with a limit of 1000000000 per second.", "")
 	}
 	if n := e.node.field("quota_mode"); n.isTrue() {
-		r.Differ(n.at(), "quota_mode admits requests over the limit and reports them as metadata.", "mete admits them in mode shadow and reports them as shadow denials.", "")
+		r.Differ(n.position(), "quota_mode admits requests over the limit and reports them as metadata.", "mete admits them in mode shadow and reports them as shadow denials.", "")
 	}
 	if n := limit.field("replaces"); n.exists {
-		r.Differ(n.at(), "replaces leaves out another limit when one request has both descriptors.",
+		r.Differ(n.position(), "replaces leaves out another limit when one request has both descriptors.",
 			"mete decides one descriptor per request to /v1/take, and counts both.", "Send only the descriptor of the replacing limit.")
 	}
 	for _, name := range []string{"detailed_metric", "value_to_metric"} {
 		if n := e.node.field(name); n.isTrue() {
-			r.Differ(n.at(), name+" puts values of descriptors into names of metrics.", "mete counts per rule. Decisions are equal.", "'mete top' shows the busiest keys.")
+			r.Differ(n.position(), name+" puts values of descriptors into names of metrics.", "mete counts per rule. Decisions are equal.", "'mete top' shows the busiest keys.")
 		}
 	}
 	for _, p := range e.path() {
 		if n := p.node.field("share_threshold"); n.isTrue() && !p.isWildcard() {
-			r.Differ(n.at(), "share_threshold needs a value that ends with a star.", "mete ignores it here.", "")
+			r.Differ(n.position(), "share_threshold needs a value that ends with a star.", "mete ignores it here.", "")
 		}
 	}
 }
 
-// addFileDifferences reports the differences of a file.
 func (r *envoyFile) addFileDifferences(file string) {
 	if len(r.Rules) == 0 {
 		return

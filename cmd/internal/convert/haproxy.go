@@ -90,7 +90,6 @@ func readHaproxy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the parsed elements.
 func (c *haproxyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(len(c.sections), "section")
@@ -106,7 +105,6 @@ func (c *haproxyConfig) differ(l haproxyLine, what, effect, remedy string) {
 	c.Differ(place(c.file, l.line), what, effect, remedy)
 }
 
-// haproxySections are the keywords that begin a section.
 var haproxySections = []string{"global", "defaults", "frontend", "backend", "listen", "peers", "resolvers", "userlist", "mailers", "program", "cache", "ring", "http-errors", "fcgi-app", "crt-store", "log-forward", "traces"}
 
 func (c *haproxyConfig) split(text string) error {
@@ -249,7 +247,6 @@ func (c *haproxyConfig) section(s haproxySection) error {
 	return nil
 }
 
-// request reads an http-request or tcp-request line.
 func (c *haproxyConfig) request(p *haproxyProxy, l haproxyLine) error {
 	words, line := l.words[1:], l
 	if l.words[0] == "tcp-request" && len(words) > 1 { // connection, session or content
@@ -401,7 +398,6 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 	return nil
 }
 
-// explain reports the differences between a rule and its line.
 func (c *haproxyConfig) explain(l haproxyLine, words []string, track haproxyTrack, a haproxyCase, counted bool, r Rule) {
 	if counted {
 		c.Differ(c.file, "HAProxy counts denied requests, so a client that keeps sending more than its limit stays denied.",

@@ -21,7 +21,6 @@ type haproxyTerm struct {
 	problem    string
 }
 
-// A haproxyRate compares a request rate with a number.
 type haproxyRate struct {
 	counter string // of sc_http_req_rate; "" for src_http_req_rate
 	table   string
@@ -54,7 +53,6 @@ func splitFetch(text string) (name, arg, converters string) {
 	return text, "", ""
 }
 
-// parseHaproxyTerm parses the words of an ACL after its name.
 func parseHaproxyTerm(words []string) (t haproxyTerm) {
 	var converters string
 	t.fetch, t.arg, converters = splitFetch(words[0])
@@ -86,7 +84,6 @@ func parseHaproxyTerm(words []string) (t haproxyTerm) {
 	return t
 }
 
-// resolve returns the words of a condition and of the ACLs that it names.
 func (c *haproxyConfig) resolve(p *haproxyProxy, words []string) (all []string) {
 	for _, word := range words {
 		all = append(all, word)
@@ -206,7 +203,6 @@ func haproxyPredefined(name string) []haproxyTerm {
 	return nil
 }
 
-// compile returns the clause or the rate of a term.
 func (t haproxyTerm) compile(negate bool) (haproxyCase, error) {
 	if t.problem != "" {
 		return haproxyCase{}, errors.New(t.problem)
@@ -306,7 +302,6 @@ func (t haproxyTerm) attribute() (attribute, method string, err error) {
 	return "", "", fmt.Errorf("mete has no attribute for %s", t.fetch)
 }
 
-// haproxyValue returns the match value for a value.
 func haproxyValue(attribute, method, value string) (string, error) {
 	if attribute == "ip:address" {
 		if text := networkValue(value); text != "" {
@@ -337,7 +332,6 @@ func haproxyValue(attribute, method, value string) (string, error) {
 	return "", fmt.Errorf("the policy language compares whole values and beginnings, not %s", method)
 }
 
-// haproxyKey returns the limit_keys for a key.
 func haproxyKey(source string) (keys []string, differences []Difference, err error) {
 	name, arg, converter := splitFetch(source)
 	arg, _, _ = strings.Cut(arg, ",")

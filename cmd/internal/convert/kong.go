@@ -85,7 +85,6 @@ func readKong(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// collect returns the rate limits of a file and reports other limiting plugins.
 func (f *kongFile) collect(top node) (all []kongPlugin) {
 	add := func(n node, p kongPlugin) {
 		for _, plugin := range n.items() {
@@ -94,7 +93,7 @@ func (f *kongFile) collect(top node) (all []kongPlugin) {
 			case name == "rate-limiting" || name == "rate-limiting-advanced":
 				all = append(all, p)
 			case strings.Contains(name, "ratelimit") || strings.Contains(name, "rate-limit"):
-				f.Differ(plugin.at(), fmt.Sprintf("The plugin %s limits requests.", name), "mete has no rule for it.", "")
+				f.Differ(plugin.position(), fmt.Sprintf("The plugin %s limits requests.", name), "mete has no rule for it.", "")
 			}
 		}
 	}
@@ -126,7 +125,7 @@ func (f *kongFile) collect(top node) (all []kongPlugin) {
 	}
 	for _, group := range top.field("consumer_groups").items() {
 		for _, plugin := range group.field("plugins").items() {
-			f.Differ(plugin.at(), fmt.Sprintf("The plugin %s applies to the consumer group %s.", plugin.field("name").text(), group.name("")), "mete has no rule for it.",
+			f.Differ(plugin.position(), fmt.Sprintf("The plugin %s applies to the consumer group %s.", plugin.field("name").text(), group.name("")), "mete has no rule for it.",
 				"Write a rule with a match on an attribute that names the group.")
 		}
 	}
@@ -139,7 +138,6 @@ func (f *kongFile) collect(top node) (all []kongPlugin) {
 	return all
 }
 
-// reference returns the name or ID in a reference field.
 func reference(n node) string {
 	if text := n.text(); text != "" {
 		return text
@@ -193,7 +191,7 @@ func (f *kongFile) readLimits(p *kongPlugin) *Error {
 		}
 		p.limits = append(p.limits, map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": formatSpan(w.window)})
 		if w.name == "month" || w.name == "year" {
-			f.Differ(n.at(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", formatSpan(w.window)), "")
+			f.Differ(n.position(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", formatSpan(w.window)), "")
 		}
 	}
 	if len(p.limits) == 0 {
@@ -211,7 +209,7 @@ func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 	if config.field("window_type").text() == "fixed" {
 		algorithm = "fixed_window"
 	} else if !config.field("disable_penalty").isTrue() {
-		f.Differ(config.at(), "Sliding windows count denied requests, too, unless disable_penalty is true.", "mete charges allowed requests only, so a client that does not slow down is admitted earlier.", "")
+		f.Differ(config.position(), "Sliding windows count denied requests, too, unless disable_penalty is true.", "mete charges allowed requests only, so a client that does not slow down is admitted earlier.", "")
 	}
 	for i := range limits {
 		tokens, err := limits[i].number()
@@ -248,10 +246,10 @@ func (f *kongFile) setScope(p *kongPlugin) bool {
 		name = strings.TrimSuffix(p.consumer+"/"+name, "/all")
 	}
 	if reason != "" {
-		f.Differ(p.node.at(), fmt.Sprintf("The plugin %s applies to %s, which %s", plugin, name, reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
+		f.Differ(p.node.position(), fmt.Sprintf("The plugin %s applies to %s, which %s", plugin, name, reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
 		return false
 	}
-	p.rule = Rule{at: p.node.at(), Name: plugin + "/" + name, Group: plugin, Match: maps.Clone(match)}
+	p.rule = Rule{at: p.node.position(), Name: plugin + "/" + name, Group: plugin, Match: maps.Clone(match)}
 	if p.consumer != "" {
 		p.rule.Match[kongConsumer] = p.consumer
 	}
@@ -262,7 +260,6 @@ func (f *kongFile) setScope(p *kongPlugin) bool {
 	return true
 }
 
-// serviceMatch returns the match for all routes of a service.
 func (f *kongFile) serviceMatch(service node) (map[string]any, string) {
 	var matches []map[string]any
 	for _, route := range f.routesOf[service.path] {

@@ -23,7 +23,7 @@ func (f *kongFile) addRules(p kongPlugin) {
 		attribute = kongCredential
 	case "header":
 		if config.field("header_name").text() == "" {
-			f.Differ(p.node.at(), "limit_by: header has no header_name, which Kong rejects.", "mete has no rule for it.", "")
+			f.Differ(p.node.position(), "limit_by: header has no header_name, which Kong rejects.", "mete has no rule for it.", "")
 			return
 		}
 		attribute = "header:" + strings.ToLower(config.field("header_name").text())
@@ -31,7 +31,7 @@ func (f *kongFile) addRules(p kongPlugin) {
 		rule.LimitKeys = []string{"ip:address"}
 	case "path":
 		if config.field("path").text() == "" {
-			f.Differ(p.node.at(), "limit_by: path has no path, which Kong rejects.", "mete has no rule for it.", "")
+			f.Differ(p.node.position(), "limit_by: path has no path, which Kong rejects.", "mete has no rule for it.", "")
 			return
 		}
 		f.addPath(p, config.field("path").text())
@@ -39,11 +39,11 @@ func (f *kongFile) addRules(p kongPlugin) {
 	case "service":
 		rule.LimitKeys = []string{}
 		if !p.service.exists && !p.route.exists {
-			f.Differ(p.node.at(), "limit_by: service counts each service by itself.", "mete has no rule for it, because the plugin is global.", "Put the plugin into each service.")
+			f.Differ(p.node.position(), "limit_by: service counts each service by itself.", "mete has no rule for it, because the plugin is global.", "Put the plugin into each service.")
 			return
 		}
 	default:
-		f.Differ(p.node.at(), fmt.Sprintf("The plugin %s counts by %s.", rule.Group, by), "mete has no rule for it.", "")
+		f.Differ(p.node.position(), fmt.Sprintf("The plugin %s counts by %s.", rule.Group, by), "mete has no rule for it.", "")
 		return
 	}
 	if attribute != "" {
@@ -64,7 +64,7 @@ func (f *kongFile) addRules(p kongPlugin) {
 func (f *kongFile) addPath(p kongPlugin, path string) {
 	rule := p.rule
 	if own, bound := rule.Match["path"]; bound && !allIn(pathValue(path), own) {
-		f.Differ(p.node.at(), fmt.Sprintf("limit_by: path counts the path %s, which the plugin never sees.", path), "mete counts all its requests by address.", "")
+		f.Differ(p.node.position(), fmt.Sprintf("limit_by: path counts the path %s, which the plugin never sees.", path), "mete counts all its requests by address.", "")
 	} else {
 		one := byAddress(f.Rules, rule, "path")
 		one.Name, one.LimitKeys = ruleName(f.Rules, rule.Name+path), []string{}
@@ -75,7 +75,6 @@ func (f *kongFile) addPath(p kongPlugin, path string) {
 	f.add(p, rule)
 }
 
-// add adds a rule and reports the differences of its plugin's settings.
 func (f *kongFile) add(p kongPlugin, rule Rule) {
 	config := p.node.field("config")
 	rule.Name = ruleName(f.Rules, rule.Name)
@@ -90,11 +89,11 @@ func (f *kongFile) add(p kongPlugin, rule Rule) {
 	case "", "local":
 		f.Differ(p.node.doc.file, "policy: local counts in each node of Kong.", "Servers of mete with the same store share buckets.", "")
 	default:
-		f.Differ(config.at(), fmt.Sprintf("policy: %s shares the counters of nodes, with a delay if sync_rate is set.", policy), "mete decides exactly over its own store.", "Set store in mete.yaml.")
+		f.Differ(config.position(), fmt.Sprintf("policy: %s shares the counters of nodes, with a delay if sync_rate is set.", policy), "mete decides exactly over its own store.", "Set store in mete.yaml.")
 	}
 	for _, name := range []string{"error_code", "error_message", "hide_client_headers", "retry_after_jitter_max"} {
 		if n := config.field(name); n.exists && n.text() != "429" && n.text() != "false" {
-			f.Differ(n.at(), fmt.Sprintf("%s: %s changes the answer to denied requests.", name, n.text()), "mete answers 429 with its own header fields and text.", "See headers and jitter in doc/policy.md.")
+			f.Differ(n.position(), fmt.Sprintf("%s: %s changes the answer to denied requests.", name, n.text()), "mete answers 429 with its own header fields and text.", "See headers and jitter in doc/policy.md.")
 		}
 	}
 }

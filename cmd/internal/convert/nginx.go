@@ -30,7 +30,6 @@ type nginxZone struct {
 	used      bool
 }
 
-// A nginxLimit is a limit_req with its parameters.
 type nginxLimit struct {
 	zone         string
 	burst, delay int64 // delay is the part of burst that passes without delay
@@ -60,7 +59,6 @@ type nginxConfig struct {
 	expanded int // expanded key expressions
 }
 
-// A nginxLevel holds the settings that a block inherits.
 type nginxLevel struct {
 	limits []nginxLimit
 	shadow bool
@@ -87,13 +85,12 @@ func readNginx(file string, data []byte) (Result, error) {
 	c.rules()
 	for _, name := range c.order {
 		if z := c.zones[name]; !z.used {
-			c.Differ(z.at.where(), fmt.Sprintf("No limit_req uses zone %s.", name), "The policy has no rule for it.", "")
+			c.Differ(z.at.position(), fmt.Sprintf("No limit_req uses zone %s.", name), "The policy has no rule for it.", "")
 		}
 	}
 	return c.Result, nil
 }
 
-// recognize counts the parsed elements.
 func (c *nginxConfig) recognize(files int) {
 	c.Recognized = nil
 	c.Recognize(files, "included file")
@@ -118,7 +115,7 @@ func (c *nginxConfig) http(block []*directive) error {
 		case "map", "geo":
 			c.variable(d)
 		case "limit_conn_zone":
-			c.Differ(d.where(), d.text()+" counts connections.", "The policy has no limit on concurrent requests.", "")
+			c.Differ(d.position(), d.text()+" counts connections.", "The policy has no limit on concurrent requests.", "")
 		}
 	}
 	level, err := c.level(block, nginxLevel{})
@@ -182,7 +179,7 @@ func (c *nginxConfig) zone(d *directive) error {
 // noteTruncated reports that nginx truncates a rate to thousandths of a request per second.
 func (c *nginxConfig) noteTruncated(d *directive, perMinute int64) {
 	if perMinute*1000%60 != 0 {
-		c.Differ(d.where(), fmt.Sprintf("nginx truncates %dr/m to 0.%03d requests per second.", perMinute, perMinute*1000/60),
+		c.Differ(d.position(), fmt.Sprintf("nginx truncates %dr/m to 0.%03d requests per second.", perMinute, perMinute*1000/60),
 			fmt.Sprintf("mete refills exactly %d per minute, so it admits the next request a little earlier.", perMinute), "")
 	}
 }
@@ -197,7 +194,7 @@ func (c *nginxConfig) level(block []*directive, from nginxLevel) (nginxLevel, er
 		case d.name == "limit_req_status" && len(d.args) == 1:
 			level.status = d.args[0]
 		case d.name == "limit_conn" || d.name == "limit_rate":
-			c.Differ(d.where(), d.text()+" is not a rate of requests.", "The policy has no rule for it.", "")
+			c.Differ(d.position(), d.text()+" is not a rate of requests.", "The policy has no rule for it.", "")
 		}
 	}
 	var own []nginxLimit
@@ -257,7 +254,7 @@ func (c *nginxConfig) limit(d *directive) (l nginxLimit, err error) {
 	for _, shadow := range []bool{false, true} {
 		l.shadow = shadow
 		if c.places[l] == "" {
-			c.places[l] = d.where()
+			c.places[l] = d.position()
 		}
 	}
 	l.shadow = false
@@ -296,7 +293,7 @@ func (c *nginxConfig) rules() {
 		}
 		parts, err := c.keys(c.constantKey(l))
 		if err != nil {
-			c.Differ(z.at.where(), fmt.Sprintf("The key %q cannot be expressed: %s.", z.key, err), "The policy has no rule for zone "+z.name+".",
+			c.Differ(z.at.position(), fmt.Sprintf("The key %q cannot be expressed: %s.", z.key, err), "The policy has no rule for zone "+z.name+".",
 				"Set a request header in front of mete and use it in limit_keys.")
 			continue
 		}
@@ -356,7 +353,7 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 	}
 	for _, cond := range part.conds {
 		if r.Match[cond.attribute] != nil {
-			c.Differ(z.at.where(), fmt.Sprintf("The key %q and the location both depend on %s.", z.key, cond.attribute),
+			c.Differ(z.at.position(), fmt.Sprintf("The key %q and the location both depend on %s.", z.key, cond.attribute),
 				"The rule "+r.Name+" applies the location and ignores the condition of the key.", "")
 			continue
 		}
@@ -371,7 +368,7 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 			"Use ip:address/128 in limit_keys to count like nginx.")
 	}
 	for _, d := range part.differences {
-		c.Differ(z.at.where(), d.What, d.Effect, d.Remedy)
+		c.Differ(z.at.position(), d.What, d.Effect, d.Remedy)
 	}
 	c.Rules = append(c.Rules, r)
 }

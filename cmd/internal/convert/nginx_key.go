@@ -50,7 +50,7 @@ func (c *nginxConfig) variable(d *directive) {
 			v.other = e.args[0]
 		case e.name == "volatile" || e.name == "hostnames" || e.name == "ranges" || e.name == "proxy" || e.name == "proxy_recursive" || e.name == "delete":
 			if e.name != "volatile" {
-				c.Differ(e.where(), fmt.Sprintf("%s in %s is not supported.", e.name, d.text()), "The policy treats its entries as if it were not there.", "")
+				c.Differ(e.position(), fmt.Sprintf("%s in %s is not supported.", e.name, d.text()), "The policy treats its entries as if it were not there.", "")
 			}
 		case len(e.args) == 1:
 			v.entries = append(v.entries, nginxEntry{e.name, e.args[0]})
@@ -102,7 +102,6 @@ func onMissing(keys []string) string {
 	return ""
 }
 
-// expand returns the parts of an expression with text and variables.
 func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	if depth > maxNginxDepth {
 		return nil, errors.New("its variables refer to each other in a circle")
@@ -127,7 +126,7 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 		var product []nginxPart
 		for _, left := range parts {
 			for _, right := range alternatives {
-				if p, ok := left.with(right); ok {
+				if p, ok := left.appendKey(right); ok {
 					product = append(product, p)
 				}
 			}
@@ -147,8 +146,8 @@ const (
 	maxNginxExpansions = 100_000
 )
 
-// with appends the key of other. It returns false if both have conditions on the same attribute.
-func (p nginxPart) with(other nginxPart) (nginxPart, bool) {
+// appendKey appends the key of other. It returns false if both have conditions on the same attribute.
+func (p nginxPart) appendKey(other nginxPart) (nginxPart, bool) {
 	for _, cond := range other.conds {
 		if slices.ContainsFunc(p.conds, func(c condition) bool { return c.attribute == cond.attribute }) {
 			return p, false
@@ -177,7 +176,6 @@ func (c *nginxConfig) alternatives(name string, depth int) ([]nginxPart, error) 
 	return []nginxPart{p}, nil
 }
 
-// nginxAttribute returns the attribute for a variable of nginx.
 func nginxAttribute(name string) (nginxPart, error) {
 	key := func(attribute string) nginxPart { return nginxPart{keys: []string{attribute}} }
 	present := func(attribute string) nginxPart { return nginxPart{keys: []string{attribute}, always: true} }
@@ -216,7 +214,6 @@ func nginxAttribute(name string) (nginxPart, error) {
 	return nginxPart{}, fmt.Errorf("mete has no attribute for $%s", name)
 }
 
-// cases returns one part for each distinct result of a map or geo variable.
 func (c *nginxConfig) cases(name string, v *nginxVar, depth int) (parts []nginxPart, err error) {
 	sources, err := c.expand(v.source, depth+1)
 	if err != nil {
@@ -233,7 +230,7 @@ func (c *nginxConfig) cases(name string, v *nginxVar, depth int) (parts []nginxP
 				return nil, err
 			}
 			for _, p := range inner {
-				if p, ok := (nginxPart{conds: r.conds, differences: r.differences}).with(p); ok {
+				if p, ok := (nginxPart{conds: r.conds, differences: r.differences}).appendKey(p); ok {
 					parts = append(parts, p)
 				}
 			}
@@ -249,7 +246,6 @@ type nginxResult struct {
 	differences []Difference
 }
 
-// results returns the distinct results of v for a part of its source.
 func (v *nginxVar) results(name string, source nginxPart) (results []nginxResult, err error) {
 	if len(source.keys) == 0 { // a constant, for example from another map
 		to := v.other
@@ -318,8 +314,8 @@ func orMissing(c condition) (condition, error) {
 	return condition{c.attribute, []string{"*"}, !c.negate}, nil
 }
 
-// overlap returns two entries with different results of which one includes the other. A match has no precedence
-// between them.
+// overlap returns two entries with different results if one includes the other. A match has no precedence between
+// them.
 func (v *nginxVar) overlap(attribute string) (a, b string, overlap bool) {
 	for i, e := range v.entries {
 		for j, other := range v.entries {

@@ -26,9 +26,8 @@ type directive struct {
 	line  int
 }
 
-func (d *directive) where() string { return place(d.file, d.line) }
+func (d *directive) position() string { return place(d.file, d.line) }
 
-// text returns the directive without its block.
 func (d *directive) text() string { return strings.Join(append([]string{d.name}, d.args...), " ") }
 
 func find(block []*directive, name string) (found []*directive) {
@@ -49,7 +48,6 @@ type nginxParser struct {
 	shared *nginxCounts
 }
 
-// nginxCounts holds totals over all files of a configuration.
 type nginxCounts struct {
 	root       string // base directory of relative includes
 	directives int

@@ -25,7 +25,7 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 		}
 	}
 	if len(find(d.block, "return")) > 0 {
-		c.Differ(d.where(), "The server answers all requests with return, before any limit_req.", "The policy has no rule for this server alone.", "")
+		c.Differ(d.position(), "The server answers all requests with return, before any limit_req.", "The policy has no rule for this server alone.", "")
 		return nil
 	}
 	s.locations = append(s.locations, location{value: c.addValue(level)})
@@ -61,18 +61,16 @@ func isProxied(block []*directive) bool {
 	})
 }
 
-// addValue stores the limits of a location and returns its value.
 func (c *nginxConfig) addValue(level nginxLevel) int {
 	c.levels = append(c.levels, level.limits)
 	return len(c.levels) - 1
 }
 
-// addServerName adds a name if mete can match it.
 func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	switch {
 	case name == "_" || name == "":
 	case strings.HasPrefix(name, "~") || strings.HasPrefix(name, "*.") || strings.HasPrefix(name, "."):
-		c.Differ(d.where(), fmt.Sprintf("The server name %s is a pattern.", name), "The policy matches hosts by name, or by how they begin, and leaves the pattern out.",
+		c.Differ(d.position(), fmt.Sprintf("The server name %s is a pattern.", name), "The policy matches hosts by name, or by how they begin, and leaves the pattern out.",
 			"List the hosts in the clause host of the rules.")
 		if strings.HasPrefix(name, ".") {
 			s.names = append(s.names, strings.ToLower(name[1:]))
@@ -82,7 +80,6 @@ func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	}
 }
 
-// locations reads the locations of a block and nested locations.
 func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLevel) error {
 	for _, d := range find(block, "location") {
 		level, err := c.level(d.block, from)
@@ -128,7 +125,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	case "", "^~", "=":
 		if !strings.HasPrefix(path, "/") { // internal redirects only (@name)
 			if len(find(d.block, "limit_req")) > 0 {
-				c.Differ(d.where(), fmt.Sprintf("Only internal redirects lead to location %s.", path), "The policy has no rule for its limit_req alone.", "")
+				c.Differ(d.position(), fmt.Sprintf("Only internal redirects lead to location %s.", path), "The policy has no rule for its limit_req alone.", "")
 			}
 			return l, false
 		}
@@ -150,7 +147,7 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	if len(level.limits) > 0 {
 		effect += " It has no rule for the limit_req of this location alone."
 	}
-	c.Differ(d.where(), fmt.Sprintf("The policy language has no regular expressions, so location %s is left out.", strings.Join(d.args, " ")),
+	c.Differ(d.position(), fmt.Sprintf("The policy language has no regular expressions, so location %s is left out.", strings.Join(d.args, " ")),
 		effect, "Write the paths as a list, or as how they begin.")
 	return l, false
 }
@@ -162,7 +159,7 @@ func (c *nginxConfig) chooseFallback() {
 	for _, s := range c.servers {
 		for _, name := range s.names {
 			if seen[name] {
-				c.Differ(s.at.where(), fmt.Sprintf("Another server has the name %s, on another port or address.", name),
+				c.Differ(s.at.position(), fmt.Sprintf("Another server has the name %s, on another port or address.", name),
 					"mete does not match ports, so the rules of both servers apply to this host.", "Leave the rules of one of them out.")
 			}
 			seen[name] = true
@@ -254,7 +251,7 @@ func (c *nginxConfig) hosts(servers []*nginxServer) any {
 	case fallback:
 		return Not(others...)
 	case len(names) == 0:
-		c.Differ(servers[0].at.where(), "The server has no name that mete can match.", "The rules of this server apply to all hosts.", "Add a clause host to these rules.")
+		c.Differ(servers[0].at.position(), "The server has no name that mete can match.", "The rules of this server apply to all hosts.", "Add a clause host to these rules.")
 		return nil
 	}
 	return oneOrMore(names)

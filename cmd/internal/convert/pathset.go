@@ -24,7 +24,6 @@ type pathShape struct {
 	rough []string // prefixes that the selector narrows to whole segments
 }
 
-// A pathNode is a prefix or a path in a set.
 type pathNode struct {
 	path  string
 	exact bool
@@ -103,7 +102,6 @@ func (s pathSet) shapes() (shapes []pathShape) {
 	return shapes
 }
 
-// A location is a part of a server's paths.
 type location struct {
 	kind    locationKind
 	path    string // literal

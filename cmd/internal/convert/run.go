@@ -84,7 +84,6 @@ func read(o Options) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, MaxBytes+1))
 }
 
-// print prints the recognized elements and the differences.
 func (r *Result) print(w io.Writer) {
 	fmt.Fprintf(w, "converted from %s:", r.From)
 	for i, text := range r.Recognized {

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// unreachable is part of the compiler's error about a rule that never applies.
 const unreachable = "can never match"
 
 // dropUnreachable removes rules that never apply because earlier tiers take all their requests. The policy

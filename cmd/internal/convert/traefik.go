@@ -108,13 +108,12 @@ func (f *traefikFile) routers(list node) ([]traefikRouter, *Error) {
 	return routers, nil
 }
 
-// collect appends the rate limits of a middleware, including chains.
 func (f *traefikFile) collect(router node, name string, limits *[]node, within []string) *Error {
 	name, provider, foreign := strings.Cut(name, "@")
 	m := f.middlewares.field(name)
 	switch {
 	case foreign && provider != "file" || !m.exists:
-		f.Differ(router.at(), fmt.Sprintf("Router %s uses the middleware %s, which is not in this file.", router.key, name),
+		f.Differ(router.position(), fmt.Sprintf("Router %s uses the middleware %s, which is not in this file.", router.key, name),
 			"If it is a rate limit, mete does not have it.", "Convert the file with the middleware, too.")
 		return nil
 	case slices.Contains(within, name):
@@ -133,10 +132,9 @@ func (f *traefikFile) collect(router node, name string, limits *[]node, within [
 	return nil
 }
 
-// reportOther reports a middleware that limits something else.
 func (f *traefikFile) reportOther(m node) {
 	if n := m.field("inFlightReq"); n.exists {
-		f.Differ(n.at(), fmt.Sprintf("The middleware %s (inFlightReq) bounds how many requests are served at once.", m.key),
+		f.Differ(n.position(), fmt.Sprintf("The middleware %s (inFlightReq) bounds how many requests are served at once.", m.key),
 			"mete has no rule for it.", "max_in_flight in mete.yaml bounds all requests of a server.")
 	}
 }
@@ -154,7 +152,7 @@ func (f *traefikFile) addUnused(m node) *Error {
 	if err != nil || rule == nil {
 		return err
 	}
-	f.Differ(m.at(), fmt.Sprintf("No router in this file uses the middleware %s.", m.key), "The rule of mete applies to all requests.", "Add a match for the requests of its routers.")
+	f.Differ(m.position(), fmt.Sprintf("No router in this file uses the middleware %s.", m.key), "The rule of mete applies to all requests.", "Add a match for the requests of its routers.")
 	f.Rules = append(f.Rules, *rule)
 	return nil
 }
@@ -164,7 +162,7 @@ func (f *traefikFile) addUnused(m node) *Error {
 func (f *traefikFile) addRouter(router traefikRouter, limit node, index int) *Error {
 	match, reason := traefikMatch(router.node.field("rule").text())
 	if reason != "" {
-		f.Differ(router.node.field("rule").at(), fmt.Sprintf("The rule of router %s %s", router.node.key, reason), "mete has no rule for its limits.", "Write a rule with a match that takes its requests.")
+		f.Differ(router.node.field("rule").position(), fmt.Sprintf("The rule of router %s %s", router.node.key, reason), "mete has no rule for its limits.", "Write a rule with a match that takes its requests.")
 		return nil
 	}
 	rule, err := f.rule(limit, router.node.key+"/"+limit.key)
@@ -188,7 +186,7 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 		return nil, err
 	}
 	if average == 0 {
-		f.Differ(n.at(), fmt.Sprintf("The middleware %s has average: 0, which is no limit.", m.key), "mete has no rule for it.", "")
+		f.Differ(n.position(), fmt.Sprintf("The middleware %s has average: 0, which is no limit.", m.key), "mete has no rule for it.", "")
 		return nil, nil
 	}
 	burst := int64(1)
@@ -206,14 +204,14 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 			return nil, err
 		}
 	}
-	rule := &Rule{at: n.at(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": formatRate(average, period), "burst": burst}}
+	rule := &Rule{at: n.position(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": formatRate(average, period), "burst": burst}}
 	if !f.setKey(n, rule) {
 		return nil, nil
 	}
 	f.Differ(n.doc.file, "Traefik delays a request by up to 500ms, or half the time of one token if that is less, before it denies the request.",
 		"mete denies it at once.", "algorithm: leaky_bucket with a queue delays requests.")
 	if n.field("redis").exists {
-		f.Differ(n.field("redis").at(), "redis shares the buckets between instances.", "mete shares buckets by its own setting.", "Set store in mete.yaml.")
+		f.Differ(n.field("redis").position(), "redis shares the buckets between instances.", "mete shares buckets by its own setting.", "Set store in mete.yaml.")
 	} else {
 		f.Differ(n.doc.file, "Each instance of Traefik has buckets of its own.", "Servers of mete with the same store share buckets.", "")
 	}
@@ -247,11 +245,11 @@ func (f *traefikFile) setKey(limit node, rule *Rule) bool {
 		if bits, err := strconv.Atoi(subnet); err == nil && bits > 0 && bits <= 128 {
 			rule.LimitKeys[0] += "/" + subnet
 		} else {
-			addressDiffers(&f.Result, limit.at(), "Traefik")
+			addressDiffers(&f.Result, limit.position(), "Traefik")
 		}
 		for _, name := range []string{"depth", "excludedIPs"} {
 			if s := strategy.field(name); s.exists {
-				f.Differ(s.at(), fmt.Sprintf("ipStrategy.%s takes the address of the client from X-Forwarded-For.", name), "mete uses its own settings.",
+				f.Differ(s.position(), fmt.Sprintf("ipStrategy.%s takes the address of the client from X-Forwarded-For.", name), "mete uses its own settings.",
 					"Set trusted_hops or trusted_proxies in mete.yaml.")
 			}
 		}

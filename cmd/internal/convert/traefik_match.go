@@ -14,8 +14,8 @@ var traefikTerm = regexp.MustCompile("^\\s*([A-Za-z0-9]+)\\s*\\(\\s*((?:`[^`]*`|
 
 var traefikValue = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
 
-// traefikMatch returns the match for a router's rule. It supports matchers joined with &&, each of which may be a
-// list of matchers of one kind joined with ||. For other rules it returns a reason.
+// traefikMatch returns the match for a router's rule. It supports matchers joined with &&. Each may be a list
+// of matchers of one kind joined with ||. For other rules it returns a reason.
 func traefikMatch(rule string) (match map[string]any, reason string) {
 	match = map[string]any{}
 	rest := rule

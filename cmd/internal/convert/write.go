@@ -112,5 +112,4 @@ func (r *Result) JSON() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// lineLength is the maximum width of comment lines.
 const lineLength = 92

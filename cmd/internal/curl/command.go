@@ -20,7 +20,6 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// letters maps the short names of options to long names.
 var letters = map[byte]string{
 	'4': "ipv4", '6': "ipv6", '#': "progress-bar", 'A': "user-agent", 'b': "cookie", 'd': "data", 'e': "referer", 'f': "fail", 'G': "get", 'g': "globoff",
 	'H': "header", 'I': "head", 'i': "include", 'k': "insecure", 'L': "location", 'm': "max-time", 'N': "no-buffer", 'o': "output",
@@ -37,7 +36,6 @@ const (
 	noted                  // with a value, ignored with a note
 )
 
-// options contains the supported options by name.
 var options = func() map[string]option {
 	all := map[string]option{}
 	for kind, names := range map[option]string{
@@ -54,7 +52,6 @@ var options = func() map[string]option {
 	return all
 }()
 
-// A command is the state of the parser.
 type command struct {
 	text  string
 	words []word // remaining words

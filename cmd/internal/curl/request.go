@@ -20,7 +20,6 @@ const AssumedAgent = "curl/8.0.0"
 // acceptEncoding is the Accept-Encoding of --compressed in most builds of curl.
 const acceptEncoding = "deflate, gzip, br, zstd"
 
-// makeRequest builds the request from the options.
 func (c *command) makeRequest() error {
 	u, err := c.parseURL()
 	if err != nil {

@@ -158,7 +158,6 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// A rate bounds the lines per second.
 type rate struct {
 	mu     sync.Mutex // guards the fields below
 	second int64

@@ -84,7 +84,7 @@ func (d *door) run() (end func()) {
 	}
 }
 
-// A line is what a test looks at.
+// A line has the fields that tests check.
 type line struct {
 	Message string `json:"msg"`
 	Rule    string `json:"rule"`
@@ -203,7 +203,7 @@ func TestLog_EndsWithWhatIsLeft(t *testing.T) {
 	})
 }
 
-// What clients send cannot forge a line, nor show in one unless that is wanted.
+// Values from clients cannot forge a line, and appear in one only with raw.
 func TestLog_HidesAndQuotes(t *testing.T) {
 	forged := "k\"}\n{\"msg\":\"denied\",\"rule\":\"forged\"}\x1b[31m\r" + strings.Repeat("x", 10_000)
 	for _, raw := range []bool{false, true} {

@@ -55,7 +55,7 @@ func (l *Log) key(key string) string {
 	case key == "":
 		return ""
 	case l.config.Raw:
-		return shown(key)
+		return truncate(key)
 	}
 	h := hmac.New(sha256.New, l.config.Key)
 	h.Write([]byte("mete denial key\x00"))
@@ -76,8 +76,7 @@ func (l *Log) client(text string) string {
 	return clientaddr.Network(a).String()
 }
 
-// shown cuts a long value.
-func shown(s string) string {
+func truncate(s string) string {
 	if len(s) > maxShown {
 		s = s[:maxShown]
 	}

@@ -23,7 +23,6 @@ const (
 	digits       = 3
 )
 
-// A load is the state of a running load test.
 type load struct {
 	options Options
 	target  target
@@ -55,7 +54,6 @@ func newLoad(o Options, t target) *load {
 	return &load{options: o, target: t, counts: newCounts()}
 }
 
-// run makes decisions until ctx ends or the options' bounds are reached.
 func (l *load) run(ctx context.Context) {
 	calls := context.WithoutCancel(ctx) // calls in flight end by their own timeouts
 	if l.options.Duration > 0 {
@@ -85,7 +83,6 @@ func (l *load) run(ctx context.Context) {
 	}
 }
 
-// work makes decisions one after another.
 func (l *load) work(ctx, calls context.Context) {
 	c := newCounts()
 	timer := time.NewTimer(0)
@@ -162,7 +159,6 @@ func (c *counts) merge(d *counts) {
 	}
 }
 
-// errorKind classifies an error in a few words.
 func errorKind(err error) string {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		if store.FailureOf(err) == store.FailureTimeout {

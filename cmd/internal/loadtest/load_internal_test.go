@@ -97,7 +97,7 @@ func TestShow(t *testing.T) {
 
 func TestShown(t *testing.T) {
 	for target, want := range map[string]string{"http://u:secret@a:1/x": "http://a:1/x", "https://a": "https://a", "redis://:secret@a": "redis://a", "memory:": "memory:"} {
-		if got := (&Options{Target: target}).shown(); got != want {
+		if got := (&Options{Target: target}).shownTarget(); got != want {
 			t.Errorf("shown(%q) = %q, want %q", target, got, want)
 		}
 	}

@@ -77,7 +77,6 @@ type target interface {
 	note() string
 }
 
-// cleanTimeout bounds the removal of keys.
 const cleanTimeout = time.Minute
 
 // Run makes decisions until a bound is reached or ctx ends, and returns the results. It returns an error if it
@@ -104,7 +103,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return l.report(), nil
 }
 
-// load describes the size of the load.
 func (o *Options) load() string {
 	s := fmt.Sprintf("up to %d calls at a time", o.Concurrency)
 	if o.Rate > 0 {
@@ -166,5 +164,4 @@ func (o *Options) limit() (bucket.Limit, error) {
 	return l, nil
 }
 
-// uniqueName returns a name that no other run uses.
 func uniqueName() string { return "bench-" + rand.Text()[:8] }

@@ -68,7 +68,7 @@ func (l *load) report() Report {
 	h := l.counts.latencies
 	seconds := func(ns int64) float64 { return time.Duration(ns).Seconds() }
 	r := Report{
-		Target: l.options.shown(), Concurrency: l.options.Concurrency, Keys: l.options.Keys, Rate: l.options.Rate,
+		Target: l.options.shownTarget(), Concurrency: l.options.Concurrency, Keys: l.options.Keys, Rate: l.options.Rate,
 		Seconds: l.elapsed.Seconds(), Allowed: l.counts.allowed, Denied: l.counts.denied, Errors: []ErrorCount{},
 		Latency: Latency{
 			Min: seconds(h.Min()), Mean: h.Mean() / float64(time.Second), P50: seconds(h.ValueAtQuantile(50)), P90: seconds(h.ValueAtQuantile(90)),
@@ -120,8 +120,7 @@ func bars(fine []hdrhistogram.Bar) []Bar {
 	return all
 }
 
-// shown returns the target without passwords.
-func (o *Options) shown() string {
+func (o *Options) shownTarget() string {
 	if u, err := url.Parse(o.Target); err == nil && strings.HasPrefix(u.Scheme, "http") {
 		u.User = nil
 		return u.String()
@@ -155,7 +154,6 @@ func (r Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeLatency writes the quantiles and the histogram.
 func (r *Report) writeLatency(b *strings.Builder) {
 	if r.Decisions == 0 {
 		return
@@ -174,7 +172,6 @@ func (r *Report) writeLatency(b *strings.Builder) {
 	}
 }
 
-// duration formats seconds.
 func duration(seconds float64) string {
 	return prose.Duration(time.Duration(seconds * float64(time.Second)))
 }

@@ -75,7 +75,6 @@ func (w *Writer) run() {
 	}
 }
 
-// next waits for a line.
 func (w *Writer) next() (line []byte, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,8 +39,7 @@ func TestWriter_WritesLinesInOrder(t *testing.T) {
 	}
 }
 
-// Nobody reads the pipe: who logs goes on, what does not fit is counted, and the
-// end does not wait for longer than it should.
+// If the pipe is blocked, writers continue, excess lines are counted, and Close returns in time.
 func TestWriter_NobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, pipe := io.Pipe()

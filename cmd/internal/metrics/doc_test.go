@@ -83,7 +83,7 @@ func complete(t *testing.T) *metrics.Registry {
 	return r
 }
 
-// table is what doc/observability.md says of metrics.
+// table returns the table of metrics for doc/observability.md.
 func table(families []*dto.MetricFamily) string {
 	var b strings.Builder
 	b.WriteString("| Metric | Type | Labels | Meaning |\n| --- | --- | --- | --- |\n")
@@ -130,8 +130,7 @@ func TestDoc_ListsEveryMetric(t *testing.T) {
 	}
 }
 
-// What there is has no fault that Prometheus's linter knows, and so there is
-// nothing for promtool check metrics to say.
+// The Prometheus linter finds no problem, so that promtool check metrics is silent.
 func TestMetrics_Lint(t *testing.T) {
 	problems, err := promlint.New(strings.NewReader(scrape(t, complete(t), ""))).Lint()
 	if err != nil {

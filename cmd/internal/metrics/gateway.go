@@ -19,12 +19,12 @@ type Gateway struct {
 }
 
 var (
-	upstreamUp       = prometheus.NewDesc("mete_upstream_up", "1 while requests go to the server of an upstream.", []string{"upstream", "server"}, nil)
-	upstreamInFlight = prometheus.NewDesc("mete_upstream_in_flight", "Requests that the server has not yet answered in full.", []string{"upstream", "server"}, nil)
-	upstreamRequests = prometheus.NewDesc("mete_upstream_requests_total", "Requests to the server, by the class of the answer's status; error is none, and may have been tried again.",
+	upstreamUp       = prometheus.NewDesc("mete_upstream_up", "1 while the server of an upstream receives requests.", []string{"upstream", "server"}, nil)
+	upstreamInFlight = prometheus.NewDesc("mete_upstream_in_flight", "Requests without a complete response from the server.", []string{"upstream", "server"}, nil)
+	upstreamRequests = prometheus.NewDesc("mete_upstream_requests_total", "Requests to the server by status class; error means no response, and such requests may have been retried.",
 		[]string{"upstream", "server", "status"}, nil)
-	upstreamChanges = prometheus.NewDesc("mete_upstream_changes_total", "How often the server was taken for down, or for up again.", []string{"upstream", "server"}, nil)
-	upstreamNone    = prometheus.NewDesc("mete_upstream_unavailable_total", "Requests that were answered with 503: no server of the upstream was up.", []string{"upstream"}, nil)
+	upstreamChanges = prometheus.NewDesc("mete_upstream_changes_total", "Changes of the server between up and down.", []string{"upstream", "server"}, nil)
+	upstreamNone    = prometheus.NewDesc("mete_upstream_unavailable_total", "Requests that got 503 because no server of the upstream was up.", []string{"upstream"}, nil)
 )
 
 func (w writer) gateway(g Gateway) {
@@ -43,7 +43,7 @@ func (w writer) gateway(g Gateway) {
 			}
 		}
 	}
-	w.gauge("mete_gateway_delayed", "Requests that wait for their turn in the queue of a limit.", float64(g.Delayed))
-	w.counter("mete_gateway_delay_refused_total", "Requests that were denied because as many waited as may.", float64(g.Refused))
-	w.gauge("mete_adaptive_factor", "The part of every limit that holds while it adapts to the upstream; 1 where it does not.", g.Factor)
+	w.gauge("mete_gateway_delayed", "Requests that wait in the queue of a limit.", float64(g.Delayed))
+	w.counter("mete_gateway_delay_refused_total", "Requests that were denied because the queue was full.", float64(g.Refused))
+	w.gauge("mete_adaptive_factor", "Current factor of all limits with adaptive limits; otherwise 1.", g.Factor)
 }

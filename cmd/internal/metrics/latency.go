@@ -41,17 +41,17 @@ func newLatency() latency {
 	return latency{
 		decision: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mete_decision_seconds",
-			Help:    "From the headers of a request having been read to its decision (of a batch, the last), by who asked; of one request in sixteen, and of those that are traced. Waiting in a queue and the upstream are not in it.",
+			Help:    "Time from reading the request headers to the decision (for a batch, the last one), by endpoint. It covers traced requests and one in sixteen others, without queues and the upstream.",
 			Buckets: decisionBuckets,
 		}, []string{"door"}),
 		store: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mete_store_operation_seconds",
-			Help:    "How long what this server asked of a store elsewhere took, with waiting for a connection or a batch. What the breaker or the denial cache answered is not in it.",
+			Help:    "Duration of operations of a shared store, including the wait for a connection or batch, without requests that the breaker or the denial cache answered.",
 			Buckets: storeBuckets,
 		}, []string{"operation"}),
 		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mete_store_operations_failed_total",
-			Help: "Of these, what brought an error, or no answer in time.",
+			Help: "Failed operations among them, including timeouts.",
 		}, []string{"operation"}),
 	}
 }

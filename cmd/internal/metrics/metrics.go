@@ -41,12 +41,12 @@ const (
 	byLocal
 )
 
-// New returns a registry with only its own counters. [Registry.Add] adds those of other parts.
+// New returns a registry with only its own counters. [Registry.Add] adds further ones.
 func New() *Registry {
 	r := &Registry{registry: prometheus.NewRegistry(), latency: newLatency()}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mete_decisions_total",
-		Help: "Decisions by their outcome and by who made them: the store or, where it could not, what the rules say then.",
+		Help: "Decisions by outcome and maker: the store or, during an outage, the on_store_error of the rule.",
 	}, []string{"outcome", "by"})
 	for allowed, outcome := range []string{"denied", "allowed"} {
 		for i, by := range makers {

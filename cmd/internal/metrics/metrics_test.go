@@ -53,7 +53,7 @@ func (c *counted) load(text string) *policy.Matcher {
 	return m
 }
 
-// replace puts another policy in force.
+// replace activates another policy.
 func (c *counted) replace(text string) {
 	c.t.Helper()
 	m := c.load(text)
@@ -72,7 +72,7 @@ func (c *counted) take(n int, attrs mete.Attrs) {
 	}
 }
 
-// scrape is what Prometheus would read.
+// scrape returns the metrics in the text format.
 func scrape(t testing.TB, r *metrics.Registry, accept string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -195,7 +195,7 @@ func TestRules_BeyondTheBoundShareSeries(t *testing.T) {
 	}
 }
 
-// A rule that stays goes on counting; one that comes back begins anew.
+// A rule in both policies keeps its counts. A rule that returns starts at 0.
 func TestRules_GoOnCountingOverReloads(t *testing.T) {
 	const other = `{"rules": [{"name": "ten", "limit_keys": ["ip:address"], "algorithm_config": {"rate": "1/1d", "burst": 10}}]}`
 	c := count(t, tenAndTrial)

@@ -18,8 +18,8 @@ const MaxRules = 200
 
 // Labels for decisions without a rule in the active policy. A rule with the same name shares the series.
 const (
-	OtherRules = "(other)" // rules beyond MaxRules, and those of a policy that was just replaced
-	NoRule     = "(none)"  // no rule decided: none applied, or an override did
+	OtherRules = "(other)" // rules beyond MaxRules, and rules of a replaced policy
+	NoRule     = "(none)"  // no rule applied, or an override decided
 )
 
 // failures are the reasons for decisions without the store.
@@ -33,13 +33,12 @@ func softenedBy(m policy.Mode) int {
 	switch {
 	case m.Partial():
 		return 1
-	case m < policy.ModeShadow: // it is enforced, but for an override of all rules
+	case m < policy.ModeShadow: // an override changed an enforced rule
 		return 2
 	}
 	return 0
 }
 
-// A ruleCount holds the counters of one rule.
 type ruleCount struct {
 	allowed, denied, near atomic.Uint64
 	skipped               atomic.Uint64
@@ -78,8 +77,7 @@ func (r *Registry) SetPolicy(m *policy.Matcher) {
 	c.names.Store(&names)
 }
 
-// of returns the counters of a rule.
-func (c *ruleCounts) of(name string) *ruleCount {
+func (c *ruleCounts) counter(name string) *ruleCount {
 	if name == "" {
 		return &c.none
 	}
@@ -94,7 +92,7 @@ func (c *ruleCounts) of(name string) *ruleCount {
 // count counts a decision for the rule that made it and for all other rules that limited the request. A rule with
 // several limits counts once.
 func (c *ruleCounts) count(d *mete.Decision) {
-	rule := c.of(d.Rule)
+	rule := c.counter(d.Rule)
 	if d.Allowed {
 		rule.allowed.Add(1)
 	} else {
@@ -104,19 +102,19 @@ func (c *ruleCounts) count(d *mete.Decision) {
 		rule.degraded[failureIndex(d.Failure)].Add(1)
 	}
 	for _, r := range d.Skipped {
-		c.of(r.Name).skipped.Add(1)
+		c.counter(r.Name).skipped.Add(1)
 	}
 	var last *policy.Rule
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; d.Allowed && s.Rule != last && s.Near() {
 			last = s.Rule
-			c.of(s.Rule.Name).near.Add(1)
+			c.counter(s.Rule.Name).near.Add(1)
 		}
 	}
 	for i := range d.Shadow {
 		if s := &d.Shadow[i]; s.Rule != last && !s.Allowed {
 			last = s.Rule
-			c.of(s.Rule.Name).shadow[softenedBy(s.Rule.Mode)].Add(1)
+			c.counter(s.Rule.Name).shadow[softenedBy(s.Rule.Mode)].Add(1)
 		}
 	}
 }
@@ -133,17 +131,17 @@ func failureIndex(f store.Failure) int {
 
 var (
 	ruleDecisions = prometheus.NewDesc("mete_rule_decisions_total",
-		"Decisions by the rule that made them: where denied, the one with the longest wait; where allowed, the one with the fewest tokens left.",
+		"Decisions by deciding rule: for a denial the rule with the longest wait, otherwise the rule with the fewest tokens left.",
 		[]string{"rule", "outcome"}, nil)
 	ruleNear = prometheus.NewDesc("mete_rule_near_limit_total",
 		"Requests that a rule admitted with at most a fifth of its limit left.", []string{"rule"}, nil)
 	ruleSkipped = prometheus.NewDesc("mete_rule_skipped_total",
 		"Requests that a rule did not limit because they lack an attribute of its limit_keys (on_missing: skip).", []string{"rule"}, nil)
 	ruleShadow = prometheus.NewDesc("mete_rule_shadow_denials_total",
-		"Requests that a rule would have denied and did not, by what kept it from that: mode shadow, the keys that a percentage spares, or an override.",
+		"Requests over a limit that the rule did not deny, by reason: mode shadow, a percentage of keys, or an override.",
 		[]string{"rule", "mode"}, nil)
 	ruleDegraded = prometheus.NewDesc("mete_rule_degraded_total",
-		"Decisions that the store had no part in, by the rule and why.", []string{"rule", "reason"}, nil)
+		"Decisions without the store, by rule and reason.", []string{"rule", "reason"}, nil)
 )
 
 // rules writes the counters of rules. It includes zeros, because Prometheus sees no increase in a counter that

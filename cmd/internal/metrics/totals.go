@@ -57,7 +57,6 @@ func valueOf(c prometheus.Counter) uint64 {
 	return uint64(m.GetCounter().GetValue())
 }
 
-// sumOf adds the histograms of all labels.
 func sumOf(v *prometheus.HistogramVec, bounds []float64) monitor.Histogram {
 	h := monitor.Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 	all := make(chan prometheus.Metric, 16)

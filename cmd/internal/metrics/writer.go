@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A writer sends metrics to a collector.
 type writer struct {
 	to     chan<- prometheus.Metric
 	labels prometheus.Labels // added to all metrics
@@ -26,8 +25,8 @@ func (w writer) gauge(name, help string, v float64) {
 	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, w.labels), prometheus.GaugeValue, v)
 }
 
-// with returns a writer that adds a label.
-func (w writer) with(label, value string) writer {
+// withLabel returns a writer that adds a label.
+func (w writer) withLabel(label, value string) writer {
 	return writer{w.to, prometheus.Labels{label: value}}
 }
 
@@ -37,14 +36,12 @@ type result struct {
 	n    uint64
 }
 
-// results writes one counter per result.
 func (w writer) results(name, help string, all ...result) {
 	for _, r := range all {
-		w.with("result", r.name).counter(name, help, float64(r.n))
+		w.withLabel("result", r.name).counter(name, help, float64(r.n))
 	}
 }
 
-// flag returns 1 for true.
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -68,29 +65,29 @@ func (w writer) histogram(name, help string, h calls.Histogram, first, last int,
 func tokens(t bucket.Tokens) float64 { return float64(t) / float64(bucket.Token) }
 
 func (w writer) limiter(s mete.Stats) {
-	w.counter("mete_let_through_tokens_total", "Tokens of requests that rules which say open let through without the store.", tokens(s.LetThrough))
-	w.counter("mete_local_spent_tokens_total", "Tokens spent from buckets of this process while the store did not answer.", tokens(s.SpentLocally))
-	w.counter("mete_local_charged_tokens_total", "Of these, tokens charged to the store when it answered again.", tokens(s.Charged))
-	w.counter("mete_local_refilled_tokens_total", "Of these, tokens that had come back before, mostly by refilling.", tokens(s.Refilled))
-	w.counter("mete_local_excess_tokens_total", "Of these, tokens that could not be charged: what was admitted beyond limits.", tokens(s.Excess))
-	w.gauge("mete_local_unsettled_keys", "Keys with something that is still to be charged to the store.", float64(s.Unsettled))
+	w.counter("mete_let_through_tokens_total", "Tokens of requests that rules with on_store_error: open allowed without the store.", tokens(s.LetThrough))
+	w.counter("mete_local_spent_tokens_total", "Tokens spent from local buckets while the store did not answer.", tokens(s.SpentLocally))
+	w.counter("mete_local_charged_tokens_total", "Tokens among them that were charged to the store after the outage.", tokens(s.Charged))
+	w.counter("mete_local_refilled_tokens_total", "Tokens among them that had returned before, mostly by refilling.", tokens(s.Refilled))
+	w.counter("mete_local_excess_tokens_total", "Tokens among them that could not be charged: traffic admitted above the limits.", tokens(s.Excess))
+	w.gauge("mete_local_unsettled_keys", "Keys with tokens that are not yet charged to the store.", float64(s.Unsettled))
 }
 
 func (w writer) memory(s memstore.Stats) {
 	w.gauge("mete_memory_keys", "Buckets in memory.", float64(s.Keys))
-	w.gauge("mete_memory_max_keys", "The most buckets that there may be in memory.", float64(s.MaxKeys))
-	w.counter("mete_memory_overflowed_total", "Takes of keys for which there was no room, and which share a bucket.", float64(s.Overflowed))
+	w.gauge("mete_memory_max_keys", "Maximum number of buckets in memory.", float64(s.MaxKeys))
+	w.counter("mete_memory_overflowed_total", "Takes that shared an overflow bucket because the store was full.", float64(s.Overflowed))
 }
 
 func (w writer) guard(s guard.Stats) {
 	for _, state := range []guard.State{guard.Closed, guard.HalfOpen, guard.Open} {
-		w.with("state", string(state)).gauge("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", flag(s.State == state))
+		w.withLabel("state", string(state)).gauge("mete_breaker_state", "1 for the current state of the store's circuit breaker.", flag(s.State == state))
 	}
-	w.counter("mete_breaker_opened_total", "How often the circuit breaker opened.", float64(s.Opened))
-	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker kept from the store.", float64(s.Rejected))
+	w.counter("mete_breaker_opened_total", "Times that the circuit breaker opened.", float64(s.Opened))
+	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker rejected.", float64(s.Rejected))
 }
 
 func (w writer) deniedFromMemory(s mete.Stats) {
-	w.counter("mete_denials_answered_total", "Takes denied from memory, because the store had just denied them.", float64(s.DeniedFromMemory))
-	w.gauge("mete_denials_keys", "Buckets of which a denial is remembered.", float64(s.DenyKeys))
+	w.counter("mete_denials_answered_total", "Takes denied from the denial cache.", float64(s.DeniedFromMemory))
+	w.gauge("mete_denials_keys", "Buckets in the denial cache.", float64(s.DenyKeys))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// An explainer describes differences in words.
 type explainer struct{ old, new *policy.Matcher }
 
 func (x *explainer) explain(d diff.Difference) difference {
@@ -28,7 +27,6 @@ func (x *explainer) explain(d diff.Difference) difference {
 	return e
 }
 
-// headline describes a difference in one line.
 func (x *explainer) headline(d diff.Difference) string {
 	switch d.Kind {
 	case diff.RuleAdded:
@@ -97,7 +95,6 @@ func movedText(d diff.Difference) string {
 	return strings.Join(parts, "; ")
 }
 
-// overrideText describes the effect and the end of an override.
 func overrideText(m *policy.Matcher, id string) string {
 	i := slices.IndexFunc(m.Overrides(), func(o policy.Override) bool { return o.ID == id })
 	if i < 0 {
@@ -114,7 +111,7 @@ func overrideText(m *policy.Matcher, id string) string {
 	return s + ", until " + o.ExpiresAt.UTC().Format(time.RFC3339)
 }
 
-// meaning explains a change to readers who do not know the field. It may be empty.
+// meaning explains a change for readers without knowledge of the field. It may be empty.
 func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":

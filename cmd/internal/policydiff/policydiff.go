@@ -29,7 +29,6 @@ type Options struct {
 	JSON             bool
 }
 
-// A report is the JSON output.
 type report struct {
 	Old         string       `json:"old"`
 	New         string       `json:"new"`

@@ -65,11 +65,10 @@ func readKeys(t *testing.T, paths ...string) policysign.Keys {
 	return keys
 }
 
-// opensslKey is what openssl made the signature in testdata with, and is of no
-// other use.
+// opensslKey is the test key for the signature in testdata. openssl created it.
 const opensslKey = "MC4CAQAwBQYDK2VwBCIEIGXiBhDpBTv4+Nq4QEOJ2O6R4ciqMJ6Jdta0rSZDa5Ps"
 
-// The files in testdata were made by openssl alone, as the package says.
+// openssl created the files in testdata, as the package documentation describes.
 func TestCheck_AgreesWithOpenSSL(t *testing.T) {
 	data, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {

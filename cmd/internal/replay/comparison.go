@@ -183,7 +183,6 @@ func (c *Comparison) addKey(change Change, req *trace.Request, i int, d *mete.De
 	}
 }
 
-// denier names the rule or override that denied a request.
 func denier(d *mete.Decision) string {
 	if d.Rule == "" && d.Override != nil {
 		return "override " + d.Override.ID
@@ -191,7 +190,6 @@ func denier(d *mete.Decision) string {
 	return d.Rule
 }
 
-// rule returns the counts of the rules with a name.
 func (c *Comparison) rule(name string) *ruleChange {
 	r, ok := c.byName[name]
 	if !ok {

@@ -71,12 +71,11 @@ func (c *Comparison) headline() string {
 	case admitted == 0:
 		return requestCount(limited) + " newly limited, none newly admitted"
 	}
-	return requestCount(limited) + " newly limited, " + grouped(admitted) + " newly admitted"
+	return requestCount(limited) + " newly limited, " + groupDigits(admitted) + " newly admitted"
 }
 
-// addFigures adds figures of the changed decisions and of the denials over time.
 func (c *Comparison) addFigures(d *document) {
-	d.addFigure(figure{ID: "changes", Title: "Where they disagree", Series: []figureSeries{
+	d.addFigure(figure{ID: "changes", Title: "Different decisions", Series: []figureSeries{
 		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[NewlyLimited]},
 		{Label: "newly admitted", Color: "allowed", Kind: "bars", counts: c.over[NewlyAdmitted]},
 	}}, &c.line, c.requests.last)
@@ -86,7 +85,6 @@ func (c *Comparison) addFigures(d *document) {
 	}}, &c.line, c.requests.last)
 }
 
-// ruleSheet returns a table with a row for each rule of either policy.
 func (c *Comparison) ruleSheet(page bool) *sheet {
 	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
 		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "num", group: "DENIED BY", text: "OLD", Page: "Denied by old"}, {Kind: "num", text: "NEW", Page: "Denied by new"},

@@ -48,7 +48,7 @@ func randomTrace(n int, seed uint64) string {
 	return text.String()
 }
 
-// A comparing is what a comparison of two policies says.
+// A comparing is the result of a comparison.
 type comparing struct {
 	lines   []map[string]any // one for each request that the policies disagree about
 	summary map[string]any
@@ -111,8 +111,7 @@ func decisions(t *testing.T, file, text string) (all []map[string]any) {
 	return all
 }
 
-// TestCompare_IsTwoReplays: a comparison says what one finds who replays the trace
-// under either policy and looks where they differ.
+// TestCompare_IsTwoReplays: a comparison has the same results as two replays.
 func TestCompare_IsTwoReplays(t *testing.T) {
 	for seed := range uint64(4) {
 		text := randomTrace(3000, seed)
@@ -250,7 +249,7 @@ func TestComparisonReport_NothingToReport(t *testing.T) {
 	}
 }
 
-// What an override denies is counted under it.
+// A denial by an override counts for the override.
 func TestCompare_Override(t *testing.T) {
 	const block = `, "overrides": [{"id": "stop", "action": "block", "match": {"header:x": "2"}, "reason": "r", "author": "a",
 		"expires_at": "2100-01-01T00:00:00Z"}]}`

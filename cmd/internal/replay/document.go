@@ -156,7 +156,7 @@ func (c *counts) newDocument(r *Report, page bool, policies ...fact) *document {
 	}
 	d.Warning = c.Disorder()
 	if page && c.requests.count > 0 {
-		d.Totals = []total{{Name: "Requests", Count: grouped(c.requests.count), Note: "in " + formatDuration(c.requests.last-c.requests.first)}}
+		d.Totals = []total{{Name: "Requests", Count: groupDigits(c.requests.count), Note: "in " + formatDuration(c.requests.last-c.requests.first)}}
 	}
 	return d
 }
@@ -184,7 +184,7 @@ func (c *counts) endNotes(d *document, r *Report, keys, missed int64) {
 func (c *counts) total(d *document, page bool, name, color string, n int64, note string) {
 	count := strconv.FormatInt(n, 10)
 	if page {
-		name, count = strings.ToUpper(name[:1])+name[1:], grouped(n)
+		name, count = strings.ToUpper(name[:1])+name[1:], groupDigits(n)
 	}
 	d.Totals = append(d.Totals, total{name, color, count, percent(n, c.requests.count), note})
 }
@@ -194,7 +194,7 @@ func (c *counts) times(s span) string {
 	if s.count == 0 {
 		return ""
 	}
-	return "first " + c.when(s.first) + ", last " + c.when(s.last)
+	return "first " + c.formatTime(s.first) + ", last " + c.formatTime(s.last)
 }
 
 // addKeys adds the keys with the most requests.
@@ -204,8 +204,8 @@ func (c *counts) addKeys(s *sheet, r *Report, page bool, list *toplist, all int6
 		most = maxPageKeys
 	}
 	for _, entry := range list.top(most) {
-		row := []cell{textCell(names.of(entry)), textCell(entry.rule), textCell(number(entry.count, page)), partCell(entry.count, all, color(entry.rule)),
-			textCell(c.when(entry.first)), textCell(c.when(entry.last))}
+		row := []cell{textCell(names.name(entry)), textCell(entry.rule), textCell(number(entry.count, page)), partCell(entry.count, all, color(entry.rule)),
+			textCell(c.formatTime(entry.first)), textCell(c.formatTime(entry.last))}
 		if len(s.Columns) > len(row) {
 			example := entry.place
 			if r.ShowKeys && entry.request != "" {
@@ -219,7 +219,7 @@ func (c *counts) addKeys(s *sheet, r *Report, page bool, list *toplist, all int6
 	if n := int64(len(list.tallies)); n <= maxPageKeys {
 		s.About = prose.Count(n, "key")
 	} else if list.missed == 0 {
-		s.About = fmt.Sprintf("the first %d of %s keys", maxPageKeys, grouped(n))
+		s.About = fmt.Sprintf("the first %d of %s keys", maxPageKeys, groupDigits(n))
 	}
 }
 
@@ -262,11 +262,11 @@ func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 // number formats a count, with thousands separators on a page.
 func number(n int64, page bool) string {
 	if page {
-		return grouped(n)
+		return groupDigits(n)
 	}
 	return strconv.FormatInt(n, 10)
 }
 
 func requestCount(n int64) string {
-	return grouped(n) + cmp.Or(map[int64]string{1: " request"}[n], " requests")
+	return groupDigits(n) + cmp.Or(map[int64]string{1: " request"}[n], " requests")
 }

@@ -76,7 +76,7 @@ func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 		f.X = append(f.X, float64(v.startOf(bin))/float64(second))
 		row, all := figureRow{Time: v.label(bin, last)}, int64(0)
 		for _, s := range f.Series {
-			row.Counts = append(row.Counts, grouped(s.Values[bin]))
+			row.Counts = append(row.Counts, groupDigits(s.Values[bin]))
 			all += s.Values[bin]
 		}
 		if all > 0 {
@@ -99,7 +99,7 @@ func (f *figure) drawStatic() {
 		}
 		most = max(most, slices.Max(sums[i]))
 	}
-	f.Top = grouped(most)
+	f.Top = groupDigits(most)
 	class := "fill-"
 	if f.Lines {
 		class = "line-"
@@ -154,7 +154,7 @@ func (f *figure) summary(v view, last bucket.Instant) string {
 	var parts []string
 	for _, s := range f.Series {
 		bin := slices.Index(s.Values, slices.Max(s.Values))
-		parts = append(parts, fmt.Sprintf("%s at most %s, at %s", s.Label, grouped(s.Values[bin]), v.label(bin, last)))
+		parts = append(parts, fmt.Sprintf("%s at most %s, at %s", s.Label, groupDigits(s.Values[bin]), v.label(bin, last)))
 	}
 	return fmt.Sprintf("From %s to %s, in steps of %s: %s.", v.label(0, last), v.label(v.bins-1, last), formatDuration(v.width), strings.Join(parts, "; "))
 }

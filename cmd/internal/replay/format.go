@@ -27,8 +27,8 @@ func formatInstant(i, last bucket.Instant) string {
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
 
-// when formats the time of a request. It omits the date if all requests are on one day.
-func (c *counts) when(i bucket.Instant) string {
+// formatTime formats the time of a request. It omits the date if all requests are on one day.
+func (c *counts) formatTime(i bucket.Instant) string {
 	text := formatInstant(i, c.requests.last)
 	if c.requests.last < dateFrom || c.requests.first < 0 || c.requests.first/day != c.requests.last/day {
 		return text
@@ -60,8 +60,8 @@ func percent(n, all int64) string {
 	return fmt.Sprintf("%d.%02d%%", parts/100, parts%100)
 }
 
-// grouped formats n with a comma between thousands.
-func grouped(n int64) string {
+// groupDigits formats n with a comma between thousands.
+func groupDigits(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && n > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]

@@ -65,7 +65,7 @@ func htmlComparison(t *testing.T, oldFile, newFile, text string, showKeys bool) 
 // blocks are the parts of a page that are not made for it.
 var blocks = regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>|sha256-[A-Za-z0-9+/&#;]*=`)
 
-// The pages are those in testdata, but for what all pages share.
+// The pages equal testdata, except for their common parts.
 func TestHTML(t *testing.T) {
 	for name, got := range map[string]string{
 		"report.html":     htmlReport(t, reportPolicy, reportTrace, func(r *replay.Report) { r.ShowKeys = true }),
@@ -149,7 +149,7 @@ func TestHTML_IsTheSame(t *testing.T) {
 	}
 }
 
-// What clients say, and what files are called, stands there as text.
+// Text from clients and file names is escaped.
 func TestHTML_Hostile(t *testing.T) {
 	const hostile = "</script><script>alert(1)</script><!--\u202e\u2028\u05d0\x1b[31m"
 	line, err := json.Marshal(map[string]any{"at": 1, "path": hostile, "headers": map[string]string{"x": hostile}, "cost": 1000})

@@ -25,7 +25,7 @@ type keyNames struct {
 	numbers map[string]int // by key ID; nil before the first key
 }
 
-func (n *keyNames) of(entry *tally) string {
+func (n *keyNames) name(entry *tally) string {
 	if n.show {
 		return entry.key
 	}

@@ -158,7 +158,7 @@ func (l *Lines) WriteSummary(c *Comparison, showKeys bool) error {
 func keysJSON(list *toplist, names *keyNames) []keyJSON {
 	keys := []keyJSON{}
 	for _, k := range list.top(maxTextKeys) {
-		keys = append(keys, keyJSON{names.of(k), k.rule, k.count, api.AppendMicros(nil, int64(k.first)), api.AppendMicros(nil, int64(k.last)), k.place})
+		keys = append(keys, keyJSON{names.name(k), k.rule, k.count, api.AppendMicros(nil, int64(k.first)), api.AppendMicros(nil, int64(k.last)), k.place})
 	}
 	return keys
 }

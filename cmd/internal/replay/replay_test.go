@@ -107,7 +107,7 @@ func TestRun_IsTheArithmetic(t *testing.T) {
 	}
 }
 
-// TestRun_SeveralLimits: the fields are those of the bucket that decided.
+// TestRun_SeveralLimits: the fields describe the deciding bucket.
 func TestRun_SeveralLimits(t *testing.T) {
 	m := load(t, `{"rules": [
 		{"name": "wide", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 2}},

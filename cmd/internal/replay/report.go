@@ -56,7 +56,7 @@ func (s *Stats) headline() string {
 	case s.denied.count == all:
 		return "All of " + requestCount(all) + " would be denied"
 	default:
-		return grouped(s.denied.count) + " of " + requestCount(all) + " would be denied"
+		return groupDigits(s.denied.count) + " of " + requestCount(all) + " would be denied"
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *Stats) addTotals(d *document, page bool) {
 	more("excepted", "", s.excepted, "allowed by an override")
 	more("no rule", "", s.unlimited, "allowed, because no rule applied")
 	if page && s.invalid > 0 {
-		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: grouped(s.invalid), Note: "were skipped"})
+		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: groupDigits(s.invalid), Note: "were skipped"})
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *Stats) ruleSheet(page bool) *sheet {
 	for _, rule := range rules {
 		n, color, first, last := rule.denied.count, colorOf(rule.Rule), "-", "-"
 		if n > 0 {
-			first, last = s.when(rule.denied.first), s.when(rule.denied.last)
+			first, last = s.formatTime(rule.denied.first), s.formatTime(rule.denied.last)
 		}
 		t.add(textCell(rule.Name), textCell(rule.Rule.Mode.String()), textCell(number(rule.requests, page)), textCell(number(n, page)), partCell(n, rule.requests, color),
 			cell{Spark: newSpark(&s.sparks, "fill-faint", "fill-"+color, rule.over)}, textCell(first), textCell(last))
@@ -173,7 +173,7 @@ func (d *document) addWaits(w *waits, all int64) {
 		if n == 0 && len(t.Rows) == 0 {
 			continue
 		}
-		t.add(textCell(waitName(i)), textCell(grouped(n)), partCell(n, all, "denied"))
+		t.add(textCell(waitName(i)), textCell(groupDigits(n)), partCell(n, all, "denied"))
 	}
 	if len(t.Rows) > 0 {
 		d.Tables = append(d.Tables, t)

@@ -11,10 +11,10 @@ import (
 	"github.com/metehq/mete/cmd/internal/replay"
 )
 
-// coloured are the requests for colours that a report may have.
-var coloured = regexp.MustCompile(`\x1b\[\d*m`)
+// colored matches the color sequences in a report.
+var colored = regexp.MustCompile(`\x1b\[\d*m`)
 
-// On a terminal no line is wider than that is, and what is left out are not the counts.
+// On a terminal no line is too wide, and no count is omitted.
 func TestReport_Fits(t *testing.T) {
 	text := randomTrace(3000, 5)
 	wide := reportOn(t, newPolicy, text, func(r *replay.Report) { r.ShowKeys = true })
@@ -41,12 +41,12 @@ func TestReport_Fits(t *testing.T) {
 	}
 }
 
-// Colours are all that is added where there may be any.
+// A report with colors differs only by its colors.
 func TestReport_Colour(t *testing.T) {
 	text := randomTrace(3000, 6)
 	plain := reportOn(t, newPolicy, text, func(*replay.Report) {})
 	got := reportOn(t, newPolicy, text, func(r *replay.Report) { r.Screen.Color = true })
-	if coloured.ReplaceAllString(got, "") != plain || got == plain {
+	if colored.ReplaceAllString(got, "") != plain || got == plain {
 		t.Errorf("got\n%q\nwant, with colours,\n%s", got, plain)
 	}
 	for _, want := range []string{"\x1b[31m█", "\x1b[1mRULE "} {

@@ -208,7 +208,7 @@ func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
 	r.over[0][s.sparks.binAt(req.At)]++
 }
 
-// of returns the statistics of a rule. Rules of overrides share those of the policy's rule with the same name.
+// of returns the statistics of a rule. The rule of an override shares the statistics of the policy's rule with the same name.
 func (s *Stats) of(rule *policy.Rule) *ruleStats {
 	r, ok := s.byRule[rule]
 	if !ok {

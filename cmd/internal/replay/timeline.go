@@ -17,8 +17,8 @@ const (
 	second = bucket.Instant(time.Second / time.Microsecond)
 )
 
-// widening contains the factors between bin widths: 1 µs, 2 µs, 10 µs and so on to 1 s, 5 s, 10 s, 30 s, 1 m, 5 m,
-// 10 m, 30 m, 1 h, 2 h, 6 h, 12 h and 1 d. After that, widths double.
+// widening contains the factors between bin widths. Below a second, the widths are 1, 2, 10 µs and so on. Above,
+// they are 5 s, 10 s and 30 s, the same in minutes, and 1, 2, 6, 12 and 24 h. After that, widths double.
 var widening = [...]bucket.Instant{2, 5, 2, 5, 2, 5, 2, 5, 2, 5, 2, 5, 5, 2, 3, 2, 5, 2, 3, 2, 2, 3, 2, 2}
 
 // A timeline counts events over the time of a trace in bounded memory. Events may come in any order. All bins have

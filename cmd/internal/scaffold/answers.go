@@ -18,8 +18,8 @@ import (
 
 // Answers describe the first limiter as text. Empty fields have a default.
 type Answers struct {
-	// Front is the source of requests: "api" for programs that call POST /v1/take, the URL of a service behind
-	// mete, or the name of a gateway such as "nginx".
+	// Front is the source of requests. It is "api" for programs that call POST /v1/take, the URL of a service
+	// behind mete, or the name of a gateway.
 	Front string
 
 	// By identifies clients: "address", "key", "user" or an attribute.

@@ -28,8 +28,8 @@ func (p *plan) files() []file {
 // mostTimes bounds the requests in a test step. A test spends a larger burst with one request that has a cost.
 const mostTimes = 1000
 
-// quoted returns text as a YAML string.
-func quoted(text string) string {
+// quoteYAML returns text as a YAML string.
+func quoteYAML(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil { // a string always has a JSON form
 		return `""`
@@ -52,7 +52,7 @@ func (p *plan) clients() (one, other string) {
 func (p *plan) policy() string {
 	var b strings.Builder
 	one, other := p.clients()
-	by, byAddress := quoted(p.by.Spelled()), p.by.Source == policy.SourceIP
+	by, byAddress := quoteYAML(p.by.Spelled()), p.by.Source == policy.SourceIP
 	limit := fmt.Sprintf("{ rate: %s, burst: %d }", p.rate.text(), p.burst)
 	fmt.Fprintf(&b, "# The limits of mete. 'mete check' reads them and runs the tests below.\n")
 	fmt.Fprintf(&b, "# A running server reloads this file when it changes. doc/policy.md describes it.\n\n")
@@ -68,10 +68,10 @@ func (p *plan) policy() string {
 	fmt.Fprintf(&b, "\n# Tests: requests in virtual time, with the expected decisions.\n")
 	fmt.Fprintf(&b, "tests:\n")
 	fmt.Fprintf(&b, "  - name: a client gets %s at once, then waits\n", requests(p.burst))
-	fmt.Fprintf(&b, "    request: { %s: %s }\n    steps:\n", quoted(p.by.String()), quoted(one))
+	fmt.Fprintf(&b, "    request: { %s: %s }\n    steps:\n", quoteYAML(p.by.String()), quoteYAML(one))
 	fmt.Fprintf(&b, "      - { %s, expect: allowed }\n", p.spend())
 	fmt.Fprintf(&b, "      - { expect: { denied: per-client } }\n")
-	fmt.Fprintf(&b, "      - { with: { %s: %s }, expect: allowed }   # another client\n", quoted(p.by.String()), quoted(other))
+	fmt.Fprintf(&b, "      - { with: { %s: %s }, expect: allowed }   # another client\n", quoteYAML(p.by.String()), quoteYAML(other))
 	fmt.Fprintf(&b, "      - { after: %s, expect: allowed }\n", p.refillTime())
 	if !byAddress {
 		fmt.Fprintf(&b, "\n  - name: requests without %s share the limit of their address\n", p.by)
@@ -136,7 +136,7 @@ func (p *plan) settings() string {
 }
 
 // setting returns a value for the settings file. It escapes ${, which begins a variable.
-func setting(text string) string { return quoted(strings.ReplaceAll(text, "${", "$${")) }
+func setting(text string) string { return quoteYAML(strings.ReplaceAll(text, "${", "$${")) }
 
 func (p *plan) listens() string {
 	switch {
@@ -176,7 +176,7 @@ func (p *plan) nextSteps(dir string) string {
 		fmt.Fprintf(&b, "In another terminal, send more requests than the limit admits:\n\n")
 		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.excess(), p.curlFields(one))
 	default:
-		body := fmt.Sprintf(`{"attributes": {%s: %s}}`, quoted(p.by.String()), quoted(one))
+		body := fmt.Sprintf(`{"attributes": {%s: %s}}`, quoteYAML(p.by.String()), quoteYAML(one))
 		fmt.Fprintf(&b, "In another terminal, ask for more than the limit admits:\n\n")
 		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' --json '%s' 'http://127.0.0.1:8080/v1/take?status=429'; done | sort | uniq -c\n", p.excess(), body)
 	}

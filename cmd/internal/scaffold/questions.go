@@ -58,7 +58,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 	}
 	if p, _ := a.plan(); p.by.Source == policy.SourceJWT && p.verifies() && a.Keys == "" {
 		fmt.Fprintf(d.out, "   mete verifies bearer tokens with a JSON Web Key Set of your identity provider.\n")
-		if err := d.answer("its URL or file", "", &a.Keys, required("write the URL or the file of the key set")); err != nil {
+		if err := d.answer("its URL or file", "", &a.Keys, requireAnswer("write the URL or the file of the key set")); err != nil {
 			return err
 		}
 	}
@@ -129,8 +129,8 @@ func (d *dialog) answer(prompt, fallback string, to *string, check func(string) 
 	}
 }
 
-// required returns a check that rejects an empty answer.
-func required(remedy string) func(string) error {
+// requireAnswer returns a check that rejects an empty answer.
+func requireAnswer(remedy string) func(string) error {
 	return func(s string) error {
 		if s == "" {
 			return errors.New(remedy)

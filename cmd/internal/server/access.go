@@ -83,7 +83,7 @@ func (a *assembly) openAccess() (*access, error) {
 	}
 	made, err := admintoken.Make(a.admin.String())
 	if err != nil {
-		a.log.Warn("admin API is read-only: admin_tokens is empty, and the token of this server cannot be saved", "err", err)
+		a.log.Warn("admin API is read-only", "reason", "admin_tokens is empty, and the server cannot save a token", "err", err)
 		return access, nil
 	}
 	access.tokens.Store(&[]token{{access.hash(made.Token), "local", httpapi.Configure}})
@@ -92,7 +92,7 @@ func (a *assembly) openAccess() (*access, error) {
 		token, _ := access.newLink(access.hash(made.Token))
 		return baseURL(a.config.AdminTLS, a.admin) + boardPath + "#token=" + token
 	}
-	a.add(closing("admin token", made.Remove))
+	a.add(newCloser("admin token", made.Remove))
 	return access, nil
 }
 

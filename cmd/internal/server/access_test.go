@@ -109,7 +109,7 @@ func TestAccess_Roles(t *testing.T) {
 	}
 }
 
-// What is no token is nobody's, whatever it looks like, and is limited by itself.
+// An unknown token is rejected and rate limited separately.
 func TestAccess_WrongTokens(t *testing.T) {
 	t.Parallel()
 	s := start(t, withTokens())
@@ -174,8 +174,8 @@ func TestAccess_PublicMetrics(t *testing.T) {
 	}
 }
 
-// Without tokens in the settings there is one for who runs the server, in a file that
-// only they can read; it goes with the server.
+// Without tokens in the settings, the server creates one for its user in a private file, and removes it at the
+// end.
 func TestAccess_MadeToken(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
@@ -214,7 +214,7 @@ func TestAccess_MadeToken(t *testing.T) {
 	}
 }
 
-// Where it cannot be left, the server runs, and nobody can change anything.
+// If the server cannot save a token, the admin API is read-only.
 func TestAccess_NoPlaceForTheToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -339,7 +339,7 @@ func TestAccess_Spellings(t *testing.T) {
 	}
 }
 
-// Who guesses at one address is not what keeps another waiting.
+// Wrong tokens from one address do not delay other addresses.
 func TestAccess_WrongTokensOfOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, withTokens())
@@ -365,7 +365,7 @@ func TestAccess_WrongTokensOfOthers(t *testing.T) {
 	}
 }
 
-// A token in a file is replaced as its file is; what is no token does not replace it.
+// A token file is reloaded after a change. An invalid token does not replace a valid one.
 func TestAccess_TokenFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")

@@ -52,7 +52,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 		}
 	}
 	source := newSource(c, store.key, a.log, a.reloads.count)
-	a.add(closing("policy source", source.close))
+	a.add(newCloser("policy source", source.close))
 	m, err := source.load(ctx)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 	}
 	a.onPolicy = append(a.onPolicy, a.metrics.SetPolicy, a.lintPolicy, a.warnClaims)
 	a.addExpiry()
-	a.add(following(source.follower(func(m *policy.Matcher) error {
+	a.add(newFollowerComponent(source.follower(func(m *policy.Matcher) error {
 		if err := manager.Base(m); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (a *assembly) openListeners(b *buckets, source source, manager *overrides.M
 	if err != nil {
 		return err
 	}
-	door := httpapi.Config{Gateway: a.newDecisionGateway(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
+	door := httpapi.Config{Gateway: a.newDecisionGateway(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.checkReady, Bundle: func() *api.Bundle { return bundleOf(source) }}
 	admin, err := a.adminListener(adminSocket, door, b, source, manager, access, watch)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (a *assembly) openListeners(b *buckets, source source, manager *overrides.M
 		grace time.Duration
 	}{{admin, adminGrace}, {main, 0}} {
 		a.metrics.Add(metrics.AtListener(l.stats))
-		a.add(a.listening(l.name, l, l.grace))
+		a.add(a.newListenerComponent(l.name, l, l.grace))
 	}
 	return nil
 }

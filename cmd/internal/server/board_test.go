@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// The dashboard's files are for everybody, its data for who has a role.
+// The dashboard's files are public, and its data requires a role.
 func TestBoard_Roles(t *testing.T) {
 	t.Parallel()
 	s := start(t, withTokens())
@@ -52,7 +52,7 @@ func TestBoard_Roles(t *testing.T) {
 	}
 }
 
-// Who comes with a browser finds it, whatever the prefix that a proxy took off.
+// A browser is redirected to the dashboard, even behind a proxy that removes a prefix.
 func TestBoard_Redirects(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
@@ -143,7 +143,7 @@ func TestBoard_Stream(t *testing.T) {
 	}
 }
 
-// A store that is gone is said to be down, and that the breaker is open.
+// An unreachable store is shown as down, with an open breaker.
 func TestBoard_StoreGone(t *testing.T) {
 	t.Parallel()
 	redis := proctest.StartRedis(t)

@@ -71,7 +71,7 @@ func TestTLS_ClientAuthorityChanges(t *testing.T) {
 	}
 }
 
-// A file that is broken, mended and broken again is told of twice.
+// A file that is broken, fixed and broken again is reported twice.
 func TestTLS_BrokenAgain(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

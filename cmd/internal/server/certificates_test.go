@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// With client_ca, nobody without a certificate of it is served.
+// With client_ca, clients need a certificate.
 func TestTLS_ClientCertificates(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

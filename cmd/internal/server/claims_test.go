@@ -46,7 +46,7 @@ func (i issuer) token(plan string) string {
 	return text + "." + encode(ed25519.Sign(i.private, []byte(text)))
 }
 
-// plans is a policy of two tiers, for who says which.
+// plans is a policy with two tiers by claim.
 const plans = `rules:
   - name: pro
     limit_keys: ["jwt:sub"]
@@ -124,7 +124,7 @@ func TestClaims_AreVerified(t *testing.T) {
 	}
 }
 
-// Who asks the API names the claims, whatever token comes with the question.
+// API clients send claims themselves, and tokens do not matter.
 func TestClaims_OfTheAPIAreTheCallers(t *testing.T) {
 	t.Parallel()
 	issuer := newIssuer(t)
@@ -157,7 +157,7 @@ func TestClaims_KeySetIsMissing(t *testing.T) {
 	down.Close()
 	c.JWT.Keys, c.Policy, c.Upstream = down.URL, policyFile(t, plans), mustURL(down.URL)
 	s := start(t, c)
-	for _, want := range []string{"rejecting all tokens", "key set read over plain http"} {
+	for _, want := range []string{"no token is accepted until it can be read", "key set loaded over plain HTTP"} {
 		if s.log.Count(want) != 1 {
 			t.Errorf("a URL that is down: no %q in the log:\n%s", want, s.log)
 		}

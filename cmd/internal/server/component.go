@@ -89,8 +89,8 @@ func background(name string, run func(context.Context)) component {
 	}
 }
 
-// closing returns a component that only releases a resource.
-func closing(name string, release func()) component {
+// newCloser returns a component that only releases a resource.
+func newCloser(name string, release func()) component {
 	return component{Name: name, Stop: func(context.Context) error {
 		release()
 		return nil
@@ -108,8 +108,8 @@ type listener interface {
 
 const maxListeners = 16
 
-// listening returns the component for a listener. Its shutdown may take grace plus the rest of timeouts.drain.
-func (s *Server) listening(name string, l listener, grace time.Duration) component {
+// newListenerComponent returns the component for a listener. Its shutdown may take grace plus the rest of timeouts.drain.
+func (s *Server) newListenerComponent(name string, l listener, grace time.Duration) component {
 	var serving sync.WaitGroup
 	return component{
 		Name: name,

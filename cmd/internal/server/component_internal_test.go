@@ -58,11 +58,11 @@ func TestRun_StartFails(t *testing.T) {
 func TestComponents_Health(t *testing.T) {
 	sick := errors.New("sick")
 	s := &Server{components: components{{Name: "well"}, {Health: func(context.Context) error { return sick }}}}
-	if err := s.ready(t.Context()); err != sick {
+	if err := s.checkReady(t.Context()); err != sick {
 		t.Errorf("ready: %v, want %v", err, sick)
 	}
 	s.ending.Store(true)
-	if err := s.ready(t.Context()); err != errStopping {
+	if err := s.checkReady(t.Context()); err != errStopping {
 		t.Errorf("ready of a server that stops: %v, want %v", err, errStopping)
 	}
 }
@@ -94,7 +94,7 @@ func TestListening_AnotherProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Server{log: slog.New(slog.DiscardHandler), failed: make(chan error, maxListeners)}
-	s.components = components{s.listening("echo", echo{l}, time.Second)}
+	s.components = components{s.newListenerComponent("echo", echo{l}, time.Second)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -93,8 +93,8 @@ const (
 	stateReclaimed = -1 // closed to free its slot
 )
 
-// acquireSlot waits for a free slot. If all slots are in use, it closes the connection that has been idle longest:
-// its client can reconnect, while a new client has no other way in. It returns false after the listener is closed.
+// acquireSlot waits for a free slot. If all slots are in use, it closes the connection that has been idle longest.
+// The client of that connection can reconnect, while a new client has no other way in. It returns false after the listener is closed.
 func (l *boundedListener) acquireSlot() bool {
 	for first := true; ; first = false {
 		select {

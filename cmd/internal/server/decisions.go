@@ -26,7 +26,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// countDecisions counts all decisions and logs those that were made without the store.
+// countDecisions counts all decisions and logs decisions without the store.
 func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	watches, skipped := new(monitor.Watches), newSkipLog()
 	failed := limitErrors(b.log, "store call failed")
@@ -232,7 +232,7 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 	if err != nil {
 		return nil, err
 	}
-	a.add(closing("telemetry", func() {
+	a.add(newCloser("telemetry", func() {
 		ctx, cancel := context.WithTimeout(context.Background(), telemetryTimeout)
 		defer cancel()
 		if err := t.Close(ctx); err != nil {

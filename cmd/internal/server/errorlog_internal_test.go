@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// What net/http says of clients is logged without their address, and a flood of it
-// as one line; of a panic all is.
+// Messages of net/http are logged without addresses. A flood of them is one line, and a panic is complete.
 func TestErrorLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

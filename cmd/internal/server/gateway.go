@@ -150,8 +150,9 @@ func upstreamTLS(u config.Upstream) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool}, nil
 }
 
-// limitBodyDrain sets deadlines for the work that net/http does after the response. net/http reads up to 256 KiB
-// of an unread request body to reuse the connection, so a denied client could hold a connection by sending slowly.
+// limitBodyDrain sets deadlines for the work that net/http does after the response. To reuse the
+// connection, net/http reads up to 256 KiB of an unread request body. A denied client could hold a connection by
+// sending slowly.
 // It also flushes the response, so a client that never reads could hold a connection or many HTTP/2 streams.
 func limitBodyDrain(next http.Handler, t config.Timeouts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

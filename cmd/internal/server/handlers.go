@@ -59,7 +59,7 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 	if a.live.Monitor, err = monitor.New(board, a.limiter.Policy); err != nil {
 		return nil, err
 	}
-	a.add(closing("monitor", a.live.Monitor.Close))
+	a.add(newCloser("monitor", a.live.Monitor.Close))
 	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signInHint(a.tokenFile), a.Commands(c), curl.Read
 	door.Admin, door.Overrides, door.Role, door.Reload, door.Top = true, manager, roleOf, a.reloadNow, a.top
 	door.Audit, door.Live = record, a.live

@@ -47,7 +47,7 @@ func (a *assembly) openSocket(setting, address string, connections int, files co
 	if err != nil {
 		return nil, err
 	}
-	a.add(closing(setting, func() { l.Close() }))
+	a.add(newCloser(setting, func() { l.Close() }))
 	s.boundedListener = newBoundedListener(l, connections)
 	return s, nil
 }

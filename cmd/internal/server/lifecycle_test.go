@@ -210,7 +210,7 @@ func TestClaims_WarnAtStart(t *testing.T) {
 	}{
 		{claims, true, "NOT VERIFIED"},
 		{burst("1"), true, "NOT VERIFIED"},
-		{claims, false, "requests through the gateway have none"},
+		{claims, false, "gateway requests have none"},
 		{burst("1"), false, ""},
 	} {
 		c := testConfig()

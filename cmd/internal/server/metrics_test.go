@@ -42,7 +42,7 @@ func TestRemote_Metrics(t *testing.T) {
 	})
 }
 
-// metricsText is what /metrics says.
+// metricsText returns the response of /metrics.
 func (r *running) metricsText() string {
 	r.t.Helper()
 	status, text := get(r.t, r.admin+"/metrics")

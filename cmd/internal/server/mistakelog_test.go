@@ -9,8 +9,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// What requests are matched by can be a key or an address: a mistake in it is logged
-// with its place, and without it.
+// Match values can be keys or addresses, so the log has only the place of an error in one.
 func TestReload_LogsNoSecretsOfMatches(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

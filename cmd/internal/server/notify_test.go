@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// A manager is what listens where systemd would.
+// A manager listens in place of systemd.
 type manager struct {
 	t    *testing.T
 	conn *net.UnixConn

@@ -52,7 +52,7 @@ func (r *running) unblock(id string) {
 	}
 }
 
-// overrides are those that the server lists.
+// overrides returns the list of a server.
 func (r *running) overrides() api.Overrides {
 	r.t.Helper()
 	status, answer := r.ask(http.MethodGet, "/v1/overrides", "")
@@ -69,7 +69,7 @@ func (r *running) blocked(client string) bool {
 	return strings.Contains(answer, `"reason":"blocked"`)
 }
 
-// What is done at one server holds at all that share its store, and after a restart.
+// An override applies to all servers that share the store, and after a restart.
 func TestOverrides_Shared(t *testing.T) {
 	t.Parallel()
 	postgres := strings.Replace(proctest.StartPostgres(t).URL(), "postgres@", "postgres:secret@", 1) + "&timeout=1m"
@@ -106,7 +106,7 @@ func TestOverrides_Shared(t *testing.T) {
 	}
 }
 
-// The store is gone for a while: what was read last holds, and changes are refused.
+// During an outage the last overrides stay active, and changes are rejected.
 func TestOverrides_StoreIsGone(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
@@ -139,7 +139,7 @@ func TestOverrides_MemoryWithFile(t *testing.T) {
 	s.block("b1", "192.0.2.1")
 	s.block("b2", "192.0.2.2")
 	s.unblock("b2")
-	// What was answered is on disk, without an end in good order.
+	// An acknowledged override is on disk, even after a crash.
 	other := c
 	other.Store = storeurl.MustParse("memory:?file=" + file + "2")
 	copied, err := os.ReadFile(file + ".overrides")
@@ -179,7 +179,7 @@ func TestOverrides_MemoryAlone(t *testing.T) {
 	}
 }
 
-// What the policy file says is listed, counted and said at the start.
+// Overrides in the policy file are listed, counted and logged at the start.
 func TestOverrides_OfTheFile(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

@@ -35,7 +35,7 @@ func (a *assembly) openClaims(ctx context.Context) (claimReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.add(closing("key set", v.Close))
+	a.add(newCloser("key set", v.Close))
 	a.metrics.Add(metrics.Claims(v.Stats))
 	return v.Attribute, nil
 }
@@ -45,19 +45,19 @@ func (a *assembly) warnClaims(m *policy.Matcher) {
 	c := a.config
 	switch {
 	case c.TrustJWT:
-		a.log.Warn("bearer tokens NOT VERIFIED (trust_jwt): a client can claim anything, unless a proxy in front of this server verifies each token")
+		a.log.Warn("bearer tokens NOT VERIFIED", "setting", "trust_jwt", "effect", "clients can forge claims unless a proxy verifies each token")
 	case c.JWT.Keys != "":
 		a.log.Info("bearer tokens verified", "algorithms", strings.Join(c.JWT.Algorithms, ","),
 			"issuer", orAny(c.JWT.Issuer), "audience", orAny(strings.Join(c.JWT.Audience, ",")))
 		if !c.InFront() && c.DecisionProfile == "" {
-			a.log.Warn("jwt.keys has no effect: it needs upstream or decision_profile; clients of the API name the claims")
+			a.log.Warn("jwt.keys has no effect", "reason", "it requires upstream or decision_profile; API clients send the claims")
 		}
 		if strings.HasPrefix(c.JWT.Keys, "http://") {
-			a.log.Warn("key set read over plain http: an attacker in between can forge tokens; use https")
+			a.log.Warn("key set loaded over plain HTTP", "effect", "an attacker in between can forge tokens", "remedy", "use https")
 		}
 	case m.Uses(policy.SourceJWT):
-		a.log.Warn("policy reads claims (jwt:), but requests through the gateway have none: " +
-			"--jwks FILE or URL verifies tokens; --trust-jwt trusts them unverified; clients of the API name the claims")
+		a.log.Warn("policy reads claims (jwt:), but gateway requests have none",
+			"remedy", "set --jwks FILE or URL to verify tokens, or --trust-jwt to trust them; API clients send the claims")
 	}
 }
 
@@ -72,7 +72,7 @@ func orAny(s string) string {
 // replaces it.
 func (a *assembly) addExpiry() {
 	stop := func() bool { return false }
-	a.add(closing("expiry of the policy", func() { stop() }))
+	a.add(newCloser("expiry of the policy", func() { stop() }))
 	a.onPolicy = append(a.onPolicy, func(m *policy.Matcher) {
 		stop()
 		at := m.Expires()

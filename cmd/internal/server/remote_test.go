@@ -176,7 +176,7 @@ func TestRemote_StoreIsGone(t *testing.T) {
 	})
 }
 
-// A server that nobody asks notices by itself that its store is back.
+// A server without traffic notices that its store is back.
 func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
@@ -207,7 +207,7 @@ func TestRemote_ReadyWithoutStore(t *testing.T) {
 	})
 }
 
-// What does not answer is waited for.
+// The server waits for a store that does not answer.
 func TestRemote_NothingAnswers(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"redis://:secret@" + proctest.FreeAddr(t), "postgres://u:secret@" + proctest.FreeAddr(t) + "/d"} {
@@ -248,7 +248,7 @@ func TestRemote_StoreComesLate(t *testing.T) {
 	})
 }
 
-// What refuses is not waited for.
+// The server does not wait for a store that rejects its login.
 func TestRemote_StoreRefuses(t *testing.T) {
 	t.Parallel()
 	redis, postgres := proctest.StartRedis(t).Addr, proctest.StartPostgres(t).Addr

@@ -63,7 +63,7 @@ func TestSaver_RestartsForgiveNothing(t *testing.T) {
 	}
 }
 
-// A save that fails is said once, tried again, and said when it works.
+// A failed save is logged once and retried, and the recovery is logged.
 func TestSaver_TriesAgain(t *testing.T) {
 	t.Parallel()
 	c, file := savingConfig(t, "10ms")
@@ -109,7 +109,7 @@ func TestSaver_TheLastSaveFails(t *testing.T) {
 	}
 }
 
-// What cannot be restored from is never replaced by an empty store.
+// A file that cannot be restored is never replaced by an empty store.
 func TestNew_RefusesFiles(t *testing.T) {
 	t.Parallel()
 	c, file := savingConfig(t, "1m")

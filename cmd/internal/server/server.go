@@ -113,8 +113,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 var errStopping = errors.New("the server is stopping")
 
-// ready returns why the server should receive no traffic, or nil.
-func (s *Server) ready(ctx context.Context) error {
+// checkReady returns why the server should receive no traffic, or nil.
+func (s *Server) checkReady(ctx context.Context) error {
 	if s.ending.Load() {
 		return errStopping
 	}

@@ -55,8 +55,8 @@ func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(erro
 	return &fileSource{path: c.Policy, opts: opts, log: log, tell: tell, interval: c.ReloadInterval, keyFiles: c.PolicyKeys}
 }
 
-// following returns the component that follows the policy and serves reload requests.
-func following(f follower, r *reloads) component {
+// newFollowerComponent returns the component that follows the policy and serves reload requests.
+func newFollowerComponent(f follower, r *reloads) component {
 	return background("policy", func(ctx context.Context) {
 		defer close(r.ended)
 		var running sync.WaitGroup

@@ -106,7 +106,7 @@ func (s *fileSource) read() ([]byte, error) {
 // reloadChanged activates the policy if its file has changed since the last read, or if forced is true. It returns
 // an error if the current contents are not active.
 func (s *fileSource) reloadChanged(forced bool, apply func(*policy.Matcher) error) (changed bool, err error) {
-	if !forced && s.unchanged() {
+	if !forced && s.isUnchanged() {
 		return false, s.refused
 	}
 	before := s.digest
@@ -147,8 +147,8 @@ func (s *fileSource) report(news follow.News, err error) {
 	s.tell(err)
 }
 
-// unchanged reports whether the file's status alone proves that the contents are the same as in the last read.
-func (s *fileSource) unchanged() bool {
+// isUnchanged reports whether the file's status alone proves that the contents are the same as in the last read.
+func (s *fileSource) isUnchanged() bool {
 	info, err := os.Stat(s.path)
 	return err == nil && s.settled && !s.unreadable && os.SameFile(info, s.info) &&
 		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()

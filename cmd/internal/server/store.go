@@ -27,14 +27,12 @@ const (
 	connectTimeout  = 10 * time.Second
 	connectInterval = 250 * time.Millisecond
 
-	// recoverInterval is the time between two attempts to charge local tokens.
 	recoverInterval = time.Second
 
 	// denyFor is the lifetime of a cached denial of a shared store.
 	denyFor = time.Second
 )
 
-// buckets holds the store and its wrappers.
 type buckets struct {
 	mete.Store // for the limiter: the opened store, or guard if the store is shared
 
@@ -92,8 +90,8 @@ func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// retryUnavailable calls open until it succeeds, fails otherwise, or the store has not answered for
-// connectTimeout. It reports each error to failed.
+// retryUnavailable calls open again while its error is that the store does not answer, for at most connectTimeout.
+// It reports each of these errors to failed.
 func retryUnavailable(ctx context.Context, failed func(error), open func(context.Context) error) error {
 	waiting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -125,7 +123,6 @@ func (b *buckets) keyFor(purpose string) []byte {
 	return key[:]
 }
 
-// breakerChanged logs when the circuit breaker opens or closes.
 func (b *buckets) breakerChanged(from, to guard.State) {
 	if from == guard.Closed || to == guard.Closed { // ignore half-open, which is part of the same outage
 		b.health.outage.Store(time.Now().UnixNano())
@@ -156,7 +153,7 @@ func (b *buckets) recovery(limiter *mete.Limiter) component {
 		}
 		return err
 	}
-	c.Health = func(ctx context.Context) error { return b.ready(ctx, limiter.Policy()) }
+	c.Health = func(ctx context.Context) error { return b.checkReady(ctx, limiter.Policy()) }
 	return c
 }
 
@@ -180,9 +177,9 @@ func (b *buckets) probe(ctx context.Context) {
 
 var errStoreDown = errors.New("the store does not answer")
 
-// ready returns errStoreDown if the store does not answer and an enforced rule has on_store_error: closed. For
+// checkReady returns errStoreDown if the store does not answer and an enforced rule has on_store_error: closed. For
 // other rules the server stays ready, because all servers share the store.
-func (b *buckets) ready(ctx context.Context, m *policy.Matcher) error {
+func (b *buckets) checkReady(ctx context.Context, m *policy.Matcher) error {
 	if b.guard.Ping(ctx) == nil {
 		return nil
 	}

@@ -39,7 +39,6 @@ func (h *storeHealth) since() *time.Time {
 	return &t
 }
 
-// lastError returns the error of the last failed call.
 func (h *storeHealth) lastError() error {
 	if err := h.failure.Load(); err != nil {
 		return *err
@@ -47,7 +46,6 @@ func (h *storeHealth) lastError() error {
 	return nil
 }
 
-// A timedStore measures the calls of a shared store.
 type timedStore struct {
 	stores.Store
 	store.Documents // from Store

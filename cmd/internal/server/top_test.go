@@ -43,7 +43,7 @@ func TestTop_Roles(t *testing.T) {
 	s.hasMetrics("mete_top_recorded_total 4", "mete_top_dropped_total 0", "mete_top_keys 2")
 }
 
-// Who starts two servers with one hash key finds the same key masked alike.
+// Two servers with the same hash key mask a key in the same way.
 func TestTop_MasksAlike(t *testing.T) {
 	t.Parallel()
 	masked := func(hashKey string) string {

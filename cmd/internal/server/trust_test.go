@@ -69,7 +69,7 @@ func TestSigned_AtTheStart(t *testing.T) {
 	}
 }
 
-// Whichever of file and signature comes first, what is in force is signed.
+// The active policy is signed, in whichever order file and signature change.
 func TestSigned_WhenItChanges(t *testing.T) {
 	t.Parallel()
 	old, successor := newSigner(t), newSigner(t)
@@ -163,7 +163,7 @@ func TestReload_BundleVersionsBegin(t *testing.T) {
 	testkit.Until(t, "the refusal", func() bool { return s.log.Count("policy rejected") == 1 })
 }
 
-// A policy that expires goes on, and says so once.
+// An expired policy stays active, and is reported once.
 func TestPolicy_ExpiresInForce(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

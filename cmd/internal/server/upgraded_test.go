@@ -58,7 +58,7 @@ func openSocket(t *testing.T, s *server.Server) socket {
 	return socket{conn, from}
 }
 
-// echoes fails the test unless what the client says comes back.
+// echoes fails the test unless the client's message returns.
 func (s socket) echoes(t *testing.T) {
 	t.Helper()
 	io.WriteString(s, "hello\n")
@@ -105,7 +105,7 @@ func TestRun_WaitsForUpgradedConnections(t *testing.T) {
 	}
 }
 
-// What outlives the drain is cut off, on both sides, and the log says how many.
+// Upgraded connections that outlive the drain are closed on both sides, and the log has their number.
 func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	c := testConfig()
@@ -158,7 +158,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 	}
 }
 
-// timeouts.upgraded closes what is silent, and 0 nothing.
+// timeouts.upgraded closes idle connections; 0 disables it.
 func TestUpgraded_Timeout(t *testing.T) {
 	t.Parallel()
 	unbounded, bounded := testConfig(), testConfig()

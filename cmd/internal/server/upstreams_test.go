@@ -39,7 +39,7 @@ func named(t *testing.T, name string) (*httptest.Server, *atomic.Bool) {
 	return u, well
 }
 
-// The files in examples/gateway-in-front do what they say.
+// The files in examples/gateway-in-front work as documented.
 func TestGatewayInFront(t *testing.T) {
 	t.Parallel()
 	c, _, err := config.Load("../../../examples/gateway-in-front/mete.yaml", nil, nil)
@@ -222,7 +222,7 @@ func TestUpstream_BadAuthority(t *testing.T) {
 	}
 }
 
-// What bounds the end of one answer does not bound the next one on its connection.
+// The deadline of one response does not apply to the next one on its connection.
 func TestGateway_LateAnswerOnAnOldConnection(t *testing.T) {
 	t.Parallel()
 	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -82,7 +82,6 @@ func (a *assembly) addViolations(ctx context.Context) error {
 	return nil
 }
 
-// connect creates the tables and the recorder.
 func (l *violationLog) connect(ctx context.Context) error {
 	pool, err := pgstore.Dial(ctx, l.options.Copy())
 	if err != nil {
@@ -113,15 +112,13 @@ func (l *violationLog) begin(ctx context.Context, pool *pgxpool.Pool) (*violatio
 	return violations.New(pool, c)
 }
 
-// connected returns the recorder, and whether the database has answered.
-func (l *violationLog) connected() (r *violations.Recorder, ok bool) {
+func (l *violationLog) connectedRecorder() (r *violations.Recorder, ok bool) {
 	r = l.recorder.Load()
 	return r, r != nil
 }
 
-// record is a hook of the limiter.
 func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
-	if r, ok := l.connected(); ok {
+	if r, ok := l.connectedRecorder(); ok {
 		r.Record(ctx, d)
 		return
 	}
@@ -145,7 +142,7 @@ func (l *violationLog) run(ctx context.Context) {
 // stats returns the counts of the recorder. They include denials before it was connected.
 func (l *violationLog) stats() (s violations.Stats) {
 	missed := l.missed.Load()
-	if r, ok := l.connected(); ok {
+	if r, ok := l.connectedRecorder(); ok {
 		s = r.Stats()
 	}
 	s.Recorded += missed
@@ -155,7 +152,7 @@ func (l *violationLog) stats() (s violations.Stats) {
 
 // close writes the remaining violations and logs how many could not be written.
 func (l *violationLog) close() {
-	r, ok := l.connected()
+	r, ok := l.connectedRecorder()
 	if !ok {
 		return
 	}

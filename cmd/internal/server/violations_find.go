@@ -86,7 +86,7 @@ func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 	c := f.log.config
 	switch {
 	case len(c.Key) > 0:
-	case c.Raw: // nothing was hashed by it, and what is masked by it is the same while the server runs
+	case c.Raw: // the database has no hashes; masked keys stay equal while the server runs
 		c.Key = []byte(rand.Text())
 	default:
 		if c.Key, err = violations.DeriveKey(ctx, pool, c.Schema); err != nil {
@@ -164,7 +164,6 @@ func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFil
 	return fmt.Errorf("server: violations: %w", err)
 }
 
-// newQuery converts the filter of a request.
 func newQuery(f *httpapi.ViolationFilter) violations.Query {
 	q := violations.Query{
 		Since: f.From, Until: f.To, Rule: f.Rule, Reason: f.Reason, Key: f.Key, User: f.User, Network: f.Network, Endpoint: f.Endpoint,

@@ -127,7 +127,7 @@ func TestViolations_AreRecorded(t *testing.T) {
 	}
 }
 
-// What is denied last is recorded before the server ends.
+// The last denials are recorded before the server ends.
 func TestViolations_AtTheEnd(t *testing.T) {
 	t.Parallel()
 	db, schema := schemaURL(t)
@@ -183,7 +183,7 @@ func TestViolations_DatabaseComesLater(t *testing.T) {
 	awaitViolations(t, reader(t, p.URL(), "mete", ""), violations.Query{}, 1)
 }
 
-// What would not get better by waiting is said at the start.
+// Errors that a retry cannot fix are reported at the start.
 func TestViolations_StartFails(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(proctest.PostgresURL(t))

@@ -31,7 +31,6 @@ type fileDocument struct {
 	revision int64  // counted from the start of the process
 }
 
-// newDocumentFile returns a documentFile, which reads its files on first use.
 func newDocumentFile(stem string) *documentFile {
 	return &documentFile{stem: stem, byName: map[string]fileDocument{}}
 }

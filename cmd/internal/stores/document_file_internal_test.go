@@ -18,8 +18,8 @@ func TestDocumentFile(t *testing.T) {
 	})
 }
 
-// What was written is there for the next process; what could not be is not there for
-// this one.
+// Written documents are visible to the next process. Documents that could not be written are not visible to this
+// one.
 func TestDocumentFile_Disk(t *testing.T) {
 	stem := filepath.Join(t.TempDir(), "buckets")
 	f := newDocumentFile(stem)

@@ -54,7 +54,6 @@ func holder(path string) string {
 	return " (process " + pid + ")"
 }
 
-// unlock releases the lock. A nil lock is valid.
 func unlock(lock *os.File) {
 	if lock != nil {
 		lock.Close()

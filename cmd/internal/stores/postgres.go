@@ -36,7 +36,7 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 	if o.ReadOnly {
 		config.SweepEvery = -1
 	}
-	o.own(&config.Prefix, &config.Timeout)
+	o.makePrivate(&config.Prefix, &config.Timeout)
 	pool, err := pgstore.Dial(ctx, options)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 		pool.Close()
 		return nil, err
 	}
-	return &postgresStore{s, connection{alone, func(ctx context.Context) error {
+	return &postgresStore{s, connection{oneNode, func(ctx context.Context) error {
 		s.Close()
 		if err := s.Clear(ctx); err != nil {
 			return fmt.Errorf("buckets with the key prefix %s remain in PostgreSQL until a server removes them after an hour: %w", config.Prefix, err)

@@ -17,7 +17,6 @@ import (
 
 var redis = Kind{Scheme: storeurl.Redis, Shared: true, Open: openRedis}
 
-// scanCount is the COUNT of a SCAN call.
 const scanCount = 1000
 
 type redisStore struct {
@@ -36,7 +35,7 @@ func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	}
 	options, config := u.Redis.Options, u.Redis.Config
 	config.Now = o.Now
-	if o.own(&config.Prefix, &config.Timeout); o.Own {
+	if o.makePrivate(&config.Prefix, &config.Timeout); o.Own {
 		options.ConnWriteTimeout = 2 * config.Timeout
 	}
 	client, err := redisstore.Dial(ctx, options)
@@ -48,7 +47,7 @@ func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 		client.Close()
 		return nil, err
 	}
-	return &redisStore{s, connection{alone, func(ctx context.Context) error {
+	return &redisStore{s, connection{oneNode, func(ctx context.Context) error {
 		s.Close()
 		return cleanRedis(ctx, client, config.Prefix)
 	}, func() error {

@@ -51,8 +51,8 @@ type Options struct {
 // joins reports whether the process joins the servers that share the store.
 func (o *Options) joins() bool { return o.Now == nil && !o.ReadOnly && !o.Own }
 
-// own sets the prefix and the timeout of a private store.
-func (o *Options) own(prefix *string, timeout *time.Duration) {
+// makePrivate sets the prefix and the timeout of a private store.
+func (o *Options) makePrivate(prefix *string, timeout *time.Duration) {
 	if !o.Own {
 		return
 	}
@@ -75,8 +75,8 @@ func (c *connection) Start(context.Context) error { return nil }
 
 func (c *connection) Clean(ctx context.Context) error { return c.clean(ctx) }
 
-// alone returns 1, the number of processes that use a private prefix.
-func alone() int { return 1 }
+// oneNode returns 1, the number of processes that use a private prefix.
+func oneNode() int { return 1 }
 
 type Store interface {
 	mete.Store

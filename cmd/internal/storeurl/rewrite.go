@@ -16,8 +16,8 @@ var (
 	secrets       = []string{"sentinel_username", "sentinel_password", "user", "password", "sslpassword"}
 )
 
-// under returns raw with its relative paths resolved against dir. It returns an invalid URL unchanged.
-func under(dir, raw string) string {
+// resolveIn returns raw with its relative paths resolved against dir. It returns an invalid URL unchanged.
+func resolveIn(dir, raw string) string {
 	absolute := func(name, path string) string {
 		if filepath.IsAbs(path) || name == "sslrootcert" && path == "system" { // the system roots
 			return path

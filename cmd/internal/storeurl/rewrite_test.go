@@ -14,7 +14,7 @@ func TestUnder(t *testing.T) {
 		"postgresql://a/d?sslrootcert=system&sslkey=system":            "postgresql://a/d?sslrootcert=system&sslkey=/etc/x%26y/system",
 		"%": "%",
 	} {
-		if got := under("/etc/x&y", raw); got != want {
+		if got := resolveIn("/etc/x&y", raw); got != want {
 			t.Errorf("under(%q) = %q, want %q", raw, got, want)
 		}
 	}

@@ -90,7 +90,7 @@ func Parse(raw string) (*URL, error) {
 }
 
 // ParseIn is like [Parse] but resolves relative paths against dir.
-func ParseIn(dir, raw string) (*URL, error) { return Parse(under(dir, raw)) }
+func ParseIn(dir, raw string) (*URL, error) { return Parse(resolveIn(dir, raw)) }
 
 // MustParse is like [Parse] but panics on an invalid URL.
 func MustParse(raw string) *URL {
@@ -103,7 +103,7 @@ func MustParse(raw string) *URL {
 
 // ParsePostgres parses the URL of a PostgreSQL and resolves relative paths against dir.
 func ParsePostgres(dir, raw string) (*URL, error) {
-	u, err := parsePostgres(under(dir, raw))
+	u, err := parsePostgres(resolveIn(dir, raw))
 	if err != nil {
 		return nil, err
 	}

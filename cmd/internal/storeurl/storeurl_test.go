@@ -141,7 +141,7 @@ func TestShown(t *testing.T) {
 		"postgres://a:1,b:2/d?user=secret&password=secret&prefix=p":          "postgres://a:1,b:2/d?user=xxxxx&password=xxxxx&prefix=p",
 		"postgresql:///d?host=/run/postgresql&p%61ssword=secret%20&prefix=p": "postgresql:///d?host=/run/postgresql&password=xxxxx&prefix=p",
 
-		// Where the URL is wrong, it cannot be said where the password ends.
+		// In an invalid URL, the end of the password is unknown.
 		"postgres://u:secret/word@host/d":       "?",
 		"postgres://u:secret?word@host/d":       "?",
 		"postgres://host/d?password=secret%":    "?",

@@ -115,7 +115,7 @@ func (c *collector) sender(attrs []*commonpb.KeyValue) {
 	}
 }
 
-// attributes are those of a span, as text.
+// attributes returns the attributes of a span as text.
 func attributes(s *tracepb.Span) map[string]string {
 	m := map[string]string{}
 	for _, a := range s.Attributes {

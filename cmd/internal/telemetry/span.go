@@ -28,7 +28,6 @@ func (t *Telemetry) begin(ctx context.Context, door string, r *http.Request, at 
 		trace.WithAttributes(attribute.String("mete.door", door), attribute.String("http.request.method", method)))
 }
 
-// describe adds a decision to a span.
 func describe(span trace.Span, d *mete.Decision) {
 	outcome := "denied"
 	if d.Allowed {
@@ -61,7 +60,6 @@ func describe(span trace.Span, d *mete.Decision) {
 	span.AddEvent("decided")
 }
 
-// close ends the span of a request after its response.
 func (o *observation) close(answer *statusWriter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -25,7 +25,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// exportTimeout bounds one export including its retries.
 const exportTimeout = 10 * time.Second
 
 // maxQueue bounds the spans in the queue. Further spans are dropped.

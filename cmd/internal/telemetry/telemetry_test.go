@@ -211,7 +211,7 @@ func TestSpans_FollowTheirParent(t *testing.T) {
 	}
 }
 
-// What is no traceparent is as if it were not there.
+// An invalid traceparent is ignored.
 func TestSpans_BadParents(t *testing.T) {
 	c := newCollector(t)
 	tel := open(t, c.config())
@@ -251,7 +251,7 @@ func TestSpans_OfABatch(t *testing.T) {
 	}
 }
 
-// Of requests that nobody traces, a part is timed, and no span is made.
+// Without tracing, a sample of the requests is timed, and no span is created.
 func TestSample(t *testing.T) {
 	c := newCollector(t)
 	config := c.config()

@@ -34,7 +34,6 @@ func NewWatch(t *Telemetry, decided func(door string, took time.Duration, trace 
 
 type observed struct{}
 
-// An observation is the state of one observed request.
 type observation struct {
 	begin time.Time
 	span  trace.Span // nil: not traced
@@ -45,17 +44,16 @@ type observation struct {
 	denied    int
 }
 
-// Wrap returns a handler that observes the requests to next. door returns the endpoint of a request; requests
-// without an endpoint are not observed. If passes is true, next forwards the request, and Wrap sets its trace
+// Wrap returns a handler that observes the requests to next. It ignores requests without an endpoint. If passes is true, next forwards the request, and Wrap sets its trace
 // headers.
-func (w *Watch) Wrap(door func(*http.Request) string, passes bool, next http.Handler) http.Handler {
+func (w *Watch) Wrap(endpoint func(*http.Request) string, passes bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		parent, traced := w.traces.samples(r)
 		if !traced && rand.Uint64()%timedOf != 0 {
 			next.ServeHTTP(rw, r)
 			return
 		}
-		name := door(r)
+		name := endpoint(r)
 		if name == "" {
 			next.ServeHTTP(rw, r)
 			return

@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// A model is the state of mete top on a terminal.
 type model struct {
 	options       Options
 	ctx           context.Context
@@ -70,21 +69,20 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case answer:
 		m.asking = false
 		m.take(msg)
-		if m.outdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the user changed the question meanwhile
+		if m.isOutdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the user changed the question meanwhile
 			return m, m.ask()
 		}
 	case tea.KeyPressMsg:
 		if m.press(msg.String()) {
 			return m, tea.Quit
 		}
-		if m.outdated() {
+		if m.isOutdated() {
 			return m, m.ask()
 		}
 	}
 	return m, nil
 }
 
-// ask calls the server in the background, one call at a time.
 func (m *model) ask() tea.Cmd {
 	if m.asking {
 		return nil
@@ -94,10 +92,9 @@ func (m *model) ask() tea.Cmd {
 	return func() tea.Msg { return m.options.ask(m.ctx, q, true) }
 }
 
-// outdated reports whether the list answers an old question.
-func (m *model) outdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
+// isOutdated reports whether the list answers an old question.
+func (m *model) isOutdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
 
-// press handles a key press and reports whether it quits.
 func (m *model) press(key string) (quit bool) {
 	switch key {
 	case "q", "Q", "ctrl+c", "ctrl+d":
@@ -138,7 +135,6 @@ func (m *model) press(key string) (quit bool) {
 	return false
 }
 
-// choose moves the selection.
 func (m *model) choose(by int) {
 	if len(m.top.Keys) == 0 {
 		return
@@ -150,7 +146,6 @@ func (m *model) choose(by int) {
 	m.selected = new(m.top.Keys[min(max(at, 0), len(m.top.Keys)-1)])
 }
 
-// selectedIndex returns the index of the selected key, or -1.
 func (m *model) selectedIndex() int {
 	return slices.IndexFunc(m.top.Keys, func(k api.TopKey) bool {
 		return m.selected != nil && k.Key == m.selected.Key && k.Limit == m.selected.Limit

@@ -112,7 +112,7 @@ func TestScreen_NarrowKeepsTheKey(t *testing.T) {
 	}
 }
 
-// A session sends a model messages. Its server answers when the test says so.
+// A session sends messages to a model. The test controls the responses of its server.
 type session struct {
 	*model
 	t     *testing.T

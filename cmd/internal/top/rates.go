@@ -71,7 +71,6 @@ func sparkline(values []float64, columns int) string {
 	return b.String()
 }
 
-// shareBar draws a share in eighths of columns.
 func shareBar(part float64, columns int) string {
 	eighths := int(math.Round(min(max(part, 0), 1) * float64(8*columns)))
 	if part > 0 {

@@ -26,7 +26,6 @@ type column struct {
 	cell    func(*api.TopKey) string
 }
 
-// listText returns one list as text.
 func listText(top *api.Top, limit int) string {
 	text := totalText(top) + "\n"
 	if len(top.Keys) > 0 {
@@ -90,7 +89,6 @@ func columns(top *api.Top, bar int) []column {
 		column{"KEY", func(k *api.TopKey) string { return keyText(k, top.Masked) }})
 }
 
-// layOut lays out the columns of n keys.
 func layOut(top *api.Top, columns []column, from, n int) []string {
 	var headings []string
 	for _, c := range columns {

@@ -26,7 +26,6 @@ var kindWords = map[string]struct{ total, heading string }{
 	"near":   {"admitted near a limit", ">NEAR"},
 }
 
-// totalText describes the requests of all keys.
 func totalText(top *api.Top) string {
 	covered := top.At.Sub(top.Since)
 	text := kindWords[top.Kind].total + " " + prose.Count(top.Total, "time") + " in the last " + prose.Duration(max(covered.Round(time.Second), time.Second))
@@ -89,7 +88,6 @@ func perSecond(n uint64, d time.Duration) string {
 	return strconv.FormatFloat(rate, 'f', 2, 64)
 }
 
-// shareText formats the share of a key in the total of its rule.
 func shareText(k *api.TopKey, total uint64) string {
 	if total == 0 {
 		return "-"

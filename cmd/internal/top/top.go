@@ -20,7 +20,6 @@ import (
 	"github.com/metehq/mete/monitor"
 )
 
-// callTimeout bounds one call.
 const callTimeout = 5 * time.Second
 
 type Options struct {

@@ -120,7 +120,6 @@ func fill(text string, width int) string {
 	return text + strings.Repeat(" ", width-ansi.StringWidth(text))
 }
 
-// addList adds the table of keys and its totals.
 func (m *model) addList(lines []string, roomy bool) []string {
 	lines = append(lines, totalText(&m.top))
 	foot := 1

@@ -37,7 +37,7 @@ func attributes(t *testing.T, r *trace.Request) map[string]string {
 // noon is the time of the lines below.
 const noon = bucket.Instant(1_795_262_400_000_000) // 2026-11-21T12:00:00Z
 
-// start is what the lines below start with.
+// start is the prefix of the lines below.
 const start = `192.0.2.1 - - [21/Nov/2026:12:00:00 +0000] `
 
 // accessLogLines are lines with their attributes, beside the address.
@@ -178,7 +178,7 @@ func TestReader_AccessLogMistakes(t *testing.T) {
 	}
 }
 
-// FuzzCombined: a line is read or refused, and what it says can be looked up.
+// FuzzCombined: every line is parsed or rejected, and lookups in a parsed line never panic.
 func FuzzCombined(f *testing.F) {
 	f.Add(`192.0.2.1 - - [21/Nov/2026:12:00:00 +0000] "GET /a%20b?q=1&r=2 HTTP/1.1" 200 612 "http://ref/" "curl \" \x41 \\"`)
 	f.Add(`:: - a b [21/Nov/2026:12:00:00 +0000] "GET http://h/x HTTP/1.1" - -`)

@@ -42,7 +42,7 @@ func parseJSON(r *Request, line string) error {
 	case err != nil:
 		return err
 	case !s.atEnd():
-		return s.unexpected("the end of the line")
+		return s.errorAt("the end of the line")
 	case seen&1 == 0:
 		return errors.New(`missing field "at": the time of the request in seconds`)
 	}

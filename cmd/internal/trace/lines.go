@@ -17,7 +17,6 @@ const readBytes = 1 << 16
 
 var errTooLong = fmt.Errorf("longer than %d bytes", MaxLineBytes)
 
-// A lineReader splits a text into lines.
 type lineReader struct {
 	in    *bufio.Reader
 	long  []byte // start of a line that is longer than one read

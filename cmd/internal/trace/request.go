@@ -76,7 +76,6 @@ func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// logHeader returns a header of a log line.
 func (r *Request) logHeader(name string) (string, bool) {
 	value := "-"
 	switch name {
@@ -91,7 +90,6 @@ func (r *Request) logHeader(name string) (string, bool) {
 	return unescape(value), true
 }
 
-// setTarget sets path and query from a request target in origin form.
 func (r *Request) setTarget(target string) {
 	if target == "" {
 		return

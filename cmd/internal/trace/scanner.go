@@ -30,8 +30,7 @@ func (s *scanner) peek() byte {
 
 func (s *scanner) atEnd() bool { return s.peek() == 0 && s.i == len(s.text) }
 
-// unexpected returns an error about the next token.
-func (s *scanner) unexpected(wanted string) error {
+func (s *scanner) errorAt(wanted string) error {
 	if s.i >= len(s.text) {
 		return fmt.Errorf("unexpected end of the line, want %s", wanted)
 	}
@@ -41,7 +40,7 @@ func (s *scanner) unexpected(wanted string) error {
 // object parses an object. It calls field for each name to parse the value.
 func (s *scanner) object(field func(name string) error) error {
 	if s.peek() != '{' {
-		return s.unexpected("an object")
+		return s.errorAt("an object")
 	}
 	s.i++
 	if s.peek() == '}' {
@@ -54,21 +53,21 @@ func (s *scanner) object(field func(name string) error) error {
 			return err
 		}
 		if s.peek() != ':' {
-			return s.unexpected("a colon")
+			return s.errorAt("a colon")
 		}
 		s.i++
 		s.peek()
 		if err := field(name); err != nil {
 			return err
 		}
-		if done, err := s.more('}'); done || err != nil {
+		if done, err := s.readSeparator('}'); done || err != nil {
 			return err
 		}
 	}
 }
 
-// more parses a comma, or the delimiter that ends the object or array.
-func (s *scanner) more(end byte) (done bool, err error) {
+// readSeparator parses a comma, or the delimiter that ends the object or array.
+func (s *scanner) readSeparator(end byte) (done bool, err error) {
 	switch s.peek() {
 	case ',':
 		s.i++
@@ -77,10 +76,9 @@ func (s *scanner) more(end byte) (done bool, err error) {
 		s.i++
 		return true, nil
 	}
-	return false, s.unexpected("a comma or " + string(end))
+	return false, s.errorAt("a comma or " + string(end))
 }
 
-// null parses null if it is next.
 func (s *scanner) null() bool { return s.literal("null") }
 
 func (s *scanner) literal(word string) bool {
@@ -93,7 +91,7 @@ func (s *scanner) literal(word string) bool {
 
 func (s *scanner) string() (string, error) {
 	if s.peek() != '"' {
-		return "", s.unexpected("a string")
+		return "", s.errorAt("a string")
 	}
 	start, escaped := s.i+1, false
 	for i := start; i < len(s.text); i++ {
@@ -109,11 +107,11 @@ func (s *scanner) string() (string, error) {
 			i++
 		case c < ' ':
 			s.i = i
-			return "", s.unexpected("a printable character, or the end of the string,")
+			return "", s.errorAt("a printable character, or the end of the string,")
 		}
 	}
 	s.i = len(s.text)
-	return "", s.unexpected(`the end of the string`)
+	return "", s.errorAt(`the end of the string`)
 }
 
 // unquote decodes text[from:to], a string with escapes.
@@ -124,13 +122,12 @@ func (s *scanner) unquote(from, to int) (text string, err error) {
 	return text, nil
 }
 
-// number parses a number and returns its text.
 func (s *scanner) number() (string, error) {
 	s.peek()
 	rest := s.text[s.i:]
 	text := rest[:len(rest)-len(strings.TrimLeft(rest, "+-.0123456789eE"))]
 	if !json.Valid([]byte(text)) { // other texts of these characters are invalid
-		return "", s.unexpected("a number")
+		return "", s.errorAt("a number")
 	}
 	s.i += len(text)
 	return text, nil

@@ -60,7 +60,7 @@ func (s *Sequence) Consumed() int64 {
 	if s.text == nil {
 		return s.consumed
 	}
-	return s.consumed + s.text.consumed()
+	return s.consumed + s.text.bytesRead()
 }
 
 // Format returns the format of the last trace. It is [Auto] until the first request.
@@ -90,7 +90,6 @@ func (s *Sequence) Next() (*Request, error) {
 	}
 }
 
-// begin opens the next trace if none is open.
 func (s *Sequence) begin() error {
 	if s.reader != nil {
 		return nil
@@ -113,9 +112,8 @@ func (s *Sequence) checkOrder(at bucket.Instant) error {
 	return nil
 }
 
-// end closes the current trace.
 func (s *Sequence) end() {
-	s.consumed += s.text.consumed()
+	s.consumed += s.text.bytesRead()
 	s.lines += s.reader.Line()
 	s.Close()
 	s.text, s.reader = nil, nil

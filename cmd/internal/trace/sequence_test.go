@@ -30,7 +30,7 @@ func pack(t testing.TB, text string) string {
 	return b.String()
 }
 
-// requests returns n JSON lines, one a second from the given one on.
+// requests returns n JSON lines, one per second from the given second on.
 func requests(from, n int) string {
 	var b strings.Builder
 	for i := range n {

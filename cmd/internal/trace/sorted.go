@@ -115,7 +115,6 @@ func (s *Sorted) Next() (*Request, error) {
 	return &s.req, parseLog(&s.req, s.current.Text, &s.clock)
 }
 
-// add stores the last line.
 func (s *Sorted) add(at bucket.Instant) error {
 	reader := s.from.reader
 	s.lines = append(s.lines, sortedLine{at, s.from.Lines(), s.from.at, reader.Line(), reader.Format(), reader.text})
@@ -208,7 +207,6 @@ func (s *Sorted) Close() error {
 	return err
 }
 
-// A run is a sorted list of lines in the file.
 type run struct {
 	from *gob.Decoder
 	line sortedLine // next line

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 )
 
-// errCut is the error of a truncated gzip file.
 var errCut = errors.New("the gzip file is truncated or still being written")
 
 // A text reads the text of a trace ahead in a goroutine. It detects gzip by its first bytes and supports
@@ -57,7 +56,6 @@ func newText(ctx context.Context, in io.Reader) *text {
 // onlyWriter hides other methods of a writer, so that io.CopyBuffer uses its buffer.
 type onlyWriter struct{ io.Writer }
 
-// unpack returns the uncompressed text of in.
 func unpack(in io.Reader) (io.Reader, error) {
 	plain := bufio.NewReaderSize(in, readBytes)
 	if magic, _ := plain.Peek(2); string(magic) != "\x1f\x8b" {
@@ -70,8 +68,7 @@ func unpack(in io.Reader) (io.Reader, error) {
 	return unpacked, err
 }
 
-// consumed returns the number of stored bytes read.
-func (t *text) consumed() int64 { return t.packed.bytes.Load() }
+func (t *text) bytesRead() int64 { return t.packed.bytes.Load() }
 
 // close ends the goroutine without waiting for it, because a read from a pipe may block forever.
 func (t *text) close() {

@@ -20,7 +20,6 @@ import (
 )
 
 const (
-	// maxAttempts bounds the requests for one batch.
 	maxAttempts = 10
 
 	// firstWait is the wait after the first failure. It doubles up to mostWait with each failure, and a random

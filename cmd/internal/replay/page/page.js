@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts charts that can be asked into the places of those that stand still. Without it
-// the page says all the same.
+// Replaces the static charts with interactive ones. The page is complete without it.
 
 import {chart} from './chart.js';
 
