@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A checker is a store that compares the keys of hashes, as the shared stores do.
+// A checker is a store that compares hash keys, like the shared stores.
 type checker struct {
 	mete.Store
 	known string
@@ -37,7 +37,7 @@ func (c *checker) CheckHashKey(_ context.Context, id string) error {
 	return nil
 }
 
-// loadHashed returns a policy that hashes API keys with a key of its own.
+// loadHashed returns a policy that hashes API keys with this key.
 func loadHashed(t *testing.T, key string) *policy.Matcher {
 	t.Helper()
 	m, err := policy.Load([]byte(byAPIKey), policy.Options{HashKey: []byte(key)})
@@ -47,7 +47,7 @@ func loadHashed(t *testing.T, key string) *policy.Matcher {
 	return m
 }
 
-// Each error has a type, and its text names the remedy.
+// Each error has a type, and its text contains the remedy.
 func TestBadInput(t *testing.T) {
 	naive := storetest.NewNaive(storetest.NewClock().Now)
 	newLimiter := func(s mete.Store, m *policy.Matcher) *mete.Limiter {
@@ -90,7 +90,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A wrong rate in a policy is an error with its place, its value, and what to write instead.
+// An invalid rate in a policy is an error with its position, its value and the expected form.
 func TestBadInput_RateOfAPolicy(t *testing.T) {
 	_, err := policy.Load([]byte(`{"name": "r", "limit_keys": [], "algorithm_config": {"rate": "10 per minute", "burst": 1}}`), policy.Options{})
 	var all policy.Errors
@@ -102,7 +102,7 @@ func TestBadInput_RateOfAPolicy(t *testing.T) {
 	}
 }
 
-// The largest cost is no error.
+// The largest cost is valid.
 func TestBadInput_LargestCost(t *testing.T) {
 	l := newPeeker(t)
 	for name, req := range map[string]mete.Request{
@@ -119,8 +119,8 @@ func TestBadInput_LargestCost(t *testing.T) {
 	}
 }
 
-// While the store does not answer, a limiter keeps the key that the store has found right.
-// Another key waits for the store, and so does a first one: it could be wrong for good.
+// During an outage, a limiter keeps a hash key that the store has confirmed. It rejects a new key, because the
+// store cannot confirm it.
 func TestSetPolicy_OtherHashKeyInAnOutage(t *testing.T) {
 	away := errors.New("away")
 	shared := &checker{Store: storetest.NewNaive(storetest.NewClock().Now), err: away}

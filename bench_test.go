@@ -72,7 +72,7 @@ func BenchmarkTake_Charges(b *testing.B) {
 	}
 }
 
-// BenchmarkReserve_Settle reserves 2, uses 1 and settles; or cancels.
+// BenchmarkReserve_Settle reserves 2, uses 1 and settles or cancels.
 func BenchmarkReserve_Settle(b *testing.B) {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A block says when it ends, to the microsecond, and never where that is further
-// off than a duration can say.
+// RetryAfter of a block is its end, to the microsecond, and never on overflow.
 func TestBlock_RetryAfter(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for end, want := range map[string]time.Duration{

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// While the glass is broken everything passes, what requests bring themselves
-// included, and nothing is charged; an override that allows is about rules.
+// With break_glass, all requests pass, including their own charges, and nothing is charged. An allow override
+// applies only to rules.
 func TestBreakGlass_AndChargesOfTheRequest(t *testing.T) {
 	for _, tc := range []struct {
 		extra   string

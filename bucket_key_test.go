@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// everyKind has a limit of every kind, for one user.
+// everyKind has a limit of every kind for one user.
 const everyKind = `{"rules": [
 	{"name": "token", "group": "1", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 3, "burst": 10}},
 	{"name": "leaky", "group": "2", "limit_keys": ["header:x-user"], "algorithm": "leaky_bucket", "algorithm_config": {"rps": 3, "queue": 9}},
@@ -31,7 +31,7 @@ const everyKind = `{"rules": [
 	{"id": "more", "action": "limit", "key": "token:x-user=vip", "algorithm_config": {"rps": 3, "burst": 20}, "reason": "r", "author": "a", "expires_at": "2999-01-01T00:00:00Z"},
 	{"id": "gone", "action": "block", "key": "log:x-user=bad", "reason": "r", "author": "a", "expires_at": "2999-01-01T00:00:00Z"}]}`
 
-// limitNames are those of one user's buckets.
+// limitNames are the limits of one user's buckets.
 var limitNames = []string{"token", "leaky", "fixed", "sliding", "log", "split", "shadowed", "{alice}slotted"}
 
 func ofAlice(limit string) string { return limit + ":x-user=alice" }
@@ -45,7 +45,7 @@ func (r rig) bucket(key string) mete.Bucket {
 	return b
 }
 
-// A bucket that is seen by its key is what requests see of it, and its wait is exact.
+// The bucket returned for a key has the state that requests see, and its wait is exact.
 func TestBucket_IsWhatRequestsSee(t *testing.T) {
 	r := newRig(t, everyKind)
 	attrs := mete.Attrs{"header:x-user": "alice"}
@@ -109,7 +109,7 @@ func TestBucket_Overrides(t *testing.T) {
 	}
 }
 
-// A reset gives what was missing, and taking that brings the bucket back.
+// A reset adds the missing tokens, and taking them restores the bucket.
 func TestResetBucket_IsUndone(t *testing.T) {
 	for _, limit := range limitNames {
 		t.Run(limit, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestResetBucket_IsUndone(t *testing.T) {
 	}
 }
 
-// As many tokens are taken as there are, to a thousandth, and no debt is made.
+// TakeBucket takes all tokens, to a thousandth, without debt.
 func TestTakeBucket_TakesWhatIsThere(t *testing.T) {
 	for _, limit := range limitNames {
 		t.Run(limit, func(t *testing.T) {
@@ -243,8 +243,7 @@ func TestBucket_Errors(t *testing.T) {
 	}
 }
 
-// The store is told the rule's deadline, and what was spent without it is charged
-// before anybody looks. A reset forgets that.
+// The store call has the rule's deadline, and local costs are charged first. A reset drops local costs.
 func TestBucket_LocalBuckets(t *testing.T) {
 	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", "deadline": "70ms", "algorithm_config": {"rate": "1/1h", "burst": 10}}`)
 	n := c.nodes[0]
@@ -271,7 +270,7 @@ func TestBucket_LocalBuckets(t *testing.T) {
 	}
 }
 
-// Who looks at a bucket by its key sees the store's own, through shards, too.
+// Bucket reads the store instead of the memory, also for shards.
 func TestBucket_IsFresh(t *testing.T) {
 	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 10, "shards": 4}}`)
 	n := c.nodes[0]

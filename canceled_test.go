@@ -51,8 +51,8 @@ func canceling(t *testing.T, rules string) (*mete.Limiter, *storetest.Clock) {
 	return l, clock
 }
 
-// Clients fill the queue of a leaky bucket, and all but the last hang up. Each place
-// in the queue is given out once.
+// Clients fill the queue of a leaky bucket, and all but the last disconnect. Each place in the queue is
+// assigned once.
 func TestCancel_OfAQueueGivesNoPlaceOutTwice(t *testing.T) {
 	l, _ := canceling(t, `{"name": "r", "limit_keys": [], "algorithm": "leaky_bucket", "algorithm_config": {"rps": 10, "queue": 100}}`)
 	starts := map[time.Duration]int{}
@@ -71,8 +71,8 @@ func TestCancel_OfAQueueGivesNoPlaceOutTwice(t *testing.T) {
 	}
 }
 
-// Clients are delayed by a stage until the bucket has refilled, and hang up. The
-// refill was theirs: the bucket admits its capacity once, not twice.
+// A stage delays clients until the bucket has refilled, and they disconnect. The refill belongs to them: the
+// bucket admits its capacity once.
 func TestCancel_OfDelayedRequestsKeepsTheRefill(t *testing.T) {
 	l, clock := canceling(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 50, "burst": 100,
 		"staged_actions": [{"threshold": 0, "action": "throttle", "delay": "2s"}]}}`)
@@ -85,7 +85,7 @@ func TestCancel_OfDelayedRequestsKeepsTheRefill(t *testing.T) {
 	}
 }
 
-// The tokens of one window do not come back in the next.
+// Tokens of one window do not return in the next.
 func TestCancel_InTheNextWindowGivesNothingBack(t *testing.T) {
 	l, clock := canceling(t, `{"name": "r", "limit_keys": [], "algorithm": "fixed_window", "algorithm_config": {"tokens": 100, "window": "1h"}}`)
 	held := hold(t, l)
@@ -97,7 +97,7 @@ func TestCancel_InTheNextWindowGivesNothingBack(t *testing.T) {
 	}
 }
 
-// A canceled reservation of a bucket with shards gives back what has not refilled.
+// A canceled reservation of a sharded bucket returns the tokens that have not refilled.
 func TestCancel_OfShardsKeepsTheRefill(t *testing.T) {
 	l, clock := canceling(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 40, "burst": 40, "shards": 4}}`)
 	take := func() int { return len(hold(t, l)) }
@@ -110,8 +110,8 @@ func TestCancel_OfShardsKeepsTheRefill(t *testing.T) {
 	}
 }
 
-// A settlement before the start of the work gives nothing back: the work keeps its
-// instant. After the start it gives back what has not refilled.
+// A settlement before the start of the work returns nothing, because the work keeps its start. After the start
+// it returns the tokens that have not refilled.
 func TestSettle_BeforeAndAfterTheStart(t *testing.T) {
 	l, clock := canceling(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 3}}`)
 	reserve := func() *mete.Reservation {
@@ -140,8 +140,8 @@ func TestSettle_BeforeAndAfterTheStart(t *testing.T) {
 	}
 }
 
-// A retry of a request with shards is answered by its mark, which does not keep when
-// the tokens were taken. So its cancellation gives nothing back that has refilled.
+// A retry of a sharded request is answered from its marker, which does not contain the instant of the take.
+// Canceling it returns nothing.
 func TestCancel_OfARetryWithShardsGivesNothingBack(t *testing.T) {
 	l, clock := canceling(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 40, "burst": 40, "shards": 4}}`)
 	reserve := func() *mete.Reservation {
@@ -161,7 +161,7 @@ func TestCancel_OfARetryWithShardsGivesNothingBack(t *testing.T) {
 	}
 }
 
-// A refund with an ID gives back as much to a bucket with shards as one without.
+// A refund with an ID returns the same amount to a bucket with and without shards.
 func TestRefund_OfShardsWithAnID(t *testing.T) {
 	for _, id := range []string{"", "once"} {
 		l, _ := canceling(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "shards": 10}}`)

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// limit holds so many whole tokens.
+// limit returns a limit of capacity whole tokens.
 func limit(tb testing.TB, capacity int64, rate string) bucket.Limit {
 	tb.Helper()
 	r, err := bucket.ParseRate(rate)
@@ -59,7 +59,7 @@ func (r rig) do(what string, f func() (mete.Decision, error)) mete.Decision {
 	return d
 }
 
-// left asserts what a bucket holds.
+// left asserts the content of a bucket.
 func (r rig) left(key string, l bucket.Limit, want string) {
 	r.Helper()
 	d, err := r.Peek(r.Context(), mete.Request{Charges: []mete.Charge{{Key: key, Limit: l}}})
@@ -120,7 +120,7 @@ func TestCharges_ReasonsNameTheAlgorithm(t *testing.T) {
 	}
 }
 
-// Charges join those of the policy, also where a key is the same.
+// Charges are added to the policy's claims, even for the same key.
 func TestCharges_JoinThePolicy(t *testing.T) {
 	r := newRig(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 10}}`)
 	other, ten := limit(t, 7, "1/1s"), limit(t, 10, "1/1s")
@@ -193,7 +193,7 @@ func TestCharges_MaxCharges(t *testing.T) {
 	}
 }
 
-// Buckets of one limit step at instants of their own, from a policy or not.
+// Buckets with anchor: key have different intervals, with and without a policy.
 func TestCharges_AnchorKey(t *testing.T) {
 	r := newBare(t, mete.Config{})
 	l := compile(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: bucket.Token, Anchor: bucket.AnchorKey,
@@ -210,7 +210,7 @@ func TestCharges_AnchorKey(t *testing.T) {
 	}
 }
 
-// Nobody says what a bare charge does when the store fails, but the Config.
+// For charges without a rule, Config.OnStoreError decides after a store error.
 func TestCharges_StoreFails(t *testing.T) {
 	for _, tc := range []struct {
 		then  policy.OnStoreError
@@ -227,7 +227,7 @@ func TestCharges_StoreFails(t *testing.T) {
 	}
 }
 
-// A cost beside charges, where there is no policy, was meant for one of them.
+// Without a policy, a cost in addition to charges is an error.
 func TestTake_CostWithoutAPolicy(t *testing.T) {
 	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete"
 )
 
-// An answer of the store ends the flight of a take. Its cost counts once in an outage that
-// begins while shadow rules are asked.
+// A take is in flight until the store answers. Its cost counts once in an outage that begins during the shadow
+// takes.
 func TestLocal_AnsweredTakeIsNotInFlight(t *testing.T) {
 	c := start(t, 1, `{"name": "all", "group": "a", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rate": "1/1h", "burst": 10}},
 		{"name": "trial", "group": "b", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 10}}`)
@@ -33,8 +33,7 @@ func TestLocal_AnsweredTakeIsNotInFlight(t *testing.T) {
 	}
 }
 
-// G1: a transaction that resets a bucket and is rolled back has reset nothing. The limiter
-// still knows what is missing, for an outage.
+// G1: a rolled-back reset changes nothing. The limiter still knows the deficit for an outage.
 func TestReset_InATransactionForgetsNothing(t *testing.T) {
 	n, _, ctx := joiner(t)
 	if got := n.tries(t.Context(), 9); got != 9 {
@@ -49,8 +48,7 @@ func TestReset_InATransactionForgetsNothing(t *testing.T) {
 	}
 }
 
-// A peek spends nothing, so it is no debt of a local bucket: under its own limit, and under
-// the limit of another version.
+// A peek adds no local cost, under its own limit and under another version's.
 func TestLocal_PeekIsNotSpent(t *testing.T) {
 	left := func(peeks int, then string) int {
 		n := start(t, 1, localRule).nodes[0]
@@ -78,7 +76,7 @@ func TestLocal_PeekIsNotSpent(t *testing.T) {
 	}
 }
 
-// A rule with on_store_error: local refuses a request if the local store fails, too.
+// A rule with on_store_error: local denies a request if the local store fails, too.
 func TestLocal_BothStoresFail(t *testing.T) {
 	gone := errors.New("gone")
 	l, err := mete.New(brokenStore{gone}, load(t, localRule), mete.Config{Local: brokenStore{gone}})
@@ -91,7 +89,7 @@ func TestLocal_BothStoresFail(t *testing.T) {
 	}
 }
 
-// A limiter remembers the part that a TakeUpTo got as spent, and not the whole cost.
+// After a TakeUpTo, the limiter remembers the taken part instead of the whole cost.
 func TestLocal_PartIsSpent(t *testing.T) {
 	left := func(take func(*node) (mete.Decision, error)) int {
 		n := start(t, 1, localRule).nodes[0]

@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A scale that changes between two attempts at one reservation changes no settlement: the
-// first attempt has spent, at the scale that it had.
+// A new scale between two attempts at a reservation does not change the settlement: the first attempt has spent
+// at its scale.
 func TestSettle_RetryAtAnotherScale(t *testing.T) {
 	for used, left := range map[mete.Tokens]string{10: "90", 20: "80"} {
 		factor := bucket.Tokens(1)
@@ -31,7 +31,7 @@ func TestSettle_RetryAtAnotherScale(t *testing.T) {
 	}
 }
 
-// A shadow rule settles what it took itself, where a charge of the request has its key, too.
+// A shadow rule settles its own cost, even if a charge of the request has the same key.
 func TestSettle_ChargeWithTheKeyOfAShadowRule(t *testing.T) {
 	r := newRig(t, `{"name": "trial", "mode": "shadow", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "fixed_cost": 1}}`)
 	rule := r.Policy().Rules()[0].Limits[0].Bucket
@@ -46,7 +46,7 @@ func TestSettle_ChargeWithTheKeyOfAShadowRule(t *testing.T) {
 	r.left("trial:", rule, "94") // without 5 that were used, and the 1 that the rule fixes
 }
 
-// A retry reports the cost of the first attempt, in the tokens of the caller.
+// A retry returns the first attempt's cost before scaling.
 func TestTake_RetryAtAnotherScale(t *testing.T) {
 	factor := bucket.Tokens(1)
 	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * factor }})
@@ -59,8 +59,7 @@ func TestTake_RetryAtAnotherScale(t *testing.T) {
 	}
 }
 
-// A shadow rule that would deny the request has spent nothing, so a settlement charges it
-// no excess.
+// A shadow rule that would deny has spent nothing, so a settlement charges it no excess.
 func TestSettle_ShadowRuleThatWouldDeny(t *testing.T) {
 	r := newRig(t, `{"name": "trial", "mode": "shadow", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 10}}`)
 	rule := r.Policy().Rules()[0].Limits[0].Bucket
@@ -74,7 +73,7 @@ func TestSettle_ShadowRuleThatWouldDeny(t *testing.T) {
 	r.left("trial:", rule, "10")
 }
 
-// G1: a settlement rounds the cost at a scale up, and so gives back no more than was unused.
+// G1: a settlement rounds the scaled cost up, so it returns at most the unused part.
 func TestSettle_RoundsUp(t *testing.T) {
 	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * 10 / 3 }})
 	l := limit(t, 100, "1/1h")
@@ -85,7 +84,7 @@ func TestSettle_RoundsUp(t *testing.T) {
 	r.left("k", l, "96.666") // 100 − 3.334
 }
 
-// A scale raises a cost to all that a queue can hold, and no further.
+// A scale raises a cost at most to the capacity of a queue.
 func TestScale_OfAQueue(t *testing.T) {
 	r := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * 10 }})
 	l := compile(t, bucket.Spec{Capacity: whole, Rate: bucket.PerSecond(whole), Queue: 5 * whole})

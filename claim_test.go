@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A recorder is a store that keeps what each take asks it.
+// A recorder is a store that records the charges of each take.
 type recorder struct {
 	mete.Store
 	takes [][]store.Charge
@@ -52,8 +52,8 @@ func newRecorder(t *testing.T, rules string) (rig, *recorder) {
 	return rig{t, l, clock}, s
 }
 
-// rulesOf returns rules that all apply, each with its name and with further fields. A rule
-// whose text ends with "in shards" has four.
+// rulesOf returns rules that all apply, with their names and extra fields. A text that ends with "in shards"
+// means four shards.
 func rulesOf(fields ...string) string {
 	all := make([]string, len(fields))
 	for i, f := range fields {
@@ -68,9 +68,8 @@ func rulesOf(fields ...string) string {
 	return strings.Join(all, ",")
 }
 
-// G2: stores lock buckets in the order of their keys, so each call has its charges in that
-// order, and each key once. The statuses are in the order of the policy, and each has the
-// snapshot of its own bucket.
+// G2: stores lock buckets in the order of their keys, so each call has its charges in that order and each key
+// once. Statuses are in the order of the policy, each with its bucket's snapshot.
 func TestTake_ChargesAreInTheOrderOfTheirKeys(t *testing.T) {
 	r, s := newRecorder(t, rulesOf("m", "c", `x "mode": "shadow",`, "z", `a "mode": "shadow",`))
 	random := rand.New(testseed.PCG(20261123, 2))
@@ -112,7 +111,7 @@ func TestTake_ChargesAreInTheOrderOfTheirKeys(t *testing.T) {
 	}
 }
 
-// The shortest deadline counts wherever its rule stands.
+// The shortest deadline applies, regardless of its rule's position.
 func TestTake_WithinTheShortestDeadline(t *testing.T) {
 	r, s := newRecorder(t, rulesOf(`a "deadline": "2s",`, `b "deadline": "20ms",`, `c "deadline": "1s",`,
 		`d "mode": "shadow", "deadline": "10ms",`, `e "mode": "shadow", "deadline": "3s",`))
@@ -126,8 +125,7 @@ func TestTake_WithinTheShortestDeadline(t *testing.T) {
 	}
 }
 
-// G1: a shadow rule with shards spends from them, as it will when it is enforced, whatever
-// the enforced rules have.
+// G1: a shadow rule with shards takes from its shards, as it will when enforced.
 func TestTake_ShadowWithShards(t *testing.T) {
 	for _, rules := range []string{
 		rulesOf("all", `trial "mode": "shadow",in shards`),
@@ -153,8 +151,7 @@ func TestTake_ShadowWithShards(t *testing.T) {
 	}
 }
 
-// A bucket with shards is another one than a bucket without, so one key has one number of
-// shards, between charges and with a rule.
+// One key must have the same number of shards in all charges and rules.
 func TestCharges_OneKeyWithTwoNumbersOfShards(t *testing.T) {
 	r := newRig(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "shards": 4}}`)
 	l := limit(t, 100, "1/1h")
@@ -175,7 +172,7 @@ func TestCharges_OneKeyWithTwoNumbersOfShards(t *testing.T) {
 	}
 }
 
-// The keys are part of the ID that a store gets: a store may remember a take by that alone.
+// The store's ID includes the keys, because a store may remember takes only by ID.
 func TestID_TellsKeysApart(t *testing.T) {
 	r, s := newRecorder(t, rulesOf("all"))
 	l := limit(t, 10, "1/1h")

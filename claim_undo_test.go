@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// G1: a scale that has grown since the take makes a refund no larger, and a reset needs none.
+// G1: a larger scale after the take does not enlarge a refund, and a reset ignores it.
 func TestRefund_DoesNotScale(t *testing.T) {
 	factor := bucket.Tokens(1)
 	r, l := newBare(t, mete.Config{Scale: func(c bucket.Tokens) bucket.Tokens { return c * factor }}), limit(t, 100, "1/1h")
@@ -22,8 +22,8 @@ func TestRefund_DoesNotScale(t *testing.T) {
 	r.left("k", l, "53")
 }
 
-// A rule's limit that a request names in a charge of its own is one bucket with two costs.
-// A settlement keeps the rule's fixed cost and the fixed charge, each once.
+// A charge of the request with a rule's key and limit is one bucket with two costs. A settlement keeps the
+// rule's fixed cost and the fixed charge once each.
 func TestSettle_RuleAndChargeOfOneKey(t *testing.T) {
 	r := newRig(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "fixed_cost": 1}}`)
 	rule := r.Policy().Rules()[0].Limits[0].Bucket
@@ -46,7 +46,7 @@ func TestSettle_RuleAndChargeOfOneKey(t *testing.T) {
 	}
 }
 
-// A refund and a reset change each enforced and each shadow rule, at its own cost.
+// Refunds and resets apply to each enforced and shadow rule, at its own cost.
 func TestRefund_EachClaimHasItsCost(t *testing.T) {
 	clock := storetest.NewClock()
 	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, `{"rules": [

@@ -12,92 +12,81 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Config are a [Limiter]'s optional settings.
+// Config holds the optional settings of a [Limiter].
 type Config struct {
-	// OnDecision, if set, is called with every decision of Take, TakeUpTo, Wait,
-	// Reserve and Charge, once, before it is returned: for metrics and logs, see
-	// [LogDecisions]. It must not change the decision, must not block, and must not
-	// keep it.
+	// OnDecision, if set, is called once with every decision of Take, TakeUpTo, Wait, Reserve and Charge,
+	// before the method returns. Use it for metrics and logs: see [LogDecisions]. It must not block, and must
+	// not change or retain the decision.
 	OnDecision func(context.Context, *Decision)
 
-	// OnDenial, if set, is called with what OnDecision is, after it, where the
-	// request is denied or a shadow rule would deny it: for an audit trail, as it is
-	// told who was denied. It costs nothing where the request is allowed. It must not
-	// change what it is given, must not block, and may keep nothing of it but strings.
+	// OnDenial, if set, is called after OnDecision if the request is denied, or if a shadow rule would deny it.
+	// It also gets the request's attributes, for an audit log. It must not block or change the denial, and may
+	// retain only strings of it.
 	OnDenial func(context.Context, *Denial)
 
-	// OnNearLimit, if set, is called with what OnDecision is, after OnDenial, where
-	// the request is admitted and one of its limits is nearly reached: see
-	// [Status.Near]. What is said of OnDenial goes for it, too.
+	// OnNearLimit, if set, is called after OnDenial if the request is admitted and one of its limits is nearly
+	// reached: see [Status.Near]. The restrictions of OnDenial apply.
 	OnNearLimit func(context.Context, *Denial)
 
-	// Scale, if set, raises costs: for limits that adapt to how the protected
-	// thing is doing, with any store. It is called with every cost above 0, and
-	// must be fast and safe for concurrent use. What it returns is charged, but no
-	// less than the cost, and of a cost that the limit can admit at once no more
-	// than that. Refund and Reset do not scale.
+	// Scale, if set, raises costs, so that limits adapt to the health of the protected service. It is called
+	// with every cost above 0, and must be fast and safe for concurrent use. The limiter never charges less
+	// than the original cost. It never raises a cost above the largest one that the limit can admit at once.
+	// Refund and Reset do not scale.
 	Scale func(cost bucket.Tokens) bucket.Tokens
 
-	// OnStoreError says what becomes of requests that bring charges when the store
-	// cannot answer. The zero value lets them through. Rules say so themselves.
+	// OnStoreError selects the decision for charges of the request if the store does not answer. The zero value
+	// allows the request. Rules have their own setting.
 	OnStoreError policy.OnStoreError
 
-	// Deadline is how long the store may take for them: between
-	// [policy.MinDeadline] and [policy.MaxDeadline], or 0 for
-	// [policy.DefaultDeadline]. Rules have deadlines of their own, and the shortest
-	// of a request's counts. The limiter tells the store: see [Mode.Within].
+	// Deadline is the store's time limit for such charges. It must be between [policy.MinDeadline] and
+	// [policy.MaxDeadline]; 0 means [policy.DefaultDeadline]. Rules have their own deadlines, and the shortest
+	// one of a request applies. The limiter passes it to the store as [Mode.Within].
 	Deadline time.Duration
 
-	// Local is the store that decides in its place where rules, or OnStoreError,
-	// say local: one in the memory of this process, such as a memstore, that
-	// nothing else uses. It is required if any of them does. Its buckets have the
-	// limit's capacity and rate divided by the number of nodes, and begin with
-	// their part of what this limiter last knew to be missing, and without what it
-	// has in flight. When the store answers again, what was spent here is charged
-	// there before anybody takes from the same key. Shards make no difference to it, nor do leases; IDs that
-	// it has admitted the store does not know.
+	// Local decides during an outage if a rule or OnStoreError is set to local. It is required in that case.
+	// Use a store in the memory of this process, such as a memstore, and share it with nothing else.
 	//
-	// [Limiter.Stats] counts what that costs, and doc/architecture.md says what it
-	// can.
+	// A local bucket has the limit's capacity and rate divided by the number of nodes. It starts with its share
+	// of the deficit that this limiter last saw, minus requests in flight. After the outage, the limiter
+	// charges the local costs to the store before it takes from the same key again. Local buckets ignore shards
+	// and leases, and the store does not know the IDs of requests that they admitted.
+	//
+	// [Limiter.Stats] counts the cost of an outage, and doc/architecture.md bounds it.
 	Local Store
 
-	// Nodes says how many processes share the store, this one included, for the
-	// local buckets. It is asked when one of them is first needed in an outage, and
-	// must be fast and safe for concurrent use. Below 1 is 1, and so is nil: then
-	// each process admits up to the whole limit while it is alone.
+	// Nodes returns the number of processes that share the store, including this one. The limiter calls it when
+	// an outage first needs a local bucket. It must be fast and safe for concurrent use. If Nodes is nil or
+	// returns less than 1, the number is 1: each process then admits up to the whole limit during an outage.
 	Nodes func() int
 
-	// OnClose, if set, is what [Limiter.Close] does, once: for a function that makes a
-	// limiter with all that it needs.
+	// OnClose, if set, is called once by [Limiter.Close]. A constructor that opens connections closes them here.
 	OnClose func() error
 
-	// DenyFor is how long the limiter denies a bucket from memory after the store has
-	// denied it, without a call of the store; 0: every request goes to the store. A bucket
-	// refills at a known rate, so the store is sure to deny until a known time. The limiter
-	// sees its own refunds and resets. Tokens that the bucket gets in another way wait for
-	// DenyFor at most: by another process, a policy elsewhere, or the end of a lease. One
-	// second suits a store that is asked over a network. It must not be negative.
+	// DenyFor bounds how long the limiter repeats a denial of the store from memory, without a call. With 0, every
+	// request goes to the store. A bucket refills at a known rate, so a denial stays valid until a known time.
 	//
-	// The memory answers only requests that spend all of their cost now or nothing, and
-	// have no ID: no [Limiter.TakeUpTo], [Limiter.Charge], [Limiter.Wait] or
-	// [Request.MaxWait], no limits with shards, and nothing in a caller's transaction. It
-	// also denies while the store does not answer. Costs of other processes are not in it,
-	// so a denial can show too many tokens and too short a wait.
+	// The limiter sees its own refunds and resets. Tokens that arrive in another way take effect after at most
+	// DenyFor. Other processes, a new policy elsewhere and the end of a lease can add such tokens. One second
+	// suits a remote store. DenyFor must not be negative.
+	//
+	// The memory answers only requests that take all of their cost now or nothing. Requests with an ID or a
+	// [Request.MaxWait], limits with shards, transactions of the caller, and [Limiter.TakeUpTo],
+	// [Limiter.Charge] and [Limiter.Wait] always go to the store. The memory also denies during an outage. It
+	// does not see the costs of other processes, so a denial can show too many tokens and too short a wait.
 	DenyFor time.Duration
 
-	// DenyKeys bounds the buckets that are remembered for that, at some 200 bytes each:
-	// between 0 and 67,108,864; 0 is 16,384. Beyond the bound, the limiter evicts the
-	// denials that end first. With Local there is room for 65,536 more.
+	// DenyKeys bounds the number of remembered denials, at about 200 bytes per key. It must be between 0 and
+	// 67,108,864; 0 means 16,384. At the bound, the limiter evicts the denials that end first. Local adds room
+	// for 65,536 more keys.
 	DenyKeys int
 
-	// DenyExactly has the store asked where the memory would show fewer tokens than the
-	// store: for sliding logs, and for limits that are leased.
+	// DenyExactly calls the store for denials that would show fewer tokens from memory than from the store.
+	// This affects sliding logs and leased limits.
 	DenyExactly bool
 
-	// Now is the clock by which overrides expire, and by which the limiter knows how
-	// old is what it last saw of a bucket, for tests and for recorded traffic. If
-	// nil, it is the wall clock, and for the second of these the process's monotonic
-	// one, set by it when the limiter is made. Stores have clocks of their own.
+	// Now is the clock for the expiry of overrides and for the age of remembered store answers. Set it for
+	// tests and recorded traffic. If it is nil, overrides use the wall clock, and remembered answers use the
+	// process's monotonic clock. Stores have their own clocks.
 	Now func() bucket.Instant
 }
 
@@ -106,7 +95,6 @@ const (
 	maxDenyKeys     = 1 << 26
 )
 
-// complete fills in defaults, and returns everything that is wrong.
 func (c *Config) complete() error {
 	if c.Deadline == 0 {
 		c.Deadline = policy.DefaultDeadline

@@ -11,77 +11,69 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Reasons for a denial that do not come from a limit's algorithm.
+// Reasons of denials that do not come from a limit's algorithm.
 const (
-	ReasonBlocked          = "blocked"           // an override says block
-	ReasonMissingAttribute = "missing_attribute" // a rule says on_missing: deny
-	ReasonStoreError       = "store_error"       // a rule says on_store_error: closed
+	ReasonBlocked          = "blocked"           // an override with action block
+	ReasonMissingAttribute = "missing_attribute" // a rule with on_missing: deny
+	ReasonStoreError       = "store_error"       // a rule with on_store_error: closed
 )
 
-// A Decision is the answer to a [Request]. It is a value; its slices must not be
-// changed.
+// A Decision is the answer to a [Request]. It is a value. The caller must not change its slices.
 type Decision struct {
-	// Allowed says whether the request may happen.
+	// Allowed reports whether the request may go ahead.
 	Allowed bool
 
-	// Rule is the name of the rule that decided: the one with the longest wait
-	// where denied, the one with the fewest tokens left where allowed. It is
-	// empty where no rule applied.
+	// Rule is the name of the deciding rule. It has the longest wait if the request is denied, or the fewest tokens
+	// left if it is allowed. It is empty if no rule applied.
 	Rule string
 
-	// Reason says why a request was denied, such as "token_bucket_exceeded",
-	// "missing_attribute", "blocked" or "store_error". It is empty where allowed.
+	// Reason tells why the request was denied, such as "token_bucket_exceeded", "missing_attribute", "blocked"
+	// or "store_error". It is empty if the request is allowed.
 	Reason string
 
-	// RetryAfter is how long a denied caller must wait: the longest of the
-	// denying limits. [bucket.Never] where no wait helps, 0 where allowed; a second,
-	// for want of a better one, where the store did not answer ([ReasonStoreError]).
+	// RetryAfter is the wait of a denied request: the longest one of the denying limits. It is 0 if the request
+	// is allowed, and [bucket.Never] if no wait helps. After a store error ([ReasonStoreError]) it is one
+	// second, an estimate.
 	RetryAfter time.Duration
 
-	// Wait is how long an admitted request must wait before its work starts: a
-	// reservation for its tokens, and any request where little is left under a limit
-	// whose stages delay those. [Request.MaxWait] has no part in the latter.
+	// Wait is how long an admitted request must wait before its work starts. The wait comes from a reservation, or
+	// from a stage that delays requests when few tokens are left. [Request.MaxWait] does not bound a stage's delay.
 	Wait time.Duration
 
-	// Taken is how much of what was asked for the request got, under the limit
-	// that costs it most; 0 where denied. It is all of it, but after TakeUpTo.
+	// Taken is the amount that the request got, under the limit that costs it most. It is 0 if the request is
+	// denied. Only TakeUpTo can take less than the full cost.
 	Taken bucket.Tokens
 
-	// Degraded marks a decision that the store had no part in: it could not
-	// answer, and the rules said what to do then. Failure says in a word why it
-	// could not, and Err in full.
+	// Degraded marks a decision without the store, by the rules' on_store_error. Failure classifies the store's
+	// error, and Err is the full error.
 	//
-	// Where a rule says local, the decision is one like any other, of buckets in
-	// this process: Limits shows those. Where one says closed, Reason is
-	// [ReasonStoreError], and a limit has nothing to do with it.
+	// With on_store_error: local, buckets in this process decide, and Limits shows them. With closed, Reason is
+	// [ReasonStoreError], and no limit is the cause.
 	Degraded bool
 	Failure  store.Failure
 	Err      error
 
-	// Skipped are the rules that did not apply because the request lacks an attribute of
-	// their key (on_missing: skip). Only [Config.OnDecision] gets them.
+	// Skipped lists the rules that did not apply because the request lacks an attribute of their key
+	// (on_missing: skip). It is set only for [Config.OnDecision].
 	Skipped []*policy.Rule
 
-	// Override is what blocked the request, or let it through whatever the rules say;
-	// nil for neither. One that put another limit in the place of a rule's is in the
-	// [policy.Limit] of its Status.
+	// Override is the override that blocked or allowed the request, or nil. An override that replaced a rule's
+	// limit is in the [policy.Limit] of its Status instead.
 	Override *policy.Override
 
-	// Shadow shows the limits of shadow rules, which decide nothing, as Limits shows those
-	// that are enforced.
+	// Shadow holds the limits of shadow rules, in the form of Limits. They do not affect the decision.
 	Shadow []Status
 
-	// What Limits returns: one, if single is set, and else several. One limit is the common
-	// case, and needs no memory of its own.
+	// The limits are in one if single is set, and in several otherwise. The common case of one limit needs no
+	// allocation.
 	several []Status
 	one     [1]Status
 	single  bool
 }
 
-// Limits returns every enforced limit the request fell under, in the order of
-// the policy. Limits that the request brought stand behind those of the policy, in its
-// order; one that shares a key with another is shown with that. The caller must not
-// change them. The slice may point into d.
+// Limits returns the enforced limits of the request in the order of the policy, followed by the request's own
+// limits in the request's order. Limits with the same key share one status. The caller must not change the
+// slice, which may point into d.
 func (d *Decision) Limits() []Status {
 	if d.single {
 		return d.one[:]
@@ -89,14 +81,12 @@ func (d *Decision) Limits() []Status {
 	return d.several
 }
 
-// WithLimits returns d with other Limits, of which it keeps a copy: for tests of hooks, and
-// for decisions that a program makes by itself.
+// WithLimits returns d with a copy of limits. Use it to test hooks and to build decisions.
 func (d Decision) WithLimits(limits ...Status) Decision {
 	d.setLimits(limits)
 	return d
 }
 
-// setLimits makes Limits return a copy of limits.
 func (d *Decision) setLimits(limits []Status) {
 	if d.single = len(limits) == 1; d.single {
 		d.one[0], d.several = limits[0], nil
@@ -105,23 +95,19 @@ func (d *Decision) setLimits(limits []Status) {
 	d.several = slices.Clone(limits)
 }
 
-// A Status is one limit's part in a decision. Rule and Limit are those of the
-// policy; where the request brought the limit they have no name, and only
-// Snapshot.Limit says what it is. The snapshot's Cost is what the request cost
-// under this limit.
+// A Status is the part of one limit in a decision. Rule and Limit are the policy's. For a limit of the request
+// they have no name, and Snapshot.Limit holds the limit. The snapshot's Cost is the cost under this limit.
 type Status struct {
 	Rule  *policy.Rule
 	Limit *policy.Limit
-	Key   string // of the bucket. It may say who the client is: keep it out of logs.
+	Key   string // of the bucket. It may identify a client: keep it out of logs.
 	bucket.Snapshot
 }
 
-// nearPart is the part of a limit of which, once no more is left, it is near.
 const nearPart = 5
 
-// Near reports whether the limit admitted the request and is nearly reached: at
-// most a fifth of what it can admit at once is left. (Envoy's rate limit service
-// counts a request as near its limit at the same four fifths.)
+// Near reports whether the limit admitted the request and at most a fifth of its capacity is left. Envoy's rate
+// limit service uses the same threshold for its near-limit counter.
 func (s *Status) Near() bool {
 	if !s.Allowed {
 		return false
@@ -133,8 +119,7 @@ func (s *Status) Near() bool {
 	return s.Room() <= all/nearPart
 }
 
-// near reports whether a limit is.
-func (d *Decision) near() bool {
+func (d *Decision) isNear() bool {
 	limits := d.Limits()
 	for i := range limits {
 		if limits[i].Near() {
@@ -144,9 +129,8 @@ func (d *Decision) near() bool {
 	return false
 }
 
-// Decider returns the status that decided: the denying one with the longest
-// wait or, of an allowed request, the one with the fewest tokens remaining. The
-// first of equals wins. It is nil where no limit applied.
+// Decider returns the status that decided: the denying one with the longest wait, or, for an allowed request,
+// the one with the fewest tokens left. The first of several equal ones wins. It is nil if no limit applied.
 func (d *Decision) Decider() *Status {
 	limits := d.Limits()
 	if len(limits) == 1 && d.Allowed == limits[0].Allowed {
@@ -170,7 +154,6 @@ func (d *Decision) Decider() *Status {
 	return decider
 }
 
-// conclude fills in what follows from the limits.
 func (d *Decision) conclude(mode Mode) {
 	decider := d.Decider()
 	d.Rule, d.RetryAfter = decider.Rule.Name, decider.RetryAfter
@@ -181,26 +164,25 @@ func (d *Decision) conclude(mode Mode) {
 	limits := d.Limits()
 	for i := range limits {
 		s := &limits[i]
-		if mode.MaxWait != 0 || s.Snapshot.Limit.Queued() { // others admit what need not wait
+		if mode.MaxWait != 0 || s.Snapshot.Limit.Queued() { // other limits admit only without a wait
 			d.Wait = max(d.Wait, s.wait(mode.DryRun))
 		}
-		if mode.MaxWait != bucket.Forced { // else what is charged for has happened
+		if mode.MaxWait != bucket.Forced { // a forced charge is for finished work
 			d.Wait = max(d.Wait, s.delay(mode.DryRun))
 		}
 	}
 }
 
-// wait is how long an admitted request has to wait for tokens under s, or would
-// have to.
+// wait returns how long the request waits for tokens under s. For a dry run it is the wait that a take would cause.
 func (s *Status) wait(dryRun bool) time.Duration {
-	if dryRun { // the snapshot is without the cost
+	if dryRun { // the snapshot excludes the cost
 		return s.Earliest(s.Cost)
 	}
 	return s.Wait()
 }
 
-// Stage returns what becomes of an admitted request because so little is left
-// under the limit: nil for nothing. Its Delay is in [Decision.Wait] already.
+// Stage returns the active stage of the limit after an admitted request, or nil. [Decision.Wait] already
+// includes its Delay.
 func (s *Status) Stage() *policy.Stage {
 	if !s.Allowed || len(s.Limit.Stages) == 0 {
 		return nil
@@ -212,9 +194,9 @@ func (s *Status) Stage() *policy.Stage {
 	return s.Limit.Stage(used)
 }
 
-// UndelayedAfter is how long it takes, if the request gives back what it took and
-// nobody else takes, until the same request is delayed by no stage for longer than
-// longest. It is 0 where it is not now, and [bucket.Never] where it always is.
+// UndelayedAfter returns the time until no stage would delay this request by more than longest. It assumes that the
+// request is refunded and no other request takes tokens. It is 0 if that is already true, and [bucket.Never] if it
+// can never be true.
 func (s *Status) UndelayedAfter(longest time.Duration) time.Duration {
 	stage := s.Stage()
 	if stage == nil || stage.Delay <= longest {
@@ -237,8 +219,7 @@ func (s *Status) UndelayedAfter(longest time.Duration) time.Duration {
 	return s.RoomAfter(capacity - at + 1)
 }
 
-// delay is how long the stages of the limit hold the request that s admits, or would
-// hold it.
+// delay returns how long the limit's stages delay a request that s admits, also in a dry run.
 func (s *Status) delay(dryRun bool) time.Duration {
 	if len(s.Limit.Stages) == 0 {
 		return 0
@@ -253,12 +234,11 @@ func (s *Status) delay(dryRun bool) time.Duration {
 	return 0
 }
 
-// A Denial is a decision that denies a request, or would if shadow rules were
-// enforced, or soon will, with the attributes of the request: see [Config.OnDenial] and
-// [Config.OnNearLimit]. As a [slog.LogValuer] it is its decision, without attributes.
+// A Denial is a decision together with the request's attributes, for [Config.OnDenial] and
+// [Config.OnNearLimit]. Its log value (as a [slog.LogValuer]) omits the attributes.
 type Denial struct {
 	Decision
 
-	// Attributes are the request's, and never nil.
+	// Attributes are the request's attributes. They are never nil.
 	Attributes policy.Attributes
 }

@@ -20,8 +20,8 @@ const twoAndTwo = `{"rules": [
 	{"name": "global", "group": "c", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 1000}},
 	{"name": "trial", "group": "d", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 20}}]}`
 
-// A limiter takes the memory of several decisions at once. A program that keeps a
-// decision, or appends to its limits, changes no other decision.
+// A limiter allocates memory for several decisions at once. Keeping a decision, or appending to its limits,
+// changes no other.
 func TestDecisions_ShareNoMemory(t *testing.T) {
 	clock := storetest.NewClock()
 	line := &wire{Store: storetest.NewNaive(clock.Now)}
@@ -74,7 +74,7 @@ func TestDecisions_ShareNoMemory(t *testing.T) {
 	}
 }
 
-// everything returns the text of a decision with the keys of its buckets.
+// everything returns the text of a decision with its bucket keys.
 func everything(d *mete.Decision) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, d.Allowed, d.Rule, d.Reason, d.RetryAfter, d.Wait, d.Taken, d.Degraded)

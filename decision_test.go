@@ -28,8 +28,8 @@ const (
 	twoRules = `{"rules": [` + oneRule + `, {"name": "address", "group": "a", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}]}`
 )
 
-// A take under one rule allocates nothing for a client that comes often, and one under
-// several rules allocates the list of their limits.
+// A take under one rule allocates nothing for a known key. A take under several rules allocates the list of
+// their limits.
 func TestTake_Allocations(t *testing.T) {
 	if raceEnabled {
 		return // pools lose what they hold on purpose then
@@ -53,7 +53,7 @@ func TestTake_Allocations(t *testing.T) {
 	}
 }
 
-// A decision that is kept, or copied, shows what it showed first, whatever is taken then.
+// A retained or copied decision does not change after later takes.
 func TestDecision_IsAValue(t *testing.T) {
 	for _, policy := range []string{oneRule, twoRules} {
 		l, req := inMemoryBy(t, policy)
@@ -77,7 +77,7 @@ func TestDecision_IsAValue(t *testing.T) {
 	}
 }
 
-// WithLimits keeps a copy, and leaves the decision that it is called on as it is.
+// WithLimits copies the limits and does not change its receiver.
 func TestDecision_WithLimits(t *testing.T) {
 	for n := range 4 {
 		statuses := make([]mete.Status, n)

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A brokenStore cannot answer.
+// A brokenStore always fails.
 type brokenStore struct{ err error }
 
 func (s brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete.Mode) ([]bucket.Snapshot, bool, error) {
@@ -23,7 +23,7 @@ func (s brokenStore) DeriveKey(context.Context, string) (key [32]byte, err error
 func (s brokenStore) Refund(context.Context, []mete.Refund, string) error         { return s.err }
 func (s brokenStore) Reset(context.Context, []string) error                       { return s.err }
 
-// G8: a store that fails is never reported as a limit that is exceeded.
+// G8: a store failure is never reported as an exceeded limit.
 func TestTake_StoreFails(t *testing.T) {
 	broken := errors.New("connection refused")
 	store := brokenStore{&mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: broken}}
@@ -76,7 +76,7 @@ func TestTake_CallerGoneIsNoStoreError(t *testing.T) {
 	}
 }
 
-// A cancellingStore fails because its caller's context ends meanwhile.
+// A cancellingStore fails because its caller's context ends during the call.
 type cancellingStore struct {
 	brokenStore
 	cancel func()

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// describe says which buckets a denial shows, and what became of each.
+// describe lists the buckets of a denial with their results.
 func describe(d *mete.Denial) string {
 	show := func(statuses []mete.Status) string {
 		var parts []string
@@ -63,8 +63,7 @@ func TestOnDenial_ShowsWhoWasDenied(t *testing.T) {
 	}
 }
 
-// Of five tokens, a fifth is left after the fourth take, and none after the fifth.
-// A queue counts with its capacity.
+// Of five tokens, a fifth is left after the fourth take, and none after the fifth. A queue counts as capacity.
 func TestOnNearLimit(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "trial", "mode": "shadow", "limit_keys": ["ip:address"], "group": "t", "algorithm_config": {"rate": "1/1h", "burst": 3}},
@@ -105,7 +104,7 @@ func TestOnNearLimit(t *testing.T) {
 	}
 }
 
-// Charges that the request brings stand behind the policy's, under their own keys.
+// The request's own charges follow the policy's limits, with their own keys.
 func TestOnDenial_Charges(t *testing.T) {
 	var seen []string
 	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, nested), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
@@ -124,7 +123,7 @@ func TestOnDenial_Charges(t *testing.T) {
 	}
 }
 
-// Where the store does not answer, only what was decided locally is shown.
+// After a store error, a denial contains only the local buckets.
 func TestOnDenial_Degraded(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "open", "limit_keys": ["header:x"], "algorithm_config": {"rate": "1/1h", "burst": 1}},
@@ -185,8 +184,7 @@ func TestOnDenial_EveryMethodOnce(t *testing.T) {
 	}
 }
 
-// The hook costs nothing where the request is allowed, and no allocation where it
-// is denied.
+// The hook costs nothing for allowed requests, and does not allocate for denied ones.
 func TestOnDenial_AllocatesNothing(t *testing.T) {
 	measure := func(hook func(context.Context, *mete.Denial), attrs mete.Attrs) float64 {
 		store, err := memstore.New(memstore.Config{})
@@ -220,7 +218,7 @@ func TestOnDenial_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// G12: a denial that is logged says nothing about keys.
+// G12: the log value of a denial contains no keys.
 func TestDenial_LogsNoKeys(t *testing.T) {
 	logger, out := newLogger(slog.LevelDebug)
 	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, nested), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {

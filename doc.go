@@ -1,63 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mete gives out by measure: a rate limiter with exact token buckets,
-// windows, logs and leaky buckets.
+// Package mete is a rate limiter with exact token buckets, windows, logs and leaky buckets.
 //
-// A [Limiter] keeps its buckets in a [Store]: in memory, Redis or PostgreSQL. It decides
-// by a policy (package policy), by limits that the program names itself in
-// [Request.Charges], or by both at once.
+// A [Limiter] keeps its buckets in a [Store]: in memory, Redis or PostgreSQL. It enforces a policy (package
+// policy), limits that the program passes in [Request.Charges], or both.
 //
-// # Which call
+// # Choosing a constructor
 //
-//	limit a handler by address, in memory        httplimit.PerAddress("100/1m", 20).Wrap(h)
-//	limit keys of any kind, in memory            keyed.Must("10/1m", 20), Allow(key)
-//	limit keys over a shared store               keyed.Over(store, "10/1m", 20)
-//	a policy over Redis or PostgreSQL            redisstore.NewLimiter, pgstore.NewLimiter
-//	a policy in memory                           New(memstore, matcher, Config{})
-//	load a policy                                policyyaml.LoadFile, policy.Load
-//	limit a route, a gRPC method                 httplimit.Must, grpclimit.New
+//	limit a handler per client address, in memory   httplimit.PerAddress("100/1m", 20).Wrap(h)
+//	limit keys of any kind, in memory               keyed.Must("10/1m", 20), Allow(key)
+//	limit keys in a shared store                    keyed.Over(store, "10/1m", 20)
+//	enforce a policy over Redis or PostgreSQL       redisstore.NewLimiter, pgstore.NewLimiter
+//	enforce a policy in memory                      New(memstore, matcher, Config{})
+//	load a policy                                   policyyaml.LoadFile, policy.Load
+//	limit an HTTP route or a gRPC method            httplimit.Must, grpclimit.New
 //
-// and then, of a [Limiter]:
+// # Choosing a method of Limiter
 //
-//	yes or no, now                               Take
-//	as much as there is                          TakeUpTo
-//	look, without spending                       Peek
-//	sleep until it may happen                    Wait
-//	say when it may happen, without sleeping     Take with Request.MaxWait
-//	the cost is known only afterwards            Reserve, Reservation.Settle
-//	it has happened already                      Charge
-//	it did not happen after all                  Refund, Reservation.Cancel
-//	make a bucket full by hand                   Reset
-//	a retry must not be charged twice            any that spends, with Request.ID
-//	several limits with different keys           any of them: all are charged, or none
+//	decide now                                      Take
+//	take as many tokens as available                TakeUpTo
+//	decide without spending                         Peek
+//	sleep until the request is admitted             Wait
+//	get the waiting time instead of sleeping        Take with Request.MaxWait
+//	reserve a cost, correct it after the work       Reserve, Reservation.Settle
+//	charge for finished work                        Charge
+//	give tokens back                                Refund, Reservation.Cancel
+//	fill a bucket                                   Reset
+//	retry without paying twice                      every spending method, with Request.ID
+//	charge several keys atomically                  every method, with Request.Charges
 //
-// Most programs need Take. In the terms of golang.org/x/time/rate, Allow is Take, Wait is
-// [Limiter.Wait], and Reserve is [Limiter.Reserve] with a [Request.MaxWait] of
-// [bucket.Never]. Package httpapi is a decision API over HTTP, and package proxy a reverse
-// proxy.
+// Most programs need only Take. If you know golang.org/x/time/rate: Allow corresponds to Take, Wait to
+// [Limiter.Wait], and Reserve to [Limiter.Reserve] with a [Request.MaxWait] of [bucket.Never]. Package httpapi
+// serves decisions over HTTP, and package proxy is a reverse proxy.
 //
-// A denial is a [Decision], never an error. An error means that no decision
-// could be made.
+// A denial is a [Decision], never an error. An error means that the limiter could not decide.
 //
-// # When the store does not answer
+// # Store outages
 //
-// A store that can be far away has a deadline ([policy.Rule], [Config.Deadline]),
-// and what happens then is for the rules to say: let the request through, refuse
-// it, or decide by buckets of this process until the store is back
-// ([Config.Local]). The decision is [Decision.Degraded], and [Limiter.Stats] counts.
+// A remote store has a deadline per call ([policy.Rule], [Config.Deadline]). If the store fails, each rule's
+// on_store_error decides: allow the request, deny it, or use local buckets until the store is back
+// ([Config.Local]). Such a decision is [Decision.Degraded], and [Limiter.Stats] counts it.
 //
-// # What is promised
+// # Guarantees
 //
-// In any interval of length t a token bucket admits at most capacity + rate·t
-// tokens, under any concurrency; package bucket says the same of the other
-// algorithms. A request that falls under several limits is charged by all of them
-// or by none. A denial changes nothing. [Decision.RetryAfter] is true: a caller
-// who is alone and waits that long is admitted, and a microsecond earlier it is
-// denied; a cost that can never fit says [bucket.Never]. A rule in shadow changes
-// nothing that anybody else can observe. A broken policy never replaces a working
-// one. Keys are never logged.
+//   - In any interval of length t, a token bucket admits at most capacity + rate·t tokens, under any concurrency.
+//     Package bucket documents the bounds of the other algorithms.
+//   - A request pays all of its limits or none. A denial changes nothing.
+//   - [Decision.RetryAfter] is exact: a request that waits that long is admitted if no other request takes the
+//     tokens, and a microsecond earlier it is denied. A cost that can never fit gets [bucket.Never].
+//   - Clients cannot observe shadow rules.
+//   - An invalid policy never replaces a working one.
+//   - Keys are never logged.
 //
-// What is not: with a store that forgets (for memstore, a process that restarts
-// and has not saved it), buckets are full again. Each process with a memory store
-// limits by itself.
+// If a store loses its data, buckets start full. A memstore does so after a restart without a saved copy. Each
+// process with a store in memory limits on its own.
 package mete

@@ -11,14 +11,13 @@ import (
 )
 
 var (
-	// ErrNever: the cost is more than a bucket can ever hold.
-	ErrNever = errors.New("mete: cost exceeds what the limit can ever hold")
+	// ErrNever: the cost exceeds the capacity of the bucket.
+	ErrNever = errors.New("mete: cost exceeds the capacity of the limit")
 
-	// ErrDeadlineTooSoon: the tokens are not there before the context's deadline
-	// or within [Request.MaxWait].
-	ErrDeadlineTooSoon = errors.New("mete: tokens are not there in time")
+	// ErrDeadlineTooSoon: the wait for tokens exceeds the context's deadline or [Request.MaxWait].
+	ErrDeadlineTooSoon = errors.New("mete: tokens are not available in time")
 
-	// ErrRefused: a rule refuses the request, and waiting does not help.
+	// ErrRefused: a rule denies the request, and waiting does not help.
 	ErrRefused = errors.New("mete: request refused")
 
 	// ErrCost: a cost is negative or above [bucket.MaxTokens].
@@ -27,30 +26,28 @@ var (
 	// ErrRequest: a request's ID or one of its charges is invalid.
 	ErrRequest = errors.New("mete: invalid request")
 
-	// ErrSettled: a [Reservation] has been settled or canceled already.
-	ErrSettled = errors.New("mete: reservation is settled")
+	// ErrSettled: the [Reservation] is already settled or canceled.
+	ErrSettled = errors.New("mete: reservation already settled or canceled")
 
-	// ErrDebt: more was used than reserved, and that much cannot be owed. The
-	// error is a [DebtError].
-	ErrDebt = errors.New("mete: more than can be owed")
+	// ErrDebt: the excess over a reservation exceeds the debt that a limit allows. The error is a [DebtError].
+	ErrDebt = errors.New("mete: debt exceeds the limit")
 )
 
-// A DebtError says that [Reservation.Settle] could not charge what was used
-// beyond the reservation. It wraps [ErrDebt].
+// A DebtError reports that [Reservation.Settle] could not charge the excess over the reservation. It wraps
+// [ErrDebt].
 type DebtError struct {
-	Rule      string        // whose limit refused; empty where that was none of a rule
-	Uncharged bucket.Tokens // what was used and not charged
+	Rule      string        // the rule of the refusing limit; empty for a limit of the request
+	Uncharged bucket.Tokens // the part of the usage that was not charged
 }
 
 func (e *DebtError) Error() string {
-	return fmt.Sprintf("%v: %v tokens were used and not charged", byRule(ErrDebt, e.Rule), e.Uncharged)
+	return fmt.Sprintf("%v: %v tokens were used but not charged", addRule(ErrDebt, e.Rule), e.Uncharged)
 }
 
 func (e *DebtError) Unwrap() error { return ErrDebt }
 
-// ended says why ctx is done: always in the terms of package context, since a
-// cause alone would look like an error of this package's own.
-func ended(ctx context.Context) error {
+// contextError returns ctx's error together with its cause. A cause alone could look like an error of this package.
+func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return cause
@@ -58,9 +55,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// byRule adds the name of the rule that is the reason. Limits that requests bring
-// have none.
-func byRule(err error, rule string) error {
+func addRule(err error, rule string) error {
 	if rule == "" {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 const ms = time.Millisecond
 
-// at sleeps until so long after the beginning.
+// at sleeps until so long after the start.
 func (l *line) at(after time.Duration) { time.Sleep(after - time.Since(l.begin)) }
 
 func (l *line) patient(tokens int64, longest time.Duration) mete.Request {
@@ -23,7 +23,7 @@ func (l *line) patient(tokens int64, longest time.Duration) mete.Request {
 	return req
 }
 
-// Those who left the queue count no more for those who come.
+// Waiters that left the queue do not count for later ones.
 func TestWait_ForgetsTheCostOfThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: 5 * bucket.Token, Rate: perSecond(1)})
@@ -41,7 +41,7 @@ func TestWait_ForgetsTheCostOfThoseWhoLeft(t *testing.T) {
 	})
 }
 
-// slowLine is an empty bucket behind a store that takes 10 ms to answer.
+// slowLine is an empty bucket behind a store with a latency of 10 ms.
 func slowLine(t *testing.T) *line {
 	l := newLine(t, bucket.Spec{Capacity: 5 * bucket.Token, Rate: perSecond(1)})
 	l.empty()
@@ -49,7 +49,7 @@ func slowLine(t *testing.T) *line {
 	return l
 }
 
-// Whoever was denied beside the first is lined up before those who came later.
+// A waiter that probes in vain is queued before later waiters.
 func TestWait_KeepsTheOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowLine(t)
@@ -58,15 +58,14 @@ func TestWait_KeepsTheOrderOfArrival(t *testing.T) {
 		beside := l.enter(t.Context(), l.request(1)) // hears at 15 ms that it must wait
 		l.at(12 * ms)
 		behind := l.enter(t.Context(), l.request(1))
-		// The store knows at once how long to sleep, and says so 10 ms later.
+		// The store knows the wait at once, and answers 10 ms later.
 		l.leaves("the first", first, 1010*ms, nil)
 		l.leaves("the second", beside, 2010*ms, nil)
 		l.leaves("the third", behind, 3010*ms, nil)
 	})
 }
 
-// What the store said to one who gave everything back holds no more, and whoever
-// came before it says something else is told as soon as it does.
+// A refund by the first waiter invalidates its answer. The next answer is passed on to all earlier waiters.
 func TestWait_EstimatesAfresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowLine(t)

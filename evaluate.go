@@ -19,73 +19,70 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A claim is one bucket that a request is to be charged in.
+// A claim is the charge of one request to one bucket.
 type claim struct {
-	status  Status        // its part in the decision: key, rule, limit, and what the store showed
+	status  Status        // key, rule, limit, and the store's snapshot
 	limit   *bucket.Limit // for the key
 	asked   bucket.Tokens // the cost before Config.Scale
-	cost    bucket.Tokens // and after it
+	cost    bucket.Tokens // the cost after Config.Scale
 	shards  int
-	account *outage.Account // of the bucket of this process that decided it; nil where there are too many
+	account *outage.Account // of the local bucket that decided; nil above the bound of accounts
 
-	onStoreError policy.OnStoreError // Open in shadow: a shadow rule has no say
+	onStoreError policy.OnStoreError // always Open for shadow rules
 	leased       bool
 	fixed        bool
-	own          bool // the request brought it; no rule did
-	local        bool // a bucket of this process decided it
+	own          bool // from the request instead of a rule
+	local        bool // decided by a local bucket
 }
 
-// charge is what the store is asked for the claim.
 func (c *claim) charge() (charge store.Charge) {
 	c.write(&charge)
 	return charge
 }
 
-// write writes the claim's charge.
+// write writes the claim's charge for the store. Writing in place avoids a copy per claim.
 func (c *claim) write(charge *store.Charge) {
 	charge.Key, charge.Limit, charge.Cost = c.status.Key, *c.limit, c.cost
 	charge.Shards, charge.Fixed, charge.Leased = c.shards, c.fixed, c.leased
 }
 
-// An evaluation is the claims that the policy makes on one request, and the memory to
-// decide it.
+// An evaluation holds the claims of one request and the memory to decide it.
 type evaluation struct {
 	found   policy.Found
 	policy  *policy.Matcher
-	now     bucket.Instant // where the policy depends on it
-	cost    bucket.Tokens  // of the request; 0 for the costs of the rules
-	claims  []claim        // in the order of the policy, and behind them the request's own
-	shadow  []claim        // of shadow rules
-	sharded bool           // some claim has shards
-	within  time.Duration  // how long the store may take: the shortest deadline of any claim
+	now     bucket.Instant // 0 unless the policy depends on the time.
+	cost    bucket.Tokens  // of the request; 0 means each rule's own cost.
+	claims  []claim        // in the order of the policy, followed by the request's own.
+	shadow  []claim        // of shadow rules.
+	sharded bool           // at least one claim has shards
+	within  time.Duration  // the shortest deadline of the claims
 
-	// The last question to the store, in the order of the keys.
+	// The last call to the store, in the order of the keys.
 	order   []*claim
 	charges []store.Charge
-	snaps   []bucket.Snapshot // for its answer, where it is about several
+	snaps   []bucket.Snapshot // the answer for more than one charge
 
-	slab   slab        // of the statuses that decisions keep
-	trip   outage.Trip // of the charges, while they are decided
-	seen   Decision    // while a hook has it
+	slab   slab        // for the statuses that decisions retain
+	trip   outage.Trip // of the charges in flight
+	seen   Decision    // passed to hooks
 	denial Denial
 }
 
 var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 
-// release keeps the memory for the next request. The pool keeps it, and all that it still
-// points to, for two garbage collections at most.
+// release returns e to the pool. The pool keeps e, and everything e still points to, for at most two garbage
+// collections.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
 	e.sharded = false
 	evaluations.Put(e)
 }
 
-// policyTold are attributes that are told which policy decides by them, and at what time.
-type policyTold interface {
+// policyAware attributes depend on the policy and the time that decide them.
+type policyAware interface {
 	Under(m *policy.Matcher, now bucket.Instant)
 }
 
-// evaluate finds the limits that the request falls under.
 func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	cost, err := req.check()
 	if err != nil {
@@ -93,7 +90,7 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	}
 	m := l.policy.Load()
 	if m == nil && cost > 0 && len(req.Charges) > 0 {
-		return nil, fmt.Errorf("%w: a cost of %v, and no policy whose rules it could be for: charges have costs of their own", ErrRequest, cost)
+		return nil, fmt.Errorf("%w: cost %v without a policy: set the cost of each charge instead", ErrRequest, cost)
 	}
 	e := evaluations.Get().(*evaluation)
 	e.cost = cost
@@ -108,20 +105,19 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 		if m.Timed() {
 			e.now = l.now()
 		}
-		if told, ok := attrs.(policyTold); ok {
+		if told, ok := attrs.(policyAware); ok {
 			told.Under(m, e.now)
 		}
 		m.Find(&e.found, attrs, cost, e.now)
 	}
-	if err := e.claim(req, &l.config); err != nil {
+	if err := e.addClaims(req, &l.config); err != nil {
 		e.release()
 		return nil, err
 	}
 	return e, nil
 }
 
-// claim makes the claims of the limits that were found, and of the request's charges.
-func (e *evaluation) claim(req *Request, config *Config) error {
+func (e *evaluation) addClaims(req *Request, config *Config) error {
 	matches := e.found.Matches
 	e.within = policy.MaxDeadline
 	shadows := false
@@ -131,37 +127,36 @@ func (e *evaluation) claim(req *Request, config *Config) error {
 			shadows = true
 			continue
 		}
-		e.claims = next(e.claims)
+		e.claims = appendClaim(e.claims)
 		c := &e.claims[len(e.claims)-1]
-		e.match(c, m)
+		e.setMatch(c, m)
 		c.onStoreError = m.Rule.OnStoreError
 		e.within = min(e.within, m.Rule.Deadline)
 	}
 	if len(req.Charges) > 0 {
-		if err := e.bring(req, config); err != nil {
+		if err := e.addOwnCharges(req, config); err != nil {
 			return err
 		}
 	}
 	for i := range matches {
 		if shadows && matches[i].Shadow {
-			e.shadow = next(e.shadow)
-			e.match(&e.shadow[len(e.shadow)-1], &matches[i])
+			e.shadow = appendClaim(e.shadow)
+			e.setMatch(&e.shadow[len(e.shadow)-1], &matches[i])
 		}
 	}
 	return nil
 }
 
-// next appends a claim to claims. It need not be empty: a claim of an earlier request stays
-// in the memory, and the caller writes over it.
-func next(claims []claim) []claim {
+// appendClaim extends claims by one element. The element may hold a claim of an earlier request: the caller
+// overwrites it.
+func appendClaim(claims []claim) []claim {
 	if n := len(claims); n < cap(claims) {
 		return claims[:n+1]
 	}
 	return append(claims, claim{})
 }
 
-// match makes c the claim of a match.
-func (e *evaluation) match(c *claim, m *policy.Match) {
+func (e *evaluation) setMatch(c *claim, m *policy.Match) {
 	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.StoreErrorOpen
 	c.fixed, c.own = false, false
 	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
@@ -172,9 +167,9 @@ func (e *evaluation) match(c *claim, m *policy.Match) {
 	e.sharded = e.sharded || c.shards > 1
 }
 
-// bring adds the request's own charges to the claims. Charges with one key become one
-// claim. A charge with the key of a rule becomes part of the rule's claim.
-func (e *evaluation) bring(req *Request, config *Config) error {
+// addOwnCharges adds claims for the request's own charges. Charges with the same key become one claim, and a
+// charge with the key of a rule joins the rule's claim.
+func (e *evaluation) addOwnCharges(req *Request, config *Config) error {
 	rules, sharded := len(e.claims), false
 	for i := range req.Charges {
 		own := &req.Charges[i]
@@ -193,7 +188,7 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 				return fmt.Errorf("%w: more than %d charges", ErrRequest, store.MaxCharges)
 			}
 			e.claims = append(e.claims, claim{
-				status: Status{Rule: noRule, Limit: noLimit(limit), Key: own.Key}, limit: limit, asked: cost,
+				status: Status{Rule: placeholderRule, Limit: placeholderLimit(limit), Key: own.Key}, limit: limit, asked: cost,
 				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: config.OnStoreError, own: true,
 			})
 			e.within = min(e.within, config.Deadline)
@@ -201,10 +196,10 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 		}
 		c := &e.claims[at]
 		if *c.limit != *limit || max(c.shards, 1) != max(own.Shards, 1) {
-			return fmt.Errorf("%w: charge %d: its key has another limit already", ErrRequest, i)
+			return fmt.Errorf("%w: charge %d: its key already has a different limit", ErrRequest, i)
 		}
 		if c.asked += cost; c.asked > bucket.MaxTokens {
-			return fmt.Errorf("%w: charge %d: together with others of its key %v tokens: must be at most %v", ErrCost, i, c.asked, bucket.MaxTokens)
+			return fmt.Errorf("%w: charge %d: the charges of its key add up to %v tokens: must be at most %v", ErrCost, i, c.asked, bucket.MaxTokens)
 		}
 	}
 	if e.sharded = e.sharded || sharded; sharded {
@@ -218,11 +213,10 @@ func (e *evaluation) bring(req *Request, config *Config) error {
 	return nil
 }
 
-// Decisions show these for a charge that the request brought: it has no rule, and no limit
-// of a policy.
+// A claim of a request's own charge has no rule and no limit of a policy. Decisions show these placeholders.
 var (
-	noRule   = &policy.Rule{}
-	noLimits = func() (all []policy.Limit) {
+	placeholderRule   = &policy.Rule{}
+	placeholderLimits = func() (all []policy.Limit) {
 		for _, reason := range bucket.Reasons() {
 			all = append(all, policy.Limit{Reason: reason})
 		}
@@ -230,21 +224,21 @@ var (
 	}()
 )
 
-func noLimit(l *bucket.Limit) *policy.Limit {
+func placeholderLimit(l *bucket.Limit) *policy.Limit {
 	reason := l.Reason()
 	at := 0
-	for noLimits[at].Reason != reason {
+	for placeholderLimits[at].Reason != reason {
 		at++
 	}
-	return &noLimits[at]
+	return &placeholderLimits[at]
 }
 
-// sort puts claims in the order of their keys, which are distinct: rules never share a
-// key, and bring has seen to the others.
+// sort returns the claims in the order of their keys. Keys are distinct: rules never share a key, and
+// addOwnCharges merges equal ones.
 func (e *evaluation) sort(claims []claim) []*claim {
 	e.order = e.order[:0]
 	for i := range claims {
-		at := len(e.order) // insertion: there are rarely more than four
+		at := len(e.order) // insertion sort: there are rarely more than four
 		e.order = append(e.order, nil)
 		for ; at > 0 && claims[i].status.Key < e.order[at-1].status.Key; at-- {
 			e.order[at] = e.order[at-1]
@@ -254,14 +248,14 @@ func (e *evaluation) sort(claims []claim) []*claim {
 	return e.order
 }
 
-// charge turns claims into charges as a [Store] wants them: in the order of their keys. A
-// scale, unless nil, raises their costs.
+// charge returns the claims' charges in the order of their keys, as a [Store] requires. A scale, unless nil,
+// raises the costs.
 func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tokens) []store.Charge {
 	order := e.sort(claims)
 	e.charges = slices.Grow(e.charges[:0], len(order))[:len(order)]
 	for i, c := range order {
 		if c.cost = c.asked; scale != nil && c.cost > 0 {
-			c.cost = scaled(c.cost, c.limit, scale)
+			c.cost = scaleCost(c.cost, c.limit, scale)
 		}
 		c.local, c.account = false, nil
 		c.write(&e.charges[i])
@@ -269,29 +263,29 @@ func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tok
 	return e.charges
 }
 
-// room is the memory for the store's answer: the status, if there is but one.
-func (e *evaluation) room() []bucket.Snapshot {
+// snapshotBuffer returns the memory for the store's answer. A single claim needs no extra memory: the answer
+// goes into its status.
+func (e *evaluation) snapshotBuffer() []bucket.Snapshot {
 	if len(e.order) == 1 {
 		return unsafe.Slice(&e.order[0].status.Snapshot, 1)[:0]
 	}
 	return e.snaps[:0]
 }
 
-// answer puts the store's answer into the statuses.
-func (e *evaluation) answer(snaps []bucket.Snapshot) {
+func (e *evaluation) setSnapshots(snaps []bucket.Snapshot) {
 	for i, c := range e.order {
 		if s := &c.status.Snapshot; s != &snaps[i] {
 			*s = snaps[i]
 		}
 	}
-	if len(e.order) > 1 { // else it may be a status
+	if len(e.order) > 1 { // the snapshot of a single claim may be in its status
 		e.snaps = snaps
 	}
 }
 
-// scaled is what cost becomes under limit l by a scale. It is no less than cost,
-// and no more than l could admit at once where it could admit cost.
-func scaled(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bucket.Tokens) bucket.Tokens {
+// scaleCost returns the scaled cost under l. It is never below cost, and never above the largest cost that l
+// can admit at once, unless cost itself is.
+func scaleCost(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bucket.Tokens) bucket.Tokens {
 	most := l.Capacity()
 	if l.Queued() {
 		most += l.MaxReserved()
@@ -299,23 +293,20 @@ func scaled(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bucke
 	return max(min(scale(cost), most), cost)
 }
 
-// storeID returns the ID that the store is given: the caller's, and a hash of the
-// question. The question is the keys in their order, each with its cost before scaling,
-// and how the limiter takes. The order of rules and of [Request.Charges]
-// makes no difference to it, and neither does the limit that a key has by now.
+// storeID returns the ID for the store: the caller's ID plus a hash of the keys, their unscaled costs, and the
+// way to take. Reusing an ID for a different request therefore never replays the old answer.
 //
-// A question with another key, another cost or another way to take gets no old answer.
-// The length of MaxWait is no part of the question: a deadline that comes nearer makes
-// it shorter with each retry.
+// The order of rules and of [Request.Charges] does not change the hash, and neither does a new limit for a key.
+// The value of MaxWait is left out because an approaching deadline shortens it on each retry.
 func (e *evaluation) storeID(id string, mode Mode) string {
-	way := byte('n') // what is there now
+	way := byte('n') // only available tokens
 	switch {
 	case mode.UpTo:
 		way = 'u'
 	case mode.MaxWait == bucket.Forced:
 		way = 'f'
 	case mode.MaxWait > 0:
-		way = 'r' // also what will be there
+		way = 'r' // also future tokens
 	}
 	text := append(make([]byte, 0, 128), way)
 	for _, c := range e.sort(e.claims) {
@@ -325,9 +316,9 @@ func (e *evaluation) storeID(id string, mode Mode) string {
 	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
-// show makes d show n limits: those of all claims, or else of those that buckets of this
-// process decided. It copies them, because e is used again.
-func (e *evaluation) show(d *Decision, n int) {
+// copyStatuses copies n statuses into d: the statuses of all claims, or of the claims that local buckets decided. It
+// copies them because e is reused.
+func (e *evaluation) copyStatuses(d *Decision, n int) {
 	if d.single = n == 1; !d.single {
 		d.several = e.slab.statuses(n)
 	}
@@ -342,14 +333,13 @@ func (e *evaluation) show(d *Decision, n int) {
 	}
 }
 
-// A slab is memory for the statuses of several decisions, because one allocation for each
-// costs more. A program that keeps a decision keeps the memory of its neighbors.
+// A slab holds the statuses of several decisions, because one allocation per decision is slower. A program that
+// retains a decision also retains its neighbors in the slab.
 type slab []Status
 
-// slabStatuses is how many a slab holds, unless one decision needs more.
 const slabStatuses = 24
 
-// statuses returns memory for n statuses. No other decision gets it.
+// statuses returns memory for n statuses that no other decision uses.
 func (s *slab) statuses(n int) []Status {
 	if cap(*s)-len(*s) < n {
 		*s = make([]Status, 0, max(n, slabStatuses))

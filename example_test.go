@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Each API key has 3 tokens, and one more every minute. All of them together
-// have 100 a second.
+// Each API key has 3 tokens, and one more every minute. All of them together have 100 a second.
 func Example() {
 	matcher, err := policy.Load([]byte(`{
 		"rules": [
@@ -45,10 +44,8 @@ func Example() {
 		fmt.Printf("%q: allowed %v, retry after %v\n", decision.Rule, decision.Allowed, decision.RetryAfter.Round(time.Minute))
 	}
 	// Output:
-	// "per key": allowed true, retry after 0s
-	// "per key": allowed true, retry after 0s
-	// "per key": allowed true, retry after 0s
-	// "per key": allowed false, retry after 1m0s
+	// "per key": allowed true, retry after 0s "per key": allowed true, retry after 0s "per key": allowed true, retry
+	// after 0s "per key": allowed false, retry after 1m0s
 }
 
 // The other examples have no policy: their requests bring the limits. These are
@@ -82,12 +79,10 @@ func ExampleLimiter_Take() {
 		fmt.Println(decision.Allowed, decision.Reason, decision.RetryAfter.Round(time.Minute))
 	}
 	// Output:
-	// true  0s
-	// false token_bucket_exceeded 10m0s
+	// true  0s false token_bucket_exceeded 10m0s
 }
 
-// A message counts for its sender and for all users together: both are charged,
-// or neither is.
+// A message counts for its sender and for all users together: both are charged, or neither is.
 func ExampleLimiter_Take_severalKeys() {
 	limiter := withNew()
 	send := func(sender string, recipients int) {
@@ -105,9 +100,7 @@ func ExampleLimiter_Take_severalKeys() {
 	send("alice", 8)
 	send("bob", 8)
 	// Output:
-	// true everyone has 92
-	// false everyone has 92
-	// true everyone has 84
+	// true everyone has 92 false everyone has 92 true everyone has 84
 }
 
 // A worker that can use a part takes what there is.
@@ -122,9 +115,7 @@ func ExampleLimiter_TakeUpTo() {
 		fmt.Println(decision.Allowed, decision.Taken)
 	}
 	// Output:
-	// true 6
-	// true 4
-	// false 0
+	// true 6 true 4 false 0
 }
 
 // Wait sleeps, but never in vain.
@@ -140,8 +131,7 @@ func ExampleLimiter_Wait() {
 	// Output: true
 }
 
-// What a call to a language model costs is known when it has answered. It counts
-// as one request whatever that is.
+// What a call to a language model costs is known when it has answered. It counts as one request whatever that is.
 func ExampleLimiter_Reserve() {
 	limiter := withNew()
 	request := mete.Request{Charges: []mete.Charge{
@@ -167,12 +157,10 @@ func ExampleLimiter_Reserve() {
 		fmt.Println(limit.Remaining().Whole())
 	}
 	// Output:
-	// 9
-	// 80
+	// 9 80
 }
 
-// What has happened is charged although the tokens are not there. The bucket
-// then owes them.
+// What has happened is charged although the tokens are not there. The bucket then owes them.
 func ExampleLimiter_Charge() {
 	limiter := withNew()
 	if _, err := limiter.Take(ctx, mete.Request{Charges: tenOf("job:7")}); err != nil {

@@ -11,63 +11,58 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// An Explanation says what [Limiter.Take] would decide about a request now, and
-// how it comes to that. It is a value; what it refers to must not be changed.
+// An Explanation describes the decision that [Limiter.Take] would make now, rule by rule. It is a value. The
+// caller must not change the memory it refers to.
 type Explanation struct {
-	// Decision is what Take would return. Of limits with shards, and of leased ones,
-	// it shows what they come to; the very bucket that pays is chosen when one does.
+	// Decision is the result of Take. For sharded and leased limits, it shows the total over shards and leases;
+	// a take selects the shard that pays.
 	Decision Decision
 
-	// At is when, by the clock of [Config.Now]. Times in the explanation count from
-	// it: a denied request passes RetryAfter later, if nobody else takes.
+	// At is the time of the explanation by the clock of [Config.Now]. All times in the explanation count from it.
 	At bucket.Instant
 
-	// Policy is the policy that decided; nil where there is none.
+	// Policy is the policy that decided, or nil if the limiter has none.
 	Policy *policy.Matcher
 
-	// Calm is the override by which no rule denies anything; nil for none.
+	// Calm is the active override that puts every rule in shadow mode, or nil.
 	Calm *policy.Override
 
-	// Rules are all rules, in the order of the policy, and what became of each. There
-	// are none behind a rule whose bucket is blocked, and none at all where an
-	// override is about the whole request.
+	// Rules holds all rules in the order of the policy, with the effect of each. Rules after one with a blocked
+	// bucket are missing. There are no rules at all if an override decided the whole request.
 	Rules []Considered
 
-	// Charges are the limits that the request brought with keys of their own.
+	// Charges holds the accounts of the request's own charges.
 	Charges []Account
 }
 
-// A Considered is what became of one rule, and of its buckets.
+// A Considered is the result of one rule and its buckets.
 type Considered struct {
 	policy.Consideration
-	Accounts []Account // at the places of Matches
+	Accounts []Account // one per element of Matches
 }
 
-// An Account is one bucket's part in an explanation.
+// An Account is the part of one bucket in an explanation.
 type Account struct {
-	// Status is what the decision shows of it, in Limits or in Shadow: after the
-	// request, where that is admitted. Where the bucket was not Asked, it has no more
-	// than its limit and what the request would cost.
+	// Status is the bucket's status in the decision's Limits or Shadow, after an admitted request is charged.
+	// If Asked is false, it holds only the limit and the cost.
 	Status
 
-	Before bucket.Snapshot // as it is now: nothing is spent
+	Before bucket.Snapshot // the current state: nothing is spent
 
-	// Asked says whether the bucket had a say. It has none where the policy denies the
-	// request by itself, and in shadow where other limits deny it; where the store
-	// could not answer, only those have one that say local.
+	// Asked reports whether the bucket took part in the decision. It did not if the policy denied the request
+	// without buckets, or if it is a shadow bucket and another limit denied. During an outage, only the buckets
+	// of local rules take part.
 	Asked bool
 }
 
-// Explain says what Take would decide now, rule by rule. It spends nothing, writes
-// no more than [Limiter.Peek] does, and calls no hook. [Request.ID] has no part in
-// it: an attempt at what was admitted already is explained as if it were the
-// first.
+// Explain describes the decision that Take would make now, rule by rule. It spends nothing, writes no more than
+// [Limiter.Peek], and calls no hook. It ignores [Request.ID]: a retry is explained as if it were the first attempt.
 //
-// It costs a look at the store for the limits that are enforced, and one for each
-// rule in shadow. Errors are those of Take.
+// Explain reads the store once for the enforced limits and once per shadow rule. The errors are the same as for
+// Take.
 func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error) {
 	if ctx.Err() != nil {
-		return Explanation{}, ended(ctx)
+		return Explanation{}, contextError(ctx)
 	}
 	e, err := l.evaluate(&req)
 	if err != nil {
@@ -82,20 +77,19 @@ func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error)
 	if err := l.charge(ctx, e, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil, &d); err != nil {
 		return Explanation{}, err
 	}
-	x.Decision = d.spent(max(req.MaxWait, 0))
-	enforced := accounts(e.claims, d.Limits(), x.Decision.Limits())
+	x.Decision = d.simulateSpend(max(req.MaxWait, 0))
+	enforced := newAccounts(e.claims, d.Limits(), x.Decision.Limits())
 	for i := range e.claims {
 		if c := &e.claims[i]; c.own {
 			x.Charges = append(x.Charges, enforced[c.status.Key])
 		}
 	}
 	if e.policy != nil {
-		x.explain(e, &req, enforced, accounts(e.shadow, d.Shadow, x.Decision.Shadow))
+		x.explain(e, &req, enforced, newAccounts(e.shadow, d.Shadow, x.Decision.Shadow))
 	}
 	return x, nil
 }
 
-// explain says what became of the rules.
 func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[string]Account) {
 	attrs := req.Attributes
 	if attrs == nil {
@@ -116,9 +110,7 @@ func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[
 	}
 }
 
-// accounts are those of claims by key, as the decision shows them before the request and
-// after it.
-func accounts(claims []claim, before, after []Status) map[string]Account {
+func newAccounts(claims []claim, before, after []Status) map[string]Account {
 	accounts := make(map[string]Account, len(claims))
 	for i := range claims {
 		c := &claims[i]
@@ -131,16 +123,15 @@ func accounts(claims []claim, before, after []Status) map[string]Account {
 	return accounts
 }
 
-// spent returns what d, which was decided without spending, is where that is
-// spent.
-func (d Decision) spent(maxWait time.Duration) Decision {
+// simulateSpend returns the dry-run decision d as it would look after the cost is spent.
+func (d Decision) simulateSpend(maxWait time.Duration) Decision {
 	d.setLimits(d.Limits())
 	d.Shadow = slices.Clone(d.Shadow)
 	if !d.Allowed {
 		return d
 	}
 	if limits := d.Limits(); len(limits) > 0 {
-		spend(limits)
+		spendStatuses(limits)
 		d.Wait = 0
 		d.conclude(Mode{MaxWait: maxWait})
 	}
@@ -150,15 +141,14 @@ func (d Decision) spent(maxWait time.Duration) Decision {
 			n++
 		}
 		if !slices.ContainsFunc(rest[:n], func(s Status) bool { return !s.Allowed }) {
-			spend(rest[:n])
+			spendStatuses(rest[:n])
 		}
 		rest = rest[n:]
 	}
 	return d
 }
 
-// spend shows buckets with the costs that they admit.
-func spend(statuses []Status) {
+func spendStatuses(statuses []Status) {
 	for i := range statuses {
 		statuses[i].Snapshot = statuses[i].With()
 	}

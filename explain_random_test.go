@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A policyMaker makes random policies and requests about few facts, so that they
-// meet.
+// A policyMaker generates random policies and requests with few attributes, so that they match often.
 type policyMaker struct {
 	*rand.Rand
 	now time.Time
@@ -24,7 +23,7 @@ type policyMaker struct {
 
 func (p policyMaker) pick(from ...string) string { return from[p.IntN(len(from))] }
 
-// facts are the attributes there are, and a few values of each.
+// facts are the attributes with a few values each.
 var facts = []struct {
 	name   string
 	values []string
@@ -37,7 +36,7 @@ var facts = []struct {
 	{"header:x-cost", []string{"2", "0.5", "1e2", "no", "7"}},
 }
 
-// wanted are values for a match of the first few of them.
+// wanted are values for matches of the first few attributes.
 var wanted = [][]string{
 	{`"a"`, `["a", "b"]`, `"*"`, `{"not": "a"}`, `"c*"`, `""`},
 	{`"pro"`, `"pro*"`, `{"not": ["free", "pro"]}`},
@@ -95,7 +94,7 @@ func (p policyMaker) rule(name string) string {
 	return "{" + text + `, "limits": [` + limits + "]}"
 }
 
-// text is a policy, which need not be right.
+// text returns a policy that may be invalid.
 func (p policyMaker) text() string {
 	var rules []string
 	for i := range 1 + p.IntN(12) {
@@ -111,7 +110,7 @@ func (p policyMaker) text() string {
 	return "{" + text + "}"
 }
 
-// matcher is a policy that is right, with overrides.
+// matcher returns a valid policy with overrides.
 func (p policyMaker) matcher(t testing.TB) *policy.Matcher {
 	t.Helper()
 	for range 1000 {
@@ -133,7 +132,7 @@ func (p policyMaker) matcher(t testing.TB) *policy.Matcher {
 	return nil
 }
 
-// override need not be right.
+// override returns an override that may be invalid.
 func (p policyMaker) override(m *policy.Matcher) policy.Override {
 	o := policy.Override{Action: policy.Action(p.pick("block", "block", "allow", "allow", "limit", "limit", "limit", "shadow", "break_glass")), Reason: "r", Author: "a"}
 	o.ExpiresAt = p.now.Add(100 * 365 * 24 * time.Hour)
@@ -173,7 +172,7 @@ func (p policyMaker) request() mete.Request {
 	return req
 }
 
-// charges are some that a request can bring.
+// charges returns random charges of a request.
 func (p policyMaker) charges(t testing.TB) (own []mete.Charge) {
 	for p.IntN(3) == 0 {
 		own = append(own, mete.Charge{Key: p.pick("z1", "a2"), Limit: limit(t, 3, "1/1s"), Cost: mete.TokensOf(bucket.Tokens(1 + p.IntN(2000)))})

@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// An onlooker is a store that knows whether it may be written to, and does not
-// answer where it is down.
+// An onlooker is a store that checks for forbidden writes, and fails while down is set.
 type onlooker struct {
 	mete.Store
 	t       *testing.T
@@ -41,7 +40,7 @@ func (s *onlooker) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-// A bench is a limiter of random policies whose explanations are checked.
+// A bench is a limiter with random policies and checked explanations.
 type bench struct {
 	*testing.T
 	policyMaker
@@ -87,7 +86,7 @@ func (b *bench) explain(req mete.Request) mete.Explanation {
 	return e
 }
 
-// expires reports whether an override ends in the next d.
+// expires reports whether an override ends within d.
 func (b *bench) expires(d time.Duration) bool {
 	now := b.clock.Now().Time()
 	return slices.ContainsFunc(b.limiter.Policy().Overrides(), func(o policy.Override) bool {
@@ -95,7 +94,7 @@ func (b *bench) expires(d time.Duration) bool {
 	})
 }
 
-// The decision that is explained is the one that is made.
+// Explain returns the decision that Take then makes.
 func TestExplain_IsWhatTakeDecides(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(400) {
@@ -114,7 +113,7 @@ func TestExplain_IsWhatTakeDecides(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(d, e.Decision) {
 				t.Fatalf("seed %d, step %d: %+v:\n explained %+v\n took      %+v, error %v", seed, step, req, e.Decision, d, err)
 			}
-			// The wait is exact behind a take: a denial opens the account of a new limit.
+			// The wait is exact only after a take, because a denial opens the account of a new limit.
 			if wait := d.RetryAfter; wait > 0 && wait < time.Hour && b.IntN(2) == 0 && !d.Degraded && !b.expires(wait) {
 				b.passes(req, &e)
 				continue
@@ -133,7 +132,7 @@ func TestExplain_IsWhatTakeDecides(t *testing.T) {
 	}
 }
 
-// passes checks that the request passes after that wait, and not before.
+// passes checks that the request passes after exactly its wait.
 func (b *bench) passes(req mete.Request, was *mete.Explanation) {
 	b.Helper()
 	wait := was.Decision.RetryAfter
@@ -181,7 +180,7 @@ func consistent(t *testing.T, e *mete.Explanation) {
 	}
 }
 
-// count counts what an explanation is about.
+// count counts the kinds of explanations.
 func count(counts map[string]int, e *mete.Explanation) {
 	add := func(what string, is bool) {
 		if is {
@@ -210,7 +209,7 @@ func count(counts map[string]int, e *mete.Explanation) {
 	}
 }
 
-// Rules and decision are of one policy, also where it is replaced meanwhile.
+// Rules and decision belong to one policy, even during a replacement.
 func TestExplain_OnePolicy(t *testing.T) {
 	r := newRig(t, nested)
 	old := r.Policy()
@@ -254,7 +253,7 @@ func TestExplain_WithoutPolicy(t *testing.T) {
 	}
 }
 
-// Shards pay by chance, but together they come to what is explained.
+// Shards pay at random, but their total matches the explanation.
 func TestExplain_Shards(t *testing.T) {
 	r := newRig(t, `{"rules": [{"name": "hot", "limit_keys": [], "algorithm_config": {"rps": 10, "burst": 100, "shards": 4}}]}`)
 	r.take(nil)

@@ -2,10 +2,10 @@
 
 package mete
 
-// Queues counts those who wait in all queues, and the queues.
+// Queues returns the number of queues and of waiters.
 func (l *Limiter) Queues() (queues, waiters int) {
-	for i := range l.queues.parts {
-		part := &l.queues.parts[i]
+	for i := range l.queues.shards {
+		part := &l.queues.shards[i]
 		part.mu.Lock()
 		for _, q := range part.queues {
 			queues++

@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// BenchmarkTake_Local takes under a rule that says local: while the store answers,
-// and while it does not.
+// BenchmarkTake_Local takes under a local rule, with and without a store.
 func BenchmarkTake_Local(b *testing.B) {
 	rule := `{"name": "user", "limit_keys": ["header:x-user"], "on_store_error": "local", "algorithm_config": {"rps": 1000, "burst": 1000000000}}`
 	for _, bc := range []struct {
@@ -45,8 +44,8 @@ func BenchmarkTake_Local(b *testing.B) {
 	}
 }
 
-// BenchmarkTake_DenyFor takes with and without the memory of denials. The store is one in
-// memory, so the difference shows. A thousand other buckets are remembered.
+// BenchmarkTake_DenyFor takes with and without the memory of denials. The store is in memory, so the difference
+// is visible. The memory holds a thousand other buckets.
 func BenchmarkTake_DenyFor(b *testing.B) {
 	m := load(b, `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1000, "burst": 1000000000}}`)
 	for name, cost := range map[string]bucket.Tokens{"allowed": bucket.Token, "denied": bucket.MaxTokens} {

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// byPath is localRule with a bucket for each path.
+// byPath is localRule with a bucket per path.
 var byPath = strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["path"]`, 1)
 
 func (n *node) takeAt(path string, cost bucket.Tokens) mete.Decision {
@@ -25,8 +25,7 @@ func (n *node) takeAt(path string, cost bucket.Tokens) mete.Decision {
 	return d
 }
 
-// A flood of keys does not make a limiter forget what it knows of a client that is
-// being limited.
+// A flood of keys does not evict a limited client from the memory.
 func TestLastKnown_Flood(t *testing.T) {
 	c := start(t, 1, byPath)
 	n := c.nodes[0]
@@ -40,8 +39,7 @@ func TestLastKnown_Flood(t *testing.T) {
 	}
 }
 
-// Beyond the keys that a limiter keeps in mind requests are limited all the same,
-// and what they spend is excess.
+// Keys beyond the bound of the ledger are still limited, and their costs count as excess.
 func TestLedger_Full(t *testing.T) {
 	c := start(t, 1, byPath)
 	n := c.nodes[0]
@@ -70,8 +68,8 @@ func TestLedger_Full(t *testing.T) {
 	}
 }
 
-// A key without an account spends from its local log. When the ledger has room again, the
-// key gets an account, which keeps its costs after the departure of the older ones.
+// A key without an account takes from its local log. When the ledger has room, the key gets an account, which
+// keeps its costs after the older ones have left the window.
 func TestLedger_RoomAgain(t *testing.T) {
 	c := start(t, 1, `{"name": "all", "limit_keys": ["path"], "on_store_error": "local", "algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}}`)
 	n := c.nodes[0]
@@ -106,8 +104,8 @@ func TestLedger_RoomAgain(t *testing.T) {
 	}
 }
 
-// Many goroutines, several keys in different orders, and a store that comes and
-// goes: nothing is lost, and nobody is stuck.
+// Many goroutines take several keys in different orders while the store fails and recovers. No cost is lost and
+// none blocks.
 func TestLocal_Concurrent(t *testing.T) {
 	rule := func(name, key string) string {
 		return `{"name": "` + name + `", "group": "` + name + `", "limit_keys": ["` + key + `"], "on_store_error": "local", "algorithm_config": {"rps": 1000, "burst": 1000}}`

@@ -67,7 +67,7 @@ func TestLocal_TakesItsShare(t *testing.T) {
 	}
 }
 
-// A local bucket does not begin full, but with its share of what is missing.
+// A local bucket starts with its share of the deficit.
 func TestLocal_BeginsWithWhatIsMissing(t *testing.T) {
 	c := start(t, 2, localRule)
 	c.nodes[0].take(5)
@@ -81,7 +81,7 @@ func TestLocal_BeginsWithWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What costs more than a share is not shut out: a full local bucket admits it.
+// A full local bucket admits a cost above its share.
 func TestLocal_CostAboveTheShare(t *testing.T) {
 	c := start(t, 5, localRule)
 	c.cut(down)
@@ -96,8 +96,7 @@ func TestLocal_CostAboveTheShare(t *testing.T) {
 	}
 }
 
-// Rules of different minds: closed refuses, open has no part, and those that say
-// local charge all of them or none.
+// With different on_store_error, closed denies, open has no effect, and all local rules are charged or none.
 func TestLocal_AmongOthers(t *testing.T) {
 	rule := func(name, then string, burst string) string {
 		return `{"name": "` + name + `", "group": "` + name + `", "limit_keys": [], "on_store_error": "` + then + `", "algorithm_config": {"rps": 1, "burst": ` + burst + `}}`
@@ -125,7 +124,7 @@ func TestLocal_AmongOthers(t *testing.T) {
 	}
 }
 
-// Charges that requests bring follow the Config.
+// The request's own charges follow Config.OnStoreError.
 func TestLocal_OwnCharges(t *testing.T) {
 	clock := storetest.NewClock()
 	store := &wire{Store: storetest.NewNaive(clock.Now)}
@@ -189,7 +188,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// The store is told the shortest deadline of those who have a say.
+// The store call has the shortest deadline of the enforced rules.
 func TestTake_Within(t *testing.T) {
 	clock := storetest.NewClock()
 	var got time.Duration
@@ -221,7 +220,7 @@ func TestTake_Within(t *testing.T) {
 	}
 }
 
-// Shadow rules do not wait for a store that hangs one after another.
+// Shadow rules do not wait one after another for a store that hangs.
 func TestTake_ShadowsWaitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := func(name string) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// How a wire to a store can fail.
+// Failures of a wire to a store.
 type fault int32
 
 const (
@@ -26,7 +26,7 @@ const (
 	lossy        // takes are charged, and the answers are lost
 )
 
-// A wire is one node's way to a store that they share.
+// A wire is one node's connection to a shared store.
 type wire struct {
 	mete.Store
 	fault atomic.Int32
@@ -70,14 +70,14 @@ func (l *wire) Refund(ctx context.Context, refunds []mete.Refund, id string) err
 	return l.Store.Refund(ctx, refunds, id)
 }
 
-// A node is one process of several that share a store.
+// A node is one of several processes that share a store.
 type node struct {
 	*testing.T
 	*mete.Limiter
 	line *wire
 }
 
-// A cluster is a store, its clock and its nodes.
+// A cluster is a store with its clock and nodes.
 type cluster struct {
 	*testing.T
 	clock *storetest.Clock
@@ -85,13 +85,13 @@ type cluster struct {
 	nodes []*node
 }
 
-// start returns a cluster of n nodes under one policy.
+// start returns a cluster of n nodes with one policy.
 func start(t *testing.T, n int, rules string) *cluster {
 	t.Helper()
 	return startDenying(t, n, rules, 0)
 }
 
-// startDenying returns a cluster whose nodes deny from memory for so long.
+// startDenying returns a cluster with nodes that deny from memory for denyFor.
 func startDenying(t *testing.T, n int, rules string, denyFor time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}
@@ -121,7 +121,7 @@ func (c *cluster) cut(f fault) {
 
 func (c *cluster) advance(seconds float64) { c.clock.Advance(int64(seconds * 1e6)) }
 
-// missing is what the store's bucket is short of.
+// missing returns the deficit of the store's bucket.
 func (c *cluster) missing(key string, limit bucket.Limit) bucket.Tokens {
 	snaps, _, err := c.store.Take(c.Context(), nil, []store.Charge{{Key: key, Limit: limit}}, mete.Mode{DryRun: true})
 	if err != nil {
@@ -140,7 +140,7 @@ func (n *node) take(tokens int) mete.Decision {
 	return d
 }
 
-// drain takes single tokens until it is denied, and returns how many it got.
+// drain takes single tokens until a denial, and returns their number.
 func (n *node) drain() (got int) {
 	n.Helper()
 	for n.take(1).Allowed {
@@ -151,5 +151,5 @@ func (n *node) drain() (got int) {
 	return got
 }
 
-// localRule is a rule of one bucket for all, of 10 tokens and one a second.
+// localRule is a rule with one shared bucket of 10 tokens, refilled at one per second.
 const localRule = `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 10}}`

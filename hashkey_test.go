@@ -19,10 +19,10 @@ type around struct{ mete.Store }
 
 func (a around) Unwrap() mete.Store { return a.Store }
 
-// A stranger is a store of which nobody knows whether other processes share it.
+// A stranger is a store without a secret.
 type stranger struct{ mete.Store }
 
-// A keeper is a store that counts how often it is asked for its secret.
+// A keeper is a store that counts the reads of its secret.
 type keeper struct {
 	mete.Store
 	secret string
@@ -42,8 +42,7 @@ const (
 	byAddress = `{"rules": [{"name": "r", "limit_keys": ["ip:address"], "algorithm_config": {"rate": "3/1h", "burst": 3}}]}`
 )
 
-// Where the policy has no key for its hashes, each limiter over a store makes the same
-// bucket keys, and the secret is the store's.
+// Without a policy key, all limiters over a store use the same bucket keys, derived from the store's secret.
 func TestHashKey_IsTheStores(t *testing.T) {
 	keys := func(store mete.Store) (all []string) {
 		t.Helper()
@@ -112,7 +111,7 @@ func TestHashKey_RefusesARandomOne(t *testing.T) {
 	}
 }
 
-// A store that does not answer is asked again the next time.
+// After a store error, the next call reads the secret again.
 func TestHashKey_StoreFails(t *testing.T) {
 	away := errors.New("away")
 	store := &keeper{Store: storetest.NewNaive(storetest.NewClock().Now), err: away}
@@ -132,7 +131,7 @@ func TestHashKey_StoreFails(t *testing.T) {
 	}
 }
 
-// An override, a test and an expiry stay in force when the policy gets its key.
+// Overrides, tests and expiry of a policy survive the addition of its key.
 func TestHashKey_KeepsThePolicy(t *testing.T) {
 	m := load(t, `{"rules": [{"name": "r", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "3/1h", "burst": 3}}],
 		"overrides": [{"id": "o", "author": "me", "action": "block", "match": {"method": "DELETE"}, "reason": "why", "expires_at": "2999-01-01T00:00:00Z"}]}`)

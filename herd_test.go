@@ -16,8 +16,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// 10 000 leave in the order in which they came. The store hears of each of them
-// once or twice.
+// 10,000 waiters leave in order of arrival, with one or two store calls each.
 func TestWait_NoHerd(t *testing.T) {
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket": {Capacity: bucket.Token, Rate: perSecond(100)},
@@ -58,8 +57,8 @@ func TestWait_NoHerd(t *testing.T) {
 	}
 }
 
-// Whoever comes while the first asks a store that takes its time asks, too, so
-// that tokens are there for all do not come one by one; if in vain, it lines up.
+// Waiters that arrive during a slow store call also call the store, so that available tokens are not handed out
+// one by one. If that fails, they queue.
 func TestWait_WhileTheStoreIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: 3 * bucket.Token, Rate: perSecond(1)})
@@ -96,8 +95,7 @@ func (s slowStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	return dst, allowed, err
 }
 
-// Any mix of patience, costs and cancellations ends, and in good order: nobody
-// is forgotten, and no place either.
+// Random waits, costs and cancellations all end in order, and no waiter or place is lost.
 func TestWait_Chaos(t *testing.T) {
 	for name, spec := range algorithms {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +123,7 @@ func TestWait_Chaos(t *testing.T) {
 	}
 }
 
-// BenchmarkWait_Queue lets 10 000 waiters line up behind one that sleeps, and
-// counts what each of them costs from then on.
+// BenchmarkWait_Queue queues 10,000 waiters behind a sleeping one, and measures the cost per waiter.
 func BenchmarkWait_Queue(b *testing.B) {
 	const waiters = 10_000
 	store, err := memstore.New(memstore.Config{})
@@ -158,7 +155,7 @@ func BenchmarkWait_Queue(b *testing.B) {
 	b.ReportMetric(float64(draining.Nanoseconds())/float64(b.N)/waiters, "ns/waiter")
 }
 
-// BenchmarkWait_Free waits where there is no need to.
+// BenchmarkWait_Free waits without need.
 func BenchmarkWait_Free(b *testing.B) {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// report calls the hooks. OnDecision gets a copy, so that decisions need not live on the
-// heap.
+// report calls the hooks. OnDecision gets a copy, so that decisions need not live on the heap.
 func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *Decision) {
 	if l.config.OnDecision != nil {
 		e.seen, e.seen.Skipped = *d, e.found.Skipped
@@ -18,7 +17,7 @@ func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *De
 		e.seen = Decision{}
 	}
 	denied := l.config.OnDenial != nil && (!d.Allowed || d.shadowDenial() != nil)
-	near := l.config.OnNearLimit != nil && d.Allowed && d.near()
+	near := l.config.OnNearLimit != nil && d.Allowed && d.isNear()
 	if !denied && !near {
 		return
 	}
@@ -35,10 +34,9 @@ func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *De
 	e.denial = Denial{}
 }
 
-// LogDecisions returns a hook for [Config.OnDecision] that logs every decision:
-// at level Warn where the store could not answer, Info where a request is denied
-// or a shadow rule would deny it, Debug else. Keys are never logged. A nil logger
-// is [slog.Default].
+// LogDecisions returns a hook for [Config.OnDecision] that logs every decision. The level is Warn if the store did
+// not answer, and Info if the request is denied or a shadow rule would deny it. Otherwise it is Debug. It never logs
+// keys. A nil logger means [slog.Default].
 func LogDecisions(logger *slog.Logger) func(context.Context, *Decision) {
 	if logger == nil {
 		logger = slog.Default()
@@ -59,8 +57,7 @@ func LogDecisions(logger *slog.Logger) func(context.Context, *Decision) {
 	}
 }
 
-// LogValue implements [slog.LogValuer]: what was decided, by which rule and why.
-// It says nothing about keys.
+// LogValue implements [slog.LogValuer]. It contains the decision, its rule and its reason, but no keys.
 func (d Decision) LogValue() slog.Value { return slog.GroupValue(d.attrs()...) }
 
 func (d *Decision) attrs() []slog.Attr {
@@ -104,7 +101,6 @@ func (d *Decision) attrs() []slog.Attr {
 	return attrs
 }
 
-// shadowDenial returns the first shadow limit that would deny; nil for none.
 func (d *Decision) shadowDenial() *Status {
 	for i := range d.Shadow {
 		if !d.Shadow[i].Allowed {

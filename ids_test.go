@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// An attempt is known again though its costs are scaled otherwise by then: it is
-// when the protected service suffers that clients try again.
+// A retry is recognized under another scale: clients retry while the protected service is overloaded.
 func TestID_ScaledOtherwise(t *testing.T) {
 	factor := bucket.Tokens(1)
 	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{
@@ -33,8 +32,7 @@ func TestID_ScaledOtherwise(t *testing.T) {
 	}
 }
 
-// What was taken in part is no answer to a take of all of it, nor is what was
-// taken at another cost.
+// A partial take is not the answer to a full take, and neither is a take with another cost.
 func TestID_AskedForSomethingElse(t *testing.T) {
 	for name, shards := range map[string]int{"one bucket": 0, "shards": 4} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +55,8 @@ func TestID_AskedForSomethingElse(t *testing.T) {
 	}
 }
 
-// A take is charged once, however its charges are ordered: a Go map has another
-// order with every attempt. The stores and the local buckets agree on that.
+// A take is charged once regardless of the order of its charges, because a Go map iterates in another order
+// each time. Stores and local buckets agree.
 func TestID_OrderOfChargesIsNoPartOfIt(t *testing.T) {
 	for name, shards := range map[string]int{"one bucket": 0, "shards": 4} {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +79,7 @@ func TestID_OrderOfChargesIsNoPartOfIt(t *testing.T) {
 	}
 }
 
-// Each of these questions differs from the first in one thing, so that none gets its
-// answer.
+// Each of these requests differs from the first in one point, so none gets its answer.
 func TestID_AnotherQuestionIsCharged(t *testing.T) {
 	ten := limit(t, 10, "1/1h")
 	a := func(tokens mete.Tokens) mete.Charge {
@@ -120,7 +117,7 @@ func TestID_AnotherQuestionIsCharged(t *testing.T) {
 	}
 }
 
-// A caller who waits has less time left with each attempt: it asks the same.
+// A waiting caller has less time left in each attempt, and still makes the same request.
 func TestID_ShorterWaitIsTheSameQuestion(t *testing.T) {
 	onEachKindOfStore(t, func(t *testing.T, l *mete.Limiter) {
 		a := mete.Charge{Key: "a", Limit: limit(t, 10, "1/1h"), Cost: 1}
@@ -134,8 +131,8 @@ func TestID_ShorterWaitIsTheSameQuestion(t *testing.T) {
 	})
 }
 
-// A reload between two attempts at one request changes neither its keys nor its costs:
-// it is not charged again. A limit that the reload changes is no other question.
+// A reload between two attempts changes neither keys nor costs, so the retry is not charged. A new limit does
+// not matter.
 func TestID_SurvivesAReload(t *testing.T) {
 	const (
 		user = `{"name": "user", "group": "u", "limit_keys": ["user"], "algorithm_config": {"rate": "1/1h", "burst": 10, "fixed_cost": 2}}`
@@ -179,8 +176,7 @@ func takeLater(l *mete.Limiter, ctx context.Context, req mete.Request) (mete.Dec
 	return l.Take(ctx, req)
 }
 
-// onEachKindOfStore runs f with a limiter whose store decides, and with one whose
-// local buckets do.
+// onEachKindOfStore runs f with a store and with local buckets.
 func onEachKindOfStore(t *testing.T, f func(*testing.T, *mete.Limiter)) {
 	for name, fault := range map[string]fault{"store": up, "local": down} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +192,7 @@ func onEachKindOfStore(t *testing.T, f func(*testing.T, *mete.Limiter)) {
 	}
 }
 
-// holds asserts how many tokens the bucket of a charge has left.
+// holds asserts the content of the bucket of a charge.
 func holds(t *testing.T, l *mete.Limiter, c mete.Charge, want bucket.Tokens) {
 	t.Helper()
 	c.Cost = 0

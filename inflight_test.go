@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A held wire keeps the answers to takes back until it is opened.
+// A heldWire delays the answers to takes until it is opened.
 type heldWire struct {
 	*wire
 	mu      sync.Mutex
@@ -34,8 +34,8 @@ func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	return dst, allowed, err
 }
 
-// inFlight returns a node that has so many takes of one token in flight, under f. Then land
-// lets them return, and counts those that were admitted.
+// inFlight returns a node with so many takes of one token in flight, under f. land lets them return and counts
+// the admitted ones.
 func inFlight(t *testing.T, rules string, takes int, f fault) (n *node, land func() (admitted int)) {
 	t.Helper()
 	clock := storetest.NewClock()
@@ -71,8 +71,8 @@ func inFlight(t *testing.T, rules string, takes int, f fault) (n *node, land fun
 	}
 }
 
-// The store has charged takes whose answers are under way: a local bucket that begins
-// meanwhile must not hold their tokens once more.
+// The store may have charged takes in flight: a local bucket that starts meanwhile must not grant their tokens
+// again.
 func TestLocal_CountsTakesInFlight(t *testing.T) {
 	n, land := inFlight(t, localRule, 7, up)
 	n.line.cut(down)
@@ -97,7 +97,7 @@ func TestLocal_CountsTakesInFlight(t *testing.T) {
 	}
 }
 
-// Takes in flight that fail find the tokens that the local bucket has held for them.
+// Takes in flight that fail get the tokens that the local bucket has withheld.
 func TestLocal_HoldsForTakesInFlight(t *testing.T) {
 	for name, f := range map[string]fault{"not spent": down, "maybe spent": silent} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestLocal_HoldsForTakesInFlight(t *testing.T) {
 	}
 }
 
-// What is in flight counts for its key alone, and no longer than until it is answered.
+// Takes in flight count only for their own key, and only until the answer.
 func TestLocal_FlightsEnd(t *testing.T) {
 	n, land := inFlight(t, localRule, 4, up)
 	if got := land(); got != 4 {
@@ -135,7 +135,7 @@ func TestLocal_FlightsEnd(t *testing.T) {
 	}
 }
 
-// A local refund beside a charge whose answer was lost keeps later costs due.
+// After a local refund and a lost answer, later costs are still due.
 func TestRelease_BesideALostAnswer(t *testing.T) {
 	n, land := inFlight(t, localRule, 8, down)
 	n.line.cut(down)

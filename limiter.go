@@ -20,32 +20,29 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Limiter decides requests by a policy, with its buckets in a store. It is
-// safe for concurrent use and starts no goroutine. It is made by [New]; the zero Limiter is
-// of no use.
+// A Limiter decides requests by a policy, with its buckets in a store. It is safe for concurrent use and starts
+// no goroutine. Use [New]: the zero Limiter is not usable.
 type Limiter struct {
 	store   Store
-	sharded *shards.Store       // over store, for charges with shards
-	joins   store.Transactional // nil where the store joins no transactions
+	sharded *shards.Store       // wraps store, for charges with shards
+	joins   store.Transactional // nil if the store joins no transactions
 	config  Config
 	policy  atomic.Pointer[policy.Matcher]
 	queues  queues
 
-	memory *seen.Memory     // of what the store showed; nil without Config.Local and Config.DenyFor
+	memory *seen.Memory     // recent store answers; nil without Config.Local and Config.DenyFor
 	outage *outage.Fallback // nil without Config.Local
 	close  func() error
 	counts counts
 	secret secret
 }
 
-// New returns a limiter that keeps its buckets in s, which is required, and
-// decides by m. Without a policy, requests are limited by the [Request.Charges]
-// that they bring, and by nothing else. Where m has a rule that says
-// on_store_error: local, [Config.Local] is required.
+// New returns a limiter that keeps its buckets in s and decides by m. The store is required. Without a policy, only
+// [Request.Charges] limit requests. If m has a rule with on_store_error: local, [Config.Local] is required.
 //
-// Where m hashes parts of bucket keys and has no [policy.Options.HashKey], New asks the
-// store for the key, as [Limiter.HashKey] does: the processes that share a store then
-// share their buckets. It fails where the store keeps no secret, or does not answer.
+// If m hashes parts of bucket keys without a [policy.Options.HashKey], New derives the key from the store's
+// secret, as [Limiter.HashKey] does. Processes that share the store then share their buckets. New fails if the
+// store has no secret or does not answer.
 func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if s == nil {
 		return nil, fmt.Errorf("mete: new: %w: make one with memstore.New, redisstore.Open or pgstore.Open", store.ErrRequired)
@@ -54,7 +51,7 @@ func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 		return nil, fmt.Errorf("mete: new: %w", err)
 	}
 	l := &Limiter{store: s, sharded: shards.New(s, nil), config: config}
-	m, err := l.check(m)
+	m, err := l.preparePolicy(m)
 	if err != nil {
 		return nil, fmt.Errorf("mete: new: %w", err)
 	}
@@ -78,7 +75,7 @@ func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	return l, nil
 }
 
-// now is the time at which overrides are in force or not.
+// now returns the time that decides which overrides are active.
 func (l *Limiter) now() bucket.Instant {
 	if l.config.Now != nil {
 		return l.config.Now()
@@ -86,22 +83,19 @@ func (l *Limiter) now() bucket.Instant {
 	return bucket.At(time.Now())
 }
 
-// Store returns the limiter's store.
 func (l *Limiter) Store() Store { return l.store }
 
-// Policy returns the policy in force, nil where there is none. It makes the keys of the
-// buckets: the policy that [New] was given may lack the key of their hashes.
+// Policy returns the active policy, or nil if there is none. Use it to compute bucket keys: it has the hash key
+// that the policy passed to [New] may lack.
 func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 
-// SetPolicy replaces the policy in one step, also while requests are decided:
-// each request is decided by one policy. Buckets keep what is missing from them.
-// A limiter that was made with a policy can get another, but not lose it. One that
-// was made without [Config.Local] does not get a policy that needs it.
+// SetPolicy replaces the policy atomically: every request is decided by one policy, and buckets keep their state. A
+// limiter with a policy cannot return to none. A policy with on_store_error: local requires [Config.Local].
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
 		return fmt.Errorf("mete: set policy: %w", policy.ErrRequired)
 	}
-	m, err := l.check(m)
+	m, err := l.preparePolicy(m)
 	if err != nil {
 		return fmt.Errorf("mete: set policy: %w", err)
 	}
@@ -109,20 +103,19 @@ func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	return nil
 }
 
-// secretTimeout bounds how long [New], [Limiter.SetPolicy] and [Limiter.HashKey] wait for
-// the store's secret.
+// secretTimeout bounds the store call of [New], [Limiter.SetPolicy] and [Limiter.HashKey].
 const secretTimeout = 10 * time.Second
 
-// A secret is what a limiter knows of its store's secret.
+// A secret caches the hash key that comes from the store.
 type secret struct {
-	mu      sync.Mutex // guards the fields below, and is held while the store is asked
-	key     []byte     // nil until the store has been asked
-	checked string     // the identifier of a key that the store has found right
+	mu      sync.Mutex // guards the fields below; held during the store call
+	key     []byte     // nil until the first store call
+	checked string     // the identifier of a key that matched the store's
 }
 
-// checkKey returns an error if the store's other processes hash with another key than m, or
-// if the store does not answer: with another key, the process would admit too much for ever.
-func (l *Limiter) checkKey(m *policy.Matcher) error {
+// checkHashKey returns an error if other processes of the store use another hash key than m, or if the store
+// does not answer. With different keys, each process would admit the whole limit.
+func (l *Limiter) checkHashKey(m *policy.Matcher) error {
 	checker, ok := store.As[store.KeyChecker](l.store)
 	id := m.HashKeyID()
 	if !ok || id == "" {
@@ -140,23 +133,23 @@ func (l *Limiter) checkKey(m *policy.Matcher) error {
 	case errors.Is(err, policy.ErrHashKey):
 		return err
 	case err != nil:
-		return fmt.Errorf("ask the store for the key of its other processes: %w; try again when the store answers", err)
+		return fmt.Errorf("check the hash key of the store's other processes: %w; try again when the store answers", err)
 	}
 	l.secret.checked = id
 	return nil
 }
 
-// Close ends what came with the limiter: for one that redisstore.NewLimiter or
-// pgstore.NewLimiter made, recovery and connections. Of other limiters it does what
-// [Config.OnClose] says, and nothing without it. A second Close returns the same error.
+// Close releases the resources of the limiter by calling [Config.OnClose]. For a limiter of
+// redisstore.NewLimiter or pgstore.NewLimiter, it stops recovery and closes the connections. Without OnClose it
+// does nothing. Later calls return the same error.
 func (l *Limiter) Close() error { return l.close() }
 
-// HashKey returns the key that hashes parts of bucket keys: for a program that hashes
-// parts of keys of its own. The limiter derives it from the secret of its store, which is
-// the same in all processes that share the store. It asks the store once.
+// HashKey returns the key that hashes parts of bucket keys, for programs that hash parts of their own keys. The
+// limiter derives it from the store's secret, so all processes that share the store get the same key. The
+// limiter calls the store once.
 //
-// It fails where the store is no [store.KeyDeriver], and wraps none: a key made at random would
-// give each process, and each restart, full buckets of its own.
+// HashKey fails if the store neither is a [store.KeyDeriver] nor wraps one. A random key would give each
+// process its own buckets, full again after each restart.
 func (l *Limiter) HashKey() ([]byte, error) {
 	l.secret.mu.Lock()
 	defer l.secret.mu.Unlock()
@@ -165,22 +158,22 @@ func (l *Limiter) HashKey() ([]byte, error) {
 	}
 	deriver, ok := store.As[store.KeyDeriver](l.store)
 	if !ok {
-		return nil, fmt.Errorf("%w: store %T keeps no secret for that, and processes that share it need the same key: "+
-			"set HashKey (for a policy: policy.Options.HashKey), or give the store a method DeriveKey, or Unwrap if it wraps another store", store.ErrNoSecret, l.store)
+		return nil, fmt.Errorf("%w: store %T has no secret for hash keys, and processes that share the store need the same key: "+
+			"set HashKey (for a policy: policy.Options.HashKey), or add a method DeriveKey to the store (Unwrap if it wraps another store)", store.ErrNoSecret, l.store)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), secretTimeout)
 	defer cancel()
 	key, err := deriver.DeriveKey(ctx, policy.HashPurpose)
 	if err != nil {
-		return nil, fmt.Errorf("ask the store for its secret: %w; try again when the store answers, or set HashKey (for a policy: policy.Options.HashKey)", err)
+		return nil, fmt.Errorf("read the store's secret: %w; try again when the store answers, or set HashKey (for a policy: policy.Options.HashKey)", err)
 	}
 	l.secret.key = key[:]
 	return bytes.Clone(l.secret.key), nil
 }
 
-// check returns the policy by which the limiter decides: m, with the key of its hashes.
-// The error says why it cannot: better now than when the store first fails.
-func (l *Limiter) check(m *policy.Matcher) (*policy.Matcher, error) {
+// preparePolicy returns m with its hash key. It rejects a policy that the limiter's settings do not support,
+// instead of failing at the next outage.
+func (l *Limiter) preparePolicy(m *policy.Matcher) (*policy.Matcher, error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -196,10 +189,10 @@ func (l *Limiter) check(m *policy.Matcher) (*policy.Matcher, error) {
 		}
 		m = m.WithHashKey(key)
 	}
-	return m, l.checkKey(m)
+	return m, l.checkHashKey(m)
 }
 
-// counts are those [Stats] that the limiter itself counts, as they grow.
+// counts holds the [Stats] that the limiter counts itself.
 type counts struct {
 	open, closed, local atomic.Uint64
 	through             atomic.Int64

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A rig is a limiter over a memory store with a clock that stands still.
+// A rig is a limiter over a memory store with a stopped clock.
 type rig struct {
 	*testing.T
 	*mete.Limiter
@@ -57,7 +57,7 @@ func (r rig) take(attrs mete.Attrs) mete.Decision {
 	return d
 }
 
-// holds asserts what the limits of a request hold, in the order of the policy.
+// holds asserts the content of the limits of a request in the order of the policy.
 func (r rig) holds(attrs mete.Attrs, want ...int64) {
 	r.Helper()
 	d, err := r.Peek(r.Context(), mete.Request{Attributes: attrs, Cost: 0.001})
@@ -76,8 +76,7 @@ const nested = `{"rules": [
 	{"name": "global", "limit_keys": [], "algorithm_config": {"rate": "1/1m", "burst": 3}}
 ]}`
 
-// G2, G3, G4: a request that one limit denies is charged by none, and waits for
-// the longest of those that deny it.
+// G2, G3, G4: a request that one limit denies is charged to none, and waits for the longest of the denying limits.
 func TestTake_AllOrNothing(t *testing.T) {
 	r := newRig(t, nested)
 	alice := mete.Attrs{"header:x-user": "alice"}
@@ -117,7 +116,7 @@ func TestTake_LongestWaitDecides(t *testing.T) {
 	if err != nil || d.Rule != "global" || d.RetryAfter != 3*time.Minute {
 		t.Errorf("cost 3: %+v, error %v; want denied by global for 3m", d, err)
 	}
-	// The user's bucket can never hold 6, and that outlasts every number.
+	// The user's bucket can never hold 6, which is longer than every other wait.
 	d, err = r.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 6})
 	if err != nil || d.Rule != "user" || d.RetryAfter != bucket.Never {
 		t.Errorf("cost 6: %+v, error %v; want denied by user, never", d, err)
@@ -170,7 +169,7 @@ func TestTake_ContextDone(t *testing.T) {
 	r.holds(nil, 3)
 }
 
-// G10: a shadow rule changes nothing but what is said about it.
+// G10: a shadow rule changes only the Shadow field.
 func TestTake_ShadowIsSilent(t *testing.T) {
 	const rules = `{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1, "burst": 5}}`
 	const shadows = `,{"name": "trial", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rps": 1, "burst": 2}},
@@ -184,7 +183,7 @@ func TestTake_ShadowIsSilent(t *testing.T) {
 		} else if want.Allowed && (got.Shadow[0].Allowed != (i < 2) || got.Shadow[1].Allowed != (i < 4)) {
 			t.Errorf("take %d: shadow %s; want the first to allow 2 and the second 4", i, shadow)
 		}
-		// Whatever a door could show is the same.
+		// Everything that an adapter could show is equal.
 		got.Shadow = nil
 		got.Limits()[0].Rule, got.Limits()[0].Limit = want.Limits()[0].Rule, want.Limits()[0].Limit
 		if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -213,7 +212,7 @@ func TestRefundAndReset(t *testing.T) {
 	}
 }
 
-// A changed policy keeps what is missing: nobody gets a fresh bucket by it.
+// A new policy keeps the state of buckets.
 func TestSetPolicy_KeepsState(t *testing.T) {
 	r := newRig(t, nested)
 	alice := mete.Attrs{"header:x-user": "alice"}
@@ -238,8 +237,7 @@ func TestNew_RequiresAStore(t *testing.T) {
 	}
 }
 
-// Policies are swapped while requests are decided: each is decided by one of
-// them.
+// Policies are replaced during decisions: each request is decided by one of them.
 func TestSetPolicy_WhileDeciding(t *testing.T) {
 	r := newRig(t, nested)
 	other := load(t, `{"name": "other", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1000}}`)
@@ -286,8 +284,8 @@ func TestOnDecision(t *testing.T) {
 	}
 }
 
-// The hook gets the rules that a request skips for lack of their key. Peeks, and the decision
-// that Take returns, do not have them.
+// The hook gets the rules that a request skips because of a missing attribute. Peeks, and the decision that
+// Take returns, do not.
 func TestOnDecision_Skipped(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "key", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1h", "burst": 5}},

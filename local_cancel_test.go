@@ -10,9 +10,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// G1: an outage splits a reservation. One part is in a local bucket, and the other in the
-// store, which is down again. A cancellation that fails and is repeated gives the local
-// part back once.
+// G1: an outage splits a reservation into a local part and a part in the store. Repeating a failed cancellation
+// returns the local part once.
 func TestReserve_LocalCanceledAgain(t *testing.T) {
 	const rule = `{"name": "NAME", "group": "NAME", "limit_keys": ["header:NAME"], "on_store_error": "local", "algorithm_config": {"rate": "1/1h", "burst": 10}}`
 	c := start(t, 1, strings.ReplaceAll(rule, "NAME", "a")+","+strings.ReplaceAll(rule, "NAME", "b"))

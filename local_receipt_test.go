@@ -25,8 +25,7 @@ func (n *node) reserve(tokens int) *mete.Reservation {
 	return r
 }
 
-// What was reserved locally is settled and canceled there, while the store does not
-// answer.
+// A local reservation is settled and canceled locally during the outage.
 func TestReserve_Local(t *testing.T) {
 	c := start(t, 1, localRule)
 	n := c.nodes[0]
@@ -54,7 +53,7 @@ func TestReserve_Local(t *testing.T) {
 	}
 }
 
-// What was reserved locally and charged to the store since is settled there.
+// A local reservation that was charged to the store is settled there.
 func TestReserve_LocalSettledInTheStore(t *testing.T) {
 	for _, tc := range []struct {
 		actual, want bucket.Tokens
@@ -82,7 +81,7 @@ func TestReserve_LocalSettledInTheStore(t *testing.T) {
 	}
 }
 
-// Those who wait, wait for the local bucket where the store does not answer.
+// During an outage, waiters wait for the local bucket.
 func TestWait_Local(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newStore := func() mete.Store {
@@ -127,8 +126,7 @@ func TestWait_Local(t *testing.T) {
 	})
 }
 
-// What the store answers one who waited for it is the store's, though a local
-// bucket denied it before.
+// A waiter gets the store's answer, even if a local bucket denied before.
 func TestWait_StoreIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newStore := func() mete.Store {

@@ -75,7 +75,7 @@ func TestLogDecisions_Degraded(t *testing.T) {
 	}
 }
 
-// G12: keys do not get into logs, whichever way a decision gets there.
+// G12: logs contain no keys, regardless of how a decision is logged.
 func TestDecision_LogsNoKeys(t *testing.T) {
 	logger, out := newLogger(slog.LevelDebug)
 	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, nested), mete.Config{OnDecision: mete.LogDecisions(logger)})

@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A far store is a wire to a store on a clock, before which a limiter denies from memory.
+// A far store is a wire to a store, behind a limiter that denies from memory.
 type far struct {
 	rig
 	line *wire
@@ -36,8 +36,7 @@ func newFar(t *testing.T, config mete.Config) far {
 	return far{rig{t, l, clock}, line}
 }
 
-// emptied returns a limiter with an empty bucket of the rule, which has just denied. Until
-// then the store was asked twice.
+// emptied returns a limiter with an empty bucket that has just been denied. The store was called twice.
 func emptied(t *testing.T) far {
 	t.Helper()
 	f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
@@ -46,7 +45,7 @@ func emptied(t *testing.T) far {
 	return f
 }
 
-// takes takes tokens, and asserts the decision and how often the store was asked until then.
+// takes takes tokens, and asserts the decision and the number of store calls so far.
 func (f far) takes(tokens int, allowed bool, asked int64) mete.Decision {
 	f.Helper()
 	d, err := f.Take(f.Context(), mete.Request{Cost: mete.TokensOf(bucket.Tokens(tokens) * bucket.Token)})
@@ -84,7 +83,7 @@ func TestDenyFor_NotSet(t *testing.T) {
 	}
 }
 
-// The limiter sees all by which it gives tokens back, also where the answer is lost.
+// The limiter sees its own refunds and resets, even if the answer is lost.
 func TestDenyFor_SeesWhatIsGivenBack(t *testing.T) {
 	for name, give := range map[string]func(f far, r *mete.Reservation) error{
 		"refund": func(f far, _ *mete.Reservation) error {
@@ -132,7 +131,7 @@ func (f *forgetful) Reset(ctx context.Context, keys []string) error {
 	return f.answer(f.Store.Reset(ctx, keys))
 }
 
-// The limiter sees all by which it takes tokens: a denial from memory shows them missing.
+// The limiter sees its own takes: a denial from memory includes their cost.
 func TestDenyFor_SeesWhatIsTaken(t *testing.T) {
 	for name, take := range map[string]func(f far, r *mete.Reservation) error{
 		"charge": func(f far, _ *mete.Reservation) error {
@@ -165,7 +164,7 @@ func TestDenyFor_SeesWhatIsTaken(t *testing.T) {
 	}
 }
 
-// A take that the memory cannot be sure about goes to the store.
+// A take without a certain denial goes to the store.
 func TestDenyFor_AsksTheStore(t *testing.T) {
 	for name, ask := range map[string]func(f far) error{
 		"an ID":                func(f far) error { _, err := f.Take(f.Context(), mete.Request{ID: "x"}); return err },
@@ -196,8 +195,7 @@ func TestDenyFor_AsksTheStore(t *testing.T) {
 	}
 }
 
-// A bucket that was denied is denied, also while the store cannot be asked, and before a
-// local bucket decides.
+// A denied bucket stays denied during an outage, before a local bucket decides.
 func TestDenyFor_WhileTheStoreIsDown(t *testing.T) {
 	f := emptied(t)
 	f.line.cut(down)
@@ -213,8 +211,8 @@ func TestDenyFor_WhileTheStoreIsDown(t *testing.T) {
 	f.takes(2, false, 5)
 }
 
-// A caller's transaction sees its own changes, and can be rolled back. So a denial inside it
-// denies nothing outside, and a denial outside nothing inside.
+// A transaction sees its own changes and can be rolled back. A denial inside it has no effect outside, and vice
+// versa.
 func TestDenyFor_NotInATransaction(t *testing.T) {
 	clock := storetest.NewClock()
 	line := &wire{Store: &joining{storetest.NewNaive(clock.Now), storetest.NewNaive(clock.Now)}}
@@ -252,8 +250,7 @@ func TestDenyFor_NotInATransaction(t *testing.T) {
 	}
 }
 
-// Costs that were charged to the store on recovery are in the memory, and an outage that
-// follows knows them. Denials from memory change nothing in the bound.
+// Costs charged by recovery are in the memory for the next outage. Denials from memory do not change the bound.
 func TestDenyFor_OutagesKeepTheBound(t *testing.T) {
 	denied := uint64(0)
 	for _, rule := range []string{
@@ -269,7 +266,7 @@ func TestDenyFor_OutagesKeepTheBound(t *testing.T) {
 				t.Errorf("%s, seed %d: %v beyond the bound, stats %+v", rule, seed, b.worst, c.stats())
 			}
 			denied += c.nodes[0].Stats().DeniedFromMemory
-			// Of several nodes, none denies from memory a cost for which the store has room.
+			// With several nodes, none denies from memory a cost that the store would admit.
 			schedule{nodes: 3, faults: []fault{down, silent, lossy}, rule: rule, denyFor: time.Second}.run(t, seed)
 		}
 	}
@@ -278,7 +275,7 @@ func TestDenyFor_OutagesKeepTheBound(t *testing.T) {
 	}
 }
 
-// Limits that decide locally in an outage, and limits that do not, are remembered alike.
+// Limits with and without on_store_error: local use the same memory.
 func TestDenyFor_WithoutLocal(t *testing.T) {
 	clock := storetest.NewClock()
 	line := &wire{Store: storetest.NewNaive(clock.Now)}
@@ -310,7 +307,7 @@ func TestDenyFor_WithoutLocal(t *testing.T) {
 	}
 }
 
-// Nobody knows when the costs of a sliding log leave it, so not all of it can be shown.
+// The expiry of costs in a sliding log is unknown, so its content cannot be shown exactly.
 func TestDenyFor_Exactly(t *testing.T) {
 	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
 	for _, exactly := range []bool{false, true} {

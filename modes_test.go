@@ -41,7 +41,7 @@ func TestTakeUpTo(t *testing.T) {
 	}
 }
 
-// The emptiest bucket says how much.
+// The emptiest bucket determines the amount.
 func TestTakeUpTo_SeveralLimits(t *testing.T) {
 	r := newRig(t, nested)
 	d := r.upTo(mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}, Cost: 5})
@@ -105,7 +105,7 @@ func TestMaxWait_Negative(t *testing.T) {
 	}
 }
 
-// An ID is charged once, by rules in shadow, too.
+// An ID is charged once, also by shadow rules.
 func TestID(t *testing.T) {
 	clock := storetest.NewClock()
 	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, `{"rules": [

@@ -11,23 +11,22 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// storeRetry is when it is worth asking again whether the store answers: the breaker
-// in front of one lets somebody try twice in that time. There is nothing exact in it.
+// storeRetry is RetryAfter for a request that closed rules deny during an outage. The circuit breaker probes
+// the store about twice in that time.
 const storeRetry = time.Second
 
-// degrade makes d the decision of a request that the store could not answer. One rule that
-// says closed refuses it. If none does, the rules that say local decide, all or nothing.
-// Rules that say open have no part in it.
+// degrade decides a request that the store did not answer. One closed rule denies it. Otherwise the local rules
+// decide, all or nothing. Open rules never deny.
 func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, err error, d *Decision) {
 	*d = Decision{Allowed: true, Degraded: true, Failure: store.FailureOf(err), Err: err}
-	switch c := firstThatSays(policy.StoreErrorClosed, e.claims); {
+	switch c := findOnStoreError(policy.StoreErrorClosed, e.claims); {
 	case c != nil:
 		d.refuse(c.status.Rule)
-	case l.outage != nil && anyLocal(e.claims):
+	case l.outage != nil && hasLocal(e.claims):
 		l.decideLocally(ctx, e, d, req, mode, r)
 	}
 	if d.Allowed {
-		l.letThrough(e, d, mode)
+		l.countLetThrough(e, d, mode)
 	}
 	if mode.DryRun {
 		return
@@ -42,14 +41,12 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 	}
 }
 
-// refuse makes d the decision that nobody could make.
 func (d *Decision) refuse(rule *policy.Rule) {
 	d.Allowed, d.Rule, d.Reason, d.RetryAfter = false, rule.Name, ReasonStoreError, storeRetry
 }
 
-// decideLocally takes from the local buckets of the rules that say local.
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
-	// The order of all claims stays: those who wait for them look at it.
+	// e.order must keep all claims, because waiters read it.
 	var order []*claim
 	var charges []store.Charge
 	for _, c := range e.order {
@@ -66,15 +63,14 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	for i, c := range order {
 		c.status.Snapshot, c.local, c.account = snaps[i], true, accounts[i]
 	}
-	e.show(d, len(order))
+	e.copyStatuses(d, len(order))
 	all := e.order
 	e.order = order
 	e.conclude(d, req, mode, r)
 	e.order = all
 }
 
-// letThrough counts the costs that rules let through because they say open.
-func (l *Limiter) letThrough(e *evaluation, d *Decision, mode Mode) {
+func (l *Limiter) countLetThrough(e *evaluation, d *Decision, mode Mode) {
 	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits()) > 0
 	for i := range e.claims {
 		c := &e.claims[i]
@@ -92,65 +88,58 @@ func (l *Limiter) letThrough(e *evaluation, d *Decision, mode Mode) {
 	}
 }
 
-// Recover charges to the store what was spent in its place while it did not
-// answer: see [Config.Local]. Takes do so for the keys they need, and nobody has to
-// call it. But until a process has, others can take from the store what it has
-// spent already: so call it when the store is back, or now and then. It ends with
-// the first failure of the store. If nothing is to be charged, it does nothing and
-// does not call the store.
+// Recover charges the local costs of an outage to the store: see [Config.Local]. Takes do so for their own
+// keys, so calling Recover is optional. Until the local costs are charged, other processes can spend the same
+// tokens again. Call it when the store is back, or periodically. Recover stops at the first store error. It
+// does not call the store if there is nothing to charge.
 func (l *Limiter) Recover(ctx context.Context) error {
 	if l.outage == nil {
 		return nil
 	}
 	err := l.outage.RecoverAll(ctx, l.config.Deadline)
 	if err != nil && ctx.Err() != nil {
-		err = ended(ctx)
+		err = contextError(ctx)
 	}
 	return err
 }
 
-// Stats count what a [Limiter] has decided without its store since it was made.
-// Peeks and shadow rules count in DeniedFromMemory alone. Tokens count once for each bucket that
-// they should have been taken from.
+// Stats counts the decisions without the store since the limiter was made. Only DeniedFromMemory includes peeks
+// and shadow rules. Tokens count once per bucket.
 type Stats struct {
-	Open   uint64 // decisions that let a request through
-	Closed uint64 // that refused one
-	Local  uint64 // that the buckets of the process made
+	Open   uint64 // decisions that allowed a request by on_store_error: open
+	Closed uint64 // decisions that denied a request by on_store_error: closed
+	Local  uint64 // decisions by local buckets
 
-	// LetThrough was admitted by limits that say open, and charged to no bucket.
+	// LetThrough is the cost that open limits admitted without a charge.
 	LetThrough bucket.Tokens
 
-	// SpentLocally was taken from local buckets. Each token of it is, sooner or
-	// later, in exactly one of the next three. Like all but Unsettled and DenyKeys it never falls.
+	// SpentLocally is the cost taken from local buckets. Each token of it ends up in exactly one of Charged,
+	// Refilled and Excess. All counters except Unsettled and DenyKeys only grow.
 	SpentLocally bucket.Tokens
 
-	// Charged was charged to the store when it answered again.
+	// Charged is the local cost that was charged to the store after an outage.
 	Charged bucket.Tokens
 
-	// Refilled came back to the local buckets before that: it was given back, or is
-	// the process's share of what the store's bucket refills. This is more than the
-	// limit admits only where other processes reached the store meanwhile, and took
-	// the same from there.
+	// Refilled is the local cost that was refunded, or that refilled at the process's share of the rate before it
+	// was charged. It exceeds the limit only if other processes spent the same tokens in the store meanwhile.
 	Refilled bucket.Tokens
 
-	// Excess could neither be charged, because the bucket may not owe it, nor kept
-	// in mind, because there were too many keys.
+	// Excess is the local cost that could not be charged: the bucket's debt limit was reached, or there were
+	// too many keys to track.
 	Excess bucket.Tokens
 
-	// Unsettled is the number of keys with something that is yet to be charged or
-	// to be refilled.
+	// Unsettled is the number of keys with local costs that are not yet charged or refilled.
 	Unsettled int
 
-	// DeniedFromMemory is the number of takes that were denied without a call of the
-	// store, by [Config.DenyFor]. Each shadow rule takes by itself.
+	// DeniedFromMemory is the number of takes that [Config.DenyFor] denied without a store call. Each shadow
+	// rule counts as one take.
 	DeniedFromMemory uint64
 
-	// DenyKeys is the number of buckets that are remembered for that now. Some of them may
-	// deny nothing any more.
+	// DenyKeys is the number of remembered denials, including ones that have ended.
 	DenyKeys int
 }
 
-// Stats returns the numbers as they are.
+// Stats returns the current counters.
 func (l *Limiter) Stats() Stats {
 	c := &l.counts
 	s := Stats{Open: c.open.Load(), Closed: c.closed.Load(), Local: c.local.Load(), LetThrough: bucket.Tokens(c.through.Load())}

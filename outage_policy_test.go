@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// In an outage, a new policy refills the base of an account in another way only from its
-// first take on. Otherwise, the store is charged less than the client spends.
+// During an outage, a new policy changes the refill of an account's base only from its first take on. Otherwise
+// the store would be charged less than the client spends.
 func TestOutage_NewPolicy(t *testing.T) {
 	for _, changed := range []string{
 		`"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`,
@@ -46,8 +46,7 @@ func TestOutage_NewPolicy(t *testing.T) {
 	}
 }
 
-// The costs of an attempt whose answer is lost, and those behind it, are charged under the
-// new policy, too.
+// After a lost answer, the costs of the attempt and later costs are charged under the new policy, too.
 func TestOutage_NewPolicyBehindALostAnswer(t *testing.T) {
 	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", `+bursty+`}`)
 	n := c.nodes[0]
@@ -86,8 +85,7 @@ func hourly(burst int) string {
 	return fmt.Sprintf(`"algorithm_config": {"rate": "1/1h", "burst": %d}`, burst)
 }
 
-// A return to the old policy charges all local costs, although its bucket refilled faster
-// than the bucket of the policy between.
+// A return to the old policy charges all local costs, although its bucket refilled faster than the other policy's.
 func TestOutage_BackToTheOldPolicy(t *testing.T) {
 	for _, f := range []fault{down, silent, lossy} {
 		c, n := startLimit(t, bursty)
@@ -110,8 +108,7 @@ func TestOutage_BackToTheOldPolicy(t *testing.T) {
 	}
 }
 
-// The fourth policy of an outage evicts the same account from the base as from the local
-// bucket.
+// The fourth policy of an outage evicts the same account from the base as from the local bucket.
 func TestOutage_FourPolicies(t *testing.T) {
 	c, n := startLimit(t, bursty)
 	n.take(30)
@@ -130,8 +127,8 @@ func TestOutage_FourPolicies(t *testing.T) {
 	}
 }
 
-// A version that returns in an outage begins with its last known account. The bucket of the
-// version between has refilled.
+// A version that returns during an outage starts with its last known account. The other version's bucket has
+// refilled.
 func TestOutage_ReturnOfAKnownVersion(t *testing.T) {
 	c, n := startLimit(t, hourly(60))
 	n.take(50)
@@ -148,8 +145,8 @@ func TestOutage_ReturnOfAKnownVersion(t *testing.T) {
 	}
 }
 
-// The recovery charges the accounts of all versions, although the active bucket has refilled.
-// The store may have no account for the other version yet.
+// Recovery charges the accounts of all versions, although the active bucket has refilled. The store may not
+// have an account for the other version yet.
 func TestOutage_RecoveryChargesAllVersions(t *testing.T) {
 	for _, known := range []int{0, 1} {
 		for _, f := range []fault{down, silent, lossy} {
@@ -207,8 +204,8 @@ func TestOutage_RecoveryOfAVersionFails(t *testing.T) {
 	}
 }
 
-// The recovery charges another version while a sliding log is empty in the store. Then it
-// charges the log, too: its older costs leave the window first.
+// Recovery charges another version while a sliding log is empty in the store. It then charges the log as well,
+// because its older costs leave the window first.
 func TestOutage_RecoveryChargesAnEmptyLog(t *testing.T) {
 	log := `"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`
 	c, n := startLimit(t, hourly(100))
@@ -233,7 +230,7 @@ func TestOutage_RecoveryChargesAnEmptyLog(t *testing.T) {
 	}
 }
 
-// Policies that change at random in outages: each admits no more than its own bound.
+// With random policy changes in outages, each policy admits at most its own bound.
 func TestOutage_RandomPolicies(t *testing.T) {
 	limits := []string{
 		bursty, hourly(60), hourly(61), hourly(20),

@@ -16,9 +16,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// An ideal bucket is charged with everything that is admitted anywhere, however
-// much it comes to owe: what it misses beyond its capacity is by how much the
-// bound was exceeded, in the worst of all intervals that end now.
+// An ideal bucket is charged with every admitted cost, without a debt limit. Its debt beyond the capacity is
+// the largest violation of the bound over all intervals that end now.
 type ideal struct {
 	limit bucket.Limit
 	state bucket.State
@@ -42,7 +41,7 @@ func (b *ideal) charge(now bucket.Instant, cost bucket.Tokens) {
 	b.stale = max(b.stale, over-bucket.Tokens(b.outages)*b.perOutage)
 }
 
-// A schedule is how a random run goes.
+// A schedule configures a random run.
 type schedule struct {
 	nodes    int
 	faults   []fault
@@ -52,7 +51,7 @@ type schedule struct {
 	denyFor  time.Duration // as Config.DenyFor
 }
 
-// bursty is a rule's limit of 60 tokens and 7 a second.
+// bursty is a limit of 60 tokens, refilled at 7 per second.
 const bursty = `"algorithm_config": {"rps": 7, "burst": 60}`
 
 // run lets clients take as much as they can, through outages.
@@ -124,7 +123,7 @@ func (s schedule) change(c *cluster, n *node, f fault) {
 	}
 }
 
-// stats adds up what the nodes count.
+// stats adds up the counters of the nodes.
 func (c *cluster) stats() (sum mete.Stats) {
 	for _, n := range c.nodes {
 		s := n.Stats()
@@ -137,9 +136,7 @@ func (c *cluster) stats() (sum mete.Stats) {
 	return sum
 }
 
-// Nothing is admitted beyond the bound where all nodes lose the store at once,
-// knew what it held, and recover at once: no second burst, no bucket that begins
-// full, none that refills what another was given.
+// If all nodes lose the store at once, know its content, and recover at once, nothing is admitted beyond the bound.
 func TestOutage_KeepsTheBound(t *testing.T) {
 	for _, s := range []schedule{
 		{nodes: 1, faults: []fault{down, silent, lossy}},
@@ -155,7 +152,7 @@ func TestOutage_KeepsTheBound(t *testing.T) {
 	} {
 		for seed := range uint64(8) {
 			c, b := s.run(t, seed)
-			// Rounding, and what a cost is above the share: 5 of 15 is not.
+			// Allow for rounding and costs above the share: 5 of 15 is below it.
 			if rounding := bucket.Tokens(100 * s.nodes); b.worst > rounding {
 				t.Errorf("%+v, seed %d: %v beyond the bound, stats %+v", s, seed, b.worst, c.stats())
 			}
@@ -166,7 +163,7 @@ func TestOutage_KeepsTheBound(t *testing.T) {
 	}
 }
 
-// What nodes did not know, and did not charge at once, is bounded.
+// Costs that nodes did not know, or did not charge at once, are bounded.
 func TestOutage_Staleness(t *testing.T) {
 	worst := bucket.Tokens(0)
 	for seed := range uint64(16) {
@@ -180,8 +177,8 @@ func TestOutage_Staleness(t *testing.T) {
 	}
 }
 
-// Whichever nodes lose the store, and whenever: all that is admitted is charged to
-// the store's bucket, or counted as refilled or as excess.
+// Regardless of which nodes lose the store and when, every admitted cost is charged to the store, or counted as
+// refilled or excess.
 func TestOutage_Conservation(t *testing.T) {
 	for _, faults := range [][]fault{{down}, {silent}, {down, silent, lossy}} {
 		for seed := range uint64(10) {
@@ -200,8 +197,8 @@ func TestOutage_Conservation(t *testing.T) {
 	}
 }
 
-// Local takes behind a charge whose answer was lost are charged, too, when the older
-// costs have left the local log. Without that, a client got the limit twice.
+// Local takes after a charge with a lost answer are charged, too, when the older costs have left the local log.
+// Otherwise a client would get the limit twice.
 func TestOutage_LogForgetsNothing(t *testing.T) {
 	c := start(t, 1, `{"name": "all", "limit_keys": [], "on_store_error": "local", "algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}}`)
 	n := c.nodes[0]
@@ -229,8 +226,8 @@ type sticky struct{ mete.Store }
 
 func (sticky) Reset(context.Context, []string) error { return errors.New("sticky: no reset") }
 
-// After a failed reset of the local log, the limiter charges later costs, also when the
-// older ones have left the window. Without that, a client got the limit twice.
+// After a failed reset of the local log, later costs are charged even when the older ones have left the window.
+// Otherwise a client would get the limit twice.
 func TestOutage_LogAfterAFailedReset(t *testing.T) {
 	c, n := startSticky(t, `"algorithm": "sliding_log", "algorithm_config": {"tokens": 60, "window": "9s"}`)
 	c.cut(down)
@@ -256,8 +253,7 @@ func TestOutage_LogAfterAFailedReset(t *testing.T) {
 	}
 }
 
-// A local bucket that was not reset misses at least the share that it begins with, also
-// where the bucket may owe nothing.
+// A local bucket that was not reset lacks at least its initial share, even without a debt limit.
 func TestOutage_NoDebtAfterAFailedReset(t *testing.T) {
 	for _, rule := range []string{
 		`"algorithm_config": {"rate": "1/1h", "burst": 10, "max_reserved": 0}`,
@@ -279,7 +275,7 @@ func TestOutage_NoDebtAfterAFailedReset(t *testing.T) {
 	}
 }
 
-// startSticky returns a node beside a local store that fails to reset.
+// startSticky returns a node with a local store that fails to reset.
 func startSticky(t *testing.T, rule string) (*cluster, *node) {
 	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// What is blocked for an hour, what passes and what has another limit, in the file.
+// Overrides in a file that block for an hour, allow, and replace a limit.
 const overridden = `{"rules": [{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/10s", "burst": 3}}],
 	"overrides": [
 	{"id": "b", "action": "block", "match": {"header:x-user": "bad"}, "reason": "r", "author": "a", "expires_at": "2100-01-01T01:00:00Z"},
@@ -26,7 +26,7 @@ func user(name string) mete.Request {
 	return mete.Request{Attributes: mete.Attrs{"header:x-user": name}}
 }
 
-// Every way to ask heeds overrides, and tells the hooks.
+// Every method applies overrides and calls the hooks.
 func TestOverrides(t *testing.T) {
 	now := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	logger, out := newLogger(slog.LevelDebug)

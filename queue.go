@@ -12,87 +12,81 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// queues are the queues of a Limiter, by the keys that are waited for. There are
-// no more of them than there are callers who wait.
+// queues holds the queues of a Limiter by their keys. There are never more queues than waiting callers.
 type queues struct {
-	seed  maphash.Seed
-	parts [16]lines
+	seed   maphash.Seed
+	shards [16]queueShard
 }
 
-// lines are some of the queues.
-type lines struct {
-	mu      sync.Mutex // guards the fields below, and all in the queues
+// A queueShard holds some of the queues.
+type queueShard struct {
+	mu      sync.Mutex // guards the fields below and the queues' contents
 	queues  map[queueID]*queue
-	tickets uint64 // that were given out
+	tickets uint64 // issued so far
 }
 
-// A queueID is made of keys: of one that key, of several their encoding.
+// A queueID identifies a set of keys: the key itself for one key, an encoding for several.
 type queueID struct {
 	keys int
 	text string
 }
 
-// A queue is a list of waiters, of which the first asks the store. It is never
-// empty.
+// A queue is a list of waiters. Only the first one calls the store. A queue is never empty.
 type queue struct {
 	first, last *waiter
 
-	// What the store said last, to the first or to one before it: enough to tell
-	// when those will have their turn who come now. It leaves out what others
-	// take meanwhile.
+	// The store's last answer to a first waiter, from which a new waiter's turn is estimated. It does not
+	// include later takes by callers outside of the queue.
 	known  bool
-	since  time.Time         // it was asked
-	snaps  []bucket.Snapshot // one for each key
-	behind []bucket.Tokens   // what the waiters cost that snaps do not show
+	since  time.Time         // time of the call
+	snaps  []bucket.Snapshot // one per key
+	behind []bucket.Tokens   // costs of the waiters that snaps do not include, per key
 	few    [2]bucket.Tokens
 
-	unchecked int // waiters that came when nothing was known
+	unchecked int // waiters that arrived before the first answer
 }
 
-// maxBehind is the most of a waiter's cost that counts for those behind it, so
-// that the costs of eight million waiters can be added up. It makes the estimate
-// of a wait too short, never too long.
+// maxBehind bounds the counted part of a waiter's cost, so that the costs of eight million waiters add up
+// without overflow. It can make an estimated wait too short, but never too long.
 const maxBehind bucket.Tokens = 1 << 40
 
-// A waiter is a call of [Limiter.Wait]. The fields of the second group are
-// guarded by lines.mu.
+// A waiter is a call of [Limiter.Wait]. The shard's mu guards the second group of fields.
 type waiter struct {
 	limiter     *Limiter
 	req         *Request
 	evaluation  *evaluation
-	deadline    time.Time // zero where there is none
-	ownDeadline bool      // ctx does not end with it
-	lines       *lines
+	deadline    time.Time // zero if there is none
+	ownDeadline bool      // earlier than the deadline of ctx
+	shard       *queueShard
 	id          queueID
-	costs       []bucket.Tokens // for each key
+	costs       []bucket.Tokens // per key
 	few         [2]bucket.Tokens
-	sharded     bool          // what the store says of shards is estimated
-	leads       bool          // it is the first, and asks the store
-	turn        chan struct{} // closed when w is the first, or tooSoon; nil where it is the first at once
+	sharded     bool          // snapshots of shards are estimates
+	leads       bool          // first of its queue, calls the store.
+	turn        chan struct{} // closed when w becomes first or tooSoon; nil if w was first at once.
 
 	next, prev *waiter
 	ticket     uint64
-	shown      bool // its cost is in the queue's snaps
+	shown      bool // the queue's snaps include its cost
 	unchecked  bool
-	tooSoon    bool // its deadline is before its turn
+	tooSoon    bool // its deadline ends before its turn
 	left       bool
-	missed     time.Duration // by how much
-	rule       string        // that makes it so
+	missed     time.Duration // by this much
+	rule       string        // the rule that causes it
 	reason     string
 }
 
-// A role is what a waiter does on arrival.
+// A role is a waiter's task on arrival.
 type role uint8
 
 const (
-	first  role = iota // ask the store
-	beside             // ask the store: the first is doing so, and nobody waits
-	behind             // wait for its turn
-	late               // give up: its turn will come too late
+	roleLead   role = iota // call the store as the first of the queue.
+	roleProbe              // call the store alongside the first, because no other caller waits.
+	roleWait               // wait for the turn
+	roleGiveUp             // give up: its turn will come too late
 )
 
-// queueFor finds w's queue.
-func (w *waiter) queueFor(charges []store.Charge) {
+func (w *waiter) setQueue(charges []store.Charge) {
 	w.id, w.costs = queueID{len(charges), charges[0].Key}, w.few[:0]
 	for _, c := range charges {
 		w.costs, w.sharded = append(w.costs, c.Cost), w.sharded || c.Shards > 1
@@ -106,30 +100,29 @@ func (w *waiter) queueFor(charges []store.Charge) {
 		w.id.text = string(text)
 	}
 	q := &w.limiter.queues
-	w.lines = &q.parts[maphash.String(q.seed, w.id.text)%uint64(len(q.parts))]
+	w.shard = &q.shards[maphash.String(q.seed, w.id.text)%uint64(len(q.shards))]
 }
 
-// join gives w its place, unless it can ask at once.
-func (l *lines) join(w *waiter) role {
+// join inserts w into its queue, unless w may probe the store at once.
+func (l *queueShard) join(w *waiter) role {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tickets++
 	w.ticket = l.tickets
 	if q := l.queues[w.id]; q != nil && q.first == q.last && !q.known {
-		return beside
+		return roleProbe
 	}
-	return l.place(w)
+	return l.insert(w)
 }
 
-// lineUp gives a waiter its place that was beside.
-func (l *lines) lineUp(w *waiter) role {
+// enqueue inserts a waiter after an unsuccessful probe.
+func (l *queueShard) enqueue(w *waiter) role {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.place(w)
+	return l.insert(w)
 }
 
-// place puts w behind those who came before it.
-func (l *lines) place(w *waiter) role {
+func (l *queueShard) insert(w *waiter) role {
 	q := l.queues[w.id]
 	if q == nil {
 		if l.queues == nil {
@@ -140,15 +133,15 @@ func (l *lines) place(w *waiter) role {
 		clear(q.behind)
 		l.queues[w.id] = q
 		q.add(w, 1)
-		return first
+		return roleLead
 	}
 	before := q.last
 	for before != q.first && before.ticket > w.ticket {
 		before = before.prev
 	}
 	w.unchecked = !q.known && !w.deadline.IsZero()
-	if q.known && before == q.last && q.misses(w, q.behind, time.Now()) {
-		return late
+	if q.known && before == q.last && q.missesDeadline(w, q.behind, time.Now()) {
+		return roleGiveUp
 	}
 	if w.unchecked {
 		q.unchecked++
@@ -161,19 +154,18 @@ func (l *lines) place(w *waiter) role {
 		q.last = w
 	}
 	q.add(w, 1)
-	return behind
+	return roleWait
 }
 
-// add counts w's cost among those behind, or with sign -1 no more.
 func (q *queue) add(w *waiter, sign bucket.Tokens) {
 	for i, cost := range w.costs {
 		q.behind[i] += sign * min(cost, maxBehind)
 	}
 }
 
-// misses reports whether w, with so much before it, has its turn after its
-// deadline, and if so notes by how much.
-func (q *queue) misses(w *waiter, before []bucket.Tokens, now time.Time) bool {
+// missesDeadline reports whether w gets its turn after its deadline, given the costs before it. It records the
+// difference.
+func (q *queue) missesDeadline(w *waiter, before []bucket.Tokens, now time.Time) bool {
 	if w.deadline.IsZero() || w.sharded {
 		return false
 	}
@@ -191,9 +183,8 @@ func (q *queue) misses(w *waiter, before []bucket.Tokens, now time.Time) bool {
 	return w.tooSoon
 }
 
-// publish keeps what the store said to the first of a queue, and tells those who
-// came meanwhile whether their deadlines can be met.
-func (l *lines) publish(w *waiter, asked time.Time, spent bool) {
+// publish stores the answer that the first waiter got, and wakes newer waiters that cannot meet their deadlines.
+func (l *queueShard) publish(w *waiter, asked time.Time, spent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queues[w.id]
@@ -217,7 +208,7 @@ func (l *lines) publish(w *waiter, asked time.Time, spent bool) {
 		ahead := v.prev
 		if v.unchecked {
 			v.unchecked = false
-			if q.unchecked--; q.misses(v, before, now) {
+			if q.unchecked--; q.missesDeadline(v, before, now) {
 				q.remove(v)
 				close(v.turn)
 			}
@@ -226,8 +217,8 @@ func (l *lines) publish(w *waiter, asked time.Time, spent bool) {
 	}
 }
 
-// leave takes w out of its queue, and lets the next be the first if it was that.
-func (l *lines) leave(w *waiter, refunded bool) {
+// leave removes w from its queue. If w was first, the next waiter becomes first.
+func (l *queueShard) leave(w *waiter, refunded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if w.left {
@@ -247,9 +238,8 @@ func (l *lines) leave(w *waiter, refunded bool) {
 	}
 }
 
-// forget forgets what the store said of buckets to which w, which has left, gives
-// back.
-func (l *lines) forget(w *waiter) {
+// invalidate discards the queue's last store answer, because w refunds its cost after leaving.
+func (l *queueShard) invalidate(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if q := l.queues[w.id]; q != nil {
@@ -257,7 +247,6 @@ func (l *lines) forget(w *waiter) {
 	}
 }
 
-// remove takes w out of the list.
 func (q *queue) remove(w *waiter) {
 	w.left = true
 	if !w.shown {

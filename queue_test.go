@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A countingStore counts what it is asked.
+// A countingStore counts its takes.
 type countingStore struct {
 	mete.Store
 	takes, refunds atomic.Int64
@@ -33,8 +33,7 @@ func (s *countingStore) Refund(ctx context.Context, refunds []mete.Refund, id st
 	return s.Store.Refund(ctx, refunds, id)
 }
 
-// A line is a limiter without a policy, on the bubble's clock, whose callers wait
-// for one key.
+// A line is a limiter without a policy on the bubble's clock. Its callers wait for one key.
 type line struct {
 	*testing.T
 	*mete.Limiter
@@ -61,7 +60,7 @@ func (l *line) request(tokens int64) mete.Request {
 	return mete.Request{Charges: []mete.Charge{{Key: "k", Limit: l.limit, Cost: mete.TokensOf(bucket.Tokens(tokens) * bucket.Token)}}}
 }
 
-// empty takes all there is.
+// empty takes all tokens.
 func (l *line) empty() {
 	l.Helper()
 	if d, err := l.Take(l.Context(), l.request(l.limit.Capacity().Whole())); err != nil || !d.Allowed {
@@ -69,8 +68,7 @@ func (l *line) empty() {
 	}
 }
 
-// enter starts a waiter, and returns when it sleeps. The channel says how long
-// after the beginning it came back, and with what.
+// enter starts a waiter, and returns when it sleeps. The channel gets its return time and error.
 func (l *line) enter(ctx context.Context, req mete.Request) <-chan left {
 	out := make(chan left, 1)
 	go func() {
@@ -98,8 +96,7 @@ func perSecond(tokens int64) bucket.Rate {
 	return bucket.Rate{Tokens: bucket.Tokens(tokens) * bucket.Token, Per: time.Second}
 }
 
-// algorithms under which three waiters for a token each, on an empty bucket,
-// leave after one, two and three seconds.
+// algorithms under which three waiters for a token each leave an empty bucket after one, two and three seconds.
 var algorithms = map[string]bucket.Spec{
 	"token bucket":   {Capacity: bucket.Token, Rate: perSecond(1)},
 	"no debt":        {Capacity: bucket.Token, Rate: perSecond(1), MaxReserved: new(bucket.Tokens)},
@@ -124,7 +121,7 @@ func TestWait_QueuesUnderEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// Two counters admit a token when it has faded from the window before.
+// Two counters admit a token when it has faded from the previous window.
 func TestWait_SlidingWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: perSecond(4)})
@@ -135,7 +132,7 @@ func TestWait_SlidingWindow(t *testing.T) {
 	})
 }
 
-// Whoever gives up, those behind move up; none leaves later than it must.
+// When a waiter gives up, later waiters move up, and none leaves later than necessary.
 func TestWait_PlaceOfTheCanceledIsFree(t *testing.T) {
 	for name, spec := range algorithms {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +198,7 @@ func TestWait_TellsAtOnceWhoCannotMakeIt(t *testing.T) {
 	}
 }
 
-// A deadline that others spoil by taking is noticed when it comes.
+// A deadline that other takes make impossible is reported when it passes.
 func TestWait_DeadlineInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: 2 * bucket.Token, Rate: perSecond(1)})
@@ -238,8 +235,7 @@ func TestWait_NeverNeedsNoQueue(t *testing.T) {
 	}
 }
 
-// Queues are of the same keys, whatever their order; others do not wait behind
-// them.
+// Waiters with the same keys share a queue in any order of keys. Others do not wait behind them.
 func TestWait_SeveralKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: bucket.Token, Rate: perSecond(1)})
@@ -257,7 +253,7 @@ func TestWait_SeveralKeys(t *testing.T) {
 	})
 }
 
-// Whoever gives up a wait that has an ID has paid for the next attempt.
+// A canceled wait with an ID has paid for the next attempt.
 func TestWait_CanceledWithAnIDKeepsItsTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: bucket.Token, Rate: perSecond(1)})
@@ -281,7 +277,7 @@ func TestWait_CanceledWithAnIDKeepsItsTokens(t *testing.T) {
 	})
 }
 
-// Those who do not wait cannot starve those who do.
+// Takes cannot starve waiters.
 func TestWait_IsNotStarvedByTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, bucket.Spec{Capacity: 5 * bucket.Token, Rate: perSecond(1)})

@@ -13,30 +13,29 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A receipt is what an admitted request spent. A nil receipt takes no notes.
+// A receipt lists the expenses of an admitted request. Add does nothing on a nil receipt.
 type receipt struct {
-	waits    bool // only requests that have to wait are of interest
+	waits    bool // record only requests that have to wait
 	enforced []expense
 	shadow   []expense
-	within   time.Duration // the deadline that the request had
+	within   time.Duration // the request's deadline
 }
 
-// An expense is what was spent from one bucket.
+// An expense is the cost that one bucket was charged.
 type expense struct {
-	store.Charge              // Cost is what is spent of it now, scaled
-	rule         string       // empty where the request brought the charge
-	taken        bucket.Taken // what its cancellation names
+	store.Charge              // Cost is the scaled amount spent now
+	rule         string       // empty for the request's own charge
+	taken        bucket.Taken // identifies the take for a cancellation
 	asked        bucket.Tokens
-	scaled       bucket.Tokens   // what asked became
-	settled      bool            // by what was used in fact
-	fixed        bucket.Tokens   // the part of asked that is not settled
-	local        bool            // from the local bucket
-	account      *outage.Account // that it is in; nil where there are too many
-	share        bucket.Limit    // of the local bucket
+	scaled       bucket.Tokens   // asked after scaling.
+	settled      bool            // Settle replaces the unfixed part
+	fixed        bucket.Tokens   // the part of asked that Settle keeps.
+	local        bool            // spent from a local bucket.
+	account      *outage.Account // of the local bucket; nil above the bound of accounts
+	share        bucket.Limit    // the local bucket's limit
 }
 
-// note adds what the charges in e have spent.
-func (r *receipt) note(e *evaluation, req *Request, shadow bool) {
+func (r *receipt) add(e *evaluation, req *Request, shadow bool) {
 	list := &r.enforced
 	if shadow {
 		list = &r.shadow
@@ -44,24 +43,23 @@ func (r *receipt) note(e *evaluation, req *Request, shadow bool) {
 	for _, c := range e.order {
 		x := expense{Charge: c.charge(), rule: c.status.Rule.Name, taken: c.status.Taken(), asked: c.asked}
 		x.Cost = c.status.Cost
-		x.scaled = x.Cost // not c.cost: an earlier attempt with the ID may have had another scale
+		x.scaled = x.Cost // not c.cost: an earlier attempt with this ID may have used another scale
 		if c.local {
 			x.local, x.account, x.share = true, c.account, c.status.Snapshot.Limit
 		}
-		x.divide(req, c, shadow)
+		x.setFixedPart(req, c, shadow)
 		*list = append(*list, x)
 	}
 }
 
-// divide says which part of what was asked for is settled: that which the
-// request decided.
-func (x *expense) divide(req *Request, c *claim, shadow bool) {
-	rest := x.asked // the rule's
+// setFixedPart splits the unscaled cost into the part that Settle replaces and the fixed part.
+func (x *expense) setFixedPart(req *Request, c *claim, shadow bool) {
+	rest := x.asked // the rule's part
 	for _, own := range req.Charges {
 		if own.Key != x.Key || shadow {
 			continue
 		}
-		cost, _ := own.Cost.count() // checked
+		cost, _ := own.Cost.count() // valid: see Charge.check
 		rest -= cost
 		if own.Fixed {
 			x.fixed += cost
@@ -79,7 +77,6 @@ func (x *expense) divide(req *Request, c *claim, shadow bool) {
 	}
 }
 
-// target is what e should have cost if actual was used.
 func (e *expense) target(actual bucket.Tokens) bucket.Tokens {
 	total := min(e.fixed+actual, bucket.MaxTokens)
 	switch {
@@ -91,14 +88,14 @@ func (e *expense) target(actual bucket.Tokens) bucket.Tokens {
 	return proportion(total, e.scaled, e.asked, true)
 }
 
-// refund gives back all but keep(e) of the expenses, in one call; what was spent
-// locally, and not yet charged to the store, to the local buckets.
-func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*expense) bucket.Tokens) error {
+// refundExpenses refunds all but keep(e) of each expense in one call. Local costs that are not yet charged to
+// the store go back to the local buckets.
+func (l *Limiter) refundExpenses(ctx context.Context, expenses []expense, keep func(*expense) bucket.Tokens) error {
 	var refunds []Refund
 	for i := range expenses {
 		e := &expenses[i]
 		back := e.Cost - keep(e)
-		// Without its take, a refund would be an administrator's, which no bound stops.
+		// A refund without its take would be an admin refund, which no bound limits.
 		if back <= 0 || e.taken == (bucket.Taken{}) || e.local && l.refundLocally(ctx, e, back) {
 			continue
 		}
@@ -110,7 +107,7 @@ func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*exp
 		return nil
 	}
 	slices.SortFunc(refunds, func(a, b Refund) int { return strings.Compare(a.Key, b.Key) })
-	if err := l.giveBack(ctx, refunds, ""); err != nil {
+	if err := l.refundCharges(ctx, refunds, ""); err != nil {
 		return err
 	}
 	for i := range expenses {
@@ -119,8 +116,7 @@ func (l *Limiter) refund(ctx context.Context, expenses []expense, keep func(*exp
 	return nil
 }
 
-// refundLocally gives back to the local bucket that e was spent from, and reports whether
-// it did: see [outage.Fallback.Refund].
+// refundLocally refunds to the local bucket of e, and reports whether it did: see [outage.Fallback.Refund].
 func (l *Limiter) refundLocally(ctx context.Context, e *expense, back bucket.Tokens) bool {
 	given := l.outage.Refund(ctx, outage.Refund{Account: e.account, Share: e.share, Taken: e.taken, Cost: back})
 	if given {
@@ -129,9 +125,8 @@ func (l *Limiter) refundLocally(ctx context.Context, e *expense, back bucket.Tok
 	return given
 }
 
-// owe charges what was used beyond a reservation: locally, if that is where the
-// reservation is still.
-func (l *Limiter) owe(ctx context.Context, charges []store.Charge, r *receipt) ([]bucket.Snapshot, bool, error) {
+// chargeDebt charges the usage above a reservation. It uses the local bucket if the reservation is still there.
+func (l *Limiter) chargeDebt(ctx context.Context, charges []store.Charge, r *receipt) ([]bucket.Snapshot, bool, error) {
 	mode := Mode{MaxWait: bucket.Forced, Within: r.within}
 	for i := range r.enforced {
 		if a := r.enforced[i].account; a != nil && a.IsOpen() {
@@ -139,8 +134,7 @@ func (l *Limiter) owe(ctx context.Context, charges []store.Charge, r *receipt) (
 			return snaps, allowed, err
 		}
 	}
-	return l.takeFresh(ctx, charges, mode)
+	return l.takeCharges(ctx, charges, mode)
 }
 
-// nothing is kept of what is given back as a whole.
-func nothing(*expense) bucket.Tokens { return 0 }
+func keepNothing(*expense) bucket.Tokens { return 0 }

@@ -43,8 +43,7 @@ func TestRecovery_NoSecondBurst(t *testing.T) {
 	}
 }
 
-// What has come back meanwhile is not charged: an outage of an hour does not make
-// one of the hour after it.
+// Refilled tokens are not charged: an outage of an hour does not reduce the next hour.
 func TestRecovery_WhatCameBackIsNotCharged(t *testing.T) {
 	c := start(t, 1, localRule)
 	n := c.nodes[0]
@@ -65,7 +64,7 @@ func TestRecovery_WhatCameBackIsNotCharged(t *testing.T) {
 	}
 }
 
-// What the local bucket began with is no debt.
+// The initial deficit of a local bucket is not charged.
 func TestRecovery_WhatWasMissingIsNotCharged(t *testing.T) {
 	c := start(t, 1, localRule)
 	n := c.nodes[0]
@@ -85,7 +84,7 @@ func TestRecovery_WhatWasMissingIsNotCharged(t *testing.T) {
 	}
 }
 
-// A charge whose answer is lost comes again under its ID, and is charged once.
+// A charge with a lost answer is repeated under its ID, and charged once.
 func TestRecovery_LostAnswer(t *testing.T) {
 	c := start(t, 1, localRule)
 	n := c.nodes[0]
@@ -109,8 +108,7 @@ func TestRecovery_LostAnswer(t *testing.T) {
 	}
 }
 
-// After the store may have forgotten the ID, it is charged once more rather than
-// never.
+// After the store may have dropped the ID, the cost is charged again rather than never.
 func TestRecovery_LostAnswerForLong(t *testing.T) {
 	c := start(t, 1, strings.Replace(localRule, `"rps": 1`, `"rate": "1/1h"`, 1))
 	n := c.nodes[0]
@@ -127,7 +125,7 @@ func TestRecovery_LostAnswerForLong(t *testing.T) {
 	}
 }
 
-// Nobody takes from a key while what was spent of it is being charged.
+// No take of a key succeeds while its local costs are being charged.
 func TestRecovery_NobodySlipsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 1, localRule)
@@ -164,8 +162,7 @@ func TestRecovery_NobodySlipsThrough(t *testing.T) {
 	})
 }
 
-// Who waits for a charge that does not end waits no longer than a deadline, and is
-// then decided locally.
+// A take that waits for a hanging charge waits at most for its deadline, and is then decided locally.
 func TestRecovery_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, 1, localRule)
@@ -190,14 +187,14 @@ func TestRecovery_Hangs(t *testing.T) {
 		n.line.hook = nil
 		close(gate)
 		first.Wait()
-		// Two charges: of the 8, and of the 1 that came while it was on its way.
+		// Two charges: one of 8, and one of the 1 that arrived during the first.
 		if got, s := c.missing("all:", tenOne(t)), n.Stats(); got != 10*bucket.Token || s.Charged != 9000 || s.Unsettled != 0 {
 			t.Errorf("the store's bucket misses %v, stats %+v", got, s)
 		}
 	})
 }
 
-// A key that the store refuses for good does not keep others from being charged.
+// A key with a permanent store error does not block the charges of other keys.
 func TestRecovery_OneKeyFails(t *testing.T) {
 	c := start(t, 1, strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["header:k"]`, 1))
 	n := c.nodes[0]
@@ -223,7 +220,7 @@ func TestRecovery_OneKeyFails(t *testing.T) {
 	t.Errorf("stats %+v, want one unsettled key", n.Stats())
 }
 
-// What the store's bucket may not owe is excess, and is said to be.
+// Costs above the debt limit are counted as excess.
 func TestRecovery_MayNotOwe(t *testing.T) {
 	c := start(t, 2, strings.Replace(localRule, `"burst": 10`, `"burst": 10, "max_reserved": 2`, 1))
 	c.nodes[0].line.cut(down)
@@ -238,8 +235,7 @@ func TestRecovery_MayNotOwe(t *testing.T) {
 	}
 }
 
-// Accounts of clients that never come back are closed when there is nothing left
-// to charge.
+// Accounts of clients that never return are closed when nothing is left to charge.
 func TestRecovery_Sweep(t *testing.T) {
 	c := start(t, 1, strings.Replace(localRule, `"limit_keys": []`, `"limit_keys": ["path"]`, 1))
 	n := c.nodes[0]
@@ -266,7 +262,7 @@ func TestRecovery_Sweep(t *testing.T) {
 	}
 }
 
-// Shards make no difference to what is local, and are charged what it spent.
+// Local buckets ignore shards, and shards are charged the local costs.
 func TestRecovery_Shards(t *testing.T) {
 	c := start(t, 1, strings.Replace(localRule, `"burst": 10`, `"burst": 10, "shards": 2`, 1))
 	n := c.nodes[0]
@@ -286,8 +282,7 @@ func TestRecovery_Shards(t *testing.T) {
 	}
 }
 
-// What was spent locally and is given back later is charged first, or it would be
-// given back to a bucket that never paid it.
+// Local costs are charged before their refund. Otherwise the refund would go to a bucket that never paid.
 func TestRefund_AfterAnOutage(t *testing.T) {
 	c := start(t, 1, localRule)
 	n := c.nodes[0]
@@ -305,7 +300,7 @@ func TestRefund_AfterAnOutage(t *testing.T) {
 	}
 }
 
-// A reset forgives what was spent locally, too.
+// A reset also drops local costs.
 func TestReset_AfterAnOutage(t *testing.T) {
 	c := start(t, 1, localRule)
 	n := c.nodes[0]
@@ -320,8 +315,7 @@ func TestReset_AfterAnOutage(t *testing.T) {
 	}
 }
 
-// A denial spends nothing, so that nothing of it is charged. The clock of the local
-// buckets is read a little later than the limiter's, by another amount each time.
+// Denials add nothing to charge, although the local store reads its clock slightly later than the limiter.
 func TestRecovery_DenialsChargeNothing(t *testing.T) {
 	clock := storetest.NewClock()
 	line := &wire{Store: storetest.NewNaive(clock.Now)}
@@ -346,8 +340,7 @@ func TestRecovery_DenialsChargeNothing(t *testing.T) {
 	}
 }
 
-// slow is a local store whose clock goes on by so many microseconds, once, before it
-// looks at a bucket.
+// slow is a local store with a clock that advances once by so many microseconds before it reads a bucket.
 type slow struct {
 	mete.Store
 	clock *storetest.Clock

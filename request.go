@@ -12,80 +12,74 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Request asks whether something may happen now.
+// A Request describes an event to be decided now.
 type Request struct {
-	// Attributes are the facts the policy matches and keys by. Nil has none.
+	// Attributes are the facts that the policy matches and builds keys from. Nil means none.
 	Attributes policy.Attributes
 
-	// Cost, where above 0, takes the place of the cost the policy's rules say: 3 is three
-	// tokens. At most [bucket.MaxTokens].
+	// Cost, if above 0, replaces the cost of the policy's rules, in tokens. At most [bucket.MaxTokens].
 	Cost Tokens
 
-	// MaxWait, where above 0, reserves: tokens that are refilled within it are
-	// spent now, and [Decision.Wait] says when the work may start. Below 0 it is 0.
+	// MaxWait, if above 0, allows a reservation. The request may spend tokens that refill within MaxWait, and
+	// [Decision.Wait] is the time until its work may start. Negative values mean 0.
 	MaxWait time.Duration
 
-	// Charges are what the request costs besides what the policy says, each with
-	// a key and a limit of its own: all of it is taken or nothing. Keys are between
-	// 1 and [store.MaxKeyBytes] bytes long, in no order; a key that occurs twice, with
-	// one limit, is charged with the sum. Cost does not apply to them. A program
-	// whose charges and whose policy shall not meet gives its keys a prefix that
-	// no limit is named by.
+	// Charges are costs in addition to the policy's, each with its own key and limit. The request pays all of
+	// its charges and rules or none. Keys have 1 to [store.MaxKeyBytes] bytes and may come in any order.
+	// Charges with the same key must have the same limit, and their costs add up. Cost does not apply to them.
+	// To keep keys apart from the policy's keys, start them with a prefix that is not the name of a limit.
 	Charges []Charge
 
-	// ID, if not empty, is the same for every attempt at one request, and no other:
-	// see [Mode.ID]. What was admitted is not charged twice. The order of Charges, or of
-	// the policy's rules, makes no difference. A request with other keys or costs is
-	// another one, and so is a take of another kind. It is printable ASCII, at most
-	// [store.MaxIDBytes] long.
+	// ID, if not empty, identifies the request across its retries: see [Mode.ID]. An admitted request is not
+	// charged again. The order of Charges and of the policy's rules does not matter. A retry with different
+	// keys or costs, or with another method, counts as a new request. The ID is printable ASCII of at most
+	// [store.MaxIDBytes] bytes.
 	ID string
 }
 
-// A Charge is one of [Request.Charges]: a cost, and the bucket that is to pay it.
+// A Charge is one of [Request.Charges]: a cost and the bucket that pays it.
 type Charge struct {
 	Key   string
 	Limit bucket.Limit
 
-	// Cost in tokens: 3 is three tokens. 0 spends nothing, and is denied only while
-	// something is owed. At most [bucket.MaxTokens].
+	// Cost is in tokens, at most [bucket.MaxTokens]. A cost of 0 spends nothing, and is denied only while the
+	// bucket is in debt.
 	Cost Tokens
 
-	// Shards, above 1, splits the bucket over so many keys.
+	// Shards, if above 1, splits the bucket over this many keys.
 	Shards int
 
-	// Fixed keeps the cost as it is when a reservation is settled: for what a request
-	// costs whatever comes of it.
+	// Fixed excludes the cost from [Reservation.Settle].
 	Fixed bool
 
-	// Leased lets the store spend from tokens that it took from the bucket in advance: see
-	// package redisstore. Bounds hold all the same.
+	// Leased allows the store to take tokens from the bucket in advance: see package redisstore. The limit's
+	// bound still holds.
 	Leased bool
 }
 
-// check returns the cost of c, which is the i'th charge of a request, and reports what is
-// wrong with c. It says nothing about the key but its length, because a key may name a
-// client.
+// check validates c, the i-th charge of a request, and returns its cost. Errors omit the key because it may
+// identify a client.
 func (c *Charge) check(i int) (bucket.Tokens, error) {
 	cost, ok := c.Cost.count()
 	switch {
 	case c.Key == "" || len(c.Key) > store.MaxKeyBytes:
-		return 0, fmt.Errorf("%w: charge %d: a key of %d bytes: must have between 1 and %d", ErrRequest, i, len(c.Key), store.MaxKeyBytes)
+		return 0, fmt.Errorf("%w: charge %d: a key of %d bytes: must be between 1 and %d bytes", ErrRequest, i, len(c.Key), store.MaxKeyBytes)
 	case c.Limit == bucket.Limit{}:
-		return 0, fmt.Errorf("%w: charge %d: no limit: make one with bucket.NewLimit or bucket.Spec", ErrRequest, i)
+		return 0, fmt.Errorf("%w: charge %d: no limit: create one with bucket.NewLimit or bucket.Spec", ErrRequest, i)
 	case !ok:
 		return 0, fmt.Errorf("%w: charge %d: %v tokens: must be between 0 and %v, in steps of 0.001", ErrCost, i, c.Cost, bucket.MaxTokens)
 	case c.Shards < 0:
 		return 0, fmt.Errorf("%w: charge %d: %d shards: must not be below 0", ErrRequest, i, c.Shards)
 	case shards.IsKey(c.Key):
-		return 0, fmt.Errorf("%w: charge %d: its key begins with %q or ends with it and a number, as those of shards do", ErrRequest, i, shards.Mark)
+		return 0, fmt.Errorf("%w: charge %d: the key begins with %q, or ends with it and a number: that form is reserved for shards", ErrRequest, i, shards.Mark)
 	}
 	return cost, nil
 }
 
-// Attrs are attributes by name: Attrs{"header:x-api-key": "k1"}.
+// Attrs maps names to attributes: Attrs{"header:x-api-key": "k1"}.
 type Attrs = policy.Map
 
-// check returns the cost of r, and reports what is wrong with r, but for its charges.
+// check validates r without its charges, and returns its cost.
 func (r *Request) check() (bucket.Tokens, error) {
 	cost, ok := bucket.Tokens(0), true
 	if r.Cost != 0 {

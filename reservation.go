@@ -13,13 +13,12 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Reservation is what [Limiter.Reserve] decided. Where it is Allowed, its cost
-// is spent: settle it when the true cost is known, cancel it if nothing comes of
-// it, or leave it be. It is safe for concurrent use.
+// A Reservation is the result of [Limiter.Reserve]. If it is Allowed, its cost is spent. Settle it when the
+// true cost is known, or cancel it if the work does not happen. To keep the reserved cost, do nothing. A
+// Reservation is safe for concurrent use.
 //
-// Settle and Cancel of one that was denied do nothing. A reservation keeps what
-// it needs to know: neither a new policy nor a new [Config.Scale] confuses it. If
-// its request had an ID, only one of those who reserve by it may settle or cancel.
+// Settle and Cancel do nothing for a denied reservation. A new policy or [Config.Scale] does not affect
+// existing reservations. If several callers reserve with one ID, only one of them may settle or cancel.
 type Reservation struct {
 	Decision
 
@@ -30,9 +29,8 @@ type Reservation struct {
 	spent receipt
 }
 
-// Reserve takes as [Limiter.Take] does, and keeps in mind what it took: for work
-// whose cost is known only when it is done. With a [Request.MaxWait], the work may
-// start after the reservation's Wait.
+// Reserve is [Limiter.Take] for work with a cost that is known only afterwards. With a [Request.MaxWait], the
+// work may start after the reservation's Wait.
 func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error) {
 	r := &Reservation{limiter: l}
 	if err := l.take(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, &r.spent, &r.Decision); err != nil {
@@ -41,24 +39,18 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 	return r, nil
 }
 
-// Settle corrects the cost to what was used in fact: what was not used is given
-// back, and what was used beyond is charged as a debt, as [Limiter.Charge] does.
-// It corrects the costs that the request decided: its Cost, one that a rule reads
-// from an attribute, and its Charges but for those that are Fixed. Costs that a
-// rule fixes are left as they are.
+// Settle replaces the reserved cost by the used amount. It refunds unused tokens, and charges the excess as a
+// debt, as [Limiter.Charge] does. It corrects the request's Cost, costs that a rule reads from an attribute,
+// and Charges that are not Fixed. Fixed costs of rules stay.
 //
-// The buckets get back what breaks no bound: see [bucket.Limit.Cancel]. A settlement
-// before the work may start gives nothing back, nor does one while the bucket owes
-// tokens to later work. Any other gives back what has not refilled since.
+// A refund never breaks the limit's bound: see [bucket.Limit.Cancel]. Settle refunds nothing before the work may
+// start, or while later work waits for the bucket. Otherwise it refunds the tokens that have not refilled since.
 //
-// A reservation can be settled once; then the error is [ErrSettled]. Where the
-// excess cannot be owed, the error is a [DebtError]: nothing has changed, and
-// Settle may be called again, later or with less. That holds for a failure of the
-// store, too, where [Spent] of the error is [NotSpent]; after any other failure
-// the reservation is over.
+// A second call returns [ErrSettled]. If a limit cannot owe the excess, the error is a [DebtError] and nothing
+// has changed: call Settle again later or with a smaller amount. The same applies to a store error for which
+// [Spent] returns [NotSpent]. Any other error ends the reservation.
 //
-// The end of the work is often the end of its context: context.WithoutCancel is
-// then what Settle needs.
+// The work's context has often ended by then: pass context.WithoutCancel(ctx).
 func (r *Reservation) Settle(ctx context.Context, used Tokens) error {
 	actual, ok := used.count()
 	if !ok {
@@ -76,48 +68,45 @@ func (r *Reservation) Settle(ctx context.Context, used Tokens) error {
 		return err
 	}
 	keep := func(e *expense) bucket.Tokens { return e.target(actual) }
-	if err := r.limiter.refund(ctx, r.spent.enforced, keep); err != nil {
-		return r.failed(err)
+	if err := r.limiter.refundExpenses(ctx, r.spent.enforced, keep); err != nil {
+		return r.closeOnError(err)
 	}
 	r.over = true
-	// A shadow rule has no say, and neither has a store that fails it.
+	// A shadow rule does not affect the result, and neither does its store error.
 	for i := range r.spent.shadow {
 		e := r.spent.shadow[i : i+1]
-		if excess := excess(e, actual); len(excess) > 0 {
-			_, _, _ = r.limiter.takeFresh(ctx, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
+		if excess := excessCharges(e, actual); len(excess) > 0 {
+			_, _, _ = r.limiter.takeCharges(ctx, excess, Mode{MaxWait: bucket.Forced, Within: r.spent.within})
 		}
-		_ = r.limiter.refund(ctx, e, keep)
+		_ = r.limiter.refundExpenses(ctx, e, keep)
 	}
 	return nil
 }
 
-// Cancel gives the whole cost back, the fixed costs of rules, too, as far as that
-// breaks no bound: see [bucket.Limit.Cancel]. It does nothing
-// where the reservation has been settled or canceled. A failure that spent
-// nothing, in the sense of [Spent], may be repeated. The ID of a request that was
-// canceled must not be used again.
+// Cancel refunds the whole cost, including fixed costs, without breaking a limit's bound: see
+// [bucket.Limit.Cancel]. It does nothing if the reservation is already settled or canceled. After an error that
+// spent nothing ([Spent]), the call may be repeated. Do not reuse the request's ID after Cancel.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.Allowed || r.over {
 		return nil
 	}
-	if err := r.limiter.refund(ctx, r.spent.enforced, nothing); err != nil {
-		return r.failed(err)
+	if err := r.limiter.refundExpenses(ctx, r.spent.enforced, keepNothing); err != nil {
+		return r.closeOnError(err)
 	}
 	r.over = true
-	_ = r.limiter.refund(ctx, r.spent.shadow, nothing)
+	_ = r.limiter.refundExpenses(ctx, r.spent.shadow, keepNothing)
 	return nil
 }
 
-// failed ends the reservation where a repetition might give back twice.
-func (r *Reservation) failed(err error) error {
+// closeOnError ends the reservation if a second attempt might refund twice, and returns err.
+func (r *Reservation) closeOnError(err error) error {
 	r.over = Spent(err) != NotSpent
 	return err
 }
 
-// excess are the charges of what was used beyond the expenses.
-func excess(expenses []expense, actual bucket.Tokens) []store.Charge {
+func excessCharges(expenses []expense, actual bucket.Tokens) []store.Charge {
 	var charges []store.Charge
 	for i := range expenses {
 		e := &expenses[i]
@@ -131,15 +120,14 @@ func excess(expenses []expense, actual bucket.Tokens) []store.Charge {
 	return charges
 }
 
-// chargeExcess charges what was used beyond the reservation, all of it or nothing.
 func (r *Reservation) chargeExcess(ctx context.Context, actual bucket.Tokens) error {
-	charges := excess(r.spent.enforced, actual)
+	charges := excessCharges(r.spent.enforced, actual)
 	if len(charges) == 0 {
 		return nil
 	}
-	snaps, allowed, err := r.limiter.owe(ctx, charges, &r.spent)
+	snaps, allowed, err := r.limiter.chargeDebt(ctx, charges, &r.spent)
 	if err != nil {
-		return r.failed(err)
+		return r.closeOnError(err)
 	}
 	refusal := &DebtError{}
 	for i := range r.spent.enforced {
@@ -149,7 +137,7 @@ func (r *Reservation) chargeExcess(ctx context.Context, actual bucket.Tokens) er
 		case at < 0:
 		case allowed:
 			e.Cost += charges[at].Cost
-			if e.taken == (bucket.Taken{}) { // it cost nothing so far
+			if e.taken == (bucket.Taken{}) { // the reservation itself cost nothing
 				e.taken = snaps[at].Taken()
 			}
 		default:

@@ -54,7 +54,7 @@ func TestReservation_Settle(t *testing.T) {
 	}
 }
 
-// What was used beyond is a debt: nothing is admitted until it is paid back.
+// Usage above the reservation is a debt: nothing is admitted until it is paid.
 func TestReservation_SettleIntoDebt(t *testing.T) {
 	r, l := newBare(t, mete.Config{}), limit(t, 10, "1/1s")
 	if err := r.reserve(one("k", l, 5*whole)).Settle(t.Context(), 25); err != nil {
@@ -124,7 +124,7 @@ func TestReservation_DebtBound(t *testing.T) {
 	}
 }
 
-// What the rule fixes and what the charge fixes is no matter of use.
+// Fixed costs of rules and charges do not depend on usage.
 func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "requests", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100}},
@@ -141,13 +141,13 @@ func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 	r.left("rpm", rpm, "99")
 	r.left("tpm", tpm, "880")
 
-	// A cost of the request's own is that under every rule.
+	// The request's own cost applies under every rule.
 	if err := r.reserve(mete.Request{Cost: 10}).Settle(t.Context(), 20); err != nil {
 		t.Fatal(err)
 	}
 	r.holds(nil, 79, 860)
 
-	// Parts of one key are settled by what they are.
+	// Parts with the same key are settled separately.
 	both := mete.Request{Charges: []mete.Charge{{Key: "tpm", Limit: tpm, Cost: 80, Fixed: true}, {Key: "tpm", Limit: tpm, Cost: 300}}}
 	if err := r.reserve(both).Settle(t.Context(), 100); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestReservation_SettlesWhatTheRequestDecided(t *testing.T) {
 	r.left("tpm", tpm, "700")
 }
 
-// G10, and yet a shadow rule sees what an enforced one would.
+// G10: a shadow rule sees the same settlement as an enforced rule.
 func TestReservation_SettlesShadowRules(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/1h", "burst": 100}},
@@ -181,7 +181,7 @@ func TestReservation_SettlesShadowRules(t *testing.T) {
 	}
 }
 
-// What was charged at another scale is settled at that scale.
+// A scaled cost is settled at its scale.
 func TestReservation_SettlesAtItsScale(t *testing.T) {
 	scale := atomic.Int64{}
 	scale.Store(3)
@@ -259,9 +259,8 @@ func TestReservation_StoreFails(t *testing.T) {
 	}
 }
 
-// A settlement charges an excess to a bucket that cost nothing so far, and then cannot
-// refund another. The cancellation gives the excess back as a take of its own: at most
-// what has not refilled since.
+// A settlement charges an excess to a bucket without a cost, and then fails to refund another bucket. The
+// cancellation refunds the excess as a separate take: at most the part that has not refilled.
 func TestReservation_ExcessIsCanceledWithinTheBound(t *testing.T) {
 	clock := storetest.NewClock()
 	store := &flakyStore{Store: storetest.NewNaive(clock.Now)}

@@ -27,7 +27,7 @@ func (n *node) askAs(key string) bool {
 	return d.Allowed
 }
 
-// exhaust takes tokens of a client until it is denied.
+// exhaust takes tokens of a client until a denial.
 func (n *node) exhaust(key string) {
 	n.Helper()
 	for range 10 {
@@ -52,7 +52,7 @@ func (n *node) resetRule(rule string) (removed int64) {
 	}
 }
 
-// A node that remembers a denial asks the store again after ForgetRule.
+// A node with a remembered denial calls the store again after ForgetRule.
 func TestResetRule_RememberedDenials(t *testing.T) {
 	c := startDenying(t, 2, resetRules, time.Hour)
 	a, b := c.nodes[0], c.nodes[1]
@@ -76,7 +76,7 @@ func TestResetRule_RememberedDenials(t *testing.T) {
 	}
 }
 
-// Costs of an outage are dropped: they are neither denied locally nor charged later.
+// Costs of an outage are dropped: they neither deny locally nor are charged later.
 func TestResetRule_Outage(t *testing.T) {
 	c := start(t, 2, resetRules)
 	a, b := c.nodes[0], c.nodes[1]
@@ -107,7 +107,7 @@ func TestResetRule_Outage(t *testing.T) {
 	}
 }
 
-// A rule with several limits is reset in all of them, and a rule that is not there is an error.
+// A rule with several limits is reset in all of them, and an unknown rule is an error.
 func TestResetRule_Limits(t *testing.T) {
 	c := start(t, 1, resetRules)
 	n := c.nodes[0]
@@ -135,5 +135,5 @@ func TestResetRule_Limits(t *testing.T) {
 	}
 }
 
-// An unclearing store has only the methods of every store.
+// An unclearing store has only the required methods.
 type unclearing struct{ mete.Store }

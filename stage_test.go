@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// staged returns a limiter with a policy of one rule, which has a budget of 10 a
-// day, warns from 50 % on and delays from 80 % on.
+// staged returns a limiter with one rule: a budget of 10 per day with a warning from 50% on and a delay from 80% on.
 func staged(t *testing.T, mode string) (*mete.Limiter, *bucket.Instant) {
 	t.Helper()
 	m, err := policy.Load([]byte(`{"name": "r", "limit_keys": [], "mode": "`+mode+`", "algorithm": "cost_based", "algorithm_config": {"budget": 10, "period": "1d",
@@ -35,8 +34,7 @@ func staged(t *testing.T, mode string) (*mete.Limiter, *bucket.Instant) {
 	return l, &now
 }
 
-// What is left decides what else becomes of those that are admitted: it is warned,
-// then delayed, then denied, and begins anew with the period.
+// As the budget is used, requests are warned, then delayed, then denied. The next period starts from the beginning.
 func TestStages(t *testing.T) {
 	l, now := staged(t, "enforce")
 	for day := range 2 {
@@ -60,7 +58,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// In shadow nobody is delayed.
+// A shadow rule delays no request.
 func TestStages_InShadow(t *testing.T) {
 	l, _ := staged(t, "shadow")
 	for i := range 11 {

@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// slowed is a limiter on the bubble's clock that delays by 2s while half of 10
-// tokens or more are used, of which one comes back in ten seconds.
+// slowed is a limiter on the bubble's clock with 10 tokens, refilled at one per ten seconds. It delays by 2s
+// while at least half of them are used.
 func slowed(t *testing.T, config mete.Config) *mete.Limiter {
 	t.Helper()
 	store, err := memstore.New(memstore.Config{Now: func() bucket.Instant { return bucket.At(time.Now()) }})
@@ -41,7 +41,7 @@ func take(t *testing.T, l *mete.Limiter, tokens bucket.Tokens) mete.Decision {
 	return d
 }
 
-// remaining is what the bucket holds.
+// remaining returns the content of the bucket.
 func remaining(t *testing.T, l *mete.Limiter) bucket.Tokens {
 	t.Helper()
 	d, err := l.Peek(t.Context(), mete.Request{})
@@ -51,8 +51,7 @@ func remaining(t *testing.T, l *mete.Limiter) bucket.Tokens {
 	return d.Limits()[0].Remaining()
 }
 
-// Peek says what Take would make the request wait; of what has happened already
-// nothing is delayed.
+// Peek returns the delay of Take. Finished work is not delayed.
 func TestStages_PeekAndCharge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowed(t, mete.Config{})
@@ -76,8 +75,7 @@ func TestStages_PeekAndCharge(t *testing.T) {
 	})
 }
 
-// A Wait that stages would make too long ends at once, and spends nothing; what it
-// says is true.
+// A Wait with a stage delay beyond its deadline ends at once and spends nothing. Its RetryAfter is exact.
 func TestWait_StageTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowed(t, mete.Config{})
@@ -106,8 +104,8 @@ func TestWait_StageTooLong(t *testing.T) {
 	})
 }
 
-// Everyone is delayed, and nobody by the delay of another. A request that gives up
-// after a second gets its token back, but for what has refilled in that second.
+// Each request has its own delay. A request that gives up after a second gets back its token minus the refill
+// of that second.
 func TestWait_StageDelaysEachAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, begin := slowed(t, mete.Config{}), time.Now()
@@ -133,7 +131,7 @@ func TestWait_StageDelaysEachAlone(t *testing.T) {
 	})
 }
 
-// A share of a limit, in an outage, has its share of the stages.
+// In an outage, a local share has a share of the stages.
 func TestStages_OfALocalShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := func() bucket.Instant { return bucket.At(time.Now()) }

@@ -4,7 +4,7 @@ package mete
 
 import "github.com/metehq/mete/store"
 
-// The contract with stores, which package store describes.
+// The types of package store that programs use most.
 type (
 	Store      = store.Store
 	Refund     = store.Refund
@@ -12,12 +12,12 @@ type (
 	StoreError = store.Error
 )
 
-// A failed call of a store may have spent tokens, or has not: see [Spent].
+// Possible effects of a failed store call: see [Spent].
 const (
 	NotSpent   = store.NotSpent
 	MaybeSpent = store.MaybeSpent
 )
 
-// Spent reports whether the call that returned err may have spent tokens. An error that
-// does not say is taken as [MaybeSpent]; nil is, too.
+// Spent reports whether the store call that returned err may have spent tokens. It returns [MaybeSpent] for nil
+// and for errors without that information.
 func Spent(err error) store.Spending { return store.Spent(err) }

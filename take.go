@@ -10,47 +10,42 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Take spends the request's cost from all limits it falls under, or from none.
-// A request that falls under no limit is allowed.
+// Take takes the request's cost from all limits that apply to it, or from none. It allows a request without limits.
 //
-// A denial is a [Decision], not an error. An error says that the request is
-// invalid or that ctx is done. A store that cannot answer is no error either:
-// the decision is then what the rules say about it, and [Decision.Degraded].
+// A denial is a [Decision], not an error. Errors mean that the request is invalid or that ctx is done. If the
+// store fails, the rules' on_store_error decides, and the result is [Decision.Degraded].
 func (l *Limiter) Take(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0)}, nil, &d)
 	return d, err
 }
 
-// TakeUpTo takes a part of the cost, in whole tokens, if the buckets do not hold all of it:
-// [Decision.Taken] says how much. A request is denied if they do not hold one token, or
-// all of a cost below one. It does not reserve: [Request.MaxWait] has no part in it. A
-// leaky bucket lets no more than one token, or a whole cost below one, wait in its queue.
+// TakeUpTo takes a part of the cost in whole tokens if the buckets hold less than the full cost. [Decision.Taken] is
+// the amount. It denies a request if the buckets hold less than one token, or less than a cost below one. TakeUpTo
+// ignores [Request.MaxWait]. In a leaky bucket's queue it puts at most one token, or a cost below one.
 func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{UpTo: true}, nil, &d)
 	return d, err
 }
 
-// Charge spends a cost that has arisen already, although the tokens may not be
-// there: the bucket then owes them, and admits nothing else until they are paid
-// back. A charge is denied only where the limit may not owe so much: by
-// max_reserved, or the length of a queue. [Decision.Wait] says how long the debt
-// lasts.
+// Charge spends a cost for work that has already happened, even if the tokens are missing. The bucket then owes
+// them and admits nothing else until the debt is paid. Charge is denied only if the debt would exceed
+// max_reserved or the length of a queue. [Decision.Wait] is the duration of the debt.
 func (l *Limiter) Charge(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{MaxWait: bucket.Forced}, nil, &d)
 	return d, err
 }
 
-// Peek decides as [Limiter.Take] would, and spends nothing.
+// Peek returns the decision of [Limiter.Take] without spending.
 func (l *Limiter) Peek(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{MaxWait: max(req.MaxWait, 0), DryRun: true}, nil, &d)
 	return d, err
 }
 
-// take evaluates one request, charges it and, unless it is a dry run, tells the hooks. The
-// costs of an allowed request go into r, if that is not nil.
+// take evaluates and charges one request, and calls the hooks unless it is a dry run. If r is not nil, it
+// records the costs of an allowed request.
 func (l *Limiter) take(ctx context.Context, req *Request, mode Mode, r *receipt, d *Decision) error {
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return contextError(ctx)
 	}
 	e, err := l.evaluate(req)
 	if err != nil {
@@ -66,8 +61,7 @@ func (l *Limiter) take(ctx context.Context, req *Request, mode Mode, r *receipt,
 	return nil
 }
 
-// charge decides a request that has been evaluated: it charges the claims to the store. If
-// the store cannot answer, the rules say what to do.
+// charge charges the claims of an evaluated request to the store. If the store fails, degrade decides.
 func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, d *Decision) error {
 	if e.found.Verdict.Denies() {
 		e.refuse(d)
@@ -81,7 +75,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 		if l.outage != nil {
 			defer e.trip.Land()
 		}
-		allowed, err := l.ask(ctx, e, e.claims, mode)
+		allowed, err := l.takeClaims(ctx, e, e.claims, mode)
 		if err != nil {
 			if ctx.Err() != nil {
 				*d = Decision{}
@@ -91,7 +85,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 			return nil
 		}
 		d.Allowed = allowed
-		e.show(d, len(e.claims))
+		e.copyStatuses(d, len(e.claims))
 		r = e.conclude(d, req, mode, r)
 	}
 	if d.Allowed && len(e.shadow) > 0 {
@@ -100,20 +94,16 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	return nil
 }
 
-// refuse makes d the decision where the policy denies the request, whatever is in the
-// buckets.
 func (e *evaluation) refuse(d *Decision) {
 	v := &e.found.Verdict
 	if o := v.Block; o != nil {
-		d.Override, d.Reason, d.RetryAfter = o, ReasonBlocked, until(bucket.At(o.ExpiresAt), e.now)
+		d.Override, d.Reason, d.RetryAfter = o, ReasonBlocked, durationUntil(bucket.At(o.ExpiresAt), e.now)
 		return
 	}
 	d.Rule, d.Reason, d.RetryAfter = v.Missing.Name, ReasonMissingAttribute, bucket.Never
 }
 
-// until is how long it is from now to end, [bucket.Never] if that is beyond what a
-// duration can say.
-func until(end, now bucket.Instant) time.Duration {
+func durationUntil(end, now bucket.Instant) time.Duration {
 	left := int64(end - now)
 	if left > int64(bucket.Never)/int64(time.Microsecond) {
 		return bucket.Never
@@ -121,17 +111,17 @@ func until(end, now bucket.Instant) time.Duration {
 	return time.Duration(left) * time.Microsecond
 }
 
-// conclude fills in what follows from the limits of d, and notes what was spent. It
-// returns the receipt, if it still is of interest.
+// conclude completes d from its limits and records the expenses in r. It returns nil if the caller no longer
+// needs the receipt.
 func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) *receipt {
 	d.conclude(mode)
 	if d.Taken = 0; !d.Allowed {
 		return r
 	}
-	for _, c := range e.order { // the most of any limit, in the caller's tokens
-		got := c.asked // all of it, though the status may have the scale of an earlier attempt
+	for _, c := range e.order { // the largest amount of any limit, before scaling
+		got := c.asked // the full cost: the status may show an earlier attempt's scale
 		if mode.UpTo {
-			if got = c.status.Cost; c.asked != c.cost { // it was scaled
+			if got = c.status.Cost; c.asked != c.cost { // the cost was scaled
 				got = proportion(c.asked, got, c.cost, false)
 			}
 		}
@@ -141,16 +131,15 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 		if r.within = e.within; r.waits && d.Wait == 0 {
 			return nil
 		}
-		r.note(e, req, false)
+		r.add(e, req, false)
 	}
 	return r
 }
 
-// chargeShadow takes from each shadow rule by itself, so that none sees another, and
-// only for requests that happen: that is what the rule would see if it were
-// enforced. It changes nothing in the decision but its Shadow.
+// chargeShadow charges each shadow rule on its own, and only for allowed requests. Each rule then sees the traffic
+// that it would see if it were enforced. It changes only d.Shadow.
 func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request, d *Decision, mode Mode, r *receipt) {
-	t := evaluations.Get().(*evaluation) // e keeps what the store said of its claims
+	t := evaluations.Get().(*evaluation) // e keeps the snapshots of the enforced claims
 	defer t.release()
 	t.sharded = e.sharded
 	for done := 0; done < len(e.shadow); {
@@ -164,16 +153,16 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 			}
 		}
 		t.within = claims[0].status.Rule.Deadline
-		allowed, err := l.ask(ctx, t, claims, mode)
+		allowed, err := l.takeClaims(ctx, t, claims, mode)
 		if err != nil {
-			break // it has no say, as the request is decided, and the next would wait as long
+			break // the request is decided, and the next rule would wait as long
 		}
 		for i := range claims {
 			d.Shadow = append(d.Shadow, claims[i].status)
 		}
 		done += len(claims)
 		if allowed && r != nil {
-			r.note(t, req, true)
+			r.add(t, req, true)
 		}
 	}
 }

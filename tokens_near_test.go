@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An amount is the nearest thousandth if it is off by a millionth of a token at most.
+// An amount within a millionth of a token of a thousandth is rounded to it.
 func TestTokens_NearThousandths(t *testing.T) {
 	l := newPeeker(t)
 	for cost, want := range map[mete.Tokens]bucket.Tokens{1.0000009: 1000, 0.9999991: 1000, 0.0010009: 1, 5.0000001: 5000} {

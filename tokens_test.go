@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A cost of 3 is three tokens, of a request and of its own charges, and fractions are exact.
+// A cost of 3 is three tokens in a request and in its charges. Fractions are exact.
 func TestTokens_AreWhatTheySay(t *testing.T) {
 	l, own := newPeeker(t), newBare(t, mete.Config{})
 	small := limit(t, 10, "1/1h")
@@ -46,7 +46,7 @@ func TestTokens_AreWhatTheySay(t *testing.T) {
 	}
 }
 
-// Every amount up to 4 trillion tokens survives the way there and back.
+// Every amount up to 4 trillion tokens survives a round trip.
 func TestTokensOf_IsExact(t *testing.T) {
 	l := newPeeker(t)
 	r := rand.New(testseed.PCG(20261123, 1))

@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A joining store has the calls of one transaction in a store of their own, which a
-// rollback throws away.
+// A joining store keeps the calls of a transaction in a separate store, which a rollback discards.
 type joining struct {
 	mete.Store
 	inside *storetest.Naive
@@ -45,7 +44,7 @@ func (j *joining) Reset(ctx context.Context, keys []string) error {
 	return j.of(ctx).Reset(ctx, keys)
 }
 
-// joiner returns a node whose store joins transactions, and the context of one.
+// joiner returns a node with a store that joins transactions, and a transaction's context.
 func joiner(t *testing.T) (*node, *cluster, context.Context) {
 	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}
@@ -58,7 +57,7 @@ func joiner(t *testing.T) (*node, *cluster, context.Context) {
 	return &node{t, l, line}, c, context.WithValue(t.Context(), inTx{}, true)
 }
 
-// tries takes tokens one by one, and returns how many it got.
+// tries takes tokens one by one, and returns the number of admitted ones.
 func (n *node) tries(ctx context.Context, times int) (got int) {
 	n.Helper()
 	for range times {
@@ -73,8 +72,8 @@ func (n *node) tries(ctx context.Context, times int) (got int) {
 	return got
 }
 
-// What was spent locally is a debt of the process: the transaction of the caller that
-// comes next must not carry it, since that may be rolled back.
+// Local costs are a debt of the process. The transaction of the next caller must not contain their charge,
+// because it may be rolled back.
 func TestRecovery_NotInACallersTransaction(t *testing.T) {
 	for name, inTransaction := range map[string]func(*node, context.Context) error{
 		"take":   func(n *node, ctx context.Context) error { _, err := n.Take(ctx, mete.Request{}); return err },
@@ -98,7 +97,7 @@ func TestRecovery_NotInACallersTransaction(t *testing.T) {
 			if err := inTransaction(n, ctx); err != nil {
 				t.Fatal(err)
 			}
-			// It is rolled back. Without it, 9 of 10 are spent.
+			// The transaction is rolled back. Without it, 9 of 10 are spent.
 			if got := c.missing("all:", tenOne(t)); got != 9*bucket.Token {
 				t.Errorf("the store misses %v, want 9", got)
 			}
@@ -109,8 +108,7 @@ func TestRecovery_NotInACallersTransaction(t *testing.T) {
 	}
 }
 
-// A transaction that empties the bucket and is rolled back has not emptied it: the
-// limiter must not remember it.
+// A rolled-back transaction that emptied the bucket must not be remembered.
 func TestLocal_LearnsNothingFromATransaction(t *testing.T) {
 	n, _, ctx := joiner(t)
 	if got := n.tries(ctx, 20); got != 10 {
@@ -122,7 +120,7 @@ func TestLocal_LearnsNothingFromATransaction(t *testing.T) {
 	}
 }
 
-// A transaction that waits in a queue does not tell the others what its store holds.
+// A transaction that waits in a queue does not share its answer with other waiters.
 func TestWait_LearnsNothingFromATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _, ctx := joiner(t)

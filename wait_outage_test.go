@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A turnstile is a store whose second take waits, and whose third one fails.
+// A turnstile is a store with a second take that blocks and a third take that fails.
 type turnstile struct {
 	mete.Store
 	takes         int
@@ -33,15 +33,14 @@ func (s *turnstile) Take(ctx context.Context, dst []bucket.Snapshot, charges []s
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-// A late store is a local one whose first take lets the turnstile open, and its waiter go
-// ahead.
-type late struct {
+// A lateStore is a local store with a first take that opens the turnstile for its waiter.
+type lateStore struct {
 	mete.Store
 	open chan struct{}
 	done bool
 }
 
-func (s *late) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *lateStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if !mode.DryRun && mode.MaxWait != bucket.Forced && !s.done {
 		s.done = true
 		close(s.open)
@@ -50,8 +49,7 @@ func (s *late) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.
 	return s.Store.Take(ctx, dst, charges, mode)
 }
 
-// A waiter that the store did not answer looks at the queue by all of its claims, also if
-// only some of them were decided locally.
+// A waiter without a store answer inspects the queue with all of its claims, even if only some were decided locally.
 func TestWait_BehindAnAnswerInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		newStore := func() mete.Store {
@@ -65,7 +63,7 @@ func TestWait_BehindAnAnswerInAnOutage(t *testing.T) {
 		l, err := mete.New(store, load(t, `{"rules": [
 			{"name": "a", "group": "a", "limit_keys": [], "on_store_error": "local", "algorithm_config": {"rate": "1/20s", "burst": 1, "max_reserved": 1}},
 			{"name": "b", "group": "b", "limit_keys": [], "on_store_error": "open", "algorithm_config": {"rate": "1/2000s", "burst": 1}}]}`),
-			mete.Config{Local: &late{Store: newStore(), open: store.open}})
+			mete.Config{Local: &lateStore{Store: newStore(), open: store.open}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// waitRig is a limiter on the bubble's clock: a token a second, three at first.
+// waitRig is a limiter on the bubble's clock with three tokens, refilled at one per second.
 func waitRig(t *testing.T) *mete.Limiter {
 	t.Helper()
 	store, err := memstore.New(memstore.Config{Now: func() bucket.Instant { return bucket.At(time.Now()) }})
@@ -90,7 +90,7 @@ func TestWait_CancelledGivesBack(t *testing.T) {
 	})
 }
 
-// G10: what enforcing would give back, a rule in shadow has given back, too.
+// G10: a shadow rule refunds the same tokens as an enforced rule.
 func TestWait_CancelledGivesBackToShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := waitRig(t)
@@ -143,8 +143,8 @@ func TestWait_DoesNotBeginInVain(t *testing.T) {
 	})
 }
 
-// A caller that asks only for the errors of package context must not take a
-// cause, which may be any error, for a failure of the limiter.
+// A caller that checks for errors of package context must not confuse a cause, which may be any error, with a
+// failure of the limiter.
 func TestWait_ContextHasACause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, cause := waitRig(t), errors.New("the other worker failed")
@@ -176,7 +176,7 @@ func TestWait_ContextHasACause(t *testing.T) {
 	})
 }
 
-// Limits that a request brings have no rule, and no error quotes its empty name.
+// The request's own limits have no rule, and no error quotes an empty name.
 func TestWait_ErrorsWithoutARule(t *testing.T) {
 	r := newBare(t, mete.Config{})
 	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.PerSecond(bucket.Token), MaxReserved: new(bucket.Tokens)})
@@ -194,7 +194,7 @@ func TestWait_ErrorsWithoutARule(t *testing.T) {
 	}
 }
 
-// A reservation is a take that may wait: it says so and does not sleep.
+// A reservation is a take with a wait: it returns the wait and does not sleep.
 func TestTake_Reserves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, begin := waitRig(t), time.Now()

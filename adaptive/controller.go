@@ -14,44 +14,41 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// unit is 1, in the whole numbers that factors are kept in.
 const unit = 1 << 20
 
-// minObservations are needed for an interval to mean anything.
+// minObservations is the smallest number of observations in a meaningful interval.
 const minObservations = 10
 
-// A Controller keeps the factor. It is safe for concurrent use, starts no
-// goroutine and needs no Close.
+// A Controller adapts a factor to the health of a server. It is safe for concurrent use, starts no goroutine
+// and needs no Close.
 type Controller struct {
 	config settings
-	factor atomic.Int64 // of unit
+	factor atomic.Int64 // in 1/unit
 
-	mu     sync.Mutex     // guards the fields below, and changes of factor
-	window window         // of the interval that goes on
-	now    bucket.Instant // the latest that was seen
-	resume bucket.Instant // nothing is counted before
+	mu     sync.Mutex     // guards the fields below and changes of factor.
+	window window         // of the current interval
+	now    bucket.Instant // the latest instant seen
+	resume bucket.Instant // observations before it are ignored
 	usual  int64          // the long-term mean latency, in 256ths of a microsecond
 }
 
-// settings are those of a Config, in whole numbers.
 type settings struct {
 	law                            Law
-	floor, failures, backoff, step int64 // of unit
-	tolerance                      int64 // of toleranceUnit
-	target                         int64 // in microseconds; 0 is none
+	floor, failures, backoff, step int64 // in 1/unit
+	tolerance                      int64 // in 1/toleranceUnit
+	target                         int64 // in microseconds; 0 for none
 	interval                       bucket.Instant
 	now                            func() bucket.Instant
 }
 
-// A window is what was observed in an interval.
+// A window sums the observations of an interval.
 type window struct {
 	start         bucket.Instant
 	count, failed int64
 	microseconds  int64
 }
 
-// New returns a controller whose factor is 1. The error names everything that is
-// wrong with c.
+// New returns a controller with the factor 1. The error lists all invalid settings.
 func New(c Config) (*Controller, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -60,7 +57,7 @@ func New(c Config) (*Controller, error) {
 	whole := func(f float64) int64 { return int64(f * unit) }
 	a := &Controller{config: settings{
 		law:       c.Law,
-		floor:     int64(math.Ceil(c.Floor * unit)), // never below what was asked for
+		floor:     int64(math.Ceil(c.Floor * unit)), // rounded up: never below the setting
 		failures:  whole(c.Failures),
 		backoff:   whole(c.Backoff),
 		step:      whole(c.Step),
@@ -75,12 +72,11 @@ func New(c Config) (*Controller, error) {
 	return a, nil
 }
 
-// Factor returns the part of every limit that holds now, between the floor and
-// 1: for people and graphs.
+// Factor returns the current factor, between the floor and 1.
 func (c *Controller) Factor() float64 { return float64(c.factor.Load()) / unit }
 
-// Scale returns cost divided by the factor, rounded up, and at most
-// [bucket.MaxTokens]. It takes no lock. Costs of 0 or less stay as they are.
+// Scale returns cost divided by the factor, rounded up and at most [bucket.MaxTokens]. It takes no lock. It
+// returns costs of 0 or less unchanged.
 func (c *Controller) Scale(cost bucket.Tokens) bucket.Tokens {
 	factor := uint64(c.factor.Load())
 	if factor == unit || cost <= 0 {
@@ -97,16 +93,16 @@ func (c *Controller) Scale(cost bucket.Tokens) bucket.Tokens {
 	return bucket.Tokens(min(scaled, uint64(bucket.MaxTokens)))
 }
 
-// A Call is a request that has begun. Its zero value observes nothing.
+// A Call is a request in progress. The zero value observes nothing.
 type Call struct {
 	controller *Controller
 	at         bucket.Instant
 }
 
-// Begin notes that a request that was admitted begins now.
+// Begin starts the observation of an admitted request.
 func (c *Controller) Begin() Call { return Call{c, c.config.now()} }
 
-// Done observes that the call has ended. See [Controller.Observe] about err.
+// Done ends the observation. See [Controller.Observe] about err.
 func (c Call) Done(err error) {
 	if c.controller != nil {
 		now := c.controller.config.now()
@@ -114,13 +110,9 @@ func (c Call) Done(err error) {
 	}
 }
 
-// Observe tells of a request that was admitted and ends now: how long it took and
-// whether it failed. An err that is [context.Canceled] says that nobody waited for
-// the end, and is not counted at all. Latencies are taken as between 0 and an
-// hour.
-//
-// Requests that were refused tell nothing of the protected server: they are not
-// observed.
+// Observe records the duration and the result of an admitted request that ends now. It ignores requests with an err
+// of [context.Canceled]. Latencies are limited to between 0 and an hour. Do not observe denied requests, because the
+// protected server never sees them.
 func (c *Controller) Observe(latency time.Duration, err error) {
 	c.observe(c.config.now(), latency.Microseconds(), err)
 }
@@ -133,14 +125,13 @@ func (c *Controller) observe(now bucket.Instant, latency int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = max(c.now, now)
-	// What ends soon after the factor was lowered has begun before, or has waited
-	// behind what did.
+	// Requests that end soon after a cut started before it, or waited behind such requests.
 	if c.now < c.resume {
 		c.window = window{start: c.now}
 		return
 	}
 	if w := &c.window; c.now-w.start >= c.config.interval && w.count >= minObservations {
-		c.conclude(w)
+		c.updateFactor(w)
 		*w = window{start: c.now}
 	}
 	c.window.add(latency, err != nil || c.config.target > 0 && latency > c.config.target)

@@ -1,54 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adaptive lowers what a limiter lets pass while the thing it protects
-// is in trouble, and raises it again afterwards.
+// Package adaptive lowers limits while the protected server is overloaded or failing, and raises them again
+// afterwards.
 //
-// A limit says what a server may be asked for on a good day. A [Controller]
-// watches how the requests that pass fare, and keeps a factor between a floor and
-// 1: the part of every limit that holds now. It applies the factor by dividing
-// costs by it, so it works with any store, any policy and any algorithm, and no
-// state changes its meaning: give [Controller.Scale] to the Limiter's
-// Config.Scale and report every request with [Controller.Begin] or
-// [Controller.Observe].
+// A [Controller] observes admitted requests and maintains a factor between a floor and 1. The factor applies to
+// every limit. The limiter divides costs by it, so it works with any store, policy and algorithm, and stored
+// states keep their meaning. To use it, set Config.Scale of a Limiter to [Controller.Scale], and report each
+// request with [Controller.Begin] or [Controller.Observe].
 //
-// A Limiter does not let a scaled cost exceed what a limit can admit at once, so
-// that a request that is possible on a good day stays possible: costs near the
-// capacity are slowed less than the factor says, and for a cost of all of it
-// nothing changes.
+// A Limiter never scales a cost beyond the largest amount that a limit can admit at once. A request that is normally
+// possible stays possible. Costs near the capacity are therefore slowed less than the factor indicates, and a cost
+// of the whole capacity is not slowed at all.
 //
-// # Two laws
+// # Control laws
 //
-// [AIMD] needs to be told what is too slow: when more than [Config.Failures] of
-// an interval's requests fail or take longer than [Config.Target], the factor is
-// multiplied by [Config.Backoff]; otherwise it grows by [Config.Step].
+// [AIMD] needs a latency target. If more than [Config.Failures] of an interval's requests fail or exceed
+// [Config.Target], it multiplies the factor by [Config.Backoff]. Otherwise it adds [Config.Step].
 //
-// [Gradient] compares latency with what it used to be, after Netflix'
-// concurrency-limits: where the mean of an interval exceeds the long-term mean by
-// more than [Config.Tolerance], the factor is cut in proportion, at most to the
-// backoff; otherwise it grows by a step. It needs no target, and holds the
-// latency near the tolerated ratio. The long-term mean follows a fall soon, but
-// a rise only while the factor is 1 or at the floor, and slowly: what is slow for
-// lack of room must not become the measure. So a server that has become slower
-// for good brings the factor to the floor, and is believed there: five times
-// slower within 300 intervals. What a gradient sees
-// first it believes at once; start it when all is well.
+// [Gradient] compares latency with its long-term mean, like Netflix's concurrency-limits. If the mean of an interval
+// exceeds the long-term mean by more than [Config.Tolerance], it cuts the factor in proportion, at most to the
+// backoff. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated ratio.
 //
-// Both find out what the protected server can do by overstepping it a little,
-// again and again, and look away for an interval after each cut, in which the
-// queue drains and what has waited in it ends. With the defaults, the factor
-// swings between 0.8 and 1.15 of what the server can do, at least 94 % of which is
-// used. After the trouble it is back at 1 within (1 − floor)/step
-// intervals of traffic and ten more: 100 seconds. A sudden overload brings it
-// down within twice as many intervals as cuts are needed, about 30 seconds for a
-// fifth; what has queued up until then may take it to the floor for a while. The simulations in
-// this package's tests assert these numbers, for servers that do 20, 40 and 80 %
-// of the limit; larger steps and cuts make for larger swings.
+// The long-term mean follows a fall quickly. It follows a rise slowly, and only while the factor is 1 or at the
+// floor. Otherwise latency from overload would become the norm. If a server becomes permanently slower, the factor
+// drops to the floor, where the mean adapts. For a server that is five times slower, this takes at most 300
+// intervals. The first observations set the initial mean, so start a gradient while the server is healthy.
 //
-// # What it cannot know
+// Both laws probe the capacity of the server by exceeding it slightly. After each cut they ignore one interval, in
+// which the queue drains. With the defaults, the factor stays between 0.8 and 1.15 of the server's capacity and uses
+// at least 94% of it. After the overload, the factor is back at 1 within (1 − floor)/step intervals of traffic plus
+// ten: 100 seconds. A sudden overload lowers it within two intervals per cut: about 30 seconds to a fifth. The queue
+// from that time can push it to the floor temporarily. Simulations in this package's tests assert these numbers for
+// servers with 20%, 40% and 80% of the limit's rate. Larger steps and cuts cause larger swings.
 //
-// Silence teaches nothing: in an interval without observations the factor stays.
-// Each process has its own Controller and sees the requests that it passed; as
-// all see the same server, they come to the same factor, more or less. A factor
-// of less than 1 is no cure for what is not load: if the server fails however
-// little it is asked, the factor rests at the floor.
+// # Limitations
+//
+// An interval without observations does not change the factor. Each process has its own Controller and observes
+// its own requests; all observe the same server, so their factors are similar. A factor below 1 cannot fix
+// problems other than load: if the server fails under any load, the factor stays at the floor.
 package adaptive

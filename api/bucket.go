@@ -4,14 +4,13 @@ package api
 
 import "time"
 
-// A Bucket is the answer to GET /v1/bucket.
+// A Bucket is the response of GET /v1/bucket.
 type Bucket struct {
-	// At is the time of the request, by the limiter's clock. The levels are by the store's
-	// clock.
+	// At is the time of the request by the limiter's clock. The levels use the store's clock.
 	At time.Time `json:"at"`
 
-	// Rule, Limit, Key and Parts are as in [TopKey]. Masked says that the caller's role
-	// does not show keys, and that the caller asked by the masked key.
+	// Rule, Limit, Key and Parts are as in [TopKey]. Masked reports that the key is masked, because the caller's
+	// role may not see keys and the caller used the masked key.
 	Rule   string    `json:"rule"`
 	Limit  string    `json:"limit"`
 	Key    string    `json:"key"`
@@ -19,56 +18,55 @@ type Bucket struct {
 	Masked bool      `json:"masked"`
 	Parts  []KeyPart `json:"parts"`
 
-	// Mode is the rule's, as in policy files: "enforce", "25%". Shadow says that the limit
-	// denies nothing for this key.
+	// Mode is the mode of the rule as in policy files: "enforce", "25%". Shadow reports that the limit denies
+	// nothing for this key.
 	Mode   string `json:"mode"`
 	Shadow bool   `json:"shadow"`
 
-	// Algorithm is as in policy files, and Words is the limit in words.
+	// Algorithm is as in policy files. Words describes the limit.
 	Algorithm string `json:"algorithm"`
 	Words     string `json:"words"`
 
-	// Capacity is the most that the limit admits at once, and Remaining is what it would
-	// still admit. Both include the queue of a leaky bucket. Owed is the amount that was
-	// spent beyond the burst: waiting in the queue, reserved, or charged in advance.
+	// Capacity is the most that the limit allows at once. Remaining is what it would still allow. Both include
+	// the queue of a leaky bucket. Owed is the amount spent beyond the burst: queued, reserved, or charged in
+	// advance.
 	Capacity  Amount `json:"capacity"`
 	Remaining Amount `json:"remaining"`
 	Owed      Amount `json:"owed"`
 
-	// Refill is continuous, interval or sliding. With interval, all tokens of a Rate arrive
-	// at once, as in fixed windows. With sliding, a spent token counts until Rate.Per is
-	// over. Intervals begin at their Anchor, as in policy files; epoch intervals begin
-	// Start later. Anchor is empty for the other two.
+	// Refill is continuous, interval or sliding. With interval, all tokens of a Rate arrive at once, as in fixed
+	// windows. With sliding, a spent token counts until Rate.Per has passed. Anchor is the start of intervals as
+	// in policy files, and empty for other refills. Start is the offset of epoch intervals.
 	Rate   Rate    `json:"rate"`
 	Refill string  `json:"refill"`
 	Anchor string  `json:"anchor"`
 	Start  Seconds `json:"start"`
 
-	// Queue is the room in the queue of a leaky bucket. MaxReserved is the most that
-	// another algorithm may owe. One of the two is 0.
+	// Queue is the queue size of a leaky bucket. MaxReserved is the most that another algorithm may owe. One of
+	// them is 0.
 	Queue       Amount `json:"queue"`
 	MaxReserved Amount `json:"max_reserved"`
 
-	// Shards is the number of buckets in the store that share the limit, 0 for one bucket.
-	// Leased says that servers spend from tokens that they took in advance.
+	// Shards is the number of buckets that share the limit in the store, or 0 for one bucket. Leased reports that
+	// servers lease tokens in advance.
 	Shards int  `json:"shards"`
 	Leased bool `json:"leased"`
 
-	// Cost is the cost of a request that states none. RetryAfter is the wait of such a
-	// request. FullAfter is the time until the bucket is full if no request takes more.
+	// Cost is the default cost of a request. RetryAfter is the wait of such a request. FullAfter is the time
+	// until the bucket is full if no request takes more.
 	Cost       Amount  `json:"cost"`
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"`
 
-	// Override replaced the rule's limit. BlockedBy denies all requests of this bucket, and
-	// AllowedBy lets them pass. Null for none.
+	// Override replaces the rule's limit. BlockedBy denies all requests of this bucket. AllowedBy allows them.
+	// Null if there is none.
 	Override  *Override `json:"override"`
 	BlockedBy *Override `json:"blocked_by"`
 	AllowedBy *Override `json:"allowed_by"`
 }
 
-// A Rate is the refill of a bucket: Tokens in the time Per. Algorithms with windows add the
-// tokens at the end of each window; sliding ones admit at most Tokens in any such time.
+// A Rate is the refill of a bucket: Tokens per Per. Window algorithms add the tokens at the end of each window.
+// Sliding ones allow at most Tokens in any period of that length.
 type Rate struct {
 	Tokens Amount  `json:"tokens"`
 	Per    Seconds `json:"per"`
@@ -79,55 +77,51 @@ type KeyPart struct {
 	Name  string `json:"name"` // as in policy files
 	Value string `json:"value"`
 
-	// Hashed says that Value is a hash, because the value may be a secret or is long.
+	// Hashed reports that Value is a hash, because the value is long or may be a secret.
 	Hashed bool `json:"hashed,omitempty"`
 }
 
-// A Level is the content of a bucket.
 type Level struct {
 	Remaining Amount `json:"remaining"`
 
-	// Owed is the amount that was spent beyond the capacity. JSON leaves out 0.
+	// Owed is the amount spent beyond the capacity. JSON omits 0.
 	Owed Amount `json:"owed,omitempty"`
 }
 
-// A BucketReset is the answer to POST /v1/bucket/reset.
+// A BucketReset is the response of POST /v1/bucket/reset.
 type BucketReset struct {
-	Given  Amount `json:"given"` // the amount that the bucket missed
+	Given  Amount `json:"given"` // tokens that the reset added
 	Before Bucket `json:"before"`
 	After  Level  `json:"after"`
 
-	// Missing are the tokens that the bucket would still miss some time later without the
-	// reset. They change along straight lines between the points. An undo takes back no
-	// more, so that no client has less than without the reset.
+	// Missing is the number of tokens that the bucket would still lack over time without the reset, with straight
+	// lines between the points. An undo takes back no more, so no client has less than without the reset.
 	Missing []Point `json:"missing"`
 }
 
-// A BucketTake is the answer to POST /v1/bucket/take.
+// A BucketTake is the response of POST /v1/bucket/take.
 type BucketTake struct {
 	Taken Amount `json:"taken"`
 	After Bucket `json:"after"`
 }
 
-// A RuleChange is the body of POST /v1/rules/reset. From is empty, or the Next of the answer
-// before.
+// A RuleChange is the body of POST /v1/rules/reset. From is empty or the Next of the previous response.
 type RuleChange struct {
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
 	From   string `json:"from,omitempty"`
 }
 
-// A RuleReset is the answer to POST /v1/rules/reset.
+// A RuleReset is the response of POST /v1/rules/reset.
 type RuleReset struct {
 	// Cleared is the number of buckets that this request removed. Some may have been full.
 	Cleared int64 `json:"cleared"`
 
-	// Next is the From of the request that goes on. Empty: all buckets of the rule are full.
+	// Next is the From of the next request. Empty if all buckets of the rule are full.
 	Next string `json:"next,omitempty"`
 }
 
-// A BucketChange is the body of POST /v1/bucket/reset, which has no tokens, and of POST
-// /v1/bucket/take.
+// A BucketChange is the body of POST /v1/bucket/reset, without tokens, and of POST /v1/bucket/take.
 type BucketChange struct {
 	Key    string `json:"key"`
 	Tokens Amount `json:"tokens,omitempty"`

@@ -9,91 +9,85 @@ import (
 
 // A Request is the body of POST /v1/take, /v1/peek, /v1/refund, /v1/reset and /v1/explain.
 type Request struct {
-	// Attributes are the facts that policies match: {"header:x-api-key": "k1"}.
+	// Attributes are the values that policies match: {"header:x-api-key": "k1"}.
 	Attributes map[string]string `json:"attributes"`
 
-	// Cost replaces the cost by the policy. JSON leaves out 0.
+	// Cost overrides the policy's cost. JSON omits 0.
 	Cost Amount `json:"cost,omitempty"`
 
-	// MaxWait, such as "500ms", makes a reservation: the request spends tokens that come
-	// back within it.
+	// MaxWait, such as "500ms", makes a reservation: the request spends tokens that refill within that time.
 	MaxWait string `json:"max_wait,omitempty"`
 
-	// ID is the same for all attempts at one request, so that they are charged once.
+	// ID identifies retries of one request, so that it is charged once.
 	ID string `json:"id,omitempty"`
 }
 
-// A Batch is several requests in one body.
+// A Batch is the body of several requests.
 type Batch struct {
 	Requests []Request `json:"requests"`
 }
 
-// A Decision is the answer to POST /v1/take and POST /v1/peek.
+// A Decision is the response of POST /v1/take and POST /v1/peek.
 type Decision struct {
 	Allowed bool `json:"allowed"`
 
-	// Rule is the rule that decided, empty if no rule applied. Reason is the reason of a
-	// denial, empty if the request is allowed.
+	// Rule is the rule that decided, or empty if no rule applied. Reason is the reason for a denial, or empty if
+	// the request is allowed.
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
 
-	// RetryAfter is the wait after a denial: [bucket.Never] if no wait helps, 0 if the
-	// request is allowed.
+	// RetryAfter is the wait after a denial: [bucket.Never] if no wait helps, 0 if the request is allowed.
 	RetryAfter Seconds `json:"retry_after"`
 
-	// Wait is the time until the work of an allowed request may start: the request made a
-	// reservation, or a leaky bucket delays it. JSON leaves out 0.
+	// Wait is the time until the work of an allowed request may start, because of a reservation or a leaky
+	// bucket. JSON omits 0.
 	Wait Seconds `json:"wait,omitempty"`
 
-	// Degraded marks a decision without the store. Failure is the reason: timeout, unavailable,
-	// overloaded or error. JSON leaves out an empty Failure.
+	// Degraded reports a decision without the store. Failure is the cause: timeout, unavailable, overloaded or
+	// error. JSON omits an empty Failure.
 	Degraded bool   `json:"degraded"`
 	Failure  string `json:"failure,omitempty"`
 
-	// Override is the ID of the override that blocked or allowed the request, whatever
-	// the rules say. JSON leaves it out if there is none.
+	// Override is the ID of the override that blocked or allowed the request. JSON omits it if there is none.
 	Override string `json:"override,omitempty"`
 
-	// Limits are the limits of the request, in the order of the policy.
+	// Limits are the limits of the request in policy order.
 	Limits []Limit `json:"limits"`
 
-	// UnknownAttributes are attributes of the request that no rule, override, or source of
-	// a cost reads. Their names may be misspelled. JSON leaves out an empty list.
+	// UnknownAttributes are attributes that no rule, override or cost reads, for example because of a typo. JSON
+	// omits an empty list.
 	UnknownAttributes []string `json:"unknown_attributes,omitempty"`
 }
 
-// A Limit is one limit's part in a [Decision].
+// A Limit is the state of one limit in a [Decision].
 type Limit struct {
 	Rule  string `json:"rule"`
-	Limit string `json:"limit"` // the rule's name, or rule/limit if a rule has several
+	Limit string `json:"limit"` // the rule's name, or rule/limit if the rule has several limits
 
-	// Remaining is the number of tokens that the limit would still admit, in whole tokens,
-	// rounded down. It includes the room in the queue of a leaky bucket.
+	// Remaining is the number of whole tokens that the limit would still allow, including the queue of a leaky
+	// bucket.
 	Remaining int64 `json:"remaining"`
 
-	// Owed is the amount that was spent beyond the capacity: reserved, charged in advance
-	// or waiting in a queue. JSON leaves out 0.
+	// Owed is the amount spent beyond the capacity: reserved, charged in advance or queued. JSON omits 0.
 	Owed Amount `json:"owed,omitempty"`
 
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"` // until the bucket is full if no request takes more
 
-	// Override is the ID of the override that replaced the rule's limit. JSON leaves it out
-	// if there is none.
+	// Override is the ID of the override that replaced the rule's limit. JSON omits it if there is none.
 	Override string `json:"override,omitempty"`
 
-	// Stage is the threshold of staged_actions that the bucket reached, such as "80%". JSON
-	// leaves it out if there is none.
+	// Stage is the highest threshold of staged_actions that the bucket reached, such as "80%". JSON omits it if
+	// there is none.
 	Stage string `json:"stage,omitempty"`
 }
 
-// Decisions is the answer to a batch: for each request its [Decision] or its [Problem].
+// Decisions is the response to a batch: a [Decision] or a [Problem] for each request.
 type Decisions struct {
 	Responses []json.RawMessage `json:"responses"`
 }
 
-// Append appends d as JSON. It writes the same members as [encoding/json.Marshal], and it
-// allocates nothing beside the growth of b.
+// Append appends d as JSON. It writes the same members as [encoding/json.Marshal] and allocates only to grow b.
 func (d *Decision) Append(b []byte) []byte {
 	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
 	b = appendString(append(b, `,"rule":`...), d.Rule)
@@ -137,7 +131,7 @@ func (d *Decision) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendGiven appends a member that JSON leaves out if it is empty.
+// appendGiven appends a member unless value is empty.
 func appendGiven(b []byte, name, value string) []byte {
 	if value == "" {
 		return b
@@ -145,8 +139,7 @@ func appendGiven(b []byte, name, value string) []byte {
 	return appendString(append(b, name...), value)
 }
 
-// appendString appends s as a JSON string. Names of rules are nearly always plain, and
-// plain names need no detour through encoding/json.
+// appendString appends s as a JSON string. Rule names are nearly always plain, so they skip encoding/json.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

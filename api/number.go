@@ -11,15 +11,14 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Seconds is a duration, at least 0. JSON has a decimal number of seconds, exact to the
-// microsecond: 0.1, 2, 0.000001. [bucket.Never] is null.
+// Seconds is a non-negative duration. In JSON it is a number of seconds, exact to the microsecond: 0.1, 2,
+// 0.000001. [bucket.Never] is null.
 type Seconds time.Duration
 
 // Duration returns s as a [time.Duration].
 func (s Seconds) Duration() time.Duration { return time.Duration(s) }
 
-// Append appends s as JSON. It rounds up to a microsecond, so that no client comes back
-// too early.
+// Append appends s as JSON. It rounds up to a microsecond, so that no client retries too early.
 func (s Seconds) Append(b []byte) []byte {
 	if s == Seconds(bucket.Never) {
 		return append(b, "null"...)
@@ -31,8 +30,8 @@ func (s Seconds) Append(b []byte) []byte {
 	return AppendMicros(b, micros)
 }
 
-// AppendMicros appends a number of microseconds, at least 0, as a number of seconds: 0, 2,
-// 0.1, 12.000001. It calculates in integers, so that no digit is a rounding error.
+// AppendMicros appends a non-negative number of microseconds as seconds: 0, 2, 0.1, 12.000001. It uses integers
+// to avoid rounding errors.
 func AppendMicros(b []byte, micros int64) []byte {
 	b = strconv.AppendInt(b, micros/1e6, 10)
 	if frac := micros % 1e6; frac != 0 {
@@ -49,9 +48,7 @@ func AppendMicros(b []byte, micros int64) []byte {
 // MarshalJSON implements [encoding/json.Marshaler].
 func (s Seconds) MarshalJSON() ([]byte, error) { return s.Append(nil), nil }
 
-// UnmarshalJSON implements [encoding/json.Unmarshaler]. It reads the numbers that
-// MarshalJSON writes without rounding. It rejects negative numbers and digits finer than a
-// microsecond.
+// UnmarshalJSON implements [encoding/json.Unmarshaler]. It rejects negative numbers and more than 6 decimals.
 func (s *Seconds) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	if text == "null" {
@@ -70,8 +67,7 @@ func (s *Seconds) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Amount is an amount of tokens, counted in thousandths as [bucket.Tokens] is. JSON has a
-// number of tokens: 20, 0.5.
+// Amount is an amount of tokens in thousandths, like [bucket.Tokens]. In JSON it is a number of tokens: 20, 0.5.
 type Amount bucket.Tokens
 
 // Tokens returns a as [bucket.Tokens].

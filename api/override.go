@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// An Override is an exception from a policy, as policy files and the body of PUT
-// /v1/overrides have it.
+// An Override is an exception from a policy, as in policy files and in the body of PUT /v1/overrides.
 type Override struct {
 	ID     string `json:"id"`
 	Action string `json:"action"`
 
 	Rules []string        `json:"rules,omitempty"`
 	Match json.RawMessage `json:"match,omitempty"`
-	Key   string          `json:"key,omitempty"` // in place of Match
+	Key   string          `json:"key,omitempty"` // alternative to Match
 
-	// The limit that replaces the rule's, as in a rule.
+	// The limit that replaces the rule's limit, as in a rule.
 	Algorithm string          `json:"algorithm,omitempty"`
 	Config    json.RawMessage `json:"algorithm_config,omitempty"`
 	Limits    json.RawMessage `json:"limits,omitempty"`
@@ -28,33 +27,33 @@ type Override struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// An OverrideStatus is an override and its state. It is the answer to PUT /v1/overrides.
+// An OverrideStatus is an override with its state. It is the response of PUT /v1/overrides.
 type OverrideStatus struct {
 	Override
 	State  string `json:"state"`  // in_force, expired or unfit
 	Source string `json:"source"` // file or admin
 
-	// About is how the override takes the key that the caller asked about: "key" alone, by a
-	// "match" with others, or with "all". JSON leaves it out if the caller named no key.
+	// About states how the override matches the key in the request: "key" for the key alone, "match" together
+	// with others, or "all". JSON omits it if the request has no key.
 	About string `json:"about,omitempty"`
 
 	// Mistakes are the reasons why the override does not fit the active policy.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 }
 
-// Overrides is the answer to GET /v1/overrides.
+// Overrides is the response of GET /v1/overrides.
 type Overrides struct {
-	// Persistent says that the overrides outlive the process.
+	// Persistent reports that the overrides outlive the process.
 	Persistent bool `json:"persistent"`
 
-	// Overrides are those of the policy file, and then those made at run time.
+	// Overrides lists the overrides of the policy file, then those created at run time.
 	Overrides []OverrideStatus `json:"overrides"`
 
-	// Audit has the last actions, the newest last.
+	// Audit lists the last changes, newest last.
 	Audit []AuditEntry `json:"audit"`
 }
 
-// An AuditEntry is an action that an administrator took on an override or on a bucket.
+// An AuditEntry is a change to an override or a bucket by an administrator.
 type AuditEntry struct {
 	ID       string    `json:"id"`
 	At       time.Time `json:"at"`
@@ -63,51 +62,50 @@ type AuditEntry struct {
 	Author   string    `json:"author"`   // the token's name; mete itself for an expiry
 	Reason   string    `json:"reason"`   // may be empty for a bucket
 
-	// Of an action on a bucket: the key, the tokens that a reset gave or that were taken, the
-	// author's role and address. Unknown values are empty.
+	// Set for a change to a bucket: its key, the tokens that were added or taken, and the author's role and
+	// address. Unknown values are empty.
 	Key    string `json:"key,omitempty"`
 	Tokens Amount `json:"tokens,omitempty"`
 	Role   string `json:"role,omitempty"`
 	From   string `json:"from,omitempty"`
 
-	// Of a rule whose buckets were cleared: its name, and the number of buckets.
+	// Set if a rule was reset: its name and the number of buckets.
 	Rule    string `json:"rule,omitempty"`
 	Buckets int64  `json:"buckets,omitempty"`
 
-	// Before and After are the override before and after the action, nil if there was none.
+	// Before and After are the override before and after the change, or nil.
 	Before *Override `json:"before,omitempty"`
 	After  *Override `json:"after,omitempty"`
 }
 
-// An Activity is an action of an administrator that changes something.
+// An Activity is a change by an administrator.
 type Activity struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"` // as in the log: "reset", "overrides PUT", "bucket/take"
-	By   string    `json:"by"`   // the name of the token; empty if there was none
+	By   string    `json:"by"`   // name of the token, if any
 	Role string    `json:"role"`
-	From string    `json:"from"` // an address; of IPv6, its network
+	From string    `json:"from"` // an IPv4 address or an IPv6 network
 
-	// Status is the status of the answer. From 400 on nothing was done; at 503 the store may
-	// have done it without an answer.
+	// Status is the status of the response. From 400 on, nothing was changed, except that a 503 can mean that the
+	// store made the change but did not respond.
 	Status int `json:"status"`
 
-	// Key is the bucket's key, empty if the action concerns no single bucket. Reason is the
-	// reason that was given; it may be empty.
+	// Key is the key of the changed bucket, if any. Reason is the reason given; it may be empty.
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 
-	// Rule is the rule whose buckets are all made full. It is empty for other actions.
+	// Rule is the rule whose buckets were all reset. Empty for other changes.
 	Rule string `json:"rule,omitempty"`
 }
 
-// Activities is the answer to GET /v1/activity.
+// Activities is the response of GET /v1/activity.
 type Activities struct {
-	// Masked says that the caller's role does not show keys.
+	// Masked reports that the caller's role may not see keys.
 	Masked   bool       `json:"masked"`
-	Activity []Activity `json:"activity"` // the newest first
+	Activity []Activity `json:"activity"` // newest first
 }
 
-// Reload is the answer to POST /v1/reload: the active policy.
+// Reload is the response of POST /v1/reload: the active policy.
 type Reload struct {
 	PolicyVersion int64 `json:"policy_version"`
 	Rules         int   `json:"rules"`

@@ -10,68 +10,65 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Play is the body of POST /v1/play: limits side by side, in lanes, all with the same
-// traffic.
+// A Play is the body of POST /v1/play: one or more limits, in lanes, with the same traffic.
 type Play struct {
 	Lanes   []PlayLane  `json:"lanes"`
 	Traffic PlayTraffic `json:"traffic"`
 
-	// Export asks for the trace of each lane as well.
+	// Export adds a trace of each lane to the response.
 	Export bool `json:"export,omitempty"`
 }
 
-// A PlayLane is one limit. All algorithms use the same members here. A member that the
-// algorithm does not have must be left out.
+// A PlayLane is one limit. Members that the algorithm does not use must be omitted.
 type PlayLane struct {
-	Name      string `json:"name,omitempty"` // for people, and for the rule
+	Name      string `json:"name,omitempty"` // display name and rule name
 	Algorithm string `json:"algorithm"`      // as in a policy file
 
-	// Tokens come every Per: the rate, or the tokens of a window.
+	// Tokens per Per: the rate, or the tokens of a window.
 	Tokens json.Number `json:"tokens"`
 	Per    string      `json:"per"`
 
-	Capacity json.Number `json:"capacity,omitempty"` // the most in the bucket; a token bucket needs it
-	Refill   string      `json:"refill,omitempty"`   // of a token bucket: continuous or interval
-	Anchor   string      `json:"anchor,omitempty"`   // of intervals and fixed windows: epoch, key or first
-	Queue    json.Number `json:"queue,omitempty"`    // of a leaky bucket, which needs it
-	Cost     json.Number `json:"cost,omitempty"`     // of a request without one; 1
+	Capacity json.Number `json:"capacity,omitempty"` // bucket size; required for a token bucket
+	Refill   string      `json:"refill,omitempty"`   // token bucket: continuous or interval
+	Anchor   string      `json:"anchor,omitempty"`   // intervals and fixed windows: epoch, key or first
+	Queue    json.Number `json:"queue,omitempty"`    // queue size; required for a leaky bucket
+	Cost     json.Number `json:"cost,omitempty"`     // default cost of a request; 1 if omitted
 
-	// Jitter is the spread of Retry-After, as in "50%"; "0" is none. It shows only if denied
-	// requests come back.
+	// Jitter is the spread of Retry-After, such as "50%"; "0" disables it. It matters only if denied requests are
+	// retried.
 	Jitter string `json:"jitter,omitempty"`
 }
 
-// PlayTraffic is a sequence of phases, and single requests.
+// PlayTraffic is a sequence of phases plus single requests.
 type PlayTraffic struct {
 	Phases []PlayPhase `json:"phases"`
 
-	// Hand are the times of single requests, in seconds from the beginning.
+	// Hand lists the times of single requests, in seconds from the start.
 	Hand []json.Number `json:"hand,omitempty"`
 
-	// Retry makes each denied request come back after its Retry-After, in whole seconds as
-	// HTTP has them.
+	// Retry makes denied requests retry after their Retry-After, in whole seconds as in HTTP.
 	Retry bool `json:"retry,omitempty"`
 }
 
-// A PlayPhase is one part of the traffic. Its shape decides which members it has.
+// A PlayPhase is one part of the traffic. Its shape determines which members it has.
 type PlayPhase struct {
 	// Shape is steady, burst, poisson, pause or trace.
 	Shape string `json:"shape"`
 
-	// Seconds is the length of the phase. The length of a trace is in its lines.
+	// Seconds is the length of the phase. A trace determines its own length.
 	Seconds json.Number `json:"seconds,omitempty"`
 
-	Rate  json.Number `json:"rate,omitempty"`  // requests a second; the mean of poisson
-	Count int         `json:"count,omitempty"` // of a burst, all at one instant
-	Every string      `json:"every,omitempty"` // from one burst to the next; empty for a single one
-	Seed  int64       `json:"seed,omitempty"`  // of poisson
+	Rate  json.Number `json:"rate,omitempty"`  // requests per second; the mean for poisson
+	Count int         `json:"count,omitempty"` // requests of a burst, all at once
+	Every string      `json:"every,omitempty"` // time between bursts; empty for a single burst
+	Seed  int64       `json:"seed,omitempty"`  // seed for poisson
 	Trace string      `json:"trace,omitempty"` // lines of an access log, or JSON lines
 }
 
-// A PlayResult is the answer to POST /v1/play.
+// A PlayResult is the response of POST /v1/play.
 type PlayResult struct {
-	Seconds  Seconds          `json:"seconds"`  // the length of the traffic
-	Requests int              `json:"requests"` // without repeated requests
+	Seconds  Seconds          `json:"seconds"`  // length of the traffic
+	Requests int              `json:"requests"` // without retries
 	Lanes    []PlayLaneResult `json:"lanes"`
 }
 
@@ -80,41 +77,41 @@ type PlayLaneResult struct {
 	Name      string   `json:"name"`
 	Algorithm string   `json:"algorithm"`
 	Rule      string   `json:"rule"`
-	Limit     string   `json:"limit"`    // in words
-	Capacity  Amount   `json:"capacity"` // the highest level
-	Owes      Amount   `json:"owes"`     // the most that the bucket can owe
+	Limit     string   `json:"limit"`    // description
+	Capacity  Amount   `json:"capacity"` // highest level
+	Owes      Amount   `json:"owes"`     // most that the bucket can owe
 	PerSecond float64  `json:"per_second"`
-	Window    Seconds  `json:"window"` // as Per of the lane
-	Policy    string   `json:"policy"` // a policy file
+	Window    Seconds  `json:"window"` // Per of the lane
+	Policy    string   `json:"policy"` // policy file of the lane
 	Warnings  []string `json:"warnings"`
 
 	Totals      PlayTotals       `json:"totals"`
 	FirstDenial *PlayFirstDenial `json:"first_denial"` // null for none
 	Words       []string         `json:"words"`
 
-	Decisions []PlayDecision `json:"decisions"` // in order of time
-	Levels    []Point        `json:"levels"`    // before the requests of an instant
+	Decisions []PlayDecision `json:"decisions"` // in time order
+	Levels    []Point        `json:"levels"`    // levels before the requests at each instant
 
-	Trace string `json:"trace,omitempty"` // JSON lines, if the body asked for them
+	Trace string `json:"trace,omitempty"` // JSON lines, if Export is set
 }
 
-// PlayTotals sum up a lane.
+// PlayTotals summarizes a lane.
 type PlayTotals struct {
-	Sent    int     `json:"sent"` // with repeated requests
+	Sent    int     `json:"sent"` // including retries
 	Allowed int     `json:"allowed"`
 	Denied  int     `json:"denied"`
-	Delayed int     `json:"delayed"` // allowed, to start later
-	Share   float64 `json:"share"`   // allowed of sent; 1 without requests
-	Rate    float64 `json:"rate"`    // allowed a second, over the whole time
+	Delayed int     `json:"delayed"` // allowed with a delay
+	Share   float64 `json:"share"`   // allowed divided by sent; 1 without requests
+	Rate    float64 `json:"rate"`    // allowed per second over the whole time
 	Spent   Amount  `json:"spent"`
 
-	LongestWait  Seconds `json:"longest_wait"`  // of a delayed request
-	LongestRetry Seconds `json:"longest_retry"` // of a denied request, without null
-	Never        int     `json:"never"`         // denied, with a retry_after of null
-	Unserved     int     `json:"unserved"`      // to come back after the end
-	Crowd        int     `json:"crowd"`         // the most requests at one instant
+	LongestWait  Seconds `json:"longest_wait"`  // longest delay
+	LongestRetry Seconds `json:"longest_retry"` // longest finite retry_after of a denial
+	Never        int     `json:"never"`         // denials with a null retry_after
+	Unserved     int     `json:"unserved"`      // retries due after the end
+	Crowd        int     `json:"crowd"`         // most requests at one instant
 
-	// Peak is the most tokens whose requests began within one Window, and PeakAt its time.
+	// Peak is the most tokens spent by requests that started within one Window. PeakAt is its time.
 	Peak   Amount  `json:"peak"`
 	PeakAt Seconds `json:"peak_at"`
 }
@@ -124,23 +121,22 @@ type PlayFirstDenial struct {
 	Request    int     `json:"request"` // the first is 1
 	At         Seconds `json:"at"`
 	RetryAfter Seconds `json:"retry_after"`
-	Before     int     `json:"before"` // requests that were allowed before it
+	Before     int     `json:"before"` // requests allowed before it
 }
 
-// A PlayDecision is one request and its answer. JSON has a list of ten numbers: at, allowed
-// (0 or 1), retry_after (null for never), remaining (whole tokens), wait, before, level,
-// cost, client, try.
+// A PlayDecision is one request with its decision. In JSON it is a list of ten numbers: at, allowed (0 or 1),
+// retry_after (null for never), remaining (whole tokens), wait, before, level, cost, client, try.
 type PlayDecision struct {
-	At         bucket.Instant // from the beginning
+	At         bucket.Instant // from the start
 	Allowed    bool
 	RetryAfter time.Duration
-	Remaining  int64 // whole tokens that would still be admitted
+	Remaining  int64 // whole tokens left
 	Wait       time.Duration
-	Before     bucket.Tokens // the level before the request; below 0 if the bucket owes
-	Level      bucket.Tokens // the level after it
+	Before     bucket.Tokens // level before the request; negative if the bucket owes
+	Level      bucket.Tokens // level after the request
 	Cost       bucket.Tokens
-	Client     int // its number, from 0 on
-	Try        int // 1 for the first
+	Client     int // client number, from 0
+	Try        int // attempt number, from 1
 }
 
 // MarshalJSON implements [encoding/json.Marshaler].
@@ -160,7 +156,7 @@ func (d PlayDecision) MarshalJSON() ([]byte, error) {
 	return append(strconv.AppendInt(b, int64(d.Try), 10), ']'), nil
 }
 
-// PlayPresets are the answer to GET /v1/play/presets: examples, and the bounds of a play.
+// PlayPresets is the response of GET /v1/play/presets: examples, and the bounds of a play.
 type PlayPresets struct {
 	Presets    []PlayPreset `json:"presets"`
 	Algorithms []string     `json:"algorithms"`
@@ -168,7 +164,7 @@ type PlayPresets struct {
 	Bounds     PlayBounds   `json:"bounds"`
 }
 
-// PlayBounds are the most of each that a [Play] may have. Body is in bytes.
+// PlayBounds holds the maximum values for a [Play]. Body is in bytes.
 type PlayBounds struct {
 	Lanes    int `json:"lanes"`
 	Phases   int `json:"phases"`
@@ -182,18 +178,18 @@ type PlayBounds struct {
 type PlayPreset struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	Text  string `json:"text"` // what to look at
+	Text  string `json:"text"` // what to look for
 
-	// Source is the text that the example is from; null for none.
+	// Source is the article that the example comes from, or null.
 	Source *PlaySource `json:"source"`
 
 	Input Play `json:"input"`
 }
 
-// A PlaySource is a text on rate limiting with an example.
+// A PlaySource is an article on rate limiting.
 type PlaySource struct {
 	Title string `json:"title"`
 
-	// Note names the differences between the text and its numbers; empty for none.
+	// Note describes how the article's numbers differ. It may be empty.
 	Note string `json:"note,omitempty"`
 }

@@ -7,35 +7,31 @@ import (
 	"net/http"
 )
 
-// A Problem is an answer with an error, as application/problem+json (RFC 9457). The denial
-// of a gateway or a middleware is a Problem, too. A denial of /v1/take is a [Decision].
+// A Problem is an error response in the format application/problem+json (RFC 9457). Denials of a gateway or
+// middleware are Problems too. A denial of /v1/take is a [Decision].
 type Problem struct {
 	Type   string `json:"type,omitempty"` // a URI; empty is about:blank
 	Title  string `json:"title"`
 	Status int    `json:"status"` // the HTTP status
 
-	// Detail names the mistake and the remedy.
+	// Detail states the error and the remedy.
 	Detail string `json:"detail,omitempty"`
 
-	// Pointer is the place in the request body, as a JSON Pointer (RFC 6901):
-	// "/requests/3/cost". It is empty if the body is not the problem, or if the whole body
-	// is.
+	// Pointer is the location of the error in the request body, as a JSON Pointer (RFC 6901): "/requests/3/cost".
+	// Empty if the error concerns the whole body or something else.
 	Pointer string `json:"pointer,omitempty"`
 
-	// Mistakes are all errors in an override or in an input of the playground.
+	// Mistakes lists all errors in an override or in an input of the playground.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 
-	// ViolatedPolicies are the names of the limits that denied, as the RateLimit-Policy
-	// field has them.
+	// ViolatedPolicies lists the names of the limits that denied the request, as in the RateLimit-Policy field.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
 
-	// RetryAfter is the exact wait after a denial, without the jitter of the field
-	// Retry-After: [bucket.Never] if no wait helps. JSON leaves out 0, which means that
-	// there was no decision.
+	// RetryAfter is the exact wait after a denial, without the jitter of Retry-After: [bucket.Never] if no wait
+	// helps. JSON omits 0, which means that there was no decision.
 	RetryAfter Seconds `json:"retry_after,omitempty"`
 
-	// Degraded marks a denial by the share of one process, because the store did not
-	// answer.
+	// Degraded reports a denial by this process's local share, because the store was unavailable.
 	Degraded bool `json:"degraded,omitempty"`
 }
 
@@ -62,7 +58,7 @@ func (p *Problem) Append(b []byte) []byte {
 	return append(b, text...)
 }
 
-// A Mistake is one error in a document that a person wrote.
+// A Mistake is one error in a document.
 type Mistake struct {
 	Pointer string `json:"pointer"` // a JSON Pointer, such as "/match"; empty for the whole document
 	Detail  string `json:"detail"`

@@ -4,16 +4,16 @@ package api
 
 import "time"
 
-// Rules are the answer to GET /v1/rules: the active policy, or one rule of it.
+// Rules is the response of GET /v1/rules: the active policy, or one rule of it.
 type Rules struct {
-	Version int64          `json:"version"` // its bundle_version, 0 for none
+	Version int64          `json:"version"` // bundle_version, or 0
 	Expires *time.Time     `json:"expires"` // null for never
-	Rules   int            `json:"rules"`   // their number in the policy
+	Rules   int            `json:"rules"`   // number of rules in the policy
 	Scopes  []RuleScope    `json:"policies"`
-	General []RuleOverride `json:"overrides"` // of no single rule
+	General []RuleOverride `json:"overrides"` // overrides that do not belong to a single rule
 	Warned  []RuleWarning  `json:"warnings"`
 
-	// Attributes are the attributes of requests that rules read.
+	// Attributes lists the request attributes that rules read.
 	Attributes []RuleAttribute `json:"attributes"`
 }
 
@@ -25,21 +25,21 @@ type RuleAttribute struct {
 
 // A RuleScope is one policy of a bundle, or the whole policy.
 type RuleScope struct {
-	ID       string       `json:"id"`       // empty for none
-	Selector []RuleClause `json:"selector"` // the requests of this policy; all if empty
+	ID       string       `json:"id"`       // may be empty
+	Selector []RuleClause `json:"selector"` // conditions of this policy; empty matches all requests
 	Groups   []RuleGroup  `json:"groups"`
 }
 
-// A RuleGroup is a list of rules. The first one that matches applies.
+// A RuleGroup is a list of rules. The first rule that matches applies.
 type RuleGroup struct {
-	Name  string `json:"name"` // of the file; empty for rules with the same limit_keys
+	Name  string `json:"name"` // group name; empty for rules grouped by their limit_keys
 	Rules []Rule `json:"rules"`
 }
 
-// A Rule is one rule of the policy. Its members are named as in policy files.
+// A Rule is one rule of the policy, with the member names of policy files.
 type Rule struct {
 	Name         string         `json:"name"`
-	Place        int            `json:"place"` // in the policy, from 1
+	Place        int            `json:"place"` // position in the policy, from 1
 	Description  string         `json:"description"`
 	Mode         string         `json:"mode"`
 	Fallback     bool           `json:"fallback"`
@@ -48,22 +48,22 @@ type Rule struct {
 	OnMissing    string         `json:"on_missing"`
 	OnStoreError string         `json:"on_store_error"`
 	Deadline     Seconds        `json:"deadline"`
-	Headers      string         `json:"headers"` // empty: as the front door is configured
-	Jitter       string         `json:"jitter"`  // empty: as the front door is configured
+	Headers      string         `json:"headers"` // empty: the adapter's setting
+	Jitter       string         `json:"jitter"`  // empty: the adapter's setting
 	SlotBy       string         `json:"slot_by"`
-	Facts        []Fact         `json:"facts"` // the effect of its fields, in words
+	Facts        []Fact         `json:"facts"` // effect of the fields, in words
 	Limits       []RuleLimit    `json:"limits"`
 	Overrides    []RuleOverride `json:"overrides"`
 
-	// Example is a request that matches the rule and no earlier one of its group. It is null
-	// if none is known, or if it would show a credential.
+	// Example is a request that matches this rule and no earlier rule of its group. Null if none is known, or if
+	// it would reveal a credential.
 	Example map[string]string `json:"example"`
 }
 
 // A RuleClause is a condition on one attribute.
 type RuleClause struct {
 	Attribute string `json:"attribute"`
-	Wants     string `json:"wants"` // in words
+	Wants     string `json:"wants"` // the condition in words
 }
 
 // A RuleLimit is one limit of a rule.
@@ -72,34 +72,34 @@ type RuleLimit struct {
 	Algorithm string  `json:"algorithm"` // as in [ExplainedLimit]
 	Words     string  `json:"words"`
 	Capacity  Amount  `json:"capacity"`
-	Rate      string  `json:"rate"`   // as in "10/s"
+	Rate      string  `json:"rate"`   // such as "10/s"
 	Refill    string  `json:"refill"` // as in [Bucket]
 	Anchor    string  `json:"anchor"`
 	Start     Seconds `json:"start"`
 	Queue     Amount  `json:"queue"`
 
-	// MaxReserved bounds the debt of reservations; null if the policy sets no bound.
+	// MaxReserved bounds the debt from reservations. Null if unbounded.
 	MaxReserved *Amount `json:"max_reserved"`
 
-	FullAfter Seconds     `json:"full_after"` // the time until an empty bucket is full
+	FullAfter Seconds     `json:"full_after"` // time until an empty bucket is full
 	Cost      RuleCost    `json:"cost"`
 	Stages    []RuleStage `json:"stages"`
 	Shards    int         `json:"shards"` // 0 for one bucket
 	Leased    bool        `json:"leased"`
-	Facts     []Fact      `json:"facts"` // its numbers, in words
+	Facts     []Fact      `json:"facts"` // numbers, in words
 }
 
-// A RuleCost is the cost of a request. Min and Max are null if there is no such bound.
+// A RuleCost is the cost of a request. Min and Max are null if unbounded.
 type RuleCost struct {
-	Source  string  `json:"source"` // the attribute with the cost; empty for a fixed one
+	Source  string  `json:"source"` // attribute with the cost; empty for a fixed cost
 	Default Amount  `json:"default"`
 	Min     *Amount `json:"min"`
 	Max     *Amount `json:"max"`
 }
 
-// A RuleStage is a threshold before a limit is used up.
+// A RuleStage is a warning threshold below the limit.
 type RuleStage struct {
-	At    string  `json:"at"`    // as in "80%"
+	At    string  `json:"at"`    // such as "80%"
 	Delay Seconds `json:"delay"` // 0 for a warning only
 }
 
@@ -107,33 +107,33 @@ type RuleStage struct {
 type RuleOverride struct {
 	ID      string    `json:"id"`
 	Action  string    `json:"action"`
-	About   string    `json:"about"` // its requests, as far as the caller's role shows them
+	About   string    `json:"about"` // requests that it matches; may be masked for the caller's role
 	Reason  string    `json:"reason"`
 	Author  string    `json:"author"`
 	Expires time.Time `json:"expires"`
 }
 
-// A RuleWarning is a part of the policy that is valid and probably a mistake.
+// A RuleWarning is a lint warning: a valid part of the policy that is probably a mistake.
 type RuleWarning struct {
 	Code   string `json:"code"`
-	Rule   string `json:"rule"` // empty if it is about no rule
+	Rule   string `json:"rule"` // empty if it concerns no rule
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 	Hint   string `json:"hint"`
-	Note   bool   `json:"note"` // no reason to change anything
+	Note   bool   `json:"note"` // informational; no change is needed
 }
 
 // A RequestText is the body of POST /v1/request.
 type RequestText struct {
-	Text string `json:"text"` // a curl command, the text of a request, or attributes
+	Text string `json:"text"` // a curl command, HTTP request text, or attributes
 }
 
-// A ParsedRequest is the answer to POST /v1/request: a request for POST /v1/explain.
+// A ParsedRequest is the response of POST /v1/request: a request for POST /v1/explain.
 type ParsedRequest struct {
 	Attributes map[string]string `json:"attributes"`
 	Cost       Amount            `json:"cost,omitempty"`
 
-	Secrets []string `json:"secrets"` // attributes with values that may be credentials
-	Unread  []string `json:"unread"`  // attributes that no rule reads, which are left out
+	Secrets []string `json:"secrets"` // attributes that may contain credentials
+	Unread  []string `json:"unread"`  // attributes that no rule reads; they are omitted
 	Notes   []string `json:"notes"`
 }

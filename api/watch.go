@@ -11,29 +11,29 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A WatchEvent is the data of an event named watch in the stream of GET /v1/watch: the
-// bucket of one key. There is one twice a second, and others between as there are decisions.
+// A WatchEvent is the data of the event watch in the stream GET /v1/watch: the bucket of one key. It is sent
+// twice per second, and in between when there are decisions.
 //
-// The stream has two other events. While the server cannot look at the bucket there is a
-// [WatchTrouble], named trouble. The event bye says that the server stops.
+// The stream has two other events: trouble, a [WatchTrouble], while the server cannot read the bucket; and bye
+// when the server stops.
 type WatchEvent struct {
 	At Instant `json:"at"`
 
-	// Bucket is what the store shows, twice a second. JSON leaves it out of other events.
+	// Bucket is the bucket in the store, twice per second. JSON omits it in other events.
 	Bucket *Bucket `json:"bucket,omitempty"`
 
-	// Levels are the level since the event before, and from At on if no request takes more. The
-	// level goes along straight lines between the points. A step is two points, a microsecond
-	// apart. One point is at At. There are none while the level is unknown.
+	// Levels are points of the level since the previous event, and after At if no request takes more, with
+	// straight lines between them. A step is two points, a microsecond apart. One point is at At. The list is
+	// empty while the level is unknown.
 	Levels []Point `json:"levels"`
 
-	// Decisions are those since the event before, in order. Dropped is the number of further
-	// decisions, which are too many to list.
+	// Decisions are the decisions since the previous event, in order. Dropped is the number of decisions beyond
+	// the maximum.
 	Decisions []WatchedDecision `json:"decisions"`
 	Dropped   int               `json:"dropped"`
 
-	// RetryAfter is the wait from At on of a request that states no cost. FullAfter is the
-	// time until the bucket is full. Both are 0 while the level is unknown.
+	// RetryAfter is the wait, from At, of a request with the default cost. FullAfter is the time until the bucket
+	// is full. Both are 0 while the level is unknown.
 	RetryAfter Seconds `json:"retry_after"`
 	FullAfter  Seconds `json:"full_after"`
 }
@@ -45,24 +45,23 @@ type WatchedDecision struct {
 	Cost      Amount  `json:"cost"`
 	Remaining Amount  `json:"remaining"`
 
-	// RetryAfter is 0 if another limit denied the request. Wait is the time until a queued
-	// request starts.
+	// RetryAfter is 0 if another limit denied the request. Wait is the delay of a queued request.
 	RetryAfter Seconds `json:"retry_after"`
 	Wait       Seconds `json:"wait"`
 
-	// Shadow says that the limit denies nothing. Degraded says that the store had no part in
-	// the decision; Remaining is then this server's share.
+	// Shadow reports that the limit denies nothing. Degraded reports a decision without the store; Remaining is
+	// then this server's share.
 	Shadow   bool `json:"shadow"`
 	Degraded bool `json:"degraded"`
 }
 
-// A WatchTrouble is the reason why a watched bucket is unknown at the moment.
+// A WatchTrouble is the reason why the level of a watched bucket is unknown.
 type WatchTrouble struct {
 	Detail string `json:"detail"`
 }
 
-// A Point is a level of a bucket. JSON has a list of two numbers: the seconds after a time,
-// below 0 for a time before it, and the tokens, below 0 if the bucket owes them.
+// A Point is the level of a bucket at a time. In JSON it is a list of two numbers: the seconds relative to a
+// time, negative before it, and the tokens, negative if the bucket owes.
 type Point struct {
 	After time.Duration
 	Level Amount
@@ -96,7 +95,7 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return p.Level.UnmarshalJSON(pair[1])
 }
 
-// An Instant is a time, exact to a microsecond. JSON has a number of seconds since 1970.
+// An Instant is a time, exact to a microsecond. In JSON it is a number of seconds since 1970.
 type Instant bucket.Instant
 
 // MarshalJSON implements [encoding/json.Marshaler].

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit records what administrators do: in a log, in the memory of the server,
-// and, for changes of single buckets, in the audit that servers with one store share.
+// Package audit records the changes that administrators make: in a log, in the memory of the server and, for
+// changes to single buckets, in the audit log that servers with one store share.
 //
-// Package httpapi calls it. A front door of your own calls [Log.Begin] for each request
-// that changes something, and [Action.End] after it.
+// Package httpapi calls it. A program with its own admin endpoints calls [Log.Begin] for each request that
+// changes something, and [Action.End] after it.
 package audit
 
 import (
@@ -23,33 +23,31 @@ import (
 	"github.com/metehq/mete/overrides"
 )
 
-// MaxActions is the number of actions that a [Log] keeps and lists. The log has all.
+// MaxActions is the number of actions that a [Log] keeps in memory. The log file has all of them.
 const MaxActions = 200
 
 // A Caller is the sender of a request.
 type Caller struct {
-	Name string // of the token; empty without a token
-	From string // the address; of IPv6, its network
+	Name string // name of the token; empty without a token
+	From string // IPv4 address or IPv6 network
 }
 
 // Config configures a [Log]. Caller and Logger are required.
 type Config struct {
-	// Caller identifies the sender of a request. It returns false if the action is not to
-	// be recorded: callers without a token must not fill the log. It must be safe for
-	// concurrent use.
+	// Caller identifies the sender of a request. It returns false if the action must not be recorded, because
+	// callers without a token must not flood the log. It must be safe for concurrent use.
 	Caller func(*http.Request) (Caller, bool)
 
-	// Logger gets a line for each action. No line has the key of a bucket, only its mask.
+	// Logger gets a line per action. Lines contain masked keys only.
 	Logger *slog.Logger
 
-	// Overrides, if set, keeps the audit that servers with one store share.
+	// Overrides, if not nil, stores the audit log that servers with one store share.
 	Overrides *overrides.Manager
 
-	// NoteTimeout is the longest time that an answer waits for the shared audit. If zero,
-	// 5 seconds.
+	// NoteTimeout bounds how long a response waits for the shared audit log. Zero means 5 seconds.
 	NoteTimeout time.Duration
 
-	// Now is the clock of the actions. If nil, the wall clock.
+	// Now is the clock of the actions. If nil, it is the wall clock.
 	Now func() bucket.Instant
 }
 
@@ -58,14 +56,13 @@ type Log struct {
 	config Config
 
 	mu   sync.Mutex // guards the fields below
-	ring [MaxActions]remembered
+	ring [MaxActions]record
 	next int // the number of actions so far
 }
 
-// A remembered is an action at this server.
-type remembered struct {
+type record struct {
 	api.Activity
-	entry string // the ID of its entry in the shared audit; empty if it has none
+	entry string // ID of its entry in the shared audit log, if any
 }
 
 // New returns an empty log.
@@ -82,8 +79,7 @@ func New(config Config) (*Log, error) {
 	return &Log{config: config}, nil
 }
 
-// An Action is a request that changes something. A nil Action records nothing. It must be
-// used by one goroutine at a time.
+// An Action is a request that changes something. A nil Action records nothing. It is not safe for concurrent use.
 type Action struct {
 	log     *Log
 	request *http.Request
@@ -92,12 +88,12 @@ type Action struct {
 	key     string
 	masked  string // the key as the log shows it
 	reason  string
-	rule    string          // whose buckets are all reset
-	noted   overrides.Entry // without an ID if the shared audit has none
+	rule    string          // rule whose buckets are all reset
+	noted   overrides.Entry // entry in the shared audit log; no ID if there is none
 }
 
-// Begin returns the action of a request. What is its name in the log, such as
-// "bucket/reset", and role is the caller's.
+// Begin starts the action of a request. what is its name in the log, such as "bucket/reset", and role is the
+// caller's role.
 func (l *Log) Begin(r *http.Request, what, role string) *Action {
 	if l == nil {
 		return nil
@@ -105,24 +101,23 @@ func (l *Log) Begin(r *http.Request, what, role string) *Action {
 	return &Action{log: l, request: r, what: what, role: role}
 }
 
-// About sets the bucket that the action is about, and the reason of the caller. The log
-// shows the masked key.
+// About sets the bucket of the action and the caller's reason. The log shows the masked key.
 func (a *Action) About(key, masked, reason string) {
 	if a != nil {
 		a.key, a.masked, a.reason = key, masked, reason
 	}
 }
 
-// AboutRule sets the rule whose buckets are all reset, and the reason of the caller.
+// AboutRule sets the rule whose buckets are reset, and the caller's reason.
 func (a *Action) AboutRule(rule, reason string) {
 	if a != nil {
 		a.rule, a.reason = rule, reason
 	}
 }
 
-// Cleared writes into the shared audit that buckets of the rule were reset, as [Action.Changed]
-// does. The other servers drop their memory of the rule when they read it, so the entry is
-// written for 0 buckets, too. A caller without a name is shown as "-".
+// Cleared writes the reset of the rule to the shared audit log, like [Action.Changed]. Other servers drop their
+// cached decisions for the rule when they read the entry, so it is written for 0 buckets too. A caller without a
+// name appears as "-".
 func (a *Action) Cleared(buckets int64) {
 	if a == nil || a.log.config.Overrides == nil {
 		return
@@ -133,9 +128,9 @@ func (a *Action) Cleared(buckets int64) {
 	}, "rule", a.rule, "buckets", buckets)
 }
 
-// Changed writes a change of the bucket into the shared audit, and waits for that until
-// the timeout. A failure to write is logged, and the change stays in the memory of this
-// server. Nothing is written for 0 tokens, or for a caller without a name.
+// Changed writes a change of the bucket to the shared audit log and waits for it until the timeout. A failure is
+// logged, and the change stays in this server's memory. Nothing is written for 0 tokens or for a caller without a
+// name.
 func (a *Action) Changed(what overrides.What, tokens bucket.Tokens) {
 	if a == nil || tokens <= 0 || a.log.config.Overrides == nil {
 		return
@@ -149,27 +144,25 @@ func (a *Action) Changed(what overrides.What, tokens bucket.Tokens) {
 	}, "key", a.masked, "tokens", tokens.String())
 }
 
-// note writes an entry into the shared audit. The fields describe it in the log.
 func (a *Action) note(e overrides.Entry, fields ...any) {
-	// A client that hangs up does not undo the change.
+	// The change stays even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.request.Context()), a.log.config.NoteTimeout)
 	defer cancel()
 	var err error
 	if a.noted, err = a.log.config.Overrides.Note(ctx, e); err != nil {
-		a.log.config.Logger.Error("change of a bucket may be missing in the audit of other servers",
+		a.log.config.Logger.Error("cannot write to shared audit log",
 			append([]any{"what", whats[e.What], "by", e.Author}, append(fields, "err", err)...)...)
 	}
 }
 
-// End records the action with the status of its answer. Status 0 is a handler that
-// panicked. The log has nothing else of the request than the name of the action, the masked
-// key and the reason.
+// End records the action with the status of its response. Status 0 means that the handler panicked. Apart from
+// the name of the action, the log shows only the masked key and the reason.
 func (a *Action) End(status int) {
 	if a == nil {
 		return
 	}
-	caller, record := a.log.config.Caller(a.request)
-	if !record {
+	caller, ok := a.log.config.Caller(a.request)
+	if !ok {
 		return
 	}
 	fields := []any{"what", a.what, "by", caller.Name, "role", a.role, "from", caller.From, "status", status}
@@ -183,24 +176,24 @@ func (a *Action) End(status int) {
 	if caller.Name == "" {
 		return
 	}
-	one := remembered{api.Activity{
+	one := record{api.Activity{
 		At: a.log.config.Now().Time(), What: a.what, By: caller.Name, Role: a.role, From: caller.From, Status: status, Key: a.key, Reason: a.reason, Rule: a.rule,
 	}, a.noted.ID}
-	if one.entry != "" { // as other servers show it
+	if one.entry != "" { // consistent with other servers
 		one.At, one.Key = a.noted.At, a.noted.Key
 	}
 	a.log.add(one)
 }
 
-func (l *Log) add(one remembered) {
+func (l *Log) add(one record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ring[l.next%MaxActions] = one
 	l.next++
 }
 
-// List returns the actions at this server, and the changes of buckets at any server with
-// the same store: each once, the newest first by the clocks of the servers, with true keys.
+// List returns the actions on this server and the changes to buckets on any server with the same store, each
+// once. They are sorted newest first by the servers' clocks, and have unmasked keys.
 func (l *Log) List() []api.Activity {
 	if l.config.Overrides == nil {
 		return l.merge(nil)
@@ -208,7 +201,6 @@ func (l *Log) List() []api.Activity {
 	return l.merge(l.config.Overrides.Audit())
 }
 
-// merge returns the actions of this server and those of the shared audit.
 func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +212,7 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 		list = append(list, one.Activity)
 	}
 	for _, e := range slices.Backward(audit) {
-		if what := whats[e.What]; what != "" && !own[e.ID] { // the audit has only what was done
+		if what := whats[e.What]; what != "" && !own[e.ID] { // the shared log has only completed changes
 			list = append(list, api.Activity{At: e.At, What: what, By: e.Author, Role: e.Role, From: e.From, Status: http.StatusOK, Key: e.Key, Reason: e.Reason, Rule: e.Rule})
 		}
 	}
@@ -228,5 +220,4 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 	return list[:min(len(list), MaxActions)]
 }
 
-// whats are the names in the log of changes of buckets.
 var whats = map[overrides.What]string{overrides.WhatReset: "bucket/reset", overrides.WhatTaken: "bucket/take", overrides.WhatCleared: "rules/reset"}

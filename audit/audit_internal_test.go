@@ -23,9 +23,9 @@ func TestLog_Merge(t *testing.T) {
 		t.Errorf("%+v, want nothing", list)
 	}
 	for i := range 3 {
-		a.add(remembered{api.Activity{At: at(10 * i), By: "here"}, fmt.Sprint("e", i)})
+		a.add(record{api.Activity{At: at(10 * i), By: "here"}, fmt.Sprint("e", i)})
 	}
-	a.add(remembered{api.Activity{At: at(30), What: "refund", By: "here"}, ""})
+	a.add(record{api.Activity{At: at(30), What: "refund", By: "here"}, ""})
 	audit := []overrides.Entry{reset("e0", 0), reset("x", 5), {ID: "m", At: at(6), What: overrides.WhatMade}, reset("e2", 20), reset("y", 99)}
 	var got string
 	for _, x := range a.merge(audit) {
@@ -35,7 +35,7 @@ func TestLog_Merge(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	for i := range MaxActions {
-		a.add(remembered{api.Activity{At: at(100 + i), By: "here"}, ""})
+		a.add(record{api.Activity{At: at(100 + i), By: "here"}, ""})
 	}
 	list := a.merge(append(audit, reset("z", 1000)))
 	if len(list) != MaxActions || list[0].By != "elsewhere" || list[1].At != at(99+MaxActions) || list[MaxActions-1].At != at(101) {

@@ -4,31 +4,26 @@ package bucket
 
 import "fmt"
 
-// An Algorithm is how a limit gives back what was spent.
+// An Algorithm defines how spent tokens return to a bucket.
 type Algorithm uint8
 
 const (
 	// Continuous is the token bucket: it refills all the time.
 	Continuous Algorithm = iota
 
-	// Stepped is a token bucket that refills by [Rate.Tokens] at once, at whole
-	// intervals of [Rate.Per]. With a capacity of one interval's tokens it is
-	// a fixed window, with a higher one a window that rolls over.
+	// Stepped is a token bucket that adds [Rate.Tokens] at the start of every interval of [Rate.Per]. With the
+	// capacity of one interval it is a fixed window, and with a higher one a window with rollover.
 	Stepped
 
-	// SlidingWindow counts what was spent in this window of [Rate.Per] and in
-	// the one before, of which it counts the share that a window ending now
-	// would still cover. It admits less than twice [Rate.Tokens] in any window:
-	// it is an approximation, and cheap.
+	// SlidingWindow is the sliding window counter: it counts the current window of [Rate.Per] plus a share of
+	// the previous window. Its memory is constant, and it admits less than twice [Rate.Tokens] in any window.
 	SlidingWindow
 
-	// SlidingLog records every cost with its instant and admits no more than
-	// [Rate.Tokens] in any window of [Rate.Per], exactly. It needs memory for
-	// each cost in the window: see [MaxLogTokens].
+	// SlidingLog records every cost with its instant, and admits at most [Rate.Tokens] in any window of
+	// [Rate.Per]. It needs memory for each cost in the window: see [MaxLogTokens].
 	SlidingLog
 )
 
-// String returns the name of a, such as "sliding window".
 func (a Algorithm) String() string {
 	switch a {
 	case Continuous:
@@ -43,19 +38,18 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
 
-// An Anchor is where a [Stepped] limit's intervals begin.
+// An Anchor defines where the intervals of a [Stepped] limit begin.
 type Anchor uint8
 
 const (
-	// AnchorEpoch counts intervals from the Unix epoch, moved by [Spec.Start]:
-	// all buckets of the limit step together.
+	// AnchorEpoch aligns intervals to the Unix epoch plus [Spec.Start]: all buckets of the limit step together.
 	AnchorEpoch Anchor = iota
 
-	// AnchorKey moves each key's intervals by a hash of the key, so that not all
-	// clients return at once: see [Limit.For].
+	// AnchorKey offsets each key's intervals by a hash of the key, so that clients do not all return at once:
+	// see [Limit.For].
 	AnchorKey
 
-	// AnchorFirst begins an interval with the take that finds the bucket full.
+	// AnchorFirst starts an interval with the first take from a full bucket.
 	AnchorFirst
 )
 
@@ -68,24 +62,19 @@ const (
 	howShape     = 1<<howStart - 1
 )
 
-// Algorithm is how the limit gives back what was spent.
 func (l Limit) Algorithm() Algorithm { return Algorithm(l.how & howAlgorithm) }
 
-// Anchor is where the intervals of a [Stepped] limit begin, and AnchorEpoch of
-// all others.
+// Anchor returns where the intervals of a [Stepped] limit begin. It is AnchorEpoch for all other limits.
 func (l Limit) Anchor() Anchor { return Anchor(l.how >> howAnchor & 3) }
 
-// Queued reports whether a take that does not fit may be admitted to start
-// later: see [Spec.Queue].
+// Queued reports whether the limit has a queue for takes that must wait: see [Spec.Queue].
 func (l Limit) Queued() bool { return l.how&howQueue != 0 }
 
-// start is where the intervals of a stepped limit begin, in [0, p).
+// start returns the offset of a stepped limit's intervals, in [0, p).
 func (l *Limit) start() int64 { return int64(l.how >> howStart) }
 
-// For returns the limit as it holds for one key: with [AnchorKey], the start of
-// its intervals is the key's 64-bit FNV-1a hash modulo the interval. Other
-// limits are the same for all keys. A store is given limits that hold for their
-// keys.
+// For returns the limit for one key. With [AnchorKey], the offset of its intervals is the key's 64-bit FNV-1a
+// hash modulo the interval. Other limits are the same for all keys. Stores expect the result of For.
 func (l Limit) For(key string) Limit {
 	if l.Anchor() != AnchorKey {
 		return l
@@ -98,8 +87,7 @@ func (l Limit) For(key string) Limit {
 	return l
 }
 
-// Same reports whether two limits are one, though each may hold for another key: see
-// [Limit.For].
+// Same reports whether l and m differ at most in their keys: see [Limit.For].
 func (l *Limit) Same(m *Limit) bool {
 	return l.capacity == m.capacity && l.debt == m.debt && l.n == m.n && l.p == m.p &&
 		(l.how == m.how || l.how>>howAnchor&3 == uint64(AnchorKey) && (l.how^m.how)&howShape == 0)

@@ -4,17 +4,15 @@ package bucket
 
 import "slices"
 
-// Taken identifies an admitted take to its cancellation. It comes from
-// [Snapshot.Taken], and its instants are those of the store's clock. The zero Taken
-// is no take.
+// A Taken identifies an admitted take for its cancellation: see [Snapshot.Taken]. Its instant uses the store's
+// clock. The zero Taken identifies no take.
 type Taken struct {
-	Cost  Tokens  // what the take cost
+	Cost  Tokens  // cost of the take
 	At    Instant // the bucket's instant, as in [State]
-	Spent int64   // what was missing after the take, as in [State]
+	Spent int64   // missing amount after the take, as in [State]
 }
 
-// Taken returns what a cancellation of the take has to know. It is zero where the
-// snapshot shows no admitted cost.
+// Taken returns the identity of the take for a cancellation. It is zero if the snapshot shows no admitted cost.
 func (s Snapshot) Taken() Taken {
 	if !s.Allowed || s.Cost <= 0 {
 		return Taken{}
@@ -22,27 +20,22 @@ func (s Snapshot) Taken() Taken {
 	return Taken{Cost: s.Cost, At: s.at, Spent: s.spent}
 }
 
-// Undated returns s without the instant of its take. [Limit.Cancel] of such a take
-// gives nothing back.
+// Undated returns s without the instant of its take. [Limit.Cancel] of such a take refunds nothing.
 func (s Snapshot) Undated() Snapshot {
 	s.at = 0
 	return s
 }
 
-// Cancel gives back amount of a take at now, as far as that breaks no bound: the
-// takes that remain start at most capacity + rate·t in any interval, whatever is
-// taken, delayed and canceled in between. It may return less than amount, also
-// nothing. An amount of 0 or less changes nothing. A take is canceled once: a second
-// call for the same take may exceed the bound.
+// Cancel refunds up to amount of a take at now without breaking the bound. In any interval of length t, the
+// remaining takes start at most capacity + rate·t. It may refund less than amount, or nothing. Cancel each take at
+// most once: a second call may exceed the bound.
 //
-//   - A bucket that owes nothing gets back what has not been refilled since the
-//     take: at most cost − refill. Without the take, the bucket may have been full
-//     since, and a full bucket loses its refill.
-//   - A bucket that owes tokens has promised start times to later work. Only the last
-//     take, as a whole, returns its tokens. Any other returns none: its place would be
-//     given out twice.
-//   - A sliding window gets back what was spent in the window that is current, and
-//     a sliding log the entry of the take while the window covers it.
+//   - A bucket without debt gets back the part of the cost that has not refilled since the take. A full bucket
+//     would have lost that refill without the take.
+//   - A bucket in debt has promised start times to later work. Only its last take returns its tokens, and only as a
+//     whole. Any other refund would assign its place in time twice.
+//   - A sliding window returns costs of the current window. A sliding log returns the take's entry while the window
+//     covers it.
 func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 	if amount = min(amount, t.Cost); amount <= 0 || s.Spent == 0 {
 		return s
@@ -53,15 +46,15 @@ func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 	case SlidingLog:
 		return l.cancelLog(s, now, amount, t)
 	}
-	v, unit := l.look(&s, now), l.Unit()
+	v, unit := l.verdictAt(&s, now), l.Unit()
 	at := now + Instant(v.behind)
-	refilled := l.refilled(at - t.At)
+	refilled := l.refillWithin(at - t.At)
 	back := min(int64(amount)*unit, max(int64(t.Cost)*unit-refilled, 0), v.spent)
 	if v.spent > int64(l.capacity)*unit {
 		if amount < t.Cost || v.spent+refilled != t.Spent {
 			return s
 		}
-		back = min(int64(amount)*unit, v.spent) // a cost above the capacity has refilled in part
+		back = min(int64(amount)*unit, v.spent) // a cost above the capacity may have refilled in part
 	}
 	if back <= 0 {
 		return s
@@ -69,9 +62,9 @@ func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 	return State{Spent: v.spent - back, AsOf: at, Unit: unit}
 }
 
-// refilled returns what comes back within so many microseconds, in units of the
-// state, at most 2^53 − 1: of a stepped limit, in whole intervals.
-func (l *Limit) refilled(us Instant) int64 {
+// refillWithin returns the refill within us microseconds, in units of the state and at most 2^53 − 1. A stepped
+// limit counts whole intervals.
+func (l *Limit) refillWithin(us Instant) int64 {
 	times := max(int64(us), 0)
 	if l.Algorithm() == Stepped {
 		times /= l.p
@@ -82,9 +75,9 @@ func (l *Limit) refilled(us Instant) int64 {
 	return times * l.n
 }
 
-// cancelWindow is Cancel for sliding windows: what the window before counts stays.
+// cancelWindow is Cancel for sliding windows. The count of the previous window never changes.
 func (l *Limit) cancelWindow(s State, now Instant, amount Tokens, t Taken) State {
-	w := l.slide(&s, now)
+	w := l.windowAt(&s, now)
 	if back := min(int64(amount), w.cur); back > 0 && w.start == t.At {
 		w.cur -= back
 		return w.state(l)
@@ -92,8 +85,7 @@ func (l *Limit) cancelWindow(s State, now Instant, amount Tokens, t Taken) State
 	return s
 }
 
-// cancelLog is Cancel for sliding logs. Entries that have been joined at a later
-// instant stay.
+// cancelLog is Cancel for sliding logs. Merged entries stay.
 func (l *Limit) cancelLog(s State, now Instant, amount Tokens, t Taken) State {
 	if s.Log == nil {
 		return s
@@ -108,7 +100,7 @@ func (l *Limit) cancelLog(s State, now Instant, amount Tokens, t Taken) State {
 			if e.Cost -= back; e.Cost == 0 {
 				g.entries = slices.Delete(g.entries, i, i+1)
 			}
-			s.keep(g, at)
+			s.setLog(g, at)
 			return s
 		}
 	}

@@ -4,13 +4,13 @@ package bucket
 
 import "time"
 
-// A Point is a level that a bucket has After a snapshot. A level below 0 is owed.
+// A Point is the level of a bucket After a snapshot. A negative level is debt.
 type Point struct {
 	After time.Duration
 	Level Tokens
 }
 
-// Level is what the bucket holds, with the room in its queue: below 0 where it owes.
+// Level returns the available tokens plus the free places in the queue. It is negative for a bucket in debt.
 func (s Snapshot) Level() Tokens {
 	if owed := s.Owed(); owed > 0 && !s.Limit.Queued() {
 		return -owed
@@ -18,13 +18,12 @@ func (s Snapshot) Level() Tokens {
 	return s.Room()
 }
 
-// Course returns the level from s until d later, if nothing more is taken. The level goes
-// along straight lines between the points. A step is two points that are a microsecond
-// apart. A stepped bucket with more than most steps has one line in place of them.
+// Course returns the level of the bucket for the duration d after s, if nothing else is taken. The level is
+// linear between points. A jump is a pair of points that are one microsecond apart. For a stepped bucket with
+// more than most steps, one line replaces the steps.
 //
-// The points are those of [Snapshot.Later], with the same exceptions. Between two points,
-// the line is exact to two thousandths. A sliding window adds a 4096th of the tokens that
-// were spent in it, because the engine counts in such parts.
+// The points follow [Snapshot.Later], with the same exceptions. Between points, a line is exact to two thousandths.
+// For a sliding window, the error grows by a 4096th of its tokens because the engine counts in such parts.
 func (s Snapshot) Course(d time.Duration, most int) []Point {
 	until := int64(d / time.Microsecond)
 	course := []Point{{0, s.Level()}}
@@ -37,7 +36,7 @@ func (s Snapshot) Course(d time.Duration, most int) []Point {
 			course = append(course, Point{after, s.Later(after).Level()})
 		}
 	}
-	bends, steps := s.bends(until, most)
+	bends, steps := s.breakpoints(until, most)
 	for _, us := range bends {
 		if us <= 0 || us > until {
 			continue
@@ -51,13 +50,13 @@ func (s Snapshot) Course(d time.Duration, most int) []Point {
 	return course
 }
 
-// bends returns when the level changes its slope, in microseconds after s. With steps, it
-// jumps at each of them.
-func (s *Snapshot) bends(until int64, most int) (bends []int64, steps bool) {
+// breakpoints returns the instants at which the level changes its slope, in microseconds after s. If steps is
+// true, the level jumps there.
+func (s *Snapshot) breakpoints(until int64, most int) (bends []int64, steps bool) {
 	l, full := &s.Limit, s.fullAfter()
 	switch l.Algorithm() {
 	case SlidingWindow:
-		return []int64{s.behind, sum(l.p, s.behind), sum(2*l.p, s.behind)}, false
+		return []int64{s.behind, saturatingAdd(l.p, s.behind), saturatingAdd(2*l.p, s.behind)}, false
 	case SlidingLog:
 		return []int64{full}, true
 	case Continuous:

@@ -8,30 +8,27 @@ import (
 	"time"
 )
 
-// Capacity is the most a bucket of this limit holds.
+// Capacity returns the largest amount that a bucket of this limit holds.
 func (l Limit) Capacity() Tokens { return l.capacity }
 
-// MaxReserved is the most that reservations and charges may owe.
+// MaxReserved returns the largest debt from reservations and charges.
 func (l Limit) MaxReserved() Tokens { return l.debt }
 
-// Refill returns the rate: n thousandths every p microseconds, in lowest terms
-// where the bucket refills continuously; else a whole interval's tokens and the
-// interval, or a window's and the window. Both are 0 in the zero Limit only.
+// Refill returns the rate: n thousandths every p microseconds. The fraction is in lowest terms if the bucket
+// refills continuously. Otherwise p is the interval or window. Both are 0 only for the zero Limit.
 func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
 
-// Rate returns what [Limit.Refill] does as people say it: of a continuous bucket, in
-// the shortest round period that makes it whole thousandths, where there is one.
+// Rate returns the rate for display. A continuous rate uses the shortest of second, minute, hour and day that
+// yields whole thousandths, if there is one.
 func (l Limit) Rate() Rate { return l.rate() }
 
-// Start is how long after the Unix epoch the intervals of a [Stepped] limit begin,
-// and 0 of all others: see [Spec.Start] and [Limit.For].
+// Start returns the offset of a [Stepped] limit's intervals from the Unix epoch, and 0 for other limits: see
+// [Spec.Start] and [Limit.For].
 func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Microsecond }
 
-// TimeFor is how long the limit needs to give back t, rounded up to a
-// microsecond: in whole intervals where it is stepped, on average where it is
-// sliding. It is [Never] for the zero Limit and for more than any bucket can
-// hold or owe (t·p from 2^53 on, where the limit is continuous), and else at most
-// [Longest].
+// TimeFor returns the time in which the limit refills t, rounded up to a microsecond and at most [Longest].
+// Stepped limits count whole intervals, and sliding limits use their average rate. The result is [Never] for
+// the zero Limit and for amounts that no bucket can hold or owe.
 func (l Limit) TimeFor(t Tokens) time.Duration {
 	switch {
 	case t <= 0:
@@ -39,7 +36,7 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 	case l.n == 0 || t > MaxTokens:
 		return Never
 	case l.Algorithm() == Stepped:
-		return duration(l.after(int64(t), 0))
+		return duration(l.refillTime(int64(t), 0))
 	case l.how&howAlgorithm != 0:
 		hi, lo := bits.Mul64(uint64(t), uint64(l.p))
 		if hi >= uint64(l.n) {
@@ -56,7 +53,7 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 	return duration(ceilDiv(int64(t)*l.p, l.n))
 }
 
-// String formats l for people: "capacity 20, refill 10/1s".
+// String formats l for display: "capacity 20, refill 10/1s".
 func (l Limit) String() string {
 	text := ""
 	switch r := l.rate(); l.Algorithm() {
@@ -73,8 +70,6 @@ func (l Limit) String() string {
 	return text
 }
 
-// rate is the refill: of a continuous bucket, in the shortest round period that
-// makes it whole thousandths, and else as it is.
 func (l *Limit) rate() Rate {
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 		us := per.Microseconds()

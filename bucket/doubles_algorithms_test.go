@@ -22,13 +22,13 @@ type doubleAny struct {
 }
 
 // part returns ⌊a/b⌋ and the rest, for any a and b > 0.
-func part(a, b float64) (quotient, rest float64) {
+func divMod(a, b float64) (quotient, rest float64) {
 	quotient = math.Floor(a / b)
 	return quotient, a - quotient*b
 }
 
 func (l doubleAny) beginning(t *testing.T, at float64) float64 {
-	_, into := part(exact(t, at-l.start), l.p)
+	_, into := divMod(exact(t, at-l.start), l.p)
 	return at - into
 }
 
@@ -42,7 +42,7 @@ func (l doubleAny) step(t *testing.T, s doubleState, now float64) (spent, at flo
 	case l.first && spent == 0:
 		return 0, now
 	case l.first:
-		_, into := part(now-from, l.p)
+		_, into := divMod(now-from, l.p)
 		at = now - into
 	default:
 		if at = l.beginning(t, now); spent == 0 {
@@ -53,7 +53,7 @@ func (l doubleAny) step(t *testing.T, s doubleState, now float64) (spent, at flo
 		}
 		at = math.Max(at, from)
 	}
-	steps, _ := part(at-from, l.p)
+	steps, _ := divMod(at-from, l.p)
 	switch whole := steps >= up(spent, l.n); { // before multiplying
 	case whole && l.first:
 		return 0, now
@@ -124,11 +124,11 @@ type doubleWindow struct{ prev, cur, start float64 }
 
 func (l doubleAny) slide(w doubleWindow, now float64) doubleWindow {
 	now = math.Max(now, w.start)
-	switch passed, _ := part(now-w.start, l.p); {
+	switch passed, _ := divMod(now-w.start, l.p); {
 	case passed == 1:
 		return doubleWindow{w.cur, 0, w.start + l.p}
 	case passed > 1:
-		_, into := part(now, l.p)
+		_, into := divMod(now, l.p)
 		return doubleWindow{0, 0, now - into}
 	}
 	return w
@@ -137,8 +137,8 @@ func (l doubleAny) slide(w doubleWindow, now float64) doubleWindow {
 // into is ⌊elapsed·4096/p⌋ in two digits to the base of 64: the product may be
 // more than a double holds.
 func (l doubleAny) into(t *testing.T, elapsed float64) float64 {
-	high, rest := part(exact(t, elapsed*64), l.p)
-	low, _ := part(exact(t, rest*64), l.p)
+	high, rest := divMod(exact(t, elapsed*64), l.p)
+	low, _ := divMod(exact(t, rest*64), l.p)
 	return high*64 + low
 }
 
@@ -146,12 +146,12 @@ func (l doubleAny) fits(t *testing.T, prev, room float64) float64 {
 	if prev == 0 {
 		return 0
 	}
-	faded, _ := part(exact(t, room*4096), prev)
+	faded, _ := divMod(exact(t, room*4096), prev)
 	return math.Max(4096-faded, 0)
 }
 
 func (l doubleAny) instantOf(t *testing.T, into float64) float64 {
-	whole, rest := part(l.p, 4096)
+	whole, rest := divMod(l.p, 4096)
 	return exact(t, exact(t, into*whole)+up(exact(t, into*rest), 4096))
 }
 

@@ -11,27 +11,25 @@ import (
 )
 
 // ErrDuration is wrapped by the errors of [ParseDuration].
-var ErrDuration = errors.New("bucket: not a duration")
+var ErrDuration = errors.New("bucket: invalid duration")
 
-// ParseDuration reads decimal numbers with units, such as "300ms", "1.5h" or
-// "1d12h". The units are those of [time.ParseDuration] (ns, us or µs, ms, s, m,
-// h) and two more: d is 24 hours and w is 7 days. A number without a unit is
-// refused, and so are signs, exponents and fractions of a nanosecond: nothing
-// is rounded.
+// ParseDuration parses decimal numbers with units, such as "300ms", "1.5h" or "1d12h". It accepts the units of
+// [time.ParseDuration] plus d for 24 hours and w for 7 days. It never rounds: it rejects fractions of a
+// nanosecond, and also signs, exponents and numbers without a unit.
 func ParseDuration(s string) (time.Duration, error) {
 	var total time.Duration
 	for rest := s; ; {
-		number := leading(rest, true)
-		unit := leading(rest[len(number):], false)
+		number := leadingPart(rest, true)
+		unit := leadingPart(rest[len(number):], false)
 		rest = rest[len(number)+len(unit):]
 		d, ok := durationUnit(unit)
 		if days, ok := calendarUnits[strings.TrimSpace(unit)]; ok {
-			return 0, fmt.Errorf("%w: %q: calendar %s are not supported, as they differ in length: write the days, as in %s", ErrDuration, s, days.name, days.as)
+			return 0, fmt.Errorf("%w: %q: calendar %s are not supported, because their length varies: use days, as in %s", ErrDuration, s, days.name, days.as)
 		}
 		if !ok || number == "" {
 			return 0, fmt.Errorf("%w: %q: write a number and a unit, as in 500ms, 10s, 1m30s, 2h, 7d, 1w", ErrDuration, s)
 		}
-		d, err := times(number, d)
+		d, err := multiplyUnit(number, d)
 		if err != nil {
 			return 0, fmt.Errorf("%w: %q: %w", ErrDuration, s, err)
 		}
@@ -44,9 +42,9 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 }
 
-// leading returns the part of s before the first byte that is not of a number
-// or, where number is false, that is.
-func leading(s string, number bool) string {
+// leadingPart returns the longest prefix of s that consists of number characters, or of other characters if
+// number is false.
+func leadingPart(s string, number bool) string {
 	i := strings.IndexFunc(s, func(r rune) bool {
 		return (r >= '0' && r <= '9' || r == '.') != number
 	})
@@ -56,7 +54,7 @@ func leading(s string, number bool) string {
 	return s[:i]
 }
 
-// calendarUnits are units of people that are no lengths of time.
+// calendarUnits are units without a fixed length. ParseDuration suggests a replacement for each.
 var calendarUnits = func() map[string]struct{ name, as string } {
 	units := map[string]struct{ name, as string }{
 		"M": {"months", "30d, or 1m for a minute"}, "Y": {"years", "365d"},
@@ -92,8 +90,7 @@ func durationUnit(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// times returns exactly number·unit.
-func times(number string, unit time.Duration) (time.Duration, error) {
+func multiplyUnit(number string, unit time.Duration) (time.Duration, error) {
 	if number[0] == '.' {
 		number = "0" + number
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Encode returns l as text without spaces or colons, for stores that keep limits
-// beside states. [DecodeLimit] reads it.
+// Encode returns l as text without spaces or colons, for stores that keep limits with their states.
+// [DecodeLimit] parses it.
 func (l Limit) Encode() string {
 	text := make([]byte, 0, 64)
 	for i, v := range [...]int64{int64(l.capacity), int64(l.debt), l.n, l.p, int64(l.how)} {
@@ -21,29 +21,27 @@ func (l Limit) Encode() string {
 	return string(text)
 }
 
-// DecodeLimit reads what [Limit.Encode] wrote. What no limit can be is an error
-// that wraps [ErrLimit].
+// DecodeLimit parses the result of [Limit.Encode]. Errors wrap [ErrLimit].
 func DecodeLimit(text string) (Limit, error) {
 	var v [5]int64
 	fields := strings.Split(text, ",")
 	if len(fields) != len(v) {
-		return Limit{}, fmt.Errorf("%w: %q: must be five numbers", ErrLimit, text)
+		return Limit{}, fmt.Errorf("%w: %q: must be five comma-separated numbers", ErrLimit, text)
 	}
 	for i, f := range fields {
 		var err error
 		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil || v[i] < 0 || v[i] > maxUnits && i < 4 {
-			return Limit{}, fmt.Errorf("%w: %q: must be five numbers", ErrLimit, text)
+			return Limit{}, fmt.Errorf("%w: %q: must be five comma-separated numbers", ErrLimit, text)
 		}
 	}
 	l := Limit{capacity: Tokens(v[0]), debt: Tokens(v[1]), n: v[2], p: v[3], how: uint64(v[4])}
-	if l != (Limit{}) && !l.sound() {
+	if l != (Limit{}) && !l.inBounds() {
 		return Limit{}, fmt.Errorf("%w: %q: out of range", ErrLimit, text)
 	}
 	return l, nil
 }
 
-// sound reports whether the arithmetic's bounds hold for l.
-func (l *Limit) sound() bool {
+func (l *Limit) inBounds() bool {
 	if l.n < 1 || l.p < 1 || l.Anchor() > AnchorFirst || l.how&howShape>>4 > 1 {
 		return false
 	}

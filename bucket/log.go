@@ -7,22 +7,20 @@ import (
 	"time"
 )
 
-// A Log is what a sliding log remembers: costs and their instants, oldest first.
-// A nil Log is empty. Its methods do not change it; [Limit.SpendOn] and
-// [Limit.RefundOn] do.
+// A Log holds the costs of a sliding log with their instants, oldest first. A nil Log is empty. Its methods do
+// not change it, but [Limit.SpendOn] and [Limit.RefundOn] do.
 type Log struct {
 	entries []Entry
 	sum     int64
 }
 
-// An Entry is a cost that a sliding log remembers.
+// An Entry is one cost of a sliding log.
 type Entry struct {
 	At   Instant
 	Cost Tokens
 }
 
-// NewLog returns a log of entries whose instants ascend, for stores that keep
-// them elsewhere.
+// NewLog returns a log of entries in ascending order of their instants.
 func NewLog(entries []Entry) *Log {
 	g := &Log{entries: entries}
 	for _, e := range entries {
@@ -31,8 +29,7 @@ func NewLog(entries []Entry) *Log {
 	return g
 }
 
-// Entries returns what the log remembers, oldest first. The caller must not
-// change it.
+// Entries returns the entries, oldest first. The caller must not change them.
 func (g *Log) Entries() []Entry {
 	if g == nil {
 		return nil
@@ -42,9 +39,9 @@ func (g *Log) Entries() []Entry {
 
 func (g *Log) clone() *Log { return &Log{slices.Clone(g.entries), g.sum} }
 
-// entries returns the log of s, which under another limit was a bucket or a
-// window: then it is one entry of all that was missing.
-func (l *Limit) entries(s *State) *Log {
+// logOf returns the log of s. The state of a bucket or window under an earlier limit becomes one entry of
+// everything that was missing.
+func (l *Limit) logOf(s *State) *Log {
 	switch missing := min(ceilDiv(s.Spent, max(s.Unit, 1)), int64(l.capacity)); {
 	case s.Log != nil:
 		return s.Log
@@ -55,7 +52,7 @@ func (l *Limit) entries(s *State) *Log {
 	}
 }
 
-// newest returns the instant before which nothing can be taken.
+// newest returns the instant of the newest entry. Nothing can be taken before it.
 func (g *Log) newest() Instant {
 	if len(g.entries) == 0 {
 		return 0
@@ -63,9 +60,9 @@ func (g *Log) newest() Instant {
 	return g.entries[len(g.entries)-1].At
 }
 
-// expired returns how many entries have left the window that ends at now, and
-// what they add up to. A cost leaves it exactly one window after its instant.
-func (g *Log) expired(l *Limit, now Instant) (n int, cost int64) {
+// countExpired returns the number and the sum of the entries outside of the window that ends at now. A cost
+// expires exactly one window after its instant.
+func (g *Log) countExpired(l *Limit, now Instant) (n int, cost int64) {
 	for n < len(g.entries) && g.entries[n].At <= now-Instant(l.p) {
 		cost += int64(g.entries[n].Cost)
 		n++
@@ -73,10 +70,9 @@ func (g *Log) expired(l *Limit, now Instant) (n int, cost int64) {
 	return n, cost
 }
 
-// look is [Limit.look] for sliding logs.
-func (g *Log) look(l *Limit, now Instant) Verdict {
+func (g *Log) verdictAt(l *Limit, now Instant) Verdict {
 	at := max(now, g.newest())
-	_, gone := g.expired(l, at)
+	_, gone := g.countExpired(l, at)
 	v := Verdict{spent: g.sum - gone, behind: int64(at - now)}
 	if v.spent > 0 {
 		v.behind = int64(g.newest() - now)
@@ -84,10 +80,9 @@ func (g *Log) look(l *Limit, now Instant) Verdict {
 	return v
 }
 
-// retry is 0 where cost is admitted at now, and else the wait until it would be:
-// until as many of the oldest entries as must have left the window. The wait is in
-// microseconds.
-func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) int64 {
+// retryAfter returns the wait in microseconds until enough of the oldest entries have expired to admit cost, or
+// 0 if it is admitted at now.
+func (g *Log) retryAfter(l *Limit, cost Tokens, maxWait time.Duration, now Instant) int64 {
 	if cost < 0 || cost > l.capacity+l.debt || maxWait != Forced && cost > l.capacity {
 		return never
 	}
@@ -95,7 +90,7 @@ func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) i
 	if maxWait == Forced {
 		room += int64(l.debt)
 	}
-	n, gone := g.expired(l, max(now, g.newest()))
+	n, gone := g.countExpired(l, max(now, g.newest()))
 	left := g.sum - gone
 	if left <= room {
 		return 0
@@ -103,14 +98,13 @@ func (g *Log) retry(l *Limit, cost Tokens, maxWait time.Duration, now Instant) i
 	for ; left > room; n++ {
 		left -= int64(g.entries[n].Cost)
 	}
-	return sum(l.p, int64(g.entries[n-1].At-now))
+	return saturatingAdd(l.p, int64(g.entries[n-1].At-now))
 }
 
-// spendLog is SpendOn for sliding logs.
 func (l *Limit) spendLog(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
-	g := l.entries(s)
-	v := g.look(l, now)
-	if v.retry = g.retry(l, cost, maxWait, now); v.retry > 0 {
+	g := l.logOf(s)
+	v := g.verdictAt(l, now)
+	if v.retry = g.retryAfter(l, cost, maxWait, now); v.retry > 0 {
 		return v
 	}
 	at := max(now, g.newest())
@@ -118,24 +112,23 @@ func (l *Limit) spendLog(s *State, now Instant, cost Tokens, maxWait time.Durati
 	if cost > 0 {
 		g.add(Entry{at, cost})
 	}
-	s.keep(g, at)
+	s.setLog(g, at)
 	v.spent = g.sum
 	v.behind = int64(s.AsOf - now)
 	return v
 }
 
-// expire forgets the entries that have left the window. Their memory is free
-// when the log next grows.
+// expire removes expired entries. The next growth of the log releases their memory.
 func (g *Log) expire(l *Limit, now Instant) {
-	n, gone := g.expired(l, now)
+	n, gone := g.countExpired(l, now)
 	g.sum -= gone
 	if g.entries = g.entries[n:]; len(g.entries) == 0 {
 		g.entries = nil
 	}
 }
 
-// add appends an entry, or joins it with the newest where there are too many or
-// both are of one instant. What is joined counts from the later instant.
+// add appends an entry. It merges the entry with the newest one if the log is full or both have the same
+// instant. The later instant then counts for both.
 func (g *Log) add(e Entry) {
 	g.sum += int64(e.Cost)
 	if last := len(g.entries) - 1; last >= 0 && (last+1 >= MaxLogEntries || g.entries[last].At == e.At) {
@@ -145,8 +138,7 @@ func (g *Log) add(e Entry) {
 	g.entries = append(g.entries, e)
 }
 
-// keep makes g the log of s, with at as its instant where g is empty.
-func (s *State) keep(g *Log, at Instant) {
+func (s *State) setLog(g *Log, at Instant) {
 	if len(g.entries) > 0 {
 		*s = State{Spent: g.sum, AsOf: g.newest(), Unit: 1, Log: g}
 		return
@@ -154,13 +146,11 @@ func (s *State) keep(g *Log, at Instant) {
 	*s = State{AsOf: at, Unit: 1}
 }
 
-// refundLog is RefundOn for sliding logs. What it gives back
-// are the oldest costs: whichever was meant, the others leave no sooner.
 func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 	if amount <= 0 || s.Spent == 0 {
 		return
 	}
-	g := l.entries(s)
+	g := l.logOf(s)
 	at := max(now, g.newest())
 	g.expire(l, at)
 	for left := int64(amount); left > 0 && len(g.entries) > 0; {
@@ -171,14 +161,12 @@ func (l *Limit) refundLog(s *State, now Instant, amount Tokens) {
 			g.entries = g.entries[1:]
 		}
 	}
-	s.keep(g, at)
+	s.setLog(g, at)
 }
 
-// LogVerdict returns the verdict about a sliding log that a store keeps in a
-// form of its own: spent is what it counts, behind how many microseconds its
-// newest entry lies ahead of the caller's instant, and retryAfter that of the
-// [Snapshot].
+// LogVerdict returns the verdict about a sliding log that a store keeps in its own format. spent is the log's sum,
+// behind the number of microseconds from the caller's instant to the newest entry, and retryAfter as in [Snapshot].
 func LogVerdict(spent Tokens, behind int64, retryAfter time.Duration) Verdict {
 	snap := Snapshot{RetryAfter: retryAfter}
-	return Verdict{spent: int64(spent), behind: behind, retry: snap.retry()}
+	return Verdict{spent: int64(spent), behind: behind, retry: snap.retryAfter()}
 }

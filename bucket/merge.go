@@ -7,21 +7,17 @@ import (
 	"time"
 )
 
-// Shards are snapshots of buckets that one limit is split over, seen at one
-// instant: all of them, in any order, or some. See [Limit.Shard]. Its methods
-// read what the buckets hold, and write which of them take part.
+// Shards are snapshots of some or all buckets of a sharded limit at one instant, in any order: see
+// [Limit.Shard]. The methods read the buckets' contents and write each shard's part of a cost.
 type Shards []Snapshot
 
-// Spread decides how the shards pay cost together, within maxWait, and whether
-// they can. It sets Allowed of the shards that pay and Cost to their parts; of
-// the others it clears both. It does not spend.
+// Spread divides cost among the shards within maxWait, and reports whether they can pay it. It sets Allowed and
+// Cost of the paying shards and clears both for the others. It does not spend.
 //
-// Where the fullest shard holds the cost it pays alone. Where it takes several,
-// each pays what it holds above a common level, so that they end alike. What is
-// to be owed, within maxWait or [Forced], is owed so that the wait is as short
-// as it can be.
+// If the fullest shard holds the cost, it pays alone. Otherwise each shard pays its tokens above a common level, so
+// that all end at the same level. A debt, within maxWait or [Forced], is divided for the shortest wait.
 func (s Shards) Spread(cost Tokens, maxWait time.Duration) bool {
-	if !s.pay(cost, maxWait) {
+	if !s.trySpread(cost, maxWait) {
 		for i := range s {
 			s[i].Cost, s[i].Allowed, s[i].RetryAfter = 0, false, 0
 		}
@@ -30,13 +26,13 @@ func (s Shards) Spread(cost Tokens, maxWait time.Duration) bool {
 	return true
 }
 
-func (s Shards) pay(cost Tokens, maxWait time.Duration) bool {
+func (s Shards) trySpread(cost Tokens, maxWait time.Duration) bool {
 	wait := time.Duration(0)
-	if !s.hold(cost, 0, 0) {
-		if maxWait == 0 || !s.hold(cost, 0, maxWait) {
+	if !s.canPay(cost, 0, 0) {
+		if maxWait == 0 || !s.canPay(cost, 0, maxWait) {
 			return false
 		}
-		least := first(maxUnits, func(us int64) bool { return s.hold(cost, 0, duration(us)) })
+		least := searchFirst(maxUnits, func(us int64) bool { return s.canPay(cost, 0, duration(us)) })
 		wait = duration(least)
 	}
 	fullest, most := 0, int64(0)
@@ -54,17 +50,15 @@ func (s Shards) pay(cost Tokens, maxWait time.Duration) bool {
 		s[fullest].Cost, s[fullest].Allowed = cost, true
 		return true
 	}
-	s.level(cost)
+	s.levelCosts(cost)
 	for i := range s {
 		s[i].Allowed = s[i].Cost > 0
 	}
 	return true
 }
 
-// SpreadRefund decides how amount is given back to the shards: those that miss
-// most get it first, so that they end alike. It sets their Cost to what they get
-// and returns the sum, which is less than amount only where they do not miss so
-// much.
+// SpreadRefund divides amount among the shards. The emptiest shards get it first, so that all end at the same
+// level. It sets their Cost and returns the sum, which is below amount only if the shards would overflow.
 func (s Shards) SpreadRefund(amount Tokens) Tokens {
 	sum := Tokens(0)
 	for i := range s {
@@ -74,14 +68,13 @@ func (s Shards) SpreadRefund(amount Tokens) Tokens {
 	if amount = max(amount, 0); sum <= amount {
 		return sum
 	}
-	s.level(amount)
+	s.levelCosts(amount)
 	return amount
 }
 
-// Cancelable is how much of a take that the shards of limit l paid they can get
-// back together, as [Limit.Cancel] has it for one bucket: what has not been
-// refilled since. They get back nothing while one of them owes tokens. The shards
-// are as [Limit.Peek] shows them.
+// Cancelable returns the refundable part of a sharded take under limit l: the part that has not refilled since.
+// [Limit.Cancel] does the same for one bucket. It is 0 while any shard is in debt. The shards must come from
+// [Limit.Peek].
 func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
 	at := t.At
 	for i := range s {
@@ -90,16 +83,14 @@ func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
 		}
 		at = max(at, s[i].at)
 	}
-	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refilled(at-t.At), max(l.p, 1)))), 0)
+	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refillWithin(at-t.At), max(l.p, 1)))), 0)
 }
 
-// Seen returns a take of cost at the instant that s shows, for a cancellation whose
-// bounds have been checked already.
+// Seen returns a take of cost at the instant of s, for a cancellation within bounds that the caller has checked.
 func (s *Snapshot) Seen(cost Tokens) Taken { return Taken{Cost: cost, At: s.at} }
 
-// level lowers the costs to what is above one level, so that they add up to
-// want, which is at least 0 and at most their sum.
-func (s Shards) level(want Tokens) {
+// levelCosts lowers the costs by a common level so that they add up to want, which must be between 0 and their sum.
+func (s Shards) levelCosts(want Tokens) {
 	above := func(level int64) (sum int64) {
 		for i := range s {
 			sum += max(int64(s[i].Cost)-level, 0)
@@ -110,9 +101,9 @@ func (s Shards) level(want Tokens) {
 	for i := range s {
 		top = max(top, int64(s[i].Cost))
 	}
-	// The highest level with enough above it. What is too much is less than a
-	// thousandth for each shard: at the next level it would be too little.
-	level := max(first(top+1, func(level int64) bool { return above(level) < int64(want) })-1, 0)
+	// Find the highest level with enough above it. The surplus is less than a thousandth per shard, because the
+	// next level would leave too little.
+	level := max(searchFirst(top+1, func(level int64) bool { return above(level) < int64(want) })-1, 0)
 	surplus := above(level) - int64(want)
 	for i := range s {
 		s[i].Cost = max(s[i].Cost-Tokens(level), 0)
@@ -123,15 +114,13 @@ func (s Shards) level(want Tokens) {
 	}
 }
 
-// Merge shows the shards, once [Shards.Spread] has decided, as the one bucket of
-// limit l. Remaining is the sum of what they hold, each rounded down; FullAfter
-// and Wait are the longest, FullAfter to within a thousandth of a shard's token
-// where there is a Wait. The cost is admitted where the shards that pay have
-// admitted all of it. RetryAfter is exact: the first instant at which they hold
-// enough together.
+// Merge combines the shards after [Shards.Spread] into one snapshot under limit l. Remaining is the sum of the
+// shards' rounded amounts. FullAfter and Wait are the longest of any shard; with a Wait, FullAfter is exact to
+// a thousandth of a token per shard. The cost is admitted if the paying shards admitted all of it. RetryAfter
+// is exact: the first instant at which the shards together hold enough.
 //
-// Where only some of the shards are known, Remaining is in proportion to their
-// part of the capacity, rounded down, and a RetryAfter is theirs.
+// If only some shards are known, Remaining is scaled to the full capacity and rounded down, and RetryAfter
+// covers only the known shards.
 func (s Shards) Merge(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	m := Snapshot{Limit: l, Cost: cost}
 	var known, left, paid Tokens
@@ -147,16 +136,15 @@ func (s Shards) Merge(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 		}
 	}
 	if m.Allowed = m.Allowed && paid == cost; !m.Allowed {
-		m.RetryAfter, m.beyond = shown(s.retry(cost, maxWait, full))
+		m.RetryAfter, m.beyond = capWait(s.retryAfter(cost, maxWait, full))
 		wait = 0
 	}
-	m.show(scale(int64(known-left), int64(l.capacity), int64(known)), full, wait)
+	m.setMissing(mulDivCeil(int64(known-left), int64(l.capacity), int64(known)), full, wait)
 	return m
 }
 
-// Preview is [Shards.Merge] of shards that have not been charged: where the cost
-// is admitted, [Snapshot.Earliest] says how long it will have to wait. Where that
-// is not 0, FullAfter is only near what it would be.
+// Preview is [Shards.Merge] before the shards are charged. For an admitted cost, [Snapshot.Earliest] is its
+// wait. If the wait is not 0, FullAfter is approximate.
 func (s Shards) Preview(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	m := s.Merge(l, cost, maxWait)
 	if !m.Allowed {
@@ -174,13 +162,12 @@ func (s Shards) Preview(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	return m
 }
 
-// show makes m the snapshot of a bucket that misses so much, in thousandths. The two
-// waits are in microseconds.
-func (m *Snapshot) show(missing, full, wait int64) {
+// setMissing makes m the snapshot of a bucket that lacks missing thousandths. Both durations are in microseconds.
+func (m *Snapshot) setMissing(missing, full, wait int64) {
 	l := &m.Limit
 	switch {
 	case l.n == 0 || full == 0:
-	case wait > 0: // it owes as much as it refills in a microsecond
+	case wait > 0: // in debt by the refill of one microsecond
 		m.spent = int64(l.capacity)*l.p + l.n
 		m.behind = wait - 1
 	default:
@@ -189,8 +176,8 @@ func (m *Snapshot) show(missing, full, wait int64) {
 	}
 }
 
-// scale returns ⌈a·b/c⌉ for 0 ≤ a ≤ c.
-func scale(a, b, c int64) int64 {
+// mulDivCeil returns ⌈a·b/c⌉ for 0 ≤ a ≤ c.
+func mulDivCeil(a, b, c int64) int64 {
 	if a <= 0 || c <= 0 {
 		return 0
 	}
@@ -199,19 +186,18 @@ func scale(a, b, c int64) int64 {
 	return int64(q + min(r, 1))
 }
 
-// retry is how many microseconds it takes until the shards can pay cost within
-// maxWait. All of them are full after full. It is above 0: the request has been
-// denied, though tokens may have come back meanwhile.
-func (s Shards) retry(cost Tokens, maxWait time.Duration, full int64) int64 {
-	if !s.hold(cost, full, maxWait) {
+// retryAfter returns the microseconds until the shards can pay cost within maxWait. All shards are full after
+// full. The result is at least 1, because the request has been denied even if tokens have returned meanwhile.
+func (s Shards) retryAfter(cost Tokens, maxWait time.Duration, full int64) int64 {
+	if !s.canPay(cost, full, maxWait) {
 		return never
 	}
-	return max(first(full, func(us int64) bool { return s.hold(cost, us, maxWait) }), 1)
+	return max(searchFirst(full, func(us int64) bool { return s.canPay(cost, us, maxWait) }), 1)
 }
 
-// hold reports whether the shards, after so many microseconds, can pay cost
-// together within maxWait. A cost of 0 needs one that owes nothing beyond it.
-func (s Shards) hold(cost Tokens, after int64, maxWait time.Duration) bool {
+// canPay reports whether the shards can pay cost together within maxWait, after so many microseconds. A cost of
+// 0 needs one shard that stays within its debt limit.
+func (s Shards) canPay(cost Tokens, after int64, maxWait time.Duration) bool {
 	sum, solvent := int64(0), false
 	for i := range s {
 		room := s[i].room(after, maxWait)
@@ -221,8 +207,8 @@ func (s Shards) hold(cost Tokens, after int64, maxWait time.Duration) bool {
 	return solvent && cost >= 0 && sum >= int64(cost)
 }
 
-// room is the most that the bucket admits after so many microseconds, within
-// maxWait. It is negative where it owes more than it can lend.
+// room returns the largest cost that the bucket admits after so many microseconds, within maxWait. It is
+// negative if the debt exceeds its limit.
 func (s *Snapshot) room(after int64, maxWait time.Duration) int64 {
 	l := &s.Limit
 	if l.n == 0 {
@@ -241,9 +227,9 @@ func (s *Snapshot) room(after int64, maxWait time.Duration) int64 {
 	return units / l.p
 }
 
-// first returns the least number from 0 to most of which ok holds, where it
-// holds of all above it, too; most where it holds of none below.
-func first(most int64, ok func(int64) bool) int64 {
+// searchFirst returns the smallest number in [0, most) for which ok is true, or most if there is none. If ok is
+// true for a number, it must be true for all larger ones.
+func searchFirst(most int64, ok func(int64) bool) int64 {
 	low := int64(0)
 	for low < most {
 		if middle := low + (most-low)/2; ok(middle) {

@@ -11,22 +11,20 @@ import (
 	"time"
 )
 
-// A Rate is a speed of refill: Tokens every Per. The zero Rate refills nothing
-// and is refused by [Spec.Compile].
+// A Rate is a refill speed: Tokens every Per. [Spec.Compile] rejects the zero Rate.
 type Rate struct {
 	Tokens Tokens        // above 0
 	Per    time.Duration // above 0, in whole microseconds
 }
 
-// ErrRate is wrapped by the errors about a rate that cannot be used.
-var ErrRate = errors.New("bucket: not a rate")
+// ErrRate is wrapped by the errors about invalid rates.
+var ErrRate = errors.New("bucket: invalid rate")
 
-// PerSecond is the rate of t every second.
+// PerSecond returns the rate of t per second.
 func PerSecond(t Tokens) Rate { return Rate{Tokens: t, Per: time.Second} }
 
-// Over is how much comes back in d, rounded down to a thousandth: the capacity of
-// a bucket whose burst is a duration, such as DynamoDB's credit of 300 s. It is 0
-// for d ≤ 0 and for the zero Rate, and at most [MaxTokens].
+// Over returns the refill within d, rounded down to a thousandth. Use it for a capacity that is given as a duration,
+// such as DynamoDB's burst credit of 300 s. It is 0 for d ≤ 0 and for the zero Rate, and at most [MaxTokens].
 func (r Rate) Over(d time.Duration) Tokens {
 	if d <= 0 || r.Tokens <= 0 || r.Per <= 0 {
 		return 0
@@ -39,11 +37,11 @@ func (r Rate) Over(d time.Duration) Tokens {
 	return Tokens(min(q, uint64(MaxTokens)))
 }
 
-// String formats r in the form [ParseRate] reads: "7/1m0s".
+// String formats r for [ParseRate]: "7/1m0s".
 func (r Rate) String() string { return r.Tokens.String() + "/" + r.Per.String() }
 
-// ParseRate reads "tokens/duration", such as "7/1m" or "0.5/10s". The duration
-// is a [ParseDuration] one; a bare unit stands for one of it: "7/m".
+// ParseRate parses "tokens/duration", such as "7/1m" or "0.5/10s". The duration is a [ParseDuration] one, and a
+// unit alone counts once: "7/m".
 func ParseRate(s string) (Rate, error) {
 	amount, per, ok := strings.Cut(s, "/")
 	if !ok {
@@ -64,11 +62,9 @@ func ParseRate(s string) (Rate, error) {
 	return r, r.check()
 }
 
-// ParsePerSecond reads a decimal number of tokens a second, such as "100",
-// "0.5" or "0.0001". The rate it returns is exact: decimals that are finer than
-// a thousandth of a token a second lengthen the period instead. Only numbers of
-// some 15 digits and more do not fit so; they become the closest rate below that
-// does, or an error where that is not within a billionth.
+// ParsePerSecond parses a decimal number of tokens per second, such as "100", "0.5" or "0.0001". It lengthens
+// the period for fractions of a thousandth, so the result is exact for up to about 15 digits. Longer numbers
+// become the closest lower rate, or an error if that is not within a billionth.
 func ParsePerSecond(s string) (Rate, error) {
 	digits, scale, err := parseDecimal(s)
 	if errors.Is(err, errDigits) {
@@ -80,7 +76,7 @@ func ParsePerSecond(s string) (Rate, error) {
 	r := Rate{Tokens: Tokens(digits), Per: time.Second}
 	for ; scale < 3; scale++ {
 		if r.Tokens *= 10; r.Tokens > MaxTokens {
-			return Rate{}, fmt.Errorf("%w: %q tokens a second is above %v", ErrRate, s, MaxTokens)
+			return Rate{}, fmt.Errorf("%w: %q tokens per second is above %v", ErrRate, s, MaxTokens)
 		}
 	}
 	for ; scale > 3; scale-- {
@@ -91,8 +87,7 @@ func ParsePerSecond(s string) (Rate, error) {
 	return r, r.check()
 }
 
-// roundPerSecond returns the closest rate below s, a decimal number, where that
-// is close enough.
+// roundPerSecond returns the closest rate below the decimal number s, or an error if it is too far.
 func roundPerSecond(s string) (Rate, error) {
 	asked, ok := new(big.Rat).SetString(s)
 	if !ok {
@@ -101,18 +96,17 @@ func roundPerSecond(s string) (Rate, error) {
 	asked.Quo(asked, big.NewRat(1000, 1)) // thousandths a microsecond
 	whole := new(big.Int).Div(asked.Num(), asked.Denom())
 	if !whole.IsInt64() || whole.Int64() >= int64(MaxTokens) {
-		return Rate{}, fmt.Errorf("%w: %q tokens a second is above %v", ErrRate, s, MaxTokens)
+		return Rate{}, fmt.Errorf("%w: %q tokens per second is above %v", ErrRate, s, MaxTokens)
 	}
 	const most = int64(maxPer / time.Microsecond)
 	used := closestBelow(asked, min(most, int64(MaxTokens)/(whole.Int64()+1)))
-	if used.Sign() == 0 || !closeEnough(asked, used) {
-		return Rate{}, fmt.Errorf("%w: %q tokens a second is too slow to represent", ErrRate, s)
+	if used.Sign() == 0 || !isCloseEnough(asked, used) {
+		return Rate{}, fmt.Errorf("%w: %q tokens per second is too slow to represent", ErrRate, s)
 	}
 	r := Rate{Tokens: Tokens(used.Num().Int64()), Per: time.Duration(used.Denom().Int64()) * time.Microsecond}
 	return r, r.check()
 }
 
-// check reports whether r can be compiled at all.
 func (r Rate) check() error {
 	switch {
 	case r.Tokens <= 0:
@@ -127,5 +121,4 @@ func (r Rate) check() error {
 	return nil
 }
 
-// maxPer keeps Per·10 within a time.Duration.
 const maxPer = 1 << 59 * time.Nanosecond

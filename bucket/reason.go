@@ -4,8 +4,8 @@ package bucket
 
 import "slices"
 
-// The kinds of limits that denials tell apart. A [Stepped] limit that holds the tokens of
-// one interval is a fixed window. Any other stepped limit is a token bucket.
+// The kinds of limits with their own reason of denial. A [Stepped] limit with the capacity of one interval is a
+// fixed window. Any other stepped limit is a token bucket.
 const (
 	kindTokenBucket = iota
 	kindFixedWindow
@@ -22,12 +22,10 @@ var reasons = [...]string{
 	kindLeakyBucket:   "leaky_bucket_exceeded",
 }
 
-// Reasons returns all reasons of [Limit.Reason].
 func Reasons() []string { return slices.Clone(reasons[:]) }
 
-// Reason returns the reason of a denial by a limit that is in no policy, such as
-// "token_bucket_exceeded". A limit of a policy has the reason of the algorithm that the
-// policy file names.
+// Reason returns the reason of a denial by a limit outside of a policy, such as "token_bucket_exceeded". In a
+// policy, the reason follows the algorithm in the policy file.
 func (l *Limit) Reason() string {
 	switch {
 	case l.Queued():

@@ -4,9 +4,8 @@ package bucket
 
 import "time"
 
-// Room is what a plain take would be admitted for: what remains and, where the
-// limit has a queue, the room that is left in it. It is rounded down to a
-// thousandth. Decisions ask it of each limit, so it takes no copy of s.
+// Room returns the largest cost that a take admits: the remaining tokens plus the free places in the queue,
+// rounded down to a thousandth. Decisions call it for each limit, so it does not copy s.
 func (s *Snapshot) Room() Tokens {
 	l := &s.Limit
 	if !l.Queued() {
@@ -15,15 +14,14 @@ func (s *Snapshot) Room() Tokens {
 	return max(l.capacity+l.debt-Tokens(ceilDiv(s.spent, l.Unit())), 0)
 }
 
-// RoomAfter is how long it takes until there is [Snapshot.Room] for t, if nothing
-// more is taken: 0 where there is, and [Never] where the limit is below t. Which
-// costs leave a sliding log when is not in a snapshot: of one, it is
-// [Snapshot.FullAfter], which may be longer.
+// RoomAfter returns the time until [Snapshot.Room] reaches t if nothing else is taken. It is 0 if it already
+// does, and [Never] if the limit is below t. For a sliding log it is [Snapshot.FullAfter], an upper bound,
+// because a snapshot does not contain the log's entries.
 func (s Snapshot) RoomAfter(t Tokens) time.Duration {
 	l := &s.Limit
 	switch l.Algorithm() {
 	case SlidingWindow:
-		return duration(s.window().retry(l, t, 0, 0))
+		return duration(s.window().retryAfter(l, t, 0, 0))
 	case SlidingLog:
 		switch {
 		case t > l.capacity:

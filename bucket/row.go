@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// MaxAccounts bounds the accounts of a [Row]. A limit beyond them replaces the
-// account that was charged longest ago.
+// MaxAccounts bounds the accounts of a [Row]. A new account beyond the bound replaces the least recently
+// charged one.
 const MaxAccounts = 3
 
 // An Account is the state of one bucket under one version of its limit.
@@ -17,21 +17,16 @@ type Account struct {
 	State State
 }
 
-// A Row is everything that a store keeps for one key: an account for each version
-// of the limit that is in use. The version that was charged last comes first. The
-// nil Row is a full bucket.
+// A Row is the stored data of one key: an account for each active version of the limit, most recently charged
+// first. The nil Row is a full bucket.
 //
-// Two versions of a policy meet on one store during every rolling deploy. Each
-// take is charged to all accounts, and the account of the asking limit decides.
-// So up to [MaxAccounts] versions that alternate on one key admit, in any
-// interval, at most the sum of their own bounds. Limits that differ in anything
-// are different versions, also those that differ only in their capacity.
+// During a rolling deploy, two versions of a policy use one store. Each take is charged to all accounts, and the
+// account of its own limit decides. Up to [MaxAccounts] versions on one key therefore admit at most the sum of their
+// own bounds in any interval. Limits with any difference, even only in the capacity, are different versions.
 //
-// Accounts leave a row together, when all of them are full. A Row is a value; its
-// methods return a new one where something changes.
+// Accounts are removed together when all of them are full. A Row is a value: its methods return a new Row.
 type Row []Account
 
-// find returns the index of l's account, -1 where it has none.
 func (r Row) find(l *Limit) int {
 	for i := range r {
 		if r[i].Limit == *l {
@@ -41,13 +36,11 @@ func (r Row) find(l *Limit) int {
 	return -1
 }
 
-// Open returns the state of the bucket under l at now, and reports whether the row
-// has to gain an account for l. It has not where l has an account, or where the
-// row is full.
+// Open returns the state of the bucket under l at now. fresh is true if l needs a new account: it has none, and
+// the row is not full.
 //
-// A new account starts from the account that misses most: it is at most empty, and
-// owes what that one owes, as far as l may owe it. Until now each account refills
-// by its own limit.
+// A new account copies the account with the largest missing amount. It starts at most empty, plus that
+// account's debt within l's debt limit.
 func (r Row) Open(l *Limit, now Instant) (s State, fresh bool) {
 	if i := r.find(l); i >= 0 {
 		return r[i].State, false
@@ -55,41 +48,39 @@ func (r Row) Open(l *Limit, now Instant) (s State, fresh bool) {
 	at, missing, most := now, int64(0), 0
 	for i := range r {
 		at = max(at, r[i].State.AsOf)
-		if m := r[i].Limit.missing(&r[i].State, now); m > missing {
+		if m := r[i].Limit.missingAt(&r[i].State, now); m > missing {
 			missing, most = m, i
 		}
 	}
 	if missing == 0 {
-		return l.begin(0, at), false
+		return l.newState(0, at), false
 	}
 	holds := int64(r[most].Limit.capacity)
 	used, owed := min(missing, holds), max(missing-holds, 0)
-	return l.begin(min(used, int64(l.capacity))+min(owed, int64(l.debt)), at), true
+	return l.newState(min(used, int64(l.capacity))+min(owed, int64(l.debt)), at), true
 }
 
-// missing returns what a bucket lacks at now, in thousandths, rounded up.
-func (l *Limit) missing(s *State, now Instant) int64 {
-	v := l.look(s, now)
+// missingAt returns the missing amount at now, in thousandths, rounded up.
+func (l *Limit) missingAt(s *State, now Instant) int64 {
+	v := l.verdictAt(s, now)
 	switch l.Algorithm() {
 	case Continuous:
 		return ceilDiv(v.spent, max(l.p, 1))
 	case SlidingWindow:
-		w := l.slide(s, now)
-		return w.missing(l, max(now, w.start))
+		w := l.windowAt(s, now)
+		return w.missingAt(l, max(now, w.start))
 	}
 	return v.spent
 }
 
-// begin returns the state of a bucket of l that lacks so many thousandths at the
-// instant at.
-func (l *Limit) begin(missing int64, at Instant) State {
+func (l *Limit) newState(missing int64, at Instant) State {
 	s := State{Spent: missing, AsOf: at, Unit: l.Unit()}
 	switch l.Algorithm() {
 	case Continuous:
 		s.Spent *= l.p
 	case Stepped:
 		if l.Anchor() != AnchorFirst {
-			s.AsOf = l.beginning(at)
+			s.AsOf = l.intervalStart(at)
 		}
 	case SlidingWindow:
 		s.AsOf = max(at, 0) / Instant(l.p) * Instant(l.p)
@@ -101,14 +92,11 @@ func (l *Limit) begin(missing int64, at Instant) State {
 	return s
 }
 
-// Write returns the row after a decision of l about cost at now. The state s is
-// that of [Row.Open], after the cost where it was admitted. All other accounts are
-// charged the same cost, but stop at empty. They leave the row when all of them are
-// full.
+// Write returns the row after l's decision about cost at now. s is the state from [Row.Open], after the cost if it
+// was admitted. Write charges the cost to all other accounts too, down to empty, and removes them when all are full.
 //
-// A denied cost is 0 here. A store writes it only where Open called the account
-// fresh: otherwise each retry would start from an empty account again, and its
-// RetryAfter would be wrong.
+// Pass a denied cost as 0. Store the row of a denied cost only if Open returned fresh. Otherwise each retry would
+// start from an empty account again and get a wrong RetryAfter.
 func (r Row) Write(l *Limit, s State, now Instant, cost Tokens) Row {
 	own := r.find(l)
 	if own < 0 && len(r) == 0 || own == 0 && len(r) == 1 {
@@ -120,7 +108,7 @@ func (r Row) Write(l *Limit, s State, now Instant, cost Tokens) Row {
 		if i == own || len(row) == MaxAccounts {
 			continue
 		}
-		others = others || !r[i].full(now)
+		others = others || !r[i].isFull(now)
 		row = append(row, r[i].charge(now, cost))
 	}
 	if !others {
@@ -129,11 +117,10 @@ func (r Row) Write(l *Limit, s State, now Instant, cost Tokens) Row {
 	return row
 }
 
-// charge returns the account after a cost that another account admitted. It stops
-// at empty, and an account that is empty or owes tokens stays as it is.
+// charge returns the account after a cost that another account admitted. It never puts the account into debt.
 func (a Account) charge(now Instant, cost Tokens) Account {
 	l, s := &a.Limit, &a.State
-	missing := l.missing(s, now)
+	missing := l.missingAt(s, now)
 	if cost = min(cost, l.capacity-Tokens(missing)); cost <= 0 {
 		return a
 	}
@@ -142,29 +129,29 @@ func (a Account) charge(now Instant, cost Tokens) Account {
 		spent, at := l.refill(s, now)
 		a.State = State{Spent: spent + int64(cost)*l.p, AsOf: at, Unit: l.p}
 	case Stepped:
-		spent, at := l.step(s, now)
+		spent, at := l.refillStepped(s, now)
 		a.State = State{Spent: spent + int64(cost), AsOf: at, Unit: 1}
 	case SlidingWindow:
-		w := l.slide(s, now)
+		w := l.windowAt(s, now)
 		w.cur += int64(cost)
 		a.State = w.state(l)
 	case SlidingLog:
 		if s.Log != nil {
 			s.Log = s.Log.clone()
 		}
-		g := l.entries(s)
+		g := l.logOf(s)
 		at := max(now, g.newest())
 		g.expire(l, at)
 		g.add(Entry{at, cost})
-		s.keep(g, at)
+		s.setLog(g, at)
 	}
 	return a
 }
 
-func (a *Account) full(now Instant) bool { return a.Limit.Full(a.State, now) }
+func (a *Account) isFull(now Instant) bool { return a.Limit.Full(a.State, now) }
 
-// Refund gives amount back to all accounts at now, as [Limit.Refund] does: an
-// administrator's refund is for the client, whichever version of the limit asks next.
+// Refund returns amount to all accounts at now, as [Limit.Refund] does: the client must benefit under every
+// version of the limit.
 func (r Row) Refund(now Instant, amount Tokens) Row {
 	row := slices.Clone(r)
 	for i := range row {
@@ -173,9 +160,8 @@ func (r Row) Refund(now Instant, amount Tokens) Row {
 	return row
 }
 
-// Cancel gives amount of a take back at now, as [Limit.Cancel] does, to the account
-// of the limit that admitted it. Other accounts keep what they were charged: what
-// that was is not known. Without such an account, r is returned as it is.
+// Cancel refunds amount of a take at now to the account of l, as [Limit.Cancel] does. Other accounts keep their
+// charges, which are not recorded per take. Without an account of l, Cancel returns r.
 func (r Row) Cancel(l *Limit, now Instant, amount Tokens, t Taken) Row {
 	i := r.find(l)
 	if i < 0 {
@@ -186,18 +172,18 @@ func (r Row) Cancel(l *Limit, now Instant, amount Tokens, t Taken) Row {
 	return row
 }
 
-// Full reports whether all accounts are full at now: then the row may be evicted.
+// Full reports whether all accounts are full at now. The row may then be evicted.
 func (r Row) Full(now Instant) bool {
 	for i := range r {
-		if !r[i].full(now) {
+		if !r[i].isFull(now) {
 			return false
 		}
 	}
 	return true
 }
 
-// FullAfter is how long it takes from now until all accounts are full, if nothing
-// more is taken: the time to live of the row.
+// FullAfter returns the time from now until all accounts are full, if nothing else is taken. It is the row's
+// time to live.
 func (r Row) FullAfter(now Instant) time.Duration {
 	longest := time.Duration(0)
 	for i := range r {

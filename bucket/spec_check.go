@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// check reports why s is not a limit, but for what only its arithmetic can tell.
+// check validates everything except the bounds of the rate's arithmetic.
 func (s Spec) check() error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrLimit}, args...)...)
@@ -24,7 +24,7 @@ func (s Spec) check() error {
 	if s.Queue != 0 {
 		switch {
 		case s.MaxReserved != nil:
-			return refuse("both queue and max reserved: the queue bounds what may be owed")
+			return refuse("queue and max reserved are both set: the queue already bounds the debt")
 		case s.Algorithm > Stepped:
 			return refuse("a %v has no queue", s.Algorithm)
 		case s.Queue < 0 || s.Queue > MaxTokens-s.Capacity:
@@ -53,7 +53,7 @@ func (s Spec) checkSteps(refuse func(string, ...any) error) error {
 	case s.Rate.Per.Microseconds() > maxStepMicros:
 		return refuse("an interval of %v: must be at most %v", s.Rate.Per, time.Duration(maxStepMicros)*time.Microsecond)
 	case s.Start != 0 && s.Anchor != AnchorEpoch:
-		return refuse("a start moves the intervals that are anchored at the epoch, no others")
+		return refuse("a start requires the anchor epoch")
 	case s.Start < 0 || s.Start >= s.Rate.Per || s.Start%time.Microsecond != 0:
 		return refuse("start %v: must be between 0 and the interval of %v, in whole microseconds", s.Start, s.Rate.Per)
 	}
@@ -73,7 +73,7 @@ func (s Spec) checkWindow(refuse func(string, ...any) error) error {
 	case s.Rate.Per > longest:
 		return refuse("a window of %v: must be at most %v", s.Rate.Per, longest)
 	case s.MaxReserved != nil && *s.MaxReserved != 0:
-		return refuse("a %v takes no reservations: max reserved can only be 0", s.Algorithm)
+		return refuse("a %v has no reservations: max reserved must be 0 or unset", s.Algorithm)
 	}
 	return nil
 }

@@ -8,87 +8,76 @@ import (
 	"time"
 )
 
-// An Instant is a point in time: microseconds since the Unix epoch, the grain
-// of Redis' TIME and of PostgreSQL's timestamptz. Instants before the epoch are
-// taken as the epoch; those from 2^53 on (the year 2255) are not exact in every
-// store.
+// An Instant is a point in time in microseconds since the Unix epoch, the resolution of Redis' TIME and
+// PostgreSQL's timestamptz. Instants before the epoch count as the epoch. Instants from 2^53 on (the year 2255)
+// are inexact in some stores.
 type Instant int64
 
-// At returns the instant of t, cut to whole microseconds.
+// At returns the instant of t, rounded down to microseconds.
 func At(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
-// Time returns i as a time in UTC.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// Add returns i moved by d, cut to whole microseconds.
+// Add returns i plus d, with d rounded toward zero to microseconds.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d/time.Microsecond) }
 
-// A State is one bucket under one limit. The zero State is a full bucket, so a
-// missing row, an expired key and a new entry need no special case. A store keeps
-// a [Row] of them: one for each version of the limit that is in use.
+// A State is one bucket under one limit. The zero State is a full bucket, so a missing row and an expired key
+// need no special case. A store keeps a [Row] of states, one per active version of the limit.
 //
-// A State is a value; its owner serializes changes.
+// A State is a value. Its owner serializes changes.
 type State struct {
-	// Spent is what is missing from full at AsOf, in units of 1/Unit thousandth
-	// of a token. Invariant: 0 ≤ Spent < 2^53, and 0 means full.
+	// Spent is the missing amount at AsOf, in units of 1/Unit thousandth of a token. It is in [0, 2^53), and 0
+	// means full.
 	//
-	// Of a sliding window it is what was spent in the window and in the one
-	// before; of a sliding log, what its entries add up to. Both in thousandths.
+	// For a sliding window it is the count of the current and previous window, and for a sliding log the sum of
+	// its entries. Both are in thousandths.
 	Spent int64
 
-	// AsOf is the instant Spent is true of: for stepped buckets the beginning of
-	// an interval, for a sliding window its own, for a sliding log that of the
-	// newest entry. Invariant: while anything is missing it never decreases, but
-	// where a cancellation removes the newest entry of a log.
+	// AsOf is the instant of Spent. It is the start of an interval for stepped buckets, the start of the window
+	// for sliding windows, and the newest entry for sliding logs. It never decreases while tokens are missing,
+	// except when a cancellation removes the newest entry of a log.
 	AsOf Instant
 
-	// Unit is the limit's p when Spent was written, 1 where that was stepped or a
-	// sliding log, and minus the length of a sliding window in microseconds. A
-	// limit that reads a State of another unit converts what is missing, rounded up
-	// to a thousandth of a token and at most its capacity: that is for a look at a
-	// State whose limit is not known. A [Row] knows it, and converts nothing.
+	// Unit is the limit's p for a continuous bucket, and 1 for a stepped one or a sliding log. For a sliding window
+	// it is minus the window in microseconds. A limit converts a State with another unit. It rounds the missing
+	// amount up to a thousandth and caps it at the capacity. Conversion serves states without a known limit. A [Row]
+	// knows its limits and never converts.
 	Unit int64
 
-	// Prev is the part of Spent that belongs to the window before, and 0 where
-	// the limit is no sliding window.
+	// Prev is the part of Spent in the previous window of a sliding window, and 0 for other limits.
 	Prev int64
 
-	// Log are the entries of a sliding log, and nil elsewhere.
+	// Log holds the entries of a sliding log, and is nil otherwise.
 	Log *Log
 }
 
-// Never is the wait of a cost that no wait can make room for.
+// Never is the wait for a cost that is never admitted.
 const Never time.Duration = math.MaxInt64
 
-// Longest is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. A longer
-// wait is shown as Longest, and a longer maxWait counts as Longest. Every store does the
-// same, because a double is not exact beyond.
+// Longest is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as Longest,
+// and a longer maxWait counts as Longest. All stores do the same, because doubles are inexact beyond it.
 const Longest = maxUnits * time.Microsecond
 
-// refill returns what is missing at now, in units of 1/p, and the instant that
-// is true of: now, or the state's own where that is later.
+// refill returns the missing amount in units of 1/p at now, or at the state's own instant if that is later.
 //
-// A state written under another unit keeps what was missing, at most a whole
-// capacity of the new limit (a raised limit gives the difference at once, a
-// lowered one leaves the bucket at most empty). Under the same unit it may be
-// more, where the limit allows a debt: a State cannot tell a lowered capacity
-// from a reservation.
+// A state with another unit keeps its missing amount up to the new capacity. Raising a limit adds the difference at
+// once, and lowering it leaves the bucket at most empty. With the same unit, the amount may exceed the capacity if
+// the limit allows debt. A State cannot tell a lowered capacity from a reservation.
 func (l *Limit) refill(s *State, now Instant) (spent int64, at Instant) {
 	spent = s.Spent
 	if spent != 0 && l.n != 0 && s.Unit != l.p {
 		spent = l.convert(*s)
 	}
-	return l.own(spent, s.AsOf, now)
+	return l.refillOwn(spent, s.AsOf, now)
 }
 
-// own is refill for a state of the limit's own unit.
-func (l *Limit) own(spent int64, asOf, now Instant) (int64, Instant) {
+// refillOwn is refill for a state in the limit's own unit.
+func (l *Limit) refillOwn(spent int64, asOf, now Instant) (int64, Instant) {
 	at := max(now, asOf)
 	if spent == 0 || l.n == 0 {
-		return 0, at // full; and the zero Limit holds nothing that could be missing
+		return 0, at // full, or the zero Limit, which holds nothing
 	}
-	// Only a backward or equal instant leaves nothing to refill. The product is
-	// compared before it is used: it may exceed 64 bits.
+	// Compare before multiplying: the product may exceed 64 bits. An instant at or before asOf refills nothing.
 	hi, lo := bits.Mul64(uint64(at-asOf), uint64(l.n))
 	if hi != 0 || lo >= uint64(spent) {
 		return 0, at
@@ -96,37 +85,35 @@ func (l *Limit) own(spent int64, asOf, now Instant) (int64, Instant) {
 	return min(spent-int64(lo), int64(l.capacity+l.debt)*l.p), at
 }
 
-// convert returns s.Spent in l's units. A State without a unit (never written
-// by this package), a window and a log count thousandths.
+// convert returns s.Spent in l's units. States without a unit, windows and logs count thousandths.
 func (l *Limit) convert(s State) int64 {
 	missing := ceilDiv(s.Spent, max(s.Unit, 1))
 	return min(missing, int64(l.capacity)) * l.p
 }
 
-// Full reports whether the bucket is full at now: then its state may be
-// forgotten, and nobody can tell.
+// Full reports whether the bucket is full at now. Evicting its state then changes no decision.
 func (l Limit) Full(s State, now Instant) bool {
-	v := l.look(&s, now)
+	v := l.verdictAt(&s, now)
 	return v.spent == 0
 }
 
-// look returns what a bucket holds at now, as a verdict without a decision.
-func (l *Limit) look(s *State, now Instant) Verdict {
+// verdictAt returns the state of the bucket at now as a verdict without a decision.
+func (l *Limit) verdictAt(s *State, now Instant) Verdict {
 	switch l.Algorithm() {
 	case Continuous:
 		spent, at := l.refill(s, now)
 		return Verdict{spent: spent, behind: int64(at - now)}
 	case Stepped:
-		spent, at := l.step(s, now)
+		spent, at := l.refillStepped(s, now)
 		return Verdict{spent: spent, behind: int64(at - now)}
 	case SlidingWindow:
-		w := l.slide(s, now)
+		w := l.windowAt(s, now)
 		return Verdict{spent: w.cur + w.prev, prev: w.prev, behind: int64(w.start - now)}
 	}
-	return l.entries(s).look(l, now)
+	return l.logOf(s).verdictAt(l, now)
 }
 
-// ceilDiv returns ⌈a/b⌉ for a ≥ 0, b > 0, without leaving the range of a.
+// ceilDiv returns ⌈a/b⌉ for a ≥ 0, b > 0, without overflow.
 func ceilDiv(a, b int64) int64 {
 	if a == 0 {
 		return 0
@@ -134,26 +121,26 @@ func ceilDiv(a, b int64) int64 {
 	return (a-1)/b + 1
 }
 
-// after is how many microseconds it takes until lack units have come back to a
-// bucket. Its instant lies behind microseconds after the caller's.
-func (l *Limit) after(lack, behind int64) int64 {
+// refillTime returns the microseconds until lack units have refilled. The bucket's instant is behind
+// microseconds after the caller's.
+func (l *Limit) refillTime(lack, behind int64) int64 {
 	times := ceilDiv(lack, l.n)
 	if l.how&howAlgorithm != 0 {
-		return sum(product(times, l.p), behind)
+		return saturatingAdd(saturatingMul(times, l.p), behind)
 	}
-	return sum(times, behind)
+	return saturatingAdd(times, behind)
 }
 
-// Waits are calculated in microseconds, and cut to [Longest] only where they are shown.
+// Waits are computed in microseconds and capped at [Longest] only for the result.
 const (
-	never = math.MaxInt64 // shown as Never
+	never = math.MaxInt64 // returned as Never
 
-	// endless stands for all longer waits but never: 146 000 years.
+	// endless stands for all longer waits below never: 146,000 years.
 	endless = 1 << 62
 )
 
-// product returns a·b for a, b ≥ 0, at most endless.
-func product(a, b int64) int64 {
+// saturatingMul returns min(a·b, endless) for a, b ≥ 0.
+func saturatingMul(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > endless {
 		return endless
@@ -161,17 +148,16 @@ func product(a, b int64) int64 {
 	return int64(lo)
 }
 
-// sum returns a+b for 0 ≤ a ≤ endless, at most endless. A negative sum counts as endless,
-// too: the difference b left the range of int64, at an instant far before the epoch.
-func sum(a, b int64) int64 {
+// saturatingAdd returns min(a+b, endless) for 0 ≤ a ≤ endless. It also returns endless for a negative sum: b
+// has then overflowed at an instant far before the epoch.
+func saturatingAdd(a, b int64) int64 {
 	if s := a + b; s >= 0 && s < endless {
 		return s
 	}
 	return endless
 }
 
-// shown returns a wait as people see it, and by how much that is too short.
-func shown(us int64) (d time.Duration, beyond int64) {
+func capWait(us int64) (d time.Duration, beyond int64) {
 	switch {
 	case us <= maxUnits:
 		return time.Duration(us) * time.Microsecond, 0
@@ -181,8 +167,7 @@ func shown(us int64) (d time.Duration, beyond int64) {
 	return Longest, us - maxUnits
 }
 
-// duration returns a wait as people see it.
 func duration(us int64) time.Duration {
-	d, _ := shown(us)
+	d, _ := capWait(us)
 	return d
 }

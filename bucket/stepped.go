@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// A stepped bucket counts thousandths. Its instant is the beginning of an
-// interval, where all of an interval's tokens come at once, so that a fraction of
-// an interval is never lost. Intervals are half open: who comes at the very
-// beginning of one finds its tokens.
+// A stepped bucket counts thousandths. Its instant is the start of an interval, where all tokens of the
+// interval arrive at once, so fractions of an interval are never lost. Intervals are half open: a take at the
+// very start of an interval gets its tokens.
 
-// step returns what is missing at now, and the beginning of the interval that
-// now, or the state's own instant where that is later, lies in.
+// refillStepped returns the missing amount and the start of the interval that contains now, or the state's own
+// instant if that is later.
 //
-// A state that was written for other intervals counts from the first beginning
-// after it: a change of the limit brings no tokens before their time.
-func (l *Limit) step(s *State, now Instant) (spent int64, at Instant) {
+// A state of other intervals counts from the first interval that starts after it, so that a new limit adds no
+// tokens early.
+func (l *Limit) refillStepped(s *State, now Instant) (spent int64, at Instant) {
 	spent, now = s.Spent, max(now, s.AsOf)
 	if spent != 0 && s.Unit != 1 {
 		spent = min(ceilDiv(spent, max(s.Unit, 1)), int64(l.capacity))
@@ -25,14 +24,14 @@ func (l *Limit) step(s *State, now Instant) (spent int64, at Instant) {
 	from := s.AsOf
 	if l.Anchor() == AnchorFirst {
 		if spent == 0 {
-			return 0, now // the interval begins when something is taken
+			return 0, now // the first take starts the interval
 		}
 		at = now - (now-from)%Instant(l.p)
 	} else {
-		if at = l.beginning(now); spent == 0 {
-			return 0, at // whenever that was written: it might as well have been forgotten
+		if at = l.intervalStart(now); spent == 0 {
+			return 0, at // a full state may be arbitrarily old
 		}
-		if from = l.beginning(from); from < s.AsOf {
+		if from = l.intervalStart(from); from < s.AsOf {
 			from += Instant(l.p)
 		}
 		at = max(at, from)
@@ -47,8 +46,7 @@ func (l *Limit) step(s *State, now Instant) (spent int64, at Instant) {
 	return min(spent-int64(lo), int64(l.capacity+l.debt)), at
 }
 
-// beginning returns the beginning of the interval that i lies in.
-func (l *Limit) beginning(i Instant) Instant {
+func (l *Limit) intervalStart(i Instant) Instant {
 	into := (int64(i) - l.start()) % l.p
 	if into < 0 {
 		into += l.p
@@ -56,9 +54,8 @@ func (l *Limit) beginning(i Instant) Instant {
 	return i - Instant(into)
 }
 
-// spendStepped is SpendOn for stepped buckets.
 func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
-	spent, at := l.step(s, now)
+	spent, at := l.refillStepped(s, now)
 	behind := int64(at - now)
 	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room) {
 		v := Verdict{spent: spent, behind: behind}
@@ -71,8 +68,8 @@ func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Du
 	return Verdict{spent: spent, behind: behind}
 }
 
-// retryStepped is [Limit.retry] for stepped buckets. A cost above the capacity
-// is never worth a wait: it would depend on how far the next step is.
+// retryStepped is [Limit.retryAfter] for stepped buckets. It returns never for a cost above the capacity,
+// because the wait would depend on the distance to the next step.
 func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, behind int64) int64 {
 	if cost < 0 || l.capacity-cost < -l.debt {
 		return never
@@ -88,19 +85,19 @@ func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, be
 	case spent <= room:
 		return 0
 	}
-	// The work starts when its tokens are there, which must be within the wait.
-	// What is owed until then must be within the debt.
+	// The work starts when its tokens arrive, which must be within the wait. Until then the debt must stay
+	// within its limit.
 	wait := max(int64(min(maxWait, Longest)/time.Microsecond), 0)
-	there, lent := product(ceilDiv(spent-room, l.n), l.p), int64(0)
+	there, lent := saturatingMul(ceilDiv(spent-room, l.n), l.p), int64(0)
 	if over := spent - room - int64(l.debt); wait > 0 && over > 0 {
-		lent = product(ceilDiv(over, l.n), l.p)
+		lent = saturatingMul(ceilDiv(over, l.n), l.p)
 	}
-	into := int64(0) // how far now is into the interval
+	into := int64(0) // time since the start of the interval
 	if behind < 0 && behind > -l.p {
 		into = -behind
 	}
 	if lent == 0 && there <= wait+into {
 		return 0
 	}
-	return sum(max(lent, there-wait), behind)
+	return saturatingAdd(max(lent, there-wait), behind)
 }

@@ -7,25 +7,20 @@ import (
 	"time"
 )
 
-// Take spends cost at now, or denies it: it is admitted when the bucket holds
-// that much. A denied take returns s as it was.
+// Take spends cost at now if the bucket holds it, and denies it otherwise. A denied take returns s unchanged.
 //
-// A cost of 0 is admitted whenever nothing is owed. A negative cost is never
-// admitted; to give tokens back there is [Limit.Refund].
+// A cost of 0 is admitted unless the bucket is in debt. A negative cost is never admitted: use [Limit.Refund].
 func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 	return l.Reserve(s, now, cost, 0)
 }
 
-// Reserve spends cost at now if the bucket will have refilled that much within
-// maxWait. Tokens that are not there yet are owed: the snapshot's
-// [Snapshot.Wait] says when the work may start, and it need not be checked
-// again. What is owed stays within [Limit.MaxReserved]. Like [Limit.Take], it
-// returns s as it was where it denies.
+// Reserve spends cost at now if the bucket refills it within maxWait. The missing tokens become debt of at most
+// [Limit.MaxReserved], and [Snapshot.Wait] is the time until the work may start, without another check. A
+// denied reservation returns s unchanged.
 //
-// A maxWait of 0 is a take; a limit with a queue then admits what finds room in
-// it. [Forced] admits whatever may be owed, and a maxWait above [Longest] counts as
-// that. Sliding limits take no reservations: between 0 and Forced, maxWait makes no
-// difference to them.
+// A maxWait of 0 is a take; a limit with a queue then admits a cost that fits in the queue. [Forced] admits any
+// cost within the debt limit. A maxWait above [Longest] counts as Longest. Sliding limits take no reservations:
+// they ignore every maxWait except Forced.
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
 	after, v := l.Spend(s, now, cost, maxWait)
@@ -33,42 +28,42 @@ func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration)
 	return after, snap
 }
 
-// Forced is a maxWait that never denies what the bucket can owe, however long it
-// takes to come back: for costs that have arisen already.
+// Forced is a maxWait that admits every cost within the debt limit, however long the refill takes. Use it for
+// costs of finished work.
 const Forced time.Duration = math.MinInt64
 
-// Peek answers as [Limit.Reserve] would, without spending: the snapshot shows
-// the bucket as it is. With a maxWait of 0 it answers as [Limit.Take] would.
+// Peek returns the decision of [Limit.Reserve] without spending: the snapshot excludes the cost. With a maxWait
+// of 0, it returns the decision of [Limit.Take].
 func (l Limit) Peek(s State, now Instant, cost Tokens, maxWait time.Duration) Snapshot {
 	var snap Snapshot
-	l.consider(s, now, cost, maxWait).Show(&snap, &l, cost, now)
+	l.peek(s, now, cost, maxWait).Show(&snap, &l, cost, now)
 	return snap
 }
 
-// A Verdict is a decision in brief, small enough for registers. A store that
-// replaces a state by compare-and-swap needs no [Snapshot] before it has won.
+// A Verdict is a compact decision that fits in registers. A store with compare-and-swap creates a [Snapshot]
+// only after the swap succeeds.
 type Verdict struct {
 	retry               int64 // RetryAfter in microseconds
 	spent, prev, behind int64 // as in Snapshot
 }
 
-// Allowed says whether the cost was admitted.
+// Allowed reports whether the cost was admitted.
 func (v Verdict) Allowed() bool { return v.retry == 0 }
 
-// RetryAfter is that of the [Snapshot].
+// RetryAfter returns the RetryAfter of the [Snapshot].
 func (v Verdict) RetryAfter() time.Duration { return duration(v.retry) }
 
-// Show fills in the snapshot of a bucket of limit l that was asked for cost at now.
+// Show fills in the snapshot of a decision of l about cost at now.
 func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens, now Instant) {
 	snap.Limit, snap.Cost, snap.Allowed = *l, cost, v.retry == 0
-	snap.RetryAfter, snap.beyond = shown(v.retry)
+	snap.RetryAfter, snap.beyond = capWait(v.retry)
 	snap.spent, snap.prev, snap.behind, snap.at = v.spent, v.prev, v.behind, now+Instant(v.behind)
 }
 
-// Spend is [Limit.Reserve] in brief, for stores.
+// Spend is [Limit.Reserve] with a verdict instead of a snapshot.
 func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
 	if l.how&howAlgorithm != 0 {
-		return l.spend(s, now, cost, maxWait)
+		return l.spendOther(s, now, cost, maxWait)
 	}
 	spent := s.Spent
 	if s.Unit != l.p && spent != 0 {
@@ -81,17 +76,16 @@ func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 	return State{Spent: spent, AsOf: at, Unit: l.p}, v
 }
 
-// SpendOwn is [Limit.Spend] for a continuous bucket whose state has the limit's
-// unit, in as few words as it can be said: for stores that keep just these. Where
-// it denies, spent and at are what has come back until now.
+// SpendOwn is [Limit.Spend] for a continuous bucket in the limit's own unit, for stores that keep only these
+// two numbers. If it denies, it returns the refilled spent and at.
 func (l *Limit) SpendOwn(spent int64, asOf, now Instant, cost Tokens, maxWait time.Duration) (after int64, at Instant, v Verdict) {
-	spent, at = l.own(spent, asOf, now)
+	spent, at = l.refillOwn(spent, asOf, now)
 	behind := int64(at - now)
-	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // it is not there
+	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room)*l.p { // too few tokens
 		if l.how != 0 && maxWait == 0 {
-			maxWait = Forced // as in decide
+			maxWait = Forced // the queue bounds the debt: see decide
 		}
-		if retry := l.retry(spent, cost, maxWait, behind); retry > 0 {
+		if retry := l.retryAfter(spent, cost, maxWait, behind); retry > 0 {
 			return spent, at, Verdict{retry, spent, 0, behind}
 		}
 	}
@@ -99,14 +93,13 @@ func (l *Limit) SpendOwn(spent int64, asOf, now Instant, cost Tokens, maxWait ti
 	return spent, at, Verdict{0, spent, 0, behind}
 }
 
-// spend is Spend for limits that are no continuous bucket. It is a
-// function of its own to keep that one in registers.
+// spendOther is Spend for limits that are not continuous. It is separate so that Spend stays in registers.
 //
 //go:noinline
-func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
+func (l *Limit) spendOther(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
 	if l.Algorithm() == SlidingLog && s.Log != nil {
-		if v := l.consider(s, now, cost, maxWait); v.retry > 0 {
-			return s, v // and not a copy of its log
+		if v := l.peek(s, now, cost, maxWait); v.retry > 0 {
+			return s, v // before copying the log
 		}
 		s.Log = s.Log.clone()
 	}
@@ -114,8 +107,7 @@ func (l *Limit) spend(s State, now Instant, cost Tokens, maxWait time.Duration) 
 	return s, v
 }
 
-// SpendOn is [Limit.Spend] in place: it changes s, and the log that s has, where
-// it admits the cost.
+// SpendOn is [Limit.Spend] in place: it changes s and its log if it admits the cost.
 func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	switch l.Algorithm() {
 	case Stepped:
@@ -130,21 +122,20 @@ func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duratio
 	return v
 }
 
-// consider is [Limit.Peek] in brief.
-func (l *Limit) consider(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
-	v := l.look(&s, now)
+func (l *Limit) peek(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+	v := l.verdictAt(&s, now)
 	switch l.Algorithm() {
 	case SlidingWindow:
-		v.retry = l.slide(&s, now).retry(l, cost, maxWait, now)
+		v.retry = l.windowAt(&s, now).retryAfter(l, cost, maxWait, now)
 	case SlidingLog:
-		v.retry = l.entries(&s).retry(l, cost, maxWait, now)
+		v.retry = l.logOf(&s).retryAfter(l, cost, maxWait, now)
 	default:
 		v.retry = l.decide(v, cost, maxWait)
 	}
 	return v
 }
 
-// Unit is the [State.Unit] of the states that l writes.
+// Unit returns the [State.Unit] of states that l writes.
 func (l Limit) Unit() int64 {
 	switch l.Algorithm() {
 	case Continuous:
@@ -155,38 +146,36 @@ func (l Limit) Unit() int64 {
 	return 1
 }
 
-// decide returns the wait until cost is admitted to the bucket that v shows, 0
-// where it is now, in microseconds.
+// decide returns the wait in microseconds until the bucket of v admits cost, or 0 if it does now.
 func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) int64 {
 	if maxWait == 0 && l.Queued() {
-		maxWait = Forced // the queue bounds what may be owed, and nothing else does
+		maxWait = Forced // only the queue bounds the debt
 	}
 	if l.Algorithm() == Stepped {
 		return l.retryStepped(v.spent, cost, maxWait, v.behind)
 	}
-	return l.retry(v.spent, cost, maxWait, v.behind)
+	return l.retryAfter(v.spent, cost, maxWait, v.behind)
 }
 
-// retry is 0 where cost is admitted to a bucket of which spent is missing, and
-// else the wait until the same call would be, in microseconds.
-func (l *Limit) retry(spent int64, cost Tokens, maxWait time.Duration, behind int64) int64 {
+// retryAfter returns the wait in microseconds until a bucket that lacks spent admits cost, or 0 if it does now.
+func (l *Limit) retryAfter(spent int64, cost Tokens, maxWait time.Duration, behind int64) int64 {
 	if cost < 0 || l.capacity-cost < -l.debt {
 		return never
 	}
-	// room is what may be missing before the cost. Cost and loan are at most
-	// the debt beyond the capacity, so every term stays below 2^53.
+	// room is the largest missing amount before the cost. Cost and loan exceed the capacity by at most the
+	// debt, so every term stays below 2^53.
 	room := int64(l.capacity-cost)*l.p + l.loan(maxWait)
 	switch {
 	case room < 0:
-		return never // a full bucket would deny it, too
+		return never // even a full bucket would deny it
 	case spent <= room:
 		return 0
 	}
-	return sum(ceilDiv(spent-room, l.n), behind)
+	return saturatingAdd(ceilDiv(spent-room, l.n), behind)
 }
 
-// loan is what may be owed by a cost that can wait for maxWait: what is refilled
-// meanwhile, at most the debt, in units of 1/p.
+// loan returns the debt available to a cost that can wait for maxWait, in units of 1/p. It is the refill within
+// maxWait, at most the debt limit.
 func (l *Limit) loan(maxWait time.Duration) int64 {
 	debt := int64(l.debt) * l.p
 	if maxWait == Forced {
@@ -196,18 +185,17 @@ func (l *Limit) loan(maxWait time.Duration) int64 {
 		return 0
 	}
 	longest := int64(maxWait / time.Microsecond)
-	if longest >= ceilDiv(debt, l.n) { // before multiplying: the product may be anything
+	if longest >= ceilDiv(debt, l.n) { // compare before multiplying, which may overflow
 		return debt
 	}
 	return longest * l.n
 }
 
-// Refund gives amount back at now; a bucket never holds more than its capacity.
-// An amount of 0 or less changes nothing, and neither does a refund to a bucket
-// that has not been charged: it may as well have been forgotten.
+// Refund returns amount to the bucket at now, up to the capacity. It does nothing for an amount of 0 or less,
+// or for a full bucket.
 //
-// A sliding window gives back of this window first. A sliding log gives back its
-// oldest entries, whichever was meant: the others leave it no sooner.
+// A sliding window refunds the current window first. A sliding log refunds its oldest entries first, because
+// then no other entry expires earlier.
 func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 	if amount <= 0 || s.Spent == 0 {
 		return s
@@ -222,15 +210,15 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 		l.refundLog(&s, now, amount)
 		return s
 	}
-	v, unit := l.look(&s, now), l.Unit()
+	v, unit := l.verdictAt(&s, now), l.Unit()
 	at := now + Instant(v.behind)
-	if v.spent == 0 || int64(amount) >= ceilDiv(v.spent, unit) { // before multiplying: amount may be anything
+	if v.spent == 0 || int64(amount) >= ceilDiv(v.spent, unit) { // compare before multiplying, which may overflow
 		return State{AsOf: at, Unit: unit}
 	}
 	return State{Spent: v.spent - int64(amount)*unit, AsOf: at, Unit: unit}
 }
 
-// RefundOn is [Limit.Refund] in place: it changes s, and the log that s has.
+// RefundOn is [Limit.Refund] in place: it changes s and its log.
 func (l *Limit) RefundOn(s *State, now Instant, amount Tokens) {
 	if l.Algorithm() == SlidingLog {
 		l.refundLog(s, now, amount)
@@ -239,16 +227,15 @@ func (l *Limit) RefundOn(s *State, now Instant, amount Tokens) {
 	*s = l.Refund(*s, now, amount)
 }
 
-// A Charge is one bucket's part in a request that falls under several limits.
+// A Charge is the part of one bucket in a request with several limits.
 type Charge struct {
 	Limit Limit
 	Cost  Tokens
 }
 
-// TakeAll charges states[i] with charges[i] at now, all of them or none, and
-// reports which. It appends a snapshot for each to dst: where the request is
-// denied every bucket is shown uncharged, and those that would have admitted it
-// say so. maxWait is that of [Limit.Reserve]. The two slices have one length.
+// TakeAll charges states[i] with charges[i] at now, all of them or none, and reports whether it did. It appends
+// a snapshot per charge to dst. Snapshots of a denied request show uncharged buckets, and their Allowed is that
+// of each bucket alone. maxWait is as in [Limit.Reserve]. The slices must have the same length.
 func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxWait time.Duration) ([]Snapshot, bool) {
 	first, allowed := len(dst), true
 	for i, c := range charges {
@@ -263,10 +250,8 @@ func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxW
 	return dst, allowed
 }
 
-// UpTo returns how much of cost is taken from buckets of which the emptiest
-// holds there, where a part will do: all of it if that is there, and else as many
-// whole tokens as are; at least one token, or the cost if that is less. If there
-// is not even that, taking it will be denied.
+// UpTo returns the part of cost to take if the emptiest bucket holds there: the full cost if it fits, otherwise the
+// available whole tokens. It returns at least one token, or the cost if that is less; taking it is then denied.
 func UpTo(cost, there Tokens) Tokens {
 	if cost <= there {
 		return cost

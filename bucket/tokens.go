@@ -9,27 +9,24 @@ import (
 	"strings"
 )
 
-// Tokens is an amount of tokens in thousandths: 500 is half a token. Finer
-// amounts do not exist.
+// Tokens is an amount of tokens in thousandths: 500 is half a token.
 type Tokens int64
 
 const (
 	// Token is one whole token.
 	Token Tokens = 1000
 
-	// MaxTokens is the largest amount there is: 2^53 − 1 thousandths, about
-	// nine thousand billion tokens. Larger integers are not exact in Lua or
-	// JavaScript.
+	// MaxTokens is the largest amount: 2^53 − 1 thousandths, about nine trillion tokens. Larger integers are
+	// inexact in Lua and JavaScript.
 	MaxTokens Tokens = 1<<53 - 1
 )
 
 // ErrTokens is wrapped by the errors of [ParseTokens].
-var ErrTokens = errors.New("bucket: not an amount of tokens")
+var ErrTokens = errors.New("bucket: invalid amount of tokens")
 
-// errDigits: a decimal number has more digits than an int64 takes.
+// errDigits: a decimal number has more digits than fit in an int64.
 var errDigits = errors.New("too many digits")
 
-// Whole returns the number of whole tokens in t, rounded down.
 func (t Tokens) Whole() int64 {
 	whole := int64(t / Token)
 	if t%Token < 0 {
@@ -51,9 +48,8 @@ func (t Tokens) String() string {
 	return s
 }
 
-// ParseTokens reads a decimal number of tokens such as "20", "0.5" or "1e3".
-// It refuses signs, anything finer than a thousandth and anything above
-// [MaxTokens]; nothing is rounded.
+// ParseTokens parses a decimal number of tokens such as "20", "0.5" or "1e3". It never rounds: it rejects
+// fractions of a thousandth, and also signs and amounts above [MaxTokens].
 func ParseTokens(s string) (Tokens, error) {
 	digits, scale, err := parseDecimal(s)
 	if err != nil {
@@ -73,9 +69,8 @@ func ParseTokens(s string) (Tokens, error) {
 	return Tokens(digits), nil
 }
 
-// parseDecimal reads an unsigned decimal number, with an optional fraction and
-// exponent, as digits·10^−scale with as few digits as possible. Digits are
-// below 2^53 and scale lies within ±maxScale.
+// parseDecimal parses an unsigned decimal number, with an optional fraction and exponent, as digits·10^−scale
+// with as few digits as possible. Digits are below 2^53, and scale is within ±maxScale.
 func parseDecimal(s string) (digits int64, scale int, err error) {
 	mantissa, exponent, hasExp := strings.Cut(strings.ToLower(s), "e")
 	if hasExp {
@@ -89,7 +84,7 @@ func parseDecimal(s string) (digits int64, scale int, err error) {
 		scale = -scale
 	}
 	if strings.HasPrefix(mantissa, "-") || strings.HasPrefix(mantissa, "+") {
-		return 0, 0, fmt.Errorf("%w: %q has a sign, and amounts have none", ErrTokens, s)
+		return 0, 0, fmt.Errorf("%w: %q has a sign: write a number without one", ErrTokens, s)
 	}
 	whole, frac, hasPoint := strings.Cut(mantissa, ".")
 	if whole == "" || hasPoint && frac == "" {
@@ -115,6 +110,5 @@ func parseDecimal(s string) (digits int64, scale int, err error) {
 	return digits, scale, nil
 }
 
-// maxScale bounds the exponents parseDecimal accepts: no amount, rate or cost
-// that can be represented needs more.
+// maxScale bounds the exponents of parseDecimal. No valid amount, rate or cost needs more.
 const maxScale = 40

@@ -2,9 +2,8 @@
 
 package bucket
 
-// With returns what the bucket would look like after the cost that it admits, for
-// a snapshot of [Limit.Peek]: as [Limit.Reserve] would have shown it at the same
-// instant. A denied cost changes nothing, and s is returned as it is.
+// With returns s after the cost that it admits. Use it for a snapshot of [Limit.Peek] to get the one of
+// [Limit.Reserve] at the same instant. For a denied cost it returns s.
 func (s Snapshot) With() Snapshot {
 	if !s.Allowed || s.Cost <= 0 {
 		return s
@@ -15,7 +14,7 @@ func (s Snapshot) With() Snapshot {
 	case SlidingLog:
 		s.spent += int64(s.Cost)
 		s.at += Instant(max(s.behind, 0) - s.behind)
-		s.behind = max(s.behind, 0) // the newest entry is the cost
+		s.behind = max(s.behind, 0) // the cost becomes the newest entry
 	default:
 		s.spent += int64(s.Cost)
 	}

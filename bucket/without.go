@@ -2,9 +2,8 @@
 
 package bucket
 
-// Without returns what the bucket looked like before the cost that it admitted:
-// for requests that other limits denied after all. A denied cost has changed
-// nothing, and s is returned as it is.
+// Without returns s before the cost that it admitted, for requests that another limit denied. For a denied cost
+// it returns s.
 func (s Snapshot) Without() Snapshot {
 	if !s.Allowed || s.Cost <= 0 {
 		return s

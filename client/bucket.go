@@ -12,10 +12,9 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// Bucket returns what is in the bucket with a key, as [Client.Top] and an explanation
-// show it, masked ones too. A server tells it at its address for administrators alone
-// (see httpapi.Config.Admin). A key that no bucket has is a [Refused] error with status
-// 404.
+// Bucket returns the state of the bucket with the given key, as in [Client.Top] and in explanations, also masked.
+// It needs the admin address of a server (see httpapi.Config.Admin). An unknown key is a [Refused] error with
+// status 404.
 func (c *Client) Bucket(ctx context.Context, key string) (api.Bucket, error) {
 	const op = "bucket"
 	to := c.base.JoinPath("v1", op)
@@ -27,21 +26,20 @@ func (c *Client) Bucket(ctx context.Context, key string) (api.Bucket, error) {
 	return b, checkBucket(op, &b)
 }
 
-// ResetBucket makes the bucket with a key full, and returns what it missed. The reason
-// is required: people ask later.
+// ResetBucket fills the bucket with the given key and returns the tokens that it lacked. The reason is required
+// for the audit log.
 func (c *Client) ResetBucket(ctx context.Context, key, reason string) (api.BucketReset, error) {
 	const op = "bucket reset"
 	var r api.BucketReset
 	body := api.BucketChange{Key: key, Reason: reason}
-	if err := c.amend(ctx, op, c.base.JoinPath("v1", "bucket", "reset"), body, &r); err != nil {
+	if err := c.change(ctx, op, c.base.JoinPath("v1", "bucket", "reset"), body, &r); err != nil {
 		return api.BucketReset{}, err
 	}
 	return r, checkBucket(op, &r.Before)
 }
 
-// TakeBucket takes up to so many tokens from the bucket with a key: as many as are
-// there, and none that would be owed. So it undoes a reset, as far as what that gave is
-// still there. The reason may be empty.
+// TakeBucket takes up to the given number of tokens from the bucket with the given key. It takes only available
+// tokens, so it can undo a reset as far as the tokens are unspent. The reason may be empty.
 func (c *Client) TakeBucket(ctx context.Context, key string, tokens float64, reason string) (api.BucketTake, error) {
 	const op = "bucket take"
 	var r api.BucketTake
@@ -50,34 +48,30 @@ func (c *Client) TakeBucket(ctx context.Context, key string, tokens float64, rea
 		return api.BucketTake{}, &Error{Op: op, Kind: Refused, Err: err}
 	}
 	body := api.BucketChange{Key: key, Tokens: amount, Reason: reason}
-	if err := c.amend(ctx, op, c.base.JoinPath("v1", "bucket", "take"), body, &r); err != nil {
+	if err := c.change(ctx, op, c.base.JoinPath("v1", "bucket", "take"), body, &r); err != nil {
 		return api.BucketTake{}, err
 	}
 	return r, checkBucket(op, &r.After)
 }
 
-// ResetRule makes the buckets of a rule full, for all its keys. One call does a part of a large
-// store, in seconds: the caller begins with an empty from, passes Next of the answer to the
-// following call, and is done when Next is empty. The reason is required. After an error the
-// reset may begin again. A rule that the policy does not have is a [Refused] error with status
-// 404.
+// ResetRule fills the buckets of a rule for all its keys. In a large store, one call handles a part. Start with
+// an empty from, pass Next of each result to the following call, and stop when Next is empty. The reason is
+// required. After an error, you can start again. An unknown rule is a [Refused] error with status 404.
 func (c *Client) ResetRule(ctx context.Context, rule, reason, from string) (api.RuleReset, error) {
 	var r api.RuleReset
-	err := c.amend(ctx, "rules reset", c.base.JoinPath("v1", "rules", "reset"), api.RuleChange{Rule: rule, Reason: reason, From: from}, &r)
+	err := c.change(ctx, "rules reset", c.base.JoinPath("v1", "rules", "reset"), api.RuleChange{Rule: rule, Reason: reason, From: from}, &r)
 	return r, err
 }
 
-// Activity returns what administrators did lately, the newest first: as one server
-// remembers it, and of what was done to single buckets by their keys at any server that
-// shares its store (see httpapi.Config.Audit).
+// Activity returns recent changes by administrators, newest first: all changes on this server, and changes to
+// single buckets on any server that shares its store (see httpapi.Config.Audit).
 func (c *Client) Activity(ctx context.Context) (api.Activities, error) {
 	var a api.Activities
 	err := c.send(ctx, "activity", http.MethodGet, c.base.JoinPath("v1", "activity"), nil, &a)
 	return a, err
 }
 
-// amend asks for a change of buckets.
-func (c *Client) amend(ctx context.Context, op string, to *url.URL, body, answer any) error {
+func (c *Client) change(ctx context.Context, op string, to *url.URL, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return &Error{Op: op, Kind: Refused, Err: err}
@@ -87,7 +81,7 @@ func (c *Client) amend(ctx context.Context, op string, to *url.URL, body, answer
 
 func checkBucket(op string, b *api.Bucket) error {
 	if b.Key == "" || b.Limit == "" || b.Algorithm == "" {
-		return &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a bucket")}
+		return &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a bucket")}
 	}
 	return nil
 }

@@ -18,41 +18,39 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds a question where [New] is given no HTTP client.
+	// DefaultTimeout is the timeout of a request if [New] gets no HTTP client.
 	DefaultTimeout = 10 * time.Second
 
-	// MaxAnswerBytes bounds the body of an answer; a longer one is a [Garbled]
-	// error.
+	// MaxAnswerBytes bounds the body of a response. A longer body is a [Garbled] error.
 	MaxAnswerBytes = 4 << 20
 )
 
-// A Decision is the server's answer to a take or a peek.
+// A Decision is the server's response to a take or a peek.
 type Decision = api.Decision
 
-// A Client asks one server. It is safe for concurrent use, and needs no Close.
+// A Client sends requests to one server. It is safe for concurrent use and needs no Close.
 type Client struct {
 	base  *url.URL
 	http  *http.Client
 	token string
 }
 
-// New returns a client of the server at baseURL, such as
-// "http://127.0.0.1:8080". If httpClient is nil, the client makes one with
-// [DefaultTimeout].
+// New returns a client of the server at baseURL, such as "http://127.0.0.1:8080". If httpClient is nil, the
+// client uses its own with [DefaultTimeout].
 func New(baseURL string, httpClient *http.Client) (*Client, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil {
 		var parsing *url.Error
 		if errors.As(err, &parsing) {
-			err = parsing.Err // without the URL, which may hold a password
+			err = parsing.Err // without the URL, which may contain a password
 		}
-		return nil, fmt.Errorf("client: new: the URL of the server is not understood: %w; write one such as http://127.0.0.1:8080", err)
+		return nil, fmt.Errorf("client: new: cannot parse the server URL: %w; use a URL such as http://127.0.0.1:8080", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("client: new: %q is not the URL of a server; write one such as http://127.0.0.1:8080", base.Redacted())
+		return nil, fmt.Errorf("client: new: %q is not a server URL; use a URL such as http://127.0.0.1:8080", base.Redacted())
 	}
 	if base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("client: new: %q: the URL of a server has no query and no fragment", base.Redacted())
+		return nil, fmt.Errorf("client: new: %q: a server URL must have no query and no fragment", base.Redacted())
 	}
 	if httpClient == nil {
 		httpClient = &http.Client{Timeout: DefaultTimeout}
@@ -65,42 +63,39 @@ func (c *Client) Take(ctx context.Context, req Request) (Decision, error) {
 	return c.decide(ctx, "take", req)
 }
 
-// Peek asks what a take would be answered, and spends nothing.
+// Peek returns the decision that a take would get, and spends nothing.
 func (c *Client) Peek(ctx context.Context, req Request) (Decision, error) {
 	return c.decide(ctx, "peek", req)
 }
 
-// Refund gives the request's tokens back. A server does that at its address for
-// administrators alone (see httpapi.Config.Admin); others answer with a [Refused]
-// error, whose Problem says so.
+// Refund returns the request's tokens. It needs the admin address of a server (see httpapi.Config.Admin). Other
+// addresses return a [Refused] error.
 func (c *Client) Refund(ctx context.Context, req Request) error {
-	return c.ask(ctx, "refund", req, new(struct{}))
+	return c.post(ctx, "refund", req, new(struct{}))
 }
 
-// Reset makes every bucket that the request falls under full, at the address for
-// administrators alone, as Refund. The request's cost and longest wait are of no
-// account.
+// Reset fills every bucket of the request. It needs the admin address, like Refund. It ignores the request's cost
+// and maximum wait.
 func (c *Client) Reset(ctx context.Context, req Request) error {
-	return c.ask(ctx, "reset", req, new(struct{}))
+	return c.post(ctx, "reset", req, new(struct{}))
 }
 
 func (c *Client) decide(ctx context.Context, op string, req Request) (Decision, error) {
 	var answer struct {
 		Decision
-		Allowed *bool `json:"allowed"` // in place of the Decision's, to see whether it is there
+		Allowed *bool `json:"allowed"` // shadows the Decision's field to detect its absence
 	}
-	if err := c.ask(ctx, op, req, &answer); err != nil {
+	if err := c.post(ctx, op, req, &answer); err != nil {
 		return Decision{}, err
 	}
 	if answer.Allowed == nil {
-		return Decision{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a decision")}
+		return Decision{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a decision")}
 	}
 	answer.Decision.Allowed = *answer.Allowed
 	return answer.Decision, nil
 }
 
-// ask sends one question and decodes its answer.
-func (c *Client) ask(ctx context.Context, op string, req Request, answer any) error {
+func (c *Client) post(ctx context.Context, op string, req Request, answer any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return &Error{Op: op, Kind: Refused, Err: err}
@@ -108,7 +103,6 @@ func (c *Client) ask(ctx context.Context, op string, req Request, answer any) er
 	return c.send(ctx, op, http.MethodPost, c.base.JoinPath("v1", op), body, answer)
 }
 
-// send sends a question of any kind and decodes its answer.
 func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body []byte, answer any) error {
 	hreq, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -125,33 +119,31 @@ func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body 
 		return &Error{Op: op, Kind: Unreachable, Err: err}
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, longest(op)+1))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes(op)+1))
 	if err != nil {
 		return &Error{Op: op, Kind: Unreachable, Status: resp.StatusCode, Err: err}
 	}
 	return decode(op, resp, text, answer)
 }
 
-// decode tells answers from problems, and both from what something else than
-// our server said.
 func decode(op string, resp *http.Response, text []byte, answer any) error {
 	garbled := func(reason string) error {
 		return &Error{Op: op, Kind: Garbled, Status: resp.StatusCode, Err: errors.New(reason)}
 	}
-	if most := longest(op); int64(len(text)) > most {
-		return garbled(fmt.Sprintf("the answer is longer than %d bytes", most))
+	if most := maxBytes(op); int64(len(text)) > most {
+		return garbled(fmt.Sprintf("the response is longer than %d bytes", most))
 	}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch media {
 	case "application/json":
 		if err := json.Unmarshal(text, answer); err != nil {
-			return garbled("the answer is not understood: " + err.Error())
+			return garbled("the response cannot be parsed: " + err.Error())
 		}
 		return nil
 	case "application/problem+json":
 		var p api.Problem
 		if err := json.Unmarshal(text, &p); err != nil {
-			return garbled("the answer is not understood: " + err.Error())
+			return garbled("the response cannot be parsed: " + err.Error())
 		}
 		kind := Refused
 		if resp.StatusCode >= 500 {
@@ -159,5 +151,5 @@ func decode(op string, resp *http.Response, text []byte, answer any) error {
 		}
 		return &Error{Op: op, Kind: kind, Status: resp.StatusCode, Problem: &p}
 	}
-	return garbled(fmt.Sprintf("something answered with status %d and type %q, which is not a mete server", resp.StatusCode, media))
+	return garbled(fmt.Sprintf("got status %d and type %q: not a mete server", resp.StatusCode, media))
 }

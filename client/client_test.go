@@ -133,7 +133,7 @@ func TestClient_AsksTheWrongAddress(t *testing.T) {
 	for op, ask := range map[string]func(context.Context, client.Request) error{"refund": c.Refund, "reset": c.Reset} {
 		err := ask(context.Background(), request(1000))
 		var e *client.Error
-		if !errors.As(err, &e) || e.Kind != client.Refused || e.Status != http.StatusNotFound || !strings.Contains(err.Error(), "administrators") {
+		if !errors.As(err, &e) || e.Kind != client.Refused || e.Status != http.StatusNotFound || !strings.Contains(err.Error(), "admin address") {
 			t.Errorf("%s where it is not served: got error %v, want a refusal that says so", op, err)
 		}
 	}
@@ -169,8 +169,8 @@ func TestClient_Errors(t *testing.T) {
 			client.Unavailable, mete.MaybeSpent, "client: take: unavailable: 503 Service Unavailable: later"},
 		{"another server", say(200, "text/html", "<html>"), client.Garbled, mete.MaybeSpent, "not a mete server"},
 		{"not a decision", say(200, "application/json", `{"ok":true}`), client.Garbled, mete.MaybeSpent, "not a decision"},
-		{"not JSON", say(200, "application/json", `{"allowed":`), client.Garbled, mete.MaybeSpent, "not understood"},
-		{"wait is negative", say(429, "application/json", `{"allowed":false,"retry_after":-1}`), client.Garbled, mete.MaybeSpent, "not understood"},
+		{"not JSON", say(200, "application/json", `{"allowed":`), client.Garbled, mete.MaybeSpent, "cannot be parsed"},
+		{"wait is negative", say(429, "application/json", `{"allowed":false,"retry_after":-1}`), client.Garbled, mete.MaybeSpent, "cannot be parsed"},
 		{"without an end", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for r.Context().Err() == nil {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client asks a mete server for tokens, over the HTTP API of package
-// httpapi.
+// Package client is a client for the HTTP API of a mete server, which package httpapi documents.
 //
-// A denial is a [Decision], not an error. An [Error] says that there is no
-// decision: its kind tells a server that cannot be reached from one that
-// refuses the request and one that cannot decide now.
+// A denial is a [Decision], not an error. An [Error] means that there is no decision. Its kind distinguishes a
+// server that is unreachable, a request that is rejected, and a server that cannot decide.
 //
-// Nothing is ever asked twice: a take whose answer was lost may have spent its
-// tokens, and only the caller knows whether asking again is worth that.
+// The client never retries. If the response to a take is lost, its tokens may be spent, and only the caller can
+// decide whether to retry.
 package client

@@ -11,24 +11,23 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Kind says why there is no decision.
+// A Kind is the kind of an [Error].
 type Kind uint8
 
 const (
-	// Unreachable: no answer came, or not all of it.
+	// Unreachable: there was no response, or only a part of it.
 	Unreachable Kind = iota
 
-	// Refused: the request itself is wrong, and would be refused again.
+	// Refused: the request is invalid, and a retry would fail again.
 	Refused
 
-	// Unavailable: the server is there, but could not decide.
+	// Unavailable: the server could not decide.
 	Unavailable
 
-	// Garbled: what answered is not a mete server, or not one of this version.
+	// Garbled: the response is not from a mete server, or from another version.
 	Garbled
 )
 
-// String returns the kind as a word.
 func (k Kind) String() string {
 	if int(k) < len(kinds) {
 		return kinds[k]
@@ -38,16 +37,16 @@ func (k Kind) String() string {
 
 var kinds = [...]string{Unreachable: "unreachable", Refused: "refused", Unavailable: "unavailable", Garbled: "garbled"}
 
-// An Error says why a question has no decision.
+// An Error means that a request has no decision.
 type Error struct {
 	Op     string // "take", "peek", "refund", "reset"
 	Kind   Kind
-	Status int // of the HTTP answer, 0 if there was none
+	Status int // HTTP status, or 0 without a response
 
-	// Problem is what the server said, nil if it said nothing.
+	// Problem is the server's problem body, or nil.
 	Problem *api.Problem
 
-	// Err is the cause on this side, nil if there is none.
+	// Err is the local cause, or nil.
 	Err error
 }
 
@@ -69,11 +68,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap returns the cause on this side.
+// Unwrap returns the local cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Spent says whether the question may have changed a bucket although it has no
-// answer.
+// Spent reports whether the request may have changed a bucket.
 func (e *Error) Spent() store.Spending {
 	var op *net.OpError
 	if e.Kind == Refused || e.Kind == Unreachable && errors.As(e.Err, &op) && op.Op == "dial" {

@@ -9,28 +9,26 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// MaxExplanationBytes bounds the body of an explanation, which says something of
-// every rule; a longer one is a [Garbled] error.
+// MaxExplanationBytes bounds the body of an explanation, which covers every rule. A longer body is a [Garbled]
+// error.
 const MaxExplanationBytes = 16 << 20
 
-// longest is how long an answer may be.
-func longest(op string) int64 {
+func maxBytes(op string) int64 {
 	if op == "explain" || op == "traffic" {
 		return MaxExplanationBytes
 	}
 	return MaxAnswerBytes
 }
 
-// Explain asks what a take would be answered now, and why: rule by rule, spending
-// nothing. A server answers that at its address for administrators alone, as
-// [Client.Refund]. [Request.ID] has no part in it.
+// Explain returns the decision that a take would get now with an explanation per rule, and spends nothing. It
+// needs the admin address, like [Client.Refund]. It ignores [Request.ID].
 func (c *Client) Explain(ctx context.Context, req Request) (api.Explanation, error) {
 	var e api.Explanation
-	if err := c.ask(ctx, "explain", req, &e); err != nil {
+	if err := c.post(ctx, "explain", req, &e); err != nil {
 		return api.Explanation{}, err
 	}
 	if e.Why == "" {
-		return api.Explanation{}, &Error{Op: "explain", Kind: Garbled, Err: errors.New("the answer is not an explanation")}
+		return api.Explanation{}, &Error{Op: "explain", Kind: Garbled, Err: errors.New("the response is not an explanation")}
 	}
 	return e, nil
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// Overrides returns what is in force in spite of the policy, and the last audit
-// entries of what was done. A server tells it at its address for administrators alone
-// (see httpapi.Config.Overrides), and so it is with PutOverride and RemoveOverride.
+// Overrides returns the overrides and the last entries of the audit log. It needs the admin address of a server
+// (see httpapi.Config.Overrides), as do PutOverride and RemoveOverride.
 func (c *Client) Overrides(ctx context.Context, audit int) (api.Overrides, error) {
 	to := c.base.JoinPath("v1", "overrides")
 	to.RawQuery = url.Values{"audit": {strconv.Itoa(audit)}}.Encode()
@@ -25,13 +24,13 @@ func (c *Client) Overrides(ctx context.Context, audit int) (api.Overrides, error
 		return api.Overrides{}, err
 	}
 	if answer.Overrides == nil {
-		return api.Overrides{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a list of overrides")}
+		return api.Overrides{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a list of overrides")}
 	}
 	return answer, nil
 }
 
-// PutOverride makes an override, or puts it in the place of the one with its ID, and
-// returns it as it is then. Mistakes in it are in the Problem of a [Refused] error.
+// PutOverride creates or replaces an override and returns its state. Errors in the override are in the Problem of
+// a [Refused] error.
 func (c *Client) PutOverride(ctx context.Context, o api.Override) (api.OverrideStatus, error) {
 	const op = "put override"
 	body, err := json.Marshal(o)
@@ -41,18 +40,17 @@ func (c *Client) PutOverride(ctx context.Context, o api.Override) (api.OverrideS
 	return c.putOverride(ctx, op, body)
 }
 
-// PutOverrideJSON is PutOverride for one that is JSON already.
+// PutOverrideJSON is PutOverride for an override in JSON.
 func (c *Client) PutOverrideJSON(ctx context.Context, o json.RawMessage) (api.OverrideStatus, error) {
 	return c.putOverride(ctx, "put override", o)
 }
 
-// PutLocalOverrideJSON makes an override in the server that is asked alone, for an hour at most.
-// It works while the store of the server is down.
+// PutLocalOverrideJSON creates an override on this server only, for at most one hour. It works while the server's
+// store is down.
 func (c *Client) PutLocalOverrideJSON(ctx context.Context, o json.RawMessage) (api.OverrideStatus, error) {
 	return c.putOverride(ctx, "put local override", o, "local", "true")
 }
 
-// putOverride sends an override, with a parameter if parameter has its name and value.
 func (c *Client) putOverride(ctx context.Context, op string, body []byte, parameter ...string) (made api.OverrideStatus, err error) {
 	to := c.base.JoinPath("v1", "overrides")
 	if len(parameter) == 2 {
@@ -62,13 +60,12 @@ func (c *Client) putOverride(ctx context.Context, op string, body []byte, parame
 		return api.OverrideStatus{}, err
 	}
 	if made.ID == "" {
-		return api.OverrideStatus{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not an override")}
+		return api.OverrideStatus{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not an override")}
 	}
 	return made, nil
 }
 
-// RemoveOverride ends an override that was made at run time. The author and the
-// reason are required.
+// RemoveOverride ends an override that was created at run time. The author and the reason are required.
 func (c *Client) RemoveOverride(ctx context.Context, id, author, reason string) error {
 	to := c.base.JoinPath("v1", "overrides", url.PathEscape(id))
 	to.RawQuery = url.Values{"author": {author}, "reason": {reason}}.Encode()

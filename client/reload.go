@@ -9,9 +9,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// Reload has the server read its policy again, at the address for administrators
-// alone, and returns what is then in force. Where the new policy is broken, the old
-// one stays, and the error, of the kind [Refused], says why.
+// Reload makes the server reload its policy and returns the active policy. It needs the admin address. If the new
+// policy is invalid, the old one remains active, and the [Refused] error contains the reason.
 func (c *Client) Reload(ctx context.Context) (api.Reload, error) {
 	var answer api.Reload
 	err := c.send(ctx, "reload", http.MethodPost, c.base.JoinPath("v1", "reload"), nil, &answer)

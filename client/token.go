@@ -2,13 +2,12 @@
 
 package client
 
-// WithToken returns a client of the same server that sends a token with every
-// question, as the address for administrators wants it. An empty token is none. It goes
-// nowhere but to that server, and those of its domain that it redirects to; without
-// TLS, to all who can listen. No error has it in its text.
+// WithToken returns a client of the same server that sends a token with every request, as the admin address
+// requires. An empty token sends none. The token goes only to that server and to redirects within its domain, and
+// without TLS to anyone who can listen. It never appears in errors.
 //
-// Where the token is missing or nobody's, the error is of the kind [Refused] with
-// status 401, and with 403 where its role is too low: see httpapi.Role.
+// A missing or unknown token causes a [Refused] error with status 401. A role that is too low causes one with
+// 403: see httpapi.Role.
 func (c *Client) WithToken(token string) *Client {
 	with := *c
 	with.token = token

@@ -57,8 +57,8 @@ func wantStatus(t *testing.T, what string, err error, status int) {
 	switch {
 	case status == 0 && err != nil, status != 0 && (!ok || e.Kind != client.Refused || e.Status != status):
 		t.Errorf("%s: got error %v, want status %d", what, err, status)
-	case status == 401 && !strings.Contains(err.Error(), "401 Unauthorized: this takes a token of the role "),
-		status == 403 && !strings.Contains(err.Error(), "403 Forbidden: this takes the role "):
+	case status == 401 && !strings.Contains(err.Error(), "401 Unauthorized: a token with the role "),
+		status == 403 && !strings.Contains(err.Error(), "403 Forbidden: the role "):
 		t.Errorf("%s: %v: want what is missing", what, err)
 	}
 }

@@ -13,18 +13,16 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A TopQuery says which keys [Client.Top] asks for. The zero TopQuery is about those
-// that any rule denied.
+// A TopQuery selects keys for [Client.Top]. The zero TopQuery selects the keys that any rule denied.
 type TopQuery struct {
-	Rule   string        // "" for all
-	Kind   string        // "denied", which is also "", "shadow" or "near"
-	Limit  int           // how many; 0 for 20
-	Window time.Duration // of how much time; 0 for as much as the server counts
+	Rule   string        // "" for all rules
+	Kind   string        // "denied" (also ""), "shadow" or "near"
+	Limit  int           // number of keys; 0 means 20
+	Window time.Duration // time range; 0 means the server's window
 }
 
-// Top returns the keys that were denied most lately, or left little of a limit. A server
-// tells it at its address for administrators alone (see httpapi.Config.Top), and shows
-// keys masked to those who may only read.
+// Top returns the keys that were recently denied most, or were near a limit. It needs the admin address of a
+// server (see httpapi.Config.Top). The server masks keys for callers with the role read.
 func (c *Client) Top(ctx context.Context, q TopQuery) (api.Top, error) {
 	const op = "top"
 	values := url.Values{}
@@ -47,7 +45,7 @@ func (c *Client) Top(ctx context.Context, q TopQuery) (api.Top, error) {
 		return api.Top{}, err
 	}
 	if top.Kind == "" || top.At.IsZero() {
-		return api.Top{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the answer is not a list of keys")}
+		return api.Top{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a list of keys")}
 	}
 	return top, nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// Traffic returns the decisions of rules in the last seconds: 1 s to 1 min, 0 for a minute.
-// A server tells it at its address for administrators alone (see httpapi.Live).
+// Traffic returns the decisions per rule in a window of 1 s to 1 min; 0 means one minute. It needs the admin
+// address of a server (see httpapi.Live).
 func (c *Client) Traffic(ctx context.Context, window time.Duration) (api.Traffic, error) {
 	const op = "traffic"
 	to := c.base.JoinPath("v1", op)

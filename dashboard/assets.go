@@ -24,12 +24,11 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// indexName is the page; everything else is loaded by it.
 const indexName = "index.html"
 
-// secured are on every answer. The policy lets a page load files of its own origin only, run
-// no script that stands in markup, and be in no frame.
-var secured = http.Header{
+// securityHeaders are the security headers of every response. The content security policy permits only files of
+// the same origin, and forbids inline scripts and frames.
+var securityHeaders = http.Header{
 	"Content-Security-Policy": {"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
 	"X-Content-Type-Options":       {"nosniff"},
@@ -39,15 +38,15 @@ var secured = http.Header{
 	"Permissions-Policy":           {"camera=(), geolocation=(), microphone=()"},
 }
 
-// An asset is a file as it is sent.
+// An asset is a file with its compressed form.
 type asset struct {
-	kind          string // Content-Type
+	contentType   string
 	plain, zipped []byte
-	tag           string // without quotes
+	tag           string // ETag without quotes
 }
 
-// kinds are by extension. What has none here is not served.
-var kinds = map[string]string{
+// contentTypes are the content types by extension. Other files are not served.
+var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -55,16 +54,16 @@ var kinds = map[string]string{
 	".json": "application/json",
 }
 
-// assets returns the files of this package by path, and those of package ui below ui/. The
-// caller must not change the map.
+// assets returns the embedded files by path, with the files of package ui below ui/. The caller must
+// not modify the map.
 var assets = sync.OnceValues(func() (map[string]*asset, error) {
 	all := map[string]*asset{}
 	own, err := fs.Sub(embedded, "assets")
 	if err == nil {
-		err = add(all, "", own)
+		err = addAssets(all, "", own)
 	}
 	if err == nil {
-		err = add(all, "ui/", ui.Files())
+		err = addAssets(all, "ui/", ui.Files())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: assets: %w", err)
@@ -72,56 +71,56 @@ var assets = sync.OnceValues(func() (map[string]*asset, error) {
 	return all, nil
 })
 
-func add(all map[string]*asset, prefix string, from fs.FS) error {
+func addAssets(all map[string]*asset, prefix string, from fs.FS) error {
 	return fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
-		kind, ok := kinds[path.Ext(name)]
+		contentType, ok := contentTypes[path.Ext(name)]
 		if err != nil || d.IsDir() || !ok {
 			return err
 		}
 		text, err := fs.ReadFile(from, name)
 		if err == nil {
-			all[prefix+name], err = newAsset(kind, text)
+			all[prefix+name], err = newAsset(contentType, text)
 		}
 		return err
 	})
 }
 
-func newAsset(kind string, text []byte) (*asset, error) {
+func newAsset(contentType string, text []byte) (*asset, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	_, _ = w.Write(text) // a Buffer takes all
+	_, _ = w.Write(text) // a Buffer returns no errors
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	return &asset{kind, text, zipped.Bytes(), hex.EncodeToString(sum[:12])}, nil
+	return &asset{contentType, text, zipped.Bytes(), hex.EncodeToString(sum[:12])}, nil
 }
 
-// serve serves one file. A browser keeps it, and asks each time whether it still is the
-// same: a page is never made of files of two versions.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
+// serveFile serves a file. Browsers must revalidate it on every use, so that a page never mixes files of two
+// versions.
+func (h *Handler) serveFile(w http.ResponseWriter, r *http.Request, name string) {
 	if name == "" {
 		name = indexName
 	}
 	a := h.files[name]
 	switch {
 	case a == nil:
-		refuse(w, r, http.StatusNotFound, "the dashboard has no such file")
+		writeProblem(w, r, http.StatusNotFound, "the dashboard has no such file")
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, r, http.StatusMethodNotAllowed, "this takes GET")
+		writeProblem(w, r, http.StatusMethodNotAllowed, "method not allowed; use GET or HEAD")
 		return
 	}
 	header := w.Header()
-	header.Set("Content-Type", a.kind)
+	header.Set("Content-Type", a.contentType)
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := a.plain, a.tag
-	if takesGzip(r) {
+	if acceptsGzip(r) {
 		content, tag = a.zipped, a.tag+"-gz"
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -129,13 +128,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
+func writeProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	ratelimitfields.Write(w, r, api.NewProblem(status, detail))
 }
 
-// takesGzip reports whether who asks takes what is compressed (RFC 9110 §12.5.3): it is
-// named, and not with a weight of 0.
-func takesGzip(r *http.Request) bool {
+// acceptsGzip reports whether Accept-Encoding permits gzip (RFC 9110 §12.5.3): it must be listed with a
+// weight above 0.
+func acceptsGzip(r *http.Request) bool {
 	for _, sent := range r.Header["Accept-Encoding"] {
 		for one := range strings.SplitSeq(sent, ",") {
 			coding, weight, _ := strings.Cut(one, ";")

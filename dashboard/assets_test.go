@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/internal/ui"
 )
 
-// maxLines bounds a file of the pages, as one of Go.
+// maxLines is the most lines of a file of the pages, as for Go files.
 const maxLines = 500
 
 var (
@@ -23,11 +23,11 @@ var (
 	links     = regexp.MustCompile(`(?:src|href)="([^"#]+)"`)
 	pageNames = regexp.MustCompile(`\./pages/\$\{`)
 
-	// markup is what would have a browser read text as markup or code; the policy of
-	// the page refuses that, and no file tries.
+	// markup matches code that makes a browser interpret text as markup or code. The page's security
+	// policy forbids it.
 	markup = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|javascript:|cssText|setAttribute\('style'|\sstyle="|\son[a-z]+="`)
 
-	// elsewhere is an address that is not a part of a name of XML's.
+	// elsewhere matches URLs of other hosts.
 	elsewhere = regexp.MustCompile(`https?://[^\s'"` + "`" + `<)]+`)
 )
 
@@ -40,7 +40,7 @@ func allAssets(t *testing.T) map[string]*asset {
 	return all
 }
 
-// own are the files that were written for this, by their paths as they are served.
+// own returns the files that are not third-party code, by path.
 func own(t *testing.T) map[string]string {
 	t.Helper()
 	files := allAssets(t)
@@ -53,7 +53,7 @@ func own(t *testing.T) map[string]string {
 	return all
 }
 
-// The files make a whole: what one asks for is there, and what is there is asked for.
+// Every imported file exists, and every file is imported.
 func TestAssets_Whole(t *testing.T) {
 	all := own(t)
 	used := map[string]bool{"index.html": true}
@@ -84,7 +84,7 @@ func TestAssets_Whole(t *testing.T) {
 	}
 }
 
-// No file has anything of another host, or makes markup of text.
+// No file refers to another host or interprets text as markup.
 func TestAssets_Safe(t *testing.T) {
 	for name, text := range own(t) {
 		if m := markup.FindString(text); m != "" {
@@ -104,7 +104,7 @@ func TestAssets_Safe(t *testing.T) {
 	}
 }
 
-// What others made has its licence beside it.
+// Third-party code has its license beside it.
 func TestAssets_Licence(t *testing.T) {
 	files := ui.Files()
 	for _, name := range []string{"uplot/uPlot.iife.min.js", "uplot/uPlot.min.css"} {
@@ -117,7 +117,7 @@ func TestAssets_Licence(t *testing.T) {
 	}
 }
 
-// What is compressed is for who takes it.
+// Compressed files are sent only to clients that accept gzip.
 func TestAssets_Compressed(t *testing.T) {
 	h, err := New(Config{})
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 
 // Config has the optional settings of a [Handler].
 type Config struct {
-	// API is the URL of the directory with v1/ of package httpapi, relative to the pages. It
-	// ends with a slash. Empty is "../".
+	// API is the URL of the directory that contains v1/ of package httpapi, relative to the pages. It must
+	// end with a slash. The default is "../".
 	API string
 }
 
-// A Handler serves the pages. It goes by the path from its own root on: mount it with
-// [http.StripPrefix].
+// A Handler serves the pages at the root path. To serve them below a prefix, use [http.StripPrefix].
 type Handler struct {
 	files map[string]*asset // by path
 }
 
-// apiMark is the place in index.html that tells the scripts where the API is.
+// apiMark is the element of index.html with the URL of the API.
 const apiMark = `<meta name="mete-api" content="../">`
 
-// New returns the pages.
+// New returns a Handler, or an error if c.API does not end with a slash.
 func New(c Config) (*Handler, error) {
 	all, err := assets()
 	if err != nil {
@@ -40,7 +39,7 @@ func New(c Config) (*Handler, error) {
 		return nil, errors.New("dashboard: new: API must end with a slash")
 	}
 	mark := strings.Replace(apiMark, "../", html.EscapeString(c.API), 1)
-	index, err := newAsset(kinds[".html"], bytes.Replace(all[indexName].plain, []byte(apiMark), []byte(mark), 1))
+	index, err := newAsset(contentTypes[".html"], bytes.Replace(all[indexName].plain, []byte(apiMark), []byte(mark), 1))
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +51,8 @@ func New(c Config) (*Handler, error) {
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	for name, value := range secured {
+	for name, value := range securityHeaders {
 		header[name] = value
 	}
-	h.serve(w, r, strings.TrimPrefix(r.URL.Path, "/"))
+	h.serveFile(w, r, strings.TrimPrefix(r.URL.Path, "/"))
 }

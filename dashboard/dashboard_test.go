@@ -20,7 +20,7 @@ func TestNew_Refuses(t *testing.T) {
 	}
 }
 
-// The page says where the API is.
+// index.html contains the URL of the API.
 func TestNew_API(t *testing.T) {
 	for api, want := range map[string]string{
 		"": `content="../"`, "../": `content="../"`, "/api/": `content="/api/"`, `"><script>/`: `content="&#34;&gt;&lt;script&gt;/"`,
@@ -52,8 +52,7 @@ func ask(h http.Handler, method, target string, header ...string) *httptest.Resp
 	return w
 }
 
-// Every answer, files and errors included, says what a page may load: what is served
-// here and nothing else.
+// Every response, including errors, has a security policy that permits only files of this origin.
 func TestHandler_Headers(t *testing.T) {
 	h := newPages(t, "")
 	for target, status := range map[string]int{"/": 200, "/index.html": 200, "/app.js": 200, "/ui/base.css": 200, "/none.js": 404, "/data/me": 404, "/../dashboard.go": 404} {
@@ -73,7 +72,7 @@ func TestHandler_Headers(t *testing.T) {
 	}
 }
 
-// Files are revalidated each time, and sent once.
+// Browsers revalidate files, and unchanged files are not sent again.
 func TestHandler_Files(t *testing.T) {
 	h := newPages(t, "")
 	plain := ask(h, "GET", "/")

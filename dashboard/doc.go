@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboard has web pages that show a limiter at work: the requests that it allows
-// and denies, by rule and by client; why it answers a request so; and the effect of another
-// limit on the same traffic. mete serve has them at its admin address below /dashboard/. A
-// program with a [mete.Limiter] of its own can serve them, too:
+// Package dashboard serves web pages that show a limiter at work: allowed and denied requests by rule
+// and client, explanations of decisions, and a playground for limits. mete serve has them at its admin
+// address below /dashboard/. To serve them in your own program:
 //
 //	pages, err := dashboard.New(dashboard.Config{})
 //	mux.Handle("/limits/dashboard/", http.StripPrefix("/limits/dashboard", pages))
 //	mux.Handle("/limits/v1/", http.StripPrefix("/limits", admin)) // package httpapi
 //
-// The pages are files in this package: there is nothing to build, and they load nothing from
-// another host. They use relative URLs, so that they work behind any prefix.
+// The pages are embedded files. They need no build step, load nothing from other hosts, and use relative
+// URLs, so that any prefix works.
 //
 // # Roles
 //
-// The files hold no secret, and everybody may load them. All data comes from the API of
-// package httpapi, with the caller's token. The API needs Admin and, for all pages, Live: see
-// httpapi.Config.
+// The files contain no secrets, and any client may load them. All data comes from the API of package
+// httpapi, with the caller's token. The API needs Admin and, for all pages, Live: see httpapi.Config.
 //
 // doc/dashboard.md describes the pages.
 package dashboard

@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// TestScripts runs the tests in testjs with node's test runner, beside the scripts as they
-// are served and a file of what the engine says.
+// TestScripts runs the tests in testjs with node's test runner, on the embedded scripts and a file with
+// results of the engine.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	node := proctest.Find(t, "node", "nodejs")
@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 	t.Logf("%s", output)
 }
 
-// An engineOutput is what the scripts are compared with.
+// An engineOutput has the results that the scripts are compared with.
 type engineOutput struct {
 	Algorithms []policy.AlgorithmKind `json:"algorithms"`
 	Buckets    []heard                `json:"buckets"`
@@ -73,7 +73,7 @@ type engineOutput struct {
 	Played     []play                 `json:"played"`
 }
 
-// A play is the server's answer to a preset.
+// A play is the server's response to a preset.
 type play struct {
 	ID string `json:"id"`
 	*api.PlayResult
@@ -134,8 +134,7 @@ type told struct {
 	Full   api.Seconds `json:"full"`
 }
 
-// A heard is a bucket under some takes: the events that the page gets, and the levels of
-// the engine at instants between them.
+// A heard has the events that a page receives for a bucket, and the engine's levels between them.
 type heard struct {
 	Name string    `json:"name"`
 	Told []told    `json:"told"`
@@ -146,7 +145,7 @@ type heard struct {
 
 func inSeconds(i bucket.Instant) float64 { return float64(i) / 1e6 }
 
-// hear plays takes at random instants, and tells of them from time to time.
+// hear simulates takes at random instants and reports some of them.
 func hear(l bucket.Limit, random *rand.Rand) (h heard) {
 	var s bucket.State
 	now := bucket.Instant(1_800_000_000_123_456)

@@ -15,9 +15,8 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A ClientInterceptor paces the calls that a client makes. It is made by
-// [NewClient], and is safe for concurrent use: one serves all connections of a
-// process.
+// A ClientInterceptor paces the calls of a client. Create one with [NewClient]. It is safe for concurrent use and
+// serves all connections of a process.
 type ClientInterceptor struct {
 	limiter *mete.Limiter
 	config  ClientConfig
@@ -26,33 +25,27 @@ type ClientInterceptor struct {
 	scopes  scopes
 }
 
-// NewClient returns an interceptor of outgoing calls.
+// NewClient returns an interceptor for outgoing calls.
 //
-// Before a call is sent it takes from limiter, and waits until the tokens are
-// there, in the order in which callers came; a nil limiter limits nothing. Where
-// they are not there before the call's deadline it is not sent, and fails with
-// DEADLINE_EXCEEDED; one that can never be admitted fails with
-// RESOURCE_EXHAUSTED.
+// Before it sends a call, the interceptor takes from limiter and waits for the tokens, in the order of the
+// callers. A nil limiter limits nothing. A call that would miss its deadline fails with DEADLINE_EXCEEDED without
+// being sent. A call that can never be allowed fails with RESOURCE_EXHAUSTED.
 //
-// A unary call that a server ends with RESOURCE_EXHAUSTED and a RetryInfo is sent
-// again after that time, and a little later by chance, so that not all clients
-// come back at once. Without RetryInfo nothing is repeated: such errors are also
-// those of messages that are too large. Nor is it where the wait is longer than
-// [ClientConfig.MaxDelay] or would outlast the deadline, or after
-// [ClientConfig.MaxAttempts]; the caller then gets the server's error. All calls
-// together repeat no more than ten, and one for every ten that succeeded: who
-// retries must not add to what overloads a server. Streams are never repeated.
+// If a server ends a unary call with RESOURCE_EXHAUSTED and a RetryInfo, the interceptor retries it after that
+// time plus jitter. Without RetryInfo it does not retry, because messages that are too large cause the same
+// error. It also does not retry if the wait exceeds [ClientConfig.MaxDelay] or the deadline, or after
+// [ClientConfig.MaxAttempts]. The caller then gets the server's error. A budget for all calls together allows ten
+// retries plus one per ten successful calls, so that retries do not worsen an overload. Streams are never
+// retried.
 //
-// Calls of one [ClientConfig.Scope] are paced together by what servers say of
-// their limits in RetryInfo and the ratelimit trailers, in the order in which they
-// came. One that would have to wait longer than MaxDelay is not sent and fails
-// with RESOURCE_EXHAUSTED, or with DEADLINE_EXCEEDED where its deadline is sooner.
+// Calls with the same [ClientConfig.Scope] are paced together, in order, by the limits that servers announce in
+// RetryInfo and the ratelimit trailers. A call that would wait longer than MaxDelay fails with RESOURCE_EXHAUSTED
+// without being sent, or with DEADLINE_EXCEEDED if its deadline is sooner.
 //
-// A server that sends RetryInfo says that the call may be repeated. Where it had
-// already done some of its work, set MaxAttempts to 1. Retries that gRPC is
-// configured to make multiply with these: have one or the other.
+// A server that sends RetryInfo permits a retry. If your server may have done part of the work, set MaxAttempts
+// to 1. These retries multiply with the retries of gRPC's own configuration: use only one of them.
 func NewClient(limiter *mete.Limiter, config ClientConfig) (*ClientInterceptor, error) {
-	err := config.check()
+	err := config.validate()
 	methods, tableErr := newMethodTable(config.Methods, config.HashKey, limiter)
 	if limiter == nil && len(config.Methods) > 0 {
 		err = errors.Join(err, errors.New("method limits need a limiter"))
@@ -75,7 +68,7 @@ func (c *ClientInterceptor) Unary() grpc.UnaryClientInterceptor {
 			if err := c.pace(ctx, method, cc); err != nil {
 				return err
 			}
-			ticket, err := c.pass(ctx, scope, attempt > 1)
+			ticket, err := c.waitTurn(ctx, scope, attempt > 1)
 			if err != nil {
 				return err
 			}
@@ -85,21 +78,20 @@ func (c *ClientInterceptor) Unary() grpc.UnaryClientInterceptor {
 				c.budget.earn()
 				return nil
 			}
-			wait, again := c.again(ctx, err, attempt)
+			wait, again := c.shouldRetry(ctx, err, attempt)
 			if !again {
 				return err
 			}
-			if scope != nil { // it knows when
+			if scope != nil { // scope waits
 				continue
 			}
-			if err := pause(ctx, wait); err != nil {
+			if err := sleep(ctx, wait); err != nil {
 				return status.FromContextError(err).Err()
 			}
 		}
 	}
 }
 
-// pace returns when the tokens for a call are there.
 func (c *ClientInterceptor) pace(ctx context.Context, method string, cc *grpc.ClientConn) error {
 	if c.limiter == nil {
 		return nil
@@ -108,22 +100,21 @@ func (c *ClientInterceptor) pace(ctx context.Context, method string, cc *grpc.Cl
 	charges, entries, missing := c.methods.charges(attrs)
 	if missing != nil {
 		d := missingAttribute(missing)
-		return denial(&d).Err()
+		return denialStatus(&d).Err()
 	}
 	d, err := c.limiter.Wait(ctx, mete.Request{Attributes: attrs, Charges: charges})
-	if name(&d, entries); err == nil && d.Allowed {
+	if setNames(&d, entries); err == nil && d.Allowed {
 		return nil
 	}
-	return unsent(ctx, &d, err)
+	return unsentError(ctx, &d, err)
 }
 
-// unsent is the status of a call that was not sent.
-func unsent(ctx context.Context, d *mete.Decision, err error) error {
+func unsentError(ctx context.Context, d *mete.Decision, err error) error {
 	switch {
 	case errors.Is(err, mete.ErrDeadlineTooSoon):
-		return status.Error(codes.DeadlineExceeded, "call was not sent, since its turn comes after its deadline: "+denial(d).Message())
+		return status.Error(codes.DeadlineExceeded, "call was not sent because it would miss its deadline: "+denialStatus(d).Message())
 	case ctx.Err() != nil || d.Rule == "":
-		return undecided(ctx, err)
+		return undecidedError(ctx, err)
 	}
-	return denial(d).Err()
+	return denialStatus(d).Err()
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/metehq/mete/internal/pacer"
 )
 
-// Stream returns the interceptor of streams. Opening one takes from the limiter;
-// with [ClientConfig.PerMessage] so does every message after the first. A message
-// that may not be sent ends the stream.
+// Stream returns the interceptor of streams. Opening a stream takes from the limiter. With
+// [ClientConfig.PerMessage], so does every message after the first. A message that may not be sent ends the
+// stream.
 func (c *ClientInterceptor) Stream() grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		scope := c.scope(ctx, method, cc)
@@ -25,7 +25,7 @@ func (c *ClientInterceptor) Stream() grpc.StreamClientInterceptor {
 		if err := c.pace(ctx, method, cc); err != nil {
 			return nil, err
 		}
-		ticket, err := c.pass(ctx, scope, false)
+		ticket, err := c.waitTurn(ctx, scope, false)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func (c *ClientInterceptor) Stream() grpc.StreamClientInterceptor {
 	}
 }
 
-// A clientStream paces messages, and learns from the server's first answer.
+// A clientStream paces messages and reads the server's limits from its first response.
 type clientStream struct {
 	grpc.ClientStream
 	c      *ClientInterceptor
@@ -56,16 +56,16 @@ type clientStream struct {
 	method string
 	scope  *pacer.Pacer
 	ticket pacer.Ticket
-	paced  bool // every message
-	once   bool // the server sends one message, and that is the end
+	paced  bool // every message is paced
+	once   bool // the server sends only one message
 	cancel context.CancelFunc
 
-	sent    bool  // the first message
-	failed  error // to send another
+	sent    bool  // the first message was sent
+	failed  error // error of a message that was not sent
 	settled sync.Once
 }
 
-// SendMsg sends a message when its turn has come.
+// SendMsg sends a message after its wait.
 func (s *clientStream) SendMsg(m any) error {
 	if s.failed != nil {
 		return s.failed
@@ -73,7 +73,7 @@ func (s *clientStream) SendMsg(m any) error {
 	if s.paced && s.sent {
 		if err := s.c.pace(s.Context(), s.method, s.cc); err != nil {
 			s.failed = err
-			s.cancel() // as gRPC's own SendMsg, which aborts a stream that fails
+			s.cancel() // like gRPC's SendMsg, abort a failed stream
 			return err
 		}
 	}
@@ -90,14 +90,13 @@ func (s *clientStream) RecvMsg(m any) error {
 	case err != nil || s.once:
 		s.settle(err, s.Trailer())
 	default:
-		s.settle(nil, nil) // trailers come when the stream is over, which may take hours
+		s.settle(nil, nil) // do not wait for the trailers at the end of the stream
 		return nil
 	}
 	s.cancel()
 	return err
 }
 
-// settle tells the scope of the first that is known of the stream.
 func (s *clientStream) settle(err error, trailers metadata.MD) {
 	s.settled.Do(func() { settle(s.scope, s.ticket, err, trailers) })
 }

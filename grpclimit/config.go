@@ -16,85 +16,74 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Config are the settings of a server's [Interceptor]. The zero Config trusts no
-// proxy, waits for nothing but the turns that a leaky bucket gives, and decides
-// a stream once.
+// Config holds the settings of a server's [Interceptor]. The zero Config trusts no proxy, waits only for the
+// turns of leaky buckets, and decides each stream once.
 type Config struct {
-	// Methods limit calls besides what the policy says, all or nothing with it:
-	// at most [MaxMethodLimits].
+	// Methods limit calls in addition to the policy. A call is charged by all limits or by none. At most
+	// [MaxMethodLimits].
 	Methods []MethodLimit
 
-	// Attribute, if set, supplies jwt: and custom attributes. It must be safe for
-	// concurrent use. The context is the call's: metadata, peer and [grpc.Method]
-	// are in it. Only verified claims should be supplied.
+	// Attribute, if not nil, returns jwt: and custom attributes. It must be safe for concurrent use. The context
+	// of the call contains metadata, peer and [grpc.Method]. Attribute should return only verified claims.
 	Attribute func(context.Context, policy.Attribute) (value string, ok bool)
 
-	// TrustedProxies are the addresses of the proxies in front of the program,
-	// at most 1024 prefixes. The client is the rightmost hop in ForwardedKey
-	// that is not one of them; nothing is read from it unless the connection
-	// comes from one, too. A prefix that holds every address is refused.
+	// TrustedProxies are the addresses of the proxies in front of the program, at most 1024 prefixes. The client
+	// is the rightmost address in ForwardedKey that is not a trusted proxy. The key is ignored unless the
+	// connection also comes from a trusted proxy. A prefix that contains every address is an error.
 	TrustedProxies []netip.Prefix
 
-	// TrustedHops is how many proxies every call has passed, at most 32, for
-	// those whose addresses are not known. It must be exact, and no call may come
-	// around them. It takes the place of TrustedProxies; both are an error.
+	// TrustedHops is the number of proxies that every call has passed, at most 32. Use it if their addresses are
+	// unknown. The number must be exact, and no call may bypass the proxies. Setting both TrustedHops and
+	// TrustedProxies is an error.
 	TrustedHops int
 
-	// ForwardedKey is the one metadata key that trusted proxies write clients'
-	// addresses to. If empty, x-forwarded-for. The key forwarded is read as RFC
-	// 7239 says, any other as a list of addresses.
+	// ForwardedKey is the metadata key in which trusted proxies write client addresses. Empty means
+	// x-forwarded-for. The key forwarded is parsed as in RFC 7239, any other key as a list of addresses.
 	ForwardedKey string
 
-	// MaxWait is how long a call may be held back until its tokens are there,
-	// rather than denied; never beyond its deadline. Calls that wait occupy a
-	// goroutine each.
+	// MaxWait bounds how long a call waits for its tokens instead of being denied. A call never waits beyond its
+	// deadline. Each waiting call uses a goroutine.
 	MaxWait time.Duration
 
-	// MaxDelay is the longest that a call waits for the turn that a leaky bucket
-	// gives it. If zero, 30 s, or MaxWait if that is longer. One that would have to
-	// wait longer, or past its deadline, is denied at once.
+	// MaxDelay bounds how long a call waits for its turn in a leaky bucket. Zero means 30 s, or MaxWait if that
+	// is longer. A call with a longer wait or an earlier deadline is denied at once.
 	MaxDelay time.Duration
 
-	// OnDecision, if set, is called with what each call, and each message that is
-	// decided, is told, once, before it goes on. Unlike [mete.Config]'s, it learns the
-	// names of Methods, of calls that lack the key of one, and of those denied for a
-	// wait beyond MaxDelay, which the limiter had allowed: set this one or that.
-	// [mete.LogDecisions] fits both. It must not change the decision, must not block,
-	// and must not keep it.
+	// OnDecision, if not nil, is called once with the decision of each call and each limited message, before the
+	// handler runs. Unlike the hook of [mete.Config], it also knows the names of Methods, calls that lack the key
+	// of a limit, and calls that are denied because they would wait longer than MaxDelay. Set only one of the two
+	// hooks. [mete.LogDecisions] fits both. It must not block, and must not change or keep the decision.
 	OnDecision func(context.Context, *mete.Decision)
 
-	// Denied, if set, returns the error that a denied call or message ends with, in place
-	// of the default status. The trailers are set in any case. An error without a status
-	// becomes UNKNOWN. With nil, the call keeps the default status: Denied never admits a
-	// call. The Reason of the decision tells why. It must be safe for concurrent use, must
-	// not change the decision, and must not keep it.
+	// Denied, if not nil, returns the error for a denied call or message, instead of the default status. The
+	// trailers are set in any case. An error without a status becomes UNKNOWN. With nil, the call keeps the
+	// default status: Denied never allows a call. The Reason of the decision is the cause. Denied must be safe
+	// for concurrent use, and must not change or keep the decision.
 	Denied func(ctx context.Context, method string, d mete.Decision) error
 
-	// Exempt, if set, exempts the calls for which it returns true: they go on to the
-	// handler, cost nothing, and have no trailers, and OnDecision does not see them. A
-	// stream is exempt as a whole. It must be safe for concurrent use. Beware of values
-	// that clients choose, such as metadata: a client could exempt itself.
+	// Exempt, if not nil, exempts the calls for which it returns true. They go to the handler, cost nothing, get
+	// no trailers and are not passed to OnDecision. A stream is exempt as a whole. Exempt must be safe for
+	// concurrent use. Do not rely on values that clients control, such as metadata: a client could exempt itself.
 	Exempt func(ctx context.Context, method string) bool
 
-	// PerMessage decides every message that a stream receives after the first.
+	// PerMessage also limits every message that a stream receives after the first.
 	PerMessage bool
 
-	// HashKey keys the hash that replaces long and secret values in the bucket
-	// keys of Methods: see [policy.Options]. If empty, it is [mete.Limiter.HashKey].
+	// HashKey is the key of the hash that replaces long and secret values in the bucket keys of Methods: see
+	// [policy.Options]. If empty, it is [mete.Limiter.HashKey].
 	HashKey []byte
 
-	// OmitTrailers sends no ratelimit trailers on calls that are allowed.
+	// OmitTrailers omits the ratelimit trailers of allowed calls.
 	OmitTrailers bool
 }
 
-// check sets defaults and returns every mistake in c that only c can know.
-func (c *Config) check() error {
+func (c *Config) validate() error {
 	var errs []error
 	if c.MaxWait < 0 {
-		errs = append(errs, fmt.Errorf("a longest wait of %v: must not be below 0", c.MaxWait))
+		errs = append(errs, fmt.Errorf("max wait %v: must not be negative", c.MaxWait))
 	}
 	if c.MaxDelay < 0 {
-		errs = append(errs, fmt.Errorf("a longest delay of %v: must not be below 0", c.MaxDelay))
+		errs = append(errs, fmt.Errorf("max delay %v: must not be negative", c.MaxDelay))
 	}
 	if c.MaxDelay == 0 {
 		c.MaxDelay = max(turn.Most, c.MaxWait)
@@ -102,14 +91,13 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// source reads clients' addresses, and nothing else.
+// source returns a source that reads only client addresses.
 func (c *Config) source() (*httpfacts.Source, error) {
 	return httpfacts.New(httpfacts.Config{
 		Trust: httpfacts.Trust{Proxies: c.TrustedProxies, Hops: c.TrustedHops, Header: c.forwardedHeader()},
 	})
 }
 
-// forwardedHeader is the header that ForwardedKey is in HTTP/1.
 func (c *Config) forwardedHeader() string {
 	if c.ForwardedKey == "" {
 		return "X-Forwarded-For"
@@ -117,35 +105,30 @@ func (c *Config) forwardedHeader() string {
 	return http.CanonicalHeaderKey(c.ForwardedKey)
 }
 
-// ClientConfig are the settings of a [ClientInterceptor]. The zero ClientConfig
-// retries what servers ask it to retry, each call on its own.
+// ClientConfig holds the settings of a [ClientInterceptor]. The zero ClientConfig retries calls when servers
+// permit it, each call independently.
 type ClientConfig struct {
-	// Methods limit outgoing calls besides what the limiter's policy says: at
-	// most [MaxMethodLimits].
+	// Methods limit outgoing calls in addition to the limiter's policy. At most [MaxMethodLimits].
 	Methods []MethodLimit
 
-	// Attribute, if set, supplies jwt: and custom attributes of outgoing calls.
-	// It must be safe for concurrent use.
+	// Attribute, if not nil, returns jwt: and custom attributes of outgoing calls. It must be safe for concurrent
+	// use.
 	Attribute func(context.Context, policy.Attribute) (value string, ok bool)
 
-	// Scope, if set, says which calls a server limits together: for example the
-	// tenant whose credentials the call carries. Once one of them was told to
-	// wait, all of them are paced until the server is content again. Calls of the
-	// empty scope are on their own, and so are all where Scope is nil: what a
-	// server says to one call says nothing about another. Scopes of different
-	// targets are different. It must be safe for concurrent use.
+	// Scope, if not nil, returns a name for the calls that a server limits together, for example the tenant of
+	// the call's credentials. After a server tells one of them to wait, all calls of the scope are paced until
+	// the server accepts them again. Calls with an empty scope, or without Scope, are independent. Scopes of
+	// different targets are separate. Scope must be safe for concurrent use.
 	Scope func(ctx context.Context, method string) string
 
-	// MaxAttempts is how often a unary call is sent at most. If zero, 3; 1 never
-	// retries. At most [MaxAttempts].
+	// MaxAttempts bounds how often a unary call is sent. Zero means 3; 1 disables retries. At most [MaxAttempts].
 	MaxAttempts int
 
-	// MaxDelay is the longest wait that a server is obeyed in; what asks for more
-	// fails at once with the server's error. If zero, 30 s.
+	// MaxDelay bounds the wait that a server can request. A call with a longer wait fails at once with the
+	// server's error. Zero means 30 s.
 	MaxDelay time.Duration
 
-	// PerMessage takes from the limiter for every message that a stream sends
-	// after the first.
+	// PerMessage also takes from the limiter for every message that a stream sends after the first.
 	PerMessage bool
 
 	// HashKey is as in [Config].
@@ -161,14 +144,13 @@ const (
 	defaultMaxDelay = 30 * time.Second
 )
 
-// check sets defaults and returns every mistake in c that only c can know.
-func (c *ClientConfig) check() error {
+func (c *ClientConfig) validate() error {
 	var errs []error
 	if c.MaxAttempts < 0 || c.MaxAttempts > MaxAttempts {
 		errs = append(errs, fmt.Errorf("%d attempts: must be between 0 (%d) and %d", c.MaxAttempts, defaultAttempts, MaxAttempts))
 	}
 	if c.MaxDelay < 0 {
-		errs = append(errs, fmt.Errorf("a longest delay of %v: must not be below 0", c.MaxDelay))
+		errs = append(errs, fmt.Errorf("max delay %v: must not be negative", c.MaxDelay))
 	}
 	if c.MaxAttempts == 0 {
 		c.MaxAttempts = defaultAttempts

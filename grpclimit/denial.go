@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// code returns the status code of a decision: the code for its HTTP status.
-func code(d *mete.Decision) codes.Code {
+// statusCode returns the gRPC status code for a decision, corresponding to its HTTP status.
+func statusCode(d *mete.Decision) codes.Code {
 	switch ratelimitfields.Status(d) {
 	case http.StatusOK:
 		return codes.OK
@@ -31,11 +31,11 @@ func code(d *mete.Decision) codes.Code {
 	return codes.ResourceExhausted
 }
 
-// denial says a denied decision as a status. It holds names, amounts and times,
-// never a bucket's key or an address.
-func denial(d *mete.Decision) *status.Status {
+// denialStatus returns the status of a denial. It contains names, amounts and times, but never bucket keys or
+// addresses.
+func denialStatus(d *mete.Decision) *status.Status {
 	wait := ratelimitfields.ExactWait(d)
-	s := status.New(code(d), sentence(d, wait))
+	s := status.New(statusCode(d), message(d, wait))
 	var details []protoadapt.MessageV1
 	if wait != bucket.Never {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
@@ -49,28 +49,26 @@ func denial(d *mete.Decision) *status.Status {
 	return s
 }
 
-// sentence tells people what happened.
-func sentence(d *mete.Decision, wait time.Duration) string {
+func message(d *mete.Decision, wait time.Duration) string {
 	switch {
 	case d.Reason == mete.ReasonStoreError:
 		return "rate limit could not be checked: retry in " + wait.String()
 	case d.Reason == mete.ReasonMissingAttribute:
-		return fmt.Sprintf("call lacks an attribute that rule %q requires", d.Rule)
+		return fmt.Sprintf("call has no value for an attribute that rule %q requires", d.Rule)
 	}
 	if d.Reason == mete.ReasonBlocked {
-		return "calls such as this one are blocked: retry in " + wait.String()
+		return "calls from this client are blocked: retry in " + wait.String()
 	}
 	name := d.Rule
 	if decider := d.Decider(); decider != nil {
 		name = decider.Limit.Name
 	}
 	if wait == bucket.Never {
-		return fmt.Sprintf("call costs more than limit %q can ever admit", name)
+		return fmt.Sprintf("call costs more than limit %q can ever allow", name)
 	}
-	return fmt.Sprintf("limit %q is used up: retry in %v", name, wait)
+	return fmt.Sprintf("limit %q is exceeded: retry in %v", name, wait)
 }
 
-// quotaFailure names the limits that denied, nil if none did.
 func quotaFailure(d *mete.Decision) *errdetails.QuotaFailure {
 	var violations []*errdetails.QuotaFailure_Violation
 	for i := range d.Limits() {
@@ -80,12 +78,12 @@ func quotaFailure(d *mete.Decision) *errdetails.QuotaFailure {
 		}
 		v := &errdetails.QuotaFailure_Violation{
 			Subject:     "rule:" + s.Rule.Name,
-			Description: fmt.Sprintf("limit %q is used up: retry in %v", s.Limit.Name, s.RetryAfter),
+			Description: fmt.Sprintf("limit %q is exceeded: retry in %v", s.Limit.Name, s.RetryAfter),
 			QuotaId:     s.Limit.Name,
 			QuotaValue:  s.Snapshot.Limit.Capacity().Whole(),
 		}
 		if s.RetryAfter == bucket.Never {
-			v.Description = fmt.Sprintf("limit %q can never admit a cost of %v", s.Limit.Name, s.Cost)
+			v.Description = fmt.Sprintf("limit %q can never allow a cost of %v", s.Limit.Name, s.Cost)
 		}
 		violations = append(violations, v)
 	}

@@ -31,8 +31,8 @@ func TestDenied(t *testing.T) {
 			return status.Error(codes.FailedPrecondition, method+" "+d.Rule+" "+d.Reason)
 		}, codes.FailedPrecondition, unaryCall + " free token_bucket_exceeded"},
 		{"an error without a status", func(context.Context, string, mete.Decision) error { return errors.New("later") }, codes.Unknown, "later"},
-		{"nil", func(context.Context, string, mete.Decision) error { return nil }, codes.ResourceExhausted, `limit "free" is used up: retry in 2.5s`},
-		{"OK", func(context.Context, string, mete.Decision) error { return status.Error(codes.OK, "") }, codes.ResourceExhausted, `limit "free" is used up: retry in 2.5s`},
+		{"nil", func(context.Context, string, mete.Decision) error { return nil }, codes.ResourceExhausted, `limit "free" is exceeded: retry in 2.5s`},
+		{"OK", func(context.Context, string, mete.Decision) error { return status.Error(codes.OK, "") }, codes.ResourceExhausted, `limit "free" is exceeded: retry in 2.5s`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := limited(t, byKey, grpclimit.Config{Denied: tt.denied})

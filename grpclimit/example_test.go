@@ -83,7 +83,7 @@ func ExampleConfig() {
 		Methods: []grpclimit.MethodLimit{{Name: "all", Methods: []string{"*"}, Key: grpclimit.Everyone(), Rate: "1/1h", Burst: 1}},
 		Exempt:  func(_ context.Context, method string) bool { return method == "/grpc.testing.TestService/EmptyCall" },
 		Denied: func(_ context.Context, method string, d mete.Decision) error {
-			return status.Errorf(codes.Unavailable, "limit %s is used up", d.Rule)
+			return status.Errorf(codes.Unavailable, "limit %s is exceeded", d.Rule)
 		},
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func ExampleConfig() {
 	fmt.Println(status.Code(err))
 	// Output:
 	// OK ""
-	// Unavailable "limit all is used up"
+	// Unavailable "limit all is exceeded"
 	// OK
 }
 

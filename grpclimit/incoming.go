@@ -14,39 +14,35 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// authorityKey is where gRPC keeps the authority in a call's metadata.
 const authorityKey = ":authority"
 
-// incoming are the attributes of a call that reached a server. They are used by
-// one goroutine at a time.
+// incoming reads the attributes of a call to a server. It is not safe for concurrent use.
 type incoming struct {
 	ctx    context.Context
 	method string
 	server *Interceptor
 
-	asked    policy.Attribute
-	policy   *policy.Matcher // that decides; nil where there is none, or not yet
-	now      bucket.Instant  // at which it decides
-	disputed string          // the metadata or cookie that an enforced rule reads and that occurs twice
+	asked    policy.Attribute // attribute that is being read
+	policy   *policy.Matcher  // deciding policy; nil if there is none yet
+	now      bucket.Instant   // decision time
+	disputed string           // duplicate metadata or cookie that an enforced rule reads
 }
 
-// Under says which policy decides, and at what time: a rule of it in shadow disputes
-// nothing. Method limits are asked before, and are always enforced.
+// Under sets the policy and the time of the decision. Rules in shadow mode do not reject duplicates. Method
+// limits are read before, and are always enforced.
 func (in *incoming) Under(m *policy.Matcher, now bucket.Instant) { in.policy, in.now = m, now }
 
-// dispute notes that what was asked for occurs twice.
 func (in *incoming) dispute(what string) {
 	if in.policy == nil || in.policy.Enforces(in.asked, in.now) {
 		in.disputed = what
 	}
 }
 
-// Lookup implements [policy.Attributes].
 func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	in.asked = a
 	switch a.Source {
 	case policy.SourceMethod:
-		return http.MethodPost, true // which it is on the wire
+		return http.MethodPost, true // always POST on the wire
 	case policy.SourcePath:
 		return in.method, true
 	case policy.SourceHost:
@@ -68,7 +64,7 @@ func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.SourceQuery:
 		return "", false
 	case policy.SourceJWT:
-		// The program may read another one of them.
+		// The program could read another one than the limiter.
 		if len(metadata.ValueFromIncomingContext(in.ctx, "authorization")) > 1 {
 			in.dispute("authorization")
 		}
@@ -79,7 +75,6 @@ func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// metadata returns the value of a key.
 func (in *incoming) metadata(key string) (string, bool) {
 	values := metadata.ValueFromIncomingContext(in.ctx, key)
 	switch {
@@ -97,8 +92,7 @@ func (in *incoming) metadata(key string) (string, bool) {
 	return values[0], true
 }
 
-// address returns the client's address in text form. It reads the call as HTTP
-// doors read their requests, so that one trust means one thing.
+// address returns the client's address. It uses the same trust rules as the HTTP adapters.
 func (in *incoming) address() (string, bool) {
 	p, ok := peer.FromContext(in.ctx)
 	if !ok || p.Addr == nil {
@@ -114,7 +108,6 @@ func (in *incoming) address() (string, bool) {
 	return facts.Address()
 }
 
-// cookie returns the value of the first cookie called name.
 func cookie(lines []string, name string) (string, bool) {
 	for _, line := range lines {
 		if value, ok := httpfacts.CookieValue(line, name); ok {

@@ -13,36 +13,34 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A MethodLimit limits the calls of some methods, with no policy or besides one.
-// All that apply to a call are taken together, or none. What becomes of calls that
-// the store cannot decide is [mete.Config]'s to say.
+// A MethodLimit limits the calls of some methods, with or without a policy. A call is charged by all limits or by
+// none. [mete.Config] determines what happens if the store is unavailable.
 type MethodLimit struct {
-	// Name is what callers are told of the limit: as a rule's, at most 64 bytes
-	// and one of a kind. It is part of the bucket's key: interceptors that share
-	// a store and a name share buckets.
+	// Name identifies the limit to callers. It must be unique and at most 64 bytes, as the name of a rule. It is
+	// part of the bucket's key: interceptors with the same store and name share buckets.
 	Name string
 
-	// Methods are full methods, "/package.Service/Method", or prefixes of them,
-	// "/package.Service/*". "*" alone is every method. There must be one.
+	// Methods are full methods, "/package.Service/Method", or prefixes, "/package.Service/*". "*" matches every
+	// method. At least one is required.
 	Methods []string
 
-	// Key says who shares a bucket, and is required: [By] or [Everyone].
+	// Key determines which calls share a bucket. It is required: [By] or [Everyone].
 	Key Key
 
-	// Rate is how fast tokens come back, as in policies: "100/1m", "0.5/10s". It is
-	// required without Bucket. [bucket.ParseRate] has the grammar and the bounds.
+	// Rate is the refill rate, as in policies: "100/1m", "0.5/10s". It is required without Bucket.
+	// [bucket.ParseRate] documents the grammar and the bounds.
 	Rate string
 
-	// Burst is the most calls at one instant: the capacity in whole tokens, at least 1.
-	// It is required with Rate.
+	// Burst is the maximum number of calls at one instant: the capacity in whole tokens, at least 1. It is
+	// required with Rate.
 	Burst int
 
-	// Bucket is a limit of another algorithm than the token bucket. It replaces Rate and
-	// Burst: to set both is an error.
+	// Bucket is a limit with another algorithm than the token bucket. It replaces Rate and Burst; setting both is
+	// an error.
 	Bucket bucket.Limit
 
-	// Cost is the whole tokens that a call costs. If zero, 1. A cost that the limit can
-	// never admit is an error.
+	// Cost is the cost of a call in whole tokens. Zero means 1. A cost that the limit can never allow is an
+	// error.
 	Cost int
 
 	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
@@ -52,44 +50,39 @@ type MethodLimit struct {
 // MaxMethodLimits bounds the method limits of an interceptor.
 const MaxMethodLimits = 16
 
-// A Key says who shares a bucket. The zero Key is refused: nobody should have to
-// guess who does.
+// A Key determines which calls share a bucket. The zero Key is invalid: sharing must be an explicit choice.
 type Key struct {
 	names []string
 	set   bool
 }
 
-// By gives each combination of values of these attributes a bucket of its own,
-// named as in a policy: By("ip:address"), By("header:x-api-key", "tenant"). A
-// call that lacks one of them is denied: whoever leaves it out would otherwise
-// escape the limit.
+// By uses one bucket per combination of values of the attributes, named as in a policy: By("ip:address"),
+// By("header:x-api-key", "tenant"). A call without one of them is denied, because it could otherwise bypass the
+// limit.
 func By(attributes ...string) Key { return Key{names: attributes, set: len(attributes) > 0} }
 
-// Everyone is one bucket for all callers.
+// Everyone uses one bucket for all callers.
 func Everyone() Key { return Key{names: []string{}, set: true} }
 
-// keyPrefix begins the keys of method limits.
 var keyPrefix = policy.OwnKeyPrefix("grpc")
 
-// A methodTable finds the limits of a method. It is a policy: its rules choose
-// and make keys, and the limits come from the [MethodLimit] of that name.
+// A methodTable finds the limits of a method. It is a policy: its rules match calls and build keys, and the
+// limits come from the [MethodLimit] with the rule's name.
 type methodTable struct {
 	matcher *policy.Matcher
 	entries map[*policy.Rule]*methodEntry
 }
 
-// A methodEntry is a [MethodLimit] that is ready for use.
 type methodEntry struct {
 	rule   *policy.Rule
-	limit  policy.Limit // the true one, under the name that callers are told
+	limit  policy.Limit // the actual limit
 	cost   mete.Tokens
 	shards int
 }
 
-// A methodRule is a [MethodLimit] as a rule says it.
 type methodRule struct {
 	Name      string              `json:"name"`
-	Group     string              `json:"group"` // its own, so that all rules apply
+	Group     string              `json:"group"` // unique, so that all rules apply
 	LimitKeys []string            `json:"limit_keys"`
 	Match     map[string][]string `json:"match,omitempty"`
 	OnMissing string              `json:"on_missing"`
@@ -97,8 +90,7 @@ type methodRule struct {
 	Config    map[string]int      `json:"algorithm_config"`
 }
 
-// newMethodTable compiles limits; nil if there are none. The error names every
-// mistake.
+// newMethodTable compiles limits. It returns nil if there are none. The error lists every invalid limit.
 func newMethodTable(limits []MethodLimit, hashKey []byte, limiter *mete.Limiter) (*methodTable, error) {
 	if len(limits) == 0 {
 		return nil, nil
@@ -140,11 +132,10 @@ func newMethodTable(limits []MethodLimit, hashKey []byte, limiter *mete.Limiter)
 	return t, nil
 }
 
-// compile checks l and returns its limit.
 func (l *MethodLimit) compile() (bucket.Limit, error) {
 	switch {
 	case len(l.Methods) == 0:
-		return bucket.Limit{}, fmt.Errorf("method limit %q: methods are required: \"*\" is all", l.Name)
+		return bucket.Limit{}, fmt.Errorf("method limit %q: methods are required: use \"*\" for every method", l.Name)
 	case !l.Key.set:
 		return bucket.Limit{}, fmt.Errorf("method limit %q: a key is required: By or Everyone", l.Name)
 	}
@@ -161,7 +152,7 @@ func (l *MethodLimit) compile() (bucket.Limit, error) {
 func (l *MethodLimit) rule() methodRule {
 	return methodRule{
 		Name: l.Name, Group: l.Name, LimitKeys: l.Key.names, OnMissing: "deny",
-		Algorithm: "token_bucket", Config: map[string]int{"rps": 1, "burst": 1}, // never asked
+		Algorithm: "token_bucket", Config: map[string]int{"rps": 1, "burst": 1}, // placeholder; not used
 		Match: map[string][]string{"path": l.Methods},
 	}
 }
@@ -171,8 +162,7 @@ func (l *MethodLimit) entry(r *policy.Rule, limit bucket.Limit) *methodEntry {
 		limit: policy.Limit{Name: l.Name, Reason: limit.Reason(), Bucket: limit}}
 }
 
-// charges returns what a call costs under t. missing is the rule whose key lacks
-// an attribute, nil for none.
+// charges returns the charges of a call. missing is a rule that denies the call because it lacks an attribute.
 func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, entries []*methodEntry, missing *policy.Rule) {
 	if t == nil {
 		return nil, nil, nil
@@ -190,9 +180,9 @@ func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, e
 	return charges, entries, nil
 }
 
-// name puts names to what entries had a part in. The limiter knows nothing of
-// their charges but keys and limits, and shows them in order.
-func name(d *mete.Decision, entries []*methodEntry) {
+// setNames sets the rules and limits of entries in d. The limiter knows these limits only by keys, and reports
+// them in order.
+func setNames(d *mete.Decision, entries []*methodEntry) {
 	for i := range d.Limits() {
 		s := &d.Limits()[i]
 		if len(entries) > 0 && (s.Rule == nil || s.Rule.Name == "") {

@@ -14,20 +14,19 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// outgoing are the attributes of a call that a client is about to make.
+// outgoing reads the attributes of a call that a client is about to make.
 type outgoing struct {
 	ctx    context.Context
 	method string
-	target string // of the connection
+	target string // target of the connection
 	supply func(context.Context, policy.Attribute) (string, bool)
 }
 
-// Lookup implements [policy.Attributes]. There is no client's address: the caller
-// is the program itself.
+// Lookup implements [policy.Attributes]. It has no ip:address, because the caller is the program itself.
 func (out *outgoing) Lookup(a policy.Attribute) (value string, ok bool) {
 	switch a.Source {
 	case policy.SourceMethod:
-		return http.MethodPost, true // which it is on the wire
+		return http.MethodPost, true // always POST on the wire
 	case policy.SourcePath:
 		return out.method, true
 	case policy.SourceHost:
@@ -50,8 +49,8 @@ func (out *outgoing) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// target returns what a connection leads to. Interceptors that are called by
-// hand may have no connection.
+// target returns the target of a connection, or "" for the nil connection of an interceptor that is called
+// directly.
 func target(cc *grpc.ClientConn) string {
 	if cc == nil {
 		return ""

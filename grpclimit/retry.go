@@ -14,18 +14,16 @@ import (
 )
 
 const (
-	// firstBackoff is the shortest wait before the second attempt; it doubles
-	// with each further one. Servers that say 0 are not hammered.
+	// firstBackoff is the minimum wait before the second attempt. It doubles with each further attempt, also if
+	// servers send 0.
 	firstBackoff = 50 * time.Millisecond
 
-	// longestJitter bounds what is added to a wait, which is otherwise up to a
-	// half of it.
-	longestJitter = 5 * time.Second
+	// maxJitter bounds the jitter of a wait, which is otherwise up to half of the wait.
+	maxJitter = 5 * time.Second
 )
 
-// retryDelay returns how long a server says to wait, and whether it says that the
-// call may be repeated at all. Of several RetryInfos the longest counts. Those
-// that make no sense are as if they were not there.
+// retryDelay returns the wait that a server requests in a RetryInfo, and whether there is a valid one. The
+// longest of several RetryInfos counts.
 func retryDelay(err error) (wait time.Duration, told bool) {
 	s, ok := status.FromError(err)
 	if !ok || s.Code() != codes.ResourceExhausted {
@@ -43,30 +41,27 @@ func retryDelay(err error) (wait time.Duration, told bool) {
 	return wait, told
 }
 
-// again decides whether a call that failed is sent again, and after how long.
-func (c *ClientInterceptor) again(ctx context.Context, err error, attempt int) (time.Duration, bool) {
+func (c *ClientInterceptor) shouldRetry(ctx context.Context, err error, attempt int) (time.Duration, bool) {
 	wait, told := retryDelay(err)
 	if !told || attempt >= c.config.MaxAttempts {
 		return 0, false
 	}
 	wait = c.delay(wait, attempt)
-	return wait, wait <= c.config.MaxDelay && lives(ctx, wait) && c.budget.spend()
+	return wait, wait <= c.config.MaxDelay && outlasts(ctx, wait) && c.budget.spend()
 }
 
-// delay is how long to wait before the attempt after this one: no less than a
-// backoff, and by chance somewhat more, but not so much more as to exceed
-// MaxDelay.
+// delay returns the wait before the next attempt: at least the backoff, plus jitter, at most MaxDelay.
 func (c *ClientInterceptor) delay(wait time.Duration, attempt int) time.Duration {
 	wait = max(wait, firstBackoff<<(attempt-1))
-	jitter := min(wait/2, longestJitter, c.config.MaxDelay-wait)
+	jitter := min(wait/2, maxJitter, c.config.MaxDelay-wait)
 	if jitter <= 0 {
 		return wait
 	}
 	return wait + rand.N(jitter)
 }
 
-// A budget bounds retries: gRFC A6. The zero budget is full. It counts what is
-// missing from it, in tenths of a retry.
+// A budget bounds retries, as in gRFC A6. The zero budget is full. It counts the spent amount, in tenths of a
+// retry.
 type budget struct{ missing atomic.Int64 }
 
 const (
@@ -75,7 +70,7 @@ const (
 	successWorth = 1
 )
 
-// spend takes a retry, and reports whether there was one.
+// spend takes a retry and reports whether one was left.
 func (b *budget) spend() bool {
 	for {
 		missing := b.missing.Load()
@@ -88,7 +83,6 @@ func (b *budget) spend() bool {
 	}
 }
 
-// earn adds what a success is worth.
 func (b *budget) earn() {
 	for {
 		missing := b.missing.Load()

@@ -18,18 +18,17 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// maxScopes bounds the scopes that are known at one time. At the bound those are
-// forgotten that are idle; where none is, calls of a new one are on their own.
+// maxScopes bounds the scopes. At the bound, idle scopes are evicted; if none is idle, calls of new scopes are
+// not paced.
 const maxScopes = 1024
 
-// scopes are the pacers of what servers limit together. The zero value has none.
+// scopes holds the pacers of scopes by name. The zero value is empty.
 type scopes struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]*pacer.Pacer
 }
 
-// scope returns the pacer of those calls that share a server's limit with this
-// one, nil if it is on its own.
+// scope returns the pacer of the call's scope, or nil.
 func (c *ClientInterceptor) scope(ctx context.Context, method string, cc *grpc.ClientConn) *pacer.Pacer {
 	if c.config.Scope == nil {
 		return nil
@@ -38,10 +37,10 @@ func (c *ClientInterceptor) scope(ctx context.Context, method string, cc *grpc.C
 	if name == "" {
 		return nil
 	}
-	return c.scopes.of(target(cc) + "\x00" + name)
+	return c.scopes.get(target(cc) + "\x00" + name)
 }
 
-func (s *scopes) of(name string) *pacer.Pacer {
+func (s *scopes) get(name string) *pacer.Pacer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found := s.byName[name]; found != nil {
@@ -65,9 +64,8 @@ func (s *scopes) of(name string) *pacer.Pacer {
 	return made
 }
 
-// pass waits until a call of the scope may be sent. again says that it was sent
-// before.
-func (c *ClientInterceptor) pass(ctx context.Context, scope *pacer.Pacer, again bool) (pacer.Ticket, error) {
+// waitTurn waits until a call of the scope may be sent. retry marks a call that was sent before.
+func (c *ClientInterceptor) waitTurn(ctx context.Context, scope *pacer.Pacer, again bool) (pacer.Ticket, error) {
 	if scope == nil {
 		return pacer.Ticket{}, nil
 	}
@@ -84,10 +82,9 @@ func (c *ClientInterceptor) pass(ctx context.Context, scope *pacer.Pacer, again 
 	case errors.Is(err, pacer.ErrTooMany):
 		return ticket, status.Error(codes.ResourceExhausted, "call was not sent: "+err.Error())
 	}
-	return ticket, undecided(ctx, err)
+	return ticket, undecidedError(ctx, err)
 }
 
-// answer is what the end of a call says of the server's limits.
 func answer(err error, trailers metadata.MD) pacer.Answer {
 	a := pacer.Answer{Refused: status.Code(err) == codes.ResourceExhausted}
 	a.Wait, a.HasWait = retryDelay(err)
@@ -98,8 +95,7 @@ func answer(err error, trailers metadata.MD) pacer.Answer {
 	return a
 }
 
-// settle tells a scope how a call ended. A call whose end is not the server's
-// word says nothing.
+// settle reports the result of a call to its scope. Errors that did not come from the server have no information.
 func settle(scope *pacer.Pacer, ticket pacer.Ticket, err error, trailers metadata.MD) {
 	switch code := status.Code(err); {
 	case scope == nil:

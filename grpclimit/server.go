@@ -20,25 +20,24 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An Interceptor limits the calls that reach a server. It is made by [New], keeps
-// no state of its own, and is safe for concurrent use.
+// An Interceptor limits the calls that reach a server. Create one with [New]. It has no state and is safe for
+// concurrent use.
 type Interceptor struct {
 	limiter *mete.Limiter
 	config  Config
 	source  *httpfacts.Source
-	trusts  bool // somebody: only then forwarded addresses are read
+	trusts  bool // there are trusted proxies, so forwarded addresses are read
 	methods *methodTable
 	fields  *ratelimitfields.Writer
 }
 
-// New returns an interceptor that decides by limiter, which is required. The
-// error names every mistake in config.
+// New returns an interceptor that applies limiter, which is required. The error lists every invalid setting.
 func New(limiter *mete.Limiter, config Config) (*Interceptor, error) {
 	var errs []error
 	if limiter == nil {
 		errs = append(errs, errors.New("limiter is required"))
 	}
-	errs = append(errs, config.check())
+	errs = append(errs, config.validate())
 	source, err := config.source()
 	errs = append(errs, err)
 	methods, err := newMethodTable(config.Methods, config.HashKey, limiter)
@@ -54,16 +53,15 @@ func New(limiter *mete.Limiter, config Config) (*Interceptor, error) {
 	}, nil
 }
 
-// Unary returns the interceptor of unary calls. To chain it twice charges every
-// call twice.
+// Unary returns the interceptor of unary calls. Chaining it twice charges every call twice.
 func (in *Interceptor) Unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if in.exempts(ctx, info.FullMethod) {
+		if in.isExempt(ctx, info.FullMethod) {
 			return handler(ctx, req)
 		}
 		said, err := in.admit(ctx, info.FullMethod)
 		if len(said) > 0 {
-			_ = grpc.SetTrailer(ctx, said) // fails only where no transport would send it
+			_ = grpc.SetTrailer(ctx, said) // fails only without a transport
 		}
 		if err != nil {
 			return nil, err
@@ -75,7 +73,7 @@ func (in *Interceptor) Unary() grpc.UnaryServerInterceptor {
 // Stream returns the interceptor of streams.
 func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if in.exempts(ss.Context(), info.FullMethod) {
+		if in.isExempt(ss.Context(), info.FullMethod) {
 			return handler(srv, ss)
 		}
 		said, err := in.admit(ss.Context(), info.FullMethod)
@@ -88,22 +86,22 @@ func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
 			}
 			return handler(srv, ss)
 		}
-		s := &serverStream{ServerStream: ss, in: in, method: info.FullMethod, said: said}
-		defer s.sayTrailers()
+		s := &serverStream{ServerStream: ss, in: in, method: info.FullMethod, trailers: said}
+		defer s.sendTrailers()
 		return handler(srv, s)
 	}
 }
 
-// admit decides a call or a message, and waits for its turn. It returns the
-// trailers that tell of it and, where it may not go on, the status.
+// admit decides a call or a message and waits for its turn. It returns the trailers and, for a denial, the status
+// error.
 func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, error) {
 	attrs := &incoming{ctx: ctx, method: method, server: in}
 	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)
 	if err != nil {
-		if ctx.Err() == nil { // too many limits apply, or an attribute is wrong
+		if ctx.Err() == nil { // too many limits apply, or an attribute is invalid
 			in.report(ctx, &mete.Decision{Degraded: true, Failure: store.FailureError, Reason: mete.ReasonStoreError, Err: err})
 		}
-		return nil, undecided(ctx, err)
+		return nil, undecidedError(ctx, err)
 	}
 	if err := turn.Await(ctx, r, in.config.MaxDelay); err != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()
@@ -114,35 +112,31 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 		return said, in.deny(ctx, method, &r.Decision)
 	}
 	if attrs.disputed != "" {
-		return said, status.Errorf(codes.InvalidArgument, "%q occurs more than once, and a rate limit reads it: send it once", attrs.disputed)
+		return said, status.Errorf(codes.InvalidArgument, "duplicate %q, which a rate limit reads: send it once", attrs.disputed)
 	}
 	return said, nil
 }
 
-// exempts reports whether a call is not limited.
-func (in *Interceptor) exempts(ctx context.Context, method string) bool {
+func (in *Interceptor) isExempt(ctx context.Context, method string) bool {
 	return in.config.Exempt != nil && in.config.Exempt(ctx, method)
 }
 
-// deny returns the error of a denied call or message.
 func (in *Interceptor) deny(ctx context.Context, method string, d *mete.Decision) error {
 	if in.config.Denied != nil {
 		if err := in.config.Denied(ctx, method, *d); err != nil {
 			return err
 		}
 	}
-	return denial(d).Err()
+	return denialStatus(d).Err()
 }
 
-// report calls the hook.
 func (in *Interceptor) report(ctx context.Context, d *mete.Decision) {
 	if in.config.OnDecision != nil {
 		in.config.OnDecision(ctx, d)
 	}
 }
 
-// lives reports whether ctx outlives a wait.
-func lives(ctx context.Context, wait time.Duration) bool {
+func outlasts(ctx context.Context, wait time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -150,8 +144,7 @@ func lives(ctx context.Context, wait time.Duration) bool {
 	return !ok || time.Until(deadline) > wait
 }
 
-// pause sleeps for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -162,9 +155,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// undecided is the status of a call that the limiter returned an error for: its
-// context is done, or what a program supplied makes no request.
-func undecided(ctx context.Context, err error) error {
+// undecidedError returns the status of a call that the limiter could not decide: its context is done, or the
+// program supplied an invalid request.
+func undecidedError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}

@@ -9,21 +9,19 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// A serverStream decides every message after the first.
 type serverStream struct {
 	grpc.ServerStream
 	in     *Interceptor
 	method string
 
-	received bool  // the first message, paid for by the call
-	denied   error // ends the stream for good
+	received bool  // the first message, which the call has paid for
+	denied   error // the error that ended the stream
 
-	mu   sync.Mutex // a handler may return while it still receives
-	said metadata.MD
+	mu       sync.Mutex // a handler may return while it still receives
+	trailers metadata.MD
 }
 
-// RecvMsg receives a message, and waits until its turn has come: meanwhile flow
-// control holds the client back.
+// RecvMsg receives a message and waits for its turn. Meanwhile flow control holds the client back.
 func (s *serverStream) RecvMsg(m any) error {
 	if s.denied != nil {
 		return s.denied
@@ -36,23 +34,22 @@ func (s *serverStream) RecvMsg(m any) error {
 		return nil
 	}
 	said, err := s.in.admit(s.Context(), s.method)
-	s.say(said)
+	s.keepTrailers(said)
 	s.denied = err
 	return err
 }
 
-// say keeps the trailers of the latest decision.
-func (s *serverStream) say(said metadata.MD) {
+func (s *serverStream) keepTrailers(said metadata.MD) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = said
+	s.trailers = said
 }
 
-// sayTrailers sends them, once: a trailer that is set twice has two values.
-func (s *serverStream) sayTrailers() {
+// sendTrailers sets the trailers once, because setting a trailer twice gives it two values.
+func (s *serverStream) sendTrailers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.said) > 0 {
-		s.ServerStream.SetTrailer(s.said)
+	if len(s.trailers) > 0 {
+		s.ServerStream.SetTrailer(s.trailers)
 	}
 }

@@ -15,23 +15,21 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// pushbackKey is what gRPC's own retries obey: gRFC A6. A negative value, or one
-// beyond 32 bits, which none of them could read, forbids to retry.
+// pushbackKey is the trailer that gRPC's own retries obey (gRFC A6). A negative value or one above 32 bits
+// forbids a retry.
 const pushbackKey = "grpc-retry-pushback-ms"
 
-// trailerKeys are the keys of those fields that are sent: not Retry-After, since
-// RetryInfo is exact.
+// trailerKeys maps the header fields that are sent to trailer keys. It omits Retry-After, because RetryInfo is
+// exact.
 var trailerKeys = map[string]string{
 	"Ratelimit-Policy": "ratelimit-policy", "Ratelimit": "ratelimit", "X-Ratelimit-Reason": "x-ratelimit-reason",
 }
 
-// newFields returns the writer of the trailers. Their waits are exact, as in RetryInfo:
-// clients add their own jitter.
+// newFields returns the writer of the trailers. Their waits are exact, because clients add their own jitter.
 func newFields() (*ratelimitfields.Writer, error) {
 	return ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"draft-11"}, ExactWaits: true})
 }
 
-// trailers says what metadata can say of d.
 func (in *Interceptor) trailers(d *mete.Decision) metadata.MD {
 	if d.Allowed && (in.config.OmitTrailers || len(d.Limits()) == 0) {
 		return nil
@@ -50,7 +48,7 @@ func (in *Interceptor) trailers(d *mete.Decision) metadata.MD {
 	return md
 }
 
-// pushback writes a wait in milliseconds, rounded up.
+// pushback formats a wait in milliseconds, rounded up.
 func pushback(wait time.Duration) string {
 	ms := int64((wait + time.Millisecond - 1) / time.Millisecond)
 	if wait == bucket.Never || ms > math.MaxInt32 || ms < 0 {

@@ -14,63 +14,63 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// A State is what the breaker does with calls.
+// A State is a state of the circuit breaker.
 type State string
 
 const (
-	Closed   State = "closed"    // lets them through
-	HalfOpen State = "half-open" // lets a few through, to see
-	Open     State = "open"      // lets them fail at once
+	Closed   State = "closed"    // passes all calls
+	HalfOpen State = "half-open" // passes a few calls as probes
+	Open     State = "open"      // rejects all calls
 )
 
-// states are ours by gobreaker's.
 var states = [...]State{gobreaker.StateClosed: Closed, gobreaker.StateHalfOpen: HalfOpen, gobreaker.StateOpen: Open}
 
 var (
 	errOpen     = fmt.Errorf("%w: circuit breaker is open", store.ErrUnavailable)
-	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls try the store", store.ErrUnavailable)
+	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls probe the store", store.ErrUnavailable)
 	errPanic    = errors.New("guard: the store panicked")
 
-	// errNoSign stands for errors that say nothing about the store.
-	errNoSign = errors.New("guard: no sign of illness")
+	// errIgnored replaces errors that are no evidence about the store's health.
+	errIgnored = errors.New("guard: ignored error")
 )
 
-// windowParts is in how many steps the Window moves on.
 const windowParts = 10
 
-// A breaker is gobreaker's, told which errors count. That one costs two locks and
-// an allocation for each call, so while all is well it is not told: from the
-// first failure on, until there has been none for a Window.
+// A breaker wraps a circuit breaker of gobreaker and decides which errors count. A call of gobreaker costs two
+// locks and an allocation. It is therefore used only from the first failure until a Window without failures.
 type breaker struct {
-	gate *gobreaker.TwoStepCircuitBreaker[struct{}]
+	inner *gobreaker.TwoStepCircuitBreaker[struct{}]
 
-	calm             atomic.Bool   // nothing has failed lately
-	failed           atomic.Int64  // when something did, in nanoseconds since begin
-	answered         atomic.Int64  // when a call was answered; not kept while calm
-	since            atomic.Int64  // when the first of the failures did that nobody's answer has come between; 0: none
-	ill              atomic.Int64  // when the calm ended
-	state            atomic.Uint32 // gobreaker's, for who must not lock it
+	quiet atomic.Bool   // no recent failure: gobreaker is not used
+	state atomic.Uint32 // copy of gobreaker's state, for use without its lock
+
+	// Times in nanoseconds since begin.
+	lastFailure    atomic.Int64 // last failure
+	lastAnswer     atomic.Int64 // last answer; not updated while quiet
+	failingSince   atomic.Int64 // first failure since the last answer; 0: none
+	unhealthySince atomic.Int64 // first failure after quiet
+
 	opened, rejected atomic.Uint64
 
-	begin time.Time
+	start time.Time
 }
 
 func newBreaker(c Config) *breaker {
-	b := &breaker{begin: time.Now()}
-	b.calm.Store(true)
-	b.gate = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	b := &breaker{start: time.Now()}
+	b.quiet.Store(true)
+	b.inner = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests:  uint32(c.Probes),
 		Interval:     Window,
 		BucketPeriod: Window / windowParts,
 		Timeout:      c.OpenFor,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
-			ended, now := n.TotalSuccesses+n.TotalFailures, int64(time.Since(b.begin))
-			row := n.ConsecutiveFailures >= uint32(c.Failures) && now-b.since.Load() >= int64(c.Spell)
-			half := ended >= MinCalls && 2*n.TotalFailures >= ended && now-b.ill.Load() >= int64(c.Spell)
+			ended, now := n.TotalSuccesses+n.TotalFailures, int64(time.Since(b.start))
+			row := n.ConsecutiveFailures >= uint32(c.Failures) && now-b.failingSince.Load() >= int64(c.Spell)
+			half := ended >= MinCalls && 2*n.TotalFailures >= ended && now-b.unhealthySince.Load() >= int64(c.Spell)
 			return row || half
 		},
-		IsExcluded: func(err error) bool { return err == errNoSign },
-		OnStateChange: func(_ string, from, to gobreaker.State) { // the breaker is locked
+		IsExcluded: func(err error) bool { return err == errIgnored },
+		OnStateChange: func(_ string, from, to gobreaker.State) { // gobreaker holds its lock
 			b.state.Store(uint32(to))
 			if to == gobreaker.StateOpen {
 				b.opened.Add(1)
@@ -83,98 +83,95 @@ func newBreaker(c Config) *breaker {
 	return b
 }
 
-func (b *breaker) now() State { return states[b.state.Load()] }
+func (b *breaker) currentState() State { return states[b.state.Load()] }
 
-// A call is one that the breaker has let through.
 type call struct {
-	breaker *breaker
-	ctx     context.Context
-	done    func(error) // nil where gobreaker has not been told of it
-	opened  uint64      // how often the breaker had opened then
-	hasty   bool        // the caller's deadline is nearer than Patience
-	brief   bool        // and so is the end of Mode.Within
+	breaker       *breaker
+	ctx           context.Context
+	done          func(error) // nil if gobreaker does not count the call
+	opened        uint64      // breaker.opened at the start
+	shortDeadline bool        // the deadline is nearer than Patience
+	shortWithin   bool        // Mode.Within is shorter than Patience
 }
 
-// enter lets a call through that takes no longer than within, if that is above 0,
-// or says why not.
-func (b *breaker) enter(ctx context.Context, op string, within time.Duration) (call, error) {
-	c := call{breaker: b, ctx: ctx, brief: within > 0 && within < Patience}
+// admit admits a call, or returns an error. A positive within bounds the duration of the call.
+func (b *breaker) admit(ctx context.Context, op string, within time.Duration) (call, error) {
+	c := call{breaker: b, ctx: ctx, shortWithin: within > 0 && within < Patience}
 	if deadline, ok := ctx.Deadline(); ok {
-		c.hasty = time.Until(deadline) < Patience
+		c.shortDeadline = time.Until(deadline) < Patience
 	}
-	if c.opened = b.opened.Load(); b.calm.Load() {
+	if c.opened = b.opened.Load(); b.quiet.Load() {
 		return c, nil
 	}
 	var err error
-	if c.done, err = b.gate.Allow(); err != nil {
+	if c.done, err = b.inner.Allow(); err != nil {
 		b.rejected.Add(1)
 		if errors.Is(err, gobreaker.ErrTooManyRequests) {
-			return c, unavailable(op, errHalfOpen)
+			return c, newUnavailable(op, errHalfOpen)
 		}
-		return c, unavailable(op, errOpen)
+		return c, newUnavailable(op, errOpen)
 	}
 	return c, nil
 }
 
-// leave tells the breaker what came of the call.
-func (c *call) leave(err *error) {
+func (c *call) finish(err *error) {
 	if *err == nil && c.done == nil {
 		return
 	}
-	c.end(*err)
+	c.record(*err)
 }
 
-func (c *call) end(err error) {
+func (c *call) record(err error) {
 	b := c.breaker
-	now := int64(time.Since(b.begin))
+	now := int64(time.Since(b.start))
 	switch {
 	case err == nil:
-		b.answered.Store(now)
-		b.since.Store(0)
-	case c.saysNothing(err), c.brief && errors.Is(err, context.DeadlineExceeded) && b.answers(now):
-		err = errNoSign
+		b.lastAnswer.Store(now)
+		b.failingSince.Store(0)
+	case c.isIgnored(err), c.shortWithin && errors.Is(err, context.DeadlineExceeded) && b.answeredRecently(now):
+		err = errIgnored
 	}
-	if err != nil && err != errNoSign {
-		b.failed.Store(now)
-		b.since.CompareAndSwap(0, now)
-		if b.calm.Swap(false) {
-			b.ill.Store(now)
+	if err != nil && err != errIgnored {
+		b.lastFailure.Store(now)
+		b.failingSince.CompareAndSwap(0, now)
+		if b.quiet.Swap(false) {
+			b.unhealthySince.Store(now)
 		}
-		if c.done == nil && c.opened == b.opened.Load() { // else it is of before, and no probe
-			c.done, _ = b.gate.Allow()
+		if c.done == nil && c.opened == b.opened.Load() { // else the call is from before the last opening, and no probe
+			c.done, _ = b.inner.Allow()
 		}
 	}
 	if c.done != nil {
 		c.done(err)
 	}
-	if err == nil && b.now() == Closed && now-b.failed.Load() > int64(Window) {
-		b.calm.Store(true)
+	if err == nil && b.currentState() == Closed && now-b.lastFailure.Load() > int64(Window) {
+		b.quiet.Store(true)
 	}
 }
 
-// answers reports whether the store has answered anybody within Patience. While all
-// was well nobody kept that in mind: then it is believed, and is kept from now on.
-func (b *breaker) answers(now int64) bool {
-	if b.calm.Swap(false) {
-		b.failed.Store(now)
-		b.answered.Store(now)
-		b.ill.Store(now)
+// answeredRecently reports whether the store has answered a call within Patience. While quiet, answers were not
+// recorded, so it assumes one and starts recording.
+func (b *breaker) answeredRecently(now int64) bool {
+	if b.quiet.Swap(false) {
+		b.lastFailure.Store(now)
+		b.lastAnswer.Store(now)
+		b.unhealthySince.Store(now)
 	}
-	return now-b.answered.Load() < int64(Patience)
+	return now-b.lastAnswer.Load() < int64(Patience)
 }
 
-// saysNothing reports whether err is the callers' doing: of one, or of too many at
-// a time, of whom the store still serves some.
-func (c *call) saysNothing(err error) bool {
+// isIgnored reports whether err is no evidence about the store: the caller's error, or an overload of a store
+// that still serves others.
+func (c *call) isIgnored(err error) bool {
 	switch {
 	case errors.Is(err, mete.ErrRequest), errors.Is(err, mete.ErrCost), errors.Is(err, store.ErrOverloaded), errors.Is(err, store.ErrTransaction):
 		return true
 	case c.ctx.Err() == nil:
 		return false
 	}
-	return errors.Is(err, context.Canceled) || c.hasty && errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, context.Canceled) || c.shortDeadline && errors.Is(err, context.DeadlineExceeded)
 }
 
-func unavailable(op string, err error) error {
+func newUnavailable(op string, err error) error {
 	return &mete.StoreError{Op: op, Store: "guard", Spent: mete.NotSpent, Err: err}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// Defaults of a [Config].
 const (
 	DefaultFailures = 10
 	DefaultSpell    = 100 * time.Millisecond
@@ -16,50 +15,44 @@ const (
 	DefaultProbes   = 3
 )
 
-// What the breaker goes by beside its [Config].
+// Fixed parameters of the breaker.
 const (
-	// Window is how far back it looks for the share of calls that have failed, and
-	// MinCalls how many there must have been for half of them to open it. Those
-	// before the first that failed are not counted.
+	// Window is the period in which the breaker measures the failure rate. It opens at half only after MinCalls
+	// calls. Calls before the first failure do not count.
 	Window   = 10 * time.Second
 	MinCalls = 20
 
-	// Patience is how long a store must have had before a caller's own deadline
-	// says something about it.
+	// Patience is the shortest caller's deadline that counts as evidence about the store.
 	Patience = 50 * time.Millisecond
 )
 
-// Config are the settings of a [Store]. The zero Config is sound.
+// Config are the settings of a [Store]. The zero value selects the defaults.
 type Config struct {
-	// NoBreaker leaves the circuit breaker out.
+	// NoBreaker disables the circuit breaker.
 	NoBreaker bool
 
-	// Failures is after how many failed calls in a row the breaker opens: if 0,
-	// DefaultFailures.
+	// Failures is the number of consecutive failed calls that open the breaker. 0 is DefaultFailures.
 	Failures int
 
-	// Spell is how long the store must have been failing for the breaker to open: if
-	// 0, DefaultSpell; below 0, it opens at once. A store that combines takes fails
-	// many by one call that stalls, which is no illness yet.
+	// Spell is the shortest duration of failures that opens the breaker. 0 is DefaultSpell; if negative, any
+	// failure counts at once. A store that batches takes fails many at once when a single call stalls, which is
+	// no outage yet.
 	Spell time.Duration
 
-	// OpenFor is how long it is open before it lets calls through to see: if 0,
-	// DefaultOpenFor.
+	// OpenFor is the time until an open breaker admits probes. 0 is DefaultOpenFor.
 	OpenFor time.Duration
 
-	// Probes is how many calls it then lets through, and how many of them in a row
-	// must be answered for it to close: if 0, DefaultProbes.
+	// Probes is the number of probes that must all succeed to close the breaker. 0 is DefaultProbes.
 	Probes int
 
-	// OnChange, if not nil, is called when the breaker's state changes, one change
-	// after the other and before the call that brought it about goes on. It must
-	// be quick. It may ask for [Store.State] and [Store.Stats], which show the new
-	// state, and must not call the store.
+	// OnChange, if not nil, is called for each state change, sequentially, and before the call that caused it
+	// continues. It must return quickly. It can call [Store.State] and [Store.Stats], which show the new state,
+	// but no other methods of the store.
 	OnChange func(from, to State)
 }
 
-// complete returns c with its defaults, or all that is wrong with it.
-func (c Config) complete() (Config, error) {
+// withDefaults validates c and fills in its defaults. The error joins all errors.
+func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	for _, n := range []struct {
 		name  string
@@ -78,7 +71,7 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	if c.OpenFor < 0 {
-		wrong = append(wrong, fmt.Errorf("guard: OpenFor is %v: must not be below 0", c.OpenFor))
+		wrong = append(wrong, fmt.Errorf("guard: OpenFor is %v: must not be negative", c.OpenFor))
 	}
 	if c.OpenFor == 0 {
 		c.OpenFor = DefaultOpenFor

@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard is a circuit breaker between a limiter and a store that can be far away. It
-// is a [mete.Store] around another one, which it does not ask while that one is ill.
+// Package guard provides a circuit breaker between a limiter and a remote store. A [Store] is a [mete.Store] that
+// wraps another one, and rejects calls at once while the other one is failing.
 //
-// # While the store is ill
+// # Circuit breaker
 //
-// The breaker counts the calls that the store did not answer. It opens
-// after [Config.Failures] of them in a row, or when of at least [MinCalls] within
-// [Window], from the first that failed on, half have. Calls then fail at once,
-// with a [*mete.StoreError] that says [mete.NotSpent] and wraps
-// [store.ErrUnavailable]. After [Config.OpenFor] a few calls are let through to
-// see: if all of [Config.Probes] are answered it closes, and with the first that
-// is not it is open again.
+// The breaker counts the calls that the store did not answer. It opens after [Config.Failures] consecutive
+// failures. It also opens if at least half of the calls since the first failure fail. That requires [MinCalls] calls
+// within [Window]. Calls then fail at once, with a [*mete.StoreError] of [mete.NotSpent] that wraps
+// [store.ErrUnavailable]. After [Config.OpenFor], the breaker admits a few calls as probes. It closes if all
+// [Config.Probes] succeed, and opens again at the first failure.
 //
-// What counts is that the store did not answer: a [mete.Mode.Within] that has
-// passed does, a caller who has gone away does not, and nor does
-// [store.ErrOverloaded], as others are served meanwhile. A deadline of the caller's
-// own counts if it left the store [Patience], so that impatient callers alone
-// cannot open the breaker, and a store that hangs cannot hide behind them. A
-// [mete.Mode.Within] below Patience counts only where nobody has been answered for
-// that long, so that a rule in a hurry cannot open it for the others. The store
-// must see to it that every call ends: in the half-open state, calls that
-// never do would be waited for.
+// Only a missing answer counts as a failure. An expired [mete.Mode.Within] counts, and a canceled call does not.
+// Neither does [store.ErrOverloaded], because the store still serves other calls. A caller's own deadline counts
+// if it left the store at least [Patience]. Impatient callers alone thus cannot open the breaker, and they cannot
+// hide a hanging store. A [mete.Mode.Within] below Patience counts only if no call was answered for that long.
+// A rule with a short timeout thus cannot open the breaker for others. The store must end every call, because a
+// half-open breaker waits for its probes.
 //
-// # In a transaction
+// # Transactions
 //
-// A call in the caller's transaction, as by pgstore.WithTx, uses the connection of that
-// transaction, and the caller may roll it back. The guard passes it on, whatever the
-// breaker's state. Neither its result nor its failure counts.
+// A call in the caller's transaction (see pgstore.WithTx) uses the transaction's connection, and the caller can
+// roll it back. The guard passes such a call to the store in every state, and ignores its outcome.
 package guard

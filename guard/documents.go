@@ -12,9 +12,8 @@ import (
 
 var _ store.Documents = (*Store)(nil)
 
-// Document implements [store.Documents]. It asks the store itself, whatever the
-// breaker says, and the breaker does not count it: it is asked at intervals, and by
-// administrators.
+// Document implements [store.Documents]. It bypasses the breaker, because documents are read only at intervals
+// and by admins.
 func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte, int64, error) {
 	d, ok := s.inner.(store.Documents)
 	if !ok {
@@ -23,7 +22,7 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	return d.Document(ctx, name, known)
 }
 
-// SetDocument implements [store.Documents], as Document does.
+// SetDocument implements [store.Documents]. It bypasses the breaker, too.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error) {
 	d, ok := s.inner.(store.Documents)
 	if !ok {

@@ -16,29 +16,29 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// denyFor is how long a denial may be answered from memory. Tokens that another process gives
-// back wait for it at most.
+// denyFor is how long a denial is cached. Tokens that another process refunds are unavailable for at most that
+// long.
 const denyFor = time.Second
 
-// A Node is one process's part in a store that several processes share.
+// A Node is the view of one process on a store that several processes share.
 type Node interface {
 	mete.Store
 	io.Closer
 	store.KeyDeriver
 	store.KeyChecker
 
-	// Nodes returns how many processes share the store, this one included.
+	// Nodes returns the number of processes that share the store, including this one.
 	Nodes() int
 }
 
-// NewLimiter returns a limiter over node that decides by m, behind a circuit breaker: for
-// redisstore.NewLimiter, pgstore.NewLimiter, and other stores like them. It owns node:
-// [mete.Limiter.Close] first charges node for tokens that were spent in an outage, for a
-// second at most. After an error, node is the caller's.
+// NewLimiter returns a limiter over node that decides by m, behind a circuit breaker. It is the common part of
+// redisstore.NewLimiter, pgstore.NewLimiter, and similar stores. The limiter owns node: [mete.Limiter.Close]
+// first charges node for tokens that were spent during an outage, for a second at most. After an error, the
+// caller still owns node.
 //
-// The zero Config is complete: Local is a memstore, Nodes counts the processes of node, and DenyFor is a
-// second. A nil m is an error that wraps [policy.ErrRequired]. NewLimiter asks node for the
-// key of the hashes for no longer than ctx lasts. [mete.New] has other errors.
+// The zero Config is valid. By default, Local is a memstore, Nodes counts the processes of node, and DenyFor is a
+// second. A nil m is an error that wraps [policy.ErrRequired]. NewLimiter reads the hash key from node until ctx
+// ends. [mete.New] documents further errors.
 func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w; for charges without a policy call mete.New", policy.ErrRequired)
@@ -67,7 +67,7 @@ func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.C
 	config.OnClose = func() error {
 		err := loop.Close()
 		if err != nil {
-			err = fmt.Errorf("guard: close: tokens that were spent in an outage could not be charged: %w", err)
+			err = fmt.Errorf("guard: close: tokens spent during an outage could not be charged: %w", err)
 		}
 		if err = errors.Join(err, node.Close()); done != nil {
 			err = errors.Join(err, done())

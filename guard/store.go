@@ -12,43 +12,41 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store guards another. It is made by [New], is safe for concurrent use, and
-// starts no goroutines.
+// A Store guards another store. [New] creates it. It is safe for concurrent use and starts no goroutines.
 type Store struct {
-	inner   mete.Store
-	joins   transactional // nil where the store joins no transactions
-	breaker *breaker      // nil where there is none
+	inner         mete.Store
+	transactional transactional // nil if the store joins no transactions
+	breaker       *breaker      // nil if disabled
 }
 
-// New returns a store that guards the given one. Its errors say all that is
-// wrong with the config.
+// New returns a store that guards the given one. The error joins all errors of config.
 func New(store mete.Store, config Config) (*Store, error) {
-	c, err := config.complete()
+	c, err := config.withDefaults()
 	if store == nil {
-		err = errors.Join(errors.New("guard: no store"), err)
+		err = errors.Join(errors.New("guard: a store is required"), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{inner: store, joins: joins(store)}
+	s := &Store{inner: store, transactional: findTransactional(store)}
 	if !c.NoBreaker {
 		s.breaker = newBreaker(c)
 	}
 	return s, nil
 }
 
-// Take implements [mete.Store]. Its own errors wrap [store.ErrUnavailable], and nothing was
-// spent. A take in the caller's transaction always goes to the store.
+// Take implements [mete.Store]. If the breaker rejects a take, the error wraps [store.ErrUnavailable], and
+// nothing is spent. A take in the caller's transaction bypasses the breaker.
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) (answer []bucket.Snapshot, allowed bool, err error) {
-	if s.breaker == nil || s.tentative(ctx) {
+	if s.breaker == nil || s.inTransaction(ctx) {
 		return s.inner.Take(ctx, dst, charges, mode)
 	}
-	c, err := s.breaker.enter(ctx, "take", mode.Within)
+	c, err := s.breaker.admit(ctx, "take", mode.Within)
 	if err != nil {
 		return dst, false, err
 	}
-	defer c.leave(&err)
-	err = errPanic // unless it returns
+	defer c.finish(&err)
+	err = errPanic // replaced when the call returns
 	return s.inner.Take(ctx, dst, charges, mode)
 }
 
@@ -62,35 +60,32 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	return s.call(ctx, "reset", func() error { return s.inner.Reset(ctx, keys) })
 }
 
-// call asks the store by f, if the breaker lets it.
 func (s *Store) call(ctx context.Context, op string, f func() error) (err error) {
-	if s.breaker == nil || s.tentative(ctx) {
+	if s.breaker == nil || s.inTransaction(ctx) {
 		return f()
 	}
-	c, err := s.breaker.enter(ctx, op, 0)
+	c, err := s.breaker.admit(ctx, op, 0)
 	if err != nil {
 		return err
 	}
-	defer c.leave(&err)
+	defer c.finish(&err)
 	err = errPanic
 	return f()
 }
 
-// Ping implements [store.Pinger]: it asks the store itself, whatever the breaker
-// says, and the breaker does not count it. Where the store is no Pinger it says
-// what the breaker thinks.
+// Ping implements [store.Pinger]. It pings the store, bypassing the breaker. If the store is not a Pinger, Ping
+// fails while the breaker is open.
 func (s *Store) Ping(ctx context.Context) error {
 	if p, ok := s.inner.(store.Pinger); ok {
 		return p.Ping(ctx)
 	}
 	if s.State() == Open {
-		return unavailable("ping", errOpen)
+		return newUnavailable("ping", errOpen)
 	}
 	return nil
 }
 
-// Close closes the store if it is an [io.Closer]. The guard itself has nothing
-// to close.
+// Close closes the store if it is an [io.Closer].
 func (s *Store) Close() error {
 	if c, ok := s.inner.(io.Closer); ok {
 		return c.Close()
@@ -98,23 +93,23 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// State is that of the breaker: Closed where there is none. An open one is
-// half-open from the first call that it lets through.
+// State returns the state of the breaker, and Closed if the breaker is disabled. An open breaker becomes
+// half-open at its first probe.
 func (s *Store) State() State {
 	if s.breaker == nil {
 		return Closed
 	}
-	return s.breaker.now()
+	return s.breaker.currentState()
 }
 
-// Stats are numbers of a [Store] since it was made.
+// Stats are counters of a [Store] since its creation.
 type Stats struct {
 	State    State
-	Opened   uint64 // how often the breaker opened, from either state
-	Rejected uint64 // calls that it let fail at once
+	Opened   uint64 // number of openings
+	Rejected uint64 // number of rejected calls
 }
 
-// Stats returns the numbers as they are, not all of one instant.
+// Stats returns the counters. They are not an atomic snapshot.
 func (s *Store) Stats() Stats {
 	stats := Stats{State: s.State()}
 	if b := s.breaker; b != nil {

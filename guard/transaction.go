@@ -8,14 +8,13 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A transactional store can make a take a part of its caller's transaction: see
-// [mete.Store].
+// A transactional store can take within its caller's transaction: see [mete.Store].
 type transactional interface {
 	InTransaction(ctx context.Context) bool
 }
 
-// joins returns what joins transactions: store, or a store that it wraps; nil for none.
-func joins(store mete.Store) transactional {
+// findTransactional returns store, or a store that it wraps, if it joins transactions; otherwise nil.
+func findTransactional(store mete.Store) transactional {
 	for store != nil {
 		if t, ok := store.(transactional); ok {
 			return t
@@ -29,10 +28,9 @@ func joins(store mete.Store) transactional {
 	return nil
 }
 
-// tentative reports whether what a call with ctx does may be rolled back.
-func (s *Store) tentative(ctx context.Context) bool {
-	return s.joins != nil && s.joins.InTransaction(ctx)
+func (s *Store) inTransaction(ctx context.Context) bool {
+	return s.transactional != nil && s.transactional.InTransaction(ctx)
 }
 
-// Unwrap returns the store that s guards.
+// Unwrap returns the guarded store.
 func (s *Store) Unwrap() mete.Store { return s.inner }

@@ -22,77 +22,69 @@ import (
 )
 
 const (
-	// MaxBodyBytes bounds the body of a request. What is longer is answered
-	// with 413 and not read.
+	// MaxBodyBytes bounds the size of a request body. Larger bodies get a 413 and are not read.
 	MaxBodyBytes = 64 << 10
 
-	// MaxBatch bounds the requests in a batch. A longer one is answered with 400,
-	// and none of it is served.
+	// MaxBatch bounds the number of requests in a batch. A larger batch gets a 400, and none of its requests
+	// runs.
 	MaxBatch = 100
 
-	// DefaultMaxWait is the longest max_wait of a request where the configuration does
-	// not set another. A request with a longer one is answered with 400. The cost of a
-	// reservation is bounded by it: no more than what refills in that time.
+	// DefaultMaxWait is the default upper bound of max_wait. A request with a longer max_wait gets a 400. The
+	// bound also limits the cost of a reservation to the tokens that refill in that time.
 	DefaultMaxWait = time.Hour
 )
 
-// Config are an [API]'s optional settings.
+// Config holds the optional settings of an [API].
 type Config struct {
-	// Admin serves /v1/refund, /v1/reset, /v1/explain, /v1/bucket, /v1/bucket/reset,
-	// /v1/bucket/take and /v1/rules/reset, too, which answer 404 otherwise. Whoever can reach them can undo every limit, and read the policy:
-	// serve them where only administrators can ask.
+	// Admin enables /v1/refund, /v1/reset, /v1/explain, /v1/bucket, /v1/bucket/reset, /v1/bucket/take and
+	// /v1/rules/reset, which otherwise return 404. Anyone who can reach them can undo every limit and read the
+	// policy: serve them only where administrators have access.
 	Admin bool
 
-	// Role, if set, says what who asks may do: see [Role]. It must be safe for
-	// concurrent use. A request with too low a one is answered with 401 where it has
-	// none, with 403 otherwise, before its body is read. If nil, everybody may do
-	// everything that is served.
+	// Role, if not nil, returns the role of the caller: see [Role]. It must be safe for concurrent use. The API
+	// checks the role before it reads the body. A caller without a role gets a 401, and a caller whose role is
+	// too low gets a 403. If nil, every caller may use everything that is served.
 	Role func(*http.Request) Role
 
-	// MaxWait is the longest max_wait of a request. If zero, [DefaultMaxWait]. One take
-	// can lock its buckets for that long.
+	// MaxWait bounds the max_wait of a request. Zero means [DefaultMaxWait]. One take can lock its buckets for
+	// that long.
 	MaxWait time.Duration
 
-	// Ready, if set, returns why /readyz answers 503, for example while the server stops.
-	// Everybody can read the error. If nil, /readyz asks the store, if it is a
-	// [store.Pinger]. ctx ends after a second.
+	// Ready, if not nil, returns the reason why /readyz responds with 503, for example during shutdown. Everyone
+	// can read the error. If nil, /readyz pings the store if it implements [store.Pinger]. ctx ends after a
+	// second.
 	Ready func(ctx context.Context) error
 
-	// AlsoRead are attributes that the caller's hooks read. They are not reported as
-	// [Decision.UnknownAttributes], whatever the policy reads.
+	// AlsoRead lists attributes that the caller's hooks read. They never appear in [Decision.UnknownAttributes].
 	AlsoRead []policy.Attribute
 
-	// Reload, if set, serves /v1/reload: it reads the policy again, and returns once
-	// it is in force, or why the old one stays. It needs Admin.
+	// Reload, if not nil, enables /v1/reload. It reloads the policy and returns after the new policy is active,
+	// or returns the reason why the old one remains. It needs Admin.
 	Reload func(context.Context) error
 
-	// Bundle, if set, returns the bundle that /readyz shows, nil for none.
+	// Bundle, if not nil, returns the policy bundle that /readyz shows, or nil.
 	Bundle func() *api.Bundle
 
-	// Overrides, where it is set, serves /v1/overrides, too, which answers 404
-	// otherwise. It needs Admin.
+	// Overrides, if not nil, enables /v1/overrides, which otherwise returns 404. It needs Admin.
 	Overrides *overrides.Manager
 
-	// Top, where it has a tracker, serves /v1/top, too, which answers 404 otherwise. It
-	// needs Admin.
+	// Top, if it has a tracker, enables /v1/top, which otherwise returns 404. It needs Admin.
 	Top Top
 
-	// Audit, if set, records the requests that change something, and serves /v1/activity,
-	// which answers 404 otherwise. It needs Admin.
+	// Audit, if not nil, records requests that change something and enables /v1/activity, which otherwise returns
+	// 404. It needs Admin.
 	Audit *audit.Log
 
-	// Live has the sources of /v1/traffic, /v1/watch and the other endpoints that show the
-	// limiter at work. They need Admin.
+	// Live holds the sources of /v1/traffic, /v1/watch and the other live endpoints. They need Admin.
 	Live Live
 
-	// Gateway configures /v1/decision, which answers 404 where it is the zero
-	// value.
+	// Gateway configures /v1/decision, which returns 404 if Gateway is the zero value.
 	Gateway Gateway
 }
 
-// An API serves the endpoints of this package's documentation. It is a
-// [http.Handler], safe for concurrent use, and starts no goroutine of its own. [API.Close]
-// ends the streams that are open. It goes by the whole path, so that parts of it can be served elsewhere, too:
+// An API is an [http.Handler] for the endpoints in the package documentation. It is safe for concurrent use and
+// starts no goroutine. [API.Close] ends the open streams. An API routes by the whole path, so parts of it can be
+// served elsewhere:
 //
 //	admin.Handle("/livez", api)
 //	admin.Handle("/readyz", api)
@@ -101,12 +93,12 @@ type API struct {
 	endpoints map[string]endpoint
 	browsers  http.CrossOriginProtection
 	overrides *overrides.Manager       // nil: not served
-	denial    *ratelimitfields.Writer  // Retry-After of a single denial
-	role      func(*http.Request) Role // nil: Configure
+	denial    *ratelimitfields.Writer  // Retry-After of a denial
+	role      func(*http.Request) Role // nil: every caller has Configure
 	audit     *audit.Log
 	top       Top
-	longest   time.Duration // of max_wait
-	read      atomic.Pointer[readers]
+	maxWait   time.Duration // maximum max_wait
+	known     atomic.Pointer[knownAttributes]
 	alsoRead  []policy.Attribute
 	ready     func(context.Context) error
 	live      Live
@@ -117,14 +109,13 @@ type API struct {
 	files     chan struct{} // a slot for each file of violations
 }
 
-// An endpoint is what one path serves. An empty method accepts every one. Who asks
-// must have the role.
+// An endpoint is a handler with the method and role that it requires. An empty method accepts every method.
 type endpoint struct {
 	method string
 	role   Role
 	serve  func(w http.ResponseWriter, r *http.Request) *api.Problem
 
-	// change, in place of serve, tells the audit which bucket it changes.
+	// change replaces serve for endpoints that record a bucket change in the audit log.
 	change func(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem
 }
 
@@ -134,10 +125,10 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		return nil, errors.New("httpapi: new: limiter is required")
 	}
 	if (config.Overrides != nil || config.Reload != nil || config.Top.Tracker != nil || config.Audit != nil) && !config.Admin {
-		return nil, errors.New("httpapi: new: overrides, reload, top and audit are for administrators: Admin must be set with them")
+		return nil, errors.New("httpapi: new: Overrides, Reload, Top and Audit require Admin")
 	}
 	if config.MaxWait < 0 {
-		return nil, fmt.Errorf("httpapi: new: longest max_wait %v: must not be below 0", config.MaxWait)
+		return nil, fmt.Errorf("httpapi: new: max wait %v: must not be negative", config.MaxWait)
 	}
 	if config.MaxWait == 0 {
 		config.MaxWait = DefaultMaxWait
@@ -146,27 +137,27 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	// The caller is a program with the exact wait at hand, not one of a crowd.
+	// Jitter is off: the caller is a program that needs the exact wait.
 	denial, err := ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"none"}, DisableJitter: true, IgnoreRules: true})
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: new: %w", err)
 	}
-	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, longest: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live, bundle: config.Bundle}
-	a.top.complete()
+	a := &API{lim: lim, denial: denial, overrides: config.Overrides, role: config.Role, audit: config.Audit, top: config.Top, maxWait: config.MaxWait, alsoRead: config.AlsoRead, live: config.Live, bundle: config.Bundle}
+	a.top.setDefaults()
 	if a.ready = config.Ready; a.ready == nil {
 		a.ready = a.pingStore
 	}
 	a.endpoints = map[string]endpoint{
-		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.take, "status")},
-		"/v1/peek": {method: http.MethodPost, role: Read, serve: a.serveQuestions(a.peek, "status")},
+		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveRequests(a.take, "status")},
+		"/v1/peek": {method: http.MethodPost, role: Read, serve: a.serveRequests(a.peek, "status")},
 		"/livez":   {method: http.MethodGet, role: NoRole, serve: a.livez},
 		"/readyz":  {method: http.MethodGet, role: NoRole, serve: a.readyz},
 
-		"/openapi.json": {method: http.MethodGet, role: NoRole, serve: a.describe},
+		"/openapi.json": {method: http.MethodGet, role: NoRole, serve: a.serveOpenAPI},
 	}
 	if config.Admin {
-		a.endpoints["/v1/refund"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.refund)}
-		a.endpoints["/v1/reset"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveQuestions(a.reset)}
+		a.endpoints["/v1/refund"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveRequests(a.refund)}
+		a.endpoints["/v1/reset"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveRequests(a.reset)}
 		a.endpoints["/v1/explain"] = endpoint{method: http.MethodPost, role: Read, serve: a.explain}
 		a.endpoints[bucketPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveBucket}
 		a.endpoints[bucketPath+"/reset"] = endpoint{method: http.MethodPost, role: Operate, change: a.resetBucket}
@@ -196,7 +187,7 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var action *audit.Action
 	status := 0 // stays 0 if the handler panics
-	if what := change(r); a.audit != nil && what != "" {
+	if what := auditName(r); a.audit != nil && what != "" {
 		action = a.audit.Begin(r, what, a.roleOf(r).String())
 		defer func() { action.End(status) }()
 	}
@@ -207,9 +198,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// change returns the audit's name for a request that changes something other than by
-// taking tokens, "" for others.
-func change(r *http.Request) string {
+// auditName returns the audit log's name for a request that changes something other than by taking tokens, or "".
+func auditName(r *http.Request) string {
 	path := strings.TrimPrefix(r.URL.Path, "/v1/")
 	switch name, _, _ := strings.Cut(path, "/"); {
 	case r.Method == http.MethodPost && (path == "bucket/reset" || path == "bucket/take" || path == "rules/reset"):
@@ -229,9 +219,9 @@ func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action
 	}
 	switch {
 	case !ok:
-		return api.NewProblem(http.StatusNotFound, absence(r.URL.Path))
+		return api.NewProblem(http.StatusNotFound, notFoundDetail(r.URL.Path))
 	case e.method == "" || e.method == r.Method || e.method == http.MethodGet && r.Method == http.MethodHead:
-		if p := a.permit(w, r, e.role); p != nil {
+		if p := a.checkRole(w, r, e.role); p != nil {
 			return p
 		}
 		if e.change != nil {
@@ -247,27 +237,26 @@ func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action
 	return api.NewProblem(http.StatusMethodNotAllowed, r.URL.Path+" takes "+allow)
 }
 
-// absence says why there is nothing at path.
-func absence(path string) string {
+func notFoundDetail(path string) string {
 	switch path {
 	case "/v1/decision":
 		return "no gateway profile is configured; choose nginx, nginx-lua, haproxy, caddy or traefik"
 	case "/v1/refund", "/v1/reset", bucketPath + "/reset", bucketPath + "/take", ruleResetPath:
-		return "what changes buckets by hand is not served here; ask at the address that is for administrators"
+		return "this endpoint changes buckets and is served only at the admin address"
 	case "/v1/explain":
-		return "what policies say, and why, is not for everybody; ask at the address that is for administrators"
+		return "explanations show the policy and are served only at the admin address"
 	case "/v1/reload":
-		return "the policy is not reloaded here; ask at the address that is for administrators"
+		return "the policy can be reloaded only at the admin address"
 	case bucketPath:
-		return "buckets are not shown here; ask at the address that is for administrators"
+		return "buckets are shown only at the admin address"
 	case activityPath:
-		return "what administrators do is not shown here; ask at the address that is for them, of a server that keeps it"
+		return "admin activity is shown only at the admin address, if the server has an audit log"
 	case topPath:
-		return "top keys are not served here; ask at the address that is for administrators, of a server that counts them"
+		return "top keys are shown only at the admin address, if the server counts them"
 	case trafficPath, streamPath:
-		return "traffic is not shown here; ask at the address that is for administrators, of a server that monitors it"
+		return "traffic is shown only at the admin address, if the server monitors it"
 	case overridesPath:
-		return "overrides are not served here; ask at the address that is for administrators"
+		return "overrides are served only at the admin address"
 	}
-	return "there is no such endpoint; /openapi.json says which there are"
+	return "no such endpoint; see /openapi.json for the list"
 }

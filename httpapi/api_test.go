@@ -52,7 +52,7 @@ func TestAdmin_IsByChoice(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/refund", "/v1/reset"} {
 		w := post(api, path, spend)
-		if w.Code != 404 || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "administrators") {
+		if w.Code != 404 || w.Header().Get("Content-Type") != "application/problem+json" || !strings.Contains(w.Body.String(), "admin address") {
 			t.Errorf("POST %s without Admin: got %d %s, want a 404 that says so", path, w.Code, w.Body)
 		}
 		r := httptest.NewRequest(http.MethodGet, path, nil)

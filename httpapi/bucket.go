@@ -21,24 +21,23 @@ const (
 	bucketPath   = "/v1/bucket"
 	activityPath = "/v1/activity"
 
-	// maxReasonBytes bounds why somebody resets a bucket.
+	// maxReasonBytes bounds the reason for a change.
 	maxReasonBytes = 256
 )
 
-// serveBucket serves /v1/bucket.
 func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "key")
+	query, p := parseQuery(r, "key")
 	if p != nil {
 		return p
 	}
 	asked := query.Get("key")
-	key, p := a.trueKey(r.Context(), asked)
+	key, p := a.resolveKey(r.Context(), asked)
 	if p != nil {
 		return p
 	}
 	b, err := a.lim.Bucket(r.Context(), key)
 	if err != nil {
-		return bucketProblem(err, "the store does not answer; try again later")
+		return bucketProblem(err, "the store is unavailable; try again later")
 	}
 	x := bucketOf(&b)
 	if a.roleOf(r) < Operate {
@@ -47,55 +46,52 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return serveJSON(w, x)
 }
 
-// resetBucket serves /v1/bucket/reset.
 func (a *API) resetBucket(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
 	q, p := a.bucketRequest(w, r, action, "key", "reason")
 	switch {
 	case p != nil:
 		return p
 	case q.reason == "":
-		return at("/reason", "the reason is missing; say in \"reason\" why, as people will ask later")
+		return memberProblem("/reason", "the reason is missing; give one in \"reason\" for the audit log")
 	}
 	before, err := a.lim.ResetBucket(r.Context(), q.key)
 	if err != nil {
-		return bucketProblem(err, "the store did not answer, and the bucket may be full now or not; to reset it again does no harm")
+		return bucketProblem(err, "the store did not respond, and the bucket may or may not be full; resetting it again is safe")
 	}
 	action.Changed(overrides.WhatReset, before.Missing())
 	return serveJSON(w, api.BucketReset{
-		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(room(&before.Status))},
+		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(maxTokens(&before.Status))},
 		Missing: missingAfter(before.Snapshot),
 	})
 }
 
-// takeBucket serves /v1/bucket/take.
 func (a *API) takeBucket(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
 	q, p := a.bucketRequest(w, r, action, "key", "tokens", "reason")
 	switch {
 	case p != nil:
 		return p
 	case q.tokens == 0:
-		return at("/tokens", "the amount is missing; say in \"tokens\" how much, as a number above 0")
+		return memberProblem("/tokens", "the amount is missing; set \"tokens\" to a number above 0")
 	}
 	after, taken, err := a.lim.TakeBucket(r.Context(), q.key, mete.TokensOf(q.tokens))
 	if err != nil {
-		return bucketProblem(err, "the store did not answer, and tokens may have been taken or not; look at the bucket before trying again")
+		return bucketProblem(err, "the store did not respond, and tokens may or may not have been taken; check the bucket before you retry")
 	}
 	action.Changed(overrides.WhatTaken, taken)
 	return serveJSON(w, api.BucketTake{Taken: api.Amount(taken), After: bucketOf(&after)})
 }
 
-// A bucketRequest is what is asked of one bucket.
 type bucketRequest struct {
 	key, reason string
 	tokens      bucket.Tokens
 }
 
-// bucketRequest reads one with these members, and tells the audit of it.
+// bucketRequest reads a request with the given members and records its bucket in the audit log.
 func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audit.Action, members ...string) (q bucketRequest, p *api.Problem) {
 	if p := a.checkSender(w, r); p != nil {
 		return q, p
 	}
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		return q, p
 	}
 	buf := buffers.Get().(*buffer)
@@ -110,7 +106,7 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audi
 	for name := range d.members(members) {
 		switch name {
 		case "key":
-			q.key = d.wantString("the key is not a string; write it as an explanation shows it")
+			q.key = d.wantString("the key is not a string; use the form that an explanation shows")
 		case "reason":
 			q.reason = d.reason()
 		case "tokens":
@@ -120,21 +116,21 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audi
 	if p := d.close(); p != nil {
 		return q, p
 	}
-	if q.key, p = a.trueKey(r.Context(), q.key); p == nil {
+	if q.key, p = a.resolveKey(r.Context(), q.key); p == nil {
 		action.About(q.key, string(policy.Key(q.key).Mask(a.top.MaskKey)), q.reason)
 	}
 	return q, p
 }
 
-// bucketOf returns b for callers that may see its key.
+// bucketOf converts b for callers that may see its key.
 func bucketOf(b *mete.Bucket) api.Bucket {
 	key := policy.Key(b.Key)
 	l := b.Snapshot.Limit
 	rate := l.Rate()
 	x := api.Bucket{
-		At: b.At.Time(), Rule: b.Rule.Name, Limit: printable(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
+		At: b.At.Time(), Rule: b.Rule.Name, Limit: toValidUTF8(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
-		Capacity: api.Amount(room(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
+		Capacity: api.Amount(maxTokens(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
 		Rate: api.Rate{Tokens: api.Amount(rate.Tokens), Per: api.Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: api.Seconds(b.Limit.Bucket.Start()),
 		MaxReserved: api.Amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
 		Cost: api.Amount(b.Cost), RetryAfter: api.Seconds(b.RetryAfter), FullAfter: api.Seconds(b.FullAfter()),
@@ -146,8 +142,7 @@ func bucketOf(b *mete.Bucket) api.Bucket {
 	return x
 }
 
-// bucketProblem says why there is no answer about a bucket.
-// Where nobody knows what the store did, that is said by unsure.
+// bucketProblem converts an error about a bucket. Its detail is unsure if the store may have changed the bucket.
 func bucketProblem(err error, unsure string) *api.Problem {
 	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
 		text := "no bucket has this key: " + unknown.Reason
@@ -162,25 +157,22 @@ func bucketProblem(err error, unsure string) *api.Problem {
 	return api.NewProblem(http.StatusServiceUnavailable, unsure)
 }
 
-// at is the problem of one member.
-func at(pointer, detail string) *api.Problem {
+func memberProblem(pointer, detail string) *api.Problem {
 	p := api.NewProblem(http.StatusBadRequest, detail)
 	p.Pointer = pointer
 	return p
 }
 
-// reason reads why something is done.
 func (d *decoder) reason() string {
-	text := d.wantString("the reason is not a string; say in a few words why")
+	text := d.wantString("the reason is not a string; give it in a few words")
 	if d.problem == nil && len(text) > maxReasonBytes {
-		d.fail(fmt.Sprintf("the reason is longer than %d bytes; say it in a few words", maxReasonBytes))
+		d.fail(fmt.Sprintf("the reason is longer than %d bytes; shorten it", maxReasonBytes))
 	}
 	return text
 }
 
-// serveActivity serves /v1/activity.
 func (a *API) serveActivity(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "key")
+	query, p := parseQuery(r, "key")
 	if p != nil {
 		return p
 	}
@@ -190,7 +182,7 @@ func (a *API) serveActivity(w http.ResponseWriter, r *http.Request) *api.Problem
 	}
 	answer := api.Activities{Masked: a.roleOf(r) < Operate, Activity: []api.Activity{}}
 	for _, x := range a.audit.List() {
-		if target != nil && (x.Key == "" || !target.is(x.Key)) {
+		if target != nil && (x.Key == "" || !target.hasKey(x.Key)) {
 			continue
 		}
 		if answer.Masked && x.Key != "" {

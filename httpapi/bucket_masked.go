@@ -11,16 +11,15 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// Unmask returns the key that /v1/top shows as masked to who may not see it, as long
-// as it is in those lists. Which key that is must not be told to them. It does not wait
-// for anything.
+// Unmask returns the key for a mask that /v1/top shows to callers without the right to see keys. It finds only
+// keys that are still in those lists, and does not block. Do not reveal the key to those callers.
 func (a *API) Unmask(_ context.Context, masked string) (key string, ok bool) {
 	limit, _, ok := policy.Key(masked).CutMask()
 	if !ok || a.top.Tracker == nil {
 		return "", false
 	}
 	now := a.top.Now()
-	for _, rule := range a.rulesWith(limit) {
+	for _, rule := range a.rulesWithLimit(limit) {
 		for _, kind := range []topkeys.Kind{topkeys.Denied, topkeys.Near, topkeys.Shadow} {
 			for _, k := range a.top.Tracker.Top(now, rule, kind, 0).Keys {
 				if string(policy.Key(k.Key).Mask(a.top.MaskKey)) == masked {
@@ -32,8 +31,7 @@ func (a *API) Unmask(_ context.Context, masked string) (key string, ok bool) {
 	return "", false
 }
 
-// rulesWith are the names of the rules that have a limit of that name.
-func (a *API) rulesWith(limit string) (names []string) {
+func (a *API) rulesWithLimit(limit string) (names []string) {
 	if m := a.lim.Policy(); m != nil {
 		for _, r := range m.Rules() {
 			for i := range r.Limits {
@@ -46,9 +44,8 @@ func (a *API) rulesWith(limit string) (names []string) {
 	return names
 }
 
-// maskBucket leaves of x what those may see who may not see keys. The key is masked for
-// who asked by a mask. Who asked by the key knows it, and must not be told its mask: by
-// that, they could find out whose the others are.
+// maskBucket removes from x what the role read may not see. It masks the key only for a caller that used a mask.
+// A caller that used the key must not learn its mask, which would reveal whom other masks stand for.
 func (a *API) maskBucket(x *api.Bucket, key bool) {
 	for _, o := range []*api.Override{x.Override, x.BlockedBy, x.AllowedBy} {
 		maskOverride(o)
@@ -62,10 +59,9 @@ func (a *API) maskBucket(x *api.Bucket, key bool) {
 	maskParts(x.Parts)
 }
 
-// trueKey is the key that is meant by one that may be masked.
-func (a *API) trueKey(ctx context.Context, key string) (string, *api.Problem) {
+func (a *API) resolveKey(ctx context.Context, key string) (string, *api.Problem) {
 	if key == "" {
-		return "", api.NewProblem(http.StatusBadRequest, "the key is missing; send that of a bucket, as an explanation or /v1/top shows it")
+		return "", api.NewProblem(http.StatusBadRequest, "the key is missing; send a bucket key from an explanation or /v1/top")
 	}
 	if _, _, masked := policy.Key(key).CutMask(); !masked {
 		return key, nil
@@ -73,5 +69,5 @@ func (a *API) trueKey(ctx context.Context, key string) (string, *api.Problem) {
 	if known, ok := a.Unmask(ctx, key); ok {
 		return known, nil
 	}
-	return "", api.NewProblem(http.StatusNotFound, "no key that is masked like this is among the top keys of this server at the moment; it may be among another's")
+	return "", api.NewProblem(http.StatusNotFound, "none of this server's top keys has this mask; try another server")
 }

@@ -85,7 +85,7 @@ func (b *buckets) ask(role, method, path, body string, x any) (status int, text 
 	if w.Code == http.StatusOK && x != nil {
 		d := json.NewDecoder(strings.NewReader(w.Body.String()))
 		if d.DisallowUnknownFields(); d.Decode(x) != nil {
-			b.Fatalf("%s %s: %s is not understood", method, path, w.Body)
+			b.Fatalf("%s %s: %s cannot be parsed", method, path, w.Body)
 		}
 	}
 	return w.Code, w.Body.String()
@@ -210,7 +210,7 @@ func TestBucket_Masked(t *testing.T) {
 		t.Errorf("the log has not only the masked key:\n%s", log)
 	}
 	for _, other := range []string{"secret:~000000000000", "token:~000000000000", "nothing:~000000000000", ":~000000000000"} {
-		if status, text := b.ask("operate", "GET", "/v1/bucket?key="+url.QueryEscape(other), "", nil); status != http.StatusNotFound || !strings.Contains(text, "among the top keys") {
+		if status, text := b.ask("operate", "GET", "/v1/bucket?key="+url.QueryEscape(other), "", nil); status != http.StatusNotFound || !strings.Contains(text, "of this server's top keys") {
 			t.Errorf("%s: %d %s", other, status, text)
 		}
 	}
@@ -237,8 +237,8 @@ func TestBucket_BadRequests(t *testing.T) {
 		want               string
 	}{
 		{"GET", "/v1/bucket", "", 400, "the key is missing"},
-		{"GET", "/v1/bucket?key=token:user=a&rule=x", "", 400, `parameter \"rule\" is unknown`},
-		{"GET", "/v1/bucket?key=token:user=a&key=b", "", 400, "given twice"},
+		{"GET", "/v1/bucket?key=token:user=a&rule=x", "", 400, `unknown parameter \"rule\"`},
+		{"GET", "/v1/bucket?key=token:user=a&key=b", "", 400, "duplicate"},
 		{"GET", "/v1/bucket?key=tokn:user=a", "", 404, `did you mean \"token\"?`},
 		{"GET", "/v1/bucket/", "", 404, "no such endpoint"},
 		{"POST", "/v1/bucket?key=token:user=a", "", 405, "takes GET, HEAD"},
@@ -250,10 +250,10 @@ func TestBucket_BadRequests(t *testing.T) {
 		{"POST", "/v1/bucket/reset", `{` + key + `,"reason":1}`, 400, "not a string"},
 		{"POST", "/v1/bucket/reset", `{` + key + `,"reason":"` + long + `"}`, 400, "longer than 256"},
 		{"POST", "/v1/bucket/reset", `{` + key + `,"reason":"r","tokens":1}`, 400, "unknown member"},
-		{"POST", "/v1/bucket/reset", `{` + key + `,` + key + `,"reason":"r"}`, 400, "given twice"},
-		{"POST", "/v1/bucket/reset", `{` + key + `,"reason":"r"} {}`, 400, "more after the end"},
+		{"POST", "/v1/bucket/reset", `{` + key + `,` + key + `,"reason":"r"}`, 400, "duplicate"},
+		{"POST", "/v1/bucket/reset", `{` + key + `,"reason":"r"} {}`, 400, "unexpected text after"},
 		{"POST", "/v1/bucket/reset", `{"key":7,"reason":"r"}`, 400, "not a string"},
-		{"POST", "/v1/bucket/reset?x=1", `{` + key + `,"reason":"r"}`, 400, "unknown here"},
+		{"POST", "/v1/bucket/reset?x=1", `{` + key + `,"reason":"r"}`, 400, "unknown parameter"},
 		{"POST", "/v1/bucket/reset", "{\"key\":\"\xff\"}", 400, "not UTF-8"},
 		{"POST", "/v1/bucket/reset", `{"key":"` + strings.Repeat("x", 70<<10) + `"}`, 413, "64 KiB"},
 		{"POST", "/v1/bucket/take", `{` + key + `}`, 400, "the amount is missing"},
@@ -296,7 +296,7 @@ func TestBucket_Roles(t *testing.T) {
 	}
 	public, _ := newAPI(t, perKey, httpapi.Config{})
 	for _, path := range []string{"/v1/bucket", "/v1/bucket/reset", "/v1/bucket/take", "/v1/activity"} {
-		if w := post(public, path, ""); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "administrators") {
+		if w := post(public, path, ""); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "admin address") {
 			t.Errorf("%s where it is not served: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -342,8 +342,8 @@ func TestBucket_StoreFails(t *testing.T) {
 		b := newBuckets(t, brokenStore{spent}, newClock())
 		for _, ask := range [][4]string{
 			{"GET", "/v1/bucket?key=token:user=a", "", "try again later"},
-			{"POST", "/v1/bucket/reset", `{"key":"token:user=a","reason":"r"}`, "to reset it again does no harm"},
-			{"POST", "/v1/bucket/take", `{"key":"token:user=a","tokens":1}`, "look at the bucket before trying again"},
+			{"POST", "/v1/bucket/reset", `{"key":"token:user=a","reason":"r"}`, "resetting it again is safe"},
+			{"POST", "/v1/bucket/take", `{"key":"token:user=a","tokens":1}`, "check the bucket before you retry"},
 		} {
 			status, text := b.ask("operate", ask[0], ask[1], ask[2], nil)
 			want := ask[3]

@@ -12,17 +12,15 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A buffer holds what is read, understood and written for one request.
 type buffer struct {
 	in, out []byte
-	limits  []api.Limit // of one decision
+	limits  []api.Limit // limits of one decision
 	decoder decoder
 }
 
 var buffers = sync.Pool{New: func() any { return &buffer{in: make([]byte, 0, 1<<10), out: make([]byte, 0, 1<<10)} }}
 
-// maxKept is the largest answer whose memory is kept for others. A hundred
-// requests to which many limits apply make a longer one.
+// maxKept is the largest output buffer that is reused. Only a full batch with many limits needs more.
 const maxKept = 256 << 10
 
 func (b *buffer) release() {
@@ -33,16 +31,16 @@ func (b *buffer) release() {
 	}
 }
 
-const tooLong = "the body is longer than 64 KiB; send a smaller batch, and no long values"
+const tooLong = "the body is longer than 64 KiB; send a smaller batch or shorter values"
 
-// readBody reads the body of r, and not one that is too long.
+// readBody reads the body of r, up to MaxBodyBytes.
 func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if r.ContentLength > MaxBodyBytes {
-		w.Header()["Connection"] = []string{"close"} // rather than to read it all
+		w.Header()["Connection"] = []string{"close"} // avoids reading the rest
 		return api.NewProblem(http.StatusRequestEntityTooLarge, tooLong)
 	}
 	body := r.Body
-	if r.ContentLength < 0 { // a length that is known is kept to
+	if r.ContentLength < 0 { // net/http enforces a known Content-Length
 		body = http.MaxBytesReader(w, body, MaxBodyBytes)
 	}
 	for {
@@ -53,7 +51,7 @@ func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 			return nil
 		case err != nil:
 			return readProblem(err)
-		case len(b.in) > MaxBodyBytes: // said of another front than net/http's
+		case len(b.in) > MaxBodyBytes: // possible with a server other than net/http
 			return api.NewProblem(http.StatusRequestEntityTooLarge, tooLong)
 		case len(b.in) == cap(b.in):
 			b.in = append(b.in, 0)[:len(b.in)]
@@ -61,16 +59,15 @@ func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 }
 
-// readProblem says why a body could not be read.
 func readProblem(err error) *api.Problem {
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {
 		return api.NewProblem(http.StatusRequestEntityTooLarge, tooLong)
 	}
-	return api.NewProblem(http.StatusBadRequest, "the body could not be read to its end; send as much as Content-Length says")
+	return api.NewProblem(http.StatusBadRequest, "the body ended early; send as many bytes as Content-Length states")
 }
 
-// unmeasured is the longest body that net/http counts itself.
+// unmeasured is the longest body for which net/http sets Content-Length itself.
 const unmeasured = 2 << 10
 
 func (b *buffer) serve(w http.ResponseWriter, status int) {
@@ -79,13 +76,13 @@ func (b *buffer) serve(w http.ResponseWriter, status int) {
 	h["Content-Type"] = typeJSON
 	h["Cache-Control"] = noStore
 	if len(b.out) > unmeasured {
-		h["Content-Length"] = []string{strconv.Itoa(len(b.out))} // not in chunks
+		h["Content-Length"] = []string{strconv.Itoa(len(b.out))} // avoids chunked encoding
 	}
 	w.WriteHeader(status)
-	w.Write(b.out) // a client that has gone needs no answer
+	w.Write(b.out) // ignore a client that is gone
 }
 
-// Header values that are assigned as they are: net/http does not change them.
+// Shared header values. net/http does not modify them.
 var (
 	typeJSON = []string{"application/json"}
 	noStore  = []string{"no-store"}

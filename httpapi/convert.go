@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// decisionOf returns d as JSON has it, with its limits in the memory of limits. Shadow
-// limits are left out: no client may depend on them.
+// decisionOf converts d to JSON, using the memory of limits. It omits shadow limits, so that no client depends on
+// them.
 func decisionOf(d *mete.Decision, limits []api.Limit) api.Decision {
 	x := api.Decision{
 		Allowed: d.Allowed, Rule: d.Rule, Reason: d.Reason, RetryAfter: api.Seconds(d.RetryAfter), Wait: api.Seconds(d.Wait), Degraded: d.Degraded,
@@ -50,7 +50,7 @@ func levelOf(s *bucket.Snapshot) *api.Level {
 	return &api.Level{Remaining: api.Amount(s.Room()), Owed: api.Amount(max(s.Owed(), 0))}
 }
 
-// timeAfter returns the time that is a wait later than at, nil for a wait without end.
+// timeAfter returns the time that is wait after at, or nil for an endless wait.
 func timeAfter(at bucket.Instant, wait time.Duration) *time.Time {
 	if wait == bucket.Never {
 		return nil

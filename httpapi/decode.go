@@ -14,18 +14,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A decoder reads requests. Its requests and facts are good until release; only strings may
-// be kept.
+// A decoder reads requests. Its requests and attributes are valid until release; strings stay valid.
 type decoder struct {
 	reader
 	requests []mete.Request
-	facts    []*facts // of the requests, in a place that stays: those before used
+	facts    []*facts // attributes of the requests; the first used entries are taken
 	used     int
-	names    spellings
-	longest  time.Duration // the longest max_wait
+	names    nameCache
+	maxWait  time.Duration // maximum max_wait
 }
 
-// release clears everything that was read, and keeps the memory.
 func (d *decoder) release() {
 	clear(d.requests)
 	clear(d.path[:cap(d.path)])
@@ -42,13 +40,12 @@ var (
 	bodyMembers    = append([]string{"requests"}, requestMembers...)
 )
 
-// decode reads the body of a POST: one request, or a batch of at most [MaxBatch]. No
-// max_wait may be longer than longest.
+// decode reads the body of a POST: one request, or a batch of at most [MaxBatch]. longest bounds every max_wait.
 func (d *decoder) decode(body []byte, longest time.Duration) (reqs []mete.Request, batch bool, p *api.Problem) {
 	if p := d.open(body); p != nil {
 		return nil, false, p
 	}
-	d.longest = longest
+	d.maxWait = longest
 	var single mete.Request
 	count := 0
 	for name := range d.members(bodyMembers) {
@@ -73,7 +70,7 @@ func (d *decoder) decode(body []byte, longest time.Duration) (reqs []mete.Reques
 	case !batch:
 		d.add(single)
 	case count > 1:
-		d.fail(`"requests" stands beside other members; put those into the requests of the batch`)
+		d.fail(`"requests" cannot be combined with other members; move them into the requests of the batch`)
 	case len(d.requests) == 0:
 		d.fail("the batch is empty; send at least one request")
 	}
@@ -87,22 +84,21 @@ func (d *decoder) add(req mete.Request) {
 	d.requests = append(d.requests, req)
 }
 
-// member reads one member of a request.
 func (d *decoder) member(name string, req *mete.Request) {
 	switch name {
 	case "attributes":
 		req.Attributes = d.attributes()
 	case "cost":
 		req.Cost = mete.TokensOf(d.amount("the cost", ", or leave it out",
-			"the cost is 0, which spends nothing; peek instead, or leave it out for the cost that the policy says"))
+			"the cost is 0, which spends nothing; use peek, or leave the cost out to use the policy's cost"))
 	case "max_wait":
 		const hint = "write a number and a unit in a string, such as \"500ms\" or \"2s\""
 		text := d.wantString("the longest wait is not a string; " + hint)
 		wait, err := bucket.ParseDuration(text)
 		if req.MaxWait = wait; err != nil {
 			d.fail(fmt.Sprintf("%q is not a duration; %s", clip(text), hint))
-		} else if wait > d.longest {
-			d.fail(fmt.Sprintf("%q is more than %v, the longest wait that this server accepts; send a shorter one", clip(text), prose.Duration(d.longest)))
+		} else if wait > d.maxWait {
+			d.fail(fmt.Sprintf("%q is more than %v, the longest wait that this server accepts; send a shorter one", clip(text), prose.Duration(d.maxWait)))
 		}
 	case "id":
 		const hint = "; write up to 128 printable ASCII characters in a string, or leave it out"
@@ -113,13 +109,13 @@ func (d *decoder) member(name string, req *mete.Request) {
 		case len(req.ID) > store.MaxIDBytes:
 			d.fail("the id is too long" + hint)
 		case strings.ContainsFunc(req.ID, func(r rune) bool { return r < ' ' || r > '~' }):
-			d.fail("the id has other characters" + hint)
+			d.fail("the id has invalid characters" + hint)
 		}
 	}
 }
 
-// amount reads an amount above 0 exactly as it is written, and calls it by name. The hint
-// is about what else to write, and zero is the detail for an amount of 0.
+// amount reads a positive amount without rounding. Errors start with name and end with hint. zero is the error
+// text for an amount of 0.
 func (d *decoder) amount(name, hint, zero string) bucket.Tokens {
 	const longest = 64 // bytes, more than any amount that can be represented has
 	hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25" + hint

@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// explain serves /v1/explain. The answer to a denied request is 200, too: the
-// question was what would become of it.
+// explain serves /v1/explain. A denial also gets a 200, because the explanation succeeded.
 func (a *API) explain(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
@@ -24,12 +23,12 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := buf.readBody(w, r); p != nil {
 		return p
 	}
-	reqs, batch, p := buf.decoder.decode(buf.in, a.longest)
+	reqs, batch, p := buf.decoder.decode(buf.in, a.maxWait)
 	switch {
 	case p != nil:
 		return p
 	case batch:
-		p := api.NewProblem(http.StatusBadRequest, "one request is explained at a time; send it without \"requests\"")
+		p := api.NewProblem(http.StatusBadRequest, "explain accepts one request; send it without \"requests\"")
 		p.Pointer = "/requests"
 		return p
 	}
@@ -38,18 +37,17 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return errorProblem(err)
 	}
 	x := ExplanationOf(&e)
-	x.Decision.UnknownAttributes = a.unknown(&reqs[0])
+	x.Decision.UnknownAttributes = a.unknownAttributes(&reqs[0])
 	if a.roleOf(r) < Operate {
 		maskExplanation(&x)
 	}
 	return serveJSON(w, x)
 }
 
-// ExplanationOf returns e as /v1/explain answers it, in words. Its rules leave out limits
-// that the request brought itself.
+// ExplanationOf converts e to the response of /v1/explain. It omits limits that the request itself contains.
 func ExplanationOf(e *mete.Explanation) api.Explanation {
 	x := api.Explanation{
-		At: e.At.Time(), Why: verdict(e), Decision: decisionOf(&e.Decision, []api.Limit{}), Override: overrideOf(e.Decision.Override), ShadowedBy: overrideOf(e.Calm), Rules: []api.ExplainedRule{},
+		At: e.At.Time(), Why: describeDecision(e), Decision: decisionOf(&e.Decision, []api.Limit{}), Override: overrideOf(e.Decision.Override), ShadowedBy: overrideOf(e.Calm), Rules: []api.ExplainedRule{},
 		PassesAt: passesAt(e.At, &e.Decision),
 	}
 	if e.Policy != nil {
@@ -61,8 +59,7 @@ func ExplanationOf(e *mete.Explanation) api.Explanation {
 	return x
 }
 
-// passesAt is when a request passes, nil for never. A store that does not answer
-// does not say when it will.
+// passesAt returns when a request passes, or nil if it never does or if the store failed.
 func passesAt(at bucket.Instant, d *mete.Decision) *time.Time {
 	if d.Reason == mete.ReasonStoreError {
 		return nil
@@ -72,7 +69,7 @@ func passesAt(at bucket.Instant, d *mete.Decision) *time.Time {
 
 func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 	x := api.ExplainedRule{
-		Name: r.Rule.Name, Mode: r.Rule.Mode.String(), LimitKeys: []string{}, Outcome: r.Outcome.String(), Why: why(e, r), Shadow: r.Shadow,
+		Name: r.Rule.Name, Mode: r.Rule.Mode.String(), LimitKeys: []string{}, Outcome: r.Outcome.String(), Why: describeRule(e, r), Shadow: r.Shadow,
 		Attribute: r.Attribute.String(), Wants: r.Wants, Override: overrideOf(r.Override), Limits: []api.ExplainedLimit{},
 	}
 	for _, a := range r.Rule.LimitKeys {
@@ -84,13 +81,13 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 	if r.By != nil {
 		x.By = r.By.Name
 	}
-	x.Facts = notable(nil, "", r.Rule.Facts())
+	x.Facts = appendNotable(nil, "", r.Rule.Facts())
 	for i := range r.Rule.Limits {
 		l, of := &r.Rule.Limits[i], ""
 		if len(r.Rule.Limits) > 1 {
 			of = " of " + l.Name
 		}
-		x.Facts = notable(x.Facts, of, l.Facts())
+		x.Facts = appendNotable(x.Facts, of, l.Facts())
 	}
 	for i := range r.Accounts {
 		x.Limits = append(x.Limits, explainLimit(e, &r.Accounts[i]))
@@ -98,8 +95,7 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 	return x
 }
 
-// notable appends the notable facts of a limit or a rule to list.
-func notable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
+func appendNotable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
 	for _, f := range facts {
 		if f.Notable {
 			list = append(list, api.Fact{Field: f.Field, Label: f.Label + of, Value: f.Value, Notable: true})
@@ -110,7 +106,7 @@ func notable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
 
 func explainLimit(e *mete.Explanation, a *mete.Account) api.ExplainedLimit {
 	x := api.ExplainedLimit{
-		Name: a.Limit.Name, Key: a.Key, Algorithm: prose.Algorithm(a.Limit), Cost: api.Amount(a.Cost), Capacity: api.Amount(room(&a.Status)), Asked: a.Asked,
+		Name: a.Limit.Name, Key: a.Key, Algorithm: prose.Algorithm(a.Limit), Cost: api.Amount(a.Cost), Capacity: api.Amount(maxTokens(&a.Status)), Asked: a.Asked,
 	}
 	if !a.Asked {
 		return x

@@ -9,11 +9,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maskedWants replaces the values of a secret attribute in a rule's match.
 const maskedWants = "a value that your role does not show"
 
-// maskExplanation removes from x the parts that the role read may not see: hashes in keys,
-// the other clients that an override is about, and the secrets that a rule's match wants.
+// maskExplanation removes from x what the role read may not see: hashes in keys, other clients in overrides, and
+// secret values in matches.
 func maskExplanation(x *api.Explanation) {
 	maskOverride(x.Override)
 	maskOverride(x.ShadowedBy)

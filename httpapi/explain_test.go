@@ -71,7 +71,7 @@ func TestExplain(t *testing.T) {
 				"before":{"remaining":5},"after":{"remaining":5},"retry_after":0,"passes_at":"2023-11-14T22:13:20Z","full_after":0}]},
 			{"name":"old","mode":"off","limit_keys":["method"],"outcome":"off","why":"off","shadow":false,"limits":[]},
 			{"name":"address","mode":"enforce","limit_keys":["ip:address"],"outcome":"lacking",
-				"why":"the request has no ip:address, which the bucket's key is made of","shadow":false,"attribute":"ip:address","limits":[]}]}`,
+				"why":"the request has no ip:address, which is part of the bucket's key","shadow":false,"attribute":"ip:address","limits":[]}]}`,
 		`{"at":"2023-11-14T22:13:20Z","policy_version":7,"why":"denied by rule free: 0.5 of 2 tokens left, and it costs 1.5",
 			"decision":{"allowed":false,"rule":"free","reason":"token_bucket_exceeded","retry_after":0.1,"degraded":false,
 				"limits":[{"rule":"free","limit":"free","remaining":0,"retry_after":0.1,"full_after":0.15}]},
@@ -119,8 +119,8 @@ func TestExplain_DecisionIsThatOfTake(t *testing.T) {
 
 func TestExplain_StoreFails(t *testing.T) {
 	for name, want := range map[string]string{
-		"open":   `allowed: the store does not answer (error), and without it this is let through (on_store_error: open)`,
-		"closed": `denied by rule free: the store does not answer (error), and without it this is denied (on_store_error: closed)`,
+		"open":   `allowed: the store does not answer (error), and the rules fail open (on_store_error: open)`,
+		"closed": `denied by rule free: the store does not answer (error), and the rule fails closed (on_store_error: closed)`,
 		"local":  `allowed: 1 of 2 tokens left by rule free`,
 	} {
 		rules := `{"name": "free", "limit_keys": [], "on_store_error": "` + name + `", "algorithm_config": {"rps": 10, "burst": 2}}`
@@ -140,7 +140,7 @@ func TestExplain_StoreFails(t *testing.T) {
 
 func TestExplain_IsForAdministrators(t *testing.T) {
 	h, _ := newAPI(t, perKey, httpapi.Config{})
-	if w := post(h, "/v1/explain", `{"attributes":{}}`); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "administrators") {
+	if w := post(h, "/v1/explain", `{"attributes":{}}`); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "admin address") {
 		t.Errorf("%d %s, want 404", w.Code, w.Body)
 	}
 }
@@ -169,12 +169,12 @@ func TestExplain_Overrides(t *testing.T) {
 		{`"action": "allow", "match": {"tenant": "a"}`, `{"tenant":"a"}`, "allowed: " + said, ""},
 		{`"action": "allow", "rules": ["free"], "match": {"tenant": "a"}`, `{"tenant":"a"}`, "allowed: no limit applies", "passes this rule: " + said},
 		{`"action": "limit", "rules": ["free"], "match": {"tenant": "d"}, "algorithm_config": {"rps": 1, "burst": 1}`, `{"tenant":"d"}`,
-			"allowed: 0 of 1 tokens left by rule free", "applies, and allows it; it has another limit: " + said + "; this key is among the 50% for which it is enforced"},
-		{`"action": "shadow"`, `{"tenant":"a"}`, "allowed: all rules that apply are in shadow", "applies in shadow, and would allow it; all is in shadow: " + said},
-		{`"action": "shadow"`, `{}`, "allowed: no limit applies", "the request has no tenant, and would be denied for it, but the rule is in shadow; all is in shadow: " + said},
+			"allowed: 0 of 1 tokens left by rule free", "applies, and allows it; it has another limit: " + said + "; it is enforced for 50% of the keys, including this one"},
+		{`"action": "shadow"`, `{"tenant":"a"}`, "allowed: all matching rules are in shadow mode", "applies in shadow, and would allow it; all rules are in shadow mode: " + said},
+		{`"action": "shadow"`, `{}`, "allowed: no limit applies", "the request has no tenant, and would be denied for it, but the rule is in shadow mode; all rules are in shadow mode: " + said},
 		{`"action": "break_glass"`, `{"tenant":"a"}`, "allowed: " + said, ""},
-		{`"action": "allow", "match": {"tenant": "z"}`, `{"tenant":"a"}`, "allowed: all rules that apply are in shadow",
-			"applies in shadow, and would allow it; it is enforced for 50% of the keys, and this is not one"},
+		{`"action": "allow", "match": {"tenant": "z"}`, `{"tenant":"a"}`, "allowed: all matching rules are in shadow mode",
+			"applies in shadow, and would allow it; it is enforced for 50% of the keys, but not for this one"},
 	} {
 		text := `{"rules": [` + rule + `], "overrides": [{"id": "o", ` + tt.override + `, ` + who + `}]}`
 		h, _ := explaining(t, text)

@@ -13,22 +13,21 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// facts are the attributes of one request, as [policy.Attributes]. A search through a few
-// is faster than a map; a search through many would keep the server busy.
+// facts holds the attributes of one request and implements [policy.Attributes]. A linear search is faster than a
+// map for a few attributes, but too slow for many.
 type facts struct {
-	list  []fact         // in the order of the request
-	index map[string]int // into list, nil for a few
+	list  []fact         // in request order
+	index map[string]int // positions in list; nil for a short list
 }
 
 type fact struct {
 	name, value string
-	absent      bool // the request has null
+	absent      bool // null in the request
 }
 
-// maxListed is the number of facts without an index.
+// maxListed is the largest number of attributes without an index.
 const maxListed = 16
 
-// Lookup implements [policy.Attributes].
 func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	i := f.find(a.String())
 	if i < 0 || f.list[i].absent {
@@ -37,7 +36,7 @@ func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	return f.list[i].value, true
 }
 
-// find returns the place of an attribute in the list, -1 if there is none.
+// find returns the position of an attribute in the list, or -1.
 func (f *facts) find(name string) int {
 	if f.index != nil {
 		if i, ok := f.index[name]; ok {
@@ -53,7 +52,6 @@ func (f *facts) find(name string) int {
 	return -1
 }
 
-// add adds an attribute that is not there.
 func (f *facts) add(one fact) {
 	f.list = append(f.list, one)
 	switch n := len(f.list); {
@@ -72,7 +70,6 @@ func (f *facts) clear() {
 	f.list, f.index = f.list[:0], nil
 }
 
-// attributes reads the attributes of one request.
 func (d *decoder) attributes() *facts {
 	if d.used == len(d.facts) {
 		d.facts = append(d.facts, new(facts))
@@ -87,18 +84,17 @@ func (d *decoder) attributes() *facts {
 		}
 		name := attr.String()
 		if attrs.find(name) >= 0 {
-			d.fail(fmt.Sprintf("the attribute %q is given twice; say it once", name))
+			d.fail(fmt.Sprintf("duplicate attribute %q; send it once", name))
 		} else if d.null() {
 			attrs.add(fact{name: name, absent: true})
-		} else if value := d.wantString("the value of an attribute is a string; leave out an attribute that the request does not have"); d.problem == nil {
+		} else if value := d.wantString("attribute values must be strings; leave out attributes that the request does not have"); d.problem == nil {
 			attrs.add(fact{name: name, value: d.canonical(attr, value)})
 		}
 	}
 	return attrs
 }
 
-// canonical returns value as the other HTTP front doors spell it. One resource with two
-// names would match two rules and have two buckets.
+// canonical normalizes value as the other HTTP adapters do. A resource with two spellings would have two buckets.
 func (d *decoder) canonical(attr policy.Attribute, value string) string {
 	switch attr.Source {
 	case policy.SourceHeader:
@@ -110,13 +106,13 @@ func (d *decoder) canonical(attr policy.Attribute, value string) string {
 	case policy.SourcePath:
 		path, disputed := requestpath.Of(value)
 		if disputed {
-			d.fail("servers read this path differently; refuse the request, or resolve its dot segments")
+			d.fail("servers interpret this path differently; reject the request, or resolve its dot segments")
 		}
 		return path
 	case policy.SourceHost:
 		host, ok := requestpath.Host(value)
 		if !ok {
-			d.fail("this is no host; write its name, such as example.com, or leave it out")
+			d.fail("invalid host; write a name such as example.com, or leave it out")
 		}
 		return host
 	case policy.SourceMethod:
@@ -138,38 +134,37 @@ func (d *decoder) canonical(attr policy.Attribute, value string) string {
 	return value
 }
 
-// spellings remembers the attributes of the last names, because clients send the same few
-// again and again.
-type spellings struct {
-	kept []spelling
-	next int // to replace
+// A nameCache caches parsed attribute names, because clients send the same few names repeatedly.
+type nameCache struct {
+	kept []cachedName
+	next int // next entry to replace
 }
 
-type spelling struct {
+type cachedName struct {
 	text string
 	attr policy.Attribute
 }
 
-// keptSpellings bounds the names that are remembered.
-const keptSpellings = 8
+// maxCachedNames bounds a nameCache.
+const maxCachedNames = 8
 
-// parse is [policy.ParseAttribute].
-func (s *spellings) parse(text string) (policy.Attribute, error) {
+// parse is a cached [policy.ParseAttribute].
+func (s *nameCache) parse(text string) (policy.Attribute, error) {
 	for i := range s.kept {
 		if s.kept[i].text == text {
 			return s.kept[i].attr, nil
 		}
 	}
-	text = strings.Clone(text) // of a body that is not to be remembered with it
+	text = strings.Clone(text) // do not keep the whole body in memory
 	attr, err := policy.ParseAttribute(text)
 	if err != nil {
 		return attr, err
 	}
-	if len(s.kept) < keptSpellings {
-		s.kept = append(s.kept, spelling{text, attr})
+	if len(s.kept) < maxCachedNames {
+		s.kept = append(s.kept, cachedName{text, attr})
 	} else {
-		s.kept[s.next] = spelling{text, attr}
-		s.next = (s.next + 1) % keptSpellings
+		s.kept[s.next] = cachedName{text, attr}
+		s.next = (s.next + 1) % maxCachedNames
 	}
 	return attr, nil
 }

@@ -38,7 +38,7 @@ func TestAttributes_AsManyAsFit(t *testing.T) {
 			t.Errorf("another key among %d attributes: got %d %s, want 200", n+1, w.Code, w.Body)
 		}
 		w := post(api, "/v1/take", attributes(n, `"header:x-api-key":"k3","header:X-Api-Key":"k4"`))
-		if w.Code != 400 || !strings.Contains(w.Body.String(), "given twice") {
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "duplicate") {
 			t.Errorf("a key twice among %d attributes: got %d %s, want 400", n+2, w.Code, w.Body)
 		}
 	}

@@ -18,81 +18,74 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Gateway configures /v1/decision. Its zero value turns the endpoint off.
+// Gateway configures /v1/decision. The zero value disables the endpoint.
 type Gateway struct {
-	// Profile says which gateway asks.
+	// Profile identifies the kind of gateway.
 	Profile Profile
 
-	// TrustedProxies are the addresses of the gateway and of the proxies in
-	// front of it, at most 1024 prefixes. The client is the rightmost hop in
-	// ForwardedHeader that is not one of them. Whoever else asks is answered
-	// with 403: its word about a request is worth nothing.
+	// TrustedProxies are the addresses of the gateway and the proxies in front of it, at most 1024 prefixes. The
+	// client is the rightmost address in ForwardedHeader that is not a trusted proxy. Requests from other
+	// addresses get a 403.
 	TrustedProxies []netip.Prefix
 
-	// TrustedHops is how many proxies every request has passed, the gateway
-	// included, at most 32: for those whose addresses are not known. Everybody
-	// who can reach the endpoint is then trusted. With a profile, either this
-	// or TrustedProxies is required, and both are an error: the address of
-	// every client would else be the gateway's.
+	// TrustedHops is the number of proxies that every request has passed, including the gateway, at most 32. Use
+	// it if their addresses are unknown. Everyone who can reach the endpoint is then trusted. With a profile, set
+	// exactly one of TrustedHops and TrustedProxies; otherwise every client would have the gateway's address.
 	TrustedHops int
 
-	// ForwardedHeader names the one header the trusted proxies write clients'
-	// addresses to; others are ignored. If empty, X-Forwarded-For.
+	// ForwardedHeader is the header in which the trusted proxies write client addresses. Other headers are
+	// ignored. Empty means X-Forwarded-For.
 	ForwardedHeader string
 
-	// Attribute, if set, supplies the policy's jwt: and custom attributes. It is
-	// given the client's request as the gateway described it, and must be safe
-	// for concurrent use. Only verified claims should be supplied.
-	// Where the policy reads jwt: attributes, the front door also asks for jwt:sub of
-	// denied requests, for their jitter.
+	// Attribute, if not nil, returns the policy's jwt: and custom attributes. It receives the client's request as
+	// the gateway described it and must be safe for concurrent use. It should return only verified claims. If the
+	// policy reads jwt: attributes, the API also calls it with jwt:sub for denied requests, to compute the
+	// jitter.
 	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
 
-	// UnverifiedClaims takes jwt: attributes from the bearer token WITHOUT
-	// verifying it. Set it only where the gateway has verified the token before
-	// it asks. Attribute is then asked for custom attributes only.
+	// UnverifiedClaims reads jwt: attributes from the bearer token WITHOUT verifying it. Set it only if the
+	// gateway verifies the token first. Attribute is then called for custom attributes only.
 	UnverifiedClaims bool
 
-	// Fields are the dialects of the RateLimit header fields: any of "draft-11",
-	// "legacy" and "x", or "none" alone. If empty, draft-11 and legacy.
+	// Fields are the dialects of the RateLimit header fields: any of "draft-11", "legacy" and "x", or only
+	// "none". Empty means draft-11 and legacy.
 	Fields []string
 
-	// DisableJitter makes Retry-After the plain wait, rounded up to seconds; see
+	// DisableJitter makes Retry-After the exact wait, rounded up to seconds; see
 	// [github.com/metehq/mete/httplimit.Config].
 	DisableJitter bool
 
-	// JitterKey keys the hash that makes each client's jitter. Servers that
-	// answer the same clients should share it. If empty, it is made at random.
+	// JitterKey is the key of the hash that computes each client's jitter. Servers that serve the same clients
+	// should share it. If empty, the key is random.
 	JitterKey []byte
 
-	// MaxDelay is the longest that an answer is held back because the request is
-	// in the queue of a leaky bucket. If zero, 30 seconds. A request that would
-	// have to wait longer is denied, and told to come back when it would not.
-	// Gateways should wait for longer than this.
+	// MaxDelay bounds how long a response is delayed while the request waits in the queue of a leaky bucket. Zero
+	// means 30 seconds. A request with a longer wait is denied with a Retry-After. Gateway timeouts should be
+	// longer than MaxDelay.
 	MaxDelay time.Duration
 
-	// MaxDelayed is how many answers are held back at a time, those of one key a
-	// quarter of that. If zero, 4096. One more request is denied.
+	// MaxDelayed bounds the responses that are delayed at the same time. One key may have a quarter of them. Zero
+	// means 4096. Further requests are denied.
 	MaxDelayed int
 
-	// Misasked, if set, is told what is wrong where the endpoint is asked in a way that
-	// nothing can be decided by: by who is not trusted, or without the headers of the
-	// profile. A gateway that is not set up well is often silent about it. It must be
-	// safe for concurrent use, and not block; what it is told has nothing of the request.
+	// Misasked, if not nil, receives the reason when a gateway request is unusable: the sender is not trusted, or
+	// headers of the profile are missing. Misconfigured gateways often do not report such errors. Misasked must
+	// be safe for concurrent use and must not block. detail contains nothing from the request.
 	Misasked func(detail string)
 }
 
-// statusField tells a gateway of which only 403 comes through what was meant.
+// statusField carries the real status for a gateway that can only receive 403.
 const statusField = "X-Ratelimit-Status"
 
 type gateway struct {
-	turns   *turn.Taker
-	profile profile
-	source  *httpfacts.Source
-	fields  *ratelimitfields.Writer
-	misused func(detail string)
+	taker    *turn.Taker
+	profile  profile
+	source   *httpfacts.Source
+	fields   *ratelimitfields.Writer
+	onMisuse func(detail string)
 }
 
-// newGateway returns nil where config has no profile.
+// newGateway returns nil if config has no profile.
 func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	if config.Profile == "" {
 		return nil, nil
@@ -101,7 +94,7 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	var errs []error
 	if trust.IsZero() {
 		errs = append(errs, errors.New("gateway: trusted proxies or trusted hops are required: "+
-			"without them, all clients have the address of the gateway"))
+			"without them, all clients would have the gateway's address"))
 	}
 	profile, err := config.Profile.headers()
 	errs = append(errs, err)
@@ -111,10 +104,10 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 		Dialects: config.Fields, DisableJitter: config.DisableJitter, JitterKey: config.JitterKey})
 	errs = append(errs, err)
 	if config.MaxDelay < 0 {
-		errs = append(errs, fmt.Errorf("gateway: max delay %v: must not be below 0", config.MaxDelay))
+		errs = append(errs, fmt.Errorf("gateway: max delay %v: must not be negative", config.MaxDelay))
 	}
 	if config.MaxDelayed < 0 {
-		errs = append(errs, fmt.Errorf("gateway: max delayed %d: must not be below 0", config.MaxDelayed))
+		errs = append(errs, fmt.Errorf("gateway: max delayed %d: must not be negative", config.MaxDelayed))
 	}
 	if config.Misasked == nil {
 		config.Misasked = func(string) {}
@@ -122,23 +115,22 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{turns: turn.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, misused: config.Misasked}, nil
+	return &gateway{taker: turn.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, onMisuse: config.Misasked}, nil
 }
 
-// serve answers whether the request that the gateway describes may happen.
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if !g.source.Trusts(r) {
-		return g.misasked(api.NewProblem(http.StatusForbidden, "only trusted gateways may ask; add the address of this one to the trusted proxies"))
+		return g.rejectMisuse(api.NewProblem(http.StatusForbidden, "the sender is not a trusted gateway; add its address to the trusted proxies"))
 	}
-	original, p := g.profile.original(r)
+	original, p := g.profile.originalRequest(r)
 	if p != nil {
-		return g.misasked(p)
+		return g.rejectMisuse(p)
 	}
 	facts := g.source.Facts(original)
 	defer facts.Release()
-	d, err := g.turns.Take(r.Context(), mete.Request{Attributes: facts}, false, func(wait time.Duration) { hold(w, wait) })
+	d, err := g.taker.Take(r.Context(), mete.Request{Attributes: facts}, false, func(wait time.Duration) { extendDeadlines(w, wait) })
 	if g.profile.onlyForbidden {
-		w = forbidding{w}
+		w = forbiddenWriter{w}
 	}
 	w.Header()["Cache-Control"] = noStore
 	dispute := facts.Dispute()
@@ -156,16 +148,16 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return nil
 }
 
-func (g *gateway) misasked(p *api.Problem) *api.Problem {
-	g.misused(p.Detail)
+func (g *gateway) rejectMisuse(p *api.Problem) *api.Problem {
+	g.onMisuse(p.Detail)
 	return p
 }
 
-// forbidding answers 403 in place of 400, 429 and 503, and says in a header which
-// it was. nginx's auth_request lets 403 pass and turns those into 500.
-type forbidding struct{ http.ResponseWriter }
+// A forbiddenWriter replaces 400, 429 and 503 with 403 and writes the original status to a header. nginx's
+// auth_request passes 403 on but turns the others into 500.
+type forbiddenWriter struct{ http.ResponseWriter }
 
-func (w forbidding) WriteHeader(status int) {
+func (w forbiddenWriter) WriteHeader(status int) {
 	switch status {
 	case http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header()[statusField] = []string{strconv.Itoa(status)}

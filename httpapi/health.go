@@ -14,28 +14,27 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// readyTimeout bounds the wait of /readyz.
+// readyTimeout bounds the time of /readyz.
 const readyTimeout = time.Second
 
-// livez says that the process serves. It asks nothing of the store: a restart
-// would not mend that.
+// livez reports that the process is alive. It does not check the store, because a restart would not fix the
+// store.
 func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
-	return health(w, http.StatusOK, `{"status":"ok"}`)
+	return serveHealth(w, http.StatusOK, `{"status":"ok"}`)
 }
 
-// readyz reports whether traffic should be sent here.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	err := a.ready(ctx)
 	if err == nil {
-		return health(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+a.localMember()+`}`)
+		return serveHealth(w, http.StatusOK, `{"status":"ok"`+a.bundleMember()+a.localMember()+`}`)
 	}
 	reason, _ := json.Marshal(err.Error())
-	return health(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
+	return serveHealth(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
 }
 
-// bundleMember returns the member of an answer that describes the bundle, empty for none.
+// bundleMember returns the JSON member that describes the bundle, or "".
 func (a *API) bundleMember() string {
 	if a.bundle == nil {
 		return ""
@@ -46,12 +45,12 @@ func (a *API) bundleMember() string {
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		return "" // a bundle has no value without JSON
+		return "" // cannot happen: every bundle marshals
 	}
 	return `,"bundle":` + string(text)
 }
 
-// localMember returns the member of an answer that counts local overrides, empty for none.
+// localMember returns the JSON member that counts local overrides, or "".
 func (a *API) localMember() string {
 	if a.overrides == nil {
 		return ""
@@ -62,10 +61,9 @@ func (a *API) localMember() string {
 	return ""
 }
 
-// errStoreDown is a reason of /readyz. It has nothing of the store's error: everybody may ask.
+// errStoreDown hides the store's error, because /readyz is public.
 var errStoreDown = errors.New("the store does not answer")
 
-// pingStore asks the store whether it answers.
 func (a *API) pingStore(ctx context.Context) error {
 	if p, ok := a.lim.Store().(store.Pinger); ok && p.Ping(ctx) != nil {
 		return errStoreDown
@@ -73,7 +71,7 @@ func (a *API) pingStore(ctx context.Context) error {
 	return nil
 }
 
-func health(w http.ResponseWriter, status int, body string) *api.Problem {
+func serveHealth(w http.ResponseWriter, status int, body string) *api.Problem {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
 	h["Cache-Control"] = noStore

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// holdGrace is how much longer than a held answer its connection is kept open.
-const holdGrace = 10 * time.Second
+// deadlineGrace is how much longer than a delayed response its connection stays open.
+const deadlineGrace = 10 * time.Second
 
-// hold prepares to keep a gateway waiting, which cannot be told to wait: a server's
-// timeouts are for slow clients. What is no server's has none.
-func hold(w http.ResponseWriter, wait time.Duration) {
-	until, control := time.Now().Add(wait+holdGrace), http.NewResponseController(w)
+// extendDeadlines extends the connection's deadlines for a delayed response, because server timeouts are meant
+// for slow clients.
+func extendDeadlines(w http.ResponseWriter, wait time.Duration) {
+	until, control := time.Now().Add(wait+deadlineGrace), http.NewResponseController(w)
 	_ = control.SetReadDeadline(until)
 	_ = control.SetWriteDeadline(until)
 }

@@ -80,7 +80,7 @@ func parseCurl(command string) (c curl, err error) {
 			c.header.Set("Content-Type", "application/json")
 		default:
 			if c.url != "" || !strings.HasPrefix(arg, "http://127.0.0.1:808") {
-				return c, fmt.Errorf("%q is not understood", arg)
+				return c, fmt.Errorf("%q cannot be parsed", arg)
 			}
 			c.url = arg
 		}

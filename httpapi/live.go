@@ -18,91 +18,86 @@ const (
 	streamPath  = "/v1/traffic/stream"
 )
 
-// Live has the sources of the endpoints that show a limiter at work, for the pages of
-// package dashboard and for others. All of them are optional.
+// Live holds the optional sources of the endpoints that show a limiter at work. Package dashboard uses them.
 type Live struct {
-	// Monitor serves /v1/traffic and its stream, which answer 404 without it.
+	// Monitor enables /v1/traffic and its stream, which otherwise return 404.
 	Monitor *monitor.Monitor
 
-	// Watches pass the decisions about a bucket to /v1/watch. Without them it shows levels
-	// only.
+	// Watches passes the decisions about a bucket to /v1/watch. If nil, /v1/watch shows only levels.
 	Watches *monitor.Watches
 
-	// Violations serve /v1/violations, which answers 404 without them.
+	// Violations enables /v1/violations, which otherwise returns 404.
 	Violations Violations
 
-	// Name returns the name of the caller for /v1/me. It must be safe for concurrent use.
+	// Name returns the caller's name for /v1/me. It must be safe for concurrent use.
 	Name func(*http.Request) string
 
-	// SignIn tells callers without a token where one comes from, in sentences.
+	// SignIn tells callers without a token where to get one, in full sentences.
 	SignIn string
 
-	// Try are commands that send the limiter requests. A page shows them until something
-	// has happened.
+	// Try lists commands that send requests to the limiter. A page shows them until there is traffic.
 	Try []string
 
-	// ReadCurl, if set, reads curl command lines for /v1/request. Without it, the endpoint
-	// reads only the text of HTTP requests, and attributes. It must be safe for concurrent use.
+	// ReadCurl, if not nil, parses curl command lines for /v1/request. If nil, the endpoint accepts only HTTP
+	// request text and attributes. It must be safe for concurrent use.
 	ReadCurl func(command string) (CurlRequest, error)
 }
 
 // A CurlRequest is the request that a curl command line sends.
 type CurlRequest struct {
 	Request *http.Request // Method, RequestURI, Host and Header
-	Assumed []string      // the canonical names of the headers that curl adds by itself
-	Notes   []string      // on the parts of the command that were left out
+	Assumed []string      // canonical names of headers that curl adds
+	Notes   []string      // notes about ignored parts of the command
 }
 
-// liveEndpoints returns the endpoints of [Live], by path.
 func (a *API) liveEndpoints() map[string]endpoint {
 	if a.live.Watches == nil {
 		a.live.Watches = new(monitor.Watches)
 	}
-	a.streams, a.plays, a.files = sse.NewStreams(MaxStreams), make(chan struct{}, placesToPlay()), make(chan struct{}, maxFiles)
+	a.streams, a.plays, a.files = sse.NewStreams(MaxStreams), make(chan struct{}, playSlots()), make(chan struct{}, maxFiles)
 	all := map[string]endpoint{}
 	if a.live.Monitor != nil {
-		all[trafficPath] = read(a.serveTraffic)
-		all[streamPath] = read(a.serveTrafficStream)
+		all[trafficPath] = readEndpoint(a.serveTraffic)
+		all[streamPath] = readEndpoint(a.serveTrafficStream)
 	}
 	maps.Copy(all, map[string]endpoint{
-		"/v1/me":    read(a.serveMe),
-		"/v1/watch": read(a.serveWatch),
-		"/v1/rules": read(a.serveRules),
+		"/v1/me":    readEndpoint(a.serveMe),
+		"/v1/watch": readEndpoint(a.serveWatch),
+		"/v1/rules": readEndpoint(a.serveRules),
 
-		"/v1/violations":           read(a.serveViolations),
-		"/v1/violations.csv":       read(a.serveViolationsCSV),
-		"/v1/violations/histogram": read(a.serveViolationHistogram),
+		"/v1/violations":           readEndpoint(a.serveViolations),
+		"/v1/violations.csv":       readEndpoint(a.serveViolationsCSV),
+		"/v1/violations/histogram": readEndpoint(a.serveViolationHistogram),
 
-		"/v1/play/presets": read(a.servePresets),
+		"/v1/play/presets": readEndpoint(a.servePresets),
 		"/v1/play":         {method: http.MethodPost, role: Read, serve: a.servePlay},
 		"/v1/request":      {method: http.MethodPost, role: Read, serve: a.serveRequest},
 	})
 	return all
 }
 
-// read returns an endpoint of the role read.
-func read(serve func(http.ResponseWriter, *http.Request) *api.Problem) endpoint {
+// readEndpoint returns a GET endpoint that requires the role read.
+func readEndpoint(serve func(http.ResponseWriter, *http.Request) *api.Problem) endpoint {
 	return endpoint{method: http.MethodGet, role: Read, serve: serve}
 }
 
-// Close ends all streams, so that their connections become free. The API serves everything
-// else as before.
+// Close ends all streams, which frees their connections. The API otherwise works as before.
 func (a *API) Close() {
 	if a.streams != nil {
 		a.streams.Close()
 	}
 }
 
-// seesKeys reports whether the caller may see keys, users and addresses.
-func (a *API) seesKeys(r *http.Request) bool { return a.roleOf(r) >= Operate }
+// canSeeKeys reports whether the caller may see keys, users and addresses.
+func (a *API) canSeeKeys(r *http.Request) bool { return a.roleOf(r) >= Operate }
 
-// serveMe serves /v1/me: the caller, and the parts of the API that there are.
+// serveMe serves /v1/me: the caller's role and the available features.
 func (a *API) serveMe(w http.ResponseWriter, r *http.Request) *api.Problem {
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		return p
 	}
 	me := api.Me{
-		Role: a.roleOf(r).String(), SeeKeys: a.seesKeys(r), SignIn: a.live.SignIn, Try: a.live.Try,
+		Role: a.roleOf(r).String(), SeeKeys: a.canSeeKeys(r), SignIn: a.live.SignIn, Try: a.live.Try,
 		Features: api.Features{Top: a.top.Tracker != nil, Overrides: a.overrides != nil, Violations: a.live.Violations != nil},
 	}
 	for _, k := range policy.Actions() {

@@ -18,7 +18,7 @@ func TestMe(t *testing.T) {
 	name := func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }
 	h := newLive(t, liveConfig{Live: httpapi.Live{SignIn: "ask Kim", Name: name}})
 	w := askAs(h, "", "GET", "/v1/me", "")
-	if w.Code != 401 || w.Header().Get("Www-Authenticate") == "" || !strings.Contains(w.Body.String(), "role read; send it as Authorization: Bearer TOKEN. ask Kim") {
+	if w.Code != 401 || w.Header().Get("Www-Authenticate") == "" || !strings.Contains(w.Body.String(), "role read is required; send it as Authorization: Bearer TOKEN. ask Kim") {
 		t.Errorf("status %d for nobody, %v: %s", w.Code, w.Header(), w.Body)
 	}
 	w = askAs(h, "r", "GET", "/v1/me", "")

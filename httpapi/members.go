@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// checkMembers returns an error if an object in data has a member twice, or one that the
-// struct t does not have in these letters. Package encoding/json takes both, and a person who
-// reads the text may see another value than the server. The data are valid JSON for t.
+// checkMembers returns an error if an object in data has a duplicate member, or a member that struct t does not
+// have with the same case. encoding/json accepts both, so a reader could see a different value than the server.
+// data must be valid JSON for t.
 func checkMembers(data []byte, t reflect.Type) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return checkValue(d, t, "")
 }
 
-// checkValue reads one value. A nil type has any members, each once.
+// checkValue checks one value. A nil type accepts any members, each once.
 func checkValue(d *json.Decoder, t reflect.Type, path string) error {
 	token, err := d.Token()
 	if err != nil {
@@ -39,12 +39,12 @@ func checkValue(d *json.Decoder, t reflect.Type, path string) error {
 			}
 			name, _ := token.(string)
 			if seen[name] {
-				return fmt.Errorf("%s/%s is given twice; send it once", path, name)
+				return fmt.Errorf("duplicate member %s/%s; send it once", path, name)
 			}
 			seen[name] = true
 			member, ok := memberOf(t, name)
 			if !ok {
-				return fmt.Errorf("%s/%s is unknown; the letters' case counts", path, name)
+				return fmt.Errorf("unknown member %s/%s; names are case-sensitive", path, name)
 			}
 			if err := checkValue(d, member, path+"/"+name); err != nil {
 				return err
@@ -66,7 +66,7 @@ func checkValue(d *json.Decoder, t reflect.Type, path string) error {
 	return err
 }
 
-// memberOf returns the type of a member, nil if it can have any.
+// memberOf returns the type of a member, or nil if any type is valid.
 func memberOf(t reflect.Type, name string) (member reflect.Type, ok bool) {
 	switch {
 	case t == nil:

@@ -13,9 +13,9 @@ import (
 func TestBodies_MembersOnceAndAsSpelled(t *testing.T) {
 	h := newLive(t, liveConfig{Live: httpapi.Live{}})
 	for body, want := range map[string]string{
-		`{"text": "GET /x", "text": "GET /y"}`:                   "/text is given twice",
-		`{"text": "GET /x", "TEXT": "GET /y"}`:                   "/TEXT is unknown",
-		`{"lanes": [{"name": "a"}, {"name": "b", "Name": "c"}]}`: "/lanes/1/Name is unknown",
+		`{"text": "GET /x", "text": "GET /y"}`:                   "duplicate member /text",
+		`{"text": "GET /x", "TEXT": "GET /y"}`:                   "unknown member /TEXT",
+		`{"lanes": [{"name": "a"}, {"name": "b", "Name": "c"}]}`: "unknown member /lanes/1/Name",
 	} {
 		path := "/v1/request"
 		if strings.Contains(body, "lanes") {

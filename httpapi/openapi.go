@@ -15,13 +15,13 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// openAPI describes every endpoint of a server, those of the other address
-// included: OpenAPI 3.1. Tests hold it against what is served.
+// openAPIText describes every endpoint of a server, including the admin address, in OpenAPI 3.1. Tests compare it
+// with the handlers.
 //
 //go:embed openapi.json
 var openAPIText []byte
 
-// openAPI has the actions of overrides in the place of their mark: package policy owns them.
+// openAPI is openAPIText with the override actions of package policy inserted.
 var openAPI = func() []byte {
 	var words []string
 	for _, kind := range policy.Actions() {
@@ -30,23 +30,22 @@ var openAPI = func() []byte {
 	return bytes.Replace(openAPIText, []byte(`"$override-actions"`), []byte(strings.Join(words, ", ")), 1)
 }()
 
-// openAPITag changes when the document does.
 var openAPITag = func() string {
 	sum := sha256.Sum256(openAPI)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }()
 
-// describe serves /openapi.json. It is public: everybody has the source.
-func (a *API) describe(w http.ResponseWriter, r *http.Request) *api.Problem {
+// serveOpenAPI serves /openapi.json. It needs no role, because the source is public.
+func (a *API) serveOpenAPI(w http.ResponseWriter, r *http.Request) *api.Problem {
 	h := w.Header()
 	h["Etag"] = []string{openAPITag}
-	h["Cache-Control"] = []string{"no-cache"} // ask whether it is still the same
+	h["Cache-Control"] = []string{"no-cache"} // clients must revalidate
 	if known := r.Header.Get("If-None-Match"); known == "*" || strings.Contains(known, openAPITag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
 	h["Content-Type"] = typeJSON
 	w.WriteHeader(http.StatusOK)
-	w.Write(openAPI) // a client that has gone needs no answer
+	w.Write(openAPI) // ignore a client that is gone
 	return nil
 }

@@ -21,18 +21,16 @@ import (
 const (
 	overridesPath = "/v1/overrides"
 
-	// DefaultAudit is how many entries of the audit a list of overrides has where
-	// nobody asks for more, or for fewer.
+	// DefaultAudit is the default number of audit entries in a list of overrides.
 	DefaultAudit = 20
 )
 
-// serveOverrides serves /v1/overrides.
 func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *api.Problem {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return a.listOverrides(w, r)
 	case http.MethodPut:
-		if p := a.permit(w, r, Operate); p != nil {
+		if p := a.checkRole(w, r, Operate); p != nil {
 			return p
 		}
 		return a.putOverride(w, r)
@@ -43,7 +41,7 @@ func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *api.Proble
 }
 
 func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "audit", "key")
+	query, p := parseQuery(r, "audit", "key")
 	if p != nil {
 		return p
 	}
@@ -55,14 +53,14 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem
 	if text := query.Get("audit"); text != "" {
 		var err error
 		if most, err = strconv.Atoi(text); err != nil || most < 0 {
-			return api.NewProblem(http.StatusBadRequest, "audit says how many entries are wanted; send a number, at least 0")
+			return api.NewProblem(http.StatusBadRequest, "audit is the number of entries; send a number that is not negative")
 		}
 	}
 	answer := api.Overrides{Persistent: a.overrides.Persistent(), Overrides: []api.OverrideStatus{}, Audit: []api.AuditEntry{}}
 	for _, s := range a.overrides.List() {
 		status := statusOf(&s)
 		if target != nil {
-			if status.About = target.about(&status.Override); status.About == "" {
+			if status.About = target.matchKind(&status.Override); status.About == "" {
 				continue
 			}
 		}
@@ -72,7 +70,7 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem
 		if len(answer.Audit) == most {
 			break
 		}
-		if entry := entryOf(&e); target == nil || target.concerns(&entry) {
+		if entry := entryOf(&e); target == nil || target.matchesEntry(&entry) {
 			answer.Audit = append(answer.Audit, entry)
 		}
 	}
@@ -87,12 +85,12 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
-	query, p := parameters(r, "local")
+	query, p := parseQuery(r, "local")
 	switch {
 	case p != nil:
 		return p
 	case query.Has("local") && query.Get("local") != "true":
-		return api.NewProblem(http.StatusBadRequest, "local is true for an override in this server alone; remove it for a shared one")
+		return api.NewProblem(http.StatusBadRequest, "local must be true, for an override on this server only; remove it for a shared override")
 	}
 	buf := buffers.Get().(*buffer)
 	defer buf.release()
@@ -100,7 +98,7 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return p
 	}
 	if !json.Valid(buf.in) {
-		return api.NewProblem(http.StatusBadRequest, "the body is not JSON; send one override, as it stands in a policy file")
+		return api.NewProblem(http.StatusBadRequest, "the body is not JSON; send one override as in a policy file")
 	}
 	if halfCharacter(string(buf.in)) {
 		return api.NewProblem(http.StatusBadRequest, halfDetail)
@@ -114,15 +112,15 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 			return overrideProblem(err)
 		}
 	}
-	if p := a.permitOverride(w, r, o); p != nil {
+	if p := a.checkOverrideRole(w, r, o); p != nil {
 		return p
 	}
 	var refused *api.Problem
 	var s overrides.Status
 	if query.Has("local") {
-		s, err = a.overrides.PutLocal(o, a.mayEnd(w, r, &refused))
+		s, err = a.overrides.PutLocal(o, a.checkEnd(w, r, &refused))
 	} else {
-		s, err = a.overrides.PutIf(r.Context(), o, a.mayEnd(w, r, &refused))
+		s, err = a.overrides.PutIf(r.Context(), o, a.checkEnd(w, r, &refused))
 	}
 	switch {
 	case refused != nil:
@@ -133,18 +131,17 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return serveJSON(w, statusOf(&s))
 }
 
-// removeOverride serves /v1/overrides/ID.
 func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
-	query, p := parameters(r, "author", "reason")
+	query, p := parseQuery(r, "author", "reason")
 	if p != nil {
 		return p
 	}
 	id := strings.TrimPrefix(r.URL.Path, overridesPath+"/")
 	var refused *api.Problem
-	err := a.overrides.RemoveIf(r.Context(), id, query.Get("author"), query.Get("reason"), a.mayEnd(w, r, &refused))
+	err := a.overrides.RemoveIf(r.Context(), id, query.Get("author"), query.Get("reason"), a.checkEnd(w, r, &refused))
 	switch {
 	case refused != nil:
 		return refused
@@ -154,43 +151,41 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *api.Proble
 	return serveJSON(w, struct{}{})
 }
 
-// mayEnd returns whether who asks may end an override that is there, which is also
-// what replacing it does. Why not is put in refused.
-func (a *API) mayEnd(w http.ResponseWriter, r *http.Request, refused **api.Problem) func(policy.Override) error {
+// checkEnd returns a function that checks whether the caller may end or replace an existing override. It stores
+// the problem in refused.
+func (a *API) checkEnd(w http.ResponseWriter, r *http.Request, refused **api.Problem) func(policy.Override) error {
 	return func(before policy.Override) error {
-		if *refused = a.permitOverride(w, r, before); *refused != nil {
+		if *refused = a.checkOverrideRole(w, r, before); *refused != nil {
 			return errRole
 		}
 		return nil
 	}
 }
 
-var errRole = errors.New("httpapi: it takes another role")
+var errRole = errors.New("httpapi: another role is required")
 
-// permitOverride reports why a caller may not make or end an override; nil if it may. The
-// role operate is enough for an override that names its clients. Any other override may
-// reach everybody, and takes the role configure. So does one that does not fit the policy.
-func (a *API) permitOverride(w http.ResponseWriter, r *http.Request, o policy.Override) *api.Problem {
+// checkOverrideRole returns a problem if the caller may not create or end o. The role operate suffices for an
+// override that names its clients. Other overrides can affect every client, so they require configure, as do
+// overrides that do not fit the policy.
+func (a *API) checkOverrideRole(w http.ResponseWriter, r *http.Request, o policy.Override) *api.Problem {
 	if o.Action.Kind().Suspends || a.roleOf(r) >= Configure {
-		return a.permit(w, r, Configure)
+		return a.checkRole(w, r, Configure)
 	}
 	if names, err := a.lim.Policy().NamesClients(o); err == nil && names {
-		return a.permit(w, r, Operate)
+		return a.checkRole(w, r, Operate)
 	}
-	p := a.permit(w, r, Configure)
-	p.Detail += "; " + namesNobody
+	p := a.checkRole(w, r, Configure)
+	p.Detail += "; " + operateHint
 	return p
 }
 
-// namesNobody tells a caller which overrides take the role operate.
-const namesNobody = "an override takes the role operate where it names clients: the key of a bucket that not all share, or a match with " +
+const operateHint = "the role operate suffices only for an override that names clients: by the key of a bucket that not all clients share, or by a match with " +
 	"values of ip:address, jwt:sub or a limit key, without \"not\" and *, and with networks that are together no wider than a /16, or a /32 of IPv6"
 
-// parameters reads a query, each of whose parameters is known and given once.
-func parameters(r *http.Request, known ...string) (url.Values, *api.Problem) {
+func parseQuery(r *http.Request, known ...string) (url.Values, *api.Problem) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, api.NewProblem(http.StatusBadRequest, "the query of the URL is not understood; escape what is special in it")
+		return nil, api.NewProblem(http.StatusBadRequest, "the query of the URL cannot be parsed; escape special characters")
 	}
 	for name, values := range query {
 		ok := false
@@ -199,41 +194,40 @@ func parameters(r *http.Request, known ...string) (url.Values, *api.Problem) {
 		}
 		switch {
 		case !ok:
-			return nil, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is unknown here; remove it", name))
+			return nil, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("unknown parameter %.40q; remove it", name))
 		case len(values) > 1:
-			return nil, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("parameter %.40q is given twice; remove one", name))
+			return nil, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("duplicate parameter %.40q; remove one", name))
 		}
 	}
 	return query, nil
 }
 
-// overrideProblem says why an override was not made or not removed.
 func overrideProblem(err error) *api.Problem {
 	mistakes, wrong := errors.AsType[policy.Errors](err)
 	switch {
 	case wrong:
-		p := api.NewProblem(http.StatusUnprocessableEntity, "the override has a mistake; nothing was changed")
+		p := api.NewProblem(http.StatusUnprocessableEntity, "the override has an error; nothing was changed")
 		if len(mistakes) > 1 {
-			p.Detail = fmt.Sprintf("the override has %d mistakes; nothing was changed", len(mistakes))
+			p.Detail = fmt.Sprintf("the override has %d errors; nothing was changed", len(mistakes))
 		}
 		p.Mistakes = mistakesOf(mistakes)
 		return p
 	case errors.Is(err, overrides.ErrNotFound):
-		return api.NewProblem(http.StatusNotFound, "there is no such override; see the list")
+		return api.NewProblem(http.StatusNotFound, "no such override; see the list")
 	case errors.Is(err, overrides.ErrInFile):
 		return api.NewProblem(http.StatusConflict, "the override is in the policy file; remove it there")
 	case errors.Is(err, overrides.ErrFull):
-		return api.NewProblem(http.StatusConflict, "there is no room for more overrides; remove those that are not needed")
+		return api.NewProblem(http.StatusConflict, "the maximum number of overrides is reached; remove some first")
 	case errors.Is(err, store.ErrRevision):
-		return api.NewProblem(http.StatusConflict, "others change overrides at this moment; nothing was changed, try again")
+		return api.NewProblem(http.StatusConflict, "another change to the overrides is in progress; nothing was changed, try again")
 	}
-	return api.NewProblem(http.StatusServiceUnavailable, "the store did not answer, and the change may have been made or not; see the list before trying again")
+	return api.NewProblem(http.StatusServiceUnavailable, "the store did not respond, and the change may or may not have been made; check the list before you retry")
 }
 
 func serveJSON(w http.ResponseWriter, answer any) *api.Problem {
 	text, err := json.Marshal(answer)
 	if err != nil {
-		return api.NewProblem(http.StatusInternalServerError, "the answer cannot be written as JSON")
+		return api.NewProblem(http.StatusInternalServerError, "the response cannot be encoded as JSON")
 	}
 	buf := buffer{out: text}
 	buf.serve(w, http.StatusOK)

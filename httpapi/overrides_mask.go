@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maskOverrides removes from the answer the parts that a caller may not see who may not
-// change an override: the key, address or person that it is about.
+// maskOverrides removes the keys, addresses and users of overrides for callers that may not change overrides.
 func maskOverrides(list *api.Overrides) {
 	for i := range list.Overrides {
 		o := &list.Overrides[i]
@@ -28,7 +27,6 @@ func maskOverrides(list *api.Overrides) {
 	}
 }
 
-// maskOverride masks the clients that o is about, if o is not nil.
 func maskOverride(o *api.Override) {
 	if o == nil {
 		return
@@ -48,7 +46,6 @@ func maskOverride(o *api.Override) {
 	o.Match, _ = json.Marshal(clauses) // it came from JSON
 }
 
-// maskedValues masks every string in a clause of a match.
 func maskedValues(v any) any {
 	switch v := v.(type) {
 	case string:

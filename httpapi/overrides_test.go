@@ -119,25 +119,25 @@ func TestOverrides_BadInput(t *testing.T) {
 		{"PUT", "/v1/overrides", with(`"reason"`, `"raeson"`), 422, []string{`unknown field \"raeson\"`, `"hint":"did you mean \"reason\"?"`}},
 		{"PUT", "/v1/overrides", with(`"id":"b1"`, `"id":"b1","id":"b2"`), 422, []string{"given twice"}},
 		{"PUT", "/v1/overrides", with(`"b1"`, `1`), 422, []string{`"pointer":"/id"`, "must be text"}},
-		{"PUT", "/v1/overrides", with(`"b1"`, `"filed"`), 422, []string{`"pointer":"/id"`, "taken"}},
+		{"PUT", "/v1/overrides", with(`"b1"`, `"filed"`), 422, []string{`"pointer":"/id"`, "already used"}},
 		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `2023-11-14T22:13:20Z`), 422, []string{"must be in the future"}},
 		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `tomorrow`), 422, []string{"must be an instant"}},
 		{"PUT", "/v1/overrides", with(`"block"`, `"blok"`), 422, []string{`"pointer":"/action"`}},
 		{"PUT", "/v1/overrides", with(`header:x-api-key`, `heder:x-api-key`), 422, []string{`"pointer":"/match/heder:x-api-key"`}},
-		{"PUT", "/v1/overrides", with(`"k1"`, `"\ud800"`), 400, []string{"half of a character"}},
-		{"PUT", "/v1/overrides?x=1", blockK1, 400, []string{"unknown here"}},
+		{"PUT", "/v1/overrides", with(`"k1"`, `"\ud800"`), 400, []string{"unpaired surrogate"}},
+		{"PUT", "/v1/overrides?x=1", blockK1, 400, []string{"unknown parameter"}},
 		{"POST", "/v1/overrides", blockK1, 405, []string{"GET, HEAD, PUT"}},
 		{"GET", "/v1/overrides?audit=x", "", 400, []string{"send a number"}},
 		{"GET", "/v1/overrides?audit=-1", "", 400, []string{"send a number"}},
-		{"GET", "/v1/overrides?audit=1&audit=2", "", 400, []string{"given twice"}},
-		{"GET", "/v1/overrides?%zz", "", 400, []string{"not understood"}},
+		{"GET", "/v1/overrides?audit=1&audit=2", "", 400, []string{"duplicate"}},
+		{"GET", "/v1/overrides?%zz", "", 400, []string{"cannot be parsed"}},
 		{"GET", "/v1/overrides/b1", "", 405, []string{"DELETE"}},
 		{"DELETE", "/v1/overrides", "", 405, []string{"GET, HEAD, PUT"}},
 		{"DELETE", "/v1/overrides/none?author=a&reason=r", "", 404, []string{"no such override"}},
 		{"DELETE", "/v1/overrides/?author=a&reason=r", "", 404, []string{"no such override"}},
 		{"DELETE", "/v1/overrides/filed?author=a&reason=r", "", 409, []string{"policy file"}},
 		{"DELETE", "/v1/overrides/filed", "", 422, []string{`"pointer":"/author"`, `"pointer":"/reason"`}},
-		{"DELETE", "/v1/overrides/filed?author=a&raeson=r", "", 400, []string{"unknown here"}},
+		{"DELETE", "/v1/overrides/filed?author=a&raeson=r", "", 400, []string{"unknown parameter"}},
 	} {
 		w := do(h, tt.method, tt.path, tt.body)
 		ok := w.Code == tt.status && w.Header().Get("Content-Type") == "application/problem+json"
@@ -188,7 +188,7 @@ func TestOverrides_StoreFails(t *testing.T) {
 
 func TestOverrides_NotServed(t *testing.T) {
 	h, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
-	if w := do(h, "GET", "/v1/overrides", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "administrators") {
+	if w := do(h, "GET", "/v1/overrides", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "admin address") {
 		t.Errorf("without a manager: %d %s, want 404", w.Code, w.Body)
 	}
 	lim := limiter(t, storetest.NewNaive(newClock().read), perKey)
@@ -217,7 +217,7 @@ func TestOverrides_WhoMayEndThem(t *testing.T) {
 	}
 	role = httpapi.Operate
 	for i, h := range apis {
-		if w := do(h, "PUT", "/v1/overrides", taken, "Authorization", "Bearer x"); w.Code != 403 || !strings.Contains(w.Body.String(), "takes the role configure") {
+		if w := do(h, "PUT", "/v1/overrides", taken, "Authorization", "Bearer x"); w.Code != 403 || !strings.Contains(w.Body.String(), "role configure is required") {
 			t.Errorf("server %d: PUT in its place: %d %s, want 403", i, w.Code, w.Body)
 		}
 		if w := do(h, "DELETE", "/v1/overrides/x?author=a&reason=r", "", "Authorization", "Bearer x"); w.Code != 403 {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// maxPlays bounds the plays at the same time, and so does half of the processors. Others
-	// wait: the server has other work.
+	// maxPlays bounds concurrent plays, as does half the number of processors. Further plays wait, because the
+	// server has other work.
 	maxPlays = 2
 
-	// playTimeout bounds the time of one play with its wait.
+	// playTimeout bounds the time of one play, including its wait.
 	playTimeout = 5 * time.Second
 )
 
-func placesToPlay() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxPlays) }
+func playSlots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxPlays) }
 
-// servePlay serves /v1/play: it plays traffic in virtual time. The limiter has no part in it.
+// servePlay serves /v1/play: it simulates traffic in virtual time, without using the limiter.
 func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 	var in api.Play
 	if p := a.readText(w, r, &in); p != nil {
@@ -39,7 +39,7 @@ func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 	case a.plays <- struct{}{}:
 	case <-ctx.Done():
 		w.Header().Set("Retry-After", "1")
-		return api.NewProblem(http.StatusServiceUnavailable, "others are playing; try again")
+		return api.NewProblem(http.StatusServiceUnavailable, "too many plays are running; try again")
 	}
 	text, err := a.play(ctx, in)
 	if found, ok := errors.AsType[playground.Mistakes](err); ok {
@@ -48,20 +48,20 @@ func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("this took longer than %v; play less", playTimeout))
+		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("the play took longer than %v; reduce it", playTimeout))
 	}
 	if err != nil {
 		if r.Context().Err() == nil { // else the client is gone
 			slog.ErrorContext(r.Context(), "httpapi: play failed", "err", err)
 		}
-		return api.NewProblem(http.StatusInternalServerError, "the server failed; its log has the error")
+		return api.NewProblem(http.StatusInternalServerError, "internal error; see the server's log")
 	}
 	buf := buffer{out: text}
 	buf.serve(w, http.StatusOK)
 	return nil
 }
 
-// play plays, and then gives up the place: a slow reader of the answer does not keep it.
+// play runs a play and then frees its slot, so that a client that reads slowly does not hold it.
 func (a *API) play(ctx context.Context, in api.Play) (text []byte, err error) {
 	defer func() { <-a.plays }()
 	result, err := playground.Play(ctx, in)
@@ -71,9 +71,9 @@ func (a *API) play(ctx context.Context, in api.Play) (text []byte, err error) {
 	return json.Marshal(result)
 }
 
-// servePresets serves /v1/play/presets: examples, and the bounds of a play.
+// servePresets serves /v1/play/presets: examples and the bounds of a play.
 func (a *API) servePresets(w http.ResponseWriter, r *http.Request) *api.Problem {
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		return p
 	}
 	return serveJSON(w, api.PlayPresets{

@@ -50,9 +50,9 @@ func TestPlay_Refuses(t *testing.T) {
 	}{
 		"nobody":        {"", "POST", playInput + "}", 401, "role read"},
 		"GET":           {"r", "GET", "", 405, "POST"},
-		"no JSON":       {"r", "POST", "{", 400, "cannot be read"},
+		"no JSON":       {"r", "POST", "{", 400, "cannot be parsed"},
 		"unknown field": {"r", "POST", `{"lane": []}`, 400, "lane"},
-		"two objects":   {"r", "POST", playInput + "} {}", 400, "more after"},
+		"two objects":   {"r", "POST", playInput + "} {}", 400, "unexpected text after"},
 		"too much":      {"r", "POST", `{"x": "` + strings.Repeat("x", 1<<20) + `"}`, 413, "1048576"},
 		"a mistake":     {"r", "POST", strings.Replace(playInput, `"1s"`, `"1"`, 1) + "}", 422, `"mistakes":[{"pointer":"/lanes/0/per","detail":"per must be a duration`},
 	} {

@@ -11,15 +11,14 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A Profile names the gateway that asks /v1/decision, and so the headers in
-// which it describes the client's request. Only those are read: a client can
-// send all the others.
+// A Profile names the gateway that calls /v1/decision and selects the headers that describe the client's request.
+// The API reads no other headers, because a client can send them.
 type Profile string
 
-// The profiles. The empty Profile turns the endpoint off.
+// The profiles. The empty Profile disables the endpoint.
 //
-// X-Original stands for X-Original-Method, X-Original-URI and X-Original-Host, and
-// X-Forwarded for X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host.
+// X-Original stands for X-Original-Method, X-Original-URI and X-Original-Host, and X-Forwarded for
+// X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host.
 const (
 	NGINX    Profile = "nginx"     // X-Original, and 403 instead of 400, 429 and 503: auth_request
 	NGINXLua Profile = "nginx-lua" // X-Original
@@ -28,14 +27,13 @@ const (
 	Traefik  Profile = "traefik"   // X-Forwarded
 )
 
-// Profiles returns all of them, in the order of documents.
+// Profiles returns all profiles in the order of the documentation.
 func Profiles() []Profile { return []Profile{NGINX, NGINXLua, HAProxy, Caddy, Traefik} }
 
-// A profile is what [Profile] stands for: header names in their canonical form.
 type profile struct {
 	method, uri, host string
 
-	// onlyForbidden is for a gateway that turns every denial but 403 into 500.
+	// onlyForbidden is for a gateway that turns every denial except 403 into a 500.
 	onlyForbidden bool
 }
 
@@ -49,23 +47,22 @@ func (p Profile) headers() (profile, error) {
 	return profile{}, fmt.Errorf("gateway: unknown profile %q: known are nginx, nginx-lua, haproxy, caddy and traefik", string(p))
 }
 
-// original returns the client's request as the gateway describes it. The other
-// headers are the client's own, which gateways pass on.
-func (p profile) original(r *http.Request) (*http.Request, *api.Problem) {
+// originalRequest returns the client's request as the gateway describes it. The other headers are the client's own.
+func (p profile) originalRequest(r *http.Request) (*http.Request, *api.Problem) {
 	var values [3]string
 	for i, name := range [...]string{p.method, p.uri, p.host} {
-		// Two lines would be the gateway's and the client's, and no telling which.
+		// Two lines could be the gateway's and the client's, in unknown order.
 		sent := r.Header[name]
 		if len(sent) != 1 || sent[0] == "" {
 			return nil, api.NewProblem(http.StatusBadRequest,
-				fmt.Sprintf("the header %s must be there exactly once; make the gateway set it", name))
+				fmt.Sprintf("the header %s must occur exactly once; configure the gateway to set it", name))
 		}
 		values[i] = sent[0]
 	}
 	target, err := url.ParseRequestURI(values[1])
 	if err != nil || strings.ContainsAny(values[1], " \t") {
 		return nil, api.NewProblem(http.StatusBadRequest,
-			fmt.Sprintf("the header %s is not a request target such as /path?query; make the gateway send the client's own", p.uri))
+			fmt.Sprintf("the header %s is not a request target such as /path?query; configure the gateway to send the client's target", p.uri))
 	}
 	original := r.WithContext(r.Context()) // a shallow copy
 	original.Method, original.URL, original.Host = values[0], target, values[2]

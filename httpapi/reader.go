@@ -15,54 +15,51 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A reader reads one JSON body (RFC 8259) from left to right. It exists because
-// encoding/json takes the last of two equal members, matches names in any case, and reports
-// no place. After the first error it reads nothing more. Its methods skip white space, and
-// leave a value of another type where it is.
+// A reader parses one JSON body (RFC 8259) from left to right. encoding/json accepts duplicate members, ignores
+// case in names and reports no position, so it cannot be used here. A reader stops at the first error. Its
+// methods skip white space and do not consume a value of the wrong type.
 type reader struct {
 	text    string
 	at      int
-	half    bool     // the string at at has half of a character
-	path    []string // of the value
+	half    bool     // the string at at contains an unpaired surrogate
+	path    []string // path of the current value
 	problem *api.Problem
 }
 
-// open begins to read a body. Callers may keep its strings.
+// open starts to read a body. Callers may keep its strings.
 func (d *reader) open(body []byte) *api.Problem {
 	if !utf8.Valid(body) {
-		// A replacement of invalid bytes would give different clients one key.
+		// Replacing invalid bytes would give different clients one key.
 		return api.NewProblem(http.StatusBadRequest, "the body is not UTF-8; send JSON in UTF-8")
 	}
 	d.text = string(body)
 	return nil
 }
 
-// close returns the first error, such as text after the value.
 func (d *reader) close() *api.Problem {
 	if d.problem == nil && !d.end() {
-		d.fail("there is more after the end of the request; send one JSON object")
+		d.fail("unexpected text after the request; send one JSON object")
 	}
 	return d.problem
 }
 
-// members reads an object. It yields the names of its members to a body that reads the
-// values. Names must be among known, each at most once, and a member that is null is as one
-// that is left out, unless known is nil.
+// members reads an object and yields the names of its members; the loop body reads the values. Unless known is
+// nil, names must be in known and unique, and null members are skipped.
 func (d *reader) members(known []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen, depth := uint(0), len(d.path)
-		for first := true; d.more('{', '}', first); first = false {
+		for first := true; d.hasMore('{', '}', first); first = false {
 			name, ok := d.string()
 			if !ok {
-				d.failSyntax("the name of a member, in quotes,") // at the place of the member before
+				d.failSyntax("a quoted member name") // at the position of the previous member
 				return
 			}
 			if d.path = append(d.path[:depth], name); known != nil {
 				bit := uint(1) << (slices.Index(known, name) + 1)
 				if bit == 1 {
-					d.fail("unknown member; the known ones are " + strings.Join(known, ", "))
+					d.fail("unknown member; use one of " + strings.Join(known, ", "))
 				} else if seen&bit != 0 {
-					d.fail("the member is given twice; say it once")
+					d.fail("duplicate member; send it once")
 				}
 				seen |= bit
 			}
@@ -82,11 +79,11 @@ func (d *reader) members(known []string) iter.Seq[string] {
 	}
 }
 
-// elements reads an array. It yields the index of each element to a body that reads it.
+// elements reads an array and yields the index of each element; the loop body reads the element.
 func (d *reader) elements() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		i, depth := 0, len(d.path)
-		for ; d.more('[', ']', i == 0); i++ {
+		for ; d.hasMore('[', ']', i == 0); i++ {
 			d.path = append(d.path[:depth], strconv.Itoa(i))
 			if !yield(i) {
 				return
@@ -98,9 +95,8 @@ func (d *reader) elements() iter.Seq[int] {
 	}
 }
 
-// more reads the punctuation of an object or array, from its opening bracket to its closing
-// one, and reports whether a part follows.
-func (d *reader) more(opening, closing byte, first bool) bool {
+// hasMore reads the punctuation of an object or array and reports whether another part follows.
+func (d *reader) hasMore(opening, closing byte, first bool) bool {
 	switch {
 	case d.problem != nil:
 		return false
@@ -109,9 +105,9 @@ func (d *reader) more(opening, closing byte, first bool) bool {
 		case !d.startsValue():
 			d.failSyntax("a value")
 		case opening == '{':
-			d.fail("this is not an object; write one in {}")
+			d.fail("expected an object in {}")
 		default:
-			d.fail("this is not an array; write one in []")
+			d.fail("expected an array in []")
 		}
 		return false
 	case d.skip(closing):
@@ -123,7 +119,6 @@ func (d *reader) more(opening, closing byte, first bool) bool {
 	return true
 }
 
-// wantString reads a string. It fails with detail if there is another value.
 func (d *reader) wantString(detail string) string {
 	value, ok := d.string()
 	switch {
@@ -136,7 +131,6 @@ func (d *reader) wantString(detail string) string {
 	return value
 }
 
-// string reads a string.
 func (d *reader) string() (value string, ok bool) {
 	if d.next() != '"' {
 		return "", false
@@ -167,11 +161,10 @@ func (d *reader) string() (value string, ok bool) {
 	return "", false
 }
 
-// halfCharacter reports whether JSON text has an escape such as \ud83d that is half of a
-// character. JSON allows it. encoding/json reads each of them as U+FFFD, which would give
-// different values one key.
+// halfCharacter reports whether JSON text contains an unpaired surrogate escape such as \ud83d. JSON allows them,
+// but encoding/json reads each as U+FFFD, which would give different values one key.
 func halfCharacter(text string) bool {
-	high := rune(0) // the first half of a character that ends at i
+	high := rune(0) // high surrogate that ends at i
 	for i := 0; i < len(text); i++ {
 		unit := rune(0)
 		if text[i] == '\\' {
@@ -192,7 +185,6 @@ func halfCharacter(text string) bool {
 	return high != 0
 }
 
-// number reads a number and returns it as it is written.
 func (d *reader) number() (text string, ok bool) {
 	if !d.startsNumber() {
 		return "", false
@@ -204,7 +196,6 @@ func (d *reader) number() (text string, ok bool) {
 	return text, true
 }
 
-// null reads null, and reports whether it was there.
 func (d *reader) null() bool {
 	if d.next() != 'n' || d.word() != "null" {
 		return false
@@ -213,8 +204,7 @@ func (d *reader) null() bool {
 	return true
 }
 
-// next returns the next byte that is not white space, 0 at the end and for a NUL, which
-// begins nothing.
+// next returns the next byte that is not white space. It returns 0 at the end and for NUL, which starts no value.
 func (d *reader) next() byte {
 	for ; d.at < len(d.text); d.at++ {
 		switch c := d.text[d.at]; c {
@@ -231,7 +221,6 @@ func (d *reader) end() bool {
 	return d.at == len(d.text)
 }
 
-// skip reads c, and reports whether it was there.
 func (d *reader) skip(c byte) bool {
 	if d.next() != c {
 		return false
@@ -252,9 +241,8 @@ func (d *reader) word() string {
 	return rest
 }
 
-const halfDetail = `a string has an escape for half of a character (\ud800 to \udfff), which is not part of a pair; send the whole character`
+const halfDetail = `a string contains an unpaired surrogate escape (\ud800 to \udfff); send the whole character`
 
-// failSyntax fails because the next text is not what JSON wants there.
 func (d *reader) failSyntax(want string) {
 	switch {
 	case d.half:
@@ -264,11 +252,11 @@ func (d *reader) failSyntax(want string) {
 	case d.end():
 		d.fail("the body ends early; send all of the JSON object")
 	default:
-		d.fail("this is not JSON: " + clip(strconv.Quote(d.word())) + " stands at byte " + strconv.Itoa(d.at) + " where " + want + " should be")
+		d.fail("this is not JSON: " + clip(strconv.Quote(d.word())) + " at byte " + strconv.Itoa(d.at) + ", expected " + want)
 	}
 }
 
-// fail sets the problem at the current place. The first one stays.
+// fail records a problem at the current position. The first problem is kept.
 func (d *reader) fail(detail string) {
 	if d.problem != nil {
 		return
@@ -279,7 +267,7 @@ func (d *reader) fail(detail string) {
 	}
 }
 
-// clip cuts a caller's string to a length that people read.
+// clip truncates a caller's string for an error text.
 func clip(s string) string {
 	const longest = 80
 	if len(s) <= longest {

@@ -10,13 +10,12 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// reload serves /v1/reload.
 func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter, *http.Request) *api.Problem {
 	return func(w http.ResponseWriter, r *http.Request) *api.Problem {
 		if p := a.checkSender(w, r); p != nil {
 			return p
 		}
-		if _, p := parameters(r); p != nil {
+		if _, p := parseQuery(r); p != nil {
 			return p
 		}
 		if err := again(r.Context()); err != nil {
@@ -26,10 +25,11 @@ func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter
 	}
 }
 
-// reloadProblem says why the old policy stays. It is for those who may write it.
+// reloadProblem explains why the old policy remains. Its callers may write the policy, so the text can be
+// specific.
 func reloadProblem(err error) *api.Problem {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return api.NewProblem(http.StatusServiceUnavailable, "there was no time left; the policy may be reloaded or not: see policy_version in an explanation")
+		return api.NewProblem(http.StatusServiceUnavailable, "the request timed out; the policy may or may not have been reloaded: check policy_version in an explanation")
 	}
-	return api.NewProblem(http.StatusUnprocessableEntity, "the old policy stays in force: "+err.Error())
+	return api.NewProblem(http.StatusUnprocessableEntity, "the old policy remains active: "+err.Error())
 }

@@ -19,11 +19,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maxTextBytes bounds the body of POST /v1/request and of POST /v1/play: people paste long
-// texts there.
+// maxTextBytes bounds the bodies of POST /v1/request and POST /v1/play, into which people paste long texts.
 const maxTextBytes = 1 << 20
 
-// serveRequest serves /v1/request: it reads the text of a request for /v1/explain.
+// serveRequest serves /v1/request: it converts the text of a request to attributes for /v1/explain.
 func (a *API) serveRequest(w http.ResponseWriter, r *http.Request) *api.Problem {
 	var in api.RequestText
 	if p := a.readText(w, r, &in); p != nil {
@@ -31,18 +30,17 @@ func (a *API) serveRequest(w http.ResponseWriter, r *http.Request) *api.Problem 
 	}
 	request, err := a.parseRequest(in.Text)
 	if err != nil {
-		return at("/text", strings.TrimPrefix(err.Error(), "requesttext: "))
+		return memberProblem("/text", strings.TrimPrefix(err.Error(), "requesttext: "))
 	}
-	return serveJSON(w, readFor(a.lim.Policy(), &request))
+	return serveJSON(w, parsedRequest(a.lim.Policy(), &request))
 }
 
-// parseRequest parses a curl command, the text of an HTTP request, or attributes.
 func (a *API) parseRequest(text string) (requesttext.Request, error) {
 	if !requesttext.IsCurl(text) {
 		return requesttext.Read(text)
 	}
 	if a.live.ReadCurl == nil {
-		return requesttext.Request{}, errors.New("curl commands are not read here; paste the text of the HTTP request")
+		return requesttext.Request{}, errors.New("curl commands are not supported here; paste the text of the HTTP request")
 	}
 	sent, err := a.live.ReadCurl(text)
 	if err != nil {
@@ -52,12 +50,12 @@ func (a *API) parseRequest(text string) (requesttext.Request, error) {
 	return request, request.AddHTTP(sent.Request, sent.Assumed...)
 }
 
-// readText reads a body of at most maxTextBytes into v, which must have all of its members.
+// readText decodes a body of at most maxTextBytes into v and rejects members that v does not have.
 func (a *API) readText(w http.ResponseWriter, r *http.Request, v any) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
 	}
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		return p
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTextBytes))
@@ -71,19 +69,19 @@ func (a *API) readText(w http.ResponseWriter, r *http.Request, v any) *api.Probl
 	}
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			return api.NewProblem(http.StatusBadRequest, "there is more after the JSON object; send one object")
+			return api.NewProblem(http.StatusBadRequest, "unexpected text after the JSON object; send one object")
 		}
 		err = checkMembers(body, reflect.TypeOf(v))
 	}
 	if err == nil {
 		return nil
 	}
-	return api.NewProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v", err))
+	return api.NewProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be parsed: %v", err))
 }
 
-// readFor returns the attributes of a request that m reads. It always keeps the method, the
-// path and the host, because people recognize a request by them.
-func readFor(m *policy.Matcher, request *requesttext.Request) api.ParsedRequest {
+// parsedRequest returns the attributes of a request that m reads. It always includes method, path and host,
+// because people recognize a request by them.
+func parsedRequest(m *policy.Matcher, request *requesttext.Request) api.ParsedRequest {
 	out := api.ParsedRequest{Attributes: map[string]string{}, Secrets: []string{}, Unread: []string{}, Notes: append([]string{}, request.Notes...)}
 	looked := map[string]bool{"method": true, "path": true, "host": true}
 	uses := map[policy.Source]bool{}
@@ -94,7 +92,7 @@ func readFor(m *policy.Matcher, request *requesttext.Request) api.ParsedRequest 
 	}
 	for _, name := range slices.Sorted(maps.Keys(request.Attributes)) {
 		if !looked[name] {
-			if name != "header:host" && !strings.HasPrefix(name, "jwt:") { // which the text does not have as they stand
+			if name != "header:host" && !strings.HasPrefix(name, "jwt:") { // not literally in the text
 				out.Unread = append(out.Unread, name)
 			}
 			continue
@@ -109,18 +107,17 @@ func readFor(m *policy.Matcher, request *requesttext.Request) api.ParsedRequest 
 	return out
 }
 
-// notesOf returns notes on the parts of a request that its text does not have.
 func notesOf(request *requesttext.Request, uses map[policy.Source]bool, looked map[string]bool) (notes []string) {
 	for _, name := range request.Assumed {
 		if looked[name] {
-			notes = append(notes, fmt.Sprintf("the command does not say %s: curl sends %q or the like by itself", name, request.Attributes[name]))
+			notes = append(notes, fmt.Sprintf("the command does not set %s: curl sends its own, such as %q", name, request.Attributes[name]))
 		}
 	}
 	if uses[policy.SourceJWT] && len(request.Claims) > 0 {
 		notes = append(notes, requesttext.ClaimsNote)
 	}
 	if _, there := request.Attributes["ip:address"]; uses[policy.SourceIP] && !there {
-		notes = append(notes, "rules look at the client's address, which is not in a request's text: say ip:address")
+		notes = append(notes, "rules read the client's address, which the text of a request does not contain: set ip:address")
 	}
 	return notes
 }

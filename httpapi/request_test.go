@@ -42,11 +42,11 @@ func TestRequest(t *testing.T) {
 			`{"attributes":{"header:user-agent":"curl/8.0.0","header:x-api-key":"k1","host":"api.example.com","method":"GET","path":"/x","query:q":"1"},` +
 				`"secrets":["header:x-api-key"],"unread":["header:accept","header:x-other","query:r"],"notes":`,
 			[]string{"ignored: --max-time 5", `the host "API.example.com" is matched as "api.example.com"`,
-				`the command does not say header:user-agent: curl sends "curl/8.0.0" or the like by itself`,
-				"rules look at the client's address, which is not in a request's text: say ip:address"}},
+				`the command does not set header:user-agent: curl sends its own, such as "curl/8.0.0"`,
+				"rules read the client's address, which the text of a request does not contain: set ip:address"}},
 		{"a token", "GET / HTTP/1.1\nHost: h\nAuthorization: Bearer " + token,
 			`{"attributes":{"host":"h","jwt:plan":"pro","method":"GET","path":"/"},"secrets":[],"unread":["header:authorization"],"notes":`,
-			[]string{requesttext.ClaimsNote, "rules look at the client's address, which is not in a request's text: say ip:address"}},
+			[]string{requesttext.ClaimsNote, "rules read the client's address, which the text of a request does not contain: set ip:address"}},
 		{"attributes", "ip=192.0.2.1\ncost=2.5\nGET /x",
 			`{"attributes":{"ip:address":"192.0.2.1","method":"GET","path":"/x"},"cost":2.5,"secrets":[],"unread":[],"notes":`, []string{}},
 	} {
@@ -72,7 +72,7 @@ func TestRequest_Mistakes(t *testing.T) {
 		{`{"text": "curl h --nothing"}`, `"detail":"line 1, column 8: curl option --nothing is not read; remove it`, http.StatusBadRequest},
 		{`{"text": ""}`, `"pointer":"/text"`, http.StatusBadRequest},
 		{`{"text": "` + strings.Repeat("x", requesttext.MaxBytes+1) + `"}`, `longer than 65536 bytes`, http.StatusBadRequest},
-		{`{"other": 1}`, `the body cannot be read`, http.StatusBadRequest},
+		{`{"other": 1}`, `the body cannot be parsed`, http.StatusBadRequest},
 	} {
 		w := askAs(h, "r", "POST", "/v1/request", tt.body, "Content-Type", "application/json")
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
@@ -93,7 +93,7 @@ func TestRequest_Mistakes(t *testing.T) {
 func TestRequest_CurlNotOffered(t *testing.T) {
 	h := newLive(t, liveConfig{Limiter: newLimiter(t, readers)})
 	w := askAs(h, "r", "POST", "/v1/request", text(map[string]string{"text": curlLine}), "Content-Type", "application/json")
-	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "curl commands are not read here; paste the text of the HTTP request") {
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "curl commands are not supported here; paste the text of the HTTP request") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -10,22 +10,21 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A Role is what a caller may do. Each includes those below it. The zero Role may
-// ask /livez and /readyz, and /v1/decision, which has a check of its own.
+// A Role is what a caller may do. Each role includes the lower ones. The zero Role may only use /livez and
+// /readyz, and /v1/decision, which has its own check.
 type Role int
 
 // The roles.
 const (
 	NoRole    Role = iota
-	Read           // look: peek, explain, the list of overrides
-	Operate        // and change buckets: take, refund, reset; overrides that block, allow or limit clients that they name
-	Configure      // and what holds for all: any override, reload
+	Read           // peek, explain, list overrides
+	Operate        // take, refund, reset, and change overrides for named clients
+	Configure      // change any override, reload the policy
 )
 
-// roleNames are the roles as they are written.
 var roleNames = [...]string{"none", "read", "operate", "configure"}
 
-// ParseRole reads a role that somebody can be given: read, operate or configure.
+// ParseRole parses a role that can be assigned: read, operate or configure.
 func ParseRole(text string) (Role, error) {
 	for i, name := range roleNames {
 		if text == name && Role(i) != NoRole {
@@ -35,7 +34,7 @@ func ParseRole(text string) (Role, error) {
 	return NoRole, fmt.Errorf("httpapi: role %q: must be %s", text, strings.Join(roleNames[Read:], ", "))
 }
 
-// String returns the role as [ParseRole] reads it, and "none" for the zero Role.
+// String returns the role in the form that [ParseRole] accepts, and "none" for the zero Role.
 func (r Role) String() string {
 	if r < 0 || int(r) >= len(roleNames) {
 		return fmt.Sprintf("Role(%d)", int(r))
@@ -43,7 +42,7 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// roleOf is the role of who asks.
+// roleOf returns the caller's role.
 func (a *API) roleOf(r *http.Request) Role {
 	if a.role == nil {
 		return Configure
@@ -51,19 +50,19 @@ func (a *API) roleOf(r *http.Request) Role {
 	return a.role(r)
 }
 
-// permit reports why who asks may not do what takes a role; nil for nothing.
-func (a *API) permit(w http.ResponseWriter, r *http.Request, need Role) *api.Problem {
+// checkRole returns a problem if the caller's role is below need.
+func (a *API) checkRole(w http.ResponseWriter, r *http.Request, need Role) *api.Problem {
 	switch have := a.roleOf(r); {
 	case have >= need:
 		return nil
 	case have == NoRole || r.Header["Authorization"] == nil:
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`} // RFC 6750 §3
-		detail := fmt.Sprintf("this takes a token of the role %s; send it as Authorization: Bearer TOKEN", need)
+		detail := fmt.Sprintf("a token with the role %s is required; send it as Authorization: Bearer TOKEN", need)
 		if a.live.SignIn != "" {
 			detail += ". " + a.live.SignIn
 		}
 		return api.NewProblem(http.StatusUnauthorized, detail)
 	default:
-		return api.NewProblem(http.StatusForbidden, fmt.Sprintf("this takes the role %s, and the token has the role %s", need, have))
+		return api.NewProblem(http.StatusForbidden, fmt.Sprintf("the role %s is required, but the token has the role %s", need, have))
 	}
 }

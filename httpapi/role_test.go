@@ -118,10 +118,10 @@ func TestReload(t *testing.T) {
 		reloads int
 	}{
 		{nil, "/v1/reload", nil, 200, `{"policy_version":0,"rules":2}`, 1},
-		{errors.New("line 3 is wrong"), "/v1/reload", nil, 422, "the old policy stays in force: line 3 is wrong", 1},
-		{context.Canceled, "/v1/reload", nil, 503, "there was no time left", 1},
-		{context.DeadlineExceeded, "/v1/reload", nil, 503, "there was no time left", 1},
-		{nil, "/v1/reload?force=1", nil, 400, `parameter \"force\" is unknown here`, 0},
+		{errors.New("line 3 is wrong"), "/v1/reload", nil, 422, "the old policy remains active: line 3 is wrong", 1},
+		{context.Canceled, "/v1/reload", nil, 503, "the request timed out", 1},
+		{context.DeadlineExceeded, "/v1/reload", nil, 503, "the request timed out", 1},
+		{nil, "/v1/reload?force=1", nil, 400, `unknown parameter \"force\"`, 0},
 		{nil, "/v1/reload", []string{"Sec-Fetch-Site", "cross-site"}, 403, "other origins", 0},
 		{nil, "/v1/reload", []string{"Content-Type", "text/plain"}, 415, "must be JSON", 0},
 	} {

@@ -17,15 +17,14 @@ import (
 const (
 	ruleResetPath = "/v1/rules/reset"
 
-	// ruleResetTime bounds one request that resets a rule. The answer has the place where the
-	// next one goes on, so no timeout on the way ends the reset of a large store.
+	// ruleResetTime bounds one request that resets a rule. The response contains the position for the next
+	// request, so resetting a large store needs no long timeouts.
 	ruleResetTime = 2 * time.Second
 
-	// maxFromBytes bounds the text from which a reset goes on: a key in hexadecimal digits.
+	// maxFromBytes bounds the position at which a reset continues: a key in hexadecimal digits.
 	maxFromBytes = 4 << 10
 )
 
-// resetRule serves /v1/rules/reset.
 func (a *API) resetRule(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
 	q, p := a.ruleRequest(w, r)
 	if p != nil {
@@ -46,17 +45,16 @@ func (a *API) resetRule(w http.ResponseWriter, r *http.Request, action *audit.Ac
 			break
 		}
 	}
-	// Other servers deny by what they remember until they read this.
+	// Other servers deny from their caches until they read this.
 	action.Cleared(answer.Cleared)
 	return serveJSON(w, answer)
 }
 
-// ruleRequest reads the body of a request to reset a rule.
 func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleChange, p *api.Problem) {
 	if p := a.checkSender(w, r); p != nil {
 		return q, p
 	}
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		return q, p
 	}
 	buf := buffers.Get().(*buffer)
@@ -71,14 +69,14 @@ func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleCha
 	for name := range d.members([]string{"rule", "reason", "from"}) {
 		switch name {
 		case "rule":
-			if q.Rule = d.wantString("the rule is not a string; write its name as in the policy"); len(q.Rule) > policy.MaxNameBytes {
-				d.fail("the rule is too long; write its name as in the policy")
+			if q.Rule = d.wantString("the rule is not a string; use its name in the policy"); len(q.Rule) > policy.MaxNameBytes {
+				d.fail("the rule name is too long; use the name in the policy")
 			}
 		case "reason":
 			q.Reason = d.reason()
 		case "from":
-			if q.From = d.wantString("from is not a string; send the next of the answer before"); len(q.From) > maxFromBytes {
-				d.fail("from is too long; send the next of the answer before")
+			if q.From = d.wantString("from is not a string; send next of the previous response"); len(q.From) > maxFromBytes {
+				d.fail("from is too long; send next of the previous response")
 			}
 		}
 	}
@@ -86,14 +84,13 @@ func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleCha
 	case p != nil:
 		return q, p
 	case q.Rule == "":
-		return q, at("/rule", "the rule is missing; write its name as in the policy")
+		return q, memberProblem("/rule", "the rule is missing; use its name in the policy")
 	case q.Reason == "":
-		return q, at("/reason", "the reason is missing; say in \"reason\" why, as people will ask later")
+		return q, memberProblem("/reason", "the reason is missing; give one in \"reason\" for the audit log")
 	}
 	return q, nil
 }
 
-// ruleProblem explains why a rule was not reset.
 func ruleProblem(err error) *api.Problem {
 	var unknown *policy.RuleError
 	switch {
@@ -104,9 +101,9 @@ func ruleProblem(err error) *api.Problem {
 		}
 		return api.NewProblem(http.StatusNotFound, detail)
 	case errors.Is(err, store.ErrFrom):
-		return at("/from", "from is not the next of an earlier answer of this store; leave it out to begin")
+		return memberProblem("/from", "from is not the next of an earlier response; leave it out to start over")
 	case errors.Is(err, errors.ErrUnsupported):
 		return api.NewProblem(http.StatusNotFound, "the store cannot reset whole rules; reset buckets by their keys")
 	}
-	return api.NewProblem(http.StatusServiceUnavailable, "the store did not answer, and some buckets may be full now; begin the reset again, which does no harm")
+	return api.NewProblem(http.StatusServiceUnavailable, "the store did not respond, and some buckets may be full now; start the reset again, which is safe")
 }

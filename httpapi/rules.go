@@ -12,13 +12,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maxSampledRules bounds the rules that get an example of a request in an answer about all
-// rules: the search for one takes time.
+// maxSampledRules bounds the rules that get an example request, because finding an example takes time.
 const maxSampledRules = 256
 
-// serveRules serves /v1/rules: the active policy, or with ?rule=NAME one rule of it.
+// serveRules serves /v1/rules: the active policy, or one of its rules with ?rule=NAME.
 func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "rule")
+	query, p := parseQuery(r, "rule")
 	if p != nil {
 		return p
 	}
@@ -29,15 +28,13 @@ func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if only != "" && !slices.ContainsFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == only }) {
 		return api.NewProblem(http.StatusNotFound, "the active policy has no such rule")
 	}
-	return serveJSON(w, rulesOf(m, a.seesKeys(r), only, a.lint.warnings(m)))
+	return serveJSON(w, rulesOf(m, a.canSeeKeys(r), only, a.lint.warnings(m)))
 }
 
-// emptyRules returns lists that JSON has as [].
 func emptyRules() api.Rules {
 	return api.Rules{Scopes: []api.RuleScope{}, General: []api.RuleOverride{}, Warned: []api.RuleWarning{}, Attributes: []api.RuleAttribute{}}
 }
 
-// rulesOf describes m, or only one rule of it.
 func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Warning) api.Rules {
 	t := emptyRules()
 	t.Version, t.Rules = m.Version(), len(m.Rules())
@@ -47,9 +44,9 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 	for _, a := range m.Attributes() {
 		t.Attributes = append(t.Attributes, api.RuleAttribute{Name: a.String(), Secret: a.Secret()})
 	}
-	scopes, groups := map[int]int{}, map[int][2]int{} // where they stand in the tree
+	scopes, groups := map[int]int{}, map[int][2]int{} // positions in the tree
 	descriptions := m.Describe()
-	t.General = generalExceptions(m, descriptions, seesKeys)
+	t.General = globalOverrides(m, descriptions, seesKeys)
 	for i, r := range m.Rules() {
 		d := &descriptions[i]
 		if only != "" && r.Name != only {
@@ -80,7 +77,6 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 	return t
 }
 
-// ruleOf describes a rule.
 func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 	n := api.Rule{
 		Name: r.Name, Description: r.Description, Mode: r.Mode.String(), Fallback: d.Fallback, LimitKeys: []string{}, Match: clausesOf(d, false, seesKeys),
@@ -94,12 +90,11 @@ func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 		n.Limits = append(n.Limits, limitOf(&r.Limits[i]))
 	}
 	for i := range d.Overrides {
-		n.Overrides = append(n.Overrides, exceptOf(&d.Overrides[i], seesKeys))
+		n.Overrides = append(n.Overrides, ruleOverrideOf(&d.Overrides[i], seesKeys))
 	}
 	return n
 }
 
-// storeErrors are the words of policy files.
 var storeErrors = map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"}
 
 func limitOf(l *policy.Limit) api.RuleLimit {
@@ -136,7 +131,6 @@ func limitOf(l *policy.Limit) api.RuleLimit {
 	return x
 }
 
-// factsOf appends facts to list.
 func factsOf(list []api.Fact, facts []policy.Fact) []api.Fact {
 	for _, f := range facts {
 		list = append(list, api.Fact(f))

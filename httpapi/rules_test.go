@@ -111,7 +111,7 @@ func TestRules(t *testing.T) {
 		{"a default in words", in(1, "rules", 0, "facts", 1), `{"field":"on_store_error","label":"Without the store","notable":false,"value":"let through, after 50ms"}`},
 		{"jitter in words", in(0, "rules", 1, "facts", 3), `{"field":"jitter","label":"Jitter","notable":true,"value":"10%"}`},
 		{"a number of a limit in words", in(0, "rules", 0, "limits", 0, "facts", 2), `{"field":"","label":"Full after","notable":false,"value":"2s"}`},
-		{"a variable cost in words", in(1, "rules", 0, "limits", 1, "facts", 4), `{"field":"cost_source","label":"Cost","notable":true,"value":"header:x-cost says it: at least 1, at most 10; 2 if it does not"}`},
+		{"a variable cost in words", in(1, "rules", 0, "limits", 1, "facts", 4), `{"field":"cost_source","label":"Cost","notable":true,"value":"header:x-cost: at least 1, at most 10; otherwise 2"}`},
 		{"stages in words", in(1, "rules", 0, "limits", 1, "facts", 3), `{"field":"staged_actions","label":"Stages","notable":true,"value":"from 80% used: warned; from 95% used: each request waits 500ms"}`},
 		{"an example", in(1, "rules", 0, "example"), `{"header:x-api-key":"guest-secret","host":"example.com","ip:address":"192.0.2.1","method":"GET"}`},
 		{"words", in(0, "rules", 0, "limits", 0, "words"), `"token bucket: up to 200 at once, then 100/s; full in 2s"`},

@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// checkSender refuses what a program that means this API does not send. Without
-// it, any page in a browser that can reach the server could spend tokens.
+// checkSender rejects requests that no API client sends. Otherwise any web page in a browser that can reach the
+// server could spend tokens.
 func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if err := a.browsers.Check(r); err != nil {
 		return api.NewProblem(http.StatusForbidden, "pages of other origins cannot use this API; call it from a server")
@@ -27,17 +27,16 @@ func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *api.Problem {
 	case len(sent) == 1:
 		return checkMedia(sent[0])
 	}
-	return api.NewProblem(http.StatusUnsupportedMediaType, "Content-Type is there more than once; send application/json alone")
+	return api.NewProblem(http.StatusUnsupportedMediaType, "duplicate Content-Type; send only application/json")
 }
 
-// checkMedia reports why a content type is not that of JSON in UTF-8.
 func checkMedia(sent string) *api.Problem {
 	media, params, err := mime.ParseMediaType(sent)
 	if err != nil || media != "application/json" {
 		return api.NewProblem(http.StatusUnsupportedMediaType, "the body must be JSON; send it with Content-Type: application/json")
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return api.NewProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("the charset %.40q is not read; send JSON in UTF-8", charset))
+		return api.NewProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("unsupported charset %.40q; send JSON in UTF-8", charset))
 	}
 	return nil
 }

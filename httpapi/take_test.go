@@ -177,7 +177,7 @@ func TestStoreFails(t *testing.T) {
 		want  string
 	}{
 		{mete.NotSpent, "nothing was changed"},
-		{mete.MaybeSpent, "may have changed the bucket or not"},
+		{mete.MaybeSpent, "may or may not have changed"},
 	} {
 		api := apiOver(t, brokenStore{tt.spent}, rules("open"), httpapi.Config{Admin: true})
 		for _, path := range []string{"/v1/refund", "/v1/reset"} {
@@ -221,18 +221,18 @@ func TestTake_Status(t *testing.T) {
 func TestTake_BadStatus(t *testing.T) {
 	h, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
 	for _, tt := range []struct{ path, body, want string }{
-		{"/v1/take?status=200", k1, `status is \"200\"; write status=429`},
-		{"/v1/take?status=", k1, `status is \"\"; write status=429`},
+		{"/v1/take?status=200", k1, `status is \"200\"; use status=429`},
+		{"/v1/take?status=", k1, `status is \"\"; use status=429`},
 		{"/v1/peek?status=true", k1, `status is \"true\"`},
 		{"/v1/take?status=0429", k1, `status is \"0429\"`},
-		{"/v1/take?status=" + strings.Repeat("9", 5000), k1, "write status=429"},
-		{"/v1/take?status=429&status=429", k1, `\"status\" is given twice`},
-		{"/v1/take?Status=429", k1, `parameter \"Status\" is unknown`},
-		{"/v1/take?stauts=429", k1, `parameter \"stauts\" is unknown`},
-		{"/v1/take?status=%zz", k1, "the query of the URL is not understood"},
-		{"/v1/take?status=429", `{"requests":[` + k1 + `]}`, "the answer to a batch has no status of its own"},
-		{"/v1/refund?status=429", k1, `parameter \"status\" is unknown`},
-		{"/v1/reset?status=429", k1, `parameter \"status\" is unknown`},
+		{"/v1/take?status=" + strings.Repeat("9", 5000), k1, "use status=429"},
+		{"/v1/take?status=429&status=429", k1, `duplicate parameter \"status\"`},
+		{"/v1/take?Status=429", k1, `unknown parameter \"Status\"`},
+		{"/v1/take?stauts=429", k1, `unknown parameter \"stauts\"`},
+		{"/v1/take?status=%zz", k1, "the query of the URL cannot be parsed"},
+		{"/v1/take?status=429", `{"requests":[` + k1 + `]}`, "a batch has no single status"},
+		{"/v1/refund?status=429", k1, `unknown parameter \"status\"`},
+		{"/v1/reset?status=429", k1, `unknown parameter \"status\"`},
 	} {
 		w := post(h, tt.path, tt.body)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), tt.want) || w.Body.Len() > 1000 {

@@ -22,27 +22,25 @@ import (
 const (
 	topPath = "/v1/top"
 
-	// DefaultTop is how many keys /v1/top shows where nobody asks for more, or for
-	// fewer, and MaxTop the most that it does.
+	// DefaultTop is the default number of keys in /v1/top. MaxTop is the maximum.
 	DefaultTop = 20
 	MaxTop     = 1000
 )
 
-// Top is what /v1/top is answered from.
+// Top configures /v1/top.
 type Top struct {
-	// Tracker is told by the limiter's hooks. Nil: /v1/top answers 404.
+	// Tracker counts the keys; the limiter's hooks feed it. If nil, /v1/top returns 404.
 	Tracker *topkeys.Tracker
 
-	// Now is the clock that the tracker is told the time by. Nil is the wall clock.
+	// Now is the clock of the tracker. If nil, it is the wall clock.
 	Now func() bucket.Instant
 
-	// MaskKey keys the hashes that stand for keys where who asks may not see them, so
-	// that several servers show the same ones. Empty is a random one.
+	// MaskKey is the key of the hashes that replace keys for callers that may not see them. Servers with the same
+	// MaskKey show the same hashes. If empty, it is random.
 	MaskKey []byte
 }
 
-// complete fills in defaults.
-func (t *Top) complete() {
+func (t *Top) setDefaults() {
 	if t.Now == nil {
 		t.Now = func() bucket.Instant { return bucket.At(time.Now()) }
 	}
@@ -52,15 +50,13 @@ func (t *Top) complete() {
 	}
 }
 
-// A topQuery is what is asked for.
 type topQuery struct {
 	kind   topkeys.Kind
-	rule   string // "" for all
+	rule   string // "" for all rules
 	limit  int
-	window time.Duration // 0 for the tracker's
+	window time.Duration // 0 for the tracker's window
 }
 
-// serveTop serves /v1/top.
 func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *api.Problem {
 	q, p := a.topQuery(r)
 	if p != nil {
@@ -78,7 +74,7 @@ func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *api.Problem {
 		Masked: a.roleOf(r) < Operate, Rules: []api.TopRule{}, RuleCount: len(lists), Keys: []api.TopKey{},
 	}
 	rules := a.rules()
-	var keys []foundKey
+	var keys []rankedKey
 	for i := range lists {
 		l := &lists[i]
 		answer.Total += l.Total
@@ -87,28 +83,27 @@ func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *api.Problem {
 			answer.Rules = append(answer.Rules, api.TopRule{Rule: l.Rule, Total: l.Total, Dropped: l.Dropped, Keys: len(l.Keys), Unlisted: l.Unlisted})
 		}
 		for j := range l.Keys[:min(len(l.Keys), q.limit)] {
-			keys = append(keys, foundKey{l.Rule, rules[l.Rule], &l.Keys[j]})
+			keys = append(keys, rankedKey{l.Rule, rules[l.Rule], &l.Keys[j]})
 		}
 	}
-	slices.SortStableFunc(keys, func(a, b foundKey) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(keys, func(a, b rankedKey) int { return cmp.Compare(b.Count, a.Count) })
 	for _, k := range keys[:min(len(keys), q.limit)] {
 		answer.Keys = append(answer.Keys, a.topKey(k, now, answer.Masked))
 	}
 	return serveJSON(w, answer)
 }
 
-// A foundKey is a key and the rule that it is of, nil for none of the policy's.
-type foundKey struct {
+// A rankedKey is a key with its rule. The rule is nil if the policy no longer has it.
+type rankedKey struct {
 	name string
 	rule *policy.Rule
 	*topkeys.Key
 }
 
-// topKey is k as it is shown, or what can be shown of it.
-func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
+func (a *API) topKey(k rankedKey, now bucket.Instant, masked bool) api.TopKey {
 	key := policy.Key(k.Key.Key)
 	shown := api.TopKey{
-		Rule: k.name, Limit: printable(key.Limit()), Key: k.Key.Key, Cut: k.Cut, Parts: topParts(key, k.rule), Count: k.Count, Error: k.Error,
+		Rule: k.name, Limit: toValidUTF8(key.Limit()), Key: k.Key.Key, Cut: k.Cut, Parts: topParts(key, k.rule), Count: k.Count, Error: k.Error,
 		First: k.First.Time(), Last: k.Last.Time(), RetryAfter: topWait(k.Key, now),
 	}
 	if !masked {
@@ -121,7 +116,6 @@ func (a *API) topKey(k foundKey, now bucket.Instant, masked bool) api.TopKey {
 	return shown
 }
 
-// topWait is how much is left of the wait that the last denial has told.
 func topWait(k *topkeys.Key, now bucket.Instant) api.Seconds {
 	const never = bucket.Instant(bucket.Never / time.Microsecond)
 	switch {
@@ -133,28 +127,27 @@ func topWait(k *topkeys.Key, now bucket.Instant) api.Seconds {
 	return api.Seconds(time.Duration(k.Retry-now) * time.Microsecond)
 }
 
-// topQuery reads what is asked for.
 func (a *API) topQuery(r *http.Request) (q topQuery, p *api.Problem) {
-	query, p := parameters(r, "rule", "kind", "limit", "window")
+	query, p := parseQuery(r, "rule", "kind", "limit", "window")
 	if p != nil {
 		return q, p
 	}
 	var err error
 	if text := query.Get("kind"); text != "" {
 		if q.kind, err = topkeys.ParseKind(text); err != nil {
-			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("kind %.40q is none of denied, shadow and near", text))
+			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("kind %.40q: must be denied, shadow or near", text))
 		}
 	}
 	q.limit = DefaultTop
 	if text := query.Get("limit"); text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > MaxTop {
-			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("limit says how many keys are wanted; send a number between 1 and %d", MaxTop))
+			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("limit is the number of keys; send a number between 1 and %d", MaxTop))
 		}
 	}
 	if text := query.Get("window"); text != "" {
 		most := a.top.Tracker.Window()
 		if q.window, err = bucket.ParseDuration(text); err != nil || q.window <= 0 || q.window > most {
-			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("window says how much time the answer is about; send a duration above 0 and up to %v, such as %v", most, most))
+			return q, api.NewProblem(http.StatusBadRequest, fmt.Sprintf("window is the time range; send a duration above 0 and up to %v, such as %v", most, most))
 		}
 	}
 	if q.rule = query.Get("rule"); q.rule != "" {
@@ -165,7 +158,6 @@ func (a *API) topQuery(r *http.Request) (q topQuery, p *api.Problem) {
 	return q, nil
 }
 
-// rules are those of the policy in force, by their names.
 func (a *API) rules() map[string]*policy.Rule {
 	rules := map[string]*policy.Rule{}
 	if m := a.lim.Policy(); m != nil {
@@ -176,9 +168,8 @@ func (a *API) rules() map[string]*policy.Rule {
 	return rules
 }
 
-// noRule says that there is no rule of that name, and which one may be meant.
 func noRule(name string, known []string) string {
-	text := fmt.Sprintf("no rule has the name %.80q", name)
+	text := fmt.Sprintf("no rule is named %.80q", name)
 	if near := spell.Nearest(name, known); near != "" {
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// topParts returns the parts of a key, by the names that policy files have for them. A
-// key that no rule of the policy makes has the labels that stand in it.
+// topParts returns the parts of a key with the names that policy files use. If no rule produces the key, the
+// parts keep the labels in the key.
 func topParts(key policy.Key, r *policy.Rule) []api.KeyPart {
 	parts := []api.KeyPart{}
 	for i, p := range key.Parts() {
@@ -18,17 +18,15 @@ func topParts(key policy.Key, r *policy.Rule) []api.KeyPart {
 		if r != nil && i < len(r.LimitKeys) {
 			name = r.LimitKeys[i].Spelled()
 		}
-		parts = append(parts, api.KeyPart{Name: printable(name), Value: printable(p.Value), Hashed: p.Hashed})
+		parts = append(parts, api.KeyPart{Name: toValidUTF8(name), Value: toValidUTF8(p.Value), Hashed: p.Hashed})
 	}
 	return parts
 }
 
-// maskParts replaces the values of the parts of a key.
 func maskParts(parts []api.KeyPart) {
 	for i, p := range parts {
 		parts[i].Value = policy.KeyPart{Value: p.Value, Hashed: p.Hashed}.Mask()
 	}
 }
 
-// printable replaces bytes that are not UTF-8, which JSON cannot carry.
-func printable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func toValidUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -152,16 +152,16 @@ func TestTop_MasksKeys(t *testing.T) {
 func TestTop_Refuses(t *testing.T) {
 	h, _ := topAPI(t, topRules)
 	for query, want := range map[string]string{
-		"?rule=fre":             `404 no rule has the name \"fre\"; did you mean \"free\"?`,
-		"?kind=all":             `400 kind \"all\" is none of`,
-		"?limit=0":              `400 limit says`,
-		"?limit=1001":           `400 limit says`,
-		"?limit=x":              `400 limit says`,
-		"?window=2m":            `400 window says how much time the answer is about; send a duration above 0 and up to 1m`,
-		"?window=-1s":           `400 window says`,
-		"?window=1":             `400 window says`,
-		"?top=1":                `400 parameter \"top\" is unknown`,
-		"?rule=free&rule=trial": `400 parameter \"rule\" is given twice`,
+		"?rule=fre":             `404 no rule is named \"fre\"; did you mean \"free\"?`,
+		"?kind=all":             `400 kind \"all\": must be denied`,
+		"?limit=0":              `400 limit is the number of keys`,
+		"?limit=1001":           `400 limit is the number of keys`,
+		"?limit=x":              `400 limit is the number of keys`,
+		"?window=2m":            `400 window is the time range; send a duration above 0 and up to 1m`,
+		"?window=-1s":           `400 window is the time range`,
+		"?window=1":             `400 window is the time range`,
+		"?top=1":                `400 unknown parameter \"top\"`,
+		"?rule=free&rule=trial": `400 duplicate parameter \"rule\"`,
 	} {
 		w := do(h, "GET", "/v1/top"+query, "", "Authorization", "Bearer configure")
 		if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want[:3]) || !strings.Contains(got, want[4:]) {
@@ -172,7 +172,7 @@ func TestTop_Refuses(t *testing.T) {
 		t.Errorf("POST /v1/top: %d", w.Code)
 	}
 	plain, _ := newAPI(t, perKey, httpapi.Config{Admin: true})
-	if w := do(plain, "GET", "/v1/top", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "top keys are not served here") {
+	if w := do(plain, "GET", "/v1/top", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "top keys are shown only at the admin address") {
 		t.Errorf("where keys are not counted: %d %s", w.Code, w.Body)
 	}
 }

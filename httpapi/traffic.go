@@ -13,13 +13,13 @@ import (
 	"github.com/metehq/mete/monitor"
 )
 
-// MaxStreams bounds the open streams of all callers. A page has one, and one more for a
-// bucket. The API answers 503 to further ones.
+// MaxStreams bounds the open streams of all callers. A page uses one, plus one for a watched bucket. Further
+// streams get a 503.
 const MaxStreams = 200
 
-// serveTraffic serves /v1/traffic: the decisions of rules in the last seconds.
+// serveTraffic serves /v1/traffic: recent decisions per rule.
 func (a *API) serveTraffic(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "window")
+	query, p := parseQuery(r, "window")
 	if p != nil {
 		return p
 	}
@@ -27,17 +27,17 @@ func (a *API) serveTraffic(w http.ResponseWriter, r *http.Request) *api.Problem 
 	if text := query.Get("window"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < monitor.Interval || d > monitor.TrafficWindow {
-			return api.NewProblem(http.StatusBadRequest, fmt.Sprintf("window says how much time the answer is about; send a duration from %v to %v, such as 10s", monitor.Interval, monitor.TrafficWindow))
+			return api.NewProblem(http.StatusBadRequest, fmt.Sprintf("window is the time range; send a duration from %v to %v, such as 10s", monitor.Interval, monitor.TrafficWindow))
 		}
 		window = d.Truncate(monitor.Interval)
 	}
 	return serveJSON(w, a.live.Monitor.Traffic(window))
 }
 
-// serveTrafficStream serves /v1/traffic/stream: the state of the server, and the counts of
-// each second, until the client is gone.
+// serveTrafficStream serves /v1/traffic/stream: the state of the server and the counts of each second, until the
+// client disconnects.
 func (a *API) serveTrafficStream(w http.ResponseWriter, r *http.Request) *api.Problem {
-	if _, p := parameters(r); p != nil {
+	if _, p := parseQuery(r); p != nil {
 		return p
 	}
 	s, release, err := a.streams.Open(w, r)
@@ -64,14 +64,13 @@ func (a *API) serveTrafficStream(w http.ResponseWriter, r *http.Request) *api.Pr
 			return nil
 		}
 	}
-	return nil // the answer has begun
+	return nil // the response has begun
 }
 
-// streamProblem returns the reason why a stream does not open.
 func streamProblem(w http.ResponseWriter, err error) *api.Problem {
 	if errors.Is(err, sse.ErrEnding) {
 		return api.NewProblem(http.StatusServiceUnavailable, "the server is stopping")
 	}
 	w.Header().Set("Retry-After", "5")
-	return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already; close a page, or try again later", MaxStreams))
+	return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("too many open streams (%d); close a page or try again later", MaxStreams))
 }

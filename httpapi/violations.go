@@ -12,13 +12,12 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// Violations finds rows in a record of denials. It must be safe for concurrent use, and end
-// slow searches by itself.
+// Violations searches a record of denials. It must be safe for concurrent use and must time out slow searches
+// itself.
 //
-// Its errors are [ErrViolationsSlow], [ErrViolationsUnavailable], a [FilterError], or an
-// error of the server.
+// Its errors are [ErrViolationsSlow], [ErrViolationsUnavailable], a [FilterError], or an internal error.
 type Violations interface {
-	// List returns at most f.Limit rows, newest first, after the place f.After.
+	// List returns at most f.Limit rows after f.After, newest first.
 	List(ctx context.Context, f ViolationFilter) ([]api.Violation, error)
 
 	// Histogram counts the rows over time. It ignores f.After and f.Limit.
@@ -27,8 +26,8 @@ type Violations interface {
 
 // Errors of [Violations].
 var (
-	ErrViolationsSlow        = errors.New("httpapi: the database of the violations took too long")
-	ErrViolationsUnavailable = errors.New("httpapi: the database of the violations does not answer")
+	ErrViolationsSlow        = errors.New("httpapi: the violations database timed out")
+	ErrViolationsUnavailable = errors.New("httpapi: the violations database is unavailable")
 )
 
 // A FilterError rejects one member of a filter.
@@ -37,14 +36,13 @@ type FilterError struct{ Field, Detail string }
 // Error implements error.
 func (e *FilterError) Error() string { return "httpapi: filter: " + e.Field + ": " + e.Detail }
 
-// serveViolations serves /v1/violations: one page of rows.
 func (a *API) serveViolations(w http.ResponseWriter, r *http.Request) *api.Problem {
 	f, p := a.violationFilter(r)
 	if p != nil {
 		return p
 	}
 	most := f.Limit
-	f.Limit++ // one more, to know whether there is one
+	f.Limit++ // one more shows whether there is a next page
 	rows, err := a.live.Violations.List(r.Context(), f)
 	if err != nil {
 		return violationProblem(w, r, err)
@@ -59,12 +57,11 @@ func (a *API) serveViolations(w http.ResponseWriter, r *http.Request) *api.Probl
 		page.Rows = []api.Violation{}
 	}
 	for i := range page.Rows {
-		conceal(&page.Rows[i], f.SeeKeys)
+		maskRow(&page.Rows[i], f.SeeKeys)
 	}
 	return serveJSON(w, page)
 }
 
-// serveViolationHistogram serves /v1/violations/histogram: the rows of a filter over time.
 func (a *API) serveViolationHistogram(w http.ResponseWriter, r *http.Request) *api.Problem {
 	f, p := a.violationFilter(r)
 	if p != nil {
@@ -80,40 +77,38 @@ func (a *API) serveViolationHistogram(w http.ResponseWriter, r *http.Request) *a
 	return serveJSON(w, histogram)
 }
 
-// violationFilter reads the filter of a request, if the server records violations.
 func (a *API) violationFilter(r *http.Request) (ViolationFilter, *api.Problem) {
 	if a.live.Violations == nil {
-		return ViolationFilter{}, api.NewProblem(http.StatusNotFound, "violations are not recorded here; start the server with --violations postgres://HOST/DATABASE")
+		return ViolationFilter{}, api.NewProblem(http.StatusNotFound, "this server does not record violations; start it with --violations postgres://HOST/DATABASE")
 	}
-	return readFilter(r.URL.Query(), a.seesKeys(r), time.Now())
+	return readFilter(r.URL.Query(), a.canSeeKeys(r), time.Now())
 }
 
 func placeOf(v *api.Violation) ViolationPlace { return ViolationPlace{v.At, v.ID} }
 
-// conceal cuts the endpoint to the part that the role read sees. [Violations] has masked the
-// rest.
-func conceal(v *api.Violation, seesKeys bool) {
+// maskRow shortens the endpoint for callers that may not see keys. [Violations] has already masked the other
+// members.
+func maskRow(v *api.Violation, seesKeys bool) {
 	if !seesKeys && v.Endpoint != nil {
 		shown := maskedEndpoint(*v.Endpoint)
 		v.Endpoint = &shown
 	}
 }
 
-// violationProblem returns the reason why there are no rows. An unknown error stays in the
-// log: it may name hosts.
+// violationProblem converts an error of [Violations]. It logs an internal error, which may contain host names.
 func violationProblem(w http.ResponseWriter, r *http.Request, err error) *api.Problem {
 	if e, ok := errors.AsType[*FilterError](err); ok {
-		return blame(e.Field, e.Detail)
+		return parameterProblem(e.Field, e.Detail)
 	}
 	switch {
 	case errors.Is(err, ErrViolationsSlow):
-		return api.NewProblem(http.StatusServiceUnavailable, "the database took too long to find them; ask about less time, or for one rule, key, user or address")
+		return api.NewProblem(http.StatusServiceUnavailable, "the database query timed out; select less time, or one rule, key, user or address")
 	case errors.Is(err, ErrViolationsUnavailable):
 		w.Header().Set("Retry-After", "5")
-		return api.NewProblem(http.StatusServiceUnavailable, "the database of the violations does not answer; what is denied meanwhile is kept for it. Try again")
+		return api.NewProblem(http.StatusServiceUnavailable, "the violations database is unavailable; new violations are stored later. Try again")
 	}
-	if r.Context().Err() == nil { // else the client is gone
+	if r.Context().Err() == nil { // ignore a client that is gone
 		slog.ErrorContext(r.Context(), "httpapi: violations not found", "path", r.URL.Path, "err", err)
 	}
-	return api.NewProblem(http.StatusInternalServerError, "the server failed; its log has the error")
+	return api.NewProblem(http.StatusInternalServerError, "internal error; see the server's log")
 }

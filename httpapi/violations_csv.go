@@ -15,22 +15,19 @@ import (
 )
 
 const (
-	// maxViolationsCSV bounds the rows of a file. Where more match, its last line says so.
+	// maxViolationsCSV bounds the rows of a file. If more rows match, the last line reports it.
 	maxViolationsCSV = 100_000
 
-	// csvPage is how many rows are asked for at once: no question waits for a slow
-	// reader.
+	// csvPage is the number of rows per database query. Queries are short, so that none waits for a slow client.
 	csvPage = 2000
 
-	// csvPatience is how long a reader may take to accept one page.
-	csvPatience = time.Minute
+	// csvWriteTimeout bounds the time in which the client must accept one page.
+	csvWriteTimeout = time.Minute
 
-	// maxFiles bounds the files that are written at the same time: slow readers must not
-	// leave the others no room.
+	// maxFiles bounds concurrent downloads, so that slow clients cannot block the others.
 	maxFiles = 4
 )
 
-// csvColumns is the first line.
 var csvColumns = []string{
 	"at", "last_at", "denials", "mode", "rule", "limit", "reason", "key", "user", "address", "endpoint",
 	"tokens", "cost", "retry_after", "node", "id",
@@ -43,14 +40,14 @@ func (a *API) serveViolationsCSV(w http.ResponseWriter, r *http.Request) *api.Pr
 	case p != nil:
 		return p
 	case r.URL.Query().Has("cursor") || r.URL.Query().Has("limit"):
-		return api.NewProblem(http.StatusBadRequest, "a file has all rows: leave out cursor and limit")
+		return api.NewProblem(http.StatusBadRequest, "a CSV file contains all rows: leave out cursor and limit")
 	}
 	select {
 	case a.files <- struct{}{}:
 		defer func() { <-a.files }()
 	default:
 		w.Header().Set("Retry-After", "5")
-		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("the server writes %d files already; try again later", maxFiles))
+		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("too many downloads (%d); try again later", maxFiles))
 	}
 	f.Limit = csvPage
 	first, err := a.live.Violations.List(r.Context(), f)
@@ -65,22 +62,21 @@ func (a *API) serveViolationsCSV(w http.ResponseWriter, r *http.Request) *api.Pr
 		return nil
 	}
 	if err := a.writeViolations(w, r, f, first); err != nil {
-		// It has begun. Cut off, nobody takes it for all there is.
+		// The response has begun. Abort it, so that the client does not take the file for complete.
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// writeViolations writes the rows from the first ones on.
 func (a *API) writeViolations(w http.ResponseWriter, r *http.Request, f ViolationFilter, rows []api.Violation) (err error) {
 	control := http.NewResponseController(w)
 	out := newCSV(w)
-	out.line(csvColumns)
+	out.writeRow(csvColumns)
 	for left := maxViolationsCSV; ; {
-		_ = control.SetWriteDeadline(time.Now().Add(csvPatience)) // where it cannot, another bound holds
+		_ = control.SetWriteDeadline(time.Now().Add(csvWriteTimeout)) // without support, the server's own timeout applies
 		for i := range rows[:min(len(rows), left)] {
-			conceal(&rows[i], f.SeeKeys)
-			out.line(csvCells(&rows[i]))
+			maskRow(&rows[i], f.SeeKeys)
+			out.writeRow(csvCells(&rows[i]))
 		}
 		if err := out.flush(); err != nil {
 			return err
@@ -88,22 +84,21 @@ func (a *API) writeViolations(w http.ResponseWriter, r *http.Request, f Violatio
 		switch {
 		case len(rows) > left:
 			end := make([]string, len(csvColumns))
-			end[0] = fmt.Sprintf("incomplete: more rows match than the %d that a file may have; ask about less time", maxViolationsCSV)
-			out.line(end)
+			end[0] = fmt.Sprintf("incomplete: more than %d rows match; select less time", maxViolationsCSV)
+			out.writeRow(end)
 			return out.flush()
 		case len(rows) < f.Limit:
 			return nil
 		}
 		left -= len(rows)
 		f.After = placeOf(&rows[len(rows)-1])
-		f.Limit = min(csvPage, left+1) // one more, to know whether there is one
+		f.Limit = min(csvPage, left+1) // one more shows whether there is a next page
 		if rows, err = a.live.Violations.List(r.Context(), f); err != nil {
 			return err
 		}
 	}
 }
 
-// csvCells are a row as cells.
 func csvCells(v *api.Violation) []string {
 	mode := "enforced"
 	if v.Shadow {
@@ -111,29 +106,27 @@ func csvCells(v *api.Violation) []string {
 	}
 	tokens, retry := "", "never"
 	if v.Tokens != nil {
-		tokens = number(*v.Tokens)
+		tokens = formatNumber(*v.Tokens)
 	}
 	if v.RetryAfter != nil {
-		retry = number(*v.RetryAfter)
+		retry = formatNumber(*v.RetryAfter)
 	}
 	return []string{
 		v.At.UTC().Format(time.RFC3339Nano), v.LastAt.UTC().Format(time.RFC3339Nano), strconv.FormatInt(v.Denials, 10), mode,
-		v.Rule, v.Limit, v.Reason, text(v.Key), text(v.User), text(v.Address), text(v.Endpoint),
-		tokens, number(v.Cost), retry, v.Node, strconv.FormatInt(v.ID, 10),
+		v.Rule, v.Limit, v.Reason, stringOrEmpty(v.Key), stringOrEmpty(v.User), stringOrEmpty(v.Address), stringOrEmpty(v.Endpoint),
+		tokens, formatNumber(v.Cost), retry, v.Node, strconv.FormatInt(v.ID, 10),
 	}
 }
 
-func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// text is what is known, or nothing.
-func text(s *string) string {
+func stringOrEmpty(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// A csvFile is written line by line.
 type csvFile struct{ w *csv.Writer }
 
 func newCSV(w io.Writer) csvFile {
@@ -142,16 +135,15 @@ func newCSV(w io.Writer) csvFile {
 	return csvFile{c}
 }
 
-// line writes cells that are text to whatever opens the file: a spreadsheet takes what
-// begins with one of these for a formula, which can call programs and send what is
-// beside it elsewhere.
-func (f csvFile) line(cells []string) {
+// writeRow writes cells as plain text. A spreadsheet takes a cell that starts with one of these characters for a
+// formula, which can run programs and send data elsewhere.
+func (f csvFile) writeRow(cells []string) {
 	for i, c := range cells {
 		if c != "" && strings.IndexByte("=+-@\t\r\n", c[0]) >= 0 {
 			cells[i] = "'" + c
 		}
 	}
-	_ = f.w.Write(cells) // flush has the error
+	_ = f.w.Write(cells) // flush returns the error
 }
 
 func (f csvFile) flush() error {

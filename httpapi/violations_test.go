@@ -148,11 +148,11 @@ func TestViolations_ReadsFilters(t *testing.T) {
 func TestViolations_RefusesFilters(t *testing.T) {
 	h := newLive(t, liveConfig{Live: httpapi.Live{Violations: &ledger{rows: rows(1)}}})
 	for _, tt := range []struct{ query, field, want string }{
-		{"usr=alice", "usr", "there is no such filter; there are address,"},
+		{"usr=alice", "usr", "unknown filter; use one of address,"},
 		{"rule=a&rule=b", "rule", "more than once"},
 		{"rule=" + strings.Repeat("a", 513), "rule", "longer than 512"},
-		{"from=yesterday", "from", "write 2026-11-21T08:00:00Z"},
-		{"from=0001-01-01T00:00:00Z", "from", "is no time"},
+		{"from=yesterday", "from", "write it as 2026-11-21T08:00:00Z"},
+		{"from=0001-01-01T00:00:00Z", "from", "is not a time"},
 		{"from=2026-11-21T09:00:00Z&to=2026-11-21T09:00:00Z", "to", "later than from"},
 		{"address=localhost", "address", "neither an address nor a network"},
 		{"address=" + url.QueryEscape("1.2.3.4'; DROP TABLE x; --"), "address", "neither an address nor a network"},
@@ -233,9 +233,9 @@ func TestViolations_SaysWhatIsWrong(t *testing.T) {
 	}{
 		{"none", nil, http.StatusNotFound, "--violations postgres://"},
 		{"slow", &ledger{err: fmt.Errorf("%w: 5s", httpapi.ErrViolationsSlow)}, http.StatusServiceUnavailable, "less time"},
-		{"away", &ledger{err: fmt.Errorf("%w: dial tcp: secret-host", httpapi.ErrViolationsUnavailable)}, http.StatusServiceUnavailable, "does not answer"},
+		{"away", &ledger{err: fmt.Errorf("%w: dial tcp: secret-host", httpapi.ErrViolationsUnavailable)}, http.StatusServiceUnavailable, "is unavailable"},
 		{"a filter", &ledger{err: &httpapi.FilterError{Field: "key", Detail: "cannot be looked for"}}, http.StatusBadRequest, "key: cannot be looked for"},
-		{"else", &ledger{err: errors.New("what is that")}, http.StatusInternalServerError, "its log has the error"},
+		{"else", &ledger{err: errors.New("what is that")}, http.StatusInternalServerError, "internal error"},
 	} {
 		h := newLive(t, liveConfig{Live: httpapi.Live{Violations: tt.from}})
 		for _, path := range []string{"/v1/violations", "/v1/violations/histogram", "/v1/violations.csv"} {
@@ -325,7 +325,7 @@ func TestViolationsCSV_Bound(t *testing.T) {
 		if n <= most && len(lines) != n+1 {
 			t.Errorf("of %d rows: %d lines, want each and the first", n, len(lines))
 		}
-		if n > most && (len(lines) != most+2 || !strings.HasPrefix(last, "incomplete: more rows match than the 100000")) {
+		if n > most && (len(lines) != most+2 || !strings.HasPrefix(last, "incomplete: more than 100000 rows match")) {
 			t.Errorf("of %d rows: %d lines, the last %q; want %d, and that it is incomplete", n, len(lines), last, most+2)
 		}
 		if n <= most && strings.Contains(last, "incomplete") {

@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// lookInterval is the time between two looks at a watched bucket, and batchInterval the
-	// time between two lists of its decisions.
-	lookInterval  = 500 * time.Millisecond
+	// pollInterval is the time between two reads of a watched bucket. batchInterval is the time between two
+	// events with its decisions.
+	pollInterval  = 500 * time.Millisecond
 	batchInterval = 200 * time.Millisecond
 )
 
-// serveWatch serves /v1/watch: the level of one bucket and the decisions about it, until the
-// client is gone.
+// serveWatch serves /v1/watch: the level of one bucket and its decisions, until the client disconnects.
 func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
-	query, p := parameters(r, "key")
+	query, p := parseQuery(r, "key")
 	if p != nil {
 		return p
 	}
@@ -36,11 +35,11 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p != nil {
 		return p
 	}
-	seen := newCourse(time.Now)
-	stop, err := a.live.Watches.Watch(key, seen.decide)
+	seen := newWatchLog(time.Now)
+	stop, err := a.live.Watches.Watch(key, seen.addDecision)
 	if err != nil {
 		w.Header().Set("Retry-After", "5")
-		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("%d buckets are watched already; close a page, or try again later", monitor.MaxWatches))
+		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("too many watched buckets (%d); close a page or try again later", monitor.MaxWatches))
 	}
 	defer stop()
 	s, release, err := a.streams.Open(w, r)
@@ -53,7 +52,7 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	show := func(b *mete.Bucket) api.Bucket {
 		x := bucketOf(b)
-		if !a.seesKeys(r) {
+		if !a.canSeeKeys(r) {
 			a.maskBucket(&x, byMask)
 		}
 		return x
@@ -64,21 +63,21 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	defer func() { cancel(); <-done }()
 	go func() {
 		defer close(done)
-		a.look(ctx, key, seen, show, looks)
+		a.pollBucket(ctx, key, seen, show, looks)
 	}()
-	_ = follow(s, looks, seen) // the answer has begun
+	_ = sendEvents(s, looks, seen) // the response has begun
 	return nil
 }
 
-// watchedKey returns the true key of a bucket, with its tag. It does not ask the store:
-// nobody waits for that before the stream counts.
+// watchedKey returns the true key of a bucket with its tag. It does not query the store, which could block before
+// the stream counts as open.
 func (a *API) watchedKey(ctx context.Context, asked string) (key string, p *api.Problem) {
-	if key, p = a.trueKey(ctx, asked); p != nil {
+	if key, p = a.resolveKey(ctx, asked); p != nil {
 		return "", p
 	}
 	m := a.lim.Policy()
 	if m == nil {
-		return "", api.NewProblem(http.StatusNotFound, "no bucket has this key: there is no policy")
+		return "", api.NewProblem(http.StatusNotFound, "no bucket has this key: no policy is loaded")
 	}
 	found, _, err := m.Bucket(key, bucket.At(time.Now()))
 	if err != nil {
@@ -87,9 +86,9 @@ func (a *API) watchedKey(ctx context.Context, asked string) (key string, p *api.
 	return found.Key, nil
 }
 
-// follow sends what looks and decisions show of a bucket. It makes each event right before
-// it sends it: an event that waited for a slow client would be older than the one before.
-func follow(s *sse.Stream, looks <-chan []byte, seen *course) error {
+// sendEvents sends the polled levels and the decisions of a bucket. It creates each event right before sending
+// it, so that a slow client gets no outdated events.
+func sendEvents(s *sse.Stream, looks <-chan []byte, seen *watchLog) error {
 	batches := time.NewTicker(batchInterval)
 	defer batches.Stop()
 	for {
@@ -115,14 +114,13 @@ func follow(s *sse.Stream, looks <-chan []byte, seen *course) error {
 	}
 }
 
-// look looks at a bucket again and again, until ctx ends. A store that answers late does not
-// hold up decisions.
-func (a *API) look(ctx context.Context, key string, seen *course, show func(*mete.Bucket) api.Bucket, looks chan<- []byte) {
-	again := time.NewTicker(lookInterval)
+// pollBucket reads a bucket repeatedly until ctx ends. A slow store does not delay the decisions.
+func (a *API) pollBucket(ctx context.Context, key string, seen *watchLog, show func(*mete.Bucket) api.Bucket, looks chan<- []byte) {
+	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for {
 		select {
-		case looks <- a.lookOnce(ctx, key, seen, show):
+		case looks <- a.pollOnce(ctx, key, seen, show):
 		case <-ctx.Done():
 			return
 		}
@@ -134,17 +132,16 @@ func (a *API) look(ctx context.Context, key string, seen *course, show func(*met
 	}
 }
 
-// lookOnce notes a bucket as it is now. It returns nil, or the frame with the reason why the
-// bucket is unknown.
-func (a *API) lookOnce(ctx context.Context, key string, seen *course, show func(*mete.Bucket) api.Bucket) []byte {
+// pollOnce reads the bucket once. It returns nil, or an event with the reason why the level is unknown.
+func (a *API) pollOnce(ctx context.Context, key string, seen *watchLog, show func(*mete.Bucket) api.Bucket) []byte {
 	b, err := a.lim.Bucket(ctx, key)
 	if err == nil {
-		seen.look(&b, show(&b))
+		seen.addBucket(&b, show(&b))
 		return nil
 	}
-	seen.lose()
-	// The error of a store stays in the server: it may name hosts.
-	detail := "the store does not answer; what is in the bucket is not known"
+	seen.invalidate()
+	// The error of a store may contain host names, so it is not sent.
+	detail := "the store is unavailable, so the level of the bucket is unknown"
 	if _, ok := errors.AsType[*policy.KeyError](err); ok {
 		detail = bucketProblem(err, "").Detail
 	}

@@ -226,7 +226,7 @@ func TestWatch_Trouble(t *testing.T) {
 		events, leave := follow(t, newLive(t, liveConfig{Limiter: lim, Live: httpapi.Live{Watches: watches}}), watchPath("free:x-user=alice"))
 		defer leave()
 		e, _ := read(t, events)
-		if e.name != "trouble" || !strings.Contains(string(e.data), "store does not answer") || strings.Contains(string(e.data), "192.0.2.7") {
+		if e.name != "trouble" || !strings.Contains(string(e.data), "store is unavailable") || strings.Contains(string(e.data), "192.0.2.7") {
 			t.Errorf("%s %s", e.name, e.data)
 		}
 		store.down.Store(false)
@@ -341,7 +341,7 @@ func TestWatch_Refusals(t *testing.T) {
 		{"", "free:x-user=alice", http.StatusUnauthorized, "role read"},
 		{"op", "", http.StatusBadRequest, "key is missing"},
 		{"op", "fre:x-user=alice", http.StatusNotFound, `did you mean \"free\"`},
-		{"op", "free:~000000000000", http.StatusNotFound, "no key that is masked like this"},
+		{"op", "free:~000000000000", http.StatusNotFound, "none of this server's top keys"},
 		{"op", "<script>", http.StatusNotFound, "no limit"},
 		{"op", strings.Repeat("x", 10<<10), http.StatusNotFound, "bytes"},
 		{"op", "\xff\x00\u202e", http.StatusNotFound, "no limit"},

@@ -14,100 +14,88 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Config are a [Middleware]'s settings. The zero Config trusts no proxy and
-// sends the default header fields.
+// Config holds the settings of a [Middleware]. The zero Config trusts no proxy and sends the default header
+// fields.
 type Config struct {
-	// TrustedProxies are the addresses of the proxies in front of the program,
-	// at most 1024 prefixes. The client is the rightmost hop in ForwardedHeader
-	// that is not one of them; nothing is read from it unless the connection
-	// comes from one, too. A prefix that holds every address is refused: it
-	// would let clients choose their address.
+	// TrustedProxies are the addresses of the proxies in front of the program, at most 1024 prefixes. The client
+	// is the rightmost address in ForwardedHeader that is not a trusted proxy. The header is ignored unless the
+	// connection also comes from a trusted proxy. A prefix that contains every address is an error: clients could
+	// choose their address.
 	TrustedProxies []netip.Prefix
 
-	// TrustedHops is how many proxies every request has passed, at most 32, for
-	// those whose addresses are not known: 1 takes the rightmost address in
-	// ForwardedHeader. It must be exact, and no request may come around them.
-	// It takes the place of TrustedProxies; to set both is an error.
+	// TrustedHops is the number of proxies that every request has passed, at most 32. Use it if their addresses
+	// are unknown: 1 takes the rightmost address in ForwardedHeader. The number must be exact, and no request may
+	// bypass the proxies. Setting both TrustedHops and TrustedProxies is an error.
 	TrustedHops int
 
-	// ForwardedHeader names the one header the trusted proxies write clients'
-	// addresses to; others are ignored. If empty, X-Forwarded-For. Forwarded is
-	// read as RFC 7239 says, any other as a list of addresses.
+	// ForwardedHeader is the header in which the trusted proxies write client addresses. Other headers are
+	// ignored. Empty means X-Forwarded-For. Forwarded is parsed as in RFC 7239, any other header as a list of
+	// addresses.
 	ForwardedHeader string
 
-	// Attribute, if set, supplies the policy's jwt: and custom attributes. It
-	// must be safe for concurrent use. Only verified claims should be supplied.
-	// The front door also asks for jwt:sub of denied requests, for their jitter.
+	// Attribute, if not nil, returns the policy's jwt: and custom attributes. It must be safe for concurrent use
+	// and should return only verified claims. The middleware also calls it with jwt:sub for denied requests, to
+	// compute the jitter.
 	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
 
-	// UnverifiedClaims takes jwt: attributes from the bearer token WITHOUT
-	// verifying it: whoever sends a request can claim to be anybody. Set it only
-	// where no request gets here before something else has verified its token.
-	// Attribute is then asked for custom attributes only.
+	// UnverifiedClaims reads jwt: attributes from the bearer token WITHOUT verifying it, so clients can claim any
+	// identity. Set it only if a proxy in front verifies every token. Attribute is then called for custom
+	// attributes only.
 	UnverifiedClaims bool
 
-	// Fields are the dialects of the RateLimit header fields: "draft-11"
-	// (RateLimit-Policy and RateLimit), "legacy" (RateLimit-Limit, -Remaining
-	// and -Reset), "x" (X-RateLimit-Limit, -Remaining and -Reset, the Unix time at
-	// which the bucket is full), or "none" alone. If empty, draft-11 and legacy.
+	// Fields are the dialects of the RateLimit header fields: "draft-11" (RateLimit-Policy and RateLimit),
+	// "legacy" (RateLimit-Limit, -Remaining and -Reset), "x" (X-RateLimit-Limit, -Remaining and -Reset, the Unix
+	// time at which the bucket is full), or only "none". Empty means draft-11 and legacy.
 	Fields []string
 
-	// CORSOrigins are the origins whose scripts may read denials, as in
-	// "https://app.example.com", or "*" alone for all of them. A denial then has
-	// Access-Control-Allow-Origin and Access-Control-Expose-Headers. With named origins
-	// it has Access-Control-Allow-Credentials, too. All other answers, and preflights,
-	// are for the handler. If empty, denials have none of these fields.
+	// CORSOrigins are the origins whose scripts may read denials, such as "https://app.example.com", or only "*"
+	// for every origin. A denial then has Access-Control-Allow-Origin and Access-Control-Expose-Headers, and with
+	// named origins also Access-Control-Allow-Credentials. The handler is responsible for preflights and all
+	// other responses. If empty, denials have none of these fields.
 	CORSOrigins []string
 
-	// DisableJitter makes Retry-After the plain wait, rounded up to seconds. Otherwise
-	// each client gets a longer wait, by 0 to max(1 s, 50%), so that clients do not all
-	// return at once. All header fields of a denial have the same wait, and retry_after
-	// of the problem body has the exact one.
+	// DisableJitter makes Retry-After the exact wait, rounded up to seconds. Otherwise each client's wait is
+	// longer by 0 to max(1 s, 50%), so that clients do not all return at once. All header fields of a denial have
+	// the same wait; retry_after in the problem body has the exact one.
 	DisableJitter bool
 
-	// JitterKey keys the hash that makes each client's jitter from its address, the
-	// subject of its token or its Authorization field, and the key of the bucket. Servers
-	// that answer the same clients should share JitterKey. If empty, it is random.
+	// JitterKey is the key of the hash that computes each client's jitter from its address, the subject of its
+	// token or its Authorization field, and the key of the bucket. Servers with the same clients should share it.
+	// If empty, it is random.
 	JitterKey []byte
 
-	// MaxDelay is the longest that a request waits in the queue of a limit that
-	// has one. If zero, 30 seconds. One that would have to wait longer, or past the
-	// deadline of its context, is denied at once, and told to come back when it
-	// would not. It must be shorter than the server's WriteTimeout, which goes on
-	// while a request waits: what starts after it is done, and not answered.
+	// MaxDelay bounds how long a request waits in the queue of a limit. Zero means 30 seconds. A request with a
+	// longer wait, or with a context that ends sooner, is denied at once with a Retry-After. MaxDelay must be
+	// shorter than the server's WriteTimeout, which includes the wait: a request that starts later runs but gets
+	// no response.
 	MaxDelay time.Duration
 
-	// MaxDelayed is how many requests wait at a time, those with one key a quarter of
-	// them; one more is denied at once. If zero, 4096. Each is a goroutine, and most
-	// often a connection.
+	// MaxDelayed bounds the requests that wait at the same time; one key may have a quarter of them. Further
+	// requests are denied at once. Zero means 4096. Each waiting request uses a goroutine and usually a
+	// connection.
 	MaxDelayed int
 
-	// OnDecision, if set, is called with what each request is told, once, before it
-	// goes on or is answered. Unlike [mete.Config]'s, it learns the names of the
-	// limits given to [New], of requests that lack the key of one, and of those
-	// denied for a wait beyond MaxDelay, which the limiter had allowed: set this
-	// one or that. [mete.LogDecisions] fits both. It must not change the decision,
-	// must not block, and must not keep it.
+	// OnDecision, if not nil, is called once with the decision of each request, before the handler runs or the
+	// response is written. Unlike the hook of [mete.Config], it also knows the names of the limits passed to
+	// [New], requests that lack the key of a limit, and requests that are denied because they would wait longer
+	// than MaxDelay. Set only one of the two hooks. [mete.LogDecisions] fits both. It must not block, and must
+	// not change or keep the decision.
 	OnDecision func(context.Context, *mete.Decision)
 
-	// Denied, if set, answers denied requests in place of the problem body. The header
-	// already has the RateLimit fields, Retry-After, X-RateLimit-Reason, Cache-Control and
-	// the CORS fields. Denied may change them and set its own status and body. Without
-	// WriteHeader, the status is the default one: 429, 403 or 503. The Reason
-	// of the decision tells why. Requests that servers read differently are no denials:
-	// they keep their 400. Denied must be safe for concurrent use, must not change the
-	// decision, and must not keep it.
+	// Denied, if not nil, writes the response to denied requests instead of the problem body. The header already
+	// has the RateLimit fields, Retry-After, X-RateLimit-Reason, Cache-Control and the CORS fields. Denied may
+	// change them and set its own status and body. Without WriteHeader, the status is the default: 429, 403 or
+	// 503. The Reason of the decision is the cause. Ambiguous requests are not denials: they still get a 400.
+	// Denied must be safe for concurrent use, and must not change or keep the decision.
 	Denied func(http.ResponseWriter, *http.Request, mete.Decision)
 
-	// Exempt, if set, exempts the requests for which it returns true: they go on to the
-	// handler, cost nothing, and have no RateLimit fields, and OnDecision does not see
-	// them. It must be safe for concurrent use. Beware of values that clients choose, such
-	// as header fields: a client could exempt itself.
+	// Exempt, if not nil, exempts the requests for which it returns true. They go to the handler, cost nothing,
+	// get no RateLimit fields and are not passed to OnDecision. It must be safe for concurrent use. Do not rely
+	// on values that clients control, such as header fields: a client could exempt itself.
 	Exempt func(*http.Request) bool
 
-	// HashKey keys the hashes of what [ByHeader] and [ByFunc] find. Processes that
-	// share a store must share it, and keep it over restarts. If empty, it is
-	// [mete.Limiter.HashKey].
+	// HashKey is the key of the hashes of the values from [ByHeader] and [ByFunc]. Processes that share a store
+	// must share it and keep it across restarts. If empty, it is [mete.Limiter.HashKey].
 	HashKey []byte
 }
 

@@ -29,7 +29,7 @@ func TestCORSOrigins(t *testing.T) {
 		{"of no site", []string{app}, nil, "", false, "Origin"},
 		{"a name that ends alike", []string{app}, []string{"https://evil-app.example.com"}, "", false, "Origin"},
 		{"null", []string{app}, []string{"null"}, "", false, "Origin"},
-		{"twice", []string{app}, []string{app, app}, "", false, "Origin"},
+		{"duplicate", []string{app}, []string{app, app}, "", false, "Origin"},
 		{"all", []string{"*"}, []string{app}, "*", false, ""},
 	} {
 		limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), byAddress)
@@ -85,7 +85,7 @@ func TestCORSOrigins_Refused(t *testing.T) {
 		{[]string{""}, "write scheme and host"},
 		{[]string{"https://user@app.example.com"}, "write scheme and host"},
 		{[]string{"*", "https://app.example.com"}, "remove the others"},
-		{[]string{"https://a.example", "https://a.example"}, "twice"},
+		{[]string{"https://a.example", "https://a.example"}, "duplicate"},
 		{make([]string, 257), "at most 256"},
 	} {
 		limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), byAddress)

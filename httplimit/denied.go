@@ -9,8 +9,7 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// deny answers a request that d denies.
-func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decision, a *asking) {
+func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decision, a *attempt) {
 	m.shareDenial(w.Header(), r)
 	client := a.client(d)
 	if m.denied == nil {
@@ -23,12 +22,11 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decisi
 	answer.begin()
 }
 
-// A denialWriter sends the status of a denial where [Config.Denied] sends none: net/http
-// would send 200.
+// A denialWriter sends the default status of a denial if [Config.Denied] sends none. net/http would send 200.
 type denialWriter struct {
 	http.ResponseWriter
 	status int
-	begun  bool // a status has been sent
+	begun  bool // the final status has been sent
 }
 
 func (w *denialWriter) WriteHeader(status int) {
@@ -41,13 +39,11 @@ func (w *denialWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// FlushError implements the method that [http.ResponseController] calls.
 func (w *denialWriter) FlushError() error {
 	w.begin()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap is for [http.ResponseController].
 func (w *denialWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *denialWriter) begin() {

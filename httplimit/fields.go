@@ -8,9 +8,9 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// RemoveFields deletes the rate limit fields of an upstream's answer, in every
-// dialect, so that those of a [Middleware] stand alone. It keeps Retry-After. It
-// never fails, and fits ModifyResponse of [net/http/httputil.ReverseProxy].
+// RemoveFields deletes the rate limit fields of all dialects from an upstream's response, so that only those of
+// the [Middleware] remain. It keeps Retry-After. It never fails, and fits ModifyResponse of
+// [net/http/httputil.ReverseProxy].
 func RemoveFields(res *http.Response) error {
 	ratelimitfields.Remove(res.Header)
 	return nil

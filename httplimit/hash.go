@@ -11,12 +11,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A hashKey keys the hashes that stand for what clients send.
+// A hashKey is the key of the hashes that replace client values in bucket keys.
 type hashKey []byte
 
-// newHashKey returns the key for the limits: the given one or, where that is empty, the
-// one of the limiter's store, which all processes with that store share. A store without
-// one is an error only where a limit hashes anything.
+// newHashKey returns key or, if it is empty and a limit needs one, the key in the limiter's store.
 func newHashKey(key []byte, limiter *mete.Limiter, limits []Limit) (hashKey, error) {
 	if len(key) == 0 && limiter != nil && slices.ContainsFunc(limits, func(l Limit) bool { return l.Key.hashes }) {
 		var err error
@@ -31,11 +29,10 @@ func newHashKey(key []byte, limiter *mete.Limiter, limits []Limit) (hashKey, err
 	return bytes.Clone(key), nil
 }
 
-// shortValue is the length of values that are hashed without allocating.
+// shortValue is the maximum length of values that are hashed without an allocation.
 const shortValue = 256
 
-// append appends half of the keyed hash of value, which takes length extension
-// off the table.
+// append appends half of the keyed hash of value. Half a hash rules out length extension attacks.
 func (h hashKey) append(dst []byte, value string) []byte {
 	var space [1 + sha256.Size + shortValue]byte
 	text := append(space[:0], byte(len(h)))

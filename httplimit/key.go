@@ -13,67 +13,63 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Key says which requests share a bucket. The zero Key says nothing, and no
-// limit is made of it: who is limited together is never a default.
+// A Key determines which requests share a bucket. The zero Key is invalid: sharing must be an explicit choice.
 type Key struct {
 	name    string
-	value   func(*httpfacts.Facts, *http.Request) (string, bool) // nil: one bucket for all
+	value   func(*httpfacts.Facts, *http.Request) (string, bool) // nil: one bucket for all requests
 	network bool                                                 // values are addresses
-	hashes  bool                                                 // values, with the hashKey
+	hashes  bool                                                 // values are hashed with the hashKey
 	missing Missing
 	err     error
 }
 
-// Missing says what becomes of a request that lacks what a [Key] is made of.
-// That is to be said by whoever makes the key: the zero Missing is an error.
+// Missing determines how a limit treats a request without the value that its [Key] needs. The zero Missing is
+// invalid.
 type Missing uint8
 
 const (
 	_ Missing = iota
 
-	// DenyMissing answers the request with 403.
+	// DenyMissing denies the request with 403.
 	DenyMissing
 
-	// SkipMissing leaves it to the other limits.
+	// SkipMissing skips this limit for the request.
 	SkipMissing
 )
 
-// addressBits is how much of an IPv6 address names a client, who has all of the
+// addressBits is the part of an IPv6 address that identifies a client, because a client usually controls the
 // rest.
 const addressBits = 64
 
-// Everyone is one bucket for all requests.
+// Everyone uses one bucket for all requests.
 func Everyone() Key {
 	return Key{name: "all", missing: DenyMissing}
 }
 
-// ByAddress is one bucket for each client address: that of the connection, or
-// what the trusted proxies say ([Config.TrustedProxies]). IPv6 addresses of one
-// /64 are one client. Requests whose address is not known, as on a Unix socket
-// without [Config.TrustedHops], are answered with 403.
+// ByAddress uses one bucket per client address: the address of the connection, or the address from the trusted
+// proxies ([Config.TrustedProxies]). IPv6 addresses in the same /64 are one client. Requests without a known
+// address, for example on a Unix socket without [Config.TrustedHops], get a 403.
 func ByAddress() Key {
 	return Key{name: "address=", missing: DenyMissing, network: true, value: func(facts *httpfacts.Facts, _ *http.Request) (string, bool) {
 		return facts.Address()
 	}}
 }
 
-// ByHeader is one bucket for each value of a request header, such as X-API-Key.
-// Only a hash of it gets to the store. Whoever can choose the value chooses the
-// bucket: verify it first, or limit by address as well. A header that is there
-// and empty is missing.
+// ByHeader uses one bucket per value of a request header, such as X-API-Key. The store sees only a hash of the
+// value. A client that can choose the value can choose its bucket: verify the value first, or also limit by
+// address. An empty header counts as missing.
 func ByHeader(name string, missing Missing) Key {
 	a := policy.Attribute{Source: policy.SourceHeader, Name: strings.ToLower(name)}
-	k := Key{name: a.Name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.check())}
+	k := Key{name: a.Name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.validate())}
 	k.value = func(facts *httpfacts.Facts, _ *http.Request) (string, bool) { return facts.Lookup(a) }
 	return k
 }
 
-// ByFunc is one bucket for each value that f returns, of which only a hash gets
-// to the store. ok is false where the request has none; an empty value is none.
-// f is required and must be safe for concurrent use. The name, as of a [Limit],
-// says what it is by, as in "user".
+// ByFunc uses one bucket per value that f returns. The store sees only a hash of the value. ok is false if the
+// request has no value; an empty value counts as missing. f is required and must be safe for concurrent use. name
+// describes the key, for example "user". Its syntax is that of [Limit.Name].
 func ByFunc(name string, f func(*http.Request) (value string, ok bool), missing Missing) Key {
-	k := Key{name: name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.check())}
+	k := Key{name: name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.validate())}
 	if f == nil {
 		k.err = errors.Join(k.err, fmt.Errorf("key %q: function is required", name))
 	}
@@ -81,13 +77,12 @@ func ByFunc(name string, f func(*http.Request) (value string, ok bool), missing 
 	return k
 }
 
-// append appends what stands for a value in the key of a bucket.
 func (k *Key) append(dst []byte, value string, h hashKey) []byte {
 	switch {
 	case k.hashes:
 		return h.append(dst, value)
 	case k.network && strings.IndexByte(value, ':') >= 0:
-		addr, _ := netip.ParseAddr(value) // valid, as facts have it
+		addr, _ := netip.ParseAddr(value) // always valid
 		if prefix, err := addr.Prefix(addressBits); err == nil {
 			return prefix.AppendTo(dst)
 		}
@@ -95,9 +90,9 @@ func (k *Key) append(dst []byte, value string, h hashKey) []byte {
 	return append(dst, value...)
 }
 
-func (m Missing) check() error {
+func (m Missing) validate() error {
 	if m != DenyMissing && m != SkipMissing {
-		return errors.New("say DenyMissing or SkipMissing of requests that have no key")
+		return errors.New("set DenyMissing or SkipMissing for requests without the key")
 	}
 	return nil
 }

@@ -8,42 +8,40 @@ import (
 )
 
 const (
-	// cacheSlots is the number of keys that a route remembers, a power of two.
+	// cacheSlots is the number of keys that a route caches, a power of two.
 	cacheSlots = 256
 
-	// maxCachedBytes bounds the values whose keys are remembered.
+	// maxCachedBytes bounds the length of values with cached keys.
 	maxCachedBytes = 256
 )
 
-// A keyCache remembers the keys of the values that came last, one in each slot. A key takes
-// an allocation to make, and most often a hash. A value is remembered when it comes twice
-// in a row for its slot, so values that come once leave no trace but a hash. The cache holds
-// values in plain text, as the requests in flight do. It is safe for concurrent use.
+// A keyCache caches the keys of recent values, one per slot. Computing a key takes an allocation and usually a
+// hash. A value is cached when it occurs twice in a row in its slot, so values that occur once leave only a hash.
+// The cache holds values in plain text, as requests in flight do. It is safe for concurrent use.
 type keyCache struct {
 	seed  maphash.Seed
 	slots [cacheSlots]cacheSlot
 }
 
 type cacheSlot struct {
-	seen  atomic.Uint64 // hash of the value that came last and is not in entry
+	seen  atomic.Uint64 // hash of the last value that is not in entry
 	entry atomic.Pointer[cachedKey]
 }
 
-// A cachedKey is one string, which holds a key and then the value that it is made of.
 type cachedKey struct {
 	text string
-	key  int // bytes
+	key  int // length of the key
 }
 
 func newKeyCache() *keyCache { return &keyCache{seed: maphash.MakeSeed()} }
 
-// slot returns the slot of a value and the hash that tells whether it came last.
+// slot returns the slot of a value and the value's hash.
 func (c *keyCache) slot(value string) (*cacheSlot, uint64) {
 	h := maphash.String(c.seed, value)
 	return &c.slots[h%cacheSlots], h
 }
 
-// key returns the key of that value, "" if it is not known.
+// key returns the cached key of value, or "".
 func (s *cacheSlot) key(value string) string {
 	if e := s.entry.Load(); e != nil && e.text[e.key:] == value {
 		return e.text[:e.key]
@@ -51,7 +49,7 @@ func (s *cacheSlot) key(value string) string {
 	return ""
 }
 
-// add returns the key, and remembers it if the value was the last one to miss.
+// add returns key as a string. It caches the key if value was also the last miss.
 func (s *cacheSlot) add(key []byte, value string, hash uint64) string {
 	if len(value) > maxCachedBytes || s.seen.Swap(hash) != hash {
 		return string(key)

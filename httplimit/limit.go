@@ -16,55 +16,52 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Limit is a limit of a [Middleware], beside those of the policy. A request is
-// charged by all of them or by none.
+// A Limit is a limit of a [Middleware] in addition to the policy. A request is charged by all limits or by none.
 type Limit struct {
-	// Name tells clients, in header fields and problem bodies, which limit it is.
-	// It is required: letters, digits, and "-", "_", "." and "/", at most 64 bytes.
-	// Limits of one name share their buckets, also those of two middlewares with
-	// the same store, and should then be the same.
+	// Name identifies the limit in header fields and problem bodies. It is required: letters, digits, and "-",
+	// "_", "." and "/", at most 64 bytes. Limits with the same name share their buckets, even across middlewares
+	// with the same store, and should then be identical.
 	Name string
 
-	// Rate is how fast tokens come back, as in policies: "100/1m", "0.5/10s". It is
-	// required without Bucket. [bucket.ParseRate] has the grammar and the bounds.
+	// Rate is the refill rate, as in policies: "100/1m", "0.5/10s". It is required without Bucket.
+	// [bucket.ParseRate] documents the grammar and the bounds.
 	Rate string
 
-	// Burst is the most requests at one instant: the capacity in whole tokens, at least 1.
-	// It is required with Rate.
+	// Burst is the maximum number of requests at one instant: the capacity in whole tokens, at least 1. It is
+	// required with Rate.
 	Burst int
 
-	// Bucket is a limit of another algorithm than the token bucket. It replaces Rate and
-	// Burst: to set both is an error.
+	// Bucket is a limit with another algorithm than the token bucket. It replaces Rate and Burst; setting both is
+	// an error.
 	Bucket bucket.Limit
 
-	// Key tells which requests share a bucket. It is required: see [ByAddress],
-	// [ByHeader], [ByFunc] and [Everyone].
+	// Key determines which requests share a bucket. It is required: see [ByAddress], [ByHeader], [ByFunc] and
+	// [Everyone].
 	Key Key
 
-	// Cost is the whole tokens that a request costs. If zero, 1. A cost that the limit can
-	// never admit is an error.
+	// Cost is the cost of a request in whole tokens. Zero means 1. A cost that the limit can never allow is an
+	// error.
 	Cost int
 
 	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
 	Shards int
 }
 
-// maxNameBytes bounds the names of limits and keys.
 const maxNameBytes = 64
 
-// A route is a Limit that has been checked.
+// A route is a validated Limit.
 type route struct {
-	prefix string // of its keys; the whole key, where all share one
+	prefix string // prefix of the keys; the whole key for a shared bucket
 	key    Key
 	keys   *keyCache
-	charge mete.Charge // but for its key
+	charge mete.Charge // without the key
 
-	// What decisions show of it.
+	// The rule and limit that decisions show.
 	rule  policy.Rule
 	limit policy.Limit
 }
 
-func (l *Limit) route() (*route, error) {
+func (l *Limit) compile() (*route, error) {
 	var errs []error
 	if err := checkName(l.Name); err != nil {
 		errs = append(errs, err)
@@ -81,7 +78,7 @@ func (l *Limit) route() (*route, error) {
 	case l.Key.err != nil:
 		errs = append(errs, l.Key.err)
 	case l.Key.name == "":
-		errs = append(errs, errors.New("key is required: say who shares a bucket, be it Everyone"))
+		errs = append(errs, errors.New("key is required: use ByAddress, ByHeader, ByFunc or Everyone"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("limit %q: %w", l.Name, err)
@@ -96,15 +93,15 @@ func (l *Limit) route() (*route, error) {
 	}, nil
 }
 
-// routes checks limits, and that no two have one name.
-func routes(limits []Limit) ([]*route, error) {
+// newRoutes validates limits. Their names must be unique.
+func newRoutes(limits []Limit) ([]*route, error) {
 	var all []*route
 	var errs []error
 	names := map[string]bool{}
 	for i := range limits {
-		r, err := limits[i].route()
+		r, err := limits[i].compile()
 		if err == nil && names[r.rule.Name] {
-			err = fmt.Errorf("limit %q: the name is taken by an earlier limit", r.rule.Name)
+			err = fmt.Errorf("limit %q: duplicate name", r.rule.Name)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -119,8 +116,8 @@ func routes(limits []Limit) ([]*route, error) {
 	return all, errors.Join(errs...)
 }
 
-// keyOf returns the key of r's bucket for a request, made in space. It is "" where the
-// request lacks the value that the key is made of.
+// keyOf returns the key of r's bucket for a request, built in space. It returns "" if the request lacks the
+// value.
 func (r *route) keyOf(facts *httpfacts.Facts, req *http.Request, h hashKey, space []byte) string {
 	if r.key.value == nil {
 		return r.prefix
@@ -136,13 +133,12 @@ func (r *route) keyOf(facts *httpfacts.Facts, req *http.Request, h hashKey, spac
 	return slot.add(r.key.append(append(space, r.prefix...), value, h), value, hash)
 }
 
-// checkName reports what is wrong with the name of a limit or a key.
 func checkName(name string) error {
 	plain := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_./", c)
 	}
 	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(c rune) bool { return !plain(c) }) {
-		return fmt.Errorf("name %q: must be letters, digits, and any of -_./, between 1 and %d", name, maxNameBytes)
+		return fmt.Errorf("name %q: must be 1 to %d letters, digits or any of -_./", name, maxNameBytes)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func TestNew_LimitMistakes(t *testing.T) {
 		limits []httplimit.Limit
 		want   string
 	}{
-		{nil, "neither a policy nor a limit"},
+		{nil, "a policy or a limit is required"},
 		{with(func(l *httplimit.Limit) { l.Key = httplimit.Key{} }), "key is required"},
 		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByHeader("X-API-Key", 0) }), "DenyMissing or SkipMissing"},
 		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByHeader("", httplimit.DenyMissing) }), `name ""`},
@@ -137,7 +137,7 @@ func TestNew_LimitMistakes(t *testing.T) {
 		{with(func(l *httplimit.Limit) { l.Cost = 2 }), "can ever admit"},
 		{with(func(l *httplimit.Limit) { l.Shards = -1 }), "shards"},
 		{with(func(l *httplimit.Limit) { l.Shards = 2 }), "each must hold a token"},
-		{[]httplimit.Limit{good, good}, "taken by an earlier limit"},
+		{[]httplimit.Limit{good, good}, "duplicate name"},
 	} {
 		if _, err := httplimit.New(withoutPolicy(t), httplimit.Config{}, tt.limits...); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got error %v, want %q in it", tt.limits, err, tt.want)

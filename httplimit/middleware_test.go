@@ -367,7 +367,7 @@ func TestNew_ReportsEveryMistake(t *testing.T) {
 	if got := err.Error(); !strings.HasPrefix(got, "httplimit: new: ") {
 		t.Errorf("got error %q, want one that names this package first", got)
 	}
-	for _, want := range []string{"limiter is required", "-1 hops", "choose one", "trusts everybody", `"draft-99"`} {
+	for _, want := range []string{"limiter is required", "-1 hops", "cannot be combined", "contains every address", `"draft-99"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got error\n%v\nwhich lacks %q", err, want)
 		}

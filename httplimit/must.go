@@ -9,23 +9,20 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// PerAddress returns a middleware that gives each client address one bucket in the memory of
-// this process:
+// PerAddress returns a middleware that limits each client address in the memory of this process:
 //
 //	mux.Handle("/search", httplimit.PerAddress("100/1m", 20).Wrap(search))
 //
-// Each address gets 100 requests per minute, with bursts of up to 20. rate is written as in
-// [Limit], and burst is in whole tokens. Each call of PerAddress makes buckets of its own, at
-// most [memstore.DefaultMaxKeys]. The address comes from the connection: behind a proxy, use
-// [New] with [Config.TrustedProxies].
+// Each address gets 100 requests per minute with bursts of up to 20. rate has the syntax of [Limit.Rate]; burst
+// is in whole tokens. Each call creates separate buckets, at most [memstore.DefaultMaxKeys]. The address comes
+// from the connection: behind a proxy, use [New] with [Config.TrustedProxies].
 //
-// PerAddress is for limits that are written in the program. Like [regexp.MustCompile], it
-// panics if rate or burst is invalid. The panic value is an error with place, value and
-// remedy. For limits from outside the program there is New, which returns the error.
+// PerAddress is for limits that are constants in the program. Like [regexp.MustCompile], it panics if rate or
+// burst is invalid. For limits from outside the program, use New, which returns an error.
 func PerAddress(rate string, burst int) *Middleware {
-	limiter, err := inMemory()
+	limiter, err := newMemoryLimiter()
 	if err != nil {
-		panic(fmt.Errorf("httplimit: per address: %w", err)) // the settings are ours
+		panic(fmt.Errorf("httplimit: per address: %w", err)) // the default settings are always valid
 	}
 	m, err := New(limiter, Config{}, Limit{Name: "per-address", Rate: rate, Burst: burst, Key: ByAddress()})
 	if err != nil {
@@ -34,14 +31,14 @@ func PerAddress(rate string, burst int) *Middleware {
 	return m
 }
 
-// Must returns a middleware with one limit, over the store of limiter:
+// Must returns a middleware with one limit over the store of limiter:
 //
 //	api := httplimit.Must(limiter, "api", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
 //	mux.Handle("/search", api.Wrap(search))
 //
-// name, rate, burst and key are the fields of [Limit]. If limiter has a policy, the policy
-// is charged, too. Must is for limits that are written in the program: like
-// [regexp.MustCompile], it panics if an argument is invalid. [New] returns the same error.
+// name, rate, burst and key are fields of [Limit]. If limiter has a policy, the policy also applies. Must is for
+// limits that are constants in the program: like [regexp.MustCompile], it panics if an argument is invalid. [New]
+// returns the error instead.
 func Must(limiter *mete.Limiter, name, rate string, burst int, key Key) *Middleware {
 	m, err := New(limiter, Config{}, Limit{Name: name, Rate: rate, Burst: burst, Key: key})
 	if err != nil {
@@ -50,8 +47,8 @@ func Must(limiter *mete.Limiter, name, rate string, burst int, key Key) *Middlew
 	return m
 }
 
-// inMemory returns a limiter without a policy, over a store of its own.
-func inMemory() (*mete.Limiter, error) {
+// newMemoryLimiter returns a limiter without a policy and with its own memory store.
+func newMemoryLimiter() (*mete.Limiter, error) {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {
 		return nil, err

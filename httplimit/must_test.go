@@ -71,10 +71,10 @@ func TestMust_Panics(t *testing.T) {
 		"no burst":                  {must("api", "100/1m", 0, key), nil, []string{`limit "api": burst 0: must be between 1 and 9007199254740`}},
 		"a negative burst":          {must("api", "100/1m", -1, key), nil, []string{`limit "api": burst -1: must be between 1 and `}},
 		"nothing":                   {must("api", "", 0, key), nil, []string{`limit "api": bucket is required: set rate and burst, as in "100/1m" and 20`}},
-		"a name that is no name":    {must("the API", "100/1m", 20, key), nil, []string{`limit "the API": name "the API": must be letters`}},
+		"a name that is no name":    {must("the API", "100/1m", 20, key), nil, []string{`limit "the API": name "the API": must be 1 to 64 letters`}},
 		"no key":                    {must("api", "100/1m", 20, httplimit.Key{}), nil, []string{`limit "api": key is required`}},
-		"several mistakes":          {must("the API", "100", 20, httplimit.Key{}), bucket.ErrRate, []string{"must be letters", `rate "100"`, "key is required"}},
-		"no limiter":                {func() { httplimit.Must(nil, "api", "100/1m", 20, key) }, nil, []string{"limiter is required: make one with mete.New, or use PerAddress"}},
+		"several mistakes":          {must("the API", "100", 20, httplimit.Key{}), bucket.ErrRate, []string{"must be 1 to 64 letters", `rate "100"`, "key is required"}},
+		"no limiter":                {func() { httplimit.Must(nil, "api", "100/1m", 20, key) }, nil, []string{"limiter is required: create one with mete.New, or use PerAddress"}},
 		"per address, a wrong rate": {func() { httplimit.PerAddress("1m/100", 20) }, bucket.ErrRate, []string{`limit "per-address": rate "1m/100": `}},
 		"per address, a huge burst": {func() { httplimit.PerAddress("100/1m", math.MaxInt) }, nil, []string{`limit "per-address": burst 9223372036854775807: must be between 1 and `}},
 	} {

@@ -8,19 +8,17 @@ import (
 	"github.com/metehq/mete/internal/pacer"
 )
 
-// maxPacers bounds the keys of a [Transport].
 const maxPacers = 1024
 
-// pacers are those of a Transport, by key. The zero value has none.
+// pacers holds the pacers of a Transport by key. The zero value is empty.
 type pacers struct {
 	mu    sync.Mutex // guards the fields below
 	byKey map[string]*pacer.Pacer
-	rest  *pacer.Pacer // of all keys beyond the bound
+	rest  *pacer.Pacer // shared by all keys beyond the bound
 }
 
-// of returns the pacer of that key. At the bound those that are idle are
-// forgotten; where none is, new keys share one.
-func (p *pacers) of(key string) *pacer.Pacer {
+// get returns the pacer for key. At the bound it evicts idle pacers; if none is idle, new keys share one pacer.
+func (p *pacers) get(key string) *pacer.Pacer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if found := p.byKey[key]; found != nil {

@@ -14,19 +14,18 @@ import (
 	"github.com/MicahParks/jwkset"
 )
 
-// The sizes of RSA keys, in bits. Shorter ones can be broken; longer ones make a
-// token expensive to verify for everybody but who sends it.
+// Bounds of RSA key sizes in bits. Shorter keys can be broken; longer ones make verification expensive, but not
+// sending.
 const (
-	leastRSABits = 2048
-	mostRSABits  = 8192
+	minRSABits = 2048
+	maxRSABits = 8192
 )
 
-// algorithms has for each algorithm what key it verifies by: the error says what
-// is wrong with the key. There is none for "none".
+// algorithms maps each algorithm to a check of its keys. "none" is not included.
 var algorithms = map[string]func(key any) error{
 	"RS256": isRSA, "RS384": isRSA, "RS512": isRSA,
 	"PS256": isRSA, "PS384": isRSA, "PS512": isRSA,
-	"ES256": isOn(elliptic.P256()), "ES384": isOn(elliptic.P384()), "ES512": isOn(elliptic.P521()),
+	"ES256": isECDSAOn(elliptic.P256()), "ES384": isECDSAOn(elliptic.P384()), "ES512": isECDSAOn(elliptic.P521()),
 	"EdDSA": isEd25519,
 	"HS256": isSecret(256), "HS384": isSecret(384), "HS512": isSecret(512),
 }
@@ -36,13 +35,13 @@ func isRSA(key any) error {
 	if !ok {
 		return errKind
 	}
-	if bits := k.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
-		return fmt.Errorf("RSA keys must have %d to %d bits, not %d", leastRSABits, mostRSABits, bits)
+	if bits := k.N.BitLen(); bits < minRSABits || bits > maxRSABits {
+		return fmt.Errorf("RSA keys must have %d to %d bits, not %d", minRSABits, maxRSABits, bits)
 	}
 	return nil
 }
 
-func isOn(curve elliptic.Curve) func(any) error {
+func isECDSAOn(curve elliptic.Curve) func(any) error {
 	return func(key any) error {
 		if k, ok := key.(*ecdsa.PublicKey); !ok || k.Curve != curve {
 			return errKind
@@ -58,8 +57,7 @@ func isEd25519(key any) error {
 	return nil
 }
 
-// isSecret wants secrets as long as the hash (RFC 7518, 3.2): shorter ones are
-// found by trying.
+// isSecret requires secrets as long as the hash (RFC 7518, section 3.2). Shorter ones can be guessed.
 func isSecret(bits int) func(any) error {
 	return func(key any) error {
 		k, ok := key.([]byte)
@@ -73,11 +71,9 @@ func isSecret(bits int) func(any) error {
 	}
 }
 
-// errKind says that a key is none of the algorithm's. It is no mistake: a set has
-// keys of many kinds.
-var errKind = errors.New("none of the pinned algorithms is for such a key")
+// errKind means that a key is for other algorithms. This is normal, because key sets have keys of many kinds.
+var errKind = errors.New("no configured algorithm uses this kind of key")
 
-// fits says why a key is not for an algorithm, or nil.
 func fits(algorithm string, jwk jwkset.JWK) error {
 	meta := jwk.Marshal()
 	switch {

@@ -219,12 +219,12 @@ func TestAttack_Flood(t *testing.T) {
 		if s.Verified != 4 || s.Cached != 2000 || s.Refused[jwtclaims.BadSignature] != 2000 {
 			t.Errorf("%+v; want 4 verified, 2000 cached, 2000 refused", s)
 		}
-		if n := log.Count("bearer tokens refused"); n != 1 {
+		if n := log.Count("bearer tokens rejected"); n != 1 {
 			t.Errorf("logged %d times, want 1:\n%s", n, &log)
 		}
 		time.Sleep(time.Minute)
 		claim(v, "x", "plan")
-		if n := log.Count("bearer tokens refused"); n != 2 || log.Count("malformed=1 ") != 1 {
+		if n := log.Count("bearer tokens rejected"); n != 2 || log.Count("malformed=1 ") != 1 {
 			t.Errorf("a minute later, want one line with all since:\n%s", &log)
 		}
 		if n := sum(&log, "signature="); n != 2000 { // those of one instant are in the first line or in the second

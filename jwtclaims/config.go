@@ -16,68 +16,63 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// The defaults and bounds of a [Config].
+// Defaults and bounds of a [Config].
 const (
 	defaultFileInterval = time.Second
 	defaultURLInterval  = 5 * time.Minute
-	leastInterval       = 10 * time.Millisecond
-	mostInterval        = 24 * time.Hour
-	mostLeeway          = 10 * time.Minute
-	mostTokenBytes      = 64 << 10
+	minInterval         = 10 * time.Millisecond
+	maxInterval         = 24 * time.Hour
+	maxLeeway           = 10 * time.Minute
+	maxTokenBytes       = 64 << 10
 	defaultTokens       = 4096
-	mostTokens          = 1 << 20
+	maxTokens           = 1 << 20
 )
 
-// Config are the settings of a [Verifier]. Only KeySet is required.
+// Config holds the settings of a [Verifier]. Only KeySet is required.
 type Config struct {
-	// KeySet is the JSON Web Key Set: the path of a file, or an http or https URL.
-	// Plain http is for hosts that nobody can come between: who can, writes tokens.
+	// KeySet is the JSON Web Key Set: the path of a file, or an http or https URL. Use http only on a trusted
+	// network: anyone who can tamper with the connection can forge tokens.
 	KeySet string
 
-	// Algorithms are those that tokens may be signed by, and no others are
-	// accepted: RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA (Ed25519), and
-	// HS256 to HS512, whose secrets the key set must then hold. If empty, RS256,
-	// PS256, ES256 and EdDSA.
+	// Algorithms are the accepted signature algorithms: RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA
+	// (Ed25519), and HS256 to HS512, for which the key set must contain secrets. If empty, RS256, PS256, ES256
+	// and EdDSA.
 	Algorithms []string
 
-	// Issuer, if set, is what iss must be, to the letter.
+	// Issuer, if not empty, must be equal to iss.
 	Issuer string
 
-	// Audience, if not empty, is what aud must name at least one of. Set it where
-	// the issuer signs tokens for others, too.
+	// Audience, if not empty, must contain at least one value of aud. Set it if the issuer also signs tokens for
+	// other audiences.
 	Audience []string
 
-	// Leeway is how far the clocks of the issuer and of this machine may be apart, at
-	// most 10 minutes: exp and nbf are that much later and earlier.
+	// Leeway is the tolerated clock difference to the issuer for exp and nbf, at most 10 minutes.
 	Leeway time.Duration
 
-	// MaxTokenBytes bounds a token, at most 64 KiB; a longer one is refused. If 0,
-	// 8 KiB.
+	// MaxTokenBytes bounds the length of a token, at most 64 KiB. Longer tokens are rejected. Zero means 8 KiB.
 	MaxTokenBytes int
 
-	// RememberedTokens is how many verified tokens are remembered at least, at most
-	// 2^20: twice as many are held. A request with one of them costs a hash and no
-	// signature. If 0, 4096.
+	// RememberedTokens is the minimum number of verified tokens in the cache, at most 2^20; the cache holds up to
+	// twice as many. A cached token costs a hash instead of a signature verification. Zero means 4096.
 	RememberedTokens int
 
-	// Interval is between two looks at the key set, from 10 milliseconds to a day. If
-	// 0, a second for a file and five minutes for a URL. A token whose key is not
-	// there brings the next look forward, to 10 seconds after the last one.
+	// Interval is the time between two reads of the key set, from 10 milliseconds to one day. Zero means one
+	// second for a file and five minutes for a URL. A token with an unknown key triggers a read, at most every 10
+	// seconds.
 	Interval time.Duration
 
-	// Client fetches the URL. If nil, one of its own that takes 5 seconds at most.
-	// Whichever it is, it never follows from https to http.
+	// Client fetches the URL. If nil, a client with a timeout of 5 seconds is used. Redirects from https to http
+	// are never followed.
 	Client *http.Client
 
-	// Logger is told which keys are in force, when the set cannot be read and, once a
-	// minute at most, why tokens are refused; never a token. Nil logs nothing.
+	// Logger logs active keys, errors in reading the key set and, at most once per minute, why tokens are
+	// rejected. It never logs tokens. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// defaultAlgorithms are the strongest common one of each asymmetric kind.
+// defaultAlgorithms has the strongest common algorithm of each asymmetric kind.
 var defaultAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 
-// withDefaults checks c, reports all mistakes and fills in what is not said.
 func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("jwtclaims: "+format, args...)) }
@@ -88,17 +83,17 @@ func (c Config) withDefaults() (Config, error) {
 	if err := CheckAlgorithms(c.Algorithms); err != nil {
 		wrong = append(wrong, err)
 	}
-	if c.Leeway < 0 || c.Leeway > mostLeeway {
-		fail("leeway must be between 0 and %v, not %v", mostLeeway, c.Leeway)
+	if c.Leeway < 0 || c.Leeway > maxLeeway {
+		fail("leeway must be between 0 and %v, not %v", maxLeeway, c.Leeway)
 	}
-	if c.MaxTokenBytes < 0 || c.MaxTokenBytes > mostTokenBytes {
-		fail("max token bytes must be between 0 and %d, not %d", mostTokenBytes, c.MaxTokenBytes)
+	if c.MaxTokenBytes < 0 || c.MaxTokenBytes > maxTokenBytes {
+		fail("max token bytes must be between 0 and %d, not %d", maxTokenBytes, c.MaxTokenBytes)
 	}
-	if c.RememberedTokens < 0 || c.RememberedTokens > mostTokens {
-		fail("remembered tokens must be between 0 and %d, not %d", mostTokens, c.RememberedTokens)
+	if c.RememberedTokens < 0 || c.RememberedTokens > maxTokens {
+		fail("remembered tokens must be between 0 and %d, not %d", maxTokens, c.RememberedTokens)
 	}
-	if c.Interval != 0 && (c.Interval < leastInterval || c.Interval > mostInterval) {
-		fail("interval must be between %v and %v, not %v", leastInterval, mostInterval, c.Interval)
+	if c.Interval != 0 && (c.Interval < minInterval || c.Interval > maxInterval) {
+		fail("interval must be between %v and %v, not %v", minInterval, maxInterval, c.Interval)
 	}
 
 	c.Algorithms = slices.Clone(c.Algorithms)
@@ -119,29 +114,28 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(wrong...)
 }
 
-// isURL tells a URL from a path.
 func isURL(keySet string) bool { return strings.Contains(keySet, "://") }
 
-// shown is a key set's name for people: of a URL, what stands before its query, which
-// may have a credential in it.
-func shown(keySet string) string {
+// redactKeySet returns the name of a key set for logs. It removes the query of a URL, which may contain a
+// credential.
+func redactKeySet(keySet string) string {
 	if before, _, ok := strings.Cut(keySet, "?"); ok && isURL(keySet) {
 		return before + "?…"
 	}
 	return keySet
 }
 
-// CheckKeySet says what is wrong with a [Config.KeySet] before it is read.
+// CheckKeySet validates a [Config.KeySet] without reading it.
 func CheckKeySet(keySet string) error {
 	if keySet == "" {
-		return errors.New("jwtclaims: no key set: name a file or a URL")
+		return errors.New("jwtclaims: key set is required: a file or a URL")
 	}
 	if !isURL(keySet) {
 		return nil
 	}
 	u, err := url.Parse(keySet)
 	switch {
-	case err != nil || u.Host == "": // whatever it is, it may hold a password
+	case err != nil || u.Host == "": // not quoted, because it may contain a password
 		return errors.New("jwtclaims: key set: not a URL such as https://id.example.com/jwks.json")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("jwtclaims: key set: %q is neither an http nor an https URL", u.Redacted())
@@ -151,17 +145,17 @@ func CheckKeySet(keySet string) error {
 	return nil
 }
 
-// CheckAlgorithms says what is wrong with [Config.Algorithms]: one that is not
-// known, "none" in any spelling, or one that is there twice.
+// CheckAlgorithms validates [Config.Algorithms]. Unknown algorithms, duplicates, and "none" in any spelling are
+// errors.
 func CheckAlgorithms(names []string) error {
 	for i, name := range names {
 		switch {
 		case strings.EqualFold(strings.TrimSpace(name), "none"):
-			return fmt.Errorf("jwtclaims: algorithm %q is no signature: anybody could write tokens", name)
+			return fmt.Errorf("jwtclaims: algorithm %q is not a signature: anyone could forge tokens", name)
 		case algorithms[name] == nil:
 			return fmt.Errorf("jwtclaims: unknown algorithm %q: known are RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, HS256, HS384 and HS512", name)
 		case slices.Contains(names[:i], name):
-			return fmt.Errorf("jwtclaims: algorithm %s is there twice", name)
+			return fmt.Errorf("jwtclaims: duplicate algorithm %s", name)
 		}
 	}
 	return nil

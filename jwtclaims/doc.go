@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jwtclaims supplies a policy's jwt: attributes from bearer tokens whose
-// signature it has verified, with the keys of a JSON Web Key Set (RFC 7517) in a
-// file or at a URL.
+// Package jwtclaims provides a policy's jwt: attributes from verified bearer tokens. The keys come from a JSON
+// Web Key Set (RFC 7517) in a file or at a URL.
 //
 //	verifier, err := jwtclaims.New(ctx, jwtclaims.Config{KeySet: "https://id.example.com/jwks.json", Issuer: "https://id.example.com"})
 //	…
 //	httplimit.New(limiter, httplimit.Config{Attribute: verifier.Attribute})
 //
-// A token that is not good in every respect has no claims: the attributes are
-// missing, as they are in a request without a token, and the policy says what
-// happens then (on_missing). It is counted, with the reason.
+// An invalid token has no claims: the attributes are missing, as in a request without a token, and the policy
+// determines what happens (on_missing). Invalid tokens are counted by reason.
 //
-// What is required of a token, after RFC 8725:
+// A valid token has, following RFC 8725:
 //
-//   - one Authorization header, at most [Config.MaxTokenBytes], three parts, no
-//     header or claim named twice, nothing nested deeper than 16, no critical
-//     extensions (crit);
-//   - an algorithm that is in [Config.Algorithms]. "none" never is, and neither are
-//     HMAC's unless named;
-//   - a signature by a key of the set that is of the algorithm's own kind, so that a
-//     public key is never taken for a secret. A key that names its algorithm
-//     verifies no other one;
-//   - an exp in the future, always. A token without end could not be taken back but
-//     by a change of keys, and is mostly a mistake of who issues it. nbf, where it is
-//     there, is past; iss and aud are what [Config] says.
+//   - one Authorization header, at most [Config.MaxTokenBytes], three parts, no duplicate header or claim, at
+//     most 16 levels of nesting, and no critical extensions (crit);
+//   - an algorithm in [Config.Algorithms]. "none" is never accepted, and HMAC only if listed;
+//   - a signature by a key in the set that is of the algorithm's kind, so that a public key is never used as a
+//     secret. A key that names an algorithm verifies only that one;
+//   - an exp in the future. A token without exp could be revoked only by changing keys, and is usually a mistake.
+//     If nbf is present, it must be in the past; iss and aud must match [Config].
 //
-// Claims are read as the front doors read those of tokens that something else has
-// verified: strings, numbers as they are written, and booleans, at the top level.
+// Claims are read like those of tokens that a proxy has verified: strings, numbers as written, and booleans at
+// the top level.
 package jwtclaims

@@ -72,7 +72,7 @@ func TestFollow_File(t *testing.T) {
 			t.Errorf("broken set %d, %q: got %q, want pro by the old keys", i, broken, got)
 		}
 	}
-	testkit.Until(t, "the log says so", func() bool { return log.Count("cannot read key set, old keys stay active") > 0 })
+	testkit.Until(t, "the log says so", func() bool { return log.Count("cannot read key set; keeping old keys") > 0 })
 	successor := newEdKey()
 	write(t, path, keySet(jwk("new", successor)))
 	testkit.Until(t, "the new keys are in force", func() bool {
@@ -169,7 +169,7 @@ func TestNew_URLIsDown(t *testing.T) {
 		if got := claim(v, good(t), "plan"); got != missing || refusals(v)[jwtclaims.UnknownKey] != 1 {
 			t.Errorf("without keys: got %q, refused %v; want none", got, refusals(v))
 		}
-		if log.Count("no token is accepted until it can be read") != 1 {
+		if log.Count("rejecting all tokens") != 1 {
 			t.Errorf("the log does not say that there are no keys:\n%s", &log)
 		}
 		time.Sleep(4 * time.Second) // after 1 s and 2 s more

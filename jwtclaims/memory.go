@@ -11,46 +11,43 @@ import (
 )
 
 const (
-	// memoryTime is how long a verified token is taken without looking at it again.
+	// memoryTime is how long a verified token is cached.
 	memoryTime = time.Minute
 
-	// refusalTime is how long a refused one is: a request is asked about several
-	// claims, and shall not cost a signature for each.
+	// refusalTime is how long an invalid token is cached, so that several claims of one request cost one
+	// verification.
 	refusalTime = time.Second
 )
 
-// A digest stands for a token, which is a secret and not kept.
+// A digest identifies a token, which is a secret and is not stored.
 type digest [sha256.Size]byte
 
 func digestOf(token string) digest {
-	var usual [2 << 10]byte // on the stack: nothing is allocated for a token that fits
+	var usual [2 << 10]byte // on the stack, so typical tokens cause no allocation
 	if len(token) <= len(usual) {
 		return sha256.Sum256(usual[:copy(usual[:], token)])
 	}
 	return sha256.Sum256([]byte(token))
 }
 
-// A verdict are the claims of a verified token.
 type verdict struct {
 	claims map[string]string
 	until  time.Time
 }
 
-// A memory remembers verified tokens, and no others: whoever cannot get one signed
-// cannot push one out. It holds two generations of at most size tokens each. It is
-// safe for concurrent use.
+// A memory caches verified tokens. Invalid tokens are not stored, so they cannot evict valid ones. It holds two
+// generations of at most size tokens each. It is safe for concurrent use.
 type memory struct {
 	size int
 
 	mu    sync.RWMutex // guards the fields below
 	young map[digest]verdict
 	old   map[digest]verdict
-	born  time.Time // of the young
+	born  time.Time // start of the young generation
 }
 
 func newMemory(size int) *memory { return &memory{size: size, young: map[digest]verdict{}} }
 
-// claims returns the claims of a token that was verified before.
 func (m *memory) claims(d digest, now time.Time) (map[string]string, bool) {
 	m.mu.RLock()
 	v, ok := m.young[d]
@@ -63,12 +60,11 @@ func (m *memory) claims(d digest, now time.Time) (map[string]string, bool) {
 		return nil, false
 	}
 	if aged {
-		m.remember(d, v, now) // it is in use, and stays
+		m.remember(d, v, now) // keep tokens that are in use
 	}
 	return v.claims, true
 }
 
-// remember takes a verified token in.
 func (m *memory) remember(d digest, v verdict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,9 +74,8 @@ func (m *memory) remember(d digest, v verdict, now time.Time) {
 	m.young[d] = v
 }
 
-// refusals remember the last refused tokens for a moment. They are apart from those
-// that were verified, and push out only each other. They are safe for concurrent
-// use.
+// refusals caches recent invalid tokens for a moment, separately from the verified ones. It is safe for
+// concurrent use.
 type refusals [256]atomic.Pointer[refusal]
 
 type refusal struct {

@@ -14,32 +14,28 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// A Reason is why a token was refused.
+// A Reason is the reason why a token was rejected.
 type Reason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order of the checks.
 const (
 	SeveralHeaders Reason = "several_headers" // more than one Authorization header
 	Oversized      Reason = "oversized"       // longer than Config.MaxTokenBytes
-	Malformed      Reason = "malformed"       // no token, or beyond a bound
-	BadAlgorithm   Reason = "algorithm"       // one that is not in Config.Algorithms, or none
-	NoExpiry       Reason = "no_expiry"       // without exp, or with one that is no time
-	UnknownKey     Reason = "unknown_key"     // of a key that is not in the set
-	BadSignature   Reason = "signature"       // not signed by the key it names
-	Expired        Reason = "expired"         // exp has passed
-	NotYetValid    Reason = "not_yet_valid"   // nbf is still to come
-	BadIssuer      Reason = "issuer"          // iss is another one, or missing
-	BadAudience    Reason = "audience"        // aud is for others, or missing
+	Malformed      Reason = "malformed"       // not a token, or too deeply nested
+	BadAlgorithm   Reason = "algorithm"       // not in Config.Algorithms, or missing
+	NoExpiry       Reason = "no_expiry"       // missing or invalid exp
+	UnknownKey     Reason = "unknown_key"     // the key is not in the set
+	BadSignature   Reason = "signature"       // the signature does not match the key
+	Expired        Reason = "expired"         // exp is in the past
+	NotYetValid    Reason = "not_yet_valid"   // nbf is in the future
+	BadIssuer      Reason = "issuer"          // iss is different or missing
+	BadAudience    Reason = "audience"        // aud is different or missing
 )
 
-// reasons are all of them.
 var reasons = [...]Reason{SeveralHeaders, Oversized, Malformed, BadAlgorithm, NoExpiry, UnknownKey, BadSignature, Expired, NotYetValid, BadIssuer, BadAudience}
 
-// missing reports whether a token lacks a claim that is required.
-func missing(err error) bool { return errors.Is(err, jwt.ErrTokenRequiredClaimMissing) }
+func isMissing(err error) bool { return errors.Is(err, jwt.ErrTokenRequiredClaimMissing) }
 
-// reasonOf translates the error of the parser. Where a token has several faults it
-// is the first.
 func reasonOf(err error) Reason {
 	for _, known := range []struct {
 		err    error
@@ -62,22 +58,21 @@ func reasonOf(err error) Reason {
 	return Malformed
 }
 
-// logInterval is the time between two records of refused tokens: whoever sends them
-// shall not fill the log.
+// logInterval is the minimum time between two log lines about rejected tokens, so that clients cannot flood the
+// log.
 const logInterval = time.Minute
 
-// A tally counts refused tokens and logs them, the first at once and then at most
-// once each logInterval. It is safe for concurrent use.
+// A tally counts rejected tokens and logs them: the first one at once, then at most one line per logInterval. It
+// is safe for concurrent use.
 type tally struct {
 	log    *slog.Logger
 	counts [len(reasons)]atomic.Int64
 
-	mu   sync.Mutex // guards the fields below
-	said [len(reasons)]int64
-	last time.Time
+	mu     sync.Mutex // guards the fields below
+	logged [len(reasons)]int64
+	last   time.Time
 }
 
-// count counts a token that was refused.
 func (t *tally) count(reason Reason, now time.Time) {
 	for i, r := range reasons {
 		if r == reason {
@@ -93,15 +88,14 @@ func (t *tally) count(reason Reason, now time.Time) {
 	var parts []string
 	for i, r := range reasons {
 		n := t.counts[i].Load()
-		if n > t.said[i] {
-			parts = append(parts, fmt.Sprintf("%s=%d", r, n-t.said[i]))
+		if n > t.logged[i] {
+			parts = append(parts, fmt.Sprintf("%s=%d", r, n-t.logged[i]))
 		}
-		t.said[i] = n
+		t.logged[i] = n
 	}
-	t.log.Warn("bearer tokens refused, claims missing", "reasons", strings.Join(parts, " "))
+	t.log.Warn("bearer tokens rejected", "reasons", strings.Join(parts, " "))
 }
 
-// all returns the counts of every reason.
 func (t *tally) all() map[Reason]int64 {
 	counts := make(map[Reason]int64, len(reasons))
 	for i, r := range reasons {

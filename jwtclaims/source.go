@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// maxKeySetBytes bounds a key set. A larger one is refused.
+	// maxKeySetBytes bounds a key set. A larger one is rejected.
 	maxKeySetBytes = 1 << 20
 
-	// fetchTimeout is for the whole answer of the URL.
+	// fetchTimeout bounds the whole request for a key set.
 	fetchTimeout = 5 * time.Second
 
-	// maxRedirects is how many of them are followed.
+	// maxRedirects bounds the redirects that are followed.
 	maxRedirects = 3
 )
 
-// A source reads a key set, anew at each call.
 type source func(ctx context.Context) ([]byte, error)
 
 func newSource(c Config) source {
@@ -41,7 +40,7 @@ func newSource(c Config) source {
 		case len(via) > maxRedirects:
 			return fmt.Errorf("more than %d redirects", maxRedirects)
 		case via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https":
-			return errors.New("a redirect from https to http: keys that came by it could be anybody's")
+			return errors.New("redirect from https to http: the keys could be forged")
 		case before != nil:
 			return before(r, via)
 		}
@@ -51,7 +50,7 @@ func newSource(c Config) source {
 }
 
 func readFile(path string) ([]byte, error) {
-	// A pipe would be read to no end, and Close would wait for that.
+	// Reading a pipe could block forever, and so could Close.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
@@ -71,14 +70,14 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 	r.Header.Set("Accept", "application/jwk-set+json, application/json")
 	resp, err := client.Do(r)
 	if failed, ok := errors.AsType[*neturl.Error](err); ok {
-		err = fmt.Errorf("%s: %w", shown(url), failed.Err) // its own text has the query
+		err = fmt.Errorf("%s: %w", redactKeySet(url), failed.Err) // the original text contains the query
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", shown(url), resp.Status)
+		return nil, fmt.Errorf("%s returned status %s", redactKeySet(url), resp.Status)
 	}
 	return readAll(resp.Body)
 }
@@ -86,7 +85,7 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 func readAll(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxKeySetBytes+1))
 	if err == nil && len(data) > maxKeySetBytes {
-		err = fmt.Errorf("larger than %d bytes, the most a key set may have", maxKeySetBytes)
+		err = fmt.Errorf("key set is larger than %d bytes", maxKeySetBytes)
 	}
 	return data, err
 }

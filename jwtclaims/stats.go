@@ -4,28 +4,27 @@ package jwtclaims
 
 import "time"
 
-// Stats are what a [Verifier] has counted since it was made.
+// Stats holds the counters of a [Verifier] since its creation.
 type Stats struct {
-	// Verified are tokens that were good, Cached how often one of them was asked
-	// about again and remembered.
+	// Verified counts tokens that passed verification. Cached counts lookups of cached tokens.
 	Verified, Cached int64
 
-	// Refused are tokens that were not good, by why. Every reason is there. A token
-	// that is refused again within a second may not be counted again.
+	// Refused counts invalid tokens by reason. It has an entry for every reason. A token that is sent again
+	// within a second may not be counted again.
 	Refused map[Reason]int64
 
-	// Keys are those in force.
+	// Keys is the number of active keys.
 	Keys int
 
-	// Reads is how often the key set was read, ReadsFailed how often it could not
-	// be, and Changes how often it had changed, the first time included.
+	// Reads counts successful reads of the key set, ReadsFailed counts failed ones, and Changes counts the reads
+	// that found a change, including the first.
 	Reads, ReadsFailed, Changes int64
 
-	// ReadAt is when the key set was last read, changed or not; zero for never.
+	// ReadAt is the time of the last successful read, or zero.
 	ReadAt time.Time
 }
 
-// Stats returns what was counted. The counts are taken one after the other.
+// Stats returns the counters. They are not read atomically.
 func (v *Verifier) Stats() Stats {
 	s := Stats{
 		Verified: v.verified.Load(), Cached: v.cached.Load(), Refused: v.refused.all(), Keys: v.keys.Load().count,

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Verifier verifies bearer tokens. [New] makes it. It is safe for concurrent use.
+// A Verifier verifies bearer tokens. Create one with [New]. It is safe for concurrent use.
 type Verifier struct {
 	config Config
 	parser *jwt.Parser
@@ -31,9 +31,9 @@ type Verifier struct {
 	refused          tally
 
 	read, failed, changed atomic.Int64
-	readAt                atomic.Int64 // when the key set was last read, in Unix nanoseconds; 0: never
+	readAt                atomic.Int64 // time of the last read in Unix nanoseconds; 0: never
 
-	wanted  chan struct{} // somebody has a token of a key that is not there
+	wanted  chan struct{} // requests a read because of an unknown key
 	stop    context.CancelFunc
 	looking sync.WaitGroup
 
@@ -41,12 +41,11 @@ type Verifier struct {
 	digest [sha256.Size]byte // of the active key set; used by the loop only
 }
 
-// New reads the key set and follows it until the Verifier is closed.
+// New reads the key set and keeps it up to date until the Verifier is closed.
 //
-// A file that cannot be read, or has no key of use, is an error. A URL is not: the
-// issuer may be down when its clients start. The Verifier then has no keys, says so
-// to [Config.Logger], refuses every token and tries again. ctx bounds the first look
-// only.
+// A file that cannot be read or has no usable key is an error. A URL is not, because the issuer may be down at
+// startup. The Verifier then has no keys, logs the error to [Config.Logger], rejects every token and retries. ctx
+// bounds only the first read.
 func New(ctx context.Context, config Config) (*Verifier, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -65,7 +64,7 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 	v := &Verifier{config: config, parser: jwt.NewParser(options...), source: newSource(config), wanted: make(chan struct{}, 1)}
 	v.refused.log = config.Logger
 	v.keys.Store(noKeys())
-	if err := v.begin(ctx); err != nil {
+	if err := v.start(ctx); err != nil {
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -74,16 +73,14 @@ func New(ctx context.Context, config Config) (*Verifier, error) {
 	return v, nil
 }
 
-// Close ends following the key set. What is verified after it is verified with the
-// last keys.
+// Close stops updating the key set. Later verifications use the last keys.
 func (v *Verifier) Close() {
 	v.stop()
 	v.looking.Wait()
 }
 
-// Attribute returns the claim that a jwt: attribute names, of r's bearer token if
-// it is good. It is made for the Attribute of httplimit.Config and httpapi.Gateway;
-// other attributes are missing.
+// Attribute returns the claim for a jwt: attribute from r's bearer token if the token is valid. Other attributes
+// are missing. It fits the Attribute field of httplimit.Config and httpapi.Gateway.
 func (v *Verifier) Attribute(r *http.Request, a policy.Attribute) (value string, ok bool) {
 	if a.Source != policy.SourceJWT {
 		return "", false
@@ -103,7 +100,6 @@ func (v *Verifier) Attribute(r *http.Request, a policy.Attribute) (value string,
 	return value, ok
 }
 
-// claims returns the claims of a token, none if it is not good.
 func (v *Verifier) claims(token string) map[string]string {
 	keys, now, d := v.keys.Load(), time.Now(), digestOf(token)
 	if claims, ok := keys.remembered.claims(d, now); ok {
@@ -118,7 +114,7 @@ func (v *Verifier) claims(token string) map[string]string {
 		keys.refused.add(d, now)
 		v.refused.count(reason, now)
 		if reason == UnknownKey {
-			v.want()
+			v.requestRead()
 		}
 		return nil
 	}
@@ -127,10 +123,9 @@ func (v *Verifier) claims(token string) map[string]string {
 	return verdict.claims
 }
 
-// verify looks at a token with these keys. What costs little is looked at first.
 func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Reason) {
 	parts := strings.SplitN(token, ".", 4)
-	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // five would be an encrypted one; decoders skip line ends
+	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // an encrypted token has five parts; decoders skip line ends
 		return verdict{}, Malformed
 	}
 	header, ok := httpfacts.ReadClaims(parts[0])
@@ -155,7 +150,7 @@ func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Rea
 	}
 	if _, err := v.parser.Parse(token, keys.find); err != nil {
 		reason := reasonOf(err)
-		if reason == Malformed && missing(err) { // exp is not
+		if reason == Malformed && isMissing(err) { // exp was checked above
 			reason = BadAudience
 			if v.config.Issuer != "" && claims["iss"] == "" {
 				reason = BadIssuer
@@ -170,11 +165,10 @@ func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Rea
 	return verdict{claims, until}, ""
 }
 
-// lastSecond is the end of the year 9999. What lies beyond is no time, and would
-// leave the range of some of those that look at it.
+// lastSecond is the end of the year 9999. Later times exceed the range of some libraries.
 const lastSecond = 253402300799
 
-// instant reads a NumericDate: seconds since 1970.
+// instant parses a NumericDate: seconds since 1970.
 func instant(text string) (time.Time, bool) {
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(seconds >= 0 && seconds <= lastSecond) {

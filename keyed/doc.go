@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyed is mete in one line, for programs that want one limit for each
-// key and nothing else:
+// Package keyed limits keys with one limit, in one line:
 //
 //	var logins = keyed.Must("10/1m", 20)
 //
@@ -9,55 +8,51 @@
 //		return errTooMany
 //	}
 //
-// That gives each address 20 tokens at once, and 10 a minute from then on.
+// Each address gets a burst of 20 tokens, refilled at 10 per minute.
 //
-// # Which method
+// # Methods
 //
-//   - [Limiter.Allow] takes one token now or says no. It is what most callers want.
-//   - [Limiter.Take] takes several, and says how long to wait and how many are left.
-//   - [Limiter.TakeUpTo] takes what is there, where a part of it will do.
-//   - [Limiter.Wait] sleeps until the tokens are there: for workers that would
-//     rather be late than refused.
-//   - [Limiter.Reserve] reports when they will be there, and does not sleep. Settle it
-//     when the true cost is known, and cancel it where the work is not done.
-//   - [Limiter.Peek] looks without taking. [Limiter.Refund] and [Limiter.Reset] are
-//     for administrators: they add tokens, and make a bucket full.
+//   - [Limiter.Allow] takes one token now or returns false. Most programs need only Allow.
+//   - [Limiter.Take] takes several tokens, and returns the wait and the remaining tokens.
+//   - [Limiter.TakeUpTo] takes the available part of a cost.
+//   - [Limiter.Wait] sleeps until the tokens are available, for workers that prefer a delay to a denial.
+//   - [Limiter.Reserve] returns the wait without sleeping. Settle the reservation when the true cost is known, or
+//     cancel it if the work does not happen.
+//   - [Limiter.Peek] reads without taking. [Limiter.Refund] and [Limiter.Reset] are for admins: they add tokens and
+//     fill a bucket.
 //
-// Costs are whole tokens. A cost below 0 is never allowed and gives nothing back.
+// Costs are whole tokens. A cost below 0 is never allowed and returns no tokens.
 //
 // # Keys
 //
-// Keys are strings, and are kept as keyed hashes only. Where a key is made of
-// parts that come from outside, quote them: fmt.Sprintf("%q %q", team, user). If
-// they were only joined, "a1" with "2" and "a" with "12" would share a bucket.
+// Keys are strings. The limiter stores only keyed hashes of them. If a key consists of external parts, quote
+// the parts: fmt.Sprintf("%q %q", team, user). Plain concatenation would give "a1" with "2" and "a" with "12"
+// the same bucket.
 //
-// # Bounds
+// # Memory
 //
-// There is a bucket for each key that has been used and is not full: at most
-// [Config.MaxKeys], 1 << 20 by default, at about 40 bytes each (a sliding log has
-// 16 more for each cost in its window). Full buckets are forgotten first, which
-// cannot be noticed. If there are none, new keys share one bucket: a flood of
-// keys makes a limiter forget nobody. There is no goroutine, nothing to close,
-// and nothing that must be swept.
+// The limiter keeps a bucket for each used key that is not full: at most [Config.MaxKeys], 1 << 20 by default,
+// at about 40 bytes each. A sliding log adds 16 bytes per cost in its window. Full buckets are evicted first,
+// which changes no decision. If there are none, new keys share one bucket, so a flood of keys never resets a
+// limited client. There is no goroutine and nothing to close or sweep.
 //
-// The buckets of a [Limiter] are in the memory of this process. After a restart they are
-// full, and n processes admit n times as much.
+// The buckets of a [Limiter] are in the memory of this process. After a restart they are full, and n processes
+// together admit n times the limit.
 //
-// # In Redis or PostgreSQL
+// # Redis or PostgreSQL
 //
-// [Over] returns a limiter whose buckets are in a store that processes share:
+// [Over] returns a limiter with buckets in a store that processes share:
 //
 //	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
 //	logins, err := keyed.Over(limiter.Store(), "10/1m", 20)
 //	…
 //	allowed, err := logins.Allow(ctx, address)
 //
-// Its methods take a context and return an error, because a store can fail. An error is
-// never an admission: the caller decides whether the work may go on. The store sees hashes
-// of the keys only: see [Shared].
+// Its methods take a context and return an error, because a store can fail. After an error the request is not
+// admitted: the caller decides whether to continue. The store sees only hashes of the keys: see [Shared].
 //
-// # More than that
+// # Policies and multiple limits
 //
-// Several limits on one request, all of them or none, tiers, and policies in files are in
-// package mete. There are recipes in examples.
+// For several limits per request, tiers, and policies in files, use package mete. The examples directory
+// contains recipes.
 package keyed

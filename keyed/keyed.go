@@ -11,33 +11,30 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A Limiter has a bucket for each key, all under one limit. It is safe for
-// concurrent use, starts no goroutine and needs no Close. It is made by [Must] or
-// [New]; the zero Limiter is of no use.
+// A Limiter has a bucket per key, all under one limit. It is safe for concurrent use, starts no goroutine and
+// needs no Close. Use [Must] or [New]: the zero Limiter is not usable.
 type Limiter struct {
 	limit   bucket.Limit
-	ofKey   bool // the limit differs from key to key: see [bucket.Limit.For]
+	perKey  bool // the limit differs from key to key: see [bucket.Limit.For]
 	store   *memstore.Store
-	limiter *mete.Limiter // over store, for all that is more than a take
+	limiter *mete.Limiter // wraps store, for reservations and waiting
 }
 
-// Config are a [Limiter]'s optional settings. The zero Config is a good one.
+// Config holds the optional settings of a [Limiter]. The zero Config is valid.
 type Config struct {
-	// MaxKeys bounds the buckets that are kept, at about 40 bytes each. If zero,
-	// it is [memstore.DefaultMaxKeys]. What happens at the bound is in the
-	// package's description.
+	// MaxKeys bounds the number of buckets, at about 40 bytes each. Zero means [memstore.DefaultMaxKeys]. The
+	// package documentation describes the behavior at the bound.
 	MaxKeys int
 
-	// Now is the clock, for tests. If nil, it is the process's monotonic clock.
+	// Now is the clock, for tests. Nil means the process's monotonic clock.
 	Now func() bucket.Instant
 }
 
-// New returns a limiter that gives each key a bucket of limit, which may be of
-// any algorithm:
+// New returns a limiter that gives each key a bucket of limit, which may use any algorithm:
 //
 //	limit, _, err := bucket.Spec{Capacity: capacity, Rate: rate}.Compile()
 //
-// The zero limit is refused.
+// The zero limit is an error.
 func New(limit bucket.Limit, c Config) (*Limiter, error) {
 	if limit == (bucket.Limit{}) {
 		return nil, errors.New("keyed: new: limit is required")
@@ -52,16 +49,15 @@ func New(limit bucket.Limit, c Config) (*Limiter, error) {
 	}
 	return &Limiter{
 		limit:   limit,
-		ofKey:   limit.Anchor() == bucket.AnchorKey,
+		perKey:  limit.Anchor() == bucket.AnchorKey,
 		store:   store,
 		limiter: limiter,
 	}, nil
 }
 
-// Must returns a limiter whose buckets hold capacity whole tokens and refill at
-// rate, written as [bucket.ParseRate] reads it: "10/1m", "0.5/s". It is for
-// limits that are written in the program, and panics if they make no sense, like
-// [regexp.MustCompile]. For those that come from outside there is [New].
+// Must returns a limiter with buckets of capacity whole tokens that refill at rate, in the format of
+// [bucket.ParseRate]: "10/1m", "0.5/s". It panics if the limit is invalid, like [regexp.MustCompile]. Use [New]
+// for limits from outside of the program.
 func Must(rate string, capacity int) *Limiter {
 	r, err := bucket.ParseRate(rate)
 	if err != nil {

@@ -15,57 +15,56 @@ import (
 )
 
 var (
-	// ErrStore: [Over] or [NewShared] was given no store.
+	// ErrStore: [Over] or [NewShared] got no store.
 	ErrStore = errors.New("keyed: a store is required")
 
-	// ErrBurst: a burst is below 1, or more than the limit's arithmetic can hold.
+	// ErrBurst: a burst is below 1, or exceeds the bound of the limit's arithmetic.
 	ErrBurst = errors.New("keyed: invalid burst")
 
 	// ErrName: a [SharedConfig.Name] is invalid.
 	ErrName = errors.New("keyed: invalid name")
 )
 
-// A Shared is a limiter with a bucket for each key in a store, which other processes can
-// share. [Over] or [NewShared] makes it; the zero Shared is of no use. It is safe for
-// concurrent use, starts no goroutine and needs no Close. The store is the caller's.
+// A Shared is a limiter with a bucket per key in a store, which other processes can share. Use [Over] or
+// [NewShared]: the zero Shared is not usable. It is safe for concurrent use, starts no goroutine and needs no
+// Close. The caller closes the store.
 //
-// The store sees no key, but the hash of it under a secret. The secret is the store's, so
-// all its processes have the same. The key of a bucket is
+// The store sees only a hash of each key under the store's secret, which all its processes share. The key of a
+// bucket is
 //
 //	keyed:NAME:~HASH
 //
-// with [SharedConfig.Name] and 22 characters. A reader of the whole store can test guesses
-// of a key. A key can have any length, and may be empty.
+// with [SharedConfig.Name] and 22 characters. An attacker who reads the whole store can test guesses of a key.
+// Keys may be empty and have any length.
 type Shared struct {
 	limit   bucket.Limit
-	ofKey   bool // the limit differs from key to key: see [bucket.Limit.For]
+	perKey  bool // the limit differs from key to key: see [bucket.Limit.For]
 	prefix  string
 	hashKey []byte
 	limiter *mete.Limiter
 }
 
-// SharedConfig are the optional settings of a [Shared].
+// SharedConfig holds the optional settings of a [Shared].
 type SharedConfig struct {
-	// Name begins the keys in the store, so limiters with different names have different
-	// buckets. It has at most 64 of a-z, 0-9, - and _. If empty, it is made of the limit:
-	// limiters with the same limit then share buckets, and a changed limit begins with
-	// full ones. With a name, a changed limit keeps the tokens that are missing.
+	// Name is the prefix of the keys in the store: limiters with different names have different buckets. It has
+	// at most 64 characters of a-z, 0-9, - and _. The default is derived from the limit. Limiters with the same
+	// limit then share buckets, and a changed limit starts with full buckets. With an explicit name, buckets
+	// keep their state when the limit changes.
 	Name string
 
-	// Deadline is how long the store may take: between policy.MinDeadline and
-	// policy.MaxDeadline, or 0 for policy.DefaultDeadline.
+	// Deadline bounds a call of the store: between policy.MinDeadline and policy.MaxDeadline, or 0 for
+	// policy.DefaultDeadline.
 	Deadline time.Duration
 }
 
-// Over returns a limiter over a store. Its buckets hold burst whole tokens and refill at
-// rate, written as [bucket.ParseRate] reads it: "10/1m", "0.5/s".
+// Over returns a limiter over a store. Its buckets hold burst whole tokens and refill at rate, in the format of
+// [bucket.ParseRate]: "10/1m", "0.5/s".
 //
 //	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
 //	logins, err := keyed.Over(limiter.Store(), "10/1m", 20)
 //
-// All processes that call it with the same store, rate and burst share the buckets. Over
-// asks the store for its secret: see [Shared] about keys. An error wraps [ErrStore],
-// [bucket.ErrRate], [ErrBurst], or an error of the store.
+// All processes with the same store, rate and burst share the buckets. Over reads the store's secret: see
+// [Shared] about keys. Errors wrap [ErrStore], [bucket.ErrRate], [ErrBurst], or an error of the store.
 func Over(store mete.Store, rate string, burst int) (*Shared, error) {
 	r, err := bucket.ParseRate(rate)
 	if err != nil {
@@ -82,8 +81,7 @@ func Over(store mete.Store, rate string, burst int) (*Shared, error) {
 	return NewShared(store, limit, SharedConfig{})
 }
 
-// NewShared is [Over] for limits of any algorithm and other settings. The zero limit is
-// refused.
+// NewShared is [Over] for limits of any algorithm and other settings. The zero limit is an error.
 func NewShared(store mete.Store, limit bucket.Limit, config SharedConfig) (*Shared, error) {
 	switch {
 	case store == nil:
@@ -103,17 +101,17 @@ func NewShared(store mete.Store, limit bucket.Limit, config SharedConfig) (*Shar
 	}
 	name := config.Name
 	if name == "" {
-		name = nameOf(limit)
+		name = limitName(limit)
 	}
 	return &Shared{
-		limit: limit, ofKey: limit.Anchor() == bucket.AnchorKey,
+		limit: limit, perKey: limit.Anchor() == bucket.AnchorKey,
 		prefix: "keyed:" + name + ":~", hashKey: bytes.Clone(hashKey), limiter: limiter,
 	}, nil
 }
 
-// nameOf returns the name of a limit: "20000+1/6000" is a capacity of 20 tokens and a
-// refill of 1 thousandth in 6000 microseconds.
-func nameOf(l bucket.Limit) string {
+// limitName returns the default name of a limit: "20000+1/6000" is a capacity of 20 tokens and a refill of 1
+// thousandth per 6000 microseconds.
+func limitName(l bucket.Limit) string {
 	n, p := l.Refill()
 	name := fmt.Sprintf("%d+%d/%d", l.Capacity(), n, p)
 	if l.Algorithm() != bucket.Continuous {
@@ -133,10 +131,10 @@ func validName(name string) bool {
 	return len(name) <= maxNameBytes
 }
 
-// hashBytes is the part of a hash that stands in a key.
+// hashBytes is the length of the hash in a key.
 const hashBytes = 16
 
-// storeKey returns the key of a bucket. A hash of half its length cannot be extended.
+// storeKey returns the key of a bucket. Truncating the hash to half its length prevents length extension.
 func (s *Shared) storeKey(key string) string {
 	text := make([]byte, 0, 1+sha256.Size+len(key))
 	text = append(text, byte(len(s.hashKey)))

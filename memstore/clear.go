@@ -15,8 +15,8 @@ import (
 
 var _ store.Clearer = (*Store)(nil)
 
-// ClearFamilies implements [store.Clearer]. A call clears one shard, with its overflow
-// buckets: takes that need the mutex of the shard wait for some hundred microseconds.
+// ClearFamilies implements [store.Clearer]. Each call clears one shard and its overflow buckets. It holds the
+// shard's mutex for some hundred microseconds.
 func (s *Store) ClearFamilies(_ context.Context, families []string, from string) (removed int64, next string, err error) {
 	at := 0
 	if from != "" {
@@ -31,7 +31,7 @@ func (s *Store) ClearFamilies(_ context.Context, families []string, from string)
 	return removed, next, nil
 }
 
-// clearShard makes the buckets of a shard full whose keys have one of the families.
+// clearShard resets the buckets of a shard with a key of one of the families.
 func (s *Store) clearShard(sh *shard, families []string) (removed int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -43,9 +43,9 @@ func (s *Store) clearShard(sh *shard, families []string) (removed int64) {
 			continue
 		}
 		h := sl.hash()
-		family := s.entry(atomic.LoadUint64(&sl.tag)).family // of another limit at most, while the mutex is held
-		if word&aside != 0 {
-			family = sh.aside[h].family
+		family := s.entry(atomic.LoadUint64(&sl.tag)).family // while the mutex is held, at most the limit changes
+		if word&hasSideRow != 0 {
+			family = sh.sideRows[h].family
 		}
 		if family == "" || !slices.Contains(families, family) {
 			continue

@@ -10,43 +10,41 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// mostCopied bounds the entries of sliding logs that are copied while a shard's
-// mutex is held: 128 KiB, about as much as its table. Finding a log counts as
-// much as copying so many entries.
+// maxCopied bounds the entries of sliding logs that are copied per hold of a shard's mutex: 128 KiB, about the
+// size of its table. findCost is the cost of finding a log, in entries.
 const (
-	mostCopied = 8 << 10
-	finding    = 32
+	maxCopied = 8 << 10
+	findCost  = 32
 )
 
-// A shardCopy is a shard, as its buckets were while it was copied. Its memory is
-// used again for the next one.
+// A shardCopy is a copy of a shard's buckets. Its memory is reused for the next shard.
 type shardCopy struct {
-	slots  []slotCopy // without those whose rows are kept aside
-	aside  []hash
-	rows   []rowCopy
-	forgot bucket.Instant
+	slots      []slotCopy // slots without a side row
+	sideHashes []hash
+	rows       []rowCopy
+	evictedAt  bucket.Instant
 }
 
-// A slotCopy is a slot, its second word and the limit that it named when it was copied.
+// A slotCopy is a copy of a slot, its second word and its limit.
 type slotCopy struct {
 	slot
 	at    uint64
 	entry *entry
 }
 
-// A rowCopy is a row that is kept aside, or was a moment ago.
+// A rowCopy is a copy of a row that is, or recently was, a side row.
 type rowCopy struct {
 	hash hash
-	asideRow
+	sideRow
 }
 
-// read copies the shard's slots, and the hashes of the rows that are kept aside. Takes that
-// need the shard's mutex wait meanwhile: for some ten microseconds.
-func (c *shardCopy) read(s *Store, sh *shard) {
-	c.slots, c.aside = c.slots[:0], c.aside[:0]
+// copySlots copies the shard's slots and the hashes of its side rows. It holds the shard's mutex for about ten
+// microseconds.
+func (c *shardCopy) copySlots(s *Store, sh *shard) {
+	c.slots, c.sideHashes = c.slots[:0], c.sideHashes[:0]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	c.forgot = sh.forgot
+	c.evictedAt = sh.evictedAt
 	t := sh.table.Load()
 	c.slots = slices.Grow(c.slots, t.used)
 	for i := range t.slots {
@@ -54,41 +52,40 @@ func (c *shardCopy) read(s *Store, sh *shard) {
 		if atomic.LoadUint64(&sl.word) == 0 {
 			continue
 		}
-		if now := s.copySlot(t, sl); now.word&aside != 0 {
-			c.aside = append(c.aside, now.hash())
+		if now := s.copySlot(t, sl); now.word&hasSideRow != 0 {
+			c.sideHashes = append(c.sideHashes, now.hash())
 		} else {
 			c.slots = append(c.slots, now)
 		}
 	}
 }
 
-// readAside copies rows that are kept aside, some at a time: others wait for
-// less than a tenth of a millisecond. It is false when there are no more. Those
-// that have been forgotten since were full.
-func (c *shardCopy) readAside(s *Store, sh *shard) bool {
+// copySideRows copies some of the remaining side rows, and reports whether there were any. It holds the shard's
+// mutex for less than a tenth of a millisecond. Rows that were evicted meanwhile were full.
+func (c *shardCopy) copySideRows(s *Store, sh *shard) bool {
 	c.rows = c.rows[:0]
-	if len(c.aside) == 0 {
+	if len(c.sideHashes) == 0 {
 		return false
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	copied := 0
-	for len(c.aside) > 0 && copied < mostCopied {
-		h := c.aside[len(c.aside)-1]
-		c.aside = c.aside[:len(c.aside)-1]
-		copied += finding
+	for len(c.sideHashes) > 0 && copied < maxCopied {
+		h := c.sideHashes[len(c.sideHashes)-1]
+		c.sideHashes = c.sideHashes[:len(c.sideHashes)-1]
+		copied += findCost
 		t := sh.table.Load()
 		found, _ := t.find(h)
 		if found == nil {
 			continue
 		}
 		sl := s.copySlot(t, found)
-		if sl.word&aside == 0 {
+		if sl.word&hasSideRow == 0 {
 			state := s.decodeCopy(&sl, s.instant())
-			c.rows = append(c.rows, rowCopy{h, asideRow{bucket.Row{{Limit: sl.entry.limit, State: state}}, sl.entry.family}})
+			c.rows = append(c.rows, rowCopy{h, sideRow{bucket.Row{{Limit: sl.entry.limit, State: state}}, sl.entry.family}})
 			continue
 		}
-		kept := sh.aside[h]
+		kept := sh.sideRows[h]
 		row := slices.Clone(kept.row)
 		for i := range row {
 			if log := row[i].State.Log; log != nil {
@@ -96,22 +93,22 @@ func (c *shardCopy) readAside(s *Store, sh *shard) bool {
 				copied += len(log.Entries())
 			}
 		}
-		c.rows = append(c.rows, rowCopy{h, asideRow{row, kept.family}})
+		c.rows = append(c.rows, rowCopy{h, sideRow{row, kept.family}})
 	}
 	return true
 }
 
-// decodeCopy returns the state of a copied slot. Now was read since.
+// decodeCopy returns the state of a copied slot. The caller read now after the copy.
 func (s *Store) decodeCopy(sl *slotCopy, now bucket.Instant) bucket.State {
 	at := sl.at
 	if s.steady && sl.word&virtual != 0 {
-		at = uint64(now) // see second
+		at = uint64(now) // see secondWord
 	}
 	return s.decode(sl.word, at, sl.entry)
 }
 
-// copySlot returns a slot of t as it was at one instant. The caller holds the shard's
-// mutex, so that nothing but takes without it can change the slot meanwhile.
+// copySlot returns a consistent copy of a slot of t. The caller holds the shard's mutex, so only lock-free
+// takes can change the slot meanwhile.
 func (s *Store) copySlot(t *table, sl *slot) slotCopy {
 	for {
 		word := atomic.LoadUint64(&sl.word)
@@ -119,10 +116,10 @@ func (s *Store) copySlot(t *table, sl *slot) slotCopy {
 			runtime.Gosched() // see lock
 			continue
 		}
-		at := s.second(t, sl, word, 0)
+		at := s.secondWord(t, sl, word, 0)
 		if atomic.LoadUint64(&sl.word) == word {
-			now := slot{word: word, h0: atomic.LoadUint64(&sl.h0), tag: atomic.LoadUint64(&sl.tag)}
-			return slotCopy{slot: now, at: at, entry: s.entry(now.tag)}
+			copied := slot{word: word, h0: atomic.LoadUint64(&sl.h0), tag: atomic.LoadUint64(&sl.tag)}
+			return slotCopy{slot: copied, at: at, entry: s.entry(copied.tag)}
 		}
 	}
 }

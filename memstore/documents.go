@@ -12,10 +12,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxDocuments bounds the documents of a store. One more is refused.
 const maxDocuments = 64
 
-// documents are a store's, by name. [Store.Save] does not write them.
+// documents holds the store's documents by name. [Store.Save] does not write them.
 type documents struct {
 	mu     sync.Mutex // guards the field below
 	byName map[string]document
@@ -28,9 +27,8 @@ type document struct {
 
 var _ store.Documents = (*Store)(nil)
 
-var errManyDocuments = errors.New("there are too many documents")
+var errManyDocuments = errors.New("too many documents")
 
-// Document implements [store.Documents].
 func (s *Store) Document(_ context.Context, name string, known int64) ([]byte, int64, error) {
 	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("memstore: document: %w", err)
@@ -44,8 +42,8 @@ func (s *Store) Document(_ context.Context, name string, known int64) ([]byte, i
 	return bytes.Clone(d.data), d.revision, nil
 }
 
-// SetDocument implements [store.Documents]. A store keeps at most 64 documents, in
-// memory alone: [Store.Save] does not write them.
+// SetDocument implements [store.Documents]. A store holds at most 64 documents, only in memory: [Store.Save]
+// does not write them.
 func (s *Store) SetDocument(_ context.Context, name string, data []byte, revision int64) (int64, error) {
 	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("memstore: set document: %w", err)
@@ -57,7 +55,7 @@ func (s *Store) SetDocument(_ context.Context, name string, data []byte, revisio
 	case d.revision != revision:
 		return 0, fmt.Errorf("memstore: set document: %w", store.ErrRevision)
 	case !known && len(s.documents.byName) >= maxDocuments:
-		return 0, fmt.Errorf("memstore: set document: %w: the most is %d", errManyDocuments, maxDocuments)
+		return 0, fmt.Errorf("memstore: set document: %w: at most %d", errManyDocuments, maxDocuments)
 	case s.documents.byName == nil:
 		s.documents.byName = map[string]document{}
 	}

@@ -16,5 +16,5 @@ func (s *Store) SameShard(a, b string) bool {
 // IsAside reports whether the row of a key does not fit a slot.
 func IsAside(s *Store, key string) bool {
 	_, word := s.find(s.hasher.hash(key))
-	return word&aside != 0
+	return word&hasSideRow != 0
 }

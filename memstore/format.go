@@ -10,14 +10,14 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// What [Store.Save] writes is a line of text that names the format, then blocks,
-// and at last the SHA-256 of all that. A block is a byte that says what it is,
-// its length as a uvarint, and so many bytes. The numbers in it are varints:
+// A file of [Store.Save] is a line of text with the format, followed by blocks, and ends with the SHA-256 of
+// everything before. A block is a kind byte, a length as a uvarint, and the payload. Numbers in a payload are
+// varints:
 //
-//	head    the instant at which the save began; the hasher's secret
-//	states  rows, see [encoder.add]; there are any number of these blocks
-//	tail    until when overflow buckets may not be full, and the last instant at
-//	        which a full bucket was forgotten or left out, from the save's on
+//	head    start of the save; the hasher's secret
+//	states  rows, see [encoder.add]; any number of these blocks
+//	tail    since the save's start: until when overflow buckets may not be full,
+//	        and the last instant at which a full bucket was evicted or left out
 const (
 	formatName    = "mete memstore "
 	formatVersion = 3
@@ -26,29 +26,26 @@ const (
 	statesBlock = 's'
 	tailBlock   = 't'
 
-	fullBlock = 64 << 10 // a block of states is written once it is so long
-	mostBlock = 1 << 20  // none is longer: see bucket.MaxLogEntries
+	flushSize = 64 << 10 // a block of states is written at this size
+	maxBlock  = 1 << 20  // no block is longer: see bucket.MaxLogEntries
 
-	hashBytes   = 14 // of a slot's hash, of which 112 bits are kept
+	hashBytes   = 14 // of a slot's hash: 112 bits
 	secretBytes = 6 * 8
 
-	// mostInstant bounds the instants in a file, so that none of the arithmetic
-	// with them overflows. It lies in the year 38505.
-	mostInstant bucket.Instant = 1 << 60
+	// maxInstant bounds the instants in a file, so that no arithmetic overflows. It is in the year 38505.
+	maxInstant bucket.Instant = 1 << 60
 )
 
-// An encoder writes rows. Limits are numbered in the order in which they come, so
-// that only those in use are written.
+// An encoder writes rows. It numbers limits in order of appearance, so that the file holds only the limits in use.
 type encoder struct {
-	to      io.Writer
-	saved   bucket.Instant
-	forgot  bucket.Instant   // the last instant at which a full bucket was forgotten, or left out
-	states  []byte           // of the block that is not written yet
-	numbers map[named]uint64 // in the file
+	to        io.Writer
+	saved     bucket.Instant
+	evictedAt bucket.Instant         // the last instant at which a full bucket was evicted or left out
+	states    []byte                 // of the current block
+	numbers   map[familyLimit]uint64 // in the file
 }
 
-// block writes one block.
-func (e *encoder) block(kind byte, payload []byte) error {
+func (e *encoder) writeBlock(kind byte, payload []byte) error {
 	if _, err := e.to.Write(binary.AppendUvarint([]byte{kind}, uint64(len(payload)))); err != nil {
 		return err
 	}
@@ -56,9 +53,8 @@ func (e *encoder) block(kind byte, payload []byte) error {
 	return err
 }
 
-// add encodes a row: the hash of its key, the number of its accounts, and for each
-// the number of its limit, the text and the family of a limit that is new, and the state. It
-// is false where an instant is out of bounds.
+// add encodes a row: the hash of its key and the number of accounts. Each account is the number of its limit and the
+// state. The first use of a limit adds its text and family. It returns false if an instant is out of bounds.
 func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 	b := binary.LittleEndian.AppendUint64(e.states, h.h0)
 	tag := h.h1 >> numberBits
@@ -67,10 +63,10 @@ func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 	b = append(b, byte(len(row)))
 	for i := range row {
 		l, state := &row[i].Limit, &row[i].State
-		if state.AsOf < -mostInstant || state.AsOf > mostInstant {
+		if state.AsOf < -maxInstant || state.AsOf > maxInstant {
 			return false
 		}
-		name := named{*l, family}
+		name := familyLimit{*l, family}
 		number, known := e.numbers[name]
 		if !known {
 			number = uint64(len(e.numbers))
@@ -87,7 +83,7 @@ func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 	return true
 }
 
-// appendState encodes what the limit does not tell of a state.
+// appendState encodes the part of a state that does not follow from the limit.
 func (e *encoder) appendState(b []byte, l *bucket.Limit, state *bucket.State) []byte {
 	if l.Algorithm() == bucket.SlidingLog {
 		return e.appendLog(b, state)
@@ -100,8 +96,7 @@ func (e *encoder) appendState(b []byte, l *bucket.Limit, state *bucket.State) []
 	return b
 }
 
-// appendLog encodes the entries of a log, which say what the state's other
-// fields are, or the instant of one that has none.
+// appendLog encodes the entries of a log, or the state's instant if the log is empty.
 func (e *encoder) appendLog(b []byte, state *bucket.State) []byte {
 	entries := state.Log.Entries()
 	b = binary.AppendUvarint(b, uint64(len(entries)))
@@ -117,8 +112,7 @@ func (e *encoder) appendLog(b []byte, state *bucket.State) []byte {
 	return b
 }
 
-// A decoder reads the payload of a block. Once something was not what it should
-// be, it is bad, and what it returns means nothing.
+// A decoder reads the payload of a block. After an error, bad is true and all results are meaningless.
 type decoder struct {
 	rest []byte
 	bad  bool
@@ -134,7 +128,6 @@ func (d *decoder) bytes(n int) []byte {
 	return b
 }
 
-// number reads a uvarint that is at most most.
 func (d *decoder) number(most uint64) uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if d.bad || n <= 0 || v > most {
@@ -145,38 +138,35 @@ func (d *decoder) number(most uint64) uint64 {
 	return v
 }
 
-// instant reads an instant that counts from another one.
 func (d *decoder) instant(from bucket.Instant) bucket.Instant {
 	v, n := binary.Varint(d.rest)
-	if d.bad || n <= 0 || v < -2*int64(mostInstant) || v > 2*int64(mostInstant) {
+	if d.bad || n <= 0 || v < -2*int64(maxInstant) || v > 2*int64(maxInstant) {
 		d.bad = true
 		return 0
 	}
 	d.rest = d.rest[n:]
-	if at := from + bucket.Instant(v); at >= -mostInstant && at <= mostInstant {
+	if at := from + bucket.Instant(v); at >= -maxInstant && at <= maxInstant {
 		return at
 	}
 	d.bad = true
 	return 0
 }
 
-// hash reads the hash of a key.
 func (d *decoder) hash() hash {
 	b := d.bytes(hashBytes)
 	tag := uint64(binary.LittleEndian.Uint32(b[8:])) | uint64(binary.LittleEndian.Uint16(b[12:]))<<32
 	return hash{binary.LittleEndian.Uint64(b), tag << numberBits}
 }
 
-// limit reads the text of a limit, which holds for no key in particular, and its family.
-func (d *decoder) limit() named {
+// limit reads the text of a limit without the start of a key, and its family.
+func (d *decoder) limit() familyLimit {
 	n := d.bytes(1)[0]
 	text := string(d.bytes(int(n)))
 	limit, err := bucket.DecodeLimit(text)
 	d.bad = d.bad || err != nil || limit.Encode() != text || limit != limit.For("")
-	return named{limit, string(d.bytes(int(d.number(store.MaxKeyBytes))))}
+	return familyLimit{limit, string(d.bytes(int(d.number(store.MaxKeyBytes))))}
 }
 
-// state reads a state under l.
 func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
 	if l.Algorithm() == bucket.SlidingLog {
 		return d.log(saved)
@@ -185,7 +175,7 @@ func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
 	if l.Algorithm() == bucket.SlidingWindow {
 		state.Prev = int64(d.number(uint64(min(state.Spent, int64(bucket.MaxWindowTokens)))))
 		_, p := l.Refill()
-		// The beginning of a window in which nothing was spent makes no difference.
+		// The start of an empty window does not matter.
 		d.bad = d.bad || state.Spent-state.Prev > int64(bucket.MaxWindowTokens) || state.Spent != 0 && int64(state.AsOf)%p != 0
 	}
 	if state.Spent == 0 {
@@ -194,9 +184,8 @@ func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
 	return state
 }
 
-// log reads the state of a sliding log.
 func (d *decoder) log(saved bucket.Instant) bucket.State {
-	// Each entry takes two bytes: a file cannot ask for more memory than it justifies.
+	// Each entry takes at least two bytes, so a corrupt count cannot allocate too much memory.
 	n := d.number(uint64(min(bucket.MaxLogEntries, len(d.rest)/2)))
 	if n == 0 {
 		return bucket.State{AsOf: d.instant(saved)}

@@ -12,15 +12,15 @@ import (
 // later stays when the earlier, which was over, is forgotten.
 func TestIDs_AreBounded(t *testing.T) {
 	most := MaxIDs / len(ids{})
-	stripe := idStripe{known: map[hash]*decided{}}
+	stripe := idStripe{known: map[hash]*idRecord{}}
 	again := hash{h1: 1}
-	stripe.remember(&decided{id: again, until: 1 << 40}, 0)
+	stripe.record(&idRecord{id: again, until: 1 << 40}, 0)
 	for i := range 5 * most {
 		now := bucket.Instant(i)
 		if i == most/2 { // the first is still in order
-			stripe.remember(&decided{id: again, until: 1 << 40}, now)
+			stripe.record(&idRecord{id: again, until: 1 << 40}, now)
 		}
-		stripe.remember(&decided{id: hash{h0: uint64(i)}, until: 1 << 40}, now)
+		stripe.record(&idRecord{id: hash{h0: uint64(i)}, until: 1 << 40}, now)
 		if i == most+most/4 && stripe.known[again] == nil {
 			t.Error("a take is forgotten with an older one of the same ID")
 		}

@@ -37,7 +37,7 @@ func TestLimits_MadeUpOnesAreBounded(t *testing.T) {
 	}
 	// Each take of a limit that got no number pays for a step.
 	i := maxNumbers + 5000
-	for ; s.limits.crowded.Load() || len(s.limits.free) == 0; i++ {
+	for ; s.limits.exhausted.Load() || len(s.limits.free) == 0; i++ {
 		if i > maxNumbers+10_000 {
 			t.Fatal("no numbers are taken back")
 		}
@@ -46,7 +46,7 @@ func TestLimits_MadeUpOnesAreBounded(t *testing.T) {
 	}
 	honest := limitOf(t, 77*bucket.Token, 7*bucket.Token, time.Second)
 	s.take1(t, "honest", honest, bucket.Token)
-	if _, word := s.find(s.hasher.hash("honest")); word&aside != 0 {
+	if _, word := s.find(s.hasher.hash("honest")); word&hasSideRow != 0 {
 		t.Error("a limit got no number, though some were taken back")
 	}
 	checkInvariants(t, s)
@@ -73,7 +73,7 @@ func TestLimits_NumbersInUseStay(t *testing.T) {
 					t.Error(err)
 				}
 				for range 3 {
-					s.limits.crowded.Store(true)
+					s.limits.exhausted.Store(true)
 					s.reclaim()
 				}
 			}
@@ -105,7 +105,7 @@ func TestOverflow_IsBounded(t *testing.T) {
 	l, other := limitOf(t, 5*bucket.Token, 1, time.Second), limitOf(t, 6*bucket.Token, 1, time.Second)
 	s.take1(t, "k", l, bucket.Token)
 	s.take1(t, "spills", l, bucket.Token)
-	s.used.Add(mostOverflow) // as if there were so many
+	s.used.Add(maxOverflow) // as if there were so many
 	for _, cost := range []bucket.Tokens{0, bucket.Token} {
 		if got := s.take1(t, "another", other, cost); got.Allowed || got.RetryAfter <= 0 {
 			t.Errorf("%v of a limit without an overflow bucket: allowed %v, retry after %v", cost, got.Allowed, got.RetryAfter)
@@ -114,7 +114,7 @@ func TestOverflow_IsBounded(t *testing.T) {
 	if got := s.take1(t, "spills too", l, bucket.Token); !got.Allowed || got.Remaining() != 3*bucket.Token {
 		t.Errorf("of an overflow bucket that is there: allowed %v, %v remain", got.Allowed, got.Remaining())
 	}
-	s.used.Add(-mostOverflow)
+	s.used.Add(-maxOverflow)
 	if !s.take1(t, "another", other, bucket.Token).Allowed {
 		t.Error("denied though there is room")
 	}

@@ -67,7 +67,7 @@ func checkInvariants(t *testing.T, s *Store) {
 				t.Errorf("shard %d, slot %d: word %x is left locked", i, j, sl.word)
 			}
 			h := hash{sl.h0, sl.tag &^ numberMask}
-			if sl.word&aside != 0 && s.shards[i].aside[h].row == nil {
+			if sl.word&hasSideRow != 0 && s.shards[i].sideRows[h].row == nil {
 				t.Errorf("shard %d, slot %d: what was put aside is lost", i, j)
 			}
 			if found, _ := table.find(h); found != sl || seen[h] {
@@ -79,8 +79,8 @@ func checkInvariants(t *testing.T, s *Store) {
 			t.Errorf("shard %d: %d slots used of %d, counted as %d", i, used, len(table.slots), table.used)
 		}
 		total += used
-		for h := range s.shards[i].aside {
-			if sl, _ := table.find(h); sl == nil || sl.word&aside == 0 {
+		for h := range s.shards[i].sideRows {
+			if sl, _ := table.find(h); sl == nil || sl.word&hasSideRow == 0 {
 				t.Errorf("shard %d: a state is left aside", i)
 			}
 		}
@@ -153,7 +153,7 @@ func TestOpen_AbandonedSlotsRemember(t *testing.T) {
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
 	l := limitOf(t, 5*bucket.Token, 1, time.Second)
 	for i := range s.shards {
-		s.shards[i].forgot = now
+		s.shards[i].evictedAt = now
 	}
 	now -= 1_000_000
 	tx := s.beginTake([]store.Charge{{Key: "a", Limit: l, Cost: 1}, {Key: "b", Limit: l, Cost: 1}})

@@ -13,28 +13,27 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A cell is one charge's bucket in a take under locks.
+// A cell is the bucket of one charge in a take under locks.
 type cell struct {
 	key      string
 	own      hash         // of the charge's key
-	overflow hash         // of the overflow bucket of the charge's limit and family
+	overflow hash         // of the overflow bucket of the charge's limit and family.
 	family   string       // of the charge's key
-	limit    bucket.Limit // the charge's; of an overflow bucket, as it holds for all keys
+	limit    bucket.Limit // of the charge; for an overflow bucket, without the start of a key.
 	cost     bucket.Tokens
-	spilled  bool // the bucket is the overflow bucket
+	spilled  bool // uses the overflow bucket
 
-	slot   *slot // nil: an absent bucket of a dry run, or no place at all
+	slot   *slot // nil for an absent bucket of a dry run, or if there is no space.
 	placed bool  // the slot is new
-	first  int   // the first cell with this slot: itself, unless charges share a bucket
+	first  int   // index of the first cell with this slot
 
-	row           bucket.Row // in accounts; empty where the bucket is absent or placed
+	row           bucket.Row // in accounts; empty if the bucket is absent or placed
 	accounts      [bucket.MaxAccounts]bucket.Account
-	fresh         bool // the row has to gain an account for the limit, also where the take is denied
+	fresh         bool // the row needs a new account for the limit, even after a denial
 	before, after bucket.State
 }
 
-// place returns the hash and the key of the cell's bucket.
-func (c *cell) place() (hash, string) {
+func (c *cell) bucketKey() (hash, string) {
 	if c.spilled {
 		return c.overflow, ""
 	}
@@ -42,11 +41,11 @@ func (c *cell) place() (hash, string) {
 }
 
 func (c *cell) hash() hash {
-	h, _ := c.place()
+	h, _ := c.bucketKey()
 	return h
 }
 
-// A transaction is work on buckets under locks. They are pooled.
+// A transaction is an operation on buckets under locks. Transactions are pooled.
 type transaction struct {
 	cells  []cell
 	shards []int          // to lock, in ascending order
@@ -55,14 +54,12 @@ type transaction struct {
 
 var transactions = sync.Pool{New: func() any { return new(transaction) }}
 
-// takeLocked decides about any number of buckets under the locks of their
-// shards.
 func (s *Store) takeLocked(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
 	tx := s.beginTake(charges)
 	if !s.open(tx, mode, false) {
 		s.open(tx, mode, true)
 	}
-	defer s.end(tx)
+	defer s.finish(tx)
 
 	spilled := false
 	for i := range tx.cells {
@@ -72,21 +69,20 @@ func (s *Store) takeLocked(dst []bucket.Snapshot, charges []store.Charge, mode m
 		s.overflowed.Add(1)
 	}
 	if mode.UpTo {
-		tx.lower()
+		tx.lowerCosts()
 	}
 	mark := len(dst)
-	dst, allowed := tx.consider(dst, mode.MaxWait, spilled)
+	dst, allowed := tx.decide(dst, mode.MaxWait, spilled)
 	if allowed && !mode.DryRun {
 		s.commit(tx, dst[mark:], mode.MaxWait)
 	} else {
-		s.giveUp(tx, mode.DryRun)
+		s.rollBack(tx, mode.DryRun)
 	}
 	return dst, allowed
 }
 
-// beginTake returns a transaction for the charges.
 func (s *Store) beginTake(charges []store.Charge) *transaction {
-	tx := s.begin(len(charges))
+	tx := s.newTransaction(len(charges))
 	for i := range charges {
 		from, c := &charges[i], &tx.cells[i]
 		c.key, c.own, c.limit, c.cost = from.Key, s.hasher.hash(from.Key), from.Limit, from.Cost
@@ -95,15 +91,13 @@ func (s *Store) beginTake(charges []store.Charge) *transaction {
 	return tx
 }
 
-// begin returns a transaction of n cells, which are zero.
-func (s *Store) begin(n int) *transaction {
+func (s *Store) newTransaction(n int) *transaction {
 	tx := transactions.Get().(*transaction)
 	tx.cells = slices.Grow(tx.cells[:0], n)[:n]
 	return tx
 }
 
-// lower makes the costs what there is.
-func (tx *transaction) lower() {
+func (tx *transaction) lowerCosts() {
 	there := bucket.MaxTokens
 	for i := range tx.cells {
 		c := &tx.cells[i]
@@ -114,9 +108,9 @@ func (tx *transaction) lower() {
 	}
 }
 
-// consider appends a snapshot of every cell, uncharged, and reports whether all
-// are allowed. Where charges share an overflow bucket they see each other.
-func (tx *transaction) consider(dst []bucket.Snapshot, maxWait time.Duration, spilled bool) ([]bucket.Snapshot, bool) {
+// decide appends an uncharged snapshot of every cell, and reports whether all are allowed. Charges with the
+// same overflow bucket see each other.
+func (tx *transaction) decide(dst []bucket.Snapshot, maxWait time.Duration, spilled bool) ([]bucket.Snapshot, bool) {
 	mark, allowed := len(dst), true
 	for i := range tx.cells {
 		c := &tx.cells[i]
@@ -134,14 +128,13 @@ func (tx *transaction) consider(dst []bucket.Snapshot, maxWait time.Duration, sp
 			allowed = false
 		}
 	}
-	for i := range tx.cells { // for commit to spend again
+	for i := range tx.cells { // commit spends again
 		tx.cells[i].after = tx.cells[i].before
 	}
 	return dst, allowed
 }
 
-// commit spends what consider has found to be there, and shows it. That unlocks
-// the slots.
+// commit spends the costs that decide allowed, updates the snapshots, and unlocks the slots.
 func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Duration) {
 	for i := range tx.cells {
 		c := &tx.cells[i]
@@ -152,7 +145,7 @@ func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Du
 	for i := range tx.cells {
 		c := &tx.cells[i]
 		if c.first == i && c.slot != nil {
-			s.keep(c, &c.after, tx.now, c.cost)
+			s.writeCell(c, &c.after, tx.now, c.cost)
 		}
 		if c.spilled {
 			full := int64(tx.now.Add(snaps[i].FullAfter())) + 1
@@ -163,17 +156,16 @@ func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Du
 	}
 }
 
-// keep writes the cell's row after a decision about cost, as [bucket.Row.Write]
-// makes it. That unlocks the slot.
-func (s *Store) keep(c *cell, state *bucket.State, now bucket.Instant, cost bucket.Tokens) {
+// writeCell writes the cell's row after a decision about cost: see [bucket.Row.Write]. It unlocks the slot.
+func (s *Store) writeCell(c *cell, state *bucket.State, now bucket.Instant, cost bucket.Tokens) {
 	if len(c.row) == 0 || len(c.row) == 1 && c.row[0].Limit == c.limit {
 		s.save(c.slot, c.hash(), c.family, &c.limit, state, 0)
 		return
 	}
-	s.keepRow(c, c.row.Write(&c.limit, *state, now, cost))
+	s.writeRow(c, c.row.Write(&c.limit, *state, now, cost))
 }
 
-func (s *Store) keepRow(c *cell, row bucket.Row) {
+func (s *Store) writeRow(c *cell, row bucket.Row) {
 	if len(row) == 1 {
 		s.save(c.slot, c.hash(), c.family, &row[0].Limit, &row[0].State, 0)
 	} else {
@@ -181,34 +173,31 @@ func (s *Store) keepRow(c *cell, row bucket.Row) {
 	}
 }
 
-// giveUp unlocks the slots of a take that spends nothing.
-func (s *Store) giveUp(tx *transaction, dryRun bool) {
+func (s *Store) rollBack(tx *transaction, dryRun bool) {
 	for i := range tx.cells {
 		switch c := &tx.cells[i]; {
 		case c.first != i || c.slot == nil:
 		case c.placed && c.before.Spent == 0:
 			s.save(c.slot, c.hash(), "", &bucket.Limit{}, &bucket.State{AsOf: c.before.AsOf}, 0)
-		case c.placed: // under overload, as it must begin
+		case c.placed: // starts with the overflow bucket's missing amount
 			s.save(c.slot, c.hash(), c.family, &c.limit, &c.before, 0)
-		case c.fresh && !dryRun: // else the next take would begin anew
-			s.keep(c, &c.before, tx.now, 0)
+		case c.fresh && !dryRun: // otherwise the next take would start from a new account again
+			s.writeCell(c, &c.before, tx.now, 0)
 		default:
 			c.slot.unlock()
 		}
 	}
 }
 
-// end unlocks the shards and returns tx to its pool, without what it points to.
-func (s *Store) end(tx *transaction) {
+func (s *Store) finish(tx *transaction) {
 	s.unlock(tx)
 	clear(tx.cells)
 	transactions.Put(tx)
 	s.reclaim()
 }
 
-// open locks the shards and slots of a take and reads its states. Under
-// overload, that includes the overflow buckets. It reports false, with nothing
-// locked, where it needs them and overload is not set.
+// open locks the shards and slots of a take and reads its states, including overflow buckets if overload is
+// set. If it needs overflow buckets and overload is not set, it returns false and holds no locks.
 func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 	if overload {
 		for i := range tx.cells {
@@ -216,7 +205,7 @@ func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 		}
 	}
 	s.lock(tx, overload)
-	// Under the locks: one of the keys may have been in the overflow bucket just now.
+	// Check under the locks: one of the keys may just have used the overflow bucket.
 	if !overload && s.overloaded() {
 		s.unlock(tx)
 		return false
@@ -237,18 +226,16 @@ func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 			c.slot.lock()
 		}
 	}
-	tx.now = s.instant() // not before the last take from any of the slots
+	tx.now = s.instant() // read after the last take from any of the slots
 	for i := range tx.cells {
-		if placed { // tables may have been rebuilt since
+		if placed { // tables may have been rebuilt meanwhile
 			tx.cells[i].slot, _ = s.find(tx.cells[i].hash())
 		}
-		s.read(tx, i, overload)
+		s.readCell(tx, i, overload)
 	}
 	return true
 }
 
-// lock locks the shards of the cells' keys and, under overload, of their overflow
-// buckets.
 func (s *Store) lock(tx *transaction, overload bool) {
 	tx.shards = tx.shards[:0]
 	for i := range tx.cells {
@@ -271,11 +258,10 @@ func (s *Store) overloaded() bool {
 	return until != 0 && int64(s.instant()) < until
 }
 
-// placeCell makes a slot for a key that has none, locked and full, or resorts to
-// the overflow bucket. It reports false where it would have to, and overload is
-// not set.
+// placeCell creates a locked and full slot for a new key, or uses the overflow bucket. If it needs the overflow
+// bucket and overload is not set, it returns false.
 func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
-	c.slot, c.placed = s.room(s.shard(c.own), c.own, now, s.maxKeys), true
+	c.slot, c.placed = s.allocate(s.shard(c.own), c.own, now, s.maxKeys), true
 	if c.slot == nil {
 		c.placed = false
 		if !overload {
@@ -285,19 +271,18 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 		if c.slot, _ = s.find(c.overflow); c.slot != nil {
 			return true
 		}
-		c.slot, c.placed = s.room(s.shard(c.overflow), c.overflow, now, s.maxKeys+mostOverflow), true
+		c.slot, c.placed = s.allocate(s.shard(c.overflow), c.overflow, now, s.maxKeys+maxOverflow), true
 		if c.slot == nil {
 			c.placed = false
-			return true // see read
+			return true // see readCell
 		}
 	}
-	full := bucket.State{AsOf: s.shard(c.hash()).forgot}
+	full := bucket.State{AsOf: s.shard(c.hash()).evictedAt}
 	s.save(c.slot, c.hash(), "", &bucket.Limit{}, &full, locked)
 	return true
 }
 
-// read fills in the row and the state of cell i.
-func (s *Store) read(tx *transaction, i int, overload bool) {
+func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	c := &tx.cells[i]
 	for c.first = 0; c.first < i && (c.slot == nil || tx.cells[c.first].slot != c.slot); {
 		c.first++
@@ -306,7 +291,7 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 		return
 	}
 	if c.spilled && c.slot == nil {
-		// There are too many overflow buckets: this one gives nothing.
+		// There is no space for another overflow bucket: deny.
 		all := c.limit.Capacity() + c.limit.MaxReserved()
 		c.before, _ = c.limit.Spend(bucket.State{}, tx.now, all, bucket.Forced)
 		c.after = c.before
@@ -314,11 +299,11 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 	}
 	known := c.slot != nil && !c.placed
 	if known {
-		_, key := c.place()
+		_, key := c.bucketKey()
 		c.row = s.load(&c.accounts, c.slot, key, &c.limit, tx.now)
 		c.before, c.fresh = c.row.Open(&c.limit, tx.now)
 	} else {
-		c.before.AsOf = s.shard(c.hash()).forgot
+		c.before.AsOf = s.shard(c.hash()).evictedAt
 	}
 	if overload && !c.spilled && !slices.ContainsFunc(c.row, func(a bucket.Account) bool { return a.Limit == c.limit }) {
 		s.readOverflow(c, tx.now, known)
@@ -326,15 +311,15 @@ func (s *Store) read(tx *transaction, i int, overload bool) {
 	c.after = c.before
 }
 
-// readOverflow makes the state of a bucket without an account of its limit that of
-// the overflow bucket, where that misses more: the key may have spent it there.
+// readOverflow replaces the state of a bucket without an account of its limit by the overflow bucket's state if that
+// lacks more. The key may have spent it there.
 func (s *Store) readOverflow(c *cell, now bucket.Instant, known bool) {
-	shared := bucket.State{AsOf: s.shard(c.overflow).forgot}
+	shared := bucket.State{AsOf: s.shard(c.overflow).evictedAt}
 	if sl, _ := s.find(c.overflow); sl != nil {
 		var accounts [bucket.MaxAccounts]bucket.Account
 		shared = s.load(&accounts, sl, "", &c.limit, now)[0].State
 	}
-	// It has been refilled until the instant of the key's own bucket.
+	// The overflow bucket has refilled until the instant of the key's own bucket.
 	if shared.Spent != 0 {
 		shared, _ = c.limit.Spend(shared, c.before.AsOf, 0, bucket.Forced)
 	}
@@ -349,14 +334,14 @@ func (s *Store) readOverflow(c *cell, now bucket.Instant, known bool) {
 	}
 }
 
-// abandon undoes an open that is to be repeated.
+// abandon undoes an open before its repetition.
 func (s *Store) abandon(tx *transaction) {
 	for i := range tx.cells {
 		c := &tx.cells[i]
 		if c.slot == nil {
 			continue
 		}
-		if sl, _ := s.find(c.own); sl != nil { // c.slot may be of an older table
+		if sl, _ := s.find(c.own); sl != nil { // c.slot may belong to an older table
 			sl.unlock()
 		}
 		*c = cell{key: c.key, own: c.own, family: c.family, limit: c.limit, cost: c.cost}
@@ -364,7 +349,6 @@ func (s *Store) abandon(tx *transaction) {
 	s.unlock(tx)
 }
 
-// unlock releases the shards.
 func (s *Store) unlock(tx *transaction) {
 	for _, i := range tx.shards {
 		s.shards[i].mu.Unlock()
@@ -375,8 +359,8 @@ func (s *Store) shard(h hash) *shard { return &s.shards[s.index(h)] }
 
 func (s *Store) find(h hash) (*slot, uint64) { return s.tables[s.index(h)].Load().find(h) }
 
-// overflowHash stands for the overflow bucket of a limit and a family of keys. No key has it:
-// that would take two texts whose hashes are each other's complement.
+// overflowHash returns the hash of the overflow bucket of a limit and a family. No key has the same hash: that
+// would take two texts with complementary hashes.
 func (s *Store) overflowHash(c *cell) hash {
 	h := s.hasher.hash(fmt.Sprintf("overflow %d %s", c.limit.For(""), c.family))
 	return hash{^h.h0, ^h.h1}

@@ -4,8 +4,8 @@
 
 package memstore
 
-// prefetch makes the processor load the slot, and those in the next cache line, while
-// it goes on. It reads nothing: the address behind the last slot is harmless.
+// prefetch loads the slot and the next cache line without waiting. It reads nothing, so the address behind the
+// last slot is harmless.
 //
 //go:noescape
 func prefetch(sl *slot)

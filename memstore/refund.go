@@ -10,55 +10,54 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Refund implements [mete.Store]. A bucket that is absent is full already.
+// Refund implements [mete.Store]. It skips absent buckets because they are full.
 func (s *Store) Refund(_ context.Context, refunds []mete.Refund, id string) error {
 	if id == "" {
 		s.refund(refunds)
 		return nil
 	}
-	name := s.nameOf("refund", id, len(refunds), func(i int) string { return refunds[i].Key })
+	name := s.hashID("refund", id, len(refunds), func(i int) string { return refunds[i].Key })
 	stripe := s.ids.lock(name)
 	defer stripe.mu.Unlock()
 	now := s.instant()
-	if stripe.recall(name, now) == nil {
+	if stripe.lookup(name, now) == nil {
 		s.refund(refunds)
-		stripe.remember(&decided{name, now.Add(store.RetryHorizon), nil}, now)
+		stripe.record(&idRecord{name, now.Add(store.RetryHorizon), nil}, now)
 	}
 	return nil
 }
 
 func (s *Store) refund(refunds []mete.Refund) {
-	tx := s.begin(len(refunds))
-	defer s.end(tx)
+	tx := s.newTransaction(len(refunds))
+	defer s.finish(tx)
 	for i := range refunds {
 		r := &refunds[i]
 		tx.cells[i] = cell{key: r.Key, own: s.hasher.hash(r.Key), family: store.Family(r.Key), limit: r.Limit}
 	}
-	s.openKnown(tx)
+	s.openExisting(tx)
 	for i := range tx.cells {
 		c, r := &tx.cells[i], &refunds[i]
 		if c.slot == nil {
 			continue
 		}
-		c.slot.lock() // again, if the same key came before
+		c.slot.lock() // the same key may have unlocked it
 		row := s.load(&c.accounts, c.slot, c.key, &c.limit, tx.now)
 		if r.Taken == (bucket.Taken{}) {
 			row = row.Refund(tx.now, r.Cost)
 		} else {
 			row = row.Cancel(&c.limit, tx.now, r.Cost, r.Taken)
 		}
-		s.keepRow(c, row)
+		s.writeRow(c, row)
 	}
 }
 
-// Reset implements [mete.Store].
 func (s *Store) Reset(_ context.Context, keys []string) error {
-	tx := s.begin(len(keys))
-	defer s.end(tx)
+	tx := s.newTransaction(len(keys))
+	defer s.finish(tx)
 	for i, key := range keys {
 		tx.cells[i] = cell{own: s.hasher.hash(key)}
 	}
-	s.openKnown(tx)
+	s.openExisting(tx)
 	for i := range tx.cells {
 		if c := &tx.cells[i]; c.slot != nil {
 			c.slot.lock()
@@ -68,9 +67,8 @@ func (s *Store) Reset(_ context.Context, keys []string) error {
 	return nil
 }
 
-// openKnown locks the shards of all cells and those of their slots that are there,
-// and reads the clock: what follows is one step.
-func (s *Store) openKnown(tx *transaction) {
+// openExisting locks the shards of all cells and the existing slots, and reads the clock.
+func (s *Store) openExisting(tx *transaction) {
 	s.lock(tx, false)
 	for i := range tx.cells {
 		c := &tx.cells[i]

@@ -19,21 +19,18 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// ErrFile is wrapped by the errors of [Restore] about a file that is not what
-// [Store.Save] wrote: of another kind, of another version, cut off or changed.
-// Nothing of it was used. To begin with full buckets, move it away.
-var ErrFile = errors.New("memstore: not a file to restore from")
+// ErrFile is wrapped by the errors of [Restore] about a file of another kind or version, or a truncated or
+// damaged one. Restore uses no part of such a file. To start with full buckets, move the file away.
+var ErrFile = errors.New("memstore: cannot restore from file")
 
-// Restore returns a store with the buckets that [Store.Save] wrote to path. It
-// reads all of the file, and checks all of it, or returns an error: one that
-// wraps [fs.ErrNotExist] where there is no such file, [ErrFile] where it cannot
-// be trusted, and else the operating system's.
+// Restore returns a store with the buckets that [Store.Save] wrote to path. It validates the whole file first.
+// The error wraps [fs.ErrNotExist] if there is no file, and [ErrFile] if the file is invalid. Other errors are
+// the operating system's.
 //
-// All buckets are kept that are not full by now, even if they are more than
-// c.MaxKeys. Time passes while a store is saved, as its clock says. Where that
-// shows an earlier instant than when the save began, it was set back: then no
-// time has passed, and the instants of all buckets are moved. As windows begin at
-// whole multiples of their length, one that is moved counts up to a length longer.
+// Restore keeps all buckets that are not full by now, even if there are more than c.MaxKeys. The time since the
+// save counts as elapsed. If the clock shows an earlier time than the start of the save, no time has elapsed:
+// Restore moves the instants of all buckets back. Windows must start at multiples of their length, so a moved
+// window may last up to one length longer.
 func Restore(path string, c Config) (*Store, error) {
 	s, err := restore(path, c)
 	if err != nil && !errors.Is(err, ErrFile) {
@@ -51,7 +48,7 @@ func restore(path string, c Config) (*Store, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, refuse(path, "it is no regular file")
+		return nil, fileError(path, "file is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -65,43 +62,41 @@ func restore(path string, c Config) (*Store, error) {
 	reason, err := s.readFile(f)
 	switch {
 	case reason != "":
-		return nil, refuse(path, reason)
+		return nil, fileError(path, reason)
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, refuse(path, "it is cut off")
+		return nil, fileError(path, "file is truncated")
 	}
 	return s, err
 }
 
-// refuse returns the error about a file that is not used.
-func refuse(path, reason string) error {
-	return fmt.Errorf("%w: %s: %s: move it away to begin with full buckets", ErrFile, path, reason)
+func fileError(path, reason string) error {
+	return fmt.Errorf("%w: %s: %s: move it away to start with full buckets", ErrFile, path, reason)
 }
 
-// damaged is the reason to refuse a file some part of which says what it cannot.
-const damaged = "it is damaged"
+const damaged = "file is damaged"
 
-// readFile fills an empty store, which nobody else uses yet, and which is thrown
-// away where there is a reason to refuse the file: that is known at its end.
+// readFile fills an empty store. The caller discards the store if there is a reason to reject the file, which
+// may be found only at its end.
 func (s *Store) readFile(f io.Reader) (reason string, err error) {
-	in := bufio.NewReaderSize(f, fullBlock)
+	in := bufio.NewReaderSize(f, flushSize)
 	sum := sha256.New()
 	line, err := in.ReadSlice('\n')
-	if reason := checkLine(line); reason != "" {
+	if reason := checkHeader(line); reason != "" {
 		return reason, nil
 	}
 	if err != nil {
 		return "", err
 	}
 	sum.Write(line)
-	r := restoring{store: s}
+	r := restorer{store: s}
 	for r.next != doneBlock {
-		kind, payload, err := r.block(in)
+		kind, payload, err := r.readBlock(in)
 		if err != nil {
 			return "", err
 		}
 		sum.Write(binary.AppendUvarint([]byte{kind}, uint64(len(payload))))
 		sum.Write(payload)
-		if reason, err := r.read(kind, payload); reason != "" || err != nil {
+		if reason, err := r.apply(kind, payload); reason != "" || err != nil {
 			return reason, err
 		}
 	}
@@ -110,63 +105,60 @@ func (s *Store) readFile(f io.Reader) (reason string, err error) {
 		return "", err
 	}
 	if !bytes.Equal(want, sum.Sum(nil)) {
-		return damaged + ": its checksum is another", nil
+		return damaged + ": checksum mismatch", nil
 	}
 	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		return damaged + ": it goes on after its end", nil
+		return damaged + ": data after the end", nil
 	}
 	return "", nil
 }
 
-// checkLine says what is wrong with the first line of a file, which may be cut
-// off.
-func checkLine(line []byte) string {
+// checkHeader returns the reason to reject the first line of a file, which may be truncated.
+func checkHeader(line []byte) string {
 	text, whole := strings.CutSuffix(string(line), "\n")
 	if !whole && strings.HasPrefix(fmt.Sprintf("%s%d", formatName, formatVersion), text) {
-		return "" // cut off, or empty
+		return "" // truncated or empty
 	}
 	number, ok := strings.CutPrefix(text, formatName)
 	version, err := strconv.ParseUint(number, 10, 32)
 	switch {
 	case !ok || !whole || err != nil:
-		return "it is no file of memstore"
+		return "file is not in the memstore format"
 	case version != formatVersion:
-		return fmt.Sprintf("it has format %d, and this program reads format %d: another version of it wrote the file", version, formatVersion)
+		return fmt.Sprintf("file has format %d, and this program reads format %d: a different version wrote it", version, formatVersion)
 	}
 	return ""
 }
 
-// restoring is the state of reading a file.
-type restoring struct {
+// A restorer is the state of reading a file.
+type restorer struct {
 	store *Store
 	buf   []byte
-	next  byte // the block that must come, where it is not one of states
+	next  byte // the required next block, other than blocks of states
 
 	saved, now bucket.Instant
-	shift      bucket.Instant // for all instants: 0, or how far the clock was set back
-	limits     []named        // by their numbers in the file
-	longest    int64          // of the windows and intervals that may begin later than now
+	shift      bucket.Instant // of all instants: 0, or negative if the clock was set back.
+	limits     []familyLimit  // indexed by their numbers in the file
+	longest    int64          // longest window or interval, which may start later than now
 }
 
-// doneBlock comes after the tail: none.
 const doneBlock = 0xff
 
-// block reads the next block. The payload is valid until the one after.
-func (r *restoring) block(in *bufio.Reader) (kind byte, payload []byte, err error) {
+func (r *restorer) readBlock(in *bufio.Reader) (kind byte, payload []byte, err error) {
 	if kind, err = in.ReadByte(); err != nil {
 		return 0, nil, err
 	}
 	length, err := binary.ReadUvarint(in)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) || length > mostBlock {
-		return 0, nil, nil // there is no such block
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) || length > maxBlock {
+		return 0, nil, nil // invalid block
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	// Piece by piece: it may say more than there is.
+	// Read piece by piece: the length may exceed the file.
 	r.buf = r.buf[:0]
 	for left := int(length); left > 0; {
-		piece := min(left, fullBlock)
+		piece := min(left, flushSize)
 		from := len(r.buf)
 		r.buf = append(r.buf, make([]byte, piece)...)
 		if _, err := io.ReadFull(in, r.buf[from:]); err != nil {
@@ -177,18 +169,17 @@ func (r *restoring) block(in *bufio.Reader) (kind byte, payload []byte, err erro
 	return kind, r.buf, nil
 }
 
-// read uses a block, or says why it cannot.
-func (r *restoring) read(kind byte, payload []byte) (reason string, err error) {
+func (r *restorer) apply(kind byte, payload []byte) (reason string, err error) {
 	d := decoder{rest: payload}
 	switch {
 	case kind == headBlock && r.next == 0:
-		r.head(&d)
+		r.readHead(&d)
 	case kind == statesBlock && r.next == tailBlock:
 		for len(d.rest) > 0 && !d.bad {
-			r.row(&d)
+			r.readRow(&d)
 		}
 	case kind == tailBlock && r.next == tailBlock:
-		r.tail(&d)
+		r.readTail(&d)
 	default:
 		return damaged, nil
 	}
@@ -198,9 +189,8 @@ func (r *restoring) read(kind byte, payload []byte) (reason string, err error) {
 	return "", nil
 }
 
-// head begins: the store has the secret of the one that was saved, and its
-// clock is compared with that one's.
-func (r *restoring) head(d *decoder) {
+// readHead copies the secret of the saved store and compares its clock with the current one.
+func (r *restorer) readHead(d *decoder) {
 	r.saved = d.instant(0)
 	r.store.hasher.setSecret([secretBytes]byte(d.bytes(secretBytes)))
 	r.now = r.store.instant()
@@ -208,8 +198,8 @@ func (r *restoring) head(d *decoder) {
 	r.next = tailBlock
 }
 
-// row reads one row and keeps it, unless it is full by now.
-func (r *restoring) row(d *decoder) {
+// readRow reads one row and stores it unless it is full by now.
+func (r *restorer) readRow(d *decoder) {
 	s, h := r.store, d.hash()
 	row, family := make(bucket.Row, 0, bucket.MaxAccounts), ""
 	n := d.bytes(1)[0]
@@ -218,7 +208,7 @@ func (r *restoring) row(d *decoder) {
 		if d.bad {
 			return
 		}
-		name := r.limit(d)
+		name := r.readLimit(d)
 		a := bucket.Account{Limit: name.limit}
 		d.bad = d.bad || len(row) > 0 && name.family != family
 		family = name.family
@@ -228,39 +218,38 @@ func (r *restoring) row(d *decoder) {
 			return
 		}
 		if r.shift != 0 {
-			move(&a.State, &a.Limit, r.shift)
+			shiftState(&a.State, &a.Limit, r.shift)
 		}
 		row = append(row, a)
 	}
-	if forgettable(row, r.now) {
+	if isEvictable(row, r.now) {
 		return
 	}
 	for i := range row {
-		s.ahead = max(s.ahead, row[i].State.AsOf)
+		s.latestRestored = max(s.latestRestored, row[i].State.AsOf)
 	}
 	sh := s.shard(h)
 	if sl, _ := sh.table.Load().find(h); sl != nil {
-		d.bad = true // twice
+		d.bad = true // duplicate
 		return
 	}
-	sl := s.room(sh, h, r.now, math.MaxInt64)
+	sl := s.allocate(sh, h, r.now, math.MaxInt64)
 	if len(row) > 1 {
 		s.saveRow(sl, h, family, row, 0)
 		return
 	}
 	a := &row[0]
 	if s.steady && a.Limit.Algorithm() == bucket.Continuous {
-		// As of now it fits its slot in one word: see load.
+		// At now, the state fits one word: see load.
 		a.State, _ = a.Limit.Spend(a.State, r.now, 0, 0)
 	}
 	s.save(sl, h, family, &a.Limit, &a.State, 0)
 }
 
-// limit reads the number of a limit, and the limit where it is new.
-func (r *restoring) limit(d *decoder) named {
+func (r *restorer) readLimit(d *decoder) familyLimit {
 	i := d.number(uint64(len(r.limits)))
 	if d.bad {
-		return named{}
+		return familyLimit{}
 	}
 	if i == uint64(len(r.limits)) {
 		name := d.limit()
@@ -272,29 +261,27 @@ func (r *restoring) limit(d *decoder) named {
 	return r.limits[i]
 }
 
-// tail ends: full buckets were left out, so all shards have forgotten some.
-func (r *restoring) tail(d *decoder) {
-	overload, forgot := bucket.Instant(d.number(uint64(mostInstant))), bucket.Instant(d.number(uint64(mostInstant)))
+// readTail finishes: full buckets were left out of the file, so all shards count as having evicted some.
+func (r *restorer) readTail(d *decoder) {
+	overload, forgot := bucket.Instant(d.number(uint64(maxInstant))), bucket.Instant(d.number(uint64(maxInstant)))
 	if overload > 0 {
 		overload += r.saved + r.shift
 		if r.shift != 0 {
-			overload += bucket.Instant(r.longest) // see move
+			overload += bucket.Instant(r.longest) // see shiftState
 		}
 		r.store.overload.Store(int64(overload))
 	}
 	for i := range r.store.shards {
 		sh := &r.store.shards[i]
-		sh.forgot = max(sh.forgot, r.saved+r.shift+forgot, r.now)
+		sh.evictedAt = max(sh.evictedAt, r.saved+r.shift+forgot, r.now)
 	}
-	r.store.ahead = max(r.store.ahead, r.saved+r.shift+forgot, overload)
+	r.store.latestRestored = max(r.store.latestRestored, r.saved+r.shift+forgot, overload)
 	r.next = doneBlock
 }
 
-// move moves a state's instant by shift, which is negative. A sliding window must
-// begin at a whole multiple of its length, and must not begin earlier than that:
-// it is the next one. Stepped limits do the same by themselves, as their intervals
-// may begin elsewhere.
-func move(state *bucket.State, l *bucket.Limit, shift bucket.Instant) {
+// shiftState moves a state's instant by shift, which is negative. A sliding window moves to the next multiple
+// of its length. Stepped limits align their instant themselves.
+func shiftState(state *bucket.State, l *bucket.Limit, shift bucket.Instant) {
 	state.AsOf += shift
 	switch l.Algorithm() {
 	case bucket.SlidingWindow:

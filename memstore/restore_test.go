@@ -233,27 +233,27 @@ func TestRestore_Refuses(t *testing.T) {
 		}
 		_, err := memstore.Restore(path, memstore.Config{Now: clock.Now})
 		if !errors.Is(err, memstore.ErrFile) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+": ") ||
-			!strings.HasSuffix(err.Error(), "move it away to begin with full buckets") {
+			!strings.HasSuffix(err.Error(), "move it away to start with full buckets") {
 			t.Errorf("%s: %v, want that %s, where, and what to do", what, err, want)
 		}
 	}
 	text := string(whole)
-	refused("nothing", "", "it is cut off")
+	refused("nothing", "", "file is truncated")
 	for n := range whole {
-		refused(fmt.Sprintf("the first %d of %d bytes", n, len(whole)), text[:n], "it is cut off")
+		refused(fmt.Sprintf("the first %d of %d bytes", n, len(whole)), text[:n], "file is truncated")
 		changed := slices.Clone(whole)
 		changed[n] ^= 1 << (n % 8)
-		refused(fmt.Sprintf("byte %d of %d is %q", n, len(whole), changed[n]), string(changed), "it is")
+		refused(fmt.Sprintf("byte %d of %d is %q", n, len(whole), changed[n]), string(changed), "file is")
 	}
-	refused("more", text+"\n", "it goes on after its end")
-	refused("twice", text+text, "it goes on after its end")
-	refused("text", "rules:\n  - name: everyone\n", "it is no file of memstore")
-	refused("an older version", strings.Replace(text, "memstore 3", "memstore 1", 1), "it has format 1, and this program reads format 3")
-	refused("a newer version", strings.Replace(text, "memstore 3", "memstore 4", 1), "it has format 4, and this program reads format 3")
-	refused("no version", strings.Replace(text, "memstore 3", "memstore -2", 1), "it is no file of memstore")
-	refused("an endless line", strings.Repeat("mete memstore", 1<<17), "it is no file of memstore")
-	refused("a block as long as can be said", text[:strings.Index(text, "\n")+1]+"h\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "it is damaged")
-	refused("a number without an end", text[:strings.Index(text, "\n")+1]+"h"+strings.Repeat("\xff", 20), "it is damaged")
+	refused("more", text+"\n", "data after the end")
+	refused("twice", text+text, "data after the end")
+	refused("text", "rules:\n  - name: everyone\n", "file is not in the memstore format")
+	refused("an older version", strings.Replace(text, "memstore 3", "memstore 1", 1), "file has format 1, and this program reads format 3")
+	refused("a newer version", strings.Replace(text, "memstore 3", "memstore 4", 1), "file has format 4, and this program reads format 3")
+	refused("no version", strings.Replace(text, "memstore 3", "memstore -2", 1), "file is not in the memstore format")
+	refused("an endless line", strings.Repeat("mete memstore", 1<<17), "file is not in the memstore format")
+	refused("a block as long as can be said", text[:strings.Index(text, "\n")+1]+"h\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "file is damaged")
+	refused("a number without an end", text[:strings.Index(text, "\n")+1]+"h"+strings.Repeat("\xff", 20), "file is damaged")
 	if _, err := memstore.Restore(dir, memstore.Config{}); !errors.Is(err, memstore.ErrFile) {
 		t.Errorf("a directory: %v, want it refused", err)
 	}

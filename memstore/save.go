@@ -15,24 +15,18 @@ import (
 	"github.com/metehq/mete/internal/atomicfile"
 )
 
-// Save writes the buckets that are not full to the file at path, from which
-// [Restore] makes a store again, in another process. A
-// file that was there is replaced in one step, when the new one is complete and
-// on disk: whatever fails, the name stands for a whole file, or for none as
-// before. Only the owner can read it: it holds the secret that keys are hashed
-// under. A process that is killed meanwhile leaves a file path.*.tmp behind.
+// Save writes the buckets that are not full to the file at path, for [Restore] in another process. It replaces
+// an existing file atomically when the new one is complete and on disk. Only the owner can read the file,
+// because it contains the secret of the key hashes. A killed process may leave a file path.*.tmp behind.
 //
-// Takes go on while the store is saved; those that need the lock of a shard wait
-// for some ten microseconds, and for up to a hundred where it has sliding logs. So each bucket is written as it was at some instant
-// during the save, and not all as they were at one. What is taken after that is
-// not in the file. Save when nothing is taken any more, and nothing is forgiven;
-// after a crash, each bucket has back what was taken from it since the last save
-// began.
+// Takes continue during a save. A take that needs the lock of a shard waits for about ten microseconds, and for up
+// to a hundred with sliding logs. Each bucket is saved at some instant during the save. The file is not a snapshot
+// of one instant, and later takes are missing from it. To lose nothing, save after the last take. After a crash,
+// each bucket gets back the tokens that were taken since the start of the last save.
 //
-// What is remembered by [mete.Mode.ID] is not written: it is charged again if it
-// is tried again after a restart.
+// Save does not write the IDs of [mete.Mode.ID]: a retry after a restart is charged again.
 //
-// Calls wait for each other. The error is the operating system's.
+// Concurrent calls wait for each other. Errors are the operating system's.
 func (s *Store) Save(path string) (err error) {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -48,47 +42,44 @@ func (s *Store) Save(path string) (err error) {
 	return atomicfile.Replace(path, next, s.write)
 }
 
-// errInstant is the error of a store whose clock shows no instant of this world.
 var errInstant = errors.New("the clock is out of bounds")
 
-// write writes the whole file.
 func (s *Store) write(f io.Writer) error {
 	sum := sha256.New()
-	e := encoder{to: io.MultiWriter(f, sum), saved: s.instant(), numbers: map[named]uint64{}}
-	if e.saved < -mostInstant || e.saved > mostInstant {
+	e := encoder{to: io.MultiWriter(f, sum), saved: s.instant(), numbers: map[familyLimit]uint64{}}
+	if e.saved < -maxInstant || e.saved > maxInstant {
 		return errInstant
 	}
 	if _, err := fmt.Fprintf(e.to, "%s%d\n", formatName, formatVersion); err != nil {
 		return err
 	}
 	secret := s.hasher.secret()
-	if err := e.block(headBlock, append(binary.AppendVarint(nil, int64(e.saved)), secret[:]...)); err != nil {
+	if err := e.writeBlock(headBlock, append(binary.AppendVarint(nil, int64(e.saved)), secret[:]...)); err != nil {
 		return err
 	}
 	if err := s.writeStates(&e); err != nil {
 		return err
 	}
-	// Read last: by then it covers every overflow bucket that was written.
+	// Read the overload last: it then covers every overflow bucket in the file.
 	overload := bucket.Instant(s.overload.Load())
 	var tail []byte
-	for _, at := range []bucket.Instant{overload, e.forgot} {
-		tail = binary.AppendUvarint(tail, uint64(min(max(at-e.saved, 0), mostInstant)))
+	for _, at := range []bucket.Instant{overload, e.evictedAt} {
+		tail = binary.AppendUvarint(tail, uint64(min(max(at-e.saved, 0), maxInstant)))
 	}
-	if err := e.block(tailBlock, tail); err != nil {
+	if err := e.writeBlock(tailBlock, tail); err != nil {
 		return err
 	}
 	_, err := f.Write(sum.Sum(nil))
 	return err
 }
 
-// writeStates writes all that is not full, shard by shard.
 func (s *Store) writeStates(e *encoder) error {
 	var c shardCopy
 	for i := range s.shards {
 		sh := &s.shards[i]
-		c.read(s, sh)
+		c.copySlots(s, sh)
 		now := s.instant()
-		e.forgot = max(e.forgot, c.forgot, now)
+		e.evictedAt = max(e.evictedAt, c.evictedAt, now)
 		var one [1]bucket.Account
 		for j := range c.slots {
 			sl := &c.slots[j]
@@ -97,7 +88,7 @@ func (s *Store) writeStates(e *encoder) error {
 				return err
 			}
 		}
-		for c.readAside(s, sh) {
+		for c.copySideRows(s, sh) {
 			for j := range c.rows {
 				if err := e.write(c.rows[j].hash, c.rows[j].family, c.rows[j].row, now); err != nil {
 					return err
@@ -108,29 +99,28 @@ func (s *Store) writeStates(e *encoder) error {
 	if len(e.states) == 0 {
 		return nil
 	}
-	return e.block(statesBlock, e.states)
+	return e.writeBlock(statesBlock, e.states)
 }
 
-// write encodes a row, unless it is full at now, and writes a block when it is long
-// enough.
+// write encodes a row unless it is full at now, and writes the block when it is long enough.
 func (e *encoder) write(h hash, family string, row bucket.Row, now bucket.Instant) error {
-	if forgettable(row, now) {
+	if isEvictable(row, now) {
 		return nil
 	}
 	if !e.add(h, family, row) {
 		return errInstant
 	}
-	if len(e.states) < fullBlock {
+	if len(e.states) < flushSize {
 		return nil
 	}
-	err := e.block(statesBlock, e.states)
+	err := e.writeBlock(statesBlock, e.states)
 	e.states = e.states[:0]
 	return err
 }
 
-// forgettable reports whether a row that is left out at now can come back as a full
-// one. One that is full only at an instant to come cannot: its time would run back.
-func forgettable(row bucket.Row, now bucket.Instant) bool {
+// isEvictable reports whether a row can be left out at now and come back as a full one. A row that is full only
+// at a future instant cannot: its time would run back.
+func isEvictable(row bucket.Row, now bucket.Instant) bool {
 	for i := range row {
 		if row[i].State.AsOf > now {
 			return false

@@ -11,27 +11,25 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// mostHeld bounds the buckets that are taken from together without the mutexes
-// of their shards. Requests rarely fall under more limits.
-const mostHeld = 8
+// maxHeld bounds the buckets of a take without the shards' mutexes. Requests rarely have more limits.
+const maxHeld = 8
 
 // A hold is a slot that a take of several buckets has marked busy.
 type hold struct {
 	table        *table
 	slot         *slot
-	word, at     uint64 // at is 0 until now is read where the slot has no second word
+	word, at     uint64 // at is 0 until now is read if the slot has no second word
 	entry        *entry
 	next, nextAt uint64 // both words after the take
 }
 
-// takeSeveral decides about several buckets that are all there, or says that it
-// cannot. It marks their slots busy, and waits for none: so takes of several
-// buckets need no order among them.
+// takeSeveral decides about several existing buckets, or reports that it cannot. It marks their slots busy and
+// waits for none, so concurrent takes of several buckets need no order.
 func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWait time.Duration) ([]bucket.Snapshot, bool, bool) {
-	if len(charges) > mostHeld {
+	if len(charges) > maxHeld {
 		return dst, false, false
 	}
-	var array [mostHeld]hold
+	var array [maxHeld]hold
 	holds := array[:len(charges)]
 	for i := range holds {
 		if !s.hold(&holds[i], &charges[i]) {
@@ -39,7 +37,7 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWa
 			return dst, false, false
 		}
 	}
-	now := s.instant() // not before the last take from any of the slots
+	now := s.instant() // read after the last take from any of the slots
 	mark, allowed := len(dst), true
 	dst = slices.Grow(dst, len(charges))[:mark+len(charges)]
 	for i := range holds {
@@ -57,7 +55,7 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWa
 		}
 		var ok bool
 		h.next, h.nextAt, ok = s.encode(&state, h.entry)
-		// A table without second words gets them under the shard's mutex alone.
+		// Only a holder of the shard's mutex adds second words to a table.
 		if !ok || s.steady && h.word&^h.next&virtual != 0 {
 			release(holds)
 			return dst[:mark], false, false
@@ -76,22 +74,21 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWa
 	return dst, false, true
 }
 
-// hold marks the charge's slot busy, or says that there is none to be had.
 func (s *Store) hold(into *hold, c *store.Charge) bool {
 	h := s.hasher.hash(c.Key)
-	for range spins {
+	for range maxSpins {
 		t := s.tables[s.index(h)].Load()
 		sl, word := t.find(h)
-		if sl == nil || word&(locked|aside) != 0 {
+		if sl == nil || word&(locked|hasSideRow) != 0 {
 			return false
 		}
 		if word&busy != 0 || !atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
 			continue
 		}
-		// Only now do the slot's other words belong to this one.
-		into.table, into.slot, into.word, into.at = t, sl, word, s.second(t, sl, word, 0)
+		// The other words of the slot are stable only after it is busy.
+		into.table, into.slot, into.word, into.at = t, sl, word, s.secondWord(t, sl, word, 0)
 		into.entry = s.entry(atomic.LoadUint64(&sl.tag))
-		if sl.holds(h) && into.entry.limit.Same(&c.Limit) {
+		if sl.hasHash(h) && into.entry.limit.Same(&c.Limit) {
 			return true
 		}
 		release([]hold{*into})
@@ -100,20 +97,18 @@ func (s *Store) hold(into *hold, c *store.Charge) bool {
 	return false
 }
 
-// release leaves slots as they were.
 func release(holds []hold) {
 	for i := range holds {
 		atomic.StoreUint64(&holds[i].slot.word, holds[i].word)
 	}
 }
 
-// commitHolds writes the states of an admitted take, which ends the holds.
 func (s *Store) commitHolds(holds []hold) {
 	for i := range holds {
 		h := &holds[i]
-		if h.nextAt != h.at && (!s.steady || h.next&virtual == 0) { // else next tells all
+		if h.nextAt != h.at && (!s.steady || h.next&virtual == 0) { // otherwise the first word is enough
 			atomic.StoreUint64(h.table.at(h.slot), h.nextAt)
 		}
-		atomic.StoreUint64(&h.slot.word, h.next|bump(h.word))
+		atomic.StoreUint64(&h.slot.word, h.next|nextGeneration(h.word))
 	}
 }

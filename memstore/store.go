@@ -13,53 +13,49 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Bounds of a store.
 const (
-	// DefaultMaxKeys is the bound of a store whose Config names none.
+	// DefaultMaxKeys is the default of [Config.MaxKeys].
 	DefaultMaxKeys = 1 << 20
 
-	// maxMaxKeys is the highest bound a Config can name.
+	// maxMaxKeys is the largest value of [Config.MaxKeys].
 	maxMaxKeys int64 = 1 << 32
 )
 
-// Config are a store's settings. The zero Config is a good one.
+// Config holds the settings of a store. The zero Config is valid.
 type Config struct {
-	// MaxKeys bounds the buckets that are kept, not counting the overflow buckets
-	// of limits, at about 40 bytes each; see the package's description for those that take
-	// more. If zero, it is DefaultMaxKeys; memory is
-	// used only as buckets come. What happens at the bound is in the package's
-	// description.
+	// MaxKeys bounds the number of buckets, at about 40 bytes each, without overflow buckets. The package
+	// documentation lists buckets that need more, and describes the behavior at the bound. Zero means
+	// DefaultMaxKeys. The store allocates memory only as buckets arrive.
 	MaxKeys int
 
-	// Now is the clock, for tests and for recorded traffic. It may stand still
-	// and step back. If nil, it is the process's monotonic clock, set by the
-	// wall clock when the store is made.
+	// Now is the clock, for tests and recorded traffic. It may stand still and step back. If nil, the store
+	// uses the process's monotonic clock, set by the wall clock at creation.
 	Now func() bucket.Instant
 }
 
-// A Store keeps buckets in memory. It is safe for concurrent use, starts no
-// goroutine and needs no Close. It is made by [New] or [Restore].
+// A Store keeps buckets in memory. It is safe for concurrent use, starts no goroutine and needs no Close. Use
+// [New] or [Restore].
 type Store struct {
-	started time.Time
-	base    bucket.Instant
-	now     func() bucket.Instant // nil: the process's clock
-	steady  bool                  // the clock never steps back: slots need no instant of their last take
-	ahead   bucket.Instant        // no state that Restore read is of a later instant
+	started        time.Time
+	base           bucket.Instant
+	now            func() bucket.Instant // nil for the process's clock
+	steady         bool                  // the clock never steps back, so slots need no instant of their last take.
+	latestRestored bucket.Instant        // the latest instant of a restored state
 
-	hasher hasher
-	tables []atomic.Pointer[table] // a power of two
-	shards []shard                 // as many
-	shift  uint                    // of a hash, to its shard
-	denied denials                 // where a take expects another
-	limits limits
-	ids    ids
+	hasher  hasher
+	tables  []atomic.Pointer[table] // length is a power of two
+	shards  []shard                 // as many as tables
+	shift   uint                    // of a hash to its shard
+	denials denials                 // hashes of recently denied keys
+	limits  limits
+	ids     ids
 
 	maxKeys int64
-	used    atomic.Int64 // slots that are not empty
+	used    atomic.Int64 // slots in use
 
-	overload   atomic.Int64 // the Instant at which every overflow bucket is full
-	overflowed atomic.Uint64
-	swept      atomic.Uint64 // the last shard that sweepOther looked at
+	overload    atomic.Int64 // the Instant at which every overflow bucket is full
+	overflowed  atomic.Uint64
+	sweepCursor atomic.Uint64 // the last shard that sweepOthers visited
 
 	saving    sync.Mutex // held by Save
 	documents documents
@@ -67,7 +63,6 @@ type Store struct {
 
 var _ mete.Store = (*Store)(nil)
 
-// New returns an empty store.
 func New(c Config) (*Store, error) {
 	if c.MaxKeys < 0 || int64(c.MaxKeys) > maxMaxKeys {
 		return nil, fmt.Errorf("memstore: max keys %d: must be between 1 and %d, or 0 for %d", c.MaxKeys, maxMaxKeys, DefaultMaxKeys)
@@ -85,13 +80,13 @@ func New(c Config) (*Store, error) {
 	if s.base = bucket.At(s.started); s.now != nil {
 		s.base = max(s.now(), 0)
 	}
-	const perShard = 16384 // few enough that rebuilding a shard takes a fraction of a millisecond
+	const perShard = 16384 // rebuilding a shard takes a fraction of a millisecond
 	shards := 1 << bits.Len(uint(max(c.MaxKeys/perShard, 16)-1))
 	s.tables, s.shards = make([]atomic.Pointer[table], shards), make([]shard, shards)
 	s.shift = uint(64 - bits.TrailingZeros(uint(shards)))
 	for i := range s.shards {
 		s.shards[i].table = &s.tables[i]
-		s.shards[i].minSlots = minSlots + i%(minSlots*(fullest-fresh)/fresh)
+		s.shards[i].minSlots = minSlots + i%(minSlots*(maxLoad-freshLoad)/freshLoad)
 		s.tables[i].Store(emptyTable)
 	}
 	s.limits.init(s.base)
@@ -99,10 +94,8 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// emptyTable is every shard's first table. Nothing is ever written to it.
 var emptyTable = &table{slots: make([]slot, 1)}
 
-// instant reads the clock.
 func (s *Store) instant() bucket.Instant {
 	if s.now != nil {
 		return s.now()
@@ -110,17 +103,16 @@ func (s *Store) instant() bucket.Instant {
 	return s.base + bucket.Instant(time.Since(s.started)/time.Microsecond)
 }
 
-// index returns the number of h's shard: bits that its home does not depend on.
 func (s *Store) index(h hash) int { return int(h.h1 >> s.shift) }
 
-// Stats are a store's numbers.
+// Stats holds the counters of a store.
 type Stats struct {
-	Keys       int64  // buckets that are kept, some of which may be full
+	Keys       int64  // buckets in the store, including full ones
 	MaxKeys    int64  // the bound
-	Overflowed uint64 // takes decided with an overflow bucket, allowed or denied, so far
+	Overflowed uint64 // takes from overflow buckets so far, allowed or denied
 }
 
-// Stats returns the store's numbers.
+// Stats returns the current counters.
 func (s *Store) Stats() Stats {
 	return Stats{Keys: s.used.Load(), MaxKeys: s.maxKeys, Overflowed: s.overflowed.Load()}
 }

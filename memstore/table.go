@@ -12,76 +12,71 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A table is an array of slots with linear probing: a key lives in the first
-// slot from its home on that was free when it came. Slots are never emptied,
-// only taken over, so readers need no lock: a probe that meets an empty slot
-// has seen all there is. A table always has an empty slot.
+// A table is an array of slots with linear probing. A key is in the first slot from its home that was free when it
+// arrived. Slots are never emptied, only replaced, so readers need no lock: a probe ends at the first empty slot. A
+// table always has an empty slot.
 type table struct {
 	slots []slot
-	used  int // slots that are not empty; guarded by the shard's mutex
+	used  int // slots in use; guarded by the shard's mutex
 
-	// ats are the second words of the slots. It is nil while all slots are virtual
-	// under a clock that never steps back: most stores need none. It is set under the
-	// shard's mutex, before the first word that needs it: a reader of such a word sees it.
+	// ats holds the second words of the slots. It is nil while all slots are virtual under a clock that never
+	// steps back, as in most stores. It is set under the shard's mutex before the first word that needs it, so
+	// a reader of such a word sees it.
 	ats []uint64
 }
 
-// at returns the second word of one of the slots, in a table that has them.
+// at returns the second word of a slot. The table must have second words.
 func (t *table) at(sl *slot) *uint64 {
 	i := (uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(unsafe.SliceData(t.slots)))) / unsafe.Sizeof(slot{})
 	return &t.ats[i]
 }
 
-// Load factors, in 32nds: a table is rebuilt when it is fuller than fullest, and
-// starts as full as fresh. Growing copies each bucket about 1.3 times over its
-// life. As the shards start with tables of different sizes, they grow at
-// different times: a store uses about 40 bytes per bucket at any size, and not 28
-// and 51 by turns.
+// Load factors in 32nds: a table is rebuilt above maxLoad, and starts at freshLoad. Growth copies each bucket
+// about 1.3 times over its life. The first tables of the shards have different sizes, so the shards grow at
+// different times. A store therefore uses about 40 bytes per bucket at any size, instead of between 28 and 51.
 const (
-	fullest = 27
-	fresh   = 15
+	maxLoad   = 27
+	freshLoad = 15
 )
 
-// keepFor is how long a full bucket is kept after its last take while there is
-// room: the next take of its key is then the fast one.
-const keepFor = 10 * time.Second
+// idleGrace is how long a full bucket stays after its last take while there is space. The next take of its key is
+// then fast.
+const idleGrace = 10 * time.Second
 
-// sweepEvery is how long a shard in which a sweep freed little is left alone, at
-// least, and sweepBucket how long for each bucket of the store: to look at one takes
-// about 0.1 µs, so a flood of new keys costs at most a few hundredths of a core at the
-// bound, however many buckets there are.
+// After a sweep that freed little, a shard is not swept for sweepEvery, or for sweepBucket per bucket of the
+// store if that is longer. Checking a bucket takes about 0.1 µs, so at the bound a flood of new keys costs at
+// most a few percent of a core.
 const (
 	sweepEvery  = 100 * time.Millisecond
 	sweepBucket = 2 * time.Microsecond
 )
 
-// minSlots and the next few numbers are the sizes of the shards' first tables.
+// minSlots is the smallest size of a first table. The shards use minSlots and the next few numbers.
 const minSlots = 8
 
-// A shard is a table that is locked and rebuilt by itself. The tables' pointers
-// stand elsewhere, side by side: they are all that most takes read.
+// A shard is a table with its own lock. The pointers to the tables are in one separate array, because most
+// takes read nothing else.
 type shard struct {
 	table    *atomic.Pointer[table]
 	minSlots int
 
-	mu        sync.Mutex        // guards what is below, and the structure of table
-	nextSweep bucket.Instant    // no sweep is worth it before
-	forgot    bucket.Instant    // the last instant at which a full bucket was left behind
-	aside     map[hash]asideRow // rows that do not fit their slots
+	mu        sync.Mutex       // guards the fields below and the structure of table.
+	nextSweep bucket.Instant   // no sweep before this instant
+	evictedAt bucket.Instant   // the last instant at which a full bucket was evicted.
+	sideRows  map[hash]sideRow // rows that do not fit a slot
 	_         [64 - 6*8]byte
 }
 
-// home is where the search for a hash starts: the tables are in the order of h0,
-// so that rebuilding one walks both in order.
+// home returns the start of the search for a hash. Tables are in the order of h0, so a rebuild walks both
+// tables in order.
 func (t *table) home(h0 uint64) int {
 	i, _ := bits.Mul64(h0, uint64(len(t.slots)))
 	return int(i)
 }
 
-// find returns h's slot and the word it had before its hash was compared; nil
-// if there is none. Without the shard's mutex, nil only means "look again under
-// it", and the slot may be anything else by the time the caller looks at it:
-// its word tells.
+// find returns h's slot and the word from before the comparison of its hash, or nil. Without the shard's mutex,
+// nil only means that the caller must search again under the mutex. The slot may have changed by the time the
+// caller reads it, and its word then differs.
 func (t *table) find(h hash) (*slot, uint64) {
 	slots := t.slots
 	for i := t.home(h.h0); ; {
@@ -90,7 +85,7 @@ func (t *table) find(h hash) (*slot, uint64) {
 		if w == 0 {
 			return nil, 0
 		}
-		if sl.holds(h) {
+		if sl.hasHash(h) {
 			return sl, w
 		}
 		if i++; i == len(slots) {
@@ -99,36 +94,33 @@ func (t *table) find(h hash) (*slot, uint64) {
 	}
 }
 
-// mostOverflow bounds the overflow buckets, of which there is one for each limit.
-const mostOverflow = 1 << 16
+const maxOverflow = 1 << 16
 
-// room finds a slot for h, which has none. Where the store has as many buckets as
-// most, that is the slot of a full bucket, locked, or nil where there is none to be
-// had; else it is an empty one. The caller holds the shard's mutex and fills the slot
-// in with [Store.save]; pointers to other slots of the shard are stale afterwards.
-func (s *Store) room(sh *shard, h hash, now bucket.Instant, most int64) *slot {
+// allocate returns a slot for h, which has none. At the bound of most buckets, it returns the locked slot of a full
+// bucket, or nil if there is none. Otherwise it returns an empty slot. The caller holds the shard's mutex and fills
+// the slot with [Store.save]. Pointers to other slots of the shard are stale afterwards.
+func (s *Store) allocate(sh *shard, h hash, now bucket.Instant, most int64) *slot {
 	if s.used.Load() >= most {
 		if sl := s.takeOver(sh, h, now); sl != nil {
 			return sl
 		}
 		if s.sweep(sh, now); s.used.Load() >= most {
-			s.sweepOther(now)
+			s.sweepOthers(now)
 		}
 		if s.used.Load() >= most {
 			return nil
 		}
 	}
 	t := sh.table.Load()
-	if (t.used+1)*32 > len(t.slots)*fullest {
-		t = s.rebuild(sh, now, now.Add(-keepFor))
+	if (t.used+1)*32 > len(t.slots)*maxLoad {
+		t = s.rebuild(sh, now, now.Add(-idleGrace))
 	}
 	s.used.Add(1)
 	t.used++
-	return t.empty(h.h0)
+	return t.firstEmpty(h.h0)
 }
 
-// empty returns the first empty slot from the home of h0.
-func (t *table) empty(h0 uint64) *slot {
+func (t *table) firstEmpty(h0 uint64) *slot {
 	i := t.home(h0)
 	for atomic.LoadUint64(&t.slots[i].word) != 0 {
 		if i++; i == len(t.slots) {
@@ -147,10 +139,10 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 		if w == 0 {
 			return nil
 		}
-		if w&(locked|busy) == 0 && s.full(t, sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
-			sh.forgot = max(sh.forgot, now)
-			sh.drop(sl, w)
-			atomic.StoreUint64(&sl.word, w&^aside|locked)
+		if w&(locked|busy) == 0 && s.isFull(t, sl, w, now) && atomic.CompareAndSwapUint64(&sl.word, w, w|locked) {
+			sh.evictedAt = max(sh.evictedAt, now)
+			sh.dropSideRow(sl, w)
+			atomic.StoreUint64(&sl.word, w&^hasSideRow|locked)
 			return sl
 		}
 		if i++; i == len(t.slots) {
@@ -159,31 +151,28 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 	}
 }
 
-// full reports whether the slot of t, whose word is w, is full at now. It may say no
-// for one interval longer than that is so.
-func (s *Store) full(t *table, sl *slot, w uint64, now bucket.Instant) bool {
-	if w&aside != 0 {
+// isFull reports whether the slot of t with the word w is full at now. It may return false for one interval too
+// long.
+func (s *Store) isFull(t *table, sl *slot, w uint64, now bucket.Instant) bool {
+	if w&hasSideRow != 0 {
 		return now >= bucket.Instant(atomic.LoadUint64(t.at(sl))&^plainAt)
 	}
 	e := s.entry(atomic.LoadUint64(&sl.tag))
 	if w&virtual != 0 {
-		// If its instant is to come, the state is beyond what is refilled by now.
-		refilled, _ := s.elapsed(now, e.gain)
+		// A state with a future instant exceeds the refill until now.
+		refilled, _ := s.refillSinceBase(now, e.gain)
 		return now >= s.base && w&payloadMask <= refilled
 	}
-	// One that is full only at an instant to come is not to be forgotten: its time
-	// would run back.
+	// A bucket that is full only at a future instant must not be evicted: its time would run back.
 	state := s.decode(w, atomic.LoadUint64(t.at(sl)), e)
 	return state.AsOf <= now && e.limit.Full(state, now)
 }
 
-// rebuild replaces the shard's table by one of the right size. Buckets that are
-// full at now and were so at idle are left behind. The caller holds the shard's
-// mutex; slots it has locked stay, and stay locked.
+// rebuild replaces the shard's table by one of the right size, without buckets that are full at both now and
+// idle. The caller holds the shard's mutex. Slots that the caller has locked stay locked.
 //
-// Slots of the old table stay locked for good. A take that finds one goes to the
-// shard's mutex, and so to the new table. A shard holds up to sixteen thousand buckets.
-// The store grows one shard at a time, and each shard in one go.
+// Slots of the old table stay locked forever. A take that finds one waits for the shard's mutex, and then uses the
+// new table. A shard holds up to 16,384 buckets and is rebuilt in one step. The store grows one shard at a time.
 func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	old, live, plain := sh.table.Load(), 0, !s.steady
 	var ours []int // locked by the caller
@@ -196,18 +185,18 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		case w&locked != 0:
 			ours = append(ours, i)
 		default:
-			// Locked, it can be judged once and for all.
-			if w = sl.lock(); s.full(old, sl, w, idle) && s.full(old, sl, w, now) {
-				sh.drop(sl, w)
+			// Lock the slot first, so that its state cannot change.
+			if w = sl.lock(); s.isFull(old, sl, w, idle) && s.isFull(old, sl, w, now) {
+				sh.dropSideRow(sl, w)
 				atomic.StoreUint64(&sl.word, dropped)
-				sh.forgot = max(sh.forgot, min(idle, now))
+				sh.evictedAt = max(sh.evictedAt, min(idle, now))
 				continue
 			}
 		}
 		live++
 		plain = plain || w&virtual == 0
 	}
-	t := &table{slots: make([]slot, max(wholePages((live+1)*32/fresh), sh.minSlots))}
+	t := &table{slots: make([]slot, max(roundToPages((live+1)*32/freshLoad), sh.minSlots))}
 	if plain {
 		t.ats = make([]uint64, len(t.slots))
 	}
@@ -222,7 +211,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		} else {
 			w &^= locked
 		}
-		to := t.empty(sl.h0)
+		to := t.firstEmpty(sl.h0)
 		*to = slot{word: w, h0: sl.h0, tag: sl.tag}
 		if plain && old.ats != nil {
 			*t.at(to) = atomic.LoadUint64(&old.ats[i])
@@ -234,9 +223,8 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 	return t
 }
 
-// wholePages rounds the size of a large table up to what the allocator would
-// give it anyway: whole pages of 8 KiB.
-func wholePages(slots int) int {
+// roundToPages rounds the size of a large table up to whole pages of 8 KiB, which the allocator would use anyway.
+func roundToPages(slots int) int {
 	const perPage = 8 << 10 / int(unsafe.Sizeof(slot{}))
 	if slots < 4*perPage {
 		return slots
@@ -244,10 +232,9 @@ func wholePages(slots int) int {
 	return (slots + perPage - 1) / perPage * perPage
 }
 
-// sweep frees the slots of full buckets, if that is due. The caller holds the
-// shard's mutex.
+// sweep frees the slots of full buckets if a sweep is due. The caller holds the shard's mutex.
 func (s *Store) sweep(sh *shard, now bucket.Instant) {
-	// A clock that has stepped back must not put the next sweep off for long.
+	// A clock that stepped back must not delay the next sweep for long.
 	pause := max(sweepEvery, time.Duration(s.used.Load())*sweepBucket)
 	if now < sh.nextSweep && sh.nextSweep <= now.Add(pause) {
 		return
@@ -258,12 +245,11 @@ func (s *Store) sweep(sh *shard, now bucket.Instant) {
 	}
 }
 
-// sweepOther sweeps a few other shards, in turn: the store is full, but it may
-// be there that buckets are.
-func (s *Store) sweepOther(now bucket.Instant) {
+// sweepOthers sweeps a few other shards in turn, because full buckets may be there.
+func (s *Store) sweepOthers(now bucket.Instant) {
 	for range 4 {
-		sh := &s.shards[s.swept.Add(1)&uint64(len(s.shards)-1)]
-		// The caller holds shards already: waiting for another could deadlock.
+		sh := &s.shards[s.sweepCursor.Add(1)&uint64(len(s.shards)-1)]
+		// The caller already holds shards: waiting for another could deadlock.
 		if sh.mu.TryLock() {
 			s.sweep(sh, now)
 			sh.mu.Unlock()

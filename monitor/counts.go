@@ -13,18 +13,16 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// MaxCountedRules bounds the rules that [Counts] keep apart. Those beyond count in the
-// totals only.
+// MaxCountedRules bounds the rules that [Counts] counts separately. Further rules count only in the totals.
 const MaxCountedRules = 1000
 
-// Counts are a [Source] for a program that counts nothing itself. The limiter's hook calls
-// Decided.
+// Counts is a [Source] for programs without their own metrics. The limiter's hook calls Decided.
 //
 //	counts := monitor.NewCounts("memory")
 //	lim, err := mete.New(store, m, mete.Config{OnDecision: counts.Decided})
 //	mon, err := monitor.New(counts, lim.Policy)
 //
-// They are safe for concurrent use, count without a lock, and have no latencies.
+// It is safe for concurrent use, counts without a lock, and has no latencies.
 type Counts struct {
 	instance, store string
 	started         time.Time
@@ -35,11 +33,9 @@ type Counts struct {
 	known atomic.Int64
 }
 
-// A ruleCount counts what one rule did.
 type ruleCount struct{ allowed, denied, shadow, near, degraded atomic.Uint64 }
 
-// NewCounts returns counts of nothing. The store is what the page calls it: memory,
-// redis or postgres.
+// NewCounts returns empty counts. store is the name of the store on the page: memory, redis or postgres.
 func NewCounts(store string) *Counts {
 	return &Counts{instance: rand.Text(), store: store, started: time.Now()}
 }
@@ -54,7 +50,7 @@ func (c *Counts) Decided(_ context.Context, d *mete.Decision) {
 	if d.Degraded {
 		c.degraded.Add(1)
 	}
-	if rule := c.of(d.Rule); rule != nil {
+	if rule := c.countOf(d.Rule); rule != nil {
 		if d.Allowed {
 			rule.allowed.Add(1)
 		} else {
@@ -66,7 +62,7 @@ func (c *Counts) Decided(_ context.Context, d *mete.Decision) {
 	}
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; d.Allowed && s.Rule != nil && s.Near() && !sameRule(d.Limits(), i) {
-			if rule := c.of(s.Rule.Name); rule != nil {
+			if rule := c.countOf(s.Rule.Name); rule != nil {
 				rule.near.Add(1)
 			}
 		}
@@ -76,15 +72,14 @@ func (c *Counts) Decided(_ context.Context, d *mete.Decision) {
 		if s := &d.Shadow[i]; !s.Allowed && s.Rule.Name != denied {
 			denied = s.Rule.Name
 			c.shadow.Add(1)
-			if rule := c.of(denied); rule != nil {
+			if rule := c.countOf(denied); rule != nil {
 				rule.shadow.Add(1)
 			}
 		}
 	}
 }
 
-// sameRule reports whether a near limit of the same rule stands before the i'th one: a
-// rule counts once.
+// sameRule reports whether an earlier limit of the same rule is also near, because each rule counts once.
 func sameRule(limits []mete.Status, i int) bool {
 	for j := range i {
 		if limits[j].Rule == limits[i].Rule && limits[j].Near() {
@@ -94,8 +89,8 @@ func sameRule(limits []mete.Status, i int) bool {
 	return false
 }
 
-// of returns the counts of a rule; nil for none, or for one too many.
-func (c *Counts) of(name string) *ruleCount {
+// countOf returns the counts of a rule, or nil for no rule and beyond the bound.
+func (c *Counts) countOf(name string) *ruleCount {
 	if name == "" {
 		return nil
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitor observes a limiter for people who look at it. Three parts work together:
+// Package monitor observes a limiter for dashboards. It has three parts:
 //
-//   - [Counts] count the decisions of a limiter, by rule. A program that has metrics of its
-//     own implements [Source] instead.
-//   - A [Monitor] asks the source once a second. It keeps 15 minutes of samples, and sends
-//     each new one to its listeners.
-//   - [Watches] pass on the decisions about single buckets.
+//   - [Counts] counts the decisions of a limiter per rule. A program with its own metrics implements [Source]
+//     instead.
+//   - A [Monitor] polls the source once per second. It keeps 15 minutes of samples and sends new ones to its
+//     listeners.
+//   - [Watches] forwards the decisions about single buckets.
 //
-// Package httpapi serves all of this below /v1, and package dashboard has pages that show it.
+// Package httpapi serves this data below /v1, and package dashboard displays it.
 package monitor

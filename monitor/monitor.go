@@ -18,29 +18,27 @@ import (
 )
 
 const (
-	// History is the time that a new listener gets samples of.
+	// History is the time range of the samples for a new listener.
 	History = 15 * time.Minute
 
-	// TrafficWindow is the longest window of [Monitor.Traffic].
+	// TrafficWindow is the maximum window of [Monitor.Traffic].
 	TrafficWindow = time.Minute
 
 	// Interval is the time between two samples.
 	Interval = time.Second
 
-	// latencyWindow is how many samples a percentile is taken from: of few decisions a
-	// second only some are timed.
+	// latencyWindow is the number of samples for a percentile. At low rates, only some decisions are timed.
 	latencyWindow = 10
 
-	// waitingFrames is the number of frames that a listener may be behind.
+	// waitingFrames is the maximum number of unsent frames of a listener.
 	waitingFrames = 16
 
-	// stateSeconds is the time after which listeners get an unchanged state, because the
-	// number of buckets in it has changed.
+	// stateSeconds is the time after which listeners get an unchanged state, to update its number of buckets.
 	stateSeconds = 10
 )
 
-// A Monitor asks a source once a second, and sends its samples to all listeners. It is safe
-// for concurrent use, and must be closed.
+// A Monitor polls a source once per second and sends its samples to all listeners. It is safe for concurrent use
+// and must be closed.
 type Monitor struct {
 	source Source
 	policy func() *policy.Matcher
@@ -51,23 +49,23 @@ type Monitor struct {
 	mu        sync.Mutex // guards the fields below
 	listeners map[*Listener]struct{}
 	instance  string
-	state     []byte // the last frame of it
-	compared  []byte // what it is compared by
+	state     []byte // last state frame
+	compared  []byte // state without volatile parts, to detect changes
 	history   []sample
-	whole     []byte         // its frame; nil until a listener needs it
-	traffic   [][]ruleSample // of the last seconds, the newest last
+	whole     []byte         // frame of the history; nil until a listener needs it
+	traffic   [][]ruleSample // samples of the last seconds, newest last
 
-	// Only the goroutine that ticks uses these.
+	// Only the goroutine of run uses these.
 	last  Totals
-	past  []Totals // the last ones, of which only the histograms count
-	ticks int64    // when the last sample was taken, in Unix seconds
+	past  []Totals // recent totals, for their histograms
+	ticks int64    // Unix time of the last sample
 }
 
-// A Listener gets the events of [api.TrafficState] and [api.TrafficSamples], each as a frame
-// of Server-Sent Events. The monitor closes the channel of a listener that is too slow.
+// A Listener receives [api.TrafficState] and [api.TrafficSamples] as frames of Server-Sent Events. The monitor
+// closes the channel of a listener that is too slow.
 type Listener struct{ Frames chan []byte }
 
-// New returns a monitor of a source and of the limiter's policy, and starts it.
+// New returns and starts a monitor of source and of the limiter's policy.
 func New(source Source, policy func() *policy.Matcher) (*Monitor, error) {
 	if source == nil || policy == nil {
 		return nil, errors.New("monitor: new: source and policy are required")
@@ -100,7 +98,7 @@ func (h *Monitor) State() api.ServerState {
 	return s
 }
 
-// Close stops to ask the source. Listeners get no more frames.
+// Close stops the monitor. Listeners get no more frames.
 func (h *Monitor) Close() {
 	h.once.Do(func() { close(h.stop) })
 	<-h.done
@@ -120,16 +118,15 @@ func (h *Monitor) run() {
 	}
 }
 
-// tick takes a sample. Where the last is longer ago than a second, because the machine
-// was busy or asleep, what was counted since is spread over as many samples. Where it is
-// later than now, because the clock was set back, those that are not past are forgotten.
+// tick takes a sample. After a gap, because the machine was busy or asleep, it spreads the counts over the
+// missing seconds. If the clock was set back, it drops samples that are now in the future.
 func (h *Monitor) tick(now int64) {
 	totals, state := h.source.Totals(), h.State()
 	elapsed := now - h.ticks
-	if elapsed == 0 { // two ticks in one second: the next one has it all
+	if elapsed == 0 { // two ticks in one second: the next one covers both
 		return
 	}
-	back := elapsed < 0 // the clock was set
+	back := elapsed < 0 // the clock was set back
 	if elapsed = min(elapsed, int64(History/Interval)); back {
 		elapsed = 1
 	}
@@ -171,11 +168,11 @@ func (h *Monitor) tick(now int64) {
 		frames = append(frames, h.state)
 	}
 	for l := range h.listeners {
-		h.tell(l, frames)
+		h.send(l, frames)
 	}
 }
 
-// share is the i'th of n parts of what was counted: whole numbers that add up to it.
+// share returns part i of n of count. All parts add up to count.
 func share(count uint64, n, i int64) uint64 {
 	part := count / uint64(n)
 	if uint64(i) < count%uint64(n) {
@@ -184,7 +181,7 @@ func share(count uint64, n, i int64) uint64 {
 	return part
 }
 
-// times are the percentiles of the last seconds.
+// times returns the percentiles of the last seconds.
 func (h *Monitor) times(now *Totals) (times [6]*float64) {
 	before := &h.past[0]
 	for i, q := range quantiles {
@@ -198,8 +195,8 @@ func (h *Monitor) times(now *Totals) (times [6]*float64) {
 	return times
 }
 
-// setState remembers the state, and reports whether it is another than before. What a
-// store has in it changes all the time and is no reason to tell.
+// setState stores the state and reports whether it has changed, except for the number of buckets, which changes
+// all the time.
 func (h *Monitor) setState(s *api.ServerState) (changed bool) {
 	f, err := sse.Frame("state", "", api.TrafficState{At: time.Now().UTC(), ServerState: *s})
 	if err != nil {
@@ -209,13 +206,13 @@ func (h *Monitor) setState(s *api.ServerState) (changed bool) {
 	h.state = f
 	still := *s
 	still.Store.Buckets = nil
-	compared, _ := json.Marshal(still) // as it was a moment ago
+	compared, _ := json.Marshal(still) // the state just marshaled above
 	changed = !bytes.Equal(compared, h.compared)
 	h.compared = compared
 	return changed
 }
 
-// samplesFrame tells samples, and what rules did in the last second.
+// samplesFrame returns a frame with samples and the counts of rules in the last second.
 func (h *Monitor) samplesFrame(samples []sample, rules []ruleSample) []byte {
 	told := api.TrafficSamples{Step: int(Interval / time.Second), Samples: [][]any{}, Rules: [][]any{}}
 	for i := range samples {
@@ -235,8 +232,7 @@ func (h *Monitor) samplesFrame(samples []sample, rules []ruleSample) []byte {
 	return f
 }
 
-// tell leaves frames for a listener, or gives up on one that is too far behind.
-func (h *Monitor) tell(l *Listener, frames [][]byte) {
+func (h *Monitor) send(l *Listener, frames [][]byte) {
 	for _, f := range frames {
 		select {
 		case l.Frames <- f:
@@ -248,8 +244,8 @@ func (h *Monitor) tell(l *Listener, frames [][]byte) {
 	}
 }
 
-// Listen returns a listener and its first frames: the state, and the samples after the
-// event with that ID, or all of them. The caller ends it by [Monitor.Leave].
+// Listen returns a listener and its first frames: the state, and the samples after the event with the ID after,
+// or all of them. The caller must call [Monitor.Leave].
 func (h *Monitor) Listen(after string) (l *Listener, first [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,30 +255,29 @@ func (h *Monitor) Listen(after string) (l *Listener, first [][]byte) {
 	if len(samples) < len(h.history) {
 		return l, [][]byte{h.state, h.samplesFrame(samples, nil)}
 	}
-	if h.whole == nil { // many come at once where a proxy was away
+	if h.whole == nil { // cached, because many listeners connect at once after a proxy restarts
 		h.whole = h.samplesFrame(samples, nil)
 	}
 	return l, [][]byte{h.state, h.whole}
 }
 
-// since are the samples after one of this instance.
 func (h *Monitor) since(id string) []sample {
 	seen, latest := int64(0), int64(0)
 	if n := len(h.history); n > 0 {
 		latest = h.history[n-1].at
 	}
 	if len(id) > len(h.instance) && id[:len(h.instance)] == h.instance {
-		seen, _ = strconv.ParseInt(id[len(h.instance)+1:], 10, 64) // what is wrong gets all
+		seen, _ = strconv.ParseInt(id[len(h.instance)+1:], 10, 64) // an invalid ID gets all samples
 	}
 	for i := range h.history {
-		if h.history[i].at > seen || seen > latest { // which was before the clock was set back
+		if h.history[i].at > seen || seen > latest { // seen > latest: the clock was set back
 			return h.history[i:]
 		}
 	}
 	return nil
 }
 
-// Leave ends a listener.
+// Leave removes a listener.
 func (h *Monitor) Leave(l *Listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -292,7 +287,7 @@ func (h *Monitor) Leave(l *Listener) {
 	}
 }
 
-// Traffic returns the decisions of rules in the last seconds, of at most [TrafficWindow].
+// Traffic returns the decisions per rule in the last seconds, at most [TrafficWindow].
 func (h *Monitor) Traffic(window time.Duration) api.Traffic {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,16 +8,14 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A sample is what happened in one second, in the order in which the page has it:
-// when (Unix seconds), allowed, denied, shadow, degraded, and how long decisions and the
-// store took: the median, the 95th and the 99th percentile of both, in seconds.
+// A sample holds one second of data in the order of the page: Unix time, allowed, denied, shadow, degraded, and
+// the median, 95th and 99th percentile in seconds of the decision time and of the store's time.
 type sample struct {
 	at     int64
 	counts [4]uint64
-	times  [6]*float64 // nil: nothing was measured
+	times  [6]*float64 // nil if not measured
 }
 
-// row is the sample as JSON has it.
 func (s *sample) row() []any {
 	row := make([]any, 0, 1+len(s.counts)+len(s.times))
 	row = append(row, s.at)
@@ -30,8 +28,6 @@ func (s *sample) row() []any {
 	return row
 }
 
-// A ruleSample is what one rule did in one second: allowed, denied, shadow, near,
-// degraded.
 type ruleSample struct {
 	rule   string
 	counts api.RuleCounts
@@ -45,17 +41,15 @@ func (s *ruleSample) row() []any {
 	return row
 }
 
-// quantiles are those that the page shows.
 var quantiles = [...]float64{0.50, 0.95, 0.99}
 
-// counts are those of the totals, in the order of a sample.
 func (t *Totals) counts() [4]uint64 { return [4]uint64{t.Allowed, t.Denied, t.Shadow, t.Degraded} }
 
 func (t *RuleTotals) counts() api.RuleCounts {
 	return api.RuleCounts{t.Allowed, t.Denied, t.Shadow, t.Near, t.Degraded}
 }
 
-// rulesBetween is what rules did between two totals. Those that did nothing are left out.
+// rulesBetween returns the counts of rules between two totals. It omits rules without decisions.
 func rulesBetween(before, after []RuleTotals) []ruleSample {
 	known := make(map[string]*RuleTotals, len(before))
 	for i := range before {
@@ -69,7 +63,7 @@ func rulesBetween(before, after []RuleTotals) []ruleSample {
 				for j := range now {
 					now[j] -= was[j]
 				}
-			} // else it began anew
+			} // otherwise the counters were reset
 		}
 		if now != (api.RuleCounts{}) {
 			list = append(list, ruleSample{after[i].Rule, now})
@@ -78,9 +72,8 @@ func rulesBetween(before, after []RuleTotals) []ruleSample {
 	return list
 }
 
-// quantile is up to how long that part of the durations took that were counted between
-// two histograms of the same bounds; nil where there are none. Within a bucket they are
-// taken to be evenly spread. Those behind the last bound count as that.
+// quantile returns the given quantile of the durations between two histograms with the same bounds, or nil
+// without durations. It interpolates within a bucket and uses the last bound for longer durations.
 func quantile(before, after *Histogram, part float64) *float64 {
 	all := uint64(0)
 	counts := make([]uint64, len(after.Counts))

@@ -4,41 +4,40 @@ package monitor
 
 import "github.com/metehq/mete/api"
 
-// A Source counts the decisions of a limiter and knows the state of its server. It must be
-// safe for concurrent use. A [Monitor] asks it once a second.
+// A Source counts the decisions of a limiter and knows the state of its server. It must be safe for concurrent
+// use. A [Monitor] polls it once per second.
 type Source interface {
 	// Totals returns the counts since the start. Counters must not decrease.
 	Totals() Totals
 
-	// State returns the state. The caller may keep the result. [Monitor] fills in the
-	// policy's version, number of rules and expiry.
+	// State returns the state. The caller may keep the result. [Monitor] fills in the policy's version, number of
+	// rules and expiry.
 	State() api.ServerState
 }
 
-// Totals are counts since the start.
+// Totals holds counts since the start.
 type Totals struct {
 	Allowed, Denied uint64 // decisions, by outcome
 	Shadow          uint64 // requests that rules would have denied
 	Degraded        uint64 // decisions without the store
 
-	// Rules are the counts of single rules, in any order. A rule that comes back may begin
-	// at 0 again.
+	// Rules holds the counts of single rules in any order. A rule that was removed and added again may start at
+	// 0.
 	Rules []RuleTotals
 
-	// Decisions and Store are the times that decisions and a remote store took. A histogram
-	// without buckets says that nobody measures.
+	// Decisions and Store are histograms of the time of decisions and of a remote store. A histogram without
+	// buckets means that nothing is measured.
 	Decisions, Store Histogram
 }
 
-// RuleTotals are the counts of one rule. Allowed and Denied are the decisions that it made.
+// RuleTotals holds the counts of one rule. Allowed and Denied count the decisions that it made.
 type RuleTotals struct {
 	Rule                                    string
 	Allowed, Denied, Shadow, Near, Degraded uint64
 }
 
-// A Histogram counts durations. Counts[i] are the durations of at most Bounds[i] seconds
-// that no earlier bucket has. Bounds ascend. The last of the Counts, one more than there
-// are Bounds, has all longer ones.
+// A Histogram counts durations. Counts[i] counts durations of at most Bounds[i] seconds that are in no earlier
+// bucket. Bounds ascend. Counts has one more element than Bounds, for all longer durations.
 type Histogram struct {
 	Bounds []float64
 	Counts []uint64

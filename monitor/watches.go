@@ -13,38 +13,34 @@ import (
 	"github.com/metehq/mete"
 )
 
-// MaxWatches bounds how many functions may watch buckets at a time.
+// MaxWatches bounds the concurrent watches.
 const MaxWatches = 100
 
-// Watches pass the decisions about a bucket to the functions that watch it: a limiter's
-// hook tells them every decision.
+// Watches forwards the decisions about a bucket to the functions that watch it. The limiter's hook feeds it.
 //
 //	watches := new(monitor.Watches)
 //	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.Decided})
 //	admin, err := httpapi.New(lim, httpapi.Config{Admin: true, Live: httpapi.Live{Watches: watches, …}})
 //
-// The zero Watches are ready for use, and safe for concurrent use. Without a watch, a
-// decision costs them a look at one pointer.
+// The zero Watches is ready for use. It is safe for concurrent use. Without a watch, a decision costs one pointer
+// load.
 type Watches struct {
-	table atomic.Pointer[map[string][]*watch] // by key; nil for none
+	table atomic.Pointer[map[string][]*watch] // by key; nil if there are no watches
 
 	mu    sync.Mutex // guards changes, and the field below
 	count int
 }
 
-// Watch calls f with each decision in which the bucket with that key had a part, and with
-// what the decision shows of the bucket: one of its Limits, or of its Shadow. A request
-// that an override blocks, or that lacks an attribute, asks no bucket; nor does one that a
-// store that does not answer lets through. Peeks are no decisions, nor are changes of a
-// bucket by its key.
+// Watch calls f for each decision that involves the bucket with the given key, with the bucket's status from
+// Limits or Shadow of the decision. These decisions involve no bucket: requests that an override blocks, requests
+// that lack an attribute, and requests that pass because the store is unavailable. Peeks and direct changes of a
+// bucket are not decisions.
 //
-// Any key can be watched, those of charges that requests bring, too. What is said of
-// [mete.Config.OnDecision] goes for f: it must not change what it is given, must not
-// block, and must not keep it. It must be safe for concurrent use.
+// Any key can be watched, including keys of charges in requests. As for [mete.Config.OnDecision], f must not
+// block, and must not change or keep its arguments. It must be safe for concurrent use.
 //
-// f may be called until stop has been called, and after that by decisions that were
-// being made then: stop does not wait for these. So it may be called within f, and
-// more than once. The error is that there are [MaxWatches] already.
+// Concurrent decisions may still call f after stop returns, because stop does not wait for them. stop may be
+// called within f, and more than once. Watch returns an error if there are already [MaxWatches] watches.
 func (ws *Watches) Watch(key string, f func(context.Context, *mete.Decision, *mete.Status)) (stop func(), err error) {
 	w := &watch{key: key, call: f}
 	if err := ws.add(w); err != nil {
@@ -53,18 +49,17 @@ func (ws *Watches) Watch(key string, f func(context.Context, *mete.Decision, *me
 	return func() { ws.remove(w) }, nil
 }
 
-// A watch is one function and what it watches.
 type watch struct {
-	key  string
-	call func(context.Context, *mete.Decision, *mete.Status)
-	over atomic.Bool
+	key     string
+	call    func(context.Context, *mete.Decision, *mete.Status)
+	stopped atomic.Bool
 }
 
 func (ws *Watches) add(w *watch) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.count >= MaxWatches {
-		return fmt.Errorf("monitor: watch: %d functions watch buckets already, and more may not: stop one", ws.count)
+		return fmt.Errorf("monitor: watch: %d watches are active already: stop one first", ws.count)
 	}
 	ws.count++
 	table := ws.clone()
@@ -74,7 +69,7 @@ func (ws *Watches) add(w *watch) error {
 }
 
 func (ws *Watches) remove(w *watch) {
-	if w.over.Swap(true) {
+	if w.stopped.Swap(true) {
 		return
 	}
 	ws.mu.Lock()
@@ -99,8 +94,7 @@ func (ws *Watches) clone() map[string][]*watch {
 	return map[string][]*watch{}
 }
 
-// Decided calls the functions that watch a bucket with a part in d. It is for
-// [mete.Config.OnDecision].
+// Decided calls the functions that watch a bucket in d. It is for [mete.Config.OnDecision].
 func (ws *Watches) Decided(ctx context.Context, d *mete.Decision) {
 	table := ws.table.Load()
 	if table == nil {
@@ -109,7 +103,7 @@ func (ws *Watches) Decided(ctx context.Context, d *mete.Decision) {
 	for _, statuses := range [][]mete.Status{d.Limits(), d.Shadow} {
 		for i := range statuses {
 			for _, w := range (*table)[statuses[i].Key] {
-				if !w.over.Load() {
+				if !w.stopped.Load() {
 					w.call(ctx, d, &statuses[i])
 				}
 			}

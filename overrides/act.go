@@ -14,31 +14,32 @@ import (
 
 // Acts on one bucket by its key, or on all buckets of a rule: see [Manager.Note].
 const (
-	WhatReset   What = "reset"   // it was made full
+	WhatReset   What = "reset"   // it was refilled
 	WhatTaken   What = "taken"   // tokens were taken from it
-	WhatCleared What = "cleared" // all buckets of a rule were made full
+	WhatCleared What = "cleared" // all buckets of a rule were refilled
 )
 
 const (
-	// MaxActs bounds how much is remembered of what was done to buckets, so that many acts
-	// do not push out what was done to overrides. The oldest go first. Where the document
-	// is full, as it can be by long keys and reasons, the oldest entry of either goes.
+	// MaxActs bounds the recorded acts on buckets, so that many acts do not displace changes of overrides. The
+	// oldest are dropped first. If the document is full because of long keys and reasons, the oldest entry of
+	// either kind is dropped.
 	MaxActs = MaxEntries / 2
 
-	// maxNoteTries bounds how often a note that others come between is written anew. It
-	// can wait, and is one that nobody makes again.
+	// maxNoteTries bounds the retries of a note when other changes get in between. A note can wait, but no
+	// other process would repeat it.
 	maxNoteTries = 200
 )
 
-// Note remembers an act on a bucket or a rule, for all processes that share the document.
-// It does nothing to the bucket, and the overrides stay as they are: it is called once
-// the act is done. Of the entry, What is [WhatReset] or [WhatTaken]; Key, Tokens and Author are
-// required; Reason, Role and From may be empty; ID and At are set, and the rest must be
-// zero. [WhatCleared] has Rule and Buckets in place of Key and Tokens. It is returned as it was set, so that one whose note fails can be told apart.
+// Note records an act on a bucket or a rule for all processes that share the document. It changes neither the
+// bucket nor the overrides; call it after the act.
 //
-// It waits for other notes of this manager, and for as long as others change the
-// document at the same moment, but not longer than ctx. What is wrong with the entry is
-// a [policy.Errors]. After any other error, it may have been noted or not.
+// For [WhatReset] and [WhatTaken], the entry requires Key, Tokens and Author. [WhatCleared] requires Rule and
+// Author instead, and may have Buckets. Reason, Role and From may be empty. Note sets ID and At; all other
+// fields must be zero. Note returns the entry with these fields, even after an error.
+//
+// Note waits for other notes of this manager and for concurrent changes of the document, until ctx ends. If the
+// entry is invalid, the error is a [policy.Errors]. After any other error, the entry may or may not have been
+// recorded.
 func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 	e.ID, e.At = newEntryID(), m.now().UTC().Truncate(time.Microsecond)
 	if wrong := checkAct(&e); wrong != nil {
@@ -52,7 +53,7 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 	}
 	at := e.At
 	err := m.change(ctx, &e, maxNoteTries, func(_ *document, e *Entry) error {
-		e.At = at // when it was done
+		e.At = at // the time of the act
 		return nil
 	})
 	if err != nil {
@@ -61,24 +62,24 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 	return e, nil
 }
 
-// checkAct says what is wrong with an act. Its texts are bounded and else as they are:
-// it is done already, whatever they say.
+// checkAct returns the errors of an act. It bounds the texts but accepts any content, because the act has
+// already happened.
 func checkAct(e *Entry) (wrong policy.Errors) {
-	if !e.act() {
-		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("what is %q", e.What), Hint: "it is reset, taken or cleared"})
+	if !e.isAct() {
+		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("invalid what %q", e.What), Hint: "use reset, taken or cleared"})
 	}
 	if e.Override != "" || e.Before != nil || e.After != nil {
-		wrong = append(wrong, policy.Error{Path: "/override", Reason: "what was done to a bucket has no override", Hint: "leave override, before and after empty"})
+		wrong = append(wrong, policy.Error{Path: "/override", Reason: "an act on a bucket has no override", Hint: "leave override, before and after empty"})
 	}
 	cleared := e.What == WhatCleared
 	switch {
 	case cleared && (e.Rule == "" || len(e.Rule) > policy.MaxNameBytes):
 		wrong = append(wrong, policy.Error{Path: "/rule", Reason: fmt.Sprintf("rule has %d bytes, must have between 1 and %d", len(e.Rule), policy.MaxNameBytes)})
 	case cleared && (e.Tokens != "" || e.Key != ""):
-		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "all buckets of a rule have no tokens and no key"})
+		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "an act on all buckets of a rule has no tokens and no key"})
 	}
 	if t, err := bucket.ParseTokens(string(e.Tokens)); !cleared && (err != nil || t <= 0) {
-		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "tokens must be a number above 0", Hint: "what changed nothing is no act"})
+		wrong = append(wrong, policy.Error{Path: "/tokens", Reason: "tokens must be a number above 0", Hint: "an act must change the bucket"})
 	}
 	for _, text := range []struct {
 		name, text  string
@@ -94,34 +95,30 @@ func checkAct(e *Entry) (wrong policy.Errors) {
 	return wrong
 }
 
-// act reports whether e is something that was done to buckets.
-func (e *Entry) act() bool {
+func (e *Entry) isAct() bool {
 	return e.What == WhatReset || e.What == WhatTaken || e.What == WhatCleared
 }
 
-// stored is e as it is in a document. Versions from before acts take it that every
-// entry has an override as it was or as it is, and keep of an entry what they know when
-// they write the document: so that of an act has one with nothing but the key, which
-// they mask as that of any other.
-func (e Entry) stored() Entry {
-	if e.act() {
+// toStored returns the form of e in a document. Older versions expect that every entry has an override before or
+// after the change, and keep only fields that they know. An act therefore has an override with only the key,
+// which older versions mask like any other key.
+func (e Entry) toStored() Entry {
+	if e.isAct() {
 		e.Before, e.Key = &policy.Override{Key: e.Key}, ""
 	}
 	return e
 }
 
-// unstored makes of a stored entry what it is.
-func (e *Entry) unstored() {
-	if e.act() && e.Before != nil {
+func (e *Entry) restore() {
+	if e.isAct() && e.Before != nil {
 		e.Key, e.Before = e.Before.Key, nil
 	}
 }
 
-// forgetActs leaves as many acts as there may be.
-func (d *document) forgetActs() {
-	n := -MaxActs // too many
+func (d *document) dropActs() {
+	n := -MaxActs // the excess
 	for i := range d.Audit {
-		if d.Audit[i].act() {
+		if d.Audit[i].isAct() {
 			n++
 		}
 	}
@@ -129,7 +126,7 @@ func (d *document) forgetActs() {
 		return
 	}
 	d.Audit = slices.DeleteFunc(d.Audit, func(e Entry) bool {
-		if n == 0 || !e.act() {
+		if n == 0 || !e.isAct() {
 			return false
 		}
 		n--

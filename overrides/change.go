@@ -18,38 +18,37 @@ import (
 )
 
 var (
-	// ErrNotFound: no override that was made at run time has that ID.
-	ErrNotFound = errors.New("overrides: there is no such override")
+	// ErrNotFound reports that no override made at run time has the ID.
+	ErrNotFound = errors.New("overrides: override not found")
 
-	// ErrInFile: an override is in the policy file, and goes when it goes from there.
+	// ErrInFile reports that an override is in the policy file. To remove it, edit the file.
 	ErrInFile = errors.New("overrides: the override is in the policy file")
 
-	// ErrFull: the document has no room for another override.
-	ErrFull = errors.New("overrides: there is no room for more overrides")
+	// ErrFull reports that the document has no space for another override.
+	ErrFull = errors.New("overrides: no space for more overrides")
 )
 
 const (
-	maxAttempts   = 10 // of a change that others come between
+	maxAttempts   = 10 // of a change that conflicts with other changes
 	betweenTries  = 20 * time.Millisecond
-	maxAuthorSize = 128 // of who removes, as of who makes one
+	maxAuthorSize = 128 // of the author, also for removals
 	maxReasonSize = 256
 )
 
-// Put makes an override, or puts it in the place of the one with its ID. Without an
-// ID it gets one. When it was created is set. It is in force in this process when Put
-// returns, and in others soon after.
+// Put creates an override, or replaces the override with its ID. If the ID is empty, Put generates one. Put
+// sets the creation time. The override is active in this process when Put returns, and in other processes soon
+// after.
 //
-// What is wrong with it is a [policy.Errors], with paths such as "/match". Where the
-// error wraps [store.ErrRevision], others were faster again and again. After any
-// other error of a store, it may have been made or not.
+// If the override is invalid, the error is a [policy.Errors] with paths such as "/match". An error that wraps
+// [store.ErrRevision] means repeated conflicts with other changes. After any other error of a store, the
+// override may or may not have been created.
 func (m *Manager) Put(ctx context.Context, o policy.Override) (Status, error) {
 	return m.PutIf(ctx, o, func(policy.Override) error { return nil })
 }
 
-// PutIf is like Put, but asks whether the override with its ID, where there is one
-// that was made at run time, may be replaced: an error of may is the one that PutIf wraps, and
-// nothing is changed. It is the store that is looked at, so that what others have just made counts, and
-// may is asked again for what comes in between.
+// PutIf is like Put, but calls may before it replaces an override that was made at run time. If may returns an
+// error, PutIf changes nothing and returns an error that wraps it. PutIf reads the store, so may sees recent
+// changes of other processes. It calls may again after a conflict.
 func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before policy.Override) error) (Status, error) {
 	if o.ID == "" {
 		o.ID = newID(o.Action)
@@ -80,13 +79,12 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.lasting {
-		m.config.Logger.Warn("override kept in this process only, it ends with the process", "id", o.ID)
+	if !m.persistent {
+		m.config.Logger.Warn("override is not persistent, it ends with this process", "id", o.ID)
 	}
 	return m.status(o, m.now()), nil
 }
 
-// newID is an ID for an override that has none.
 func newID(a policy.Action) string {
 	word := "override"
 	if a.Kind().Label != "" {
@@ -95,18 +93,17 @@ func newID(a policy.Action) string {
 	return word + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// newEntryID tells an entry apart from all others.
 func newEntryID() string { return rand.Text() }
 
 func copyOf(o policy.Override) *policy.Override { return &o }
 
-// check says what is wrong with o beside the other overrides that fit.
+// check returns the errors of o, together with the other overrides that fit the policy.
 func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	m.mu.Lock()
 	base := m.base
 	m.mu.Unlock()
 	var others []policy.Override
-	for _, other := range d.live(now) {
+	for _, other := range d.liveOverrides(now) {
 		if other.ID != o.ID {
 			others = append(others, other)
 		}
@@ -120,7 +117,7 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	}
 	var wrong policy.Errors
 	if _, err := base.WithOverrides(append(list, o), now); err != nil {
-		wrong = mistakes(err, len(list)+1)[len(list)]
+		wrong = splitErrors(err, len(list)+1)[len(list)]
 	}
 	for _, e := range append(checkText("reason", o.Reason, maxReasonSize), checkText("author", o.Author, maxAuthorSize)...) {
 		if !slices.ContainsFunc(wrong, func(w policy.Error) bool { return w.Path == e.Path }) {
@@ -129,7 +126,7 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	}
 	switch {
 	case o.ExpiresAt.IsZero():
-		wrong = append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is required", Hint: "an exception without an end is a rule"})
+		wrong = append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is required", Hint: "write a permanent exception as a rule"})
 	case !o.ExpiresAt.After(now):
 		wrong = append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at must be in the future", Hint: "it is " + now.Format(time.RFC3339) + " now"})
 	}
@@ -139,14 +136,13 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	return wrong
 }
 
-// Remove ends an override that was made at run time. The reason is required, and so
-// is the author: what is wrong with them is a [policy.Errors]. Other errors are
-// [ErrNotFound], [ErrInFile], and those of Put.
+// Remove ends an override that was made at run time. The author and the reason are required; if they are
+// invalid, the error is a [policy.Errors]. Other errors are [ErrNotFound], [ErrInFile], and the errors of Put.
 func (m *Manager) Remove(ctx context.Context, id, author, reason string) error {
 	return m.RemoveIf(ctx, id, author, reason, func(policy.Override) error { return nil })
 }
 
-// RemoveIf is like Remove, but asks whether the override may be removed: see PutIf.
+// RemoveIf is like Remove, but calls may first: see [Manager.PutIf].
 func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may func(before policy.Override) error) error {
 	if wrong := append(checkText("author", author, maxAuthorSize), checkText("reason", reason, maxReasonSize)...); wrong != nil {
 		return fmt.Errorf("overrides: remove: %w", wrong)
@@ -161,7 +157,7 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		at := d.index(id)
 		if at < 0 {
-			return m.absent(id)
+			return m.notFoundError(id)
 		}
 		if err := may(d.Overrides[at].Override); err != nil {
 			return err
@@ -176,8 +172,8 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	return nil
 }
 
-// absent says why there is nothing to remove.
-func (m *Manager) absent(id string) error {
+// notFoundError returns the reason why there is no override to remove.
+func (m *Manager) notFoundError(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, o := range m.base.Overrides() {
@@ -191,17 +187,17 @@ func (m *Manager) absent(id string) error {
 func checkText(name, text string, most int) policy.Errors {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return policy.Errors{{Path: "/" + name, Reason: name + " is required", Hint: "people will ask later"}}
+		return policy.Errors{{Path: "/" + name, Reason: name + " is required", Hint: "the audit records it"}}
 	case len(text) > most:
-		return policy.Errors{{Path: "/" + name, Reason: fmt.Sprintf("%s has %d bytes, the most is %d", name, len(text), most)}}
+		return policy.Errors{{Path: "/" + name, Reason: fmt.Sprintf("%s has %d bytes, the maximum is %d", name, len(text), most)}}
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
 		return policy.Errors{{Path: "/" + name, Reason: name + " must be text on one line"}}
 	}
 	return nil
 }
 
-// change edits the document and remembers that: in one step, on top of whatever
-// others have made of it. The edit may be made several times, at most so many.
+// change edits the document and adds e to the audit in one step, on top of changes by other processes. It may
+// call edit up to most times.
 func (m *Manager) change(ctx context.Context, e *Entry, most int, edit func(*document, *Entry) error) error {
 	for attempt := 1; ; attempt++ {
 		sent, err := m.try(ctx, e, edit)
@@ -209,7 +205,7 @@ func (m *Manager) change(ctx context.Context, e *Entry, most int, edit func(*doc
 		if err == nil || attempt == most || !overtaken && (!sent || attempt > 1) {
 			return err
 		}
-		// Where the store has not said what became of it, the next try looks.
+		// If the result of a write is unknown, the next attempt checks it.
 		select {
 		case <-ctx.Done():
 			return err
@@ -218,14 +214,14 @@ func (m *Manager) change(ctx context.Context, e *Entry, most int, edit func(*doc
 	}
 }
 
-// try is one attempt at a change. It says whether it got so far as to write.
+// try makes one attempt at a change. It reports whether it tried to write.
 func (m *Manager) try(ctx context.Context, e *Entry, edit func(*document, *Entry) error) (sent bool, err error) {
 	r, err := m.read(ctx)
 	if err != nil {
 		return false, err
 	}
-	if r.document.knows(e.ID) { // an earlier attempt was successful although the store did not say so
-		return false, m.adopt(r.document, r.revision, r.since)
+	if r.document.hasEntry(e.ID) { // an earlier attempt succeeded although the store returned an error
+		return false, m.adopt(r.document, r.revision, r.known)
 	}
 	d := r.document.clone()
 	e.At = m.now().UTC().Truncate(time.Microsecond)
@@ -241,5 +237,5 @@ func (m *Manager) try(ctx context.Context, e *Entry, edit func(*document, *Entry
 	if err != nil {
 		return true, err
 	}
-	return true, m.adopt(d, next, r.since)
+	return true, m.adopt(d, next, r.known)
 }

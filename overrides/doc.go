@@ -1,51 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overrides keeps exceptions from a policy that are made while it is in
-// force: block an abuser, let somebody through, hold somebody to another limit, have
-// all rules only watch, or let everything pass. Each has a reason, an author and an
-// end. What they do, and which goes before which, is said in package policy: see
-// [policy.Override].
+// Package overrides manages exceptions from an active policy. They block or exempt clients, replace a limit,
+// put all rules in shadow mode, or suspend all limits. Each override has a reason, an author and an expiry
+// time. [policy.Override] describes the actions and their precedence.
 //
-// A [Manager] stands between who loads the policy and who decides by it:
+// A [Manager] stands between the policy loader and the limiter:
 //
 //	m, err := overrides.New(base, overrides.Config{Documents: store, Apply: limiter.SetPolicy})
-//	err = m.Load(ctx)   // what was made before is in force again
-//	go m.Follow(ctx)    // and what others make, within about a second
-//	err = m.Base(next)  // a new policy: the overrides stay
+//	err = m.Load(ctx)   // activates stored overrides
+//	go m.Follow(ctx)    // follows changes of other processes within about a second
+//	err = m.Base(next)  // replaces the policy and keeps the overrides
 //	made, err := m.Put(ctx, policy.Override{Action: policy.ActionBlock, …})
-//	err = m.Remove(ctx, made.ID, "kim", "it was a test of theirs")
+//	err = m.Remove(ctx, made.ID, "kim", "the customer ran a load test")
 //
-// A request is decided by all overrides as they were before a change, or by all as
-// they are after it.
+// A request is decided either by all overrides before a change or by all overrides after it.
 //
-// What was done to a bucket by its key is no override, but can be remembered beside
-// what was done to those:
+// The audit also records acts on buckets:
 //
 //	noted, err := m.Note(ctx, overrides.Entry{What: overrides.WhatReset, Key: key, Tokens: "5", Author: "kim", …})
 //
-// # Where they are
+// # Storage
 //
-// They are in one document of a store ([store.Documents]) that several processes
-// share, with the list of what was done. A change is one step for both: of two who
-// change something at once, the second does so on top of the first. Where the store
-// does not answer there is no change, and what was last read stays in force. Where
-// it has lost the document, or the latest of it, a manager that had read it writes it
-// back. Without a store they are kept in the process alone.
+// The overrides and the audit are in one document of a store ([store.Documents]) that several processes share.
+// A change updates both in one step; the second of two concurrent changes builds on the first. While the store
+// does not answer, changes fail, and the overrides that were read last stay active. If the store loses the
+// document or its latest revision, a manager that has read it writes it back. Without a store, the overrides
+// are kept only in the process.
 //
-// An override of [Manager.PutLocal] is in one process alone. It needs no store, lasts an hour at
-// most, and is for the emergency in which the store is down.
+// [Manager.PutLocal] creates an override in one process only. It needs no store and lasts at most one hour. It
+// is for emergencies in which the store is down.
 //
-// # When the policy changes
+// # Policy changes
 //
-// An override that does not fit the new policy, because the rule that it names is
-// gone, say, is no mistake of the policy: it stays in the document, is not in force,
-// and is in force again once it fits. [Manager.List] says why it does not.
+// An override may not fit a new policy, for example because its rule is gone. The policy is activated
+// nevertheless. The override stays in the document, inactive until it fits again. [Manager.List] reports the
+// reason.
 //
-// # What is remembered
+// # Audit
 //
-// Everything that is done is remembered with its time, author and reason, and what
-// was there before and after: the last [MaxEntries] of that, or fewer where they do
-// not fit into the document. At most [MaxActs] of them are what was done to buckets.
-// That an override expired is remembered, too; it is listed for [Keep] longer.
-// Matches and keys can hold secrets: they are in the document, and never in logs.
+// The audit records every change with its time, author, reason, and the override before and after it. It keeps
+// the last [MaxEntries] entries, or fewer if they do not fit into the document; at most [MaxActs] of them are
+// acts on buckets. It also records expirations. An expired override is listed for [Keep] longer. Matches and
+// keys can contain secrets: they are in the document, but never in logs.
 package overrides

@@ -15,69 +15,65 @@ import (
 )
 
 const (
-	// MaxEntries bounds what is remembered of what was done. The oldest go first.
+	// MaxEntries bounds the audit. The oldest entries are dropped first.
 	MaxEntries = 1000
 
-	// MaxBytes bounds the overrides of a document, as JSON. One more is refused. The
-	// rest of [store.MaxDocumentBytes] is for what is remembered.
+	// MaxBytes bounds the overrides of a document, as JSON. The rest of [store.MaxDocumentBytes] is for the
+	// audit.
 	MaxBytes = 512 << 10
 
-	// version is that of the document's form. A program does not touch a later one.
+	// version is the version of the document format. A manager does not change documents with a later version.
 	version = 1
 )
 
 var errVersion = errors.New("the document was written by a newer version of mete")
 
-// A document is all that there is. As JSON it is in a store.
 type document struct {
 	Version   int      `json:"version"`
-	Overrides []record `json:"overrides"` // in the order in which they were made
+	Overrides []record `json:"overrides"` // in order of creation
 	Audit     []Entry  `json:"audit"`     // the latest last
 }
 
-// A record is an override of a document.
 type record struct {
 	policy.Override
-	Expired bool `json:"expired,omitempty"` // which the audit says
+	Expired bool `json:"expired,omitempty"` // an expiration is in the audit
 }
 
-// An Entry says that something was done.
+// An Entry is an entry of the audit.
 type Entry struct {
-	ID       string    `json:"id"` // tells it apart from all others
+	ID       string    `json:"id"` // unique
 	At       time.Time `json:"at"`
 	What     What      `json:"what"`
-	Override string    `json:"override"` // its ID; empty for a bucket
-	Author   string    `json:"author"`   // who did it; mete itself that it expired
+	Override string    `json:"override"` // the override's ID; empty for a bucket
+	Author   string    `json:"author"`   // of the change; "mete" for an expiration
 	Reason   string    `json:"reason"`   // may be empty for a bucket
 
-	// Of what was done to a bucket: its key; how many tokens it was given by a reset, or
-	// that were taken; the author's role, and from where. What is not known is empty:
-	// a version from before these fields drops Tokens, Role and From when it changes
+	// For an act on a bucket: its key, the tokens that were added or taken, the role of the author, and the
+	// client's address. Unknown values are empty. Older versions drop Tokens, Role and From when they change
 	// the document.
 	Key    string      `json:"key,omitempty"`
 	Tokens json.Number `json:"tokens,omitempty"`
 	Role   string      `json:"role,omitempty"`
 	From   string      `json:"from,omitempty"`
 
-	// Of [WhatCleared]: the rule, and how many buckets were removed.
+	// For [WhatCleared]: the rule, and the number of removed buckets.
 	Rule    string `json:"rule,omitempty"`
 	Buckets int64  `json:"buckets,omitempty"`
 
-	// Before and After are the override as it was and as it is. Nil is not there.
+	// Before and After are the override before and after the change, or nil.
 	Before *policy.Override `json:"before,omitempty"`
 	After  *policy.Override `json:"after,omitempty"`
 }
 
-// A What is the kind of an entry. [WhatReset], [WhatTaken] and [WhatCleared] concern buckets.
+// A What is the kind of an entry. [WhatReset], [WhatTaken] and [WhatCleared] are acts on buckets.
 type What string
 
 const (
-	WhatMade    What = "made"    // also in the place of one with the same ID
-	WhatRemoved What = "removed" // by hand
+	WhatMade    What = "made"    // created, or replaced the override with its ID
+	WhatRemoved What = "removed" // by an admin
 	WhatExpired What = "expired"
 )
 
-// decode reads a document.
 func decode(data []byte) (d document, err error) {
 	if err := json.Unmarshal(data, &d); err != nil {
 		return document{}, fmt.Errorf("the document cannot be read: %w", err)
@@ -89,24 +85,24 @@ func decode(data []byte) (d document, err error) {
 		return document{}, fmt.Errorf("the document cannot be read: its version is %d", d.Version)
 	}
 	for i := range d.Audit {
-		d.Audit[i].unstored()
+		d.Audit[i].restore()
 	}
 	return d, nil
 }
 
-// encode returns d as JSON that fits a store, and forgets what of the audit does not.
+// encode returns d as JSON that fits a store. It drops old entries that do not fit.
 func (d *document) encode() ([]byte, error) {
 	list, err := json.Marshal(d.Overrides)
 	if err != nil {
 		return nil, err
 	}
 	if len(list) > MaxBytes {
-		return nil, fmt.Errorf("%w: they have %d bytes, the most is %d", ErrFull, len(list), MaxBytes)
+		return nil, fmt.Errorf("%w: they have %d bytes, the maximum is %d", ErrFull, len(list), MaxBytes)
 	}
-	d.forgetActs()
+	d.dropActs()
 	stored := document{Version: d.Version, Overrides: d.Overrides, Audit: make([]Entry, len(d.Audit))}
 	for i := range d.Audit {
-		stored.Audit[i] = d.Audit[i].stored()
+		stored.Audit[i] = d.Audit[i].toStored()
 	}
 	const frame = 100
 	left := store.MaxDocumentBytes - len(list) - frame
@@ -124,34 +120,30 @@ func (d *document) encode() ([]byte, error) {
 	return json.Marshal(stored)
 }
 
-// clone returns a copy that can be changed.
 func (d document) clone() document {
 	return document{Version: version, Overrides: slices.Clone(d.Overrides), Audit: slices.Clone(d.Audit)}
 }
 
-// index is where an override is, -1 for nowhere.
 func (d *document) index(id string) int {
 	return slices.IndexFunc(d.Overrides, func(r record) bool { return r.Override.ID == id })
 }
 
-// follows reports whether d was made of other.
-func (d *document) follows(other document) bool {
+// isLaterThan reports whether d is a later revision of other.
+func (d *document) isLaterThan(other document) bool {
 	n := len(other.Audit)
-	return n == 0 || d.knows(other.Audit[n-1].ID)
+	return n == 0 || d.hasEntry(other.Audit[n-1].ID)
 }
 
-// knows reports whether an entry is there.
-func (d *document) knows(entry string) bool {
+func (d *document) hasEntry(entry string) bool {
 	return slices.ContainsFunc(d.Audit, func(e Entry) bool { return e.ID == entry })
 }
 
-// same reports whether d has the overrides of other, whatever was done meanwhile.
-func (d *document) same(other *document) bool {
+// sameOverrides reports whether d and other have equal overrides, regardless of the audit.
+func (d *document) sameOverrides(other *document) bool {
 	return slices.EqualFunc(d.Overrides, other.Overrides, func(a, b record) bool { return reflect.DeepEqual(a, b) })
 }
 
-// live are the overrides that have not expired by now.
-func (d *document) live(now time.Time) (list []policy.Override) {
+func (d *document) liveOverrides(now time.Time) (list []policy.Override) {
 	for i := range d.Overrides {
 		if d.Overrides[i].ExpiresAt.After(now) {
 			list = append(list, d.Overrides[i].Override)

@@ -7,23 +7,19 @@ import (
 	"time"
 )
 
-// Keep is how long an override is listed after it has expired.
+// Keep is the time for which an expired override stays in the list.
 const Keep = 24 * time.Hour
 
-// expirer is the author of entries that say that an override expired.
 const expirer = "mete"
 
-// due reports whether expire would change d.
-func (d *document) due(now time.Time) bool {
+func (d *document) isDue(now time.Time) bool {
 	return slices.ContainsFunc(d.Overrides, func(r record) bool {
-		return !r.ExpiresAt.After(now) && !r.Expired || r.old(now)
+		return !r.ExpiresAt.After(now) && !r.Expired || r.isOld(now)
 	})
 }
 
-// old reports whether it has been listed long enough.
-func (r *record) old(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
+func (r *record) isOld(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
 
-// expire remembers what has expired by now, and removes what did long ago.
 func (d *document) expire(now time.Time) {
 	for i := range d.Overrides {
 		r := &d.Overrides[i]
@@ -33,8 +29,8 @@ func (d *document) expire(now time.Time) {
 		r.Expired = true
 		d.Audit = append(d.Audit, Entry{
 			ID: newEntryID(), At: r.ExpiresAt, What: WhatExpired, Override: r.Override.ID, Author: expirer,
-			Reason: "its time was over", Before: copyOf(r.Override),
+			Reason: "it expired", Before: copyOf(r.Override),
 		})
 	}
-	d.Overrides = slices.DeleteFunc(d.Overrides, func(r record) bool { return r.old(now) })
+	d.Overrides = slices.DeleteFunc(d.Overrides, func(r record) bool { return r.isOld(now) })
 }

@@ -13,20 +13,19 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// fit returns base with those of the overrides that fit it, and says of the others
-// what is wrong with them.
+// fit returns base with the overrides that fit it, and the errors of the others by ID.
 func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.Matcher, map[string]policy.Errors) {
 	unfit := map[string]policy.Errors{}
 	list = slices.Clone(list)
 	for most := max(policy.MaxOverrides-len(base.Overrides()), 0); len(list) > most; list = list[:len(list)-1] {
-		unfit[list[len(list)-1].ID] = policy.Errors{{Reason: fmt.Sprintf("more than %d overrides, those of the policy file included", policy.MaxOverrides)}}
+		unfit[list[len(list)-1].ID] = policy.Errors{{Reason: fmt.Sprintf("more than %d overrides, including the overrides of the policy file", policy.MaxOverrides)}}
 	}
 	for len(list) > 0 {
 		next, err := base.WithOverrides(list, now)
 		if err == nil {
 			return next, unfit
 		}
-		wrong := mistakes(err, len(list))
+		wrong := splitErrors(err, len(list))
 		kept := list[:0:0]
 		for i, o := range list {
 			if wrong[i] == nil {
@@ -40,10 +39,9 @@ func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.M
 	return base, unfit
 }
 
-// mistakes are those of an error of [policy.Matcher.WithOverrides], by the place of
-// the override in its list, each with a path in the override. What is of none counts
-// as the last one's.
-func mistakes(err error, n int) map[int]policy.Errors {
+// splitErrors splits an error of [policy.Matcher.WithOverrides] by the index of the override in the list. Paths
+// become relative to the override. Errors without an index belong to the last override.
+func splitErrors(err error, n int) map[int]policy.Errors {
 	all, ok := errors.AsType[policy.Errors](err)
 	if !ok {
 		all = policy.Errors{{Reason: err.Error()}}

@@ -9,35 +9,34 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A State says whether an override holds.
+// A State tells whether an override is active.
 type State string
 
 const (
 	StateInForce State = "in_force"
 	StateEnded   State = "expired"
-	StateUnfit   State = "unfit" // the policy in force has no place for it
+	StateUnfit   State = "unfit" // the active policy has no use for it
 )
 
-// A Source is where an override was made.
+// A Source is the origin of an override.
 type Source string
 
 const (
-	SourceFile  Source = "file"  // of the policy
-	SourceAdmin Source = "admin" // at run time
-	SourceLocal Source = "local" // at run time, in this process alone
+	SourceFile  Source = "file"  // the policy file
+	SourceAdmin Source = "admin" // an admin, at run time
+	SourceLocal Source = "local" // an admin, at run time, in this process only
 )
 
-// A Status is an override, and whether it holds.
+// A Status is an override and its state.
 type Status struct {
 	policy.Override
 	State    State
 	Source   Source
-	Mistakes policy.Errors // why it is Unfit
+	Mistakes policy.Errors // the reasons for StateUnfit
 }
 
-// List returns all overrides: first from the policy file, then the shared ones in the order
-// in which they were made, then the local ones. The caller must not change what
-// they refer to.
+// List returns all overrides: first from the policy file, then the shared ones in order of creation, then the
+// local ones. The caller must not modify their data.
 func (m *Manager) List() []Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +59,7 @@ func (m *Manager) List() []Status {
 	return list
 }
 
-// status is that of an override of the document. The caller holds mu.
+// status returns the status of a shared override. The caller holds mu.
 func (m *Manager) status(o policy.Override, now time.Time) Status {
 	s := Status{Override: o, State: stateOf(o, now), Source: SourceAdmin}
 	if why := m.unfit[o.ID]; why != nil && s.State == StateInForce {
@@ -76,8 +75,7 @@ func stateOf(o policy.Override, now time.Time) State {
 	return StateEnded
 }
 
-// Audit returns what was done, the latest last. The caller must not change what it
-// refers to.
+// Audit returns the audit, the latest entry last. The caller must not modify the data of entries.
 func (m *Manager) Audit() []Entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +95,7 @@ func (m *Manager) Local() (n int) {
 	return n
 }
 
-// Count returns how many overrides are in force, by their action.
+// Count returns the number of active overrides per action.
 func (m *Manager) Count() map[policy.Action]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

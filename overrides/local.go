@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// MaxLocal bounds the local overrides of a process, and MaxLocalTime how long each lasts.
+	// MaxLocal bounds the local overrides of a process, and MaxLocalTime their lifetime.
 	MaxLocal     = 100
 	MaxLocalTime = time.Hour
 )
 
-// PutLocal makes an override that is active in this process alone, or replaces the local one
-// with its ID. It asks no store, so it works while the store is down. The override ends with the
-// process, and after [MaxLocalTime] at the latest. It is logged, and not in the audit that other
-// processes share. A shared override with the same ID, which another process makes, replaces it.
+// PutLocal creates an override that is active only in this process, or replaces the local override with its ID.
+// It uses no store, so it works while the store is down. The override ends with the process, and after
+// [MaxLocalTime] at the latest. It is logged, but not in the shared audit. A shared override with the same ID
+// replaces it.
 //
-// May is asked whether the local override with its ID may be replaced, as in [Manager.PutIf].
-// Invalid overrides are a [policy.Errors], and one too many is [ErrFull].
+// PutLocal calls may before it replaces a local override, as in [Manager.PutIf]. If the override is invalid,
+// the error is a [policy.Errors]; beyond [MaxLocal] it is [ErrFull].
 func (m *Manager) PutLocal(o policy.Override, may func(before policy.Override) error) (Status, error) {
 	s, err := m.putLocal(o, may)
 	if err != nil {
@@ -38,7 +38,7 @@ func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) e
 	if o.ID == "" {
 		o.ID = newID(o.Action)
 	}
-	m.changing.Lock() // until the override is active: no other local change comes between
+	m.changing.Lock() // until the override is active, so that no other local change gets in between
 	defer m.changing.Unlock()
 	now := m.now()
 	o.CreatedAt = now.UTC().Truncate(time.Microsecond)
@@ -49,7 +49,7 @@ func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) e
 	d, local := m.document.clone(), slices.Clone(m.local)
 	m.mu.Unlock()
 	if d.index(o.ID) >= 0 {
-		return Status{}, policy.Errors{{Path: "/id", Reason: "a shared override has this ID", Hint: "give the local one another ID, or none"}}
+		return Status{}, policy.Errors{{Path: "/id", Reason: "a shared override has this ID", Hint: "use another ID for the local override, or none"}}
 	}
 	at := slices.IndexFunc(local, func(l policy.Override) bool { return l.ID == o.ID })
 	if at >= 0 {
@@ -81,7 +81,7 @@ func (m *Manager) putLocal(o policy.Override, may func(before policy.Override) e
 	return s, nil
 }
 
-// checkLocal returns the errors of a local override, which must also end soon.
+// checkLocal returns the errors of a local override, which must expire soon.
 func (m *Manager) checkLocal(d *document, o policy.Override, now time.Time) error {
 	err := m.check(d, o, now)
 	wrong, ok := errors.AsType[policy.Errors](err)
@@ -89,12 +89,11 @@ func (m *Manager) checkLocal(d *document, o policy.Override, now time.Time) erro
 	case err != nil && !ok:
 		return err
 	case o.ExpiresAt.After(now.Add(MaxLocalTime)):
-		return append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is too late: a local override lasts at most one hour", Hint: "repeat it, or make a shared one"})
+		return append(wrong, policy.Error{Path: "/expires_at", Reason: "expires_at is too late: a local override lasts at most one hour", Hint: "renew it, or create a shared override"})
 	}
 	return err
 }
 
-// removeLocal ends the local override with an ID, and reports whether there was one.
 func (m *Manager) removeLocal(id, author, reason string, may func(before policy.Override) error) (found bool, err error) {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -116,8 +115,8 @@ func (m *Manager) removeLocal(id, author, reason string, may func(before policy.
 	return true, nil
 }
 
-// expireLocal removes local overrides that have expired, and ones that a shared one has
-// replaced. They have no effect any more.
+// expireLocal removes local overrides that have expired or that a shared override replaces. They have no effect
+// any more.
 func (m *Manager) expireLocal() {
 	m.changing.Lock()
 	defer m.changing.Unlock()
@@ -143,18 +142,17 @@ func (m *Manager) expireLocal() {
 		return
 	}
 	for i := range expired {
-		m.logLocal("local override expired", &expired[i], expirer, "its time was over")
+		m.logLocal("local override expired", &expired[i], expirer, "it expired")
 	}
 	for i := range replaced {
 		m.logLocal("local override replaced", &replaced[i], expirer, "a shared override has its ID")
 	}
 }
 
-// endSooner moves the ends of local overrides by as much as the clock has stepped back since
-// the last look. Without this, a clock that is set back lets them last longer than
+// endSooner corrects the ends of local overrides after the clock has stepped back, so that they do not outlast
 // [MaxLocalTime]. The caller holds changing.
 func (m *Manager) endSooner(now time.Time) error {
-	back := m.looked.Sub(now)
+	back := m.checkedAt.Sub(now)
 	if back > 0 && len(m.local) > 0 { // only holders of changing write local
 		local := slices.Clone(m.local)
 		for i := range local {
@@ -163,31 +161,31 @@ func (m *Manager) endSooner(now time.Time) error {
 		if err := m.useLocal(local); err != nil {
 			return err
 		}
-		m.config.Logger.Warn("clock stepped back, local overrides end by the clock of before", "by", back)
+		m.config.Logger.Warn("clock stepped back, expiry of local overrides adjusted", "by", back)
 	}
-	m.looked = now
+	m.checkedAt = now
 	return nil
 }
 
-// useLocal makes these local overrides active, in place of those before. The caller holds changing.
+// useLocal activates local as the local overrides. The caller holds changing.
 func (m *Manager) useLocal(local []policy.Override) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.local
 	m.local = local
-	if err := m.put(m.base, m.document); err != nil {
+	if err := m.activate(m.base, m.document); err != nil {
 		m.local = before
 		return err
 	}
 	return nil
 }
 
-// logLocal logs a change of a local override. Its match and key can hold secrets.
+// logLocal logs a change of a local override, without its match and key, which can contain secrets.
 func (m *Manager) logLocal(event string, o *policy.Override, author, reason string) {
 	level := slog.LevelInfo
 	if o.Action.Kind().Suspends {
 		level = slog.LevelWarn
 	}
-	a := append(attrs(o), slog.String("author", author), slog.String("reason", reason))
+	a := append(logAttrs(o), slog.String("author", author), slog.String("reason", reason))
 	m.config.Logger.LogAttrs(context.Background(), level, event, a...)
 }

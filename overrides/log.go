@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// attrs are what a log may know of an override: matches and keys can hold secrets.
-func attrs(o *policy.Override) []slog.Attr {
+// logAttrs returns the log attributes of an override. Its match and key can contain secrets.
+func logAttrs(o *policy.Override) []slog.Attr {
 	a := []slog.Attr{slog.String("id", o.ID), slog.String("action", string(o.Action))}
 	if len(o.Rules) > 0 {
 		a = append(a, slog.String("rules", strings.Join(o.Rules, ",")))
@@ -20,14 +20,14 @@ func attrs(o *policy.Override) []slog.Attr {
 	return append(a, slog.Time("expires_at", o.ExpiresAt))
 }
 
-// logChanges logs what has been done to overrides since before. The caller holds mu.
+// logChanges logs the changes of overrides between before and after. The caller holds mu.
 func (m *Manager) logChanges(before, after document) {
 	known := make(map[string]bool, len(before.Audit))
 	for i := range before.Audit {
 		known[before.Audit[i].ID] = true
 	}
 	for i := range after.Audit {
-		// One of a kind that a later version has made need not have an override.
+		// Entries of kinds from later versions may have no override.
 		if e := &after.Audit[i]; !known[e.ID] && (e.Before != nil || e.After != nil) {
 			m.logEntry(e)
 		}
@@ -41,14 +41,14 @@ func (m *Manager) logEntry(e *Entry) {
 	}
 	level := slog.LevelInfo
 	if e.What == WhatMade && o.Action.Kind().Suspends {
-		level = slog.LevelWarn // nothing is limited any more
+		level = slog.LevelWarn // it suspends limits
 	}
-	a := append(attrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))
+	a := append(logAttrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))
 	m.config.Logger.LogAttrs(context.Background(), level, "override "+string(e.What), a...)
 }
 
-// logInForce logs what is in force when a process begins. The caller holds mu.
-func (m *Manager) logInForce() {
+// logActive logs the active overrides when a process starts. The caller holds mu.
+func (m *Manager) logActive() {
 	var ids []string
 	now := m.now()
 	for _, r := range m.document.Overrides {
@@ -61,8 +61,8 @@ func (m *Manager) logInForce() {
 	}
 }
 
-// logFit logs which overrides do not fit the policy any more, and which do again.
-// The caller holds mu, and m is as it was before.
+// logFit logs overrides that stopped fitting the policy, or fit it again. The caller holds mu, and m has the
+// old state.
 func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 	for i := range d.Overrides {
 		o := &d.Overrides[i].Override
@@ -70,13 +70,13 @@ func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 		switch {
 		case is != nil && was == nil:
 			reasons := make([]string, len(is))
-			for j, e := range is {
+			for j, e := range is { // without the value
 				reasons[j] = strings.TrimPrefix(e.Path+": "+e.Reason, ": ") // not its value
 			}
-			a := append(attrs(o), slog.String("err", strings.Join(reasons, "; ")))
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override does not fit the policy, not active", a...)
-		case is == nil && was != nil && slices.ContainsFunc(d.live(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
-			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override fits the policy again, active", attrs(o)...)
+			a := append(logAttrs(o), slog.String("err", strings.Join(reasons, "; ")))
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelWarn, "override inactive, does not fit the policy", a...)
+		case is == nil && was != nil && slices.ContainsFunc(d.liveOverrides(m.now()), func(l policy.Override) bool { return l.ID == o.ID }):
+			m.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "override active again, fits the policy", logAttrs(o)...)
 		}
 	}
 }

@@ -16,71 +16,68 @@ import (
 )
 
 const (
-	// DefaultName is the name of the document.
+	// DefaultName is the default name of the document.
 	DefaultName = "overrides"
 
-	// DefaultPoll is how often a manager looks for changes of others.
+	// DefaultPoll is the default interval between polls.
 	DefaultPoll = time.Second
 
-	// timeout is how long one look or one step of a change waits for the store.
+	// timeout bounds each read or write of the store.
 	timeout = 5 * time.Second
 )
 
 // Config are the settings of a [Manager].
 type Config struct {
-	// Apply puts a policy in force, in one step: [mete.Limiter.SetPolicy] does. It
-	// is required, and is not called again before it returns.
+	// Apply activates a policy in one step, like [mete.Limiter.SetPolicy]. It is required. The manager makes no
+	// concurrent calls.
 	Apply func(*policy.Matcher) error
 
-	// Documents is where the overrides are. Nil, and a store that keeps none, is in
-	// this process alone: they end with it.
+	// Documents stores the overrides. If it is nil, or does not support documents, overrides end with this
+	// process.
 	Documents store.Documents
 
-	// Cleared, if set, is called with each rule whose buckets another manager noted as
-	// cleared: see [WhatCleared]. [mete.Limiter.ForgetRule] is for that.
+	// Cleared, if set, is called with each rule that another manager noted as cleared: see [WhatCleared].
+	// [mete.Limiter.ForgetRule] is for that.
 	Cleared func(rule string)
 
-	// Name is that of the document. Managers that share overrides have the same
-	// one. Empty is [DefaultName].
+	// Name is the name of the document. Managers with the same name share overrides. Empty is [DefaultName].
 	Name string
 
-	// Poll is how often Follow looks for changes of others. 0 is [DefaultPoll].
+	// Poll is the interval at which Follow polls the store. 0 is [DefaultPoll].
 	Poll time.Duration
 
-	// Now is the clock by which overrides expire. It should be the one of the
-	// Limiter. Nil is the wall clock.
+	// Now is the clock that expires overrides. It should be the limiter's clock. Nil is the wall clock.
 	Now func() bucket.Instant
 
-	// Logger is told of every change of an override, and of what goes wrong. It is never told
-	// matches and keys. Nil is [slog.Default].
+	// Logger logs every change of an override and every failure, without matches and keys. Nil is
+	// [slog.Default].
 	Logger *slog.Logger
 }
 
-// A Manager keeps the overrides of a policy. It is made by [New], is safe for
-// concurrent use, and starts no goroutine.
+// A Manager manages the overrides of a policy. It is safe for concurrent use and starts no goroutine. [New]
+// makes one.
 type Manager struct {
 	config Config
-	noting chan struct{} // taken by who writes a note
+	noting chan struct{} // held by the writer of a note
 
-	changing sync.Mutex // held while local overrides change, before mu
-	looked   time.Time  // when their ends were last looked at; guarded by changing
+	changing  sync.Mutex // held while local overrides change; locked before mu
+	checkedAt time.Time  // the last check of their ends; guarded by changing
 
-	mu       sync.Mutex // guards the fields below; held while a policy is put in force
-	store    store.Documents
-	lasting  bool // store is not in this process alone
-	base     *policy.Matcher
-	document document          // as it was last read; never changed in place
-	local    []policy.Override // never changed in place
-	revision int64
-	loaded   bool                     // it has been looked for
-	unfit    map[string]policy.Errors // by ID: why an override is not in force
+	mu         sync.Mutex // guards the fields below; held while a policy is activated
+	store      store.Documents
+	persistent bool // store is shared or persistent
+	base       *policy.Matcher
+	document   document          // as last read; never modified in place
+	local      []policy.Override // never modified in place
+	revision   int64
+	loaded     bool                     // the document has been read
+	unfit      map[string]policy.Errors // by ID: why an override is inactive
 }
 
-// now is the time by the manager's clock.
 func (m *Manager) now() time.Time { return m.config.Now().Time() }
 
-// New returns a manager of the overrides of base, the policy in force, which is
-// required. It knows of none before it is told to Load or Follow.
+// New returns a manager for the overrides of base, the active policy. base is required. The manager has no
+// overrides until [Manager.Load] or [Manager.Follow].
 func New(base *policy.Matcher, config Config) (*Manager, error) {
 	switch {
 	case base == nil:
@@ -105,15 +102,14 @@ func New(base *policy.Matcher, config Config) (*Manager, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	m := &Manager{config: config, noting: make(chan struct{}, 1), base: base, store: config.Documents, lasting: config.Documents != nil}
+	m := &Manager{config: config, noting: make(chan struct{}, 1), base: base, store: config.Documents, persistent: config.Documents != nil}
 	if m.store == nil {
 		m.store = new(memory)
 	}
 	return m, nil
 }
 
-// Load reads the document and puts in force what is in it. Where it cannot be read,
-// nothing changes.
+// Load reads the document and activates its overrides. If the read fails, nothing changes.
 func (m *Manager) Load(ctx context.Context) error {
 	if err := m.refresh(ctx); err != nil {
 		return fmt.Errorf("overrides: load: %w", err)
@@ -121,26 +117,26 @@ func (m *Manager) Load(ctx context.Context) error {
 	return nil
 }
 
-// Base puts a new policy in force, with all overrides that fit it. None of them is a
-// reason for an error: that is of Apply, and then everything stays as it was.
+// Base replaces the active policy and keeps the overrides that fit it. Overrides that do not fit are not an
+// error. If Apply fails, nothing changes.
 func (m *Manager) Base(base *policy.Matcher) error {
 	if base == nil {
 		return errors.New("overrides: base: policy is required")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.put(base, m.document); err != nil {
+	if err := m.activate(base, m.document); err != nil {
 		return fmt.Errorf("overrides: base: %w", err)
 	}
 	return nil
 }
 
-// put puts in force what of a document and of the local overrides fits a policy. The caller holds mu.
-func (m *Manager) put(base *policy.Matcher, d document) error {
+// activate applies a document and the local overrides that fit base. The caller holds mu.
+func (m *Manager) activate(base *policy.Matcher, d document) error {
 	now := m.now()
-	live := d.live(now)
+	live := d.liveOverrides(now)
 	for _, o := range m.local {
-		if o.ExpiresAt.After(now) && d.index(o.ID) < 0 { // a shared one of this ID replaces it
+		if o.ExpiresAt.After(now) && d.index(o.ID) < 0 { // a shared override with this ID replaces it
 			live = append(live, o)
 		}
 	}
@@ -157,5 +153,5 @@ func (m *Manager) put(base *policy.Matcher, d document) error {
 func (m *Manager) Persistent() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lasting
+	return m.persistent
 }

@@ -178,7 +178,7 @@ func TestBase_KeepsOverrides(t *testing.T) {
 	}
 	n.wantTakes("as before", "big", true, true, true, true, false)
 	n.wantTakes("as before", "worse", false)
-	for text, want := range map[string]int{"does not fit the policy": 1, "fits the policy again": 1} {
+	for text, want := range map[string]int{"does not fit the policy": 1, "override active again": 1} {
 		if got := strings.Count(n.log.String(), text); got != want {
 			t.Errorf("the log says %q %d times, want %d:\n%s", text, got, want, n.log)
 		}

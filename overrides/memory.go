@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// memory keeps one document, whatever its name, where there is no store.
 type memory struct {
 	mu       sync.Mutex // guards the fields below
 	data     []byte

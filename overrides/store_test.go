@@ -316,7 +316,7 @@ func TestStore_KeepsNoDocuments(t *testing.T) {
 	n := newNode(t, newClock(), unsupported{}, rules)
 	n.put(block("b", "bad"))
 	n.wantTakes("in the process alone", "bad", false)
-	if n.Persistent() || !strings.Contains(n.log.String(), "in this process only") {
+	if n.Persistent() || !strings.Contains(n.log.String(), "not persistent") {
 		t.Errorf("persistent %t; the log should say that it is not:\n%s", n.Persistent(), n.log)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Follow puts in force what others change, and remembers what expires, until ctx
-// ends: it looks every [Config.Poll]. While the store does not answer, what was last
-// read stays in force, and the log says so once.
+// Follow applies changes of other processes and records expirations until ctx ends. It polls every
+// [Config.Poll]. While the store does not answer, the overrides that were read last stay active, and Follow
+// logs this once.
 func (m *Manager) Follow(ctx context.Context) {
 	ticker := time.NewTicker(m.config.Poll)
 	defer ticker.Stop()
@@ -33,15 +33,14 @@ func (m *Manager) Follow(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil && failing:
-			m.config.Logger.Info("overrides followed again")
+			m.config.Logger.Info("following overrides recovered")
 		case err != nil && !failing:
-			m.config.Logger.Error("cannot follow overrides, last read overrides stay active", "err", err)
+			m.config.Logger.Error("following overrides failed, last read overrides stay active", "err", err)
 		}
 		failing = err != nil
 	}
 }
 
-// refresh puts the document in force if it has changed.
 func (m *Manager) refresh(ctx context.Context) error {
 	r, err := m.read(ctx)
 	switch {
@@ -50,18 +49,17 @@ func (m *Manager) refresh(ctx context.Context) error {
 	case r.lost:
 		return m.restore(ctx, r)
 	}
-	return m.adopt(r.document, r.revision, r.since)
+	return m.adopt(r.document, r.revision, r.known)
 }
 
-// A reading is the document, as it is in the store, or as it should be there.
 type reading struct {
 	document document
 	revision int64 // in the store
-	since    int64 // that was known when it was asked
-	lost     bool  // the store has an earlier document, or none
+	known    int64 // the revision that was known before the read
+	lost     bool  // the store has an older document, or none
 }
 
-// read reads the document. What the store has lost counts as if it were there.
+// read reads the document. If the store has lost it, read returns the known document.
 func (m *Manager) read(ctx context.Context) (reading, error) {
 	m.mu.Lock()
 	store, own, known := m.store, m.document, m.revision
@@ -70,9 +68,9 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 	defer cancel()
 	data, revision, err := store.Document(ctx, m.config.Name, known)
 	if errors.Is(err, errors.ErrUnsupported) {
-		data, revision, err = m.without().Document(ctx, m.config.Name, known)
+		data, revision, err = m.useMemory().Document(ctx, m.config.Name, known)
 	}
-	r := reading{document: own, revision: revision, since: known}
+	r := reading{document: own, revision: revision, known: known}
 	switch {
 	case err != nil || revision == known:
 		return r, err
@@ -81,9 +79,9 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 		return r, nil
 	}
 	d, err := decode(data)
-	// A lower revision is that of an earlier document, but where the clock of the store
-	// has gone back as well: then it begins with what is known.
-	if err != nil || revision > known || d.follows(own) {
+	// A lower revision is an older document, unless the clock of the store has also gone back. Then it begins
+	// with the known audit.
+	if err != nil || revision > known || d.isLaterThan(own) {
 		r.document = d
 		return r, err
 	}
@@ -91,7 +89,6 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 	return r, nil
 }
 
-// restore writes the document in the place of what the store has kept of it.
 func (m *Manager) restore(ctx context.Context, r reading) error {
 	d := r.document.clone()
 	data, err := d.encode()
@@ -100,26 +97,25 @@ func (m *Manager) restore(ctx context.Context, r reading) error {
 	}
 	next, err := m.write(ctx, data, r.revision)
 	if errors.Is(err, store.ErrRevision) {
-		return nil // another one was faster; it is read next time
+		return nil // another process was faster; the next read gets its document
 	}
 	if err != nil {
 		return err
 	}
-	m.config.Logger.Warn("overrides lost by the store, written back", "overrides", len(d.Overrides))
-	return m.adopt(d, next, r.since)
+	m.config.Logger.Warn("store lost the overrides, written back", "overrides", len(d.Overrides))
+	return m.adopt(d, next, r.known)
 }
 
-// without goes on without a store that keeps documents.
-func (m *Manager) without() store.Documents {
+// useMemory switches to memory if the store does not support documents.
+func (m *Manager) useMemory() store.Documents {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lasting {
-		m.store, m.lasting = new(memory), false
+	if m.persistent {
+		m.store, m.persistent = new(memory), false
 	}
 	return m.store
 }
 
-// write replaces a revision of the document.
 func (m *Manager) write(ctx context.Context, data []byte, revision int64) (int64, error) {
 	m.mu.Lock()
 	store := m.store
@@ -129,8 +125,7 @@ func (m *Manager) write(ctx context.Context, data []byte, revision int64) (int64
 	return store.SetDocument(ctx, m.config.Name, data, revision)
 }
 
-// adopt puts a document in force, unless another one was since it was read. That one
-// is later.
+// adopt activates a document unless a later one was activated since it was read.
 func (m *Manager) adopt(d document, revision, since int64) error {
 	cleared, err := m.adoptLocked(d, revision, since)
 	for _, rule := range cleared {
@@ -139,7 +134,7 @@ func (m *Manager) adopt(d document, revision, since int64) error {
 	return err
 }
 
-// adoptLocked does what adopt does, and returns the rules that were cleared since.
+// adoptLocked implements adopt, and returns the rules that were cleared since.
 func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,39 +143,37 @@ func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []stri
 	}
 	if revision != m.revision {
 		before := m.document
-		if m.loaded && d.same(&before) { // what was noted is no reason to read the policy anew
+		if m.loaded && d.sameOverrides(&before) { // a note does not require a new policy
 			m.document = d
-		} else if err := m.put(m.base, d); err != nil {
+		} else if err := m.activate(m.base, d); err != nil {
 			return nil, err
 		}
 		if m.loaded {
 			m.logChanges(before, d)
 			cleared = m.clearedSince(&before, &d)
 		} else {
-			m.logInForce()
+			m.logActive()
 		}
 	}
 	m.revision, m.loaded = revision, true
 	return cleared, nil
 }
 
-// clearedSince returns the rules that entries of after clear, and that before has not.
 func (m *Manager) clearedSince(before, after *document) (rules []string) {
 	if m.config.Cleared == nil {
 		return nil
 	}
 	for i := range after.Audit {
-		if e := &after.Audit[i]; e.What == WhatCleared && !slices.Contains(rules, e.Rule) && !before.knows(e.ID) {
+		if e := &after.Audit[i]; e.What == WhatCleared && !slices.Contains(rules, e.Rule) && !before.hasEntry(e.ID) {
 			rules = append(rules, e.Rule)
 		}
 	}
 	return rules
 }
 
-// expire remembers that overrides have expired, and forgets those that did long ago.
 func (m *Manager) expire(ctx context.Context) error {
 	m.mu.Lock()
-	due := m.document.due(m.now())
+	due := m.document.isDue(m.now())
 	m.mu.Unlock()
 	if !due {
 		return nil
@@ -197,10 +190,10 @@ func (m *Manager) expire(ctx context.Context) error {
 	}
 	next, err := m.write(ctx, data, r.revision)
 	if errors.Is(err, store.ErrRevision) {
-		return nil // there is a next time
+		return nil // the next poll tries again
 	}
 	if err != nil {
 		return err
 	}
-	return m.adopt(d, next, r.since)
+	return m.adopt(d, next, r.known)
 }

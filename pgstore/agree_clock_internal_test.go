@@ -62,7 +62,7 @@ func (a *agreement) takeBy(way int, c store.Charge) bucket.Snapshot {
 		a.Fatal(err)
 	}
 	defer conn.Release()
-	b.setPatience(time.Minute)
+	b.setLockTimeout(time.Minute)
 	if err := b.runOn(a.Context(), conn.Conn()); err != nil {
 		a.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (a *agreement) compareAlone(c store.Charge, snap bucket.Snapshot, before, a
 		if !leaves(old, row, c, before, after) {
 			a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, row, want)
 		}
-		// The answer is about the state that was left.
+		// The readAnswers is about the state that was left.
 		answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(at-before)*time.Microsecond}
 		if !slices.IsSorted(answers) || snap.Remaining() != full.Remaining() {
 			a.Errorf("%+v of %+v: %v, full after %v; left %v, full after %v", c, old, snap.Remaining(), answers[0], full.Remaining(), answers[1])

@@ -142,7 +142,7 @@ func (a *agreement) step() {
 	}
 	defer conn.Release()
 	before := a.serverTime()
-	b.setPatience(time.Minute)
+	b.setLockTimeout(time.Minute)
 	if err := b.runOn(a.Context(), conn.Conn()); err != nil {
 		a.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 	now := a.clock.Now()
 	var order []*ask
 	for i, x := range b.asks {
-		if b.places[i] >= 0 && !x.again {
+		if b.places[i] >= 0 && !x.retryMixed {
 			order = append(order, x)
 		}
 	}
@@ -256,9 +256,9 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 			a.Fatalf("look %v, %d grouped, take %d of %d, at %d: %+v of %+v:\n got %v %+v, %v\nwant %+v",
 				look, grouped, i, len(order), now, *c, old, x.allowed, x.snaps, x.Err, want)
 		}
-		if x.again {
+		if x.retryMixed {
 			a.again++
-			if was := found[c.Key]; len(was) == 1 && was[0].Limit == c.Limit && x.plain() {
+			if was := found[c.Key]; len(was) == 1 && was[0].Limit == c.Limit && x.isPlain() {
 				a.Errorf("%+v of %+v could be decided as a plain take, and was not", *c, old)
 			}
 		}

@@ -7,23 +7,21 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An AnswerError says that a function in the database answered what it never
-// should: that the answer is no answer, or that it decided otherwise than package
-// bucket does.
+// An AnswerError reports that the answer of a function in the database is malformed, or that its decision differs
+// from the decision of package bucket.
 type AnswerError struct{ what string }
 
-func (e *AnswerError) Error() string { return "unexpected answer of the database: " + e.what }
+func (e *AnswerError) Error() string { return "unexpected answer from the database: " + e.what }
 
-// An outcome is the answer to a group: how much was taken, and the state after that.
 type outcome struct {
-	there bool // there was an answer
-	now   bucket.Instant
-	took  int64
-	state bucket.State
+	answered bool // the database answered
+	now      bucket.Instant
+	took     int64
+	state    bucket.State
 }
 
-// read reads a row for a limit. The first that says something was taken counts. Its
-// clock was read after the decision, but for where it stands behind the bucket.
+// read reads a row for a limit. Only the first row with a charge counts. The clock is read after the decision, so
+// it is capped by the state's time.
 func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
 	var v [4]int64
 	for i, f := range fields {
@@ -42,9 +40,8 @@ func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
 	*t = outcome{took >= 0, bucket.Instant(now), took, bucket.State{Spent: spent, AsOf: bucket.Instant(asOf), Unit: l.Unit()}}
 }
 
-// answerPlain answers the asks of the groups in their order, or marks them to be
-// asked again.
-func (b *batch) answerPlain() {
+// replayGroups answers the asks of the groups in their order. Asks without an answer are marked for a retry.
+func (b *batch) replayGroups() {
 	denied := 0
 	for i := range b.groups {
 		g := &b.groups[i]
@@ -53,17 +50,16 @@ func (b *batch) answerPlain() {
 		}
 		g.answer.state.Spent -= g.answer.took
 	}
-	b.store.learn(denied, len(b.groups))
+	b.store.noteDenials(denied, len(b.groups))
 	for i, a := range b.asks {
 		if at := b.places[i]; at >= 0 {
-			b.groups[at].answer.answer(a)
+			b.groups[at].answer.replay(a)
 		}
 	}
 }
 
-// answer does over again what was done, for one of the takes.
-func (t *outcome) answer(a *ask) {
-	if a.again = !t.there; a.again {
+func (t *outcome) replay(a *ask) {
+	if a.retryMixed = !t.answered; a.retryMixed {
 		return
 	}
 	c := &a.charges[0]
@@ -71,7 +67,7 @@ func (t *outcome) answer(a *ask) {
 	state, v := c.Limit.Spend(t.state, t.now, c.Cost, 0)
 	a.allowed = v.Allowed()
 	if a.allowed != (t.took > 0) {
-		a.Err = maybeSpent(&AnswerError{"disagrees about a take"})
+		a.Err = newMaybeSpent(&AnswerError{"the decision differs"})
 		return
 	}
 	if a.allowed {
@@ -81,6 +77,6 @@ func (t *outcome) answer(a *ask) {
 	v.Show(&a.snaps[0], &c.Limit, c.Cost, t.now)
 }
 
-func maybeSpent(err error) *mete.StoreError {
+func newMaybeSpent(err error) *mete.StoreError {
 	return &mete.StoreError{Store: storeName, Spent: mete.MaybeSpent, Err: err}
 }

@@ -13,34 +13,31 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An ask is one operation on its way to PostgreSQL and back.
 type ask struct {
 	lane.Ticket
 	refund  bool
 	charges []store.Charge
-	taken   []bucket.Taken // of a refund: what its charges cancel
+	taken   []bucket.Taken // of a refund: the takes that its charges cancel
 	mode    mete.Mode
-	memory  memoryKey // set where mode.ID is
+	memory  memoryKey // set if mode.ID is set
 
-	again bool // it could not be decided as a plain take
-	waits bool // one of its buckets is held: see held
+	retryMixed bool // a plain take could not decide it
+	onHeldLane bool // submit on the held lane: see held
 
 	snaps   []bucket.Snapshot
 	allowed bool
 }
 
-// A memoryKey is what a take or a refund is remembered by.
 type memoryKey [sha256.Size]byte
 
 var asks = sync.Pool{New: func() any { return new(ask) }}
 
-// newAsk returns an ask with a copy of the charges: it may live longer than the
-// call it is made for.
+// newAsk returns an ask with a copy of the charges, because the ask can outlive the caller's slice.
 func (s *Store) newAsk(charges []store.Charge, mode mete.Mode) *ask {
 	a := asks.Get().(*ask)
 	a.charges = append(a.charges[:0], charges...)
 	if a.mode = mode; mode.DryRun {
-		a.mode.ID = "" // it makes no difference then
+		a.mode.ID = ""
 	}
 	if a.mode.ID != "" {
 		a.memory = s.memoryKey("take", mode.ID, charges)
@@ -48,7 +45,7 @@ func (s *Store) newAsk(charges []store.Charge, mode mete.Mode) *ask {
 	return a
 }
 
-// newRefund is newAsk for refunds. Their IDs are apart from those of takes.
+// newRefund returns the ask of a refund. The IDs of refunds and of takes are separate.
 func (s *Store) newRefund(refunds []mete.Refund, id string) *ask {
 	a := asks.Get().(*ask)
 	a.refund, a.charges, a.taken = true, a.charges[:0], a.taken[:0]
@@ -61,7 +58,6 @@ func (s *Store) newRefund(refunds []mete.Refund, id string) *ask {
 	return a
 }
 
-// memoryKey tells operations apart that have different IDs, keys or prefixes.
 func (s *Store) memoryKey(operation, id string, charges []store.Charge) (key memoryKey) {
 	h := sha256.New()
 	add := func(text string) {
@@ -80,18 +76,16 @@ func (s *Store) memoryKey(operation, id string, charges []store.Charge) (key mem
 	return key
 }
 
-// release puts back an ask that has been answered.
 func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.taken, a.snaps = a.charges[:0], a.taken[:0], a.snaps[:0]
-	a.refund, a.again, a.waits, a.allowed, a.mode, a.Err = false, false, false, false, mete.Mode{}, nil
+	a.refund, a.retryMixed, a.onHeldLane, a.allowed, a.mode, a.Err = false, false, false, false, mete.Mode{}, nil
 	asks.Put(a)
 }
 
-// plain reports whether a is a take from one token bucket that needs nothing
-// special, and could be admitted: those of one bucket at one cost are charged
-// together.
-func (a *ask) plain() bool {
+// isPlain reports whether a is a take from one token bucket without a mode or ID that a full bucket would admit.
+// Plain takes of one bucket at one cost are charged together.
+func (a *ask) isPlain() bool {
 	if a.refund || len(a.charges) != 1 || a.mode.ID != "" || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
 		return false
 	}

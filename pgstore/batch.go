@@ -6,24 +6,22 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A batch is one call in the making, of one or two statements: one for the plain
-// takes, and one for all else. Asks that wait together may be answered in any order,
-// but those of one bucket are answered in theirs as far as they are alike.
+// A batch is the next call, of one statement for plain takes and one for all other asks. Asks of one batch run in
+// any order, but equal asks of one bucket run in the order of arrival.
 type batch struct {
 	store  *Store
 	asks   []*ask
-	places []int // of each ask: its group, or -1
+	places []int // the group of each ask, or -1
 
 	groups []group
-	index  map[string]int // of a key: its group
+	index  map[string]int // the group of each key
 
-	clock  int64 // virtual time; -1 is the server's
+	clock  int64 // virtual time; -1 selects the server's clock
 	packet packet
 
-	patience string // how long to wait for a lock, as a setting of PostgreSQL
+	lockTimeout string // lock timeout in PostgreSQL's notation
 }
 
-// A group are plain takes of one bucket at one cost.
 type group struct {
 	key   string
 	limit *bucket.Limit // the first ask's
@@ -37,7 +35,6 @@ func newBatch(s *Store) *batch {
 	return &batch{store: s, index: map[string]int{}}
 }
 
-// Reset implements [lane.Batch].
 func (b *batch) Reset() {
 	clear(b.asks)
 	clear(b.groups)
@@ -49,13 +46,11 @@ func (b *batch) Reset() {
 	}
 }
 
-// Asks implements [lane.Batch].
 func (b *batch) Asks() []*ask { return b.asks }
 
-// Add implements [lane.Batch]. A plain take that is unlike the ones of its bucket
-// goes with all else, and so does one in a transaction of a caller's: there it may wait
-// for a lock without end, and the function for all else has locked before it reads the
-// clock.
+// Add implements [lane.Batch]. A plain take joins the group of its bucket if limit and cost are equal; other
+// takes go into the second statement. So do all takes in a caller's transaction. They can wait long for a lock,
+// and only the second statement reads the clock after locking.
 func (b *batch) Add(a *ask) bool {
 	b.asks = append(b.asks, a)
 	b.places = append(b.places, b.place(a))
@@ -63,7 +58,7 @@ func (b *batch) Add(a *ask) bool {
 }
 
 func (b *batch) place(a *ask) int {
-	if !a.plain() || b.store.joined {
+	if !a.isPlain() || b.store.joined {
 		return -1
 	}
 	c := &a.charges[0]
@@ -81,11 +76,10 @@ func (b *batch) place(a *ask) int {
 	return at
 }
 
-// rest appends the asks that are not in a group, or that their group could not
-// decide.
+// rest appends the asks without a group, and the asks that their group could not decide.
 func (b *batch) rest(dst []*ask) []*ask {
 	for i, a := range b.asks {
-		if b.places[i] < 0 || a.again {
+		if b.places[i] < 0 || a.retryMixed {
 			dst = append(dst, a)
 		}
 	}

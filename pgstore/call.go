@@ -17,27 +17,25 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxRetries bounds how often a statement is tried that PostgreSQL has undone for
-// the sake of another one, as it does where the database's isolation level is above
-// read committed.
+// maxRetries bounds the tries of a statement that PostgreSQL rolls back because of a concurrent one. That happens
+// if the database's isolation level is above read committed.
 const maxRetries = 10
 
-// Run implements [lane.Batch]. The deadline is the connection's own, as contexts cost
-// more.
+// Run implements [lane.Batch]. It sets a deadline on the connection, which is cheaper than a context.
 func (b *batch) Run(timeout time.Duration) time.Duration {
 	start := time.Now()
 	conn, err := b.store.acquire(timeout)
 	if err != nil {
-		err = notSpent(err)
+		err = newNotSpent(err)
 		for _, a := range b.asks {
 			a.Err = err
 		}
 	} else {
 		line := conn.Conn().PgConn().Conn()
-		_ = line.SetDeadline(start.Add(timeout)) // it fails where the connection is closed
-		b.setPatience(timeout)
-		err = b.runApart(context.Background(), conn.Conn())
-		if !conn.Conn().IsClosed() { // else pgx has given it another
+		_ = line.SetDeadline(start.Add(timeout)) // fails on a closed connection
+		b.setLockTimeout(timeout)
+		err = b.runAvoidingLocks(context.Background(), conn.Conn())
+		if !conn.Conn().IsClosed() { // pgx resets the deadline of a closed connection
 			_ = line.SetDeadline(time.Time{})
 		}
 		conn.Release()
@@ -53,23 +51,23 @@ func (s *Store) acquire(timeout time.Duration) (*pgxpool.Conn, error) {
 	return s.pool.Acquire(ctx)
 }
 
-// runOn makes the calls on conn. The error is one of those that asks have got.
+// runOn makes the calls on conn. It returns one of the errors of the asks.
 func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 	var failed error
 	if len(b.groups) > 0 {
-		if failed = b.store.retried(ctx, conn, b.takePlain); failed != nil {
+		if failed = b.store.retry(ctx, conn, b.takePlain); failed != nil {
 			b.fail(failed, func(i int) bool { return b.places[i] >= 0 })
 		} else {
-			b.answerPlain()
+			b.replayGroups()
 		}
 	}
 	rest := b.rest(nil)
 	switch {
 	case len(rest) == 0:
 	case conn.IsClosed() || ctx.Err() != nil:
-		err := notSpent(errGone)
+		err := newNotSpent(errGone)
 		if failed != nil {
-			err = notSpent(fmt.Errorf("%w: %w", errGone, storeError(failed).Err))
+			err = newNotSpent(fmt.Errorf("%w: %w", errGone, newStoreError(failed).Err))
 		}
 		for _, a := range rest {
 			a.Err = err
@@ -82,11 +80,11 @@ func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 	return failed
 }
 
-// takeRest makes the call for those of no group. Where one of the rows cannot be read,
-// each is asked for alone: the others are none the worse for it.
+// takeRest makes the call for asks without a group. If a row is unreadable, each ask gets a call of its own, so
+// that the others succeed.
 func (b *batch) takeRest(ctx context.Context, conn *pgx.Conn, rest []*ask) error {
-	g := general{batch: b, asks: rest}
-	err := b.store.retried(ctx, conn, g.take)
+	g := mixedCall{batch: b, asks: rest}
+	err := b.store.retry(ctx, conn, g.take)
 	if err == nil {
 		return nil
 	}
@@ -105,15 +103,15 @@ func (b *batch) takeRest(ctx context.Context, conn *pgx.Conn, rest []*ask) error
 	return err
 }
 
-// retried calls f as long as it is undone for the sake of others.
-func (s *Store) retried(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
+// retry calls f again while PostgreSQL rolls it back because of concurrent statements.
+func (s *Store) retry(ctx context.Context, conn *pgx.Conn, f func(context.Context, *pgx.Conn) error) error {
 	for try := 1; ; try++ {
 		err := f(ctx, conn)
 		if err == nil {
 			return nil
 		}
 		if try == maxRetries || !isUndone(err) || s.joined || conn.IsClosed() || ctx.Err() != nil {
-			return storeError(err)
+			return newStoreError(err)
 		}
 		if isSerialization(err) {
 			s.isolated.Store(true)
@@ -121,7 +119,6 @@ func (s *Store) retried(ctx context.Context, conn *pgx.Conn, f func(context.Cont
 	}
 }
 
-// fail gives an error to the asks that pick says.
 func (b *batch) fail(err error, pick func(i int) bool) {
 	for i, a := range b.asks {
 		if pick(i) {
@@ -130,12 +127,11 @@ func (b *batch) fail(err error, pick func(i int) bool) {
 	}
 }
 
-// takePlain makes the call for the groups.
 func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	for i := range b.groups {
 		b.groups[i].answer = outcome{}
 	}
-	look := b.store.looks()
+	look := b.store.looksFirst()
 	if len(b.groups) == 1 {
 		return b.takeOne(ctx, conn, look)
 	}
@@ -147,8 +143,8 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 
 	limits, which := make([]rate, 0, 8), make([]int64, len(order))
 	for i, g := range order {
-		r := rateOf(g.limit, g.cost)
-		few := limits[max(len(limits)-8, 0):] // mostly one of these
+		r := newRate(g.limit, g.cost)
+		few := limits[max(len(limits)-8, 0):] // most limits are among the last few
 		at := slices.IndexFunc(few, func(x rate) bool { return x.cost == r.cost && *x.limit == *r.limit })
 		if at >= 0 {
 			at += max(len(limits)-8, 0)
@@ -181,7 +177,7 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	p.bool(look)
-	b.addPatience()
+	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeMany, p.end(), func(row [][]byte) {
 		if len(row) == 5 && len(row[0]) >= len(b.store.config.Prefix) {
 			if at, ok := b.index[string(row[0][len(b.store.config.Prefix):])]; ok {
@@ -192,12 +188,11 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// takeOne is takePlain of one group.
 func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	g := &b.groups[0]
-	r := rateOf(g.limit, g.cost)
-	if g.count == 1 && b.clock < 0 && !look && !b.waits() && !b.store.unprepared.Load() {
-		if err := b.takeAlone(ctx, conn, g, &r); err != nil || g.answer.there {
+	r := newRate(g.limit, g.cost)
+	if g.count == 1 && b.clock < 0 && !look && !b.isHeldLane() && !b.store.unprepared.Load() {
+		if err := b.takeAlone(ctx, conn, g, &r); err != nil || g.answer.answered {
 			return err
 		}
 	}
@@ -211,7 +206,7 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 		p.int(field(&r))
 	}
 	p.bool(look)
-	b.addPatience()
+	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeOne, p.end(), func(row [][]byte) {
 		if len(row) == 4 { // the clock comes first
 			g.answer.read(g.limit, row[1], row[2], row[3], row[0])
@@ -219,9 +214,8 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	})
 }
 
-// takeAlone is takeOne of one take that will probably be admitted, in a statement that
-// has to be prepared to be faster than the function. Where it is not admitted there
-// is no answer.
+// takeAlone is takeOne for one take that will probably be admitted. The prepared statement is faster than the
+// function. It returns no answer if the take is not admitted.
 func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate) error {
 	p := &b.packet
 	p.reset()
@@ -230,7 +224,7 @@ func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate
 		p.int(v)
 	}
 	p.key(limVersion, g.limit.Encode())
-	b.addPatience()
+	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeAlone, p.end(), func(row [][]byte) {
 		if len(row) == 4 {
 			g.answer.read(g.limit, row...)
@@ -238,40 +232,36 @@ func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate
 	})
 }
 
-// A rate is a limit and a cost in units of 1/p thousandth.
+// A rate is a limit and a cost, in units of 1/p thousandth.
 type rate struct {
 	limit      *bucket.Limit
 	c, n, cost int64
 }
 
-func rateOf(l *bucket.Limit, cost bucket.Tokens) rate {
+func newRate(l *bucket.Limit, cost bucket.Tokens) rate {
 	n, p := l.Refill()
 	return rate{l, int64(l.Capacity()) * p, int64(n), int64(cost) * p}
 }
 
-// rateFields are in the order of the parameters.
 var rateFields = [...]func(*rate) int64{
 	func(r *rate) int64 { return r.c },
 	func(r *rate) int64 { return r.n },
 	func(r *rate) int64 { return r.cost },
 }
 
-// amount is what count takes cost, as far as a full bucket has it. Costs are below
-// 2^53, and so many do not wait.
+// amount returns the cost of count takes, at most the multiple of the cost that fits in a full bucket. Costs are
+// below 2^53, so the product does not overflow.
 func (r *rate) amount(count int64) int64 { return min(count, r.c/r.cost) * r.cost }
 
-// looks says whether the last takes were denied so often that it is worth a look
-// before anything is locked.
-func (s *Store) looks() bool { return s.denying.Load() }
+func (s *Store) looksFirst() bool { return s.denying.Load() }
 
-// learn notes how many of so many buckets denied.
-func (s *Store) learn(denied, of int) {
+// noteDenials records that denied of the given number of buckets denied.
+func (s *Store) noteDenials(denied, of int) {
 	if looks := 4*denied >= of; looks != s.denying.Load() {
 		s.denying.Store(looks)
 	}
 }
 
-// notSpent is an error of what was not asked.
-func notSpent(err error) *mete.StoreError {
+func newNotSpent(err error) *mete.StoreError {
 	return &mete.StoreError{Store: storeName, Spent: mete.NotSpent, Err: err}
 }

@@ -9,18 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clearBatch is how many rows one statement of Clear removes.
 const clearBatch = 10_000
 
-// Clear forgets all buckets whose keys begin with the store's prefix, so that all are
-// full: at the end of a test or a replay, or for a fresh start. It goes by some
-// thousands; what is taken meanwhile may remain, and so may all, after an error.
+// Clear deletes all buckets of the store's prefix, so that they are full: after a test or replay, or for a fresh
+// start. It deletes in batches. Buckets that are used meanwhile may remain, and after an error, any bucket may.
 func (s *Store) Clear(ctx context.Context) error {
 	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY (ARRAY(
 		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.>=) $1 AND ($2::pg_catalog.bytea IS NULL OR key OPERATOR(pg_catalog.<) $2)
 		ORDER BY key LIMIT $3 FOR UPDATE))`, s.bucketTable())
 	for {
-		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), behind(s.config.Prefix), clearBatch)
+		tag, err := s.pool.Exec(ctx, sql, pgx.QueryExecModeExec, []byte(s.config.Prefix), prefixEnd(s.config.Prefix), clearBatch)
 		if err != nil {
 			return fmt.Errorf("pgstore: clear: %w", err)
 		}
@@ -30,9 +28,8 @@ func (s *Store) Clear(ctx context.Context) error {
 	}
 }
 
-// behind is the first of what comes after all that begins with prefix, or nil where
-// nothing does.
-func behind(prefix string) []byte {
+// prefixEnd returns the first key after all keys with this prefix, or nil if there is none.
+func prefixEnd(prefix string) []byte {
 	next := []byte(prefix)
 	for i := len(next) - 1; i >= 0; i-- {
 		if next[i] < 0xff {

@@ -15,21 +15,19 @@ import (
 )
 
 const (
-	// familyRows is the number of rows that one call of ClearFamilies looks at.
 	familyRows = 2_000
 
-	// lastMark stands before the last key in the text from which a clear goes on.
+	// lastMark precedes the last key in the text of a position.
 	lastMark = "k"
 )
 
 var _ store.Clearer = (*Store)(nil)
 
-// ClearFamilies implements [store.Clearer]. A call reads some thousand keys in their order,
-// and deletes the rows of the families in one statement. Keys without a hash
-// tag stand together, so only keys with one mix with other families.
+// ClearFamilies implements [store.Clearer]. A call reads some thousand keys in ascending order, and deletes the
+// rows of the families in one statement. Only keys with a hash tag mix with other families; other keys of a
+// family are contiguous.
 //
-// A row that a transaction of a caller has locked is waited for, as long as the timeout of
-// the store lasts.
+// A call waits for rows that a caller's transaction has locked, until the store's timeout.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
 	starts := []string{"{"} // of the ranges of keys to read
 	for _, family := range families {
@@ -43,9 +41,9 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 		return 0, "", fmt.Errorf("pgstore: clear families: from %q: %w", from, store.ErrFrom)
 	}
 	for _, start := range starts {
-		end := behind(s.config.Prefix + start)
+		end := prefixEnd(s.config.Prefix + start)
 		if end != nil && slices.Compare(last, end) >= 0 {
-			continue // it has been read
+			continue
 		}
 		n, through, err := s.clearRange(ctx, families, []byte(s.config.Prefix+start), end, last)
 		if err != nil {
@@ -58,8 +56,8 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 	return removed, "", nil
 }
 
-// clearRange deletes rows of the families between two keys that come after last. It returns
-// the last key that it read, nil if it read the whole range.
+// clearRange deletes rows of the families between two keys, after last. It returns the last key that it read, or
+// nil if it read the whole range.
 func (s *Store) clearRange(ctx context.Context, families []string, begin, end, last []byte) (removed int64, through []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -83,13 +81,12 @@ func (s *Store) clearRange(ctx context.Context, families []string, begin, end, l
 	if len(keys) == 0 {
 		return 0, through, nil
 	}
-	// Takes lock rows in the order of their keys, too.
+	// Takes lock rows in ascending order of their keys, too.
 	tag, err := s.pool.Exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY (ARRAY(
 		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY ($1) ORDER BY key FOR UPDATE))`, table), pgx.QueryExecModeExec, keys)
 	return tag.RowsAffected(), through, err
 }
 
-// bucketTable returns the quoted name of the table that has the buckets.
 func (s *Store) bucketTable() string {
 	table := pgx.Identifier{s.config.Schema, "bucket"}
 	if s.config.Durable {

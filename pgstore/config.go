@@ -10,7 +10,6 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// Defaults and bounds of a [Config].
 const (
 	DefaultSchema      = "mete"
 	DefaultTimeout     = time.Second
@@ -19,41 +18,37 @@ const (
 	DefaultMaxInFlight = 4
 )
 
-// Config are the settings of a [Store]. The zero Config is sound.
+// Config are the settings of a [Store]. The zero value selects the defaults.
 type Config struct {
-	// Schema is where the tables are: see [Migrate]. Empty is [DefaultSchema].
+	// Schema contains the tables: see [Migrate]. Empty is [DefaultSchema].
 	Schema string
 
-	// Prefix is what all keys begin with, for several limiters in one schema.
+	// Prefix begins all keys, so that several limiters can share one schema.
 	Prefix string
 
-	// Durable keeps the buckets in a logged table, which survives a crash of the
-	// server and is there on its replicas. Otherwise they are in an unlogged one,
-	// which is several times cheaper to write, and empty after a crash or a
-	// failover: then all buckets are full.
+	// Durable selects a logged table for buckets, which survives a crash of the server and is replicated. The
+	// default is an unlogged table, which is several times cheaper to write. It is empty after a crash or a
+	// failover: all buckets are full then.
 	Durable bool
 
-	// Now, if set, takes the place of the server's clock: for tests and replays.
-	// States then live for an hour, whatever Now says.
+	// Now, if set, replaces the server's clock in tests and replays. Rows then expire after an hour of real time.
 	Now func() bucket.Instant
 
-	// Timeout is the longest that one call may take. 0 is [DefaultTimeout].
+	// Timeout bounds one call. 0 is [DefaultTimeout].
 	Timeout time.Duration
 
-	// MaxBatch bounds the takes that go in one call, MaxQueue those that wait for
-	// one, and MaxInFlight the calls at a time, each of which needs a connection of
-	// the pool. 0 are the defaults. A take that finds the queue full fails with
+	// MaxBatch bounds the takes per call, MaxQueue the waiting takes, and MaxInFlight the concurrent calls. Each
+	// call uses a connection of the pool. 0 selects the defaults. A take that finds the queue full fails with
 	// [store.ErrOverloaded].
 	MaxBatch, MaxQueue, MaxInFlight int
 
-	// SweepEvery is the time between two looks for rows of buckets that are full,
-	// which are removed a few at a time. 0 is [DefaultSweepEvery]; below 0, others
-	// must do so.
+	// SweepEvery is the interval between sweeps, which remove the rows of full buckets in small batches. 0 is
+	// [DefaultSweepEvery]. A negative value disables sweeps in this process.
 	SweepEvery time.Duration
 }
 
-// checked returns c with its defaults.
-func (c Config) checked() (Config, error) {
+// withDefaults validates c and fills in its defaults.
+func (c Config) withDefaults() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = DefaultSchema
 	}
@@ -67,10 +62,10 @@ func (c Config) checked() (Config, error) {
 		c.SweepEvery = DefaultSweepEvery
 	}
 	if len(c.Prefix) > maxPrefixBytes {
-		return c, errors.New("prefix: too long")
+		return c, errors.New("prefix: longer than 256 bytes")
 	}
 	return c, nil
 }
 
-// maxPrefixBytes bounds a prefix, so that keys fit in an index.
+// maxPrefixBytes bounds a prefix so that keys fit in an index.
 const maxPrefixBytes = 256

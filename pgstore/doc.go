@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pgstore keeps buckets in PostgreSQL 14 or later, for those whose data is
-// there already: every algorithm, any number of buckets in one take, all of them or
-// none.
+// Package pgstore keeps buckets in PostgreSQL 14 or later, for programs that already use PostgreSQL. It supports
+// every algorithm, and any number of buckets per take, all or nothing.
 //
 //	matcher, err := policyyaml.LoadFile("policy.yaml") // or policy.Load, of JSON
 //	limiter, err := pgstore.NewLimiter(ctx, "postgres://mete@127.0.0.1/shop?schema=mete", matcher)
@@ -10,62 +9,55 @@
 //	defer limiter.Close()
 //	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
 //
-// [NewLimiter] connects, makes missing tables, and puts a circuit breaker before
-// PostgreSQL. During an outage it decides in memory for rules with on_store_error: local,
-// and charges PostgreSQL afterwards. examples/postgres is a program with it.
-// keyed.Over(limiter.Store(), "10/1m", 20) is a limit by key without a policy.
+// [NewLimiter] connects, creates missing tables, and puts a circuit breaker in front of PostgreSQL. During an
+// outage, rules with on_store_error: local are decided in memory, and PostgreSQL is charged afterwards. The
+// program in examples/postgres shows this. For a limit by key without a policy, use keyed.Over(limiter.Store(),
+// "10/1m", 20).
 //
-// [Open] and [Node.NewLimiter] are for other settings. [Migrate] and [New] take a pool that
-// the program has already.
+// Use [Open] and [Node.NewLimiter] for other settings. [Migrate] and [New] take an existing pool.
 //
 // # Takes
 //
-// A take is one statement, and takes that come while a call is on its way go together
-// in the next one: there is one round trip and one commit for all of them, each with
-// its own outcome, in the order in which they came. A take that is alone goes at once.
-// Time is clock_timestamp() of the server, and inside a bucket it never runs back. A take
-// that waits for a lock is decided by the time after the wait.
-// The arithmetic is that of package bucket, in bigint; each decision is compared with
-// what that package decides, and one that differs is an [AnswerError].
+// A take is one statement. A single take is sent at once. Takes that arrive while a call is in flight share the
+// next call: one round trip and one commit for all. Each has its own outcome, in the order of arrival.
 //
-// Statements lock the rows they change in the order of their keys, so that they never
-// block each other in a circle. Where denials are likely they look first, and neither
-// lock nor write anything for those. A bucket that a transaction of somebody's keeps
-// locked is waited for by those who ask for it, and not by others.
+// The clock is the server's clock_timestamp(), and never runs backward inside a bucket. A take that waits for a
+// lock is decided by the time after the wait. The database computes like package bucket, in bigint. The store
+// repeats each decision with that package, and a difference is an [AnswerError].
 //
-// A row holds an account for each version of its key's limit that is in use, up to
-// [bucket.MaxAccounts]: see [bucket.Row]. A row in a format that this package does not
-// know is an error until the key is reset. It is never a full bucket.
+// Statements lock rows in the order of their keys, so that they cannot deadlock. If denials are frequent, takes
+// first read the rows, and a denied take then locks and writes nothing. If a transaction keeps a bucket locked,
+// only takes from that bucket wait for it.
+//
+// A row holds an account per version of its key's limit in use, up to [bucket.MaxAccounts]: see [bucket.Row]. A
+// row in an unknown format is an error until the key is reset; it never counts as a full bucket.
 //
 // # Transactions
 //
-// [Store.TakeTx] makes a take a part of the caller's transaction: it is charged if that
-// is committed. With [WithTx] a [mete.Limiter] does so.
+// [Store.TakeTx] takes within the caller's transaction: the charge takes effect if the transaction commits.
+// [WithTx] does the same for a [mete.Limiter].
 //
-// # The key of the hashes
+// # Hash key
 //
 // All processes with one schema and prefix hash parts of bucket keys with the same key:
 // see [Store.DeriveKey].
 //
-// # What is kept
+// # Durability
 //
-// By default buckets are in an UNLOGGED table. It is there after the server has been
-// stopped in order, and empty after a crash, a failover and a restore: at most one
-// capacity of each bucket is forgiven each time. With [Config.Durable] the table is a
-// logged one, which survives these as the rest of the database does. Only buckets that
-// are not full have a row; others are removed a few at a time, beside all takes.
+// By default, buckets are in an UNLOGGED table. It survives a clean shutdown, and is empty after a crash, a
+// failover and a restore: each bucket is full then. With [Config.Durable], the table is logged and survives these
+// like the rest of the database. Only buckets that are not full have a row. A sweep removes other rows in small
+// batches.
 //
 // # Errors
 //
-// They are a [mete.StoreError]. What PostgreSQL refuses has been undone: it is
-// NotSpent. Where a connection is lost or an answer does not come in time, nobody
-// knows: that is MaybeSpent, and is never tried again here. A statement that PostgreSQL
-// has undone for another's sake is tried again.
+// Errors are [mete.StoreError]. A statement that PostgreSQL rejects is rolled back: the error is NotSpent. If the
+// connection is lost or the answer is late, the error is MaybeSpent, and the store does not retry. The store
+// retries a statement that PostgreSQL rolled back because of a concurrent one.
 //
 // # Sessions and poolers
 //
-// Nothing depends on the session, its search_path included, and everything works through PgBouncer in transaction
-// mode. Statements are prepared where they can be, which is faster, and are not any
-// more once that has turned out not to work; default_query_exec_mode=exec in the URL
-// says so from the start.
+// No statement depends on the session, not even on its search_path, so PgBouncer in transaction mode works.
+// Statements are prepared, which is faster, until a pooler turns out not to support it. To disable them from the
+// start, set default_query_exec_mode=exec in the URL.
 package pgstore

@@ -17,8 +17,8 @@ const (
 	documentSQL = `SELECT revision, CASE WHEN revision OPERATOR(pg_catalog.<>) $3::pg_catalog.int8 THEN data END FROM {schema}.document
 		WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND name OPERATOR(pg_catalog.=) $2::pg_catalog.text`
 
-	// A revision is the time in microseconds, so that a document that was lost and
-	// is made again has another one.
+	// A revision is the time in microseconds. A document that was lost and is created again thus gets a different
+	// revision.
 	makeDocumentSQL = `INSERT INTO {schema}.document (prefix, name, revision, data)
 		VALUES ($1::pg_catalog.bytea, $2::pg_catalog.text, {schema}.microseconds(), $3::pg_catalog.bytea)
 		ON CONFLICT (prefix, name) DO NOTHING RETURNING revision`
@@ -31,8 +31,7 @@ const (
 
 var _ store.Documents = (*Store)(nil)
 
-// Document implements [store.Documents]. It is not a part of a transaction that ctx
-// has.
+// Document implements [store.Documents]. It ignores a transaction in ctx.
 func (s *Store) Document(ctx context.Context, name string, known int64) (data []byte, revision int64, err error) {
 	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("pgstore: document: %w", err)
@@ -44,14 +43,13 @@ func (s *Store) Document(ctx context.Context, name string, known int64) (data []
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, nil
 	case err != nil:
-		return nil, 0, named(err, "document")
+		return nil, 0, withOp(err, "document")
 	}
 	return data, revision, nil
 }
 
-// SetDocument implements [store.Documents]. The table is logged: a document survives
-// a crash, and is there on replicas and in backups. It is not a part of a
-// transaction that ctx has.
+// SetDocument implements [store.Documents]. The table is logged: a document survives a crash, and is replicated
+// and backed up. SetDocument ignores a transaction in ctx.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (next int64, err error) {
 	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("pgstore: set document: %w", err)
@@ -68,7 +66,7 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	case errors.Is(err, pgx.ErrNoRows), isSerialization(err):
 		return 0, fmt.Errorf("pgstore: set document: %w", store.ErrRevision)
 	case err != nil:
-		return 0, named(err, "set document")
+		return 0, withOp(err, "set document")
 	}
 	return next, nil
 }

@@ -13,42 +13,39 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A transaction that takes from a bucket keeps it locked until its end, however far
-// that is, and a call that meets one such bucket would wait for it with all who are in
-// the call, and with all that wait for one. So a call waits for a lock for a moment
-// only. Then it finds out which buckets it is about, and goes on without them: those
-// who ask for these go a way of their own, where locks are looked at and not waited
-// for.
+// A transaction that takes from a bucket keeps it locked until its end, possibly for long. A call that meets such
+// a bucket would delay all asks in the call, and all asks behind it. So a call waits only briefly for a lock. It
+// then finds the locked buckets and continues without them. Asks for these buckets move to the held lane, which
+// checks for locks and does not wait for them.
 const (
-	commonWay = iota
-	heldWay
-	ways
+	commonLane = iota
+	heldLane
+	laneCount
 )
 
 const (
-	// lockWait is the longest that a call on the common way waits for a lock, or a
-	// quarter of its time. Calls of other servers lock a bucket for some milliseconds.
+	// lockWait is the longest wait for a lock on the common lane; a quarter of the timeout if that is shorter.
+	// Calls of other servers lock a bucket for some milliseconds.
 	lockWait = 100 * time.Millisecond
 
-	// heldFor is how long after it was last seen so a bucket counts as held, and
-	// maxHeld how many may at a time. Others hold up their calls.
+	// heldFor is how long a bucket counts as held after it was seen locked. maxHeld bounds the held buckets;
+	// further ones delay their calls.
 	heldFor = time.Second
 	maxHeld = 1024
 
-	// heldPoll is the time between two looks at one, and heldLooks how many looks
-	// tell one from a bucket that is only busy. heldRound is how long one goes on.
+	// heldPoll is the interval between two checks of a held bucket, and heldLooks the number of checks that
+	// distinguish it from a busy one. heldRound bounds one round of checks.
 	heldPoll  = 10 * time.Millisecond
 	heldLooks = 4
 	heldRound = 50 * time.Millisecond
 )
 
-// errHeld is about a bucket that somebody keeps locked, and was not waited for. It says
-// nothing about the store: others are served meanwhile.
+// errHeld is the error of an ask for a locked bucket. It wraps ErrOverloaded, because the store is available to
+// other asks.
 var errHeld = fmt.Errorf("the bucket is locked by a transaction: %w", store.ErrOverloaded)
 
-// held are the keys of such buckets.
 type held struct {
-	last atomic.Int64 // until when any may be held, as a Unix time in nanoseconds
+	last atomic.Int64 // no bucket is held after this Unix time in nanoseconds
 	mu   sync.Mutex
 	keys map[string]holding
 }
@@ -58,21 +55,19 @@ type holding struct {
 	by    holder
 }
 
-// A holder is the transaction that has a row locked, or noRow. A bucket that is only
-// busy is seen to have another one soon.
+// A holder is the transaction that has locked a row, or noRow. The holder of a busy bucket changes soon.
 type holder int64
 
-// noRow is of a bucket that has no row, and that somebody may be about to make.
+// noRow is the holder of a bucket without a row, which a transaction may be inserting.
 const noRow holder = 0
 
-func (h *held) some() bool {
+func (h *held) mayHold() bool {
 	last := h.last.Load()
 	return last != 0 && time.Now().UnixNano() < last
 }
 
-// any reports whether one of the buckets is held.
-func (h *held) any(charges []store.Charge) bool {
-	if !h.some() {
+func (h *held) holdsAny(charges []store.Charge) bool {
+	if !h.mayHold() {
 		return false
 	}
 	h.mu.Lock()
@@ -81,9 +76,8 @@ func (h *held) any(charges []store.Charge) bool {
 	return slices.ContainsFunc(charges, func(c store.Charge) bool { return now.Before(h.keys[c.Key].until) })
 }
 
-// of returns who holds what the asks need.
-func (h *held) of(asks []*ask) map[string]holder {
-	if !h.some() {
+func (h *held) holders(asks []*ask) map[string]holder {
+	if !h.mayHold() {
 		return nil
 	}
 	h.mu.Lock()

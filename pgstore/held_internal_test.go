@@ -16,7 +16,7 @@ import (
 func TestHeld_Bounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h held
-		is := func(key string) bool { return h.any([]store.Charge{{Key: "another"}, {Key: key}}) }
+		is := func(key string) bool { return h.holdsAny([]store.Charge{{Key: "another"}, {Key: key}}) }
 		if is("k") {
 			t.Error("a bucket is held, and none was locked")
 		}
@@ -31,7 +31,7 @@ func TestHeld_Bounds(t *testing.T) {
 			t.Error("a bucket beyond the bound is held in place of one that was")
 		}
 		h.add(map[string]holder{"k": 2}) // known ones always may
-		if by := h.of([]*ask{{charges: []store.Charge{{Key: "k"}}}})["k"]; by != 2 {
+		if by := h.holders([]*ask{{charges: []store.Charge{{Key: "k"}}}})["k"]; by != 2 {
 			t.Errorf("held by %d, want 2", by)
 		}
 		h.remove([]string{"k"})
@@ -39,7 +39,7 @@ func TestHeld_Bounds(t *testing.T) {
 			t.Error("a bucket is held that was seen not to be")
 		}
 		time.Sleep(heldFor)
-		if is("0") || h.some() {
+		if is("0") || h.mayHold() {
 			t.Error("a bucket is held after its time")
 		}
 		h.add(map[string]holder{"k": 1})

@@ -15,33 +15,22 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// NewLimiter connects to the PostgreSQL that a URL names, as [ParseURL] reads it, and
-// returns a limiter that decides by m. It must be closed by [mete.Limiter.Close]. It
-// makes missing tables, as [Migrate] does. All processes with one URL share their buckets, and hash keys with one
-// secret that PostgreSQL keeps.
+// NewLimiter connects to the PostgreSQL at a URL (see [ParseURL]) and returns a limiter that decides by m. The
+// caller must close the limiter with [mete.Limiter.Close]. NewLimiter creates missing tables, as [Migrate] does.
+// All processes with one URL share their buckets, and hash keys with one secret that PostgreSQL keeps.
 //
-// While PostgreSQL does not answer:
+// During an outage, a circuit breaker lets calls fail at once. Buckets in memory then decide for rules with
+// on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
+// grpclimit and [mete.Request.Charges]. When PostgreSQL answers again, it is charged for the tokens that were
+// spent in memory. A key is charged before its next take, and all other keys within about a second. Close charges
+// them for a second at most.
 //
-//   - A circuit breaker lets calls fail at once.
-//   - Rules with on_store_error: local, and the limits of httplimit, grpclimit and
-//     [mete.Request.Charges], are decided by buckets in memory. Each has this process's
-//     share of the limit.
-//   - When PostgreSQL answers again, it is charged for the tokens that were spent in memory.
-//     A key is charged before the next take from it, all others within about a second.
+// NewLimiter tries once, until ctx ends. Errors name the place and the remedy, and contain no password. If
+// PostgreSQL does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired.
+// If the processes that share this schema and prefix use a different hash key, it wraps policy.ErrHashKey: see
+// [Store.CheckHashKey].
 //
-// [mete.Limiter.Close] charges PostgreSQL for tokens that were spent in an outage, for a second
-// at most, and closes the connections. Calls after it fail as in an outage.
-//
-// Errors name the place and the remedy, and no password:
-//
-//   - the URL is invalid;
-//   - PostgreSQL does not answer: the error wraps [store.ErrUnavailable], so a later try may
-//     succeed. NewLimiter tries once, and for no longer than ctx lasts;
-//   - m is nil: policy.ErrRequired;
-//   - m has a policy.Options.HashKey, and the processes that share this schema and prefix
-//     use another one, or none: policy.ErrHashKey. See [Store.CheckHashKey].
-//
-// For other settings call [Open] and [Node.NewLimiter].
+// For other settings, call [Open] and [Node.NewLimiter].
 func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Limiter, error) {
 	if m == nil {
 		return nil, fmt.Errorf("pgstore: new limiter: %w; for charges without a policy call mete.New", policy.ErrRequired)
@@ -62,18 +51,18 @@ func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
 	server := ""
 	if invalid == nil {
-		server = place(options)
+		server = serverAddress(options)
 	}
 	return fmt.Errorf("pgstore: new limiter: %w", opening.Explain(rawURL, invalid, server, err))
 }
 
-func place(options *pgxpool.Config) string {
+func serverAddress(options *pgxpool.Config) string {
 	c := options.ConnConfig
 	return fmt.Sprintf("%s, port %d, database %q", c.Host, c.Port, c.Database)
 }
 
-// NewLimiter returns a limiter over n that decides by m, as [guard.NewLimiter] does, with the
-// settings of the caller. It owns n, unless it fails.
+// NewLimiter returns a limiter over n that decides by m, with the caller's settings: see [guard.NewLimiter]. The
+// limiter owns n, unless NewLimiter fails.
 func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	l, err := guard.NewLimiter(ctx, n, m, config)
 	if err != nil {

@@ -165,7 +165,7 @@ func TestNewLimiter_Errors(t *testing.T) {
 		{"postgres://" + addr, nil, policy.ErrRequired, "policyyaml.LoadFile"},
 		{"localhost:5432", m, nil, `url without "://": pgstore: url: must begin with postgres://`},
 		{"http://:secret@" + addr, m, nil, `url "http://…": pgstore: url: must begin with postgres://`},
-		{"postgres://a:secret@" + addr + "/x/y", m, nil, "only the name of a database may follow the hosts"},
+		{"postgres://a:secret@" + addr + "/x/y", m, nil, "unexpected / after the database"},
 		{"postgres://a:secret@" + addr + "/x?tiemout=1s", m, nil, "tiemout"},
 		{"postgres://a:secret@" + addr + "/shop", m, store.ErrUnavailable, `, database "shop": pgstore: connect: `},
 		{"postgres://a:secret@" + addr + "/shop", m, store.ErrUnavailable, "start it, or correct the address"},

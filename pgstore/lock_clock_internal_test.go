@@ -55,7 +55,7 @@ func TestTake_ClockAfterTheLock(t *testing.T) {
 				b.Reset()
 				b.Add(a.store.newAsk([]store.Charge{{Key: "k", Limit: tt.limit, Cost: 10 * bucket.Token}}, mete.Mode{}))
 				a.choose(b, way)
-				b.patience = "60000"
+				b.lockTimeout = "60000"
 				conn, err := a.pool.Acquire(t.Context())
 				if err != nil {
 					t.Fatal(err)

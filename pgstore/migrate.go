@@ -13,19 +13,17 @@ import (
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
-// Migrate makes the schema of this name, which is [DefaultSchema] if empty, and
-// what is missing in it: tables for buckets, rules, violations and nodes. A name
-// has 1 to 63 bytes, none of them ' $ \ or %. Any number of processes may do so at
-// once, also by way of a pooler. Where nothing is missing it is one query, and what
-// a later version of mete has added stays. It takes no longer than a minute.
+// Migrate creates the schema of this name ([DefaultSchema] if empty) and its missing tables for buckets, rules,
+// violations and nodes. A name has 1 to 63 bytes, and none of the characters ' $ \ and %. Processes can call
+// Migrate concurrently, also through a pooler. If nothing is missing, it is one query. Migrate keeps additions of
+// later versions of mete. It takes a minute at most.
 //
-// The user needs the right to create schemas in the database; or there is a schema
-// that belongs to it, as after
+// The user needs the right to create schemas in the database, or must own the schema, as after
 //
 //	CREATE SCHEMA mete AUTHORIZATION "user";
 //
-// A user who may not create anything can use what another has made, by Migrate or
-// by the script of [MigrationSQL], and has granted:
+// A user without these rights can use a schema that Migrate or the script of [MigrationSQL] created for another
+// user, after
 //
 //	GRANT USAGE ON SCHEMA mete TO "user";
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mete TO "user";
@@ -39,9 +37,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	return nil
 }
 
-// MigrationSQL returns what [Migrate] does as a script, for those who run such
-// things themselves, with psql -f. It makes only what is missing, so it may be run
-// as often as they like, and with every new version.
+// MigrationSQL returns the work of [Migrate] as a script for psql -f. The script creates only missing objects, so
+// it can run repeatedly, and again for each new version.
 func MigrationSQL(name string) (string, error) {
 	script, err := schema.SQL(cmp.Or(name, DefaultSchema))
 	if err != nil {

@@ -19,23 +19,20 @@ import (
 )
 
 const (
-	// verifyTimeout is how long a server may take to say what it is, connecting
-	// included.
 	verifyTimeout = 10 * time.Second
 
-	// minVersion is the first version of PostgreSQL that will do, as it writes it.
+	// minVersion is PostgreSQL 14 in the notation of server_version_num.
 	minVersion = 14_00_00
 )
 
-// A Node is a [Store] with connections of its own, which knows how many others
-// there are. [Open] and [Connect] make it.
+// A Node is a [Store] with its own connections that also counts the other nodes. [Open] and [Connect] create it.
 type Node struct {
 	*Store
 	presence *presence.Presence
 	close    func() error
 }
 
-// Open is [ParseURL] and then [Connect].
+// Open is [ParseURL] followed by [Connect].
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
 	if err != nil {
@@ -44,10 +41,9 @@ func Open(ctx context.Context, rawURL string) (*Node, error) {
 	return Connect(ctx, options, config)
 }
 
-// Connect connects to a PostgreSQL, makes missing tables, as [Migrate] does, and joins
-// the nodes there. It does not change options, which [ParseURL] or pgx must have made. If
-// no server answers, the error wraps [store.ErrUnavailable]. Connect tries once, for as
-// long as ctx lasts.
+// Connect connects to PostgreSQL, creates missing tables as [Migrate] does, and joins the nodes there. It does
+// not change options, which must come from [ParseURL] or pgx. If no server answers, the error wraps
+// [store.ErrUnavailable]. Connect tries once, until ctx ends.
 func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node, error) {
 	pool, err := Dial(ctx, options.Copy())
 	if err != nil {
@@ -58,7 +54,7 @@ func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node
 		pool.Close()
 		return nil, pools.Unanswered(err)
 	}
-	n.close = sync.OnceValue(n.end)
+	n.close = sync.OnceValue(n.closeAll)
 	return n, nil
 }
 
@@ -77,25 +73,23 @@ func open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Node, error)
 	return &Node{Store: store, presence: p}, nil
 }
 
-// Nodes is how many nodes share the store's buckets, this one included: the most
-// that were seen in the last three beats, each of which is 5 s long. While
-// PostgreSQL does not answer it stays what it was.
+// Nodes returns the number of nodes that share the store's buckets, including this one: the highest of the last
+// three counts, 5 s apart. It does not change while PostgreSQL does not answer.
 func (n *Node) Nodes() int { return n.presence.Nodes() }
 
-// Close ends the store, leaves the other nodes and closes the connections. What
-// is asked later fails.
+// Close closes the store, leaves the nodes and closes the connections. Later calls fail.
 func (n *Node) Close() error { return n.close() }
 
-func (n *Node) end() error {
+func (n *Node) closeAll() error {
 	err := n.Store.Close()
 	n.presence.Close()
 	pools.Close(n.pool)
 	return err
 }
 
-// Dial is [pgxpool.NewWithConfig], and sees that what answers will do: PostgreSQL
-// 14 or later, and no standby. Where nothing answers, the error wraps
-// [store.ErrUnavailable]. The pool is the caller's. It takes no longer than 10 s.
+// Dial calls [pgxpool.NewWithConfig] and verifies that the server is PostgreSQL 14 or later, and not a standby.
+// If no server answers, the error wraps [store.ErrUnavailable]. The caller closes the pool. Dial takes 10 s at
+// most.
 func Dial(ctx context.Context, options *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, options)
 	if err != nil {
@@ -108,8 +102,8 @@ func Dial(ctx context.Context, options *pgxpool.Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// verify asks the server what it is: so it is said at the start, and not with
-// the first take.
+// verify asks the server for its version and role, so that a wrong URL fails at startup and not at the first
+// take.
 func verify(ctx context.Context, pool *pgxpool.Pool) error {
 	const sql = "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4, pg_catalog.current_setting('server_version'), pg_catalog.pg_is_in_recovery()"
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
@@ -124,7 +118,7 @@ func verify(ctx context.Context, pool *pgxpool.Pool) error {
 	case standby:
 		return pools.ErrStandby
 	case version < minVersion:
-		return fmt.Errorf("there is PostgreSQL %s: it must be 14 or later", text)
+		return fmt.Errorf("the server is PostgreSQL %s: use 14 or later", text)
 	}
 	return nil
 }

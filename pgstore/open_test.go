@@ -203,10 +203,10 @@ func TestOpen_Fails(t *testing.T) {
 		{at("u:right", server.Addr, "postgres?"), `permission denied for database postgres`, false}, // to make the schema
 		{at("u:right", server.Addr, "postgres?"), `CREATE SCHEMA "mete" AUTHORIZATION "u"`, false},
 		{at("crowded", server.Addr, "postgres?"), "too many connections for role", true},
-		{at("postgres", server.Addr, "aged?"), "there is PostgreSQL 130011: it must be 14 or later", false},
+		{at("postgres", server.Addr, "aged?"), "the server is PostgreSQL 130011: use 14 or later", false},
 		{at("postgres", server.Addr, "postgres?sslmode=require&"), "TLS", false},
-		{at("postgres", standby.Addr, "postgres?"), "there is a standby", false},
-		{at("postgres", standby.Addr, "postgres?target_session_attrs=any&"), "there is a standby", false},
+		{at("postgres", standby.Addr, "postgres?"), "the server is a standby", false},
+		{at("postgres", standby.Addr, "postgres?target_session_attrs=any&"), "the server is a standby", false},
 		{pooler.URL(), "", true},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), awhile)

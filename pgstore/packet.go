@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A packet are the parameters of a statement in PostgreSQL's binary format, which
-// is written here because a batch has thousands of them.
+// A packet encodes the parameters of a statement in PostgreSQL's binary format. It avoids the overhead of pgx, as
+// a batch has thousands of values.
 type packet struct {
 	bytes  []byte
-	starts []int // of the parameters
+	starts []int // offsets of the parameters
 	values [][]byte
 }
 
@@ -20,7 +20,7 @@ func (p *packet) reset() { p.bytes, p.starts = p.bytes[:0], p.starts[:0] }
 
 func (p *packet) begin() { p.starts = append(p.starts, len(p.bytes)) }
 
-// end returns the parameters, which are good until reset.
+// end returns the parameters, which are valid until reset.
 func (p *packet) end() [][]byte {
 	p.values = p.values[:0]
 	for i, start := range p.starts {
@@ -47,13 +47,13 @@ func (p *packet) bool(v bool) {
 	}
 }
 
-// key writes a bytea or a text of two parts.
+// key adds a bytea or text parameter that consists of two parts.
 func (p *packet) key(prefix, key string) {
 	p.begin()
 	p.bytes = append(append(p.bytes, prefix...), key...)
 }
 
-// array begins a parameter that is an array of so many elements, which follow.
+// array begins an array parameter of this size. Its elements follow.
 func (p *packet) array(oid uint32, size int) {
 	p.begin()
 	p.word(1) // dimensions
@@ -70,13 +70,11 @@ func (p *packet) array(oid uint32, size int) {
 
 func (p *packet) word(v uint32) { p.bytes = binary.BigEndian.AppendUint32(p.bytes, v) }
 
-// number adds an element to an array of bigint.
 func (p *packet) number(v int64) {
 	p.word(8)
 	p.bytes = binary.BigEndian.AppendUint64(p.bytes, uint64(v))
 }
 
-// text adds an element to an array of bytea or text.
 func (p *packet) text(prefix, text string) {
 	p.word(uint32(len(prefix) + len(text)))
 	p.bytes = append(append(p.bytes, prefix...), text...)
@@ -89,7 +87,6 @@ func (p *packet) ints(values []int64) {
 	}
 }
 
-// int reads a bigint.
 func readInt(value []byte) (int64, bool) {
 	if len(value) != 8 {
 		return 0, false
@@ -97,9 +94,8 @@ func readInt(value []byte) (int64, bool) {
 	return int64(binary.BigEndian.Uint64(value)), true
 }
 
-// elements reads an array without nulls: it calls f with each element, and reports
-// whether it was one.
-func elements(value []byte, f func([]byte)) bool {
+// readElements calls f with each element of an array without nulls. It reports whether value was such an array.
+func readElements(value []byte, f func([]byte)) bool {
 	const header = 12 // dimensions, nulls, type
 	if len(value) < header {
 		return false

@@ -70,7 +70,7 @@ func TestElements_ReadsWhatPgxWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []int64
-		if !elements(value, func(e []byte) {
+		if !readElements(value, func(e []byte) {
 			v, ok := readInt(e)
 			if !ok {
 				t.Errorf("%x is no number", e)
@@ -88,7 +88,7 @@ func TestElements_OfSomethingElse(t *testing.T) {
 	p.ints([]int64{1, 2})
 	good := slices.Clone(p.end()[0])
 	for n := range len(good) {
-		if elements(good[:n], func([]byte) {}) {
+		if readElements(good[:n], func([]byte) {}) {
 			t.Errorf("%d of %d bytes were read as an array", n, len(good))
 		}
 	}
@@ -98,7 +98,7 @@ func TestElements_OfSomethingElse(t *testing.T) {
 		"a long element": changed(good, 20, 0x7f),
 		"many elements":  changed(good, 12, 0xff),
 	} {
-		if elements(value, func([]byte) {}) {
+		if readElements(value, func([]byte) {}) {
 			t.Errorf("%s: %x was read as an array", name, value)
 		}
 	}
@@ -120,7 +120,7 @@ func FuzzElements(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, value []byte) {
 		size := 0
-		elements(value, func(e []byte) { size += len(e) })
+		readElements(value, func(e []byte) { size += len(e) })
 		if size > len(value) {
 			t.Errorf("%x: its elements have %d bytes", value, size)
 		}

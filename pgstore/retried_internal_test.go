@@ -42,7 +42,7 @@ func TestRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &Store{joined: tt.joined}
 			tries := 0
-			err := s.retried(t.Context(), conn, func(context.Context, *pgx.Conn) error {
+			err := s.retry(t.Context(), conn, func(context.Context, *pgx.Conn) error {
 				if tries++; tries <= tt.fails {
 					return tt.err
 				}

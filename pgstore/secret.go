@@ -10,13 +10,13 @@ import (
 	"github.com/metehq/mete/pgstore/internal/secret"
 )
 
-// DeriveKey implements [store.KeyDeriver]: the key is the same in each process that uses
-// the same schema and prefix. It derives the key from a secret in the table secret, and
-// makes that secret if there is none. The table is logged: the secret survives a crash,
-// and is on replicas and in backups. No transaction in ctx has a part in it.
+// DeriveKey implements [store.KeyDeriver]: the key is the same in every process that uses the same schema and
+// prefix. It is derived from a secret in the table secret. DeriveKey creates the secret if it is missing. The
+// table is logged: the secret survives a crash, and is replicated and backed up. DeriveKey ignores a transaction
+// in ctx.
 //
-// The secret lies beside the hashes: a reader of the whole schema can find the client of
-// a bucket by trying values. A policy.Options.HashKey does not have this weakness.
+// The secret is stored beside the hashes, so a reader of the whole schema can find the client of a bucket by
+// trying values. A policy.Options.HashKey does not have this weakness.
 func (s *Store) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error) {
 	key, err := secret.Derive(ctx, s.pool, s.config.Schema, s.config.Prefix, purpose)
 	if err != nil {

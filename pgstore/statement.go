@@ -16,15 +16,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A statement is a call of one of the functions in the schema, which are in
-// pgstore/internal/schema/migrations.
+// A statement is a call of a function in pgstore/internal/schema/migrations.
 type statement struct {
-	name string // of the prepared statement: one text has one name; empty where it is not prepared
+	name string // of the prepared statement, derived from the text; empty: not prepared
 	sql  string
-	oids []uint32 // of its parameters
+	oids []uint32 // parameter types
 }
 
-// statements are those of one table of buckets.
 type statements struct{ takeAlone, takeOne, takeMany, take, reset, locked, sweep, ping statement }
 
 //go:embed take_alone.sql
@@ -33,8 +31,8 @@ var takeAlone string
 //go:embed locked.sql
 var locked string
 
-// newStatements returns them, as they are in a transaction of a caller's if joined:
-// there nothing is set, as that would last.
+// newStatements returns the statements for a bucket table. If joined is set, they run in a caller's transaction
+// and change no settings, because a setting would outlast them.
 func newStatements(schema string, durable, joined bool) statements {
 	table := "bucket"
 	if durable {
@@ -47,50 +45,48 @@ func newStatements(schema string, durable, joined bool) statements {
 		flag            = pgtype.BoolOID
 	)
 	quoted := pgx.Identifier{schema}.Sanitize()
-	named := func(sql string, oids []uint32) statement {
+	prepared := func(sql string, oids []uint32) statement {
 		digest := sha256.Sum256([]byte(sql))
 		return statement{"mete_" + hex.EncodeToString(digest[:12]), sql, oids}
 	}
-	f := func(name string, oids ...uint32) statement {
+	call := func(name string, oids ...uint32) statement {
 		places := make([]string, len(oids))
 		for i := range places {
 			places[i] = fmt.Sprintf("$%d", i+1)
 		}
-		return named(fmt.Sprintf("SELECT * FROM %s.%s_%s(%s)", quoted, table, name, strings.Join(places, ", ")), oids)
+		return prepared(fmt.Sprintf("SELECT * FROM %s.%s_%s(%s)", quoted, table, name, strings.Join(places, ", ")), oids)
 	}
-	// patient is f with a parameter more, that says how long it waits for a lock. It
-	// refers to it in its last one, a flag, so that it is set before.
-	patient := func(name string, oids ...uint32) statement {
+	// callWithTimeout is call with a further parameter, the lock timeout. The last argument, a flag, depends on
+	// it, so that PostgreSQL sets the timeout first.
+	callWithTimeout := func(name string, oids ...uint32) statement {
 		if joined {
-			return f(name, oids...)
+			return call(name, oids...)
 		}
 		places := make([]string, len(oids))
 		for i := range places {
 			places[i] = fmt.Sprintf("$%d", i+1)
 		}
-		return named(fmt.Sprintf("SELECT f.* FROM pg_catalog.set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
+		return prepared(fmt.Sprintf("SELECT f.* FROM pg_catalog.set_config('lock_timeout', $%d, true) AS w, LATERAL %s.%s_%s(%s AND w IS NOT NULL) AS f",
 			len(oids)+1, quoted, table, name, strings.Join(places, ", ")), append(oids, text))
 	}
 	names := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted)
 	return statements{
-		takeAlone: named(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
-		takeOne:   patient("take_one", number, key, text, number, number, number, number, flag),
-		takeMany:  patient("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
-		take:      patient("take", number, keys, texts, numbers, numbers, keys, flag),
-		reset:     f("reset", keys),
+		takeAlone: prepared(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
+		takeOne:   callWithTimeout("take_one", number, key, text, number, number, number, number, flag),
+		takeMany:  callWithTimeout("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
+		take:      callWithTimeout("take", number, keys, texts, numbers, numbers, keys, flag),
+		reset:     call("reset", keys),
 		locked:    statement{sql: names.Replace(locked), oids: []uint32{keys}},
-		ping:      named("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
-		sweep:     f("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
+		ping:      prepared("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
+		sweep:     call("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
 	}
 }
 
 var binaryFormat = []int16{pgtype.BinaryFormatCode}
 
-// query runs st on conn and calls each with every row. Prepared statements belong
-// to a connection, and behind a pooler that hands out others for every transaction
-// they are not there, or are another client's: then, and for the rest of the store's
-// life, they are not used. A connection to a server that takes no writes is closed:
-// the next one may be to another.
+// query runs st on conn and calls each with every row. It stops using prepared statements once one is missing or
+// belongs to another client: poolers switch server connections between transactions. It closes a connection to a
+// server that rejects writes, so that the next connection can reach another server.
 func (s *Store) query(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
 	err := s.queryAny(ctx, conn, st, params, each)
 	if !s.joined && isReadOnly(err) {
@@ -114,15 +110,15 @@ func (s *Store) queryAny(ctx context.Context, conn *pgx.Conn, st *statement, par
 }
 
 func (s *Store) queryPrepared(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
-	prepared, err := conn.Prepare(ctx, st.name, st.sql) // once for a connection
+	prepared, err := conn.Prepare(ctx, st.name, st.sql) // once per connection
 	if err != nil {
-		return refusedBefore(err)
+		return newRefusal(err)
 	}
 	return read(conn.PgConn().ExecStatement(ctx, prepared, params, binaryFormat, binaryFormat), each)
 }
 
-// queryCommitted is query in a transaction at the level read committed, in one round
-// trip. Above it PostgreSQL undoes what meets a bucket that has changed since it began.
+// queryCommitted is query in a transaction at the level read committed, in one round trip. At higher levels,
+// PostgreSQL rolls back statements that meet a concurrently changed bucket.
 func (s *Store) queryCommitted(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
 	var b pgconn.Batch
 	b.ExecParams("BEGIN ISOLATION LEVEL READ COMMITTED", nil, nil, nil, nil)
@@ -130,14 +126,14 @@ func (s *Store) queryCommitted(ctx context.Context, conn *pgx.Conn, st *statemen
 	b.ExecParams("COMMIT", nil, nil, nil, nil)
 	results := conn.PgConn().ExecBatch(ctx, &b)
 	for results.NextResult() {
-		for rows := results.ResultReader(); rows.NextRow(); { // none but the statement has any
+		for rows := results.ResultReader(); rows.NextRow(); { // only the statement returns rows
 			each(rows.Values())
 		}
 	}
 	err := results.Close()
 	const failed = 'E'
 	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == failed {
-		_, _ = conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll() // else the connection is not used again
+		_, _ = conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll() // else the pool discards the connection
 	}
 	return err
 }
@@ -150,8 +146,7 @@ func read(rows *pgconn.ResultReader, each func(values [][]byte)) error {
 	return err
 }
 
-// isUnprepared says whether an error is that of a prepared statement which another
-// server connection has, or which this one has already.
+// isUnprepared reports whether a prepared statement is missing on this server connection, or exists already.
 func isUnprepared(err error) bool {
 	const invalidName, duplicate = "26000", "42P05"
 	refusal, ok := errors.AsType[*pgconn.PgError](err)

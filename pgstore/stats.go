@@ -8,32 +8,30 @@ import (
 	"github.com/metehq/mete/internal/calls"
 )
 
-// A Histogram counts values by powers of two: Counts[i] are those from 2^(i-1) up
-// to, and not including, 2^i. Counts[0] are zeros, and the last has all larger.
+// A Histogram counts values by powers of two. Counts[0] counts zeros, and Counts[i] the values from 2^(i-1) up to
+// but not including 2^i. The last element also counts all larger values.
 type Histogram = calls.Histogram
 
-// Stats are what a store has done since it was made, and how it is.
+// Stats are counters since the store was created, and gauges of its current state.
 type Stats struct {
-	// Calls are the calls of the database, Asks the takes and refunds that went in
-	// them, and Failed the calls that brought an error.
+	// Calls counts database calls, Asks the takes and refunds in them, and Failed the calls that returned an
+	// error.
 	Calls, Asks, Failed int64
 
-	// Refused are the takes that found the queue full.
+	// Refused counts takes that found the queue full.
 	Refused int64
 
-	// Waiting is how many takes wait for a call now, and InFlight how many calls are
-	// on their way.
+	// Waiting is the number of takes that wait for a call, and InFlight the number of calls in flight.
 	Waiting, InFlight int
 
-	// Latency is how long calls took, in microseconds, and Batch how much went in
-	// one.
+	// Latency is the duration of calls in microseconds, and Batch the number of asks per call.
 	Latency, Batch Histogram
 
-	// Swept are the rows that this store has removed.
+	// Swept counts the rows that this store has swept.
 	Swept int64
 }
 
-// Stats returns what the store has done so far.
+// Stats returns the store's counters and gauges.
 func (s *Store) Stats() Stats {
 	lanes, made := s.lanes.Stats(), s.calls.Read()
 	stats := Stats{
@@ -46,7 +44,6 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// prepares says whether connections with this mode may have prepared statements.
-func prepares(mode pgx.QueryExecMode) bool {
+func canPrepare(mode pgx.QueryExecMode) bool {
 	return mode == pgx.QueryExecModeCacheStatement
 }

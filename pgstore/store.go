@@ -20,21 +20,20 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [store.Pinger],
-// made by [New] or [Open]. It is safe for concurrent use. [Store.Close] ends its
-// goroutines.
+// A Store keeps buckets in PostgreSQL: it is a [mete.Store] and a [store.Pinger]. [New] and [Open] create it. It
+// is safe for concurrent use. [Store.Close] ends its goroutines.
 type Store struct {
-	pool       *pgxpool.Pool
-	config     Config
-	statements statements
-	inTxs      statements // those for transactions of callers
-	lanes      *lane.Lanes[*ask]
-	sweeper    *sweeper
+	pool         *pgxpool.Pool
+	config       Config
+	statements   statements
+	txStatements statements // for transactions of callers
+	lanes        *lane.Lanes[*ask]
+	sweeper      *sweeper
 
-	unprepared atomic.Bool // prepared statements are not to be used
-	isolated   atomic.Bool // transactions are isolated more than is good
-	denying    atomic.Bool // see looks
-	joined     bool        // it is for one transaction of a caller's
+	unprepared atomic.Bool // prepared statements do not work
+	isolated   atomic.Bool // the default isolation level is too high
+	denying    atomic.Bool // see looksFirst
+	joined     bool        // the store belongs to one transaction of a caller
 	held       held
 	calls      calls.Counts
 }
@@ -44,22 +43,21 @@ var _ interface {
 	store.Pinger
 } = (*Store)(nil)
 
-// New returns a store over pool, which stays the caller's and must outlive it. The
-// schema must be there: see [Migrate]. What [ParseURL] returns says how a pool for a
-// limiter is configured.
+// New returns a store that uses pool. The caller closes pool after the store. The schema must exist: see
+// [Migrate]. [ParseURL] returns a suitable pool configuration.
 func New(pool *pgxpool.Pool, config Config) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("pgstore: new: pool is required")
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: new: %w", err)
 	}
 	s := &Store{pool: pool, config: config, statements: newStatements(config.Schema, config.Durable, false),
-		inTxs: newStatements(config.Schema, config.Durable, true)}
-	s.unprepared.Store(!prepares(pool.Config().ConnConfig.DefaultQueryExecMode))
+		txStatements: newStatements(config.Schema, config.Durable, true)}
+	s.unprepared.Store(!canPrepare(pool.Config().ConnConfig.DefaultQueryExecMode))
 	s.lanes = lane.New(lane.Config[*ask]{
-		Lanes: ways, MaxBatch: config.MaxBatch, MaxQueue: config.MaxQueue, MaxInFlight: config.MaxInFlight, Timeout: config.Timeout,
+		Lanes: laneCount, MaxBatch: config.MaxBatch, MaxQueue: config.MaxQueue, MaxInFlight: config.MaxInFlight, Timeout: config.Timeout,
 		NewBatch: func() lane.Batch[*ask] { return newBatch(s) },
 	})
 	if config.Now == nil && config.SweepEvery > 0 {
@@ -70,14 +68,14 @@ func New(pool *pgxpool.Pool, config Config) (*Store, error) {
 
 // Take implements [mete.Store].
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	if tx, ok := txOf(ctx); ok {
+	if tx, ok := txFrom(ctx); ok {
 		return s.TakeTx(ctx, tx, dst, charges, mode)
 	}
 	if len(charges) == 0 {
 		return dst, true, nil
 	}
 	a := s.newAsk(charges, mode)
-	if err := s.ask(ctx, a, "take"); err != nil {
+	if err := s.run(ctx, a, "take"); err != nil {
 		return dst, false, err
 	}
 	dst, allowed := append(dst, a.snaps...), a.allowed
@@ -87,49 +85,49 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 
 // Refund implements [mete.Store].
 func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
-	if tx, ok := txOf(ctx); ok {
+	if tx, ok := txFrom(ctx); ok {
 		return s.RefundTx(ctx, tx, refunds, id)
 	}
 	if len(refunds) == 0 {
 		return nil
 	}
 	a := s.newRefund(refunds, id)
-	if err := s.ask(ctx, a, "refund"); err != nil {
+	if err := s.run(ctx, a, "refund"); err != nil {
 		return err
 	}
 	a.release()
 	return nil
 }
 
-// ask has a answered. Where it returns an error, a is not the caller's any more.
-func (s *Store) ask(ctx context.Context, a *ask, op string) error {
-	free, err := s.answered(ctx, a)
+// run submits a. If it returns an error, the caller no longer owns a.
+func (s *Store) run(ctx context.Context, a *ask, op string) error {
+	free, err := s.submit(ctx, a)
 	if err == nil {
 		return nil
 	}
 	if free {
 		a.release()
 	}
-	return named(err, op)
+	return withOp(err, op)
 }
 
-// Reset implements [mete.Store]. All keys are reset in one step.
+// Reset implements [mete.Store]. All keys are reset atomically.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	keys = slices.Clone(keys)
-	slices.Sort(keys) // the order in which they are locked
+	slices.Sort(keys) // the locking order
 	keys = slices.Compact(keys)
 	var p packet
 	p.array(pgtype.ByteaOID, len(keys))
 	for _, k := range keys {
 		p.text(s.config.Prefix, k)
 	}
-	if tx, ok := txOf(ctx); ok {
-		err := usable(ctx, tx)
+	if tx, ok := txFrom(ctx); ok {
+		err := checkTx(ctx, tx)
 		if err == nil {
-			err = s.inTx().query(ctx, tx.Conn(), &s.statements.reset, p.end(), ignore)
+			err = s.joinedStore().query(ctx, tx.Conn(), &s.statements.reset, p.end(), ignore)
 		}
 		if err != nil {
 			return txError(err, "reset")
@@ -140,35 +138,34 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	defer cancel()
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return named(notSpent(err), "reset")
+		return withOp(newNotSpent(err), "reset")
 	}
 	defer conn.Release()
-	err = s.retried(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.retry(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
 		return s.query(ctx, conn, &s.statements.reset, p.end(), ignore)
 	})
 	if err != nil {
-		return named(err, "reset")
+		return withOp(err, "reset")
 	}
 	return nil
 }
 
 func ignore([][]byte) {}
 
-// Ping implements [store.Pinger]. It also sees whether the schema is there.
+// Ping implements [store.Pinger]. It also verifies that the schema exists.
 func (s *Store) Ping(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return named(notSpent(err), "ping")
+		return withOp(newNotSpent(err), "ping")
 	}
 	defer conn.Release()
 	if err := s.query(ctx, conn.Conn(), &s.statements.ping, nil, ignore); err != nil {
-		return named(err, "ping")
+		return withOp(err, "ping")
 	}
 	return nil
 }
 
-// Close ends the store's goroutines, after what is on its way. What is asked later
-// fails. The pool stays open.
+// Close waits for the calls in flight and ends the store's goroutines. Later calls fail. The pool stays open.
 func (s *Store) Close() error {
 	s.lanes.Close()
 	if s.sweeper != nil {

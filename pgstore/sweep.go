@@ -12,28 +12,26 @@ import (
 	"time"
 )
 
-// DefaultSweepEvery is the time between two sweeps.
+// DefaultSweepEvery is the interval between two sweeps.
 const DefaultSweepEvery = time.Second
 
 const (
-	// sweepPages is how many pages a sweep looks at, and sweepRows how many rows it
-	// removes at most: some milliseconds. sweepRounds is how many follow each other at
-	// once while there is much to remove.
+	// sweepPages is the number of pages that a sweep reads, and sweepRows bounds the rows that it removes, within
+	// some milliseconds. sweepRounds bounds consecutive sweeps while many rows are full.
 	sweepPages  = 256
 	sweepRows   = 1000
 	sweepRounds = 16
 
-	// sweepPart is the least part of the table that a sweep looks at, so that all of
-	// it is seen every other minute however large it is.
+	// sweepPart is the smallest part of the table that a sweep reads, so that sweeps cover a table of any size
+	// every two minutes.
 	sweepPart = 1.0 / 120
 )
 
-// A sweeper removes the rows of full buckets, outside of all decisions, a few at a
-// time. There is one for each store; of those that use the same table one sweeps at a
-// time.
+// A sweeper removes the rows of full buckets in small batches, independent of takes. Each store has one. Sweepers
+// of the same table run one at a time.
 type sweeper struct {
 	store *Store
-	part  float64 // where the next sweep begins
+	part  float64 // start of the next sweep
 	pages int64
 	swept atomic.Int64
 	stop  context.CancelFunc
@@ -64,14 +62,13 @@ func (w *sweeper) run(ctx context.Context) {
 		}
 		for range sweepRounds {
 			if more, err := w.sweep(ctx); err != nil || !more {
-				break // there is a next time
+				break // the next tick tries again
 			}
 		}
 	}
 }
 
-// sweep removes what is full in a part of the table, and reports whether there is
-// more in it.
+// sweep removes full buckets from a part of the table, and reports whether the part has more.
 func (w *sweeper) sweep(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.store.config.Timeout)
 	defer cancel()
@@ -102,7 +99,7 @@ func (w *sweeper) sweep(ctx context.Context) (more bool, err error) {
 	if w.part += share; w.part >= 1 {
 		w.part = 0
 	}
-	// A table that has grown is looked at in larger parts.
+	// Larger tables are read in larger parts.
 	w.pages = max(sweepPages, int64(math.Ceil(float64(w.pages)/max(share, 1e-9)*sweepPart)))
 	return false, nil
 }

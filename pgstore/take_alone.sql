@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The function take_one for a single take by the server's clock, and nothing else: it
--- returns the amount, the state after, and the time, or no row where the take was not
--- admitted. $1 is the key, $2 the cost, $3 what the bucket holds, $4 is n, and $5 the
--- limit as a row has it. $6 is lock_timeout, which is set where that costs least.
+-- A faster version of take_one for a single take by the server's clock. It returns the amount, the state after
+-- it, and the time, or no row if the take is not admitted. $1 is the key, $2 the cost, $3 the capacity, $4 is n,
+-- and $5 the text of the limit. $6 is the lock timeout, which is cheapest to set here.
 --
--- The clock is read before the lock. Where the wait for the lock is longer than 20 ms, no
--- row is returned, and take_one decides. Until then the row has been there, so the take
--- counts as of the beginning of the wait. A row that is new is moved to the end of it.
+-- The clock is read before the lock. If the wait for the lock exceeds 20 ms, no row is returned, and take_one
+-- decides. Until then, the row existed, so the take counts at the start of the wait. A new row is moved to the
+-- end of the wait.
 --
--- Names and operators are qualified: the session's search_path makes no difference.
+-- Names and operators are qualified, so that the session's search_path has no effect.
 INSERT INTO {table} AS b (key, lim, spent, as_of, full_at, took)
 VALUES (CASE WHEN pg_catalog.set_config('lock_timeout', $6::pg_catalog.text, true) IS NOT NULL THEN $1::pg_catalog.bytea END, $5::pg_catalog.text, $2::pg_catalog.int8,
 	{schema}.microseconds(), {schema}.full_after({schema}.microseconds(), $2, $4), -1)

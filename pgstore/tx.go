@@ -15,19 +15,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TakeTx is [Store.Take] within the transaction tx: what it charges is charged when
-// tx is committed, and is not where it is rolled back. Nothing else may use tx at the
-// same time.
+// TakeTx is [Store.Take] within the transaction tx: the charge takes effect when tx commits, and is discarded
+// when tx rolls back. Nothing else may use tx at the same time.
 //
-// From then on until the end of tx, others that take from the same buckets wait: take
-// late, and keep the transaction short. Transactions that take several times, in
-// different orders, can block each other; PostgreSQL then ends one of them. Where tx
-// is above read committed, a bucket that another has charged since tx began is an
-// error that says so (SQLSTATE 40001), and tx may be tried again from its start.
+// Until tx ends, other takes from the same buckets wait: take late, and keep the transaction short. Transactions
+// that take several times in different orders can deadlock; PostgreSQL then ends one of them. If the isolation
+// level of tx is above read committed, a bucket that was charged since tx began causes an error with SQLSTATE
+// 40001. The caller can then retry the whole transaction.
 //
-// After an error nothing more can be done in tx but to roll it back, so that it
-// always is NotSpent. What PostgreSQL refuses wraps [store.ErrTransaction]. [mete.Mode.Within] makes no difference: a context that ends
-// would end the connection.
+// After an error, tx can only be rolled back, so the error is always NotSpent. Errors of PostgreSQL wrap
+// [store.ErrTransaction]. [mete.Mode.Within] has no effect, because an expired context would end the connection.
 func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if len(charges) == 0 {
 		return dst, true, nil
@@ -40,7 +37,7 @@ func (s *Store) TakeTx(ctx context.Context, tx pgx.Tx, dst []bucket.Snapshot, ch
 	return append(dst, a.snaps...), a.allowed, nil
 }
 
-// RefundTx is [Store.Refund] within the transaction tx, as [Store.TakeTx] is.
+// RefundTx is [Store.Refund] within the transaction tx: see [Store.TakeTx].
 func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, refunds []mete.Refund, id string) error {
 	if len(refunds) == 0 {
 		return nil
@@ -51,10 +48,10 @@ func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, refunds []mete.Refund, 
 }
 
 func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
-	if err := usable(ctx, tx); err != nil {
-		return txError(notSpent(err), op)
+	if err := checkTx(ctx, tx); err != nil {
+		return txError(newNotSpent(err), op)
 	}
-	b := newBatch(s.inTx())
+	b := newBatch(s.joinedStore())
 	b.Reset()
 	b.Add(a)
 	if _ = b.runOn(ctx, tx.Conn()); a.Err != nil {
@@ -64,17 +61,16 @@ func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
 }
 
 func txError(err error, op string) error {
-	err = storeError(err).Err
-	if _, said := errors.AsType[*pgconn.PgError](err); said {
+	err = newStoreError(err).Err
+	if _, pgErr := errors.AsType[*pgconn.PgError](err); pgErr {
 		err = fmt.Errorf("%w: %w", store.ErrTransaction, err)
 	}
 	return &mete.StoreError{Op: op, Store: storeName, Spent: mete.NotSpent, Err: err}
 }
 
-// usable returns an error where nothing must be asked in tx any more: its connection
-// may be somebody else's then. Only pgx knows, and tells who sends a batch; one that
-// is empty goes nowhere.
-func usable(ctx context.Context, tx pgx.Tx) error {
+// checkTx returns an error if tx has ended, because another client may use its connection then. Only pgx knows,
+// and reports it when a batch is sent; an empty batch sends nothing.
+func checkTx(ctx context.Context, tx pgx.Tx) error {
 	switch err := ctx.Err(); {
 	case err != nil:
 		return err
@@ -85,52 +81,48 @@ func usable(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	const idle = 'I'
-	if tx.Conn().PgConn().TxStatus() == idle { // it was ended by a statement
+	if tx.Conn().PgConn().TxStatus() == idle { // a statement ended it
 		return pgx.ErrTxClosed
 	}
 	return nil
 }
 
-// inTx is the store without what does not go with a transaction: statements that
-// are prepared, whose absence would end it, and second tries.
-func (s *Store) inTx() *Store {
-	joined := &Store{config: s.config, statements: s.inTxs, joined: true}
+// joinedStore returns a store for use in a transaction: without retries, and without prepared statements, because
+// a missing one would end the transaction.
+func (s *Store) joinedStore() *Store {
+	joined := &Store{config: s.config, statements: s.txStatements, joined: true}
 	joined.unprepared.Store(true)
-	joined.denying.Store(true) // a look is cheaper than a lock that lasts
+	joined.denying.Store(true) // reading first is cheaper than a lock until the end of the transaction
 	return joined
 }
 
 type txKey struct{}
 
-// WithTx returns a context that makes every store of this package which is given it
-// work within tx: so that a [mete.Limiter] decides by its rules, and what it takes,
-// settles or gives back with that context is rolled back with tx. See [Store.TakeTx].
+// WithTx returns a context that makes the stores of this package work within tx. A [mete.Limiter] then decides by
+// its rules, and its takes, settlements and refunds with this context roll back with tx. See [Store.TakeTx].
 //
-// Local spending of an outage is a debt of the process: the limiter charges it on a
-// connection of its own before the take, and never within tx. The limiter does not
-// remember what tx saw, since it may be rolled back.
+// The limiter charges tokens that were spent during an outage on a connection of its own, before the take and
+// never within tx. It does not cache decisions of tx, because they can roll back.
 //
-// What rules do when the store fails is as always: where tx fails, a rule that says
-// on_store_error: open lets the request through. The caller learns about it when it
-// commits.
+// Rules apply on_store_error as usual: if tx fails, a rule with on_store_error: open admits the request. The
+// caller learns about the failure at the commit.
 func WithTx(ctx context.Context, tx pgx.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, joint{tx})
+	return context.WithValue(ctx, txKey{}, txValue{tx})
 }
 
-// InTransaction reports whether ctx is one of [WithTx]. What a take with it charges can
-// still be rolled back: so a [mete.Limiter] and package guard learn nothing from it.
+// InTransaction reports whether ctx is from [WithTx]. A take with it can still roll back, so a [mete.Limiter] and
+// package guard draw no conclusions from it.
 func (s *Store) InTransaction(ctx context.Context) bool {
-	_, ok := txOf(ctx)
+	_, ok := txFrom(ctx)
 	return ok
 }
 
-// txOf is the transaction of a context. It may be nil where a caller has given that.
-func txOf(ctx context.Context) (tx pgx.Tx, ok bool) {
-	given, ok := ctx.Value(txKey{}).(joint)
+// txFrom returns the transaction of a context. It can be nil.
+func txFrom(ctx context.Context) (tx pgx.Tx, ok bool) {
+	given, ok := ctx.Value(txKey{}).(txValue)
 	return given.tx, ok
 }
 
-// A joint is a transaction in a context.
-type joint struct{ tx pgx.Tx }
+type txValue struct{ tx pgx.Tx }
 
 var errNoTx = errors.New("the transaction is nil")

@@ -14,39 +14,37 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a limiter needs otherwise than pgx has it. A caller waits for less than a
-// second, and a server that has gone without a word is to be noticed.
+// Connection settings that differ from the defaults of pgx. Callers wait for less than a second, and an
+// unreachable server must be detected.
 const (
-	connectTimeout = 2 * time.Second // for each host
+	connectTimeout = 2 * time.Second // per host
 
 	keepAliveIdle     = 15 * time.Second
 	keepAliveInterval = 5 * time.Second
 	keepAliveCount    = 3
 
-	// spareConns are for all that goes beside takes: looking after the tables,
-	// nodes, rules and violations.
+	// spareConns are connections for other work than takes: sweeps, nodes, rules and violations.
 	spareConns = 4
 )
 
-// ParseURL reads a URL of PostgreSQL, and returns settings for [Dial] and for [New].
+// ParseURL reads a URL of PostgreSQL and returns settings for [Dial] and [New].
 //
 //	postgres://[user[:password]@][host[:5432][,…]][/database]
 //
-// postgresql is the same. Where there is more than one host, the first one that
-// takes writes is used. Behind ? and joined by & may follow
+// The scheme postgresql is equivalent. With several hosts, the first one that accepts writes is used. Parameters
+// follow after ?, joined by &:
 //
 //	schema=mete, prefix=TEXT, durable=true, timeout=TIME       see [Config]
 //	max_batch=N, max_queue=N, max_in_flight=N                  see [Config]
 //	sslmode=verify-full, sslrootcert=FILE, host=/run/postgresql, pool_max_conns=N, …
 //
-// where those of the last line are of PostgreSQL's other clients, and of pgx. What
-// is not there is taken from the environment (PGPASSWORD, PGSSLMODE, …) and from
-// ~/.pgpass, as they do. All is escaped as usual in URLs, except that + is no space.
-// No error contains a password.
+// The last line shows parameters of PostgreSQL's clients and of pgx. Missing settings are read from the
+// environment (PGPASSWORD, PGSSLMODE, …) and from ~/.pgpass. Values are percent-encoded; + is not a space. Errors
+// contain no password.
 //
-// Other than in pgx, connections are given up after 2 s, must be to a server that
-// takes writes (target_session_attrs=read-write), and are called mete. There may be
-// four more of them than [Config.MaxInFlight]. All works through a pooler.
+// Unlike in pgx, connecting times out after 2 s, the server must accept writes (target_session_attrs=read-write),
+// and the application name is mete. The pool has up to four connections more than [Config.MaxInFlight]. Poolers
+// work.
 func ParseURL(raw string) (*pgxpool.Config, Config, error) {
 	options, config, err := parseURL(raw)
 	if err != nil {
@@ -61,10 +59,10 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 		return nil, config, errors.New("must begin with postgres:// or postgresql://")
 	}
 	if strings.ContainsAny(rest, "# \t\r\n") {
-		return nil, config, errors.New("must have no #, nor spaces: write %23 and %20")
+		return nil, config, errors.New("must not contain # or spaces: write %23 and %20")
 	}
 	place, query, _ := strings.Cut(rest, "?")
-	if err := checkPlace(place, query); err != nil {
+	if err := checkHosts(place, query); err != nil {
 		return nil, config, err
 	}
 	values, err := parseQuery(query)
@@ -76,47 +74,47 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 	}
 	options, err = pgxpool.ParseConfig("postgres://" + place + "?" + values.encode())
 	if err != nil {
-		return nil, config, told(err, place, values)
+		return nil, config, withoutSecrets(err, place, values)
 	}
 	return options, config, adjust(options, config, values)
 }
 
-// checkPlace sees that what stands before the parameters can be nothing else. It
-// shows none of it: where something is wrong, anything may be a password.
-func checkPlace(place, query string) error {
+// checkHosts validates the text before the parameters. Its errors show no part of it, because any part could be a
+// password.
+func checkHosts(place, query string) error {
 	authority, database, _ := strings.Cut(place, "/")
 	at := strings.LastIndex(authority, "@")
 	if strings.Contains(query, "@") || strings.Contains(database, "@") || strings.Contains(authority[:max(at, 0)], "@") {
-		return errors.New("there is an @ too many: in names, passwords and parameters write %40, and %2F for /")
+		return errors.New("unexpected @: in names, passwords and parameters, write %40 for @ and %2F for /")
 	}
 	if strings.Contains(database, "/") {
-		return errors.New("only the name of a database may follow the hosts: in names and passwords write %2F for /")
+		return errors.New("unexpected / after the database: in names and passwords, write %2F for /")
 	}
 	for host := range strings.SplitSeq(authority[at+1:], ",") {
 		if _, port, err := net.SplitHostPort(host); err == nil {
 			if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-				return errors.New("the port behind a host must be a number between 1 and 65535")
+				return errors.New("the port of a host must be a number between 1 and 65535")
 			}
 		} else if strings.Contains(strings.TrimLeft(host, "["), ":") && !strings.HasSuffix(host, "]") {
-			return errors.New("hosts are written host, host:port, [address] or [address]:port")
+			return errors.New("a host must be host, host:port, [address] or [address]:port")
 		}
 	}
 	return nil
 }
 
-// told is what pgx finds wrong, without the URL, which its error keeps.
-func told(err error, place string, values parameters) error {
+// withoutSecrets returns an error of pgx without the URL, which the error contains.
+func withoutSecrets(err error, place string, values parameters) error {
 	_, text, _ := strings.Cut(err.Error(), "`: ")
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "failed to "), "cannot ")
 	for _, secret := range values.secrets(place) {
 		if secret != "" && strings.Contains(text, secret) {
-			return errors.New("pgx cannot read it")
+			return errors.New("pgx cannot parse it")
 		}
 	}
-	return fmt.Errorf("pgx cannot read it: %s", text)
+	return fmt.Errorf("pgx cannot parse it: %s", text)
 }
 
-// adjust sets what the URL does not.
+// adjust sets defaults that the URL does not override.
 func adjust(options *pgxpool.Config, config Config, values parameters) error {
 	c := options.ConnConfig
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
@@ -132,7 +130,7 @@ func adjust(options *pgxpool.Config, config Config, values parameters) error {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "mete"
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
-// Parameters of a URL, ours and those of pgx. It would send all others to the
-// server, as settings.
+// The parameters of mete and of pgx. Others are errors, because pgx would send them to the server as settings.
 var (
 	ownParameters = []string{"schema", "prefix", "durable", "timeout", "max_batch", "max_queue", "max_in_flight"}
 
@@ -31,10 +30,8 @@ var (
 	}
 )
 
-// maxCount bounds counts in a URL.
 const maxCount = 1 << 24
 
-// parameters are what follows the question mark.
 type parameters map[string]string
 
 func parseQuery(query string) (parameters, error) {
@@ -48,33 +45,31 @@ func parseQuery(query string) (parameters, error) {
 		value, err2 := url.PathUnescape(value)
 		switch {
 		case !ok || err != nil || err2 != nil || strings.ContainsRune(value, 0):
-			return nil, errors.New("the parameters must be name=value, joined by & and escaped")
+			return nil, errors.New("the parameters must be percent-encoded name=value pairs joined by &")
 		case !slices.Contains(ownParameters, name) && !slices.Contains(pgxParameters, name):
 			return nil, unknownParameter(name)
 		case value == "" || values.has(name):
-			return nil, fmt.Errorf("%s: must be there once, and not be empty", name)
+			return nil, fmt.Errorf("%s: must appear once, with a value", name)
 		}
 		values[name] = value
 	}
 	return values, nil
 }
 
-// unknownParameter says what is wrong with a parameter that is not known. It shows
-// the name alone.
+// unknownParameter explains an unknown parameter. The error contains the name, but not the value.
 func unknownParameter(name string) error {
 	switch name {
 	case "ssl", "tls":
-		return fmt.Errorf("%s: write sslmode=verify-full, and sslrootcert=FILE to name whom to trust", name)
+		return fmt.Errorf("%s: use sslmode=verify-full, and set the trusted CA with sslrootcert=FILE", name)
 	case "search_path":
-		return errors.New("search_path: write schema=NAME")
+		return errors.New("search_path: use schema=NAME")
 	}
-	return fmt.Errorf("unknown parameter %q: known are %s, and those of PostgreSQL's clients (sslmode, …);"+
-		" a setting of the server is written options=-cNAME%%3DVALUE", name, strings.Join(ownParameters, ", "))
+	return fmt.Errorf("unknown parameter %q: valid parameters are %s, and those of PostgreSQL's clients (sslmode, …);"+
+		" write a server setting as options=-cNAME%%3DVALUE", name, strings.Join(ownParameters, ", "))
 }
 
 func (p parameters) has(name string) bool { _, ok := p[name]; return ok }
 
-// encode returns what pgx is to see.
 func (p parameters) encode() string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(p)) {
@@ -85,8 +80,7 @@ func (p parameters) encode() string {
 	return strings.Join(pairs, "&")
 }
 
-// secrets are the passwords of a URL, of which place is what precedes the
-// parameters.
+// secrets returns the passwords of a URL. The parameter place is the part before the parameters.
 func (p parameters) secrets(place string) []string {
 	all := []string{p["password"], p["sslpassword"]}
 	if user, _, ok := strings.Cut(place, "@"); ok {
@@ -97,7 +91,6 @@ func (p parameters) secrets(place string) []string {
 	return all
 }
 
-// config reads what is ours.
 func (p parameters) config() (c Config, err error) {
 	c.Schema, c.Prefix = p["schema"], p["prefix"]
 	if p.has("schema") {
@@ -112,13 +105,13 @@ func (p parameters) config() (c Config, err error) {
 	if text, ok := p["timeout"]; ok {
 		var bad error
 		if c.Timeout, bad = bucket.ParseDuration(text); bad != nil || c.Timeout == 0 {
-			err = errors.Join(err, fmt.Errorf("timeout: %q: write a number above 0 and a unit, such as 500ms or 2s", text))
+			err = errors.Join(err, fmt.Errorf("timeout: %q: must be a number above 0 with a unit, such as 500ms or 2s", text))
 		}
 	}
 	return c, errors.Join(err, p.count("max_batch", &c.MaxBatch), p.count("max_queue", &c.MaxQueue), p.count("max_in_flight", &c.MaxInFlight))
 }
 
-// count reads a number into n, if it is there.
+// count parses a number into n, if it is present.
 func (p parameters) count(name string, n *int) (err error) {
 	text, ok := p[name]
 	if !ok {

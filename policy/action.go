@@ -4,51 +4,51 @@ package policy
 
 import "slices"
 
-// An Action says what an [Override] does with the requests that it is about.
+// An Action is the effect of an [Override] on the requests that it matches.
 type Action string
 
 const (
-	ActionBlock      Action = "block"       // deny them, whatever the rules say
-	ActionAllow      Action = "allow"       // let them through, uncharged: by all rules, or by those that are named
-	ActionLimit      Action = "limit"       // hold them to another limit than that of the rule that is named
-	ActionShadow     Action = "shadow"      // rules deny none of them, but say what they would have done
-	ActionBreakGlass Action = "break_glass" // nothing is decided, nothing is blocked: all pass
+	ActionBlock      Action = "block"       // deny the requests, regardless of the rules
+	ActionAllow      Action = "allow"       // admit the requests without charge: under all rules, or under the named ones
+	ActionLimit      Action = "limit"       // replace the limit of the named rule
+	ActionShadow     Action = "shadow"      // rules deny nothing, but record their decisions
+	ActionBreakGlass Action = "break_glass" // admit all requests, without any decision
 )
 
-// An ActionKind describes an [Action] to parsers, to programs and to people. Its JSON form
-// is for pages, which have no list of actions of their own.
+// An ActionKind describes an [Action] to parsers, programs and people. Its JSON form is for web pages, which
+// have no list of actions of their own.
 type ActionKind struct {
 	Action Action `json:"action"`
 
-	// An override of the action may name requests, may be about all requests, may name
-	// rules, may have the key of a bucket, and has a limit.
+	// The parts that an override with the action may have: a match, no match (all requests), rules, and a
+	// bucket key. With Limit, it must have a limit.
 	Some  bool `json:"some"`
 	All   bool `json:"all"`
 	Rules bool `json:"rules"`
 	Key   bool `json:"key"`
 	Limit bool `json:"limit"`
 
-	// Suspends reports whether rules deny nothing meanwhile. An override of the action
-	// then takes the role configure, and logs call it a warning.
+	// Suspends reports whether the action keeps rules from denying. Such an override needs the role configure,
+	// and is logged as a warning.
 	Suspends bool `json:"suspends"`
 
-	Label     string `json:"label"`                // of a button or in a list: "Block"
-	Choice    string `json:"choice,omitempty"`     // in a list of what an override can do, where that is not the label
-	Verb      string `json:"verb"`                 // behind a rule's name: "blocks"
-	Count     string `json:"count"`                // behind a number of overrides: "blocked"
+	Label     string `json:"label"`                // on a button or in a list: "Block"
+	Choice    string `json:"choice,omitempty"`     // in a list of actions, if it differs from Label
+	Verb      string `json:"verb"`                 // after a rule's name: "blocks"
+	Count     string `json:"count"`                // after a number of overrides: "blocked"
 	Made      string `json:"made"`                 // before the requests of a new override: "Blocked"
-	Effect    string `json:"effect"`               // of an override of some requests, before an administrator makes it
+	Effect    string `json:"effect"`               // of an override of some requests, shown before an admin creates it
 	EffectAll string `json:"effect_all,omitempty"` // of an override of all requests
-	Notice    string `json:"notice,omitempty"`     // while an override suspends rules
-	Color     string `json:"color"`                // of a page: denied, allowed, level, shadow or degraded
+	Notice    string `json:"notice,omitempty"`     // shown while an override suspends rules
+	Color     string `json:"color"`                // on a page: denied, allowed, level, shadow or degraded
 }
 
-// actionKinds are in the order in which an action goes before others.
+// actionKinds is in order of precedence, highest first.
 var actionKinds = []ActionKind{
 	{
 		Action: ActionBlock, Some: true, Key: true,
 		Label: "Block", Verb: "blocks", Count: "blocked", Made: "Blocked", Color: "denied",
-		Effect: "Every request with this attribute is denied, whatever the rules say, until the block ends.",
+		Effect: "Every request with this attribute is denied, regardless of the rules, until the block ends.",
 	},
 	{
 		Action: ActionAllow, Some: true, Rules: true, Key: true,
@@ -58,30 +58,30 @@ var actionKinds = []ActionKind{
 	{
 		Action: ActionLimit, Some: true, Rules: true, Key: true, Limit: true,
 		Label: "Other limit", Verb: "other limit", Count: "with another limit", Made: "Other limit set for", Color: "level",
-		Effect: "For requests with this attribute, another limit takes the place of the rule’s. What is missing from a bucket stays missing.",
+		Effect: "For requests with this attribute, another limit replaces the rule’s limit. Tokens that are already spent stay spent.",
 	},
 	{
 		Action: ActionShadow, Some: true, All: true, Suspends: true,
 		Label: "Shadow", Choice: "Shadow: deny nothing", Verb: "shadow", Count: "only in shadow", Made: "In shadow:", Color: "shadow",
-		Effect: "None of these requests is denied by a rule until it ends. Rules still decide, and show what they would have denied. " +
-			"What an override blocks stays blocked.",
-		Notice: "An override has rules in shadow: they decide, and deny nothing.",
-		EffectAll: "Nobody is denied anything by a rule until it ends. Rules still decide, and show what they would have denied. " +
-			"What an override blocks stays blocked. The service behind the limiter gets all the rest.",
+		Effect: "No rule denies these requests until it ends. Rules still decide, and record the requests that they would have denied. " +
+			"Blocked requests stay blocked.",
+		Notice: "An override puts rules in shadow: they decide, but deny nothing.",
+		EffectAll: "No rule denies any request until it ends. Rules still decide, and record the requests that they would have denied. " +
+			"Blocked requests stay blocked. The service behind the limiter receives all other requests.",
 	},
 	{
 		Action: ActionBreakGlass, All: true, Suspends: true,
 		Label: "Break glass", Choice: "Break glass: limit nothing", Verb: "break glass", Count: "break glass", Made: "Glass broken:", Color: "degraded",
-		Notice: "Break glass: the limits it is about are not enforced.",
-		EffectAll: "Nothing is limited until it ends, for everybody. Every request passes at once: no rule decides, no bucket is charged, " +
-			"and what is blocked passes, too. The service behind the limiter gets all of it.",
+		Notice: "Break glass: no limit is enforced.",
+		EffectAll: "No client is limited until it ends. Every request passes immediately: no rule decides, no bucket is charged, " +
+			"and blocked requests pass, too. The service behind the limiter receives all requests.",
 	},
 }
 
-// Actions returns the actions of overrides. An earlier one goes before a later one.
+// Actions returns the actions of overrides, in order of precedence: an earlier action wins over a later one.
 func Actions() []ActionKind { return slices.Clone(actionKinds) }
 
-// Kind returns the description of a. An unknown action has the action alone.
+// Kind returns the description of a. For an unknown action, only Action is set.
 func (a Action) Kind() ActionKind {
 	if i := a.rank(); i < len(actionKinds) {
 		return actionKinds[i]
@@ -89,8 +89,7 @@ func (a Action) Kind() ActionKind {
 	return ActionKind{Action: a}
 }
 
-// rank is the place of a among the actions: the first one counts where two are about one
-// rule.
+// rank returns the precedence of a. If two overrides match one rule, the lower rank wins.
 func (a Action) rank() int {
 	for i := range actionKinds {
 		if actionKinds[i].Action == a {
@@ -100,7 +99,6 @@ func (a Action) rank() int {
 	return len(actionKinds)
 }
 
-// actionWords are the words of policy files.
 func actionWords() []string {
 	words := make([]string, len(actionKinds))
 	for i, k := range actionKinds {

@@ -26,7 +26,7 @@ func TestAddress_OfIPv4InIPv6(t *testing.T) {
 		"64:ff9b::/96": true, "2002::/16": true, "2002:c000:200::/40": true, "64:ff9b::192.0.2.1": false, "2002:c000:201::1": false, "2000::/3": false,
 	} {
 		_, err := policy.Load([]byte(`{"name": "r", "limit_keys": ["ip:address"], "match": {"ip:address": "`+network+`"}, "algorithm_config": {"rps": 1, "burst": 1}}`), policy.Options{})
-		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "known by their IPv4 addresses") {
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "identified by their IPv4 addresses") {
 			t.Errorf("%s: got error %v, refused should be %v", network, err, refused)
 		}
 	}

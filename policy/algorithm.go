@@ -11,50 +11,48 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// An algorithm is a way to limit that policy files have a word for.
 type algorithm struct {
 	name    string
 	label   string // for people
 	shape   string // see [AlgorithmKind]
 	in      place  // its own fields
 	example string // of its numbers
-	reason  string // of a denial; init sets the name and "_exceeded" if it is empty
+	reason  string // of a denial; init sets name + "_exceeded" if it is empty
 
-	// instead maps fields of other algorithms to fields of its own. These are not missing
-	// then.
+	// instead maps fields of other algorithms to its own fields. If a file has the other field, the parser does
+	// not report its own fields as missing.
 	instead map[string][]string
 
-	// read reads the numbers of a limit.
 	read func(*compiler, *parse.Object) numbers
 
 	config, limit *parse.Table // of algorithm_config, and of an entry of limits
 }
 
-// algorithms are all that exist. The first is that of limits which name none.
+// algorithms lists all algorithms. The first is the default.
 var algorithms = []*algorithm{
 	{
-		name: "token_bucket", label: "Token bucket", shape: "rate", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).tokenBucket,
+		name: "token_bucket", label: "Token bucket", shape: "rate", in: inTokenBucket, example: `{"rps": 10, "burst": 20}`, read: (*compiler).readTokenBucket,
 		instead: map[string][]string{"capacity": {"burst"}, "tokens": {"burst"}, "window": {"rate"}},
 	},
 	{
-		name: "fixed_window", label: "Fixed window", shape: "window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).fixedWindow,
+		name: "fixed_window", label: "Fixed window", shape: "window", in: inFixedWindow, example: `{"tokens": 100, "window": "1m"}`, read: (*compiler).readFixedWindow,
 		instead: map[string][]string{"burst": {"capacity"}, "rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 			"tokens_per_second": {"tokens", "window"}},
 	},
 	{
 		name: "sliding_window", label: "Sliding window", shape: "sliding", in: inSlidingWindow, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
-		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingWindow) },
+		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.SlidingWindow) },
 	},
 	{
 		name: "sliding_log", label: "Sliding log", shape: "sliding", in: inSlidingLog, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
-		read: func(c *compiler, o *parse.Object) numbers { return c.sliding(o, bucket.SlidingLog) },
+		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.SlidingLog) },
 	},
 	{
-		name: "leaky_bucket", label: "Leaky bucket", shape: "queue", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).leakyBucket,
+		name: "leaky_bucket", label: "Leaky bucket", shape: "queue", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).readLeakyBucket,
 		instead: map[string][]string{"burst": {"queue"}, "tokens": {"rate"}, "window": {"rate"}, "max_reserved": {"queue"}},
 	},
 	{
-		name: "cost_based", label: "Budget", shape: "budget", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded", read: (*compiler).budget,
+		name: "cost_based", label: "Budget", shape: "budget", in: inCostBased, example: `{"budget": 1000, "period": "1d"}`, reason: "budget_exceeded", read: (*compiler).readBudget,
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
 	},
@@ -63,8 +61,8 @@ var algorithms = []*algorithm{
 var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 	"tokens_per_second": {"tokens", "window"}, "burst": {"tokens"}, "capacity": {"tokens"}}
 
-// laterAlgorithms are words that are known, and have nothing behind them.
-var laterAlgorithms = map[string]string{"token_bucket_llm": ": say token_bucket with cost_source, and settle what was used"}
+// laterAlgorithms are reserved names of algorithms that do not exist, each with a hint.
+var laterAlgorithms = map[string]string{"token_bucket_llm": ": use token_bucket with cost_source, and settle the actual usage"}
 
 func algorithmNames() (names []string) {
 	for _, a := range algorithms {
@@ -73,8 +71,8 @@ func algorithmNames() (names []string) {
 	return names
 }
 
-// others are the fields that only other algorithms have.
-func (a *algorithm) others() strangers {
+// otherFields returns the fields that only other algorithms have.
+func (a *algorithm) otherFields() foreignFields {
 	owners := map[string][]string{}
 	for _, other := range algorithms {
 		for _, name := range namesIn(other.in) {
@@ -84,24 +82,23 @@ func (a *algorithm) others() strangers {
 	for _, name := range namesIn(a.in) {
 		delete(owners, name)
 	}
-	all := strangers{}
+	all := foreignFields{}
 	for name, of := range owners {
-		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q is of %s, not of %s", name, parse.Enumerate(of, "and"), a.name)}
+		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q belongs to %s, not to %s", name, parse.Enumerate(of, "and"), a.name)}
 		switch {
 		case s.Means != nil:
-			s.Hint = "say " + strings.Join(s.Means, " and ")
+			s.Hint = "use " + strings.Join(s.Means, " and ")
 		case name == "leased":
-			s.Hint = "remove it: nothing can be taken from it in advance"
+			s.Hint = "remove it: this algorithm does not support leases"
 		}
 		all[name] = s
 	}
 	return all
 }
 
-// algorithm reads the algorithm of a limit. An object without one means fallback. It returns
-// nil if nothing is known about the fields of the algorithm. For a misspelled name it returns
-// the algorithm that is likely meant.
-func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
+// readAlgorithm reads the algorithm of a limit; the default is fallback. For a misspelled name, it returns the
+// algorithm that is probably meant. It returns nil if the fields of the algorithm are unknown.
+func (c *compiler) readAlgorithm(n *parse.Node, fallback *algorithm) *algorithm {
 	f := n.Field("algorithm")
 	if f == nil {
 		return fallback
@@ -120,11 +117,11 @@ func (c *compiler) algorithm(n *parse.Node, fallback *algorithm) *algorithm {
 			return a
 		}
 	}
-	return likely(n)
+	return guessAlgorithm(n)
 }
 
-// likely is the algorithm that n, or the algorithm_config of n, has most fields of.
-func likely(n *parse.Node) *algorithm {
+// guessAlgorithm returns the algorithm that shares the most fields with n, or with the algorithm_config of n.
+func guessAlgorithm(n *parse.Node) *algorithm {
 	if config := n.Field("algorithm_config"); config != nil {
 		n = config
 	}

@@ -14,25 +14,24 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// A Source says where an attribute comes from.
+// A Source is the part of a request that an attribute comes from.
 type Source uint8
 
-// The sources a policy file can name. Custom attributes are whatever an
-// embedding program supplies under a name of its own.
+// The sources of attributes in policy files. SourceCustom is for attributes that the embedding program defines.
 const (
 	SourceCustom Source = iota
-	SourceHeader        // header:x-api-key; names in any case
+	SourceHeader        // header:x-api-key; case-insensitive
 	SourceQuery         // query:tenant
 	SourceCookie        // cookie:session
 	SourceJWT           // jwt:plan, a claim
 	SourceIP            // ip:address, cut to a prefix: see [Attribute.Bits]
 	SourceMethod        // method
-	SourcePath          // path, without its query
-	SourceHost          // host, without its port, in lower case
+	SourcePath          // path, without the query
+	SourceHost          // host, without the port, in lower case
 )
 
-// sources are the words for them: some with a colon and a name, as in example,
-// the others alone.
+// sources are the source names of policy files. Names with an example need a colon and a name; the others stand
+// alone.
 var sources = []struct {
 	word    string
 	source  Source
@@ -43,45 +42,43 @@ var sources = []struct {
 }
 
 const (
-	// maxAttributeBytes bounds the name of an attribute. Longer ones are refused.
+	// maxAttributeBytes bounds the name of an attribute.
 	maxAttributeBytes = 128
 
-	// defaultBits is how much of an IPv6 address counts: a site gets a /64, and
-	// whoever has one address of it has them all.
+	// defaultBits is the IPv6 prefix length that identifies a client. A site gets a /64, so a client that has
+	// one address of it can use all of them.
 	defaultBits = 64
 )
 
-// reserved are words that name no attribute, not even one of a program. They look like
-// facts about a request that mete does not know, so that a rule, an override or a
-// kill switch with one would silently apply to nothing.
+// reserved are words that no attribute can begin with. They look like request facts that mete does not know. A
+// rule, override or kill switch that uses one would silently match nothing.
 var reserved = map[string]struct{ what, hint string }{
-	"ua": {"facts about user agents",
-		"match header:user-agent by how it begins, or use a header that the CDN or proxy in front sets and clients cannot, such as header:x-bot-category"},
-	"geo": {"facts about places",
-		"use a header that the CDN or proxy in front sets and clients cannot, such as header:cf-ipcountry"},
-	"request":  {"facts about requests by that name", "write header:NAME, query:NAME, cookie:NAME, method, path or host"},
-	"date":     {"dates as an attribute", "change the limit for those days by an override, which ends at expires_at"},
-	"time":     {"time of day as an attribute", "change the limit for those hours by an override, which ends at expires_at"},
-	"response": {"facts about responses: a request is decided before there is one", "refund or settle afterwards, through the API"},
-	"body":     {"facts about bodies", "use a header or a query parameter"},
-	"tls":      {"facts about TLS connections", "use a header that the proxy in front sets and clients cannot, such as header:x-client-cert"},
+	"ua": {"user agent attributes",
+		"match header:user-agent by prefix, or use a header that only your CDN or proxy can set, such as header:x-bot-category"},
+	"geo": {"location attributes",
+		"use a header that only your CDN or proxy can set, such as header:cf-ipcountry"},
+	"request":  {"attributes with that name", "write header:NAME, query:NAME, cookie:NAME, method, path or host"},
+	"date":     {"date attributes", "change the limit for those days with an override, which ends at expires_at"},
+	"time":     {"time attributes", "change the limit for those hours with an override, which ends at expires_at"},
+	"response": {"response attributes: it decides a request before the response exists", "refund or settle afterwards through the API"},
+	"body":     {"body attributes", "use a header or a query parameter"},
+	"tls":      {"TLS attributes", "use a header that only your proxy can set, such as header:x-client-cert"},
 }
 
-// ipHeader is a header in which proxies say what somebody sought under ip:NAME.
-func ipHeader(name string) string {
+// headerFor suggests the header that proxies set for the fact that a user expected under ip:NAME.
+func headerFor(name string) string {
 	if name == "country" {
 		return "header:cf-ipcountry"
 	}
 	return "header:x-client-" + strings.ReplaceAll(strings.ToLower(name), "_", "-")
 }
 
-// maxSlips is how many letters of ip:address may be wrong in what is taken for it.
+// maxSlips is the number of wrong letters up to which a name counts as a misspelled ip:address.
 const maxSlips = 2
 
 // ErrAttribute is wrapped by the errors of [ParseAttribute] and [Normalize].
-var ErrAttribute = errors.New("policy: not an attribute")
+var ErrAttribute = errors.New("policy: invalid attribute")
 
-// An attributeError says what is wrong with a name, and what to write instead.
 type attributeError struct{ name, reason, hint string }
 
 func (e *attributeError) Error() string {
@@ -95,27 +92,23 @@ func (e *attributeError) Error() string {
 
 func (e *attributeError) Unwrap() error { return ErrAttribute }
 
-// An Attribute is the compiled name of a fact about a request, such as
-// header:x-api-key. It is a comparable value, made by [ParseAttribute]; the
-// zero Attribute is no fact at all.
+// An Attribute is the parsed name of a fact about a request, such as header:x-api-key. Attributes are
+// comparable. [ParseAttribute] makes them; the zero Attribute names no fact.
 type Attribute struct {
 	Source Source
-	Name   string // what follows the colon, if anything; header names in lower case
+	Name   string // after the colon, if any; header names in lower case
 
-	// Bits is how much of an IPv6 address counts: ip:address/56. It is 64
-	// unless the name says otherwise, and 0 for other sources. IPv4 addresses
-	// always count whole.
+	// Bits is the prefix length of IPv6 addresses, as in ip:address/56. The default is 64; for other sources it
+	// is 0. IPv4 addresses always count in full.
 	Bits int
 
-	text string // without the /bits, so that all of one address are one fact
+	text string // without the /bits, so that all prefixes of one address are one fact
 }
 
-// String returns the name under which a request supplies the attribute:
-// "header:x-api-key", "ip:address", "method".
+// String returns the name that a request uses for the attribute: "header:x-api-key", "ip:address" or "method".
 func (a Attribute) String() string { return a.text }
 
-// Spelled returns the name as a policy file has to spell it: what String returns
-// and, for "ip:address/56", the bits.
+// Spelled returns the name as policy files spell it: like String, plus the bits of "ip:address/56".
 func (a Attribute) Spelled() string {
 	if a.Source == SourceIP && a.Bits != defaultBits {
 		return a.text + "/" + strconv.Itoa(a.Bits)
@@ -123,15 +116,15 @@ func (a Attribute) Spelled() string {
 	return a.text
 }
 
-// Attributes are the facts about one request. Lookup returns the value of a,
-// and whether the request has it: an empty value is not a missing one. For
-// [SourceIP] the value is an address in text form; the policy cuts it to its prefix.
+// Attributes are the facts about one request. Lookup returns the value of a, and whether the request has the
+// attribute: an empty value is present. For [SourceIP] the value is the text of an address; the policy cuts it
+// to its prefix.
 type Attributes interface {
 	Lookup(a Attribute) (value string, ok bool)
 }
 
-// A Map is the plainest [Attributes]: values by attribute name, as
-// [Attribute.String] writes it. [Normalize] brings foreign names in that form.
+// A Map is the simplest [Attributes]: values by attribute name, as [Attribute.String] writes it. [Normalize]
+// converts names to that form.
 type Map map[string]string
 
 // Lookup implements [Attributes].
@@ -140,19 +133,17 @@ func (m Map) Lookup(a Attribute) (value string, ok bool) {
 	return value, ok
 }
 
-// Normalize returns the name under which a [Map] holds the attribute s:
-// "Header:X-Api-Key" becomes "header:x-api-key", "ip:address/56" becomes
-// "ip:address".
+// Normalize returns the name that a [Map] uses for the attribute s: "header:x-api-key" for "Header:X-Api-Key",
+// and "ip:address" for "ip:address/56".
 func Normalize(s string) (string, error) {
 	a, err := ParseAttribute(s)
 	return a.text, err
 }
 
-// ParseAttribute reads an attribute's name: header:NAME, query:NAME,
-// cookie:NAME, jwt:CLAIM, ip:address, ip:address/BITS, method, path, host, or a
-// custom name: a lower-case word of letters, digits, dots, dashes and
-// underscores, and perhaps a colon and what follows. The word before the colon
-// may be in any case, and so may a header's name. At most 128 bytes.
+// ParseAttribute parses the name of an attribute: header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address,
+// ip:address/BITS, method, path, host, or a custom name. A custom name is a lower-case word of letters, digits,
+// dots, dashes and underscores, optionally followed by a colon and more text. The word before the colon and the
+// name of a header are case-insensitive. A name has at most 128 bytes.
 func ParseAttribute(s string) (Attribute, error) {
 	a, err := parseAttribute(s)
 	if err != nil {
@@ -168,7 +159,7 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 	word, name, hasName := strings.Cut(s, ":")
 	word = strings.ToLower(word)
 	if facts, ok := reserved[word]; ok {
-		return Attribute{}, &attributeError{s, "mete knows no " + facts.what, facts.hint}
+		return Attribute{}, &attributeError{s, "mete has no " + facts.what, facts.hint}
 	}
 	for _, src := range sources {
 		switch {
@@ -177,28 +168,27 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 		case src.example != "" && name == "":
 			return Attribute{}, &attributeError{s, word + " needs a colon and a name", "as in " + src.example}
 		case src.example == "" && hasName:
-			return Attribute{}, &attributeError{s, word + " stands alone, without a colon", "write " + word}
+			return Attribute{}, &attributeError{s, word + " takes no colon and no name", "write " + word}
 		case src.source == SourceIP:
 			return parseIP(s, name)
 		}
-		return known(s, src.source, word, name)
+		return parseBuiltin(s, src.source, word, name)
 	}
-	return custom(s, hasName)
+	return parseCustom(s, hasName)
 }
 
-// known checks a name of one of the built-in sources.
-func known(s string, source Source, word, name string) (Attribute, *attributeError) {
+func parseBuiltin(s string, source Source, word, name string) (Attribute, *attributeError) {
 	a := Attribute{Source: source, Name: name, text: word}
 	switch source {
 	case SourceHeader:
 		a.Name = strings.ToLower(name)
 		fallthrough
 	case SourceCookie:
-		if strings.IndexFunc(name, notToken) >= 0 {
+		if strings.IndexFunc(name, isNotToken) >= 0 {
 			return Attribute{}, &attributeError{s, "a " + word + " name is made of letters, digits and !#$%&'*+-.^_`|~", ""}
 		}
 	case SourceQuery, SourceJWT:
-		if !printable(name) {
+		if !isPrintable(name) {
 			return Attribute{}, &attributeError{s, "a " + word + " name has no spaces or control characters", ""}
 		}
 	}
@@ -208,7 +198,6 @@ func known(s string, source Source, word, name string) (Attribute, *attributeErr
 	return a, nil
 }
 
-// parseIP reads "address" or "address/bits".
 func parseIP(s, name string) (Attribute, *attributeError) {
 	name, suffix, cut := strings.Cut(name, "/")
 	bits := defaultBits
@@ -221,18 +210,17 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 	}
 	if name != "address" {
 		hint := "write ip:address"
-		if name != "" && strings.IndexFunc(name, notToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
-			hint = fmt.Sprintf("use a header that the CDN or proxy in front sets and clients cannot, such as %s", ipHeader(name))
+		if name != "" && strings.IndexFunc(name, isNotToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
+			hint = fmt.Sprintf("use a header that only your CDN or proxy can set, such as %s", headerFor(name))
 		}
-		return Attribute{}, &attributeError{s, "mete knows no fact about a client's address but ip:address", hint}
+		return Attribute{}, &attributeError{s, "the only attribute of the client's address is ip:address", hint}
 	}
 	return Attribute{Source: SourceIP, Name: name, Bits: bits, text: "ip:address"}, nil
 }
 
-// custom reads the name of an attribute that only an embedding program knows.
-// Words that are nearly those of a source (headers:, hots) are taken for a slip
-// of the pen: the rule would silently never apply.
-func custom(s string, hasName bool) (Attribute, *attributeError) {
+// parseCustom parses the name of an attribute that the embedding program defines. Words that are one letter
+// away from a source (headers:, hots) are errors, because the rule would silently never apply.
+func parseCustom(s string, hasName bool) (Attribute, *attributeError) {
 	word, name, _ := strings.Cut(s, ":")
 	for i, c := range []byte(word) {
 		if !('a' <= c && c <= 'z' || i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '.' || c == '-')) {
@@ -240,9 +228,9 @@ func custom(s string, hasName bool) (Attribute, *attributeError) {
 			break
 		}
 	}
-	if word == "" || hasName && name == "" || !printable(name) {
-		return Attribute{}, &attributeError{s, "no attribute is named like that",
-			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name of your program's own"}
+	if word == "" || hasName && name == "" || !isPrintable(name) {
+		return Attribute{}, &attributeError{s, "unknown attribute",
+			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name that your program supplies"}
 	}
 	for _, src := range sources {
 		if len(word) > 2 && word[0] == src.word[0] && (src.example != "") == hasName && spell.Distance(word, src.word) == 1 {
@@ -250,19 +238,18 @@ func custom(s string, hasName bool) (Attribute, *attributeError) {
 			if hasName {
 				near += ":" + name
 			}
-			return Attribute{}, &attributeError{s, "no attribute is named like that", fmt.Sprintf("did you mean %q?", near)}
+			return Attribute{}, &attributeError{s, "unknown attribute", fmt.Sprintf("did you mean %q?", near)}
 		}
 	}
 	return Attribute{Source: SourceCustom, Name: name, text: s}, nil
 }
 
-// notToken reports whether c is outside the token characters of RFC 9110,
-// section 5.6.2.
-func notToken(c rune) bool {
+// isNotToken reports whether c is outside the token characters of RFC 9110, section 5.6.2.
+func isNotToken(c rune) bool {
 	return c > unicode.MaxASCII || c <= ' ' || c == 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 }
 
-// printable reports whether s is text without spaces.
-func printable(s string) bool {
+// isPrintable reports whether s is text without spaces.
+func isPrintable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(c rune) bool { return !unicode.IsGraphic(c) || unicode.IsSpace(c) }) < 0
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// keyFacts are what a key says of the requests that spend from its bucket.
+// keyFacts are the facts that a bucket's key tells about the requests that spend from the bucket.
 type keyFacts struct {
 	m      *Matcher
 	r      *Rule
@@ -18,7 +18,7 @@ type keyFacts struct {
 	now    bucket.Instant
 }
 
-// An answer is whether a clause holds for all requests of a bucket.
+// An answer tells whether a clause holds for all requests of a bucket.
 type answer uint8
 
 const (
@@ -27,11 +27,11 @@ const (
 	yes
 )
 
-// except applies the overrides that are about the bucket whatever else a request
-// says: the at'th limit of the numbered rule.
-func (k *keyFacts) except(found *Match, number, at int, components string) (v Verdict, err error) {
+// applyOverrides applies the overrides that affect every request of the bucket, which belongs to the at'th
+// limit of the numbered rule.
+func (k *keyFacts) applyOverrides(found *Match, number, at int, components string) (v Verdict, err error) {
 	var block, allow *exception
-	calm := false
+	shadowed := false
 	for i := range k.m.exceptions.whole.list {
 		e := &k.m.exceptions.whole.list[i]
 		switch {
@@ -39,7 +39,7 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 		case e.Action == ActionBreakGlass:
 			return Verdict{Allow: e.Override}, nil
 		case e.Action == ActionShadow:
-			calm = true
+			shadowed = true
 		case e.Action == ActionBlock && block == nil:
 			block = e
 		case e.Action == ActionAllow && allow == nil:
@@ -47,13 +47,13 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 		}
 	}
 	if x := k.m.exceptions.rules[number]; x != nil {
-		if err = k.exceptRule(x, components, at, found, &block, &allow); err != nil {
+		if err = k.applyRuleOverrides(x, components, at, found, &block, &allow); err != nil {
 			return Verdict{}, err
 		}
 	}
-	found.Shadow = found.Shadow || calm
+	found.Shadow = found.Shadow || shadowed
 	switch {
-	case block != nil && !calm:
+	case block != nil && !shadowed:
 		v.Block = block.Override
 	case allow != nil:
 		v.Allow = allow.Override
@@ -61,14 +61,14 @@ func (k *keyFacts) except(found *Match, number, at int, components string) (v Ve
 	return v, nil
 }
 
-// exceptRule applies those that are about one rule. Of several limits the first one
-// holds, as it does for requests.
-func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
+// applyRuleOverrides applies the overrides of one rule. Of several limits the first wins, as it does for
+// requests.
+func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
 	all := slices.Clone(x.keys[components])
 	for i := range x.list {
 		all = append(all, &x.list[i])
 	}
-	another := false
+	replaced := false
 	for _, e := range all {
 		holds := yes
 		if e.Key == "" {
@@ -76,10 +76,10 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 		}
 		switch {
 		case k.now >= e.expires || holds == no:
-		case e.Action == ActionLimit && !another && holds == unsure:
-			return &KeyError{"which limit holds for it cannot be told: it has a hash in the place of a value that override " + e.ID + " is about", ""}
-		case e.Action == ActionLimit && !another:
-			found.Limit, another = &e.limits[at], true
+		case e.Action == ActionLimit && !replaced && holds == unsure:
+			return &KeyError{"its limit is ambiguous: it contains the hash of a value that may match override " + e.ID, ""}
+		case e.Action == ActionLimit && !replaced:
+			found.Limit, replaced = &e.limits[at], true
 		case holds == unsure:
 		case e.Action == ActionBlock && *block == nil:
 			*block = e
@@ -90,46 +90,45 @@ func (k *keyFacts) exceptRule(x *ruleException, components string, at int, found
 	return nil
 }
 
-// holds reports whether all clauses hold.
 func (k *keyFacts) holds(clauses []clause) answer {
 	all := yes
 	for i := range clauses {
-		all = min(all, k.clause(&clauses[i]))
+		all = min(all, k.holdsClause(&clauses[i]))
 	}
 	return all
 }
 
-// clause reports whether one holds. Of what the key is not made of nothing is known.
-func (k *keyFacts) clause(c *clause) answer {
+// holdsClause reports whether c holds. It is unsure about attributes that the key does not contain.
+func (k *keyFacts) holdsClause(c *clause) answer {
 	for i := range k.r.keys {
 		if k.r.keys[i].slot != c.slot {
 			continue
 		}
 		switch part, value := &k.r.keys[i], k.values[i]; {
 		case value == "":
-			return k.empty(c, part)
+			return k.holdsEmpty(c, part)
 		case part.bits > 0:
-			return inNetworks(c, value)
+			return holdsNetwork(c, value)
 		case isHashed(value):
-			return k.hashed(c, value)
+			return k.holdsHash(c, value)
 		default:
-			return certainly(c.holds(&fact{present: true, value: unescape(value)}))
+			return answerOf(c.holds(&fact{present: true, value: unescape(value)}))
 		}
 	}
 	return unsure
 }
 
-func certainly(holds bool) answer {
+func answerOf(holds bool) answer {
 	if holds {
 		return yes
 	}
 	return no
 }
 
-// empty is the answer where the value is empty or missing, which a key does not tell
-// apart: but an address is never empty, and a rule need not take what is missing.
-func (k *keyFacts) empty(c *clause, part *component) answer {
-	missing, there := certainly(c.holds(&fact{})), certainly(c.holds(&fact{present: true}))
+// holdsEmpty answers for a value that is empty or missing, which a key does not distinguish. An address is
+// never empty, and not every rule accepts missing attributes.
+func (k *keyFacts) holdsEmpty(c *clause, part *component) answer {
+	missing, there := answerOf(c.holds(&fact{})), answerOf(c.holds(&fact{present: true}))
 	switch {
 	case part.bits > 0 || missing == there:
 		return missing
@@ -139,40 +138,40 @@ func (k *keyFacts) empty(c *clause, part *component) answer {
 	return unsure
 }
 
-// hashed is the answer where the value is known by its hash alone.
-func (k *keyFacts) hashed(c *clause, hash string) answer {
+// holdsHash answers for a value that is known only by its hash.
+func (k *keyFacts) holdsHash(c *clause, hash string) answer {
 	if slices.Contains(c.prefixes, "") {
-		return certainly(!c.negate)
+		return answerOf(!c.negate)
 	}
 	var buf []byte
 	for _, value := range c.exact {
 		if buf = k.m.keyer.appendHash(buf[:0], value); string(buf) == hash {
-			return certainly(!c.negate)
+			return answerOf(!c.negate)
 		}
 	}
 	if len(c.prefixes) > 0 {
 		return unsure
 	}
-	return certainly(c.negate)
+	return answerOf(c.negate)
 }
 
-// inNetworks is the answer for an address of a key, or a prefix: a network within
-// that has some of its addresses.
-func inNetworks(c *clause, value string) answer {
-	if len(c.prefixes) > 0 { // of an address, that is any
-		return certainly(!c.negate)
+// holdsNetwork answers for an address or a prefix in a key. A clause network inside the prefix matches only
+// some of its addresses.
+func holdsNetwork(c *clause, value string) answer {
+	if len(c.prefixes) > 0 { // every value is an address
+		return answerOf(!c.negate)
 	}
 	p, err := netip.ParsePrefix(value)
 	if err != nil {
 		a, _ := addressOf(value)
 		p = netip.PrefixFrom(a, a.BitLen())
 	}
-	none := certainly(c.negate)
+	none := answerOf(c.negate)
 	for _, n := range c.networks {
 		switch {
 		case !n.Overlaps(p):
 		case n.Bits() <= p.Bits():
-			return certainly(!c.negate)
+			return answerOf(!c.negate)
 		default:
 			none = unsure
 		}

@@ -117,37 +117,37 @@ func TestBucket_BadKeys(t *testing.T) {
 	hash := "~" + strings.Repeat("A", 22)
 	for key, want := range map[string]string{
 		"":                                   "it is empty",
-		strings.Repeat("x", 1089):            "no key has more than 1088",
+		strings.Repeat("x", 1089):            "the maximum is 1088",
 		"plan:x-user=alice":                  `did you mean "plain"`,
-		"nothing":                            `no limit of the policy has the name "nothing"`,
-		"plain":                              `has to be "x-user=…"`,
-		"plain:x-user=a b":                   "not written as in a key",
-		"plain:x-user=a|x-user=b":            "so many attributes",
-		"plain:user=a":                       "no key of the rule is like that",
-		"secret:x-api-key=k1":                "stands in keys as a hash",
-		"secret:x-api-key=~abc":              "cut short",
-		"plain:x-user=aaaa~01234567":         "cut short",
-		"two/fast:ip=2001:db8::1":            "so many attributes",
+		"nothing":                            `the policy has no limit named "nothing"`,
+		"plain":                              `write "x-user=…"`,
+		"plain:x-user=a b":                   "not in the form that keys use",
+		"plain:x-user=a|x-user=b":            "a different number of attributes",
+		"plain:user=a":                       "keys of the rule have other attributes",
+		"secret:x-api-key=k1":                "keys contain a hash",
+		"secret:x-api-key=~abc":              "truncated",
+		"plain:x-user=aaaa~01234567":         "truncated",
+		"two/fast:ip=2001:db8::1":            "a different number of attributes",
 		"two/fast:ip=1.2.3|x-user=a":         "address",
-		"two:ip=1.2.3.4|x-user=a":            "no limit of the policy",
-		"{plain:x-user=alice":                "a brace that does not end",
-		"{alice}plain:x-user=alice":          "not the tag",
-		"{1.2.3.5}slotted:ip=1.2.3.4|path=/": "not the tag",
-		"#0123":                              "no limit of the policy",
+		"two:ip=1.2.3.4|x-user=a":            "the policy has no limit named",
+		"{plain:x-user=alice":                "opening brace is not closed",
+		"{alice}plain:x-user=alice":          "tag in braces does not belong",
+		"{1.2.3.5}slotted:ip=1.2.3.4|path=/": "tag in braces does not belong",
+		"#0123":                              "the policy has no limit named",
 		"all":                                "",
-		"all:x":                              "so many attributes",
-		"\x00\xff":                           "no limit of the policy",
+		"all:x":                              "a different number of attributes",
+		"\x00\xff":                           "the policy has no limit named",
 		"secret:x-api-key=" + hash:           "",
 		"a%3Ab%20%7Bc%7D:x-user=":            "",
-		strings.Repeat("{}", 500):            "no limit of the policy",
-		"plain:" + strings.Repeat("|", 900):  "so many attributes",
+		strings.Repeat("{}", 500):            "the policy has no limit named",
+		"plain:" + strings.Repeat("|", 900):  "a different number of attributes",
 	} {
 		_, _, err := m.Bucket(key, 0)
 		var ke *policy.KeyError
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%q: %v", key, err)
-		case want != "" && (!errors.As(err, &ke) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "say match")):
+		case want != "" && (!errors.As(err, &ke) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "use match")):
 			t.Errorf("%q: %v, want a KeyError with %q", key, err, want)
 		}
 	}

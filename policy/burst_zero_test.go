@@ -19,9 +19,9 @@ func TestBurstZero(t *testing.T) {
 		`"rps": 1, "burst": 0, "max_reserved": 0`:                                                          "leaky_bucket",
 		`"rps": 1, "burst": -1, "max_reserved": 5`:                                                         "burst must be above 0",
 		`"rps": 1, "burst": 0, "max_reserved": 5, "fixed_cost": 6`:                                         "above the max_reserved of 5",
-		`"rps": 1, "burst": 0, "max_reserved": 5, "shards": 2`:                                             "nothing for shards",
-		`"rps": 1, "burst": 0, "max_reserved": 5, "leased": true`:                                          "nothing for leased",
-		`"rps": 1, "burst": 0, "max_reserved": 5, "staged_actions": [{"threshold": 80, "action": "warn"}]`: "nothing for staged_actions",
+		`"rps": 1, "burst": 0, "max_reserved": 5, "shards": 2`:                                             "cannot be combined with shards",
+		`"rps": 1, "burst": 0, "max_reserved": 5, "leased": true`:                                          "cannot be combined with leased",
+		`"rps": 1, "burst": 0, "max_reserved": 5, "staged_actions": [{"threshold": 80, "action": "warn"}]`: "cannot be combined with staged_actions",
 		`"rate": "1/1s", "refill": "interval", "burst": 0, "max_reserved": 5`:                              "must be above 0",
 	} {
 		m, err := policy.Load([]byte(`{"rules": [{"name": "r", "limit_keys": [], "algorithm_config": {`+config+`}}]}`), policy.Options{})

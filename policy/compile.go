@@ -11,35 +11,35 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// A compiler turns a tree into a matcher, and collects mistakes on the way.
+// A compiler turns a tree into a matcher and collects errors on the way.
 type compiler struct {
 	*parse.Report
 	matcher *Matcher
 	now     time.Time
 
 	drafts     []*draft
-	slots      map[string]int  // of attributes, by their text
-	ruleNames  map[string]bool // that are taken
+	slots      map[string]int  // by the text of an attribute
+	ruleNames  map[string]bool // already used
 	limitNames map[string]bool
 	warned     []placedWarning
 
 	space *space.Space // of the attributes of the matcher
 
-	looks, cuts int // of the check for rules that can never match
+	looks, cuts int // spent by the check for unreachable rules
 
-	scope    int         // counts policies: tiers do not reach beyond one
-	id       string      // of the policy, "" for none
-	bundled  draft       // what policies inherit from their bundle
-	shared   draft       // what rules inherit from their policy
-	selector []selection // which requests the policy is about
+	scope    int         // counts policies: tiers do not span policies
+	id       string      // of the policy, or ""
+	bundled  draft       // fields that policies inherit from their bundle
+	shared   draft       // fields that rules inherit from their policy
+	selector []selection // of the policy
 
-	top         *parse.Object // of the file, for what is said of it as a whole
-	known       []*Rule       // whose overrides are read
+	top         *parse.Object // of the file, for errors about the whole file
+	overridable []*Rule       // the rules that overrides can name
 	exceptions  exceptions
-	byName      map[string]int  // numbers of rules, once somebody asks
-	byPrefix    map[string]int  // of those whose limits have keys that begin so
-	several     bool            // limits have names of their own, were it only one
-	overrideIDs map[string]bool // that are taken
+	byName      map[string]int  // numbers of rules; nil until needed
+	byPrefix    map[string]int  // numbers of rules by key prefix; nil until needed
+	namedLimits bool            // even a single limit gets a name of its own
+	overrideIDs map[string]bool // already used
 }
 
 func newCompiler(m *Matcher, now time.Time) *compiler {
@@ -50,8 +50,8 @@ func newCompiler(m *Matcher, now time.Time) *compiler {
 	}
 }
 
-// slot returns where requests keep the attribute a.
-func (c *compiler) slot(a Attribute) int {
+// slotFor returns the slot of the attribute a. A new attribute gets a new slot.
+func (c *compiler) slotFor(a Attribute) int {
 	if i, ok := c.slots[a.text]; ok {
 		return i
 	}
@@ -62,9 +62,9 @@ func (c *compiler) slot(a Attribute) int {
 	return i
 }
 
-// reader is the first rule that matches by an attribute or has it in its key; where
-// there is none, the file.
-func (c *compiler) reader(slot int) *parse.Node {
+// findReader returns the first rule that matches by an attribute or has it in its key, or the file if no rule
+// does.
+func (c *compiler) findReader(slot int) *parse.Node {
 	for _, d := range c.drafts {
 		if slices.Contains(d.LimitKeys, c.matcher.attributes[slot]) ||
 			slices.ContainsFunc(d.clauses, func(cl clause) bool { return cl.slot == slot }) {
@@ -74,17 +74,15 @@ func (c *compiler) reader(slot int) *parse.Node {
 	return &parse.Node{}
 }
 
-// rules are those that overrides can name.
 func (c *compiler) rules() []*Rule {
-	if c.known == nil {
+	if c.overridable == nil {
 		for _, d := range c.drafts {
-			c.known = append(c.known, d.Rule)
+			c.overridable = append(c.overridable, d.Rule)
 		}
 	}
-	return c.known
+	return c.overridable
 }
 
-// finish returns the matcher of a file without mistakes.
 func (c *compiler) finish() *Matcher {
 	m := c.matcher
 	groups := map[string]int{}
@@ -93,11 +91,11 @@ func (c *compiler) finish() *Matcher {
 			groups[d.group] = len(groups)
 		}
 		d.Rule.group = groups[d.group]
-		c.tag(d)
+		c.setTag(d)
 		for i := range d.Limits {
 			l := &d.Limits[i]
 			if a := l.Approximation; a != nil {
-				c.warn(d.at, "approximated-rate", fmt.Sprintf("limit %q: the rate is lowered by %.2g of itself: the exact one does not fit", l.Name, a.RelativeError), "")
+				c.warn(d.at, "approximated-rate", fmt.Sprintf("limit %q: the rate is lowered by the fraction %.2g, because the exact rate cannot be represented", l.Name, a.RelativeError), "")
 			}
 		}
 		m.rules = append(m.rules, d.Rule)
@@ -105,20 +103,19 @@ func (c *compiler) finish() *Matcher {
 	m.groups, m.scopes = len(groups), max(c.scope, 0)+1
 	for slot, a := range m.attributes {
 		if a.Source == SourceCustom {
-			c.warn(c.reader(slot), "custom-attribute", fmt.Sprintf("no request over HTTP has the attribute %v: a program supplies it that embeds mete, or asks /v1/take", a), "")
+			c.warn(c.findReader(slot), "custom-attribute", fmt.Sprintf("HTTP requests do not have the attribute %v: only an embedding program or a caller of /v1/take can supply it", a), "")
 		}
 	}
-	m.warnings = c.warnings()
-	if m.index == nil { // charges made none
-		m.index = newIndex(m.attributes, c.items())
+	m.warnings = c.sortedWarnings()
+	if m.index == nil { // checkCharges made none
+		m.index = newIndex(m.attributes, c.enabledItems())
 	}
-	c.except(m)
+	c.setExceptions(m)
 	m.own = m.exceptions
 	return m
 }
 
-// items are the rules that are not off, for an index.
-func (c *compiler) items() (items []item) {
+func (c *compiler) enabledItems() (items []item) {
 	for i, d := range c.drafts {
 		if d.Mode != ModeOff {
 			items = append(items, item{int32(i), d.clauses})
@@ -127,8 +124,8 @@ func (c *compiler) items() (items []item) {
 	return items
 }
 
-// except gives m the exceptions that were read, and what depends on them.
-func (c *compiler) except(m *Matcher) {
+// setExceptions sets the exceptions of m, and the fields that depend on them.
+func (c *compiler) setExceptions(m *Matcher) {
 	if m.exceptions = nil; len(c.exceptions.all) > 0 {
 		c.exceptions.finish(m.attributes)
 		m.exceptions = &c.exceptions

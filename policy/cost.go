@@ -10,20 +10,18 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// costFields are the fields of a limit that change the cost of requests.
 var costFields = []string{"cost_source", "fixed_cost", "default_cost", "min_cost", "max_cost"}
 
-// A cost says what a request costs under one limit.
 type cost struct {
-	variable bool // a request names its own cost in the attribute at slot
+	variable bool // requests name their cost in the attribute at slot
 	slot     int
-	source   Attribute     // that is kept there
-	fallback bucket.Tokens // of a request that names none; the cost where fixed
+	source   Attribute     // the attribute at slot
+	fallback bucket.Tokens // of a request that names no cost; the cost if it is fixed
 	min, max bucket.Tokens // bounds of a variable cost
 }
 
-// of is the cost a request names with value, which is missing where !ok.
-func (c *cost) of(value string, ok bool) bucket.Tokens {
+// amount returns the cost of a request that names it with value. With !ok the request names none.
+func (c *cost) amount(value string, ok bool) bucket.Tokens {
 	t := c.fallback
 	if ok {
 		if named, numeric := parseCost(value); numeric {
@@ -33,14 +31,13 @@ func (c *cost) of(value string, ok bool) bucket.Tokens {
 	return min(max(t, c.min), c.max)
 }
 
-// maxCostBytes bounds the numbers parseCost reads.
 const maxCostBytes = 64
 
-// parseCost reads the cost a request names: a plain decimal number above 0,
-// such as 5, 0.5 or 1e3, rounded up to a thousandth. All else is no number:
-// signs, hexadecimals, nan, inf, and what is above [bucket.MaxTokens].
+// parseCost parses the cost that a request names: a plain decimal number above 0, such as 5, 0.5 or 1e3. It
+// rounds up to a thousandth. Signs, hexadecimal numbers, nan, inf and numbers above [bucket.MaxTokens] are
+// invalid.
 func parseCost(s string) (bucket.Tokens, bool) {
-	const enough = 1e17 // digits beyond do not matter but for rounding up
+	const enough = 1e17 // further digits matter only for rounding up
 	s = strings.Trim(s, " \t")
 	if s == "" || len(s) > maxCostBytes {
 		return 0, false
@@ -79,7 +76,6 @@ func parseCost(s string) (bucket.Tokens, bool) {
 	return scaleCost(v, exponent, rest)
 }
 
-// parseExponent reads "e5", "E-2".
 func parseExponent(s string) (e int, ok bool) {
 	if len(s) < 2 || s[0]|0x20 != 'e' {
 		return 0, false
@@ -100,7 +96,7 @@ func parseExponent(s string) (e int, ok bool) {
 	return e, digits != ""
 }
 
-// scaleCost returns v·10^exponent rounded up; rest says that v itself was cut.
+// scaleCost returns v·10^exponent, rounded up. rest reports that v was truncated.
 func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	for ; exponent > 0; exponent-- {
 		if v > int64(bucket.MaxTokens)/10 {
@@ -118,9 +114,9 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	return bucket.Tokens(v), v <= int64(bucket.MaxTokens)
 }
 
-// cost reads what requests cost under a limit where the most they can cost is
-// most, which is called mostIs; 0 where that is not known.
-func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
+// readCost reads the cost of requests under a limit. most is the highest cost that the limit admits, or 0 if it
+// is unknown; mostIs describes it in messages.
+func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}
 	for _, name := range []string{"fixed_cost", "default_cost", "min_cost", "max_cost"} {
@@ -136,9 +132,9 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 		}
 	}
 	if n := o.Field("cost_source"); n != nil {
-		k.slot, k.variable = c.costSource(n)
+		k.slot, k.variable = c.readCostSource(n)
 	} else if n := o.Field("cost_key"); n != nil { // of cost_based
-		k.slot, k.variable = c.costSource(n)
+		k.slot, k.variable = c.readCostSource(n)
 	}
 	k.fallback = amounts["fixed_cost"]
 	if k.variable {
@@ -148,7 +144,7 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 		k.fallback = bucket.Token
 	}
 	if !k.variable {
-		c.fixedCost(o, k.fallback, most, mostIs)
+		c.checkFixedCost(o, k.fallback, most, mostIs)
 		return k
 	}
 	k.source = c.matcher.attributes[k.slot]
@@ -159,42 +155,40 @@ func (c *compiler) cost(o *parse.Object, most bucket.Tokens, mostIs string) cost
 		c.Add(o.Field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
 	}
 	if o.Field("default_cost") == nil && most > 0 && k.fallback > most {
-		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "say a default_cost")
+		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "set default_cost")
 	}
-	c.variableCost(o, k)
+	c.warnVariableCost(o, k)
 	return k
 }
 
-// fixedCost checks a cost that is the same for all requests.
-func (c *compiler) fixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
+func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
-		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "say a fixed_cost")
+		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set fixed_cost")
 	}
 	if o.Count("min_cost", "max_cost") > 0 {
-		c.warn(o.Node, "idle-field", "min_cost and max_cost do nothing where the cost is fixed", "")
+		c.warn(o.Node, "idle-field", "min_cost and max_cost have no effect on a fixed cost", "")
 	}
 }
 
-// variableCost warns where a client can name whatever cost it likes.
-func (c *compiler) variableCost(o *parse.Object, k cost) {
+func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
 	if o.Field("fixed_cost") != nil {
-		c.warn(o.Node, "idle-field", "fixed_cost does nothing where cost_source is not fixed", "say default_cost")
+		c.warn(o.Node, "idle-field", "fixed_cost has no effect unless cost_source is fixed", "use default_cost")
 	}
 	a := c.matcher.attributes[k.slot]
 	if a.Source != SourceHeader && a.Source != SourceQuery && a.Source != SourceCookie {
 		return
 	}
 	if k.max == bucket.MaxTokens {
-		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("whoever sends %v can empty a bucket at once", a), "say max_cost")
+		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("a client that sends %v can empty a bucket with one request", a), "set max_cost")
 	}
 	if k.min == 0 {
-		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("whoever sends %v can pay as little as 0.001", a), "say min_cost")
+		c.warn(o.Node, "unbounded-cost", fmt.Sprintf("a client that sends %v can pay as little as 0.001 per request", a), "set min_cost")
 	}
 }
 
-// costSource reads where the cost of a request stands. It is false for fixed,
-// and for a mistake.
-func (c *compiler) costSource(n *parse.Node) (slot int, variable bool) {
+// readCostSource returns the slot of the attribute with the cost of a request. variable is false for fixed and
+// after an error.
+func (c *compiler) readCostSource(n *parse.Node) (slot int, variable bool) {
 	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
 	if n.Kind != parse.KindText {
 		c.Add(n, known, "")
@@ -217,5 +211,5 @@ func (c *compiler) costSource(n *parse.Node) (slot int, variable bool) {
 		c.Add(n, err.reason, err.hint)
 		return 0, false
 	}
-	return c.slot(a), true
+	return c.slotFor(a), true
 }

@@ -7,38 +7,35 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A Description says of a rule what is to be known of it beside its fields: where it
-// stands, and which requests it is about. It is a value; what it refers to must not be
-// changed.
+// A Description has the properties of a rule that are not fields of [Rule], such as its place and the requests
+// that it matches. It is a value; the caller must not change the data that it refers to.
 type Description struct {
-	// Path is the place of the rule in the file: a JSON Pointer (RFC 6901).
+	// Path is the JSON Pointer (RFC 6901) to the rule in the file.
 	Path string
 
-	// Policy is the id of its policy in a bundle, empty for none, and Scope tells
-	// policies apart: it counts them from 0.
+	// Policy is the ID of the rule's policy in a bundle, or empty. Scope is the number of the policy, from 0.
 	Policy string
 	Scope  int
 
-	// Group tells groups apart, whose rules are tiers of one thing: it counts them from
-	// 0. GroupName is what the file calls it, empty where tiers are those with the same
-	// limit_keys.
+	// Group is the number of the rule's group, from 0: rules of one group are tiers. GroupName is the name in
+	// the file. It is empty if the rules are tiers because they have the same limit_keys.
 	Group     int
 	GroupName string
 
-	Fallback  bool     // it applies where no other rule of its policy does
+	Fallback  bool     // applies if no other rule of its policy does
 	OnMissing string   // as in policy files: skip, deny or empty
 	Match     []Clause // all must hold
-	SlotBy    string   // as in policy files; empty for none
+	SlotBy    string   // as in policy files; may be empty
 
-	// Overrides are the exceptions from this rule, and not those from all.
+	// Overrides are the exceptions from this rule. Exceptions from all rules are not included.
 	Overrides []Override
 }
 
-// A Clause is one attribute's part in which requests a rule is about.
+// A Clause is the condition on one attribute of the requests that a rule matches.
 type Clause struct {
 	Attribute Attribute
-	Wants     string // in words: of many values only some are there
-	Selector  bool   // it is of the selector of the rule's policy
+	Wants     string // in words; a long list is shortened
+	Selector  bool   // from the selector of the rule's policy
 }
 
 // Describe returns the descriptions of all rules, in the order of [Matcher.Rules].
@@ -46,24 +43,24 @@ func (m *Matcher) Describe() []Description {
 	all := make([]Description, len(m.rules))
 	for i, r := range m.rules {
 		d := Description{
-			Path: r.path, Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.grouped, Fallback: r.fallback,
+			Path: r.path, Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.groupName, Fallback: r.fallback,
 			OnMissing: [...]string{inspect.MissingSkip: "skip", inspect.MissingDeny: "deny", inspect.MissingEmpty: "empty"}[r.onMissing],
 		}
 		for j := range r.clauses {
 			cl := &r.clauses[j]
-			d.Match = append(d.Match, Clause{m.attributes[cl.slot], cl.pattern.String(), j < r.selected})
+			d.Match = append(d.Match, Clause{m.attributes[cl.slot], cl.pattern.String(), j < r.selectorClauses})
 		}
 		if r.slotBy != nil {
 			d.SlotBy = m.attributes[r.slotBy.slot].String()
 		}
-		d.Overrides = m.exceptions.from(i)
+		d.Overrides = m.exceptions.forRule(i)
 		all[i] = d
 	}
 	return all
 }
 
-// from are the exceptions from the i'th rule, in the order of all.
-func (x *exceptions) from(i int) (list []Override) {
+// forRule returns the exceptions from the i'th rule, in the order of x.all.
+func (x *exceptions) forRule(i int) (list []Override) {
 	if x == nil || x.rules[i] == nil {
 		return nil
 	}
@@ -84,14 +81,13 @@ func (x *exceptions) from(i int) (list []Override) {
 	return list
 }
 
-// Costs say what a request costs under a limit.
+// Costs describes the cost of a request under a limit.
 type Costs struct {
-	Source   Attribute     // where a request says it; zero where the cost is fixed
-	Default  bucket.Tokens // the cost, or that of a request that says nothing of it
-	Min, Max bucket.Tokens // bounds of what a request says; [bucket.MaxTokens] is none
+	Source   Attribute     // of the request's own cost; zero if the cost is fixed
+	Default  bucket.Tokens // the fixed cost, or the cost of a request that names none
+	Min, Max bucket.Tokens // bounds of the request's own cost; [bucket.MaxTokens] is no bound
 }
 
-// Costs returns what a request costs under l that brings no cost of its own.
 func (l *Limit) Costs() Costs {
 	c := Costs{Default: l.cost.fallback, Min: l.cost.min, Max: l.cost.max}
 	if l.cost.variable {

@@ -125,6 +125,19 @@ func jsonSchema(t *testing.T) (s schemaFile) {
 
 func documentParts(t *testing.T) map[string]string {
 	defs := jsonSchema(t).Defs
+	// A table refers to an earlier one instead of repeating its descriptions.
+	for _, later := range []struct{ of, before, link string }{
+		{"bundle", "rule", "As in a [rule](#the-fields-of-a-rule)."}, {"file", "rule", "As in a [rule](#the-fields-of-a-rule)."},
+		{"override", "rule", "As in a [rule](#the-fields-of-a-rule)."}, {"bundle", "file", "As in a [policy](#the-fields-of-a-policy)."},
+		{"killSwitch", "override", "As in an override."}, {"state", "override", "As in an override."},
+	} {
+		for name, p := range defs[later.of].Properties {
+			if before, ok := defs[later.before].Properties[name]; ok && before.Description == p.Description {
+				p.Description = later.link
+				defs[later.of].Properties[name] = p
+			}
+		}
+	}
 	return map[string]string{
 		"bundle": fieldTable(defs["bundle"]), "entry": fieldTable(defs["entry"]), "policy": fieldTable(defs["file"]), "selector": fieldTable(defs["selector"]),
 		"rule": fieldTable(defs["rule"]), "override": fieldTable(defs["override"]), "state": fieldTable(defs["state"]),
@@ -147,7 +160,7 @@ func fieldTable(o schemaObject) string {
 		return 1
 	})
 	var b strings.Builder
-	b.WriteString("| field | is | |\n|---|---|---|\n")
+	b.WriteString("| Field | Type | Description |\n|---|---|---|\n")
 	for _, f := range fields {
 		p := o.Properties[f]
 		text := p.Description
@@ -165,7 +178,7 @@ var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window", 
 // algorithmTables list what each algorithm must say, and what each field is for.
 func algorithmTables(defs map[string]schemaObject) string {
 	var b strings.Builder
-	b.WriteString("| `algorithm` | must have | can have |\n|---|---|---|\n")
+	b.WriteString("| `algorithm` | Required | Optional |\n|---|---|---|\n")
 	of := map[string][]string{}
 	property := map[string]schemaProperty{}
 	for _, name := range algorithmNames {
@@ -195,7 +208,7 @@ func algorithmTables(defs map[string]schemaObject) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(must, ", "), strings.Join(quoted(can), ", "))
 	}
-	b.WriteString("\n| field | of | is | |\n|---|---|---|---|\n")
+	b.WriteString("\n| Field | Algorithms | Type | Description |\n|---|---|---|---|\n")
 	for _, f := range slices.Sorted(maps.Keys(of)) {
 		names := strings.Join(of[f], ", ")
 		if len(of[f]) == len(algorithmNames) {
@@ -204,7 +217,7 @@ func algorithmTables(defs map[string]schemaObject) string {
 		p := property[f]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f, names, p.form(), p.Description)
 	}
-	b.WriteString("\n" + strings.Replace(fieldTable(defs["stage"]), "| field |", "| field of a stage |", 1))
+	b.WriteString("\n" + strings.Replace(fieldTable(defs["stage"]), "| Field |", "| Field of a stage |", 1))
 	return b.String()
 }
 
@@ -217,7 +230,7 @@ func quoted(names []string) (all []string) {
 
 func warningTable() string {
 	var b strings.Builder
-	b.WriteString("| code | what is seen |\n|---|---|\n")
+	b.WriteString("| Code | Finding |\n|---|---|\n")
 	for _, k := range lint.Kinds() {
 		star := ""
 		if k.Note {
@@ -243,18 +256,18 @@ func boundTable(t *testing.T) string {
 		{"MaxLimits", policy.MaxLimits, "limits of a rule"},
 		{"MaxMatchClauses", policy.MaxMatchClauses, "clauses of a `match`"},
 		{"MaxMatchValues", policy.MaxMatchValues, "values of a clause"},
-		{"MaxMatches", policy.MaxMatches, "limits that one request can fall under; one less where there are shards"},
+		{"MaxMatches", policy.MaxMatches, "limits that can apply to one request; one less in a policy with shards"},
 		{"MaxShards", policy.MaxShards, "shards of a bucket"},
 		{"MaxStages", policy.MaxStages, "stages of a limit"},
 		{"MaxStageDelay", policy.MaxStageDelay, "delay of a stage"},
 		{"MinDeadline", policy.MinDeadline, "shortest deadline"},
 		{"MaxDeadline", policy.MaxDeadline, "longest deadline"},
-		{"DefaultDeadline", policy.DefaultDeadline, "deadline where nothing is said"},
+		{"DefaultDeadline", policy.DefaultDeadline, "default deadline"},
 		{"MaxJitterPercent", dialect.MaxJitterPercent, "percent of a wait that `jitter` adds"},
 		{"MaxNameBytes", policy.MaxNameBytes, "bytes of a name of a rule, group, policy or override"},
 		{"MaxAttributeBytes", policy.MaxAttributeBytes, "bytes of an attribute's name"},
-		{"MaxKeyBytes", policy.MaxKeyBytes, "bytes of a bucket's key; values above 64 bytes are hashed, so none is longer"},
-		{"MaxOverrides", policy.MaxOverrides, "overrides, those made while the policy is in force included"},
+		{"MaxKeyBytes", policy.MaxKeyBytes, "bytes of a bucket's key, because values above 64 bytes are hashed"},
+		{"MaxOverrides", policy.MaxOverrides, "overrides, including those added at run time"},
 		{"MaxTests", policytest.MaxTests, "tests of a file"},
 		{"MaxTestSteps", policytest.MaxTestSteps, "steps of a test"},
 		{"MaxTestRequests", policytest.MaxTestRequests, "requests of a test"},
@@ -265,7 +278,7 @@ func boundTable(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("| constant | | of |\n|---|---|---|\n")
+	b.WriteString("| Constant | Value | Bounds |\n|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.name, grouped(fmt.Sprint(r.value)), r.of)
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// An Error is one mistake in a policy file.
+// An Error is one error in a policy file.
 type Error struct {
-	Path   string // JSON Pointer (RFC 6901) to the place: "/rules/3/algorithm_config/burst"
-	Value  string // the offending value as JSON, cut to a readable length; empty if it is the absence of one
-	Reason string // what is wrong with it
-	Hint   string // what to write instead; may be empty
+	Path   string // JSON Pointer (RFC 6901): "/rules/3/algorithm_config/burst"
+	Value  string // the invalid value as JSON, shortened; empty if a field is missing
+	Reason string // why the value is invalid
+	Hint   string // the remedy; may be empty
 }
 
-// Error formats e on one line, hint included.
+// Error formats e on one line, including the hint.
 func (e Error) Error() string {
 	s := "policy: "
 	if e.Path != "" {
@@ -33,7 +33,6 @@ func (e Error) Error() string {
 	return visible.Text(s)
 }
 
-// errors returns the mistakes that c found in a file, nil for none.
 func (c *compiler) errors() error {
 	if c.Found() == 0 {
 		return nil
@@ -45,10 +44,10 @@ func (c *compiler) errors() error {
 	return es
 }
 
-// Errors are all mistakes found in a policy file, in the order of the file.
+// Errors are all errors in a policy file, in the order of the file.
 type Errors []Error
 
-// Error lists the mistakes, one a line.
+// Error lists the errors, one per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {

@@ -64,6 +64,6 @@ func ExampleLoad_mistakes() {
 	fmt.Println(err)
 	// Output:
 	// policy: /rules/0/algorithm_config/brust: unknown field "brust" in algorithm_config; did you mean "burst"?
-	// policy: /rules/1: rule "posts" can never match: rule "everyone" takes every request it would, for example method=POST; put it before the other, narrow the other's match, or give it a group of its own so that both apply
+	// policy: /rules/1: rule "posts" can never match: rule "everyone" matches all its requests first, for example method=POST; move it before the other rule, narrow the other rule's match, or give it its own group so that both apply
 	// policy: /rules/1/algorithm_config/rps: rps must be above 0 (got -1)
 }

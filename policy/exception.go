@@ -8,42 +8,39 @@ import "github.com/metehq/mete/bucket"
 type exception struct {
 	*Override
 	rank    int    // of its action
-	path    string // JSON Pointer to it, in its file
+	path    string // JSON Pointer in its file
 	expires bucket.Instant
 	clauses []clause
-	limits  []Limit // of an action that has a limit
+	limits  []Limit // if the action has a limit
 }
 
-func (e *exception) inForce(s *scratch) bool { return s.now < e.expires }
+func (e *exception) isActive(s *scratch) bool { return s.now < e.expires }
 
-// exceptions are all overrides of a matcher.
 type exceptions struct {
-	all   []Override
-	read  []exception            // of the file, in its order
-	whole exceptionList          // that are about a request, whatever the rules
-	rules map[int]*ruleException // by the rule's number
+	all    []Override
+	inFile []exception            // of the file, in its order
+	whole  exceptionList          // exceptions from all rules
+	rules  map[int]*ruleException // by number of the rule
 }
 
-// An exceptionList finds the exceptions whose clauses hold, the first ones first.
+// An exceptionList finds the exceptions that match a request, in order.
 type exceptionList struct {
 	list  []exception
 	index *branch
 }
 
-// ruleException are the exceptions from one rule.
 type ruleException struct {
 	exceptionList
 	keys map[string][]*exception // by the components of a bucket's key
 }
 
-// apply applies what is about the whole request. It reports whether the rules are
-// to be considered.
+// apply applies the exceptions from all rules. It reports whether the rules still decide.
 func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	var block, allow *exception
 	s.found = x.whole.index.find(s.found[:0], m, s)
 	for _, i := range s.found {
 		e := &x.whole.list[i]
-		if !e.inForce(s) || !m.hold(s, e.clauses) {
+		if !e.isActive(s) || !m.holdAll(s, e.clauses) {
 			continue
 		}
 		switch {
@@ -69,17 +66,16 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	return true
 }
 
-// of returns the exception from the i'th rule for a request with a key of these
-// components, nil if there is none. One that blocks goes before one that allows,
-// and that before another limit.
-func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
+// find returns the exception from the i'th rule for a request with these key components, or nil. A block wins
+// over an allow, and an allow over a limit.
+func (x *exceptions) find(m *Matcher, s *scratch, i int, key []byte) *exception {
 	r := x.rules[i]
 	if r == nil {
 		return nil
 	}
 	var first *exception
 	better := func(e *exception) {
-		if e.inForce(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.hold(s, e.clauses) {
+		if e.isActive(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.holdAll(s, e.clauses) {
 			first = e
 		}
 	}
@@ -93,7 +89,6 @@ func (x *exceptions) of(m *Matcher, s *scratch, i int, key []byte) *exception {
 	return first
 }
 
-// finish makes the indexes.
 func (x *exceptions) finish(attributes []Attribute) {
 	x.whole.finish(attributes)
 	for _, r := range x.rules {

@@ -10,49 +10,49 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// An Explanation says how a policy comes to what [Matcher.Match] answers.
+// An Explanation reports how a policy arrives at the result of [Matcher.Match].
 type Explanation struct {
 	Verdict
 	Matches []Match // as Match returns them
 
-	// Shadow is the override by which nothing is denied; nil for none.
+	// Shadow is the override that keeps all rules from denying, or nil.
 	Shadow *Override
 
-	// Rules are all rules, in the order of the policy, and what became of each. There
-	// are none where an override decided before any rule was considered.
+	// Rules are all rules, in the order of the policy. Rules is empty if an override decided before any rule
+	// was considered.
 	Rules []Consideration
 }
 
-// A Consideration is what became of one rule for one request.
+// A Consideration is the outcome of one rule for one request.
 type Consideration struct {
 	Rule    *Rule
 	Outcome Outcome
 
-	// Shadow says of a rule that applies, or takes the place of others, that it
-	// denies nothing: by its mode, for this key, or by an override.
+	// Shadow reports whether a rule that applies or takes precedence denies nothing: by its mode, for this key,
+	// or by an override.
 	Shadow bool
 
-	// Attribute, and what the request says of it, is why a rule did not apply, or
-	// denied: the first one that is missing, or does not match. Wants is what the
-	// rule's match wants of it, in words.
+	// Attribute is the first attribute that is missing or does not match, if that is why the rule did not apply
+	// or denied the request. Value and Present are its value in the request. Wants describes the values that
+	// the rule matches.
 	Attribute Attribute
 	Value     string
 	Present   bool
 	Wants     string
 
-	// By is the rule that applied in the place of this one (Taken, Unneeded).
+	// By is the rule that applied instead of this one (Taken, Unneeded).
 	By *Rule
 
-	// Override is the exception from the rule (Exempt, Blocked), or what changed its
-	// limit; nil for none.
+	// Override is the exception from the rule (Exempt, Blocked), or the override that replaced its limit, or
+	// nil.
 	Override *Override
 
-	// Matches are the limits that the request falls under by this rule.
+	// Matches are the limits of this rule that apply to the request.
 	Matches []Match
 }
 
-// Explain decides as [Matcher.Match] does, rule by rule and not by the index, and
-// says why.
+// Explain decides like [Matcher.Match] and reports the reasons. It visits every rule instead of using the
+// index.
 func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Instant) Explanation {
 	f := founds.Get().(*Found)
 	defer founds.Put(f)
@@ -62,28 +62,28 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	var e Explanation
 	rules := m.exceptions == nil || m.exceptions.apply(m, s, &e.Verdict)
 	if s.shadow {
-		e.Shadow = m.exceptions.shadow(m, s)
+		e.Shadow = m.exceptions.findShadow(m, s)
 	}
 	if !rules {
 		return e
 	}
-	groups, scopes := map[int]*Rule{}, map[int]*Rule{} // who took them
+	groups, scopes := map[int]*Rule{}, map[int]*Rule{} // the rules that took them
 	for i, r := range m.rules {
 		c := Consideration{Rule: r}
 		before, tier, scope := len(e.Matches), s.tiers[r.group], s.scopes[r.scope]
 		e.Matches, c.Outcome = m.consider(e.Matches, s, i, &e.Verdict)
 		c.Matches = slices.Clip(e.Matches[before:])
-		m.because(s, &c)
+		m.noteReason(s, &c)
 		switch c.Outcome {
 		case OutcomeTaken:
 			c.By = groups[r.group]
 		case OutcomeUnneeded:
 			c.By = scopes[r.scope]
 		case OutcomeExempt, OutcomeBlocked:
-			c.Override = m.exceptions.of(m, s, i, m.components(nil, s, r)).Override
+			c.Override = m.exceptions.find(m, s, i, m.appendComponents(nil, s, r)).Override
 			fallthrough
 		case OutcomeApplies, OutcomeDenying:
-			// An override blocks a key whatever the mode of the rule.
+			// An override blocks a key regardless of the mode of the rule.
 			c.Shadow = s.shadow || s.tiers[r.group] == takenShadow && c.Outcome != OutcomeBlocked
 		}
 		if s.tiers[r.group] != tier {
@@ -105,18 +105,16 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 	return e
 }
 
-// shadow is the override by which everything is in shadow.
-func (x *exceptions) shadow(m *Matcher, s *scratch) *Override {
+func (x *exceptions) findShadow(m *Matcher, s *scratch) *Override {
 	for i := range x.whole.list {
-		if e := &x.whole.list[i]; e.Action == ActionShadow && e.inForce(s) && m.hold(s, e.clauses) {
+		if e := &x.whole.list[i]; e.Action == ActionShadow && e.isActive(s) && m.holdAll(s, e.clauses) {
 			return e.Override
 		}
 	}
 	return nil
 }
 
-// because notes the attribute for which a rule did not apply, or denied.
-func (m *Matcher) because(s *scratch, c *Consideration) {
+func (m *Matcher) noteReason(s *scratch, c *Consideration) {
 	note := func(slot int) {
 		f := m.fact(s, slot)
 		c.Attribute, c.Value, c.Present = m.attributes[slot], f.value, f.present
@@ -140,10 +138,10 @@ func (m *Matcher) because(s *scratch, c *Consideration) {
 	}
 }
 
-// maxWords bounds the values that are shown of a pattern.
+// maxWords bounds the values in the description of a pattern.
 const maxWords = 5
 
-// String says what p wants, in words.
+// String describes the values that p matches.
 func (p *pattern) String() string {
 	var words []string
 	for _, v := range p.exact {

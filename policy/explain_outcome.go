@@ -2,14 +2,12 @@
 
 package policy
 
-// outcomes are the words for them.
 var outcomes = [...]string{
 	OutcomeApplies: "applies", OutcomeUnmatched: "unmatched", OutcomeLacking: "lacking", OutcomeDenying: "denying", OutcomeExempt: "exempt",
 	OutcomeBlocked: "blocked", OutcomeTaken: "taken", OutcomeUnneeded: "unneeded", OutcomeDisabled: "off",
 }
 
-// String returns a word for o: applies, unmatched, lacking, denying, exempt,
-// blocked, taken, unneeded or off.
+// String returns the name of o: applies, unmatched, lacking, denying, exempt, blocked, taken, unneeded or off.
 func (o Outcome) String() string {
 	if int(o) < len(outcomes) {
 		return outcomes[o]

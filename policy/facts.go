@@ -11,20 +11,20 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A Fact is one field of a rule or a limit in words for people.
+// A Fact is one field of a rule or a limit, in words for people.
 type Fact struct {
 	Field string // its name in policy files
 	Label string // for people
 	Value string // plain text, partly from the policy file
 
-	// Notable reports whether the fact differs from the default. Facts that the words of a
-	// limit contain are not notable.
+	// Notable reports whether the fact differs from the default. Facts that the description of a limit contains
+	// are not notable.
 	Notable bool
 }
 
 // Facts returns the facts of r in the order of the fields of policy files.
 func (r *Rule) Facts() []Fact {
-	return factsBy(func(f *field) (string, bool) {
+	return collectFacts(func(f *field) (string, bool) {
 		if f.showRule == nil {
 			return "", false
 		}
@@ -34,7 +34,7 @@ func (r *Rule) Facts() []Fact {
 
 // Facts returns the facts of l beside its bucket, in the order of the fields of policy files.
 func (l *Limit) Facts() []Fact {
-	return factsBy(func(f *field) (string, bool) {
+	return collectFacts(func(f *field) (string, bool) {
 		if f.showLimit == nil {
 			return "", false
 		}
@@ -42,8 +42,7 @@ func (l *Limit) Facts() []Fact {
 	})
 }
 
-// factsBy returns the facts of all fields with a value.
-func factsBy(show func(*field) (value string, notable bool)) (all []Fact) {
+func collectFacts(show func(*field) (value string, notable bool)) (all []Fact) {
 	for i := range fields {
 		if value, notable := show(&fields[i]); value != "" {
 			all = append(all, Fact{fields[i].name, fields[i].label, value, notable})
@@ -65,7 +64,7 @@ func (r *Rule) showStoreError() (string, bool) {
 	return fmt.Sprintf("%s, after %v", words[r.OnStoreError], r.Deadline), r.OnStoreError != StoreErrorOpen || r.Deadline != DefaultDeadline
 }
 
-func (r *Rule) showSlotBy() (string, bool)  { return r.slotted, true }
+func (r *Rule) showSlotBy() (string, bool)  { return r.slotText, true }
 func (r *Rule) showHeaders() (string, bool) { return r.Headers.String(), true }
 func (r *Rule) showJitter() (string, bool)  { return r.Jitter.String(), true }
 
@@ -111,12 +110,12 @@ func (l *Limit) showNamedCost() (string, bool) {
 	if len(bounds) > 0 {
 		between = ": " + strings.Join(bounds, ", ")
 	}
-	return fmt.Sprintf("%v says it%s; %v if it does not", c.source, between, c.fallback), true
+	return fmt.Sprintf("%v%s; otherwise %v", c.source, between, c.fallback), true
 }
 
 func (l *Limit) showFixedCost() (string, bool) {
 	if l.cost.variable {
 		return "", false
 	}
-	return fmt.Sprintf("%v a request", l.cost.fallback), l.cost.fallback != bucket.Token
+	return fmt.Sprintf("%v per request", l.cost.fallback), l.cost.fallback != bucket.Token
 }

@@ -12,26 +12,25 @@ import (
 )
 
 const (
-	// MaxRules bounds the rules of one file, and maxPolicies the policies of one
-	// bundle. More are refused.
+	// MaxRules bounds the rules of one file, and maxPolicies the policies of one bundle.
 	MaxRules    = 10_000
 	maxPolicies = 10_000
 )
 
-// file reads a whole file, in whichever of its three shapes it has.
-func (c *compiler) file(root *parse.Node) {
+// readFile reads a whole file in any of its three forms.
+func (c *compiler) readFile(root *parse.Node) {
 	switch {
 	case root.Kind != parse.KindObject:
 		c.Add(root, "a policy file must be an object", `write {"rules": […]}`)
 	case root.Field("policies") != nil:
-		c.bundle(root)
+		c.readBundle(root)
 	case root.Field("spec") != nil:
-		c.entry(root)
+		c.readEntry(root)
 	case root.Field("rules") != nil || root.Field("fallback_limit") != nil:
 		c.top = c.Object(root, fileTable)
-		c.policy(c.top)
+		c.readPolicy(c.top)
 	case isRule(root):
-		c.rule(root, false)
+		c.readRule(root, false)
 	default:
 		hint := `write {"rules": […]}`
 		if len(root.Fields) > 0 {
@@ -39,17 +38,16 @@ func (c *compiler) file(root *parse.Node) {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 		}
-		c.Absent(root, "the file has neither rules, nor policies, nor is it a rule itself", hint)
+		c.Absent(root, "the file has no rules and no policies, and is not a single rule", hint)
 	}
 }
 
-// isRule reports whether n has any field of rules that policies do not have.
+// isRule reports whether n has a field of rules that policies do not have.
 func isRule(n *parse.Node) bool {
 	return slices.ContainsFunc(namesIn(inRule&^inPolicy), func(name string) bool { return n.Field(name) != nil && !policyTable.Has(name) })
 }
 
-// bundle reads {"policies": […]}.
-func (c *compiler) bundle(root *parse.Node) {
+func (c *compiler) readBundle(root *parse.Node) {
 	o := c.Object(root, bundleTable)
 	c.top = o
 	if n := o.Field("bundle_version"); n != nil {
@@ -68,20 +66,19 @@ func (c *compiler) bundle(root *parse.Node) {
 		c.Add(n, "the bundle has expired", "")
 	}
 	c.matcher.expires = expires
-	c.readRule(&c.bundled, o, inBundle)
+	c.readRuleFields(&c.bundled, o, inBundle)
 	entries, _ := c.Items(o.Field("policies"), "policies", true, maxPolicies)
 	ids := map[string]bool{}
 	for _, n := range entries {
-		id := c.entry(n)
+		id := c.readEntry(n)
 		if id != "" && ids[id] {
-			c.Add(n.Field("id"), "policy id is taken by an earlier policy", "")
+			c.Add(n.Field("id"), "policy id is already used by an earlier policy", "")
 		}
 		ids[id] = true
 	}
 }
 
-// entry reads one policy of a bundle and returns its id, "" for none.
-func (c *compiler) entry(n *parse.Node) (id string) {
+func (c *compiler) readEntry(n *parse.Node) (id string) {
 	o := c.Object(n, entryTable)
 	if o == nil {
 		return ""
@@ -91,20 +88,20 @@ func (c *compiler) entry(n *parse.Node) (id string) {
 	}
 	if f := o.Need("spec", `write {"id": "…", "spec": {"rules": […]}}`); f != nil {
 		c.id = id
-		c.policy(c.Object(f, policyTable))
+		c.readPolicy(c.Object(f, policyTable))
 		c.id = ""
 	}
 	return id
 }
 
-// policy reads {"rules": […]}. Tiers do not reach beyond it.
-func (c *compiler) policy(o *parse.Object) {
+// readPolicy reads {"rules": […]}. Tiers do not span policies.
+func (c *compiler) readPolicy(o *parse.Object) {
 	if o == nil {
 		return
 	}
 	c.scope++
-	c.shared = c.bundled.heir()
-	c.readRule(&c.shared, o, inPolicy)
+	c.shared = c.bundled.inherit()
+	c.readRuleFields(&c.shared, o, inPolicy)
 	c.readSelector(o.Field("selector"))
 	fallback := o.Field("fallback_limit")
 	var rules []*parse.Node
@@ -118,9 +115,9 @@ func (c *compiler) policy(o *parse.Object) {
 			c.Absent(rule, fmt.Sprintf("the file has more than %d rules", MaxRules), "")
 			return
 		}
-		c.rule(rule, true)
+		c.readRule(rule, true)
 	}
 	if fallback != nil {
-		c.fallback(fallback)
+		c.readFallback(fallback)
 	}
 }

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// maxHashes bounds the hashes that a keyer remembers, at 56 bytes each and 8 for each
-	// place. Beyond it, a new one takes the place of an old one.
+	// maxHashes bounds the hashes that a keyer caches, at 56 bytes each and 8 per slot. Beyond it, new hashes
+	// replace old ones.
 	maxHashes = 1 << 12
 
-	// hashTextBytes is how long the mark and the text of a hash are.
+	// hashTextBytes is the length of the mark and the text of a hash.
 	hashTextBytes = len(hashMark) + hashChars
 )
 
-// hashes are keyed hashes that were made lately, because to make one costs as much as the
-// rest of a decision. They do not hold the values, which may be credentials: a value is
-// known by 128 bits of two other hashes, and no other process has their seeds.
+// hashes is a cache of keyed hashes, because computing one costs as much as the rest of a decision. It does not
+// hold the values, which may be credentials. It identifies a value by 128 bits of two other hashes with seeds
+// that only this process has.
 type hashes struct {
 	seeds [2]maphash.Seed
 	table [maxHashes]atomic.Pointer[madeHash]
@@ -33,8 +33,8 @@ func newHashes() *hashes {
 	return &hashes{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 }
 
-// place returns where the hash of a value is, if it is known, and by what it is known.
-func (h *hashes) place(value string) (at *atomic.Pointer[madeHash], check [2]uint64) {
+// lookUp returns the slot for the hash of a value, and the check that identifies the value.
+func (h *hashes) lookUp(value string) (at *atomic.Pointer[madeHash], check [2]uint64) {
 	check = [2]uint64{maphash.String(h.seeds[0], value), maphash.String(h.seeds[1], value)}
 	return &h.table[check[0]%maxHashes], check
 }

@@ -8,29 +8,26 @@ import (
 )
 
 var (
-	// ErrRequired: a limiter over a shared store was to be made without a policy.
+	// ErrRequired reports that a limiter over a shared store was created without a policy.
 	ErrRequired = errors.New("policy: a policy is required: load one with policy.Load or policyyaml.LoadFile")
 
-	// ErrHashKey: the processes that share a store hash bucket keys with another key
-	// than this one. They would not share their buckets, and together they would admit
-	// more than the limits.
-	ErrHashKey = errors.New("policy: the key of the hashes is not the one that the store's other processes use")
+	// ErrHashKey reports that the processes that share a store hash bucket keys with another key than this one.
+	// They would not share buckets, and together they would admit more than the limits.
+	ErrHashKey = errors.New("policy: the hash key differs from the hash key of the store's other processes")
 )
 
-// HashPurpose is the purpose for which a store derives the key of the hashes in bucket
-// keys. Programs and servers that share a store need the same one.
+// HashPurpose is the purpose for which a store derives the key of the hashes in bucket keys. All programs and
+// servers that share a store need the same purpose.
 const HashPurpose = "hashes in bucket keys"
 
-// NeedsHashKey reports whether m has no [Options.HashKey] and can hash a part of a bucket
-// key. Only an address is never hashed: any other value may be long. Until
-// [Matcher.WithHashKey], m uses a key that the process has made at random. Another
-// process, and this one after a restart, would have other keys for the same buckets.
+// NeedsHashKey reports whether m has no [Options.HashKey] and can hash a part of a bucket key. Only addresses
+// are never hashed: any other value may be long. Until [Matcher.WithHashKey], m uses a random key of the
+// process. Another process, or this one after a restart, would have other keys for the same buckets.
 func (m *Matcher) NeedsHashKey() bool {
 	return m.keyer.random && m.hashes()
 }
 
-// WithHashKey returns m with another key for its hashes, as by [Options.HashKey]. m itself
-// stays as it is.
+// WithHashKey returns a copy of m with another key for its hashes, like [Options.HashKey]. m is unchanged.
 func (m *Matcher) WithHashKey(key []byte) *Matcher {
 	return &Matcher{
 		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, exceptions: m.exceptions, own: m.own, delays: m.delays,
@@ -39,10 +36,10 @@ func (m *Matcher) WithHashKey(key []byte) *Matcher {
 	}
 }
 
-// HashKeyID returns an identifier of the key of m's hashes, 22 characters long. It is the
-// same for equal keys, and different for others. A store keeps it to recognize a process
-// that hashes with another key. A reader of the identifier can test guesses of the key, as
-// a reader of the hashes can. It is empty where m hashes nothing, or with a random key.
+// HashKeyID returns an identifier of the key of m's hashes, 22 characters long. Equal keys have equal
+// identifiers. A store keeps it to detect a process that hashes with another key. A reader of the identifier
+// can test guesses of the key, like a reader of the hashes. It is empty if m hashes nothing, or uses a random
+// key.
 func (m *Matcher) HashKeyID() string {
 	if m.keyer.random || !m.hashes() {
 		return ""
@@ -50,8 +47,7 @@ func (m *Matcher) HashKeyID() string {
 	return m.keyer.id()
 }
 
-// HashKeyID returns the identifier of key that [Matcher.HashKeyID] returns for a policy
-// with this key.
+// HashKeyID returns the result of [Matcher.HashKeyID] for a policy with this key.
 func HashKeyID(key []byte) string { return newKeyer(key).id() }
 
 // hashes reports whether m can hash a part of a bucket key.
@@ -61,7 +57,7 @@ func (m *Matcher) hashes() bool {
 	})
 }
 
-// idOf is the text whose hash identifies a key.
+// idOf is the text with the hash that identifies a key.
 const idOf = "\x00mete: identifier of the key"
 
 func (k *keyer) id() string {

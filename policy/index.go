@@ -9,51 +9,47 @@ import (
 	"strings"
 )
 
-// An index finds the rules that may apply to a request without looking at the
-// others, so that deciding costs what the rules cost that are about the request,
-// however many there are. It asks about one attribute after the other: each branch
-// looks one of them up, and goes on with the rules that want that value, and with
-// those to which it makes no difference.
+// An index finds the rules that may apply to a request, so that a decision costs only the relevant rules,
+// regardless of the total. Each branch looks up one attribute. It continues with the rules that want that
+// value, and with the rules that do not depend on the attribute.
 //
-// It leaves out no rule that applies; whether one does is for its clauses to say.
+// The index returns every rule that applies. The clauses of a rule decide whether it does.
 
-// An item is what is found: the number of a rule and what its clauses are.
 type item struct {
 	number  int32
 	clauses []clause
 }
 
 const (
-	// leafItems is how many items are tried one by one.
+	// leafItems is the number of items that are tried one by one.
 	leafItems = 8
 
-	// maxPlaces bounds the branches' entries for one index, and maxLookedAt the
-	// values that are counted to choose what divides them. Beyond either it stops
-	// dividing: lists of many values in several clauses multiply.
+	// maxPlaces bounds the entries in the branches of one index, and maxLookedAt the values that are counted to
+	// choose an attribute. Beyond either, the index stops dividing, because lists of many values in several
+	// clauses multiply.
 	maxPlaces   = 1 << 21
 	maxLookedAt = 1 << 22
 )
 
-// A branch is a part of an index.
+// A branch is a node of an index.
 type branch struct {
-	items []int32 // in ascending order, where nothing divides them
+	items []int32 // in ascending order, if no attribute divides them
 
 	slot     int
 	exact    map[string]*branch
 	prefixes []prefixBranch // in byte order
 	networks map[netip.Prefix]*branch
-	bits     []int16 // lengths of prefixes in networks: those of IPv4 below 0
-	rest     *branch // items that do not depend on slot, nil for none
+	bits     []int16 // lengths of prefixes in networks; IPv4 lengths are below 0
+	rest     *branch // items that do not depend on slot, or nil
 }
 
-// A prefixBranch is for values with one prefix.
 type prefixBranch struct {
 	prefix string
-	outer  int // the place of the longest other prefix of this one, -1 for none
+	outer  int // index of the longest other prefix of this one, or -1
 	to     *branch
 }
 
-// find appends the numbers of the items that may hold, in ascending order.
+// find appends the numbers of the items that may match, in ascending order.
 func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	if b == nil {
 		return found
@@ -61,12 +57,12 @@ func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	if b.slot < 0 {
 		return append(found, b.items...)
 	}
-	return sorted(b.collect(found, m, s))
+	return sortUnique(b.collect(found, m, s))
 }
 
-// undivided returns the numbers of all items in ascending order if nothing divides them, and else
-// nil. The caller must not change them.
-func (b *branch) undivided() []int32 {
+// allItems returns the numbers of all items, in ascending order, if no attribute divides them; otherwise nil.
+// The caller must not change the slice.
+func (b *branch) allItems() []int32 {
 	if b == nil || b.slot >= 0 {
 		return nil
 	}
@@ -95,7 +91,7 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 			}
 		}
 		if len(b.prefixes) > 0 {
-			for at := b.under(f.value); at >= 0; at = b.prefixes[at].outer {
+			for at := b.longestPrefix(f.value); at >= 0; at = b.prefixes[at].outer {
 				found = b.prefixes[at].to.collect(found, m, s)
 			}
 		}
@@ -103,10 +99,10 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 	return found
 }
 
-// under is the place of the longest prefix that a value has, -1 for none. All
-// shorter ones are that one's outer ones.
-func (b *branch) under(value string) int {
-	// A prefix of the value is the last one that is not behind it, or one of that.
+// longestPrefix returns the index of the longest prefix of value, or -1. The outer links lead from it to all
+// shorter prefixes.
+func (b *branch) longestPrefix(value string) int {
+	// The longest prefix of value is the last entry that sorts before it, or an outer entry of that.
 	at := sort.Search(len(b.prefixes), func(i int) bool { return b.prefixes[i].prefix > value }) - 1
 	for at >= 0 && !strings.HasPrefix(value, b.prefixes[at].prefix) {
 		at = b.prefixes[at].outer
@@ -114,26 +110,25 @@ func (b *branch) under(value string) int {
 	return at
 }
 
-// An indexer makes an index.
 type indexer struct {
 	attributes []Attribute
 	places     int // that may still be used
 	looks      int // values that may still be counted
 }
 
-// newIndex indexes items, which are in ascending order, by their clauses.
+// newIndex builds an index of items, which are in ascending order, by their clauses.
 func newIndex(attributes []Attribute, items []item) *branch {
 	x := indexer{attributes, maxPlaces, maxLookedAt}
-	return x.branch(items)
+	return x.newBranch(items)
 }
 
-func (x *indexer) branch(items []item) *branch {
+func (x *indexer) newBranch(items []item) *branch {
 	if len(items) == 0 {
 		return nil
 	}
 	slot := -1
 	if len(items) > leafItems {
-		slot = x.divider(items)
+		slot = x.chooseSlot(items)
 	}
 	b := &branch{slot: slot}
 	if slot < 0 {
@@ -146,9 +141,9 @@ func (x *indexer) branch(items []item) *branch {
 	return b
 }
 
-// places are the values under which an item is found in a branch about slot; nil
-// where it does not depend on it.
-func (it *item) places(slot int) *pattern {
+// patternFor returns the values of slot under which a branch keeps the item. It returns nil if the item does
+// not depend on slot.
+func (it *item) patternFor(slot int) *pattern {
 	for i := range it.clauses {
 		c := &it.clauses[i]
 		if c.slot == slot && !c.negate && !slices.Contains(c.prefixes, "") {
@@ -160,23 +155,23 @@ func (it *item) places(slot int) *pattern {
 
 func (p *pattern) size() int { return len(p.exact) + len(p.prefixes) + len(p.networks) }
 
-// A tally is what one attribute would do for the items of a branch.
-type tally struct {
-	places   int        // it would take
+// A tally counts the entries and items that depend on one attribute.
+type tally struct { // entries that the attribute would take
+	places   int        // of the items that depend on it
 	patterns []*pattern // of the items that depend on it
 }
 
-// divider returns the attribute that divides items best: by which the fewest of
-// them are left in the worst case; -1 if none is worth it.
-func (x *indexer) divider(items []item) int {
+// chooseSlot returns the attribute that leaves the fewest items in the worst case, or -1 if no attribute is
+// worth dividing by.
+func (x *indexer) chooseSlot(items []item) int {
 	tallies := map[int]*tally{}
 	var slots []int
 	for i := range items {
 		clauses := items[i].clauses
 		for j := range clauses {
 			c := &clauses[j]
-			p := items[i].places(c.slot)
-			if p != &c.pattern { // it does not depend on it, or has another clause about it
+			p := items[i].patternFor(c.slot)
+			if p != &c.pattern { // the item does not depend on the slot, or has another clause for it
 				continue
 			}
 			t := tallies[c.slot]
@@ -193,13 +188,13 @@ func (x *indexer) divider(items []item) int {
 		t := tallies[slot]
 		left := len(items) - len(t.patterns)
 		if x.attributes[slot].Source == SourceJWT {
-			left++ // a claim may have to be verified: rather another
+			left++ // verifying a token is expensive: prefer other attributes
 		}
 		if left+1 >= least || t.places > min(x.places, x.looks) {
 			continue
 		}
 		x.looks -= t.places
-		if left += t.most(); left < least {
+		if left += t.maxItems(); left < least {
 			best, least = slot, left
 		}
 	}
@@ -209,11 +204,11 @@ func (x *indexer) divider(items []item) int {
 	return best
 }
 
-// most is how many items there are for the value that has the most of them.
-func (t *tally) most() (most int) {
+// maxItems returns the number of items of the value that has the most.
+func (t *tally) maxItems() (most int) {
 	values := map[string]int{}
 	for _, p := range t.patterns {
-		p.each(func(value string) {
+		p.eachValue(func(value string) {
 			values[value]++
 			most = max(most, values[value])
 		})
@@ -221,8 +216,8 @@ func (t *tally) most() (most int) {
 	return most
 }
 
-// each calls f with a text for every value of p, which differs from all others.
-func (p *pattern) each(f func(string)) {
+// eachValue calls f with a distinct text for every value of p.
+func (p *pattern) eachValue(f func(string)) {
 	for _, v := range p.exact {
 		f(v)
 	}
@@ -234,14 +229,13 @@ func (p *pattern) each(f func(string)) {
 	}
 }
 
-// divide puts items under the values of b's slot. Branches are made in the order of
-// the items: the same policy gives the same index, also where there is no room for
-// all that could be divided.
+// divide distributes items to the values of b's slot. It creates branches in the order of the items, so that
+// the same policy gives the same index even if maxPlaces cuts it off.
 func (x *indexer) divide(b *branch, items []item) {
 	exact, prefixes, networks := shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
 	var rest []item
 	for _, it := range items {
-		p := it.places(b.slot)
+		p := it.patternFor(b.slot)
 		if p == nil {
 			rest = append(rest, it)
 			continue
@@ -254,18 +248,17 @@ func (x *indexer) divide(b *branch, items []item) {
 	if len(exact.order) > 0 {
 		b.exact = make(map[string]*branch, len(exact.order))
 		for _, v := range exact.order {
-			b.exact[v] = x.branch(exact.items[v])
+			b.exact[v] = x.newBranch(exact.items[v])
 		}
 	}
 	x.dividePrefixes(b, &prefixes)
 	x.divideNetworks(b, &networks)
-	b.rest = x.branch(rest)
+	b.rest = x.newBranch(rest)
 }
 
-// A shelf keeps items under values.
 type shelf[V comparable] struct {
 	items map[V][]item
-	order []V // in which the values came
+	order []V // in order of insertion
 }
 
 func (s *shelf[V]) put(values []V, it item) {
@@ -282,7 +275,7 @@ func (s *shelf[V]) put(values []V, it item) {
 
 func (x *indexer) dividePrefixes(b *branch, prefixes *shelf[string]) {
 	for _, v := range prefixes.order {
-		b.prefixes = append(b.prefixes, prefixBranch{prefix: v, to: x.branch(prefixes.items[v])})
+		b.prefixes = append(b.prefixes, prefixBranch{prefix: v, to: x.newBranch(prefixes.items[v])})
 	}
 	slices.SortFunc(b.prefixes, func(p, q prefixBranch) int { return strings.Compare(p.prefix, q.prefix) })
 	for i := range b.prefixes {
@@ -300,7 +293,7 @@ func (x *indexer) divideNetworks(b *branch, networks *shelf[netip.Prefix]) {
 	}
 	b.networks = make(map[netip.Prefix]*branch, len(networks.order))
 	for _, n := range networks.order {
-		b.networks[n] = x.branch(networks.items[n])
+		b.networks[n] = x.newBranch(networks.items[n])
 		bits := n.Bits()
 		if n.Addr().Is4() {
 			bits = -bits - 1

@@ -58,7 +58,7 @@ func TestIndex_WithoutRoom(t *testing.T) {
 		for _, room := range []indexer{{}, {places: 700, looks: 1 << 20}, {places: 5000, looks: 9000}, {places: 1 << 20, looks: 4000}, {places: 1 << 20, looks: 1 << 20}} {
 			room.attributes = m.attributes
 			x, again := room, room
-			index, second := x.branch(items), again.branch(items)
+			index, second := x.newBranch(items), again.newBranch(items)
 			if x.places < 0 || x.looks < 0 || x.places != again.places || x.looks != again.looks {
 				t.Fatalf("seed %d: of %+v %d places and %d looks are left, and then %d and %d", seed, room, x.places, x.looks, again.places, again.looks)
 			}
@@ -68,7 +68,7 @@ func TestIndex_WithoutRoom(t *testing.T) {
 				m.begin(s, attrs, 0, 0)
 				found := index.find(nil, m, s)
 				for _, it := range items {
-					if m.hold(s, it.clauses) && !slices.Contains(found, it.number) {
+					if m.holdAll(s, it.clauses) && !slices.Contains(found, it.number) {
 						t.Fatalf("seed %d, %+v: %v: item %d holds and is not found", seed, room, attrs, it.number)
 					}
 				}

@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// reservedPattern is of names that begin with a reserved word.
 func reservedPattern() string {
 	var words []string
 	for _, word := range slices.Sorted(maps.Keys(reserved)) {
@@ -30,7 +29,7 @@ const (
 	durationPattern = `^([0-9.]+(ns|us|µs|μs|ms|s|m|h|d|w))+$`
 )
 
-// forms are those that values have in several places.
+// forms are the schemas of values that several fields share.
 var forms = parse.Schema{
 	"attribute": parse.Schema{
 		"description": "A fact about a request: ip:address (or ip:address/56), header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, method, path, host, " +
@@ -47,11 +46,11 @@ var forms = parse.Schema{
 		"anyOf":       schemas{{"type": "number", "minimum": 0}, {"type": "string", "pattern": numberPattern}},
 	},
 	"duration": parse.Schema{
-		"description": "How long: numbers with units, which are ns, us, ms, s, m, h, d and w.",
+		"description": "A duration: numbers with the units ns, us, ms, s, m, h, d or w.",
 		"type":        "string", "pattern": durationPattern, "examples": []string{"100ms", "90s", "1h", "1d"},
 	},
 	"extent": parse.Schema{
-		"description": "A number of tokens, or how long the rate takes to refill them.",
+		"description": "A number of tokens, or the time that the rate takes to refill them.",
 		"anyOf":       schemas{{"type": "number", "minimum": 0}, {"type": "string", "pattern": numberPattern}, {"type": "string", "pattern": durationPattern}},
 		"examples":    []any{20, "300s"},
 	},
@@ -69,7 +68,7 @@ var forms = parse.Schema{
 		"anyOf": schemas{{"type": "number", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": numberPattern}}, "examples": []any{80},
 	},
 	"path": parse.Schema{
-		"description": "A path, or how it begins and a *. Templates such as {id} and :id are not supported.",
+		"description": "A path, or a prefix followed by *. Templates such as {id} and :id are not supported.",
 		"type":        "string", "maxLength": maxMatchValueBytes, "not": parse.Schema{"pattern": templatePattern},
 	},
 	"paths": parse.Either(parse.Ref("path"), parse.ListOf(parse.Ref("path"), 1, maxMatchValues)),

@@ -10,32 +10,30 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Key is the key of a bucket: the name of its limit and, for each attribute of the
-// rule's limit_keys, a label and a value.
+// A Key is the key of a bucket. It has the name of the limit and, for each attribute of the rule's limit_keys,
+// a label and a value.
 //
 //	free:ip=2001:db8:1:2::/64|path=/v1/users
 //	{acme}free:tenant=acme|header:x-api-key=~k3Jd0fQ…
 //
-// This file is the only code that knows the grammar:
+// Only this file implements the grammar:
 //
 //	key   = [ "{" value "}" ] limit ":" [ part *( "|" part ) ]
 //	part  = label "=" value
 //	value = *( plain / escape ) / "~" hash
 //
-// An escape is %XX. Space, control characters, bytes beyond ASCII and the characters
-// "%|~{}" are escaped everywhere. The colon is escaped in a limit, and the equals sign in a
-// label.
-// The value in braces is the hash tag of slot_by: see slot.go. A tilde begins the hash of
-// a value that may be a secret or is long, 128 bits in base64.
+// An escape is %XX. Space, control characters, bytes beyond ASCII and the characters "%|~{}" are escaped
+// everywhere. The colon is escaped in a limit, and the equals sign in a label. The value in braces is the hash
+// tag of slot_by: see slot.go. A tilde starts the hash, 128 bits in base64, of a value that is long or may be a
+// secret.
 //
-// A key names one bucket only: the limit's name is unique in a policy, and the text of a
-// key can be read in one way. No request can make a key longer than [MaxKeyBytes]. No
-// request can put a space, a control character or a brace of Redis' hash tags into a key.
+// A key names exactly one bucket, because names of limits are unique in a policy and the text of a key is
+// unambiguous. No request can produce a key longer than [MaxKeyBytes], or put a space, a control character or a
+// brace into a key.
 //
-// Stores, the package keyed and internal/shards treat keys as opaque text, because they
-// must not import this package: programs may give them keys of any grammar. They add to a
-// key only text that no key of a policy ends with. Package topkeys cuts long keys as text,
-// and marks them.
+// Stores, package keyed and internal/shards treat keys as opaque text, because programs may use keys of any
+// grammar. They only append text that no key of a policy ends with. Package topkeys truncates long keys as
+// text, and marks them.
 type Key string
 
 const (
@@ -45,21 +43,21 @@ const (
 	// maxComponentBytes bounds an escaped value in a key. Longer values are hashed.
 	maxComponentBytes = 64
 
-	// maxLabelBytes bounds the escaped name of an attribute in a key. The place in
-	// limit_keys replaces a longer name.
+	// maxLabelBytes bounds the escaped name of an attribute in a key. A longer name is replaced by its position
+	// in limit_keys.
 	maxLabelBytes = 24
 
-	// hashBytes is how much of a hash stands in a key, and hashChars its length there.
+	// hashBytes is the number of bytes of a hash in a key, and hashChars the length of their text.
 	hashBytes = 16
 	hashChars = (hashBytes*8 + 5) / 6
 )
 
-// The longest key fits: a tag, an escaped limit name and colon, the longest components
-// with their labels, equals signs and bars, and the suffix of a shard.
+// The longest key fits. It has a tag, an escaped limit name, the longest components with their labels and
+// delimiters, and the suffix of a shard.
 const _ = uint(MaxKeyBytes - shardKeyBytes - (3*(MaxNameBytes+maxLimitNameBytes) + 2) -
 	maxLimitKeys*(maxLabelBytes+maxComponentBytes+2) - (maxComponentBytes + 2))
 
-// The marks of the grammar.
+// The delimiters of the grammar.
 const (
 	tagOpen  = "{"
 	tagClose = "}"
@@ -69,50 +67,47 @@ const (
 	hashMark = "~"
 )
 
-// ParseKey returns a key that a person or a client has sent. The error is a [KeyError]:
-// the text is empty or too long, or its brace does not end. [Matcher.Bucket] reports
-// whether a policy makes such a key.
+// ParseKey converts text from a person or a client to a Key. The error is a [KeyError]: the text is empty or
+// too long, or has an unclosed brace. [Matcher.Bucket] reports whether a policy can produce the key.
 func ParseKey(text string) (Key, error) {
 	switch {
 	case text == "":
-		return "", &KeyError{"it is empty", "write it as an explanation shows it"}
+		return "", &KeyError{"it is empty", "copy it from the explanation of a decision"}
 	case len(text) > MaxKeyBytes:
-		return "", &KeyError{fmt.Sprintf("it has %d bytes, and no key has more than %d", len(text), MaxKeyBytes), ""}
+		return "", &KeyError{fmt.Sprintf("it has %d bytes, the maximum is %d", len(text), MaxKeyBytes), ""}
 	case strings.HasPrefix(text, tagOpen) && !strings.Contains(text, tagClose):
-		return "", &KeyError{"it begins with a brace that does not end", "write it as an explanation shows it"}
+		return "", &KeyError{"its opening brace is not closed", "copy it from the explanation of a decision"}
 	}
 	return Key(text), nil
 }
 
 // A KeyPart is one attribute in a key.
 type KeyPart struct {
-	Label  string // the attribute's name, or its place in limit_keys where the name is long
-	Value  string // may be any bytes that a client sent; a hash begins with a tilde
+	Label  string // the attribute's name, or its position in limit_keys if the name is long
+	Value  string // any bytes that a client sent; a hash starts with a tilde
 	Hashed bool   // the value is a hash
 }
 
-// Tag returns the value of slot_by that the key begins with, empty for none.
+// Tag returns the value of slot_by at the beginning of the key, or "".
 func (k Key) Tag() string {
 	tag, _, _ := k.split()
 	return unescape(tag)
 }
 
-// Limit returns the name of the limit: the rule's name, or rule/limit where a rule has
-// several.
+// Limit returns the name of the limit: the rule's name, or rule/limit if the rule has several.
 func (k Key) Limit() string {
 	_, limit, _ := k.split()
 	return unescape(limit)
 }
 
-// Components returns the text of all parts. The keys of one client under the limits of
-// one rule have equal components.
+// Components returns the text of all parts. A client has equal components under all limits of one rule.
 func (k Key) Components() string {
 	_, _, components := k.split()
 	return components
 }
 
-// Parts returns the parts in the order of the rule's limit_keys. In a key that is cut,
-// the last one may be incomplete.
+// Parts returns the parts in the order of the rule's limit_keys. The last part of a truncated key may be
+// incomplete.
 func (k Key) Parts() []KeyPart {
 	components := splitComponents(k.Components())
 	parts := make([]KeyPart, len(components))
@@ -123,8 +118,8 @@ func (k Key) Parts() []KeyPart {
 	return parts
 }
 
-// split returns the key's three portions as they are written: without braces, without
-// the colon behind the limit.
+// split returns the three portions of the key in escaped form, without the braces and without the colon after
+// the limit.
 func (k Key) split() (tag, limit, components string) {
 	rest := string(k)
 	if strings.HasPrefix(rest, tagOpen) {
@@ -136,7 +131,7 @@ func (k Key) split() (tag, limit, components string) {
 	return tag, limit, components
 }
 
-// splitComponents returns the parts of components, as they are written.
+// splitComponents returns the parts of components in escaped form.
 func splitComponents(components string) []string {
 	if components == "" {
 		return nil
@@ -144,13 +139,12 @@ func splitComponents(components string) []string {
 	return strings.Split(components, partEnd)
 }
 
-// splitComponent returns the label and the value of one part, as they are written.
+// splitComponent returns the label and the value of one part in escaped form.
 func splitComponent(c string) (label, value string) {
 	label, value, _ = strings.Cut(c, labelEnd)
 	return label, value
 }
 
-// joinKey returns the key with these portions, as they are written.
 func joinKey(tag, limitPrefix, components string) Key {
 	if tag != "" {
 		tag = tagOpen + tag + tagClose
@@ -158,10 +152,9 @@ func joinKey(tag, limitPrefix, components string) Key {
 	return Key(tag + limitPrefix + components)
 }
 
-// isHashed reports whether a written value is a hash.
 func isHashed(value string) bool { return strings.HasPrefix(value, hashMark) }
 
-// isValue reports whether a value is written as appendEscaped or AppendKeyHash write it.
+// isValue reports whether appendEscaped or AppendKeyHash can write the value.
 func isValue(value string) bool {
 	if !isHashed(value) {
 		return string(appendEscaped(nil, unescape(value))) == value
@@ -170,28 +163,27 @@ func isValue(value string) bool {
 	return err == nil && len(hash) == hashBytes
 }
 
-// isCut reports whether a part holds a hash where no key has one. Package topkeys cuts long
-// keys, and ends them with a tilde and a hash.
+// isCut reports whether a part has a hash where keys of policies have none. Package topkeys truncates long keys
+// and appends a tilde and a hash.
 func isCut(c string) bool {
 	at := strings.Index(c, hashMark)
 	return at >= 0 && (!strings.HasSuffix(c[:at], labelEnd) || len(c)-at != len(hashMark)+hashChars)
 }
 
-// limitPrefix returns the text that the untagged keys of a limit begin with.
+// limitPrefix returns the prefix of the untagged keys of a limit.
 func limitPrefix(limitName string) string {
 	return strings.ReplaceAll(string(appendEscaped(nil, limitName)), limitEnd, "%3A") + limitEnd
 }
 
-// OwnKeyPrefix returns the text that keys begin with which a program makes beside its
-// policy. No key of a policy begins like it. A name of letters and digits needs no escape.
+// OwnKeyPrefix returns a prefix for keys that a program uses beside the keys of its policy. No key of a policy
+// begins with it. A name of letters and digits needs no escape.
 func OwnKeyPrefix(name string) string { return partEnd + name + limitEnd }
 
-// escapeLabel returns the name of an attribute as a label has it.
+// escapeLabel returns the name of an attribute in the form of a label.
 func escapeLabel(name string) string {
 	return strings.ReplaceAll(string(appendEscaped(nil, name)), labelEnd, "%3D")
 }
 
-// appendLabel appends an escaped label, in front of the i'th value of a key.
 func appendLabel(dst []byte, label string, i int) []byte {
 	if i > 0 {
 		dst = append(dst, partEnd...)
@@ -199,12 +191,11 @@ func appendLabel(dst []byte, label string, i int) []byte {
 	return append(append(dst, label...), labelEnd...)
 }
 
-// AppendKeyHash appends the mark of a hash and the first 128 bits of sum.
 func AppendKeyHash(dst, sum []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(dst, hashMark...), sum[:hashBytes])
 }
 
-// plain are the bytes that stand for themselves in a value.
+// plain are the bytes that need no escape in a value.
 var plain = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune(`%|~{}`, c)
@@ -212,7 +203,6 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// appendEscaped appends a value.
 func appendEscaped(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if !plain[s[i]] {
@@ -235,8 +225,7 @@ func appendEscapedSlow(dst []byte, s string) []byte {
 	return dst
 }
 
-// unescape reads a value as appendEscaped writes it. It leaves an escape that is cut off
-// as it is.
+// unescape reverses appendEscaped. It keeps a truncated escape.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

@@ -14,30 +14,28 @@ import (
 )
 
 const (
-	// maskBytes is how much of a hash replaces the parts of a masked key.
+	// maskBytes is the length of the hash that replaces the parts of a masked key.
 	maskBytes = 6
 
-	// maskLetters is how many letters remain of a masked value.
+	// maskLetters is the number of letters that remain of a masked value.
 	maskLetters = 2
 
-	// maskedHash replaces a hash. A reader of the hash could compare it with the hash of
-	// a guess.
+	// maskedHash replaces a hash, because a reader could compare the hash with hashes of guesses.
 	maskedHash = hashMark + "…"
 
 	masked = "…"
 )
 
-// Mask returns the key for readers that must not learn whose it is: the limit and a hash
-// by secret. Equal keys have equal masks, so a reader can tell keys apart and find one
-// again.
+// Mask returns the limit and a hash of the key under secret, for readers that must not learn the client. Equal
+// keys have equal masks, so readers can tell keys apart and recognize them.
 func (k Key) Mask(secret []byte) Key {
 	h := hmac.New(sha256.New, secret)
 	h.Write([]byte("mete top\x00" + string(k))) // never fails
 	return Key(k.Limit() + limitEnd + hashMark + hex.EncodeToString(h.Sum(nil)[:maskBytes]))
 }
 
-// CutMask returns the limit and the hash of a key that [Key.Mask] has made. ok is false
-// for any other key: in no other one a tilde follows a colon.
+// CutMask returns the limit and the hash of a key that [Key.Mask] returned. For other keys ok is false, because
+// they have no tilde after a colon.
 func (k Key) CutMask() (limit, hash string, ok bool) {
 	at := strings.LastIndex(string(k), limitEnd+hashMark)
 	if at < 0 {
@@ -50,8 +48,7 @@ func (k Key) CutMask() (limit, hash string, ok bool) {
 	return string(k[:at]), hash, true
 }
 
-// MaskParts returns the limit alone, and a mark in the place of the parts. An empty key
-// stays empty.
+// MaskParts returns the limit followed by a mark that replaces the parts. An empty key stays empty.
 func (k Key) MaskParts() Key {
 	if k == "" {
 		return ""
@@ -59,8 +56,7 @@ func (k Key) MaskParts() Key {
 	return Key(k.Limit() + limitEnd + masked)
 }
 
-// MaskHashes returns the key with a mark in the place of each hash, and reports whether
-// the key has one.
+// MaskHashes returns the key with each hash replaced by a mark, and reports whether it has one.
 func (k Key) MaskHashes() (text string, any bool) {
 	before, rest, any := strings.Cut(string(k), hashMark)
 	text = before
@@ -72,14 +68,13 @@ func (k Key) MaskHashes() (text string, any bool) {
 	return text, any
 }
 
-// isBase64 reports whether c can stand in a hash.
 func isBase64(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// Mask returns the rest of the value for readers that must not learn it. Of an address
-// the network is left, of a hash nothing, and of another value two letters. Nothing is left
-// of a value that is so short that two letters tell most of it.
+// Mask returns a shortened value for readers that must not learn it. It keeps the network of an address,
+// nothing of a hash, and two letters of other values. Short values are masked completely, because two letters
+// would reveal most of them.
 func (p KeyPart) Mask() string {
 	if p.Hashed {
 		return maskedHash
@@ -95,7 +90,7 @@ func (p KeyPart) Mask() string {
 	return string([]rune(p.Value)[:maskLetters]) + masked
 }
 
-// addressOf reads an address as it stands in a key: of a prefix, its first one.
+// addressOf parses the address in a key; for a prefix, it returns the first address.
 func addressOf(value string) (netip.Addr, bool) {
 	if p, err := netip.ParsePrefix(value); err == nil {
 		return p.Addr(), true

@@ -13,7 +13,6 @@ import (
 	"sync"
 )
 
-// A component is one attribute's part in the keys of a rule.
 type component struct {
 	slot   int
 	label  string // as appendLabel writes it: "ip=", or "|ip=" from the second on
@@ -21,7 +20,6 @@ type component struct {
 	bits   int // of an IPv6 address; 0 for other attributes
 }
 
-// newComponent returns the component of the i'th attribute of a key.
 func newComponent(a Attribute, slot, i int) component {
 	name := a.Name
 	switch {
@@ -37,15 +35,15 @@ func newComponent(a Attribute, slot, i int) component {
 	return component{slot: slot, label: string(appendLabel(nil, label, i)), secret: a.Secret(), bits: a.Bits}
 }
 
-// name returns the label without its separators, as [splitComponent] returns it.
+// name returns the label without delimiters, like [splitComponent].
 func (c *component) name() string {
 	label, _ := splitComponent(strings.TrimPrefix(c.label, partEnd))
 	return label
 }
 
-// Secret reports whether the value of a may be a credential, by the name of a. The value then
-// stands in keys as a hash, and should stand nowhere else. A value that is hashed without
-// need costs an operator a readable key; the other mistake puts a credential into a store.
+// Secret reports whether the value of a may be a credential, judging by the name of a. Keys then contain a hash
+// of the value. Hashing too much costs operators a readable key; hashing too little would put a credential into
+// a store.
 func (a Attribute) Secret() bool {
 	switch a.Source {
 	case SourceCookie:
@@ -63,9 +61,8 @@ func (a Attribute) Secret() bool {
 	return false
 }
 
-// keyer makes the keyed hashes.
 type keyer struct {
-	random bool      // the key is the process's own
+	random bool      // the process generated the key
 	pool   sync.Pool // of *hasher
 	made   func() *hashes
 }
@@ -75,8 +72,8 @@ type hasher struct {
 	buf [512]byte
 }
 
-// processKey keys the hashes where nobody says with what. It is the same for
-// all policies of a process, so that a reload finds its buckets.
+// processKey is the default key of the hashes. All policies of a process share it, so that a reload finds its
+// buckets.
 var processKey = sync.OnceValue(func() []byte {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails
@@ -96,10 +93,10 @@ func newKeyer(key []byte) *keyer {
 	}
 }
 
-// appendHash appends the mark of a hash and the hash of s.
+// appendHash appends the hash mark and the hash of s.
 func (k *keyer) appendHash(dst []byte, s string) []byte {
 	made := k.made()
-	at, check := made.place(s)
+	at, check := made.lookUp(s)
 	if h := at.Load(); h != nil && h.check == check {
 		return append(dst, h.text[:]...)
 	}
@@ -109,7 +106,7 @@ func (k *keyer) appendHash(dst []byte, s string) []byte {
 	return dst
 }
 
-// makeHash is appendHash without a look at the hashes that were made before.
+// makeHash is appendHash without the cache.
 func (k *keyer) makeHash(dst []byte, s string) []byte {
 	h := k.pool.Get().(*hasher)
 	h.Reset()
@@ -125,7 +122,6 @@ func (k *keyer) makeHash(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendComponent appends the label and the value of one component.
 func (k *keyer) appendComponent(dst []byte, c *component, f *fact) []byte {
 	dst = append(dst, c.label...)
 	switch {
@@ -144,8 +140,7 @@ func (k *keyer) appendComponent(dst []byte, c *component, f *fact) []byte {
 	return dst
 }
 
-// appendAddress appends an address cut to its prefix. The prefix of an IPv6
-// address is written out.
+// appendAddress appends an address, cut to its prefix. IPv6 addresses include the prefix length.
 func appendAddress(dst []byte, a netip.Addr, bits int) []byte {
 	if a.Is4() {
 		return a.AppendTo(dst)

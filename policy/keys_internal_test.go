@@ -16,8 +16,8 @@ func TestKeys_TextsStay(t *testing.T) {
 	for i := range 10 * knownKeys {
 		want := fmt.Sprint("rule:ip=", i%(3*knownKeys), strings.Repeat("x", i%700))
 		key = append(key[:0], want...)
-		if texts[want] = k.text(key); k.text(key) != want {
-			t.Fatalf("got %q, want %q", k.text(key), want)
+		if texts[want] = k.intern(key); k.intern(key) != want {
+			t.Fatalf("got %q, want %q", k.intern(key), want)
 		}
 		clear(key)
 	}
@@ -27,7 +27,7 @@ func TestKeys_TextsStay(t *testing.T) {
 		}
 	}
 	key = append(key[:0], "rule:ip=192.0.2.1"...)
-	if n := testing.AllocsPerRun(100, func() { k.text(key) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { k.intern(key) }); n > 0 {
 		t.Errorf("a known text: %v allocations, want none", n)
 	}
 }

@@ -4,12 +4,11 @@ package policy
 
 import "github.com/metehq/mete/internal/parse"
 
-// leased reads whether a store may take tokens of the limit l in advance.
-func (c *compiler) leased(l *Limit, n *parse.Node) {
+func (c *compiler) readLeased(l *Limit, n *parse.Node) {
 	switch leased, ok := c.Bool(n, "leased"); {
 	case !ok || !leased:
 	case l.Shards > 1:
-		c.Add(n, "a limit is either leased or split over shards", "remove shards: what is leased takes the load off a hot key, too")
+		c.Add(n, "a limit can be leased or split over shards, not both", "remove shards: leasing also relieves a hot key")
 	default:
 		l.Leased = true
 	}

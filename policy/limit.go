@@ -10,71 +10,64 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// maxLimitNameBytes bounds the names of limits within a rule.
 const maxLimitNameBytes = 32
 
 // A Limit is one limit of a rule. It is immutable and safe for concurrent use.
 type Limit struct {
-	Name   string // rule/limit where the limit has a name or the rule several limits, else the rule's; fits a structured-field string
+	Name   string // rule/limit if the limit has a name or the rule has several limits, else the rule's name; fits a structured-field string
 	Reason string // of a denial: "token_bucket_exceeded"
 	Bucket bucket.Limit
 
-	// Shards, above 1, is how many buckets the limit is split over, each with a
-	// part of what Bucket says. 0 is one bucket.
+	// Shards, if above 1, is the number of buckets that share the limit. 0 is one bucket.
 	Shards int
 
-	// Leased lets a store that is far away spend in this process from tokens that
-	// it took from the bucket in advance.
+	// Leased lets a remote store take tokens from the bucket in advance, and spend them in this process.
 	Leased bool
 
-	// Approximation is nil where the rate is exact.
+	// Approximation is nil if the rate is exact.
 	Approximation *bucket.Approximation
 
-	// Stages are what else becomes of those it admits when little is left, with
-	// rising thresholds: see [Limit.Stage].
+	// Stages apply to admitted requests when most of the limit is used. Their thresholds rise: see
+	// [Limit.Stage].
 	Stages []Stage
 
-	// Override is what put the limit in the place of the rule's; nil for the rule's
-	// own.
+	// Override is the override that replaced the rule's limit, or nil.
 	Override *Override
 
 	cost      cost
 	costGiven bool   // by its own fields
-	path      string // JSON Pointer to the object that has its fields
-	starts    bool   // the file says when the windows begin
-	defaults  bool   // the file says default_cost
-	prefix    string // of its keys; the whole key where the rule has no limit_keys
+	path      string // JSON Pointer to the object with its fields
+	starts    bool   // the file sets when the windows begin
+	defaults  bool   // the file sets default_cost
+	prefix    string // of its keys; the whole key if the rule has no limit_keys
 }
 
-// FixedCost reports whether every request costs the same under l, unless it
-// brings a cost of its own.
+// FixedCost reports whether the policy gives every request the same cost under l.
 func (l *Limit) FixedCost() bool { return !l.cost.variable }
 
-// limits reads the limits of a rule in either form: algorithm_config or limits.
-func (c *compiler) limits(r *Rule, o *parse.Object) {
-	a := c.algorithm(o.Node, algorithms[0])
+func (c *compiler) readLimits(r *Rule, o *parse.Object) {
+	a := c.readAlgorithm(o.Node, algorithms[0])
 	config, list := o.Field("algorithm_config"), o.Field("limits")
 	switch {
 	case config != nil && list != nil:
 		c.Absent(list, "a rule has either algorithm_config or limits, not both", "move algorithm_config into limits")
 	case list != nil:
-		c.limitList(r, list, a)
+		c.readLimitList(r, list, a)
 	case config == nil && !o.Meant("limits"):
 		o.Need("algorithm_config", `write {"rps": 10, "burst": 20}, or several of them in limits`)
 	case config != nil && a != nil:
 		if o := c.Object(config, a.config); o != nil {
-			c.limit(r, a, o, r.Name)
+			c.readLimit(r, a, o, r.Name)
 		}
 	}
 }
 
-// limitList reads several limits on one key. Those that name no algorithm have
-// the rule's.
-func (c *compiler) limitList(r *Rule, n *parse.Node, fallback *algorithm) {
+// readLimitList reads several limits on one key. A limit without an algorithm has the rule's.
+func (c *compiler) readLimitList(r *Rule, n *parse.Node, fallback *algorithm) {
 	list, _ := c.Items(n, "limits", true, maxLimits)
-	several := c.several || len(list) > 1
+	several := c.namedLimits || len(list) > 1
 	for i, item := range list {
-		a := c.algorithm(item, fallback)
+		a := c.readAlgorithm(item, fallback)
 		if a == nil {
 			continue
 		}
@@ -97,21 +90,20 @@ func (c *compiler) limitList(r *Rule, n *parse.Node, fallback *algorithm) {
 			inside, table = config, a.config
 		}
 		if o := c.Object(inside, table); o != nil {
-			c.limit(r, a, o, name)
+			c.readLimit(r, a, o, name)
 		}
 	}
 }
 
-// limit reads one limit and appends it to the rule.
-func (c *compiler) limit(r *Rule, a *algorithm, o *parse.Object, name string) {
+func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string) {
 	if r.Name != "" {
 		if c.limitNames[name] {
-			c.Absent(o.Node, fmt.Sprintf("limit name %q is taken by an earlier limit", name), "names tell the buckets and headers of limits apart")
+			c.Absent(o.Node, fmt.Sprintf("limit name %q is already used by an earlier limit", name), "limit names identify buckets and headers")
 		}
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, cost: c.cost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
+	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, cost: c.readCost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
 	if !n.ok {
 		return
 	}

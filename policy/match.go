@@ -13,40 +13,37 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// MaxMatches bounds the limits one request can fall under. A policy that could
-// exceed it is refused.
+// MaxMatches bounds the limits that apply to one request. A policy that could exceed it is rejected.
 const MaxMatches = store.MaxCharges
 
-// A Match is one limit a request falls under.
+// A Match is one limit that applies to a request.
 type Match struct {
 	Rule   *Rule
 	Limit  *Limit
-	Key    string        // of the bucket: injective, prefixed by rule and limit
+	Key    string        // of the bucket; unique, and prefixed by rule and limit
 	Cost   bucket.Tokens // > 0
-	Shadow bool          // it must deny nothing: by the rule's mode, for this key, or by an override
+	Shadow bool          // the limit must not deny: by the rule's mode, for this key, or by an override
 }
 
-// A Verdict is what a policy says of a request besides the limits that it falls
-// under. The zero Verdict is nothing.
+// A Verdict is the decision of a policy regardless of limits. The zero Verdict leaves the decision to the
+// limits.
 type Verdict struct {
-	Missing *Rule     // that denies the request for lack of an attribute (on_missing: deny)
-	Block   *Override // that denies it
-	Allow   *Override // that lets it through: it falls under no limit
+	Missing *Rule     // denies the request because it lacks an attribute (on_missing: deny)
+	Block   *Override // denies the request
+	Allow   *Override // admits the request; no limit applies
 }
 
-// Denies reports whether the request is denied whatever its limits say. Nothing
-// should be charged then.
+// Denies reports whether the request is denied regardless of its limits. The caller should then charge nothing.
 func (v *Verdict) Denies() bool { return v.Block != nil || v.Missing != nil }
 
-// A fact is what a request says about one attribute.
 type fact struct {
-	asked   bool
-	present bool // addresses that cannot be read are not
+	looked  bool
+	present bool // false for invalid addresses
 	value   string
-	addr    netip.Addr // of [SourceIP]
+	addr    netip.Addr // for [SourceIP]
 }
 
-// A tier says what the earlier rules of a group took.
+// A tier records whether earlier rules of a group apply.
 type tier uint8
 
 const (
@@ -55,17 +52,16 @@ const (
 	taken
 )
 
-// A scratch is the memory of one decision of a [Matcher]. Any matcher can use it: see
-// [Matcher.begin].
+// A scratch is the memory of one decision. Any [Matcher] can use it: see [Matcher.begin].
 type scratch struct {
-	facts  []fact // by slot
-	asked  []int  // slots of the facts that were asked for
-	tiers  []tier // by group
-	scopes []tier // by policy of the bundle
-	key    []byte
-	found  []int32 // rules that may apply, or overrides
-	also   []int32 // overrides of one rule
-	keys   keys
+	facts    []fact // by slot
+	lookedUp []int  // slots of the facts that were looked up
+	tiers    []tier // by group
+	scopes   []tier // by policy of the bundle
+	key      []byte
+	found    []int32 // numbers of rules that may apply, or of overrides
+	also     []int32 // numbers of overrides of one rule
+	keys     keys
 
 	attrs  Attributes
 	cost   bucket.Tokens
@@ -73,7 +69,6 @@ type scratch struct {
 	shadow bool // everything is in shadow
 }
 
-// begin prepares s for a request.
 func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
 	if n := len(m.attributes); len(s.facts) < n {
 		s.facts = make([]fact, n)
@@ -87,32 +82,32 @@ func (m *Matcher) begin(s *scratch, attrs Attributes, cost bucket.Tokens, now bu
 	s.attrs, s.cost, s.now = attrs, cost, now
 }
 
-// end makes s ready for the next request, and lets go of this one's values. The keys stay.
+// end releases the values of the request and prepares s for the next one. The keys stay.
 func (s *scratch) end() {
-	for _, slot := range s.asked {
+	for _, slot := range s.lookedUp {
 		s.facts[slot] = fact{}
 	}
-	s.asked, s.found, s.attrs, s.shadow = s.asked[:0], s.found[:0], nil, false
+	s.lookedUp, s.found, s.attrs, s.shadow = s.lookedUp[:0], s.found[:0], nil, false
 }
 
-// A Found is what a policy says of a request, as [Matcher.Find] found it. It is not safe
-// for concurrent use. The zero Found is ready for use, and can be used again.
+// A Found holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found
+// is ready for use.
 type Found struct {
-	// Matches are the limits that the request falls under, in the order of the rules.
-	// Their keys stay valid when the Found is used again.
+	// Matches are the limits that apply to the request, in the order of the rules. Their keys stay valid when
+	// the Found is reused.
 	Matches []Match
 
-	// Skipped are the rules that do not apply because the request lacks an attribute of
-	// their key (on_missing: skip).
+	// Skipped are the rules that do not apply because the request lacks an attribute of their key (on_missing:
+	// skip).
 	Skipped []*Rule
 
-	// Verdict can deny the request. There may be matches all the same.
+	// Verdict can deny the request. Matches may be set nevertheless.
 	Verdict Verdict
 
 	scratch scratch
 }
 
-// Forget lets go of the request, and keeps the memory.
+// Forget releases the request and keeps the memory.
 func (f *Found) Forget() {
 	clear(f.Matches)
 	clear(f.Skipped)
@@ -121,13 +116,11 @@ func (f *Found) Forget() {
 
 var founds = sync.Pool{New: func() any { return new(Found) }}
 
-// Match appends to dst the limits that attrs fall under, in the order of the
-// rules. A cost above 0 is used in place of the rules' own. Nil attrs have no
-// attributes. It looks an attribute up once at most, and only where a rule
-// depends on it. now is compared with what expires; it makes no difference where
-// the matcher is not [Matcher.Timed].
+// Match appends to dst the limits that apply to attrs, in the order of the rules. A cost above 0 replaces the
+// costs of the rules. Nil attrs have no attributes. Match looks up an attribute at most once, and only if a
+// rule depends on it. now is compared with expiry times; it matters only if the matcher is [Matcher.Timed].
 //
-// Where the verdict denies the request, there may be matches all the same.
+// If the verdict denies the request, there may be matches nevertheless.
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
 	f := founds.Get().(*Found)
 	m.Find(f, attrs, cost, now)
@@ -137,14 +130,13 @@ func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now b
 	return dst, v
 }
 
-// Find does the work of [Matcher.Match], and lists the rules that were skipped. It
-// overwrites f.
+// Find does the work of [Matcher.Match] and also lists the skipped rules. It overwrites f.
 func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
 	s := &f.scratch
 	m.begin(s, attrs, cost, now)
 	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
 	if m.exceptions == nil || m.exceptions.apply(m, s, &f.Verdict) {
-		rules := m.index.undivided()
+		rules := m.index.allItems()
 		if rules == nil {
 			s.found = m.index.find(s.found[:0], m, s)
 			rules = s.found
@@ -166,23 +158,23 @@ func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucke
 	s.end()
 }
 
-// An Outcome is what became of a rule for one request.
+// An Outcome is the result of one rule for one request.
 type Outcome uint8
 
 const (
-	OutcomeApplies   Outcome = iota // the request falls under its limits
+	OutcomeApplies   Outcome = iota // its limits apply to the request
 	OutcomeUnmatched                // a clause of its match does not hold
-	OutcomeLacking                  // the request lacks an attribute of limit_keys, and the rule does not apply then
-	OutcomeDenying                  // it lacks one, and is denied for it
-	OutcomeExempt                   // an override lets the request pass this rule
-	OutcomeBlocked                  // an override blocks the key that the request has under this rule
+	OutcomeLacking                  // the request lacks an attribute of limit_keys, so the rule is skipped
+	OutcomeDenying                  // the request lacks an attribute of limit_keys, and is denied
+	OutcomeExempt                   // an override exempts the request from this rule
+	OutcomeBlocked                  // an override blocks the request's key under this rule
 	OutcomeTaken                    // an earlier rule of its group applied
 	OutcomeUnneeded                 // a rule of its policy applied, and this is the fallback_limit
 	OutcomeDisabled                 // its mode is off
 )
 
-// consider finds out what becomes of the i'th rule, whose group's earlier rules
-// were considered before. Where it applies, its limits are appended to dst.
+// consider evaluates the i'th rule after the earlier rules of its group. If the rule applies, consider appends
+// its limits to dst.
 func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	tier, scope := &s.tiers[r.group], &s.scopes[r.scope]
@@ -193,16 +185,16 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, OutcomeUnneeded
 	case *tier == taken:
 		return dst, OutcomeTaken
-	case !m.hold(s, r.clauses):
+	case !m.holdAll(s, r.clauses):
 		return dst, OutcomeUnmatched
 	}
-	complete := m.complete(s, r)
+	complete := m.hasAllKeys(s, r)
 	if !complete && r.onMissing == inspect.MissingSkip {
 		return dst, OutcomeLacking
 	}
 	shadow := r.Mode == ModeShadow
 	if r.Mode.Partial() {
-		shadow = m.spared(s, r, complete)
+		shadow = m.inShadow(s, r, complete)
 	}
 	switch {
 	case shadow && *tier == takenShadow:
@@ -223,42 +215,40 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 	return m.charge(dst, s, i, shadow || s.shadow, v)
 }
 
-// spared reports whether r, which is in force for a share of its keys, is in shadow
-// for the request. A request that is incomplete and denied for it has no key. Its
-// address takes the place of the key, with the attributes of the key that it has.
-func (m *Matcher) spared(s *scratch, r *Rule, complete bool) bool {
-	s.key = m.components(s.key[:0], s, r)
+// inShadow reports whether r, which is enforced for a share of its keys, is in shadow for the request. A
+// request that is denied because it lacks an attribute has no key. Its address then replaces the key, together
+// with the attributes that it has.
+func (m *Matcher) inShadow(s *scratch, r *Rule, complete bool) bool {
+	s.key = m.appendComponents(s.key[:0], s, r)
 	if !complete && r.onMissing == inspect.MissingDeny {
 		client := m.fact(s, r.client.slot)
-		if !client.present && !m.anyKey(s, r) {
-			return true // nothing tells the request from others: a share of one is none
+		if !client.present && !m.hasAnyKey(s, r) {
+			return true // nothing distinguishes the request from others: a share of one key is none
 		}
 		s.key = m.keyer.appendComponent(s.key, r.client, client)
 	}
-	return r.Mode.spares(spread(r.Name, s.key))
+	return r.Mode.exempts(spreadKey(r.Name, s.key))
 }
 
-// anyKey reports whether the request has an attribute of r's key.
-func (m *Matcher) anyKey(s *scratch, r *Rule) bool {
+func (m *Matcher) hasAnyKey(s *scratch, r *Rule) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return m.fact(s, k.slot).present })
 }
 
-// components appends those of the key of r, whose attributes are looked up.
-func (m *Matcher) components(key []byte, s *scratch, r *Rule) []byte {
+// appendComponents appends the components of r's key. Their attributes have been looked up.
+func (m *Matcher) appendComponents(key []byte, s *scratch, r *Rule) []byte {
 	for i := range r.keys {
 		key = m.keyer.appendComponent(key, &r.keys[i], &s.facts[r.keys[i].slot])
 	}
 	return key
 }
 
-// charge appends the limits of the i'th rule, which applies, unless an override
-// says otherwise.
+// charge appends the limits of the i'th rule, which applies, or obeys an override.
 func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	limits := r.Limits
 	if m.exceptions != nil {
-		s.key = m.components(s.key[:0], s, r)
-		if o := m.exceptions.of(m, s, i, s.key); o != nil {
+		s.key = m.appendComponents(s.key[:0], s, r)
+		if o := m.exceptions.find(m, s, i, s.key); o != nil {
 			switch {
 			case o.Action == ActionAllow:
 				return dst, OutcomeExempt
@@ -274,14 +264,14 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 	first := len(dst)
 	for i := range limits {
 		l := &limits[i]
-		dst = append(dst, Match{}) // and no value that is copied
+		dst = append(dst, Match{}) // avoids copying a Match
 		match := &dst[len(dst)-1]
 		match.Rule, match.Limit, match.Cost, match.Shadow = r, l, s.cost, shadow
 		if s.cost <= 0 {
 			match.Cost = l.cost.fallback
 			if l.cost.variable {
 				f := m.fact(s, l.cost.slot)
-				match.Cost = l.cost.of(f.value, f.present)
+				match.Cost = l.cost.amount(f.value, f.present)
 			}
 		}
 	}
@@ -289,8 +279,7 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 	return dst, OutcomeApplies
 }
 
-// setKeys gives the matches of one rule their keys: the tag, the limit's name and the
-// components. Without tag and components, the key is the limit's own text.
+// setKeys sets the keys of the matches of one rule: the tag, the limit's name and the components.
 func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
 	if len(r.keys) == 0 {
 		for i := range matches {
@@ -305,14 +294,13 @@ func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
 			key = m.keyer.appendTag(key, r.slotBy, &s.facts[r.slotBy.slot])
 		}
 		key = append(key, match.Limit.prefix...)
-		key = m.components(key, s, r)
-		match.Key = s.keys.text(key)
+		key = m.appendComponents(key, s, r)
+		match.Key = s.keys.intern(key)
 	}
-	s.key = key // to keep what it has grown to
+	s.key = key // keep the grown buffer
 }
 
-// hold reports whether all clauses hold.
-func (m *Matcher) hold(s *scratch, clauses []clause) bool {
+func (m *Matcher) holdAll(s *scratch, clauses []clause) bool {
 	for i := range clauses {
 		if c := &clauses[i]; !c.holds(m.fact(s, c.slot)) {
 			return false
@@ -321,9 +309,8 @@ func (m *Matcher) hold(s *scratch, clauses []clause) bool {
 	return true
 }
 
-// complete reports whether the request has every attribute of r's key. It looks
-// all of them up.
-func (m *Matcher) complete(s *scratch, r *Rule) bool {
+// hasAllKeys reports whether the request has every attribute of r's key. It looks all of them up.
+func (m *Matcher) hasAllKeys(s *scratch, r *Rule) bool {
 	all := true
 	for i := range r.keys {
 		all = m.fact(s, r.keys[i].slot).present && all
@@ -331,14 +318,13 @@ func (m *Matcher) complete(s *scratch, r *Rule) bool {
 	return all
 }
 
-// fact returns what the request says about the attribute in slot.
 func (m *Matcher) fact(s *scratch, slot int) *fact {
 	f := &s.facts[slot]
-	if f.asked {
+	if f.looked {
 		return f
 	}
-	f.asked = true
-	s.asked = append(s.asked, slot)
+	f.looked = true
+	s.lookedUp = append(s.lookedUp, slot)
 	if s.attrs == nil {
 		return f
 	}
@@ -356,10 +342,9 @@ func (m *Matcher) fact(s *scratch, slot int) *fact {
 	return f
 }
 
-// spread hashes a key for [Mode]: FNV-1a, and then mixed so that all bits depend
-// on all. It is part of what a policy means, and must stay as it is: else a new
-// version of the program would enforce a partial rule for other keys.
-func spread(rule string, key []byte) uint64 {
+// spreadKey hashes a key for [Mode]: FNV-1a, then mixed so that all bits depend on all. It must never change,
+// because a new version of the program would enforce a partial rule for other keys.
+func spreadKey(rule string, key []byte) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
 	for i := range len(rule) {
@@ -376,8 +361,7 @@ func spread(rule string, key []byte) uint64 {
 	return h ^ h>>33
 }
 
-// sorted puts what was found in the order of the rules, each once.
-func sorted(found []int32) []int32 {
+func sortUnique(found []int32) []int32 {
 	if !slices.IsSorted(found) {
 		slices.Sort(found)
 	}

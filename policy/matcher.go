@@ -7,55 +7,53 @@ import (
 	"time"
 )
 
-// MaxFileBytes bounds a policy file. Longer ones are refused.
+// MaxFileBytes bounds a policy file.
 const MaxFileBytes = 8 << 20
 
-// Options are what a policy file does not say.
+// Options are settings that are not part of a policy file.
 type Options struct {
-	// HashKey keys the hash that replaces long and secret components of bucket
-	// keys. Processes that share a store must share it, and a process must keep
-	// it over restarts to find its buckets again. If it is empty, mete.New and
-	// SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey].
-	// A key that is kept elsewhere protects the hashes from readers of the store.
+	// HashKey keys the hash that replaces long and secret components of bucket keys. Processes that share a
+	// store must have the same key, and must keep it across restarts to find their buckets. If it is empty,
+	// mete.New and SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey]. A key that is
+	// kept outside of the store protects the hashes from readers of the store.
 	HashKey []byte
 
-	// Now is the time at which a bundle must not have expired. Zero is the
-	// time of the call.
+	// Now is the time that is compared with the expires_at of a bundle. Zero is the current time.
 	Now time.Time
 }
 
-// A Matcher is a compiled policy: it says which limits a request falls under.
-// It is made by [Load], immutable and safe for concurrent use.
+// A Matcher is a compiled policy. It finds the limits that apply to a request. It is immutable and safe for
+// concurrent use. [Load] makes one.
 type Matcher struct {
 	rules      []*Rule
 	groups     int         // of tiers
 	scopes     int         // of fallbacks: policies of the bundle
 	index      *branch     // of rules
-	exceptions *exceptions // nil for none
-	own        *exceptions // those of the file
+	exceptions *exceptions // may be nil
+	own        *exceptions // from the file; may be nil
 	enforced   enforced
 	delays     bool
-	attributes []Attribute // that any rule reads, each once, by slot
+	attributes []Attribute // read by any rule, by slot
 	uses       [SourceHost + 1]bool
 	keyer      *keyer
 	warnings   []Warning
 	version    int64
 	expires    time.Time
-	tests      []byte // the section of the file, as JSON
+	tests      []byte // the tests section of the file, as JSON
 }
 
-// Load reads a policy file in JSON, at most [MaxFileBytes] long, and compiles
-// it. Every mistake is reported at once: the error is an [Errors].
+// Load parses and compiles a policy file in JSON of at most [MaxFileBytes]. It reports all errors at once, as
+// [Errors].
 func Load(data []byte, opts Options) (*Matcher, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
 	c := newCompiler(&Matcher{keyer: newKeyer(opts.HashKey)}, opts.Now)
 	if root := c.Parse(data, MaxFileBytes); root != nil {
-		c.file(root)
-		c.unreachable()
-		c.charges()
-		c.overrides(c.top)
+		c.readFile(root)
+		c.reportUnreachable()
+		c.checkCharges()
+		c.readOverrides(c.top)
 		if c.top != nil {
 			c.readTests(c.top.Field("tests"))
 		}
@@ -66,32 +64,31 @@ func Load(data []byte, opts Options) (*Matcher, error) {
 	return c.finish(), nil
 }
 
-// Rules returns the rules in the order of the file. The caller must not change them.
+// Rules returns the rules in the order of the file. The caller must not modify them.
 func (m *Matcher) Rules() []*Rule { return m.rules }
 
-// Uses reports whether any rule reads an attribute of that source.
+// Uses reports whether any rule reads an attribute of the source.
 func (m *Matcher) Uses(s Source) bool { return int(s) < len(m.uses) && m.uses[s] }
 
-// Attributes returns what the rules read about a request, each attribute once,
-// in the order of the file.
+// Attributes returns the attributes that the rules read, in the order of the file.
 func (m *Matcher) Attributes() []Attribute { return slices.Clone(m.attributes) }
 
-// Warnings returns what the reader found right and yet worth a look, in the order of the
-// file. Package lint finds more, and returns these as well.
+// Warnings returns the warnings about valid but questionable parts, in the order of the file. Package lint
+// returns these and more.
 func (m *Matcher) Warnings() []Warning { return slices.Clone(m.warnings) }
 
-// Timed reports whether what [Matcher.Match] finds depends on the time.
+// Timed reports whether the result of [Matcher.Match] depends on the time.
 func (m *Matcher) Timed() bool { return m.exceptions != nil }
 
-// Delays reports whether any limit can admit a request for later.
+// Delays reports whether any limit can admit a request for a later time.
 func (m *Matcher) Delays() bool { return m.delays }
 
-// Expires returns the expires_at of a bundle; zero for never. It stays in force
-// after that: that it is old is for people to see to.
+// Expires returns the expires_at of a bundle, or zero. The matcher keeps working after that time; operators
+// should replace an expired bundle.
 func (m *Matcher) Expires() time.Time { return m.expires }
 
-// Overrides returns the exceptions from the rules: those of the file, and then
-// those of [Matcher.WithOverrides]. The caller must not change what they refer to.
+// Overrides returns the exceptions of the file, followed by the overrides of [Matcher.WithOverrides]. The
+// caller must not modify their data.
 func (m *Matcher) Overrides() []Override {
 	if m.exceptions == nil {
 		return nil
@@ -99,7 +96,7 @@ func (m *Matcher) Overrides() []Override {
 	return slices.Clone(m.exceptions.all)
 }
 
-// anyLimit reports whether f holds for any limit, those of overrides included.
+// anyLimit reports whether f holds for any limit, including limits of overrides.
 func (m *Matcher) anyLimit(f func(*Limit) bool) bool {
 	any := func(limits []Limit) bool {
 		for i := range limits {
@@ -132,6 +129,5 @@ func (m *Matcher) anyLimit(f func(*Limit) bool) bool {
 	return false
 }
 
-// Version returns the bundle_version, 0 where the file has none. Versions of
-// one bundle grow; whoever replaces a policy may insist on that.
+// Version returns the bundle_version, or 0. A server can use it to reject older versions of a bundle.
 func (m *Matcher) Version() int64 { return m.version }

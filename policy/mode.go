@@ -11,26 +11,24 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// A Mode says how far a rule is in force. It counts the keys that the rule spares,
-// in hundredths of a percent, so that what is between [ModeEnforce] and [ModeShadow] is
-// enforced for a part of the keys and in shadow for the others, and the greater of
-// two is the weaker.
+// A Mode sets the share of its keys that a rule is enforced for. It counts the exempt keys in hundredths of a
+// percent. A mode between [ModeEnforce] and [ModeShadow] is enforced for a part of the keys and in shadow for
+// the others. The greater of two modes is the weaker.
 type Mode uint16
 
 const (
 	ModeEnforce Mode = 0      // deny; the zero Mode
-	ModeShadow  Mode = 10_000 // decide, count, and never deny
-	ModeOff     Mode = 10_001 // as if the rule were not there
+	ModeShadow  Mode = 10_000 // decide and count, but never deny
+	ModeOff     Mode = 10_001 // ignore the rule
 )
 
-// Partial reports whether a rule in that mode is enforced for some keys and in
-// shadow for others. It is always the same keys: those of 10% are among those of
-// 20%, in every process; where values are hashed, in those that share
-// [Options.HashKey].
+// Partial reports whether a rule with the mode is enforced for some keys and in shadow for others. The choice
+// is stable: the keys of 10% are among the keys of 20%, in every process. If values are hashed, the processes
+// must share [Options.HashKey].
 func (m Mode) Partial() bool { return ModeEnforce < m && m < ModeShadow }
 
-// String returns the word of policy files: enforce, shadow, off, or for how many
-// of the keys the rule is enforced, such as 25%.
+// String returns the form of policy files: enforce, shadow, off, or the share of the keys that the rule is
+// enforced for, such as 25%.
 func (m Mode) String() string {
 	switch {
 	case m == ModeEnforce:
@@ -43,14 +41,12 @@ func (m Mode) String() string {
 	return strconv.FormatFloat(float64(ModeShadow-m)/100, 'f', -1, 64) + "%"
 }
 
-// spares reports whether a key is among those that the mode spares. The hash is of
-// the key without what tells the limits of one rule apart.
-func (m Mode) spares(hash uint64) bool {
+// exempts reports whether the mode exempts the key with a hash. The hash does not include the limit's name.
+func (m Mode) exempts(hash uint64) bool {
 	return hash>>32*uint64(ModeShadow)>>32 >= uint64(ModeShadow-m)
 }
 
-// mode reads how far the rules of an object are in force.
-func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
+func (c *compiler) parseMode(n *parse.Node) (m Mode, ok bool) {
 	if text, percent := strings.CutSuffix(n.Text, "%"); percent && n.Kind == parse.KindText {
 		share, ok := new(big.Rat).SetString(text)
 		if !ok || !parse.Numeric(text) || share.Sign() < 0 || share.Cmp(big.NewRat(100, 1)) > 0 {
@@ -58,7 +54,7 @@ func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
 			return ModeShadow, false
 		}
 		if share.Mul(share, big.NewRat(100, 1)); !share.IsInt() {
-			c.Add(n, "mode is counted in hundredths of a percent", `as in "0.25%"`)
+			c.Add(n, "mode has at most two decimal places", `as in "0.25%"`)
 			return ModeShadow, false
 		}
 		return ModeShadow - Mode(share.Num().Int64()), true
@@ -77,10 +73,10 @@ func (c *compiler) mode(n *parse.Node) (m Mode, ok bool) {
 	case n.Kind == parse.KindNumber:
 		hint = fmt.Sprintf("write %q", n.Text+"%")
 	case n.Text == "true" || n.Text == "on":
-		hint = "say enforce"
+		hint = "use enforce"
 	case n.Text == "false":
-		hint = "say off"
+		hint = "use off"
 	}
 	c.Add(n, "mode must be enforce, shadow, off, or a share of the keys such as 25%", hint)
-	return ModeShadow, false // a misspelt mode must not make the rules behind this one unreachable, too
+	return ModeShadow, false // a misspelled mode must not make later rules unreachable, too
 }

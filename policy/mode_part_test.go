@@ -9,7 +9,7 @@ func TestMode_Spares(t *testing.T) {
 	for _, m := range []Mode{1, 2, 5_000, 7_500, 9_998, 9_999} {
 		spared := Mode(0)
 		for part := range uint64(ModeShadow) {
-			if first := (part<<32 + uint64(ModeShadow) - 1) / uint64(ModeShadow); m.spares(first << 32) {
+			if first := (part<<32 + uint64(ModeShadow) - 1) / uint64(ModeShadow); m.exempts(first << 32) {
 				spared++
 			}
 		}

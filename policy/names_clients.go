@@ -9,38 +9,37 @@ import (
 	"time"
 )
 
-// The networks of a clause that names clients have at most as many addresses as one
-// network of this prefix.
+// The networks of a clause that names clients may together have as many addresses as one network with this
+// prefix.
 const (
 	widestIPv4 = 16 // a /16
 	widestIPv6 = 32 // a /32
 )
 
-// NamesClients reports whether an override reaches only clients that it names. Its key is
-// then that of a bucket that not all clients share, or the clauses of its match name
-// ip:address, jwt:sub, or all limit keys of one rule, without method, path and host,
-// which clients share. A single limit key of several, such as a plan beside an address,
-// names no client. A clause that names
+// NamesClients reports whether an override affects only clients that it names. Either its key belongs to a
+// bucket that not all clients share, or its match names ip:address, jwt:sub, or all limit keys of one rule.
+// Method, path and host do not count, because clients share them. One of several limit keys, such as a plan
+// beside an address, names no client. A clause that names clients:
 //
 //   - is not negated, and has no star and no empty value;
 //   - has networks that together are no wider than a /16, or a /32 of IPv6.
 //
-// Every mistake in the override is reported: the error is an [Errors].
+// The error lists all errors in the override, as [Errors].
 func (m *Matcher) NamesClients(o Override) (bool, error) {
-	if o.ID == "" {
+	if o.ID == "" { // the override gets its ID later
 		o.ID = string(o.Action) // an override gets its ID when it is made
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return false, Errors{{Reason: "an override is not JSON: " + err.Error()}}
+		return false, Errors{{Reason: "cannot encode the override as JSON: " + err.Error()}}
 	}
 	c := newCompiler(&Matcher{rules: m.rules, attributes: slices.Clone(m.attributes), keyer: m.keyer}, time.Time{})
-	c.known = m.rules
+	c.overridable = m.rules
 	for i, a := range m.attributes {
 		c.slots[a.text] = i
 	}
 	if root := c.Parse(text, MaxFileBytes); root != nil {
-		c.override(root)
+		c.readOverride(root)
 	}
 	if err := c.errors(); err != nil {
 		return false, err
@@ -57,7 +56,6 @@ func (m *Matcher) NamesClients(o Override) (bool, error) {
 	return false, nil
 }
 
-// namesClients reports whether clauses name clients under one of the rules.
 func (c *compiler) namesClients(clauses []clause) bool {
 	named := map[string]bool{}
 	for _, cl := range clauses {
@@ -69,18 +67,17 @@ func (c *compiler) namesClients(clauses []clause) bool {
 		}
 	}
 	return slices.ContainsFunc(c.matcher.rules, func(r *Rule) bool {
-		return r.tellsApart(func(i int) bool { return named[r.LimitKeys[i].text] })
+		return r.distinguishesClients(func(i int) bool { return named[r.LimitKeys[i].text] })
 	})
 }
 
-// namesAlone reports whether a value of a is that of one client or network.
+// namesAlone reports whether a value of a identifies one client or network.
 func namesAlone(a Attribute) bool {
 	return a.Source == SourceIP || a.Source == SourceJWT && a.Name == "sub"
 }
 
-// tellsApart reports whether the limit keys of r tell clients apart, and all that do are
-// named.
-func (r *Rule) tellsApart(named func(i int) bool) bool {
+// distinguishesClients reports whether the limit keys of r distinguish clients, and all that do are named.
+func (r *Rule) distinguishesClients(named func(i int) bool) bool {
 	found := false
 	for i, a := range r.LimitKeys {
 		if a.Source == SourceMethod || a.Source == SourcePath || a.Source == SourceHost {
@@ -93,20 +90,19 @@ func (r *Rule) tellsApart(named func(i int) bool) bool {
 	return found
 }
 
-// namesValues reports whether p holds for values that stand in it alone.
+// namesValues reports whether p matches only complete values.
 func (p *pattern) namesValues() bool {
 	return !p.negate && len(p.prefixes) == 0 && !slices.Contains(p.exact, "") && areNarrow(p.networks)
 }
 
-// areNarrow reports whether networks together are no wider than widestIPv4 and widestIPv6.
 func areNarrow(networks []netip.Prefix) bool {
-	const site = 64 // bits of the smallest network that counts, of IPv6
+	const site = 64 // the smallest IPv6 network that counts
 	var four, six uint64
 	for _, n := range networks {
 		bits := n.Bits()
 		switch isFour := n.Addr().Is4(); {
 		case isFour && bits < widestIPv4, !isFour && bits < widestIPv6:
-			return false // and so the sums do not overflow
+			return false // so that the sums do not overflow
 		case isFour:
 			four += 1 << (32 - bits)
 		default:
@@ -116,10 +112,10 @@ func areNarrow(networks []netip.Prefix) bool {
 	return four <= 1<<(32-widestIPv4) && six <= 1<<(site-widestIPv6)
 }
 
-// keyNamesClients reports whether a bucket of r, with a key of these components, is of
-// clients that the key names.
+// keyNamesClients reports whether the bucket of r with these key components belongs to clients that the key
+// names.
 func (r *Rule) keyNamesClients(components string) bool {
-	values := r.values(components)
+	values := r.keyValues(components)
 	named := func(i int) bool {
 		if i >= len(values) || i >= len(r.keys) {
 			return false
@@ -133,5 +129,5 @@ func (r *Rule) keyNamesClients(components string) bool {
 			return true
 		}
 	}
-	return r.tellsApart(named)
+	return r.distinguishesClients(named)
 }

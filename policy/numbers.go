@@ -12,13 +12,12 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// numbers are what the fields of a limit say, as far as they could be read.
 type numbers struct {
 	bucket.Spec
-	ok bool // they are all there
+	ok bool // they are complete
 
-	// most is what one request can cost, 0 where that is not known, and mostIs
-	// what it is called: "burst of 20".
+	// most is the highest cost that a request can have, or 0 if it is unknown. mostIs describes it: "burst of
+	// 20".
 	most   bucket.Tokens
 	mostIs string
 }
@@ -29,27 +28,25 @@ var (
 	anchorWords = []string{"epoch", "key", "first"} // in the order of [bucket.Anchor]
 )
 
-// tokenBucket reads a limit that refills continuously, or in steps where it says
-// refill: interval.
-func (c *compiler) tokenBucket(o *parse.Object) numbers {
+func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	refill, refillOK := 0, true
 	if f := o.Field("refill"); f != nil {
 		refill = c.Choice(f, "refill", refillWords, nil)
 		refillOK = refill >= 0
 	}
 	if refill == 1 {
-		return c.intervals(o)
+		return c.readIntervals(o)
 	}
-	rate, rateOK := c.rate(o)
-	reserved, reservedOK := c.maxReserved(o)
-	capacity, capacityOK := c.burst(o, rate, rateOK, reserved)
+	rate, rateOK := c.readRate(o)
+	reserved, reservedOK := c.readMaxReserved(o)
+	capacity, capacityOK := c.readBurst(o, rate, rateOK, reserved)
 	most, mostIs := capacity, fmt.Sprintf("burst of %v", capacity)
 	if capacityOK && capacity == 0 {
 		most, mostIs = *reserved, fmt.Sprintf("max_reserved of %v", *reserved)
 	}
 	for _, name := range []string{"anchor", "start"} {
 		if f := o.Field(name); f != nil && refillOK {
-			c.Absent(f, fmt.Sprintf("%s is of a bucket that refills in intervals, not all the time", name), "say refill: interval")
+			c.Absent(f, fmt.Sprintf("%s requires a bucket that refills at intervals", name), "use refill: interval")
 			rateOK = false
 		}
 	}
@@ -60,28 +57,27 @@ func (c *compiler) tokenBucket(o *parse.Object) numbers {
 	}
 }
 
-// burst reads how much a bucket holds that refills all the time. Of a bucket that holds
-// nothing every request is a reservation, so that the limit must allow these.
-func (c *compiler) burst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
+// readBurst reads the capacity of a bucket that refills continuously. With a burst of 0 every request is a
+// reservation, so max_reserved must be above 0.
+func (c *compiler) readBurst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
 	n := o.Field("burst")
 	if n == nil || !isZero(n) {
-		return c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+		return c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
 	}
 	if reserved == nil || *reserved == 0 {
-		c.Add(n, "burst must be above 0 where nothing can be reserved",
-			"to pace requests say algorithm: leaky_bucket with a queue; a burst of 0 with max_reserved above 0 admits only requests that can wait (max_wait)")
+		c.Add(n, "burst must be above 0 unless max_reserved is above 0",
+			"to pace requests, use algorithm: leaky_bucket with a queue; a burst of 0 with max_reserved above 0 admits only requests that can wait (max_wait)")
 		return 0, false
 	}
 	for _, name := range []string{"shards", "leased", "staged_actions"} {
 		if f := o.Field(name); f != nil {
-			c.Add(f, fmt.Sprintf("a burst of 0 leaves nothing for %s", name), "remove one of them")
+			c.Add(f, fmt.Sprintf("a burst of 0 cannot be combined with %s", name), "remove one of them")
 			return 0, false
 		}
 	}
 	return 0, true
 }
 
-// isZero reports whether n is a way to write 0.
 func isZero(n *parse.Node) bool {
 	if n.Kind != parse.KindNumber && n.Kind != parse.KindText || !parse.Numeric(n.Text) {
 		return false
@@ -90,50 +86,47 @@ func isZero(n *parse.Node) bool {
 	return err == nil && t == 0
 }
 
-// intervals reads a token bucket of which a whole interval's tokens come at once.
-func (c *compiler) intervals(o *parse.Object) numbers {
-	rate, rateOK := c.rate(o, "rate")
-	capacity, capacityOK := c.extent(o, "burst", `the most a bucket holds, as in 20 or "300s"`, rate, rateOK)
+func (c *compiler) readIntervals(o *parse.Object) numbers {
+	rate, rateOK := c.readRate(o, "rate")
+	capacity, capacityOK := c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
 	if rateOK && capacityOK && capacity < rate.Tokens {
-		c.Add(o.Field("burst"), fmt.Sprintf("a burst below the %v tokens of an interval: the bucket has no room for the others", rate.Tokens),
-			fmt.Sprintf("rate %v/%v says the same", capacity, rate.Per))
+		c.Add(o.Field("burst"), fmt.Sprintf("burst is below the %v tokens of an interval: the bucket cannot hold all of them", rate.Tokens),
+			fmt.Sprintf("rate %v/%v has the same effect", capacity, rate.Per))
 		capacityOK = false
 	}
-	n := c.steps(o, rate, rateOK)
+	n := c.readSteps(o, rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, fmt.Sprintf("burst of %v", capacity)
 	n.ok = n.ok && capacityOK
 	if f := o.Field("shards"); f != nil {
-		c.Add(f, "only a bucket that refills all the time can be split over shards", "remove it")
+		c.Add(f, "only a bucket that refills continuously can be split over shards", "remove it")
 		n.ok = false
 	}
 	return n
 }
 
-// fixedWindow reads a limit whose tokens come all at once, a window's at the
-// beginning of each.
-func (c *compiler) fixedWindow(o *parse.Object) numbers {
-	rate, rateOK := c.window(o)
+func (c *compiler) readFixedWindow(o *parse.Object) numbers {
+	rate, rateOK := c.readWindow(o)
 	capacity, capacityOK, is := rate.Tokens, true, fmt.Sprintf("%v tokens of a window", rate.Tokens)
 	if f := o.Field("capacity"); f != nil {
 		capacity, capacityOK = c.Tokens(f, "capacity")
 		is = fmt.Sprintf("capacity of %v", capacity)
 		if rateOK && capacityOK && capacity < rate.Tokens {
-			c.Add(f, fmt.Sprintf("the capacity is below the %v tokens of a window: a bucket has no room for the others", rate.Tokens),
-				"it is for what earlier windows left over; lower tokens instead")
+			c.Add(f, fmt.Sprintf("capacity is below the %v tokens of a window: the bucket cannot hold all of them", rate.Tokens),
+				"capacity is for unused tokens of earlier windows; lower tokens instead")
 			capacityOK = false
 		}
 	}
-	n := c.steps(o, rate, rateOK)
+	n := c.readSteps(o, rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, is
 	n.ok = n.ok && capacityOK
 	return n
 }
 
-// budget reads a fixed window in the words of another dialect. Budgets of whole
-// weeks begin on Mondays unless they say otherwise.
-func (c *compiler) budget(o *parse.Object) numbers {
-	rate, ok := c.amountPer(o, "budget", "period")
-	n := c.steps(o, rate, ok)
+// readBudget reads cost_based: a fixed window with other field names. Budgets of whole weeks begin on Mondays
+// unless start is set.
+func (c *compiler) readBudget(o *parse.Object) numbers {
+	rate, ok := c.readAmountPer(o, "budget", "period")
+	n := c.readSteps(o, rate, ok)
 	if week := 7 * 24 * time.Hour; ok && o.Field("start") == nil && rate.Per%week == 0 {
 		n.Start = 4 * 24 * time.Hour // 1970 began on a Thursday
 	}
@@ -141,19 +134,17 @@ func (c *compiler) budget(o *parse.Object) numbers {
 	return n
 }
 
-// steps reads what all stepped limits have in common.
-func (c *compiler) steps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
-	anchor, start, anchorOK := c.anchor(o, rate.Per)
-	reserved, reservedOK := c.maxReserved(o)
+func (c *compiler) readSteps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {
+	anchor, start, anchorOK := c.readAnchor(o, rate.Per)
+	reserved, reservedOK := c.readMaxReserved(o)
 	return numbers{
 		Spec: bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
 		ok:   rateOK && anchorOK && reservedOK,
 	}
 }
 
-// anchor reads where the intervals of length per, 0 where that is not known,
-// begin.
-func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
+// readAnchor reads where the intervals of length per begin. per is 0 if it is unknown.
+func (c *compiler) readAnchor(o *parse.Object, per time.Duration) (anchor bucket.Anchor, start time.Duration, ok bool) {
 	ok = true
 	if f := o.Field("anchor"); f != nil {
 		i := c.Choice(f, "anchor", anchorWords, nil)
@@ -168,33 +159,31 @@ func (c *compiler) anchor(o *parse.Object, per time.Duration) (anchor bucket.Anc
 	start, startOK := c.Duration(f, "start", "7h")
 	switch {
 	case anchor != bucket.AnchorEpoch:
-		c.Add(f, "start moves the beginnings of anchor: epoch, and of no other", "remove one of them")
+		c.Add(f, "start requires anchor: epoch", "remove one of them")
 		startOK = false
 	case startOK && per > 0 && start >= per:
-		c.Add(f, fmt.Sprintf("start must be below the %s from one beginning to the next", inspect.Duration(per)), "they are counted from the beginning of 1970, UTC")
+		c.Add(f, fmt.Sprintf("start must be below the interval of %s", inspect.Duration(per)), "intervals are counted from 1970-01-01T00:00:00Z")
 		startOK = false
 	}
 	return anchor, start, ok && startOK
 }
 
-// sliding reads a limit on what may be spent in any window.
-func (c *compiler) sliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
-	rate, ok := c.window(o)
+func (c *compiler) readSliding(o *parse.Object, algorithm bucket.Algorithm) numbers {
+	rate, ok := c.readWindow(o)
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,
 		mostIs: fmt.Sprintf("%v tokens of a window", rate.Tokens)}
 	if algorithm == bucket.SlidingLog && rate.Tokens > bucket.MaxLogTokens {
-		c.Add(o.Field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens: it remembers each cost in the window", bucket.MaxLogTokens),
-			"a sliding_window counts instead")
+		c.Add(o.Field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens, because it records each cost in the window", bucket.MaxLogTokens),
+			"use a sliding_window, which only counts")
 		n.ok = false
 	}
 	return n
 }
 
-// leakyBucket reads a limit that lets requests start evenly spaced, and the
-// others wait.
-func (c *compiler) leakyBucket(o *parse.Object) numbers {
-	rate, rateOK := c.rate(o)
-	queue, queueOK := c.extent(o, "queue", `how many tokens may wait, as in 5 or, for that long, "2s"; 0 lets none`, rate, rateOK)
+// readLeakyBucket reads a limit that spaces requests evenly and queues early ones.
+func (c *compiler) readLeakyBucket(o *parse.Object) numbers {
+	rate, rateOK := c.readRate(o)
+	queue, queueOK := c.readExtent(o, "queue", `how many tokens may wait, as in 5, or how long, as in "2s"; 0 disables the queue`, rate, rateOK)
 	capacity, capacityOK := bucket.Token, true
 	if f := o.Field("capacity"); f != nil {
 		capacity, capacityOK = c.Tokens(f, "capacity")
@@ -209,9 +198,9 @@ func (c *compiler) leakyBucket(o *parse.Object) numbers {
 	return n
 }
 
-// extent reads a field that must be there: a number of tokens, or how long the
-// rate takes to refill them. Only a queue may be 0.
-func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
+// readExtent reads a required field: a number of tokens, or the time that the rate takes to refill them. Only
+// queue may be 0.
+func (c *compiler) readExtent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
 	n := o.Need(name, hint)
 	if n == nil {
 		return 0, false
@@ -230,17 +219,17 @@ func (c *compiler) extent(o *parse.Object, name, hint string, rate bucket.Rate, 
 	if !rateOK {
 		return 0, false
 	}
-	tokens := new(big.Rat).Mul(perNano(rate), new(big.Rat).SetInt64(int64(d)))
+	tokens := new(big.Rat).Mul(toPerNano(rate), new(big.Rat).SetInt64(int64(d)))
 	whole := new(big.Int).Quo(tokens.Num(), tokens.Denom())
 	if whole.Sign() <= 0 || whole.Cmp(big.NewInt(int64(bucket.MaxTokens))) > 0 {
-		c.Add(n, fmt.Sprintf("a %s of %v at %v tokens is not between 0.001 and %v", name, d, rate, bucket.MaxTokens), "")
+		c.Add(n, fmt.Sprintf("a %s of %v at a rate of %v is not between 0.001 and %v tokens", name, d, rate, bucket.MaxTokens), "")
 		return 0, false
 	}
 	return bucket.Tokens(whole.Int64()), true
 }
 
-// maxReserved reads the bound of what reservations may owe; nil for none.
-func (c *compiler) maxReserved(o *parse.Object) (*bucket.Tokens, bool) {
+// readMaxReserved reads the bound of reservations. It returns nil if the field is absent.
+func (c *compiler) readMaxReserved(o *parse.Object) (*bucket.Tokens, bool) {
 	n := o.Field("max_reserved")
 	if n == nil {
 		return nil, true

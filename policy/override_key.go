@@ -7,39 +7,39 @@ import (
 	"strings"
 )
 
-// notAKey says why no bucket of r has a key with these components: nothing, if one
-// can. An override for such a key would never be in force, and nobody would know.
-func (r *Rule) notAKey(components string) (reason, hint string) {
-	const spelling = "write it as an explanation shows it"
+// checkKey explains why no bucket of r has a key with these components. It returns "" if one can. An override
+// for an impossible key would silently have no effect.
+func (r *Rule) checkKey(components string) (reason, hint string) {
+	const spelling = "copy it from the explanation of a decision"
 	parts := splitComponents(components)
 	labels := make([]string, len(r.keys))
 	for i := range r.keys {
 		labels[i] = r.keys[i].name()
 	}
-	form := `after the first colon it has to be "` + strings.Join(labels, labelEnd+"…"+partEnd) + labelEnd + `…"`
+	form := `after the first colon, write "` + strings.Join(labels, labelEnd+"…"+partEnd) + labelEnd + `…"`
 	if len(labels) == 0 {
-		form = "nothing stands after its colon"
+		form = "write nothing after the colon"
 	}
 	if len(parts) != len(labels) {
-		return "no key of the rule has so many attributes", form
+		return "keys of the rule have a different number of attributes", form
 	}
 	for i, part := range parts {
 		label, value := splitComponent(part)
 		switch k := &r.keys[i]; {
 		case label != labels[i]:
-			return "no key of the rule is like that", form
+			return "keys of the rule have other attributes", form
 		case k.bits > 0 && !isAddress(value, k.bits) && value != "":
-			return "the address in it is not one of a key", spelling
+			return "the address is not in the form that keys use", spelling
 		case k.bits == 0 && k.secret && value != "" && !isHashed(value):
-			return "what may be a secret stands in keys as a hash", "say match"
+			return "keys contain a hash of values that may be secrets", "use match"
 		case k.bits == 0 && !isValue(value):
-			return "the value in it is not written as in a key", spelling + ", or say match"
+			return "the value is not in the form that keys use", spelling + ", or use match"
 		}
 	}
 	return "", ""
 }
 
-// isAddress reports whether appendAddress writes this.
+// isAddress reports whether appendAddress can write s.
 func isAddress(s string, bits int) bool {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.Is4() && a.String() == s

@@ -10,9 +10,8 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// ParseOverride reads an [Override] in JSON, as it stands in a policy file. Every
-// field that is unknown or given twice, or of another type, is reported: the error
-// is an [Errors]. Whether it makes sense is for [Matcher.WithOverrides] to say.
+// ParseOverride parses an [Override] in the JSON form of policy files. It reports unknown and duplicate fields
+// and fields of the wrong type, as [Errors]. [Matcher.WithOverrides] checks the rest.
 func ParseOverride(data []byte) (o Override, err error) {
 	c := newCompiler(&Matcher{}, time.Time{})
 	root := c.Parse(data, MaxFileBytes)

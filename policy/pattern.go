@@ -16,34 +16,31 @@ import (
 )
 
 const (
-	// maxMatchValues bounds the values of one match clause, and maxMatchClauses
-	// the clauses of one rule. More are refused.
+	// maxMatchValues bounds the values of one match clause, and maxMatchClauses the clauses of one rule.
 	maxMatchValues  = 1024
 	maxMatchClauses = 16
 
-	// maxMatchValueBytes bounds one value of a match clause.
 	maxMatchValueBytes = 1024
 )
 
-// A clause is one attribute's part in a match.
+// A clause is the condition on one attribute of a match.
 type clause struct {
 	slot int
 	pattern
 }
 
-// A pattern says which values of an attribute match.
+// A pattern is a set of values of an attribute.
 type pattern struct {
-	negate   bool // not: all but these, absence included
+	negate   bool // matches all other values, and absence
 	exact    []string
-	index    map[string]struct{} // of exact, where a scan would be slow
-	prefixes []string            // "" is any value that is there
+	index    map[string]struct{} // of exact, if a scan would be slow
+	prefixes []string            // "" matches any present value
 	networks []netip.Prefix
 }
 
-// scanned is how many values are compared one by one.
+// scanned is the number of values that are compared one by one.
 const scanned = 8
 
-// holds reports whether the fact satisfies p.
 func (p *pattern) holds(f *fact) bool {
 	return f.present && p.includes(f) != p.negate || !f.present && p.negate
 }
@@ -69,11 +66,11 @@ func (p *pattern) includes(f *fact) bool {
 	return false
 }
 
-// match reads a rule's match and narrows the rule's box by it and by the key.
-// It is false where a mistake leaves open what the rule takes.
-func (c *compiler) match(d *draft, n *parse.Node) bool {
-	ok := c.selected(d)
-	d.Rule.selected = len(d.clauses)
+// readMatch reads a rule's match, and narrows the rule's box by the match and by the key. It returns false if
+// an error leaves the box unknown.
+func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
+	ok := c.addSelector(d)
+	d.Rule.selectorClauses = len(d.clauses)
 	if n != nil {
 		switch {
 		case n.Kind != parse.KindObject:
@@ -85,29 +82,28 @@ func (c *compiler) match(d *draft, n *parse.Node) bool {
 		}
 		seen := map[int]bool{}
 		for _, f := range n.Fields {
-			ok = c.clause(d, f, seen) && ok
+			ok = c.readClause(d, f, seen) && ok
 		}
 	}
 	for i, a := range d.LimitKeys {
 		if !ok {
 			break
 		}
-		slot := c.slot(a)
+		slot := c.slotFor(a)
 		d.keys = append(d.keys, newComponent(a, slot, i))
 		if d.onMissing == inspect.MissingSkip {
-			ok = c.narrow(d, d.at, slot, everything(a).Present())
+			ok = c.narrow(d, d.at, slot, allValues(a).Present())
 		}
 	}
 	if d.Mode.Partial() && d.onMissing == inspect.MissingDeny {
 		a, _ := parseAttribute("ip:address")
-		client := newComponent(a, c.slot(a), len(d.LimitKeys))
+		client := newComponent(a, c.slotFor(a), len(d.LimitKeys))
 		d.Rule.client = &client
 	}
 	return ok
 }
 
-// clause reads one clause of a match.
-func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
+func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool {
 	a, err := parseAttribute(f.Name)
 	if err != nil {
 		name, rest := parse.Cut(f.Name)
@@ -115,12 +111,12 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		return false
 	}
 	if a.Source == SourceIP && a.Bits != defaultBits {
-		c.Absent(f.Value, "match takes ip:address whole: the networks it names have their own prefixes", "write ip:address")
+		c.Absent(f.Value, "match uses ip:address without bits, because networks have their own prefix", "write ip:address")
 		return false
 	}
-	slot := c.slot(a)
+	slot := c.slotFor(a)
 	if seen[slot] {
-		c.Absent(f.Value, fmt.Sprintf("match has two clauses about %v", a), "write one, with a list")
+		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one, with a list")
 		return false
 	}
 	seen[slot] = true
@@ -133,18 +129,18 @@ func (c *compiler) clause(d *draft, f parse.Member, seen map[int]bool) bool {
 		}
 		cl.negate = true
 	}
-	if s, ok = c.values(&cl.pattern, a, n); !ok {
+	if s, ok = c.readValues(&cl.pattern, a, n); !ok {
 		return false
 	}
 	if cl.negate {
-		s = everything(a).Not(s)
+		s = allValues(a).Not(s)
 	}
 	d.clauses = append(d.clauses, cl)
 	return c.narrow(d, f.Value, slot, s)
 }
 
-// values reads one value of a match, or a list of them.
-func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set, ok bool) {
+// readValues reads one value of a match or a list of them.
+func (c *compiler) readValues(p *pattern, a Attribute, n *parse.Node) (all space.Set, ok bool) {
 	list := []*parse.Node{n}
 	if n.Kind == parse.KindList {
 		if list, ok = c.Items(n, "a list of values", true, maxMatchValues); !ok {
@@ -154,14 +150,13 @@ func (c *compiler) values(p *pattern, a Attribute, n *parse.Node) (all space.Set
 	ok = true
 	var sets []space.Set
 	for _, item := range list {
-		s, one := c.value(p, a, item)
+		s, one := c.readValue(p, a, item)
 		sets, ok = append(sets, s), ok && one
 	}
 	p.finish()
 	return space.Union(sets), ok
 }
 
-// finish makes what lets p be asked fast.
 func (p *pattern) finish() {
 	if len(p.exact) <= scanned {
 		return
@@ -172,8 +167,8 @@ func (p *pattern) finish() {
 	}
 }
 
-// value reads one value of a match: text, "prefix*", or a network.
-func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, bool) {
+// readValue reads one value of a match: text, "prefix*", or a network.
+func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set, bool) {
 	switch {
 	case n.Kind != parse.KindText && n.Kind != parse.KindNumber && n.Kind != parse.KindBool:
 		c.Add(n, "a match value must be a string, a number, a boolean, a list of them, or {\"not\": …}", "")
@@ -190,9 +185,9 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, boo
 	case SourceIP:
 		if star && text == "" {
 			p.prefixes = append(p.prefixes, "")
-			return everything(a).Present(), true
+			return allValues(a).Present(), true
 		}
-		return c.network(p, n)
+		return c.readNetwork(p, n)
 	case SourceMethod:
 		text = strings.ToUpper(text)
 	}
@@ -200,13 +195,13 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, boo
 		hint := ""
 		switch {
 		case strings.HasPrefix(text, "^") || strings.HasPrefix(text, "~") || strings.HasSuffix(text, "$"):
-			hint = "this is no regular expression: write how it begins and a *, or a list of values"
+			hint = "regular expressions are not supported: write a prefix and a *, or a list of values"
 		case a.Source == SourceHost:
 			hint = "list the hosts"
 		case a.Source == SourcePath && strings.HasPrefix(text, "/"):
 			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
-		c.Add(n, "a * stands for the rest of a value, at its end only", hint)
+		c.Add(n, "a * is only allowed at the end of a value", hint)
 		return space.Set{}, false
 	}
 	var m requestpath.Mistake
@@ -228,8 +223,7 @@ func (c *compiler) value(p *pattern, a Attribute, n *parse.Node) (space.Set, boo
 	return space.One(text), true
 }
 
-// network reads an address or a network in CIDR notation.
-func (c *compiler) network(p *pattern, n *parse.Node) (space.Set, bool) {
+func (c *compiler) readNetwork(p *pattern, n *parse.Node) (space.Set, bool) {
 	prefix, err := netip.ParsePrefix(n.Text)
 	if addr, aerr := netip.ParseAddr(n.Text); aerr == nil && addr.Zone() == "" {
 		addr = clientaddr.Canonical(addr)
@@ -239,9 +233,9 @@ func (c *compiler) network(p *pattern, n *parse.Node) (space.Set, bool) {
 	case err != nil:
 		c.Add(n, "not an address or network", `as in "192.0.2.0/24" or "2001:db8::/32"`)
 	case clientaddr.Unreachable(prefix):
-		c.Add(n, "clients of NAT64 and 6to4 are known by their IPv4 addresses", `as in "192.0.2.0/24"`)
+		c.Add(n, "clients of NAT64 and 6to4 are identified by their IPv4 addresses", `as in "192.0.2.0/24"`)
 	case prefix.Addr().Is4In6():
-		c.Add(n, "an IPv4 network is written as one", `as in "192.0.2.0/24"`)
+		c.Add(n, "write an IPv4-mapped network as an IPv4 network", `as in "192.0.2.0/24"`)
 	case prefix != prefix.Masked():
 		c.Add(n, "the network has bits set beyond its prefix", fmt.Sprintf("write %q", prefix.Masked()))
 	default:

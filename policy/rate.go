@@ -13,12 +13,12 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// rateNames are the fields that can say a rate, of which one is enough.
+// rateNames are the fields with the rate. A limit needs one of them.
 var rateNames = []string{"tokens_per_second", "rps", "rate"}
 
-// rate reads the rate of a limit from the fields with names, all of them if none
-// are given. The others are then no rates.
-func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
+// readRate reads the rate of a limit from the named fields, or from any rate field if names is empty. Other
+// rate fields are errors.
+func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
 	var first *parse.Node
 	ok = true
 	for _, name := range rateNames {
@@ -27,17 +27,17 @@ func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok 
 			continue
 		}
 		if len(names) > 0 && !slices.Contains(names, name) {
-			c.Add(n, name+" does not say how long an interval is", `say rate, as in "5/10s"`)
+			c.Add(n, name+" does not set the length of an interval", `use rate, as in "5/10s"`)
 			ok = false
 			continue
 		}
-		got, read := c.oneRate(n, name)
+		got, read := c.readRateField(n, name)
 		switch {
 		case !read:
 			ok = false
 		case first == nil:
 			first, rate = n, got
-		case !sameRate(rate, got):
+		case !equalRates(rate, got):
 			c.Add(n, fmt.Sprintf("%s contradicts %s", name, first.Path[strings.LastIndexByte(first.Path, '/')+1:]), "keep one of them")
 			ok = false
 		}
@@ -45,23 +45,21 @@ func (c *compiler) rate(o *parse.Object, names ...string) (rate bucket.Rate, ok 
 	if first == nil && ok {
 		ok = false
 		if !o.Meant(rateNames...) {
-			c.noRate(o, names)
+			c.reportNoRate(o, names)
 		}
 	}
 	return rate, ok
 }
 
-// noRate reports that o has none of the fields with names.
-func (c *compiler) noRate(o *parse.Object, names []string) {
+func (c *compiler) reportNoRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
-		c.Absent(o.Node, `field "rate" is missing`, `what comes at once and how often, as in "5/10s"`)
+		c.Absent(o.Node, `field "rate" is missing`, `the tokens per interval and its length, as in "5/10s"`)
 		return
 	}
 	c.Absent(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
 }
 
-// oneRate reads one field that says a rate.
-func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
+func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool) {
 	read := bucket.ParsePerSecond
 	switch {
 	case name == "rate" && n.Kind != parse.KindText:
@@ -85,25 +83,24 @@ func (c *compiler) oneRate(n *parse.Node, name string) (bucket.Rate, bool) {
 	case err != nil:
 		c.Add(n, name+": "+parse.Reason(err), "")
 	default:
-		if asked, ok := new(big.Rat).SetString(n.Text); ok && name != "rate" && asked.Mul(asked, perSecond).Cmp(perNano(rate)) != 0 {
-			c.warn(n, "rounded-rate", "the rate has more digits than are kept; the closest one below it is used", "")
+		if exact, ok := new(big.Rat).SetString(n.Text); ok && name != "rate" && exact.Mul(exact, perSecond).Cmp(toPerNano(rate)) != 0 {
+			c.warn(n, "rounded-rate", "the rate has too many digits and is rounded down", "")
 		}
 		return rate, true
 	}
 	return bucket.Rate{}, false
 }
 
-// window reads tokens and window as a rate.
-func (c *compiler) window(o *parse.Object) (bucket.Rate, bool) {
-	return c.amountPer(o, "tokens", "window")
+func (c *compiler) readWindow(o *parse.Object) (bucket.Rate, bool) {
+	return c.readAmountPer(o, "tokens", "window")
 }
 
-// amountPer reads a rate as an amount, and the length of what has that.
-func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
-	if n := o.Need(amount, fmt.Sprintf("how many a %s has, as in 100", length)); n != nil {
+// readAmountPer reads a rate as an amount and a length of time.
+func (c *compiler) readAmountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
+	if n := o.Need(amount, fmt.Sprintf("the amount per %s, as in 100", length)); n != nil {
 		rate.Tokens, ok = c.Tokens(n, amount)
 	}
-	n := o.Need(length, `how long it is, as in "1m" or "1d"`)
+	n := o.Need(length, `its length, as in "1m" or "1d"`)
 	if n == nil {
 		return rate, false
 	}
@@ -116,12 +113,12 @@ func (c *compiler) amountPer(o *parse.Object, amount, length string) (rate bucke
 	return rate, ok && perOK
 }
 
-// perSecond turns tokens a second into thousandths a nanosecond.
+// perSecond converts tokens per second to thousandths per nanosecond.
 var perSecond = big.NewRat(1000, 1_000_000_000)
 
-// sameRate compares rates exactly.
-func sameRate(a, b bucket.Rate) bool {
-	return perNano(a).Cmp(perNano(b)) == 0
+// equalRates compares rates exactly.
+func equalRates(a, b bucket.Rate) bool {
+	return toPerNano(a).Cmp(toPerNano(b)) == 0
 }
 
-func perNano(r bucket.Rate) *big.Rat { return big.NewRat(int64(r.Tokens), int64(r.Per)) }
+func toPerNano(r bucket.Rate) *big.Rat { return big.NewRat(int64(r.Tokens), int64(r.Per)) }

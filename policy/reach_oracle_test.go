@@ -29,12 +29,12 @@ func TestUnreachable_AsEachWithEach(t *testing.T) {
 		text := `{"rules": [` + strings.Join(rules, ",\n") + `]}`
 		read := func(check func(*compiler)) []parse.Error {
 			c := newCompiler(&Matcher{}, time.Now())
-			c.file(c.Parse([]byte(text), MaxFileBytes))
+			c.readFile(c.Parse([]byte(text), MaxFileBytes))
 			c.Report = &parse.Report{} // without the rules that contradict themselves
 			check(c)
 			return c.Errors()
 		}
-		got, want := read((*compiler).unreachable), read(eachWithEach)
+		got, want := read((*compiler).reportUnreachable), read(eachWithEach)
 		found += len(want)
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d, round %d: %s\nfound\n%v\nwant\n%v", seed, round, text, got, want)
@@ -54,20 +54,20 @@ func eachWithEach(c *compiler) {
 		}
 		var earlier iter.Seq[*draft] = func(yield func(*draft) bool) {
 			for _, e := range tiers {
-				if takesAll(e.modeOfKeys(), d.modeOfKeys()) && !yield(e) {
+				if takesAll(e.keyMode(), d.keyMode()) && !yield(e) {
 					return
 				}
 			}
 		}
-		by := c.coverAlone(d, earlier)
+		by := c.findCover(d, earlier)
 		if by == nil {
-			by = c.cover(d, earlier)
+			by = c.findJointCover(d, earlier)
 		}
 		if by == nil {
 			tiers = append(tiers, d)
 			continue
 		}
-		c.Absent(d.at, c.witness(d, by), "put it before the other, narrow the other's match, or give it a group of its own so that both apply")
+		c.Absent(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
 	}
 }
 

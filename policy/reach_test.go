@@ -61,7 +61,7 @@ func TestUnreachable(t *testing.T) {
 			}
 			continue
 		}
-		want := `rule "second" can never match: rule "first" takes every request it would, for example`
+		want := `rule "second" can never match: rule "first" matches all its requests first, for example`
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tc.witness) {
 			t.Errorf("%s, then %s: error %v; want a witness with %s", tc.first, tc.second, err, tc.witness)
 		}

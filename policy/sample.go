@@ -9,17 +9,16 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// What a sample may cost to find: how many rules are looked at that go before, and how
-// many pieces what is left of the rule may have.
+// Bounds of the search for a sample: the number of earlier rules to compare, and the number of pieces of the
+// rule's remaining box.
 const (
 	maxSampleRules  = 1000
 	maxSamplePieces = 64
 )
 
-// Sample returns a request that falls under the i'th rule and no earlier one of its
-// group, made up of plain values. It is false where none is found: attributes are
-// taken as independent of each other, overrides are left out, and of policies with
-// many rules not all are looked at.
+// Sample returns a plain request that matches the i'th rule and no earlier rule of its group. It returns false
+// if it finds none. It treats attributes as independent, ignores overrides, and does not compare all rules of
+// large policies.
 func (m *Matcher) Sample(i int) (Map, bool) {
 	r := m.rules[i]
 	in := newSpace(m)
@@ -48,7 +47,7 @@ func (m *Matcher) Sample(i int) (Map, bool) {
 				left = in.Cut(left, p, taken)
 			}
 		}
-		// One that is in force for some of the keys leaves the others.
+		// A partially enforced rule leaves some keys to later rules.
 		if len(left) > 0 || !e.Mode.Partial() {
 			pieces = left
 		}
@@ -56,10 +55,10 @@ func (m *Matcher) Sample(i int) (Map, bool) {
 	if len(pieces) == 0 {
 		return nil, false
 	}
-	return m.sample(in, r, pieces[0]), true
+	return m.newSample(in, r, pieces[0]), true
 }
 
-// boxOf is what r lets in, and whether that is anything.
+// boxOf returns the requests that r accepts, and reports whether there are any.
 func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
 	narrow := func(slot int, s space.Set) {
 		s = in.Side(b, slot).And(s)
@@ -69,7 +68,7 @@ func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
 	ok = true
 	for i := range r.clauses {
 		cl := &r.clauses[i]
-		narrow(cl.slot, cl.pattern.set(m.attributes[cl.slot]))
+		narrow(cl.slot, cl.pattern.toSet(m.attributes[cl.slot]))
 	}
 	if r.onMissing == inspect.MissingSkip {
 		for i := range r.keys {
@@ -79,15 +78,14 @@ func (m *Matcher) boxOf(in *space.Space, r *Rule) (b space.Box, ok bool) {
 	return b, ok
 }
 
-// set is what p matches.
-func (p *pattern) set(a Attribute) space.Set {
+func (p *pattern) toSet(a Attribute) space.Set {
 	sets := []space.Set{{}}
 	for _, v := range p.exact {
 		sets = append(sets, space.One(v))
 	}
 	for _, v := range p.prefixes {
 		if v == "" {
-			sets = append(sets, everything(a).Present())
+			sets = append(sets, allValues(a).Present())
 		} else {
 			sets = append(sets, space.WithPrefix(v))
 		}
@@ -97,13 +95,13 @@ func (p *pattern) set(a Attribute) space.Set {
 	}
 	s := space.Union(sets)
 	if p.negate {
-		s = everything(a).Not(s)
+		s = allValues(a).Not(s)
 	}
 	return s
 }
 
-// sample is a request in b, with all that the key of r is made of.
-func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
+// newSample returns a request in b with all attributes of r's key.
+func (m *Matcher) newSample(in *space.Space, r *Rule, b space.Box) Map {
 	request := Map{}
 	slots := make([]int, 0, len(b)+len(r.keys))
 	for _, s := range b {
@@ -117,7 +115,7 @@ func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
 	for _, slot := range slots {
 		a, s := m.attributes[slot], in.Side(b, slot)
 		if s.HasAbsence() && a.Source < SourceIP && !r.reads(slot) {
-			continue // what need not be there is left out, unless all requests have it
+			continue // leave out optional attributes, unless all requests have them
 		}
 		if value, ok := in.Plain(slot, s); ok {
 			request[a.text] = value
@@ -126,12 +124,11 @@ func (m *Matcher) sample(in *space.Space, r *Rule, b space.Box) Map {
 	return request
 }
 
-// reads reports whether the key of r is made of the attribute in slot.
 func (r *Rule) reads(slot int) bool {
 	return slices.ContainsFunc(r.keys, func(k component) bool { return k.slot == slot })
 }
 
-// plainValues are what is likely to be seen of attributes.
+// plainValues are typical values of attributes.
 var plainValues = map[Source][]string{
 	SourceCustom: {"example"}, SourceHeader: {"example"}, SourceQuery: {"example"}, SourceCookie: {"example"}, SourceJWT: {"example"},
 	SourceMethod: {"GET", "POST", "PUT", "DELETE", "PATCH"}, SourcePath: {"/", "/example"}, SourceHost: {"example.com"},

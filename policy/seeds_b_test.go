@@ -162,7 +162,7 @@ func bucketIdentity(t *testing.T) {
 	rules := func(name, path string) string {
 		return fmt.Sprintf(`{"id": %q, "spec": {"selector": {"pathPrefix": %q}, "rules": [{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 2}}]}}`, name, path)
 	}
-	refused(t, `{"policies": [`+rules("a", "/a")+`, `+rules("b", "/b")+`]}`, "rule name is taken by an earlier rule")
+	refused(t, `{"policies": [`+rules("a", "/a")+`, `+rules("b", "/b")+`]}`, "rule name is already used by an earlier rule")
 }
 
 func joinedKeys(t *testing.T) {
@@ -218,9 +218,9 @@ func unknownFields(t *testing.T) {
 }
 
 func otherWords(t *testing.T) {
-	refused(t, `{"version": 1, "limit_key": "ip", "config": {"rate": 10}}`, "neither rules, nor policies")
+	refused(t, `{"version": 1, "limit_key": "ip", "config": {"rate": 10}}`, "no rules and no policies")
 	refused(t, `{"rules": [{"name": "r", "limit_key": "ip:address", "config": {"rps": 10, "burst": 20}}]}`, `did you mean "limit_keys"?`)
-	refused(t, `{"name": "r", "limit_keys": [], "algorithm": "token_bucket_llm", "algorithm_config": {"tokens_per_minute": 1}}`, "say token_bucket with cost_source")
+	refused(t, `{"name": "r", "limit_keys": [], "algorithm": "token_bucket_llm", "algorithm_config": {"tokens_per_minute": 1}}`, "use token_bucket with cost_source")
 }
 
 func budgetAboveAll(t *testing.T) {
@@ -241,7 +241,7 @@ func jitterIsAWord(t *testing.T) {
 	if percent, ok := m.Rules()[0].Jitter.Percent(); percent != 0 || !ok {
 		t.Errorf("jitter: 0 is %d, %t", percent, ok)
 	}
-	refused(t, `{"name": "r", "limit_keys": [], "jitter": "-50%", "algorithm_config": {"rps": 1, "burst": 1}}`, "jitter must be a share of the wait")
+	refused(t, `{"name": "r", "limit_keys": [], "jitter": "-50%", "algorithm_config": {"rps": 1, "burst": 1}}`, "jitter must be a whole percentage of the wait")
 }
 
 func allLimitsMatch(t *testing.T) {
@@ -257,7 +257,7 @@ func inactive(t *testing.T) {
 
 func twoForAll(t *testing.T) {
 	refused(t, `{"rules": [{"name": "a", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1}}, {"name": "b", "limit_keys": [], "algorithm_config": {"rps": 9, "burst": 9}}]}`,
-		`rule "b" can never match: rule "a" takes every request it would`)
+		`rule "b" can never match: rule "a" matches all its requests first`)
 }
 
 func senselessNumbers(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// A selector says which requests a policy is about. It is no more than clauses
-// that all of its rules have beside their own.
+// A selector chooses the requests that a policy applies to. It adds its clauses to all rules of the policy.
 
 // A selection is one clause of a selector.
 type selection struct {
@@ -20,7 +19,6 @@ type selection struct {
 	at  *parse.Node
 }
 
-// readSelector reads a policy's selector.
 func (c *compiler) readSelector(n *parse.Node) {
 	c.selector = nil
 	if n == nil {
@@ -31,7 +29,7 @@ func (c *compiler) readSelector(n *parse.Node) {
 		return
 	}
 	if len(n.Fields) == 0 {
-		c.Add(n, "the selector is empty", "leave it out: the policy is then about all requests")
+		c.Add(n, "the selector is empty", "remove it: the policy then applies to all requests")
 	}
 	c.selectPaths(o)
 	for _, part := range []struct{ field, attribute string }{{"methods", "method"}, {"hosts", "host"}} {
@@ -40,16 +38,15 @@ func (c *compiler) readSelector(n *parse.Node) {
 			continue
 		}
 		a, _ := parseAttribute(part.attribute)
-		cl := clause{slot: c.slot(a)}
-		if s, ok := c.values(&cl.pattern, a, f); ok {
+		cl := clause{slot: c.slotFor(a)}
+		if s, ok := c.readValues(&cl.pattern, a, f); ok {
 			c.selector = append(c.selector, selection{cl, s, f})
 		}
 	}
 }
 
-// selectPaths reads pathExact and pathPrefix, either of which is enough. A prefix
-// ends where a segment of the path does: that of /v1 is /v1 itself and what begins
-// with /v1/, and no /v1x.
+// selectPaths reads pathExact and pathPrefix; a path may match either. A prefix matches whole segments: /v1
+// matches /v1 and paths that begin with /v1/, but not /v1x.
 func (c *compiler) selectPaths(o *parse.Object) {
 	a, _ := parseAttribute("path")
 	cl, all, ok := clause{}, space.Set{}, true
@@ -69,11 +66,11 @@ func (c *compiler) selectPaths(o *parse.Object) {
 				ok = false
 				continue
 			case strings.HasSuffix(text, "*"):
-				c.Add(n, fmt.Sprintf("%s takes no *", name), "pathPrefix is for what begins like that")
+				c.Add(n, fmt.Sprintf("%s does not support *", name), "use pathPrefix for prefixes")
 				ok = false
 				continue
 			}
-			s, one := c.value(&cl.pattern, a, n)
+			s, one := c.readValue(&cl.pattern, a, n)
 			if one && name == "pathPrefix" {
 				s = s.Or(cl.pattern.widen())
 			}
@@ -83,16 +80,15 @@ func (c *compiler) selectPaths(o *parse.Object) {
 	if at == nil || !ok {
 		return
 	}
-	cl.slot = c.slot(a)
+	cl.slot = c.slotFor(a)
 	cl.pattern.finish()
 	c.selector = append(c.selector, selection{cl, all, at})
 }
 
-// widen makes the path that was last added to p, and is there alone, one that goes
-// on at the end of its last segment. It returns what that adds.
+// widen turns the exact path that was added last into a prefix of whole segments. It returns the added values.
 func (p *pattern) widen() space.Set {
 	path := p.exact[len(p.exact)-1]
-	if strings.HasSuffix(path, "/") { // which is itself one of those that begin so
+	if strings.HasSuffix(path, "/") { // the prefix includes the path itself
 		p.exact = p.exact[:len(p.exact)-1]
 	} else {
 		path += "/"
@@ -101,8 +97,8 @@ func (p *pattern) widen() space.Set {
 	return space.WithPrefix(path)
 }
 
-// selected puts the clauses of the policy's selector before those of a rule.
-func (c *compiler) selected(d *draft) bool {
+// addSelector adds the clauses of the policy's selector to a rule, before its own.
+func (c *compiler) addSelector(d *draft) bool {
 	for _, s := range c.selector {
 		d.clauses = append(d.clauses, s.clause)
 		if !c.narrow(d, s.at, s.slot, s.set) {

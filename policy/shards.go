@@ -10,26 +10,24 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// MaxShards bounds the buckets that one limit can be split over. More are
-// refused.
+// MaxShards bounds the buckets that one limit can be split over.
 const MaxShards = 32
 
 const (
-	// shardKeyBytes is how much longer than its bucket's the key of a shard is.
+	// shardKeyBytes is the length of the suffix that a shard adds to the key of its bucket.
 	shardKeyBytes = 4
 
-	// maxShardMatches takes the place of MaxMatches where a policy has shards: the
-	// ID of a request needs a key of its own then.
+	// maxShardMatches replaces MaxMatches in policies with shards, because the ID of a request then needs a key
+	// of its own.
 	maxShardMatches = MaxMatches - 1
 )
 
-// soundShardTokens is how much a shard should hold. The less it does, the more
-// often requests find the shards they look at empty, and others not.
+// soundShardTokens is the least that a shard should hold. With fewer tokens, requests more often find their
+// shards empty while others are not.
 const soundShardTokens = 5 * bucket.Token
 
-// shards reads the number of buckets that the limit l is split over. There must be a part
-// for each.
-func (c *compiler) shards(l *Limit, n *parse.Node) {
+// readShards reads the number of buckets that the limit l is split over. Each needs a part of the limit.
+func (c *compiler) readShards(l *Limit, n *parse.Node) {
 	count, err := strconv.Atoi(n.Text)
 	if n.Kind != parse.KindNumber || err != nil || count < 2 || count > MaxShards {
 		c.Add(n, fmt.Sprintf("shards must be a whole number between 2 and %d", MaxShards), "")
@@ -40,7 +38,7 @@ func (c *compiler) shards(l *Limit, n *parse.Node) {
 		return
 	}
 	if smallest := l.Bucket.Capacity() / bucket.Tokens(count); smallest < soundShardTokens {
-		c.warn(n, "small-shards", fmt.Sprintf("a shard holds only %v tokens, and %v or more are sound", smallest, soundShardTokens), "use fewer shards or a higher burst")
+		c.warn(n, "small-shards", fmt.Sprintf("a shard holds only %v tokens; at least %v are recommended", smallest, soundShardTokens), "use fewer shards or a higher burst")
 	}
 	l.Shards = count
 }

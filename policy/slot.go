@@ -9,46 +9,41 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// A policy that says slot_by puts the buckets of one tenant into one slot of a
-// Redis Cluster, where one script reaches all of them: the keys of its rules begin
-// with a hash tag, the tenant's value in braces.
+// slot_by puts the buckets of one tenant into one slot of a Redis Cluster, where one script reaches all of
+// them. Keys then begin with a hash tag, the tenant's value in braces:
 //
 //	{acme}free:tenant=acme|path=/v1/users
 //
-// The tag is made of an attribute that the key has, so that it makes two of no
-// bucket: a rule without that attribute in its limit_keys has a bucket that
-// tenants share, and no tag. It makes one of no two either, as the rest of the key
-// is what it would be without. No value has a brace, and no other key begins with
-// one.
+// The tag comes from an attribute of the key, so it never splits a bucket. Tenants share the buckets of a rule
+// without that attribute, and these keys have no tag. The tag never merges buckets, because the rest of the key
+// is unchanged. Values contain no braces, and no other key begins with one.
 
-// slotBy reads the attribute whose value tags the keys of a rule.
-func (c *compiler) slotBy(d *draft, n *parse.Node) {
+func (c *compiler) readSlotBy(d *draft, n *parse.Node) {
 	d.slotBy = nil
-	if a, ok := c.attribute(n); ok {
+	if a, ok := c.readAttribute(n); ok {
 		d.slotBy = &a
 	}
 }
 
-// tag finds what the keys of a rule are tagged with.
-func (c *compiler) tag(d *draft) {
+func (c *compiler) setTag(d *draft) {
 	if d.slotBy == nil {
 		return
 	}
 	i := slices.IndexFunc(d.LimitKeys, func(a Attribute) bool { return a.text == d.slotBy.text })
 	switch {
 	case i < 0:
-		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have no %v: in a cluster the rule's buckets are not in the slots of slot_by", d.slotBy), "")
+		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys do not contain %v: in a cluster, the rule's buckets are not in the slots of slot_by", d.slotBy), "")
 	case d.LimitKeys[i].Bits < d.slotBy.Bits:
-		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have a shorter prefix than the %v of slot_by: in a cluster the rule's buckets are not in its slots", d.slotBy.Spelled()), "")
+		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have a shorter prefix than the %v of slot_by: in a cluster, the rule's buckets are not in its slots", d.slotBy.Spelled()), "")
 	default:
 		by := d.keys[i]
 		by.label, by.bits = "", d.slotBy.Bits
-		d.Rule.slotBy, d.slotted = &by, d.slotBy.Spelled()
+		d.Rule.slotBy, d.slotText = &by, d.slotBy.Spelled()
 	}
 }
 
-// appendTag appends the tag of a key. An attribute that is missing or empty, which
-// a key does not tell apart, makes none: Redis would not take it for one.
+// appendTag appends the tag of a key. A missing or empty attribute makes no tag, because Redis would not
+// recognize an empty one.
 func (k *keyer) appendTag(dst []byte, by *component, f *fact) []byte {
 	if f.value == "" {
 		return dst

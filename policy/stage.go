@@ -12,16 +12,14 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// A Stage is what becomes of requests that a limit admits when so much of it is
-// used up.
+// A Stage warns or delays requests that a limit admits while a share of the limit is used.
 type Stage struct {
-	At    bucket.Tokens // used, from which it is in force
-	Share string        // of the capacity, as the file has it: "80%"
-	Delay time.Duration // how long each request has to wait; 0 for those that are only warned
+	At    bucket.Tokens // used tokens from which the stage applies
+	Share string        // of the capacity, as in the file: "80%"
+	Delay time.Duration // of each request; 0 if the stage only warns
 }
 
-// Stage returns the last of l's stages that is in force where so much of the
-// capacity is used, nil for none.
+// Stage returns the highest stage of l that applies at used tokens, or nil.
 func (l *Limit) Stage(used bucket.Tokens) *Stage {
 	for i := len(l.Stages) - 1; i >= 0; i-- {
 		if used >= l.Stages[i].At {
@@ -32,18 +30,14 @@ func (l *Limit) Stage(used bucket.Tokens) *Stage {
 }
 
 const (
-	// maxStages bounds the stages of one limit. More are refused.
 	maxStages = 10
 
-	// maxStageDelay bounds how long a stage can delay requests.
 	maxStageDelay = 30 * time.Second
 )
 
-// stageWords are the actions of stages.
 var stageWords = []string{"warn", "throttle", "reject"}
 
-// stages reads staged_actions. A stage with a mistake does not hide those behind it.
-func (c *compiler) stages(l *Limit, n *parse.Node) {
+func (c *compiler) readStages(l *Limit, n *parse.Node) {
 	list, _ := c.Items(n, "staged_actions", true, maxStages)
 	last := new(big.Rat)
 	for _, item := range list {
@@ -51,25 +45,25 @@ func (c *compiler) stages(l *Limit, n *parse.Node) {
 		if o == nil {
 			continue
 		}
-		share, at := c.threshold(o)
+		share, at := c.readThreshold(o)
 		if share != nil {
 			if share.Cmp(last) <= 0 && last.Sign() > 0 {
-				c.Add(at, "the thresholds of stages must rise", "")
+				c.Add(at, "the thresholds of stages must increase", "")
 			}
 			last = share
 		}
-		action, delay, ok := c.stageAction(o, share)
-		if !ok || share == nil || action == "reject" { // which is what limits do
+		action, delay, ok := c.readStageAction(o, share)
+		if !ok || share == nil || action == "reject" { // the limit itself rejects
 			continue
 		}
 		used := new(big.Rat).Mul(share, big.NewRat(int64(l.Bucket.Capacity()), 100))
 		up := new(big.Int).Quo(new(big.Int).Add(used.Num(), new(big.Int).Sub(used.Denom(), big.NewInt(1))), used.Denom())
-		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(up.Int64()), 1), Share: decimal(share) + "%", Delay: delay})
+		l.Stages = append(l.Stages, Stage{At: max(bucket.Tokens(up.Int64()), 1), Share: formatDecimal(share) + "%", Delay: delay})
 	}
 }
 
-// stageAction reads what a stage does that begins at share, nil if that is unknown.
-func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
+// readStageAction reads the action of a stage that begins at share, or at an unknown share if share is nil.
+func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
 	f := o.Need("action", "warn, throttle or reject")
 	if f == nil {
 		return "", 0, false
@@ -79,26 +73,26 @@ func (c *compiler) stageAction(o *parse.Object, share *big.Rat) (action string, 
 		return "", 0, false
 	}
 	action = stageWords[i]
-	delay = c.stageDelay(o, action)
+	delay = c.readStageDelay(o, action)
 	whole := share != nil && share.Cmp(big.NewRat(100, 1)) == 0
 	switch {
 	case share == nil:
 	case action == "reject" && !whole:
-		c.Add(f, "a stage that rejects has a threshold of 100", "a smaller limit rejects earlier")
+		c.Add(f, "action: reject requires a threshold of 100", "to reject earlier, use a smaller limit")
 		return "", 0, false
 	case action != "reject" && whole:
-		c.Add(f, "at a threshold of 100 nothing is left to admit", "say action: reject, or a lower threshold")
+		c.Add(f, "at a threshold of 100, no tokens are left for requests", "use action: reject, or a lower threshold")
 		return "", 0, false
 	}
 	return action, delay, true
 }
 
-// threshold reads how much is used where a stage begins, in percent: nil if that is
-// unknown. It also returns where that stands.
-func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
+// readThreshold reads the used share in percent where a stage begins, and returns its node. share is nil if it
+// is unknown.
+func (c *compiler) readThreshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	f := o.Field("threshold_percent")
 	if f == nil {
-		f = o.Need("threshold", "how much of the capacity is used, in percent, as in 80")
+		f = o.Need("threshold", "the used share of the capacity in percent, as in 80")
 	}
 	if f == nil {
 		return nil, f
@@ -112,14 +106,13 @@ func (c *compiler) threshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	}
 	share, ok := new(big.Rat).SetString(f.Text)
 	if !ok || share.Cmp(big.NewRat(100, 1)) > 0 {
-		c.Add(f, "threshold must be between 0 and 100", "it is how much of the capacity is used, in percent")
+		c.Add(f, "threshold must be between 0 and 100", "it is the used share of the capacity in percent")
 		return nil, f
 	}
 	return share, f
 }
 
-// stageDelay reads how long a stage delays requests.
-func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Duration) {
+func (c *compiler) readStageDelay(o *parse.Object, action string) (delay time.Duration) {
 	f, ms := o.Field("delay"), o.Field("delay_ms")
 	switch {
 	case f != nil && ms != nil:
@@ -145,7 +138,7 @@ func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Durati
 		if !ok {
 			return 0
 		}
-		delay = time.Duration(t) * time.Microsecond // an amount is counted in thousandths
+		delay = time.Duration(t) * time.Microsecond // amounts are in thousandths
 	}
 	if delay <= 0 || delay > maxStageDelay {
 		c.Add(f, fmt.Sprintf("delay must be above 0 and at most %v", maxStageDelay), "")
@@ -153,7 +146,7 @@ func (c *compiler) stageDelay(o *parse.Object, action string) (delay time.Durati
 	return delay
 }
 
-// decimal writes r to three places, and no more of them than there are.
-func decimal(r *big.Rat) string {
+// formatDecimal formats r with up to three decimal places.
+func formatDecimal(r *big.Rat) string {
 	return strings.TrimRight(strings.TrimRight(r.FloatString(3), "0"), ".")
 }

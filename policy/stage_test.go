@@ -39,10 +39,10 @@ func TestStages_Bad(t *testing.T) {
 		{`[{"threshold": 101, "action": "warn"}]`, "between 0 and 100"},
 		{`[{"threshold": -1, "action": "warn"}]`, "above 0"},
 		{`[{"threshold": "x", "action": "warn"}]`, "must be a number"},
-		{`[{"threshold": 50, "action": "warn"}, {"threshold": 50, "action": "warn"}]`, "must rise"},
+		{`[{"threshold": 50, "action": "warn"}, {"threshold": 50, "action": "warn"}]`, "must increase"},
 		{`[{"threshold": 50, "action": "wran"}]`, `did you mean "warn"`},
 		{`[{"threshold": 50, "action": "reject"}]`, "threshold of 100"},
-		{`[{"threshold": 100, "action": "warn"}]`, "nothing is left"},
+		{`[{"threshold": 100, "action": "warn"}]`, "no tokens are left"},
 		{`[{"threshold": 50, "action": "throttle"}]`, `"delay" is missing`},
 		{`[{"threshold": 50, "action": "throttle", "delay": "31s"}]`, "at most 30s"},
 		{`[{"threshold": 50, "action": "throttle", "delay": "0s"}]`, "above 0"},
@@ -66,7 +66,7 @@ func TestStages_AllMistakes(t *testing.T) {
 	for _, want := range []string{
 		"staged_actions/0/threshold: threshold must be between", "staged_actions/1: a stage must be", "staged_actions/2/action: action must be",
 		"staged_actions/3/threshold: threshold must be a number", "staged_actions/3/delay: delay must be",
-		"staged_actions/4/threshold: the thresholds of stages must rise", "staged_actions/4/action: a stage that rejects",
+		"staged_actions/4/threshold: the thresholds of stages must increase", "staged_actions/4/action: action: reject requires",
 		`staged_actions/5: field "threshold" is missing`, "staged_actions/5: only action: throttle", `staged_actions/6: field "action" is missing`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

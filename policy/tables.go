@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// The tables of the objects, which init makes of fields.
+// The tables of the objects. init builds them from fields.
 var (
 	bundleTable, entryTable, policyTable, fileTable *parse.Table
 	ruleTable, fallbackTable, nestedLimitTable      *parse.Table
@@ -19,43 +19,43 @@ var (
 	stateTables                                     = map[string]*parse.Table{}
 	testTable, stepTable, expectTable               *parse.Table
 
-	ruleFields, limitFields []*field // those with a reader for rules, or for limits
+	ruleFields, limitFields []*field // fields with a reader for rules, or for limits
 
 	notTable = &parse.Table{What: "a match value", Fields: []parse.Field{{Name: "not"}}}
 )
 
-// init is no initializer of the variables, because functions in fields read the tables.
+// init is not an initializer of the variables, because functions in fields use the tables.
 func init() {
 	const rule = `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`
 	const state = `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`
-	later := notYet(map[string]string{
+	later := unsupportedFields(map[string]string{
 		"loop_detection": "", "circuit_breaker": "", "defaults": "",
-		"kill_switch_override": ": break_glass lets everything pass, and a switch can be removed",
-		"signature":            ": a signature stands in a file of its own, beside this one",
+		"kill_switch_override": ": use break_glass to admit all requests, or remove the switch",
+		"signature":            ": the signature is in a separate file beside this one",
 	})
-	limit := within("algorithm_config", inLimits)
+	limit := misplacedFields("algorithm_config", inLimits)
 
-	bundleTable = table("a bundle", "", inBundle|inFile, later)
-	entryTable = table("a policy of a bundle", `{"id": "api", "spec": {"rules": […]}}`, inEntry, foreignEntry, within("spec", inPolicy))
-	policyTable = table("a policy", "", inPolicy, later, within("the top of the file", inFile))
-	bundled := strangers{}
+	bundleTable = newTable("a bundle", "", inBundle|inFile, later)
+	entryTable = newTable("a policy of a bundle", `{"id": "api", "spec": {"rules": […]}}`, inEntry, foreignEntry, misplacedFields("spec", inPolicy))
+	policyTable = newTable("a policy", "", inPolicy, later, misplacedFields("the top of the file", inFile))
+	bundled := foreignFields{}
 	for _, name := range []string{"bundle_version", "issued_at", "expires_at"} {
 		bundled[name] = parse.Stranger{Hint: `only a bundle has it: {"bundle_version": 1, "policies": [{"id": "api", "spec": {"rules": […]}}]}`}
 	}
-	fileTable = table("a policy", "", inPolicy|inFile, later, bundled)
-	ruleTable = table("a rule", rule, inRule, foreignRule, limit)
-	fallbackTable = table("fallback_limit", `{"algorithm_config": {"rps": 10, "burst": 20}}`, inFallback, foreignFallback, limit)
-	nestedLimitTable = table("a limit that has an algorithm_config", "", inLimit)
-	selectorTable = table("a selector", `{"pathPrefix": "/v1"}`, inSelector, foreignSelector)
-	stageTable = table("a stage", "", inStage)
-	overrideTable = table("an override", "", inOverride, foreignOverride)
-	switchTable = table("a kill switch", `{"scope_key": "header:x-api-key", "scope_value": "k1", `+state[1:], inSwitch)
+	fileTable = newTable("a policy", "", inPolicy|inFile, later, bundled)
+	ruleTable = newTable("a rule", rule, inRule, foreignRule, limit)
+	fallbackTable = newTable("fallback_limit", `{"algorithm_config": {"rps": 10, "burst": 20}}`, inFallback, foreignFallback, limit)
+	nestedLimitTable = newTable("a limit that has an algorithm_config", "", inLimit)
+	selectorTable = newTable("a selector", `{"pathPrefix": "/v1"}`, inSelector, foreignSelector)
+	stageTable = newTable("a stage", "", inStage)
+	overrideTable = newTable("an override", "", inOverride, foreignOverride)
+	switchTable = newTable("a kill switch", `{"scope_key": "header:x-api-key", "scope_value": "k1", `+state[1:], inSwitch)
 	for _, name := range []string{"global_shadow", "break_glass"} {
-		stateTables[name] = table(name, state, inState)
+		stateTables[name] = newTable(name, state, inState)
 	}
-	testTable = table("a test", "", inTest)
-	stepTable = table("a step", "", inStep, strangers{"request": {Hint: "it belongs into the test; a step says what is different, in with and without"}})
-	expectTable = table("an expectation", "", inExpect)
+	testTable = newTable("a test", "", inTest)
+	stepTable = newTable("a step", "", inStep, foreignFields{"request": {Hint: "it belongs in the test; a step changes it with the fields with and without"}})
+	expectTable = newTable("an expectation", "", inExpect)
 	for i := range fields {
 		f := &fields[i]
 		if f.rule != nil {
@@ -67,17 +67,16 @@ func init() {
 	}
 	for _, a := range algorithms {
 		a.reason = cmp.Or(a.reason, a.name+"_exceeded")
-		others := a.others()
-		a.config = table("algorithm_config", a.example, a.in, others, foreignLimit)
-		a.limit = table("a limit", a.example, inLimit|a.in, others, foreignLimit)
+		others := a.otherFields()
+		a.config = newTable("algorithm_config", a.example, a.in, others, foreignLimit)
+		a.limit = newTable("a limit", a.example, inLimit|a.in, others, foreignLimit)
 	}
 }
 
-type strangers = map[string]parse.Stranger
+type foreignFields = map[string]parse.Stranger
 
-// table lists the fields of an object in some places. Earlier strangers take precedence.
-func table(what, example string, in place, more ...strangers) *parse.Table {
-	t := &parse.Table{What: what, Example: example, Strangers: strangers{}}
+func newTable(what, example string, in place, more ...foreignFields) *parse.Table {
+	t := &parse.Table{What: what, Example: example, Strangers: foreignFields{}}
 	for i := range fields {
 		f := &fields[i]
 		if f.in&in == 0 {
@@ -96,7 +95,6 @@ func table(what, example string, in place, more ...strangers) *parse.Table {
 	return t
 }
 
-// namesIn returns the names of the fields in some places.
 func namesIn(in place) (names []string) {
 	for i := range fields {
 		if fields[i].in&in != 0 {
@@ -106,26 +104,26 @@ func namesIn(in place) (names []string) {
 	return names
 }
 
-// within refers the fields of an object to the field that holds the object.
-func within(holder string, in place) strangers {
-	all := strangers{}
+// misplacedFields refers the fields of an object to the field that holds the object.
+func misplacedFields(holder string, in place) foreignFields {
+	all := foreignFields{}
 	for _, name := range namesIn(in) {
-		all[name] = parse.Stranger{Hint: "it belongs into " + holder, Means: []string{holder}}
+		all[name] = parse.Stranger{Hint: "it belongs in " + holder, Means: []string{holder}}
 	}
 	return all
 }
 
-// notYet refuses fields that are not supported, with the rest of the message.
-func notYet(names map[string]string) strangers {
-	all := strangers{}
+// unsupportedFields rejects fields that are not supported. The values complete the messages.
+func unsupportedFields(names map[string]string) foreignFields {
+	all := foreignFields{}
 	for name, why := range names {
 		all[name] = parse.Stranger{Reason: fmt.Sprintf("field %q is not supported yet%s", name, why), Hint: "remove it"}
 	}
 	return all
 }
 
-// readRule reads the fields of a rule, or the fields of a policy or a bundle that rules inherit.
-func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
+// readRuleFields reads the fields of a rule, or the fields that rules inherit from a policy or a bundle.
+func (c *compiler) readRuleFields(d *draft, o *parse.Object, in place) {
 	for _, f := range ruleFields {
 		if f.in&in == 0 {
 			continue
@@ -138,13 +136,12 @@ func (c *compiler) readRule(d *draft, o *parse.Object, in place) {
 		case in&inRules != 0 || f.inherited:
 			f.rule(c, d, n)
 		default:
-			f.rule(c, &draft{Rule: &Rule{}}, n) // only to check it
+			f.rule(c, &draft{Rule: &Rule{}}, n) // only check it
 		}
 	}
 }
 
-// FieldOrder returns the names of all fields of policy files in the order in which people
-// write them.
+// FieldOrder returns the names of all fields of policy files in the usual order.
 func FieldOrder() []string {
 	var first, then []string
 	for i := range fields {

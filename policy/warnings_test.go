@@ -20,15 +20,15 @@ func TestWarnings(t *testing.T) {
 	}{
 		{config(`"rps": 10, "burst": 20`), nil},
 		{config(`"rps": 0.7654321, "burst": 90000`), []string{`/rules/0: limit "r": the rate is lowered by`}},
-		{config(`"rps": 0.3333333333333333, "burst": 20`), []string{"the rate is lowered by", "/algorithm_config/rps: the rate has more digits than are kept"}},
-		{config(`"rps": 16.666666666666668, "burst": 20`), []string{"/algorithm_config/rps: the rate has more digits than are kept"}},
+		{config(`"rps": 0.3333333333333333, "burst": 20`), []string{"the rate is lowered by", "/algorithm_config/rps: the rate has too many digits"}},
+		{config(`"rps": 16.666666666666668, "burst": 20`), []string{"/algorithm_config/rps: the rate has too many digits"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "header:x"`), []string{"header:x can empty a bucket", "header:x can pay as little"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5`), []string{"query:x can pay as little"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5, "min_cost": 1`), nil},
-		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5, "min_cost": 1, "fixed_cost": 1`), []string{"fixed_cost does nothing"}},
+		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5, "min_cost": 1, "fixed_cost": 1`), []string{"fixed_cost has no effect"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "attribute:jwt:x"`), nil},
-		{config(`"rps": 1, "burst": 20, "max_cost": 2`), []string{"do nothing"}},
-		{`{"name": "r", "limit_keys": ["tenant"], @}`, []string{"/rules/0: no request over HTTP has the attribute tenant: "}},
+		{config(`"rps": 1, "burst": 20, "max_cost": 2`), []string{"have no effect"}},
+		{`{"name": "r", "limit_keys": ["tenant"], @}`, []string{"/rules/0: HTTP requests do not have the attribute tenant: "}},
 	} {
 		m := load(t, tc.rule)
 		got := m.Warnings()
@@ -84,7 +84,7 @@ func TestLoad_EveryMistakeOfARule(t *testing.T) {
 	if got := strings.Join(paths, " "); got != want {
 		t.Errorf("mistakes at %s,\nwant at %s", got, want)
 	}
-	if es[2].Hint != "it belongs into algorithm_config" {
+	if es[2].Hint != "it belongs in algorithm_config" {
 		t.Errorf("hint %q for a misplaced field", es[2].Hint)
 	}
 }

@@ -12,22 +12,21 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// WithOverrides returns m with exceptions from its rules beside those of its file,
-// in the place of those of an earlier WithOverrides. Every mistake in them is
-// reported at once: the error is an [Errors] whose paths begin with the place in
-// list, as in "/3/match". What has expired by now is no mistake, and is never in
-// force. m itself stays as it is.
+// WithOverrides returns a copy of m with list as overrides, in addition to the overrides of its file. They
+// replace the list of an earlier WithOverrides. It reports all errors at once, as [Errors] with paths that
+// begin with the index in list, as in "/3/match". Expired overrides are valid and have no effect. m is
+// unchanged.
 func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error) {
 	text, err := json.Marshal(list)
 	if err != nil {
-		return nil, Errors{{Reason: "an override is not JSON: " + err.Error()}}
+		return nil, Errors{{Reason: "cannot encode the override as JSON: " + err.Error()}}
 	}
 	next := &Matcher{
 		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, attributes: slices.Clone(m.attributes), uses: m.uses,
 		keyer: m.keyer, warnings: m.warnings, version: m.version, expires: m.expires, tests: m.tests, own: m.own,
 	}
 	c := newCompiler(next, now)
-	c.known, c.exceptions = m.rules, m.own.clone()
+	c.overridable, c.exceptions = m.rules, m.own.clone()
 	for i, a := range m.attributes {
 		c.slots[a.text] = i
 	}
@@ -35,20 +34,19 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		c.overrideIDs[c.exceptions.all[i].ID] = true
 	}
 	if len(c.exceptions.all)+len(list) > MaxOverrides {
-		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, those of the policy file included", MaxOverrides), "remove those that are not needed any more")
+		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, including the overrides of the policy file", MaxOverrides), "remove overrides that are no longer needed")
 	} else if root := c.Parse(text, MaxFileBytes); root != nil {
 		for _, n := range root.List {
-			c.override(n)
+			c.readOverride(n)
 		}
 	}
 	if err := c.errors(); err != nil {
 		return nil, err
 	}
-	c.except(next)
+	c.setExceptions(next)
 	return next, nil
 }
 
-// clone returns a copy to which others can be added.
 func (x *exceptions) clone() exceptions {
 	if x == nil {
 		return exceptions{rules: map[int]*ruleException{}}

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Tester is what [Check] needs of a [testing.T].
+// A Tester has the methods of [testing.T] that [Check] needs.
 type Tester[T any] interface {
 	Helper()
 	Context() context.Context
@@ -18,8 +18,8 @@ type Tester[T any] interface {
 	Errorf(format string, args ...any)
 }
 
-// Check runs all tests of m, each as a subtest of t by its name, and logs what they
-// leave out. A policy without tests fails: they must have got lost on the way.
+// Check runs all tests of m as subtests of t, and logs the rules that they do not cover. It fails if the policy
+// has no tests, because they were probably lost on the way.
 func Check[T Tester[T]](t T, m *policy.Matcher) {
 	t.Helper()
 	tests, _, err := Read(m)
@@ -50,14 +50,13 @@ func Check[T Tester[T]](t T, m *policy.Matcher) {
 		})
 	}
 	if len(whole.Results) < len(tests) {
-		return // some were not to be run
+		return // the -run flag skipped some
 	}
 	for _, gap := range whole.Gaps() {
 		t.Logf("%s", gap)
 	}
 }
 
-// add adds a report of other tests of the same policy.
 func (r *Report) add(other Report) {
 	r.Results = append(r.Results, other.Results...)
 	for i := range r.Rules {

@@ -10,11 +10,11 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Coverage is how often tests got to one rule.
+// A Coverage counts the requests that tests made under one rule.
 type Coverage struct {
 	Rule    *policy.Rule
-	Applied int // requests that fell under it
-	Denied  int // of those, the ones that its limits denied; in shadow, would have denied
+	Applied int // requests that the rule applied to
+	Denied  int // requests that its limits denied, or would have denied in shadow
 }
 
 func newCoverage(m *policy.Matcher) []Coverage {
@@ -27,7 +27,6 @@ func newCoverage(m *policy.Matcher) []Coverage {
 	return all
 }
 
-// cover counts a decision.
 func (r *runner) cover(d *mete.Decision) {
 	r.coverStatuses(d.Limits())
 	r.coverStatuses(d.Shadow)
@@ -58,12 +57,10 @@ func (r *runner) coverStatuses(statuses []mete.Status) {
 	}
 }
 
-// maxNames bounds the rules that a gap lists.
 const maxNames = 10
 
-// Gaps says in words which rules the tests left out, one thing a line: those that
-// applied to no request of any test, and those that did and never denied one. It is
-// nil where there are no tests, and where there are no gaps.
+// Gaps describes the rules that the tests do not cover, one line each: rules that applied to no request, and
+// rules that never denied one. It returns nil if there are no tests or no gaps.
 func (r *Report) Gaps() []string {
 	if len(r.Results) == 0 {
 		return nil
@@ -92,13 +89,12 @@ func (r *Report) Gaps() []string {
 		if gap.do == "deny" {
 			to = "no request in any test"
 		}
-		lines = append(lines, fmt.Sprintf("%d of %d rules %s %s: %s", len(gap.names), len(r.Rules), verb, to, list(gap.names)))
+		lines = append(lines, fmt.Sprintf("%d of %d rules %s %s: %s", len(gap.names), len(r.Rules), verb, to, joinNames(gap.names)))
 	}
 	return lines
 }
 
-// list joins names, as far as they can be read.
-func list(names []string) string {
+func joinNames(names []string) string {
 	if more := len(names) - maxNames; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
 	}

@@ -17,22 +17,21 @@ type Failure struct {
 	Path string // JSON Pointer (RFC 6901) to the expectation in the policy file
 
 	Test    string        // its name
-	Step    int           // from 1; 0 where the test is one step by itself
-	Request int           // of the step, from 1: one for which it was not met
-	Times   int           // how many requests the step makes
-	After   time.Duration // when that request was made, since the test began
+	Step    int           // from 1; 0 if the test is a single step
+	Request int           // the first request of the step, from 1, that did not meet it
+	Times   int           // the number of requests in the step
+	After   time.Duration // the time of that request since the test began
 
 	Want, Got string // in words
 
-	// Why is how it came to that, a line each: the request, and what became of the
-	// rules and of their buckets.
+	// Why explains the result, one fact per line: the request, the rules, and their buckets.
 	Why []string
 
 	step     *Step
 	decision mete.Decision
 }
 
-// String says on one line what failed.
+// String describes the failure on one line.
 func (f Failure) String() string {
 	test := fmt.Sprintf("test %q", f.Test)
 	if where := f.Where(); where != "" {
@@ -41,8 +40,8 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s: want %s; got %s", test, f.Want, f.Got)
 }
 
-// Where says which request it was: "step 2, request 1 of 20, after 100ms". It is
-// empty where a test makes only one, at once.
+// Where names the request: "step 2, request 1 of 20, after 100ms". It is empty if a test makes a single request
+// immediately.
 func (f Failure) Where() string {
 	var parts []string
 	if f.Step > 0 {
@@ -52,12 +51,12 @@ func (f Failure) Where() string {
 		parts = append(parts, fmt.Sprintf("request %d of %d", f.Request, f.Times))
 	}
 	if f.After > 0 {
-		parts = append(parts, "after "+duration(f.After))
+		parts = append(parts, "after "+formatDuration(f.After))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// complete fills in what f is of the i'th step of t, and why it is so.
+// complete sets the fields of f that depend on the i'th step of t.
 func (f *Failure) complete(t *Test, i int, m *policy.Matcher) {
 	f.Test = t.Name
 	if f.step.Path != t.Path {
@@ -65,5 +64,5 @@ func (f *Failure) complete(t *Test, i int, m *policy.Matcher) {
 	}
 	at := f.step.Instant(f.Request - 1)
 	f.After = time.Duration(at-bucket.At(t.Begin)) * time.Microsecond
-	f.Why = f.because(m, at)
+	f.Why = f.explain(m, at)
 }

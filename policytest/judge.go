@@ -11,27 +11,24 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A decided request is the n'th of its step, from 0.
 type decided struct {
 	n int
 	d mete.Decision
 }
 
-// An outcome is what became of the requests of one step.
 type outcome struct {
-	step      *Step
-	allowed   int
-	denied    map[string]int // by rule, and by limit where that has another name
-	wouldDeny map[string]int
-	would     int // requests that any rule in shadow would have denied
+	step          *Step
+	allowed       int
+	denied        map[string]int // by rule, and by limit if its name differs
+	wouldDeny     map[string]int
+	shadowDenials int // requests that any rule in shadow would have denied
 
-	// The first ones of their kind, nil for none, and the last one.
-	admission, denial, shadow  *decided
-	rule, reason, applies, who *decided // that are not as expected
-	last                       decided
+	// The first request of each kind, or nil, and the last request.
+	admission, denial, shadow       *decided
+	rule, reason, applies, override *decided // the first unexpected one
+	last                            decided
 }
 
-// add notes the decision about the step's n'th request.
 func (o *outcome) add(n int, d *mete.Decision) {
 	first := func(at **decided) {
 		if *at == nil {
@@ -43,12 +40,12 @@ func (o *outcome) add(n int, d *mete.Decision) {
 		first(&o.admission)
 	} else {
 		first(&o.denial)
-		count(&o.denied, deciders(d))
+		countNames(&o.denied, deciders(d))
 	}
 	e := &o.step.Expect
 	if names := wouldDeny(d); len(names) > 0 {
-		o.would++
-		count(&o.wouldDeny, names)
+		o.shadowDenials++
+		countNames(&o.wouldDeny, names)
 		first(&o.shadow)
 	}
 	if e.Rule != "" && !slices.Contains(deciders(d), e.Rule) {
@@ -57,15 +54,15 @@ func (o *outcome) add(n int, d *mete.Decision) {
 	if e.Reason != "" && !d.Allowed && d.Reason != e.Reason {
 		first(&o.reason)
 	}
-	if e.Applies != nil && !sameNames(applied(d), e.Applies) {
+	if e.Applies != nil && !sameNames(appliedRules(d), e.Applies) {
 		first(&o.applies)
 	}
 	if e.Override != nil && !isChangedBy(d, *e.Override) {
-		first(&o.who)
+		first(&o.override)
 	}
 }
 
-func count(counts *map[string]int, names []string) {
+func countNames(counts *map[string]int, names []string) {
 	if *counts == nil {
 		*counts = map[string]int{}
 	}
@@ -74,7 +71,6 @@ func count(counts *map[string]int, names []string) {
 	}
 }
 
-// judge compares what became of the requests with what was expected.
 func (o *outcome) judge() []Failure {
 	e := &o.step.Expect
 	if e.Path == "" {
@@ -83,20 +79,19 @@ func (o *outcome) judge() []Failure {
 	found := o.judgeAllowed(nil)
 	each := func(bad *decided, field, want string, got func(*mete.Decision) string) {
 		if bad != nil {
-			found = append(found, o.failure(bad, e.Place(field), want, got(&bad.d)))
+			found = append(found, o.newFailure(bad, e.Place(field), want, got(&bad.d)))
 		}
 	}
 	each(o.rule, "rule", "rule "+e.Rule, describe)
 	each(o.reason, "reason", "the reason "+e.Reason, describe)
-	each(o.applies, "applies", "rules that apply: "+names(e.Applies), func(d *mete.Decision) string { return names(applied(d)) })
+	each(o.applies, "applies", "rules that apply: "+listNames(e.Applies), func(d *mete.Decision) string { return listNames(appliedRules(d)) })
 	if e.Override != nil {
-		each(o.who, "override", "override "+orNone(*e.Override), func(d *mete.Decision) string { return names(overrides(d)) })
+		each(o.override, "override", "override "+orNone(*e.Override), func(d *mete.Decision) string { return listNames(overrideIDs(d)) })
 	}
 	found = o.judgeShadow(found)
 	return o.judgeLast(found)
 }
 
-// judgeAllowed judges who was allowed, and who denied the others.
 func (o *outcome) judgeAllowed(found []Failure) []Failure {
 	e := &o.step.Expect
 	if e.Allowed != nil && o.allowed != *e.Allowed {
@@ -107,7 +102,7 @@ func (o *outcome) judgeAllowed(found []Failure) []Failure {
 		case *e.Allowed == 0:
 			bad = o.admission
 		}
-		want, got := o.share(*e.Allowed), o.sum()
+		want, got := o.describeAllowed(*e.Allowed), o.summarize()
 		if o.step.Times == 1 {
 			want, got = "denied", describe(&bad.d)
 			if *e.Allowed == 1 {
@@ -116,31 +111,29 @@ func (o *outcome) judgeAllowed(found []Failure) []Failure {
 				want = "denied by " + e.Denied[0].Name
 			}
 		}
-		return append(found, o.failure(bad, e.Place("allowed", "denied", "wait", "retry_after", "reason"), want, got))
+		return append(found, o.newFailure(bad, e.Place("allowed", "denied", "wait", "retry_after", "reason"), want, got))
 	}
 	for _, c := range e.Denied {
 		if o.denied[c.Name] == c.Times {
 			continue
 		}
 		if o.step.Times == 1 {
-			return append(found, o.failure(&o.last, e.Place("denied"), "denied by "+c.Name, describe(&o.last.d)))
+			return append(found, o.newFailure(&o.last, e.Place("denied"), "denied by "+c.Name, describe(&o.last.d)))
 		}
-		found = append(found, o.failure(o.denial, e.Place("denied"), fmt.Sprintf("%d denied by %s", c.Times, c.Name), o.sum()))
+		found = append(found, o.newFailure(o.denial, e.Place("denied"), fmt.Sprintf("%d denied by %s", c.Times, c.Name), o.summarize()))
 	}
 	return found
 }
 
-// sum says how many were allowed, and who denied the others.
-func (o *outcome) sum() string {
-	by := []string{o.share(o.allowed)}
+func (o *outcome) summarize() string {
+	by := []string{o.describeAllowed(o.allowed)}
 	for _, name := range slices.Sorted(maps.Keys(o.denied)) {
 		by = append(by, fmt.Sprintf("%d denied by %s", o.denied[name], name))
 	}
 	return strings.Join(by, ", ")
 }
 
-// share says that so many were allowed.
-func (o *outcome) share(allowed int) string {
+func (o *outcome) describeAllowed(allowed int) string {
 	switch allowed {
 	case o.step.Times:
 		return fmt.Sprintf("all %d allowed", allowed)
@@ -150,11 +143,10 @@ func (o *outcome) share(allowed int) string {
 	return fmt.Sprintf("%d of %d allowed", allowed, o.step.Times)
 }
 
-// judgeShadow judges what rules in shadow would have done.
 func (o *outcome) judgeShadow(found []Failure) []Failure {
 	e := &o.step.Expect
-	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.would > 0 {
-		found = append(found, o.failure(o.shadow, e.Place("would_deny"), "nothing that a rule in shadow would deny", "what would be denied by "+names(wouldDeny(&o.shadow.d))))
+	if e.WouldDeny != nil && len(e.WouldDeny) == 0 && o.shadowDenials > 0 {
+		found = append(found, o.newFailure(o.shadow, e.Place("would_deny"), "no request that a rule in shadow would deny", "a request that "+listNames(wouldDeny(&o.shadow.d))+" would deny"))
 	}
 	for _, c := range e.WouldDeny {
 		if got := o.wouldDeny[c.Name]; got != c.Times {
@@ -162,15 +154,14 @@ func (o *outcome) judgeShadow(found []Failure) []Failure {
 			if got > c.Times && o.shadow != nil {
 				bad = o.shadow
 			}
-			found = append(found, o.failure(bad, e.Place("would_deny"),
-				fmt.Sprintf("%d of %d that %s in shadow would deny", c.Times, o.step.Times, c.Name), fmt.Sprint(got)))
+			found = append(found, o.newFailure(bad, e.Place("would_deny"),
+				fmt.Sprintf("%d of %d requests that %s in shadow would deny", c.Times, o.step.Times, c.Name), fmt.Sprint(got)))
 		}
 	}
 	return found
 }
 
-// failure is one at the request bad.
-func (o *outcome) failure(bad *decided, path, want, got string) Failure {
+func (o *outcome) newFailure(bad *decided, path, want, got string) Failure {
 	if bad == nil {
 		bad = &o.last
 	}

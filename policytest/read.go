@@ -17,13 +17,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Read returns the tests of the policy file of m, in the order of the file, with warnings. The
-// error is a [policy.Errors] with all errors. Read does not run the tests.
+// Read returns the tests of the policy file of m, in the order of the file, and warnings. It reports all
+// errors, as [policy.Errors]. It does not run the tests.
 func Read(m *policy.Matcher) ([]Test, []policy.Warning, error) { return read(m.TestSection(), m) }
 
-// Load is [policy.Load] for files with tests: the [policy.Errors] have the errors of
-// the tests, too. If the rules have errors, Load does not know the names of rules, and does
-// not judge them.
+// Load is [policy.Load] for files with tests: its [policy.Errors] include errors of the tests. If the rules are
+// invalid, Load does not check the names of rules in tests.
 func Load(file []byte, opts policy.Options) (*policy.Matcher, error) {
 	m, err := policy.Load(file, opts)
 	var ofRules, ofTests policy.Errors
@@ -48,29 +47,27 @@ func Load(file []byte, opts policy.Options) (*policy.Matcher, error) {
 	return m, nil
 }
 
-// A reader reads the tests of a file.
 type reader struct {
 	*parse.Report
 	in           parse.Tests
-	matcher      *policy.Matcher      // nil where the policy has errors
-	names        map[string]bool      // that are taken
-	badAddresses map[*parse.Node]bool // that were reported
+	matcher      *policy.Matcher      // nil if the policy has errors
+	names        map[string]bool      // already used
+	badAddresses map[*parse.Node]bool // already reported
 	requests     int                  // so far
 	known        references
 	tests        []Test
 	warned       []policy.Warning
 }
 
-// read reads the section tests of a file, as JSON.
 func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 	if section == nil {
 		return nil, nil, nil
 	}
 	r := reader{Report: &parse.Report{}, in: m.InspectTests(), matcher: m, names: map[string]bool{}, badAddresses: map[*parse.Node]bool{}}
-	r.known = r.references()
+	r.known = r.findReferences()
 	whole := slices.Concat([]byte(`{"tests":`), section, []byte("}"))
 	if root := r.Parse(whole, policy.MaxFileBytes+len(whole)); root != nil {
-		r.section(root.Field("tests"))
+		r.readSection(root.Field("tests"))
 	}
 	var found policy.Errors
 	for _, e := range r.Errors() {
@@ -82,61 +79,58 @@ func read(section []byte, m *policy.Matcher) ([]Test, []policy.Warning, error) {
 	return r.tests, r.warned, nil
 }
 
-// section reads the list of tests.
-func (r *reader) section(n *parse.Node) {
+func (r *reader) readSection(n *parse.Node) {
 	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
-		if r.test(item); r.requests > MaxFileRequests {
-			r.Absent(item, fmt.Sprintf("the tests of a file make at most %d requests together", MaxFileRequests), "a request with a cost stands for many")
+		if r.readTest(item); r.requests > MaxFileRequests {
+			r.Absent(item, fmt.Sprintf("the tests of a file may make at most %d requests together", MaxFileRequests), "replace many requests by one with a higher cost")
 			return
 		}
 	}
 }
 
-// test reads one test.
-func (r *reader) test(n *parse.Node) {
+func (r *reader) readTest(n *parse.Node) {
 	o := r.Object(n, r.in.Test)
 	if o == nil {
 		return
 	}
 	t := Test{Path: n.Path, Begin: TestsBegin}
-	if f := o.Need("name", "what the test shows, in words"); f != nil {
-		t.Name = r.testName(f)
+	if f := o.Need("name", "describe the test in words"); f != nil {
+		t.Name = r.readTestName(f)
 	}
 	if f := o.Field("at"); f != nil {
-		if begin := r.Instant(f, "at"); !begin.IsZero() && r.inTime(f, begin) {
+		if begin := r.Instant(f, "at"); !begin.IsZero() && r.checkInstant(f, begin) {
 			t.Begin = begin.UTC()
 		}
 	}
 	base := attributesOf{Map: policy.Map{}}
 	if f := o.Field("request"); f != nil {
-		r.attributes(&base, f, "request")
+		r.readAttributes(&base, f, "request")
 	}
 	steps := o.Field("steps")
 	switch {
 	case steps == nil && o.Count(r.in.StepFields...) == 0:
 		if !o.Meant("steps") {
-			o.Need("steps", "or, for a single request, expect")
+			o.Need("steps", "or expect, for a single request")
 		}
 	case steps == nil:
 		s := Step{Path: n.Path, At: bucket.At(t.Begin)}
-		r.step(&t, s, o, base)
+		r.readStep(&t, s, o, base)
 	case o.Count(r.in.StepFields...) > 0:
 		i := slices.IndexFunc(n.Fields, func(f parse.Member) bool { return slices.Contains(r.in.StepFields, f.Name) })
-		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test that has steps has no %s of its own", n.Fields[i].Name), "move it into a step")
+		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test with steps cannot also have %s", n.Fields[i].Name), "move it into a step")
 	default:
-		r.steps(&t, steps, base)
+		r.readSteps(&t, steps, base)
 	}
 	if made := t.Requests(); made > MaxTestRequests {
-		r.Absent(n, fmt.Sprintf("a test makes at most %d requests, not %d", MaxTestRequests, made), "a request with a cost stands for many")
+		r.Absent(n, fmt.Sprintf("a test may make at most %d requests, not %d", MaxTestRequests, made), "replace many requests by one with a higher cost")
 	} else {
 		r.requests += made
 	}
 	r.tests = append(r.tests, t)
 }
 
-// testName reads the name of a test.
-func (r *reader) testName(n *parse.Node) string {
+func (r *reader) readTestName(n *parse.Node) string {
 	name, ok := r.String(n, "test name", maxTestNameBytes)
 	switch {
 	case !ok:
@@ -145,52 +139,49 @@ func (r *reader) testName(n *parse.Node) string {
 	case strings.IndexFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) >= 0:
 		r.Add(n, "test name must be printable, and on one line", "")
 	case r.names[name]:
-		r.Add(n, "test name is taken by an earlier test", "")
+		r.Add(n, "test name is already used by an earlier test", "")
 	}
 	r.names[name] = true
 	return name
 }
 
-// inTime checks that an instant can be reckoned with.
-func (r *reader) inTime(n *parse.Node, at time.Time) bool {
+func (r *reader) checkInstant(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
-		r.Absent(n, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
+		r.Absent(n, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
 		return false
 	}
 	return true
 }
 
-// steps reads the steps of t.
-func (r *reader) steps(t *Test, n *parse.Node, base attributesOf) {
+func (r *reader) readSteps(t *Test, n *parse.Node, base attributesOf) {
 	list, _ := r.Items(n, "steps", true, MaxTestSteps)
-	last := bucket.At(t.Begin) // request so far
+	last := bucket.At(t.Begin) // the time of the last request so far
 	for _, item := range list {
 		o := r.Object(item, r.in.Step)
 		if o == nil {
 			continue
 		}
 		s := Step{Path: item.Path, At: last}
-		if !r.begin(&s, t, o) {
-			return // the times of later steps are not known
+		if !r.readBegin(&s, t, o) {
+			return // the times of later steps are unknown
 		}
-		if r.step(t, s, o, r.change(o, base)); len(t.Steps) > 0 {
+		if r.readStep(t, s, o, r.changeAttributes(o, base)); len(t.Steps) > 0 {
 			end := &t.Steps[len(t.Steps)-1]
 			last = end.Instant(end.Times - 1)
 		}
 	}
 }
 
-// begin reads when a step begins.
-func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
+func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
 	case after != nil && at != nil:
-		r.Absent(at, "a step says either after, since the last request, or at, since the test began", "keep one of them")
+		r.Absent(at, "a step has either after (since the last request) or at (since the test began)", "keep one of them")
 		return false
 	case after != nil:
 		d, ok := r.Duration(after, "after", "100ms")
 		s.At = s.At.Add(d)
-		return ok && r.inTime(after, s.At.Time())
+		return ok && r.checkInstant(after, s.At.Time())
 	case at == nil:
 		return true
 	}
@@ -198,24 +189,23 @@ func (r *reader) begin(s *Step, t *Test, o *parse.Object) bool {
 	if err != nil || at.Kind != parse.KindText {
 		d, err := bucket.ParseDuration(at.Text)
 		if err != nil || at.Kind != parse.KindText || d%time.Microsecond != 0 {
-			r.Add(at, "at must be how long after the test began the step does, or an instant", `as in "90s" or 2026-01-02T15:04:05Z`)
+			r.Add(at, "at must be the time since the test began, or a timestamp", `as in "90s" or 2026-01-02T15:04:05Z`)
 			return false
 		}
 		moment = t.Begin.Add(d)
 	}
 	last := s.At
 	switch s.At = bucket.At(moment); {
-	case !r.inTime(at, moment):
+	case !r.checkInstant(at, moment):
 		return false
 	case s.At < last:
-		r.Add(at, fmt.Sprintf("time does not go back: the request before is made at %s", last.Time().Format(time.RFC3339Nano)), "")
+		r.Add(at, fmt.Sprintf("the step begins before the previous request at %s", last.Time().Format(time.RFC3339Nano)), "")
 		return false
 	}
 	return true
 }
 
-// step reads what a step does and expects, but not when, and appends it to t.
-func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
+func (r *reader) readStep(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	s.Times, s.attributes, s.numbered = 1, attrs.Map, attrs.numbered
 	if f := o.Field("times"); f != nil {
 		if n, err := strconv.Atoi(f.Text); f.Kind != parse.KindNumber || err != nil || n < 1 || n > MaxTestRequests {
@@ -225,7 +215,7 @@ func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 		}
 	}
 	if f := o.Field("every"); f != nil {
-		s.Every = r.every(&s, f, o.Field("times") == nil)
+		s.Every = r.readEvery(&s, f, o.Field("times") == nil)
 	}
 	if f := o.Field("cost"); f != nil {
 		s.Cost, _ = r.Tokens(f, "cost")
@@ -233,24 +223,23 @@ func (r *reader) step(t *Test, s Step, o *parse.Object, attrs attributesOf) {
 	if f := o.Field("max_wait"); f != nil {
 		s.MaxWait, _ = r.Duration(f, "max_wait", "2s")
 	}
-	r.addresses(&s, attrs)
+	r.checkAddress(&s, attrs)
 	if f := o.Field("expect"); f != nil {
-		r.expect(&s, f)
+		r.readExpect(&s, f)
 	}
 	t.Steps = append(t.Steps, s)
 }
 
-// every reads how long it is from one of a step's requests to the next.
-func (r *reader) every(s *Step, f *parse.Node, once bool) time.Duration {
+func (r *reader) readEvery(s *Step, f *parse.Node, once bool) time.Duration {
 	d, ok := r.Duration(f, "every", "10ms")
 	switch {
 	case !ok:
 		return 0
 	case once:
-		r.Absent(f, "every is from one request to the next, and there is only one", "say times, too")
+		r.Absent(f, "every requires several requests", "set times")
 		return 0
 	case s.Times > 1 && d > testsEnd.Sub(s.At.Time())/time.Duration(s.Times-1):
-		r.Absent(f, fmt.Sprintf("a test happens between 1970 and %d", testsEnd.Year()), "")
+		r.Absent(f, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
 		return 0
 	}
 	return d

@@ -13,42 +13,40 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// expect reads what a step expects.
-func (r *reader) expect(s *Step, n *parse.Node) {
+func (r *reader) readExpect(s *Step, n *parse.Node) {
 	e := &s.Expect
 	e.Path = n.Path
 	if n.Kind != parse.KindObject {
-		r.expectWord(s, n)
+		r.readExpectWord(s, n)
 		return
 	}
 	o := r.Object(n, r.in.Expect)
 	if len(n.Fields) == 0 {
-		r.Add(n, "the expectation is empty", "leave it out: the step then only makes requests")
+		r.Add(n, "the expectation is empty", "remove it: the step then only makes requests")
 	}
 	for _, f := range n.Fields {
-		e.said = append(e.said, f.Name)
+		e.fields = append(e.fields, f.Name)
 	}
-	r.allowedAndDenied(s, o)
+	r.readAllowedAndDenied(s, o)
 	if f := o.Field("rule"); f != nil {
-		e.Rule, _ = r.rule(f, true, saidToApply)
+		e.Rule, _ = r.readRuleName(f, true, claimApplies)
 	}
 	if f := o.Field("applies"); f != nil {
-		e.Applies = r.applies(f)
+		e.Applies = r.readApplies(f)
 	}
 	if f := o.Field("would_deny"); f != nil {
-		e.WouldDeny = r.counts(f, s.Times, saidToShadow)
+		e.WouldDeny = r.readCounts(f, s.Times, claimWouldDeny)
 	}
 	if f := o.Field("reason"); f != nil {
-		r.reason(s, f)
+		r.readReason(s, f)
 	}
 	if f := o.Field("override"); f != nil {
-		e.Override = r.word(f, "override", r.known.overrides)
+		e.Override = r.readWord(f, "override", r.known.overrides)
 	}
-	r.last(s, o)
+	r.readLast(s, o)
 }
 
-// expectWord reads an expectation that is one word.
-func (r *reader) expectWord(s *Step, n *parse.Node) {
+func (r *reader) readExpectWord(s *Step, n *parse.Node) {
 	switch {
 	case n.Kind == parse.KindText && n.Text == "allowed":
 		all := s.Times
@@ -62,54 +60,52 @@ func (r *reader) expectWord(s *Step, n *parse.Node) {
 	}
 }
 
-// allowedAndDenied reads how many requests are allowed, and how many are denied by
-// which rule.
-func (r *reader) allowedAndDenied(s *Step, o *parse.Object) {
+// readAllowedAndDenied reads how many requests are allowed, and how many each rule denies.
+func (r *reader) readAllowedAndDenied(s *Step, o *parse.Object) {
 	e := &s.Expect
 	allowed, denied := o.Field("allowed"), o.Field("denied")
 	if allowed != nil {
-		if n, ok := r.number(allowed, "allowed", s.Times); ok {
+		if n, ok := r.readNumber(allowed, "allowed", s.Times); ok {
 			e.Allowed = &n
 		}
 	}
 	switch {
 	case denied == nil:
-		r.implied(s, o)
+		r.inferAllowed(s, o)
 	case denied.Kind == parse.KindText || denied.Kind == parse.KindObject:
 		rest := s.Times
 		if e.Allowed != nil {
 			rest -= *e.Allowed
 		}
-		e.Denied = r.counts(denied, rest, saidToDeny)
+		e.Denied = r.readCounts(denied, rest, claimDenies)
 		if denied.Kind == parse.KindObject {
 			rest = 0
 			for _, c := range e.Denied {
 				rest += c.Times
 			}
 		}
-		r.isDenied(s, denied, rest)
+		r.setDenied(s, denied, rest)
 	default:
-		if n, ok := r.number(denied, "denied", s.Times); ok {
-			r.isDenied(s, denied, n)
+		if n, ok := r.readNumber(denied, "denied", s.Times); ok {
+			r.setDenied(s, denied, n)
 		}
 	}
 }
 
-// isDenied notes that so many requests are denied.
-func (r *reader) isDenied(s *Step, f *parse.Node, n int) {
+func (r *reader) setDenied(s *Step, f *parse.Node, n int) {
 	allowed := s.Times - n
 	switch e := &s.Expect; {
 	case e.Allowed == nil && allowed >= 0:
 		e.Allowed = &allowed
 	case allowed < 0 || *e.Allowed != allowed:
-		r.Absent(f, fmt.Sprintf("allowed and denied do not add up to the %d of times", s.Times), "one of them is enough")
+		r.Absent(f, fmt.Sprintf("allowed and denied do not add up to the %d requests of times", s.Times), "one of them is enough")
 	case n == 0 && f.Kind == parse.KindText:
-		r.Absent(f, "no request is denied, as all are allowed", "remove one of them")
+		r.Absent(f, "no request can be denied if all are allowed", "remove one of them")
 	}
 }
 
-// implied notes what other expectations say of whether requests are denied.
-func (r *reader) implied(s *Step, o *parse.Object) {
+// inferAllowed derives the number of allowed requests from other expectations.
+func (r *reader) inferAllowed(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if e.Allowed != nil {
 		return
@@ -117,7 +113,7 @@ func (r *reader) implied(s *Step, o *parse.Object) {
 	denial, admission := o.Count("reason", "retry_after"), o.Count("wait")
 	switch {
 	case denial > 0 && admission > 0:
-		r.Absent(o.Field("wait"), "who is denied does not wait", "retry_after says when to come back")
+		r.Absent(o.Field("wait"), "denied requests do not wait", "use retry_after")
 	case denial > 0:
 		e.Allowed = new(int)
 	case admission > 0:
@@ -126,8 +122,8 @@ func (r *reader) implied(s *Step, o *parse.Object) {
 	}
 }
 
-// number reads how many requests of most there are: a number, or true for all.
-func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
+// readNumber reads a number of at most most requests, or true for all.
+func (r *reader) readNumber(f *parse.Node, what string, most int) (int, bool) {
 	n, err := strconv.Atoi(f.Text)
 	switch {
 	case f.Kind == parse.KindBool && f.Text == "true":
@@ -135,53 +131,52 @@ func (r *reader) number(f *parse.Node, what string, most int) (int, bool) {
 	case f.Kind == parse.KindBool:
 		return 0, true
 	case f.Kind != parse.KindNumber || err != nil || n < 0:
-		r.Add(f, what+" must be true, or how many of the requests are", "")
+		r.Add(f, what+" must be true or a number of requests", "")
 	case n > most:
-		r.Add(f, fmt.Sprintf("%s must be at most the %d of times", what, most), "")
+		r.Add(f, fmt.Sprintf("%s must be at most the %d requests of times", what, most), "")
 	default:
 		return n, true
 	}
 	return 0, false
 }
 
-// counts reads which rules deny how many requests. It is one rule that denies all of them, a
-// list of rules that each do, or an object with a number for each.
-func (r *reader) counts(f *parse.Node, all int, of said) []Count {
+// readCounts reads the number of denied requests per rule. The value is one rule that denies all requests, a
+// list of such rules, or an object with a number per rule.
+func (r *reader) readCounts(f *parse.Node, all int, of claim) []Count {
 	counts := []Count{}
 	switch {
 	case f.Kind == parse.KindObject && len(f.Fields) == 0:
-		r.Add(f, "this must name a rule", "")
+		r.Add(f, "the object must name a rule", "")
 	case f.Kind == parse.KindObject:
 		for _, inner := range f.Fields {
-			n, ok := r.number(inner.Value, "how many requests", all)
-			if r.isRule(inner.Value, inner.Name, of == saidToDeny, of) && ok {
+			n, ok := r.readNumber(inner.Value, "the number of requests", all)
+			if r.checkRule(inner.Value, inner.Name, of == claimDenies, of) && ok {
 				counts = append(counts, Count{inner.Name, n})
 			}
 		}
-	case f.Kind == parse.KindList && of == saidToShadow:
+	case f.Kind == parse.KindList && of == claimWouldDeny:
 		list, _ := r.Items(f, "would_deny", false, policy.MaxMatches)
 		for _, item := range list {
-			if name, ok := r.rule(item, false, of); ok {
+			if name, ok := r.readRuleName(item, false, of); ok {
 				counts = append(counts, Count{name, all})
 			}
 		}
 	default:
-		if name, ok := r.rule(f, of == saidToDeny, of); ok {
+		if name, ok := r.readRuleName(f, of == claimDenies, of); ok {
 			counts = append(counts, Count{name, all})
 		}
 	}
 	return counts
 }
 
-// applies reads which rules a request falls under.
-func (r *reader) applies(f *parse.Node) []string {
+func (r *reader) readApplies(f *parse.Node) []string {
 	names := []string{}
 	list := []*parse.Node{f}
 	if f.Kind == parse.KindList {
 		list, _ = r.Items(f, "applies", false, policy.MaxMatches)
 	}
 	for _, n := range list {
-		name, ok := r.rule(n, false, saidToApply)
+		name, ok := r.readRuleName(n, false, claimApplies)
 		switch {
 		case ok && slices.Contains(names, name):
 			r.Add(n, "the rule is in the list already", "")
@@ -192,61 +187,58 @@ func (r *reader) applies(f *parse.Node) []string {
 	return names
 }
 
-// reason reads why requests are denied.
-func (r *reader) reason(s *Step, f *parse.Node) {
+func (r *reader) readReason(s *Step, f *parse.Node) {
 	text, ok := r.String(f, "reason", maxTestValueBytes)
 	switch {
 	case !ok:
 	case text == "store_error":
-		r.Add(f, "in a test the store always answers", "")
+		r.Add(f, "the store never fails in a test", "")
 	case !slices.Contains(r.known.reasons, text) && !r.known.broken:
 		hint := parse.Nearest(text, r.known.reasons)
 		if hint == "" {
-			hint = "known are " + parse.Enumerate(r.known.reasons, "and")
+			hint = "valid values are " + parse.Enumerate(r.known.reasons, "and")
 		}
-		r.Add(f, "no request is denied for that reason", hint)
+		r.Add(f, "unknown reason for a denial", hint)
 	case s.Expect.Allowed != nil && *s.Expect.Allowed == s.Times:
-		r.Absent(f, "only a denial has a reason, and all requests are to be allowed", "")
+		r.Absent(f, "reason requires a denial, but all requests are expected to be allowed", "")
 	default:
 		s.Expect.Reason = text
 	}
 }
 
-// last reads what is expected of the last request.
-func (r *reader) last(s *Step, o *parse.Object) {
+func (r *reader) readLast(s *Step, o *parse.Object) {
 	e := &s.Expect
 	if f := o.Field("retry_after"); f != nil {
 		if f.Kind == parse.KindText && f.Text == "never" {
 			never := bucket.Never
 			e.RetryAfter = &never
 		} else {
-			e.RetryAfter = r.wait(f, "retry_after", " or never")
+			e.RetryAfter = r.readWait(f, "retry_after", " or never")
 		}
 		if e.Allowed != nil && *e.Allowed == s.Times {
-			r.Absent(f, "only who is denied is told when to come back, and all requests are to be allowed", "")
+			r.Absent(f, "retry_after requires a denial, but all requests are expected to be allowed", "")
 		}
 	}
 	if f := o.Field("wait"); f != nil {
-		e.Wait = r.wait(f, "wait", "")
+		e.Wait = r.readWait(f, "wait", "")
 		if e.Allowed != nil && *e.Allowed == 0 {
-			r.Absent(f, "who is denied does not wait", "retry_after says when to come back")
+			r.Absent(f, "denied requests do not wait", "use retry_after")
 		}
 	}
 	if f := o.Field("remaining"); f != nil {
-		e.Remaining = r.amounts(f, "remaining")
+		e.Remaining = r.readAmounts(f, "remaining")
 	}
 	if f := o.Field("cost"); f != nil {
-		e.Cost = r.amounts(f, "cost")
+		e.Cost = r.readAmounts(f, "cost")
 	}
 	if f := o.Field("stage"); f != nil && f.Kind == parse.KindNumber {
 		r.Add(f, "stage must be a string", fmt.Sprintf("write \"%s%%\"", f.Text))
 	} else if f != nil {
-		e.Stage = r.word(f, "stage", r.known.stages)
+		e.Stage = r.readWord(f, "stage", r.known.stages)
 	}
 }
 
-// wait reads a length of time.
-func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
+func (r *reader) readWait(f *parse.Node, what, or string) *time.Duration {
 	d, err := bucket.ParseDuration(f.Text)
 	switch {
 	case f.Kind != parse.KindText || err != nil:
@@ -259,8 +251,8 @@ func (r *reader) wait(f *parse.Node, what, or string) *time.Duration {
 	return nil
 }
 
-// amounts reads an amount of the limit that decides, or one for each limit.
-func (r *reader) amounts(f *parse.Node, what string) []Amount {
+// readAmounts reads an amount of the deciding limit, or one per limit.
+func (r *reader) readAmounts(f *parse.Node, what string) []Amount {
 	if f.Kind != parse.KindObject {
 		if t, ok := r.Amount(f, what); ok {
 			return []Amount{{"", t}}
@@ -270,7 +262,7 @@ func (r *reader) amounts(f *parse.Node, what string) []Amount {
 	var amounts []Amount
 	for _, inner := range f.Fields {
 		t, ok := r.Amount(inner.Value, what)
-		if r.isRule(inner.Value, inner.Name, true, saidToApply) && ok {
+		if r.checkRule(inner.Value, inner.Name, true, claimApplies) && ok {
 			amounts = append(amounts, Amount{inner.Name, t})
 		}
 	}

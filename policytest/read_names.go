@@ -10,24 +10,22 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Reasons of denials that do not come from a limit, as the root package has them.
+// otherReasons are the reasons of denials that do not come from a limit, as in package mete.
 var otherReasons = []string{"blocked", "missing_attribute"}
 
-// references are what tests can name.
 type references struct {
 	rules     map[string]*policy.Rule
-	limits    map[string]*policy.Rule // the rule of a limit, where that has another name
-	names     []string                // of rules, and then of limits
+	limits    map[string]*policy.Rule // the rule of a limit, if the limit has a name of its own
+	names     []string                // of rules, then of limits
 	reasons   []string
 	stages    []string // shares
 	overrides []string // IDs
 
 	shadow bool // an override puts rules in shadow
-	broken bool // there are errors, and so names may be missing
+	broken bool // the policy has errors, so names may be missing
 }
 
-// references returns the names of the rules and overrides.
-func (r *reader) references() references {
+func (r *reader) findReferences() references {
 	f := references{rules: map[string]*policy.Rule{}, limits: map[string]*policy.Rule{}, broken: r.matcher == nil,
 		reasons: slices.Concat(otherReasons, r.in.Reasons), stages: r.in.Stages}
 	if f.broken {
@@ -53,26 +51,25 @@ func (r *reader) references() references {
 	return f
 }
 
-// What a test says of rules that it names.
-type said uint8
+// A claim is the claim of a test about a rule that it names.
+type claim uint8
 
 const (
-	saidToApply said = iota
-	saidToDeny
-	saidToShadow // it would deny
+	claimApplies claim = iota
+	claimDenies
+	claimWouldDeny // the rule would deny
 )
 
-// rule reads the name of a rule or, where limits is set, of one of its limits.
-func (r *reader) rule(n *parse.Node, limits bool, of said) (string, bool) {
+// readRuleName reads the name of a rule or, if limits is set, of one of its limits.
+func (r *reader) readRuleName(n *parse.Node, limits bool, of claim) (string, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "this must be the name of a rule", "")
 		return "", false
 	}
-	return n.Text, r.isRule(n, n.Text, limits, of)
+	return n.Text, r.checkRule(n, n.Text, limits, of)
 }
 
-// isRule checks a name that stands at n.
-func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
+func (r *reader) checkRule(n *parse.Node, name string, limits bool, of claim) bool {
 	rule, names := r.known.rules[name], r.known.names
 	if rule == nil && limits {
 		rule = r.known.limits[name]
@@ -84,26 +81,26 @@ func (r *reader) isRule(n *parse.Node, name string, limits bool, of said) bool {
 	case r.known.broken:
 		return true
 	case rule == nil && slices.Contains(r.known.overrides, name):
-		r.Absent(n, fmt.Sprintf("%q is an override, and no rule", name), "say override")
+		r.Absent(n, fmt.Sprintf("%q is an override, not a rule", name), "use override")
 	case rule == nil && !limits && r.known.limits[name] != nil:
-		r.Absent(n, fmt.Sprintf("%q is a limit, and no rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
+		r.Absent(n, fmt.Sprintf("%q is a limit, not a rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
 	case rule == nil:
 		shown, rest := parse.Cut(name)
-		r.Absent(n, fmt.Sprintf("no rule is called %q%s", shown, rest), parse.Nearest(name, names))
+		r.Absent(n, fmt.Sprintf("no rule is named %q%s", shown, rest), parse.Nearest(name, names))
 	case rule.Mode == policy.ModeOff:
-		r.Absent(n, fmt.Sprintf("the mode of rule %q is off: it has no part in anything", rule.Name), "")
-	case of != saidToShadow && rule.Mode == policy.ModeShadow:
-		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "say would_deny")
-	case of == saidToShadow && rule.Mode == policy.ModeEnforce && !r.known.shadow:
-		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "say denied")
+		r.Absent(n, fmt.Sprintf("rule %q is off: it decides nothing", rule.Name), "")
+	case of != claimWouldDeny && rule.Mode == policy.ModeShadow:
+		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "use would_deny")
+	case of == claimWouldDeny && rule.Mode == policy.ModeEnforce && !r.known.shadow:
+		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "use denied")
 	default:
 		return true
 	}
 	return false
 }
 
-// word reads a text that must be one of words, or "none", for which it returns "".
-func (r *reader) word(n *parse.Node, what string, words []string) *string {
+// readWord reads one of words, or "none", for which it returns "".
+func (r *reader) readWord(n *parse.Node, what string, words []string) *string {
 	switch text, ok := r.String(n, what, maxTestValueBytes); {
 	case !ok:
 		return nil
@@ -112,7 +109,7 @@ func (r *reader) word(n *parse.Node, what string, words []string) *string {
 	case !slices.Contains(words, text) && !r.known.broken:
 		hint := parse.Nearest(text, words)
 		if hint == "" && len(words) > 0 && len(words) < 10 {
-			hint = "known are " + parse.Enumerate(words, "and")
+			hint = "valid values are " + parse.Enumerate(words, "and")
 		}
 		r.Add(n, fmt.Sprintf("the policy has no such %s", what), hint)
 		return nil

@@ -17,17 +17,17 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// attributesOf are those of a test's requests. Where a number is to be put into
-// them, from is what is to be an address then.
+// attributesOf are the attributes of a test's requests. If numbered is set, their values contain [Number].
+// address is the node of the address.
 type attributesOf struct {
 	policy.Map
 	numbered bool
 	address  *parse.Node
 }
 
-// change returns the attributes of a step: those of its test, with and without
-// some.
-func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
+// changeAttributes returns the attributes of a step: the test's attributes with the changes of with and
+// without.
+func (r *reader) changeAttributes(o *parse.Object, base attributesOf) attributesOf {
 	with, without := o.Field("with"), o.Field("without")
 	if with == nil && without == nil {
 		return base
@@ -40,16 +40,16 @@ func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 			list, _ = r.Items(without, "without", true, len(base.Map)+1)
 		}
 		for _, n := range list {
-			if a, ok := r.attribute(n); ok {
+			if a, ok := r.readAttribute(n); ok {
 				if _, there := base.Map[a.String()]; !there {
-					r.Add(n, "the request of the test does not have it", parse.Nearest(a.String(), slices.Sorted(maps.Keys(base.Map))))
+					r.Add(n, "the request of the test does not have the attribute", parse.Nearest(a.String(), slices.Sorted(maps.Keys(base.Map))))
 				}
 				delete(attrs.Map, a.String())
 			}
 		}
 	}
 	if with != nil {
-		r.attributes(&attrs, with, "with")
+		r.readAttributes(&attrs, with, "with")
 	}
 	attrs.numbered = false
 	for _, value := range attrs.Map {
@@ -58,9 +58,8 @@ func (r *reader) change(o *parse.Object, base attributesOf) attributesOf {
 	return attrs
 }
 
-// attributes reads the attributes of a request into attrs, in the spelling that
-// front doors give them.
-func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
+// readAttributes reads the attributes of a request into attrs, normalized like the endpoints normalize them.
+func (r *reader) readAttributes(attrs *attributesOf, n *parse.Node, what string) {
 	if n.Kind != parse.KindObject {
 		r.Add(n, what+" must be an object", `as in {"header:x-api-key": "k1"}`)
 		return
@@ -71,19 +70,19 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 		switch {
 		case err != nil:
 			name, rest := parse.Cut(f.Name)
-			reason, hint := mistakeOf(err)
+			reason, hint := splitError(err)
 			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, reason), hint)
 			continue
 		case a.Source == policy.SourceIP && a.Bits != wholeAddress.Bits:
-			r.Absent(f.Value, "a request has a whole address", "write ip:address")
+			r.Absent(f.Value, "a request needs a complete address", "write ip:address")
 			continue
 		case seen[a.String()]:
 			r.Absent(f.Value, fmt.Sprintf("%v is given twice", a), "remove one of them")
 			continue
 		}
 		seen[a.String()] = true
-		value, ok := r.value(a, f.Value)
-		if ok || a.Source != policy.SourceIP { // a mistake is no reason for others
+		value, ok := r.readValue(a, f.Value)
+		if ok || a.Source != policy.SourceIP { // an error must not cause further errors
 			attrs.Map[a.String()] = value
 		}
 		if ok {
@@ -91,17 +90,16 @@ func (r *reader) attributes(attrs *attributesOf, n *parse.Node, what string) {
 			if a.Source == policy.SourceIP {
 				attrs.address = f.Value
 			}
-			r.unread(a, f.Value)
+			r.warnUnread(a, f.Value)
 		}
 	}
 }
 
-// value reads the value of an attribute. Numbers and booleans are what they are
-// written as, as in a match.
-func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
+// readValue reads the value of an attribute. As in a match, numbers and booleans are text.
+func (r *reader) readValue(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch {
 	case n.Kind == parse.KindNull:
-		r.Add(n, fmt.Sprintf("%v must have a value", a), "leave it out, or name it in a step's without, where the request lacks it")
+		r.Add(n, fmt.Sprintf("%v must have a value", a), "remove it, or list it in the without of a step")
 		return "", false
 	case n.Kind == parse.KindList || n.Kind == parse.KindObject:
 		r.Add(n, fmt.Sprintf("%v must be one string", a), "")
@@ -113,18 +111,18 @@ func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
 	switch a.Source {
 	case policy.SourcePath:
 		if strings.ContainsAny(n.Text, "?#") {
-			r.Add(n, "the query is not part of the path", "say query:NAME")
+			r.Add(n, "the query is not part of the path", "use query:NAME")
 			return "", false
 		}
 		path, disputed := requestpath.Of(n.Text)
 		if disputed {
-			r.Add(n, "servers read this path differently, and front doors refuse it", "resolve its dot segments")
+			r.Add(n, "servers interpret this path differently, so endpoints reject it", "remove its dot segments")
 		}
 		return path, !disputed
 	case policy.SourceHost:
 		host, ok := requestpath.Host(n.Text)
 		if !ok {
-			r.Add(n, "this is no host", "write its name, such as example.com, or leave it out")
+			r.Add(n, "invalid host", "write a name such as example.com, or remove it")
 		}
 		return host, ok
 	case policy.SourceMethod:
@@ -136,9 +134,8 @@ func (r *reader) value(a policy.Attribute, n *parse.Node) (string, bool) {
 	return n.Text, true
 }
 
-// addresses checks the address of a step's requests, once it is known how many
-// there are.
-func (r *reader) addresses(s *Step, attrs attributesOf) {
+// checkAddress checks the address of a step's requests, with the first and the last number.
+func (r *reader) checkAddress(s *Step, attrs attributesOf) {
 	value, ok := attrs.Map["ip:address"]
 	if !ok || r.badAddresses[attrs.address] {
 		return
@@ -150,16 +147,16 @@ func (r *reader) addresses(s *Step, attrs attributesOf) {
 			if text != value {
 				hint = fmt.Sprintf("for request %d it is %q", n, text)
 			}
-			r.Add(attrs.address, "this is no address", hint)
+			r.Add(attrs.address, "invalid address", hint)
 			r.badAddresses[attrs.address] = true
 			return
 		}
 	}
 }
 
-// unread warns of an attribute that no rule reads, and whose name is nearly that of one that
-// some rule reads.
-func (r *reader) unread(a policy.Attribute, n *parse.Node) {
+// warnUnread warns about an attribute that no rule reads, if its name resembles the name of an attribute that a
+// rule reads.
+func (r *reader) warnUnread(a policy.Attribute, n *parse.Node) {
 	if r.matcher == nil {
 		return
 	}
@@ -175,30 +172,26 @@ func (r *reader) unread(a policy.Attribute, n *parse.Node) {
 	}
 }
 
-// warn notes something about the place n that is no mistake.
 func (r *reader) warn(n *parse.Node, code, reason, hint string) {
 	r.warned = append(r.warned, policy.Warning{Path: n.Path, Code: code, Reason: reason, Hint: hint})
 }
 
-// wholeAddress is the attribute of a request that has an address.
 var wholeAddress, _ = policy.ParseAttribute("ip:address")
 
-// attribute reads the name of an attribute.
-func (r *reader) attribute(n *parse.Node) (policy.Attribute, bool) {
+func (r *reader) readAttribute(n *parse.Node) (policy.Attribute, bool) {
 	if n.Kind != parse.KindText {
 		r.Add(n, "an attribute must be a string", `as in "header:x-api-key"`)
 		return policy.Attribute{}, false
 	}
 	a, err := policy.ParseAttribute(n.Text)
 	if err != nil {
-		reason, hint := mistakeOf(err)
+		reason, hint := splitError(err)
 		r.Add(n, reason, hint)
 	}
 	return a, err == nil
 }
 
-// mistakeOf returns the parts of an error of [policy.ParseAttribute].
-func mistakeOf(err error) (reason, hint string) {
+func splitError(err error) (reason, hint string) {
 	var m interface{ Parts() (reason, hint string) }
 	if errors.As(err, &m) {
 		return m.Parts()

@@ -13,23 +13,23 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Report is what tests came to. It is a value.
+// A Report has the results of tests. It is a value.
 type Report struct {
 	Results []Result   // in the order of the tests
-	Rules   []Coverage // every rule of the policy that is not off, in its order
+	Rules   []Coverage // of every rule that is not off, in the order of the policy
 }
 
-// A Result is what one test came to.
+// A Result is the result of one test.
 type Result struct {
 	Test     *Test
-	Failures []Failure // none where it passed; at most [MaxFailures]
-	More     int       // failures that are not among them
+	Failures []Failure // empty if the test passed; at most [MaxFailures]
+	More     int       // the number of further failures
 }
 
-// MaxFailures bounds the failures that are told of one test.
+// MaxFailures bounds the reported failures per test.
 const MaxFailures = 20
 
-// Failed returns how many tests failed.
+// Failed returns the number of failed tests.
 func (r *Report) Failed() (n int) {
 	for i := range r.Results {
 		if len(r.Results[i].Failures) > 0 {
@@ -39,7 +39,7 @@ func (r *Report) Failed() (n int) {
 	return n
 }
 
-// Requests returns how many requests the tests made.
+// Requests returns the number of requests that the tests made.
 func (r *Report) Requests() (n int) {
 	for i := range r.Results {
 		n += r.Results[i].Test.Requests()
@@ -47,9 +47,8 @@ func (r *Report) Requests() (n int) {
 	return n
 }
 
-// Run runs tests, which are of m, one after the other. That a test fails is no
-// error: an error says that ctx is done, or what keeps all tests from being run.
-// The report is then of the tests that were run.
+// Run runs tests of m in sequence. Failed tests are not an error. An error reports that ctx ended, or a problem
+// that prevents all tests from running; the report then has the tests that ran before it.
 func Run(ctx context.Context, m *policy.Matcher, tests []Test) (Report, error) {
 	report := Report{Rules: newCoverage(m)}
 	r := runner{matcher: m, coverage: map[*policy.Rule]*Coverage{}}
@@ -57,7 +56,7 @@ func Run(ctx context.Context, m *policy.Matcher, tests []Test) (Report, error) {
 		r.coverage[report.Rules[i].Rule] = &report.Rules[i]
 	}
 	for i := range tests {
-		result, err := r.test(ctx, &tests[i])
+		result, err := r.runTest(ctx, &tests[i])
 		if err != nil {
 			return report, fmt.Errorf("policytest: test %q: %w", tests[i].Name, err)
 		}
@@ -66,18 +65,16 @@ func Run(ctx context.Context, m *policy.Matcher, tests []Test) (Report, error) {
 	return report, nil
 }
 
-// A runner runs tests of one policy.
 type runner struct {
 	matcher  *policy.Matcher
 	coverage map[*policy.Rule]*Coverage
 
-	// Of the test that is run:
+	// For the current test:
 	limiter *mete.Limiter
 	now     bucket.Instant
 }
 
-// test runs one test.
-func (r *runner) test(ctx context.Context, t *Test) (Result, error) {
+func (r *runner) runTest(ctx context.Context, t *Test) (Result, error) {
 	result := Result{Test: t}
 	if err := r.begin(t); err != nil {
 		return result, err
@@ -106,7 +103,7 @@ func (r *runner) test(ctx context.Context, t *Test) (Result, error) {
 	return result, nil
 }
 
-// begin makes a limiter whose buckets are full, at the time when t begins.
+// begin makes a limiter with full buckets at the begin of t.
 func (r *runner) begin(t *Test) error {
 	r.now = bucket.At(t.Begin)
 	clock := func() bucket.Instant { return r.now }
@@ -116,7 +113,7 @@ func (r *runner) begin(t *Test) error {
 	}
 	config := mete.Config{Now: clock}
 	if slices.ContainsFunc(r.matcher.Rules(), func(rule *policy.Rule) bool { return rule.OnStoreError == policy.StoreErrorLocal }) {
-		config.Local = store // which is not used: the store never fails
+		config.Local = store // unused, because the store never fails
 	}
 	r.limiter, err = mete.New(store, r.matcher, config)
 	return err

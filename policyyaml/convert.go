@@ -14,38 +14,32 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// maxDepth bounds how deep a YAML file nests with its aliases written out. Nothing in a
-// policy is deeper.
 const maxDepth = yamltree.MaxDepth
 
-// A converter writes YAML nodes as JSON, and notes what JSON cannot say. It
-// puts something harmless in the place of a mistake and goes on, until the
-// file is hopeless.
+// A converter writes YAML nodes as JSON and collects errors. It replaces an invalid value by a harmless one and
+// continues, unless nothing can be converted.
 type converter struct {
 	file    string
 	root    *yamltree.Node
 	out     bytes.Buffer
 	found   Errors
-	open    map[*yamltree.Node]bool // the anchors being written, to find cycles
+	open    map[*yamltree.Node]bool // the anchors being written, to detect cycles
 	stopped bool
 }
 
-// mistake notes what is wrong with n, which is at path.
-func (c *converter) mistake(n *yamltree.Node, path, reason, hint string) {
+func (c *converter) addError(n *yamltree.Node, path, reason, hint string) {
 	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
 		Path: path, Reason: reason, Hint: hint}})
 }
 
-// stop notes a mistake that leaves nothing to convert.
 func (c *converter) stop(n *yamltree.Node, path, reason, hint string) {
 	if !c.stopped {
-		c.mistake(n, path, reason, hint)
+		c.addError(n, path, reason, hint)
 	}
 	c.stopped = true
 }
 
-// value writes n. It is nested depth deep.
-func (c *converter) value(n *yamltree.Node, path string, depth int) {
+func (c *converter) writeValue(n *yamltree.Node, path string, depth int) {
 	switch {
 	case c.stopped:
 		return
@@ -53,73 +47,72 @@ func (c *converter) value(n *yamltree.Node, path string, depth int) {
 		c.stop(n, path, fmt.Sprintf("nested more than %d deep", maxDepth), "")
 		return
 	case c.out.Len() > MaxBytes:
-		c.stop(n, path, fmt.Sprintf("the file is larger than %d bytes with its aliases written out", MaxBytes),
+		c.stop(n, path, fmt.Sprintf("the file is larger than %d bytes with its aliases expanded", MaxBytes),
 			"use fewer aliases")
 		return
 	}
 	if n.Kind != yamltree.Scalar && n.Tag != "" {
-		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it")
+		c.addError(n, path, fmt.Sprintf("the tag %s is not supported", n.Tag), "remove it")
 	}
 	switch n.Kind {
 	case yamltree.Scalar:
-		c.scalar(n, path)
+		c.writeScalar(n, path)
 	case yamltree.List:
 		c.out.WriteByte('[')
 		for i, item := range n.Items {
 			if i > 0 {
 				c.out.WriteByte(',')
 			}
-			c.value(item, child(path, strconv.Itoa(i)), depth+1)
+			c.writeValue(item, joinPath(path, strconv.Itoa(i)), depth+1)
 		}
 		c.out.WriteByte(']')
 	case yamltree.Mapping:
-		c.mapping(n, path, depth)
+		c.writeMapping(n, path, depth)
 	case yamltree.Alias:
 		if c.open[n.Target] {
-			c.stop(n, path, fmt.Sprintf("the alias *%s is inside of what it stands for", n.Value), "")
+			c.stop(n, path, fmt.Sprintf("the alias *%s contains itself", n.Value), "")
 			return
 		}
 		c.open[n.Target] = true
-		c.value(n.Target, path, depth+1)
+		c.writeValue(n.Target, path, depth+1)
 		delete(c.open, n.Target)
 	}
 }
 
-// mapping writes n as an object: its keys are strings, each there once.
-func (c *converter) mapping(n *yamltree.Node, path string, depth int) {
+func (c *converter) writeMapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('{')
 	lines, written := map[string]int{}, 0
 	for _, field := range n.Fields {
 		key, value := field.Key, field.Value
-		if !c.key(key, path, lines) {
+		if !c.checkKey(key, path, lines) {
 			continue
 		}
 		if written++; written > 1 {
 			c.out.WriteByte(',')
 		}
-		c.string(key.Value)
+		c.writeString(key.Value)
 		c.out.WriteByte(':')
-		c.value(value, child(path, key.Value), depth+1)
+		c.writeValue(value, joinPath(path, key.Value), depth+1)
 	}
 	c.out.WriteByte('}')
 }
 
-// key reports whether key can be a key of the object at path, and notes why
-// not. The lines are those of the keys before it.
-func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) bool {
-	at := child(path, key.Value)
+// checkKey reports whether key can be a key of the object at path, and records an error otherwise. lines are
+// the lines of the previous keys.
+func (c *converter) checkKey(key *yamltree.Node, path string, lines map[string]int) bool {
+	at := joinPath(path, key.Value)
 	first, seen := lines[key.Value]
 	switch {
 	case key.Kind != yamltree.Scalar:
-		c.mistake(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
+		c.addError(key, path, "a key must be a plain word, not a list, a mapping or an alias", "")
 	case key.Tag != "" && key.Tag != "!!str":
-		c.mistake(key, at, fmt.Sprintf("the tag %s has no meaning here", key.Tag), "remove it; to make something a string, put it in quotes")
+		c.addError(key, at, fmt.Sprintf("the tag %s is not supported", key.Tag), "remove it; to write a string, use quotes")
 	case key.Plain && key.Value == "<<":
-		c.mistake(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
+		c.addError(key, at, "merge keys are not supported", "write the fields out, or alias a whole value: match: *name")
 	case key.Plain && !strings.HasPrefix(resolve(key.Value).json, `"`):
-		c.mistake(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
+		c.addError(key, at, fmt.Sprintf("the key %s is not a string", key.Value), "put it in quotes")
 	case seen:
-		c.mistake(key, at, fmt.Sprintf("the key %s is there twice, first in line %d", key.Value, first), "remove one of them")
+		c.addError(key, at, fmt.Sprintf("the key %s is used twice, first in line %d", key.Value, first), "remove one of them")
 	default:
 		lines[key.Value] = key.Line
 		return true
@@ -127,33 +120,31 @@ func (c *converter) key(key *yamltree.Node, path string, lines map[string]int) b
 	return false
 }
 
-// scalar writes n as a string, number, boolean or null.
-func (c *converter) scalar(n *yamltree.Node, path string) {
+func (c *converter) writeScalar(n *yamltree.Node, path string) {
 	if n.Tag != "" && n.Tag != "!!str" {
-		c.mistake(n, path, fmt.Sprintf("the tag %s has no meaning here", n.Tag), "remove it; to make something a string, put it in quotes")
+		c.addError(n, path, fmt.Sprintf("the tag %s is not supported", n.Tag), "remove it; to write a string, use quotes")
 	}
 	if !n.Plain {
-		c.string(n.Value)
+		c.writeString(n.Value)
 		return
 	}
 	v := resolve(n.Value)
 	if v.reason != "" {
-		c.mistake(n, path, v.reason, v.hint)
+		c.addError(n, path, v.reason, v.hint)
 	}
 	if v.number && comparedAsText.MatchString(path) {
-		c.string(n.Value)
+		c.writeString(n.Value)
 		return
 	}
 	c.out.WriteString(v.json)
 }
 
-// comparedAsText are the places of attribute values: numbers are compared there as
-// they are written, also those that JSON writes in another way, such as 0x10 and +5.
+// comparedAsText matches the paths of attribute values. Numbers are compared there as they are written,
+// including forms that JSON changes, such as 0x10 and +5.
 var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 
-func (c *converter) string(s string) { c.out.WriteString(quoteJSON(s)) }
+func (c *converter) writeString(s string) { c.out.WriteString(quoteJSON(s)) }
 
-// quoteJSON writes s as a JSON string, < and > as themselves.
 func quoteJSON(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -16,8 +16,7 @@ const cookbook = "../doc/cookbook.md"
 
 var update = flag.Bool("update", false, "copy the files of examples/cookbook into doc/cookbook.md")
 
-// A recipe in the book stands behind the link to its file, and is that file, without
-// what all files begin with.
+// A recipe follows the link to its file. The page shows the file up to its tests, without the license.
 var (
 	recipe  = regexp.MustCompile("(?s)\\[([a-z0-9_]+\\.yaml)\\]\\(\\.\\./examples/cookbook/([a-z0-9_]+\\.yaml)\\)[^\n]*\n\n```yaml\n(.*?)```\n")
 	license = "# SPDX-License-Identifier: Apache-2.0\n#\n"
@@ -40,7 +39,11 @@ func TestCookbook_ShowsTheExamples(t *testing.T) {
 			t.Error(err)
 			return block
 		}
-		return strings.Replace(block, "```yaml\n"+m[3], "```yaml\n"+strings.TrimPrefix(string(file), license), 1)
+		rules, _, found := strings.Cut(strings.TrimPrefix(string(file), license), "\ntests:\n")
+		if !found {
+			t.Errorf("%s has no tests", m[2])
+		}
+		return strings.Replace(block, "```yaml\n"+m[3], "```yaml\n"+rules, 1)
 	})
 	if *update && !t.Failed() {
 		if err := os.WriteFile(cookbook, []byte(text), 0o644); err != nil {

@@ -27,7 +27,6 @@ func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	return compile(name, data, opts, nil, func(paths []string) map[string]Place { return placesInJSON(data, paths) })
 }
 
-// jsonHint says what to do about the most common ways to fail at JSON.
 func jsonHint(data []byte, err *json.SyntaxError) string {
 	offset := err.Offset - 1
 	if offset < 0 || offset >= int64(len(data)) || strings.Contains(err.Error(), "unexpected end") {
@@ -40,14 +39,13 @@ func jsonHint(data []byte, err *json.SyntaxError) string {
 	case c == '\'':
 		return `write strings in double quotes: "…"`
 	case c == '/' || c == '#':
-		return "JSON has no comments: remove it, or call the file .yaml and comment with #"
+		return "JSON has no comments: remove it, or rename the file to .yaml and use #"
 	case c == '"':
 		return "a comma is missing before it"
 	}
 	return ""
 }
 
-// placeOf returns the place of the byte at offset.
 func placeOf(data []byte, offset int64) Place {
 	before := data[:min(max(offset, 0), int64(len(data)))]
 	return Place{
@@ -56,7 +54,7 @@ func placeOf(data []byte, offset int64) Place {
 	}
 }
 
-// A jsonScan walks valid JSON once and notes where the wanted paths are.
+// A jsonScan walks valid JSON once and records the places of the wanted paths.
 type jsonScan struct {
 	data   []byte
 	dec    *json.Decoder
@@ -64,11 +62,11 @@ type jsonScan struct {
 	places map[string]Place
 }
 
-// value walks the next value, whose key (if it has one) starts at offset key-1.
-// A scalar is at its own place, an object or array at that of its key. What
-// nobody asked for is skipped, so the recursion is as deep as the longest path.
-func (s *jsonScan) value(path string, key int64) {
-	start := s.next()
+// scan visits the next value. Its key, if any, starts at offset key-1. A scalar is at its own place, and an
+// object or array at the place of its key. scan skips other values, so the recursion is as deep as the longest
+// path.
+func (s *jsonScan) scan(path string, key int64) {
+	start := s.nextOffset()
 	token, err := s.dec.Token()
 	if err != nil {
 		return
@@ -88,15 +86,15 @@ func (s *jsonScan) value(path string, key int64) {
 	for i := 0; s.dec.More(); i++ {
 		element, from := strconv.Itoa(i), int64(0)
 		if delim == '{' {
-			from = s.next() + 1
+			from = s.nextOffset() + 1
 			token, err := s.dec.Token()
 			if err != nil {
 				return
 			}
 			element, _ = token.(string)
 		}
-		if next := child(path, element); s.wanted[next] {
-			s.value(next, from)
+		if next := joinPath(path, element); s.wanted[next] {
+			s.scan(next, from)
 		} else if s.dec.Decode(new(json.RawMessage)) != nil {
 			return
 		}
@@ -104,8 +102,7 @@ func (s *jsonScan) value(path string, key int64) {
 	s.dec.Token() // the closing delimiter
 }
 
-// next returns the offset of the next token.
-func (s *jsonScan) next() int64 {
+func (s *jsonScan) nextOffset() int64 {
 	offset := s.dec.InputOffset()
 	for offset < int64(len(s.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), s.data[offset]) >= 0 {
 		offset++

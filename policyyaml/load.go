@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policyyaml loads policy files as people write them, in YAML or JSON. They are
-// the files that mete check reads, with the same errors:
+// Package policyyaml loads policy files in YAML or JSON, with the same errors as mete check:
 //
 //	matcher, err := policyyaml.LoadFile("policy.yaml")
 //	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
 //
-// An error about the contents is an [Errors]. It has every invalid field, each with its
-// line and column, and a hint:
+// If the contents are invalid, the error is an [Errors]. It reports every invalid field with its line and
+// column, and a hint:
 //
 //	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
 //
-// YAML is read by the core schema of YAML 1.2 and becomes JSON first, so both have the same
-// meaning: numbers keep their exact text, yes and on are words, and only the author of the
-// file decides which value is a string. YAML that JSON cannot express (keys that are not
-// strings, tags, merge keys) is refused, and so are files that are not in UTF-8.
+// YAML follows the core schema of YAML 1.2 and is converted to JSON first. So both languages have the same
+// meaning: numbers keep their exact text, and yes and on are strings. The package rejects files that are not
+// UTF-8, and YAML that JSON cannot express: keys that are not strings, tags and merge keys.
 package policyyaml
 
 import (
@@ -32,13 +30,12 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// MaxBytes bounds the size of a policy file, and that of a YAML file with its
-// aliases written out. Larger ones are refused.
+// MaxBytes bounds the size of a policy file, and of a YAML file with its aliases expanded.
 const MaxBytes = policy.MaxFileBytes
 
-// LoadFile reads and compiles the policy file at path, with the zero [policy.Options]. An
-// error about its contents is an [Errors], and any other is about reading the file. For
-// other options there are [Read] and [Parse].
+// LoadFile reads and compiles the policy file at path, with the zero [policy.Options]. For other options, use
+// [Read] and [Parse]. If the contents are invalid, the error is an [Errors]. Any other error comes from reading
+// the file.
 func LoadFile(path string) (*policy.Matcher, error) {
 	data, err := Read(path)
 	if err != nil {
@@ -47,8 +44,8 @@ func LoadFile(path string) (*policy.Matcher, error) {
 	return Parse(path, data, policy.Options{})
 }
 
-// Load compiles the contents of a policy file in YAML or JSON, for files that the program
-// embeds or gets elsewhere. Its errors name the file policy: see [Parse].
+// Load compiles the contents of a policy file in YAML or JSON, for files that the program embeds or downloads.
+// Errors name the file policy: see [Parse].
 func Load(data []byte, opts policy.Options) (*policy.Matcher, error) {
 	return Parse("policy", data, opts)
 }
@@ -63,21 +60,21 @@ func Read(path string) ([]byte, error) {
 	return ReadFrom(f, path)
 }
 
-// ReadFrom returns what r holds, at most [MaxBytes]. The name is for errors.
+// ReadFrom returns the contents of r, at most [MaxBytes]. name is for errors.
 func ReadFrom(r io.Reader, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(data) > MaxBytes:
-		return nil, fmt.Errorf("read %s: larger than %d bytes, the most a policy file may have", name, MaxBytes)
+		return nil, fmt.Errorf("read %s: larger than %d bytes, the maximum for a policy file", name, MaxBytes)
 	}
 	return data, nil
 }
 
-// Parse is [Load] with a name for the file, which may be any text. The name is a part of
-// the errors. One that ends in .json, .yaml or .yml determines the language. Otherwise the
-// contents are JSON if they begin with a brace, and YAML if not. The error is an [Errors].
+// Parse is [Load] with a name for the file, which errors contain. The extensions .json, .yaml and .yml
+// determine the language. Otherwise, the contents are JSON if they begin with a brace, and YAML if not. Invalid
+// contents are an [Errors].
 func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -100,9 +97,8 @@ func isJSON(name string, data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
 }
 
-// compile loads the JSON form of a policy. It returns its mistakes with their
-// places, which the caller knows how to find, and in any case those that were
-// found on the way to it.
+// compile loads the JSON form of a policy. It returns its errors with the places from locate, together with the
+// errors of the conversion in found.
 func compile(name string, data []byte, opts policy.Options, found Errors,
 	locate func(paths []string) map[string]Place) (*policy.Matcher, error) {
 
@@ -132,8 +128,8 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	return nil, all
 }
 
-// foundAt reports whether there is a mistake at path already: then what the
-// compiler says of what was put in its place is a consequence of it.
+// foundAt reports whether found has an error at path. Further errors at that path are consequences of the
+// replaced value.
 func foundAt(found Errors, path string) bool {
 	return slices.ContainsFunc(found, func(m Mistake) bool { return path == m.Path })
 }

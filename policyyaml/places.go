@@ -11,14 +11,12 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// A Place is a position in a file, counted from 1, columns in characters. The zero
-// Place is nowhere.
+// A Place is a position in a file, counted from 1, columns in characters. The zero Place is no position.
 type Place struct{ Line, Column int }
 
-// Places returns where the paths, which are JSON Pointers, lead in the contents of
-// the policy file called name, which [Parse] takes. What is not in the file is where
-// the closest thing is that it would be in; an empty path is the whole file, and
-// nowhere.
+// Places returns the places of paths, which are JSON Pointers, in a policy file. name and data are as in
+// [Parse]. A missing field has the place of the closest object that exists. An empty path, for the whole file,
+// has no place.
 func Places(name string, data []byte, paths []string) map[string]Place {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	places := map[string]Place{}
@@ -34,18 +32,16 @@ func Places(name string, data []byte, paths []string) map[string]Place {
 	return found
 }
 
-// placesInJSON returns the places of paths, and of what they are in, in valid JSON.
 func placesInJSON(data []byte, paths []string) map[string]Place {
-	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: ancestry(paths), places: map[string]Place{}}
+	s := jsonScan{data: data, dec: json.NewDecoder(bytes.NewReader(data)), wanted: withParents(paths), places: map[string]Place{}}
 	s.dec.UseNumber()
-	s.value("", 0)
+	s.scan("", 0)
 	return s.places
 }
 
-// placesInYAML returns the places of paths, and of what they are in.
 func placesInYAML(root *yamltree.Node, paths []string) map[string]Place {
 	places := map[string]Place{}
-	for path := range ancestry(paths) {
+	for path := range withParents(paths) {
 		if at, ok := placeInYAML(root, path); ok {
 			places[path] = at
 		}
@@ -53,8 +49,8 @@ func placesInYAML(root *yamltree.Node, paths []string) map[string]Place {
 	return places
 }
 
-// placeInYAML returns the place of what path names: a scalar's own, and that of
-// its key for a mapping or sequence.
+// placeInYAML returns the place of a path. A scalar is at its own place, and a mapping or sequence at the place
+// of its key.
 func placeInYAML(n *yamltree.Node, path string) (Place, bool) {
 	at := Place{n.Line, n.Column}
 	for rest := path; rest != ""; {
@@ -89,13 +85,11 @@ func placeInYAML(n *yamltree.Node, path string) (Place, bool) {
 	return at, true
 }
 
-// pointerEscapes writes a key as a component of a JSON Pointer (RFC 6901).
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func child(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
+func joinPath(path, key string) string { return path + "/" + pointerEscapes.Replace(key) }
 
-// ancestry returns the paths themselves and everything above them.
-func ancestry(paths []string) map[string]bool {
+func withParents(paths []string) map[string]bool {
 	all := map[string]bool{}
 	for _, path := range paths {
 		for !all[path] {
@@ -108,8 +102,7 @@ func ancestry(paths []string) map[string]bool {
 	return all
 }
 
-// nearest returns the place of path or, where it is not in the file, of the
-// closest thing it would be in.
+// nearest returns the place of path, or of its closest parent in the file.
 func nearest(places map[string]Place, path string) Place {
 	for {
 		at, ok := places[path]

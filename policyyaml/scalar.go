@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// A scalar is what the text of a plain YAML scalar means.
 type scalar struct {
 	json         string
-	reason, hint string // why it means nothing; then json is null
+	reason, hint string // why it is invalid; json is then null
 	number       bool
 }
 
@@ -23,8 +22,8 @@ var (
 	notFinite  = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
-// resolve reads a plain scalar by the core schema of YAML 1.2 (§10.3.2): there
-// yes, on, 1_000, 12:30 and 2026-01-02 are strings. Numbers keep their digits.
+// resolve interprets a plain scalar by the core schema of YAML 1.2 (section 10.3.2): yes, on, 1_000, 12:30 and
+// 2026-01-02 are strings. Numbers keep their digits.
 func resolve(text string) scalar {
 	switch text {
 	case "", "~", "null", "Null", "NULL":
@@ -38,8 +37,8 @@ func resolve(text string) scalar {
 	case decimalInt.MatchString(text), float.MatchString(text):
 		digits := strings.TrimLeft(text, "-+")
 		if len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
-			// 010 is 8 in YAML 1.1 and 10 in YAML 1.2, and as a postcode neither.
-			return scalar{json: "null", reason: fmt.Sprintf("the number %s begins with a zero", text), hint: "drop the zero, or put it in quotes if it is no number"}
+			// 010 is 8 in YAML 1.1 and 10 in YAML 1.2. It may also be a postal code.
+			return scalar{json: "null", reason: fmt.Sprintf("the number %s begins with a zero", text), hint: "remove the zero, or use quotes if it is not a number"}
 		}
 		return scalar{json: jsonNumber(text), number: true}
 	case basedInt.MatchString(text):
@@ -49,13 +48,13 @@ func resolve(text string) scalar {
 		}
 		return scalar{json: strconv.FormatUint(v, 10), number: true}
 	case notFinite.MatchString(text):
-		return scalar{json: "null", reason: fmt.Sprintf("%s is not a number that can be counted with", text)}
+		return scalar{json: "null", reason: fmt.Sprintf("%s is not a finite number", text)}
 	}
 	return scalar{json: quoteJSON(text)}
 }
 
-// jsonNumber writes a YAML number by the grammar of JSON, which knows no plus
-// sign and wants digits on both sides of the point.
+// jsonNumber converts a YAML number to JSON, which has no plus sign and needs digits on both sides of the
+// point.
 func jsonNumber(text string) string {
 	text = strings.TrimPrefix(text, "+")
 	sign := ""

@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// ToJSON returns a policy file in JSON. It takes what [Parse] does, and fails as that
-// does.
+// ToJSON returns a policy file in JSON. Its arguments and errors are as in [Parse].
 func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
 	if _, err := Parse(name, data, opts); err != nil {
 		return nil, err
@@ -22,8 +21,7 @@ func ToJSON(name string, data []byte, opts policy.Options) ([]byte, error) {
 	return AsJSON(name, data)
 }
 
-// AsJSON is [ToJSON] of what may not be a policy, but is JSON or YAML. It ignores
-// duplicates and tags.
+// AsJSON returns JSON or YAML as JSON without compiling it as a policy. It ignores duplicate keys and tags.
 func AsJSON(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if isJSON(name, data) {
@@ -39,8 +37,8 @@ func AsJSON(name string, data []byte) ([]byte, error) {
 	return c.out.Bytes(), nil
 }
 
-// Raw returns a file in JSON or YAML as JSON, also if it is no policy. It reads YAML as
-// [Parse] does. The error is an [Errors], but Raw does not check JSON.
+// Raw returns a file in JSON or YAML as JSON, even if it is not a policy. It parses YAML like [Parse], with an
+// [Errors] as the error, but does not check JSON.
 func Raw(name string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if strings.EqualFold(filepath.Ext(name), ".json") || json.Valid(data) {
@@ -48,7 +46,7 @@ func Raw(name string, data []byte) ([]byte, error) {
 	}
 	c, err := convert(name, data)
 	if m, ok := errors.AsType[Errors](err); ok && m[0].Reason == yamltree.SecondDocument {
-		m[0].Reason, m[0].Hint = "there is more than one document in the file", ""
+		m[0].Reason, m[0].Hint = "the file has more than one document", ""
 	}
 	if err == nil && len(c.found) > 0 {
 		err = c.found
@@ -59,16 +57,16 @@ func Raw(name string, data []byte) ([]byte, error) {
 	return c.out.Bytes(), nil
 }
 
-// convert writes a file in YAML as JSON. The error is an [Errors] about its syntax.
+// convert converts a YAML file to JSON. The error is an [Errors] about the syntax.
 func convert(name string, data []byte) (*converter, error) {
 	root, err := yamltree.Parse(data)
 	switch {
 	case err != nil:
-		return nil, Errors{syntaxError(name, err)}
+		return nil, Errors{newSyntaxError(name, err)}
 	case root == nil:
-		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty but for comments", Hint: "write at least one rule under rules:"}}}
+		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty or has only comments", Hint: "write at least one rule under rules:"}}}
 	}
 	c := &converter{file: name, root: root, open: map[*yamltree.Node]bool{}}
-	c.value(root, "", 0)
+	c.writeValue(root, "", 0)
 	return c, nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// ranks are the places of fields in an object, as people write them.
 var ranks = func() map[string]int {
 	ranks := map[string]int{}
 	for i, name := range policy.FieldOrder() {
@@ -26,7 +25,7 @@ var ranks = func() map[string]int {
 	return ranks
 }()
 
-// WriteYAML writes a policy file that is given in JSON as YAML, a rule on a few lines.
+// WriteYAML writes a policy file in JSON as YAML, with each rule on a few lines.
 func WriteYAML(w io.Writer, file []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(file))
 	dec.UseNumber()
@@ -35,15 +34,14 @@ func WriteYAML(w io.Writer, file []byte) error {
 		return fmt.Errorf("policyyaml: write: %w", err)
 	}
 	out := writer{rules: ruleDepth(v)}
-	out.value(v, 0, "")
+	out.writeValue(v, 0, "")
 	if _, err := w.Write(out.Bytes()); err != nil {
 		return fmt.Errorf("policyyaml: write: %w", err)
 	}
 	return nil
 }
 
-// ruleDepth is how deep rules are: below a list of the file, or one of each policy of a
-// bundle.
+// ruleDepth returns the nesting depth of rules: in a list of the file, or of each policy in a bundle.
 func ruleDepth(file any) int {
 	if o, ok := file.(map[string]any); ok && o["policies"] != nil {
 		return 5
@@ -51,44 +49,41 @@ func ruleDepth(file any) int {
 	return 2
 }
 
-// limitsDepth is how deep below a rule lines of their own reach: its limits. What is in
-// there stands on one line.
+// limitsDepth is the depth below a rule up to which values get lines of their own: its limits. Deeper values
+// are written on one line.
 const limitsDepth = 2
 
-// A writer writes JSON values as YAML.
 type writer struct {
 	bytes.Buffer
-	rules int // how deep rules are
+	rules int // the depth of rules
 }
 
-// value writes v behind a key, a dash or nothing. Lines of its own begin with indent.
-func (w *writer) value(v any, depth int, indent string) {
+func (w *writer) writeValue(v any, depth int, indent string) {
 	object, isObject := v.(map[string]any)
 	list, isList := v.([]any)
 	switch {
 	case isObject && len(object) > 0 && depth < w.rules+limitsDepth:
-		w.object(object, depth, indent)
+		w.writeObject(object, depth, indent)
 	case isList && len(list) > 0 && depth < w.rules+limitsDepth:
 		for _, item := range list {
 			if w.Len() > 0 {
 				w.WriteString("\n" + indent)
 			}
 			w.WriteByte('-')
-			w.value(item, depth+1, indent+"  ")
+			w.writeValue(item, depth+1, indent+"  ")
 		}
 	default:
 		if w.Len() > 0 {
 			w.WriteByte(' ')
 		}
-		w.inline(v)
+		w.writeInline(v)
 	}
 	if depth == 0 {
 		w.WriteByte('\n')
 	}
 }
 
-// object writes the fields of v, each on a line. The first stands behind a dash.
-func (w *writer) object(v map[string]any, depth int, indent string) {
+func (w *writer) writeObject(v map[string]any, depth int, indent string) {
 	for i, name := range fields(v) {
 		switch {
 		case w.Len() == 0:
@@ -97,7 +92,7 @@ func (w *writer) object(v map[string]any, depth int, indent string) {
 		default:
 			w.WriteString("\n" + indent)
 		}
-		w.WriteString(text(name) + ":")
+		w.WriteString(quote(name) + ":")
 		at := depth + 1
 		switch {
 		case depth == w.rules-2 && name == "fallback_limit":
@@ -105,40 +100,37 @@ func (w *writer) object(v map[string]any, depth int, indent string) {
 		case depth == w.rules && name != "limits", depth == w.rules-2 && name != "rules":
 			at = w.rules + limitsDepth
 		}
-		w.value(v[name], at, indent+"  ")
+		w.writeValue(v[name], at, indent+"  ")
 	}
 }
 
-// inline writes v on one line.
-func (w *writer) inline(v any) {
+func (w *writer) writeInline(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for i, name := range fields(v) {
-			w.WriteString([]string{"{", ", "}[min(i, 1)] + text(name) + ": ")
-			w.inline(v[name])
+			w.WriteString([]string{"{", ", "}[min(i, 1)] + quote(name) + ": ")
+			w.writeInline(v[name])
 		}
 		w.WriteString([]string{"{}", "}"}[min(len(v), 1)])
 	case []any:
 		for i, item := range v {
 			w.WriteString([]string{"[", ", "}[min(i, 1)])
-			w.inline(item)
+			w.writeInline(item)
 		}
 		w.WriteString([]string{"[]", "]"}[min(len(v), 1)])
 	case string:
-		w.WriteString(text(v))
+		w.WriteString(quote(v))
 	case nil:
 		w.WriteString("null")
-	default: // a number in its own digits, or a boolean
+	default: // a number in its original digits, or a boolean
 		fmt.Fprint(w, v)
 	}
 }
 
-// fields returns the names of the fields of v, in the order of [policy.FieldOrder].
 func fields(v map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
 }
 
-// rank returns the place of a field. Names that policies do not have follow all fields.
 func rank(name string) int {
 	if i, ok := ranks[name]; ok {
 		return i
@@ -146,16 +138,16 @@ func rank(name string) int {
 	return len(ranks)
 }
 
-// word are texts that nobody takes for anything else.
+// word matches strings that are safe without quotes.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*([-/ ][A-Za-z0-9_]+)*$`)
 
-// text writes a string: as a plain word if every reader of YAML takes it for one.
-func text(s string) string {
+// quote writes a string, without quotes if every YAML parser reads it as a string.
+func quote(s string) string {
 	if !word.MatchString(s) || len(s) <= 5 && slices.Contains(reserved, strings.ToLower(s)) {
-		return strconv.Quote(s) // each escape of Go means the same in YAML
+		return strconv.Quote(s) // all escapes of Go mean the same in YAML
 	}
 	return s
 }
 
-// reserved are words that YAML, of one version or another, has a meaning for.
+// reserved are words with a meaning in some version of YAML.
 var reserved = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

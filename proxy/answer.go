@@ -11,35 +11,34 @@ import (
 	"time"
 )
 
-// errTaken ends the work of ReverseProxy: the answer is on its way without it.
-var errTaken = errors.New("the answer has been passed on")
+// errResponseForwarded ends the work of ReverseProxy: the exchange has forwarded the response itself.
+var errResponseForwarded = errors.New("the response has been forwarded")
 
-// take begins to pass on the answer of the server. ReverseProxy sends its status and body.
-func (e *exchange) take(res *http.Response) error {
+// forwardResponse starts to forward the server's response. ReverseProxy then sends the status and the body.
+func (e *exchange) forwardResponse(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		e.upgrade(res)
-		return errTaken
+		return errResponseForwarded
 	}
-	e.begin()
-	e.takeHeader(res)
-	withoutOurs(res.Trailer, e.w.Header())
+	e.beginResponse()
+	e.copyResponseHeader(res)
+	removeOwnFields(res.Trailer, e.w.Header())
 	if res.Body != http.NoBody {
-		e.answer = answerBody{from: res.Body, exchange: e, trailer: &res.Trailer, left: res.ContentLength, watch: e.watchStall()}
-		res.Body = &e.answer
-		res.ContentLength = max(res.ContentLength, 0) // answerWriter flushes: ReverseProxy needs no timer to do it
+		e.response = responseBody{from: res.Body, exchange: e, trailer: &res.Trailer, left: res.ContentLength, watch: e.newStallWatch()}
+		res.Body = &e.response
+		res.ContentLength = max(res.ContentLength, 0) // responseWriter flushes, so ReverseProxy needs no timer
 	}
 	return nil
 }
 
-// takeHeader makes the header of res that of the answer, together with what is set
-// there already: rate limit fields of ours replace those of the same name, and why a
-// request was denied is ours to say.
-func (e *exchange) takeHeader(res *http.Response) {
+// copyResponseHeader merges the header of res into the response header. Rate limit fields that mete has already
+// set replace upstream fields of the same name, and only mete reports the reason for a denial.
+func (e *exchange) copyResponseHeader(res *http.Response) {
 	h := e.w.Header()
-	withoutNamed(res.Header, res.Header["Connection"])
+	removeConnectionFields(res.Header, res.Header["Connection"])
 	for name, values := range res.Header {
 		switch {
-		case isHop(name) || isOurs(h, name):
+		case isHop(name) || isOwnField(h, name):
 		case len(h[name]) > 0:
 			h[name] = append(h[name], values...)
 		default:
@@ -47,68 +46,65 @@ func (e *exchange) takeHeader(res *http.Response) {
 		}
 	}
 	if _, ok := res.Header["Content-Type"]; !ok {
-		h["Content-Type"] = nil // net/http must not guess what the upstream does not say
+		h["Content-Type"] = nil // keeps net/http from guessing the type
 	}
-	res.Header = nil // ReverseProxy would add it once more
+	res.Header = nil // ReverseProxy would add the fields again
 }
 
-// isOurs reports whether a field of the upstream, by its canonical name, says what only
-// own, the header of the answer, is to say.
-func isOurs(own http.Header, name string) bool {
+// isOwnField reports whether mete owns the upstream's field name, a canonical name. The header own holds the
+// fields that mete has already set.
+func isOwnField(own http.Header, name string) bool {
 	return strings.Contains(name, "Ratelimit") && (name == "X-Ratelimit-Reason" || len(own[name]) > 0)
 }
 
-// withoutOurs removes such fields from a trailer.
-func withoutOurs(trailer, own http.Header) {
+func removeOwnFields(trailer, own http.Header) {
 	for name := range trailer {
-		if isOurs(own, name) {
+		if isOwnField(own, name) {
 			delete(trailer, name)
 		}
 	}
 }
 
-// An answerBody is the body of a server's answer. It is read by the goroutine that serves
-// the request.
-type answerBody struct {
-	from     io.ReadCloser // nil: the answer has none
+// A responseBody is the body of a server's response. The goroutine that serves the request reads it.
+type responseBody struct {
+	from     io.ReadCloser // nil: the response has no body
 	exchange *exchange
 	trailer  *http.Header
-	left     int64 // below 0: not known
-	ended    bool  // it has been read to its end
+	left     int64 // negative if unknown
+	ended    bool  // read to the end
 	closed   bool
 	watch    stallWatch
 }
 
-// Read implements [io.Reader]. An answer that stands still for too long ends.
-func (b *answerBody) Read(p []byte) (int, error) {
+// Read implements [io.Reader]. It ends a response that stalls for too long.
+func (b *responseBody) Read(p []byte) (int, error) {
 	b.watch.start()
 	n, err := b.from.Read(p)
-	b.watch.stop() // the client may take its own time
+	b.watch.stop() // the upstream is not responsible while the client reads
 	b.left -= int64(n)
 	switch {
 	case err == io.EOF:
 		b.ended = true
 	case err != nil:
-		b.exchange.brokeOff(err)
+		b.exchange.reportBrokenResponse(err)
 	}
 	return n, err
 }
 
 // Close implements [io.Closer]. It fills in the trailers.
-func (b *answerBody) Close() error {
+func (b *responseBody) Close() error {
 	b.closed = true
 	err := b.from.Close()
-	withoutOurs(*b.trailer, b.exchange.w.Header())
+	removeOwnFields(*b.trailer, b.exchange.w.Header())
 	return err
 }
 
-// An answerWriter is the client for ReverseProxy. Before the answer of the server has
-// begun, ReverseProxy writes informational answers, which hints sends in its place.
-type answerWriter struct{ *exchange }
+// A responseWriter is the client's response writer as ReverseProxy sees it. ReverseProxy writes informational
+// responses before the server's response has begun; hints sends them instead.
+type responseWriter struct{ *exchange }
 
-// Header implements [http.ResponseWriter].
-func (a answerWriter) Header() http.Header {
-	if a.answered {
+func (a responseWriter) Header() http.Header {
+	if a.responding {
 		return a.w.Header()
 	}
 	if a.discard == nil {
@@ -117,39 +113,38 @@ func (a answerWriter) Header() http.Header {
 	return a.discard
 }
 
-// WriteHeader implements [http.ResponseWriter]. The header does not wait for a body that
-// may take its time.
-func (a answerWriter) WriteHeader(status int) {
-	if !a.answered {
+// WriteHeader implements [http.ResponseWriter]. It sends the header at once if the body may take time.
+func (a responseWriter) WriteHeader(status int) {
+	if !a.responding {
 		return
 	}
 	a.w.WriteHeader(status)
-	if b := &a.answer; b.from != nil && (b.left < 0 || b.left > copyBytes) {
-		_ = a.send(nil, true) // where the client has gone, so will the first piece of the body
+	if b := &a.response; b.from != nil && (b.left < 0 || b.left > copyBytes) {
+		_ = a.send(nil, true) // if the client is gone, the next write fails too
 	}
 }
 
-// Write implements [io.Writer]. A piece of the body is sent at once where more is to come.
-func (a answerWriter) Write(piece []byte) (int, error) {
-	if err := a.send(piece, !a.answer.ended && a.answer.left != 0); err != nil {
+// Write implements [io.Writer]. It flushes each piece of the body while more is to come.
+func (a responseWriter) Write(piece []byte) (int, error) {
+	if err := a.send(piece, !a.response.ended && a.response.left != 0); err != nil {
 		return 0, err
 	}
 	return len(piece), nil
 }
 
-// FlushError is for [http.ResponseController]. Only an answer with a trailer needs it: its
-// short body must not be given a length. Write has flushed all else.
-func (a answerWriter) FlushError() error {
-	if !a.answer.closed {
+// FlushError implements the method for [http.ResponseController]. Only a response with a trailer needs it,
+// because its short body must not get a Content-Length. Write has flushed everything else.
+func (a responseWriter) FlushError() error {
+	if !a.response.closed {
 		return nil
 	}
 	return a.send(nil, true)
 }
 
-// send sends a piece of the body to the client, and what net/http holds back of it.
-func (a answerWriter) send(piece []byte, flush bool) error {
+// send writes a piece of the body to the client and, if flush is true, flushes what net/http has buffered.
+func (a responseWriter) send(piece []byte, flush bool) error {
 	control := http.NewResponseController(a.w)
-	return a.bounded(control, func() error {
+	return a.sendWithDeadline(control, func() error {
 		if len(piece) > 0 {
 			if _, err := a.w.Write(piece); err != nil {
 				return err
@@ -165,10 +160,9 @@ func (a answerWriter) send(piece []byte, flush bool) error {
 	})
 }
 
-// bounded does what sends something to the client, which has so long to take it. The
-// first piece is no other: a client may have asked for many answers before, and read
-// none of them.
-func (e *exchange) bounded(control *http.ResponseController, send func() error) error {
+// sendWithDeadline calls send with Config.ClientTimeout as the client's write deadline. The first piece needs a
+// deadline too: a client can pipeline many requests and read none of the responses.
+func (e *exchange) sendWithDeadline(control *http.ResponseController, send func() error) error {
 	most := e.proxy.config.ClientTimeout
 	set := most > 0 && control.SetWriteDeadline(time.Now().Add(most)) == nil
 	err := send()
@@ -178,30 +172,28 @@ func (e *exchange) bounded(control *http.ResponseController, send func() error) 
 	return err
 }
 
-// brokeOff tells of an answer that ended before its time, if that is not the client's
-// doing.
-func (e *exchange) brokeOff(err error) {
+// reportBrokenResponse passes err to Config.OnError, unless the client caused the response to break.
+func (e *exchange) reportBrokenResponse(err error) {
 	if e.in.Context().Err() == nil && e.body.failure() == nil {
-		e.proxy.config.OnError(e.out, errors.Join(err, stallOf(e.out.Context())))
+		e.proxy.config.OnError(e.out, errors.Join(err, stallCause(e.out.Context())))
 	}
 }
 
-// stallOf is errStalled, if that is why ctx has ended.
-func stallOf(ctx context.Context) error {
+// stallCause returns errStalled if ctx was canceled because the response stalled, and nil otherwise.
+func stallCause(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return cause
 	}
 	return nil
 }
 
-// A stallWatch ends a request whose answer stands still while it is read. The zero
-// value does not.
+// A stallWatch cancels a request if a read of the response stalls. The zero value does nothing.
 type stallWatch struct {
 	timer *time.Timer
-	most  time.Duration
+	limit time.Duration
 }
 
-func (e *exchange) watchStall() stallWatch {
+func (e *exchange) newStallWatch() stallWatch {
 	if e.cancel == nil {
 		return stallWatch{}
 	}
@@ -211,14 +203,12 @@ func (e *exchange) watchStall() stallWatch {
 	return stallWatch{timer, most}
 }
 
-// start is called before each read.
 func (s stallWatch) start() {
 	if s.timer != nil {
-		s.timer.Reset(s.most)
+		s.timer.Reset(s.limit)
 	}
 }
 
-// stop is called after it.
 func (s stallWatch) stop() {
 	if s.timer != nil {
 		s.timer.Stop()

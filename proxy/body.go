@@ -12,56 +12,54 @@ import (
 	"time"
 )
 
-// A requestBody is the body of a request on its way. The client has so long for each
-// piece of it, until the answer has begun: after that, both may be silent, as those
-// are who stream in both directions. The zero value is no body.
+// A requestBody is the request body that is sent to the upstream. Each read from the client has a deadline until
+// the response begins. After that, both sides may be silent, as in bidirectional streams. The zero value is an
+// empty body.
 type requestBody struct {
-	from    io.Reader
-	closer  io.Closer
-	control *http.ResponseController
-	timeout time.Duration // below zero: none
-	came    http.Header   // the trailer of the client, which is there when the body has ended
-	trailer http.Header   // what is sent on of it
-	read    atomic.Bool   // somebody has begun to read it
-	closed  atomic.Bool   // nobody may read it any more
+	from     io.Reader
+	closer   io.Closer
+	control  *http.ResponseController
+	timeout  time.Duration // negative: none
+	received http.Header   // the client's trailer, complete at the end of the body
+	trailer  http.Header   // the part of came that is forwarded
+	read     atomic.Bool   // a read has begun
+	closed   atomic.Bool   // no more reads are allowed
 
-	reading  sync.Mutex // held while it is read
+	reading  sync.Mutex // held during a read
 	mu       sync.Mutex // guards the fields below
-	deadline bool       // one is set
-	free     bool       // none is to be set any more
-	ended    bool       // it has been read to its end
-	sent     time.Time  // when that was
-	err      error      // why it could not be read on: the client's doing
+	deadline bool       // a read deadline is set
+	free     bool       // no more deadlines are set
+	ended    bool       // read to the end
+	sent     time.Time  // when ended was set
+	err      error      // the client's error that ended the body early
 }
 
-// takeBody sends on the body of the client's request. It must be the last that is done
-// to the request.
-func (e *exchange) takeBody(most int64) {
+// prepareBody sets up e.body from the client's request. Call it after all other changes to the request.
+func (e *exchange) prepareBody(most int64) {
 	b := &e.body
 	b.control = http.NewResponseController(e.w)
 	b.from, b.closer, b.timeout = e.in.Body, e.in.Body, e.proxy.config.ClientTimeout
 	if most > 0 {
-		// It must not be given e.w: it would write to its header while the answer is.
+		// Do not pass e.w: MaxBytesReader would write to the response header concurrently with the response.
 		b.from = http.MaxBytesReader(nil, e.in.Body, most)
 	}
 	if e.in.ProtoMajor == 1 {
-		_ = b.control.EnableFullDuplex() // else net/http reads the rest before it begins to answer
+		_ = b.control.EnableFullDuplex() // otherwise net/http reads the whole body before it responds
 	}
-	b.came, b.trailer = e.in.Trailer, e.proxy.knownTrailer(e.in.Trailer)
+	b.received, b.trailer = e.in.Trailer, e.proxy.allowedTrailer(e.in.Trailer)
 }
 
-// knownTrailer is what of a trailer that is announced may be sent on: nothing that is
-// for this hop only, nor what says who somebody is or where a message ends, which
-// servers that make one header of both would believe (RFC 9110, 6.5.1). What is not
-// announced is not sent.
-func (p *Proxy) knownTrailer(announced http.Header) http.Header {
+// allowedTrailer returns the announced trailer fields that may be forwarded. It removes hop-by-hop fields and
+// fields that identify the client or delimit the message: servers that merge trailers into the header would trust
+// them (RFC 9110, section 6.5.1). Trailers that are not announced are not forwarded.
+func (p *Proxy) allowedTrailer(announced http.Header) http.Header {
 	var known http.Header
 	for name := range announced {
 		switch name {
 		case "Host", "Authorization", "Cookie":
 			continue
 		}
-		if !p.sendsOn(name, false) {
+		if !p.forwards(name, false) {
 			continue
 		}
 		if known == nil {
@@ -72,7 +70,6 @@ func (p *Proxy) knownTrailer(announced http.Header) http.Header {
 	return known
 }
 
-// Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.read.Store(true)
 	b.reading.Lock()
@@ -84,7 +81,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if err == io.EOF {
 		for name := range b.trailer {
-			b.trailer[name] = b.came[name]
+			b.trailer[name] = b.received[name]
 		}
 	}
 	if err != nil {
@@ -93,8 +90,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer]. The client's body stays open, for another try: net/http
-// closes it when all is done.
+// Close implements [io.Closer]. The client's body stays open for a retry; net/http closes it at the end of the
+// request.
 func (b *requestBody) Close() error {
 	if b.read.Load() {
 		b.closed.Store(true)
@@ -102,7 +99,6 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// arm gives the client its time for the next piece.
 func (b *requestBody) arm() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +107,6 @@ func (b *requestBody) arm() {
 	}
 }
 
-// stop notes how reading has ended.
 func (b *requestBody) stop(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +120,7 @@ func (b *requestBody) stop(err error) {
 	}
 }
 
-// release lifts the bound: the answer has begun.
+// release removes the deadline because the response has begun.
 func (b *requestBody) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +128,7 @@ func (b *requestBody) release() {
 	b.disarm()
 }
 
-// disarm is for who holds mu.
+// disarm removes the deadline. The caller holds mu.
 func (b *requestBody) disarm() {
 	if b.deadline && b.err == nil {
 		_ = b.control.SetReadDeadline(time.Time{})
@@ -144,9 +139,9 @@ func (b *requestBody) disarm() {
 // longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
-// end lets nobody read any more. What is left, net/http reads, up to a bound: for that
-// the client has its time once more. Whoever reads yet has to be through: net/http would
-// end that read, and the deadline with it.
+// end forbids further reads. net/http then reads the rest of the body, up to a bound, and the client gets one
+// more timeout for it. A concurrent read must finish first: net/http would end that read and the deadline with
+// it.
 func (b *requestBody) end() {
 	b.closed.Store(true)
 	b.mu.Lock()
@@ -167,8 +162,8 @@ func (b *requestBody) end() {
 	_ = b.control.SetReadDeadline(deadline)
 }
 
-// sentAt is when the body has been read to its end, the zero time if there is none. It
-// is false where it has not been.
+// sentAt returns the time at which the body was read to its end, or the zero time if there is no body. It returns
+// false while part of the body is unread.
 func (b *requestBody) sentAt() (at time.Time, ok bool) {
 	if b.from == nil {
 		return time.Time{}, true
@@ -178,12 +173,11 @@ func (b *requestBody) sentAt() (at time.Time, ok bool) {
 	return b.sent, b.ended
 }
 
-// failure is why the body could not be read on, nil if it could.
+// failure returns the client's error that ended the body early, or nil.
 func (b *requestBody) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-// isStall reports whether err is that of a client which has let its time pass.
 func isStall(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -21,77 +21,67 @@ const (
 	DefaultUpgradeTimeout = 10 * time.Minute
 )
 
-// Config are a [Proxy]'s settings. In the zero Config every timeout has its
-// default and bodies are not bounded. There is no timeout for a request as a
-// whole, which may stream for days: the client and its context end it.
+// Config holds the settings of a [Proxy]. In the zero Config every timeout has its default and bodies are
+// unlimited. There is no timeout for a whole request, because a stream may last for days; the client and its
+// context end it.
 type Config struct {
-	// DialTimeout bounds how long it may take to connect to a server, and then
-	// again how long the TLS handshake may. If zero, DefaultDialTimeout.
+	// DialTimeout bounds the time to connect to a server, and separately the time of the TLS handshake. Zero
+	// means DefaultDialTimeout.
 	DialTimeout time.Duration
 
-	// HeaderTimeout bounds how long a server may take, from the end of the
-	// request to the header of the answer. If zero, DefaultHeaderTimeout.
+	// HeaderTimeout bounds the time from the end of the request to the header of the response. Zero means
+	// DefaultHeaderTimeout.
 	HeaderTimeout time.Duration
 
-	// BodyTimeout bounds how long the body of an answer may stand still because the
-	// server sends nothing. If zero, there is no bound: streams may be silent.
+	// BodyTimeout bounds how long a response body may stall because the server sends nothing. Zero means no
+	// bound: streams may be silent.
 	BodyTimeout time.Duration
 
-	// ClientTimeout bounds how long a client may let a body stand still: one that
-	// does not go on with its own, before the answer has begun, or does not take
-	// what it is sent. If zero, DefaultClientTimeout; below zero, there is no bound.
+	// ClientTimeout bounds how long a client may stall: while it sends its body before the response has begun, or
+	// while it receives the response. Zero means DefaultClientTimeout; a negative value means no bound.
 	ClientTimeout time.Duration
 
-	// UpgradeTimeout bounds how long nothing may go through an upgraded connection, such
-	// as a WebSocket, in either direction; both sides of it are then closed. That is no
-	// error. What waits for a side that does not read goes nowhere. If zero,
-	// DefaultUpgradeTimeout; below zero, there is no bound.
+	// UpgradeTimeout bounds how long an upgraded connection, such as a WebSocket, may be idle in both directions.
+	// The proxy then closes both sides without an error. Data that waits for a slow reader does not count as
+	// traffic. Zero means DefaultUpgradeTimeout; a negative value means no bound.
 	UpgradeTimeout time.Duration
 
-	// MaxBodyBytes bounds the body of a request. If zero, there is no bound.
+	// MaxBodyBytes bounds the size of a request body. Zero means no bound.
 	MaxBodyBytes int64
 
-	// RewriteHost sends the upstream its own name in Host, in place of the one
-	// the client asked for.
+	// RewriteHost sends the upstream its own name in Host instead of the client's Host.
 	RewriteHost bool
 
-	// Upgrades are the protocols that a connection may be upgraded to, in any case.
-	// If nil, "websocket" alone; if empty, none. What asks for another is sent on without: who
-	// could upgrade to one that carries requests, such as h2c, would send them past
-	// every limit.
+	// Upgrades lists the protocols that a connection may be upgraded to, in any case. Nil means only "websocket";
+	// an empty list allows none. The proxy forwards other upgrade requests without the upgrade: a client that
+	// could upgrade to a protocol that carries requests, such as h2c, would bypass every limit.
 	Upgrades []string
 
-	// UnderscoresInHeaders is what becomes of header fields whose names have "_", or any
-	// other character but letters, digits and "-". Programs behind CGI, WSGI, Rack or PHP
-	// read X_Api_Key as X-Api-Key, and rules do not. "drop", or empty: they are not
-	// sent on. "pass": they are, but for those that would be read as one that the proxy
-	// writes or removes; one that looks like a name that an enforced rule reads is answered
-	// with 400. "refuse": the request is answered with 400.
+	// UnderscoresInHeaders sets how the proxy handles header fields whose names contain "_" or any character
+	// except letters, digits and "-". Programs behind CGI, WSGI, Rack or PHP read X_Api_Key as X-Api-Key, but
+	// rules do not. "drop" or empty removes these fields. "pass" forwards them, except names that look like a
+	// field that the proxy writes or removes; a name that looks like a field that an enforced rule reads gets a
+	// 400. "refuse" rejects the request with 400.
 	UnderscoresInHeaders string
 
-	// Dial connects to a server. If nil, a [net.Dialer] does. It must be safe for
-	// concurrent use.
+	// Dial connects to a server. If nil, the proxy uses a [net.Dialer]. It must be safe for concurrent use.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Observe, if set, is told of requests that were sent on: how long it took from the
-	// end of the body until the header of the answer came, or something else in its place, and
-	// whether it failed: an error, 429, or 5xx but 501. It is not told of what clients
-	// break off, nor of answers that begin before the body has ended. It must be safe for
-	// concurrent use. The Observe of an adaptive.Controller fits.
+	// Observe, if not nil, is called once for each forwarded request with the latency from the end of the request
+	// body to the response header, and with an error if the request failed: a transport error, 429, or 5xx except
+	// 501. It is not called for requests that clients cancel, nor for responses that begin before the body has
+	// ended. It must be safe for concurrent use. The Observe method of an adaptive.Controller fits.
 	Observe func(latency time.Duration, err error)
 
-	// OnError, if set, is called with what is answered with 502 or 504, or breaks
-	// off in the middle of an answer because of the upstream, and with the request as
-	// it was made to the upstream. It must be safe for concurrent
-	// use. A client that has gone is no error.
+	// OnError, if not nil, is called with the error and the outgoing request for each 502 or 504 response, and
+	// for each response that the upstream breaks off. It must be safe for concurrent use. A client that
+	// disconnects is not an error.
 	OnError func(*http.Request, error)
 
-	// Logger is told when a server is taken for down, and for up again. If nil,
-	// nobody is.
+	// Logger logs when a server goes down or comes back up. If nil, the proxy logs nothing.
 	Logger *slog.Logger
 }
 
-// withDefaults returns c with its zero values filled in.
 func (c Config) withDefaults() Config {
 	if c.DialTimeout == 0 {
 		c.DialTimeout = DefaultDialTimeout
@@ -120,7 +110,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) check() error {
+func (c Config) validate() error {
 	var errs []error
 	if c.DialTimeout < 0 || c.HeaderTimeout < 0 || c.BodyTimeout < 0 || c.MaxBodyBytes < 0 {
 		errs = append(errs, errors.New("timeouts and bounds must not be negative"))
@@ -139,10 +129,9 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// upgrades reports whether connections may be upgraded to that protocol.
 func (c *Config) upgrades(protocol string) bool {
 	for _, known := range c.Upgrades {
-		// To fold also makes one letter of a Kelvin sign and k.
+		// EqualFold alone would also match the Kelvin sign with k; the length check rules it out.
 		if len(known) == len(protocol) && strings.EqualFold(known, protocol) {
 			return true
 		}

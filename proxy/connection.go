@@ -9,10 +9,10 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// removeUnsent removes the fields that are not sent on: rules must not see a field that the
-// upstream does not see. Connection names fields for the next hop only (RFC 9110, 7.6.1), and
-// [fieldRows] removes others. The fields of an upgrade stay, and so do the fields that
-// trusted proxies write: no client can remove its address.
+// removeUnsent removes the fields that are not forwarded: rules must not see a field that the upstream does not
+// see. It removes the hop-by-hop fields that Connection names (RFC 9110, section 7.6.1) and those that
+// [fieldRows] removes. It keeps the fields of an upgrade and those that trusted proxies write, so that no client
+// can remove its address.
 func (p *Proxy) removeUnsent(facts *httpfacts.Facts) {
 	header, trusted := facts.Request().Header, facts.Trusted()
 	for name := range header {
@@ -23,15 +23,14 @@ func (p *Proxy) removeUnsent(facts *httpfacts.Facts) {
 	for _, line := range header["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
 			name := http.CanonicalHeaderKey(strings.Trim(option, " \t"))
-			if _, there := header[name]; there && p.fateOf(name) == passes {
+			if _, there := header[name]; there && p.actionOf(name) == forwarded {
 				facts.RemoveField(name)
 			}
 		}
 	}
 }
 
-// withoutNamed removes from h the fields that the lines of a Connection name.
-func withoutNamed(h http.Header, connection []string) {
+func removeConnectionFields(h http.Header, connection []string) {
 	for _, line := range connection {
 		for option := range strings.SplitSeq(line, ",") {
 			delete(h, http.CanonicalHeaderKey(strings.Trim(option, " \t")))
@@ -39,8 +38,7 @@ func withoutNamed(h http.Header, connection []string) {
 	}
 }
 
-// isHop reports whether a field of an answer, by its canonical name, is for one hop
-// only, whatever Connection says.
+// isHop reports whether the response field name, a canonical name, is always hop-by-hop.
 func isHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
@@ -50,7 +48,6 @@ func isHop(name string) bool {
 	return false
 }
 
-// hasToken reports whether a list has a token, in any case.
 func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for part := range strings.SplitSeq(line, ",") {
@@ -63,10 +60,9 @@ func hasToken(lines []string, token string) bool {
 	return false
 }
 
-// protocolOf returns the protocol that r asks to upgrade its connection to, if it may,
-// and "" else: HTTP/1.0 knows no such thing (RFC 9110, 7.8), and a WebSocket is asked
-// for with GET alone (RFC 6455, 4.1).
-func (p *Proxy) protocolOf(r *http.Request) string {
+// upgradeProtocol returns the allowed protocol that r asks to upgrade to, or "". HTTP/1.0 has no upgrades (RFC
+// 9110, section 7.8), and a WebSocket requires GET (RFC 6455, section 4.1).
+func (p *Proxy) upgradeProtocol(r *http.Request) string {
 	if len(r.Header["Upgrade"]) == 0 || !r.ProtoAtLeast(1, 1) || !hasToken(r.Header["Connection"], "upgrade") {
 		return ""
 	}

@@ -44,7 +44,7 @@ func TestFields_Doc(t *testing.T) {
 		if label == "" {
 			label = "`" + strings.Join(row.Names, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %v | %s |\n", label, row.Fate, row.Why)
+		fmt.Fprintf(&b, "| %s | %v | %s |\n", label, row.Action, row.Why)
 	}
 	want := b.String() + "\n"
 	if *update {
@@ -97,8 +97,8 @@ func TestFields_Fates(t *testing.T) {
 		sent        = "the client's own"
 		passes      = "passes"
 		removed     = "removed"
-		written     = "written anew"
-		fromTrusted = "removed, unless a trusted proxy sent it"
+		written     = "replaced"
+		fromTrusted = "removed unless a trusted proxy sent it"
 	)
 	fates := map[string]string{}
 	for fate, names := range map[string][]string{
@@ -113,7 +113,7 @@ func TestFields_Fates(t *testing.T) {
 	}
 	for _, row := range proxy.FieldRows {
 		for _, name := range row.Names {
-			fates[strings.Replace(name, "*", "-Any", 1)] = row.Fate.String()
+			fates[strings.Replace(name, "*", "-Any", 1)] = row.Action.String()
 		}
 	}
 	seen := make(chan http.Header, 1)

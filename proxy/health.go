@@ -12,12 +12,10 @@ import (
 	"time"
 )
 
-// maxHealthBytes is how much of an answer to a health check is read, to use its
-// connection again.
+// maxHealthBytes bounds how much of a health check response is read, so that its connection can be reused.
 const maxHealthBytes = 64 << 10
 
-// Watch runs the health checks of all upstreams until ctx ends. The first of each
-// server is at once.
+// Watch runs the health checks of all upstreams until ctx ends. It checks each server once at the start.
 func (p *Proxy) Watch(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -31,11 +29,10 @@ func (p *Proxy) Watch(ctx context.Context) {
 	}
 }
 
-// watch checks s until ctx ends.
 func (s *server) watch(ctx context.Context, h Health) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	row := 0 // checks in a row that say the other thing than what s is taken for
+	row := 0 // consecutive checks that contradict the current state
 	for {
 		select {
 		case <-ctx.Done():
@@ -46,7 +43,7 @@ func (s *server) watch(ctx context.Context, h Health) {
 		if ctx.Err() != nil {
 			return
 		}
-		sick := s.sick.Load()
+		sick := s.unhealthy.Load()
 		switch need := h.Down; {
 		case sick == (err != nil):
 			row = 0
@@ -55,21 +52,19 @@ func (s *server) watch(ctx context.Context, h Health) {
 				need = h.Up
 			}
 			if row++; row >= need {
-				s.setSick(!sick, err)
+				s.setUnhealthy(!sick, err)
 				row = 0
 			}
 		}
-		timer.Reset(vary(h.Interval))
+		timer.Reset(jitter(h.Interval))
 	}
 }
 
-// vary returns d, give or take a tenth of it: many proxies that begin together do not
-// stay together.
-func vary(d time.Duration) time.Duration {
+// jitter returns d plus or minus up to 10%, so that proxies that start together do not stay in step.
+func jitter(d time.Duration) time.Duration {
 	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1))
 }
 
-// check asks s how it is.
 func (s *server) check(ctx context.Context, h Health) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
@@ -84,7 +79,7 @@ func (s *server) check(ctx context.Context, h Health) error {
 		return err
 	}
 	defer res.Body.Close()
-	s.reached()
+	s.markReachable()
 	_, _ = io.CopyN(io.Discard, res.Body, maxHealthBytes)
 	if res.StatusCode < 200 || res.StatusCode > 399 {
 		return fmt.Errorf("status %d", res.StatusCode)

@@ -9,21 +9,21 @@ import (
 	"sync"
 )
 
-// mostHints is how many informational answers a server may give before its answer:
-// without a bound it could hold a request with them for as long as it likes.
-const mostHints = 100
+// maxHints bounds the informational responses before the final one. Without a bound, a server could hold a
+// request with them forever.
+const maxHints = 100
 
-var errHints = fmt.Errorf("more than %d informational answers", mostHints)
+var errHints = fmt.Errorf("more than %d informational answers", maxHints)
 
-// hints are the informational answers (1xx) to a request that wait to be passed on.
-// Until end returns, the client's http.ResponseWriter is theirs. The zero value has none.
+// hints queues the informational (1xx) responses to a request. Until end returns, it owns the client's
+// http.ResponseWriter. The zero value is empty.
 type hints struct {
 	sending sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	queue  []hint
-	active bool // somebody sends them
-	ended  bool // the answer itself has come
+	active bool // a goroutine is sending
+	ended  bool // the final response has arrived
 	count  int
 }
 
@@ -32,15 +32,16 @@ type hint struct {
 	header textproto.MIMEHeader
 }
 
-// inform is told of an informational answer by whoever reads the connection to the
-// server. Over HTTP/2 many requests share that: it must not wait for a client. One of
-// HTTP/1.0 would take it for the final answer. A 100 is not for us to pass on: the body
-// is read because of it, and net/http then tells the client to go on.
-func (e *exchange) inform(status int, header textproto.MIMEHeader) error {
+// queueHint queues an informational response. The goroutine that reads the server's connection calls it. Over
+// HTTP/2 many requests share that connection, so queueHint must not wait for a client.
+//
+// It drops hints for HTTP/1.0 clients, which would take them for the final response. It also drops 100 Continue:
+// reading the body makes net/http send it.
+func (e *exchange) queueHint(status int, header textproto.MIMEHeader) error {
 	h := &e.hints
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.count++; h.count > mostHints {
+	if h.count++; h.count > maxHints {
 		return errHints
 	}
 	if h.ended || status == http.StatusContinue || !e.in.ProtoAtLeast(1, 1) {
@@ -51,14 +52,14 @@ func (e *exchange) inform(status int, header textproto.MIMEHeader) error {
 		h.active = true
 		h.sending.Go(func() {
 			for next, ok := h.next(); ok; next, ok = h.next() {
-				e.hint(next)
+				e.sendHint(next)
 			}
 		})
 	}
 	return nil
 }
 
-// next is false where there is none now.
+// next returns the next hint, or false if the queue is empty.
 func (h *hints) next() (hint, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +71,7 @@ func (h *hints) next() (hint, bool) {
 	return first, true
 }
 
-// end lets no more come, and waits for those that did to be sent.
+// end stops accepting hints and waits until the queued ones are sent.
 func (h *hints) end() {
 	h.mu.Lock()
 	h.ended = true
@@ -78,18 +79,18 @@ func (h *hints) end() {
 	h.sending.Wait()
 }
 
-// hint sends one. Our own fields wait for the answer.
-func (e *exchange) hint(one hint) {
+// sendHint sends one hint. mete's own fields are sent with the final response.
+func (e *exchange) sendHint(one hint) {
 	h := e.w.Header()
 	own := h.Clone()
 	clear(h)
-	withoutNamed(http.Header(one.header), one.header["Connection"])
+	removeConnectionFields(http.Header(one.header), one.header["Connection"])
 	for name, values := range one.header {
-		if !isHop(name) && !isOurs(own, name) {
+		if !isHop(name) && !isOwnField(own, name) {
 			h[name] = values
 		}
 	}
-	_ = e.bounded(http.NewResponseController(e.w), func() error { // a client that has gone needs none
+	_ = e.sendWithDeadline(http.NewResponseController(e.w), func() error { // ignore a client that is gone
 		e.w.WriteHeader(one.status)
 		return nil
 	})

@@ -8,18 +8,16 @@ import (
 	"time"
 )
 
-// An upstream is an [Upstream] at work.
 type upstream struct {
 	name    string
 	health  Health // with its defaults
 	servers []*server
 	stall   time.Duration // BodyTimeout
 
-	unavailable atomic.Uint64 // requests that found no server up
+	unavailable atomic.Uint64 // requests that found no server
 }
 
-// newUpstream makes the servers of u, which has been checked. Where it has no timeout,
-// config has.
+// newUpstream creates the servers of u, which must be valid. Timeouts that are zero in u come from config.
 func newUpstream(u Upstream, config Config) *upstream {
 	if u.DialTimeout == 0 {
 		u.DialTimeout = config.DialTimeout
@@ -37,15 +35,15 @@ func newUpstream(u Upstream, config Config) *upstream {
 	return made
 }
 
-// A tried is the set of servers that a request has been sent to in vain.
-type tried uint64
+// triedServers is a bit set of the servers that have failed to take the request.
+type triedServers uint64
 
 var _ = [1]struct{}{}[MaxServers-64] // one bit each
 
-// pick returns a server that is up and has not been tried, nil where there is none.
-func (u *upstream) pick(not *tried) *server {
+// pick returns an available server that is not in tried, or nil.
+func (u *upstream) pick(not *triedServers) *server {
 	if len(u.servers) == 1 {
-		if s := u.servers[0]; *not == 0 && !s.sick.Load() {
+		if s := u.servers[0]; *not == 0 && !s.unhealthy.Load() {
 			*not = 1
 			return s
 		}
@@ -70,19 +68,19 @@ func (u *upstream) pick(not *tried) *server {
 			*not |= 1 << i
 			return s
 		}
-		n-- // somebody else tries it
+		n-- // another request is probing it
 		ready[at] = ready[n]
 	}
 	return nil
 }
 
-// retryAfter is how long it takes at least until a server can be up again.
+// retryAfter returns the minimum time until a server can be available again.
 func (u *upstream) retryAfter() time.Duration {
 	least := u.health.Interval
 	now := time.Now()
 	for _, s := range u.servers {
-		if !s.sick.Load() {
-			least = min(least, s.outFor(now))
+		if !s.unhealthy.Load() {
+			least = min(least, s.exclusionLeft(now))
 		}
 	}
 	return max(least, 0)

@@ -15,32 +15,29 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// errUnavailable is why a request was sent to no server at all.
-var errUnavailable = errors.New("no server is up")
+var errUnavailable = errors.New("no upstream server is up")
 
-// errEnding is why a connection is not upgraded after [Proxy.Drain].
-var errEnding = errors.New("no more connections are upgraded")
+// errDraining means that a connection is not upgraded because [Proxy.Drain] was called.
+var errDraining = errors.New("no new upgrades: the proxy is draining")
 
 var (
-	noRoute     = problem(http.StatusNotFound, "Nothing is served under this host and path.")
-	tooLarge    = problem(http.StatusRequestEntityTooLarge, "The body of the request is too long.")
-	stalled     = problem(http.StatusRequestTimeout, "The body of the request did not go on in time.")
-	incomplete  = problem(http.StatusBadRequest, "The body of the request is broken, or broke off.")
-	unavailable = problem(http.StatusServiceUnavailable, "No upstream server is up. This is no limit of yours.")
-	ending      = problem(http.StatusServiceUnavailable, "The server is ending and opens no more connections of this kind.")
-	givenUp     = problem(http.StatusBadGateway, "The request was given up.")
-	late        = problem(http.StatusGatewayTimeout, "The upstream server did not answer in time.")
-	unreachable = problem(http.StatusBadGateway, "The upstream server could not be reached, or broke off.")
+	noRoute         = newProblem(http.StatusNotFound, "No route matches this host and path.")
+	tooLarge        = newProblem(http.StatusRequestEntityTooLarge, "The request body is too large.")
+	stalled         = newProblem(http.StatusRequestTimeout, "The request body stalled for too long.")
+	incomplete      = newProblem(http.StatusBadRequest, "The request body is malformed or incomplete.")
+	unavailable     = newProblem(http.StatusServiceUnavailable, "No upstream server is available. This is not a rate limit.")
+	draining        = newProblem(http.StatusServiceUnavailable, "The server is shutting down and accepts no new upgraded connections.")
+	requestCanceled = newProblem(http.StatusBadGateway, "The request was canceled.")
+	upstreamTimeout = newProblem(http.StatusGatewayTimeout, "The upstream server did not respond in time.")
+	unreachable     = newProblem(http.StatusBadGateway, "The upstream server could not be reached, or closed the connection.")
 )
 
-// problem returns the problem of a status. It names no address.
-func problem(status int, detail string) *api.Problem {
+func newProblem(status int, detail string) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// fail answers a request for which there is no answer of the upstream.
 func (e *exchange) fail(err error) {
-	e.begin()
+	e.beginResponse()
 	p := e.problemOf(err)
 	if p.Status == http.StatusServiceUnavailable {
 		e.w.Header()["Retry-After"] = []string{strconv.FormatInt(max(1, seconds(e.upstream.retryAfter())), 10)}
@@ -61,20 +58,19 @@ func (e *exchange) problemOf(err error) *api.Problem {
 		return tooLarge
 	case errors.Is(err, errUnavailable):
 		return unavailable
-	case errors.Is(err, errEnding):
-		return ending
-	case broken != nil && isStall(broken): // by which net/http ends the request, too
+	case errors.Is(err, errDraining):
+		return draining
+	case broken != nil && isStall(broken): // net/http also cancels the request
 		return stalled
 	case errors.Is(ended, context.Canceled):
-		// The client has gone and sees nothing of this, unless it is the server
-		// that ends its requests.
-		return givenUp
+		// The client is gone and does not see this, unless the server cancels its own requests.
+		return requestCanceled
 	case broken != nil:
 		return incomplete
 	}
 	e.proxy.config.OnError(e.out, err)
 	if ended != nil || isNet && timeout.Timeout() {
-		return late
+		return upstreamTimeout
 	}
 	return unreachable
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// A Proxy is a [http.Handler] that limits requests and sends those that are
-// admitted on. It is made by [New] or [NewRouted] and safe for concurrent use. It keeps
-// connections to the upstreams until [Proxy.Close].
+// A Proxy is an [http.Handler] that limits requests and forwards the admitted ones. Create one with [New] or
+// [NewRouted]. It is safe for concurrent use and keeps connections to the upstreams until [Proxy.Close].
 type Proxy struct {
 	limit     *httplimit.Middleware
 	source    *httpfacts.Source // of limit
@@ -27,8 +26,8 @@ type Proxy struct {
 	tunnels   tunnels
 }
 
-// New returns a proxy to upstream for the requests that mw admits. Both are
-// required. The error names every mistake.
+// New returns a proxy that forwards the requests that mw admits to upstream. Both are required. The returned
+// error lists every invalid setting.
 func New(upstream *url.URL, mw *httplimit.Middleware, config Config) (*Proxy, error) {
 	errs := []error{checkServer(upstream), checkRest(mw, config)}
 	if err := errors.Join(errs...); err != nil {
@@ -38,9 +37,9 @@ func New(upstream *url.URL, mw *httplimit.Middleware, config Config) (*Proxy, er
 	return build([]Upstream{{Name: name, Servers: []*url.URL{upstream}}}, []Route{{Upstream: name}}, mw, config)
 }
 
-// NewRouted returns a proxy to several upstreams for the requests that mw admits: each
-// goes where the most specific route leads. Every upstream has a name of its own and
-// a route. mw is required. The error names every mistake.
+// NewRouted returns a proxy that forwards the requests that mw admits to the upstream of the most specific
+// matching route. Every upstream needs a unique name and at least one route. mw is required. The returned error
+// lists every invalid setting.
 func NewRouted(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, config Config) (*Proxy, error) {
 	errs := []error{checkRest(mw, config)}
 	for i := range upstreams {
@@ -53,15 +52,15 @@ func NewRouted(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, c
 	return build(upstreams, routes, mw, config)
 }
 
-// CheckRoutes reports every mistake in routes, and in how upstreams are named, as
-// [NewRouted] does; it is for those who read settings.
+// CheckRoutes reports every error in routes and in the names of upstreams, as [NewRouted] does. It is for
+// programs that validate settings.
 func CheckRoutes(upstreams []Upstream, routes []Route) error {
 	var errs []error
 	byName, unused := map[string]*upstream{}, map[string]bool{}
 	for i := range upstreams {
 		name := upstreams[i].Name
 		if byName[name] != nil {
-			errs = append(errs, fmt.Errorf("upstream %q: the name is taken by an earlier one", name))
+			errs = append(errs, fmt.Errorf("upstream %q: duplicate name", name))
 		}
 		byName[name], unused[name] = &upstream{}, true
 	}
@@ -72,7 +71,7 @@ func CheckRoutes(upstreams []Upstream, routes []Route) error {
 	}
 	for i := range upstreams {
 		if name := upstreams[i].Name; unused[name] {
-			errs = append(errs, fmt.Errorf("upstream %q: no route leads there", name))
+			errs = append(errs, fmt.Errorf("upstream %q: no route uses it", name))
 			delete(unused, name)
 		}
 	}
@@ -80,14 +79,14 @@ func CheckRoutes(upstreams []Upstream, routes []Route) error {
 }
 
 func checkRest(mw *httplimit.Middleware, config Config) error {
-	err := config.check()
+	err := config.validate()
 	if mw == nil {
 		err = errors.Join(err, errors.New("middleware is required"))
 	}
 	return err
 }
 
-// build makes a proxy of what has been checked, but for the routes.
+// build creates a proxy from settings that were checked, except the routes, which it checks.
 func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, config Config) (*Proxy, error) {
 	p := &Proxy{limit: mw, source: mw.Source(), config: config.withDefaults()}
 	byName := map[string]*upstream{}
@@ -106,30 +105,29 @@ func build(upstreams []Upstream, routes []Route, mw *httplimit.Middleware, confi
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 && !r.ProtoAtLeast(1, 1) {
-		// It may have come with a Transfer-Encoding, which net/http drops unread from
-		// HTTP/1.0: nothing that follows is to be taken for a request (RFC 9112, 6.1).
+		// The request may have had a Transfer-Encoding, which net/http drops from HTTP/1.0 without reading the
+		// body. The rest of the connection must not be read as another request (RFC 9112, section 6.1).
 		w.Header()["Connection"] = []string{"close"}
 	}
-	if refusal := p.refusal(r); refusal != "" {
+	if refusal := p.rejectReason(r); refusal != "" {
 		ratelimitfields.Write(w, r, ratelimitfields.Disputed(refusal))
 		return
 	}
 	facts := p.source.Facts(r)
 	defer facts.Release()
 	if p.config.UnderscoresInHeaders == passUnderscores {
-		if _, odd := oddName(r); odd {
+		if _, odd := findOddName(r); odd {
 			facts.DisputeLookAlikes()
 		}
 	}
 	facts.Resolve()
 	p.removeUnsent(facts)
 	if p.limit.AdmitFacts(w, facts) {
-		p.forward(w, facts)
+		p.forwardRequest(w, facts)
 	}
 }
 
-// Close closes the connections to upstreams that are not in use. The proxy can be used
-// afterwards.
+// Close closes idle connections to upstreams. The proxy remains usable.
 func (p *Proxy) Close() error {
 	for _, u := range p.upstreams {
 		for _, s := range u.servers {
@@ -139,8 +137,7 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// forward sends on a request that was admitted.
-func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
+func (p *Proxy) forwardRequest(w http.ResponseWriter, facts *httpfacts.Facts) {
 	r := facts.Request()
 	to, ok := p.routes.find(facts)
 	switch {
@@ -155,18 +152,16 @@ func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
 		return
 	}
 	e := newExchange(p, to.upstream, w, facts)
-	defer e.end()
+	defer e.close()
 	if r.ContentLength != 0 {
-		e.takeBody(to.maxBody)
+		e.prepareBody(to.maxBody)
 	}
-	e.pass()
+	e.run()
 }
 
-// copyBytes is the size that [io.Copy] uses.
 const copyBytes = 32 << 10
 
-// buffers are the space that bodies are copied through. They implement
-// [httputil.BufferPool].
+// buffers is a pool of copy buffers for bodies. It implements [httputil.BufferPool].
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

@@ -14,28 +14,26 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// refusal describes, for the client, why r is not sent on, "" where it is. Without a
-// Host, rules would know no host, and net/http would send the name of the upstream. A
-// Content-Length that is no length would be sent on as another one: net/http refuses it
-// over HTTP/1, and takes it for 0 over HTTP/2.
-func (p *Proxy) refusal(r *http.Request) string {
+// rejectReason returns the text for the client if the proxy must reject r, or "". Without a Host, rules would see
+// no host and net/http would send the upstream's name. net/http rejects an invalid Content-Length over HTTP/1,
+// but reads it as 0 over HTTP/2.
+func (p *Proxy) rejectReason(r *http.Request) string {
 	switch {
-	case !isPlain(r):
+	case !hasPlainTarget(r):
 		return httpfacts.DisputedPlace
 	case r.Host == "":
-		return "The request names no host. Send one in the Host field, or in :authority with HTTP/2."
+		return "The request has no host. Send one in the Host field, or in :authority with HTTP/2."
 	case r.ProtoMajor > 1 && !isLength(r.Header["Content-Length"]):
-		return "Content-Length is no length. Send it once, as a number of bytes."
+		return "Content-Length is invalid. Send it once, as a number of bytes."
 	}
 	if p.config.UnderscoresInHeaders == refuseUnderscores {
-		if name, ok := oddName(r); ok {
-			return fmt.Sprintf("Some servers read the header field %q as another one. Use only letters, digits and hyphens in its name.", name)
+		if name, ok := findOddName(r); ok {
+			return fmt.Sprintf("Some servers confuse the header field %q with another one. Use only letters, digits and hyphens in field names.", name)
 		}
 	}
 	return ""
 }
 
-// isLength reports whether the lines of a Content-Length are none, or one number.
 func isLength(lines []string) bool {
 	if len(lines) == 0 {
 		return true
@@ -44,16 +42,15 @@ func isLength(lines []string) bool {
 	return err == nil && len(lines) == 1
 }
 
-// isPlain reports whether r's target is a path or a URL with one. Of others
-// ("http:http://host/path", "*", the "host:port" of CONNECT) net/http reads no path,
-// and would yet send them on for the upstream to read. And over HTTP/2 it takes methods
-// that it would not send, and hosts that it refuses over HTTP/1, to send on another one:
-// nothing for "api.example/x", and "xn--bcher-kva.example" for "bücher.example".
-func isPlain(r *http.Request) bool {
+// hasPlainTarget reports whether the target of r is a path or a URL with a path, and the method and host are
+// valid. net/http reads no path from other targets ("http:http://host/path", "*", the "host:port" of CONNECT) but
+// would forward them. Over HTTP/2 it accepts methods that it would not send, and hosts that it would change when
+// it sends them: nothing for "api.example/x", and "xn--bcher-kva.example" for "bücher.example".
+func hasPlainTarget(r *http.Request) bool {
 	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect && isMethod(r.Method) && isHostText(r.Host)
 }
 
-// isMethod reports whether method has only what a method may be written with.
+// isMethod reports whether method contains only characters that are valid in a method.
 func isMethod(method string) bool {
 	for i := range len(method) {
 		if c := method[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
@@ -63,7 +60,7 @@ func isMethod(method string) bool {
 	return true
 }
 
-// isHostText reports whether host has only what a Host may be written with.
+// isHostText reports whether host contains only characters that are valid in a Host.
 func isHostText(host string) bool {
 	for i := range len(host) {
 		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"#/<>?@\\^`{|}", c) >= 0 {
@@ -73,8 +70,7 @@ func isHostText(host string) bool {
 	return true
 }
 
-// address makes the request one to s.
-func (e *exchange) address(s *server) {
+func (e *exchange) setTarget(s *server) {
 	from, to := e.in.URL, e.out.URL
 	to.Scheme, to.Host = s.scheme, s.url.Host
 	to.RawQuery, to.ForceQuery = cleanQuery(from.RawQuery), from.ForceQuery
@@ -90,9 +86,8 @@ func (e *exchange) address(s *server) {
 	}
 }
 
-// cleanQuery returns a query without what [url.ParseQuery] does not understand, and
-// so rules have not seen, and with what ends a query for some servers, but not for
-// rules, escaped. It is query where there is nothing like that.
+// cleanQuery removes from query the parts that [url.ParseQuery] cannot parse, because the rules have not seen
+// them. It escapes the characters that end a query for some servers.
 func cleanQuery(query string) string {
 	if isClean(query) {
 		return query
@@ -101,13 +96,13 @@ func cleanQuery(query string) string {
 	return known.Encode()
 }
 
-// maxParams is how many parameters [url.ParseQuery] reads.
+// maxParams is the maximum number of parameters that [url.ParseQuery] reads.
 const maxParams = 10000
 
 func isClean(query string) bool {
 	for i := 0; i < len(query); i++ {
 		switch query[i] {
-		case ';', '#', ' ': // HTTP/2 has spaces, which would end the target in a line of HTTP/1
+		case ';', '#', ' ': // HTTP/2 allows spaces, which would end the target in HTTP/1
 			return false
 		case '%':
 			if i+2 >= len(query) || !isHex(query[i+1]) || !isHex(query[i+2]) {
@@ -122,21 +117,21 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// forwardedFields are the values of fields that are made for every request.
+// forwardedFields holds the values of the fields that the proxy writes for every request, to save allocations.
 type forwardedFields struct{ address, host, proto, te, connection, upgrade [1]string }
 
 var (
-	noAgent   = []string{""} // else net/http says its own
-	fieldRoom = 6            // for the fields that are added
+	noAgent     = []string{""} // keeps net/http from sending its own
+	extraFields = 6            // extra map capacity for the fields that the proxy adds
 )
 
-// outHeader returns the header that is sent on: that of the client without what is
-// for this hop only, and with whom it is from.
+// outHeader returns the outgoing header: the client's header without the removed fields, plus the forwarding
+// fields.
 func (e *exchange) outHeader() http.Header {
 	in, f, trusted := e.in, &e.fields, e.facts.Trusted()
-	h := make(http.Header, len(in.Header)+fieldRoom)
+	h := make(http.Header, len(in.Header)+extraFields)
 	for name, values := range in.Header {
-		if e.proxy.sendsOn(name, trusted) {
+		if e.proxy.forwards(name, trusted) {
 			h[name] = values
 		}
 	}
@@ -151,14 +146,13 @@ func (e *exchange) outHeader() http.Header {
 	if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = noAgent
 	}
-	e.sayForwarded(h, trusted)
+	e.setForwardedFields(h, trusted)
 	return h
 }
 
-// sayForwarded says whom the request is from. What the client says of that is gone,
-// also where a trusted proxy has passed it on: such a one is believed in the one field
-// that it writes.
-func (e *exchange) sayForwarded(h http.Header, trusted bool) {
+// setForwardedFields sets the X-Forwarded-* and Forwarded fields in h. It drops the client's own values, even if
+// a trusted proxy passed them on: that proxy is trusted only for the field that it writes.
+func (e *exchange) setForwardedFields(h http.Header, trusted bool) {
 	in, f := e.in, &e.fields
 	address, _, err := net.SplitHostPort(in.RemoteAddr)
 	if err == nil {
@@ -187,8 +181,8 @@ func (e *exchange) sayForwarded(h http.Header, trusted bool) {
 	}
 }
 
-// hops are those before the trusted proxy that has opened the connection, as it says
-// in that field, or else the client alone.
+// hops returns the addresses before the trusted peer, from the field name if the proxy trusts it, otherwise only
+// the client's address.
 func (e *exchange) hops(name string, spell func(address string) string) []string {
 	if e.proxy.source.ForwardedHeader() == name {
 		return slices.Clone(e.in.Header[name])
@@ -200,7 +194,7 @@ func (e *exchange) hops(name string, spell func(address string) string) []string
 	return []string{spell(client)}
 }
 
-// forwardedNode is an address in the form of RFC 7239 §6.
+// forwardedNode returns address in the form of RFC 7239, section 6.
 func forwardedNode(address string) string {
 	switch {
 	case address == "":

@@ -11,54 +11,48 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// MaxRoutes is how many routes a [Proxy] may have, each host of one counted.
+// MaxRoutes is the maximum number of routes of a [Proxy]. Each host of a route counts.
 const MaxRoutes = 1000
 
-// A Route says which requests go to an upstream. Of those that fit, the most specific
-// one holds: one with the host before one with a wildcard, longer wildcards before
-// shorter ones, any of them before one for every host; and then the longest path.
-// A request that none fits is answered with 404.
+// A Route sends matching requests to an upstream. The most specific match wins: an exact host before a wildcard,
+// longer wildcards before shorter ones, any host pattern before routes for all hosts, and then the longest path.
+// A request without a match gets a 404.
 //
-// Host and path are read as rules read them (see package httplimit), so that no
-// spelling brings a request to a server past the rule for it. One whose path or host
-// servers read differently is answered with 400 where any route looks at it.
+// The proxy reads host and path exactly as rules do (see package httplimit), so no spelling can bypass a rule. If
+// servers interpret the path or host differently and any route depends on it, the request gets a 400.
 type Route struct {
-	// Hosts are the names that are asked for: api.example.com; *.example.com is every
-	// name that ends so, but not example.com. Case, ports and a dot at the end do not
-	// matter. If empty, any.
+	// Hosts are host names such as api.example.com. *.example.com matches every subdomain of example.com, but not
+	// example.com itself. Case, ports and a final dot do not matter. An empty list matches every host.
 	Hosts []string
 
-	// Path is where what is asked for lies: /v1 is that and all below it, and not /v1x.
-	// If empty, everything.
+	// Path matches itself and everything below it: /v1 matches /v1/x, but not /v1x. Empty matches every path.
 	Path string
 
-	// Upstream names the upstream. It is required.
+	// Upstream is the name of the upstream. It is required.
 	Upstream string
 
-	// MaxBodyBytes bounds the body of a request. If zero, as the [Config] says.
+	// MaxBodyBytes bounds the size of a request body. Zero means [Config.MaxBodyBytes].
 	MaxBodyBytes int64
 }
 
-// A destination is where a route leads.
 type destination struct {
 	upstream *upstream
 	maxBody  int64 // 0: no bound
 }
 
-// A table finds routes. It does not change.
+// A table finds the route of a request. It is immutable.
 type table struct {
 	hosts  map[string]paths // "api.example.com", "*.example.com", "" for any
-	byHost bool             // there is one for a host
-	byPath bool             // there is one for a path
+	byHost bool             // at least one route has a host
+	byPath bool             // at least one route has a path
 }
 
-// paths are the routes of a host, by path without a slash at its end.
+// paths holds the routes of one host by path, without the final slash.
 type paths struct {
 	to    map[string]*destination
-	depth int // slashes in the longest
+	depth int // the most slashes in a path
 }
 
-// newTable checks routes. The upstreams are known by name.
 func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*table, error) {
 	t := &table{hosts: map[string]paths{}}
 	var errs []error
@@ -73,7 +67,7 @@ func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*t
 			to.maxBody = config.MaxBodyBytes
 		}
 		if to.upstream == nil {
-			fail(i, "there is no upstream %q", r.Upstream)
+			fail(i, "unknown upstream %q", r.Upstream)
 		}
 		if r.MaxBodyBytes < 0 {
 			fail(i, "max body bytes must not be negative")
@@ -91,7 +85,7 @@ func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*t
 			if err != nil {
 				fail(i, "%w", err)
 			} else if !t.add(host, path, to) {
-				fail(i, "never holds: an earlier one is for host %q and path %q, too", sent, r.Path)
+				fail(i, "never matches: an earlier route has the same host %q and path %q", sent, r.Path)
 			}
 			count++
 		}
@@ -100,12 +94,12 @@ func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*t
 		errs = append(errs, fmt.Errorf("%d routes: at most %d are allowed", count, MaxRoutes))
 	}
 	if len(routes) == 0 {
-		errs = append(errs, errors.New("there is no route"))
+		errs = append(errs, errors.New("at least one route is required"))
 	}
 	return t, errors.Join(errs...)
 }
 
-// add reports whether there was no such route yet.
+// add adds a route. It returns false if a route with the same host and path exists.
 func (t *table) add(host, path string, to *destination) bool {
 	p, known := t.hosts[host]
 	if !known {
@@ -122,22 +116,20 @@ func (t *table) add(host, path string, to *destination) bool {
 	return true
 }
 
-// routePath returns a path as it is looked up.
 func routePath(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
 	if read, disputed := requestpath.Decoded(path); disputed || read != path {
-		return "", fmt.Errorf("path %q: no request is for it: it must begin with a slash and be spelled plainly, decoded and without %q, %q, %q and %q",
+		return "", fmt.Errorf("path %q: matches no request: must start with a slash, be decoded, and not contain %q, %q, %q or %q",
 			path, "//", "..", ";", `\`)
 	}
 	if i := strings.IndexAny(path, "*?#"); i >= 0 {
-		return "", fmt.Errorf("path %q: must be a plain one, without %q: what lies below it is meant, too", path, path[i])
+		return "", fmt.Errorf("path %q: must not contain %q: a path already matches everything below it", path, path[i])
 	}
 	return strings.TrimSuffix(path, "/"), nil
 }
 
-// routeHost returns a host as it is looked up.
 func routeHost(sent string, required bool) (string, error) {
 	if sent == "" && !required {
 		return "", nil
@@ -157,12 +149,12 @@ func hasPort(name string) bool {
 	return strings.Contains(name[strings.IndexByte(name, ']')+1:], ":")
 }
 
-// maxHostBytes is the length of the longest name there is in the DNS, and a bit. Longer
-// ones are no host of a route: to look for their parents would be work without end.
+// maxHostBytes bounds the hosts that are looked up. It is slightly above the longest DNS name. A longer host
+// matches no route with a host; looking for its parents could take forever.
 const maxHostBytes = 256
 
-// find returns where a request goes, nil for nowhere. It is false where servers read the
-// path or the host of the request differently.
+// find returns the destination of a request, or nil. It returns false if servers interpret the path or the host
+// of the request differently.
 func (t *table) find(facts *httpfacts.Facts) (to *destination, ok bool) {
 	if !t.byHost && !t.byPath {
 		return t.hosts[""].to[""], true
@@ -190,7 +182,6 @@ func (t *table) find(facts *httpfacts.Facts) (to *destination, ok bool) {
 	return t.hosts[""].find(path), true
 }
 
-// findHost looks among the routes of a host, and of the names it ends in.
 func (t *table) findHost(host, path string) *destination {
 	to := t.hosts[host].find(path)
 	for to == nil {
@@ -204,8 +195,8 @@ func (t *table) findHost(host, path string) *destination {
 	return to
 }
 
-// find returns the route with the longest path that path lies below. It looks no
-// deeper than there are routes, whatever it is given.
+// find returns the destination with the longest path that contains path. The work is bounded by the depth of the
+// routes, whatever the path.
 func (p paths) find(path string) *destination {
 	if p.to == nil {
 		return nil

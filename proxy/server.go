@@ -21,54 +21,51 @@ const (
 	// idleTimeout is how long an unused connection to a server is kept.
 	idleTimeout = 90 * time.Second
 
-	// pingAfter is how long a connection of HTTP/2 may bring nothing before its server is
-	// asked whether it is there, and pingTimeout how long that may take to answer.
+	// After pingAfter without traffic, an HTTP/2 connection is checked with a ping, which must be answered within
+	// pingTimeout.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
 
-	// maxIdle is how many unused connections to a server are kept. The two that are
-	// [http.Transport]'s default would have most requests of a burst connect anew.
+	// maxIdle is the maximum number of unused connections per server. With the default of [http.Transport], 2,
+	// most requests of a burst would open a new connection.
 	maxIdle = 256
 
-	// continueTimeout is how long a client that asks first (Expect: 100-continue)
-	// waits for a server that does not know how to answer that.
+	// continueTimeout is how long a client that sends Expect: 100-continue waits for a server that does not
+	// support it.
 	continueTimeout = time.Second
 
-	// maxAnswerHeader is how long the header of an answer may be, and each of those of
-	// informational ones.
-	maxAnswerHeader = 1 << 20
+	// maxResponseHeader bounds the header of a response, and of each informational response.
+	maxResponseHeader = 1 << 20
 
-	// leastOut and mostOut bound how long a server is left out that could not be
-	// connected to.
-	leastOut = time.Second
-	mostOut  = 30 * time.Second
+	// minExclusion and maxExclusion bound how long a server is excluded after a failed connection.
+	minExclusion = time.Second
+	maxExclusion = 30 * time.Second
 )
 
-// A server is one of an upstream's.
 type server struct {
 	upstream  string
-	url       url.URL // as it was given
+	url       url.URL // as configured
 	scheme    string  // http or https
-	basePath  string  // without a slash at its end
-	baseRaw   string  // the same, escaped
+	basePath  string  // without a final slash
+	baseRaw   string  // basePath, escaped
 	transport *http.Transport
-	upgrades  *http.Transport // for requests that may upgrade their connection: HTTP/1, nil where it is not spoken
+	upgrades  *http.Transport // HTTP/1, for requests that may upgrade; nil if the server has no HTTP/1
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
-	timeout   time.Duration // of dial, and of the TLS handshake
+	timeout   time.Duration // of dial and of the TLS handshake
 	log       *slog.Logger
-	began     time.Time // what out counts from
+	began     time.Time // the zero of excludedUntil
 
-	inFlight atomic.Int64
-	answers  [6]atomic.Uint64 // by class: 2 is 2xx
-	errors   atomic.Uint64
-	changes  atomic.Uint64 // of up
+	inFlight  atomic.Int64
+	responses [6]atomic.Uint64 // by status class: index 2 is 2xx
+	errors    atomic.Uint64
+	changes   atomic.Uint64 // changes between up and down
 
-	sick atomic.Bool  // so say the health checks
-	out  atomic.Int64 // until when it is left out, in nanoseconds; 0: it is not
+	unhealthy     atomic.Bool  // the health checks fail
+	excludedUntil atomic.Int64 // nanoseconds after began; 0 if the server is not excluded
 
-	mu      sync.Mutex // guards the fields below, and changes of out to and from 0
-	fails   int        // tries in a row that have failed
-	probing bool       // somebody tries whether it is up again
+	mu      sync.Mutex // guards the fields below, and changes of excludedUntil to and from 0
+	fails   int        // consecutive failures
+	probing bool       // a request is testing the server
 }
 
 func newServer(to url.URL, u Upstream, config Config) *server {
@@ -96,7 +93,6 @@ func newServer(to url.URL, u Upstream, config Config) *server {
 	return s
 }
 
-// newTransport returns one that speaks those protocols, which TLS knows by these names.
 func (s *server) newTransport(u Upstream, protocols *http.Protocols, names ...string) *http.Transport {
 	config := &tls.Config{}
 	if u.TLS != nil {
@@ -113,19 +109,17 @@ func (s *server) newTransport(u Upstream, protocols *http.Protocols, names ...st
 			return s.connectTLS(ctx, network, address, config)
 		},
 		ResponseHeaderTimeout:  u.HeaderTimeout,
-		MaxResponseHeaderBytes: maxAnswerHeader,
+		MaxResponseHeaderBytes: maxResponseHeader,
 		ExpectContinueTimeout:  continueTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    maxIdle,
-		DisableCompression:     true, // what is compressed is between client and server
+		DisableCompression:     true, // compression is between client and server
 
-		// All requests are on one connection: that it is dead must not take as long to
-		// find out as TCP takes.
+		// All requests share one connection. TCP alone would take too long to detect that it is dead.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
 }
 
-// closeIdle closes the connections that are not in use.
 func (s *server) closeIdle() {
 	s.transport.CloseIdleConnections()
 	if s.upgrades != nil {
@@ -133,7 +127,7 @@ func (s *server) closeIdle() {
 	}
 }
 
-// A dialError says that a server could not be connected to: nothing was sent.
+// A dialError means that the connection to a server failed, so nothing was sent.
 type dialError struct{ err error }
 
 func (e *dialError) Error() string { return e.err.Error() }
@@ -143,7 +137,7 @@ func (s *server) connect(ctx context.Context, network, address string) (net.Conn
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	conn, err := s.dial(ctx, network, address)
-	return s.connected(ctx, conn, err)
+	return s.finishDial(ctx, conn, err)
 }
 
 func (s *server) connectTLS(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
@@ -156,68 +150,65 @@ func (s *server) connectTLS(ctx context.Context, network, address string, config
 	encrypted := tls.Client(conn, config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		_, err = s.connected(ctx, nil, fmt.Errorf("TLS handshake: %w", err))
+		_, err = s.finishDial(ctx, nil, fmt.Errorf("TLS handshake: %w", err))
 		return nil, err
 	}
 	return encrypted, nil
 }
 
-// connected takes notice of how a dial has ended.
-func (s *server) connected(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
+func (s *server) finishDial(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
 	if err == nil {
 		return conn, nil
 	}
-	if ctx.Err() != context.Canceled { // nobody waited for it any more
-		s.leaveOut(err)
+	if ctx.Err() != context.Canceled { // the caller did not give up
+		s.exclude(err)
 	}
 	return nil, &dialError{err}
 }
 
-// nanoseconds is an instant as out has it, never 0.
-func (s *server) nanoseconds(at time.Time) int64 { return max(int64(at.Sub(s.began)), 1) }
+// sinceBegan converts at to the unit of excludedUntil. It never returns 0.
+func (s *server) sinceBegan(at time.Time) int64 { return max(int64(at.Sub(s.began)), 1) }
 
-// usable reports whether a request may go to s: it is up, or may be again.
+// usable reports whether a request may go to s: it is up, or its exclusion has expired.
 func (s *server) usable(now time.Time) bool {
-	return !s.sick.Load() && s.outFor(now) <= 0
+	return !s.unhealthy.Load() && s.exclusionLeft(now) <= 0
 }
 
-// outFor is how long s is left out yet.
-func (s *server) outFor(now time.Time) time.Duration {
-	if out := s.out.Load(); out != 0 {
-		return time.Duration(out - s.nanoseconds(now))
+func (s *server) exclusionLeft(now time.Time) time.Duration {
+	if out := s.excludedUntil.Load(); out != 0 {
+		return time.Duration(out - s.sinceBegan(now))
 	}
 	return 0
 }
 
-// claim reports whether the caller may send s a request. Of those who find that s,
-// left out before, may be up again, one may; the others wait for what it finds.
+// claim reports whether the caller may send a request to s. After an exclusion only one request may probe s; the
+// others wait for its result.
 func (s *server) claim(now time.Time) bool {
-	out := s.out.Load()
+	out := s.excludedUntil.Load()
 	if out == 0 {
 		return true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.out.Load() != out {
+	if s.excludedUntil.Load() != out {
 		return false
 	}
-	s.out.Store(s.nanoseconds(now.Add(leastOut)))
+	s.excludedUntil.Store(s.sinceBegan(now.Add(minExclusion)))
 	s.probing = true
 	return true
 }
 
-// leaveOut takes s for down for a while. Of the many dials that fail together, it
-// counts one.
-func (s *server) leaveOut(cause error) {
+// exclude excludes s for a while. Concurrent failed dials count as one.
+func (s *server) exclude(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.out.Load() == 0
+	first := s.excludedUntil.Load() == 0
 	if !first && !s.probing {
 		return
 	}
-	hold := min(leastOut<<min(s.fails, 10), mostOut)
+	hold := min(minExclusion<<min(s.fails, 10), maxExclusion)
 	hold += time.Duration(rand.Int64N(int64(hold / 10)))
-	s.out.Store(s.nanoseconds(time.Now().Add(hold)))
+	s.excludedUntil.Store(s.sinceBegan(time.Now().Add(hold)))
 	s.fails++
 	s.probing = false
 	if first {
@@ -226,35 +217,32 @@ func (s *server) leaveOut(cause error) {
 	}
 }
 
-// answered counts an answer.
-func (s *server) answered(status int) {
-	s.answers[min(max(status/100, 0), 5)].Add(1)
-	s.reached()
+func (s *server) countResponse(status int) {
+	s.responses[min(max(status/100, 0), 5)].Add(1)
+	s.markReachable()
 }
 
-// reached takes notice that s is there.
-func (s *server) reached() {
-	if s.out.Load() == 0 {
+func (s *server) markReachable() {
+	if s.excludedUntil.Load() == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.out.Swap(0) != 0 {
+	if s.excludedUntil.Swap(0) != 0 {
 		s.fails, s.probing = 0, false
 		s.changes.Add(1)
 		s.log.Info("upstream server reachable again", "upstream", s.upstream, "server", s.url.String())
 	}
 }
 
-// setSick takes notice of what the health checks say.
-func (s *server) setSick(sick bool, cause error) {
-	if s.sick.Swap(sick) == sick {
+func (s *server) setUnhealthy(sick bool, cause error) {
+	if s.unhealthy.Swap(sick) == sick {
 		return
 	}
 	s.changes.Add(1)
 	if sick {
-		s.log.Warn("upstream server down, health checks fail", "upstream", s.upstream, "server", s.url.String(), "err", cause)
+		s.log.Warn("upstream server failed health checks", "upstream", s.upstream, "server", s.url.String(), "err", cause)
 		return
 	}
-	s.log.Info("upstream server up, health checks succeed", "upstream", s.upstream, "server", s.url.String())
+	s.log.Info("upstream server passed health checks", "upstream", s.upstream, "server", s.url.String())
 }

@@ -2,25 +2,24 @@
 
 package proxy
 
-// UpstreamStats say how an [Upstream] is.
+// UpstreamStats holds the state of an [Upstream].
 type UpstreamStats struct {
 	Name        string
-	Unavailable uint64 // requests that were answered with 503: no server was up
+	Unavailable uint64 // requests that got a 503 because no server was up
 	Servers     []ServerStats
 }
 
-// ServerStats say how a server of an upstream is. Counts are since the proxy was made.
+// ServerStats holds the state of a server. Counters start when the proxy is created.
 type ServerStats struct {
-	Server   string    // its URL
-	Up       bool      // requests go to it
-	InFlight int64     // requests that it has not yet answered in full
-	Answers  [6]uint64 // by class: Answers[2] are those with a status of 2xx
-	Errors   uint64    // requests without an answer, but for those that clients broke off; what went to another server then is among them
-	Changes  uint64    // how often it was taken for down, or for up again
+	Server   string    // URL
+	Up       bool      // whether the server gets requests
+	InFlight int64     // requests without a complete response
+	Answers  [6]uint64 // responses by status class: Answers[2] counts 2xx
+	Errors   uint64    // requests without a response, including those retried on another server, but not those canceled by clients
+	Changes  uint64    // transitions between up and down
 }
 
-// Stats returns those of every upstream, in the order in which they were given. There
-// are as many as there are servers, whatever clients do.
+// Stats returns the state of every upstream in the order of the configuration.
 func (p *Proxy) Stats() []UpstreamStats {
 	all := make([]UpstreamStats, 0, len(p.upstreams))
 	for _, u := range p.upstreams {
@@ -35,11 +34,11 @@ func (p *Proxy) Stats() []UpstreamStats {
 
 func (s *server) stats() ServerStats {
 	stats := ServerStats{
-		Server: s.url.String(), Up: !s.sick.Load() && s.out.Load() == 0,
+		Server: s.url.String(), Up: !s.unhealthy.Load() && s.excludedUntil.Load() == 0,
 		InFlight: s.inFlight.Load(), Errors: s.errors.Load(), Changes: s.changes.Load(),
 	}
-	for class := range s.answers {
-		stats.Answers[class] = s.answers[class].Load()
+	for class := range s.responses {
+		stats.Answers[class] = s.responses[class].Load()
 	}
 	return stats
 }

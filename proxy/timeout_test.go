@@ -216,7 +216,7 @@ func TestUpstreamStalls(t *testing.T) {
 		t.Errorf("got %q (%v), want it to break off", text, err)
 	}
 	receive(t, ended, "end at the upstream")
-	if err := receive(t, failed, "error"); !strings.Contains(err.Error(), "stood still") {
+	if err := receive(t, failed, "error"); !strings.Contains(err.Error(), "stalled") {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -11,17 +11,16 @@ import (
 	"time"
 )
 
-// A tunnel is an upgraded connection: what each side says goes to the other.
 type tunnel struct {
-	began time.Time
-	moved atomic.Int64  // when something last went through, in nanoseconds after began
-	cut   chan struct{} // closed to end it
+	began       time.Time
+	lastTraffic atomic.Int64  // time of the last traffic, in nanoseconds after began
+	cut         chan struct{} // closed to end the tunnel
 }
 
 func newTunnel() *tunnel { return &tunnel{began: time.Now(), cut: make(chan struct{})} }
 
-// watch calls closeBoth where ctx ends, the tunnel is cut, or nothing goes through it
-// for as long as idle, if that is above 0. It returns then, or once done is closed.
+// watch calls closeBoth when ctx ends, when the tunnel is cut, or after idle without traffic if idle is positive.
+// It then returns. It also returns when done is closed.
 func (t *tunnel) watch(ctx context.Context, idle time.Duration, done <-chan struct{}, closeBoth func()) {
 	var silence <-chan time.Time
 	var timer *time.Timer
@@ -35,7 +34,7 @@ func (t *tunnel) watch(ctx context.Context, idle time.Duration, done <-chan stru
 		case <-done:
 			return
 		case <-silence:
-			silent := time.Since(t.began) - time.Duration(t.moved.Load())
+			silent := time.Since(t.began) - time.Duration(t.lastTraffic.Load())
 			if silent < idle {
 				timer.Reset(idle - silent)
 				continue
@@ -48,19 +47,19 @@ func (t *tunnel) watch(ctx context.Context, idle time.Duration, done <-chan stru
 	}
 }
 
-var errHalfClose = errors.New("cannot be closed in one direction")
+var errHalfClose = errors.New("connection cannot be closed in one direction")
 
-// pour copies until from ends, and says so to whoever reads to. What a slow reader has
-// not taken yet holds up what comes after it, and is no movement.
-func (t *tunnel) pour(to io.Writer, from io.Reader, space []byte) error {
+// copyStream copies from until it ends, then closes the write side of to. Data that a slow reader has not taken
+// yet blocks what follows and does not count as traffic.
+func (t *tunnel) copyStream(to io.Writer, from io.Reader, space []byte) error {
 	for {
 		n, err := from.Read(space)
 		if n > 0 {
-			t.note()
+			t.recordTraffic()
 			if _, err := to.Write(space[:n]); err != nil {
 				return err
 			}
-			t.note()
+			t.recordTraffic()
 		}
 		switch {
 		case err == io.EOF:
@@ -74,19 +73,19 @@ func (t *tunnel) pour(to io.Writer, from io.Reader, space []byte) error {
 	}
 }
 
-// note remembers that something has gone through. That is one reading of the clock
-// beside a system call; the timer is set anew only when it has run out.
-func (t *tunnel) note() { t.moved.Store(int64(time.Since(t.began))) }
+// recordTraffic stores the time of the last traffic. This costs one clock reading per system call; the timer is
+// reset only after it has fired.
+func (t *tunnel) recordTraffic() { t.lastTraffic.Store(int64(time.Since(t.began))) }
 
-// tunnels are those that are open. The zero value is none.
+// tunnels is the set of open tunnels. The zero value is empty.
 type tunnels struct {
 	mu   sync.Mutex
 	open map[*tunnel]struct{}
-	none chan struct{} // nil until no more are opened; closed when the last has ended
+	none chan struct{} // nil until stopNew; closed when the last tunnel has ended
 }
 
-// enter adds t. It is false where no more are opened.
-func (ts *tunnels) enter(t *tunnel) bool {
+// add adds t. It returns false after stopNew.
+func (ts *tunnels) add(t *tunnel) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.none != nil {
@@ -99,12 +98,11 @@ func (ts *tunnels) enter(t *tunnel) bool {
 	return true
 }
 
-// leave removes t, which has ended.
-func (ts *tunnels) leave(t *tunnel) {
+func (ts *tunnels) remove(t *tunnel) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if _, there := ts.open[t]; !there {
-		return // it was cut
+		return // closeAll has removed it
 	}
 	delete(ts.open, t)
 	if ts.none != nil && len(ts.open) == 0 {
@@ -112,8 +110,8 @@ func (ts *tunnels) leave(t *tunnel) {
 	}
 }
 
-// refuse has no more be opened. What it returns is closed when none is left.
-func (ts *tunnels) refuse() <-chan struct{} {
+// stopNew forbids new tunnels. The returned channel is closed when no tunnel is left.
+func (ts *tunnels) stopNew() <-chan struct{} {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.none == nil {
@@ -125,8 +123,8 @@ func (ts *tunnels) refuse() <-chan struct{} {
 	return ts.none
 }
 
-// cutAll ends those that are left, after refuse, and returns how many they were.
-func (ts *tunnels) cutAll() int {
+// closeAll ends the remaining tunnels, after stopNew, and returns their number.
+func (ts *tunnels) closeAll() int {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	n := len(ts.open)
@@ -141,16 +139,16 @@ func (ts *tunnels) cutAll() int {
 	return n
 }
 
-// Drain waits until no upgraded connection is left or ctx ends, has those that remain
-// closed, on both sides, and returns how many they were. An [net/http.Server] does not
-// wait for them when it is shut down: call Drain after its Shutdown. No connection is upgraded any
-// more once Drain is called: who asks for that is answered with 503. Everything else
-// the proxy goes on to do.
+// Drain waits until no upgraded connection is left or ctx ends. It then closes the remaining ones on both sides
+// and returns their number. An [net/http.Server] does not wait for upgraded connections in Shutdown: call Drain
+// after it.
+//
+// After Drain is called, upgrade requests get a 503. All other requests work as before.
 func (p *Proxy) Drain(ctx context.Context) int {
 	select {
-	case <-p.tunnels.refuse():
+	case <-p.tunnels.stopNew():
 		return 0
 	case <-ctx.Done():
-		return p.tunnels.cutAll()
+		return p.tunnels.closeAll()
 	}
 }

@@ -11,61 +11,53 @@ import (
 	"time"
 )
 
-// MaxServers is how many servers an [Upstream] may have.
+// MaxServers is the maximum number of servers of an [Upstream].
 const MaxServers = 64
 
-// An Upstream is one or several servers that do the same.
+// An Upstream is a set of one or more equivalent servers.
 //
-// A request goes to the one of two servers, drawn at random from those that are up,
-// that has fewer requests in flight. That needs no knowledge of what servers can do:
-// one that has become slow has more in flight and gets less, and no two proxies send
-// everything to the same one.
+// The proxy draws two servers at random from those that are up and picks the one with fewer requests in flight.
+// It needs no knowledge of server capacity: a slow server has more in flight and gets fewer requests, and several
+// proxies do not all pick the same server.
 //
-// A server that cannot be connected to is left out for a second, and for longer each
-// time, up to half a minute; then one request is tried. Such a request goes to
-// another server, if none of its body has been read: nothing of it was sent. No
-// other is sent twice. (What net/http itself does stays as it is: a request without a
-// body that does nothing, such as a GET, is sent again on a new connection to the same
-// server where an old one turns out to be closed.) A server that is alone is never left out, but by its health
-// checks.
+// If a connection to a server fails, the proxy excludes the server for a second, and longer after each further
+// failure, up to half a minute. Then one request probes it. A request whose connection failed goes to another
+// server if none of its body has been read, because nothing was sent. No other request is retried, except by
+// net/http: it resends a request without a body, such as a GET, to the same server if an old connection turns out
+// to be closed. A single server is excluded only by its health checks.
 type Upstream struct {
-	// Name is what a [Route] calls it. It is required.
+	// Name identifies the upstream in a [Route]. It is required.
 	Name string
 
-	// Servers are between 1 and [MaxServers] URLs: http, https, or h2c, which is HTTP/2
-	// without TLS. One's path, if it has one, comes before that of the request. https
-	// is HTTP/2 where the server speaks it.
+	// Servers are 1 to [MaxServers] URLs with the scheme http, https, or h2c (HTTP/2 without TLS). If a URL has a
+	// path, it precedes the request's path. https uses HTTP/2 if the server supports it.
 	Servers []*url.URL
 
-	// Health says how servers are watched. In the zero Health they are not.
+	// Health configures health checks. The zero Health disables them.
 	Health Health
 
-	// DialTimeout, HeaderTimeout and BodyTimeout are those of the [Config] where zero.
+	// DialTimeout, HeaderTimeout and BodyTimeout default to those of the [Config] if zero.
 	DialTimeout, HeaderTimeout, BodyTimeout time.Duration
 
-	// TLS is the configuration for https. If nil, the default one. It must not be
-	// changed afterwards.
+	// TLS is the configuration for https. If nil, the default is used. Do not change it afterwards.
 	TLS *tls.Config
 }
 
-// Health says how the servers of an [Upstream] are watched while [Proxy.Watch] runs:
-// each is asked for a path, in intervals that vary by a tenth. It is up where it
-// answers in time with a status from 200 to 399, which are not followed.
+// Health configures the health checks of an [Upstream], which run while [Proxy.Watch] runs. Intervals vary by up
+// to 10%. A check succeeds if the server responds in time with a status from 200 to 399; redirects are not
+// followed.
 type Health struct {
-	// Path is what is asked for, with GET, below the path of the server's URL. If
-	// empty, servers are not asked.
+	// Path is requested with GET, below the path of the server's URL. If empty, there are no health checks.
 	Path string
 
-	// Interval is the time between two checks of a server. If zero, 5 seconds; at least
-	// 10 milliseconds.
+	// Interval is the time between two checks of a server. Zero means 5 seconds; the minimum is 10 milliseconds.
 	Interval time.Duration
 
-	// Timeout is how long an answer may take. If zero, 2 seconds.
+	// Timeout bounds the time for a response. Zero means 2 seconds.
 	Timeout time.Duration
 
-	// Down is how many checks in a row must fail for a server to be taken for down, and
-	// Up how many must succeed for it to be taken for up again. If zero, 2. Servers are
-	// up when they are not known yet.
+	// Down is the number of consecutive failures after which a server is down. Up is the number of consecutive
+	// successes after which it is up again. Zero means 2. Servers start as up.
 	Down, Up int
 }
 
@@ -96,7 +88,7 @@ func (h Health) withDefaults() Health {
 func (h Health) check() error {
 	if h.Path == "" {
 		if h != (Health{}) {
-			return errors.New("health: path is required: without one nobody is asked")
+			return errors.New("health: path is required to enable health checks")
 		}
 		return nil
 	}
@@ -104,15 +96,15 @@ func (h Health) check() error {
 	_, err := url.Parse(h.Path)
 	switch {
 	case err != nil || h.Path[0] != '/' || strings.ContainsAny(h.Path, "#"):
-		return fmt.Errorf("health: path %q: must be one such as /healthz", h.Path)
+		return fmt.Errorf("health: path %q: must be a path such as /healthz", h.Path)
 	case h.Interval < minHealthInterval || h.Timeout < 0 || h.Down < 0 || h.Up < 0:
-		return fmt.Errorf("health: interval %v, timeout %v, down %d, up %d: none must be negative, nor the interval below %v",
+		return fmt.Errorf("health: interval %v, timeout %v, down %d, up %d: must not be negative, and the interval must be at least %v",
 			h.Interval, h.Timeout, h.Down, h.Up, minHealthInterval)
 	}
 	return nil
 }
 
-// Check reports every mistake in u.
+// Check reports every error in u.
 func (u *Upstream) Check() error {
 	var errs []error
 	if u.Name == "" {
@@ -128,7 +120,7 @@ func (u *Upstream) Check() error {
 			continue
 		}
 		if seen[s.Host] {
-			errs = append(errs, fmt.Errorf("server %s is there twice", s.Host))
+			errs = append(errs, fmt.Errorf("duplicate server %s", s.Host))
 		}
 		seen[s.Host] = true
 	}
@@ -142,7 +134,6 @@ func (u *Upstream) Check() error {
 	return nil
 }
 
-// checkServer reports whether requests can be sent to u.
 func checkServer(u *url.URL) error {
 	switch {
 	case u == nil:

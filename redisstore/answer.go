@@ -14,33 +14,31 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An AnswerError says that the script answered what it never should: that the
-// answer is no answer, or that it decided otherwise than package bucket does.
+// An AnswerError reports that the answer of the script is malformed, or that the script's decision differs from
+// the decision of package bucket.
 type AnswerError struct{ what string }
 
-func (e *AnswerError) Error() string { return "unexpected answer of the script: " + e.what }
+func (e *AnswerError) Error() string { return "unexpected answer from the Redis script: " + e.what }
 
-// errAnswer is about an answer that is none.
-func errAnswer(what, text string) error {
+func newAnswerError(what, text string) error {
 	return &AnswerError{what + ": " + strconv.Quote(text)}
 }
 
-// words reads an answer word by word.
-type words struct{ rest string }
+type wordReader struct{ rest string }
 
-func (w *words) next() string {
+func (w *wordReader) next() string {
 	word, rest, _ := strings.Cut(w.rest, " ")
 	w.rest = rest
 	return word
 }
 
-func (w *words) int() (int64, bool) {
+func (w *wordReader) nextInt() (int64, bool) {
 	v, err := strconv.ParseInt(w.next(), 10, 64)
 	return v, err == nil
 }
 
-// row reads a row of a plain program. A row that is absent is "-".
-func (w *words) row() (bucket.State, error) {
+// nextRow reads a row of a plain program. An absent row is "-".
+func (w *wordReader) nextRow() (bucket.State, error) {
 	if rest, absent := strings.CutPrefix(w.rest, "- "); absent {
 		w.rest = rest
 		return bucket.State{}, nil
@@ -50,17 +48,16 @@ func (w *words) row() (bucket.State, error) {
 	return state, err
 }
 
-// answer gives every ask of the program its part of what the script said. An
-// ask that it could not read has an error.
-func (p *program) answer(text string) {
-	w := words{text}
-	now, ok := w.int()
+// readAnswers distributes the script's answer over the asks of p. An ask with a malformed part gets an error.
+func (p *program) readAnswers(text string) {
+	w := wordReader{text}
+	now, ok := w.nextInt()
 	if !ok {
-		p.fail(errAnswer("no time", text))
+		p.fail(newAnswerError("invalid time", text))
 		return
 	}
 	if p.plain {
-		p.answerPlain(&w, bucket.Instant(now))
+		p.readPlainAnswers(&w, bucket.Instant(now))
 		return
 	}
 	tallies := make([]tally, len(p.groups))
@@ -68,34 +65,34 @@ func (p *program) answer(text string) {
 	for i, a := range p.asks {
 		at := p.places[i]
 		if at < 0 {
-			a.answer(&w, bucket.Instant(now))
+			a.readAnswer(&w, bucket.Instant(now))
 			continue
 		}
 		t := &tallies[at]
 		if at == done {
 			done++
-			admitted, ok := w.int()
+			admitted, ok := w.nextInt()
 			t.state, t.err = parseState(w.next(), p.limits[p.groups[at].limit].Unit())
 			if t.admitted = admitted; !ok && t.err == nil {
-				t.err = errAnswer("no count", text)
+				t.err = newAnswerError("invalid count", text)
 			}
 		}
-		t.answer(a, bucket.Instant(now))
+		t.replay(a, bucket.Instant(now))
 	}
 }
 
-// errSpoiled is what becomes of a take where its key holds what no bucket is.
-var errSpoiled = errors.New("a key of the store holds what no bucket is: reset it, or use another prefix")
+// errCorruptRow is the error of a take if one of its keys holds a value that is not a bucket.
+var errCorruptRow = errors.New("a key of the store does not hold a valid bucket: reset the key, or use a different prefix")
 
-// spoiled fails the asks of the keys with these numbers, and has the others asked
-// again. Nothing has been done.
-func (p *program) spoiled(numbers string) {
+// failCorrupt fails the asks that use the keys with these numbers, and marks all other asks for a retry. The
+// script has changed nothing.
+func (p *program) failCorrupt(numbers string) {
 	bad, beside := map[int64]bool{}, map[string]bool{}
 	first := len(p.keys[states]) + len(p.keys[logs])
 	for _, text := range strings.Fields(numbers) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > first+len(p.keys[others]) {
-			p.fail(errAnswer("no key", numbers))
+			p.fail(newAnswerError("invalid key", numbers))
 			return
 		}
 		if bad[int64(n)] = true; n > first {
@@ -107,28 +104,26 @@ func (p *program) spoiled(numbers string) {
 		for i := range a.charges {
 			spoiled = spoiled || bad[p.keyNumber(&a.charges[i])]
 		}
-		if a.again = !spoiled; spoiled {
-			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: errSpoiled}
+		if a.retryAlone = !spoiled; spoiled {
+			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: errCorruptRow}
 		}
 	}
 }
 
-// fail gives every ask the error.
 func (p *program) fail(err error) {
 	for _, a := range p.asks {
 		a.Err = err
 	}
 }
 
-// A tally is what is left of a group's answer.
 type tally struct {
 	state    bucket.State
 	admitted int64
 	err      error
 }
 
-// answer gives a its turn in the group.
-func (t *tally) answer(a *ask, now bucket.Instant) {
+// replay decides a's take of the group as package bucket does, and compares it with the script's count.
+func (t *tally) replay(a *ask, now bucket.Instant) {
 	if a.Err = t.err; t.err != nil {
 		return
 	}
@@ -136,7 +131,7 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 	var v bucket.Verdict
 	t.state, v = c.Limit.Spend(t.state, now, c.Cost, 0)
 	if a.allowed = v.Allowed(); a.allowed != (t.admitted > 0) {
-		a.Err = errAnswer("disagrees about a take", strconv.FormatInt(t.admitted, 10))
+		a.Err = newAnswerError("the decision differs", strconv.FormatInt(t.admitted, 10))
 		return
 	}
 	t.admitted--
@@ -144,26 +139,25 @@ func (t *tally) answer(a *ask, now bucket.Instant) {
 	v.Show(&a.snaps[0], &c.Limit, c.Cost, now)
 }
 
-// answer reads what is a's of the script's answer.
-func (a *ask) answer(w *words, now bucket.Instant) {
+func (a *ask) readAnswer(w *wordReader, now bucket.Instant) {
 	switch a.op {
 	case opTake:
-		a.answerTake(w)
+		a.readTake(w)
 	case opBorrow:
-		a.answerBorrow(w, now)
+		a.readBorrow(w, now)
 	}
 }
 
-func (a *ask) answerTake(w *words) {
+func (a *ask) readTake(w *wordReader) {
 	verdict := w.next()
-	at, ok := w.int()
+	at, ok := w.nextInt()
 	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
-		a.Err = errAnswer("no verdict", verdict)
+		a.Err = newAnswerError("invalid verdict", verdict)
 	}
 	a.snaps = a.snaps[:0]
 	agree := true
 	for i := range a.charges {
-		snap, err := a.part(i, w.next(), bucket.Instant(at))
+		snap, err := a.readPart(i, w.next(), bucket.Instant(at))
 		if err != nil {
 			a.Err = err
 		}
@@ -171,30 +165,29 @@ func (a *ask) answerTake(w *words) {
 		a.snaps = append(a.snaps, snap)
 	}
 	if a.Err == nil && agree != a.allowed {
-		a.Err = errAnswer("disagrees about a take of several buckets", verdict)
+		a.Err = newAnswerError("the decision of several buckets differs", verdict)
 	}
 }
 
-// part reads cost:state of the i'th charge, as the bucket was before, and
-// cost:state:limit of a take that is remembered, as it was after that. No cost is
-// the charge's.
-func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+// readPart reads the i'th charge. It has the form cost:state with the state before the take, or cost:state:limit
+// with the state after a remembered take. An empty cost is the charge's cost.
+func (a *ask) readPart(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	c := a.charges[i]
 	costText, text, _ := strings.Cut(text, ":")
 	text, limitText, remembered := strings.Cut(text, ":")
 	if costText != "" {
 		cost, err := strconv.ParseInt(costText, 10, 64)
 		if err != nil {
-			return snap, errAnswer("no cost", costText)
+			return snap, newAnswerError("invalid cost", costText)
 		}
 		c.Cost = bucket.Tokens(cost)
 	}
 	if ends, lent := strings.CutPrefix(limitText, ":"); lent {
-		return a.partLent(c, text, ends, at)
+		return a.readLeasedPart(c, text, ends, at)
 	}
 	if remembered {
 		if c.Limit, err = bucket.DecodeLimit(limitText); err != nil {
-			return snap, errAnswer("no limit", limitText)
+			return snap, newAnswerError("invalid limit", limitText)
 		}
 	}
 	if strings.HasPrefix(text, "L") {
@@ -216,30 +209,30 @@ func (a *ask) part(i int, text string, at bucket.Instant) (snap bucket.Snapshot,
 	return snap, err
 }
 
-// partLent is part for a bucket of which something is lent, in a take that was
-// denied: the wait may be until that has come back.
-func (a *ask) partLent(c store.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+// readLeasedPart reads the charge of a denied take if some tokens of its bucket are leased. The wait can last
+// until those leases end.
+func (a *ask) readLeasedPart(c store.Charge, text, ends string, at bucket.Instant) (snap bucket.Snapshot, err error) {
 	state, err := parseState(text, c.Limit.Unit())
 	if err != nil {
 		return snap, err
 	}
-	lent, err := parseLent(ends)
+	lent, err := parseLeases(ends)
 	snap = c.Limit.Peek(state, at, c.Cost, a.mode.MaxWait)
 	if a.mode.MaxWait == 0 && snap.RetryAfter > 0 && snap.RetryAfter != bucket.Never {
-		snap.RetryAfter = waitForLent(c.Limit, state, lent, at, c.Cost)
+		snap.RetryAfter = waitForLeases(c.Limit, state, lent, at, c.Cost)
 	}
 	return snap, err
 }
 
-func (a *ask) answerBorrow(w *words, now bucket.Instant) {
-	granted, ok := w.int()
+func (a *ask) readBorrow(w *wordReader, now bucket.Instant) {
+	granted, ok := w.nextInt()
 	kept := w.next()
 	state, err := parseState(w.next(), a.charges[0].Limit.Unit())
 	switch {
 	case !ok || err != nil:
-		a.Err = errAnswer("no grant", kept)
+		a.Err = newAnswerError("invalid grant", kept)
 	case granted < 0:
-		a.Err = errPast
+		a.Err = errOvertaken
 	}
 	a.grant = lease.Grant{Tokens: bucket.Tokens(granted), Kept: kept == "1", State: state, At: now}
 }

@@ -93,7 +93,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 		p.encode()
-		p.answer(text)
+		p.readAnswers(text)
 		for i, a := range asks {
 			if a.Err == nil && a.op == opTake && len(a.snaps) != len(a.charges) {
 				t.Errorf("ask %d has neither an error nor its snapshots", i)

@@ -14,22 +14,22 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An ask is one operation on its way to Redis and back. Who made it waits for
-// it; the call it goes in fills in the answer.
+// An ask is one operation on its way to Redis and back. Its caller waits, and the call that carries the ask fills
+// in the answer.
 type ask struct {
 	lane.Ticket
 
-	op      int // opTake also stands for what is simple
+	op      int // opTake also stands for simple takes
 	charges []store.Charge
-	taken   []bucket.Taken // what is given back; empty is an administrator's refund
+	taken   []bucket.Taken // of the refunds; empty is an admin refund
 	limits  []int          // places of the charges' limits in the program
 	leases  []string
-	memory  string // the key that the take is remembered under, or empty
-	attempt string // who may undo it, or empty
+	memory  string // key that remembers the take, or empty
+	attempt string // attempt that may undo the take, or empty
 	mode    mete.Mode
 	loan    lease.Loan
 
-	again bool // it has no answer, and is to be asked alone
+	retryAlone bool // no answer yet: retry in a call of its own
 
 	snaps   []bucket.Snapshot
 	allowed bool
@@ -38,8 +38,7 @@ type ask struct {
 
 var asks = sync.Pool{New: func() any { return new(ask) }}
 
-// newAsk returns an ask with a copy of the charges: it may live longer than the
-// call it is made for.
+// newAsk returns an ask with a copy of the charges, because the ask can outlive the caller's slice.
 func newAsk(op int, charges []store.Charge, mode mete.Mode) *ask {
 	a := asks.Get().(*ask)
 	a.op, a.mode = op, mode
@@ -50,8 +49,7 @@ func newAsk(op int, charges []store.Charge, mode mete.Mode) *ask {
 	return a
 }
 
-// newGiveBack returns the ask for refunds.
-func newGiveBack(refunds []mete.Refund) *ask {
+func newRefund(refunds []mete.Refund) *ask {
 	a := newAsk(opGiveBack, nil, mete.Mode{})
 	for i := range refunds {
 		a.charges, a.taken = append(a.charges, refunds[i].Charge), append(a.taken, refunds[i].Taken)
@@ -62,17 +60,16 @@ func newGiveBack(refunds []mete.Refund) *ask {
 	return a
 }
 
-// release puts back an ask that has been answered.
 func (a *ask) release() {
 	clear(a.charges)
 	a.charges, a.taken, a.snaps, a.leases = a.charges[:0], a.taken[:0], a.snaps[:0], a.leases[:0]
 	a.memory, a.attempt, a.mode, a.loan = "", "", mete.Mode{}, lease.Loan{}
-	a.again, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
+	a.retryAlone, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
 	asks.Put(a)
 }
 
-// do has a answered. Where it returns an error, a is not the caller's any more.
-func (a *ask) do(ctx context.Context, l *lane.Lane[*ask], within time.Duration) error {
+// submit waits for the answer to a. If it returns an error, the caller no longer owns a.
+func (a *ask) submit(ctx context.Context, l *lane.Lane[*ask], within time.Duration) error {
 	free, err := l.Do(ctx, a, within)
 	if err != nil && free {
 		a.release()
@@ -80,15 +77,14 @@ func (a *ask) do(ctx context.Context, l *lane.Lane[*ask], within time.Duration) 
 	return err
 }
 
-// simple reports whether a is a plain take of one bucket, which goes with others
-// of the same bucket.
-func (a *ask) simple() bool {
+// isSimple reports whether a is a plain take of one bucket. Such takes are grouped by bucket.
+func (a *ask) isSimple() bool {
 	return a.op == opTake && len(a.charges) == 1 && a.memory == "" && len(a.leases) == 0 &&
 		a.mode.MaxWait == 0 && !a.mode.DryRun && !a.mode.UpTo && !isLog(&a.charges[0].Limit)
 }
 
-// plain reports whether a is a take of token buckets that needs nothing special.
-func (a *ask) plain() bool {
+// isPlain reports whether a is a take of token buckets without a mode, memory or lease.
+func (a *ask) isPlain() bool {
 	if a.op != opTake || a.memory != "" || len(a.leases) > 0 || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
 		return false
 	}

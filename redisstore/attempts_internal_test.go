@@ -54,7 +54,7 @@ func startAttemptsBy(t *testing.T, now func() bucket.Instant) *attempts {
 func (a *attempts) begin(id, attempt string) *partsTake {
 	return &partsTake{
 		store: a.store, charges: a.charges, mode: mete.Mode{ID: id}, attempt: attempt,
-		parts: a.store.parts(a.charges, bySlot), snaps: make([]bucket.Snapshot, len(a.charges)),
+		parts: a.store.splitCharges(a.charges, bySlot), snaps: make([]bucket.Snapshot, len(a.charges)),
 	}
 }
 
@@ -133,7 +133,7 @@ func TestAttempts_Many(t *testing.T) {
 	a.missing(1)
 	all[0].undo(1)
 	a.missing(1)
-	key := all[0].memory(0)
+	key := all[0].memoryKey(0)
 	text, err := a.store.client.Do(t.Context(), a.store.client.B().Get().Key(key).Build()).ToString()
 	if err != nil || len(text) > 1000 {
 		t.Errorf("%q, %v is remembered; want something short", text, err)
@@ -148,7 +148,7 @@ func TestAttempts_AreRemembered(t *testing.T) {
 	a.take(first, 0)
 	lives := func() {
 		t.Helper()
-		ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(first.memory(0)).Build()).AsInt64()
+		ms, err := a.store.client.Do(t.Context(), a.store.client.B().Pttl().Key(first.memoryKey(0)).Build()).AsInt64()
 		if got := time.Duration(ms) * time.Millisecond; err != nil || got < store.RetryHorizon-20*time.Second || got > store.RetryHorizon {
 			t.Errorf("remembered for another %v, %v; want %v", got, err, store.RetryHorizon)
 		}
@@ -245,11 +245,11 @@ func TestUndo_Once(t *testing.T) {
 			t.Fatalf("allowed %v, %v", allowed, err)
 		}
 	}
-	marker := a.store.beside("id:", charges[0].Key, "undo")
+	marker := a.store.companionKey("id:", charges[0].Key, "undo")
 	for range 3 {
 		var p program
 		p.reset(a.store.config.Prefix, a.store.now())
-		undo, take := newGiveBack(storetest.Refunds(charges...)), newAsk(opTake, charges, mete.Mode{UpTo: true})
+		undo, take := newRefund(storetest.Refunds(charges...)), newAsk(opTake, charges, mete.Mode{UpTo: true})
 		undo.memory = marker
 		p.add(undo)
 		p.add(take)

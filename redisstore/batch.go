@@ -8,14 +8,13 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// A batch is a program that is a store's next call.
 type batch struct {
 	store *Store
 	program
 }
 
-// newLanes returns the store's ways to Redis. One call is written while another is
-// worked on, so there are two of them at least.
+// newLanes returns the store's lanes. At least two calls may be in flight, so that Redis works on one while the
+// next is written.
 func (s *Store) newLanes() *lane.Lanes[*ask] {
 	c := lane.Config[*ask]{
 		MaxBatch: s.config.MaxBatch, MaxQueue: s.config.MaxQueue, MinInFlight: 2, MaxInFlight: s.config.MaxInFlight,
@@ -28,7 +27,6 @@ func (s *Store) newLanes() *lane.Lanes[*ask] {
 	return lane.New(c)
 }
 
-// Reset implements [lane.Batch], as the others do.
 func (b *batch) Reset() { b.reset(b.store.config.Prefix, b.store.now()) }
 
 func (b *batch) Add(a *ask) bool { return b.size() <= maxKeys && b.add(a) }

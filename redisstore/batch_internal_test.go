@@ -120,7 +120,7 @@ func (b *batches) someAsks() []*ask {
 			op, mode = b.someMode()
 		}
 		if op == opGiveBack {
-			asks = append(asks, newGiveBack(b.someRefunds(last)))
+			asks = append(asks, newRefund(b.someRefunds(last)))
 			continue
 		}
 		asks = append(asks, newAsk(op, last, mode))

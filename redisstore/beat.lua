@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- A node says that it is there, and learns how many are.
+-- Registers a node and returns the number of nodes.
 --
--- KEYS[1]  a sorted set: the nodes, by when they last said so, in milliseconds
+-- KEYS[1]  a sorted set of nodes, scored by their last heartbeat in milliseconds
 -- ARGV[1]  the node
--- ARGV[2]  for how many milliseconds it is taken at its word
+-- ARGV[2]  lifetime of a heartbeat, in milliseconds
 
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

@@ -11,13 +11,12 @@ import (
 	"github.com/metehq/mete"
 )
 
-// mixedCalls is how many calls after one that met a row of several versions of a
-// limit, or of another than the asking one, expect more of them. While a policy is
-// deployed that saves most calls a second round trip.
+// mixedCalls is the number of calls that skip the plain program after one of them failed. It fails at a row with
+// several limit versions, or with a different one than the charge. While a policy is deployed, skipping it saves
+// a second round trip for most calls.
 const mixedCalls = 8
 
-// run makes one call, and answers the asks. Where Redis cannot take them
-// together they go one by one.
+// run makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
 func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	took, err := s.call(p, timeout)
 	alone := false
@@ -31,37 +30,36 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	var gone error
 	for _, a := range p.asks {
 		switch {
-		case !alone && !a.again:
-		case gone != nil: // it was not asked
+		case !alone && !a.retryAlone:
+		case gone != nil: // not sent
 			a.Err = &mete.StoreError{Spent: mete.NotSpent, Err: gone}
 		default:
 			gone = s.runAlone(p, a, timeout)
 		}
-		a.again = false
+		a.retryAlone = false
 	}
 	return took
 }
 
-// runAlone makes a call for a, which is one of p's. It returns an error where
-// there is no use in making others.
+// runAlone calls Redis for a alone, which is one of p's asks. It returns an error if further calls would fail
+// too.
 func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error) {
 	var one program
 	one.reset(p.prefix, p.now)
 	one.add(a)
-	a.again = false
+	a.retryAlone = false
 	_, err := s.call(&one, timeout)
 	switch {
 	case err != nil:
 		if a.Err = err; mete.Spent(err) == mete.MaybeSpent {
 			return errors.Unwrap(err)
 		}
-	case a.again:
-		a.Err = errAnswer("blames no key that there is", "!")
+	case a.retryAlone:
+		a.Err = newAnswerError("unknown key in the error", "!")
 	}
 	return nil
 }
 
-// call makes the call that p is.
 func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -72,7 +70,7 @@ func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err
 	}
 	keys, args := p.encode()
 	text, err := s.script.Exec(ctx, s.client, keys, args).ToString()
-	if err == nil && text == "?" && p.plain { // a row is not that plain
+	if err == nil && text == "?" && p.plain { // a row is not plain
 		s.mixed.Store(mixedCalls)
 		p.plain = false
 		keys, args = p.encode()
@@ -82,11 +80,11 @@ func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err
 	s.calls.Add(len(p.asks), took, err)
 	switch {
 	case err != nil:
-		return took, storeError(err)
+		return took, newStoreError(err)
 	case strings.HasPrefix(text, "!"):
-		p.spoiled(text[1:])
+		p.failCorrupt(text[1:])
 	default:
-		p.answer(text)
+		p.readAnswers(text)
 	}
 	return took, nil
 }

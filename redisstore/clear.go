@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	// scanCount is the number of keys that one SCAN looks at, and scansPerCall the number of
-	// scans in one call of ClearFamilies. A scan takes Redis less than a millisecond.
+	// scanCount is the number of keys that one SCAN visits, and scansPerCall is the number of scans per call of
+	// ClearFamilies. Redis takes less than a millisecond per scan.
 	scanCount    = 500
 	scansPerCall = 4
 
-	// viewChars is the length of a view's hash in the text of a place.
 	viewChars = 16
 )
 
@@ -32,16 +31,16 @@ var (
 	_ store.Forgetter = (*Store)(nil)
 )
 
-// A place is where ClearFamilies goes on.
-type place struct {
-	view   string // of the masters: a hash of their addresses and runs
-	node   int    // of the masters, in the order of their addresses
+// A scanPosition is the place where the next call of ClearFamilies continues.
+type scanPosition struct {
+	view   string // hash of the masters' addresses and run IDs
+	node   int    // index among the masters, sorted by address
 	cursor uint64
 }
 
-func (p place) String() string { return fmt.Sprintf("%s.%d.%d", p.view, p.node, p.cursor) }
+func (p scanPosition) String() string { return fmt.Sprintf("%s.%d.%d", p.view, p.node, p.cursor) }
 
-func parsePlace(text string) (p place, err error) {
+func parseScanPosition(text string) (p scanPosition, err error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(parts[0]) != viewChars {
 		return p, fmt.Errorf("from %q: %w", text, store.ErrFrom)
@@ -56,38 +55,35 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// A master is a server that has keys.
 type master struct {
 	addr, run string
 	client    rueidis.Client
 }
 
-// ClearFamilies implements [store.Clearer]. It reads the keys of every master by SCAN, some
-// thousands with each call, and deletes buckets by DEL. Its user also needs the
-// commands SCAN and INFO.
+// ClearFamilies implements [store.Clearer]. It scans the keys of every master by SCAN, some thousands per call,
+// and deletes buckets by DEL. The Redis user also needs permission for SCAN and INFO.
 //
-// A cursor of SCAN is valid for one run of one server. After a failover or a restart the next
-// call begins again. It may miss a key that moves to another node of a cluster meanwhile:
-// repeat the clear after the resharding.
+// A cursor of SCAN is valid for one run of one server. After a failover or a restart, the next call starts over.
+// The scan can miss a key that moves to another cluster node meanwhile: repeat the clear after the resharding.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
-	var at place
+	var at scanPosition
 	if from != "" {
-		if at, err = parsePlace(from); err != nil {
+		if at, err = parseScanPosition(from); err != nil {
 			return 0, "", fmt.Errorf("redisstore: clear families: %w", err)
 		}
 	}
 	masters, view, err := s.masters(ctx)
 	if err != nil {
-		return 0, "", named(storeError(err), "clear families")
+		return 0, "", withOp(newStoreError(err), "clear families")
 	}
 	if at.view != view || at.node >= len(masters) {
-		at = place{view: view}
+		at = scanPosition{view: view}
 	}
 	pattern := s.familyPattern(families)
 	for range scansPerCall {
 		n, cursor, err := s.clearPage(ctx, masters[at.node].client, pattern, families, at.cursor)
 		if removed += n; err != nil {
-			return removed, "", named(storeError(err), "clear families")
+			return removed, "", withOp(newStoreError(err), "clear families")
 		}
 		if at.cursor = cursor; cursor != 0 {
 			continue
@@ -99,8 +95,7 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 	return removed, at.String(), nil
 }
 
-// masters returns the servers that have keys, in the order of their addresses, and a hash of
-// their addresses and runs.
+// masters returns the servers that hold keys, sorted by address, and a hash of their addresses and run IDs.
 func (s *Store) masters(ctx context.Context) (list []master, view string, err error) {
 	for addr, client := range s.client.Nodes() {
 		ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -114,12 +109,12 @@ func (s *Store) masters(ctx context.Context) (list []master, view string, err er
 		if err != nil {
 			return nil, "", err
 		}
-		if field(replication, "role") == "master" {
-			list = append(list, master{addr, field(server, "run_id"), client})
+		if infoField(replication, "role") == "master" {
+			list = append(list, master{addr, infoField(server, "run_id"), client})
 		}
 	}
 	if len(list) == 0 {
-		return nil, "", errAnswer("no master", strings.Join(slices.Sorted(maps.Keys(s.client.Nodes())), ", "))
+		return nil, "", newAnswerError("no master", strings.Join(slices.Sorted(maps.Keys(s.client.Nodes())), ", "))
 	}
 	slices.SortFunc(list, func(a, b master) int { return cmp.Compare(a.addr, b.addr) })
 	sum := sha256.New()
@@ -129,8 +124,8 @@ func (s *Store) masters(ctx context.Context) (list []master, view string, err er
 	return list, hex.EncodeToString(sum.Sum(nil))[:viewChars], nil
 }
 
-// field returns the value of a line of INFO, empty if it has no such line.
-func field(info, name string) string {
+// infoField returns the value of a field of INFO, empty if it is absent.
+func infoField(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(value)
@@ -139,7 +134,6 @@ func field(info, name string) string {
 	return ""
 }
 
-// clearPage deletes the buckets of the families among the keys of one SCAN.
 func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern string, families []string, cursor uint64) (removed int64, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -156,7 +150,7 @@ func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern stri
 	var commands rueidis.Commands
 	switch {
 	case len(keys) == 0:
-	case s.cluster: // keys of one command must lie in one slot
+	case s.cluster: // one DEL takes keys of one slot only
 		for _, key := range keys {
 			commands = append(commands, s.client.B().Del().Key(key).Build())
 		}
@@ -172,8 +166,7 @@ func (s *Store) clearPage(ctx context.Context, node rueidis.Client, pattern stri
 	return removed, page.Cursor, err
 }
 
-// familyPattern returns the pattern of SCAN that all keys of the families match. Other keys
-// may match it, too.
+// familyPattern returns a SCAN pattern that matches all keys of the families. It can match other keys, too.
 func (s *Store) familyPattern(families []string) string {
 	common := ""
 	for i, family := range families {
@@ -191,7 +184,7 @@ func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// ForgetFamilies implements [store.Forgetter]: it ends the leases of the families.
+// ForgetFamilies implements [store.Forgetter]: it drops the leases of the families.
 func (s *Store) ForgetFamilies(families []string) {
 	if s.leases != nil {
 		s.leases.ForgetMatching(func(key string) bool { return slices.Contains(families, store.Family(key)) })

@@ -7,10 +7,9 @@ import (
 	"fmt"
 )
 
-// Close gives leases back, tries once more what else is to be given back, and
-// waits for the calls on the wire, each of which takes no longer than
-// [Config.Timeout]. It does not close the client. What is asked later fails; a
-// second Close does nothing.
+// Close returns leases, tries pending refunds once more, and waits for the calls in flight, each for
+// [Config.Timeout] at most. It does not close the client. Later calls on the store fail. A second Close is a
+// no-op.
 func (s *Store) Close() error {
 	var err error
 	s.end.Do(func() {

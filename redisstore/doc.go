@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redisstore keeps buckets in Redis, so that all processes with one Redis
-// limit together: one server, one behind Sentinel, or a cluster, from Redis 6.2 on,
-// and whatever speaks its language.
+// Package redisstore keeps buckets in Redis, so that all processes that use one Redis share their limits. Redis
+// can be one server, a server behind Sentinel, or a cluster. It needs Redis 6.2 or later, or a compatible server.
 //
 //	matcher, err := policyyaml.LoadFile("policy.yaml") // or policy.Load, of JSON
 //	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
@@ -10,29 +9,25 @@
 //	defer limiter.Close()
 //	decision, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
 //
-// [NewLimiter] connects, and puts a circuit breaker before Redis. During an outage it
-// decides in memory for rules with on_store_error: local, and charges Redis afterwards.
-// All processes with one Redis and prefix share their buckets, and hash parts of bucket
-// keys with one secret that Redis keeps: see [Store.DeriveKey]. examples/redis is a program
-// with it. keyed.Over(limiter.Store(), "10/1m", 20) is a limit by key without a policy.
+// [NewLimiter] connects, and puts a circuit breaker in front of Redis. During an outage, rules with
+// on_store_error: local are decided in memory, and Redis is charged afterwards. All processes with one Redis and
+// prefix share their buckets. They hash parts of bucket keys with one secret that Redis keeps: see
+// [Store.DeriveKey]. The program in examples/redis shows this. For a limit by key without a policy, use
+// keyed.Over(limiter.Store(), "10/1m", 20).
 //
-// [Open] and [Node.NewLimiter] are for other settings. [New] takes a client that the program
-// has already.
+// Use [Open] and [Node.NewLimiter] for other settings. [New] takes an existing client.
 //
 // # One script, one round trip
 //
-// However many limits a request falls under, they are charged by one call of one
-// script, all of them or none. It reads the time from Redis, so that no other clock
-// matters, and it is the arithmetic of package bucket in integers that Lua's
-// numbers hold exactly: what a take is told is what any other store would tell it,
-// to the microsecond. The script only decides and writes. What a decision shows
-// is worked out here, from the states as they were, and compared with what the
-// script decided.
+// One call of one script charges all limits of a request, or none of them. The script reads the time from Redis,
+// so the clocks of clients do not matter. It computes like package bucket, in integers that Lua's numbers hold
+// exactly: each store returns the same answer, to the microsecond. The script only decides and writes. The client
+// computes the details of a decision from the states before the take, and compares the result with the script's
+// decision.
 //
-// While as many calls are on the wire as pay, takes that arrive wait for the next
-// one and go with it, in their order, each by itself all or nothing. Nobody waits
-// where nothing is on the wire. How many calls pay shows in how long they take: on
-// a long line many, on a busy server two.
+// A take is sent at once while few calls are in flight. Otherwise it waits for the next call, which carries all
+// waiting takes in their order. Each take stays all or nothing. The store derives the number of concurrent calls
+// from their latency: many on a slow network, two on a busy server.
 //
 // # Keys
 //
@@ -40,42 +35,37 @@
 //
 //	2:20000+1/10 SPENT ASOF
 //
-// The format is version 2. The limit holds 20000 thousandths and refills 1 in 10
-// microseconds. SPENT units of the limit, here tenths of a thousandth token, are missing
-// at ASOF, in microseconds since 1970. Each is a double of 8 bytes, the lowest byte
-// first, and no space is between them. Format version 1 is text, and has the other
-// algorithms. While a limit changes, it has a line for each version of the limit, up to
-// three: see [bucket.Row]. doc/redis.md has the forms. A value of another version,
-// or of no version, is an error, and never taken for a full bucket.
+// The format is version 2. The limit holds 20000 thousandths and refills 1 in 10 microseconds. At ASOF, in
+// microseconds since 1970, SPENT units of the limit are spent; a unit is a tenth of a thousandth token here. Both
+// numbers are doubles of 8 bytes, little-endian, with no space between them. Format version 1 is text. It
+// stores the other algorithms, and limits that are changing. Such a row has a line per version of the limit, up
+// to three (see [bucket.Row]). doc/redis.md documents the formats. A value of an unknown version is an error; it
+// never counts as a full bucket.
 //
-// A key expires a second or two after the bucket is full under all of its limits, when
-// nobody can tell, and without traffic nothing is left in Redis. Under [Config.Now] it
-// lives for an hour instead.
+// A key expires one or two seconds after the bucket is full under all of its limits, so expiry changes no
+// decision. Without traffic, Redis ends up empty. Under [Config.Now], a key expires after an hour.
 //
 // # Clusters
 //
-// Buckets of one slot are charged by one script. Where a request's buckets are in
-// several slots they are charged one slot after another in ascending order, and
-// canceled when a later one denies or fails: again and again until Redis has heard
-// it, once, or the buckets are full anyway. The bound holds, as a cancellation gives
-// back nothing that has refilled meanwhile: see [bucket.Limit.Cancel]. Another request
-// may be denied until then. A refund of several slots is completed in the same way; its
-// error is [mete.MaybeSpent] while some slots have not answered. A hash tag in keys
-// (slot_by in a policy) or in [Config.Prefix] keeps buckets together.
+// One script charges the buckets of one slot. The buckets of several slots are charged one slot after another, in
+// ascending order. If a later slot denies or fails, the store cancels the earlier charges. It retries the
+// cancellation until Redis confirms it, or until the buckets are full anyway. No limit is exceeded, because a
+// cancellation returns no tokens that have refilled meanwhile: see [bucket.Limit.Cancel]. Until then, another
+// request may be denied. A refund of several slots is completed in the same way; its error is [mete.MaybeSpent]
+// while some slots have not answered. To keep buckets together, use a hash tag in keys (slot_by in a policy) or
+// in [Config.Prefix].
 //
 // # Leases
 //
-// A charge that is [mete.Charge.Leased] may be spent from tokens that the store has
-// taken in advance, a tenth of the capacity at most (see [Config.LeaseShare]), as
-// many as this process has lately needed. What is lent is missing from the bucket
-// however long it is held, so that the bound is exact. A lease belongs to the version
-// of the limit that it was taken under. What is not spent goes back
-// after some tenths of a second and with [Store.Close]; a crash loses it.
+// A charge with [mete.Charge.Leased] can be spent from tokens that the store took in advance. A lease holds as
+// many tokens as this process recently needed, and at most a tenth of the capacity (see [Config.LeaseShare]).
+// Leased tokens count as spent for as long as they are held, so the bound is exact. A lease belongs to one
+// version of the limit. The store returns unspent tokens after some tenths of a second, and on [Store.Close]; a
+// crash loses them.
 //
 // # Errors
 //
-// Errors are [mete.StoreError]. What Redis refuses has not been done
-// ([mete.NotSpent]); where the answer was lost it may have been
-// ([mete.MaybeSpent]), and it is not tried again here. With a [mete.Mode.ID] the
-// caller can.
+// Errors are [mete.StoreError]. A call that Redis rejects has spent nothing ([mete.NotSpent]). If the answer is
+// lost, the call may have spent tokens ([mete.MaybeSpent]). The store does not retry such a call; the caller can,
+// with a [mete.Mode.ID].
 package redisstore

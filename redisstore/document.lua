@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Writes a document, unless it has another revision by now.
+-- Writes a document, unless its revision has changed.
 --
--- KEYS[1]  the document: its revision, a line feed, and what is in it
--- ARGV[1]  the revision that is to be replaced, 0 where there is none
--- ARGV[2]  what is to be in it
+-- KEYS[1]  the document: its revision, a line feed, and the data
+-- ARGV[1]  the revision to replace, 0 for a new document
+-- ARGV[2]  the new data
 --
--- Returns the new revision, or 0. It is the time in microseconds, so that a document
--- that Redis has lost and that is made again has another one.
+-- Returns the new revision, or 0. A revision is the time in microseconds. A document that Redis has lost thus
+-- gets a different revision when it is created again.
 
 local old = redis.call('GET', KEYS[1])
 local revision = old and string.match(old, '^(%d+)\n') or '0'

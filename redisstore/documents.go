@@ -20,11 +20,9 @@ var setDocument = rueidis.NewLuaScript(documentScript)
 
 var _ store.Documents = (*Store)(nil)
 
-// documentKey is the key of a document. No bucket has one that begins like it.
 func (s *Store) documentKey(name string) string { return s.config.Prefix + "doc:" + name }
 
-// Document implements [store.Documents]. It reads the document whole, whatever is
-// known.
+// Document implements [store.Documents]. It reads the whole document, even if known is its revision.
 func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte, int64, error) {
 	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, fmt.Errorf("redisstore: document: %w", err)
@@ -36,12 +34,12 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	case rueidis.IsRedisNil(err):
 		return nil, 0, nil
 	case err != nil:
-		return nil, 0, named(storeError(err), "document")
+		return nil, 0, withOp(newStoreError(err), "document")
 	}
 	head, data, found := strings.Cut(text, "\n")
 	revision, err := strconv.ParseInt(head, 10, 64)
 	if !found || err != nil || revision <= 0 {
-		return nil, 0, named(errAnswer("document has no revision", head), "document")
+		return nil, 0, withOp(newAnswerError("the document has no valid revision", head), "document")
 	}
 	if revision == known {
 		return nil, revision, nil
@@ -49,10 +47,8 @@ func (s *Store) Document(ctx context.Context, name string, known int64) ([]byte,
 	return []byte(data), revision, nil
 }
 
-// SetDocument implements [store.Documents]. The document is at {prefix}doc:{name},
-// and does not expire. It is as lasting as Redis is: one that writes nothing to disk
-// has lost it after a restart, one that evicts may lose it any time, and what a
-// failover loses of the last moments may be it.
+// SetDocument implements [store.Documents]. It stores the document at {prefix}doc:{name}, without expiry. The
+// document is as durable as Redis: a restart without persistence, an eviction or a failover can lose it.
 func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error) {
 	if err := store.CheckDocument(name, data); err != nil {
 		return 0, fmt.Errorf("redisstore: set document: %w", err)
@@ -62,12 +58,12 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	args := []string{strconv.FormatInt(revision, 10), string(data)}
 	text, err := setDocument.Exec(ctx, s.client, []string{s.documentKey(name)}, args).ToString()
 	if err != nil {
-		return 0, named(storeError(err), "set document")
+		return 0, withOp(newStoreError(err), "set document")
 	}
 	next, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		return 0, named(errAnswer("no revision", text), "set document")
+		return 0, withOp(newAnswerError("invalid revision", text), "set document")
 	case next == 0:
 		return 0, fmt.Errorf("redisstore: set document: %w", store.ErrRevision)
 	}

@@ -55,7 +55,7 @@ func TestDocuments_Garbage(t *testing.T) {
 		if err := client.Do(t.Context(), client.B().Set().Key(key).Value(garbage).Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Document(t.Context(), "a", 0); err == nil || !strings.Contains(err.Error(), "has no revision") {
+		if _, _, err := s.Document(t.Context(), "a", 0); err == nil || !strings.Contains(err.Error(), "has no valid revision") {
 			t.Errorf("Document where Redis has %q: %v, want an error", garbage, err)
 		}
 	}

@@ -18,34 +18,33 @@ const (
 	opBorrow
 )
 
-// plainEven marks a program of plain takes under one limit at one cost.
+// plainEven marks a program of plain takes that share one limit and one cost.
 const plainEven = 2
 
-// Waits of an operation, beside microseconds.
+// Special waits of an operation; other values are microseconds.
 const (
 	waitForced = -2
 	waitNone   = -1
 )
 
-// encode writes the program's numbers and returns its keys and arguments.
 func (p *program) encode() (keys, args []string) {
-	for _, a := range p.asks { // whatever has limits or keys of its own
-		if !a.simple() {
+	for _, a := range p.asks { // grouped asks have their limits already
+		if !a.isSimple() {
 			for i := range a.charges {
-				a.limits[i] = p.limit(&a.charges[i].Limit)
+				a.limits[i] = p.addLimit(&a.charges[i].Limit)
 			}
 		}
 	}
-	p.spellLimits()
+	p.updateLimitTexts()
 	p.numbers.begin()
 	p.numbers.add(p.now)
 	p.numbers.add(int64(len(p.keys[states])))
 	p.numbers.add(int64(len(p.keys[logs])))
-	if p.even() {
+	if p.isEven() {
 		p.encodeEven()
-		return p.spell(), []string{p.numbers.end(), p.texts[0].text}
+		return p.spellKeys(), []string{p.numbers.end(), p.texts[0].text}
 	}
-	p.numbers.flag(p.plain)
+	p.numbers.addBool(p.plain)
 	p.numbers.add(int64(len(p.limits)))
 	if p.plain {
 		for i := range p.limits {
@@ -69,25 +68,25 @@ func (p *program) encode() (keys, args []string) {
 	for i := range p.limits {
 		args = append(args, p.texts[i].text)
 	}
-	return p.spell(), append(args, p.names...)
+	return p.spellKeys(), append(args, p.names...)
 }
 
-// spellLimits sees to it that the texts are those of the limits. Mostly they are,
-// as one call has the limits of the call before.
-func (p *program) spellLimits() {
+// updateLimitTexts fills p.texts for p.limits. Most calls have the limits of the previous call, so the texts are
+// kept.
+func (p *program) updateLimitTexts() {
 	for i := range p.limits {
 		if i == len(p.texts) {
 			p.texts = append(p.texts, limitText{})
 		}
 		if t := &p.texts[i]; t.text == "" || t.limit != p.limits[i] {
-			*t = limitText{p.limits[i], textOf(&p.limits[i])}
+			*t = limitText{p.limits[i], formatLimit(&p.limits[i])}
 		}
 	}
 }
 
-// even reports whether the program is plain takes of one bucket each, all under one
-// limit and at one cost. Then state i and group i belong to one bucket.
-func (p *program) even() bool {
+// isEven reports whether the program is plain takes of one bucket each that share one limit and one cost. State i
+// then belongs to group i.
+func (p *program) isEven() bool {
 	if !p.plain || len(p.limits) != 1 {
 		return false
 	}
@@ -113,7 +112,6 @@ func (p *program) encodeEven() {
 	}
 }
 
-// encodeLimit writes the numbers of a plain token bucket.
 func (p *program) encodeLimit(l *bucket.Limit) {
 	n, per := l.Refill()
 	p.numbers.add(int64(l.Capacity()))
@@ -136,7 +134,6 @@ func (p *program) encodeGroup(g *group) {
 	}
 }
 
-// encodePlain writes a take of several buckets, once.
 func (p *program) encodePlain(a *ask) {
 	p.numbers.add(int64(len(a.charges)))
 	p.numbers.add(1)
@@ -151,8 +148,8 @@ func (p *program) encodeAsk(a *ask) {
 	switch {
 	case a.op == opGiveBack:
 		p.numbers.add(opGiveBack)
-		p.numbers.add(p.other(a.memory))
-		p.numbers.add(p.name(a.attempt))
+		p.numbers.add(p.addOther(a.memory))
+		p.numbers.add(p.addName(a.attempt))
 		p.numbers.add(store.RetryHorizon.Microseconds())
 	case a.op == opBorrow:
 		p.encodeBorrow(a)
@@ -167,8 +164,8 @@ func (p *program) encodeAsk(a *ask) {
 			flags |= 2
 		}
 		p.numbers.add(flags)
-		p.numbers.add(waitOf(a.mode.MaxWait))
-		p.numbers.add(p.other(a.memory))
+		p.numbers.add(encodeWait(a.mode.MaxWait))
+		p.numbers.add(p.addOther(a.memory))
 	}
 	p.numbers.add(int64(len(a.charges)))
 	for i := range a.charges {
@@ -180,21 +177,20 @@ func (p *program) encodeAsk(a *ask) {
 		if i < len(a.leases) {
 			lent = a.leases[i]
 		}
-		p.numbers.add(p.other(lent))
+		p.numbers.add(p.addOther(lent))
 		if a.op == opGiveBack {
 			p.encodeTaken(a, i)
 		}
 	}
 	if a.op == opTake && a.memory != "" {
 		p.numbers.add(store.RetryHorizon.Microseconds())
-		p.numbers.add(p.name(a.attempt))
+		p.numbers.add(p.addName(a.attempt))
 		for i := range a.charges {
-			p.numbers.add(p.name(a.charges[i].Limit.Encode()))
+			p.numbers.add(p.addName(a.charges[i].Limit.Encode()))
 		}
 	}
 }
 
-// encodeTaken writes the take that is canceled. An administrator's refund has none.
 func (p *program) encodeTaken(a *ask, i int) {
 	var t bucket.Taken
 	if i < len(a.taken) {
@@ -213,8 +209,8 @@ func (p *program) encodeBorrow(a *ask) {
 	p.numbers.add(opBorrow)
 	p.numbers.add(p.keyNumber(c))
 	p.numbers.add(int64(a.limits[0]) + 1)
-	p.numbers.add(p.other(a.leases[0]))
-	p.numbers.add(p.name(a.loan.Holder))
+	p.numbers.add(p.addOther(a.leases[0]))
+	p.numbers.add(p.addName(a.loan.Holder))
 	p.numbers.add(int64(a.loan.Seq))
 	p.numbers.add(int64(a.loan.Spent))
 	p.numbers.add(int64(a.loan.Keep))
@@ -222,7 +218,6 @@ func (p *program) encodeBorrow(a *ask) {
 	p.numbers.add(a.loan.TTL.Microseconds())
 }
 
-// keyNumber is the number of a charge's key in the script.
 func (p *program) keyNumber(c *store.Charge) int64 {
 	if at := p.index[c.Key]; at < 0 {
 		return int64(len(p.keys[states]) - at)
@@ -231,8 +226,8 @@ func (p *program) keyNumber(c *store.Charge) int64 {
 	}
 }
 
-// other is the number of a key that is no state and no log, 0 where it is empty.
-func (p *program) other(key string) int64 {
+// addOther adds a key that is neither a state nor a log, and returns its number; 0 if the key is empty.
+func (p *program) addOther(key string) int64 {
 	if key == "" {
 		return 0
 	}
@@ -240,8 +235,8 @@ func (p *program) other(key string) int64 {
 	return int64(len(p.keys[states]) + len(p.keys[logs]) + len(p.keys[others]))
 }
 
-// name is the number of the argument that is text, 0 where it is empty.
-func (p *program) name(text string) int64 {
+// addName adds text to the arguments and returns its number; 0 if text is empty.
+func (p *program) addName(text string) int64 {
 	if text == "" {
 		return 0
 	}
@@ -249,8 +244,8 @@ func (p *program) name(text string) int64 {
 	return int64(len(p.limits)+len(p.names)) + 1
 }
 
-// spell returns all keys as they are in Redis, in one piece of memory.
-func (p *program) spell() []string {
+// spellKeys returns all keys with their prefixes. They share one allocation.
+func (p *program) spellKeys() []string {
 	size, n := 0, 0
 	for _, keys := range p.keys {
 		n += len(keys)
@@ -277,8 +272,7 @@ func (p *program) spell() []string {
 	return spelled
 }
 
-// waitOf is a wait as the script is told.
-func waitOf(wait time.Duration) int64 {
+func encodeWait(wait time.Duration) int64 {
 	switch {
 	case wait == bucket.Forced:
 		return waitForced

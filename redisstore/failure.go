@@ -14,12 +14,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// storeError says whether a failed call may have spent something. What Redis
-// refuses it has not done: that the node cannot take writes, it says before the
-// script's first. Of other errors within the script nobody knows what came before.
-// A client that is being closed gives up calls on the wire with the same error as
-// those that come later.
-func storeError(err error) *mete.StoreError {
+// newStoreError classifies an error of a call by what it may have spent. A call that Redis rejects has spent
+// nothing: Redis rejects writes before the script's first one. Any other error within the script may come after a
+// write. A closing client fails calls in flight with the same error as later calls.
+func newStoreError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
 	if err == io.EOF {
 		e.Err = fmt.Errorf("the connection was closed: %w", err)
@@ -28,7 +26,7 @@ func storeError(err error) *mete.StoreError {
 	refusal, refused := rueidis.IsRedisErr(err)
 	if refused && strings.Contains(refusal.Error(), "user_script") {
 		word, _, _ := strings.Cut(refusal.Error(), " ")
-		refused = slices.Contains(beforeTheFirstWrite, word)
+		refused = slices.Contains(noWriteErrors, word)
 	}
 	switch {
 	case refused, errors.As(err, &dial) && dial.Op == "dial":
@@ -37,12 +35,11 @@ func storeError(err error) *mete.StoreError {
 	return e
 }
 
-// beforeTheFirstWrite are the errors of a script that has written nothing yet. A
-// key of another type is met while the script still reads.
-var beforeTheFirstWrite = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
+// noWriteErrors are the script errors that occur before its first write. WRONGTYPE is one, because the script
+// reads all keys first.
+var noWriteErrors = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
 
-// named is err with the operation that failed.
-func named(err error, op string) error {
+func withOp(err error, op string) error {
 	var e *mete.StoreError
 	if !errors.As(err, &e) {
 		return &mete.StoreError{Op: op, Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
@@ -51,15 +48,14 @@ func named(err error, op string) error {
 	return e
 }
 
-// isTryAgain reports whether Redis refused a call because some of its keys have
-// moved to another node already, and others not.
+// isTryAgain reports whether Redis rejected a call because some of its keys have moved to another node and others
+// have not.
 func isTryAgain(err error) bool {
 	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
 	return ok && refusal.IsTryAgain()
 }
 
-// isWrongType reports whether Redis refused a call because one of its keys holds
-// no text.
+// isWrongType reports whether Redis rejected a call because one of its keys is not a string.
 func isWrongType(err error) bool {
 	refusal, ok := rueidis.IsRedisErr(errors.Unwrap(err))
 	return ok && strings.Contains(refusal.Error(), "WRONGTYPE ")

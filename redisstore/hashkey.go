@@ -9,12 +9,12 @@ import (
 	"github.com/metehq/mete/internal/sharedkey"
 )
 
-// CheckHashKey reports whether the processes that share this Redis and prefix hash parts
-// of bucket keys with the key that has this identifier, of policy.Matcher.HashKeyID. The
-// first process that asks determines it: the identifier is at {prefix}doc:hash-key. The
-// error for another key wraps policy.ErrHashKey. An empty identifier is always right.
+// CheckHashKey reports whether the processes that share this Redis and prefix use the same hash key for bucket
+// keys. The parameter id is the key's identifier: see policy.Matcher.HashKeyID. The first caller stores its
+// identifier at {prefix}doc:hash-key. The error for a different key wraps policy.ErrHashKey. An empty identifier
+// is always accepted.
 //
-// [mete.New] asks, and so does [NewLimiter].
+// [mete.New] and [NewLimiter] call CheckHashKey.
 func (s *Store) CheckHashKey(ctx context.Context, id string) error {
 	remove := fmt.Sprintf("delete the key %q of Redis", s.documentKey(sharedkey.Document))
 	if err := sharedkey.Check(ctx, s, id, remove); err != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// memoryKey is the key that a take by ID is remembered under, beside the bucket
-// that key names.
+// memoryKey returns the key that remembers a take by ID, in the slot of the bucket with this key.
 func (s *Store) memoryKey(id string, charges []store.Charge, key string) string {
-	return s.beside("id:", key, nameOf(id, charges))
+	return s.companionKey("id:", key, hashID(id, charges))
 }
 
-// nameOf is what an ID and the keys of its charges come to.
-func nameOf(id string, charges []store.Charge) string {
+// hashID returns a hash of an ID and the keys of its charges.
+func hashID(id string, charges []store.Charge) string {
 	h := sha256.New()
 	for i := -1; i < len(charges); i++ {
 		part := id
@@ -30,11 +29,10 @@ func nameOf(id string, charges []store.Charge) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])
 }
 
-// leaseKey is the key that says who has a lease on a bucket.
-func (s *Store) leaseKey(key string) string { return s.beside("lease:", key, key) }
+func (s *Store) leaseKey(key string) string { return s.companionKey("lease:", key, key) }
 
-// beside is a key of another kind, in a cluster in the slot of a bucket's.
-func (s *Store) beside(kind, key, name string) string {
+// companionKey returns a key of another kind, in the cluster slot of a bucket's key.
+func (s *Store) companionKey(kind, key, name string) string {
 	if _, tagged := hashTag(s.config.Prefix); tagged || !s.cluster {
 		return s.config.Prefix + kind + name
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// lends begins to lend, where time is the server's: a lease lasts by two clocks
-// that run alike.
-func (s *Store) lends() error {
+// startLeases enables leases, unless the clock is virtual: the lifetime of a lease is measured by two clocks,
+// which must advance alike.
+func (s *Store) startLeases() error {
 	if s.config.Now != nil {
 		return nil
 	}
@@ -27,9 +27,9 @@ func (s *Store) lends() error {
 	return err
 }
 
-// spendable reports whether leases may answer: not where the answer has to be
-// remembered, or is more than yes or no.
-func (s *Store) spendable(charges []store.Charge, mode mete.Mode) bool {
+// canUseLeases reports whether leases can answer a take. They cannot if the take has an ID, a wait, or a mode
+// that needs Redis.
+func (s *Store) canUseLeases(charges []store.Charge, mode mete.Mode) bool {
 	if s.leases == nil || mode.MaxWait != 0 || mode.DryRun || mode.UpTo || mode.ID != "" {
 		return false
 	}
@@ -41,8 +41,8 @@ func (s *Store) spendable(charges []store.Charge, mode mete.Mode) bool {
 	return false
 }
 
-// takeLeased takes what is leased from what is held of it, and the rest from
-// Redis: if that denies, or fails, nothing has been taken.
+// takeLeased takes tokens from leases where it can, and the rest from Redis. If Redis denies or fails, nothing is
+// taken.
 func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	if len(charges) == 1 {
 		if snap, _, ok := s.leases.Take(charges[0].Key, &charges[0].Limit, charges[0].Cost); ok {
@@ -84,7 +84,7 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 	return dst, allowed, nil
 }
 
-// untake gives back what was taken of leases, and shows it as it was before.
+// untake returns tokens to the leases, and restores their snapshots.
 func (s *Store) untake(charges []store.Charge, held *[store.MaxCharges]lease.Lot, snaps *[store.MaxCharges]bucket.Snapshot, within time.Duration) {
 	for i := range charges {
 		if held[i] == (lease.Lot{}) {

@@ -8,19 +8,18 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A limitText is a limit and its text.
 type limitText struct {
 	limit bucket.Limit
 	text  string
 }
 
-// maxUnits is the most that a token bucket can miss, as in package bucket.
+// maxUnits is the most that a token bucket can have spent, as in package bucket.
 const maxUnits = 1<<53 - 1
 
-// textOf returns the text of a limit, which identifies its account in a row: two
-// limits that differ in anything have different texts. It is short, as Redis keeps
-// strings of up to 44 bytes in one piece. take_account.lua describes and reads it.
-func textOf(l *bucket.Limit) string {
+// formatLimit returns the text of a limit, which identifies its account in a row. Different limits have different
+// texts. The text is short, because Redis keeps strings of up to 44 bytes in one allocation. take_account.lua
+// documents and parses it.
+func formatLimit(l *bucket.Limit) string {
 	n, per := l.Refill()
 	text, most := make([]byte, 0, 64), int64(maxUnits)
 	switch l.Algorithm() {

@@ -16,7 +16,7 @@ import (
 // limits have one text only where they are equal.
 func TestTextOf_TellsLimitsApart(t *testing.T) {
 	r := rand.New(testseed.PCG(1, 17))
-	seen := map[string]bucket.Limit{textOf(&bucket.Limit{}): {}}
+	seen := map[string]bucket.Limit{formatLimit(&bucket.Limit{}): {}}
 	kinds := map[byte]int{}
 	for range 20_000 {
 		owed := bucket.Tokens(r.IntN(3)) * 1000
@@ -43,7 +43,7 @@ func TestTextOf_TellsLimitsApart(t *testing.T) {
 			continue
 		}
 		l = l.For([]string{"a", "b"}[r.IntN(2)])
-		text := textOf(&l)
+		text := formatLimit(&l)
 		if before, known := seen[text]; known && before != l {
 			t.Fatalf("%q is %v and %v", text, before, l)
 		}
@@ -68,7 +68,7 @@ func TestTextOf_IsShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row := packedVersion + textOf(&l) + " " + strings.Repeat("x", 16)
+		row := packedVersion + formatLimit(&l) + " " + strings.Repeat("x", 16)
 		if len(row) > most {
 			t.Errorf("%q has %d bytes, want at most %d", row, len(row), most)
 		}

@@ -14,32 +14,22 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// NewLimiter connects to the Redis that a URL names, as [ParseURL] reads it, and returns
-// a limiter that decides by m. It must be closed by [mete.Limiter.Close]. All
-// processes with one URL share their buckets, and hash keys with one secret that Redis keeps.
+// NewLimiter connects to the Redis at a URL (see [ParseURL]) and returns a limiter that decides by m. The caller
+// must close the limiter with [mete.Limiter.Close]. All processes with one URL share their buckets, and hash keys
+// with one secret that Redis keeps.
 //
-// While Redis does not answer:
+// During an outage, a circuit breaker lets calls fail at once. Buckets in memory then decide for rules with
+// on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
+// grpclimit and [mete.Request.Charges]. When Redis answers again, it is charged for the tokens that were spent in
+// memory. A key is charged before its next take, and all other keys within about a second. Close charges them for
+// a second at most.
 //
-//   - A circuit breaker lets calls fail at once.
-//   - Rules with on_store_error: local, and the limits of httplimit, grpclimit and
-//     [mete.Request.Charges], are decided by buckets in memory. Each has this process's
-//     share of the limit.
-//   - When Redis answers again, it is charged for the tokens that were spent in memory.
-//     A key is charged before the next take from it, all others within about a second.
+// NewLimiter tries once, until ctx ends. Errors name the place and the remedy, and contain no password. If Redis
+// does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired. If the
+// processes that share this Redis and prefix use a different hash key, it wraps policy.ErrHashKey: see
+// [Store.CheckHashKey].
 //
-// [mete.Limiter.Close] charges Redis for tokens that were spent in an outage, for a second
-// at most, and closes the connections. Calls after it fail as in an outage.
-//
-// Errors name the place and the remedy, and no password:
-//
-//   - the URL is invalid;
-//   - Redis does not answer: the error wraps [store.ErrUnavailable], so a later try may
-//     succeed. NewLimiter tries once, and for no longer than ctx lasts;
-//   - m is nil: policy.ErrRequired;
-//   - m has a policy.Options.HashKey, and the processes that share this Redis and prefix
-//     use another one, or none: policy.ErrHashKey. See [Store.CheckHashKey].
-//
-// For other settings call [Open] and [Node.NewLimiter].
+// For other settings, call [Open] and [Node.NewLimiter].
 func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Limiter, error) {
 	if m == nil {
 		return nil, fmt.Errorf("redisstore: new limiter: %w; for charges without a policy call mete.New", policy.ErrRequired)
@@ -55,7 +45,6 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	return l, nil
 }
 
-// explain adds the place and the remedy to an error of [Open].
 func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
 	server := ""
@@ -65,8 +54,8 @@ func explain(rawURL string, err error) error {
 	return fmt.Errorf("redisstore: new limiter: %w", opening.Explain(rawURL, invalid, server, err))
 }
 
-// NewLimiter returns a limiter over n that decides by m, as [guard.NewLimiter] does, with the
-// settings of the caller. It owns n, unless it fails.
+// NewLimiter returns a limiter over n that decides by m, with the caller's settings: see [guard.NewLimiter]. The
+// limiter owns n, unless NewLimiter fails.
 func (n *Node) NewLimiter(ctx context.Context, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	l, err := guard.NewLimiter(ctx, n, m, config)
 	if err != nil {

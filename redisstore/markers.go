@@ -9,11 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// markers are the keys that say of takes without an ID that they have been given
-// back. As soon as nobody can ask for that again they are of no use, and in a
-// cluster every take that a later slot denies leaves one. They are deleted
-// together, while a deletion is on the wire those of the next are gathered; what
-// cannot be deleted expires.
+// markers collects and deletes the keys that mark takes without an ID as refunded. A marker is useless once the
+// refund cannot be repeated, and in a cluster, each take that a later slot denies leaves one. Keys are deleted in
+// batches: while one deletion is in flight, the next batch is gathered. Keys that cannot be deleted expire.
 type markers struct {
 	store *Store
 
@@ -22,7 +20,6 @@ type markers struct {
 	busy bool
 }
 
-// drop sees to it that a key is deleted.
 func (m *markers) drop(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,13 +28,12 @@ func (m *markers) drop(key string) {
 	}
 	if !m.busy {
 		m.busy = true
-		m.store.undo.idle.Go(m.run)
+		m.store.undo.idle.Go(m.deleteAll)
 	}
 }
 
-// run deletes keys until there are none.
-func (m *markers) run() {
-	for keys := m.next(); len(keys) > 0; keys = m.next() {
+func (m *markers) deleteAll() {
+	for keys := m.takeKeys(); len(keys) > 0; keys = m.takeKeys() {
 		commands := make(rueidis.Commands, 0, len(keys))
 		for _, k := range keys {
 			commands = append(commands, m.store.client.B().Del().Key(k).Build())
@@ -48,7 +44,7 @@ func (m *markers) run() {
 	}
 }
 
-func (m *markers) next() []string {
+func (m *markers) takeKeys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	keys := m.keys

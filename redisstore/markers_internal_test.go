@@ -17,7 +17,7 @@ import (
 func TestMarkers_AreDeleted(t *testing.T) {
 	t.Parallel()
 	a := startAttempts(t)
-	last := a.store.parts(a.charges, bySlot)[1].charges[0].Key
+	last := a.store.splitCharges(a.charges, bySlot)[1].charges[0].Key
 	for i := range a.charges {
 		if c := &a.charges[i]; c.Key == last {
 			c.Cost = c.Limit.Capacity() + 1

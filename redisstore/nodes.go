@@ -19,18 +19,17 @@ var beatScript string
 
 var beat = rueidis.NewLuaScript(beatScript)
 
-// DefaultBeat is the time between two beats of a node.
+// DefaultBeat is the interval between two heartbeats of a node.
 const DefaultBeat = presence.DefaultBeat
 
-// A Presence is a node among others that use the same keys. It records itself in Redis at
-// intervals and counts the others, for limits that are divided among the nodes while Redis
-// does not answer. [Join] makes it; it is safe for concurrent use.
+// A Presence registers this node in Redis at intervals and counts the nodes that use the same keys. While Redis
+// does not answer, limits are divided among that many nodes. [Join] creates a Presence. It is safe for concurrent
+// use.
 type Presence struct{ joined *presence.Presence }
 
-// Join begins to record the node with this id in the sorted set {prefix}nodes, at an
-// interval; 0 is [DefaultBeat]. The nodes must use the same interval. Join records it
-// once before it returns, and its error is the error of that call. Later errors change
-// nothing: the last count holds.
+// Join registers the node with this id in the sorted set {prefix}nodes, at an interval; 0 is [DefaultBeat]. All
+// nodes must use the same interval. Join registers once before it returns, and returns the error of that call.
+// After a later error, the last count stays valid.
 func Join(ctx context.Context, client rueidis.Client, prefix, id string, every time.Duration) (*Presence, error) {
 	joined, err := presence.Join(ctx, nodes{client, prefix + "nodes", id}, every)
 	if err != nil {
@@ -39,12 +38,11 @@ func Join(ctx context.Context, client rueidis.Client, prefix, id string, every t
 	return &Presence{joined}, nil
 }
 
-// Nodes returns the number of nodes, this one included: the highest of the last three
-// counts. It stays as it is while Redis does not answer.
+// Nodes returns the number of nodes, including this one: the highest of the last three counts. It does not change
+// while Redis does not answer.
 func (p *Presence) Nodes() int { return p.joined.Nodes() }
 
-// Leave ends the beats and removes the node, as long as ctx lasts. The caller must call it
-// once.
+// Leave stops the heartbeats and removes the node, until ctx ends. Call it once.
 func (p *Presence) Leave(ctx context.Context) error {
 	if err := p.joined.Leave(ctx); err != nil {
 		return fmt.Errorf("redisstore: %w", err)
@@ -52,7 +50,6 @@ func (p *Presence) Leave(ctx context.Context) error {
 	return nil
 }
 
-// nodes implement [presence.Nodes]: a sorted set.
 type nodes struct {
 	client  rueidis.Client
 	key, id string

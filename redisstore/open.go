@@ -16,8 +16,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Node is a [Store] with connections of its own, which knows how many others
-// there are. [Open] and [Connect] make it.
+// A Node is a [Store] with its own connections that also counts the other nodes. [Open] and [Connect] create it.
 type Node struct {
 	*Store
 	presence *Presence
@@ -25,7 +24,7 @@ type Node struct {
 	close    func() error
 }
 
-// Open is [ParseURL] and then [Connect].
+// Open is [ParseURL] followed by [Connect].
 func Open(ctx context.Context, rawURL string) (*Node, error) {
 	options, config, err := ParseURL(rawURL)
 	if err != nil {
@@ -34,8 +33,8 @@ func Open(ctx context.Context, rawURL string) (*Node, error) {
 	return Connect(ctx, options, config)
 }
 
-// Connect connects to a Redis and joins the nodes there. If no server answers, the
-// error wraps [store.ErrUnavailable]. Connect tries once, for as long as ctx lasts.
+// Connect connects to Redis and joins the nodes there. If no server answers, the error wraps
+// [store.ErrUnavailable]. Connect tries once, until ctx ends.
 func Connect(ctx context.Context, options rueidis.ClientOption, config Config) (*Node, error) {
 	client, err := Dial(ctx, options)
 	if err != nil {
@@ -49,32 +48,30 @@ func Connect(ctx context.Context, options rueidis.ClientOption, config Config) (
 		client.Close()
 		return nil, err
 	}
-	n.close = sync.OnceValue(n.end)
+	n.close = sync.OnceValue(n.closeAll)
 	return n, nil
 }
 
-// Nodes is how many nodes share the store's buckets: see [Presence.Nodes].
+// Nodes returns the number of nodes that share the store's buckets: see [Presence.Nodes].
 func (n *Node) Nodes() int { return n.presence.Nodes() }
 
-// Close ends the store, leaves the other nodes and closes the connections. What
-// is asked later fails.
+// Close closes the store, leaves the nodes and closes the connections. Later calls fail.
 func (n *Node) Close() error { return n.close() }
 
-func (n *Node) end() error {
+func (n *Node) closeAll() error {
 	err := n.Store.Close()
 	n.presence.joined.Close()
 	n.client.Close()
 	return err
 }
 
-// Dial is [rueidis.NewClient], and sees that what answers is what the options say:
-// no replica, no sentinel in a server's place, and a cluster only where one is
-// meant. Where nothing answers, the error wraps [store.ErrUnavailable]. The client
-// is the caller's.
+// Dial calls [rueidis.NewClient] and verifies that the server matches the options. The server must not be a
+// replica or a sentinel, and must be a cluster if and only if the options specify one. If no server answers, the
+// error wraps [store.ErrUnavailable]. The caller closes the client.
 func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(options)
 	if err != nil {
-		return nil, fmt.Errorf("redisstore: connect: %w", unanswered(err))
+		return nil, fmt.Errorf("redisstore: connect: %w", markUnavailable(err))
 	}
 	if err := verify(ctx, client, options); err != nil {
 		client.Close()
@@ -83,42 +80,40 @@ func Dial(ctx context.Context, options rueidis.ClientOption) (rueidis.Client, er
 	return client, nil
 }
 
-// verify asks the server what it is: so it is said at the start, and not with
-// the first take.
+// verify asks the server for its mode and role, so that a wrong URL fails at startup and not at the first take.
 func verify(ctx context.Context, client rueidis.Client, options rueidis.ClientOption) error {
 	info, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {
-		return unanswered(err)
+		return markUnavailable(err)
 	}
 	text := func(name string) string { m := info[name]; s, _ := m.ToString(); return s }
 	mode, role := text("mode"), text("role")
 	wantsCluster := !options.ForceSingleClient && options.Sentinel.MasterSet == ""
 	switch {
 	case mode == "sentinel":
-		return errors.New("there is a sentinel: write redis+sentinel://host:port/master")
+		return errors.New("the server is a Sentinel: use redis+sentinel://host:port/master")
 	case mode == "cluster" && !wantsCluster:
-		return errors.New("there is a node of a cluster: write redis+cluster://host:port")
+		return errors.New("the server is a cluster node: use redis+cluster://host:port")
 	case mode != "cluster" && wantsCluster:
-		return errors.New("there is a server that is no part of a cluster: write redis://host:port")
+		return errors.New("the server is not a cluster node: use redis://host:port")
 	case role != "master" && !wantsCluster:
-		return fmt.Errorf("there is a %s, which takes no writes: name its master", role)
+		return fmt.Errorf("the server is a %s and rejects writes: use the address of its master", role)
 	}
 	return nil
 }
 
-// unanswered marks the errors that may be others in a moment: that nothing
-// answers, or a server that is not ready. What a server refuses stays refused.
-func unanswered(err error) error {
+// markUnavailable wraps [store.ErrUnavailable] around temporary errors: no answer, or a server that is not ready.
+// Other refusals of a server are permanent.
+func markUnavailable(err error) error {
 	refusal, refused := rueidis.IsRedisErr(err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	if refused && !notReady(refusal.Error()) || untrusted {
+	if refused && !isNotReady(refusal.Error()) || untrusted {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// notReady says whether a server refuses for now only.
-func notReady(refusal string) bool {
+func isNotReady(refusal string) bool {
 	word, _, _ := strings.Cut(refusal, " ")
 	return slices.Contains([]string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}, word)
 }

@@ -108,9 +108,9 @@ func TestOpen_Sentinel(t *testing.T) {
 		t.Errorf("the master has the key: %q, %v", got, err)
 	}
 	for _, tt := range []struct{ raw, want string }{
-		{"redis://" + s.Addrs[0], "there is a sentinel"},
-		{"redis://" + s.Replica().Addr, "takes no writes"},
-		{"redis+cluster://" + s.Master().Addr, "no part of a cluster"},
+		{"redis://" + s.Addrs[0], "the server is a Sentinel"},
+		{"redis://" + s.Replica().Addr, "rejects writes"},
+		{"redis+cluster://" + s.Master().Addr, "not a cluster node"},
 	} {
 		if err := refused(t, tt.raw); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Open(%q): %v, want an error with %q", tt.raw, err, tt.want)

@@ -13,44 +13,42 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// takeInParts takes charges that no one script can: one part after another, in
-// the order of their slots. Where one is denied or fails, those before it are
-// given back. Until then others see them as spent, so that a take at the same
-// time may be denied early, and none is admitted wrongly.
+// takeInParts charges one part after another, in the order of their slots. If a part is denied or fails, the
+// earlier parts are refunded. Other takes see the earlier parts as spent until then: they may be denied too
+// early, but are never admitted wrongly.
 func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, by division) ([]bucket.Snapshot, bool, error) {
-	t := partsTake{store: s, charges: charges, mode: mode, parts: s.parts(charges, by), attempt: rand.Text()}
+	t := partsTake{store: s, charges: charges, mode: mode, parts: s.splitCharges(charges, by), attempt: rand.Text()}
 	if mode.Within > 0 {
 		t.until = time.Now().Add(mode.Within)
 	}
 	t.snaps = make([]bucket.Snapshot, len(charges))
 	if mode.UpTo {
-		if err := t.cut(ctx); err != nil {
+		if err := t.capCosts(ctx); err != nil {
 			return dst, false, err
 		}
 	}
 	if mode.DryRun {
-		allowed, err := t.look(ctx, -1)
+		allowed, err := t.peek(ctx, -1)
 		return append(dst, t.snaps...), allowed, err
 	}
 	for i := range t.parts {
 		allowed, err := t.take(ctx, i)
 		if err != nil {
 			if mode.ID != "" && mete.Spent(err) == mete.MaybeSpent {
-				i++ // it is remembered if it was taken
+				i++ // a remembered part can be undone
 			}
 			t.undo(i)
 			return dst, false, err
 		}
 		if !allowed {
 			t.undo(i)
-			_, err := t.look(ctx, i)
+			_, err := t.peek(ctx, i)
 			return append(dst, t.snaps...), false, err
 		}
 	}
 	return append(dst, t.snaps...), true, nil
 }
 
-// A partsTake is a take in parts on its way.
 type partsTake struct {
 	store   *Store
 	charges []store.Charge
@@ -58,24 +56,23 @@ type partsTake struct {
 	parts   []part
 	snaps   []bucket.Snapshot
 	attempt string
-	until   time.Time // zero: however long it takes
+	until   time.Time // zero is no deadline
 }
 
-// ask has an ask for part i answered, as often as the part is on its way between
-// two nodes.
-func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error) {
+// submit sends part i, and retries while the slot of the part moves between two nodes.
+func (t *partsTake) submit(ctx context.Context, i int, mode mete.Mode) (bool, error) {
 	p, until := &t.parts[i], t.until
 	for backoff := time.Millisecond; ; backoff = min(2*backoff, 50*time.Millisecond) {
 		a := newAsk(opTake, p.charges, mode)
 		if mode.ID != "" && !mode.DryRun {
-			a.memory, a.attempt = t.memory(i), t.attempt
+			a.memory, a.attempt = t.memoryKey(i), t.attempt
 		}
 		t.store.addLeases(a)
 		within := time.Duration(0)
 		if !until.IsZero() {
 			within = max(time.Until(until), time.Nanosecond)
 		}
-		err := a.do(ctx, t.store.laneOf(p.charges), within)
+		err := a.submit(ctx, t.store.laneOf(p.charges), within)
 		if err == nil {
 			for j, at := range p.order {
 				t.snaps[at] = a.snaps[j]
@@ -88,12 +85,12 @@ func (t *partsTake) ask(ctx context.Context, i int, mode mete.Mode) (bool, error
 			until = time.Now().Add(t.store.config.Timeout)
 		}
 		if !isTryAgain(err) || !pause(ctx, backoff, until) {
-			return false, named(err, "take")
+			return false, withOp(err, "take")
 		}
 	}
 }
 
-// pause waits a little, and reports false where there is no time for it.
+// pause waits for d, and reports false if the deadline or ctx comes first.
 func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 	if time.Until(until) < d {
 		return false
@@ -108,18 +105,17 @@ func pause(ctx context.Context, d time.Duration, until time.Time) bool {
 
 func (t *partsTake) take(ctx context.Context, i int) (bool, error) {
 	mode := t.mode
-	mode.UpTo = false // that is done
-	return t.ask(ctx, i, mode)
+	mode.UpTo = false // capCosts has set the costs
+	return t.submit(ctx, i, mode)
 }
 
-// memory is the key that part i is remembered under: by the ID and the keys of
-// all of the take.
-func (t *partsTake) memory(i int) string {
+// memoryKey returns the key that remembers part i, by the ID and all keys of the take.
+func (t *partsTake) memoryKey(i int) string {
 	return t.store.memoryKey(t.mode.ID, t.charges, t.parts[i].charges[0].Key)
 }
 
-// look asks all parts but one what they would answer, at the same time.
-func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
+// peek asks all parts except one for their answers, concurrently.
+func (t *partsTake) peek(ctx context.Context, but int) (bool, error) {
 	mode := t.mode
 	mode.DryRun, mode.UpTo, mode.ID = true, false, ""
 	type answer struct {
@@ -133,7 +129,7 @@ func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
 			continue
 		}
 		go func() {
-			allowed, err := t.ask(ctx, i, mode)
+			allowed, err := t.submit(ctx, i, mode)
 			answers <- answer{allowed, err}
 		}()
 	}
@@ -148,10 +144,10 @@ func (t *partsTake) look(ctx context.Context, but int) (bool, error) {
 	return all.allowed, all.err
 }
 
-// cut lowers the costs to what the emptiest of all buckets holds. It may have
-// less when it is asked: then the take is denied.
-func (t *partsTake) cut(ctx context.Context) error {
-	if _, err := t.look(ctx, -1); err != nil {
+// capCosts lowers the costs to the remaining tokens of the emptiest bucket. If the bucket has fewer tokens by the
+// time of the take, the take is denied.
+func (t *partsTake) capCosts(ctx context.Context) error {
+	if _, err := t.peek(ctx, -1); err != nil {
 		return err
 	}
 	there := bucket.MaxTokens
@@ -167,11 +163,10 @@ func (t *partsTake) cut(ctx context.Context) error {
 	return nil
 }
 
-// undo cancels the first n parts, and does not come back before that has been tried
-// once, or the caller waits no longer. Whatever fails is tried again in the
-// background. A part that failed, and may have been taken all the same, can be
-// undone where it has an ID: Redis remembers whose take it was. Without one it stays
-// taken, as giving it back could overtake the take, and the error says so.
+// undo cancels the first n parts. It returns after each part was tried once, or when the caller's deadline ends;
+// failed cancellations are retried in the background. A failed part may have been charged. With an ID it can be
+// undone, because Redis remembers which attempt made the take. Without an ID it stays charged, as the refund
+// could overtake the take, and the error reports that.
 func (t *partsTake) undo(n int) {
 	within := t.store.config.Timeout
 	if !t.until.IsZero() {
@@ -181,7 +176,7 @@ func (t *partsTake) undo(n int) {
 	for i := range t.parts[:n] {
 		p, u := &t.parts[i], undoing{}
 		if t.mode.ID != "" {
-			u.memory, u.attempt = t.memory(i), t.attempt
+			u.memory, u.attempt = t.memoryKey(i), t.attempt
 		} else {
 			u.memory = t.store.undoneKey(p.charges[0].Key, t.attempt, i)
 		}

@@ -7,40 +7,39 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A program is one call of take.lua: what a batch of asks come to, in their order.
+// A program is one call of take.lua: a batch of asks in their order.
 type program struct {
 	prefix string
-	now    int64 // virtual time; -1 is the server's
+	now    int64 // virtual time; -1 selects the server's clock
 
 	groups []group
 	asks   []*ask
-	places []int // of each ask: its group, or -1
+	places []int // the group of each ask, or -1
 
-	keys   [3][]string    // rows, logs and others, without their prefixes
-	index  map[string]int // of a state's or log's key: its place, and whether it is a log
-	latest []int          // the group that last touched a state, or -1
+	keys   [3][]string    // rows, logs and others
+	index  map[string]int // position of a row, or -1 minus the position of a log
+	latest []int          // last group of a row, or -1
 	names  []string
 	limits []bucket.Limit
-	texts  []limitText // of the limits, and some of earlier calls
+	texts  []limitText // of limits, including earlier ones
 	plain  bool
 
 	numbers packed
 
 	was      []bucket.State // states before a plain call
-	admitted []int64        // of each operation of a plain call: how many takes are left
+	admitted []int64        // per operation of a plain call: remaining takes
 }
 
-// A group are plain takes of one bucket at one cost, one after another.
+// A group is consecutive plain takes from one bucket at one cost.
 type group struct {
-	state int // place among the states
+	state int // position among the rows
 	limit int
 	cost  bucket.Tokens
 	count int
 
-	operation int // place among the script's operations
+	operation int // position among the script's operations
 }
 
-// Kinds of keys.
 const (
 	states = iota
 	logs
@@ -60,9 +59,8 @@ func (p *program) reset(prefix string, now int64) {
 	clear(p.index)
 }
 
-// add adds an ask. It reports false where one of its keys is in the program
-// already under an algorithm that is kept in another way: then the ask is
-// for the next one.
+// add adds an ask. It returns false if p already uses one of the ask's keys with a different layout. The ask then
+// belongs in the next program.
 func (p *program) add(a *ask) bool {
 	for i := range a.charges {
 		c := &a.charges[i]
@@ -72,23 +70,22 @@ func (p *program) add(a *ask) bool {
 		}
 	}
 	p.asks = append(p.asks, a)
-	p.plain = p.plain && a.plain()
-	if a.simple() {
-		p.places = append(p.places, p.group(&a.charges[0]))
+	p.plain = p.plain && a.isPlain()
+	if a.isSimple() {
+		p.places = append(p.places, p.joinGroup(&a.charges[0]))
 		return true
 	}
 	p.places = append(p.places, -1)
 	for i := range a.charges {
-		if at := p.place(&a.charges[i]); at >= 0 {
+		if at := p.addKey(&a.charges[i]); at >= 0 {
 			p.latest[at] = -1
 		}
 	}
 	return true
 }
 
-// group returns the group that a simple charge joins.
-func (p *program) group(c *store.Charge) int {
-	at := p.place(c)
+func (p *program) joinGroup(c *store.Charge) int {
+	at := p.addKey(c)
 	if last := p.latest[at]; last >= 0 {
 		if g := &p.groups[last]; g.cost == c.Cost && p.limits[g.limit] == c.Limit {
 			g.count++
@@ -96,13 +93,12 @@ func (p *program) group(c *store.Charge) int {
 		}
 	}
 	p.latest[at] = len(p.groups)
-	p.groups = append(p.groups, group{state: at, limit: p.limit(&c.Limit), cost: c.Cost, count: 1})
+	p.groups = append(p.groups, group{state: at, limit: p.addLimit(&c.Limit), cost: c.Cost, count: 1})
 	return p.latest[at]
 }
 
-// place returns the place of a charge's key among the states, or −1 less its
-// place among the logs.
-func (p *program) place(c *store.Charge) int {
+// addKey returns the position of a charge's key among the rows, or -1 minus its position among the logs.
+func (p *program) addKey(c *store.Charge) int {
 	if at, ok := p.index[c.Key]; ok {
 		return at
 	}
@@ -121,8 +117,8 @@ func (p *program) place(c *store.Charge) int {
 	return at
 }
 
-// limit returns the place of a limit, which mostly is one of the last few.
-func (p *program) limit(l *bucket.Limit) int {
+// addLimit returns the position of a limit. Most limits are among the last few.
+func (p *program) addLimit(l *bucket.Limit) int {
 	const few = 8
 	for i := len(p.limits) - 1; i >= max(len(p.limits)-few, 0); i-- {
 		if p.limits[i] == *l {
@@ -135,5 +131,4 @@ func (p *program) limit(l *bucket.Limit) int {
 
 func isLog(l *bucket.Limit) bool { return l.Algorithm() == bucket.SlidingLog }
 
-// size is how many keys the program has, about.
 func (p *program) size() int { return len(p.keys[states]) + len(p.keys[logs]) + 2*len(p.asks) }

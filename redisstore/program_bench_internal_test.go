@@ -35,7 +35,7 @@ func BenchmarkProgram(b *testing.B) {
 					p.add(a)
 				}
 				p.encode()
-				p.answer(answer)
+				p.readAnswers(answer)
 				if takes[63].Err != nil {
 					b.Fatal(takes[63].Err)
 				}

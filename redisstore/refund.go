@@ -17,14 +17,12 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// errLater is the error of a refund of which some parts are still to be given back.
-var errLater = errors.New("some of the buckets could not be reached: they get their tokens back as soon as they can be, once")
+var errRefundPending = errors.New("some buckets are unreachable: they are refunded once, as soon as they are reachable")
 
-// Refund implements [mete.Store]. Where the buckets are in several slots of a
-// cluster, the first slot decides: if it certainly has not given anything back, the
-// error is [mete.NotSpent]. Otherwise all slots give back, those that fail at first
-// too: in the background, until they have done so once. The error is
-// [mete.MaybeSpent] then.
+// Refund implements [mete.Store]. If the buckets are in several slots of a cluster, the first slot decides: if it
+// certainly refunded nothing, the error is [mete.NotSpent]. Otherwise the store refunds every slot, and retries
+// failed slots in the background until each has refunded once. The error is [mete.MaybeSpent] while a slot has
+// not answered.
 func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	if len(refunds) == 0 {
 		return nil
@@ -39,26 +37,26 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 		if id != "" {
 			todo.memory = s.refundKey(id, charges, charges[0].Key)
 		}
-		err := s.undo.ask(ctx, &todo, 0)
+		err := s.undo.submit(ctx, &todo, 0)
 		if err == nil {
 			return nil
 		}
 		if !isTryAgain(err) || id != "" {
-			return named(err, "refund")
+			return withOp(err, "refund")
 		}
-		by = byKey // its slot is on its way to another node
+		by = byKey // the slot is moving to another node
 	}
 	within := s.config.Timeout
 	if end, ok := ctx.Deadline(); ok {
 		within = min(within, max(time.Until(end), time.Nanosecond))
 	}
-	parts := s.refundParts(refunds, s.parts(charges, by), id, charges)
-	err := s.undo.once(ctx, &parts[0], within)
+	parts := s.refundParts(refunds, s.splitCharges(charges, by), id, charges)
+	err := s.undo.submitOnce(ctx, &parts[0], within)
 	switch {
 	case err == nil:
 		parts = parts[1:]
 	case mete.Spent(err) == mete.NotSpent:
-		return named(err, "refund")
+		return withOp(err, "refund")
 	}
 	var tried sync.WaitGroup
 	var later atomic.Int64
@@ -70,13 +68,13 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 		})
 	}
 	if tried.Wait(); later.Load() > 0 {
-		return &mete.StoreError{Op: "refund", Store: "redisstore", Spent: mete.MaybeSpent, Err: fmt.Errorf("%d slots: %w", later.Load(), errLater)}
+		return &mete.StoreError{Op: "refund", Store: "redisstore", Spent: mete.MaybeSpent, Err: fmt.Errorf("%d slots: %w", later.Load(), errRefundPending)}
 	}
 	return nil
 }
 
-// refundParts returns what each part has to give back. Each part remembers that it
-// has done so: by the refund's ID, or until it is certain that nobody asks again.
+// refundParts returns the refund of each part. Each part remembers that it is done: under the refund's ID, or
+// until the refund can no longer be repeated.
 func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, charges []store.Charge) []undoing {
 	all, attempt := make([]undoing, len(parts)), rand.Text()
 	for i, p := range parts {
@@ -87,29 +85,27 @@ func (s *Store) refundParts(refunds []mete.Refund, parts []part, id string, char
 			u.full = max(u.full, r.Limit.TimeFor(r.Limit.Capacity()+r.Cost))
 		}
 		if u.memory = s.undoneKey(p.charges[0].Key, attempt, i); id != "" {
-			u.memory, u.named = s.refundKey(id, charges, p.charges[0].Key), true
+			u.memory, u.permanent = s.refundKey(id, charges, p.charges[0].Key), true
 		}
 	}
 	return all
 }
 
-// undoneKey is the key that says that a part of a take, or of a refund without an
-// ID, has been given back.
 func (s *Store) undoneKey(key, attempt string, part int) string {
-	return s.beside("id:", key, "undo-"+attempt+"-"+strconv.Itoa(part))
+	return s.companionKey("id:", key, "undo-"+attempt+"-"+strconv.Itoa(part))
 }
 
-// refundKey is the key that a refund by ID is remembered under, in the slot of key.
+// refundKey returns the key that remembers a refund by ID, in the slot of key.
 func (s *Store) refundKey(id string, charges []store.Charge, key string) string {
-	return s.beside("id:", key, "refund-"+nameOf(id, charges))
+	return s.companionKey("id:", key, "refund-"+hashID(id, charges))
 }
 
-// ask gives back, as often as it is called, unless it has a memory.
-func (u *undoer) ask(ctx context.Context, todo *undoing, within time.Duration) error {
-	a := newGiveBack(todo.refunds)
+// submit refunds todo. Without a memory key, each call refunds again.
+func (u *undoer) submit(ctx context.Context, todo *undoing, within time.Duration) error {
+	a := newRefund(todo.refunds)
 	a.memory, a.attempt = todo.memory, todo.attempt
 	u.store.addLeases(a)
-	err := a.do(ctx, u.store.laneOf(a.charges), cmp.Or(within, u.store.config.Timeout))
+	err := a.submit(ctx, u.store.laneOf(a.charges), cmp.Or(within, u.store.config.Timeout))
 	if err == nil {
 		a.release()
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Reset implements [mete.Store]. Buckets of one slot are reset in one step. Where some
-// slots fail and others do not, the error is [mete.MaybeSpent]; a reset may be repeated.
+// Reset implements [mete.Store]. Buckets of one slot are reset atomically. If some slots fail, the error is
+// [mete.MaybeSpent]. Callers can retry a reset.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -30,7 +30,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 		groups[at] = append(groups[at], s.bucketPrefix+k)
 	}
 	done, alone, err := s.del(ctx, groups)
-	if len(alone) > 0 { // their slot is on its way to another node
+	if len(alone) > 0 { // the slot is moving to another node
 		more, _, later := s.del(ctx, alone)
 		if done += more; err == nil {
 			err = later
@@ -42,11 +42,11 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	if done > 0 {
 		err.Spent = mete.MaybeSpent
 	}
-	return named(err, "reset")
+	return withOp(err, "reset")
 }
 
-// del deletes groups of keys, each in one step. It returns how many it deleted, the
-// keys of those that can only be deleted one by one, and the first other error.
+// del deletes each group of keys atomically. It returns the number of deleted groups, the keys of moving slots
+// one by one, and the first other error.
 func (s *Store) del(ctx context.Context, groups [][]string) (done int, alone [][]string, first *mete.StoreError) {
 	commands := make(rueidis.Commands, 0, len(groups))
 	for _, keys := range groups {
@@ -58,7 +58,7 @@ func (s *Store) del(ctx context.Context, groups [][]string) (done int, alone [][
 			done++
 			continue
 		}
-		failed := storeError(err)
+		failed := newStoreError(err)
 		switch {
 		case len(groups[i]) > 1 && isTryAgain(failed):
 			for _, k := range groups[i] {

@@ -13,14 +13,12 @@ import (
 	"github.com/metehq/mete/internal/sharedkey"
 )
 
-// DeriveKey implements [store.KeyDeriver]: the key is the same in each process that uses
-// the same Redis and prefix. It derives the key from the secret at {prefix}secret, and
-// makes that secret if there is none.
+// DeriveKey implements [store.KeyDeriver]: the key is the same in every process that uses the same Redis and
+// prefix. It is derived from the secret at {prefix}secret. DeriveKey creates the secret if it is missing.
 //
-// The secret lies beside the hashes: a reader of all of Redis can find the client of a
-// bucket by trying values. Redis can also lose it, by FLUSHALL or by eviction. A process
-// that starts afterwards makes another secret, and running ones keep theirs. A
-// policy.Options.HashKey has neither weakness.
+// The secret is stored beside the hashes, so a reader of all of Redis can find the client of a bucket by trying
+// values. FLUSHALL or an eviction loses the secret: processes that start later create a new one, and running
+// processes keep the old one. A policy.Options.HashKey has neither weakness.
 func (s *Store) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error) {
 	client, key := s.client, s.config.Prefix+"secret"
 	fresh := client.B().Set().Key(key).Value(rand.Text() + rand.Text()).Nx().Build()

@@ -12,11 +12,10 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// slots is how many parts a Redis Cluster divides its keys into.
 const slots = 1 << 14
 
-// slotOf returns the slot of a key, which is that of its hash tag if it has one
-// (Redis Cluster specification, hash tags).
+// slotOf returns the slot of a key: the slot of its hash tag if it has one (Redis Cluster specification, hash
+// tags).
 func slotOf(prefix, key string) int {
 	if tag, ok := hashTag(prefix); ok {
 		return int(crc16(0, tag)) % slots
@@ -27,7 +26,7 @@ func slotOf(prefix, key string) int {
 	return int(crc16(crc16(0, prefix), key)) % slots
 }
 
-// hashTag returns what stands between the first brace and the next closing one.
+// hashTag returns the text between the first opening brace and the next closing brace.
 func hashTag(key string) (string, bool) {
 	_, rest, ok := strings.Cut(key, "{")
 	if !ok {
@@ -53,7 +52,7 @@ var crcTable = sync.OnceValue(func() *[256]uint16 {
 	return &table
 })
 
-// crc16 continues the checksum crc with text: CRC-16/XMODEM.
+// crc16 extends the checksum crc (CRC-16/XMODEM) by text.
 func crc16(crc uint16, text string) uint16 {
 	table := crcTable()
 	for i := range len(text) {
@@ -62,7 +61,6 @@ func crc16(crc uint16, text string) uint16 {
 	return crc
 }
 
-// tags are short hash tags, one for each slot.
 var tags = sync.OnceValue(func() *[slots]string {
 	var tags [slots]string
 	for i, found := uint64(0), 0; found < slots; i++ {
@@ -74,8 +72,7 @@ var tags = sync.OnceValue(func() *[slots]string {
 	return &tags
 })
 
-// laneOf returns the lane of charges that are in one slot, and nil where they
-// are in several.
+// laneOf returns the lane of charges in one slot, or nil if they are in several slots.
 func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
 	if !s.cluster {
 		return s.lanes.At(0)
@@ -91,15 +88,13 @@ func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
 
 func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
 
-// A part are charges that are taken in one step, and where they stand in the
-// take.
+// A part is charges that one script takes, and their positions in the take.
 type part struct {
 	slot    int
 	charges []store.Charge
 	order   []int
 }
 
-// What takes are divided by.
 type division bool
 
 const (
@@ -107,9 +102,9 @@ const (
 	byKey  division = true
 )
 
-// parts divides charges, in the order of their slots: takes that all ask in one
-// order do not keep each other from succeeding.
-func (s *Store) parts(charges []store.Charge, by division) []part {
+// splitCharges splits charges into parts, in the order of their slots. Since all takes use the same order,
+// concurrent takes do not block each other.
+func (s *Store) splitCharges(charges []store.Charge, by division) []part {
 	var parts []part
 	for i, c := range charges {
 		slot := 0
@@ -127,9 +122,8 @@ func (s *Store) parts(charges []store.Charge, by division) []part {
 	return parts
 }
 
-// rank orders parts: by their slots, but those with logs come last. Of a log it is
-// the oldest entries that are given back, so that a take which is denied later
-// would not leave it as it was.
+// rank orders parts by slot, with parts that contain a log last. A refund removes a log's oldest entries, so a
+// log would not be restored if a later part denied the take.
 func (p *part) rank() int {
 	if slices.ContainsFunc(p.charges, func(c store.Charge) bool { return isLog(&c.Limit) }) {
 		return slots + p.slot

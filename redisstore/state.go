@@ -12,34 +12,31 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// packedVersion begins a row that is one token bucket. A row of another version has an
-// answer of its own in take.lua, or is an error.
+// packedVersion begins a row with one token bucket. take.lua answers rows of other versions in a different form.
 const packedVersion = "2:"
 
-// cutPacked reads a row of version 2, as take.lua describes it, from the beginning of
-// text, and returns the rest.
+// cutPacked reads a row of version 2 (see take.lua) from the start of text, and returns the rest.
 func cutPacked(text string) (s bucket.State, rest string, err error) {
 	row, ok := strings.CutPrefix(text, packedVersion)
-	_, numbers, found := strings.Cut(row, " ") // behind the limit, which the script has compared
+	_, numbers, found := strings.Cut(row, " ") // the script has compared the limit before the space
 	if !ok || !found || len(numbers) < 16 {
-		return s, "", errAnswer("no row", text)
+		return s, "", newAnswerError("invalid row", text)
 	}
-	spent, whole := wholeNumber(numbers[:8])
-	at, alsoWhole := wholeNumber(numbers[8:16])
+	spent, whole := parseWhole(numbers[:8])
+	at, alsoWhole := parseWhole(numbers[8:16])
 	if !whole || !alsoWhole || spent < 0 {
-		return s, "", errAnswer("no row", text)
+		return s, "", newAnswerError("invalid row", text)
 	}
 	return bucket.State{Unit: 1, Spent: spent, AsOf: bucket.Instant(at)}, numbers[16:], nil
 }
 
-// wholeNumber returns the integer that 8 bytes are as a double.
-func wholeNumber(bytes string) (int64, bool) {
+func parseWhole(bytes string) (int64, bool) {
 	v := math.Float64frombits(binary.LittleEndian.Uint64([]byte(bytes)))
 	return int64(v), v == math.Trunc(v) && math.Abs(v) <= maxUnits
 }
 
-// parseState reads spent@asof as take.lua shows it, for a limit of this unit, and
-// cur+prev@start of a sliding window.
+// parseState reads spent@asof in the form of take.lua for a limit of this unit, or cur+prev@start of a sliding
+// window.
 func parseState(text string, unit int64) (bucket.State, error) {
 	spent, asOf, _ := strings.Cut(text, "@")
 	spent, prev, window := strings.Cut(spent, "+")
@@ -53,23 +50,23 @@ func parseState(text string, unit int64) (bucket.State, error) {
 	at, err := strconv.ParseInt(asOf, 10, 64)
 	s.AsOf, errs[2] = bucket.Instant(at), err
 	if errs != [3]error{} {
-		return bucket.State{}, errAnswer("no state", text)
+		return bucket.State{}, newAnswerError("invalid state", text)
 	}
 	return s, nil
 }
 
-// parseLogVerdict reads L, what a log counts, how far its instant lies ahead, and
-// the wait: −1 is never.
+// parseLogVerdict reads L and three numbers: the log's sum, the distance of its instant from now, and the wait. A
+// wait of -1 is never.
 func parseLogVerdict(text string) (bucket.Verdict, error) {
 	var v [3]int64
 	fields := strings.Split(strings.TrimPrefix(text, "L"), ",")
 	if len(fields) != len(v) {
-		return bucket.Verdict{}, errAnswer("no log", text)
+		return bucket.Verdict{}, newAnswerError("invalid log", text)
 	}
 	for i, f := range fields {
 		var err error
 		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return bucket.Verdict{}, errAnswer("no log", text)
+			return bucket.Verdict{}, newAnswerError("invalid log", text)
 		}
 	}
 	wait := bucket.Never

@@ -7,47 +7,41 @@ import (
 	"github.com/metehq/mete/internal/calls"
 )
 
-// Stats are what a store has done since it was made, and how it is.
+// Stats are counters since the store was created, and gauges of its current state.
 type Stats struct {
-	// Calls are the scripts that were called, Asks the takes, refunds and loans
-	// that went in them, and Failed the calls that brought an error.
+	// Calls counts script calls, Asks the takes, refunds and loans in them, and Failed the calls that returned an
+	// error.
 	Calls, Asks, Failed int64
 
-	// Refused are the takes that found the queue full.
+	// Refused counts takes that found the queue full.
 	Refused int64
 
-	// Waiting is how many takes wait for a call now, and InFlight how many calls
-	// are on the wire.
+	// Waiting is the number of takes that wait for a call, and InFlight the number of calls in flight.
 	Waiting, InFlight int
 
-	// Latency is how long calls took, in microseconds, and Batch how much went in
-	// one.
+	// Latency is the duration of calls in microseconds, and Batch the number of asks per call.
 	Latency, Batch Histogram
 
-	// Undoing is how much of takes that came to nothing is still to be given back
-	// to slots that did not answer, and Lost how much has been given up: that comes
-	// back by refilling.
+	// Undoing is the number of pending refunds to slots that did not answer. Lost counts abandoned refunds, whose
+	// tokens come back by refilling.
 	Undoing int
 	Lost    int64
 
-	// Leases is about what was taken in advance.
+	// Leases describes tokens that were taken in advance.
 	Leases Leases
 }
 
-// Leases are a node's leases, in tokens but for Buckets. Granted is what was
-// lent; it has been Spent, given back (Returned), Lost by an answer that did not
-// come or came too late, or is Held.
+// Leases describes a node's leases, in tokens, except for Buckets. Granted tokens are Spent, Returned, Held, or
+// Lost because their answer was missing or late.
 type Leases struct {
 	Buckets                              int
 	Granted, Spent, Returned, Lost, Held float64
 
-	// WorstUnderUse is the most that this node can keep from others: see
-	// [Config.LeaseShare].
+	// WorstUnderUse is the most that this node can withhold from other nodes: see [Config.LeaseShare].
 	WorstUnderUse float64
 }
 
-// Efficiency is how much of what was lent and is not held any more has been
-// spent: 1 where nothing was lent.
+// Efficiency returns the spent part of all granted tokens that are no longer held; 1 if none were granted.
 func (l Leases) Efficiency() float64 {
 	if over := l.Spent + l.Returned + l.Lost; over > 0 {
 		return l.Spent / over
@@ -55,11 +49,11 @@ func (l Leases) Efficiency() float64 {
 	return 1
 }
 
-// A Histogram counts values by powers of two: Counts[i] are those from 2^(i-1) up
-// to, and not including, 2^i. Counts[0] are zeros, and the last has all larger.
+// A Histogram counts values by powers of two. Counts[0] counts zeros, and Counts[i] the values from 2^(i-1) up to
+// but not including 2^i. The last element also counts all larger values.
 type Histogram = calls.Histogram
 
-// Stats returns what the store has done so far.
+// Stats returns the store's counters and gauges.
 func (s *Store) Stats() Stats {
 	made, lanes := s.calls.Read(), s.lanes.Stats()
 	stats := Stats{

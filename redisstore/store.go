@@ -16,7 +16,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The script, in the order of its files.
 var (
 	//go:embed take.lua
 	takeScript string
@@ -32,34 +31,33 @@ var (
 	script = takeScript + accountScript + rowScript + leaseScript + operationScript
 )
 
-const bucketPrefix = "tb:" // of the keys of buckets, behind [Config.Prefix]
+const bucketPrefix = "tb:" // begins a bucket's key, after [Config.Prefix]
 
-// A Store keeps buckets in Redis: it is a [mete.Store] and a [store.Pinger], made by
-// [New] or [Open]. It is safe for concurrent use. While something is asked it has
-// as many goroutines as calls on the wire, and while something is leased, a few
-// more; [Store.Close] ends them.
+// A Store keeps buckets in Redis: it is a [mete.Store] and a [store.Pinger]. [New] and [Open] create it. It is
+// safe for concurrent use. It has one goroutine per call in flight, and a few more while it holds leases.
+// [Store.Close] ends them.
 type Store struct {
 	client       rueidis.Client
 	config       Config
 	script       *rueidis.Lua
 	cluster      bool
-	lanes        *lane.Lanes[*ask] // in a cluster one for every slot
+	lanes        *lane.Lanes[*ask] // in a cluster, one lane per slot
 	undo         undoer
 	leases       *lease.Borrower // nil under virtual time
 	bucketPrefix string
 	end          sync.Once
 	ending       chan struct{} // closed by Close
 	calls        calls.Counts
-	mixed        atomic.Int64 // how many calls expect rows of several accounts
+	mixed        atomic.Int64 // number of calls that still skip the plain program
 }
 
-// New returns a store over client, which stays the caller's and must outlive it.
-// What [ParseURL] returns says which options suit a limiter.
+// New returns a store that uses client. The caller closes client after the store. [ParseURL] returns suitable
+// client options.
 func New(client rueidis.Client, config Config) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: new: client is required")
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: new: %w", err)
 	}
@@ -70,13 +68,13 @@ func New(client rueidis.Client, config Config) (*Store, error) {
 	s.undo.store, s.undo.markers.store = s, s
 	s.cluster = client.Mode() == rueidis.ClientModeCluster
 	s.lanes = s.newLanes()
-	if err := s.lends(); err != nil {
+	if err := s.startLeases(); err != nil {
 		return nil, fmt.Errorf("redisstore: new: %w", err)
 	}
 	return s, nil
 }
 
-// now is the virtual time, −1 where there is none.
+// now returns the virtual time, or -1 to select the server's clock.
 func (s *Store) now() int64 {
 	if s.config.Now == nil {
 		return -1
@@ -87,7 +85,7 @@ func (s *Store) now() int64 {
 // Ping implements [store.Pinger].
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil {
-		return named(storeError(err), "ping")
+		return withOp(newStoreError(err), "ping")
 	}
 	return nil
 }

@@ -16,24 +16,23 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 	switch {
 	case len(charges) == 0:
 		return dst, true, nil
-	case s.spendable(charges, mode):
+	case s.canUseLeases(charges, mode):
 		return s.takeLeased(ctx, dst, charges, mode)
 	}
 	return s.take(ctx, dst, charges, mode)
 }
 
-// take asks Redis.
 func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	l := s.laneOf(charges)
 	if l == nil {
 		return s.takeInParts(ctx, dst, charges, mode, bySlot)
 	}
 	a := s.newTake(charges, mode)
-	if err := a.do(ctx, l, mode.Within); err != nil {
+	if err := a.submit(ctx, l, mode.Within); err != nil {
 		switch {
 		case !isTryAgain(err):
-			return dst, false, named(err, "take")
-		case mode.ID != "": // it is remembered as one, so it waits until it can be
+			return dst, false, withOp(err, "take")
+		case mode.ID != "": // its parts must keep the memory keys
 			return s.takeInParts(ctx, dst, charges, mode, bySlot)
 		}
 		return s.takeInParts(ctx, dst, charges, mode, byKey)
@@ -43,7 +42,6 @@ func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []store
 	return dst, allowed, nil
 }
 
-// newTake returns the ask for charges of one slot.
 func (s *Store) newTake(charges []store.Charge, mode mete.Mode) *ask {
 	a := newAsk(opTake, charges, mode)
 	if mode.ID != "" && !mode.DryRun {
@@ -53,7 +51,6 @@ func (s *Store) newTake(charges []store.Charge, mode mete.Mode) *ask {
 	return a
 }
 
-// addLeases adds the keys that say what is lent of the buckets of a.
 func (s *Store) addLeases(a *ask) {
 	for i := range a.charges {
 		if c := &a.charges[i]; c.Leased && lease.Leasable(&c.Limit) {

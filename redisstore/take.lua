@@ -1,34 +1,29 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Everything a store does to buckets: any number of operations in one atomic
--- call. The arithmetic is that of package bucket, in doubles: every number is an
--- integer below 2^53, or only compared. The script goes on in take_account.lua,
--- take_row.lua, take_lease.lua and take_operation.lua.
+-- Runs any number of bucket operations in one atomic call. It computes like package bucket, in doubles: every
+-- number is an integer below 2^53, or is only compared. The script continues in take_account.lua, take_row.lua,
+-- take_lease.lua and take_operation.lua.
 --
--- KEYS     the keys of the batch: first those that hold rows, which are read
---          together, then rows that are asked under a sliding log, then leases and
---          takes that are remembered.
--- ARGV[1]  numbers, packed, called a below: the time in microseconds or -1, the
---          numbers of rows and of logs among the keys, how plain the operations
---          are, then the limits and the operations. See program.go, which writes
---          them.
--- ARGV[2]  and on: the texts of the limits, then names, which operations refer to.
+-- KEYS     the keys of the batch: first rows, which are read together, then rows of sliding logs, then leases
+--          and remembered takes.
+-- ARGV[1]  packed numbers, named a below: the time in microseconds or -1, the numbers of rows and of logs
+--          among the keys, 2, 1 or 0 for the variant of the operations (see below), the limits, and the
+--          operations. program.go and encode.go write them.
+-- ARGV[2]  and on: the texts of the limits, then the names that operations refer to.
 --
--- Returns the time and an answer for each operation, separated by spaces. An
--- answer shows the buckets as they were before: the store works out the rest.
--- Where keys hold values that are no rows, it returns ! and their numbers.
+-- Returns the time and an answer per operation, separated by spaces. An answer shows the buckets before the
+-- operation; the store computes the rest. If keys hold values that are not rows, it returns ! and the positions
+-- of these keys.
 --
--- A row begins with the version of its format. A row of version 1 has one to three
--- accounts, one for each version of the limit, each on a line of its own:
---   spent@asof limit         spent is missing at asof, microseconds since 1970: of a
---                            token bucket in units of its limit, else in thousandths
+-- A row begins with its format version. A row of version 1 has one to three accounts, one per version of the
+-- limit, each on its own line:
+--   spent@asof limit         spent tokens at asof, in microseconds since 1970. The unit is the limit's unit for a
+--                            token bucket, and a thousandth otherwise
 --   cur+prev@start limit     a sliding window
---   log sum=… first=… lines=… limit    a sliding log, and a line for each entry
--- A row of version 2 is one token bucket, as that is the most common row and numbers
--- are faster to read and write than texts: the limit and a space, then spent and asof,
--- each as a double of 8 bytes, the lowest byte first.
--- A key that is absent is a full bucket. Nothing is written before all of it is
--- known to be right, so that an error means that nothing was done.
+--   log sum=… first=… lines=… limit    a sliding log, followed by a line per entry
+-- A row of version 2 is one token bucket, the most common row, and faster to read and write: the limit, a space,
+-- and spent and asof as little-endian doubles of 8 bytes. An absent key is a full bucket. The script validates
+-- all keys before it writes the first one, so an error means that nothing was changed.
 
 local call, floor, format, match, max, min, sub = redis.call, math.floor, string.format, string.match, math.max, math.min, string.sub
 local pack, parse, find = struct.pack, struct.unpack, string.find
@@ -39,17 +34,15 @@ if not virtual then
 	now = t[1] * 1000000 + t[2]
 end
 
--- Rows live until they are full, and one to two seconds: expiry counts from an
--- instant before the one that is read here, and to delete a row and make it anew
--- costs more than to keep it a little longer. Under virtual time,
--- which no expiry can follow, they live so long.
+-- Rows live until they are full, plus one to two seconds: expiry starts before the instant that is read here, and
+-- a short delay costs less than deleting and recreating a row. Expiry cannot follow virtual time, where rows live
+-- this many seconds.
 local LIFE = 3600
 
--- PACKED is what follows the limit in a row of version 2, MOST is the highest number.
+-- PACKED is the layout after the limit in a row of version 2, and MOST the highest number.
 local PACKED, MOST = '<dd', 9007199254740991
 
--- readpair returns spent and asof of a row of version 2 from a place on, and nothing
--- where they are no whole numbers.
+-- readpair returns spent and asof of a row of version 2 from position from, or nothing if they are not integers.
 local function readpair(v, from)
 	local s, t = parse(PACKED, v, from)
 	if s >= 0 and s <= MOST and s % 1 == 0 and t >= -MOST and t <= MOST and t % 1 == 0 then return s, t end
@@ -61,20 +54,17 @@ if reads == 1 then
 	raw[1] = call('GET', KEYS[1])
 elseif reads > 0 then
 	raw = call('MGET', unpack(KEYS, 1, reads))
-	for k = 1, reads do -- MGET takes what is no text for absent, and STRLEN is an error then
+	for k = 1, reads do -- MGET returns nil for other types; STRLEN then raises an error
 		if not raw[k] then call('STRLEN', KEYS[k]) end
 	end
 end
 
--- The two most common cases have variants of their own, as they are faster than the
--- general part. They answer with all rows as they were and with how many takes were
--- admitted, then with the number of each operation that was admitted less often than
--- asked, and how often it was. Where a row has other accounts than one of the limit
--- that asks, the answer is ?, and nothing has been done.
+-- The two most common cases have faster variants. They return all rows before the takes and the number of
+-- admitted takes. Then follow the operations that admitted fewer takes than requested: their numbers and their
+-- counts. If a row has any account other than the charge's limit, they return ? and change nothing.
 
--- First, takes of token buckets without a queue, all under one limit and at one cost:
--- capacity, n, p and cost follow, then how often each bucket is asked, unless it is
--- once.
+-- Variant 2: takes of token buckets without a queue, under one limit and at one cost. Capacity, n, p and cost
+-- follow, then the number of takes per bucket, unless each is 1.
 if a[4] == 2 then
 	local n, p, l, S, T, total, short = a[6], a[7], ARGV[2], {}, {}, 0, {}
 	local full, unit, head = a[5] * p, a[8] * p, '2:' .. l .. ' '
@@ -107,12 +97,12 @@ if a[4] == 2 then
 			call('SETEX', KEYS[k], life == 2 and '2' or format('%d', life), head .. pack(PACKED, after, at))
 		end
 	end
-	-- Rows are joined by .., as %s of format ends at a zero byte.
+	-- The rows are joined by .., because format's %s would stop at a zero byte.
 	return format('%d ', now) .. table.concat(raw, ' ') .. format(' %d', total) .. table.concat(short)
 end
 
--- Second, takes of several such buckets, all of it or nothing; those of one bucket
--- at one cost are one operation, with a count.
+-- Variant 1: takes of several such buckets, all or nothing. Takes of one bucket at one cost are one operation
+-- with a count.
 if a[4] == 1 then
 	local S, A, L, W, total, short = {}, {}, {}, {}, 0, {}
 	local i, size, o = 6 + 3 * a[5], #a, 1

@@ -1,21 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part of the script that begins in take.lua: what one account misses, and what becomes of it.
+-- Part 2 of the script, after take.lua: the arithmetic of an account.
 
--- Limits. A limit's text is capacity+n/p: n thousandths come every p microseconds.
--- A letter before it says which algorithm it is: none is a token bucket, s a stepped
--- bucket whose intervals begin at @ after the epoch, k one whose key says so, f one
--- that begins with the first take, w a sliding window, l a sliding log. d and q are
--- what may be owed, q by a queue; without them it is all that the arithmetic allows.
+-- Limits. A limit's text is capacity+n/p: n thousandths are added every p microseconds. A prefix selects the
+-- algorithm: none is a token bucket, s a stepped bucket with intervals aligned at @ after the epoch, k one
+-- aligned per key, f one aligned at the first take, w a sliding window, l a sliding log. d and q are the most
+-- that may be reserved, q with a queue; by default it is all that the arithmetic allows.
 local KINDS = {[''] = 0, s = 1, k = 1, f = 1, w = 2, l = 3}
 local known = {}
 
--- The limit that is looked at. A unit is what a thousandth is in its accounts.
+-- The selected limit. A unit is a thousandth in its accounts.
 local kind, C, n, p, debt, start, first, queued, unit
 local picked
 
--- pick makes a limit the one that is looked at, and reports false where there is
--- none of this text.
+-- pick selects the limit with this text, and returns false if the text is invalid.
 local function pick(name)
 	if name == picked then return true end
 	local l = known[name]
@@ -23,7 +21,7 @@ local function pick(name)
 		local letter, c, tokens, per, how, owed, from = match(name, '^(%l?)(%d+)%+(%d+)/(%d+)([dq]?)(%d*)@?(%d*)$')
 		local k = KINDS[letter or '?']
 		if not k or (how == '') ~= (owed == '') then return false end
-		c, tokens, per = c + 0, max(tokens + 0, 1), max(per + 0, 1) -- the limit that holds nothing has 0
+		c, tokens, per = c + 0, max(tokens + 0, 1), max(per + 0, 1) -- an empty limit has 0
 		local u = k == 0 and per or 1
 		owed = how ~= '' and owed + 0 or (k < 2 and floor(9007199254740991 / u) or 2199023255551) - c
 		l = {k, c, tokens, per, owed, from == '' and 0 or from + 0, letter == 'f', how == 'q', u}
@@ -39,22 +37,20 @@ local function up(x, y)
 	return floor((x - 1) / y) + 1
 end
 
--- seconds is for how long Redis keeps what is needed for us microseconds: 285 years
--- at most.
+-- seconds returns the expiry in seconds for data that is needed for us microseconds, 285 years at most.
 local function seconds(us)
 	return virtual and LIFE or format('%d', floor((max(min(us, 9007199254740991), 1) - 1) / 1000000) + 2)
 end
 
--- Sliding logs. A log that is all of a row is changed where it is, as it may be
--- long: a line of fixed length for each entry behind a header that counts those which
--- have left. It has a key then, and chunk is a part of it. The log of a row of several
--- accounts is in chunk whole, and is written with its row.
+-- Sliding logs. A log that is the only account of its row can be long, so it is changed in place: a header that
+-- counts the expired lines, and a line of fixed length per entry. It then has g.key, and g.chunk is a part of it.
+-- In a row of several accounts, g.chunk is the whole log, which is written with its row.
 
 local LINE, CHUNK = 31, 64
 local HEADER, ENTRY = 'log sum=%013d first=%010d lines=%010d %s\n', '%016d %013d\n'
 local HEAD = '^log sum=(%d+) first=(%d+) lines=(%d+) (%S+)\n()'
 
--- entry returns the instant and the cost of a line; lines are counted from 0.
+-- entry returns the instant and the cost of a line, counted from 0.
 local function entry(g, i)
 	if g.key and not (g.chunk and i >= g.from and i < g.from + CHUNK) then
 		g.from = i
@@ -77,7 +73,7 @@ local function set(g, i, t, c)
 	if i == g.lines - 1 then g.newest = t end
 end
 
--- whole reads a log that is to be written with its row.
+-- whole loads a log that will be written with its row.
 local function whole(g)
 	if g.key then
 		g.chunk, g.from = call('GETRANGE', g.key, g.head, -1), 0
@@ -85,13 +81,12 @@ local function whole(g)
 	end
 end
 
--- empty forgets the entries.
+-- empty removes all entries.
 local function empty(g)
 	g.key, g.chunk, g.from, g.sum, g.first, g.lines, g.newest = nil, '', 0, 0, 0, 0, 0
 end
 
--- expired returns the first line that is in the window which ends at t, and what
--- the lines before add up to.
+-- expired returns the first line in the window that ends at t, and the sum of the lines before it.
 local function expired(g, t)
 	local i, gone = g.first, 0
 	while i < g.lines do
@@ -102,7 +97,7 @@ local function expired(g, t)
 	return i, gone
 end
 
--- waitlog returns how long until a log admits cost: -1 is never.
+-- waitlog returns the wait until a log admits cost: -1 is never.
 local function waitlog(g, cost, wait)
 	if cost > C + debt or wait ~= -2 and cost > C then return -1 end
 	local room = C - cost
@@ -118,7 +113,7 @@ local function waitlog(g, cost, wait)
 	return at + p - now
 end
 
--- looklog returns what a log counts, and the instant that is true of.
+-- looklog returns the sum of a log's window, and the instant for which it is valid.
 local function looklog(g)
 	local at = max(now, g.newest)
 	local _, gone = expired(g, at)
@@ -126,22 +121,21 @@ local function looklog(g)
 	return 0, at
 end
 
--- Accounts. x.l is the text of the limit, x.s what is missing at x.t, and x.w the
--- part of it that belongs to the window before. Of a log it is x.g that counts. x.v is
--- the state's text until it changes.
+-- Accounts. x.l is the text of the limit, x.s the spent tokens at x.t, and x.w the part of x.s that belongs to
+-- the previous window. A log has x.g instead. x.v caches the state's text.
 
 local function become(x, s, t, w)
 	x.s, x.t, x.w, x.v = s, t, w, nil
 end
 
--- show is the state of an account that is no log, for an answer.
+-- show returns the state of an account that is not a log, for an answer.
 local function show(x)
 	if x.v then return x.v end
 	if x.w then return format('%d+%d@%d', x.s - x.w, x.w, x.t) end
 	return format('%d@%d', x.s, x.t)
 end
 
--- spell is an account as it stands in its row.
+-- spell returns an account as text in its row.
 local function spell(x)
 	local g = x.g
 	if g and g.lines > g.first then
@@ -150,7 +144,7 @@ local function spell(x)
 	return show(x) .. ' ' .. x.l
 end
 
--- The three below return what is missing now and the instant that is true of.
+-- The next three return the spent tokens now, and the instant for which they are valid.
 
 local function refilled(x)
 	local s, at = x.s, max(now, x.t)
@@ -182,7 +176,7 @@ local function stepped(x)
 	return min(s - floor((at - from) / p) * n, C + debt), at
 end
 
--- slid also returns what was spent in the window before.
+-- slid also returns the tokens spent in the previous window.
 local function slid(x)
 	local cur, w, t = x.s - x.w, x.w, x.t
 	local at = max(now, t)
@@ -199,7 +193,7 @@ local function look(x)
 	return looklog(x.g)
 end
 
--- life is how long an account is not full, in microseconds.
+-- life returns the time until an account is full, in microseconds.
 local function life(x)
 	local s, at, w = look(x)
 	if s == 0 then return x.t - now end
@@ -209,15 +203,15 @@ local function life(x)
 	return p + at - now
 end
 
--- into is how far a window has come, in 4096ths: two digits to the base of 64,
--- as the product may be more than a double holds.
+-- into returns the elapsed part of a window in 4096ths. It computes two digits of base 64, because the product
+-- can exceed a double's exact range.
 local function into(elapsed)
 	local high = floor(elapsed * 64 / p)
 	return high * 64 + floor((elapsed * 64 - high * p) * 64 / p)
 end
 
--- admits says whether cost may be spent of a bucket that misses s at the instant
--- at. A wait of -2 is forced, -1 is a plain take, and others are microseconds.
+-- admits reports whether cost may be spent from a bucket that has spent s at the instant at. A wait of -2 is
+-- forced, -1 is a plain take, and other values are microseconds.
 local function admits(s, at, w, cost, wait)
 	if kind == 2 then
 		local cur = s - w
@@ -236,8 +230,8 @@ local function admits(s, at, w, cost, wait)
 		if room < 0 then return false end
 		if s <= room then return true end
 		if wait > 0 and s > room + debt then return false end
-		-- Not the wait plus what has passed of the interval: that may be above 2^53, where
-		-- a double is not exact. These two terms are, or their sum is above any wait.
+		-- The wait plus the elapsed part of the interval may exceed 2^53, where a double is inexact. These two
+		-- terms are exact, or their sum exceeds any wait.
 		return (up(s - room, n) - 1) * p + (p + min(at - now, 0)) <= wait
 	end
 	local loan = debt * p
@@ -246,13 +240,13 @@ local function admits(s, at, w, cost, wait)
 	return room >= 0 and s <= room
 end
 
--- lacks is what an account misses, in thousandths, where look returned s, at and w.
+-- lacks returns the spent tokens in thousandths, for s, at and w from look.
 local function lacks(s, at, w)
 	if kind == 2 then return s - w + up(w * (4096 - into(max(now - at, 0))), 4096) end
 	return up(s, unit)
 end
 
--- account returns one that misses s thousandths at the instant t.
+-- account returns an account that has spent s thousandths at the instant t.
 local function account(name, s, t)
 	local x = {l = name, s = s * unit, t = t}
 	if kind == 1 and not first then
@@ -270,7 +264,7 @@ local function account(name, s, t)
 	return x
 end
 
--- kept is what follows a change of a log: at is the instant of one that is empty.
+-- kept finishes a change of a log. An empty log gets the instant at.
 local function kept(x, at)
 	local g = x.g
 	if g.first == g.lines then
@@ -279,7 +273,7 @@ local function kept(x, at)
 	end
 	become(x, 0, g.newest)
 	if not g.key then return end
-	if g.first >= 16 and g.first * 2 >= g.lines then -- shed what has left
+	if g.first >= 16 and g.first * 2 >= g.lines then -- remove expired lines
 		local rest = call('GETRANGE', g.key, g.head + g.first * LINE, -1)
 		g.lines, g.first, g.chunk = g.lines - g.first, 0, nil
 		call('SET', g.key, '1:' .. format(HEADER, g.sum, 0, g.lines, x.l) .. rest)
@@ -311,7 +305,7 @@ local function spendlog(x, cost)
 	kept(x, at)
 end
 
--- refundlog gives back the oldest entries.
+-- refundlog removes the oldest entries.
 local function refundlog(x, amount)
 	local g = x.g
 	if g.sum == 0 then return end
@@ -335,7 +329,7 @@ local function refundlog(x, amount)
 	kept(x, at)
 end
 
--- cancellog gives back the entry of a take, of the instant t.
+-- cancellog refunds the entry of a take at the instant t.
 local function cancellog(x, amount, t)
 	local g = x.g
 	local at = max(now, g.newest)
@@ -360,8 +354,7 @@ local function cancellog(x, amount, t)
 	end
 end
 
--- charge lets an account miss a cost that another one has admitted. It stops at
--- empty.
+-- charge charges an account with a cost that another account has admitted. It stops when the account is empty.
 local function charge(x, cost)
 	local s, at, w = look(x)
 	cost = min(cost, C - lacks(s, at, w))

@@ -1,14 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part of the script that begins in take.lua: what is lent of accounts.
+-- Part 4 of the script, after take_row.lua: leases.
 
--- Leases. What is lent of an account is missing from it, however long ago it was
--- taken: package internal/lease says why and what has to be done. A lease is a
--- line "holder amount spent seq until limit", behind the version.
+-- Leased tokens count as spent for the whole lifetime of the lease: see package internal/lease for the reason and
+-- the protocol. After the version, each lease is a line "holder amount spent seq until limit".
 
 local leases = {}
 
--- lent is what is lent of the account that is looked at.
+-- lent returns the leased tokens of a limit.
 local function lent(list, name)
 	local sum = 0
 	for _, e in ipairs(list or {}) do
@@ -17,7 +16,7 @@ local function lent(list, name)
 	return sum
 end
 
--- settle brings an account of which something is lent to now.
+-- settle updates an account with leases to the current time.
 local function settle(x, list)
 	local sum, at, this = lent(list, x.l), max(now, x.t), now
 	if sum == 0 then return end
@@ -40,7 +39,7 @@ local function settle(x, list)
 	now = this
 end
 
--- loans returns the leases of k by their ends, with all of its accounts settled.
+-- loans returns the leases of k in the order of their ends, and settles all of its accounts.
 local function loans(k, lease)
 	local list = leases[lease]
 	if not list then
@@ -60,8 +59,8 @@ local function loans(k, lease)
 	return list
 end
 
--- lend writes the leases of k, and has the row live long enough: refill goes on
--- from the end of the last lease with what was lent missing.
+-- lend writes the leases of k and extends the row's life: after the last lease ends, the leased tokens still have
+-- to refill.
 local function lend(k, lease, list)
 	local lines, sums, last, us = {}, {}, 0, 0
 	for j, e in ipairs(list) do
@@ -78,7 +77,7 @@ local function lend(k, lease, list)
 	call('SETEX', KEYS[lease], seconds(us), '1:' .. table.concat(lines))
 end
 
--- ends tells when what is lent of an account will be missing no longer.
+-- ends returns the end and amount of each lease of an account.
 local function ends(list, name)
 	local parts = {}
 	for _, e in ipairs(list) do
@@ -87,12 +86,12 @@ local function ends(list, name)
 	return table.concat(parts, ';')
 end
 
--- opened is open with what is lent missing; it returns the leases, too.
+-- opened calls open and counts leased tokens as spent. It also returns the leases.
 local function opened(k, name, lease)
 	local list = lease > 0 and loans(k, lease) or nil
 	local x, fresh = open(k, name)
 	if list and not own(k, name) then
-		if not rows[k] then become(x, 0, 0) end -- it was full before anything was lent
+		if not rows[k] then become(x, 0, 0) end -- it was full before the first lease
 		settle(x, list)
 	end
 	return x, fresh, list

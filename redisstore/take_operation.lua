@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part of the script that begins in take.lua: the operations, and what they leave behind.
+-- Part 5 of the script, after take_lease.lua: the operations and the writes.
 
--- refund gives an account amount back, but leaves it with so much missing.
+-- refund returns amount to an account, and leaves at least left spent.
 local function refund(x, amount, left)
 	if kind == 3 then return refundlog(x, amount) end
 	if x.s == 0 then return end
@@ -16,8 +16,8 @@ local function refund(x, amount, left)
 	become(x, max(s, left), at)
 end
 
--- cancel gives an account amount back of a take of cost, after which missed was
--- missing at the instant t, as far as that breaks no bound: see bucket.Limit.Cancel.
+-- cancel refunds amount of a take of cost, after which missed was spent at the instant t. It exceeds no limit:
+-- see bucket.Limit.Cancel.
 local function cancel(x, amount, left, cost, t, missed)
 	amount = min(amount, cost)
 	if amount <= 0 then return end
@@ -31,7 +31,7 @@ local function cancel(x, amount, left, cost, t, missed)
 	end
 	local times, refilled = max(at - t, 0), 9007199254740991
 	if kind == 1 then times = floor(times / p) end
-	if times <= floor(refilled / n) then refilled = times * n end -- compared before it is multiplied
+	if times <= floor(refilled / n) then refilled = times * n end -- avoids an overflow
 	local back = min(amount * unit, max(cost * unit - refilled, 0), s)
 	if s > C * unit then
 		if amount < cost or refilled ~= missed - s then return end
@@ -45,7 +45,7 @@ local function answer(v) answers[#answers + 1] = v end
 
 local i, size = 6, #a
 
--- One cost of one bucket, count times: how often it was admitted.
+-- simple takes one cost from one bucket, count times. The answer is the number of admitted takes.
 local function simple(k, name, cost, count)
 	local admitted, x, fresh = 0, open(k, name)
 	local s, at, w = look(x)
@@ -62,27 +62,27 @@ local function simple(k, name, cost, count)
 	if admitted > 0 then
 		become(x, s, at, w)
 		write(k, x, admitted * cost)
-	elseif fresh then -- else the next take would begin anew
+	elseif fresh then -- else the next take would create the account again
 		write(k, x, 0)
 	end
 	answers[#answers + 1] = admitted
 	answers[#answers + 1] = before
 end
 
--- A take of several buckets, by ID, of a part, with a wait, or only looked at.
+-- take handles takes of several buckets, with an ID, up to a cost, with a wait, or as a dry run.
 local function take()
 	local flags, wait, id, count = a[i+1], a[i+2], a[i+3], a[i+4]
 	local dry, part = flags % 2 == 1, flags >= 2
 	local c = i + 5
 	i = c + 4 * count
-	local memory = i -- for how long, the name of the attempt, and those of the limits
+	local memory = i -- the lifetime, the attempt's name, and the limits' names
 	local attempt
 	if id > 0 then
 		i = i + 2 + count
 		attempt = a[memory + 1] > 0 and ARGV[a[memory + 1]] or '-'
 		local owners, rest, at = match(call('GET', KEYS[id]) or '', '^1:(%S*) (1 (%d+) .*)$')
 		if at and now - at < a[memory] then
-			if owners ~= '-' then -- whose it is too: see giveback
+			if owners ~= '-' then -- this attempt owns the take too: see giveback
 				owners = attempt ~= '-' and #owners < 256 and owners .. ',' .. attempt or '-'
 				call('SET', KEYS[id], '1:' .. owners .. ' ' .. rest, 'KEEPTTL')
 			end
@@ -149,9 +149,8 @@ local function take()
 	return answer(v)
 end
 
--- disown takes an attempt from the owners of a take that is remembered. It returns
--- the answer to the take where it was the last. A take stays for good where an attempt
--- without a name has seen it, or very many have: its owner is "-".
+-- disown removes an attempt from the owners of a remembered take. For the last owner it returns the answer to the
+-- take. A take with owner "-" stays: an attempt without a name has seen it, or too many attempts have.
 local function disown(key, attempt)
 	local owners, rest = match(call('GET', key) or '', '^1:(%S*)( .*)$')
 	owners = ',' .. (owners or '') .. ','
@@ -165,8 +164,7 @@ local function disown(key, attempt)
 	call('SET', key, '1:' .. sub(owners, 2, -2) .. rest, 'KEEPTTL')
 end
 
--- taken returns the cost, the instant and what was missing of the takes of an answer
--- that was remembered, as a list.
+-- taken lists the cost, the instant and the spent tokens of each charge in a remembered answer.
 local function taken(rest)
 	local list, at = {}, match(rest, '^ 1 (%d+)')
 	for cost, state in string.gmatch(rest, ' (%d+):([^: ]+)') do
@@ -181,10 +179,8 @@ local function taken(rest)
 	return list
 end
 
--- Costs are given back. Where there is an ID, only once: those of a take that is
--- remembered when none of the attempts that made it wants it any more, and it is
--- forgotten; those of another, and that they have been is remembered for some
--- time.
+-- giveback refunds costs. With an ID it refunds once. A remembered take is refunded and deleted when its last
+-- attempt gives it up. Any other refund is remembered for some time.
 local function giveback()
 	local id, attempt, horizon, count = a[i+1], a[i+2], a[i+3], a[i+4]
 	local mine, made, c = true, nil, i + 5
@@ -203,7 +199,7 @@ local function giveback()
 		local name = ARGV[1 + l]
 		local list = lease > 0 and loans(k, lease) or nil
 		if made then cost, t, missed = unpack(made[j]) end
-		if cost >= 0 then -- of a take, which one account admitted
+		if cost >= 0 then -- a take, which one account admitted
 			local x = own(k, name)
 			pick(name)
 			if x then cancel(x, amount, min(lent(list, name), C) * unit, cost, t, missed) end
@@ -221,8 +217,7 @@ local function giveback()
 	end
 end
 
--- A holder says what it has spent and what it keeps of its lease, gives back the
--- rest and takes more.
+-- borrow reports what a holder has spent and keeps of its lease, returns the rest, and grants more.
 local function borrow()
 	local k, name, lease = a[i+1], ARGV[1 + a[i+2]], a[i+3]
 	local holder, seq, used, keep, want, term = ARGV[a[i+4]], a[i+5], a[i+6], a[i+7], a[i+8], a[i+9]
@@ -263,7 +258,7 @@ end
 
 for k in pairs(dirty) do
 	local x, us, text = rows[k], least[k] or 0, '1:'
-	if not (x.g and x.g.key) then -- else it has been written
+	if not (x.g and x.g.key) then -- else it is written already
 		pick(x.l)
 		if kind == 0 and not x.after then
 			us, text = max(us, life(x)), '2:' .. x.l .. ' ' .. pack(PACKED, x.s, x.t)

@@ -1,16 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part of the script that begins in take.lua: the accounts of a key.
+-- Part 3 of the script, after take_account.lua: the accounts of a key.
 
--- Rows, by the place of their key, and which of them are to be written. A row is
--- its first account, which was charged last; each has the next one in x.after. A
--- bucket without a row has false.
+-- Rows by the position of their key, and the rows to write. A row is its first account, which was charged last;
+-- x.after is the next account. A bucket without a row has false.
 local rows, dirty, least = {}, {}, {}
 
--- read returns the accounts of a row, and nothing for other texts.
+-- read returns the accounts of a row, or nothing for other texts.
 local function read(v)
 	local state, s, t, name = match(v, '^1:((%d+)@(%-?%d+)) (%S+)$')
-	if s and pick(name) and kind < 2 then return {l = name, s = s + 0, t = t + 0, v = state} end -- mostly
+	if s and pick(name) and kind < 2 then return {l = name, s = s + 0, t = t + 0, v = state} end -- the common case
 	if sub(v, 1, 2) == '2:' then
 		local name, from = match(v, '^2:(%S+) ()')
 		if not name or #v ~= from + 15 or not pick(name) or kind > 0 then return end
@@ -82,15 +81,15 @@ for k = reads + logs + 1, #KEYS do
 end
 if #broken > 0 then return '!' .. table.concat(broken, ' ') end
 
--- own returns the account of a limit, nil where there is none.
+-- own returns the account of a limit, or nil.
 local function own(k, name)
 	local x = rows[k]
 	while x and x.l ~= name do x = x.after end
 	return x
 end
 
--- open picks a limit and returns its account and whether the row has to gain it. A
--- new account starts from the one that misses most.
+-- open picks a limit, and returns its account and whether it must be added to the row. A new account starts from
+-- the account with the most spent tokens.
 local function open(k, name)
 	local x = own(k, name)
 	if x then
@@ -110,7 +109,7 @@ local function open(k, name)
 	return account(name, min(most, holds, C) + min(max(most - holds, 0), debt), at), most > 0
 end
 
--- write has x, which was charged cost, in its row, and charges the others.
+-- write puts x, which was charged cost, first in its row, and charges the other accounts.
 local function write(k, x, cost)
 	local y, rest, last, count, others = rows[k], x.after, x, 1, false
 	dirty[k], rows[k] = true, x

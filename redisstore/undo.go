@@ -13,60 +13,58 @@ import (
 )
 
 const (
-	// maxUndoing bounds the refunds that wait for Redis to come back. Where there
-	// are more, the oldest are given up: what they would have given back comes
-	// back by refilling.
+	// maxUndoing bounds the pending refunds. Beyond it, the oldest are abandoned: their tokens come back by
+	// refilling.
 	maxUndoing = 10_000
 
 	undoBackoff    = 20 * time.Millisecond
 	maxUndoBackoff = 2 * time.Second
 )
 
-// An undoing is what has to be given back: a part of a take that came to nothing, or
-// of a refund.
+// An undoing is a pending refund: a part of a take that was denied or failed, or a part of a refund.
 type undoing struct {
 	refunds         []mete.Refund
-	memory, attempt string        // of a take by ID; else where it is remembered that this is done
-	named           bool          // memory is that of a refund by ID, and stays
-	full            time.Duration // from then on the buckets are full anyway
+	memory, attempt string        // of a take by ID; or memory is a marker
+	permanent       bool          // memory is permanent
+	full            time.Duration // until the buckets are full
 	until           time.Time
 }
 
-// An undoer gives back, as often as it takes. It has a goroutine while there is
-// something to do. The zero undoer is ready for use once it has its store.
+// An undoer retries refunds until Redis confirms them. It has a goroutine while refunds are pending. The zero
+// value is ready for use once store is set.
 type undoer struct {
 	store *Store
 
 	mu    sync.Mutex // guards the fields below
 	queue []undoing
-	tried int // of the queue before, which are on their way
+	tried int // refunds of the previous queue in flight
 	busy  bool
-	lost  int64 // that were given up
+	lost  int64 // abandoned refunds
 
-	idle    sync.WaitGroup // run, and those of markers
+	idle    sync.WaitGroup // goroutines of run and of markers
 	markers markers
 }
 
-// once gives back within a time, where nobody has tried it before.
-func (u *undoer) once(ctx context.Context, todo *undoing, within time.Duration) error {
-	err := u.ask(ctx, todo, within)
-	if err == nil && todo.attempt == "" && !todo.named {
-		u.markers.drop(todo.memory) // it was tried once, and will not be again
+// submitOnce submits a refund that was never submitted before.
+func (u *undoer) submitOnce(ctx context.Context, todo *undoing, within time.Duration) error {
+	err := u.submit(ctx, todo, within)
+	if err == nil && todo.attempt == "" && !todo.permanent {
+		u.markers.drop(todo.memory) // it succeeded at once, so no retry needs the marker
 	}
 	return err
 }
 
-// begin gives back within a time, or sees to it later and reports false.
+// begin refunds todo, or queues it for retries and returns false.
 func (u *undoer) begin(todo undoing, within time.Duration) (done bool) {
 	todo.until = time.Now().Add(todo.full)
 	if todo.attempt != "" {
-		todo.expire() // as its take will be forgotten
+		todo.expire() // because its take expires too
 	}
-	err := u.once(context.Background(), &todo, within)
+	err := u.submitOnce(context.Background(), &todo, within)
 	if err == nil {
 		return true
 	}
-	todo.failed(err)
+	todo.noteFailure(err)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.queue) >= maxUndoing {
@@ -81,7 +79,6 @@ func (u *undoer) begin(todo undoing, within time.Duration) (done bool) {
 	return false
 }
 
-// run works off the queue.
 func (u *undoer) run() {
 	for backoff := undoBackoff; ; backoff = min(2*backoff, maxUndoBackoff) {
 		last := false
@@ -90,16 +87,16 @@ func (u *undoer) run() {
 			last = true
 		case <-time.After(backoff):
 		}
-		todo := u.due()
+		todo := u.takeDue()
 		if len(todo) == 0 {
 			return
 		}
 		for i := range todo {
-			err := u.ask(context.Background(), &todo[i], u.store.config.Timeout)
+			err := u.submit(context.Background(), &todo[i], u.store.config.Timeout)
 			if err == nil {
 				backoff = undoBackoff
 			} else {
-				todo[i].failed(err)
+				todo[i].noteFailure(err)
 			}
 			u.mu.Lock()
 			u.tried--
@@ -115,7 +112,6 @@ func (u *undoer) run() {
 	}
 }
 
-// giveUp is the end of run where the store is closed.
 func (u *undoer) giveUp() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -123,9 +119,8 @@ func (u *undoer) giveUp() {
 	u.queue, u.busy = nil, false
 }
 
-// due takes what is in the queue and still worth it. Where there is nothing, run
-// is over.
-func (u *undoer) due() []undoing {
+// takeDue returns the queued refunds that are still useful. If there are none, run ends.
+func (u *undoer) takeDue() []undoing {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now, todo := time.Now(), u.queue
@@ -135,21 +130,19 @@ func (u *undoer) due() []undoing {
 	return todo
 }
 
-// failed is what follows an attempt that failed.
-func (t *undoing) failed(err error) {
+func (t *undoing) noteFailure(err error) {
 	if mete.Spent(err) == mete.MaybeSpent {
-		t.expire() // it may have been done, and Redis remembers that for a time
+		t.expire() // Redis remembers a completed refund for a limited time
 	}
 }
 
-// expire has t given up before Redis forgets that it has been done.
+// expire shortens the deadline of t, so that it ends before Redis expires the memory of a completed refund.
 func (t *undoing) expire() {
 	if last := time.Now().Add(store.RetryHorizon / 2); last.Before(t.until) {
 		t.until = last
 	}
 }
 
-// pending is how much is still to be given back, and how much never will be.
 func (u *undoer) pending() (waiting int, lost int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

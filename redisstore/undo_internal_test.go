@@ -12,7 +12,7 @@ import (
 func TestPending_CountsWhatIsOnItsWay(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	u := undoer{queue: []undoing{{until: later}, {until: later}}}
-	if got := len(u.due()); got != 2 {
+	if got := len(u.takeDue()); got != 2 {
 		t.Fatalf("%d are due, want 2", got)
 	}
 	if waiting, lost := u.pending(); waiting != 2 || lost != 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Forms of URLs, by their schemes.
 const (
 	formServer = iota
 	formSocket
@@ -22,7 +21,6 @@ const (
 	formCluster
 )
 
-// A scheme is what stands before :// says.
 type scheme struct {
 	form int
 	tls  bool
@@ -39,42 +37,38 @@ var schemes = map[string]scheme{
 	"rediss+cluster":  {formCluster, true, "6379"},
 }
 
-// DefaultPrefix is what keys begin with where a URL does not say: a Redis is
-// rarely there for one thing only.
+// DefaultPrefix begins all keys if a URL has no prefix parameter, because a Redis often serves several programs.
 const DefaultPrefix = "mete:"
 
-// What a client of a limiter needs otherwise than rueidis has it. A caller waits
-// for less than a second, and what Redis may have done is never sent again.
+// Client settings that differ from the defaults of rueidis. Callers wait for less than a second, and a call that
+// Redis may have run is never sent again.
 const (
 	dialTimeout  = time.Second
-	writeTimeout = 2 * time.Second // for a connection that is silent; takes end after [Config.Timeout]
-	refresh      = 5 * time.Second // between two looks at sentinels or the cluster
-	fourConns    = 2               // as a power of two; faster than one or two from 16 callers on
+	writeTimeout = 2 * time.Second // for silent connections
+	refresh      = 5 * time.Second // interval between topology refreshes
+	fourConns    = 2               // log2 of the number; fastest from 16 callers on
 )
 
-// target is what a URL says.
 type target struct {
 	client rueidis.ClientOption
 	config Config
 }
 
-// ParseURL reads a URL of one of these forms, and returns settings for
-// [rueidis.NewClient] and for [New].
+// ParseURL reads a URL and returns the settings for [rueidis.NewClient] and [New]. These forms are valid:
 //
 //	redis://[user:password@]host[:6379][/db]              one server
 //	redis+unix://[user:password@]/path[?db=N]             one server, by a socket
-//	redis+sentinel://[…@]host[:26379],…/master[/db]       who is the master, sentinels know
+//	redis+sentinel://[…@]host[:26379],…/master[/db]       a master that these sentinels know
 //	redis+cluster://[…@]host[:6379],…                     a cluster, by some of its nodes
 //
-// rediss in place of redis is TLS. Behind ? and joined by & may follow
+// The scheme rediss instead of redis selects TLS. Parameters follow after ?, joined by &:
 //
 //	prefix=mete:, timeout=TIME, lease_share=0.1           see [Config]
-//	ca=FILE, cert=FILE, key=FILE, server_name=NAME        TLS: whom to trust, who we are
-//	sentinel_username=NAME, sentinel_password=TEXT        sentinels: the user there
+//	ca=FILE, cert=FILE, key=FILE, server_name=NAME        TLS: trusted CA, client certificate, server name
+//	sentinel_username=NAME, sentinel_password=TEXT        the user on the sentinels
 //
-// and nothing else. The user's name and password, and the parameters, are escaped
-// as usual in URLs. No error contains a password. The certificate of a server is
-// always looked at.
+// Other parameters are errors. The user's name and password, and the parameters, are percent-encoded. Errors
+// contain no password. A server's certificate is always verified.
 func ParseURL(raw string) (rueidis.ClientOption, Config, error) {
 	t, err := parseURL(raw)
 	if err != nil {
@@ -87,10 +81,10 @@ func parseURL(raw string) (t target, err error) {
 	name, rest, ok := strings.Cut(raw, "://")
 	s, known := schemes[name]
 	if !ok || !known {
-		return t, errors.New("must begin with redis://, redis+unix://, redis+sentinel:// or redis+cluster://, or the same with rediss for TLS")
+		return t, errors.New("must begin with redis://, redis+unix://, redis+sentinel:// or redis+cluster://, or the same schemes with rediss for TLS")
 	}
 	if strings.ContainsAny(rest, "# \t\r\n") {
-		return t, errors.New("must have no #, nor spaces: write %23 and %20")
+		return t, errors.New("must not contain # or spaces: write %23 and %20")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, hasPath := strings.Cut(rest, "/")
@@ -99,7 +93,7 @@ func parseURL(raw string) (t target, err error) {
 	}
 	t.client = rueidis.ClientOption{
 		ClientName:        "mete",
-		ClientSetInfo:     rueidis.DisableClientSetInfo, // which old servers and users do not have
+		ClientSetInfo:     rueidis.DisableClientSetInfo, // old servers and restricted users reject it
 		Dialer:            net.Dialer{Timeout: dialTimeout},
 		ConnWriteTimeout:  writeTimeout,
 		PipelineMultiplex: fourConns,
@@ -109,21 +103,20 @@ func parseURL(raw string) (t target, err error) {
 	if s.tls {
 		t.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if authority, err = t.user(authority); err != nil {
+	if authority, err = t.parseUser(authority); err != nil {
 		return t, err
 	}
-	if err := t.place(s, authority, path); err != nil {
+	if err := t.parseAddress(s, authority, path); err != nil {
 		return t, err
 	}
-	// Takes have been put together when they come to the client. A connection for
-	// each call that is on the wire is then faster than to queue for a shared one;
-	// in a cluster there are calls of many slots, and it is not.
+	// Lanes batch the takes before they reach the client. One connection per call in flight is then faster than a
+	// shared one. In a cluster it is not, because calls of many slots are in flight.
 	t.client.DisableAutoPipelining = s.form != formCluster
-	return t, t.parameters(s, query)
+	return t, t.parseQuery(s, query)
 }
 
-// user reads what stands before the hosts, and returns the hosts.
-func (t *target) user(authority string) (hosts string, err error) {
+// parseUser reads the user before the hosts, and returns the hosts.
+func (t *target) parseUser(authority string) (hosts string, err error) {
 	at := strings.LastIndex(authority, "@")
 	if at < 0 {
 		return authority, nil
@@ -134,9 +127,9 @@ func (t *target) user(authority string) (hosts string, err error) {
 	}
 	switch {
 	case err != nil || strings.ContainsAny(authority[:at], "@"):
-		return "", errors.New("the user and the password must be escaped: %25 for %, %40 for @, %2F for /")
+		return "", errors.New("the user and the password must be percent-encoded: %25 for %, %40 for @, %2F for /")
 	case t.client.Password == "":
-		return "", errors.New("there is a user and no password: write user:password@, or :password@ for the default user")
+		return "", errors.New("the password is missing: write user:password@, or :password@ for the default user")
 	}
 	return authority[at+1:], nil
 }

@@ -125,7 +125,7 @@ func (v *variants) send() {
 		s.mixed.Store(int64(i)) // the next call is a general one, or not
 		s.run(&p, s.config.Timeout)
 		switch {
-		case p.plain && p.even():
+		case p.plain && p.isEven():
 			v.even++
 		case p.plain:
 			v.plain++

@@ -8,58 +8,52 @@ import (
 	"fmt"
 )
 
-// Documents is a [Store] that also keeps small documents, each under a name and
-// with a revision: what an administrator decides while the limiter runs, for all
-// processes that share the store. It is safe for concurrent use. A store around
-// another one returns [errors.ErrUnsupported] where that one keeps none.
+// Documents is a [Store] that also stores small documents with names and revisions. Overrides use it to share
+// an admin's changes with all processes. It is safe for concurrent use. A wrapper returns
+// [errors.ErrUnsupported] if its inner store has no documents.
 //
-// Documents do not expire. They last as long as what the store keeps on disk, and
-// are lost with it.
+// Documents do not expire. They are as durable as the store's data on disk.
 type Documents interface {
-	// Document returns the document of that name and its revision, which is above
-	// 0. Where the revision is the one that is known there is no need for data, and
-	// it is nil. Where there is no document, data is nil and the revision 0.
+	// Document returns a document and its revision, which is above 0. If the revision equals known, data is
+	// nil. If there is no document, data is nil and the revision 0.
 	Document(ctx context.Context, name string, known int64) (data []byte, revision int64, err error)
 
-	// SetDocument writes a document in the place of the one with that revision; 0
-	// is for a document that is not there yet. It returns the new revision, which no
-	// document of this name had before, also if it was lost meanwhile, as long as
-	// clocks do not run back. Of several that replace one revision at once, one
-	// succeeds, and the others fail with [ErrRevision].
-	//
-	// After any other error the document may have been written or not.
+	// SetDocument replaces the document with this revision; 0 creates a new one. It returns the new revision.
+	// Revisions of a name never repeat, even after the document was lost, unless the clock runs back. If
+	// several callers replace one revision at the same time, one succeeds and the others get [ErrRevision].
+	// After any other error, the document may or may not have been written.
 	SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error)
 }
 
 const (
-	// MaxDocumentBytes bounds a document of [Documents], and MaxDocumentName its
-	// name, which is made of a-z, 0-9, - and _. What is longer is refused.
+	// MaxDocumentBytes bounds a document of [Documents]. MaxDocumentName bounds its name, which consists of
+	// a-z, 0-9, - and _.
 	MaxDocumentBytes = 1 << 20
 	MaxDocumentName  = 64
 )
 
 var (
-	// ErrRevision: a document has another revision than the one to be replaced:
-	// somebody else was faster.
-	ErrRevision = errors.New("mete: the document has another revision")
+	// ErrRevision: the document has another revision than the one to replace, because another caller changed it
+	// first.
+	ErrRevision = errors.New("mete: document was changed meanwhile")
 
 	// ErrDocument: the name or the size of a document is invalid.
 	ErrDocument = errors.New("mete: invalid document")
 )
 
-// CheckDocument returns an error that wraps [ErrDocument] if a document can have
-// no such name, or not so much data. Stores call it.
+// CheckDocument returns an error that wraps [ErrDocument] if the name or the size of data is invalid. Stores
+// call it.
 func CheckDocument(name string, data []byte) error {
 	if name == "" || len(name) > MaxDocumentName {
-		return fmt.Errorf("%w: a name of %d bytes: must have between 1 and %d", ErrDocument, len(name), MaxDocumentName)
+		return fmt.Errorf("%w: name has %d bytes: must be between 1 and %d bytes", ErrDocument, len(name), MaxDocumentName)
 	}
 	for i := range len(name) {
 		if c := name[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return fmt.Errorf("%w: name %q: must be made of a-z, 0-9, - and _", ErrDocument, name)
+			return fmt.Errorf("%w: name %q: must consist of a-z, 0-9, - and _", ErrDocument, name)
 		}
 	}
 	if len(data) > MaxDocumentBytes {
-		return fmt.Errorf("%w: %q has %d bytes, the most is %d", ErrDocument, name, len(data), MaxDocumentBytes)
+		return fmt.Errorf("%w: %q has %d bytes: must be at most %d", ErrDocument, name, len(data), MaxDocumentBytes)
 	}
 	return nil
 }

@@ -10,32 +10,31 @@ import (
 )
 
 var (
-	// ErrRequired: there is no store where one is required.
+	// ErrRequired: a required store is nil.
 	ErrRequired = errors.New("mete: a store is required")
 
-	// ErrNoSecret: a store keeps no secret for the processes that share it: see [KeyDeriver].
-	ErrNoSecret = errors.New("mete: the store keeps no secret")
+	// ErrNoSecret: the store has no secret for its processes: see [KeyDeriver].
+	ErrNoSecret = errors.New("mete: store has no secret")
 
-	// ErrUnavailable: a store is known not to answer, and was not asked.
+	// ErrUnavailable: the store was not called because it recently failed.
 	ErrUnavailable = errors.New("mete: store is unavailable")
 
-	// ErrOverloaded: more is waiting for a store than may.
+	// ErrOverloaded: too many requests are waiting for the store.
 	ErrOverloaded = errors.New("mete: too many requests are waiting for the store")
 
-	// ErrTransaction: the database has ended the caller's transaction that a take was
-	// to be a part of. It says nothing about the store.
-	ErrTransaction = errors.New("mete: the transaction has failed")
+	// ErrTransaction: the database has aborted the caller's transaction. The store itself may be healthy.
+	ErrTransaction = errors.New("mete: transaction failed")
 )
 
-// Spending says whether a failed store call may have spent tokens.
+// A Spending reports whether a failed store call may have spent tokens.
 type Spending uint8
 
 const (
-	MaybeSpent Spending = iota // the store was asked, and its answer was lost
-	NotSpent                   // nothing reached the store
+	MaybeSpent Spending = iota // the call reached the store, but its answer was lost
+	NotSpent                   // the call did not reach the store
 )
 
-// An Error is the failure of a [Store].
+// An Error is a failed call of a [Store].
 type Error struct {
 	Op    string // "take", "refund", "reset"
 	Store string // "memstore"
@@ -49,8 +48,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Spent says whether the call that returned err may have spent tokens. An
-// error that does not say is taken as [MaybeSpent]; nil is, too.
+// Spent reports whether the call that returned err may have spent tokens. It returns [MaybeSpent] for nil and
+// for errors without that information.
 func Spent(err error) Spending {
 	var e *Error
 	if errors.As(err, &e) {
@@ -59,19 +58,18 @@ func Spent(err error) Spending {
 	return MaybeSpent
 }
 
-// A Failure names in one word why a store did not answer: for labels, logs and
-// clients. The error itself has the details.
+// A Failure classifies a store error in one word, for labels, logs and clients.
 type Failure string
 
-// The failures there are. More may come.
+// The known failures. More may follow.
 const (
-	FailureTimeout     Failure = "timeout"     // it did not answer within the deadline
-	FailureUnavailable Failure = "unavailable" // it was not asked: see [ErrUnavailable]
-	FailureOverloaded  Failure = "overloaded"  // too many are asking: see [ErrOverloaded]
-	FailureError       Failure = "error"       // it could not be reached, or answered with an error
+	FailureTimeout     Failure = "timeout"     // no answer within the deadline
+	FailureUnavailable Failure = "unavailable" // not called: see [ErrUnavailable]
+	FailureOverloaded  Failure = "overloaded"  // too many waiting requests: see [ErrOverloaded]
+	FailureError       Failure = "error"       // unreachable, or answered with an error
 )
 
-// FailureOf returns the failure that an error of a store is.
+// FailureOf classifies an error of a store.
 func FailureOf(err error) Failure {
 	switch {
 	case errors.Is(err, ErrUnavailable):

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store is the contract between a limiter and the store that keeps its buckets.
+// Package store defines the interface between a limiter and the store of its buckets.
 //
-// A program that uses a store needs none of it: package mete has these types under the
-// same names. A program that implements a store imports this package, and checks its
-// implementation with package storetest.
+// Programs that use a store rarely need it: package mete aliases these types. Programs that implement a store
+// import this package, and test the implementation with package storetest.
 package store
 
 import (
@@ -14,115 +13,101 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Store keeps bucket states, and with them the time: whoever shares the state
-// shares the clock. It is safe for concurrent use.
+// A Store keeps bucket states and provides the clock for them. It is safe for concurrent use.
 //
-// What it is asked is valid: keys are distinct, in ascending order and at most
-// [MaxKeyBytes] long, which the policy sees to, costs are between 0 and
-// [bucket.MaxTokens], and there are at most [MaxCharges] of them. A store knows
-// keys, limits and costs, never rules. Package storetest checks an
-// implementation.
+// Callers pass valid arguments: keys are distinct, in ascending order and at most [MaxKeyBytes] long. Costs are
+// between 0 and [bucket.MaxTokens], and there are at most [MaxCharges] of them. A store knows keys, limits and
+// costs, but no rules.
 //
-// A store may have more methods: those of [Documents], [KeyDeriver], [Pinger],
-// [Transactional], [Partial] and [Wrapper].
+// A store may also implement [Documents], [Clearer], [KeyDeriver], [KeyChecker], [Pinger], [Transactional],
+// [Partial] and [Wrapper].
 type Store interface {
-	// Take charges every bucket, or none of them, in one step that no other
-	// call can interleave with and in at most one round trip. It appends to dst
-	// one snapshot for each charge, in order, and reports whether all were
-	// allowed. A denied take writes nothing, but for the account of a limit that the
-	// bucket has not had yet: see [bucket.Row]. [Mode] has the variants.
+	// Take charges every bucket or none in one atomic step, with at most one round trip. It appends one
+	// snapshot per charge to dst, in order, and reports whether all were allowed. A denied take writes nothing
+	// except the account of a new version of a limit: see [bucket.Row]. [Mode] selects variants.
 	//
-	// The caller uses charges and dst again: a store that needs them after it has returned,
-	// also after an error, copies them first. Keys may be kept.
+	// The caller reuses charges and dst. A store that needs them after it has returned, even with an error,
+	// must copy them. It may keep the keys.
 	//
-	// An error means that the store could not decide. [Spent] of it says
-	// whether tokens may have been spent.
+	// An error means that the store could not decide. [Spent] of the error reports whether tokens may have been
+	// spent.
 	Take(ctx context.Context, dst []bucket.Snapshot, charges []Charge, mode Mode) ([]bucket.Snapshot, bool, error)
 
-	// Refund gives tokens back, to all buckets in one step. Keys are distinct, in
-	// ascending order. A bucket never exceeds its capacity.
+	// Refund returns tokens to all buckets in one atomic step. Keys are distinct and in ascending order. A
+	// bucket never exceeds its capacity.
 	//
-	// An ID, if not empty, names the refund; IDs of takes are apart. Within
-	// [RetryHorizon] a refund with the same ID and keys gives nothing more. [Spent] of
-	// an error reports whether something may have been given back. A store that cannot
-	// give all of it back in one step reports [NotSpent] only if it gave back nothing.
+	// An ID, if not empty, identifies the refund, separately from the IDs of takes. Within [RetryHorizon] a
+	// second refund with the same ID and keys does nothing. [Spent] of an error reports whether tokens may have
+	// been refunded. A store without atomic refunds reports [NotSpent] only if it refunded nothing.
 	Refund(ctx context.Context, refunds []Refund, id string) error
 
-	// Reset makes buckets full, all of them in one step.
+	// Reset fills the buckets in one atomic step.
 	Reset(ctx context.Context, keys []string) error
 }
 
-// A Charge is what one bucket is asked for.
+// A Charge is a cost for one bucket.
 type Charge struct {
 	Key   string
-	Limit bucket.Limit  // as it holds for Key: see [bucket.Limit.For]
-	Cost  bucket.Tokens // 0 spends nothing, and is denied only while something is owed
+	Limit bucket.Limit  // for Key: see [bucket.Limit.For]
+	Cost  bucket.Tokens // 0 spends nothing, and is denied only while the bucket is in debt
 
-	// Shards, above 1, splits the bucket over so many keys. The limiter does so: a
-	// store is given 0.
+	// Shards, if above 1, splits the bucket over this many keys. The limiter does this: a store always gets 0.
 	Shards int
 
-	// Fixed keeps the cost as it is when a reservation is settled: for what a
-	// request costs whatever comes of it. A store does not look at it.
+	// Fixed excludes the cost from the settlement of a reservation. Stores ignore it.
 	Fixed bool
 
-	// Leased lets the store spend from tokens that it took from the bucket in
-	// advance: see package redisstore. Bounds hold all the same, and a store that
-	// takes nothing in advance does not look at it.
+	// Leased allows the store to take tokens from the bucket in advance: see package redisstore. The limit's
+	// bound still holds. Stores without leases ignore it.
 	Leased bool
 }
 
-// A Refund is what one bucket gets back: the Cost of its Charge.
+// A Refund returns the Cost of its Charge to one bucket.
 type Refund struct {
 	Charge
 
-	// Taken, unless zero, is the take that is canceled. The bucket then gets back at most
-	// what keeps the bound: see [bucket.Limit.Cancel]. A take is canceled once. Without
-	// it the refund is an administrator's, and only the capacity bounds it.
+	// Taken, unless zero, is the take to cancel. The bucket then gets back at most the amount that keeps the
+	// limit's bound: see [bucket.Limit.Cancel]. Cancel each take at most once. Without Taken it is an admin
+	// refund, bounded only by the capacity.
 	Taken bucket.Taken
 }
 
 // Mode modifies a take. The zero Mode spends now or denies.
 type Mode struct {
-	// MaxWait admits a cost that the buckets will have refilled within it, as a
-	// debt: see [bucket.Limit.Reserve]. [bucket.Forced] admits all that can be
-	// owed.
+	// MaxWait admits a cost that the buckets refill within it, as a debt: see [bucket.Limit.Reserve].
+	// [bucket.Forced] admits any cost within the debt limit.
 	MaxWait time.Duration
 
 	// DryRun decides without charging.
 	DryRun bool
 
-	// UpTo takes a part where there is not all of it: from every bucket the same
-	// amount, [bucket.UpTo] of its cost and of what the emptiest bucket holds.
-	// The snapshots' Cost says how much. It does not go with MaxWait.
+	// UpTo takes a part if the full cost is not available. Every bucket pays the same amount, computed by
+	// [bucket.UpTo] from its cost and the content of the emptiest bucket. The snapshots' Cost is that amount. It
+	// excludes MaxWait.
 	UpTo bool
 
-	// ID, if not empty, names the take. Where a take with this ID was admitted for
-	// the same keys within [RetryHorizon], it is answered again as it was, and not
-	// charged again; costs make no difference, as the IDs that a limiter gives
-	// tell them apart. Denials are decided anew. A store remembers a bounded number
-	// of takes, and forgets the oldest. It makes no difference to a DryRun.
+	// ID, if not empty, identifies the take. If a take with this ID and the same keys was admitted within
+	// [RetryHorizon], the store repeats the answer and charges nothing. It does not compare costs: a limiter
+	// encodes them in the ID. Denials are decided again. A store remembers a bounded number of takes, and drops
+	// the oldest first. A dry run ignores the ID.
 	ID string
 
-	// Fresh has the store itself asked, where something in front of it remembers what it
-	// answered lately: for people who look at a bucket.
+	// Fresh bypasses caches of recent answers, for people who inspect a bucket.
 	Fresh bool
 
-	// Within, above 0, is the longest that the caller waits. A store that is asked
-	// over a network answers with an error then; one in memory does not look at it.
+	// Within, if above 0, is the time limit of the caller. A remote store then returns an error. A store in
+	// memory ignores it.
 	Within time.Duration
 }
 
 const (
-	// MaxKeyBytes bounds the length of a bucket key. A policy keeps its keys
-	// below it by hashing long components.
+	// MaxKeyBytes bounds the length of a bucket key. A policy hashes long components to stay below it.
 	MaxKeyBytes = 1088
 
-	// MaxCharges bounds the buckets that one request can charge. A policy under
-	// which a request could need more does not compile.
+	// MaxCharges bounds the charges of one request. A policy that could exceed it does not compile.
 	MaxCharges = 64
 
-	// MaxIDBytes bounds the ID of a request. A [Mode.ID] may be longer by 17.
+	// MaxIDBytes bounds the ID of a request. A [Mode.ID] may be 17 bytes longer.
 	MaxIDBytes = 128
 
 	// RetryHorizon is how long an admitted take is remembered by its ID.

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// kinds are limits of ten tokens that come back in ten seconds, one of each kind.
+// kinds returns one limit of each kind, with ten tokens that refill in ten seconds.
 func kinds(t testing.TB) map[string]bucket.Limit {
 	t.Helper()
 	rate, second := bucket.Rate{Tokens: 10 * bucket.Token, Per: 10 * time.Second}, bucket.Rate{Tokens: bucket.Token, Per: time.Second}
@@ -37,7 +37,6 @@ func kinds(t testing.TB) map[string]bucket.Limit {
 	return limits
 }
 
-// empty takes all that a full bucket holds.
 func (s *subject) empty(key string, l bucket.Limit) {
 	s.Helper()
 	if _, allowed := s.take(mete.Mode{}, charge(key, l, l.Capacity())); !allowed {
@@ -46,11 +45,11 @@ func (s *subject) empty(key string, l bucket.Limit) {
 	s.remaining(key, l, 0)
 }
 
-// retryIsExact: alone, the cost is admitted after exactly the wait.
+// retryIsExact: a cost is admitted after exactly its wait if there are no other takes.
 func retryIsExact(t *testing.T, open Open) {
 	for name, l := range kinds(t) {
 		if l.Queued() {
-			continue // it admits at once, to start later
+			continue // a queue admits at once, with a later start
 		}
 		t.Run(name, func(t *testing.T) {
 			s := begin(t, open)
@@ -100,7 +99,7 @@ func refundsEveryAlgorithm(t *testing.T, open Open) {
 	}
 }
 
-// forcedGoesIntoDebt: what has arisen is charged, unless it may not be owed.
+// forcedGoesIntoDebt: a forced cost is charged up to the debt limit.
 func forcedGoesIntoDebt(t *testing.T, open Open) {
 	for name, l := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +130,7 @@ func forcedGoesIntoDebt(t *testing.T, open Open) {
 	}
 }
 
-// allOrNoneOfEveryAlgorithm: whichever denies, none is charged.
+// allOrNoneOfEveryAlgorithm: if any limit denies, none is charged.
 func allOrNoneOfEveryAlgorithm(t *testing.T, open Open) {
 	for denier := range kinds(t) {
 		t.Run(denier, func(t *testing.T) {
@@ -141,7 +140,7 @@ func allOrNoneOfEveryAlgorithm(t *testing.T, open Open) {
 				charges = append(charges, charge(name, limits[name], 2*bucket.Token))
 			}
 			s.take(mete.Mode{}, charges...)
-			// A queue admits as much as it has room for.
+			// A queue admits costs up to its free places.
 			s.take(mete.Mode{MaxWait: bucket.Forced}, charge(denier, limits[denier], 8*bucket.Token+min(limits[denier].MaxReserved(), 10*bucket.Token)))
 			for range 3 {
 				snaps, allowed := s.take(mete.Mode{}, charges...)

@@ -8,21 +8,18 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// start is where a Clock's time begins: some time in 2023.
 const start bucket.Instant = 1_700_000_000_000_000
 
-// A Clock stands still until it is set. It is safe for concurrent use. The zero
-// Clock is at the epoch.
+// A Clock stands still until it is set. It is safe for concurrent use. The zero Clock is at the epoch.
 type Clock struct{ now atomic.Int64 }
 
-// NewClock returns a clock that stands at a plausible instant.
+// NewClock returns a clock at an instant in 2023.
 func NewClock() *Clock {
 	c := &Clock{}
 	c.Set(start)
 	return c
 }
 
-// Now returns the clock's instant.
 func (c *Clock) Now() bucket.Instant { return bucket.Instant(c.now.Load()) }
 
 // Set moves the clock to i, forward or back.

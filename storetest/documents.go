@@ -13,13 +13,11 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// OpenDocuments finds a place without documents. What it returns opens a store there,
-// as often as it is called: where documents are on disk, what one has written the
-// next one reads. A store that keeps them in memory is the same each time.
+// OpenDocuments prepares a place without documents, and returns a function that opens stores there. Stores on
+// disk share their documents. A store in memory returns the same store each time.
 type OpenDocuments func(t *testing.T) (open func() store.Documents)
 
-// RunDocuments checks stores that keep documents. The subtests say which promise of
-// [store.Documents] is broken.
+// RunDocuments tests a store with documents. Each subtest is named after a guarantee of [store.Documents].
 func RunDocuments(t *testing.T, at OpenDocuments) {
 	for _, r := range []struct {
 		name  string
@@ -49,7 +47,6 @@ func noDocument(t *testing.T, open func() store.Documents) {
 	}
 }
 
-// set writes a document and returns its revision.
 func set(t *testing.T, s store.Documents, name, text string, revision int64) int64 {
 	t.Helper()
 	next, err := s.SetDocument(t.Context(), name, []byte(text), revision)
@@ -111,7 +108,7 @@ func otherRevision(t *testing.T, open func() store.Documents) {
 	wantDocument(t, s, "a", "two", second)
 }
 
-// Each of many adds itself to what is there, and none is lost.
+// Concurrent writers append to one document, and no write is lost.
 func oneOfManyWins(t *testing.T, open func() store.Documents) {
 	const writers, each = 8, 5
 	revisions := make(chan int64, writers*each)

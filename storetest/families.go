@@ -13,11 +13,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxClearCalls bounds the calls of one clear in these tests.
 const maxClearCalls = 100_000
 
-// RunFamilies checks stores that are a [store.Clearer]. Each subtest is named for
-// its promise.
+// RunFamilies tests a store that implements [store.Clearer]. Each subtest is named after a guarantee.
 func RunFamilies(t *testing.T, open Open) {
 	for _, r := range []rule{
 		{name: "a family is cleared, with every kind of key", check: clearsAFamily},
@@ -30,8 +28,6 @@ func RunFamilies(t *testing.T, open Open) {
 	}
 }
 
-// clearFamilies clears families as an administrator does, and returns how many buckets that
-// removed, and the number of calls.
 func clearFamilies(t *testing.T, s mete.Store, families ...string) (removed int64, calls int) {
 	t.Helper()
 	clearer, ok := store.As[store.Clearer](s)
@@ -52,7 +48,6 @@ func clearFamilies(t *testing.T, s mete.Store, families ...string) (removed int6
 	}
 }
 
-// drain empties a bucket.
 func drain(t *testing.T, s mete.Store, key string, l bucket.Limit) {
 	t.Helper()
 	if _, allowed, err := s.Take(t.Context(), nil, []store.Charge{charge(key, l, l.Capacity())}, mete.Mode{}); !allowed || err != nil {
@@ -60,7 +55,6 @@ func drain(t *testing.T, s mete.Store, key string, l bucket.Limit) {
 	}
 }
 
-// missing returns how many tokens a bucket misses.
 func missing(t *testing.T, s mete.Store, key string, l bucket.Limit) bucket.Tokens {
 	t.Helper()
 	snaps, _, err := s.Take(t.Context(), nil, []store.Charge{charge(key, l, 0)}, mete.Mode{DryRun: true, Fresh: true})
@@ -159,7 +153,7 @@ func clearsMany(t *testing.T, open Open) {
 	}
 }
 
-// Takes of other families go on meanwhile, and each of their tokens stays spent.
+// Concurrent takes of other families keep each of their tokens spent.
 func clearKeepsOthers(t *testing.T, open Open) {
 	const takers, takes = 4, 50
 	s, l := open(t, NewClock().Now), limit(t, takers*takes*bucket.Token, "1/1h")

@@ -18,25 +18,23 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Formats checks that a store reads the state that its earlier versions stored. Dir has
-// a directory for each version: the stored state, and answers.jsonl with the answers
-// that the state leads to. The directory dev belongs to the next version, and may be
-// written again. The others never change.
+// Formats tests that a store reads the data of its earlier versions. Dir has a directory for each version, with
+// the stored state and the expected answers in answers.jsonl. The directory dev belongs to the next version and
+// may be rewritten. The others never change.
 type Formats struct {
 	Dir string // such as testdata/formats
 
-	// Write, if not empty, names the version that [Formats.Run] writes first: dev, or a
-	// version that has no directory yet.
+	// Write, if not empty, names the version that [Formats.Run] writes first: dev, or a version without a directory.
 	Write string
 
 	// Open returns a new, empty store.
 	Open Open
 
-	// Save writes the stored state to files in dir. A store with leases may first lease
-	// tokens of the bucket "leased", under the limit of "token bucket".
+	// Save writes the stored state to files in dir. A store with leases may first lease tokens of the bucket
+	// "leased", under the limit "token bucket".
 	Save func(t *testing.T, s mete.Store, dir string)
 
-	// Load returns a store with the state that Save wrote to dir.
+	// Load returns a store with the state in dir.
 	Load func(t *testing.T, dir string, now func() bucket.Instant) mete.Store
 }
 
@@ -45,7 +43,7 @@ const (
 	answersFile = "answers.jsonl"
 )
 
-// Run checks each version in Dir, in a subtest.
+// Run tests each version in Dir in a subtest.
 func (f Formats) Run(t *testing.T) {
 	t.Helper()
 	if f.Write != "" {
@@ -72,7 +70,6 @@ func (f Formats) Run(t *testing.T) {
 	}
 }
 
-// write writes the directory of a version.
 func (f Formats) write(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(f.Dir, f.Write)
@@ -110,8 +107,7 @@ func (f Formats) write(t *testing.T) {
 	}
 }
 
-// An answer has a question and its result: a take of one bucket, a document, or a derived
-// key.
+// An answer is a question and its result: a take of one bucket, a document, or a derived key.
 type answer struct {
 	After  int64         `json:"after,omitempty"` // microseconds since the state was saved
 	Key    string        `json:"key,omitempty"`
@@ -141,8 +137,7 @@ func line(t *testing.T, a answer) []byte {
 	return text
 }
 
-// readAnswers reads a file of answers. A field that this version does not know is an
-// error.
+// readAnswers reads a file of answers. Unknown fields are errors.
 func readAnswers(t *testing.T, path string) (all []answer) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -165,7 +160,6 @@ func readAnswers(t *testing.T, path string) (all []answer) {
 	return all
 }
 
-// ask loads the state in dir, and answers questions by it.
 func (f Formats) ask(t *testing.T, dir string, questions []answer) []answer {
 	t.Helper()
 	clock := NewClock()
@@ -173,7 +167,6 @@ func (f Formats) ask(t *testing.T, dir string, questions []answer) []answer {
 	return answers(t, f.Load(t, dir, clock.Now), clock, questions)
 }
 
-// answers asks a store one question after another.
 func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []answer {
 	t.Helper()
 	all := slices.Clone(questions)
@@ -215,7 +208,7 @@ func answers(t *testing.T, s mete.Store, clock *Clock, questions []answer) []ans
 	return all
 }
 
-// Keys of buckets, IDs and a document of the state.
+// Keys of buckets, IDs and a document in the stored state.
 const (
 	twoAccounts  = "two accounts"
 	inDebt       = "in debt"
@@ -229,9 +222,8 @@ const (
 	saved = 3_000_000 // microseconds after the clock's start
 )
 
-// spend brings an empty store to the state that is saved. Buckets of each kind have two
-// takes. One bucket has the accounts of two limits, one is in debt, and one has a take and
-// a refund by ID. There are a document and a secret too.
+// spend creates the stored state in an empty store. Buckets of each kind have two takes. One bucket has the accounts
+// of two limits, one is in debt, and one has a take and a refund by ID. There are also a document and a secret.
 func spend(t *testing.T, s mete.Store, clock *Clock) {
 	t.Helper()
 	take := func(key string, l bucket.Limit, cost bucket.Tokens, mode mete.Mode) bucket.Snapshot {
@@ -272,8 +264,8 @@ func spend(t *testing.T, s mete.Store, clock *Clock) {
 	}
 }
 
-// questions returns the questions about the state. Each bucket is peeked at, charged at
-// once, and asked for more than it holds, until it is full.
+// questions returns the questions about the state. Each bucket is peeked at, charged, and asked for more than
+// it holds until it is full.
 func questions(t *testing.T) []answer {
 	t.Helper()
 	limits := kinds(t)

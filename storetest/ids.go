@@ -39,7 +39,7 @@ func idChargesOnce(t *testing.T, open Open) {
 
 func idNamesOneTake(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
-	for attempt := range bucket.Tokens(2) { // other keys and other IDs are other takes, other costs are not, and none makes another forgotten
+	for attempt := range bucket.Tokens(2) { // other keys and other IDs are other takes, other costs are not, and no take evicts another
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token+attempt))
 		s.take(mete.Mode{ID: "x"}, charge("b", l, bucket.Token))
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token), charge("b", l, bucket.Token))
@@ -90,7 +90,7 @@ func idExpires(t *testing.T, open Open) {
 	s.remaining("k", l, 8*bucket.Token+refilled)
 }
 
-// idChargesOnceAtATime lets many goroutines make the same attempts.
+// idChargesOnceAtATime makes the same attempts in many goroutines.
 func idChargesOnceAtATime(t *testing.T, open Open) {
 	const ids = 50
 	s, l := begin(t, open), limit(t, 1000*bucket.Token, "1/1000h")
@@ -113,8 +113,8 @@ func idChargesOnceAtATime(t *testing.T, open Open) {
 	s.remaining("b", l, (1000-ids)*bucket.Token)
 }
 
-// refundWithAnIDIsGivenOnce: a repeated refund gives nothing more, for as long as IDs
-// are remembered. A take's ID is another matter.
+// refundWithAnIDIsGivenOnce: within the retry horizon, a repeated refund does nothing. It is independent of a
+// take's ID.
 func refundWithAnIDIsGivenOnce(t *testing.T, open Open) {
 	l := limit(t, 10*bucket.Token, "1/1h")
 	s := begin(t, open)

@@ -11,10 +11,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxMemory bounds the takes that a [Naive] store remembers.
 const maxMemory = 10_000
 
-// A memory is the admitted takes of the retry horizon, by their names.
+// A memory holds the admitted takes of the retry horizon by their names.
 type memory struct {
 	takes map[string]taken
 	order []string // oldest first
@@ -25,7 +24,6 @@ type taken struct {
 	snaps []bucket.Snapshot
 }
 
-// nameOf tells takes apart: by their ID and keys.
 func nameOf(id string, charges []store.Charge) string {
 	name := fmt.Sprintf("%q", id)
 	for _, c := range charges {
@@ -34,7 +32,6 @@ func nameOf(id string, charges []store.Charge) string {
 	return name
 }
 
-// recall returns what was answered to the take of this name.
 func (m *memory) recall(name string, now bucket.Instant) ([]bucket.Snapshot, bool) {
 	t, ok := m.takes[name]
 	if !ok || now-t.at >= bucket.Instant(store.RetryHorizon/time.Microsecond) {

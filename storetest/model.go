@@ -16,14 +16,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// agreesWithModel runs the same random operations, on a clock that also steps
-// back and far ahead, against the store and against [Naive]: every number must
-// be the same. The seed is in the name of the subtest.
+// agreesWithModel runs the same random operations against the store and against [Naive], and compares every
+// number. The clock also steps back and far ahead. The name of the subtest contains the seed.
 func agreesWithModel(t *testing.T, open Open) { agrees(t, open, 4, 20) }
 
 func agreesWithModelBriefly(t *testing.T, open Open) { agrees(t, open, 4, 3) }
 
-// agreesWithModelOneByOne does so with one bucket at a time.
+// agreesWithModelOneByOne uses one bucket at a time.
 func agreesWithModelOneByOne(t *testing.T, open Open) { agrees(t, open, 1, 20) }
 
 func agrees(t *testing.T, open Open, buckets int, seeds uint64) {
@@ -47,7 +46,6 @@ func agrees(t *testing.T, open Open, buckets int, seeds uint64) {
 	}
 }
 
-// randomLimits returns limits of every algorithm.
 func randomLimits(t *testing.T, r *rand.Rand) []bucket.Limit {
 	var limits []bucket.Limit
 	for len(limits) < 12 {
@@ -111,8 +109,6 @@ func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
 	}
 }
 
-// sameStep does one random operation with both stores, and says whether they
-// answered the same.
 func sameStep(s *subject, model *Naive, r *rand.Rand, charges []store.Charge) bool {
 	s.Helper()
 	switch r.IntN(12) {
@@ -147,8 +143,7 @@ func sameStep(s *subject, model *Naive, r *rand.Rand, charges []store.Charge) bo
 	return true
 }
 
-// randomRefunds returns an administrator's refund of charges or, by chance, the
-// cancellation of all or a part of an earlier take.
+// randomRefunds returns admin refunds of charges, or at random the full or partial cancellation of an earlier take.
 func (s *subject) randomRefunds(r *rand.Rand, charges []store.Charge) []mete.Refund {
 	if len(s.admitted) > 0 && r.IntN(3) > 0 {
 		at := len(s.admitted) - 1 - min(r.IntN(len(s.admitted)), r.IntN(len(s.admitted)))
@@ -164,7 +159,6 @@ func (s *subject) randomRefunds(r *rand.Rand, charges []store.Charge) []mete.Ref
 	return Refunds(charges...)
 }
 
-// remember keeps what was taken, to be canceled.
 func (s *subject) remember(charges []store.Charge, snaps []bucket.Snapshot) {
 	var refunds []mete.Refund
 	for i, snap := range snaps {
@@ -195,7 +189,7 @@ func randomMode(r *rand.Rand) mete.Mode {
 	return mode
 }
 
-// randomCharges returns up to so many charges with distinct keys, in order.
+// randomCharges returns at most most charges with distinct keys, in order.
 func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []store.Charge {
 	var charges []store.Charge
 	for _, k := range r.Perm(16)[:1+r.IntN(most)] {

@@ -14,9 +14,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Naive store is the plainest there can be: a map under a mutex. It is the
-// model that [Run] compares other stores with, and handy in tests; it is never
-// swept, so it is no store for a server.
+// A Naive store is a map under a mutex. It is the reference model of [Run] and useful in tests. It never
+// evicts, so it is not suitable for a server.
 type Naive struct {
 	now func() bucket.Instant
 
@@ -25,17 +24,16 @@ type Naive struct {
 	admitted memory
 }
 
-// NewNaive returns an empty store that asks now for the time.
+// NewNaive returns an empty store with the clock now.
 func NewNaive(now func() bucket.Instant) *Naive {
 	return &Naive{now: now, rows: map[string]bucket.Row{}, admitted: memory{takes: map[string]taken{}}}
 }
 
-// DeriveKey implements [store.KeyDeriver], without a secret: tests have nothing to hide.
+// DeriveKey implements [store.KeyDeriver] without a secret, for tests.
 func (s *Naive) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
 	return sha256.Sum256([]byte(purpose)), nil
 }
 
-// Take implements [mete.Store].
 func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +51,7 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 		costs[i] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
 	}
 	if mode.UpTo {
-		cut(costs, states, now)
+		lowerCosts(costs, states, now)
 	}
 	if mode.DryRun {
 		allowed := true
@@ -70,7 +68,7 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 		switch key := charges[i].Key; {
 		case allowed:
 			s.rows[key] = s.rows[key].Write(&c.Limit, states[i], now, c.Cost)
-		case fresh[i]: // else the next one would begin anew
+		case fresh[i]: // otherwise the next take would open a new account again
 			s.rows[key] = s.rows[key].Write(&c.Limit, states[i], now, 0)
 		}
 	}
@@ -80,7 +78,7 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 	return dst, allowed, nil
 }
 
-// ClearFamilies implements [store.Clearer]: in one step for the buckets of each call.
+// ClearFamilies implements [store.Clearer]. Each call is one atomic step.
 func (s *Naive) ClearFamilies(_ context.Context, families []string, from string) (removed int64, next string, err error) {
 	if from != "" && from != naiveFrom {
 		return 0, "", fmt.Errorf("storetest: clear families: from %q: %w", from, store.ErrFrom)
@@ -105,8 +103,7 @@ const (
 	naiveFrom   = "more" // the place of the next call: the buckets that are left
 )
 
-// cut lowers costs to what the emptiest of their buckets holds.
-func cut(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {
+func lowerCosts(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {
 	there := bucket.MaxTokens
 	for i, c := range costs {
 		there = min(there, c.Limit.Peek(states[i], now, 0, 0).Remaining())
@@ -116,7 +113,6 @@ func cut(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {
 	}
 }
 
-// Refund implements [mete.Store].
 func (s *Naive) Refund(_ context.Context, refunds []mete.Refund, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +141,6 @@ func (s *Naive) Refund(_ context.Context, refunds []mete.Refund, id string) erro
 	return nil
 }
 
-// Reset implements [mete.Store].
 func (s *Naive) Reset(_ context.Context, keys []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +150,7 @@ func (s *Naive) Reset(_ context.Context, keys []string) error {
 	return nil
 }
 
-// Refunds returns an administrator's refunds of what charges cost.
+// Refunds returns admin refunds of charges.
 func Refunds(charges ...store.Charge) []mete.Refund {
 	refunds := make([]mete.Refund, len(charges))
 	for i, c := range charges {

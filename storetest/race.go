@@ -19,7 +19,6 @@ const (
 	laps   = 400 // takes of each racer
 )
 
-// race calls f from many goroutines at once.
 func race(f func(r *rand.Rand)) {
 	var wg sync.WaitGroup
 	for i := range racers {
@@ -28,14 +27,12 @@ func race(f func(r *rand.Rand)) {
 	wg.Wait()
 }
 
-// conserves lets many goroutines take from one bucket while the clock advances:
-// what they get together is what the bucket had and refilled, to the last
-// thousandth, and what is left is the rest.
+// conserves takes from one bucket in many goroutines while the clock advances. The sum of the takes and the
+// rest must equal the initial content plus the refill, to the thousandth.
 func conserves(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 500*bucket.Token, "1/1ms")
 	var admitted atomic.Int64
-	// From here on the bucket is never full, so no refill is lost: the racers ask
-	// for more than comes back.
+	// The bucket is never full from here on, so no refill is lost: the racers take more than the refill.
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 100 * bucket.Token})
 	admitted.Add(int64(100 * bucket.Token))
 	race(func(r *rand.Rand) {
@@ -52,7 +49,7 @@ func conserves(t *testing.T, open Open) {
 			}
 		}
 	})
-	// From a full bucket, in one interval: G1. A microsecond refills a thousandth.
+	// The bound from a full bucket in one interval. A microsecond refills a thousandth.
 	elapsed := int64(s.clock.Now() - start)
 	if bound := int64(l.Capacity()) + elapsed; admitted.Load() > bound {
 		t.Errorf("admitted %d thousandths in %d µs, at most %d are allowed", admitted.Load(), elapsed, bound)
@@ -60,8 +57,8 @@ func conserves(t *testing.T, open Open) {
 	s.remaining("k", l, l.Capacity()+bucket.Tokens(elapsed)-bucket.Tokens(admitted.Load()))
 }
 
-// serializes lets many goroutines take from overlapping sets of buckets: each
-// bucket is charged with exactly what was admitted, and no lock is forgotten.
+// serializes takes from overlapping sets of buckets in many goroutines. Each bucket must be charged exactly the
+// admitted cost, and no lock may remain.
 func serializes(t *testing.T, open Open) {
 	s, l := begin(t, open), limit(t, 300*bucket.Token, "1/1000h")
 	keys := []string{"a", "b", "c", "d", "e"}

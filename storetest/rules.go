@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// limit returns a limit that the tests can rely on.
 func limit(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	t.Helper()
 	r, err := bucket.ParseRate(rate)
@@ -27,7 +26,7 @@ func limit(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	return l
 }
 
-// a subject is a store under test with helpers that fail on errors.
+// A subject is a store under test, with helpers that fail on errors.
 type subject struct {
 	*testing.T
 	store mete.Store
@@ -57,7 +56,6 @@ func (s *subject) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snapsh
 	return snaps, allowed
 }
 
-// remaining asserts what the bucket holds.
 func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
 	s.Helper()
 	snaps, _ := s.take(mete.Mode{DryRun: true}, store.Charge{Key: key, Limit: l})

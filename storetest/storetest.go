@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest checks implementations of [mete.Store].
+// Package storetest tests implementations of [mete.Store].
 //
-// [Run] puts a store through the shared vectors, compares it with [Naive] over
-// long random runs, and makes many goroutines compete for its tokens. Whoever
-// writes a store calls it from a test:
+// [Run] replays the shared vectors, compares the store with [Naive] in long random runs, and races many
+// goroutines for its tokens. Call it from a test of your store:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
@@ -20,21 +19,19 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Open returns a new, empty store that asks now for the time. It may be called
-// often; what it opens, it closes by t.Cleanup. The clock may stand still and
-// step back. It is safe for concurrent use.
+// Open returns a new, empty store with the clock now. Run calls it often. Open must close the store with
+// t.Cleanup. The clock is safe for concurrent use, and may stand still and step back.
 type Open func(t *testing.T, now func() bucket.Instant) mete.Store
 
-// Run checks the stores that open returns, one subtest for each rule of the
-// contract. The subtests say which promise is broken.
+// Run tests the stores that open returns. Each subtest is named after a guarantee of the contract.
 func Run(t *testing.T, open Open) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) { r.check(t, open) })
 	}
 }
 
-// RunAgain is [Run] for another way to a store that Run checks too, such as a pooler
-// or a user with fewer rights. Under go test -short, slow random rules draw less.
+// RunAgain is [Run] for a second way to access a store, such as a connection pooler or a user with fewer
+// privileges. With go test -short, slow random tests draw fewer cases.
 func RunAgain(t *testing.T, open Open) {
 	for _, r := range rules {
 		if r.brief != nil && testing.Short() {
@@ -44,10 +41,9 @@ func RunAgain(t *testing.T, open Open) {
 	}
 }
 
-// RunInParts checks stores that take several buckets one after another, and give
-// back what had been taken when one denies, as a store must whose buckets live on
-// several servers. What that leaves behind need not be what was there to the
-// microsecond, so that only takes of one bucket are compared with the model.
+// RunInParts tests stores that take several buckets one after another and refund the earlier ones if one
+// denies, such as stores over several servers. After such a refund a bucket may differ from its earlier state
+// by microseconds. Only takes of one bucket are therefore compared with the model.
 func RunInParts(t *testing.T, open Open) {
 	for _, r := range rules {
 		if r.oneStep {
@@ -57,11 +53,11 @@ func RunInParts(t *testing.T, open Open) {
 	}
 }
 
-// A rule is one of the contract's.
+// A rule is one guarantee of the contract.
 type rule struct {
 	name    string
 	check   func(*testing.T, Open)
-	oneStep bool                   // it can tell what is denied from what is given back
+	oneStep bool                   // requires that a denied take leaves no trace
 	brief   func(*testing.T, Open) // check with few seeds or pairs, of a slow rule
 }
 

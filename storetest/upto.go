@@ -10,7 +10,6 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// took asserts what a take got from each of its buckets.
 func (s *subject) took(mode mete.Mode, charges []store.Charge, wantAllowed bool, want ...bucket.Tokens) {
 	s.Helper()
 	snaps, allowed := s.take(mode, charges...)

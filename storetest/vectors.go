@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// vectorsHold replays the shared vectors, each on a store of its own.
+// vectorsHold replays the shared vectors, each on its own store.
 func vectorsHold(t *testing.T, open Open) {
 	cases, err := vectors.Load()
 	if err != nil {
@@ -20,7 +20,7 @@ func vectorsHold(t *testing.T, open Open) {
 	}
 	for _, c := range cases {
 		if c.Core || c.Refused {
-			continue // no store is ever asked that
+			continue // limiters reject these cases before the store
 		}
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
 			s := begin(t, open)
@@ -35,10 +35,9 @@ func vectorsHold(t *testing.T, open Open) {
 	}
 }
 
-// A takenBy is a bucket of the step that took from it.
+// A takenBy identifies the bucket of a step that took from it.
 type takenBy struct{ step, bucket int }
 
-// vectorStep does one step of a vector and compares the answer.
 func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	s.Helper()
 	charges := make([]store.Charge, len(step.Charges))
@@ -71,7 +70,7 @@ func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 				s.taken = map[takenBy]bucket.Taken{}
 			}
 			s.taken[takenBy{at, step.Charges[i].Bucket}] = snap.Taken()
-			if got, want := shown(snap), step.Charges[i].Want; got != want {
+			if got, want := vectorValues(snap), step.Charges[i].Want; got != want {
 				s.Errorf("%s, bucket %d:\n got %+v\nwant %+v", name, step.Charges[i].Bucket, got, want)
 			}
 		}
@@ -80,8 +79,7 @@ func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	}
 }
 
-// shown is what a snapshot shows.
-func shown(snap bucket.Snapshot) vectors.Want {
+func vectorValues(snap bucket.Snapshot) vectors.Want {
 	return vectors.Want{
 		Allowed:    snap.Allowed,
 		Remaining:  snap.Remaining(),

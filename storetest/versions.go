@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// versions are limits that a policy may change into each other: every algorithm,
-// with and without debt, with other rates, periods and capacities.
+// versions returns limits that a policy may replace by each other: all algorithms, with and without debt, with
+// different rates, periods and capacities.
 func versions(t testing.TB) []bucket.Limit {
 	t.Helper()
 	per := func(tokens int64, d time.Duration) bucket.Rate {
@@ -50,11 +50,10 @@ func versions(t testing.TB) []bucket.Limit {
 type admission struct {
 	at   bucket.Instant
 	cost bucket.Tokens
-	wait time.Duration // the longest that it was ready to wait
+	wait time.Duration // its maximum wait
 }
 
-// within checks that a limit would admit the same takes if it were alone: so it has
-// admitted no more than its own bound.
+// within checks that a limit alone would admit the same takes, so they are within its own bound.
 func within(l bucket.Limit, admissions []admission) error {
 	var s bucket.State
 	sum := bucket.Tokens(0)
@@ -68,8 +67,7 @@ func within(l bucket.Limit, admissions []admission) error {
 	return nil
 }
 
-// alternate asks for cost of one bucket by turns under limits, and returns what each
-// of them admitted.
+// alternate takes cost from one bucket under each limit in turn, and returns the admissions of each limit.
 func (s *subject) alternate(r *rand.Rand, key string, limits []bucket.Limit, takes int, pause int64, wait time.Duration) [][]admission {
 	s.Helper()
 	admitted := make([][]admission, len(limits))
@@ -93,13 +91,13 @@ func (s *subject) alternate(r *rand.Rand, key string, limits []bucket.Limit, tak
 	return admitted
 }
 
-// versionsKeepTheirBounds: two or three versions of a limit meet on one bucket, as in
-// every rolling deploy. Each admits no more than it could alone.
+// versionsKeepTheirBounds: two or three versions of a limit use one bucket, as in a rolling deploy. Each admits
+// at most as much as alone.
 func versionsKeepTheirBounds(t *testing.T, open Open) { keepTheirBounds(t, open, 1) }
 
 func someVersionsKeepTheirBounds(t *testing.T, open Open) { keepTheirBounds(t, open, 8) }
 
-// keepTheirBounds checks each of the pairs of versions, or every nth.
+// keepTheirBounds tests all pairs of versions, or every nth.
 func keepTheirBounds(t *testing.T, open Open, nth int) {
 	limits := versions(t)
 	s := begin(t, open)
@@ -127,9 +125,8 @@ func keepTheirBounds(t *testing.T, open Open, nth int) {
 	}
 }
 
-// changeKeepsWhatIsMissing: after a single change of the limit the bucket is at most
-// empty, owes what it owed as far as the new limit may owe it, and has refilled by
-// the old limit until the change.
+// changeKeepsWhatIsMissing: after a change of the limit, the bucket is at most empty and keeps its debt within the
+// new debt limit. It has refilled by the old limit until the change.
 func changeKeepsWhatIsMissing(t *testing.T, open Open) {
 	limits := versions(t)
 	s := begin(t, open)
@@ -152,7 +149,7 @@ func changeKeepsWhatIsMissing(t *testing.T, open Open) {
 			if got := after[0].Missing(); got != want {
 				t.Errorf("%v that misses %v becomes %v: misses %v, want %v", a, missing, b, got, want)
 			}
-			// The first ask under the new limit is the only one that changes something.
+			// Only the first take under the new limit changes something.
 			s.take(mete.Mode{}, charge(key, b, bucket.MaxTokens))
 			snaps, _ := s.take(mete.Mode{DryRun: true}, charge(key, b, b.Capacity()))
 			if wait := snaps[0].RetryAfter; want <= b.Capacity() && wait > 0 && wait != bucket.Never {
@@ -169,8 +166,8 @@ func changeKeepsWhatIsMissing(t *testing.T, open Open) {
 	}
 }
 
-// endedOverrideLeavesAnEmptyBucket: a client has a high limit for a day and spends all
-// of it. Its old limit finds the bucket at most empty.
+// endedOverrideLeavesAnEmptyBucket: a client spends all of a temporary high limit. Under its old limit, the
+// bucket is then at most empty.
 func endedOverrideLeavesAnEmptyBucket(t *testing.T, open Open) {
 	window := func(tokens int64) bucket.Limit {
 		l, _, err := bucket.Spec{
@@ -197,8 +194,8 @@ func endedOverrideLeavesAnEmptyBucket(t *testing.T, open Open) {
 	s.remaining("k", usual, usual.Capacity())
 }
 
-// canceledTakesKeepTheBound: takes that may wait are admitted and canceled in random
-// order. The work that starts stays within capacity + rate·t in every interval.
+// canceledTakesKeepTheBound: takes with a wait are admitted and canceled in random order. The started work
+// stays within capacity + rate·t in every interval.
 func canceledTakesKeepTheBound(t *testing.T, open Open) {
 	s := begin(t, open)
 	for seed := range uint64(12) {

@@ -8,55 +8,50 @@ import (
 )
 
 const (
-	// DefaultCounters and MaxCounters are the m of a summary: [Config.Counters].
+	// DefaultCounters and MaxCounters are the default and the maximum of [Config.Counters].
 	DefaultCounters = 100
 	MaxCounters     = 1000
 
-	// DefaultWindow is how much time a list is about, and MinWindow and MaxWindow
-	// what that may be: [Config.Window].
+	// DefaultWindow, MinWindow and MaxWindow are the default and the bounds of [Config.Window].
 	DefaultWindow = time.Minute
 	MinWindow     = time.Second
 	MaxWindow     = 24 * time.Hour
 
-	// MaxKeyBytes bounds the keys that are kept. Of a longer one the beginning is,
-	// with a hash of all of it: see [Key.Cut].
+	// MaxKeyBytes bounds the length of stored keys. Longer keys are stored as their start plus a hash: see
+	// [Key.Cut].
 	MaxKeyBytes = 160
 
-	// MaxBytes bounds the memory of the counters of a tracker. A rule with few keys
-	// takes 7 KB or so for each kind of record; one that is flooded with keys takes,
-	// with 100 counters, 77 KB, and up to Lanes times as much where all processors do
-	// it at once. What is needed beyond is done without: rules that are new then are
-	// not counted, but in [Stats.Dropped], and others have fewer counters.
+	// MaxBytes bounds the memory of a tracker's counters. A rule with few keys takes about 7 KB per kind of
+	// record. A rule that is flooded with keys takes 77 KB with 100 counters, and up to Lanes times as much if
+	// all processors record at once. At the bound, new rules are not counted, except in [Stats.Dropped], and
+	// other rules have fewer counters.
 	MaxBytes = 64 << 20
 
-	// MaxRules bounds the rules of a tracker. Records of further ones are dropped,
-	// and counted in [Stats.Dropped].
+	// MaxRules bounds the rules of a tracker. Records of further rules are counted in [Stats.Dropped].
 	MaxRules = 10_000
 
-	// Lanes is how many records of one rule and one kind can be made in the same
-	// moment. One more is dropped, and counted.
+	// Lanes is the number of records of one rule and kind that can be made concurrently. Further ones are dropped
+	// and counted.
 	Lanes = 8
 )
 
-// halves is how many parts a window has, each with a summary, and one more for the
-// part that is not over.
+// A window has two completed parts, each with a summary, plus the current part.
 const (
 	halves = 2
 	parts  = halves + 1
 )
 
-// Config are the settings of a [Tracker]. The zero value is ready for use.
+// Config holds the settings of a [Tracker]. The zero value is valid.
 type Config struct {
-	// Counters is how many keys are counted at a time, for each rule and [Kind], 1 to
-	// MaxCounters; 0 is DefaultCounters. It is the m of the guarantee.
+	// Counters is the number of keys that are counted per rule and [Kind], 1 to MaxCounters. Zero means
+	// DefaultCounters. It is m in the guarantee.
 	Counters int
 
-	// Window is how much time a list is about, at least; it is at most half as long
-	// again. 0 is DefaultWindow.
+	// Window is the minimum time range of a list. The range is at most 50% longer. Zero means DefaultWindow.
 	Window time.Duration
 }
 
-func (c *Config) complete() error {
+func (c *Config) validate() error {
 	if c.Counters == 0 {
 		c.Counters = DefaultCounters
 	}

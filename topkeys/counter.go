@@ -9,40 +9,38 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An event is one record, on its way into a summary.
 type event struct {
 	key   string
-	hash  uint64 // of key, seeded
+	hash  uint64 // seeded hash of key
 	at    bucket.Instant
-	retry bucket.Instant // when the key is admitted again; 0 for not known
+	retry bucket.Instant // end of the wait; 0 if unknown
 }
 
-// A counter counts one key. It holds the key itself, not a pointer to it, so that
-// what is kept is known, and neither allocates nor keeps what the key was cut from.
+// A counter counts one key. It holds a copy of the key, so that memory is bounded and the key's source is not
+// retained.
 type counter struct {
 	hash               uint64
-	over               uint64 // by how much the count may be too high
+	over               uint64 // maximum overestimate of the count
 	first, last, retry bucket.Instant
-	group              int32 // of those with the same count
-	before, after      int32 // in the group
+	group              int32 // group of counters with the same count
+	before, after      int32 // neighbors in the group
 	cut                bool
 	size               uint8
 	key                [MaxKeyBytes]byte
 }
 
-// counterBytes is what a counter takes, with its group and its places in the table.
+// counterBytes is the size of a counter with its group and its table entries.
 const counterBytes = 256
 
-// cutMark stands between the beginning of a key that was cut and the hash of all of
-// it, of hashDigits.
+// cutMark separates the start of a shortened key from the hash of the whole key, which has hashDigits digits.
 const (
 	cutMark    = "~"
 	hashDigits = 16
 )
 
-// is reports whether c counts e's key. Of keys that were cut, two with the same
-// beginning are taken for one if 64 bits of a hash agree whose seed nobody knows.
-func (c *counter) is(e *event) bool {
+// matches reports whether c counts e's key. Shortened keys with the same start are distinguished only by a 64-bit
+// seeded hash.
+func (c *counter) matches(e *event) bool {
 	if c.hash != e.hash {
 		return false
 	}
@@ -53,8 +51,7 @@ func (c *counter) is(e *event) bool {
 	return len(e.key) > MaxKeyBytes && string(c.key[:begin]) == e.key[:begin]
 }
 
-// name makes c the counter of e's key.
-func (c *counter) name(e *event) {
+func (c *counter) assign(e *event) {
 	c.hash, c.cut = e.hash, len(e.key) > MaxKeyBytes
 	if !c.cut {
 		c.size = uint8(copy(c.key[:], e.key))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topkeys finds the keys that a limiter denies most, rule by rule, in
-// memory that no flood of keys makes grow. A [Tracker] is told by the limiter's hooks:
+// Package topkeys finds the keys that a limiter denies most, per rule, in bounded memory. The limiter's hooks
+// feed a [Tracker]:
 //
 //	top, err := topkeys.New(topkeys.Config{}, bucket.At(time.Now()))
 //	…
@@ -10,36 +10,30 @@
 //		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(bucket.At(time.Now()), d) },
 //	})
 //
-// and answers [Tracker.Top]: of one rule and one [Kind], the keys that were counted
-// most in the last minute.
+// [Tracker.Top] then returns, for one rule and one [Kind], the keys with the most records in the last minute.
 //
-// # What is guaranteed
+// # Guarantees
 //
-// Of N records in the time that a [List] is about, with m counters, whatever the
-// order in which they came:
+// With N records in the time range of a [List] and m counters, in any order of the records:
 //
-//   - every key with more than N/m of them is in the list;
-//   - no count is too low, and none is too high by more than its Error, which is at
-//     most N/m: the true number is between Count − Error and Count;
-//   - no key that is not in the list was recorded more than [List.Unlisted] times,
-//     which is at most N/m, too, and 0 while there are counters to spare.
+//   - Every key with more than N/m records is in the list.
+//   - No count is too low, and none is too high by more than its Error, which is at most N/m. The true number is
+//     between Count − Error and Count.
+//   - No key outside the list has more than [List.Unlisted] records, which is at most N/m, and 0 while there are
+//     free counters.
 //
-// So it is for every stream of keys, those of an adversary included, who can push only
-// keys out of the list that are below N/m. Two things end the N/m, and both are
-// counted and seen. Records are dropped rather than made to wait, where more than
-// [Lanes] of them are made in the very same moment: [List.Dropped] is how many of any
-// key may be missing. And where [MaxBytes] is used up, counters are fewer: Error and
-// Unlisted stay true, but are more.
+// This holds for every stream of keys, even of an adversary, who can evict only keys with fewer than N/m records.
+// There are two exceptions, both visible in the results. If more than [Lanes] records of a rule are made at the
+// same moment, some are dropped: [List.Dropped] bounds the missing records of any key. And at [MaxBytes] there
+// are fewer counters: Error and Unlisted remain correct but are larger.
 //
-// # How
+// # Algorithm
 //
-// It is the stream summary of Metwally, Agrawal and El Abbadi (Efficient Computation
-// of Frequent and Top-k Elements in Data Streams, 2005), whose update is O(1): a key
-// without a counter takes over the one with the lowest count, and goes on from there.
-// A summary counts half a window, and is thrown away when it is older than a window, so
-// that a list is of now. Summaries of several halves, and of the lanes in which
-// records are made side by side, are put together in a list; their errors add up, and
-// so do their N.
+// The package uses the stream summary of Metwally, Agrawal and El Abbadi (Efficient Computation of Frequent and
+// Top-k Elements in Data Streams, 2005) with O(1) updates: a key without a counter takes over the counter with
+// the lowest count and continues from there. A summary covers half a window and is dropped when it is older than
+// a window, so that lists are current. A list merges the summaries of several halves, and of the lanes for
+// concurrent records; their errors and their N add up.
 //
-// Keys are found by a hash with a seed that nobody knows.
+// Keys are found by a hash with a random seed.
 package topkeys

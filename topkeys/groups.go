@@ -2,14 +2,13 @@
 
 package topkeys
 
-// increment moves the counter i to the group of the next count.
 func (s *summary) increment(i int32) {
 	from := s.counters[i].group
 	g := &s.groups[from]
 	next := g.next
 	switch {
 	case next != none && s.groups[next].count == g.count+1:
-	case g.first == g.last: // alone, and no other group in the way
+	case g.first == g.last: // the only counter, and the next count has no group
 		g.count++
 		return
 	default:
@@ -19,7 +18,6 @@ func (s *summary) increment(i int32) {
 	s.join(i, next)
 }
 
-// newGroup puts a group of that count between two others.
 func (s *summary) newGroup(count uint64, lower, next int32) int32 {
 	g := s.free
 	if g != none {
@@ -38,7 +36,6 @@ func (s *summary) newGroup(count uint64, lower, next int32) int32 {
 	return g
 }
 
-// join puts the counter i at the end of a group.
 func (s *summary) join(i, to int32) {
 	g, c := &s.groups[to], &s.counters[i]
 	c.group, c.before, c.after = to, g.last, none
@@ -50,7 +47,7 @@ func (s *summary) join(i, to int32) {
 	g.last = i
 }
 
-// leave takes the counter i out of its group, which ends with the last of them.
+// leave removes counter i from its group. An empty group is freed.
 func (s *summary) leave(i int32) {
 	c := &s.counters[i]
 	g := &s.groups[c.group]

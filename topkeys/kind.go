@@ -4,20 +4,20 @@ package topkeys
 
 import "fmt"
 
-// A Kind says what is counted of a key.
+// A Kind is a kind of record.
 type Kind uint8
 
 const (
 	Denied Kind = iota // requests that a limit denied
-	Shadow             // requests that a limit would deny, but for its rule's shadow
-	Near               // requests that were admitted, and left little: see [mete.Status.Near]
+	Shadow             // requests that a limit in shadow mode would deny
+	Near               // allowed requests near the limit: see [mete.Status.Near]
 
 	kinds = iota
 )
 
 var kindNames = [kinds]string{Denied: "denied", Shadow: "shadow", Near: "near"}
 
-// String returns the kind as a word: denied, shadow or near.
+// String returns "denied", "shadow" or "near".
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]
@@ -25,7 +25,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// ParseKind reads the word of a kind.
+// ParseKind parses the result of [Kind.String].
 func ParseKind(s string) (Kind, error) {
 	for k, name := range kindNames {
 		if name == s {

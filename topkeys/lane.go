@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// memory is what is left of MaxBytes.
+// A memory is the unused rest of MaxBytes.
 type memory struct{ left atomic.Int64 }
 
-// take takes n bytes, if there are so many.
 func (m *memory) take(n int) bool {
 	if m.left.Add(-int64(n)) >= 0 {
 		return true
@@ -21,21 +20,20 @@ func (m *memory) take(n int) bool {
 
 func (m *memory) give(n int) { m.left.Add(int64(n)) }
 
-// laneBytes is what a lane takes beside its counters.
+// laneBytes is the size of a lane without its counters.
 const laneBytes = 512
 
-// A lane is one of several places where a record can be made.
+// A lane holds records under its own lock, so that several lanes can record concurrently.
 type lane struct {
 	mu       sync.Mutex
-	closed   bool           // its rule is no more
-	part     int64          // the number of the current part of time
-	parts    [parts]summary // by part % parts
+	closed   bool           // its rule was removed
+	part     int64          // number of the current part of the window
+	parts    [parts]summary // indexed by part % parts
 	recorded uint64
 }
 
-// turn goes on to a later part of time, and forgets what is too old for it. Time that
-// runs backwards stands still.
-func (l *lane) turn(part int64) {
+// advance moves on to a later part and drops summaries that are too old. It ignores a clock that runs backwards.
+func (l *lane) advance(part int64) {
 	if part <= l.part {
 		return
 	}
@@ -48,7 +46,6 @@ func (l *lane) turn(part int64) {
 func (l *lane) current() *summary  { return &l.parts[l.part%parts] }
 func (l *lane) previous() *summary { return &l.parts[(l.part+parts-1)%parts] }
 
-// bytes is what the lane has taken of the memory.
 func (l *lane) bytes() (n int) {
 	for i := range l.parts {
 		n += cap(l.parts[i].counters) * counterBytes
@@ -56,13 +53,12 @@ func (l *lane) bytes() (n int) {
 	return n + laneBytes
 }
 
-// A series is all records of one rule and one kind.
 type series struct {
 	lanes   [Lanes]atomic.Pointer[lane]
 	dropped tally
 }
 
-// record makes a record in the first lane that nobody uses at this moment.
+// record makes a record in the first lane that is not locked.
 func (s *series) record(t *Tracker, e *event) bool {
 	part := t.part(e.at)
 	for i := range s.lanes {
@@ -85,12 +81,12 @@ func (s *series) record(t *Tracker, e *event) bool {
 	return false
 }
 
-// record makes a record; the lane must be locked.
+// record makes a record. The lane must be locked.
 func (l *lane) record(t *Tracker, part int64, e *event) bool {
 	if l.closed {
 		return false
 	}
-	l.turn(part)
+	l.advance(part)
 	if !l.current().record(e, t.config.Counters, &t.memory, l.previous()) {
 		return false
 	}
@@ -98,7 +94,6 @@ func (l *lane) record(t *Tracker, part int64, e *event) bool {
 	return true
 }
 
-// close ends all lanes, and says what they have counted and taken.
 func (s *series) close() (recorded uint64, bytes int) {
 	for i := range s.lanes {
 		if s.lanes[i].CompareAndSwap(nil, &lane{closed: true}) {
@@ -114,7 +109,6 @@ func (s *series) close() (recorded uint64, bytes int) {
 	return recorded, bytes
 }
 
-// open makes the lane i, if there is memory for it.
 func (s *series) open(t *Tracker, i int, part int64) *lane {
 	if !t.memory.take(laneBytes) {
 		return nil
@@ -127,7 +121,6 @@ func (s *series) open(t *Tracker, i int, part int64) *lane {
 	return l
 }
 
-// newest is the newest part of time that has a record, from part on.
 func (s *series) newest(part int64) int64 {
 	for i := range s.lanes {
 		if l := s.lanes[i].Load(); l != nil {
@@ -139,8 +132,7 @@ func (s *series) newest(part int64) int64 {
 	return part
 }
 
-// A tally counts what was dropped in each part of time, without a lock: the lower
-// bits are a count, the upper ones the number of its part.
+// A tally counts dropped records per part without a lock. The lower bits are the count, the upper bits the part.
 type tally struct{ parts [parts]atomic.Uint64 }
 
 const tallyBits = 40
@@ -163,8 +155,7 @@ func (t *tally) add(part int64) {
 	}
 }
 
-// in is what was dropped in a part of time.
-func (t *tally) in(part int64) uint64 {
+func (t *tally) countOf(part int64) uint64 {
 	v := t.parts[part%parts].Load()
 	if v>>tallyBits != uint64(part)&(1<<(64-tallyBits)-1) {
 		return 0

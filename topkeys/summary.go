@@ -2,37 +2,34 @@
 
 package topkeys
 
-// none is where a list ends.
 const none = -1
 
-// smallest is how many counters a summary begins with. Most rules need no more.
+// smallest is the initial number of counters of a summary. Most rules need no more.
 const smallest = 8
 
-// A summary counts the keys of a stream in a bounded number of counters. Counters
-// with the same count are a group, and the groups are a list from the lowest count
-// to the highest: so a counter is moved on, and the lowest is found, in O(1). The
-// zero summary has counted nothing.
+// A summary counts the keys of a stream with a bounded number of counters. Counters with the same count form a
+// group, and the groups form a list in order of their counts. Incrementing a counter and finding the lowest one
+// take O(1). The zero summary is empty.
 //
-// Invariants: the counts add up to total; a key without a counter was recorded at
-// most as often as the lowest count says, and never while no key has lost its counter.
+// Invariants: the counts add up to total; a key without a counter has at most as many records as the lowest
+// count, and none while no key has been displaced.
 type summary struct {
 	total     uint64
 	displaced bool      // a key has lost its counter
-	counters  []counter // in use; as many as its capacity are paid for
+	counters  []counter // counters in use; memory is reserved for the capacity
 	groups    []group
 	lowest    int32
-	free      int32 // the list of groups that are not in use
+	free      int32 // list of free groups
 	table     table
 }
 
-// A group are counters with the same count, in the order in which they reached it.
+// A group is a list of counters with the same count, in the order in which they reached it.
 type group struct {
 	count       uint64
 	first, last int32 // counters
-	lower, next int32 // groups; of the free ones next alone
+	lower, next int32 // neighboring groups; a free group has only next
 }
 
-// reset forgets all, and keeps the memory.
 func (s *summary) reset() {
 	s.total, s.displaced = 0, false
 	s.counters, s.groups = s.counters[:0], s.groups[:0]
@@ -40,23 +37,23 @@ func (s *summary) reset() {
 	s.table.reset()
 }
 
-// record counts e. It reports false where there is no memory for any counter. Where
-// before has the key, its first record is the counter's.
+// record counts e. It returns false if there is no memory for a counter. If before contains the key, the counter
+// keeps its first time.
 func (s *summary) record(e *event, most int, memory *memory, before *summary) bool {
 	i := s.find(e)
 	switch {
 	case i != none:
 	case len(s.counters) < cap(s.counters) || s.grow(most, memory):
 		i = s.add()
-		s.name(i, e, 0, before)
+		s.assign(i, e, 0, before)
 	case len(s.counters) == 0:
 		return false
 	default:
 		s.displaced = true
 		least := &s.groups[s.lowest]
-		i = least.first // the one that has waited longest
+		i = least.first // the oldest counter in the group
 		s.table.remove(s.counters[i].hash, i, s.counters)
-		s.name(i, e, least.count, before)
+		s.assign(i, e, least.count, before)
 	}
 	s.total++
 	s.increment(i)
@@ -65,23 +62,21 @@ func (s *summary) record(e *event, most int, memory *memory, before *summary) bo
 	return true
 }
 
-// find returns the counter of e's key, or none.
 func (s *summary) find(e *event) int32 {
 	if len(s.counters) == 0 {
 		return none
 	}
-	for slot := s.table.home(e.hash); ; slot = s.table.following(slot) {
-		i := s.table.at(slot)
-		if i == none || s.counters[i].is(e) {
+	for slot := s.table.home(e.hash); ; slot = s.table.nextSlot(slot) {
+		i := s.table.counterAt(slot)
+		if i == none || s.counters[i].matches(e) {
 			return i
 		}
 	}
 }
 
-// name gives the counter i, which is not in the table, to e's key.
-func (s *summary) name(i int32, e *event, over uint64, before *summary) {
+func (s *summary) assign(i int32, e *event, over uint64, before *summary) {
 	c := &s.counters[i]
-	c.name(e)
+	c.assign(e)
 	c.over, c.first, c.last = over, e.at, e.at
 	if j := before.find(e); j != none {
 		c.first = before.counters[j].first
@@ -89,7 +84,6 @@ func (s *summary) name(i int32, e *event, over uint64, before *summary) {
 	s.table.insert(e.hash, i)
 }
 
-// add takes a counter into use, in a group of count 0.
 func (s *summary) add() int32 {
 	i := int32(len(s.counters))
 	s.counters = s.counters[:i+1]
@@ -99,8 +93,8 @@ func (s *summary) add() int32 {
 	return i
 }
 
-// grow makes room for more counters, if there may be more. Once a key has lost its
-// counter there may not: a new one would not know how much it had.
+// grow makes room for more counters. It fails once a key has lost its counter, because the count of a new counter
+// would be unknown.
 func (s *summary) grow(most int, memory *memory) bool {
 	size := min(max(2*cap(s.counters), smallest), most)
 	if s.displaced || size == cap(s.counters) || !memory.take((size-cap(s.counters))*counterBytes) {
@@ -109,15 +103,15 @@ func (s *summary) grow(most int, memory *memory) bool {
 	if cap(s.counters) == 0 {
 		s.lowest, s.free = none, none
 	}
-	// Made to measure: append would round up, and what is kept is counted.
+	// Allocate the exact size: append would round up, and the memory is accounted for.
 	s.counters = append(make([]counter, 0, size), s.counters...)[:len(s.counters):size]
 	s.groups = append(make([]group, 0, size+1), s.groups...)[: len(s.groups) : size+1]
 	s.table.resize(size, s.counters)
 	return true
 }
 
-// unlisted is how often a key without a counter may have been recorded.
-func (s *summary) unlisted() uint64 {
+// maxUnlisted returns the maximum number of records of a key without a counter.
+func (s *summary) maxUnlisted() uint64 {
 	if !s.displaced {
 		return 0
 	}

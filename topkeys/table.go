@@ -2,36 +2,35 @@
 
 package topkeys
 
-// A table finds counters by the hash of their keys. It is open addressing with
-// linear probing, at most half full, so that a search ends.
-type table []uint16 // 1 + the counter's index; 0 for none
+// A table finds counters by the hash of their keys. It uses open addressing with linear probing and is at most
+// half full.
+type table []uint16 // 1 + counter index; 0 if empty
 
-// It numbers every counter there may be.
+// A uint16 can represent every counter index.
 const _ = uint16(MaxCounters + 1)
 
 func (t table) home(hash uint64) int      { return int(hash & uint64(len(t)-1)) }
-func (t table) following(slot int) int    { return (slot + 1) & (len(t) - 1) }
-func (t table) at(slot int) int32         { return int32(t[slot]) - 1 }
+func (t table) nextSlot(slot int) int     { return (slot + 1) & (len(t) - 1) }
+func (t table) counterAt(slot int) int32  { return int32(t[slot]) - 1 }
 func (t table) reset()                    { clear(t) }
 func (t table) distance(from, to int) int { return (to - from) & (len(t) - 1) }
 
-// insert adds the counter i, which must not be there.
+// insert adds counter i, which must not be in the table.
 func (t table) insert(hash uint64, i int32) {
 	slot := t.home(hash)
 	for t[slot] != 0 {
-		slot = t.following(slot)
+		slot = t.nextSlot(slot)
 	}
 	t[slot] = uint16(i + 1)
 }
 
-// remove takes out the counter i, and moves those back that were in its way.
 func (t table) remove(hash uint64, i int32, counters []counter) {
 	gap := t.home(hash)
-	for t.at(gap) != i {
-		gap = t.following(gap)
+	for t.counterAt(gap) != i {
+		gap = t.nextSlot(gap)
 	}
-	for slot := t.following(gap); t[slot] != 0; slot = t.following(slot) {
-		home := t.home(counters[t.at(slot)].hash)
+	for slot := t.nextSlot(gap); t[slot] != 0; slot = t.nextSlot(slot) {
+		home := t.home(counters[t.counterAt(slot)].hash)
 		if t.distance(home, slot) >= t.distance(gap, slot) {
 			t[gap], gap = t[slot], slot
 		}
@@ -39,7 +38,7 @@ func (t table) remove(hash uint64, i int32, counters []counter) {
 	t[gap] = 0
 }
 
-// resize makes a table for so many counters, with those that there are.
+// resize makes a table for up to most counters and inserts the existing ones.
 func (t *table) resize(most int, counters []counter) {
 	size := 2
 	for size < 2*most {

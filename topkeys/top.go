@@ -11,61 +11,57 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A List is the keys of one rule that were recorded most, as one kind: see the
-// guarantee in the package's documentation.
+// A List holds the keys of one rule with the most records of one kind. The package documentation states the
+// guarantees.
 type List struct {
 	Rule string
 	Kind Kind
 
-	// Since and Until are the time that it is about.
+	// Since and Until are the time range.
 	Since, Until bucket.Instant
 
-	// Total is the N of the guarantee: how many records were made. Dropped is how
-	// many were not, of whatever key.
+	// Total is the number of records, N in the guarantees. Dropped is the number of dropped records, of any key.
 	Total, Dropped uint64
 
-	// Unlisted is how often a key that is not in Keys was recorded at most.
+	// Unlisted is the maximum number of records of a key that is not in Keys.
 	Unlisted uint64
 
-	// Keys are all that have a counter, those with the highest count first. Whoever
-	// shows the first k of them shows every key that was recorded more often than
-	// the next one's Count.
+	// Keys are all keys with a counter, highest count first. The first k of them include every key with more
+	// records than the Count of the next one.
 	Keys []Key
 }
 
-// A Key is one in a [List].
+// A Key is a key in a [List].
 type Key struct {
-	// Key is the key of a bucket. One of more than MaxKeyBytes is Cut: to its
-	// beginning, and behind a tilde a hash of all of it that this process alone knows.
+	// Key is the key of a bucket. If it is longer than MaxKeyBytes, Cut is true, and Key is its start, a tilde,
+	// and a hash of the whole key with a seed of this process.
 	Key string
 	Cut bool
 
-	// Count is how often it was recorded, and at most Error too many.
+	// Count is the number of records. It is at most Error too high.
 	Count, Error uint64
 
-	// First is when it was recorded first since it has a counter: without a pause of
-	// more than a part of the window, and without losing it to other keys. Last is
-	// when it was recorded last.
+	// First is the time of the key's first record since it has had a counter without interruption. A pause longer
+	// than a part of the window interrupts it, as does losing the counter to another key. Last is the time of the
+	// last record.
 	First, Last bucket.Instant
 
-	// Retry is when it is admitted again, as it was told with the last record; 0
-	// where it is admitted now, as of [Near].
+	// Retry is the end of the wait in the last record, or 0 if there is none, as for [Near].
 	Retry bucket.Instant
 }
 
-// Window is how much time a list is about where nothing else is asked for.
+// Window returns the default time range of a list.
 func (t *Tracker) Window() time.Duration { return t.config.Window }
 
-// Counters is the m of the guarantee.
+// Counters returns the number of counters per rule and kind.
 func (t *Tracker) Counters() int { return t.config.Counters }
 
-// Top returns what was recorded of a rule as one kind. It is about the time from now
-// back to window, or a little longer: to the beginning of a half of
-// [Config.Window], and no further than that goes, which also 0 stands for.
+// Top returns the records of a rule and kind. The time range is window, extended back to the start of a half of
+// [Config.Window], but at most the range of that. Zero means [Config.Window].
 //
-// It takes time in proportion to the number of counters, and holds up no record.
+// It takes time in proportion to the number of counters, and does not block records.
 func (t *Tracker) Top(now bucket.Instant, rule string, kind Kind, window time.Duration) List {
-	back := t.back(window)
+	back := t.partsBack(window)
 	list := List{Rule: rule, Kind: kind}
 	part := t.part(now)
 	if r := (*t.rules.Load())[rule]; r != nil && kind < kinds {
@@ -77,26 +73,23 @@ func (t *Tracker) Top(now bucket.Instant, rule string, kind Kind, window time.Du
 	return list
 }
 
-// Since is where the time begins that a list is about: see [Tracker.Top].
+// Since returns the start of the time range of a list: see [Tracker.Top].
 func (t *Tracker) Since(now bucket.Instant, window time.Duration) bucket.Instant {
-	return t.start(t.part(now) - t.back(window))
+	return t.start(t.part(now) - t.partsBack(window))
 }
 
-// back is how many parts of time the window goes back, beside the current one.
-func (t *Tracker) back(window time.Duration) int64 {
+func (t *Tracker) partsBack(window time.Duration) int64 {
 	if window > 0 && bucket.Instant(window/time.Microsecond) <= t.length {
 		return 1
 	}
 	return halves
 }
 
-// start is when a part of time began, for this tracker.
 func (t *Tracker) start(part int64) bucket.Instant {
 	return max(t.begin, bucket.Instant(part)*t.length)
 }
 
-// All returns the lists of all rules with a record of the kind in that time, those
-// with the most first.
+// All returns the lists of all rules with records of the kind in the time range, highest total first.
 func (t *Tracker) All(now bucket.Instant, kind Kind, window time.Duration) []List {
 	var lists []List
 	for rule := range maps.Keys(*t.rules.Load()) {
@@ -110,8 +103,8 @@ func (t *Tracker) All(now bucket.Instant, kind Kind, window time.Duration) []Lis
 	return lists
 }
 
-// merge puts the summaries of all lanes from one part of time to another together. In a
-// summary where a key has no counter, it has as many as it may have had there.
+// merge merges the summaries of all lanes for a range of parts. In a summary without a counter for a key, the key
+// counts with the maximum that it may have.
 func (s *series) merge(list *List, from, to int64) {
 	merged := map[string]*Key{}
 	for i := range s.lanes {
@@ -120,14 +113,14 @@ func (s *series) merge(list *List, from, to int64) {
 			continue
 		}
 		l.mu.Lock()
-		l.turn(to)
+		l.advance(to)
 		for p := max(from, l.part-parts+1, 0); p <= l.part; p++ {
 			l.parts[p%parts].mergeInto(list, merged)
 		}
 		l.mu.Unlock()
 	}
 	for p := max(from, 0); p <= to; p++ {
-		list.Dropped += s.dropped.in(p)
+		list.Dropped += s.dropped.countOf(p)
 	}
 	for _, k := range merged {
 		k.Count += list.Unlisted
@@ -139,12 +132,11 @@ func (s *series) merge(list *List, from, to int64) {
 	})
 }
 
-// mergeInto adds s to the list. Of the keys it counts it leaves out what a key
-// without a counter may have, which is added to all in the end; until then a Count
-// may be below 0.
+// mergeInto adds s to the list. Counts exclude the maximum of a key without a counter, which merge adds at the
+// end; until then a Count may be negative.
 func (s *summary) mergeInto(list *List, merged map[string]*Key) {
 	list.Total += s.total
-	unlisted := s.unlisted()
+	unlisted := s.maxUnlisted()
 	list.Unlisted += unlisted
 	for i := range s.counters {
 		c := &s.counters[i]

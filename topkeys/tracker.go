@@ -14,43 +14,41 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Tracker counts keys, by rule and kind. It is safe for concurrent use, starts no
-// goroutine and needs no Close. [New] makes it.
+// A Tracker counts keys per rule and kind. Create one with [New]. It is safe for concurrent use, starts no
+// goroutine and needs no Close.
 //
-// Records never wait for each other nor for a reader, and allocate nothing, but for
-// the first ones of a rule.
+// Recording never blocks, and allocates only for the first records of a rule.
 type Tracker struct {
 	config Config
 	begin  bucket.Instant
-	length bucket.Instant // of a part of time
+	length bucket.Instant // length of a part
 	seed   maphash.Seed
 	memory memory
 
-	rules atomic.Pointer[map[string]*rule] // replaced as a whole, under mu
-	mu    sync.Mutex
-	gone  Stats // what was counted of rules that are no more
+	rules   atomic.Pointer[map[string]*rule] // replaced as a whole under mu
+	mu      sync.Mutex
+	removed Stats // counts of removed rules
 
-	untracked atomic.Uint64 // records of rules for which there was no room
+	untracked atomic.Uint64 // dropped records of rules beyond MaxRules
 }
 
-// A rule is what is counted of one rule.
 type rule struct {
 	kinds   [kinds]series
 	dropped atomic.Uint64
 }
 
-// Stats are what a [Tracker] has counted since it was made, and how much it keeps.
+// Stats holds the counters of a [Tracker] since its creation, and its size.
 type Stats struct {
-	Recorded uint64 // records that were made
-	Dropped  uint64 // records that were not: of any rule, for whatever reason
+	Recorded uint64 // counted records
+	Dropped  uint64 // dropped records
 	Rules    int    // rules with a record
-	Keys     int    // keys with a counter at this moment, once for each rule and kind, and for each lane
-	Bytes    int64  // of MaxBytes
+	Keys     int    // keys with a counter, per rule, kind and lane
+	Bytes    int64  // memory in use, of MaxBytes
 }
 
-// New returns a tracker that has counted nothing until now.
+// New returns an empty tracker.
 func New(config Config, now bucket.Instant) (*Tracker, error) {
-	if err := config.complete(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("topkeys: new: %w", err)
 	}
 	t := &Tracker{config: config, begin: now, length: bucket.Instant(config.Window / halves / time.Microsecond), seed: maphash.MakeSeed()}
@@ -59,14 +57,13 @@ func New(config Config, now bucket.Instant) (*Tracker, error) {
 	return t, nil
 }
 
-// part is the number of the part of time that at is in.
 func (t *Tracker) part(at bucket.Instant) int64 { return int64(max(at, 0) / t.length) }
 
-// Denied records the keys of limits that denied a request, and of those that would
-// but for the shadow of their rule. It is for [mete.Config.OnDenial].
+// Denied records the keys of limits that denied a request, and of shadow limits that would have denied it. It is
+// for [mete.Config.OnDenial].
 //
-// What an override blocks, lacks an attribute, or is denied because the store does
-// not answer, is denied by no limit, and has no key to count.
+// Denials because of an override, a missing attribute or a store failure involve no limit, so there is no key to
+// count.
 func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
 	if !d.Allowed {
 		t.recordAll(now, Denied, d.Limits())
@@ -74,8 +71,7 @@ func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
 	t.recordAll(now, Shadow, d.Shadow)
 }
 
-// Near records the keys of limits that admitted a request and are nearly reached. It
-// is for [mete.Config.OnNearLimit].
+// Near records the keys of limits that an allowed request nearly reached. It is for [mete.Config.OnNearLimit].
 func (t *Tracker) Near(now bucket.Instant, d *mete.Denial) {
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; s.Near() {
@@ -92,16 +88,15 @@ func (t *Tracker) recordAll(now bucket.Instant, kind Kind, statuses []mete.Statu
 	}
 }
 
-// Record records one key of a rule, for programs that do not have it from a hook.
-// What a [List] says of the key's wait is retryAfter from now. Time that runs backwards
-// stands still: now is a clock that nobody sets, as that of [time.Since].
+// Record records a key of a rule, for programs without the hooks. retryAfter is the wait from now. now must come
+// from a monotonic clock such as [time.Since]; time that runs backwards is ignored.
 func (t *Tracker) Record(now bucket.Instant, kind Kind, rule, key string, retryAfter time.Duration) {
 	if kind >= kinds {
 		return
 	}
 	r := (*t.rules.Load())[rule]
 	if r == nil {
-		if r = t.enter(rule); r == nil {
+		if r = t.getOrAdd(rule); r == nil {
 			t.untracked.Add(1)
 			return
 		}
@@ -115,8 +110,7 @@ func (t *Tracker) Record(now bucket.Instant, kind Kind, rule, key string, retryA
 	}
 }
 
-// enter returns the rule of that name, a new one if there is none and room for it.
-func (t *Tracker) enter(name string) *rule {
+func (t *Tracker) getOrAdd(name string) *rule {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := *t.rules.Load()
@@ -130,9 +124,8 @@ func (t *Tracker) enter(name string) *rule {
 	return r
 }
 
-// Retain forgets all rules but those that keep says true of: call it when the policy
-// has changed. What is being recorded of one in that moment may bring it back, until
-// the next time.
+// Retain removes all rules for which keep returns false. Call it after a policy change. A concurrent record may
+// add a removed rule again, until the next call.
 func (t *Tracker) Retain(keep func(rule string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,19 +137,18 @@ func (t *Tracker) Retain(keep func(rule string) bool) {
 		delete(rules, name)
 		for k := range r.kinds {
 			recorded, bytes := r.kinds[k].close()
-			t.gone.Recorded += recorded
+			t.removed.Recorded += recorded
 			t.memory.give(bytes)
 		}
-		t.gone.Dropped += r.dropped.Load()
+		t.removed.Dropped += r.dropped.Load()
 	}
 	t.rules.Store(&rules)
 }
 
-// Stats returns the numbers as they are.
 func (t *Tracker) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.gone
+	s := t.removed
 	s.Dropped += t.untracked.Load()
 	for _, r := range *t.rules.Load() {
 		of := r.stats()

@@ -22,14 +22,14 @@ func TestInit_Terminal(t *testing.T) {
 	for _, step := range []struct{ until, answer string }{
 		{"1. Where do requests come from?", ""},
 		{"answer [api]: ", ""}, // the default
-		{"2. What tells clients apart?", ""},
+		{"2. What identifies a client?", ""},
 		{"answer [address]: ", "phone"},
 		{`by: "phone" is unknown: write address, key, user`, ""},
 		{"answer [address]: ", "key"},
 		{"3. How many requests may one client make?", ""},
 		{"rate, such as 10/1s or 100 per minute [100/1m]: ", "6 per minute"},
 		{"at once, after a pause [1]: ", "2"},
-		{"4. Where do the counters live?", ""},
+		{"4. Where should the counters be stored?", ""},
 		{"answer [memory:]: ", ""},
 		{"wrote policy.yaml and mete.yaml", ""},
 	} {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Mete is a rate limiter: a server, a gateway and the tools around it.
+// Mete runs a rate limiter as a server or gateway, and has tools for its policies. See 'mete help'.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run is main without its exit. The first signal asks the command to end; the
-// second one ends the process, whatever it is doing.
+// run returns the exit code of the command. The first signal stops the command gracefully, and the second one ends
+// the process at once.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

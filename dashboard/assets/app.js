@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dashboard: which page is shown.
+// The router of the dashboard.
 //
-// A page is pages/NAME.js with
+// Each page is a module pages/NAME.js:
 //   export default {title, nav, async mount(root, params, ctx) → unmount function or nothing, refresh(params)}
-// nav is the route in the navigation that is the page's (Keys for a key). params is a URLSearchParams of what follows
-// the question mark, with path: what follows the name ([NAME] of #/rules/NAME), name: the first of those, and every
-// parameter as a property too. refresh, if a page has it, is called instead of mounting it anew when only the
-// parameters changed.
-// The title stands in the top bar, so a page needs no heading of the first rank; one without gets it unseen.
+// nav is the selected item of the navigation ('keys' for a single key). params is the URLSearchParams of the
+// fragment's query. It also has path (the segments after the page name, [NAME] for #/rules/NAME), name (the first
+// segment), and every parameter as a property. If only the parameters change, the router calls refresh, if defined,
+// instead of mounting the page again. The top bar shows the title; a page without an h1 gets a hidden one.
 // ctx is {me, navigate(hash), live}.
 //
-//   navigate(hash, {replace})  goes to '#/rules/search' and the like
+//   navigate(hash, {replace})  goes to a page, such as '#/rules/search'
 
 import {clear, h} from './ui/dom.js';
 import {load, me, openLink} from './shell/session.js';
@@ -30,7 +29,7 @@ const pages = {
 const first = 'overview';
 const main = document.getElementById('main');
 let shown = {name: '', path: '', page: null, unmount: null, ready: false, failed: false};
-let turn = 0; // of the newest navigation: an older one that is still loading is dropped
+let turn = 0; // number of the latest navigation; older ones that are still loading are dropped
 let frame = null;
 
 class Params extends URLSearchParams {
@@ -104,7 +103,7 @@ async function route() {
 		if (!root.querySelector('h1')) root.prepend(h('h1', {class: 'visually-hidden'}, page.title));
 	} catch (e) {
 		if (mine === turn) {
-			shown.failed = true; // until the server is there again
+			shown.failed = true; // begin retries when the server is reachable again
 			complain(root, e);
 		}
 	}
@@ -115,8 +114,8 @@ function navOf(name, page) {
 	return name === 'key' ? 'keys' : name;
 }
 
-// refocus goes to the beginning of another page. On the same one the focus stays where it was, or goes to what stands
-// there now by the same id.
+// refocus moves the focus to the start of a new page. On the same page it restores the focus to the held element or
+// its replacement with the same id.
 function refocus(moved, held) {
 	if (moved) {
 		main.focus({preventScroll: true});
@@ -135,8 +134,8 @@ function leave() {
 }
 
 function missing(name) {
-	return {title: 'No such page', mount(root) {
-		root.append(h('div', {class: 'empty'}, h('h2', null, 'There is no such page'), h('p', null, `Nothing is called ${name.slice(0, 60)} here.`),
+	return {title: 'Page not found', mount(root) {
+		root.append(h('div', {class: 'empty'}, h('h2', null, 'Page not found'), h('p', null, `The dashboard has no page called ${name.slice(0, 60)}.`),
 			h('a', {class: 'btn', href: '#/overview'}, 'Go to the overview')));
 	}};
 }
@@ -147,11 +146,11 @@ function broken(e) {
 
 function complain(root, e) {
 	console.error(e);
-	root.append(h('div', {class: 'notice notice-bad', role: 'alert'}, h('div', null, h('strong', null, 'The page cannot be shown. '), e.message,
-		h('p', null, h('button', {class: 'btn btn-small', type: 'button', onclick: again}, 'Load it again')))));
+	root.append(h('div', {class: 'notice notice-bad', role: 'alert'}, h('div', null, h('strong', null, 'Cannot show this page. '), e.message,
+		h('p', null, h('button', {class: 'btn btn-small', type: 'button', onclick: again}, 'Try again')))));
 }
 
-// again shows the page anew. It does not load the document again: while the server is away there is none.
+// again mounts the page again. It does not reload the document, because the server may be down.
 function again() {
 	shown.name = '';
 	route();
@@ -160,14 +159,14 @@ function again() {
 async function begin() {
 	frame = shell({live, reroute: again});
 	live.on('connection', (state) => state === 'live' && shown.failed && again());
-	if (!await openLink()) await load().catch(() => {}); // the stream says when the server is there again
+	if (!await openLink()) await load().catch(() => {}); // the stream reports when the server is reachable again
 	live.start();
 	document.querySelector('.skip').addEventListener('click', (e) => {
-		e.preventDefault(); // what stands behind # is the page
+		e.preventDefault(); // the fragment is the route
 		main.focus();
 	});
 	addEventListener('hashchange', async () => {
-		await openLink(); // pasted into this tab
+		await openLink(); // a sign-in link pasted into this tab
 		route();
 	});
 	await route();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sets the theme that was chosen before anything is drawn. Not a module: those run too late for that.
+// Applies the stored theme before the first paint. This is a classic script because modules run later.
 {
 	let chosen = null;
 	try {
 		chosen = localStorage.getItem('mete-theme');
 	} catch {
-		// without storage it is the system's theme
+		// no storage: use the system's theme
 	}
 	if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
 }

@@ -38,7 +38,7 @@ test('what is drawn, comes and was lost', () => {
 	level.lose(104);
 	assert.deepEqual([level.lost, level.gaps, level.ahead(105, 120)], [104, [[104, null]], []]);
 	assert.deepEqual(level.waits(105), {retry: null, full: null});
-	level.tell(event(103, [[0, 9]])); // older than what was lost
+	level.tell(event(103, [[0, 9]])); // older than the gap
 	assert.equal(level.lost, 104);
 	level.tell(event(106, [[0, 2], [30, 2]], null, null));
 	assert.deepEqual([level.lost, level.gaps], [null, [[104, 106]]]);
@@ -48,8 +48,8 @@ test('what is drawn, comes and was lost', () => {
 	assert.deepEqual([level.gaps, level.first], [[], [106, 2]]);
 });
 
-// The Go test writes these files: takes of random costs at random instants, what the server
-// sends of them, and what the engine holds between them.
+// The Go test writes this file: takes of random costs at random instants, the server's events, and the
+// engine's levels between them.
 const {buckets} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
 
 for (const {name, told, at, want, full} of buckets) {
@@ -59,9 +59,9 @@ for (const {name, told, at, want, full} of buckets) {
 		const drawUntil = (t) => {
 			for (; next < at.length && at[next] < t; next++) {
 				const drawn = level.at(at[next]);
-				if (name === 'sliding log') { // it draws no more than what the engine holds
+				if (name === 'sliding log') { // the chart may draw less than the engine's level
 					assert.ok(drawn <= want[next] + 0.002, `at ${at[next]} it draws ${drawn}, and the engine holds ${want[next]}`);
-				} else { // amounts are sent rounded down to a thousandth, and a window counts in 4096ths
+				} else { // amounts are rounded down to thousandths, and windows count in 4096ths
 					assert.ok(Math.abs(drawn - want[next]) <= 0.006, `at ${at[next]} it draws ${drawn}, and the engine holds ${want[next]}`);
 				}
 				assert.ok(Math.abs(level.waits(at[next]).full - full[next]) < 0.001, `at ${at[next]} it is full in ${level.waits(at[next]).full} s, and the engine says ${full[next]}`);

@@ -20,7 +20,7 @@ test('durations are read with their units', () => {
 test('an override ends by the given clock, in whole seconds', () => {
 	const now = Date.parse('2026-11-20T12:00:00.500Z');
 	assert.equal(expiryOf('90m', now), '2026-11-20T13:30:01Z');
-	assert.throws(() => expiryOf('soon', now), /“soon” is not how long it lasts; write a number and a unit/);
+	assert.throws(() => expiryOf('soon', now), /“soon” is not a duration; enter a number and a unit/);
 });
 
 test('a number of seconds is written as in a policy', () => {
@@ -33,7 +33,7 @@ test('another limit keeps where the windows of the rule begin', () => {
 	const target = {rule: 'search', limit: 'search', algorithm: 'fixed_window', refill: 'interval', anchor: 'epoch', start: 25200, tokens: 10, per: 86400, capacity: 15};
 	const fields = limitFields(target);
 	assert.deepEqual(fields.map((f) => [f.label, String(f.value)]), [['Tokens', '10'], ['Window', '1d'], ['Capacity', '15']]);
-	assert.match(fields[1].hint, /counted from 1970, 00:00 UTC, and 7h/);
+	assert.match(fields[1].hint, /aligned to 1970-01-01 00:00 UTC, and 7h/);
 	assert.deepEqual(limitOverride(target, {tokens: '10', every: '1d', burst: '30'}),
 		{algorithm: 'fixed_window', algorithm_config: {tokens: 10, window: '1d', capacity: 30, start: '7h'}});
 	assert.deepEqual(limitOverride({...target, anchor: 'key', start: 0}, {tokens: '10', every: '1d'}),
@@ -49,7 +49,7 @@ test('another limit keeps staged_actions and max_reserved of the rule, or of the
 	assert.deepEqual(keptOf({...target, limit: 'other'}, rules), {});
 	assert.deepEqual(keptOf({...target, override: {algorithm_config: {rate: '1/1s', burst: 3, max_reserved: 4}}}, rules), {max_reserved: 4});
 	assert.deepEqual(keptOf({rule: 'twice', limit: 'twice/few', override: {limits: [{name: 'many', max_reserved: 5}, {name: 'few', max_reserved: 6}]}}, rules), {max_reserved: 6});
-	assert.equal(keptWords(kept), ' Kept as they are: staged_actions (from 80 % used requests are warned, from 95 % used each request waits 500ms) and max_reserved (2.5).');
+	assert.equal(keptWords(kept), ' Unchanged: staged_actions (from 80% used requests get a warning, from 95% used each request waits 500ms) and max_reserved (2.5).');
 	assert.equal(keptWords({}), '');
 	assert.deepEqual(limitOverride({...target, kept}, {tokens: '10', every: '1h', burst: '30'}),
 		{algorithm: 'token_bucket', algorithm_config: {rate: '10/1h', burst: 30, ...kept}});

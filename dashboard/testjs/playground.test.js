@@ -7,7 +7,7 @@ import {exact, runOf} from '../assets/playground/run.js';
 import {copyOf, inputOf, laneDefaults, mistakesOf, phaseDefaults, queryOf, readQuery, sameInput, stateOf} from '../assets/playground/state.js';
 import {learn} from '../assets/shell/vocabulary.js';
 
-// The Go test writes this file: the server's examples, its bounds, and what it answers to them.
+// The Go test writes this file: the examples of the server, its bounds, and its results.
 const {presets, bounds, played, algorithms} = JSON.parse(readFileSync(new URL('engine.json', import.meta.url)));
 learn({algorithms});
 const read = (query) => readQuery(new URLSearchParams(query), {presets, bounds});
@@ -20,7 +20,7 @@ for (const query of [
 	'lane=constructor,1/1s&phase=toString', lane, phase, `${lane}&`.repeat(5) + phase,
 	lane + `&${phase}`.repeat(7), `${lane}&${phase}&hand=NaN`, `${lane}&${phase}&hand=-1`,
 ]) {
-	test(`a link that has no place on the page shows the first example: ${query.slice(0, 60)}`, async () => {
+	test(`an invalid link shows the first example: ${query.slice(0, 60)}`, async () => {
 		const {state, preset, problem} = await read(query);
 		assert.match(problem, /The link cannot be read/);
 		assert.equal(preset.id, 'first-steps');
@@ -28,13 +28,13 @@ for (const query of [
 	});
 }
 
-test('a link to an example that is not there says so', async () => {
+test('a link to an unknown example shows an error', async () => {
 	const {preset, problem} = await read('preset=constructor');
-	assert.match(problem, /an example that is not there/);
+	assert.match(problem, /an unknown example/);
 	assert.equal(preset.id, 'first-steps');
 });
 
-test('a link that cannot be played is left to the server, unless JSON cannot say it', async () => {
+test('the server checks links, except values that JSON cannot encode', async () => {
 	for (const query of [
 		'lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=10000000000',
 		'lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1000000000,seconds=5',
@@ -53,7 +53,7 @@ test('a link that cannot be played is left to the server, unless JSON cannot say
 	]);
 });
 
-test('the link of an example is its name, and reads as that example', async () => {
+test('the link of an example contains its ID and opens the example', async () => {
 	for (const p of presets) {
 		const state = stateOf(p.input);
 		assert.equal(await queryOf(state, presets), `preset=${p.id}`);
@@ -64,7 +64,7 @@ test('the link of an example is its name, and reads as that example', async () =
 	}
 });
 
-test('a link has all of a state of one’s own', async () => {
+test('a link contains all settings', async () => {
 	for (const p of presets) {
 		const state = copyOf(stateOf(p.input));
 		state.lanes[0].name = 'a,b=c%2C/<img src=x>&\u202e 100%';
@@ -99,7 +99,7 @@ test('another algorithm keeps of a lane what it can', () => {
 	assert.deepEqual(laneDefaults('sliding_log'), {algorithm: 'sliding_log', tokens: '10', per: '1s'});
 });
 
-test('what is drawn of an example is what the server has decided', () => {
+test('the chart of an example shows the decisions of the server', () => {
 	assert.equal(played.length, presets.length);
 	for (const {id, seconds, lanes} of played) {
 		for (const l of lanes) {

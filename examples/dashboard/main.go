@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a web server that limits its clients, and shows how it does so on a
-// page of its own: the dashboard of mete serve, within a program that has no such server.
-// Only this machine may look, and do what the page can: reset buckets and block keys.
-// Try it:
+// This program is a web server with a rate limit and an embedded dashboard, the same as in mete serve. Only clients on
+// this machine may open the dashboard, which can also reset buckets and block keys. Try it:
 //
 //	go run ./examples/dashboard
 //	for i in $(seq 20); do curl -so /dev/null http://127.0.0.1:8000/; done
 //
-// and open http://127.0.0.1:8000/limits/dashboard/ meanwhile.
+// Meanwhile open http://127.0.0.1:8000/limits/dashboard/.
 package main
 
 import (
@@ -33,7 +31,7 @@ import (
 
 const rules = `{"name": "visitors", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}`
 
-// A limits is a limiter, and all that shows what it does.
+// limits holds a limiter and its dashboard.
 type limits struct {
 	limiter *mete.Limiter
 	monitor *monitor.Monitor
@@ -75,7 +73,7 @@ func newLimits() (*limits, error) {
 	if l.monitor, err = monitor.New(counts, l.limiter.Policy); err != nil {
 		return nil, err
 	}
-	// Without roles, every caller may do everything: the mux below admits this machine only.
+	// Without roles every caller is an admin, so the handler admits only this machine.
 	l.api, err = httpapi.New(l.limiter, httpapi.Config{
 		Admin: true, Overrides: exceptions, Top: httpapi.Top{Tracker: top, Now: now},
 		Live: httpapi.Live{Monitor: l.monitor, Watches: watches, Name: func(*http.Request) string { return "this machine" }},
@@ -87,34 +85,34 @@ func newLimits() (*limits, error) {
 	return l, err
 }
 
-// close ends the streams of open pages, and the monitor.
+// close stops the monitor and the streams of open pages.
 func (l *limits) close() {
 	l.api.Close()
 	l.monitor.Close()
 }
 
-// handler is the site, limited, and the page about it, which is not.
+// handler returns the site with its limit, and the dashboard without a limit.
 func (l *limits) handler() (http.Handler, error) {
 	limited, err := httplimit.New(l.limiter, httplimit.Config{})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/limits/dashboard/", thisMachine(http.StripPrefix("/limits/dashboard", l.pages)))
-	mux.Handle("/limits/v1/", thisMachine(http.StripPrefix("/limits", l.api)))
+	mux.Handle("/limits/dashboard/", allowLocal(http.StripPrefix("/limits/dashboard", l.pages)))
+	mux.Handle("/limits/v1/", allowLocal(http.StripPrefix("/limits", l.api)))
 	mux.Handle("/", limited.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })))
 	return mux, nil
 }
 
-// thisMachine lets in who asks from here, for an address or localhost. A page from
-// elsewhere could have a name of its own made to be 127.0.0.1; the Host gives it away.
-func thisMachine(next http.Handler) http.Handler {
+// allowLocal admits requests from this machine to an IP address or localhost. It checks the Host as well, because a
+// page on another site could resolve its own name to 127.0.0.1 (DNS rebinding).
+func allowLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from, _, err := net.SplitHostPort(r.RemoteAddr)
 		host, _, errHost := net.SplitHostPort(r.Host)
 		here := host == "localhost" || net.ParseIP(host) != nil
 		if err != nil || errHost != nil || !here || !net.ParseIP(from).IsLoopback() {
-			http.Error(w, "this page is for the machine that it runs on", http.StatusForbidden)
+			http.Error(w, "this page is only available on the local machine", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -132,6 +130,6 @@ func main() {
 		log.Fatal(err)
 	}
 	server := &http.Server{Addr: "127.0.0.1:8000", Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	log.Print("serving http://127.0.0.1:8000/, and http://127.0.0.1:8000/limits/dashboard/")
+	log.Print("listening on http://127.0.0.1:8000/, with a dashboard at http://127.0.0.1:8000/limits/dashboard/")
 	log.Fatal(server.ListenAndServe())
 }

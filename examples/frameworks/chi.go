@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/httplimit"
 )
 
-// newChi returns a router of chi. Wrap is a middleware of chi as it is.
+// newChi returns a chi router. Wrap already has the type of chi middleware.
 func newChi() http.Handler {
 	router := chi.NewRouter()
 	router.Use(httplimit.PerAddress("100/1m", 20).Wrap)

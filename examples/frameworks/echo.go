@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/httplimit"
 )
 
-// newEcho returns a server of echo, which wraps middlewares of net/http.
+// newEcho returns an echo server. echo can wrap net/http middleware.
 func newEcho() http.Handler {
 	server := echo.New()
 	server.Use(echo.WrapMiddleware(httplimit.PerAddress("100/1m", 20).Wrap))

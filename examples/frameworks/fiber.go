@@ -9,8 +9,7 @@ import (
 	"github.com/metehq/mete/httplimit"
 )
 
-// newFiber returns an app of fiber. fiber has no requests of net/http: its adaptor makes one
-// for each request, and copies the header fields back.
+// newFiber returns a fiber app. The adaptor of fiber converts each request to net/http and copies the headers back.
 func newFiber() *fiber.App {
 	app := fiber.New()
 	app.Use(adaptor.HTTPMiddleware(httplimit.PerAddress("100/1m", 20).Wrap))

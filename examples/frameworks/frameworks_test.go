@@ -13,8 +13,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// Every server admits a burst of 20 and then denies, with the fields that tell clients when
-// to retry.
+// Every server admits a burst of 20 and then denies, with a Retry-After.
 func TestFrameworks(t *testing.T) {
 	gin.SetMode(gin.TestMode)
 	for name, url := range map[string]string{
@@ -29,7 +28,7 @@ func TestFrameworks(t *testing.T) {
 				t.Errorf("%s, request %d: got %d, %q with %v, want 200 with RateLimit fields", name, i, res.StatusCode, body, res.Header)
 			}
 		}
-		// Tokens come back meanwhile: one each 600 ms.
+		// A token comes back every 600 ms.
 		for i := range 1000 {
 			res, body := get(t, url)
 			if res.StatusCode == http.StatusOK && i < 999 {
@@ -52,7 +51,7 @@ func serve(t *testing.T, handler http.Handler) string {
 	return server.URL
 }
 
-// serveFiber does the same for fiber, which has a server of its own.
+// serveFiber starts a fiber app, which has its own server.
 func serveFiber(t *testing.T, app *fiber.App) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +72,7 @@ func serveFiber(t *testing.T, app *fiber.App) string {
 	return "http://" + listener.Addr().String()
 }
 
-// get returns an answer and its body.
+// get returns a response and its body.
 func get(t *testing.T, url string) (*http.Response, string) {
 	t.Helper()
 	res, err := http.Get(url)

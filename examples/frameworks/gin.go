@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/httplimit"
 )
 
-// newGin returns an engine of gin. Admit answers a denied request, and Abort skips its
-// handlers.
+// newGin returns a gin engine. Admit responds to denied requests, and Abort skips their handlers.
 func newGin() http.Handler {
 	limited := httplimit.PerAddress("100/1m", 20)
 	engine := gin.New()

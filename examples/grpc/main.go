@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a gRPC server whose calls are limited. Each API key, in the metadata
-// x-api-key, has 3 calls at once, and then one per minute. All servers on one Redis share
-// the limits:
+// This program is a gRPC server with a rate limit. Each API key in the metadata x-api-key gets bursts of 3 calls, and
+// then one call per minute. All servers on one Redis share the limits:
 //
 //	redis-server --port 6379 --save "" &
 //	go run ./examples/grpc 'redis://127.0.0.1:6379?prefix=shop:'
@@ -43,7 +42,7 @@ func newServer(limiter *mete.Limiter) (*grpc.Server, error) {
 		return nil, err
 	}
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(limited.Unary()), grpc.ChainStreamInterceptor(limited.Stream()))
-	grpc_health_v1.RegisterHealthServer(server, health.NewServer()) // and the program's own services
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer()) // register your services here
 	reflection.Register(server)
 	return server, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// dial starts a server over Redis, and returns a client of it and its limiter.
+// dial starts a server on Redis and returns a client and the limiter.
 func dial(t *testing.T, url string) (grpc_health_v1.HealthClient, *mete.Limiter) {
 	t.Helper()
 	limiter, err := newLimiter(t.Context(), url)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a web server whose clients have plans: the bearer token says
-// which, and is verified with the keys of who issued it. Who comes without a token,
-// or with one that is not good, has the plan of nobody. Try it with the key set of
-// your identity provider:
+// This program is a web server with a limit per plan. The plan is a claim of the bearer token, which the program
+// verifies with the keys of its issuer. Clients without a valid token share a low limit per address. Try it with the key
+// set of your identity provider:
 //
 //	go run ./examples/jwt https://id.example.com/.well-known/jwks.json https://id.example.com
 package main
@@ -23,8 +22,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// rules are tiers of users, and a limit for addresses of nobody: a rule whose
-// claims are missing does not apply.
+// rules has a tier per plan and a limit for addresses without a user. A rule does not apply if a claim is missing.
 const rules = `{"rules": [
   {"name": "pro",  "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "pro"}, "algorithm_config": {"rps": 10, "burst": 20}},
   {"name": "free", "limit_keys": ["jwt:sub"], "algorithm_config": {"rps": 1, "burst": 5}},
@@ -32,7 +30,7 @@ const rules = `{"rules": [
    "algorithm_config": {"rps": 0.1, "burst": 2}}
 ]}`
 
-// newHandler returns the site with the limiter in front of it.
+// newHandler returns the site behind the limiter.
 func newHandler(verifier *jwtclaims.Verifier) (http.Handler, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// token is a token of user u1.
+// token returns a token of user u1.
 func token(key ed25519.PrivateKey, plan string) string {
 	claims := fmt.Sprintf(`{"iss":"https://id.example.com","sub":"u1","plan":%q,"exp":%d}`, plan, time.Now().Add(time.Hour).Unix())
 	text := encode([]byte(`{"alg":"EdDSA","kid":"1"}`)) + "." + encode([]byte(claims))
@@ -41,7 +41,7 @@ func TestHandler_PlansAreVerified(t *testing.T) {
 	if err := os.WriteFile(keySet, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// In a time of its own, so that nothing refills.
+	// In virtual time nothing refills.
 	synctest.Test(t, func(t *testing.T) {
 		verifier, err := jwtclaims.New(t.Context(), jwtclaims.Config{KeySet: keySet, Issuer: "https://id.example.com"})
 		if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command keyed limits by a key, in one line, and needs no policy.
+// Command keyed limits logins per address, without a policy.
 package main
 
 import (
@@ -12,14 +12,14 @@ import (
 
 var errTooMany = errors.New("too many attempts")
 
-// Each address has 20 attempts at once, and 10 a minute from then on.
+// Each address gets a burst of 20 attempts, then 10 per minute.
 var logins = keyed.Must("10/1m", 20)
 
 func login(address string) error {
 	if !logins.Allow(address) {
 		return errTooMany
 	}
-	return nil // and now to the password
+	return nil // check the password here
 }
 
 func main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program asks a limiter four times. The README quotes it.
+// This program makes four requests with one API key. The README quotes it.
 package main
 
 import (
@@ -22,7 +22,7 @@ const rules = `{"rules": [
 func newLimiter() (*mete.Limiter, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
-		return nil, err // every mistake in the rules, with its place
+		return nil, err // all errors in the rules, with their places
 	}
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {
@@ -41,7 +41,7 @@ func main() {
 			Attributes: mete.Attrs{"header:x-api-key": "k1"},
 		})
 		if err != nil {
-			log.Fatal(err) // no decision: a denial is not an error
+			log.Fatal(err) // there is no decision; a denial is not an error
 		}
 		fmt.Println(d.Allowed, d.Rule, d.RetryAfter.Round(time.Second))
 	}

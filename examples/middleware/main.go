@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a web server that limits its routes: each address gets 5 pages at once and
-// then one per second, each API key gets 100 searches per minute with bursts of up to 20, and
-// uploads have two limits, 2 per hour and address and 1000 per hour in all. Try it:
+// This program is a web server with a limit per route. Each address gets bursts of 5 pages, and then one per second. Each
+// API key gets 100 searches per minute, with bursts of up to 20. Uploads have two limits: 2 per hour per address, and 1000
+// per hour in total. Try it:
 //
 //	go run ./examples/middleware
 //	for i in $(seq 7); do curl -si http://127.0.0.1:8000/ | grep -iE '^(HTTP|RateLimit:|Retry)'; done
@@ -19,11 +19,11 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// newHandler returns the site. Its limits are in the store of the limiter.
+// newHandler returns the site. The store of limiter holds its buckets.
 func newHandler(limiter *mete.Limiter) (http.Handler, error) {
 	pages := httplimit.Must(limiter, "pages", "1/1s", 5, httplimit.ByAddress())
 	search := httplimit.Must(limiter, "search", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
-	uploads, err := httplimit.New(limiter, httplimit.Config{}, // charged together, or not at all
+	uploads, err := httplimit.New(limiter, httplimit.Config{}, // both limits are charged, or none
 		httplimit.Limit{Name: "uploads", Rate: "2/1h", Burst: 2, Key: httplimit.ByAddress()},
 		httplimit.Limit{Name: "all-uploads", Rate: "1000/1h", Burst: 1000, Key: httplimit.Everyone()})
 	if err != nil {
@@ -40,8 +40,7 @@ func say(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) })
 }
 
-// newLimiter returns a limiter in memory. The limiters of redisstore and pgstore are for
-// servers that share their limits.
+// newLimiter returns a limiter in memory. Servers that share limits use redisstore or pgstore instead.
 func newLimiter() (*mete.Limiter, error) {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -36,7 +36,7 @@ func TestHandler_LimitsEachAddress(t *testing.T) {
 	if got := status("192.0.2.2"); got != http.StatusOK {
 		t.Errorf("another address: status %d, want %d", got, http.StatusOK)
 	}
-	// The bucket refills meanwhile, so the first denial comes within a few more.
+	// The bucket refills meanwhile, so a few more requests may be allowed before the first denial.
 	for range 1000 {
 		if status("192.0.2.1") == http.StatusTooManyRequests {
 			return
@@ -89,7 +89,7 @@ func TestHandler_LimitsEachKey(t *testing.T) {
 			t.Errorf("key %q: status %d, want %d", key, got, want)
 		}
 	}
-	// The bucket refills meanwhile, so the first denial comes within a few more.
+	// The bucket refills meanwhile, so a few more requests may be allowed before the first denial.
 	for range 1000 {
 		if status("k1") == http.StatusTooManyRequests {
 			return

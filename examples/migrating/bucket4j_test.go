@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// Several limits are charged together or not at all: there if they are of one
-// bucket, here of whatever keys.
+// Several limits are charged together or not at all. bucket4j needs one bucket for that, mete does not.
 func TestBucket4j_SeveralKeys(t *testing.T) {
 	c := newClock()
 	l := several(t, c)
@@ -29,7 +28,7 @@ func TestBucket4j_SeveralKeys(t *testing.T) {
 	}
 }
 
-// Seven every three seconds, a token at a time: no fraction is lost, as there.
+// At seven tokens every three seconds no fraction is lost, as in bucket4j.
 func TestBucket4j_RemainderIsCarried(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 7, "7/3s"), c)
@@ -46,7 +45,7 @@ func TestBucket4j_RemainderIsCarried(t *testing.T) {
 	}
 }
 
-// Whoever is interrupted while waiting gets the tokens back.
+// An interrupted wait returns its tokens.
 func TestBucket4j_InterruptedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := keyed.Must("1/1s", 1)
@@ -65,7 +64,7 @@ func TestBucket4j_InterruptedWait(t *testing.T) {
 	})
 }
 
-// addTokens stops at the capacity, and there is no forceAddTokens.
+// Refund, like addTokens, stops at the capacity. mete has no forceAddTokens.
 func TestBucket4j_RefundStopsAtTheCapacity(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 10, "10/1m"), c)
@@ -77,8 +76,8 @@ func TestBucket4j_RefundStopsAtTheCapacity(t *testing.T) {
 	}
 }
 
-// A bucket keeps what is missing from it when its limit changes: raised by 90, it
-// holds 90 more at once; lowered, it is at most empty.
+// Spent tokens stay spent when a limit changes: a raised capacity adds its difference, and a lowered bucket is at
+// worst empty.
 func TestBucket4j_ChangedLimit(t *testing.T) {
 	c := newClock()
 	l := several(t, c)
@@ -94,7 +93,7 @@ func TestBucket4j_ChangedLimit(t *testing.T) {
 	}
 }
 
-// consumeIgnoringRateLimits is Charge: what has happened already is owed.
+// consumeIgnoringRateLimits corresponds to Charge, which may run into debt.
 func TestBucket4j_ForcedCharge(t *testing.T) {
 	l := several(t, newClock())
 	spec := holds(t, 10, "10/1m")

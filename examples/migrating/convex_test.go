@@ -10,16 +10,14 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// "value < consuming", after the subtraction, admitted 9 of 10, and 6 of 10
-// never.
+// Convex compared "value < consuming" after the subtraction: it admitted 9 of 10 requests, and never a cost of 6 of 10.
 func TestConvex_AllOfTheCapacity(t *testing.T) {
 	play(t, holds(t, 10, "10/1m"),
 		step{0, 6, true, 0}, step{0, 4, true, 0}, step{0, 1, false, 6 * time.Second})
 	play(t, holds(t, 10, "10/1m"), step{0, 10, true, 0})
 }
 
-// A clock that steps back by 30 s took 5 of 10 tokens away, and gave them twice
-// later.
+// In Convex, a clock that stepped back by 30 s removed 5 of 10 tokens and later returned them twice.
 func TestConvex_ClockStepsBack(t *testing.T) {
 	play(t, holds(t, 10, "10/1m"),
 		step{0, 1, true, 0},
@@ -28,8 +26,7 @@ func TestConvex_ClockStepsBack(t *testing.T) {
 	)
 }
 
-// maxReserved: 0 was no bound at all: here it is none to be reserved, and nil is
-// no bound.
+// In Convex, maxReserved: 0 was unbounded. In mete, 0 allows no reservation and nil is unbounded.
 func TestConvex_MaxReservedZero(t *testing.T) {
 	c := newClock()
 	none, spec := bucket.Tokens(0), holds(t, 10, "10/1m")
@@ -48,14 +45,13 @@ func TestConvex_MaxReservedZero(t *testing.T) {
 	}
 }
 
-// A negative count credited 15 of 10.
+// In Convex, a negative count credited 15 of 10 tokens.
 func TestConvex_NegativeCost(t *testing.T) {
 	play(t, holds(t, 10, "10/1m"),
 		step{0, 10, true, 0}, step{0, -15, false, bucket.Never}, step{0, 1, false, 6 * time.Second})
 }
 
-// A fixed window does admit twice its tokens around its end. What does not is a
-// sliding log.
+// A fixed window admits twice its tokens around its end. A sliding log does not.
 func TestConvex_AroundTheEndOfAWindow(t *testing.T) {
 	window := holds(t, 100, "100/1m")
 	window.Algorithm = bucket.Stepped
@@ -82,8 +78,7 @@ func TestConvex_AroundTheEndOfAWindow(t *testing.T) {
 	}
 }
 
-// Without a start, windows began at random: a restart moved them. Here they
-// begin where the key says.
+// In Convex, windows without a start began at random, so a restart moved them. In mete the key sets the start.
 func TestConvex_StartIsOfTheKey(t *testing.T) {
 	spec := holds(t, 1, "1/1h")
 	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorKey
@@ -98,7 +93,7 @@ func TestConvex_StartIsOfTheKey(t *testing.T) {
 	}
 }
 
-// Of several limits that deny, the longest wait is told, and not the first.
+// If several limits deny, RetryAfter is the longest wait, not the first.
 func TestConvex_LongestWait(t *testing.T) {
 	l := several(t, newClock())
 	a, b := holds(t, 1, "1/1s"), holds(t, 1, "1/1h")
@@ -108,15 +103,15 @@ func TestConvex_LongestWait(t *testing.T) {
 	}
 }
 
-// A start in the future denied what had never been used.
+// In Convex, a start in the future denied unused keys.
 func TestConvex_UnusedIsNeverDenied(t *testing.T) {
 	spec := holds(t, 1, "1/1h")
 	spec.Algorithm, spec.Start = bucket.Stepped, 59*time.Minute
 	play(t, spec, step{0, 1, true, 0})
 }
 
-// Ten shards of 10 tokens refused the first after 64 of 100, or after 94 with two
-// choices; and one of two shards can never hold 60 of 100.
+// In Convex, ten shards of 10 tokens denied first after 64 of 100, or after 94 with two choices. One of two shards can
+// never hold 60 of 100.
 func TestConvex_Shards(t *testing.T) {
 	l := several(t, newClock())
 	sharded := func(key string, shards int, cost bucket.Tokens) mete.Charge {

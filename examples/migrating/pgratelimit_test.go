@@ -9,16 +9,15 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// fivePerTen is tokenBucket(5, "10s", 20), whose intervals begin with the first
-// take.
+// fivePerTen corresponds to tokenBucket(5, "10s", 20). Its intervals begin with the first take.
 func fivePerTen(t *testing.T) bucket.Spec {
 	spec := holds(t, 20, "5/10s")
 	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorFirst
 	return spec
 }
 
-// One request every 3 s is less than 5 every 10 s: 37 % of them were denied,
-// because a fraction of an interval was lost with every take.
+// One request every 3 s is less than 5 every 10 s. In pg-ratelimit, every take lost the fraction of an interval, so 37%
+// were denied.
 func TestPgRatelimit_FractionsOfAnInterval(t *testing.T) {
 	for _, every := range []time.Duration{3 * time.Second, 9 * time.Second} {
 		var steps []step
@@ -29,7 +28,7 @@ func TestPgRatelimit_FractionsOfAnInterval(t *testing.T) {
 	}
 }
 
-// The wait after a denial forgot what had elapsed: 10 s instead of 0.1 s.
+// pg-ratelimit ignored the elapsed time in the wait after a denial: 10 s instead of 0.1 s.
 func TestPgRatelimit_WaitCountsWhatHasElapsed(t *testing.T) {
 	play(t, fivePerTen(t),
 		step{0, 20, true, 0},
@@ -38,7 +37,7 @@ func TestPgRatelimit_WaitCountsWhatHasElapsed(t *testing.T) {
 	)
 }
 
-// A denied cost of 20 blocked a cost of 1, with 10 tokens left.
+// In pg-ratelimit, a denied cost of 20 blocked a cost of 1 with 10 tokens left.
 func TestPgRatelimit_DenialBlocksNothingElse(t *testing.T) {
 	play(t, fivePerTen(t),
 		step{0, 10, true, 0},
@@ -47,8 +46,7 @@ func TestPgRatelimit_DenialBlocksNothingElse(t *testing.T) {
 	)
 }
 
-// Fixed windows counted what they denied: 1000 denied attempts could not be
-// refunded away.
+// Fixed windows of pg-ratelimit counted denied requests, so a refund did not help after 1000 denials.
 func TestPgRatelimit_DenialIsFree(t *testing.T) {
 	spec := holds(t, 5, "5/1m")
 	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorFirst
@@ -62,8 +60,7 @@ func TestPgRatelimit_DenialIsFree(t *testing.T) {
 	}
 }
 
-// 19 + 10 was 29, until the next call cut it to 20; and the refund lost the
-// interval that had begun.
+// In pg-ratelimit, a refund of 10 to 19 tokens gave 29 until the next call, and lost the current interval.
 func TestPgRatelimit_Refund(t *testing.T) {
 	c := newClock()
 	l := limited(t, fivePerTen(t), c)
@@ -78,7 +75,7 @@ func TestPgRatelimit_Refund(t *testing.T) {
 	}
 }
 
-// A call of cost 0, stamped 50 s ago, made a drained bucket full.
+// In pg-ratelimit, a call of cost 0 with a timestamp 50 s ago filled an empty bucket.
 func TestPgRatelimit_ClockStepsBack(t *testing.T) {
 	play(t, fivePerTen(t),
 		step{0, 20, true, 0},
@@ -87,8 +84,8 @@ func TestPgRatelimit_ClockStepsBack(t *testing.T) {
 	)
 }
 
-// Ten used at 0 s: the reset said 60 s at 59 s, and 120 s at 60 s, while the
-// first success was at 66 s.
+// After ten requests at 0 s, the reset of pg-ratelimit was 60 s at 59 s and 120 s at 60 s. The first success was at
+// 66 s.
 func TestPgRatelimit_SlidingWindowWait(t *testing.T) {
 	spec := holds(t, 10, "10/1m")
 	spec.Algorithm = bucket.SlidingWindow
@@ -105,7 +102,7 @@ func TestPgRatelimit_SlidingWindowWait(t *testing.T) {
 	}
 }
 
-// Two counters over-admit: 18 of 10 within a minute. A sliding log does not.
+// Two counters admit up to 18 of 10 within a minute. A sliding log is exact.
 func TestPgRatelimit_SlidingLogIsExact(t *testing.T) {
 	spec := holds(t, 10, "10/1m")
 	spec.Algorithm = bucket.SlidingLog

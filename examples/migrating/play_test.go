@@ -13,12 +13,12 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A clock is a virtual time, which moves when it is told to.
+// A clock is a virtual time that tests move.
 type clock struct{ now bucket.Instant }
 
 func newClock() *clock { return &clock{bucket.At(time.Unix(1_800_000_000, 0))} }
 
-// A step is a take, some time after the step before, and what is wanted of it.
+// A step is a take at a time after the previous step, with its expected result.
 type step struct {
 	after      time.Duration
 	cost       int
@@ -26,7 +26,7 @@ type step struct {
 	retryAfter time.Duration // where denied
 }
 
-// holds is a bucket of so many tokens, refilled at a rate such as "10/1m".
+// holds returns a token bucket with a capacity and a rate such as "10/1m".
 func holds(t *testing.T, capacity bucket.Tokens, rate string) bucket.Spec {
 	t.Helper()
 	r, err := bucket.ParseRate(rate)
@@ -45,7 +45,7 @@ func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
 	return limit
 }
 
-// limited is a limiter whose buckets are as spec says.
+// limited returns a limiter for spec.
 func limited(t *testing.T, spec bucket.Spec, c *clock) *keyed.Limiter {
 	t.Helper()
 	l, err := keyed.New(compile(t, spec), keyed.Config{Now: func() bucket.Instant { return c.now }})
@@ -55,7 +55,7 @@ func limited(t *testing.T, spec bucket.Spec, c *clock) *keyed.Limiter {
 	return l
 }
 
-// play takes the steps, all for one key.
+// play takes the steps with one key.
 func play(t *testing.T, spec bucket.Spec, steps ...step) {
 	t.Helper()
 	c := newClock()
@@ -70,7 +70,7 @@ func play(t *testing.T, spec bucket.Spec, steps ...step) {
 	}
 }
 
-// several is a limiter for requests that bring their limits themselves.
+// several returns a limiter for requests with Charges.
 func several(t *testing.T, c *clock) *mete.Limiter {
 	t.Helper()
 	store, err := memstore.New(memstore.Config{Now: func() bucket.Instant { return c.now }})

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// AllowN(11) of 10 a minute was to be tried again in 60 s, for ever.
+// In redis_rate, AllowN(11) of 10 per minute returned a retry in 60 s, each time.
 func TestRedisRate_CostAboveCapacity(t *testing.T) {
 	play(t, holds(t, 10, "10/1m"),
 		step{0, 11, false, bucket.Never},
@@ -17,7 +17,7 @@ func TestRedisRate_CostAboveCapacity(t *testing.T) {
 	)
 }
 
-// AllowN(-5) answered "allowed -5, remaining 15" of 10, and stored nothing.
+// In redis_rate, AllowN(-5) returned "allowed -5, remaining 15" of 10 and stored nothing.
 func TestRedisRate_NegativeCost(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 10, "10/1m"), c)
@@ -30,7 +30,7 @@ func TestRedisRate_NegativeCost(t *testing.T) {
 	}
 }
 
-// AllowAtMost is TakeUpTo, and does not take what is not whole.
+// AllowAtMost corresponds to TakeUpTo, which takes whole tokens.
 func TestRedisRate_AllowAtMost(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 10, "10/1m"), c)

@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// RateQuota{PerMin(20), MaxBurst: 5} admits 6 at once: here that is a capacity
-// of 6.
+// RateQuota{PerMin(20), MaxBurst: 5} admits 6 at once, which is a capacity of 6.
 func TestThrottled_BurstIsCapacityMinusOne(t *testing.T) {
 	play(t, holds(t, 6, "20/1m"),
 		step{0, 6, true, 0},
@@ -22,8 +21,7 @@ func TestThrottled_BurstIsCapacityMinusOne(t *testing.T) {
 	)
 }
 
-// PerSec(3) is 3 a second, also after eleven days: not one token every
-// 333,333,333 ns.
+// 3/1s is exactly 3 per second, also after eleven days. PerSec(3) was one token every 333,333,333 ns.
 func TestThrottled_RatesAreExact(t *testing.T) {
 	const million = 1_000_000
 	play(t, holds(t, 3*million, "3/1s"),
@@ -33,7 +31,7 @@ func TestThrottled_RatesAreExact(t *testing.T) {
 	)
 }
 
-// PerSec(0) panics there and PerSec(2e9) is none at all.
+// In throttled, PerSec(0) panics and PerSec(2e9) sets no limit.
 func TestThrottled_RatesAreChecked(t *testing.T) {
 	if _, err := bucket.ParseRate("0/1s"); err == nil {
 		t.Error(`ParseRate("0/1s"): no error`)
@@ -49,8 +47,7 @@ func TestThrottled_Never(t *testing.T) {
 	play(t, holds(t, 6, "20/1m"), step{0, 7, false, bucket.Never})
 }
 
-// Where a compare-and-swap is tried ten times, a key that is asked for from all
-// sides gets errors.
+// throttled tries a compare-and-swap ten times, so a hot key gets errors.
 func TestThrottled_HotKeyIsDecided(t *testing.T) {
 	l := keyed.Must("1/1h", 100)
 	var admitted atomic.Int64
@@ -70,7 +67,7 @@ func TestThrottled_HotKeyIsDecided(t *testing.T) {
 	}
 }
 
-// A bounded cache that evicts by age forgives whoever can make up many keys.
+// A bounded cache that evicts by age resets clients that can invent many keys.
 func TestThrottled_FloodForgetsNobody(t *testing.T) {
 	limit := compile(t, holds(t, 1, "1/1h"))
 	l, err := keyed.New(limit, keyed.Config{MaxKeys: 1000})

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A client that hammers is not kept out by its own refused requests.
+// Denied requests do not prolong the denial of a client.
 func TestUlule_DenialIsFree(t *testing.T) {
 	steps := []step{{0, 10, true, 0}}
 	for range 1000 {
@@ -19,7 +19,7 @@ func TestUlule_DenialIsFree(t *testing.T) {
 	play(t, holds(t, 10, "10/1m"), append(steps, step{6 * time.Second, 1, true, 0})...)
 }
 
-// Who has a network of IPv6 addresses has one bucket, and not 2^64 of them.
+// All addresses of an IPv6 /64 have one bucket, not 2^64 of them.
 func TestUlule_NetworkIsOneClient(t *testing.T) {
 	matcher, err := policy.Load([]byte(`{"name": "client", "limit_keys": ["ip:address"], "algorithm_config": {"rate": "1/1h", "burst": 1}}`), policy.Options{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// Two callers whose clocks are a second apart take turns.
+// Two callers with clocks a second apart alternate.
 func TestXTimeRate_AlternatingClocks(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 10, "10/1s"), c)
@@ -40,8 +40,7 @@ func TestXTimeRate_NegativeCost(t *testing.T) {
 	)
 }
 
-// A third of a token a second, looked at every millisecond, is one token in
-// three seconds: not 0.9999999999999564.
+// A third of a token per second, sampled every millisecond, is one token in three seconds, not 0.9999999999999564.
 func TestXTimeRate_NoFractionIsLost(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 1, "1/3s"), c)
@@ -57,8 +56,8 @@ func TestXTimeRate_NoFractionIsLost(t *testing.T) {
 	}
 }
 
-// There, Cancel does nothing once the work could start. Here, it gives back what has
-// not refilled since, and nothing while later work holds a start time.
+// In x/time/rate, Cancel does nothing once the work could start. In mete it returns the tokens that have not refilled
+// since, and none while a later reservation exists.
 func TestXTimeRate_CancelAfterTheStart(t *testing.T) {
 	c := newClock()
 	l := limited(t, holds(t, 10, "1/1h"), c)
@@ -99,8 +98,7 @@ func TestXTimeRate_ErrorsCanBeMatched(t *testing.T) {
 	}
 }
 
-// WaitN for more than the burst is an error. Here it waits until so much has been
-// refilled, unless that may not be owed.
+// In x/time/rate, WaitN for more than the burst is an error. In mete it waits for the refill, unless MaxReserved is less.
 func TestXTimeRate_WaitForMoreThanTheCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -115,7 +113,7 @@ func TestXTimeRate_WaitForMoreThanTheCapacity(t *testing.T) {
 	}
 }
 
-// Those who wait go on in the order in which they came.
+// Waiters proceed in the order of their arrival.
 func TestXTimeRate_WaitIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := keyed.Must("1/1s", 1)

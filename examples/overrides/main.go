@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program blocks a client, lets it back in, and gives another one more than the
-// policy says, while two limiters decide. They share a store, as two servers would:
-// what is said to one holds at the other.
+// This program blocks a client, unblocks it, and raises the limit of another one while two limiters run. The limiters
+// share a store, like two servers, so overrides made on one also apply on the other.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 
 const rules = `{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1h", "burst": 2}}]}`
 
-// A server decides by the policy, and by the overrides in its store.
+// A server combines the policy with the overrides in its store.
 type server struct {
 	limiter   *mete.Limiter
 	overrides *overrides.Manager
@@ -41,11 +40,11 @@ func newServer(ctx context.Context, store *memstore.Store) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{limiter, manager}, manager.Load(ctx) // a server that runs for long also calls Follow
+	return &server{limiter, manager}, manager.Load(ctx) // a long-running server also calls Follow
 }
 
-// allowed counts how many of three requests are.
-func (s *server) allowed(ctx context.Context, key string) (n int, why string, err error) {
+// takeThree makes three requests. It returns the number of allowed ones and the reason of the last denial.
+func (s *server) takeThree(ctx context.Context, key string) (n int, why string, err error) {
 	for range 3 {
 		d, err := s.limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": key}})
 		if err != nil {
@@ -61,7 +60,7 @@ func (s *server) allowed(ctx context.Context, key string) (n int, why string, er
 }
 
 func run(ctx context.Context) error {
-	store, err := memstore.New(memstore.Config{}) // in production redisstore or pgstore
+	store, err := memstore.New(memstore.Config{}) // use redisstore or pgstore in production
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	show := func(s *server, key string) error {
-		n, why, err := s.allowed(ctx, key)
+		n, why, err := s.takeThree(ctx, key)
 		fmt.Println(strings.TrimSpace(fmt.Sprintf("%s: %d of 3 allowed %s", key, n, why)))
 		return err
 	}
@@ -94,7 +93,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.overrides.Load(ctx); err != nil { // what Follow does every second
+	if err := b.overrides.Load(ctx); err != nil { // Follow does this every second
 		return err
 	}
 	for _, key := range []string{"scraper", "partner", "anybody"} {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program takes orders, and limits them where they are kept: in PostgreSQL,
-// each customer may place 3 at once, and one a minute from then on. An order and
-// what it costs are one transaction, so an order that fails has spent nothing. Run
-// it twice:
+// This program limits orders in the same PostgreSQL database that stores them. Each customer can place 3 orders at
+// once, then one per minute. An order and its charge are one transaction, so a failed order spends nothing. Run it
+// twice:
 //
 //	createdb shop
 //	go run ./examples/postgres 'postgres://localhost/shop?schema=limits'
@@ -31,16 +30,16 @@ const rules = `{"rules": [{"name": "per-customer", "limit_keys": ["customer"],
 
 const tables = `CREATE TABLE IF NOT EXISTS orders (customer text NOT NULL, item text NOT NULL CHECK (item <> ''))`
 
-// A shop takes orders. It is safe for concurrent use.
+// A shop accepts orders. It is safe for concurrent use.
 type shop struct {
-	db      *pgxpool.Pool // the shop's own
+	db      *pgxpool.Pool // connections of the shop
 	limiter *mete.Limiter
 }
 
-// errTooMany is why an order is refused that would be one too many.
+// errTooMany is the error of an order above the limit.
 var errTooMany = errors.New("too many orders")
 
-// openShop connects to the database that a URL names.
+// openShop connects to the database at a URL.
 func openShop(ctx context.Context, url string) (*shop, error) {
 	matcher, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
@@ -57,7 +56,7 @@ func openShop(ctx context.Context, url string) (*shop, error) {
 	return &shop{db, limiter}, nil
 }
 
-// openTables returns the shop's own connections, to the database that the limiter uses.
+// openTables connects the shop to the limiter's database.
 func openTables(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, _, err := pgstore.ParseURL(url)
 	if err != nil {
@@ -79,9 +78,8 @@ func (s *shop) close() error {
 	return s.limiter.Close()
 }
 
-// order places an order, or does nothing at all. Orders of one customer wait for
-// each other from the take to the end of the transaction: what takes long comes
-// before it.
+// order places an order, or changes nothing. From the take to the end of the transaction, other orders of the
+// same customer wait. Slow work should come before the take.
 func (s *shop) order(ctx context.Context, customer, item string) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		d, err := s.limiter.Take(pgstore.WithTx(ctx, tx), mete.Request{Attributes: mete.Attrs{"customer": customer}})
@@ -107,7 +105,7 @@ func main() {
 	}
 	defer s.close()
 	for _, item := range []string{"tea", "", "milk", "sugar", "biscuits"} {
-		if err := s.order(ctx, "ada", item); err != nil {
+		if err := s.placeOrder(ctx, "ada", item); err != nil {
 			fmt.Printf("%q: %v\n", item, err)
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// open opens a shop until the test ends.
+// open opens a shop for the duration of the test.
 func open(t *testing.T, p *proctest.Postgres) *shop {
 	t.Helper()
 	s, err := openShop(t.Context(), p.URL()+"&schema=limits")
@@ -38,12 +38,12 @@ func TestOrder(t *testing.T) {
 		{b, "biscuits", false, true},
 		{a, "", false, true},
 	} {
-		err := tt.shop.order(t.Context(), "ada", tt.item)
+		err := tt.shop.placeOrder(t.Context(), "ada", tt.item)
 		if (err == nil) != tt.placed || errors.Is(err, errTooMany) != tt.denied {
 			t.Errorf("order %d, %q: %v, want placed %t, denied %t", i, tt.item, err, tt.placed, tt.denied)
 		}
 	}
-	if err := a.order(t.Context(), "grace", "tea"); err != nil {
+	if err := a.placeOrder(t.Context(), "grace", "tea"); err != nil {
 		t.Errorf("another customer: %v", err)
 	}
 	const want = "ada|tea\nada|milk\nada|sugar\ngrace|tea"
@@ -52,12 +52,12 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Without PostgreSQL there are no orders, and what else is asked is decided here.
+// Without PostgreSQL orders fail, and other requests are decided locally.
 func TestOrder_WithoutPostgres(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	s := open(t, p)
 	p.Kill()
-	if err := s.order(t.Context(), "ada", "tea"); err == nil || errors.Is(err, errTooMany) {
+	if err := s.placeOrder(t.Context(), "ada", "tea"); err == nil || errors.Is(err, errTooMany) {
 		t.Errorf("an order without a database: %v, want an error that is not about limits", err)
 	}
 	allowed := 0

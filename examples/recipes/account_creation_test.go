@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// All of the internet may open 100 accounts an hour, one address 2. Both are
-// charged or neither: an address that has used up its own does not use up
-// everybody's.
+// All clients together may create 100 accounts per hour, and one address 2. Both limits are charged or neither, so a
+// denied address does not use up the common limit.
 func Example_accountCreation() {
 	store := must(memstore.New(memstore.Config{Now: newClock().Now}))
 	limiter := must(mete.New(store, nil, mete.Config{}))

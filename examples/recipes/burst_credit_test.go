@@ -12,9 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A table may be read 10 times a second, and what it was not read in the last five
-// minutes can be caught up on. A burst that is a duration is so much of the rate:
-// 10/s × 300 s = 3000. In code, bucket.Rate.Over says the same.
+// A table allows 10 reads per second, and clients can catch up on unused reads of the last five minutes. A burst can be
+// a duration of the rate: 10/s × 300 s = 3000. In Go code, use bucket.Rate.Over.
 const burstCredit = `
 {"name": "reads", "limit_keys": ["table"], "algorithm_config": {"rps": 10, "burst": "300s"}}`
 

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// Once in 30 seconds is a bucket of one token. A fixed window of one would not do:
-// it admits twice within a moment, before and after its end.
+// Once per 30 seconds is a bucket of one token. A fixed window would admit two requests around its end.
 func Example_cooldown() {
 	c := newClock()
 	cooldown := must(keyed.New(limit(bucket.Spec{

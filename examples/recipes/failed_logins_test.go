@@ -9,15 +9,15 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// Five wrong passwords, and one more every 12 minutes. The key is the user and
-// the address: with the user alone, anybody could lock anybody out.
+// Five wrong passwords, and then one more every 12 minutes. The key is the user and the address: with the user alone,
+// an attacker could lock out any user.
 func newLogins() *keyed.Limiter { return keyed.Must("5/1h", 5) }
 
 func loginKey(user, address string) string { return fmt.Sprintf("%q %q", user, address) }
 
-// Every attempt is charged before the password is checked, and the right one is
-// canceled. However many guesses arrive at once, five are checked. A cancellation gives
-// back what has not refilled since, so no login opens room for more guesses.
+// Every attempt is charged before the password check, and a right password cancels the charge. So of any number of
+// parallel guesses, five are checked. A cancellation returns only tokens that have not refilled since, so a login does
+// not allow more guesses.
 func Example_failedLogins() {
 	logins, key := newLogins(), loginKey("alice", "192.0.2.1")
 	login := func(password string) string {

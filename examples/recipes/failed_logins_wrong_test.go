@@ -4,9 +4,8 @@ package recipes_test
 
 import "fmt"
 
-// The wrong way: to look whether there is a token, try the password, and charge
-// if it was wrong. Between the look and the charge there is room for others:
-// guesses that arrive together all look before one of them has failed.
+// The wrong way: peek for a token, check the password, and charge if it was wrong. Parallel guesses all peek before the
+// first one is charged.
 func Example_failedLoginsWrong() {
 	logins, key := newLogins(), loginKey("alice", "192.0.2.1")
 

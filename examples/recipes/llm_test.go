@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A provider admits 60 requests and 1000 tokens a minute. How many tokens a call
-// takes is known when it is over: reserve an estimate, settle what it was. What
-// was used beyond the estimate is owed, and the next call waits for it.
+// A provider allows 60 requests and 1000 tokens per minute. The usage of a call is known only afterwards: reserve an
+// estimate and settle the real usage. Usage above the estimate becomes debt, and the next call waits for it.
 func Example_languageModel() {
 	c, ctx := newClock(), context.Background()
 	store := must(memstore.New(memstore.Config{Now: c.Now}))

@@ -10,16 +10,16 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// A user may send 10 messages in each minute of the clock. What is not used
-// rolls over, up to 20: a window with a capacity above its tokens.
+// A user may send 10 messages per clock minute. Unused messages roll over, up to 20, because the capacity of the window
+// is above its tokens.
 func Example_messages() {
 	c := newClock()
 	messages := must(keyed.New(limit(bucket.Spec{
 		Algorithm: bucket.Stepped,
 		Rate:      rate("10/1m"),
 		Capacity:  20 * bucket.Token,
-		// Anchor: bucket.AnchorKey would begin each user's minutes at another second,
-		// so that not all of them come back at once.
+		// Anchor: bucket.AnchorKey would start the minutes of each user at a different second, so that clients do not
+		// all retry at once.
 	}), keyed.Config{Now: c.Now}))
 
 	send := func(n int) {

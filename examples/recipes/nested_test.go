@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Of several rules with different limit_keys all apply. A request is charged by
-// all of them or by none, so the user who is denied by the tenant's limit keeps
-// the tokens of its own.
+// Rules with different limit_keys apply together. All of them charge a request or none does, so a user keeps its tokens
+// when the limit of the tenant denies.
 const nested = `
 {"rules": [
 	{"name": "user",   "limit_keys": ["tenant", "user"], "algorithm_config": {"rate": "5/1m",   "burst": 5}},

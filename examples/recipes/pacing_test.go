@@ -10,9 +10,8 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// Sixty an hour, but never more than one at once: a capacity below the rate of a
-// useful interval spreads calls evenly. A reservation says when each may go out
-// and does not sleep: for schedulers. Wait would sleep until then.
+// Sixty per hour, but never two at once: a capacity of one spreads calls evenly. For schedulers, a reservation returns
+// the start of each call without sleeping. Wait sleeps until the start.
 func Example_pacing() {
 	c := newClock()
 	partner := must(keyed.New(limit(bucket.Spec{

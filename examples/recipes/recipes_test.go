@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The recipes of examples/README.md. They run in a time of their own, so that
-// their output is always the same: leave Config.Now away and they run in yours.
+// The recipes of examples/README.md. They run in virtual time, so that their output is always the same. Without
+// Config.Now they run in real time.
 package recipes_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A clock moves when it is told to.
+// A clock is a virtual time that recipes move.
 type clock struct{ now bucket.Instant }
 
 func newClock() *clock { return &clock{bucket.At(time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC))} }
@@ -20,7 +20,7 @@ func (c *clock) Now() bucket.Instant { return c.now }
 
 func (c *clock) Pass(d time.Duration) { c.now = c.now.Add(d) }
 
-// check and must are for what cannot fail here.
+// check and must handle errors that cannot happen here.
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)
@@ -32,11 +32,11 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// limit compiles a spec whose numbers stand in the program.
+// limit compiles a constant spec.
 func limit(spec bucket.Spec) bucket.Limit {
 	compiled, _, err := spec.Compile()
 	return must(compiled, err)
 }
 
-// rate reads a rate that stands in the program.
+// rate parses a constant rate.
 func rate(s string) bucket.Rate { return must(bucket.ParseRate(s)) }

@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Rules with the same limit_keys are tiers: the first that matches applies. What
-// all have to share is in a rule of its own, which applies beside it.
+// Rules with the same limit_keys are tiers: the first match applies. The limit that all clients share is a separate rule,
+// which applies as well.
 const tiers = `
 {"rules": [
 	{"name": "enterprise", "limit_keys": ["header:x-api-key"], "match": {"plan": "enterprise"},
@@ -39,12 +39,12 @@ func Example_tieredKeys() {
 			if d.Allowed {
 				allowed++
 			} else if allowed > 0 {
-				fmt.Printf("%d at once, then %q says: in %v\n", allowed, d.Rule, d.RetryAfter)
+				fmt.Printf("%d at once, then %q denies for %v\n", allowed, d.Rule, d.RetryAfter)
 				break
 			}
 		}
 	}
 	// Output:
-	// 2000 at once, then "enterprise" says: in 1ms
-	// 20 at once, then "free" says: in 100ms
+	// 2000 at once, then "enterprise" denies for 1ms
+	// 20 at once, then "free" denies for 100ms
 }

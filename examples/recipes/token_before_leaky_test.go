@@ -11,10 +11,9 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// Clients may come in bursts, but what is behind takes one request every 100 ms.
-// The outer token bucket refuses those who ask too much; the inner leaky one has
-// a queue of 4, and says when each of the others may start. A request that finds
-// the queue full is not charged by the outer one either.
+// Clients may send bursts, but the backend takes one request every 100 ms. The token bucket denies clients that exceed
+// their limit. The leaky bucket has a queue of 4 and returns the start of each request. If the queue is full, the token
+// bucket is not charged either.
 func Example_tokenBucketBeforeLeakyBucket() {
 	c := newClock()
 	store := must(memstore.New(memstore.Config{Now: c.Now}))

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Somebody asks why they are limited. Explain says what would become of their next
-// request, rule by rule, and spends nothing. On a command line it is mete explain.
+// A user asks why they are limited. Explain shows the decision about their next request, rule by rule, and spends
+// nothing. The command line has mete explain.
 func Example_whyDenied() {
 	c := newClock()
 	matcher := must(policy.Load([]byte(tiers), policy.Options{}))

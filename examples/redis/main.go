@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// This program is a limiter that shares its buckets with all others on one Redis:
-// each API key has 3 requests at once, and then one per minute. If Redis does not answer
-// within 50 ms, the program decides by buckets of its own, and charges Redis later for
-// what they admitted. Run it twice:
+// This program shares a limiter's buckets with all programs on one Redis. Each API key gets 3 requests at once,
+// then one per minute. If Redis does not answer within 50 ms, the program decides by buckets in its own memory,
+// and charges Redis later. Run it twice:
 //
 //	redis-server --port 6379 --save "" &
 //	go run ./examples/redis 'redis://127.0.0.1:6379?prefix=shop:'
@@ -31,7 +30,6 @@ func newLimiter(ctx context.Context, url string) (*mete.Limiter, error) {
 	return redisstore.NewLimiter(ctx, url, matcher)
 }
 
-// takeFour makes four requests with one key.
 func takeFour(ctx context.Context, limiter *mete.Limiter) error {
 	for range 4 {
 		d, err := limiter.Take(ctx, mete.Request{Attributes: mete.Attrs{"header:x-api-key": "k1"}})

@@ -18,11 +18,11 @@ var rootLayers = [][]string{
 	{"config.go"},
 	{"limiter.go"},
 	{"evaluate.go"},
-	{"ask.go", "hooks.go"},
+	{"hooks.go", "storecalls.go"},
 	{"receipt.go"},
 	{"outage.go"},
 	{"take.go"},
-	{"bucket.go", "explain.go", "queue.go", "reservation.go", "undo.go"},
+	{"bucket.go", "explain.go", "queue.go", "refund.go", "reservation.go"},
 	{"wait.go"},
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package atomicfile replaces a file in one step.
+// Package atomicfile replaces files atomically.
 package atomicfile
 
 import (
@@ -12,9 +12,8 @@ import (
 	"syscall"
 )
 
-// Replace fills next, a new file in the directory of path, by write. When next is on disk,
-// Replace renames it to path. Readers see one of the two files whole. After an error, path
-// is as it was, and next is removed. Replace closes next.
+// Replace calls write to fill next, a new file in the directory of path. It syncs next, closes it, and renames it to
+// path. Readers see either the old or the new file as a whole. On error, path is unchanged and next is removed.
 func Replace(path string, next *os.File, write func(io.Writer) error) error {
 	err := write(next)
 	if err == nil {
@@ -32,7 +31,7 @@ func Replace(path string, next *os.File, write func(io.Writer) error) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// Write is [Replace] by data, through a file that only its owner can read until it is whole.
+// Write replaces path by data. Only the owner can read the temporary file.
 func Write(path string, data []byte, mode os.FileMode) error {
 	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -44,7 +43,7 @@ func Write(path string, data []byte, mode os.FileMode) error {
 	})
 }
 
-// syncDir makes a rename in dir survive a power failure, on systems that can.
+// syncDir makes a rename in dir survive a power failure, on systems that support it.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

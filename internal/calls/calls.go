@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calls counts the calls of a store that is far away.
+// Package calls counts the calls of a remote store.
 package calls
 
 import (
@@ -11,28 +11,26 @@ import (
 
 const size = 24
 
-// A Histogram counts values by powers of two: Counts[i] are those from 2^(i-1) up
-// to, and not including, 2^i. Counts[0] are zeros, and the last has all larger.
+// A Histogram counts values by powers of two: Counts[i] covers [2^(i-1), 2^i). Counts[0] holds zeros, and the
+// last element all larger values.
 type Histogram struct {
 	Counts [size]int64
 	Sum    int64
 }
 
-// Counts are of calls. The zero Counts are ready for use, and safe for concurrent use.
+// Counts counts calls. The zero value is ready for use. It is safe for concurrent use.
 type Counts struct {
 	calls, asks, failed atomic.Int64
 	latency, batch      histogram
 }
 
-// Snapshot are the counts at one time: how many calls there were, how many asks
-// went in them, how many brought an error; how long they took, in microseconds, and
-// how many asks went in one.
+// A Snapshot holds the number of calls, of requests in them, and of failed calls. Latency is in microseconds
+// per call, and Batch in requests per call.
 type Snapshot struct {
 	Calls, Asks, Failed int64
 	Latency, Batch      Histogram
 }
 
-// Add counts a call.
 func (c *Counts) Add(asks int, took time.Duration, err error) {
 	c.calls.Add(1)
 	c.asks.Add(int64(asks))
@@ -43,12 +41,11 @@ func (c *Counts) Add(asks int, took time.Duration, err error) {
 	}
 }
 
-// Read returns the counts.
 func (c *Counts) Read() Snapshot {
 	return Snapshot{c.calls.Load(), c.asks.Load(), c.failed.Load(), c.latency.read(), c.batch.read()}
 }
 
-// A histogram is a Histogram that grows.
+// A histogram is an atomic Histogram.
 type histogram struct {
 	counts [size]atomic.Int64
 	sum    atomic.Int64

@@ -4,14 +4,14 @@ package clientaddr
 
 import "net/netip"
 
-// The networks that replace the addresses of clients in logs and for readers that must not
-// see clients. A /64 would be one home.
+// Prefix lengths of the networks that replace client addresses in logs and for readers without permission to see
+// clients. A /64 would be a single home.
 const (
 	networkBits4 = 24
 	networkBits6 = 48
 )
 
-// Network returns the network that replaces a. It is not valid if a is not.
+// Network returns the network that replaces a. It is invalid if a is invalid.
 func Network(a netip.Addr) netip.Prefix {
 	bits := networkBits6
 	if a.Is4() {

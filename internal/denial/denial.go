@@ -5,7 +5,7 @@ package denial
 
 import "github.com/metehq/mete"
 
-// Worst returns the place of the status that denies for longest, -1 for none.
+// Worst returns the index of the denying status with the longest wait, or -1.
 func Worst(statuses []mete.Status) int {
 	at := -1
 	for i := range statuses {
@@ -16,8 +16,8 @@ func Worst(statuses []mete.Status) int {
 	return at
 }
 
-// EachShadow calls f with the place in d.Shadow of the worst status of each rule in shadow
-// that would have denied the request.
+// EachShadow calls f with the index in d.Shadow of the worst status of each shadow rule that would have denied
+// the request.
 func EachShadow(d *mete.Denial, f func(at int)) {
 	for i := 0; i < len(d.Shadow); {
 		rule, n := d.Shadow[i].Rule, 1

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// maxWidth bounds the characters of a line that are shown.
+// maxWidth bounds the characters that are shown of a line.
 const maxWidth = 100
 
 // Of returns the line of an error with a caret below its column, and the line before it:
@@ -19,8 +19,7 @@ const maxWidth = 100
 //	> 2 | trust_jwt: perhaps
 //	    |            ^
 //
-// Lines and columns count from 1, columns in characters. Of returns nothing for a place
-// that is not in the text.
+// Lines and columns count from 1, columns in characters. Of returns "" for a place outside of the text.
 func Of(text string, line, column int) string {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) || column < 1 {
@@ -38,7 +37,7 @@ func Of(text string, line, column int) string {
 	return b.String()
 }
 
-// window returns the part of a line around a column, and the column in it.
+// window returns the part of a line around a column, and the column in that part.
 func window(line string, column int) (part string, at int) {
 	runes := []rune(strings.TrimRight(strings.ReplaceAll(line, "\t", " "), " \r"))
 	at = min(column, len(runes)+1)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package follow looks at a file or an address again and again, and reports news. The
-// contents in use stay in use until others can be read, and each problem is reported once.
+// Package follow polls a file or an address and reports changes. A failed read keeps the current contents, and
+// each problem is reported once.
 package follow
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Every calls look at each interval until ctx ends, which look may cause.
+// Every calls look at each interval until ctx ends. The function look may cancel ctx.
 func Every(ctx context.Context, interval time.Duration, look func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -18,28 +18,28 @@ func Every(ctx context.Context, interval time.Duration, look func()) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if ctx.Err() == nil { // select chooses at random if both are ready
+			if ctx.Err() == nil { // select chooses randomly if both are ready
 				look()
 			}
 		}
 	}
 }
 
-// News is the part of a look that is new since the look before.
+// News is the result of a look compared with the previous look.
 type News int
 
 const (
 	None      News = iota // the same contents, or the same problem
-	Changed               // other contents are in use
-	Failed                // a problem that the look before did not have
-	Recovered             // the contents can be read again, unchanged
+	Changed               // new contents are active
+	Failed                // a new problem
+	Recovered             // readable again, unchanged
 )
 
-// A Memory is the problem of the last look. The zero Memory is before the first look. It is
-// not safe for concurrent use.
+// A Memory remembers the problem of the last look. The zero value has no problem. It is not safe for concurrent
+// use.
 type Memory struct{ problem string }
 
-// Note records a look: whether it put other contents in use, or else its error.
+// Note records whether a look activated new contents, or its error.
 func (m *Memory) Note(changed bool, err error) News {
 	before := m.problem
 	m.problem = ""
@@ -57,5 +57,5 @@ func (m *Memory) Note(changed bool, err error) News {
 	return None
 }
 
-// Failing reports whether the last look had a problem.
+// Failing reports whether the last look failed.
 func (m *Memory) Failing() bool { return m.problem != "" }

@@ -8,42 +8,40 @@ import (
 	"time"
 )
 
-// A Loop follows a file or an address: it looks again and again, and tells each news once.
+// A Loop polls a file or an address, and reports each change and each problem once.
 type Loop struct {
-	// Interval is the time between two looks. 0: only [Loop.Force] looks.
+	// Interval is the time between two looks. With 0, only [Loop.Force] looks.
 	Interval time.Duration
 
-	// Retry is the time between a look that failed and the next. It doubles, up to Interval.
-	// 0: Interval.
+	// Retry is the time between a failed look and the next one. It doubles up to Interval. 0 is Interval.
 	Retry time.Duration
 
-	// Wanted brings the next look forward, but not sooner than Patience after the last one.
+	// Wanted triggers a look, but not sooner than Patience after the last one.
 	Wanted   <-chan struct{}
 	Patience time.Duration
 
-	// Look reads the contents, and puts new ones in use. It reports whether it did. The same
-	// problem must have the same error text at each look. If forced, it reads the contents
-	// again even if they look unchanged. No two looks run at the same time.
+	// Look reads the contents, and activates and reports new ones. The same problem must have the same error text
+	// at each look. If forced, Look reads contents that seem unchanged, too. Looks run one at a time.
 	Look func(ctx context.Context, forced bool) (changed bool, err error)
 
-	// Tell gets the news of each look that has any, with its error. Of a forced look, every
-	// error is Failed and everything else Changed.
+	// Tell receives the news and the error of each look with news. A forced look is always news: Failed or
+	// Changed.
 	Tell func(News, error)
 
-	mu     sync.Mutex // held during a look; guards memory
+	mu     sync.Mutex // held during a look; protects memory
 	memory Memory
 }
 
-// Begin remembers the error of a look before the first one of the loop.
+// Begin records the error of a look before the loop starts.
 func (l *Loop) Begin(err error) { l.memory.Note(false, err) }
 
-// Force looks now, and returns the error of the look.
+// Force looks at once, and returns the error of the look.
 func (l *Loop) Force(ctx context.Context) error {
 	_, err := l.look(ctx, true)
 	return err
 }
 
-// Run looks until ctx ends.
+// Run polls until ctx ends.
 func (l *Loop) Run(ctx context.Context) {
 	if l.Interval <= 0 {
 		<-ctx.Done()
@@ -85,7 +83,7 @@ func (l *Loop) failing() bool {
 	return l.memory.Failing()
 }
 
-// look looks once and tells the news. A look that ctx has cut short is none.
+// look looks once and reports the news. It ignores a look that ctx has interrupted.
 func (l *Loop) look(ctx context.Context, forced bool) (failing bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

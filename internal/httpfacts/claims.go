@@ -11,34 +11,32 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTokenBytes bounds a token whose claims are read without being verified.
+// MaxTokenBytes bounds a token whose claims are read without verification.
 const MaxTokenBytes = 8 << 10
 
-// The bounds of claims. What is beyond any of them, or malformed in any way, is
-// no claims.
+// Bounds of claims. Claims that exceed a bound or are malformed are ignored as a whole.
 const (
 	maxClaims     = 128 // at the top level
-	maxClaimDepth = 16  // of arrays and objects in each other
+	maxClaimDepth = 16  // nested arrays and objects
 )
 
-// unverifiedClaims returns the claims of r's bearer token. NOTHING about the
-// token is verified: neither its signature nor its algorithm nor its times.
+// unverifiedClaims returns the claims of r's bearer token. It verifies NOTHING: neither signature nor algorithm
+// nor times.
 func unverifiedClaims(r *http.Request) map[string]string {
 	token, several := BearerToken(r)
 	if several || len(token) > MaxTokenBytes {
 		return nil
 	}
 	parts := strings.SplitN(token, ".", 4)
-	if len(parts) != 3 { // five would be an encrypted one
+	if len(parts) != 3 { // an encrypted token has five
 		return nil
 	}
 	claims, _ := ReadClaims(parts[1])
 	return claims
 }
 
-// BearerToken returns the token in r's Authorization header, and "" where there
-// is none. Where there are several such headers it returns none of them: who
-// verified the request may have read another one.
+// BearerToken returns the token in r's Authorization header, or "". If there are several such headers it returns
+// none, because whatever verified the request may have read another one.
 func BearerToken(r *http.Request) (token string, several bool) {
 	values := r.Header["Authorization"]
 	if len(values) != 1 {
@@ -51,13 +49,11 @@ func BearerToken(r *http.Request) (token string, several bool) {
 	return strings.Trim(token, " "), false
 }
 
-// ReadClaims reads one part of a token, a JSON object in base64url. It is how
-// claims become attributes, verified or not: those at the top level that are
-// strings, numbers (as they are written) and booleans have a value; others are
-// missing. A part that names a claim twice is refused: who verified it may have
-// read the other one.
+// ReadClaims reads the claims from one part of a token, a JSON object in base64url. Top-level strings, numbers
+// (as written) and booleans have a value; other claims are missing. It rejects a part with a duplicate claim,
+// because the verifier may have read the other one.
 func ReadClaims(part string) (claims map[string]string, ok bool) {
-	if strings.ContainsAny(part, "\r\n") { // which the decoder would skip
+	if strings.ContainsAny(part, "\r\n") { // the decoder would skip them
 		return nil, false
 	}
 	payload, err := base64.RawURLEncoding.Strict().DecodeString(part)
@@ -67,7 +63,6 @@ func ReadClaims(part string) (claims map[string]string, ok bool) {
 	return decodeClaims(payload)
 }
 
-// decodeClaims reads one JSON object of claims.
 func decodeClaims(payload []byte) (claims map[string]string, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.UseNumber()
@@ -102,8 +97,8 @@ func decodeClaims(payload []byte) (claims map[string]string, ok bool) {
 	return claims, true
 }
 
-// nesting returns how deep the arrays and objects of a JSON text are nested. It
-// is what protects the decoder, and so does not need the text to be valid.
+// nesting returns the nesting depth of arrays and objects in JSON text. It protects the decoder, so it also
+// accepts invalid text.
 func nesting(text []byte) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {

@@ -7,20 +7,17 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// subject is the attribute that names the client of a token.
 var subject, _ = policy.ParseAttribute("jwt:sub") // always valid
 
-// maxCredentialBytes is the part of a credential that counts: the end of it. Tokens of one
-// issuer can begin alike, and end in signatures that differ.
+// maxCredentialBytes is the part of a credential that counts, from its end. Tokens of one issuer can start alike
+// and end in different signatures.
 const maxCredentialBytes = 256
 
-// clientParts is room for the parts of most clients.
 const clientParts = 6
 
-// Client returns the values by which a front door spreads denied clients: the address, the
-// subject or credential, and the deciding limit with the values of its key. The key alone
-// would give one wait to all clients of a bucket. The address alone would give one wait to
-// all clients behind a proxy. The values must not leave the process unhashed.
+// Client returns the values that spread denied clients: the address, the subject or credential, and the deciding
+// limit with the values of its key. With only the key, all clients of a bucket would get the same wait; with only
+// the address, all clients behind a proxy. The values must not leave the process unhashed.
 func (f *Facts) Client(d *mete.Decision) []string {
 	address, _ := f.Address()
 	parts := append(make([]string, 0, clientParts), address, f.credential())
@@ -38,9 +35,8 @@ func (f *Facts) Client(d *mete.Decision) []string {
 	return parts
 }
 
-// credential returns the subject of the request's token where the policy reads tokens and
-// the source knows it, and otherwise the end of the Authorization field. The second changes when the client renews
-// its token.
+// credential returns the subject of the request's token if the policy reads tokens and the token has a subject.
+// Otherwise it returns the end of the Authorization field, which changes when the client renews its token.
 func (f *Facts) credential() string {
 	if f.policy != nil && f.policy.Uses(policy.SourceJWT) {
 		if sub, ok := f.Lookup(subject); ok {

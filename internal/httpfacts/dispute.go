@@ -8,13 +8,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A dispute is something in a request that a rule reads in one way and servers may
-// read in another.
+// A dispute is a part of a request that rules and servers may interpret differently.
 type dispute struct {
 	kind   disputeKind
-	source policy.Source // of disputedPair
-	name   string        // of the attribute
-	sent   string        // the field that disputes it, where that has another name
+	source policy.Source // for disputedPair
+	name   string        // name of the attribute
+	sent   string        // name of the conflicting field, if different
 }
 
 type disputeKind uint8
@@ -23,46 +22,43 @@ const (
 	undisputed disputeKind = iota
 	disputedPlace
 	disputedMethod
-	disputedPair // of a query or a cookie
+	disputedPair // query parameter or cookie
 	repeatedHeader
 	likeHeader
 	trailerHeader
 )
 
-// disputed notes d, unless something is disputed already, or no enforced rule reads the
-// attribute.
-func (f *Facts) disputed(d dispute) {
+// addDispute records d unless there is an earlier dispute, or no enforced rule reads the attribute.
+func (f *Facts) addDispute(d dispute) {
 	if f.dispute.kind == undisputed && (f.policy == nil || f.policy.Enforces(f.asked, f.now)) {
 		f.dispute = d
 	}
 }
 
-// Dispute describes what servers may read differently from the rules that have asked
-// for it, in sentences for the client. It is empty where there is nothing like that.
-// A front door refuses such a request: servers could serve it as another one than the
-// one that was counted. Only what enforced rules have asked for is disputed: see
+// Dispute describes, for the client, a part of the request that servers may interpret differently than the rules
+// that read it. It is empty if there is none. The adapters reject such a request, because servers could serve it
+// as another request than the one that was counted. Only parts that enforced rules read are disputed: see
 // [Facts.Under].
 //
-//   - a path that servers read differently, a target without a path such as
-//     "http:http://host/path", a Host that is none, and a query with a "#".
-//   - a header field that occurs twice and is no list, and one that is also announced
-//     as a trailer.
-//   - a query parameter or a cookie that occurs twice, that has two spellings
-//     ("api_key" and "API.key"), or that cannot be decoded.
-//   - a method beside a field such as X-HTTP-Method-Override.
-//   - a claim, where Authorization occurs twice.
+//   - a path that servers interpret differently, a target without a path such as "http:http://host/path", an
+//     invalid Host, and a query with a "#".
+//   - a header field that occurs twice and is not a list, or that is also announced as a trailer.
+//   - a query parameter or cookie that occurs twice, has two spellings ("api_key" and "API.key"), or cannot be
+//     decoded.
+//   - a method together with a field such as X-HTTP-Method-Override.
+//   - a claim if Authorization occurs twice.
 func (f *Facts) Dispute() string {
 	switch d := f.dispute; d.kind {
 	case undisputed:
 		return ""
 	case disputedMethod:
-		return fmt.Sprintf("Some servers take the method from the header field %q. Leave it out, and send that method itself.", d.sent)
+		return fmt.Sprintf("Some servers take the method from the header field %q. Remove it, and send that method itself.", d.sent)
 	case repeatedHeader:
-		return fmt.Sprintf("The header field %q occurs more than once, and servers differ in which one they read. Send it once.", d.name)
+		return fmt.Sprintf("The header field %q occurs more than once, and servers differ in which one they use. Send it once.", d.name)
 	case likeHeader:
 		return fmt.Sprintf("Some servers read the header field %q as %q. Send it under one name, with hyphens.", d.sent, d.name)
 	case trailerHeader:
-		return fmt.Sprintf("The field %q is announced as a trailer, which some servers add to the header. Send it in the header.", d.name)
+		return fmt.Sprintf("The field %q is announced as a trailer, which some servers merge into the header. Send it in the header.", d.name)
 	case disputedPair:
 		what := "query parameter"
 		if d.source == policy.SourceCookie {
@@ -74,25 +70,24 @@ func (f *Facts) Dispute() string {
 }
 
 // DisputedPlace describes a disputed path, host or query.
-const DisputedPlace = "Servers read the path or the host of this request differently. Resolve dot segments before it is sent, and name a host."
+const DisputedPlace = "Servers interpret the path or the host of this request differently. Resolve dot segments before you send it, and set the host."
 
-// overrides are the fields that make servers take another method than the one of the
-// request: Rack, Laravel, Symfony, Express, ASP.NET and OData read one or all of them.
-var overrides = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+// methodOverrides are the fields from which servers take another method: Rack, Laravel, Symfony, Express, ASP.NET
+// and OData read one or all of them.
+var methodOverrides = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// disputeMethod disputes the method of a request that names another one in a field.
 func (f *Facts) disputeMethod() {
-	for _, name := range overrides {
+	for _, name := range methodOverrides {
 		if _, there := f.r.Header[name]; there {
-			f.disputed(dispute{kind: disputedMethod, sent: name})
+			f.addDispute(dispute{kind: disputedMethod, sent: name})
 		}
 	}
 	if !f.disputesLookAlikes() {
 		return
 	}
-	for _, name := range overrides {
+	for _, name := range methodOverrides {
 		if sent := f.lookAlike(name); sent != "" {
-			f.disputed(dispute{kind: disputedMethod, sent: sent})
+			f.addDispute(dispute{kind: disputedMethod, sent: sent})
 		}
 	}
 }

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// shortName is the longest header name that is looked up without allocating.
+// shortName is the maximum length of header names that are looked up without an allocation.
 const shortName = 64
 
-// header returns the header field called name, which is in lower case.
 func (f *Facts) header(name string) (string, bool) {
 	if name == "host" { // the server moves it out of the map
 		return f.r.Host, f.r.Host != ""
@@ -18,26 +17,25 @@ func (f *Facts) header(name string) (string, bool) {
 	values := lines(f.r.Header, name)
 	if len(f.r.Trailer) > 0 {
 		if _, announced := f.r.Trailer[http.CanonicalHeaderKey(name)]; announced {
-			f.disputed(dispute{kind: trailerHeader, name: name})
+			f.addDispute(dispute{kind: trailerHeader, name: name})
 		}
 	}
 	if f.disputesLookAlikes() {
 		if sent := f.lookAlike(name); sent != "" {
-			f.disputed(dispute{kind: likeHeader, name: name, sent: sent})
+			f.addDispute(dispute{kind: likeHeader, name: name, sent: sent})
 		}
 	}
 	switch {
 	case len(values) == 0:
 		return "", false
 	case len(values) > 1:
-		return f.several(name, values), true
+		return f.joinLines(name, values), true
 	case name == "authorization":
 		return Credentials(values[0]), true
 	}
 	return values[0], true
 }
 
-// lines returns the lines of the field called name, which is in lower case.
 func lines(h http.Header, name string) []string {
 	if len(name) > shortName {
 		return h[http.CanonicalHeaderKey(name)]
@@ -55,8 +53,8 @@ func lines(h http.Header, name string) []string {
 	return h[string(buf[:len(name)])]
 }
 
-// listFields are the fields of requests that are lists: several lines of one mean the
-// same as one line of all (RFC 9110, 5.3).
+// listFields are the request fields that are lists: several lines mean the same as one combined line (RFC 9110,
+// section 5.3).
 var listFields = map[string]bool{
 	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
 	"access-control-request-headers": true, "cache-control": true, "connection": true,
@@ -66,17 +64,16 @@ var listFields = map[string]bool{
 	"x-forwarded-for": true,
 }
 
-// several returns the value of a field with several lines.
-func (f *Facts) several(name string, values []string) string {
+func (f *Facts) joinLines(name string, values []string) string {
 	value, disputed := Several(name, values)
 	if disputed {
-		f.disputed(dispute{kind: repeatedHeader, name: name})
+		f.addDispute(dispute{kind: repeatedHeader, name: name})
 	}
 	return value
 }
 
-// Several returns the value of the header field called name, in lower case, that has
-// several lines. It is disputed unless the field is a list.
+// Several returns the value of a header field with several lines. name is in lower case. The value is disputed
+// unless the field is a list.
 func Several(name string, values []string) (value string, disputed bool) {
 	switch {
 	case listFields[name]:
@@ -87,16 +84,13 @@ func Several(name string, values []string) (value string, disputed bool) {
 	return values[0], true
 }
 
-// DisputeLookAlikes disputes look-alikes in this one request, as [Config.LookAlikes] does in
-// all. It is for a proxy that sends them on.
+// DisputeLookAlikes sets [Config.LookAlikes] for this request. It is for a proxy that forwards look-alikes.
 func (f *Facts) DisputeLookAlikes() { f.lookAlikes = true }
 
-// disputesLookAlikes reports whether look-alikes are disputed.
 func (f *Facts) disputesLookAlikes() bool { return f.lookAlikes || f.source.config.LookAlikes }
 
-// lookAlike returns a field of the request or its trailer that has only other characters
-// in the place of hyphens than name, in any case; "" for none. CGI, WSGI, Rack
-// and PHP make one variable of both.
+// lookAlike returns a field of the request or its trailer that differs from name only in case and in the
+// characters used for hyphens, or "". CGI, WSGI, Rack and PHP map both to one variable.
 func (f *Facts) lookAlike(name string) string {
 	for _, fields := range [...]http.Header{f.r.Header, f.r.Trailer} {
 		for sent := range fields {
@@ -108,8 +102,7 @@ func (f *Facts) lookAlike(name string) string {
 	return ""
 }
 
-// IsPlainName reports whether the name of a header field has only letters, digits and
-// hyphens, which all servers read alike.
+// IsPlainName reports whether a header name has only letters, digits and hyphens, which all servers read alike.
 func IsPlainName(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; !isAlphanumeric(c) && c != '-' {
@@ -119,8 +112,7 @@ func IsPlainName(name string) bool {
 	return true
 }
 
-// looksLike reports whether sent is name with other characters for its hyphens, in
-// any case. Both have one length.
+// looksLike reports whether sent and name differ only in case and in hyphens. They must have the same length.
 func looksLike(sent, name string) bool {
 	for i := range len(name) {
 		a, b := sent[i], name[i]
@@ -142,9 +134,9 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// Credentials returns the value of an Authorization field with its scheme in the usual
-// case and one space after it, for the schemes that servers read in any case. One token
-// would else have as many buckets as "Bearer" has spellings.
+// Credentials returns the value of an Authorization field with its scheme in the usual case and followed by one
+// space, for schemes that servers read case-insensitively. Otherwise one token would have a bucket per spelling
+// of "Bearer".
 func Credentials(value string) string {
 	for _, scheme := range [...]string{"Bearer", "Basic", "Digest"} {
 		if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
@@ -153,7 +145,7 @@ func Credentials(value string) string {
 		rest := value[len(scheme):]
 		token := strings.TrimLeft(rest, " \t")
 		switch {
-		case len(token) == len(rest): // another scheme, that begins like this one
+		case len(token) == len(rest): // another scheme with the same prefix
 			return value
 		case len(rest) == len(token)+1 && rest[0] == ' ' && value[:len(scheme)] == scheme:
 			return value

@@ -4,19 +4,18 @@ package httpfacts
 
 import "strings"
 
-// A hopList walks the hops in header lines from the last to the first. It
-// starts at the right, at what the trusted proxies wrote, and never reads
-// further than it is asked to: what a client sends cannot disturb it.
+// A hopList iterates over the addresses in header lines from last to first. It starts with what the trusted
+// proxies wrote and reads no further than necessary, so a client's part cannot disturb it.
 type hopList struct {
 	lines     []string
-	forwarded bool // RFC 7239, else a plain list
+	forwarded bool // RFC 7239; otherwise a plain list
 
-	rest string // of the line being read
+	rest string // rest of the current line
 	more bool   // rest has another element
 }
 
-// previous returns the next hop to the left, as the header names it. It reports
-// false at the end of the list, and at an element that names none.
+// previous returns the next address to the left as written. It returns false at the end of the list and at an
+// element without an address.
 func (l *hopList) previous() (node string, ok bool) {
 	if !l.more {
 		if len(l.lines) == 0 {
@@ -39,9 +38,8 @@ func (l *hopList) previous() (node string, ok bool) {
 	return element, element != ""
 }
 
-// lastUnquotedComma returns the index of the last comma in s that is not inside
-// a quoted string, -1 if there is none. It reads from the right, so that quotes
-// a client left open cannot swallow what a proxy wrote after them.
+// lastUnquotedComma returns the index of the last comma in s outside of quotes, or -1. It reads from the right,
+// so that a client's unclosed quotes cannot swallow what a proxy wrote after them.
 func lastUnquotedComma(s string) int {
 	quoted := false
 	for i := len(s) - 1; i >= 0; i-- {
@@ -59,7 +57,6 @@ func lastUnquotedComma(s string) int {
 	return -1
 }
 
-// escaped reports whether an odd number of backslashes stands before s[i].
 func escaped(s string, i int) bool {
 	n := 0
 	for n < i && s[i-1-n] == '\\' {
@@ -68,9 +65,8 @@ func escaped(s string, i int) bool {
 	return n%2 == 1
 }
 
-// forwardedFor returns the "for" node of an RFC 7239 forwarded-element. Elements
-// without one, or that do not keep to the grammar, have none; but spaces around
-// the semicolons, which many proxies write, are let pass.
+// forwardedFor returns the "for" node of an RFC 7239 forwarded-element. Invalid elements have none, except that
+// spaces around semicolons, which many proxies write, are accepted.
 func forwardedFor(element string) (node string, ok bool) {
 	rest, seen := element, false
 	for {
@@ -86,7 +82,7 @@ func forwardedFor(element string) (node string, ok bool) {
 			return "", false
 		}
 		if strings.EqualFold(name, "for") {
-			if seen { // each parameter at most once: RFC 7239, 4
+			if seen { // parameters must not repeat (RFC 7239, section 4)
 				return "", false
 			}
 			node, seen = value, true
@@ -94,9 +90,8 @@ func forwardedFor(element string) (node string, ok bool) {
 	}
 }
 
-// cutValue splits a token or quoted-string off s, and reports whether it ends
-// where it must: at a semicolon or at the end. The string is returned without
-// quotes and escapes.
+// cutValue cuts a token or quoted-string from s. It returns the value without quotes and escapes, and reports
+// whether a semicolon or the end follows.
 func cutValue(s string) (value, rest string, ok bool) {
 	end := strings.IndexAny(s, "; \t")
 	if strings.HasPrefix(s, `"`) {
@@ -120,7 +115,6 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return value, rest, rest == "" || rest[0] == ';'
 }
 
-// unescape removes the backslashes of quoted pairs.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -135,7 +129,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// notToken reports whether c cannot occur in a token: RFC 9110, 5.6.2.
+// notToken reports whether c is invalid in a token (RFC 9110, section 5.6.2).
 func notToken(c rune) bool {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':

@@ -9,12 +9,10 @@ import (
 	"github.com/metehq/mete/internal/clientaddr"
 )
 
-// maxNodeBytes is longer than any address with a zone and a port.
 const maxNodeBytes = 128
 
-// parseNode reads an address as headers and connections write it: with or
-// without a port, IPv6 with or without brackets. It returns the address, and
-// the part of s that holds it. The address is not valid where s names none.
+// parseNode parses an address as headers and connections write it: with or without a port, IPv6 with or without
+// brackets. It returns the address, which is invalid on an error, and its part of s.
 func parseNode(s string) (addr netip.Addr, text string) {
 	if len(s) > maxNodeBytes {
 		return netip.Addr{}, ""
@@ -26,7 +24,7 @@ func parseNode(s string) (addr netip.Addr, text string) {
 			return netip.Addr{}, ""
 		}
 	} else if i := strings.IndexByte(s, ':'); i >= 0 && i == strings.LastIndexByte(s, ':') {
-		text, port = s[:i], s[i:] // a single colon: IPv4 and a port
+		text, port = s[:i], s[i:] // a single colon separates an IPv4 address and a port
 	}
 	if port != "" && !isPort(port) {
 		return netip.Addr{}, ""
@@ -39,8 +37,7 @@ func parseNode(s string) (addr netip.Addr, text string) {
 	return addr.Unmap(), text
 }
 
-// isPort reports whether s is a colon and a port, which may be an obfuscated
-// one: RFC 7239, 6.
+// isPort reports whether s is a colon and a port, which may be obfuscated (RFC 7239, section 6).
 func isPort(s string) bool {
 	digits, ok := strings.CutPrefix(s, ":")
 	if !ok || digits == "" || digits[0] == '_' {
@@ -49,8 +46,8 @@ func isPort(s string) bool {
 	return len(digits) <= 5 && strings.Trim(digits, "0123456789") == ""
 }
 
-// canonical returns addr as text. It is text itself if that is how addr is
-// written, which saves making a string for nearly every request.
+// canonical returns addr as text. It returns text itself if it is in canonical form, which avoids an allocation
+// for most requests.
 func canonical(addr netip.Addr, text string) string {
 	if !addr.IsValid() {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A found is what a search for one name in a query or in cookies came upon.
+// A found is the result of a search for one name in a query or in cookies.
 type found struct {
 	value    string
-	ok       bool // the name is there
+	ok       bool // the name occurs
 	disputed bool // servers may read another value
 }
 
-// add adds one more value of the name.
+// add records a value of the name. A second one is a dispute.
 func (f *found) add(value string) {
 	if f.ok {
 		f.disputed = true
@@ -24,15 +24,13 @@ func (f *found) add(value string) {
 	f.value, f.ok = value, true
 }
 
-// query looks for the parameter called name.
 func query(r *http.Request, name string) (f found) {
 	f.query(r.URL.RawQuery, name)
 	return f
 }
 
-// QueryValue returns the first value of the parameter called name in an undecoded
-// query, and whether it is there. As in [url.ParseQuery], pairs that are not
-// validly encoded or contain a semicolon are no pairs.
+// QueryValue returns the first value of the named parameter in an undecoded query, and whether it is present. As
+// in [url.ParseQuery], pairs with invalid escapes or semicolons are ignored.
 func QueryValue(raw, name string) (string, bool) {
 	var f found
 	f.query(raw, name)
@@ -43,7 +41,7 @@ func (f *found) query(raw, name string) {
 	for rest := raw; rest != ""; {
 		var pair string
 		pair, rest, _ = strings.Cut(rest, "&")
-		if strings.IndexByte(pair, ';') >= 0 { // which some servers read as "&"
+		if strings.IndexByte(pair, ';') >= 0 { // some servers read it as "&"
 			for piece := range strings.SplitSeq(pair, ";") {
 				key, _, _ := strings.Cut(piece, "=")
 				f.disputed = f.disputed || compare(key, name, true) != other
@@ -67,14 +65,13 @@ func (f *found) query(raw, name string) {
 	}
 }
 
-// cookie looks for the cookie called name.
 func cookie(r *http.Request, name string) (f found) {
 	f.value, f.ok, f.disputed = Cookie(r.Header["Cookie"], name)
 	return f
 }
 
-// Cookie returns the value of the cookie called name in the lines of a Cookie header,
-// whether it is there, and whether servers may read another value.
+// Cookie returns the value of the named cookie in the lines of a Cookie header, whether it is present, and
+// whether servers may read another value.
 func Cookie(lines []string, name string) (value string, ok, disputed bool) {
 	var f found
 	for _, line := range lines {
@@ -83,10 +80,9 @@ func Cookie(lines []string, name string) (value string, ok, disputed bool) {
 	return f.value, f.ok, f.disputed
 }
 
-// CookieValue returns the value of the first cookie called name in one line of
-// a Cookie header, and whether it is there. It is without the quotes that may enclose
-// it, and percent escapes in it are decoded: one session would else have as many
-// buckets as its cookie has spellings.
+// CookieValue returns the value of the first cookie with that name in one line of a Cookie header, and whether it
+// is present. It removes enclosing quotes and decodes percent escapes; otherwise one session would have several
+// buckets.
 func CookieValue(line, name string) (string, bool) {
 	var f found
 	f.cookies(line, name)
@@ -107,26 +103,25 @@ func (f *found) cookies(line, name string) {
 		case alike:
 			f.disputed = true
 		}
-		f.commas(pair, name)
+		f.checkCommas(pair, name)
 	}
 }
 
-// cookie adds the value of one cookie.
 func (f *found) cookie(value string) {
-	value = strings.Trim(value, " \t") // as Express and Django do
+	value = strings.Trim(value, " \t") // like Express and Django
 	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
 		value = value[1 : n-1]
-		// Python reads "\162" as "r" between quotes, other servers do not.
+		// Python decodes "\162" between quotes as "r", other servers do not.
 		f.disputed = f.disputed || strings.IndexByte(value, '\\') >= 0
 	} else if n > 0 && value[0] == '"' {
-		f.disputed = true // the end of the quotes is behind a semicolon
+		f.disputed = true // the closing quote is after a semicolon
 	}
 	f.add(CookieText(value))
 }
 
-// commas disputes the name where it stands after a comma in a pair: servers that keep to
-// RFC 2109 begin another cookie there.
-func (f *found) commas(pair, name string) {
+// checkCommas disputes the name if it follows a comma in a pair: servers that implement RFC 2109 start another cookie
+// there.
+func (f *found) checkCommas(pair, name string) {
 	_, rest, _ := strings.Cut(pair, ",")
 	for piece := range strings.SplitSeq(rest, ",") {
 		key, _, isPair := strings.Cut(piece, "=")
@@ -134,8 +129,8 @@ func (f *found) commas(pair, name string) {
 	}
 }
 
-// CookieText returns the value of a cookie with its percent escapes decoded, as PHP
-// and the frameworks of Node.js do. What is no escape stays.
+// CookieText decodes the percent escapes of a cookie value, as PHP and Node.js frameworks do. Invalid escapes
+// stay.
 func CookieText(value string) string {
 	if strings.IndexByte(value, '%') < 0 {
 		return value
@@ -148,18 +143,18 @@ func CookieText(value string) string {
 	return string(text)
 }
 
-// A likeness is how a name that was sent compares with one that a rule reads.
+// A likeness is the result of comparing a sent name with the name in a rule.
 type likeness uint8
 
 const (
 	other likeness = iota
-	alike          // the same to some servers
+	alike          // the same name to some servers
 	same
 )
 
-// compare compares the key of a pair with name. Alike are names that differ in case
-// (ASP.NET), in which ".", " " or "[" stand for "_" (PHP), with spaces around (Django,
-// Express), that begin alike up to an invalid escape, and that begin an array or end early ("name[]", "name\x00": PHP, Rack).
+// compare compares the key of a pair with name. These names are alike: names that differ in case (ASP.NET), names
+// with ".", " " or "[" for "_" (PHP), names with surrounding spaces (Django, Express), names that agree up to an
+// invalid escape, and names that start an array or end early ("name[]", "name\x00": PHP, Rack).
 func compare(key, name string, escaped bool) likeness {
 	result, at := same, 0
 	for key != "" {
@@ -170,7 +165,7 @@ func compare(key, name string, escaped bool) likeness {
 				c = ' '
 			case '%':
 				if c, n = decodeByte(key); n == 1 {
-					return alike // no escape: servers read "%u0061" as "a", or drop "%"
+					return alike // invalid escape: servers read "%u0061" as "a", or drop "%"
 				}
 			}
 		}
@@ -201,7 +196,6 @@ func compare(key, name string, escaped bool) likeness {
 	return result
 }
 
-// foldByte returns the one byte that stands for all that servers take for c in names.
 func foldByte(c byte) byte {
 	switch c {
 	case '.', ' ', '[':
@@ -210,7 +204,6 @@ func foldByte(c byte) byte {
 	return lowerByte(c)
 }
 
-// decodeByte returns the byte that s begins with, decoded, and how long it is in s.
 func decodeByte(s string) (c byte, n int) {
 	if s[0] == '%' && len(s) > 2 {
 		high, ok := unhex(s[1])

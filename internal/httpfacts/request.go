@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// method returns the attribute method of r; the empty one stands for GET.
 func method(r *http.Request) string {
 	if r.Method == "" {
 		return http.MethodGet
@@ -17,37 +16,34 @@ func method(r *http.Request) string {
 	return requestpath.Method(r.Method)
 }
 
-// Path returns the attribute path of a request target as it was sent, disputed or
-// not: see package requestpath.
+// Path returns the attribute path of a request target, disputed or not: see package requestpath.
 func Path(target string) string {
 	path, _ := requestpath.Of(target)
 	return path
 }
 
-// Host returns the attribute host of a Host header, and whether it names one: see
-// package requestpath.
+// Host returns the attribute host of a Host header and whether it is valid: see package requestpath.
 func Host(sent string) (string, bool) { return requestpath.Host(sent) }
 
-// Place returns the attribute path of the request, and whether servers read it
-// differently. It is read once.
+// Place returns the attribute path of the request, and whether servers interpret it differently. It is computed
+// once.
 func (f *Facts) Place() (path string, disputed bool) {
 	if !f.hasPlace {
 		f.place, f.hasPlace = readPlace(f.r.URL), true
 	}
 	p := &f.place
 	switch {
-	case f.r.URL.Opaque != "": // which others may read as a whole URL, with a path
+	case f.r.URL.Opaque != "": // servers may read it as a URL with a path
 		return p.Path, true
-	case p.Path == "*" && f.r.Method != http.MethodOptions: // which it is for: RFC 9112, 3.2.4
+	case p.Path == "*" && f.r.Method != http.MethodOptions: // "*" is for OPTIONS only (RFC 9112, section 3.2.4)
 		return p.Path, true
 	case f.r.Method == http.MethodConnect && f.r.URL.Path != "" && p.Path != f.r.URL.Path:
-		return p.Path, true // http.ServeMux does not clean those
+		return p.Path, true // http.ServeMux does not clean the path
 	}
 	return p.Path, p.Disputed
 }
 
-// readPlace prefers the path as it was sent, unless a program has changed the decoded one
-// since.
+// readPlace prefers the path as sent, unless a program has changed the decoded path since.
 func readPlace(u *url.URL) requestpath.Place {
 	if u.RawPath != "" {
 		if decoded, err := url.PathUnescape(u.RawPath); err == nil && decoded == u.Path {
@@ -57,14 +53,13 @@ func readPlace(u *url.URL) requestpath.Place {
 	return requestpath.Read(u.Path, "")
 }
 
-// Request returns the request that the facts describe: a proxy sends this one on.
+// Request returns the request that the facts describe. A proxy must forward this one.
 func (f *Facts) Request() *http.Request { return f.r }
 
-// Trusted reports whether a trusted proxy opened the connection. The connection's
-// address is read once.
+// Trusted reports whether a trusted proxy opened the connection.
 func (f *Facts) Trusted() bool { return f.connection().trusted }
 
-// Address returns the client's address in text form. It is determined once.
+// Address returns the client's address as text. It is computed once.
 func (f *Facts) Address() (string, bool) {
 	if !f.hasAddress {
 		f.address, f.hasAddress = f.source.config.Trust.client(f.r, f.connection()), true
@@ -79,9 +74,8 @@ func (f *Facts) connection() peer {
 	return f.peer
 }
 
-// Resolve removes empty segments and dot segments from the path of the request, which it
-// copies first. A server could resolve them in another way than the rules. Call Resolve
-// before the first Lookup.
+// Resolve removes empty and dot segments from the path of a copy of the request, because a server could resolve
+// them differently than the rules. Call it before the first Lookup.
 func (f *Facts) Resolve() {
 	f.Place()
 	if f.place.Resolved == f.r.URL.Path {
@@ -93,8 +87,8 @@ func (f *Facts) Resolve() {
 	f.place.Disputed = f.place.ResolvedDisputed
 }
 
-// RemoveField removes the header field with this canonical name from the request, which it
-// copies first. Call RemoveField before the first Lookup.
+// RemoveField removes the header field with the canonical name from a copy of the request. Call it before the
+// first Lookup.
 func (f *Facts) RemoveField(name string) {
 	r := f.copy()
 	if !f.ownHeader {
@@ -103,7 +97,6 @@ func (f *Facts) RemoveField(name string) {
 	delete(r.Header, name)
 }
 
-// copy makes the request a shallow copy, once, and returns it.
 func (f *Facts) copy() *http.Request {
 	if !f.own {
 		f.r, f.own = f.r.WithContext(f.r.Context()), true

@@ -10,35 +10,28 @@ import (
 	"strings"
 )
 
-// Trust says whom to believe about a client's address. The zero Trust believes
-// nobody: the client is whoever holds the TCP connection.
+// Trust configures trusted proxies. With the zero Trust, the client is the peer of the TCP connection.
 //
-// A trusted proxy writes the address it was called from at the right end of a
-// header. The client is the rightmost address in it that is not a trusted
-// proxy's own; what stands further left was sent by the client and may say
-// anything. Several lines of the header are one list. A hop that is malformed,
-// "unknown" or obfuscated ends the walk, and the last valid address counts.
+// A trusted proxy appends the address of its peer to a header. The client is the rightmost address that is not a
+// trusted proxy; addresses further left come from the client and are not trusted. Several header lines are one
+// list. At a malformed, "unknown" or obfuscated address the search ends, and the last valid address counts.
 //
-// IPv4-mapped addresses count as IPv4, and the client has the IPv4 address that an
-// address of NAT64 or 6to4 stands for; ports and zones are dropped. A
-// connection without an address (a Unix socket) is trusted under Hops only.
+// IPv4-mapped addresses count as IPv4. For a NAT64 or 6to4 address, the client has the IPv4 address that it
+// represents. Ports and zones are dropped. A connection without an address (a Unix socket) is trusted only with
+// Hops.
 type Trust struct {
-	// Proxies are the trusted proxies' own addresses, at most [MaxProxies]
-	// prefixes. A prefix that holds every address is refused.
+	// Proxies are the addresses of the trusted proxies, at most [MaxProxies] prefixes. A prefix that contains
+	// every address is invalid.
 	Proxies []netip.Prefix
 
-	// Hops is the number of trusted proxies every request passes, the last of
-	// which opens the connection: for those whose addresses are not known. It
-	// must be exact, at most [MaxHops], and takes the place of Proxies: with
-	// both set, Trust is refused. A client that can go around one of the
-	// proxies can choose its address.
+	// Hops is the number of trusted proxies that every request passes, at most [MaxHops]; the last one opens the
+	// connection. Use it if their addresses are unknown. It must be exact: a client that can bypass a proxy can
+	// choose its address. Setting both Hops and Proxies is an error.
 	Hops int
 
-	// Header names the one header that is read, from trusted proxies only. If
-	// empty, X-Forwarded-For. Forwarded is read as RFC 7239 says, every other
-	// one as a list of addresses; a single address (X-Real-IP) is a list, too.
-	// All other such headers are ignored: proxies pass on the ones they do not
-	// write themselves.
+	// Header is the header that is read, from trusted proxies only. Empty means X-Forwarded-For. Forwarded is
+	// parsed as in RFC 7239, any other header as a list of addresses, such as X-Real-IP with one address. Other
+	// such headers are ignored, because proxies pass on the ones that they do not write.
 	Header string
 }
 
@@ -46,16 +39,15 @@ const (
 	// MaxProxies bounds [Trust.Proxies].
 	MaxProxies = 1024
 
-	// MaxHops bounds [Trust.Hops], and how many hops are walked under
-	// [Trust.Proxies]; the last of them counts as the client.
+	// MaxHops bounds [Trust.Hops], and the number of addresses that are searched with [Trust.Proxies]. The last
+	// of them counts as the client.
 	MaxHops = 32
 )
 
-// ErrTrust is wrapped by the errors about a [Trust] that cannot be used.
+// ErrTrust is wrapped by the errors of an invalid [Trust].
 var ErrTrust = errors.New("httpfacts: invalid trust in proxies")
 
-// Check returns an error that wraps [ErrTrust] if t cannot be used, one a line
-// if there are several.
+// Check returns an error that wraps [ErrTrust] for each invalid setting, one per line.
 func (t Trust) Check() error {
 	var errs []error
 	refuse := func(format string, args ...any) {
@@ -65,7 +57,7 @@ func (t Trust) Check() error {
 		refuse("%d hops: must be between 0 and %d", t.Hops, MaxHops)
 	}
 	if t.Hops != 0 && len(t.Proxies) != 0 {
-		refuse("both proxies and hops are given: choose one")
+		refuse("proxies and hops cannot be combined: choose one")
 	}
 	if len(t.Proxies) > MaxProxies {
 		refuse("%d proxies: at most %d are allowed", len(t.Proxies), MaxProxies)
@@ -75,7 +67,7 @@ func (t Trust) Check() error {
 		case !p.IsValid():
 			refuse("proxy %q is not an address prefix", p)
 		case p.Bits() == 0:
-			refuse("proxy %v trusts everybody, so that clients choose their address: use hops if the proxies' addresses are unknown", p)
+			refuse("proxy %v contains every address, so clients could choose their address: use hops if the proxies' addresses are unknown", p)
 		case p.Addr().Is4In6():
 			refuse("proxy %v is IPv4-mapped: write it as IPv4", p)
 		}
@@ -86,24 +78,21 @@ func (t Trust) Check() error {
 	return errors.Join(errs...)
 }
 
-// IsZero reports whether t trusts nobody.
 func (t Trust) IsZero() bool { return t.Hops == 0 && len(t.Proxies) == 0 }
 
-// A peer is the other end of a connection.
 type peer struct {
-	addr    netip.Addr // not valid where the connection has no address
-	text    string     // of addr, as the connection has it
-	trusted bool       // it is a trusted proxy
+	addr    netip.Addr // invalid if the connection has no address
+	text    string     // addr as written by the connection
+	trusted bool       // the peer is a trusted proxy
 }
 
-// peer returns the other end of r's connection.
 func (t Trust) peer(r *http.Request) peer {
 	addr, text := parseNode(r.RemoteAddr)
 	return peer{addr, text, t.Hops > 0 || t.contains(addr)}
 }
 
-// client returns the address of r's client in its canonical text form, "" if it
-// is not known. p is the other end of the connection.
+// client returns the address of r's client in canonical form, or "" if it is unknown. p is the peer of the
+// connection.
 func (t Trust) client(r *http.Request, p peer) string {
 	client, text := p.addr, p.text
 	if !p.trusted {
@@ -127,7 +116,6 @@ func (t Trust) client(r *http.Request, p peer) string {
 	return canonical(client, text)
 }
 
-// contains reports whether addr is a trusted proxy's.
 func (t Trust) contains(addr netip.Addr) bool {
 	for _, p := range t.Proxies {
 		if p.Contains(addr) {
@@ -137,7 +125,6 @@ func (t Trust) contains(addr netip.Addr) bool {
 	return false
 }
 
-// list returns the hops r says it has passed.
 func (t Trust) list(r *http.Request) hopList {
 	switch {
 	case t.Header == "":

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Bounds are the settings of lanes that the configurations of stores have in common.
+// Bounds are the settings of lanes that stores have in common.
 type Bounds struct {
 	MaxBatch, MaxQueue, MaxInFlight int
 	Timeout                         time.Duration
 }
 
-// Or returns b with the default in the place of each 0. A value below 0 is an error.
+// Or returns b with each 0 replaced by its default. A negative value is an error.
 func (b Bounds) Or(defaults Bounds) (Bounds, error) {
 	for _, f := range []struct {
 		name      string
@@ -25,14 +25,14 @@ func (b Bounds) Or(defaults Bounds) (Bounds, error) {
 		{"MaxInFlight", &b.MaxInFlight, defaults.MaxInFlight},
 	} {
 		if *f.value < 0 {
-			return b, fmt.Errorf("%s: %d: must not be below 0", f.name, *f.value)
+			return b, fmt.Errorf("%s: %d: must not be negative", f.name, *f.value)
 		}
 		if *f.value == 0 {
 			*f.value = f.byDefault
 		}
 	}
 	if b.Timeout < 0 {
-		return b, fmt.Errorf("timeout %v: must not be below 0", b.Timeout)
+		return b, fmt.Errorf("timeout %v: must not be negative", b.Timeout)
 	}
 	if b.Timeout == 0 {
 		b.Timeout = defaults.Timeout

@@ -15,127 +15,122 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// ErrClosed is why nothing is asked any more.
+// ErrClosed is the error of calls after Close.
 var ErrClosed = errors.New("store is closed")
 
 var errLate = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 
-// A Lane brings asks to a server in the order in which they came. While as many
-// calls are on their way as it allows itself, those that arrive wait and go together
-// with the next. It is safe for concurrent use.
+// A Lane sends asks to a server in the order of arrival. While the permitted number of calls is in flight,
+// further asks wait and share the next call. A Lane is safe for concurrent use.
 type Lane[A Ask] struct {
-	all *Lanes[A]
+	lanes *Lanes[A]
 
-	mu      sync.Mutex // guards the fields below
-	queue   []A
-	waiting int // asks in the queue that have not left
-	flying  int // calls on their way
-	pace    pace
+	mu       sync.Mutex // guards the fields below
+	queue    []A
+	waiting  int // asks in the queue, except abandoned ones
+	inFlight int // calls in flight
+	pace     pace
 }
 
-// Do has a answered, and returns what went wrong: [Ticket.Err], or a
-// [mete.StoreError] without Op and Store where a was not asked, or is not waited
-// for any longer because ctx has ended or within, unless that is 0, has passed.
-// The latter may be spent if a was on its way.
+// Do sends a and waits for its answer. It returns [Ticket.Err], or a [mete.StoreError] without Op and Store if a
+// was not sent, or if ctx or a nonzero within ends first. In that case, an ask that was already sent may have
+// spent tokens.
 //
-// Where a is not free, it has no answer, and must not be used any more: a call may
-// still write to it.
+// If free is false, a has no answer and must not be reused: a call may still write to it.
 func (l *Lane[A]) Do(ctx context.Context, a A, within time.Duration) (free bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 	}
 	t := a.ticket()
 	t.sent, t.Err = false, nil
-	if (within > 0 || ctx.Done() == nil) && !endsBefore(ctx, within) && l.alone() {
-		l.goAlone(a, within)
+	if (within > 0 || ctx.Done() == nil) && !endsBefore(ctx, within) && l.startFirst() {
+		l.runInline(a, within)
 		return true, t.Err
 	}
 	if t.done == nil {
 		t.done = make(chan struct{}, 1)
 	}
-	if err := l.submit(a); err != nil {
+	if err := l.enqueue(a); err != nil {
 		return true, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 	}
 	if err := t.wait(ctx, within); err != nil {
-		return l.leave(t, err)
+		return l.abandon(t, err)
 	}
 	return true, t.Err
 }
 
-// endsBefore reports whether ctx's deadline is nearer than within.
 func endsBefore(ctx context.Context, within time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < within
 }
 
-// alone reports whether nothing is on its way and nothing waits. Then the caller
-// has the lane's first call, for [Lane.goAlone].
-func (l *Lane[A]) alone() bool {
+// startFirst reports whether no call is in flight and no ask waits. If so, it reserves the lane's first call for
+// [Lane.runInline].
+func (l *Lane[A]) startFirst() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flying > 0 || len(l.queue) > 0 || l.all.closed.Load() {
+	if l.inFlight > 0 || len(l.queue) > 0 || l.lanes.closed.Load() {
 		return false
 	}
-	l.flying++
-	l.all.calls.Add(1)
+	l.inFlight++
+	l.lanes.calls.Add(1)
 	return true
 }
 
-// goAlone makes a call for a in the caller's own goroutine, which saves two
-// changes of goroutine. It cannot be left early: it takes no longer than within,
-// and is for those who wait no longer.
-func (l *Lane[A]) goAlone(a A, within time.Duration) {
-	defer l.all.calls.Done()
-	timeout := l.all.config.Timeout
+// runInline makes a call for a in the caller's goroutine, which saves two context switches. It cannot be
+// interrupted, and takes at most within.
+func (l *Lane[A]) runInline(a A, within time.Duration) {
+	defer l.lanes.calls.Done()
+	timeout := l.lanes.config.Timeout
 	if within > 0 {
 		timeout = min(timeout, within)
 	}
-	b := l.all.batches.Get().(Batch[A])
+	b := l.lanes.batches.Get().(Batch[A])
 	b.Reset()
 	b.Add(a)
 	took := b.Run(timeout)
-	l.all.batches.Put(b)
+	l.lanes.batches.Put(b)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pace.learn(took, l.flying, len(l.queue) > 0)
+	l.pace.observe(took, l.inFlight, len(l.queue) > 0)
 	if len(l.queue) > 0 {
-		l.all.calls.Add(1)
-		go l.fly()
+		l.lanes.calls.Add(1)
+		go l.send()
 	} else {
-		l.flying--
+		l.inFlight--
 	}
 }
 
-// submit puts a into the queue, and has it sent if nothing else would.
-func (l *Lane[A]) submit(a A) error {
+// enqueue queues a, and starts a sender if another call is permitted.
+func (l *Lane[A]) enqueue(a A) error {
 	l.mu.Lock()
-	if l.all.closed.Load() {
+	if l.lanes.closed.Load() {
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	if l.waiting >= l.all.config.MaxQueue {
+	if l.waiting >= l.lanes.config.MaxQueue {
 		l.mu.Unlock()
-		l.all.refused.Add(1)
+		l.lanes.refused.Add(1)
 		return store.ErrOverloaded
 	}
 	l.queue = append(l.queue, a)
 	l.waiting++
-	start := l.flying < l.pace.limit()
+	start := l.inFlight < l.pace.limit()
 	if start {
-		l.flying++
-		l.all.calls.Add(1)
+		l.inFlight++
+		l.lanes.calls.Add(1)
 	}
 	l.mu.Unlock()
 	if start {
-		go l.fly()
+		go l.send()
 	}
 	return nil
 }
 
-// leave takes back an ask that is waited for no longer because of err. Where it has
-// been answered in the meantime, that counts.
-func (l *Lane[A]) leave(t *Ticket, err error) (free bool, _ error) {
+// abandon removes an ask after its caller stopped waiting because of err. If the ask was answered meanwhile, the
+// answer counts.
+func (l *Lane[A]) abandon(t *Ticket, err error) (free bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -143,50 +138,49 @@ func (l *Lane[A]) leave(t *Ticket, err error) (free bool, _ error) {
 		return true, t.Err
 	default:
 	}
-	t.left = true
+	t.abandoned = true
 	if t.sent {
 		return false, &mete.StoreError{Spent: mete.MaybeSpent, Err: err}
 	}
 	l.waiting--
 	if gone := len(l.queue) - l.waiting; gone > 64 && gone > l.waiting {
-		l.queue = slices.DeleteFunc(l.queue, func(a A) bool { return a.ticket().left })
+		l.queue = slices.DeleteFunc(l.queue, func(a A) bool { return a.ticket().abandoned })
 	}
 	return false, &mete.StoreError{Spent: mete.NotSpent, Err: err}
 }
 
-// fly makes calls until there is nothing to send.
-func (l *Lane[A]) fly() {
-	defer l.all.calls.Done()
-	b := l.all.batches.Get().(Batch[A])
-	defer l.all.batches.Put(b)
+// send makes calls until the queue is empty.
+func (l *Lane[A]) send() {
+	defer l.lanes.calls.Done()
+	b := l.lanes.batches.Get().(Batch[A])
+	defer l.lanes.batches.Put(b)
 	took := time.Duration(0)
-	for l.load(b, took) {
-		took = b.Run(l.all.config.Timeout)
+	for l.fill(b, took) {
+		took = b.Run(l.lanes.config.Timeout)
 		for _, a := range b.Asks() {
 			a.ticket().done <- struct{}{}
 		}
-		runtime.Gosched() // those who were answered may ask again, and come along
+		runtime.Gosched() // answered callers may ask again and join the next call
 	}
 }
 
-// load moves asks from the queue into b, and reports false where there are none,
-// or too many others on their way: then the caller is done. The call before took so
-// long.
-func (l *Lane[A]) load(b Batch[A], took time.Duration) bool {
+// fill moves asks from the queue to b. It returns false if there are none or too many calls are in flight: the
+// sender then ends. The parameter took is the duration of the previous call.
+func (l *Lane[A]) fill(b Batch[A], took time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took > 0 {
-		l.pace.learn(took, l.flying, len(l.queue) > 0)
-		if l.flying > l.pace.limit() {
-			l.flying--
+		l.pace.observe(took, l.inFlight, len(l.queue) > 0)
+		if l.inFlight > l.pace.limit() {
+			l.inFlight--
 			return false
 		}
 	}
 	b.Reset()
 	gone, sent := 0, 0
 	for _, a := range l.queue {
-		if t := a.ticket(); !t.left {
-			if sent == l.all.config.MaxBatch || !b.Add(a) {
+		if t := a.ticket(); !t.abandoned {
+			if sent == l.lanes.config.MaxBatch || !b.Add(a) {
 				break
 			}
 			t.sent = true
@@ -199,7 +193,7 @@ func (l *Lane[A]) load(b Batch[A], took time.Duration) bool {
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
 	if sent == 0 {
-		l.flying--
+		l.inFlight--
 	}
 	return sent > 0
 }

@@ -24,16 +24,16 @@ func (l *list) Run(time.Duration) time.Duration { return 0 }
 // many they are, the queue has no more of them than wait, and some.
 func TestLane_ForgetsWhoLeft(t *testing.T) {
 	l := New(Config[*order]{MaxQueue: 100, MaxBatch: 100, MaxInFlight: 1}).At(0)
-	l.flying = 1
+	l.inFlight = 1
 	var waiting []*order
 	for i := range 10_000 {
 		o := &order{Ticket{done: make(chan struct{}, 1)}}
-		if err := l.submit(o); err != nil {
+		if err := l.enqueue(o); err != nil {
 			t.Fatalf("submit %d: %v, with %d in the queue", i, err, l.waiting)
 		}
 		if i%1000 == 0 {
 			waiting = append(waiting, o)
-		} else if free, err := l.leave(&o.Ticket, context.Canceled); free || mete.Spent(err) != mete.NotSpent {
+		} else if free, err := l.abandon(&o.Ticket, context.Canceled); free || mete.Spent(err) != mete.NotSpent {
 			t.Fatalf("leave %d: free %v, %v", i, free, err)
 		}
 		if len(l.queue) > 2*len(waiting)+200 {
@@ -41,7 +41,7 @@ func TestLane_ForgetsWhoLeft(t *testing.T) {
 		}
 	}
 	var b list
-	if !l.load(&b, 0) || len(b) != len(waiting) || l.waiting != 0 || len(l.queue) != 0 {
+	if !l.fill(&b, 0) || len(b) != len(waiting) || l.waiting != 0 || len(l.queue) != 0 {
 		t.Fatalf("%d go, %d wait, %d are in the queue; want all %d to go", len(b), l.waiting, len(l.queue), len(waiting))
 	}
 	for i, o := range b {

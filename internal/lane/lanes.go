@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lane brings asks to a server, and those that come while calls are on
-// their way together in the next: group commit. Somebody alone has a call at once,
-// in a goroutine of their own.
+// Package lane sends asks to a server, and batches asks that arrive while calls are in flight (group commit). An
+// ask without competition is sent at once, in the caller's goroutine.
 package lane
 
 import (
@@ -11,54 +10,47 @@ import (
 	"time"
 )
 
-// A Batch is a call in the making. It is used again and again, by one goroutine at
-// a time.
+// A Batch is a call in preparation. It is reused, by one goroutine at a time.
 type Batch[A Ask] interface {
-	// Reset makes the batch an empty one. What is added after it has been asked before
-	// it, so that the time it is now is not too early for any of them. It is called
-	// with the lane locked.
+	// Reset empties the batch. The lane is locked. All asks that are added later arrived earlier than this call,
+	// so a timestamp taken here is not too early for any of them.
 	Reset()
 
-	// Add adds an ask to the end. It reports false where the ask is for the next
-	// call, with all that came after it; an empty batch takes any. It is called with
-	// the lane locked.
+	// Add appends an ask. It returns false if the ask and all later ones belong in the next call; an empty batch
+	// accepts any ask. The lane is locked.
 	Add(A) bool
 
-	// Asks are those that were added since Reset, in their order.
+	// Asks returns the asks since Reset, in their order.
 	Asks() []A
 
-	// Run makes the call, which it gives up after timeout, and puts an answer or an
-	// error into every ask. An ask may have been left, and is still the batch's. Run
-	// returns how long the call took.
+	// Run makes the call with a timeout, and sets an answer or an error in each ask, including abandoned ones. It
+	// returns the duration of the call.
 	Run(timeout time.Duration) (took time.Duration)
 }
 
-// A Config says how lanes are used. Everything but Lanes and MinInFlight must be
-// set.
+// A Config configures lanes. All fields except Lanes and MinInFlight are required.
 type Config[A Ask] struct {
-	Lanes int // how many there are; 0 is one
+	Lanes int // number of lanes; 0 is one
 
-	// MaxBatch bounds the asks of one call, MaxQueue those that wait for one. Of calls
-	// on their way there are up to MinInFlight, 0 being one, and up to MaxInFlight
-	// where more do not slow each other down. All of them are for each lane.
+	// MaxBatch bounds the asks per call, and MaxQueue the waiting asks. Up to MinInFlight calls (0 is one) are
+	// always permitted, and up to MaxInFlight if they do not slow each other down. All bounds are per lane.
 	MaxBatch, MaxQueue, MinInFlight, MaxInFlight int
 
 	Timeout  time.Duration   // of a call
-	NewBatch func() Batch[A] // returns one that was not yet used
+	NewBatch func() Batch[A] // returns an unused batch
 }
 
-// Lanes are ways to one server, each with its own queue and calls. They are safe
-// for concurrent use.
+// Lanes are connections to one server, each with its own queue and calls. They are safe for concurrent use.
 type Lanes[A Ask] struct {
 	config  Config[A]
 	batches sync.Pool // of Batch[A]
 	lanes   []atomic.Pointer[Lane[A]]
-	closed  atomic.Bool // nothing is asked any more
+	closed  atomic.Bool // further asks fail
 	calls   sync.WaitGroup
 	refused atomic.Int64
 }
 
-// New returns lanes. They have goroutines only while somebody asks.
+// New returns lanes. They have goroutines only while asks are waiting or in flight.
 func New[A Ask](config Config[A]) *Lanes[A] {
 	config.Lanes = max(config.Lanes, 1)
 	config.MinInFlight = min(max(config.MinInFlight, 1), config.MaxInFlight)
@@ -67,41 +59,39 @@ func New[A Ask](config Config[A]) *Lanes[A] {
 	return s
 }
 
-// At returns lane i of [Config.Lanes]. A lane that nobody asked for takes no room.
+// At returns lane i of [Config.Lanes]. An unused lane uses no memory.
 func (s *Lanes[A]) At(i int) *Lane[A] {
 	if l := s.lanes[i].Load(); l != nil {
 		return l
 	}
-	s.lanes[i].CompareAndSwap(nil, &Lane[A]{all: s, pace: pace{min: s.config.MinInFlight, max: s.config.MaxInFlight}})
+	s.lanes[i].CompareAndSwap(nil, &Lane[A]{lanes: s, pace: pace{min: s.config.MinInFlight, max: s.config.MaxInFlight}})
 	return s.lanes[i].Load()
 }
 
-// Close waits for the calls on their way, those of the asks in the queues among
-// them. What is asked later fails with [ErrClosed].
+// Close waits for all calls, including calls for queued asks. Later asks fail with [ErrClosed].
 func (s *Lanes[A]) Close() {
 	s.closed.Store(true)
-	s.each(func(*Lane[A]) {}) // who has not seen that yet has its call counted
+	s.each(func(*Lane[A]) {}) // a call that started before has been counted
 	s.calls.Wait()
 }
 
-// Stats are how lanes are, taken together.
+// Stats are statistics over all lanes.
 type Stats struct {
 	Waiting  int   // asks in the queues
-	InFlight int   // calls on their way
-	Refused  int64 // asks that found a queue full, so far
+	InFlight int   // calls in flight
+	Refused  int64 // asks rejected by a full queue, since New
 }
 
-// Stats returns how the lanes are.
 func (s *Lanes[A]) Stats() Stats {
 	stats := Stats{Refused: s.refused.Load()}
 	s.each(func(l *Lane[A]) {
 		stats.Waiting += l.waiting
-		stats.InFlight += l.flying
+		stats.InFlight += l.inFlight
 	})
 	return stats
 }
 
-// each calls f with every lane there is, locked.
+// each calls f with every used lane, locked.
 func (s *Lanes[A]) each(f func(*Lane[A])) {
 	for i := range s.lanes {
 		if l := s.lanes[i].Load(); l != nil {

@@ -4,31 +4,28 @@ package lane
 
 import "time"
 
-// A pace says how many calls a lane has on their way. Where the wire takes the
-// time, more of them cost nothing and an ask waits less for the next; where the
-// server or this process does, a call more only makes batches smaller, and the
-// same asks dearer. Which of the two it is shows in how long a call takes
-// against the shortest that was seen, as TCP Vegas tells a full queue from a long
-// line (Brakmo and Peterson, 1995).
+// A pace adapts the number of calls in flight. If most of the latency is network time, more calls cost nothing
+// and shorten the wait. If the server or this process is the bottleneck, more calls only make batches smaller.
+// The pace compares the latency of each call with the lowest one seen, as TCP Vegas distinguishes queues from
+// distance (Brakmo and Peterson, 1995).
 type pace struct {
-	min, max int // of calls: min <= max
+	min, max int // min <= max
 
-	now   int           // calls on their way; 0 is min
-	least time.Duration // the shortest call of the epoch before and of this one
-	next  time.Duration // of this one alone
-	calls int           // of this epoch
+	now   int           // permitted calls in flight; 0 is min
+	least time.Duration // lowest latency of this epoch and the last
+	next  time.Duration // lowest latency of this epoch
+	calls int           // number in this epoch
 }
 
-// epoch is after how many calls a pace begins again with the fewest, as what a
-// call takes by itself shows only then, and may have changed.
+// epoch is the number of calls after which a pace restarts at the minimum. Only then does the latency without
+// competition show, which may have changed.
 const epoch = 512
 
 func (p *pace) limit() int { return max(p.now, p.min) }
 
-// learn takes in how long a call took, with how many on their way, and whether
-// asks were waiting when it ended. Calls below 3/2 of the shortest leave room for
-// more; those above 4 times of it are too many.
-func (p *pace) learn(took time.Duration, flying int, waiting bool) {
+// observe records the latency of a call, the number of calls in flight, and whether asks were waiting at its end.
+// Latencies below 3/2 of the lowest permit one more call, and above 4 times of it, one less.
+func (p *pace) observe(took time.Duration, flying int, waiting bool) {
 	if p.calls++; p.calls > epoch {
 		p.now, p.calls = p.min, 1
 		p.least, p.next = p.next, 0

@@ -12,7 +12,7 @@ import (
 func fly(p *pace, took func(flying int) time.Duration) int {
 	for range 2000 {
 		n := p.limit()
-		p.learn(took(n), n, true)
+		p.observe(took(n), n, true)
 	}
 	return p.limit()
 }
@@ -32,7 +32,7 @@ func TestPace_ALongWireIsFilled(t *testing.T) {
 func TestPace_ABusyServerIsNotFlooded(t *testing.T) {
 	for _, fewest := range []int{1, 2} {
 		p := pace{min: fewest, max: 16}
-		p.learn(40*time.Microsecond, 1, false) // how fast it is alone
+		p.observe(40*time.Microsecond, 1, false) // how fast it is alone
 		queued := func(n int) time.Duration { return time.Duration(n) * 100 * time.Microsecond }
 		if got := fly(&p, queued); got > 4 {
 			t.Errorf("%d calls to a server that works them off one by one, want 4 at most", got)
@@ -46,7 +46,7 @@ func TestPace_ABusyServerIsNotFlooded(t *testing.T) {
 func TestPace_NobodyWaits(t *testing.T) {
 	p := pace{min: 2, max: 16}
 	for range 2000 {
-		p.learn(time.Millisecond, 1, false)
+		p.observe(time.Millisecond, 1, false)
 	}
 	if got := p.limit(); got != 2 {
 		t.Errorf("%d calls where nobody waits for one, want 2", got)

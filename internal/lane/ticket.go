@@ -7,32 +7,29 @@ import (
 	"time"
 )
 
-// A Ticket is what an ask has on it while it is on its way. The zero Ticket is
-// ready for use, and may be used again once the ask is its caller's again.
+// A Ticket is the state of an ask in a lane. The zero value is ready for use. A Ticket can be reused when
+// [Lane.Do] returns a free ask.
 type Ticket struct {
-	// Err is what went wrong with the ask: for [Batch.Run] to set. [Lane.Do] begins
-	// with nil, and returns it.
+	// Err is the error of the ask, set by [Batch.Run]. [Lane.Do] resets it first, and returns it.
 	Err error
 
-	done  chan struct{} // one value when it has been answered; nil until it is needed
-	timer *time.Timer   // nil until it is needed
+	done  chan struct{} // receives one value with the answer; nil until needed
+	timer *time.Timer   // nil until needed
 
-	sent bool // guarded by the lane's mutex: too late to leave
-	left bool // guarded by the lane's mutex: nobody waits for it
+	sent      bool // protected by the lane's mutex
+	abandoned bool // the caller no longer waits; protected by the lane's mutex
 }
 
-// An Ask is a pointer to a struct that has a [Ticket] embedded: one operation on
-// its way to a server and back.
+// An Ask is one operation on a server: a pointer to a struct that embeds a [Ticket].
 type Ask interface{ ticket() *Ticket }
 
 func (t *Ticket) ticket() *Ticket { return t }
 
-// wait returns when the ask has been answered, for which that is nil, ctx has ended
-// or within, unless that is 0, has passed.
+// wait returns nil when the ask is answered, or an error when ctx ends or a nonzero within has passed.
 func (t *Ticket) wait(ctx context.Context, within time.Duration) error {
 	var late <-chan time.Time
 	if within > 0 {
-		late = t.alarm(within)
+		late = t.startTimer(within)
 		defer t.timer.Stop()
 	} else if ctx.Done() == nil {
 		<-t.done
@@ -48,8 +45,7 @@ func (t *Ticket) wait(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// alarm returns a channel that says when d has passed.
-func (t *Ticket) alarm(d time.Duration) <-chan time.Time {
+func (t *Ticket) startTimer(d time.Duration) <-chan time.Time {
 	if t.timer == nil {
 		t.timer = time.NewTimer(d)
 	} else {

@@ -15,32 +15,30 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Borrower takes slices of hot buckets and spends them. It is made by [New] and
-// safe for concurrent use. While anything is leased it has a goroutine, and one
-// for each loan under way; [Borrower.Close] ends them.
+// A Borrower leases parts of hot buckets and spends them. [New] creates it. It is safe for concurrent use. It has
+// one goroutine while buckets are leased, and one per loan in flight. [Borrower.Close] ends them.
 type Borrower struct {
 	config Config
 	now    func() time.Duration
-	lines  atomic.Pointer[map[string]*line] // replaced, never changed
+	leased atomic.Pointer[map[string]*leasedBucket] // copy on write
 	heat   heat
 	count  tally
 
-	carry func(*line, Loan) // takes a loan to the lender and the answer to settle
-	wake  func()            // sees to it that tick is called every period
+	sendLoan    func(*leasedBucket, Loan) // sends a loan, and its answer to settle
+	startTicker func()                    // starts the ticker
 
 	ctx    context.Context // of all calls to the lender
 	cancel context.CancelFunc
 	done   chan struct{} // closed by Close
 
-	mu      sync.Mutex // guards the fields below, and changes of lines
+	mu      sync.Mutex // protects the fields below, and writes of lines
 	closed  bool
 	ticking bool
-	opened  uint64         // lines so far
-	flights sync.WaitGroup // loans under way, and the ticker
+	opened  uint64         // number of leased buckets so far
+	flights sync.WaitGroup // loans in flight, and the ticker
 }
 
-// New returns a Borrower that has leased nothing. The error names everything that
-// is wrong with c.
+// New returns a Borrower without leases. The error joins all errors of c.
 func New(c Config) (*Borrower, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -48,31 +46,30 @@ func New(c Config) (*Borrower, error) {
 	}
 	b := &Borrower{config: c, now: c.Now, done: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.lines.Store(&map[string]*line{})
+	b.leased.Store(&map[string]*leasedBucket{})
 	b.heat.seed = maphash.MakeSeed()
-	b.carry = func(n *line, loan Loan) { go b.borrow(n, loan) }
-	b.wake = func() { go b.tickAlong() }
+	b.sendLoan = func(n *leasedBucket, loan Loan) { go b.borrow(n, loan) }
+	b.startTicker = func() { go b.runTicker() }
 	return b, nil
 }
 
-// Take spends cost of what is held of key's bucket. False is not a denial: then
-// the store has to be asked. A take that is answered here takes no lock and
-// allocates nothing.
+// Take spends cost from the leased tokens of key's bucket. The result false is not a denial: the caller must then
+// take from the store. A take from leased tokens uses no lock and allocates nothing.
 //
-// l is the limit as it holds for key. Buckets become leased by being asked for;
-// costs of 0 and buckets of limits that are not lent never are. See [Lot] for how
-// to put back what was taken.
+// The limit l is the current limit of key. Take also counts takes to find hot buckets, and leases them. It never
+// leases for a cost of 0, or for limits that are not leasable. A [Lot] can be returned.
 //
-// The snapshot shows the bucket as the store knew it at the last loan, refilled
+// The snapshot shows the bucket as of the last loan, refilled since, plus the remaining leased tokens. It does
+// not include later takes of other nodes.
 // since, and the rest of the slice: what others spent since is missing in it.
 func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap bucket.Snapshot, lot Lot, ok bool) {
-	n := (*b.lines.Load())[key]
+	n := (*b.leased.Load())[key]
 	if n == nil {
-		b.notice(key, l, cost)
+		b.countTake(key, l, cost)
 		return snap, lot, false
 	}
 	if cost <= 0 || *l != n.limit {
-		b.refuse(n, cost)
+		b.rejectTake(n, cost)
 		return snap, lot, false
 	}
 	now := b.now()
@@ -85,67 +82,62 @@ func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap b
 			return snap, Lot{n, cost, count}, true
 		}
 	}
-	if cost <= n.share { // no slice will ever hold more
+	if cost <= n.share { // no lease will ever hold more
 		n.missed.Add(int64(cost))
 		b.prefetch(n, now, cost)
 	}
 	return snap, lot, false
 }
 
-// A Lot is what a [Borrower.Take] has taken. Of the zero Lot there is nothing to
-// put back.
+// A Lot is the tokens of one [Borrower.Take]. The zero Lot is empty.
 type Lot struct {
-	line  *line
-	cost  bucket.Tokens
-	count uint64
+	bucket *leasedBucket
+	cost   bucket.Tokens
+	count  uint64
 }
 
-// Untake puts the lot back where it came from, as if it had not been taken, and
-// reports whether that was still possible. Where it was not, the store has been
-// told that it was spent, and the caller may refund it there. It is called once
-// at most.
-func (l Lot) Untake() bool { return l.line != nil && l.line.purse.unspend(l.cost, l.count) }
+// Untake returns the lot to its lease, and reports whether that was possible. It is impossible after the node has
+// reported the tokens to the store as spent; the caller can then refund them there. Call Untake once at most.
+func (l Lot) Untake() bool { return l.bucket != nil && l.bucket.purse.unspend(l.cost, l.count) }
 
-// Forget begins to give back what is held of key's bucket, and does not wait for
-// it. A reset need not: see [Lender].
+// Forget starts to return the leased tokens of key's bucket, and does not wait. A reset does not need it: see
+// [Lender].
 func (b *Borrower) Forget(key string) {
-	if n := (*b.lines.Load())[key]; n != nil {
-		b.leave(n)
+	if n := (*b.leased.Load())[key]; n != nil {
+		b.requestRetire(n)
 	}
 }
 
-// ForgetMatching begins to give back the tokens of all buckets whose keys match.
+// ForgetMatching starts to return the leased tokens of all buckets with matching keys.
 func (b *Borrower) ForgetMatching(match func(key string) bool) {
-	for key, n := range *b.lines.Load() {
+	for key, n := range *b.leased.Load() {
 		if match(key) {
-			b.leave(n)
+			b.requestRetire(n)
 		}
 	}
 }
 
-// refuse is for takes that a line is not for. Under another limit it is no use:
-// it goes, and may come again.
-func (b *Borrower) refuse(n *line, cost bucket.Tokens) {
+// rejectTake handles a take that a lease does not fit. If the limit differs, the lease is returned, and the
+// bucket can be leased again.
+func (b *Borrower) rejectTake(n *leasedBucket, cost bucket.Tokens) {
 	if cost > 0 {
-		b.leave(n)
+		b.requestRetire(n)
 	}
 }
 
-// notice counts a take of a bucket that is not leased, and begins to lease it if
-// it is hot and can be.
-func (b *Borrower) notice(key string, l *bucket.Limit, cost bucket.Tokens) {
+// countTake counts a take from a bucket that is not leased, and leases the bucket if it is hot.
+func (b *Borrower) countTake(key string, l *bucket.Limit, cost bucket.Tokens) {
 	if cost <= 0 || !Leasable(l) || cost > b.config.share(l)/HotTakes {
 		return
 	}
-	if now := b.now(); b.heat.hot(key, now, b.config.Period) {
+	if now := b.now(); b.heat.countTake(key, now, b.config.Period) {
 		b.open(key, l, cost, now)
 	}
 }
 
-// open begins a line, and asks for its first slice.
 func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now time.Duration) {
 	b.mu.Lock()
-	lines := *b.lines.Load()
+	lines := *b.leased.Load()
 	if b.closed || lines[key] != nil {
 		b.mu.Unlock()
 		return
@@ -156,35 +148,34 @@ func (b *Borrower) open(key string, l *bucket.Limit, cost bucket.Tokens, now tim
 		return
 	}
 	b.opened++
-	n := &line{
-		key:    strings.Clone(key), // which may be part of something large
+	n := &leasedBucket{
+		key:    strings.Clone(key), // the key may be part of a larger string
 		holder: b.config.Node + "." + strconv.FormatUint(b.opened, 36),
 		limit:  *l,
 		share:  b.config.share(l),
 	}
 	n.size, n.asked = HotTakes*cost, now-b.config.Period
 	n.cost.Store(int64(cost))
-	n.missed.Store(int64(HotTakes * cost)) // at least
+	n.missed.Store(int64(HotTakes * cost)) // a lower bound
 	n.busy.Store(true)
 	lines = maps.Clone(lines)
 	lines[n.key] = n
-	b.lines.Store(&lines)
+	b.leased.Store(&lines)
 	if !b.ticking {
 		b.ticking = true
 		b.flights.Add(1)
-		b.wake()
+		b.startTicker()
 	}
 	b.mu.Unlock()
 	b.exchange(n, now)
 }
 
-// remove ends a line that has nothing any more.
-func (b *Borrower) remove(n *line) {
+func (b *Borrower) remove(n *leasedBucket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if lines := *b.lines.Load(); lines[n.key] == n {
+	if lines := *b.leased.Load(); lines[n.key] == n {
 		lines = maps.Clone(lines)
 		delete(lines, n.key)
-		b.lines.Store(&lines)
+		b.leased.Store(&lines)
 	}
 }

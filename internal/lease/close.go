@@ -8,13 +8,11 @@ import (
 	"sync"
 )
 
-// closers is how many slices are given back at a time.
 const closers = 16
 
-// Close gives back all that is held and ends every goroutine. Takes answer false
-// from then on. It returns when that is done, or soon after ctx is: what could not
-// be given back by then is the error, and ends by itself, TTL + Grace after it was
-// borrowed.
+// Close returns all leased tokens and ends all goroutines. Later takes return false. Close returns when that is
+// done, or soon after ctx ends. The error counts the leases that could not be returned; the store ends them TTL +
+// Grace after their loan.
 func (b *Borrower) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if b.closed {
@@ -22,8 +20,8 @@ func (b *Borrower) Close(ctx context.Context) error {
 		return ErrClosed
 	}
 	b.closed = true
-	lines := *b.lines.Load()
-	b.lines.Store(&map[string]*line{})
+	lines := *b.leased.Load()
+	b.leased.Store(&map[string]*leasedBucket{})
 	b.mu.Unlock()
 	close(b.done)
 	stop := context.AfterFunc(ctx, b.cancel)
@@ -32,7 +30,7 @@ func (b *Borrower) Close(ctx context.Context) error {
 	b.flights.Wait()
 
 	var (
-		mu     sync.Mutex // guards failed and first
+		mu     sync.Mutex // protects failed and first
 		failed int
 		first  error
 		turns  = make(chan struct{}, closers)
@@ -53,27 +51,27 @@ func (b *Borrower) Close(ctx context.Context) error {
 	}
 	all.Wait()
 	if first != nil {
-		return fmt.Errorf("lease: close: %d of %d slices were not given back: %w", failed, len(lines), first)
+		return fmt.Errorf("lease: close: %d of %d leases could not be returned: %w", failed, len(lines), first)
 	}
 	return nil
 }
 
-// giveBack ends a line when nothing else goes on any more.
-func (b *Borrower) giveBack(n *line) error {
+// giveBack returns a lease during Close, when nothing else uses it.
+func (b *Borrower) giveBack(n *leasedBucket) error {
 	now := b.now()
 	if !n.entry {
 		return nil
 	}
 	n.retiring = true
 	n.until.Store(0)
-	loan := b.makeUp(n, now)
+	loan := b.prepareLoan(n, now)
 	ctx, cancel := context.WithTimeout(b.ctx, b.config.TTL)
 	defer cancel()
 	g, err := b.config.Lender.Borrow(ctx, loan)
 	if err != nil {
 		b.count.failures.Add(1)
-		b.count.lost.Add(int64(n.aside))
-		b.count.aside.Add(-int64(n.aside))
+		b.count.lost.Add(int64(n.setAside))
+		b.count.setAside.Add(-int64(n.setAside))
 		return err
 	}
 	b.accept(n, loan, g, now)

@@ -95,7 +95,7 @@ func TestClose_OfStoreThatFails(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				err := b.Close(ctx)
-				if err == nil || !strings.Contains(err.Error(), "1 of 1 slices") || !strings.Contains(err.Error(), tt.want) {
+				if err == nil || !strings.Contains(err.Error(), "1 of 1 leases") || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("Close: error %v", err)
 				}
 				if d := time.Since(began); d > 300*time.Millisecond {

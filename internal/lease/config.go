@@ -10,67 +10,62 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Config are the settings of a [Borrower]. All but Lender and Node have defaults.
+// Config are the settings of a [Borrower]. All except Lender and Node have defaults.
 type Config struct {
-	// Lender is asked for loans. It is required.
+	// Lender is the store. It is required.
 	Lender Lender
 
-	// Node begins the names of this node's holders. It is required, and no other
-	// process has the same, not even the one that this node ran before.
+	// Node is the prefix of this node's holder names. It is required, and must be unique over all processes,
+	// including earlier runs of the same node.
 	Node string
 
-	// Period is how long a slice should last, from a millisecond to a minute. 0 is
-	// 100 ms. Slices are looked after as often.
+	// Period is the intended lifetime of a slice of tokens, and the interval of maintenance, from a millisecond
+	// to a minute. 0 is 100 ms.
 	Period time.Duration
 
-	// MinSlice is the least size of a slice, where the share is not less: at most a
-	// billion tokens. 0 is one token. The bucket may not hold as much.
+	// MinSlice is the smallest slice, unless the share is smaller: at most a billion tokens. 0 is one token. If
+	// the bucket has fewer tokens, a slice can be smaller.
 	MinSlice bucket.Tokens
 
-	// Share is the most of a bucket's capacity that this node holds at a time, above
-	// 0 and at most 1. 0 is 0.1. A bucket whose share is less than [HotTakes] takes
-	// is not leased.
+	// Share is the largest part of a bucket's capacity that this node leases, above 0 and at most 1. 0 is 0.1. A
+	// bucket is not leased if its share is less than [HotTakes] takes.
 	Share float64
 
-	// TTL is how long a slice is spent after it was asked for, at least 4 periods and
-	// at most an hour. 0 is a second, or 4 periods where that is more. A loan that
-	// is not answered meanwhile has failed.
+	// TTL is how long a slice can be spent after its loan was sent, from 4 periods to an hour. 0 is a second or 4
+	// periods, whichever is longer. A loan without an answer within TTL has failed.
 	TTL time.Duration
 
-	// Grace is how much longer the store keeps the entry: for the time that the store
-	// takes to answer, for clocks that do not run alike, and for a store's clock
-	// that is set forward. At most an hour. 0 is 4 s.
+	// Grace is how much longer the store keeps the lease, an hour at most. 0 is 4 s. It covers the latency of the
+	// store, clock drift, and forward jumps of the store's clock.
 	Grace time.Duration
 
-	// MaxKeys bounds the buckets that are leased at a time. Others are not, until
-	// one has been given back. 0 is [DefaultMaxKeys].
+	// MaxKeys bounds the leased buckets. At the bound, no further bucket is leased until another one is returned.
+	// 0 is [DefaultMaxKeys].
 	MaxKeys int
 
-	// Now is the node's clock: the time since any one moment. It must not be set and
-	// must be safe for concurrent use. Nil is the process's monotonic clock.
+	// Now is the node's monotonic clock: the time since any fixed moment. It must be safe for concurrent use. Nil
+	// is the process's monotonic clock.
 	Now func() time.Duration
 }
 
 const (
-	// DefaultMaxKeys bounds the leased buckets where [Config.MaxKeys] is 0.
+	// DefaultMaxKeys is the default of [Config.MaxKeys].
 	DefaultMaxKeys = 1024
 
-	// HotTakes is how many takes in a [Config.Period] make a bucket hot. With fewer
-	// it is as well to ask the store. It is given back where they are fewer than a
-	// fourth.
+	// HotTakes is the number of takes per [Config.Period] that make a bucket hot. Below it, leases save nothing.
+	// A bucket with less than a fourth of it is returned.
 	HotTakes = 8
 
-	// maxSlice bounds what is held of one bucket: a billion tokens.
+	// maxSlice bounds the leased tokens of one bucket: a billion tokens.
 	maxSlice = 1<<tokenBits - 1
 )
 
-// ErrConfig is wrapped by the errors of [New]. It joins one for each mistake.
+// ErrConfig is wrapped by the errors of [New].
 var ErrConfig = errors.New("lease: invalid config")
 
-// ErrClosed is returned by a second [Borrower.Close].
+// ErrClosed is the error of a second [Borrower.Close].
 var ErrClosed = errors.New("lease: closed")
 
-// withDefaults fills in what c leaves out.
 func (c Config) withDefaults() Config {
 	if c.Period == 0 {
 		c.Period = 100 * time.Millisecond
@@ -97,8 +92,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check reports every mistake in c, which has its defaults. Comparisons are such
-// that a NaN is one.
+// check validates c, which has its defaults. The comparisons reject NaN, too.
 func (c Config) check() error {
 	var mistakes []error
 	want := func(ok bool, format string, args ...any) {
@@ -117,14 +111,12 @@ func (c Config) check() error {
 	return errors.Join(mistakes...)
 }
 
-// share is the most that is held of a bucket of limit l.
 func (c *Config) share(l *bucket.Limit) bucket.Tokens {
 	return min(bucket.Tokens(float64(l.Capacity())*c.Share), maxSlice)
 }
 
-// Leasable reports whether buckets of limit l are lent at all: those that refill
-// whatever was taken when, and have no queue. One whose intervals begin when it
-// was full has none to keep while some of it is lent.
+// Leasable reports whether buckets of limit l can be leased. Their refill must not depend on the times of takes,
+// and they must have no queue. Intervals that begin with the first take depend on the bucket having been full.
 func Leasable(l *bucket.Limit) bool {
 	switch l.Algorithm() {
 	case bucket.Continuous:

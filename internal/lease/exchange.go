@@ -10,17 +10,17 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// prefetch asks for more, unless that is being done or it is too early.
-func (b *Borrower) prefetch(n *line, now time.Duration, cost bucket.Tokens) {
-	if int64(now) < n.next.Load() || !n.grab() {
+// prefetch sends a loan, unless one is in flight or it is too early.
+func (b *Borrower) prefetch(n *leasedBucket, now time.Duration, cost bucket.Tokens) {
+	if int64(now) < n.next.Load() || !n.tryAcquire() {
 		return
 	}
 	n.cost.Store(int64(cost))
 	b.exchange(n, now)
 }
 
-// exchange sends a loan. The caller has grabbed n, which settle lets go.
-func (b *Borrower) exchange(n *line, now time.Duration) {
+// exchange sends a loan. The caller has acquired n, and settle releases it.
+func (b *Borrower) exchange(n *leasedBucket, now time.Duration) {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -29,34 +29,33 @@ func (b *Borrower) exchange(n *line, now time.Duration) {
 	}
 	b.flights.Add(1)
 	b.mu.Unlock()
-	b.carry(n, b.makeUp(n, now))
+	b.sendLoan(n, b.prepareLoan(n, now))
 }
 
-// borrow is an exchange with the lender.
-func (b *Borrower) borrow(n *line, loan Loan) {
+func (b *Borrower) borrow(n *leasedBucket, loan Loan) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.config.TTL)
 	defer cancel()
 	grant, err := b.config.Lender.Borrow(ctx, loan)
 	b.settle(n, loan, grant, err)
 }
 
-// makeUp returns the next loan of n, which the caller has grabbed: all that was
-// spent is told, and what is above the new size is set aside.
+// prepareLoan returns the next loan of n, which the caller has acquired. It reports all spent tokens, and sets
+// aside the tokens above the new size.
 //
-// What stays in the purse may be spent while the loan is under way. It is in the
-// store's entry now, and will be in the one that the store writes.
-func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
+// Tokens in the purse can be spent while the loan is in flight: the store has recorded them, and will record them
+// again.
+func (b *Borrower) prepareLoan(n *leasedBucket, now time.Duration) Loan {
 	n.resize(&b.config, now)
-	held := n.purse.count(n.size)
+	held := n.purse.recount(n.size)
 	keep := min(held, n.size)
-	spent := n.put - held
-	n.put -= held - keep
-	n.aside += held - keep
-	b.count.aside.Add(int64(held - keep))
+	spent := n.deposited - held
+	n.deposited -= held - keep
+	n.setAside += held - keep
+	b.count.setAside.Add(int64(held - keep))
 	n.seq++
 	n.asked = now
 	if n.size > 0 {
-		n.entry = true // even if nobody answers
+		n.entry = true // even if no answer comes
 	}
 	b.count.loans.Add(1)
 	return Loan{
@@ -66,19 +65,18 @@ func (b *Borrower) makeUp(n *line, now time.Duration) Loan {
 	}
 }
 
-// resize fits the size to what is asked for in a period and the time that a loan
-// takes, at most twice and at least half of what it was; while the store does not
-// answer, not less: what is set aside is of no use to anybody then.
-func (n *line) resize(c *Config, now time.Duration) {
+// resize adapts the size to the demand of a period plus a loan's latency, within a factor of two. The size does
+// not shrink while the store does not answer, because tokens set aside would be useless then.
+func (n *leasedBucket) resize(c *Config, now time.Duration) {
 	if n.retiring {
 		n.size = 0
 		return
 	}
-	asks := n.asks()
+	asks := n.requested()
 	passed := max(now-n.asked, time.Microsecond)
-	horizon := c.Period + 2*n.trip
-	wanted := bucket.Tokens(min(float64(asks-n.told)*float64(horizon)/float64(passed), maxSlice))
-	n.told = asks
+	horizon := c.Period + 2*n.latency
+	wanted := bucket.Tokens(min(float64(asks-n.reported)*float64(horizon)/float64(passed), maxSlice))
+	n.reported = asks
 	least := max(c.MinSlice, 4*bucket.Tokens(n.cost.Load()))
 	floor := n.size / 2
 	if n.pause > 0 {
@@ -88,54 +86,52 @@ func (n *line) resize(c *Config, now time.Duration) {
 	n.low.Store(int64(n.size / 2))
 }
 
-// settle takes in the answer to a loan, and lets n go.
-func (b *Borrower) settle(n *line, loan Loan, g Grant, err error) {
+func (b *Borrower) settle(n *leasedBucket, loan Loan, g Grant, err error) {
 	defer b.flights.Done()
 	now := b.now()
 	if err != nil {
 		b.count.failures.Add(1)
 		n.pause = min(max(2*n.pause, b.config.Period), b.config.TTL)
-		n.hold(now + n.pause)
+		n.delayNext(now + n.pause)
 	} else {
 		b.accept(n, loan, g, now)
 	}
 	switch {
 	case n.retiring && !n.entry:
-		b.remove(n) // and keep it busy: nobody looks after it any more
+		b.remove(n) // it stays acquired, as no other code uses it any more
 		return
 	case n.leaving.Load() && !n.retiring:
 		b.retire(n, now)
 		return
 	}
 	n.busy.Store(false)
-	if n.leaving.Load() && n.grab() { // it was said in between
-		b.look(n, now)
+	if n.leaving.Load() && n.tryAcquire() { // requestRetire was called meanwhile
+		b.maintain(n, now)
 	}
 }
 
-// accept takes in a grant.
-func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
-	n.pause, n.trip = 0, now-n.asked
-	gone := &b.count.returned // where that goes which was set aside
+func (b *Borrower) accept(n *leasedBucket, loan Loan, g Grant, now time.Duration) {
+	n.pause, n.latency = 0, now-n.asked
+	gone := &b.count.returned // receives the tokens set aside
 	if !g.Kept {
 		gone = &b.count.lost
-		if loan.Keep > 0 { // it is written down nowhere
-			held := n.purse.count(0)
-			n.put -= held
+		if loan.Keep > 0 { // the store has no record of them
+			held := n.purse.recount(0)
+			n.deposited -= held
 			b.count.lost.Add(int64(held))
 		}
 	}
-	gone.Add(int64(n.aside))
-	b.count.aside.Add(-int64(n.aside))
-	n.aside = 0
+	gone.Add(int64(n.setAside))
+	b.count.setAside.Add(-int64(n.setAside))
+	n.setAside = 0
 	granted := min(max(g.Tokens, 0), loan.Want)
 	b.count.granted.Add(int64(granted))
 	n.entry = granted > 0 || g.Kept && loan.Keep > 0
-	n.learn(g, now)
-	if !n.retiring { // where the answer took longer, nothing is spent before the next one
+	n.saveKnowledge(g, now)
+	if !n.retiring { // after a longer latency, nothing is spent before the next loan
 		n.until.Store(int64(n.asked + b.config.TTL))
 	}
-	n.put += granted
+	n.deposited += granted
 	n.purse.add(granted)
 	wait := time.Duration(0)
 	if granted < loan.Want { // the bucket is empty
@@ -143,12 +139,11 @@ func (b *Borrower) accept(n *line, loan Loan, g Grant, now time.Duration) {
 		wait = n.limit.Peek(g.State, g.At, 0, 0).RoomAfter(need)
 		wait = min(max(wait, b.config.Period/2), b.config.TTL)
 	}
-	n.hold(now + wait)
+	n.delayNext(now + wait)
 }
 
-// hold lets no loan be made up before then, and none but the last of a line that
-// retires by a take.
-func (n *line) hold(then time.Duration) {
+// delayNext delays the next loan until then. A retiring bucket borrows no more for takes.
+func (n *leasedBucket) delayNext(then time.Duration) {
 	n.retry = then
 	if n.retiring {
 		then = math.MaxInt64

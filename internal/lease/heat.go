@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// heat finds the buckets that are charged often, in constant space: it counts
-// takes by a hash of the key. Where two keys have one, either may be found a little
-// early, which costs a loan that is soon given back.
+// heat finds hot buckets in constant space: it counts takes by a hash of the key. A collision can make a bucket
+// hot too early, which costs one loan.
 type heat struct {
 	seed  maphash.Seed
 	cells [heatCells]atomic.Uint64 // the number of a period, and the takes in it
@@ -21,9 +20,8 @@ const (
 	takeBits  = 16
 )
 
-// hot counts a take of key in the period that now lies in, and reports whether
-// it is the HotTakes'th.
-func (h *heat) hot(key string, now, period time.Duration) bool {
+// countTake counts a take of key in the current period, and reports whether the bucket is hot.
+func (h *heat) countTake(key string, now, period time.Duration) bool {
 	cell := &h.cells[maphash.String(h.seed, key)%heatCells]
 	this := uint64(now/period) << takeBits
 	for {
@@ -31,7 +29,7 @@ func (h *heat) hot(key string, now, period time.Duration) bool {
 		next := this | 1
 		if word>>takeBits == this>>takeBits {
 			if next = word + 1; next>>takeBits != word>>takeBits {
-				return true // as many as can be counted
+				return true // the counter is at its maximum
 			}
 		}
 		if cell.CompareAndSwap(word, next) {

@@ -8,9 +8,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A purse is what a node holds of a bucket, in one word: the tokens, and above
-// them the number of times that they have been counted. What was spent before the
-// last count has been told the store, and cannot be put back.
+// A purse is the leased tokens of a bucket in one word: the tokens, and above them the number of recounts.
+// Spending before the last recount is reported to the store and cannot be undone.
 type purse struct{ word atomic.Uint64 }
 
 const (
@@ -18,11 +17,9 @@ const (
 	tokenMask = 1<<tokenBits - 1
 )
 
-// held returns what is there.
 func (p *purse) held() bucket.Tokens { return bucket.Tokens(p.word.Load() & tokenMask) }
 
-// spend takes cost, which is above 0, if it is there. It returns what is left and
-// the count.
+// spend takes a positive cost if the purse holds it. It returns the rest and the recount number.
 func (p *purse) spend(cost bucket.Tokens) (rest bucket.Tokens, count uint64, ok bool) {
 	for {
 		word := p.word.Load()
@@ -36,7 +33,7 @@ func (p *purse) spend(cost bucket.Tokens) (rest bucket.Tokens, count uint64, ok 
 	}
 }
 
-// unspend puts back what was spent at that count, unless there was another since.
+// unspend puts back a cost that was spent at this recount number, unless there was a recount since.
 func (p *purse) unspend(cost bucket.Tokens, count uint64) bool {
 	for {
 		word := p.word.Load()
@@ -49,8 +46,8 @@ func (p *purse) unspend(cost bucket.Tokens, count uint64) bool {
 	}
 }
 
-// count says what is there, leaves at most keep of it, and begins a new count.
-func (p *purse) count(keep bucket.Tokens) (held bucket.Tokens) {
+// recount returns the tokens, keeps at most keep of them, and increments the recount number.
+func (p *purse) recount(keep bucket.Tokens) (held bucket.Tokens) {
 	for {
 		word := p.word.Load()
 		held = bucket.Tokens(word & tokenMask)
@@ -61,5 +58,5 @@ func (p *purse) count(keep bucket.Tokens) (held bucket.Tokens) {
 	}
 }
 
-// add puts in amount. What is held stays within maxSlice.
+// add adds amount. The caller keeps the total within maxSlice.
 func (p *purse) add(amount bucket.Tokens) { p.word.Add(uint64(amount)) }

@@ -8,37 +8,34 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// tally is what a Borrower counts, none of it in a take that is answered here.
+// tally counts events of a Borrower, except takes from leases.
 type tally struct {
-	loans, failures, refused       atomic.Uint64
-	granted, returned, lost, aside atomic.Int64
+	loans, failures, refused          atomic.Uint64
+	granted, returned, lost, setAside atomic.Int64
 }
 
-// Stats says what a [Borrower] has done so far, and holds. Amounts that move while
-// it is made up may be missing from one and not yet be in another.
+// Stats are counters and gauges of a [Borrower]. They are not an atomic snapshot: amounts that move meanwhile may
+// be missing.
 type Stats struct {
-	Leased   int    // buckets of which a slice is held
-	Loans    uint64 // asked for, the returns among them
-	Failures uint64 // loans that were not answered
-	Refused  uint64 // times that a hot bucket was not leased for MaxKeys
+	Leased   int    // buckets with leased tokens
+	Loans    uint64 // loans sent, including returns
+	Failures uint64 // loans without an answer
+	Refused  uint64 // hot buckets not leased because of MaxKeys
 
-	Granted  bucket.Tokens // lent, as far as this node knows
-	Spent    bucket.Tokens // of that
+	Granted  bucket.Tokens // granted tokens that this node knows of
+	Spent    bucket.Tokens // granted and spent
 	Returned bucket.Tokens
-	Lost     bucket.Tokens // charged and never spent: it was not given back in time
+	Lost     bucket.Tokens // granted, neither spent nor returned in time
 
-	// Unspent is the rest: what is in the purses, and what the store has not
-	// confirmed to be back.
+	// Unspent is the rest: tokens in purses, and tokens with an unconfirmed return.
 	Unspent bucket.Tokens
 
-	// WorstUnderUse is the most that this node may keep from others, now, in all
-	// leased buckets together: 2·s for each. Lost comes on top of it. See the
-	// package's description.
+	// WorstUnderUse is the most that this node may now withhold from other nodes over all leased buckets, 2·s
+	// each. Lost is not included. See the package documentation.
 	WorstUnderUse bucket.Tokens
 }
 
-// Efficiency is how much of what was granted and is not there any more was spent:
-// 1 where nothing was ever borrowed in vain.
+// Efficiency returns the spent part of the granted tokens that are no longer held; 1 if there are none.
 func (s Stats) Efficiency() float64 {
 	gone := s.Granted - s.Unspent
 	if gone <= 0 {
@@ -47,7 +44,7 @@ func (s Stats) Efficiency() float64 {
 	return float64(s.Spent) / float64(gone)
 }
 
-// Stats says how things are.
+// Stats returns the current counters.
 func (b *Borrower) Stats() Stats {
 	s := Stats{
 		Loans:    b.count.loans.Load(),
@@ -56,9 +53,9 @@ func (b *Borrower) Stats() Stats {
 		Granted:  bucket.Tokens(b.count.granted.Load()),
 		Returned: bucket.Tokens(b.count.returned.Load()),
 		Lost:     bucket.Tokens(b.count.lost.Load()),
-		Unspent:  bucket.Tokens(b.count.aside.Load()),
+		Unspent:  bucket.Tokens(b.count.setAside.Load()),
 	}
-	lines := *b.lines.Load()
+	lines := *b.leased.Load()
 	s.Leased = len(lines)
 	for _, n := range lines {
 		s.Unspent += n.purse.held()

@@ -8,8 +8,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// tickAlong ticks every period while anything is leased.
-func (b *Borrower) tickAlong() {
+func (b *Borrower) runTicker() {
 	defer b.flights.Done()
 	ticker := time.NewTicker(b.config.Period)
 	defer ticker.Stop()
@@ -21,7 +20,7 @@ func (b *Borrower) tickAlong() {
 		}
 		b.tick(b.now())
 		b.mu.Lock()
-		if len(*b.lines.Load()) == 0 {
+		if len(*b.leased.Load()) == 0 {
 			b.ticking = false
 			b.mu.Unlock()
 			return
@@ -30,25 +29,22 @@ func (b *Borrower) tickAlong() {
 	}
 }
 
-// tick looks after every line that nobody else looks after.
 func (b *Borrower) tick(now time.Duration) {
-	for _, n := range *b.lines.Load() {
-		if n.grab() {
-			b.look(n, now)
+	for _, n := range *b.leased.Load() {
+		if n.tryAcquire() {
+			b.maintain(n, now)
 		}
 	}
 }
 
-// look does what is due for n, which the caller has grabbed. A slice of which
-// nothing was spent between three ticks goes back. One that has lasted for two
-// periods was too large; this is what renews those that last, too, long before
-// their time is over.
-func (b *Borrower) look(n *line, now time.Duration) {
+// maintain performs due work for n, which the caller has acquired. It returns a slice if nothing was spent
+// between three ticks. It resizes a slice that lasted for two periods, which also renews it long before its TTL.
+func (b *Borrower) maintain(n *leasedBucket, now time.Duration) {
 	switch {
 	case n.retiring && now >= n.retired+b.config.TTL+b.config.Grace:
-		// The entry is over, or nearly. Its name is not used again.
-		b.count.lost.Add(int64(n.aside))
-		b.count.aside.Add(-int64(n.aside))
+		// The entry has ended, or will soon. Its name is not reused.
+		b.count.lost.Add(int64(n.setAside))
+		b.count.setAside.Add(-int64(n.setAside))
 		b.remove(n)
 		return
 	case n.retiring && now >= n.retry:
@@ -58,11 +54,11 @@ func (b *Borrower) look(n *line, now time.Duration) {
 	case n.leaving.Load():
 		b.retire(n, now)
 		return
-	case n.idle():
+	case n.isIdle():
 		b.retire(n, now)
 		return
 	case now-n.asked < 2*b.config.Period:
-	case n.cold(b.config.Period, now):
+	case n.isCold(b.config.Period, now):
 		b.retire(n, now)
 		return
 	case now >= n.retry:
@@ -72,38 +68,36 @@ func (b *Borrower) look(n *line, now time.Duration) {
 	n.busy.Store(false)
 }
 
-// idle reports, at the second tick after the last take, that there was none.
-func (n *line) idle() bool {
-	asks := n.asks()
+// isIdle reports, at the second tick after the last take, that there was none.
+func (n *leasedBucket) isIdle() bool {
+	asks := n.requested()
 	if asks != n.seen {
-		n.seen, n.quiet = asks, 0
+		n.seen, n.idleTicks = asks, 0
 		return false
 	}
-	n.quiet++
-	return n.quiet >= 2
+	n.idleTicks++
+	return n.idleTicks >= 2
 }
 
-// cold reports whether n is no longer worth a loan now and then.
-func (n *line) cold(period, now time.Duration) bool {
+func (n *leasedBucket) isCold(period, now time.Duration) bool {
 	cost := max(bucket.Tokens(n.cost.Load()), 1)
-	takes := float64(n.asks()-n.told) / float64(cost)
+	takes := float64(n.requested()-n.reported) / float64(cost)
 	return takes*float64(period) < HotTakes/4*float64(now-n.asked)
 }
 
-// leave makes n retire, now or when the loan under way is settled.
-func (b *Borrower) leave(n *line) {
+// requestRetire makes n retire, now or when the loan in flight is settled.
+func (b *Borrower) requestRetire(n *leasedBucket) {
 	n.leaving.Store(true)
-	if n.grab() {
-		b.look(n, b.now())
+	if n.tryAcquire() {
+		b.maintain(n, b.now())
 	}
 }
 
-// retire gives everything back. The caller has grabbed n.
-func (b *Borrower) retire(n *line, now time.Duration) {
+func (b *Borrower) retire(n *leasedBucket, now time.Duration) {
 	n.retiring, n.retired = true, now
 	n.until.Store(0)
-	n.hold(now)
-	if !n.entry { // and nothing in the purse
+	n.delayNext(now)
+	if !n.entry { // and the purse is empty
 		b.remove(n)
 		return
 	}

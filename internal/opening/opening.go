@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opening explains why a limiter over a shared store could not be made.
+// Package opening explains errors of opening a shared store.
 package opening
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Explain adds the place and the remedy to the error of a store that could not be opened.
-// Invalid is the error of its URL, nil for a valid one, and server its address. Explain
-// shows no part of an invalid URL but its scheme, because any other may be a password.
+// Explain adds the server and a remedy to err. invalid is the error of parsing the URL, nil for a valid one.
+// Explain shows only the scheme of an invalid URL, because other parts may be a password.
 func Explain(rawURL string, invalid error, server string, err error) error {
 	scheme, _, isURL := strings.Cut(rawURL, "://")
 	switch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outage decides by buckets of this process while a store does not answer, and
-// charges to the store what was spent meanwhile.
+// Package outage decides with local buckets while a store does not answer, and charges their costs to the store
+// afterwards.
 package outage
 
 import (
@@ -16,100 +16,90 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxNodes bounds how far a limit is divided.
+// maxNodes bounds the number of shares of a limit.
 const maxNodes = 1 << 16
 
-// A Fallback decides where the store does not answer, for rules that say local. It
-// takes from a local store, each bucket of which has the limit's share of one node
-// and begins with the share of what was last known to be missing. A ledger keeps
-// in mind what was taken, so that it is charged to the store when that answers
-// again: there is no second full burst.
+// A Fallback decides for rules with on_store_error: local while the store does not answer. Each bucket of the local
+// store has one node's share of the limit, and starts with that share of the last known deficit. A ledger records
+// the local costs. They are charged to the store when it answers again, so recovery grants no second burst.
 //
-// # The bound
+// # Bound
 //
-// Let N nodes, as many as nodes says, lose the store at once. A bucket of
-// the store then refills and is charged by nobody, and N local ones stand in its
-// place, whose shares add up to it. If each of them begins with an N'th of what is
-// missing there, together they miss at least what one bucket would miss after the
-// same costs (see [bucket.Limit.Share]; a bucket that is full loses refill, and
-// never gains). What is charged on recovery is the difference between the local
-// bucket and itself without the local costs. So what the store's bucket misses
-// then, its own refill being the sum of what the local ones would have had without
-// these costs, is again at least that. Beyond the limit go only:
+// Let N nodes lose the store at once, where nodes returns N. A bucket of the store then refills without charges, and
+// N local buckets replace it, with shares that add up to it. If each starts with an N'th of its deficit, their total
+// deficit is at least the deficit of one bucket after the same costs. A full bucket loses refill and never gains
+// any: see [bucket.Limit.Share]. Recovery charges the difference between the local bucket and the same bucket
+// without its local costs. The store's own refill equals the total refill of the local buckets without these costs.
+// The store's deficit is therefore again at least the deficit of one bucket. The limit can be exceeded only by:
 //
-//   - What others took, or charged, since a node last saw the bucket: its own
-//     begins with an N'th of that too much. It is less than a capacity of all nodes
-//     together in one outage, and nothing where one node is all there is.
-//   - What other nodes have spent and not charged yet, when the store is back: less
-//     than a capacity of all together, until they take from the same key or
-//     [Fallback.RecoverAll].
-//   - Nothing for takes of its own that a node has in flight when it loses the store: its
-//     local bucket begins without their cost, and has it back where they fail.
-//   - A token, or the largest cost that was admitted, where a node's share is less.
-//   - An interval's tokens, where intervals begin at other times here than in the
-//     store: with anchor: first, or if the clocks differ.
-//   - Rounding: below a thousandth of a token for each node and outage.
-//   - Where other nodes still reach the store, the node's share of the refill, for
-//     as long as it does not: the store gives that out, too. [Stats.Refilled]
-//     counts it.
-//   - What the bucket may not owe when it is charged (max_reserved, sliding limits),
-//     and what there was no account for. [Stats.Excess] counts it.
+//   - Costs of other nodes since a node last saw the bucket: its local bucket has an N'th of them too much. In one
+//     outage this is less than one capacity over all nodes, and zero with a single node.
+//   - Uncharged local costs of other nodes when the store is back: less than one capacity over all nodes. They last
+//     until the nodes take from the same key or call [Fallback.RecoverAll].
+//   - A token, or the largest admitted cost, if a node's share is smaller.
+//   - The tokens of one interval, if intervals start at different times here and in the store: with anchor: first,
+//     or with different clocks.
+//   - Rounding: less than a thousandth of a token per node and outage.
+//   - The node's share of the refill during its outage, if other nodes still reach the store, which grants that
+//     refill too. [Stats.Refilled] counts it.
+//   - Costs that exceed the debt limit when they are charged (max_reserved, sliding limits), and costs without an
+//     account. [Stats.Excess] counts them.
 //
-// The charges exceed the local costs after an error with [store.MaybeSpent]: the store may have
-// charged the failed take, and the local bucket decides it all the same.
+// A node's own takes in flight add nothing: its local bucket starts without their cost, and gets it back if
+// they fail.
+//
+// After an error with [store.MaybeSpent], the charges can exceed the local costs. The store may have charged the
+// failed take, and the local bucket decides it too.
 //
 // # Versions of a limit
 //
-// A row of the store has an account for each version of the limit, and so has the local row.
-// Each version admits its own bound at most, in outages, too.
+// A row has an account for each version of the limit, in the store and locally. Each version admits at most its
+// own bound, also during outages.
 //
-//   - The memory (package seen) has the accounts of all versions that this process has had. A version that
-//     returns in an outage begins with its own one: see follow.
-//   - The recovery charges the most that is due of any version. The store charges it to all
-//     accounts, so the others may miss too much, at most until they are empty.
-//   - The rest of an account's due follows under its own version: see raise.
+//   - The memory (package seen) holds the accounts of all versions that this process has used. A version that
+//     returns during an outage starts with its own account: see openVersion.
+//   - Recovery charges the largest amount that any version is due. The store charges it to all accounts, so other
+//     accounts may lose too much, down to empty.
+//   - The rest of an account's due is charged under its own version: see chargeNeed.
 //
-// The cost of a take whose answer is lost can go beyond the bound of a sliding window or log.
-// Such a cost is not in the memory. Where the recovery charges another version, the account
-// may be empty without notice.
+// The memory does not contain the cost of a take with a lost answer. It can exceed the bound of a sliding window or
+// log. If recovery charges another version, the account may then be empty unnoticed.
 type Fallback struct {
-	local  store.Store
-	remote store.Store
-	nodes  func() int
-	seen   *seen.Memory // of the remote store; its clock is that of the fallback
-	now    func() bucket.Instant
-	counts counts
-	flying *inFlight
-	ledger ledger
+	local    store.Store
+	remote   store.Store
+	nodes    func() int
+	seen     *seen.Memory // remembers the remote store; provides the fallback's clock
+	now      func() bucket.Instant
+	counts   counts
+	inFlight *inFlight
+	ledger   ledger
 
-	name      string // of this process, in the IDs of what it charges
+	name      string // of this process, part of the IDs of its charges
 	ids       atomic.Uint64
 	lastSweep atomic.Int64 // an instant
 }
 
-// New returns a fallback that decides by buckets in local while remote does not answer.
-// nodes returns the number of processes that share remote; nil is one. The caller notes the
-// answers of remote in memory, and the fallback those to its own charges.
+// New returns a fallback that decides with buckets in local while remote does not answer. nodes returns the
+// number of processes that share remote; nil means one. The caller records the answers of remote in memory, and
+// the fallback the answers to its own charges.
 func New(local, remote store.Store, nodes func() int, memory *seen.Memory) *Fallback {
 	if nodes == nil {
 		nodes = func() int { return 1 }
 	}
 	return &Fallback{
 		local: local, remote: remote, nodes: nodes, seen: memory, now: memory.Now,
-		flying: newInFlight(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
+		inFlight: newInFlight(), ledger: ledger{seed: maphash.MakeSeed()}, name: "recovery " + rand.Text() + " ",
 	}
 }
 
-// counts are the numbers of [Stats] as they grow, in thousandths of a token.
 type counts struct{ spent, charged, refilled, excess atomic.Int64 }
 
-// Stats are numbers since a fallback was made: see [mete.Stats].
+// Stats holds the counters of a fallback: see [mete.Stats].
 type Stats struct {
 	SpentLocally, Charged, Refilled, Excess bucket.Tokens
 	Unsettled                               int // keys
 }
 
-// Stats returns the numbers as they are.
 func (f *Fallback) Stats() Stats {
 	return Stats{
 		SpentLocally: bucket.Tokens(f.counts.spent.Load()), Charged: bucket.Tokens(f.counts.charged.Load()),
@@ -118,9 +108,8 @@ func (f *Fallback) Stats() Stats {
 	}
 }
 
-// Take takes from local buckets what the store should have been asked for. It
-// appends the accounts of the charges to accounts: nil where there is none. The trip is
-// that of the take which the store has not answered.
+// Take takes from local buckets after the store has not answered the take of t. It appends the accounts of the
+// charges to accounts, with nil for a charge without one.
 func (f *Fallback) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode store.Mode, accounts []*Account, t *Trip) ([]bucket.Snapshot, []*Account, bool, error) {
 	mode.Within = 0
 	first := len(accounts)
@@ -134,13 +123,13 @@ func (f *Fallback) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	for i, a := range mine {
 		c := &charges[i]
 		if a != nil {
-			if err := f.begin(ctx, a, c, t); err != nil {
+			if err := f.openLocal(ctx, a, c, t); err != nil {
 				return dst, accounts, false, err
 			}
 		}
-		local = append(local, store.Charge{Key: c.Key, Limit: f.share(a, c, mode), Cost: c.Cost})
+		local = append(local, store.Charge{Key: c.Key, Limit: f.localLimit(a, c, mode), Cost: c.Cost})
 		if a != nil && !mode.DryRun {
-			if err := f.follow(ctx, a, c, &local[i].Limit); err != nil {
+			if err := f.openVersion(ctx, a, c, &local[i].Limit); err != nil {
 				return dst, accounts, false, err
 			}
 		}
@@ -157,14 +146,14 @@ func unlock(accounts []*Account) {
 	}
 }
 
-// spend takes from the local buckets and notes what was spent. Whether a take with
-// an ID was charged now or before is seen from what the buckets miss.
+// spend takes from the local buckets and records the costs. For a take with an ID, the change of the buckets
+// shows whether it was charged now or before.
 func (f *Fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []store.Charge, mode store.Mode, accounts []*Account) ([]bucket.Snapshot, bool, error) {
 	named := mode.ID != "" && !mode.DryRun
 	var before, after []bucket.Snapshot
 	var err error
 	if named {
-		if before, err = f.look(ctx, local); err != nil {
+		if before, err = f.peekLocal(ctx, local); err != nil {
 			return dst, false, err
 		}
 	}
@@ -174,7 +163,7 @@ func (f *Fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []sto
 		return dst, allowed, err
 	}
 	if named {
-		if after, err = f.look(ctx, local); err != nil {
+		if after, err = f.peekLocal(ctx, local); err != nil {
 			return dst, false, err
 		}
 	}
@@ -188,18 +177,17 @@ func (f *Fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []sto
 			f.counts.excess.Add(int64(spent))
 			continue
 		}
-		a.base = front(a.base, &local[i].Limit)
+		a.base = moveToFront(a.base, &local[i].Limit)
 		if a.attempt != nil {
-			a.attempt.through = front(a.attempt.through, &local[i].Limit)
+			a.attempt.through = moveToFront(a.attempt.through, &local[i].Limit)
 		}
 		a.spent += spent
-		a.share, a.least = local[i].Limit, max(a.least, least(&local[i], mode))
+		a.share, a.least = local[i].Limit, max(a.least, minCost(&local[i], mode))
 	}
 	return dst, true, nil
 }
 
-// look shows local buckets.
-func (f *Fallback) look(ctx context.Context, charges []store.Charge) ([]bucket.Snapshot, error) {
+func (f *Fallback) peekLocal(ctx context.Context, charges []store.Charge) ([]bucket.Snapshot, error) {
 	free := make([]store.Charge, len(charges))
 	for i, c := range charges {
 		c.Cost = 0
@@ -209,45 +197,44 @@ func (f *Fallback) look(ctx context.Context, charges []store.Charge) ([]bucket.S
 	return snaps, err
 }
 
-// share is the limit of c's local bucket. An account keeps the number of nodes it
-// was opened with, so that what was spent under it does not change.
-func (f *Fallback) share(a *Account, c *store.Charge, mode store.Mode) bucket.Limit {
+// localLimit returns the limit of c's local bucket. An account keeps its initial number of nodes, so that
+// recorded costs keep their meaning.
+func (f *Fallback) localLimit(a *Account, c *store.Charge, mode store.Mode) bucket.Limit {
 	if a == nil {
-		return c.Limit.Share(f.count(), least(c, mode))
+		return c.Limit.Share(f.nodeCount(), minCost(c, mode))
 	}
-	return c.Limit.Share(a.nodes, max(a.least, least(c, mode)))
+	return c.Limit.Share(a.nodes, max(a.least, minCost(c, mode)))
 }
 
-// least is what a share must hold so that c can be admitted at all.
-func least(c *store.Charge, mode store.Mode) bucket.Tokens {
+// minCost returns the smallest capacity of a share that can admit c at all.
+func minCost(c *store.Charge, mode store.Mode) bucket.Tokens {
 	if mode.UpTo || mode.MaxWait == bucket.Forced {
-		return bucket.Token // a part will do, or it is admitted anyway
+		return bucket.Token // a part is enough, or the take is admitted anyway
 	}
 	return max(c.Cost, bucket.Token)
 }
 
-// count is how many nodes there are.
-func (f *Fallback) count() int { return min(max(f.nodes(), 1), maxNodes) }
+func (f *Fallback) nodeCount() int { return min(max(f.nodes(), 1), maxNodes) }
 
-// begin makes the local bucket of a new account miss its share of what the
-// store's bucket was last known to miss, and has refilled since, and what other takes in
-// flight cost. An account that has begun gives back what it holds for this take.
-func (f *Fallback) begin(ctx context.Context, a *Account, c *store.Charge, t *Trip) error {
-	if a.begun() {
+// openLocal prepares the local bucket for c. A new bucket starts with its share of the store bucket's last known
+// deficit, minus the refill since. It also lacks the cost of other takes in flight. An existing account returns the
+// cost that it holds for this take.
+func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t *Trip) error {
+	if a.hasBucket() {
 		return f.release(ctx, a, c.Cost, t)
 	}
 	now := f.now()
-	a.nodes = f.count()
+	a.nodes = f.nodeCount()
 	a.share = c.Limit.Share(a.nodes, bucket.Token)
 	local := []store.Charge{{Key: c.Key, Limit: a.share}}
-	snaps, err := f.look(ctx, local)
+	snaps, err := f.peekLocal(ctx, local)
 	if err != nil {
 		return err
 	}
 	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
 	a.known = f.seen.Recall(c.Key)
-	missed := min(a.part(missing(a.known, &c.Limit, now)), room)
-	flying, number := f.flying.others(c.Key, t)
+	missed := min(a.nodeShare(missing(a.known, &c.Limit, now)), room)
+	flying, number := f.inFlight.otherCosts(c.Key, t)
 	local[0].Cost = min(missed+flying, room)
 	charged := false
 	if local[0].Cost > 0 {
@@ -255,44 +242,43 @@ func (f *Fallback) begin(ctx context.Context, a *Account, c *store.Charge, t *Tr
 			return err
 		}
 	}
-	if a.held, a.number = 0, number; charged {
-		a.held = local[0].Cost - missed
+	if a.withheld, a.number = 0, number; charged {
+		a.withheld = local[0].Cost - missed
 	}
 	a.base = bucket.Row{{Limit: a.share, State: baseOf(&snaps[0], charged, now)}}
-	a.learn(&a.share, c)
+	a.setVersion(&a.share, c)
 	return nil
 }
 
-// follow opens accounts of c's version, with the share l, in the base and the attempt of a.
-// A take under l opens one in the local row, so all three refill alike. Each misses at least
-// its share of what the store's account of this version was last known to miss.
-func (f *Fallback) follow(ctx context.Context, a *Account, c *store.Charge, l *bucket.Limit) error {
+// openVersion opens accounts of c's version, with the share l, in the base and the attempt of a. A take under l
+// opens one in the local row, so all three refill alike. Each account lacks at least its share of the last
+// known deficit of the store's account of this version.
+func (f *Fallback) openVersion(ctx context.Context, a *Account, c *store.Charge, l *bucket.Limit) error {
 	if find(a.base, l) < 0 {
 		now := f.now()
-		known := min(a.part(own(a.known, &c.Limit, now)), l.Capacity()+l.MaxReserved())
+		known := min(a.nodeShare(missingOf(a.known, &c.Limit, now)), l.Capacity()+l.MaxReserved())
 		local := []store.Charge{{Key: c.Key, Limit: *l}}
-		snaps, err := f.look(ctx, local)
+		snaps, err := f.peekLocal(ctx, local)
 		if err != nil {
 			return err
 		}
-		// The other local accounts are charged as much. That is too much and never too little.
+		// The other local accounts are charged the same amount, which may be too much but never too little.
 		if local[0].Cost = known - snaps[0].Missing(); local[0].Cost > 0 {
 			if _, _, err := f.local.Take(ctx, nil, local, store.Mode{MaxWait: bucket.Forced}); err != nil {
 				return err
 			}
 		}
-		a.base = opened(a.base, l, now, known)
+		a.base = withAccount(a.base, l, now, known)
 		if a.attempt != nil {
-			a.attempt.through = opened(a.attempt.through, l, now, known)
+			a.attempt.through = withAccount(a.attempt.through, l, now, known)
 		}
 	}
-	a.learn(l, c)
+	a.setVersion(l, c)
 	return nil
 }
 
-// opened returns the row with an account of l, also if the row is full. A new account misses
-// at least known.
-func opened(row bucket.Row, l *bucket.Limit, now bucket.Instant, known bucket.Tokens) bucket.Row {
+// withAccount returns the row with an account of l, even if the row is full. A new account lacks at least known.
+func withAccount(row bucket.Row, l *bucket.Limit, now bucket.Instant, known bucket.Tokens) bucket.Row {
 	if find(row, l) >= 0 {
 		return row
 	}
@@ -300,44 +286,41 @@ func opened(row bucket.Row, l *bucket.Limit, now bucket.Instant, known bucket.To
 	if more := known - l.Peek(s, now, 0, 0).Missing(); more > 0 {
 		s, _ = l.Reserve(s, now, more, bucket.Forced)
 	}
-	return front(append(bucket.Row{{Limit: *l, State: s}}, row...), l)
+	return moveToFront(append(bucket.Row{{Limit: *l, State: s}}, row...), l)
 }
 
-// front returns the row with the account of l in front, as a take leaves the local row,
-// and without the accounts beyond the bound.
-func front(row bucket.Row, l *bucket.Limit) bucket.Row {
+// moveToFront returns the row with the account of l first, as in the local row after a take, and without
+// accounts beyond the bound.
+func moveToFront(row bucket.Row, l *bucket.Limit) bucket.Row {
 	if i := find(row, l); i > 0 {
 		row = append(bucket.Row{row[i]}, slices.Delete(slices.Clone(row), i, i+1)...)
 	}
 	return row[:min(len(row), bucket.MaxAccounts)]
 }
 
-// find returns the index of the account of l in a row, -1 where it has none.
 func find(row bucket.Row, l *bucket.Limit) int {
 	return slices.IndexFunc(row, func(x bucket.Account) bool { return x.Limit == *l })
 }
 
-// own returns the amount that the account of l in a row misses, 0 where it has none.
-func own(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
+func missingOf(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
 	if i := find(row, l); i >= 0 {
 		return l.Peek(row[i].State, now, 0, 0).Missing()
 	}
 	return 0
 }
 
-// missing returns the amount that the bucket of l in a row misses.
 func missing(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
 	s, _ := row.Open(l, now)
 	return l.Peek(s, now, 0, 0).Missing()
 }
 
-// baseOf returns the base of an account that begins with the local bucket in snap. If charged,
-// the bucket has just been charged snap.Cost.
+// baseOf returns the base of an account that starts with the local bucket in snap. If charged is true, the
+// bucket has just been charged snap.Cost.
 //
-// A local bucket can have older costs: of takes without an account, or after a reset that
-// failed. The state of a sliding log would date them as the newest cost, and hide later
-// costs after they have left the window. So the base of a log is without them. While the log has some
-// of them, it has all later costs, too, and [account.due] is the cost since the base.
+// A local bucket can contain older costs, from takes without an account or after a failed reset. The state of a
+// sliding log would date them at the newest cost, and hide later costs after they have left the window. The
+// base of a log therefore excludes them. While the log contains some of them, it contains all later costs too,
+// and [Account.due] is the cost since the base.
 func baseOf(snap *bucket.Snapshot, charged bool, now bucket.Instant) bucket.State {
 	if snap.Limit.Algorithm() != bucket.SlidingLog {
 		return snap.State(now)

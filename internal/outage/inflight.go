@@ -11,28 +11,26 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// inFlightSlots is how many counters there are for takes in flight, of 8 bytes each. Keys
-// that share one are each taken for the other's: a local bucket then begins with too
-// little, never with too much.
+// inFlightSlots is the number of counters for takes in flight, of 8 bytes each. If keys share a counter, a
+// local bucket starts with too few tokens, never with too many.
 const inFlightSlots = 1 << 12
 
-// inFlight counts what takes of the store cost that have not been answered or decided
-// yet. The store may have charged them: a local bucket that begins meanwhile holds their
-// cost back.
+// inFlight counts the costs of store takes without an answer or a local decision. The store may have charged
+// them, so a local bucket that starts meanwhile withholds their cost.
 type inFlight struct {
 	seed   maphash.Seed
 	slots  [inFlightSlots]atomic.Int64
-	begins atomic.Uint64 // local buckets, counted
+	begins atomic.Uint64 // number of local buckets started
 }
 
-// A departure is a charge of a take in flight.
+// A departure is one charge of a take in flight.
 type departure struct {
 	slot *atomic.Int64
 	cost bucket.Tokens
 }
 
-// A Trip is a take in flight: its charges, and how many local buckets had begun before it.
-// The zero Trip has none.
+// A Trip is a take in flight: its charges, and the number of local buckets that had started before it. The zero
+// Trip has none.
 type Trip struct {
 	departures []departure
 	begins     uint64
@@ -44,11 +42,10 @@ func (f *inFlight) slot(key string) *atomic.Int64 {
 	return &f.slots[maphash.String(f.seed, key)%inFlightSlots]
 }
 
-// Depart counts the charges of a take that is about to be sent to the store, until
-// [Trip.Land]. A local bucket that begins after it has seen its charges, so they are
-// counted first.
+// Depart counts the charges of a take that is about to be sent to the store, until [Trip.Land]. It counts them
+// before it reads the number of started buckets, so a local bucket that starts later includes them.
 func (f *Fallback) Depart(t *Trip, charges []store.Charge, mode store.Mode) {
-	f.flying.depart(t, charges, mode)
+	f.inFlight.depart(t, charges, mode)
 }
 
 func (f *inFlight) depart(t *Trip, charges []store.Charge, mode store.Mode) {
@@ -62,7 +59,7 @@ func (f *inFlight) depart(t *Trip, charges []store.Charge, mode store.Mode) {
 	t.begins = f.begins.Load()
 }
 
-// Land counts them no more: the take has been answered, or decided locally.
+// Land ends the count after the take has been answered or decided locally.
 func (t *Trip) Land() {
 	for _, d := range t.departures {
 		d.slot.Add(-int64(d.cost))
@@ -71,9 +68,9 @@ func (t *Trip) Land() {
 	t.departures = t.departures[:0]
 }
 
-// others returns the cost of all takes of a key in flight except t, and a number for the
-// local bucket that begins with this cost held back.
-func (f *inFlight) others(key string, t *Trip) (cost bucket.Tokens, number uint64) {
+// otherCosts returns the cost of all takes of a key in flight except t. The number identifies the local bucket that
+// starts with this cost withheld.
+func (f *inFlight) otherCosts(key string, t *Trip) (cost bucket.Tokens, number uint64) {
 	number = f.begins.Add(1)
 	slot := f.slot(key)
 	cost = bucket.Tokens(slot.Load())
@@ -85,20 +82,19 @@ func (f *inFlight) others(key string, t *Trip) (cost bucket.Tokens, number uint6
 	return max(cost, 0), number
 }
 
-// release gives back what an account holds for a take that was in flight when it was
-// opened, and that is now decided by it. The local bucket with and without local spending
-// changes by the same amount, so that what is to be charged stays the same. Sliding limits
-// keep it until it leaves the window.
+// release returns the cost that an account withholds for a take in flight, when that take is decided locally.
+// The local bucket with and without local costs changes by the same amount, so the amount to charge stays the
+// same. Sliding limits keep the cost until it leaves the window.
 func (f *Fallback) release(ctx context.Context, a *Account, cost bucket.Tokens, t *Trip) error {
-	if len(t.departures) == 0 || t.begins >= a.number || a.held == 0 || cost == 0 {
+	if len(t.departures) == 0 || t.begins >= a.number || a.withheld == 0 || cost == 0 {
 		return nil
 	}
 	if g := a.share.Algorithm(); g != bucket.Continuous && g != bucket.Stepped {
 		return nil
 	}
 	now := f.now()
-	back := min(cost, a.held, missing(a.base, &a.share, now))
-	a.held -= min(cost, a.held)
+	back := min(cost, a.withheld, missing(a.base, &a.share, now))
+	a.withheld -= min(cost, a.withheld)
 	if back <= 0 {
 		return nil
 	}

@@ -12,17 +12,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxAccounts bounds the keys for which a limiter remembers its local costs. Other keys
-// begin with a full share, and their costs are never charged to the store:
-// [Stats.Excess] counts them.
+// maxAccounts bounds the keys with recorded local costs. Other keys start with a full share, and their costs
+// are never charged to the store: [Stats.Excess] counts them.
 const maxAccounts = 1 << 16
 
-// A ledger is the accounts of all keys that are, or were, decided locally.
+// A ledger holds the accounts of all keys that were decided locally.
 type ledger struct {
 	seed  maphash.Seed
 	size  atomic.Int64 // of all pages
 	pages [64]page
-	swept atomic.Uint64 // pages, counted
+	swept atomic.Uint64 // number of pages swept
 }
 
 type page struct {
@@ -30,55 +29,52 @@ type page struct {
 	accounts map[string]*Account
 }
 
-// An Account has the local costs of one key that this process has not yet charged to the
-// store. The first local decision opens it, and it closes when nothing is left to charge.
-// Several accounts are locked in the order of their keys, and a page last.
+// An Account holds the local costs of one key that are not yet charged to the store. The first local decision opens
+// it, and it closes when nothing is left to charge. Accounts are locked in the order of their keys, before any page.
 type Account struct {
 	key string
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	nodes  int
-	least  bucket.Tokens // the most that was admitted at once
+	least  bucket.Tokens // the largest cost admitted at once
 	share  bucket.Limit  // of the local bucket
-	known  bucket.Row    // the last known row of the store when the account began
+	known  bucket.Row    // the last known row of the store when the account was opened
 
 	versions []version // of the limit
 
-	// base is the local bucket as it would be if all that was spent from it had
-	// been charged to the store already: the difference is due. Like the local row, it
-	// has an account for each version of the limit: see follow.
+	// base is the local bucket as it would be if all its costs had been charged to the store: the difference is
+	// due. Like the local row, it has an account for each version of the limit: see openVersion.
 	base bucket.Row
 
-	spent, charged bucket.Tokens // locally; to the store, or as excess
+	spent, charged bucket.Tokens // local costs; costs charged to the store or counted as excess
 	settled        bucket.Tokens // the value of spent when the last settled attempt began
 
-	held   bucket.Tokens // for takes that were in flight when it was opened
-	number uint64        // of the account, as inFlight counts them
+	withheld bucket.Tokens // withheld for takes that were in flight at the opening
+	number   uint64        // of the account, as inFlight counts them
 
-	flight  *flight  // that charges the account; nil for none
-	attempt *attempt // that may have reached the store; nil for none
+	flight  *flight  // the current charging of the account, or nil
+	attempt *attempt // may have reached the store; nil for none
 }
 
-// A version of a limit has its charge to the store and its share of the local bucket.
+// A version is a version of the limit, with its charge to the store and its share of the local bucket.
 type version struct {
 	share bucket.Limit
 	whole store.Charge // without a cost
 
-	// need is the least that the store's account must miss, and due the most to charge for
-	// that. The store was charged under another version, and this account did not get all of
-	// its due. The zero need is none.
+	// need is the smallest amount that the store's account must lack, and due the largest amount to charge for
+	// it. It is set if the store was charged under another version and this account did not get all of its due.
+	// A zero need means none.
 	need bucket.State
 	due  bucket.Tokens
 }
 
-// begun reports whether a has a local bucket: it has, unless the local store
-// failed.
-func (a *Account) begun() bool { return len(a.versions) > 0 }
+// hasBucket reports whether a has a local bucket. It is false only after an error of the local store.
+func (a *Account) hasBucket() bool { return len(a.versions) > 0 }
 
-// learn notes which version of the limit has a share. It drops versions that have left base,
-// except the one that was charged last.
-func (a *Account) learn(share *bucket.Limit, c *store.Charge) {
+// setVersion records the version with this share. It drops versions that have left base, except the most
+// recently charged one.
+func (a *Account) setVersion(share *bucket.Limit, c *store.Charge) {
 	if v := a.version(share); v != nil {
 		v.whole.Limit, v.whole.Shards = c.Limit, c.Shards
 		return
@@ -89,7 +85,6 @@ func (a *Account) learn(share *bucket.Limit, c *store.Charge) {
 	a.versions = append(a.versions, version{share: *share, whole: store.Charge{Key: c.Key, Limit: c.Limit, Shards: c.Shards}})
 }
 
-// version returns the version that has a share, nil where there is none.
 func (a *Account) version(share *bucket.Limit) *version {
 	for i := range a.versions {
 		if v := &a.versions[i]; v.share == *share {
@@ -99,8 +94,7 @@ func (a *Account) version(share *bucket.Limit) *version {
 	return nil
 }
 
-// needy returns a version that needs a further charge, nil where there is none.
-func (a *Account) needy() *version {
+func (a *Account) findNeed() *version {
 	for i := range a.versions {
 		if v := &a.versions[i]; v.need.Spent > 0 {
 			return v
@@ -109,8 +103,7 @@ func (a *Account) needy() *version {
 	return nil
 }
 
-// part is the share of one node of an amount, rounded up.
-func (a *Account) part(amount bucket.Tokens) bucket.Tokens {
+func (a *Account) nodeShare(amount bucket.Tokens) bucket.Tokens {
 	return (amount + bucket.Tokens(a.nodes) - 1) / bucket.Tokens(a.nodes)
 }
 
@@ -118,7 +111,6 @@ func (l *ledger) page(key string) *page {
 	return &l.pages[maphash.String(l.seed, key)%uint64(len(l.pages))]
 }
 
-// find returns the account of a key; nil where there is none.
 func (l *ledger) find(key string) *Account {
 	p := l.page(key)
 	p.mu.Lock()
@@ -126,7 +118,7 @@ func (l *ledger) find(key string) *Account {
 	return p.accounts[key]
 }
 
-// open returns the account of a key, locked; nil where there are too many.
+// open returns the locked account of a key, or nil if there are too many.
 func (l *ledger) open(key string) *Account {
 	p := l.page(key)
 	for {
@@ -149,11 +141,10 @@ func (l *ledger) open(key string) *Account {
 		if !a.closed {
 			return a
 		}
-		a.mu.Unlock() // it was closed meanwhile, and is gone from the page
+		a.mu.Unlock() // closed and removed from the page meanwhile
 	}
 }
 
-// close closes an account that is locked.
 func (l *ledger) close(a *Account) {
 	a.closed = true
 	p := l.page(a.key)
@@ -163,8 +154,7 @@ func (l *ledger) close(a *Account) {
 	l.size.Add(-1)
 }
 
-// next returns the accounts of one page, another one with every call.
-func (l *ledger) next() []*Account {
+func (l *ledger) nextPage() []*Account {
 	return l.pages[l.swept.Add(1)%uint64(len(l.pages))].list()
 }
 

@@ -13,34 +13,32 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// maxDenials is how often a charge that the bucket may not owe is lowered to what
-// it may, before all of it is taken for excess: others may be faster.
+// maxDenials is how often a charge above the debt limit is lowered before all of it counts as excess. Other
+// processes may use up the debt limit meanwhile.
 const maxDenials = 3
 
-// A flight is one charging of an account. All who want to take from its key wait
-// for it: none may find tokens that have been spent already.
+// A flight is one charging of an account. All takes from its key wait for it, so that no take gets tokens that
+// have already been spent.
 type flight struct {
 	done chan struct{} // closed at its end
-	err  error         // why something is left to charge
+	err  error         // the reason why costs remain
 }
 
-// An attempt is a charge that may have reached the store. It comes again under its
-// ID, with what is left of it by then, until the store has answered or might have
-// forgotten it.
+// An attempt is a charge that may have reached the store. It is repeated under its ID, with the rest of its
+// amount, until the store has answered or may have dropped the ID.
 type attempt struct {
 	id      string
 	since   bucket.Instant
-	through bucket.Row    // the local bucket when it began: later costs are not in it
-	share   bucket.Limit  // of the active version when it began
-	spent   bucket.Tokens // when it began, as account.spent
+	through bucket.Row    // the local bucket at its start, without later costs
+	share   bucket.Limit  // of the active version at its start
+	spent   bucket.Tokens // Account.spent at its start
 	maybe   bool
-	most    bucket.Tokens // that may be owed
+	most    bucket.Tokens // largest amount within the debt limit
 	denials int
 }
 
-// Recover charges to the store what was spent locally of the charges' keys. Where
-// it fails, the request is not to be asked for either.
-// It returns what is left of within for that.
+// Recover charges the local costs of the charges' keys to the store, and returns the rest of within. After an
+// error, the caller must not send the request to the store.
 func (f *Fallback) Recover(ctx context.Context, charges []store.Charge, within time.Duration) (time.Duration, error) {
 	if f.ledger.size.Load() == 0 {
 		return within, nil
@@ -54,13 +52,13 @@ func (f *Fallback) Recover(ctx context.Context, charges []store.Charge, within t
 			}
 		}
 	}
-	return left(until), nil
+	return timeLeft(until), nil
 }
 
-// left is the time until then, and never none: 0 would be all the time there is.
-func left(until time.Time) time.Duration { return max(time.Until(until), 1) }
+// timeLeft returns the time until then, and at least 1: 0 would mean no time limit.
+func timeLeft(until time.Time) time.Duration { return max(time.Until(until), 1) }
 
-// settle charges an account, or waits until somebody else has.
+// settle charges an account, or waits for another goroutine that does.
 func (f *Fallback) settle(ctx context.Context, a *Account, until time.Time) error {
 	a.mu.Lock()
 	if a.closed {
@@ -81,14 +79,14 @@ func (f *Fallback) settle(ctx context.Context, a *Account, until time.Time) erro
 		close(flying.done)
 	}()
 
-	// What was spent locally is a debt of the process and of no caller: others wait for
-	// this charge, too. So it does not end with the caller's context, and uses none of
-	// its values: a transaction in it could be rolled back. Mode.Within is its deadline.
+	// Local costs are a debt of the process, not of the caller: other callers wait for this charge, too. The
+	// charge therefore does not use the caller's context, which may end or contain a transaction that is rolled
+	// back. Mode.Within is its deadline.
 	flying.err = f.charge(context.Background(), a, until)
 	return flying.err
 }
 
-// errPanic is what those are told who waited for a charge that did not return.
+// errPanic is the error of waiting callers if the charge panics.
 var errPanic = errors.New("mete: recover: the store panicked")
 
 func (f *flight) wait(ctx context.Context, until time.Time) error {
@@ -104,18 +102,17 @@ func (f *flight) wait(ctx context.Context, until time.Time) error {
 	}
 }
 
-// charge charges an account until nothing is left, and closes it.
 func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) error {
 	for {
 		a.mu.Lock()
-		if a.closed { // by a reset
+		if a.closed { // closed by a reset
 			a.mu.Unlock()
 			return nil
 		}
-		if v := a.needy(); v != nil {
+		if v := a.findNeed(); v != nil {
 			needy := *v
 			a.mu.Unlock()
-			if err := f.raise(ctx, a, needy, until); err != nil {
+			if err := f.chargeNeed(ctx, a, needy, until); err != nil {
 				return err
 			}
 			continue
@@ -123,7 +120,7 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 		due, share, err := f.due(ctx, a)
 		if err != nil || due == 0 {
 			if err == nil {
-				f.end(ctx, a)
+				f.closeAccount(ctx, a)
 			}
 			a.mu.Unlock()
 			return err
@@ -132,7 +129,7 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 		c.Cost = min(due, attempt.most)
 		a.mu.Unlock()
 
-		mode := store.Mode{MaxWait: bucket.Forced, ID: attempt.id, Within: left(until)}
+		mode := store.Mode{MaxWait: bucket.Forced, ID: attempt.id, Within: timeLeft(until)}
 		snaps, allowed, err := f.remote.Take(ctx, nil, []store.Charge{c}, mode)
 
 		a.mu.Lock()
@@ -140,10 +137,10 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 		case a.closed:
 		case err == nil && allowed:
 			before := f.seen.Recall(a.key)
-			f.note(&c, mode, allowed, snaps)
-			f.charged(a, &snaps[0], before, snaps[0].Cost, max(due-c.Cost, 0))
+			f.recordAnswer(&c, mode, allowed, snaps)
+			f.finishAttempt(a, &snaps[0], before, snaps[0].Cost, max(due-c.Cost, 0))
 		case err == nil:
-			f.refused(a, due, &snaps[0])
+			f.lowerAttempt(a, due, &snaps[0])
 		case store.Spent(err) == store.NotSpent && !attempt.maybe:
 			a.attempt = nil
 		default:
@@ -156,22 +153,21 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 	}
 }
 
-// note has the memory remember the answer to a charge. It numbers the take as if it was sent
-// now: no other take of this process is in flight. So it cannot tell when the store had not
-// been asked yet, and the answer denies nothing.
-func (f *Fallback) note(c *store.Charge, mode store.Mode, allowed bool, snaps []bucket.Snapshot) {
+// recordAnswer records the answer to a charge in the memory. No other take of this key by this process is in flight,
+// so it numbers the take as if it were sent now. The start of the call is unknown, so the answer denies nothing.
+func (f *Fallback) recordAnswer(c *store.Charge, mode store.Mode, allowed bool, snaps []bucket.Snapshot) {
 	a := f.seen.Answer(f.seen.Ask(f.now()), mode, allowed, snaps)
 	f.seen.Note(&a, c, &snaps[0], true)
 	f.seen.Doubt(c.Key)
 }
 
-// raise charges the store so that the account of v misses what it needs. The first take costs
-// nothing: it opens the account, and shows what that misses. So a charge whose answer is lost
-// needs no ID. No counter has these costs: they have been charged once already.
-func (f *Fallback) raise(ctx context.Context, a *Account, v version, until time.Time) error {
+// chargeNeed charges the store until the account of v lacks its need. The first take costs nothing: it opens
+// the account and shows its deficit, so a charge with a lost answer needs no ID. The counters exclude these
+// costs because they have already been charged once.
+func (f *Fallback) chargeNeed(ctx context.Context, a *Account, v version, until time.Time) error {
 	c := v.whole
 	for {
-		mode := store.Mode{MaxWait: bucket.Forced, Within: left(until)}
+		mode := store.Mode{MaxWait: bucket.Forced, Within: timeLeft(until)}
 		snaps, allowed, err := f.remote.Take(ctx, nil, []store.Charge{c}, mode)
 		if err != nil {
 			return err
@@ -183,7 +179,7 @@ func (f *Fallback) raise(ctx context.Context, a *Account, v version, until time.
 		done := c.Cost > 0 || !allowed || more <= 0
 		a.mu.Lock()
 		if !a.closed {
-			f.note(&c, mode, allowed, snaps)
+			f.recordAnswer(&c, mode, allowed, snaps)
 		}
 		if w := a.version(&v.share); done && w != nil {
 			w.need = bucket.State{}
@@ -196,12 +192,12 @@ func (f *Fallback) raise(ctx context.Context, a *Account, v version, until time.
 	}
 }
 
-// due returns the cost to charge now, under a.attempt, and the share of the version that is
-// due it. A refill of the local bucket is one of the store's bucket, too. The attempt has
-// the accounts of all versions, because a later policy may return to any of them.
+// due returns the cost to charge now under a.attempt, and the share of the version that is due it. The refill
+// of the local bucket is a refill of the store's bucket, too. The attempt has the accounts of all versions,
+// because a later policy may return to any of them.
 func (f *Fallback) due(ctx context.Context, a *Account) (bucket.Tokens, *bucket.Limit, error) {
 	now := f.now()
-	if !a.begun() {
+	if !a.hasBucket() {
 		return 0, nil, nil
 	}
 	if t := a.attempt; t != nil {
@@ -211,11 +207,11 @@ func (f *Fallback) due(ctx context.Context, a *Account) (bucket.Tokens, *bucket.
 		} else if due <= 0 {
 			a.settle(t)
 		}
-		a.attempt = nil // or else it may be charged once more, and never too little
+		a.attempt = nil // the cost may be charged again, but never too little
 	}
-	through := opened(slices.Clone(a.base), &a.share, now, 0)
+	through := withAccount(slices.Clone(a.base), &a.share, now, 0)
 	for i := range through {
-		snaps, err := f.look(ctx, []store.Charge{{Key: a.key, Limit: through[i].Limit}})
+		snaps, err := f.peekLocal(ctx, []store.Charge{{Key: a.key, Limit: through[i].Limit}})
 		if err != nil {
 			return 0, nil, err
 		}
@@ -229,8 +225,8 @@ func (f *Fallback) due(ctx context.Context, a *Account) (bucket.Tokens, *bucket.
 	return max(due, 0), share, nil
 }
 
-// due returns the most that is due of any version, and its share: a charge under one version
-// is charged to all.
+// due returns the largest amount that any version is due, and its share. A charge under one version is charged
+// to all.
 func (a *Account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) (most bucket.Tokens, share *bucket.Limit) {
 	share = &a.share
 	most = a.dueOf(share, row, now, spent)
@@ -243,21 +239,19 @@ func (a *Account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) (
 	return most, share
 }
 
-// dueOf returns the cost since base that the local bucket of l in row still misses. Its bound
-// is the cost since the last settled attempt: the local store reads its clock later than
-// f, and that difference is no cost.
+// dueOf returns the cost since base that the local bucket of l in row still lacks, at most the cost since the
+// last settled attempt. The bound is needed because the local store reads its clock later than f, and that
+// difference is no cost.
 func (a *Account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
 	return min(missing(row, l, now)-missing(a.base, l, now), spent-a.settled)
 }
 
-// settle moves base to the beginning of an attempt. The local row may have lacked a version
-// that was full in base. Such a version stays full, unless it was active. That charges too
-// much and never too little.
+// settle moves base to the start of an attempt. A version that was full in base may be missing from the local
+// row. It stays full unless it was active, which may charge too much but never too little.
 //
-// The state of a sliding log cannot be a base: it dates all costs as the newest one. It would
-// hide later costs after the older ones have left the window. So an account with a log keeps
-// its base, and settled alone bounds due: it may charge too much after other policies, and
-// never too little.
+// The state of a sliding log cannot be a base, because it dates all costs at the newest one. It would hide later
+// costs after older ones have left the window. An account with a log therefore keeps its base, and only settled
+// bounds due. After other policies this may charge too much, but never too little.
 func (a *Account) settle(t *attempt) {
 	a.settled = t.spent
 	if slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.SlidingLog }) {
@@ -271,10 +265,10 @@ func (a *Account) settle(t *attempt) {
 	a.base = t.through
 }
 
-// charged ends an attempt after the store has charged cost and refused excess. All other
-// versions shall miss their due in addition to the amount that they missed before. The store
-// may have no account for them, and charges none that is empty.
-func (f *Fallback) charged(a *Account, snap *bucket.Snapshot, before bucket.Row, cost, excess bucket.Tokens) {
+// finishAttempt ends an attempt after the store has charged cost and rejected excess. All other versions must
+// then lack their due in addition to their earlier deficit. The store may have no account for them, and does
+// not charge an empty one.
+func (f *Fallback) finishAttempt(a *Account, snap *bucket.Snapshot, before bucket.Row, cost, excess bucket.Tokens) {
 	f.counts.charged.Add(int64(cost))
 	f.counts.excess.Add(int64(excess))
 	a.charged += cost + excess
@@ -282,7 +276,7 @@ func (f *Fallback) charged(a *Account, snap *bucket.Snapshot, before bucket.Row,
 	for i := range a.versions {
 		v := &a.versions[i]
 		l, due := &v.whole.Limit, a.dueOf(&v.share, a.attempt.through, now, a.attempt.spent)
-		if need := own(before, l, now) + due; due > 0 && *l != snap.Limit && own(after, l, now) < need {
+		if need := missingOf(before, l, now) + due; due > 0 && *l != snap.Limit && missingOf(after, l, now) < need {
 			v.need, _ = l.Reserve(bucket.State{}, now, min(need, l.Capacity()+l.MaxReserved()), bucket.Forced)
 			v.due = due
 		}
@@ -291,20 +285,19 @@ func (f *Fallback) charged(a *Account, snap *bucket.Snapshot, before bucket.Row,
 	a.attempt = nil
 }
 
-// refused lowers an attempt to what the bucket may owe.
-func (f *Fallback) refused(a *Account, due bucket.Tokens, snap *bucket.Snapshot) {
+func (f *Fallback) lowerAttempt(a *Account, due bucket.Tokens, snap *bucket.Snapshot) {
 	t := a.attempt
 	t.denials++
 	t.most = min(t.most-1, snap.Limit.Capacity()+snap.Limit.MaxReserved()-snap.Missing())
 	if t.most <= 0 || t.denials > maxDenials {
-		f.charged(a, snap, f.seen.Recall(a.key), 0, due)
+		f.finishAttempt(a, snap, f.seen.Recall(a.key), 0, due)
 	}
 }
 
-// end closes an account of which nothing is left to charge. Its local bucket is of
-// no use any more: the next outage knows better.
-func (f *Fallback) end(ctx context.Context, a *Account) {
+// closeAccount closes an account without anything left to charge. It resets the local bucket, because the next
+// outage starts from newer knowledge.
+func (f *Fallback) closeAccount(ctx context.Context, a *Account) {
 	f.counts.refilled.Add(int64(max(a.spent-a.charged, 0)))
 	f.ledger.close(a)
-	_ = f.local.Reset(ctx, []string{a.key}) // what stays makes the next share smaller
+	_ = f.local.Reset(ctx, []string{a.key}) // after an error, the next share is smaller
 }

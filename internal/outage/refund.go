@@ -9,21 +9,20 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Refund gives back an amount to a local bucket.
+// A Refund returns an amount to a local bucket.
 type Refund struct {
-	Account *Account     // that the take was decided by; nil where there were too many
+	Account *Account     // of the take; nil above the bound of accounts
 	Share   bucket.Limit // of the local bucket
 	Taken   bucket.Taken
 	Cost    bucket.Tokens
 }
 
-// Refund gives tokens back to the local bucket that they were spent from, and reports
-// whether it did. It does not where they have been charged to the store meanwhile: the
-// store is then to be given back to.
+// Refund returns tokens to the local bucket that they were taken from, and reports whether it did. It returns
+// false if they have been charged to the store meanwhile: the caller must then refund to the store.
 func (f *Fallback) Refund(ctx context.Context, r Refund) bool {
 	a := r.Account
 	if a == nil {
-		return true // nobody will be charged for it
+		return true // its cost will never be charged
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -34,7 +33,7 @@ func (f *Fallback) Refund(ctx context.Context, r Refund) bool {
 	return f.local.Refund(ctx, local, "") == nil
 }
 
-// IsOpen reports whether the costs of the account are yet to be charged.
+// IsOpen reports whether costs of the account are still uncharged.
 func (a *Account) IsOpen() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

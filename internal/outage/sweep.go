@@ -11,17 +11,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// sweepEvery is how often a page of the ledger is looked through for accounts that
-// need not be charged any more, while there are any.
+// sweepEvery is the interval between sweeps of a page of the ledger.
 const sweepEvery = 100 * time.Millisecond
 
-// RecoverAll charges to the store what was spent locally of all keys. It ends with the
-// first failure of the store, and gives each key as long as within.
+// RecoverAll charges the local costs of all keys to the store. It stops at the first store error. Each key may
+// take as long as within.
 func (f *Fallback) RecoverAll(ctx context.Context, within time.Duration) error {
 	if f.ledger.size.Load() == 0 {
 		return nil
 	}
-	// A key that fails for good shall not keep the same others from their turn.
+	// Start at a random page, so that a key with a permanent error does not always block the same other keys.
 	first := rand.N(len(f.ledger.pages))
 	for i := range f.ledger.pages {
 		for _, a := range f.ledger.pages[(first+i)%len(f.ledger.pages)].list() {
@@ -36,30 +35,29 @@ func (f *Fallback) RecoverAll(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// sweep closes accounts of which everything has come back: their clients may never
-// come again.
+// sweep closes accounts with nothing left to charge, because their clients may never return.
 func (f *Fallback) sweep() {
 	now, last := int64(f.now()), f.lastSweep.Load()
 	if now-last < sweepEvery.Microseconds() || !f.lastSweep.CompareAndSwap(last, now) {
 		return
 	}
 	ctx := context.Background()
-	for _, a := range f.ledger.next() {
+	for _, a := range f.ledger.nextPage() {
 		a.mu.Lock()
 		if !a.closed && a.flight == nil {
 			attempt := a.attempt
-			if due, _, err := f.due(ctx, a); err == nil && due == 0 && a.needy() == nil {
-				f.end(ctx, a)
+			if due, _, err := f.due(ctx, a); err == nil && due == 0 && a.findNeed() == nil {
+				f.closeAccount(ctx, a)
 			} else if attempt == nil {
-				a.attempt = nil // it was not made
+				a.attempt = nil // a new attempt that was not sent
 			}
 		}
 		a.mu.Unlock()
 	}
 }
 
-// ForgetFamilies drops the accounts of keys of families that have been cleared: see
-// [store.Family]. It empties no bucket of another family.
+// ForgetFamilies drops the accounts of families that have been reset: see [store.Family]. It resets no bucket
+// of another family.
 func (f *Fallback) ForgetFamilies(ctx context.Context, families []string) error {
 	f.seen.ForgetFamilies(families)
 	for i := range f.ledger.pages {
@@ -81,7 +79,7 @@ func (f *Fallback) ForgetFamilies(ctx context.Context, families []string) error 
 	return nil
 }
 
-// Forget drops what is known of keys that have been reset.
+// Forget drops the local state of keys that have been reset.
 func (f *Fallback) Forget(charges []store.Charge) {
 	for i := range charges {
 		f.seen.Forget(charges[i].Key)
@@ -91,11 +89,10 @@ func (f *Fallback) Forget(charges []store.Charge) {
 	}
 }
 
-// drop closes an account whose bucket has been reset.
 func (f *Fallback) drop(a *Account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
-		f.end(context.Background(), a)
+		f.closeAccount(context.Background(), a)
 	}
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownlimit is about the limits that programs bring to a door themselves,
-// beside those of a policy: it says of them what a policy's compiler and its rules
-// would.
+// Package ownlimit validates limits that programs pass in code, with the checks that a policy's compiler
+// applies to rules.
 package ownlimit
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Limit returns the limit that a program gives as a rate and a burst of whole tokens, or as
-// a bucket of any algorithm. Both are an error, and so is neither.
+// Limit returns the limit for a rate and a burst of whole tokens, or the given bucket. Setting both or neither
+// is an error.
 func Limit(rate string, burst int, given bucket.Limit) (bucket.Limit, error) {
 	short, whole := rate != "" || burst != 0, given != (bucket.Limit{})
 	switch {
@@ -30,7 +29,7 @@ func Limit(rate string, burst int, given bucket.Limit) (bucket.Limit, error) {
 		return bucket.Limit{}, fmt.Errorf("rate %q: %w", rate, err)
 	}
 	if most := bucket.MaxTokens.Whole(); burst < 1 || int64(burst) > most {
-		return bucket.Limit{}, fmt.Errorf("burst %d: must be between 1 and %d, the most requests at one instant", burst, most)
+		return bucket.Limit{}, fmt.Errorf("burst %d: must be between 1 and %d, the maximum number of simultaneous requests", burst, most)
 	}
 	limit, err := bucket.NewLimit(bucket.Tokens(burst)*bucket.Token, r)
 	if err != nil {
@@ -39,8 +38,7 @@ func Limit(rate string, burst int, given bucket.Limit) (bucket.Limit, error) {
 	return limit, nil
 }
 
-// Whole returns the tokens of a cost in whole tokens. A cost beyond the bound is a cost that
-// [Check] refuses.
+// Whole converts a cost in whole tokens. Costs beyond the bound become one that [Check] rejects.
 func Whole(cost int) bucket.Tokens {
 	if most := bucket.MaxTokens.Whole(); int64(cost) > most {
 		return bucket.MaxTokens + 1
@@ -48,8 +46,8 @@ func Whole(cost int) bucket.Tokens {
 	return bucket.Tokens(max(cost, -1)) * bucket.Token
 }
 
-// Check returns every mistake in a limit of which each request takes that cost, 0
-// for one token, over so many shards: whatever would else make every request fail.
+// Check returns all errors in a limit, the cost per request (0 for one token) and the number of shards. Any of
+// them would make every request fail.
 func Check(l bucket.Limit, cost bucket.Tokens, shards int) error {
 	var errs []error
 	cost = Cost(cost)
@@ -70,14 +68,14 @@ func Check(l bucket.Limit, cost bucket.Tokens, shards int) error {
 		}
 	}
 	if !badShards && shards > 1 {
-		if _, err := l.Shard(0, shards); err != nil { // the largest
+		if _, err := l.Shard(0, shards); err != nil { // shard 0 is the largest
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Cost is what a request costs where its limit says cost.
+// Cost returns the cost of a request. 0 means one token.
 func Cost(cost bucket.Tokens) bucket.Tokens {
 	if cost == 0 {
 		return bucket.Token

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pacer spreads a client's requests over what a server says it may send.
+// Package pacer spreads a client's requests over the rate limits that a server announces.
 //
-// A [Pacer] stands for one server, or one key of it. Requests pass it one by one,
-// in order, at a pace that follows the answers: what each announced limit has
-// left is spent evenly over the time it has to last, and what is seen to come
-// back meanwhile is spent as it comes. A server that announces nothing is not
-// paced, but whatever asks to wait is obeyed.
+// A [Pacer] serves one server, or one key of it. Requests pass it in order, at a pace that follows the server's
+// answers. It spends the remainder of each announced limit evenly over the time until its reset, and spends measured
+// refills as they arrive. A server without announced limits is not paced, but its requests to wait are obeyed.
 //
-// Why not a bucket with the announced quota and window: windows are announced in
-// whole seconds, rounded up, so that 20 a fifth of a second read 20 a second;
-// most servers announce no window at all; and others may share the key. So the
-// pacer measures. All it believes of an answer is how much is left now.
+// The pacer does not simulate a bucket with the announced quota and window. Windows are announced in whole
+// seconds, rounded up, so 20 per 200 ms is announced as 20 per second. Most servers announce no window, and
+// other clients may share the key. The pacer therefore measures, and trusts only the announced remainder.
 package pacer
 
 import (
@@ -27,68 +24,62 @@ import (
 )
 
 const (
-	// MaxWaiting bounds the requests that wait for one pacer. More are refused.
+	// MaxWaiting bounds the requests that wait for one pacer. Further requests fail with ErrTooMany.
 	MaxWaiting = 4096
 
-	// LongestPause is how long a pacer believes that nothing may be sent. Then one
-	// request goes to see whether that is still so.
+	// LongestPause is the longest pause. After it, one request probes the server.
 	LongestPause = time.Hour
 
-	// firstAnswer is how long the second request waits for the first answer,
-	// which says what the server allows; further ones as long again, each. So it is
-	// after a refusal.
+	// firstAnswer is how long the second request waits for the first answer, which contains the limits. Each
+	// further request waits as long again. The same applies after a refusal.
 	firstAnswer = time.Second
 
-	// shortPause is the pause after a refusal that does not say how long to wait,
-	// or not at all.
-	// It doubles with each one in a row, up to longPause.
+	// shortPause is the pause after a refusal without a wait. It doubles with each such refusal in a row, up to
+	// longPause.
 	shortPause = time.Second
 	longPause  = time.Minute
 )
 
 var (
-	// ErrTooLate: what is known says that the request cannot be sent in time.
+	// ErrTooLate: the request cannot be sent before its deadline, according to the announced limits.
 	ErrTooLate = errors.New("cannot be sent in time")
 
-	// ErrTooMany: MaxWaiting requests wait already.
+	// ErrTooMany: MaxWaiting requests are already waiting.
 	ErrTooMany = errors.New("too many requests are waiting")
 )
 
-// A Pacer lets requests pass. It is made by [New], is safe for concurrent use,
-// and has no goroutine and nothing to close.
+// A Pacer delays requests. Use [New]. It is safe for concurrent use, starts no goroutine and needs no Close.
 type Pacer struct {
-	mu      sync.Mutex // guards the fields below
-	waiting list.List  // of *waiter, the next one first
-	timer   *time.Timer
-	sent    uint64    // requests so far
-	flying  int       // those that are not answered
-	last    time.Time // when the last one was sent
-	window  int       // how many may be under way, while that is being found out; 0: any
-	quotas  []*quota
+	mu       sync.Mutex // guards the fields below
+	waiting  list.List  // of *waiter, next one first
+	timer    *time.Timer
+	sent     uint64    // requests so far
+	inFlight int       // requests without an answer
+	last     time.Time // send time of the last request
+	window   int       // maximum in flight while probing; 0 for no bound
+	quotas   []*quota
 
-	pausedUntil time.Time
-	pausedAt    uint64 // sent at the time of the last pause
-	bare        int    // refusals in a row that did not say how long to wait
+	pausedUntil     time.Time
+	pausedAt        uint64 // value of sent at the last pause
+	untimedRefusals int    // consecutive refusals without a wait
 }
 
-// A waiter is a request that waits.
 type waiter struct {
 	pass   chan struct{}
 	ticket Ticket
 }
 
-// A Ticket is a request that has passed. Each one is answered once.
+// A Ticket identifies a request that has passed. Report each ticket exactly once.
 type Ticket struct{ seq uint64 }
 
-// New returns a pacer that knows nothing yet.
+// New returns a pacer without knowledge of the server.
 func New() *Pacer { return &Pacer{window: 1} }
 
-// Wait returns when the request may be sent, or with an error where it may not:
-// ErrTooMany; ErrTooLate, where that would not be before deadline (zero: there is
-// none); ctx's own. A request that is sent again goes before those that wait.
+// Wait returns when the request may be sent. The error is ErrTooMany, ErrTooLate if the deadline (zero for
+// none) cannot be met, or ctx's. A retry (again) goes ahead of waiting requests.
 func (p *Pacer) Wait(ctx context.Context, deadline time.Time, again bool) (Ticket, error) {
 	w, late, err := p.enter(deadline, again)
-	if err != nil || w.pass == nil { // it need not wait
+	if err != nil || w.pass == nil { // no need to wait
 		return w.ticket, err
 	}
 	var stop <-chan time.Time
@@ -108,11 +99,10 @@ func (p *Pacer) Wait(ctx context.Context, deadline time.Time, again bool) (Ticke
 	if p.leave(w) {
 		return Ticket{}, err
 	}
-	return w.ticket, nil // it was let through meanwhile
+	return w.ticket, nil // it passed meanwhile
 }
 
-// enter lets a request pass, or puts it into the queue. late is how long it may
-// wait there, 0 for as long as need be.
+// enter lets a request pass or queues it. late is the longest time in the queue, or 0 for no bound.
 func (p *Pacer) enter(deadline time.Time, again bool) (w *waiter, late time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +110,7 @@ func (p *Pacer) enter(deadline time.Time, again bool) (w *waiter, late time.Dura
 	w = &waiter{}
 	if !deadline.IsZero() {
 		if late = deadline.Sub(now); late <= 0 || deadline.Before(p.pausedUntil) {
-			return w, 0, fmt.Errorf("%w: %v is left, and the server asks to wait %v", ErrTooLate, max(late, 0), max(p.pausedUntil.Sub(now), 0))
+			return w, 0, fmt.Errorf("%w: the server requires a wait of %v, and the deadline is in %v", ErrTooLate, max(p.pausedUntil.Sub(now), 0), max(late, 0))
 		}
 	}
 	if p.waiting.Len() >= MaxWaiting {
@@ -131,9 +121,9 @@ func (p *Pacer) enter(deadline time.Time, again bool) (w *waiter, late time.Dura
 		p.sendLocked(w, now)
 		return w, 0, nil
 	}
-	// With nothing under way there is no answer to come that might say otherwise.
-	if late > 0 && delay > late && p.flying == 0 {
-		return w, 0, fmt.Errorf("%w: %v is left, and what the server announced is used up for %v", ErrTooLate, late, delay)
+	// With nothing in flight, no answer can change the delay.
+	if late > 0 && delay > late && p.inFlight == 0 {
+		return w, 0, fmt.Errorf("%w: the announced limit is used up for %v, and the deadline is in %v", ErrTooLate, delay, late)
 	}
 	w.pass = make(chan struct{})
 	if again {
@@ -145,7 +135,7 @@ func (p *Pacer) enter(deadline time.Time, again bool) (w *waiter, late time.Dura
 	return w, late, nil
 }
 
-// leave takes w out of the queue. It is false where w has passed.
+// leave removes w from the queue. It returns false if w has passed.
 func (p *Pacer) leave(w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +149,7 @@ func (p *Pacer) leave(w *waiter) bool {
 	return false
 }
 
-// advanceLocked lets pass whoever may, and sets the timer for the next one.
+// advanceLocked lets requests pass that need not wait, and sets the timer for the next one.
 func (p *Pacer) advanceLocked(now time.Time) {
 	for p.waiting.Len() > 0 {
 		if delay := p.delayLocked(now); delay > 0 {
@@ -187,12 +177,11 @@ func (p *Pacer) setTimerLocked(delay time.Duration) {
 	})
 }
 
-// delayLocked is how long the next request has to wait; 0 is not at all.
 func (p *Pacer) delayLocked(now time.Time) time.Duration {
 	if pause := p.pausedUntil.Sub(now); pause > 0 {
 		return pause
 	}
-	if p.window > 0 && p.flying >= p.window {
+	if p.window > 0 && p.inFlight >= p.window {
 		return max(p.last.Add(firstAnswer).Sub(now), 0)
 	}
 	var delay time.Duration
@@ -204,7 +193,7 @@ func (p *Pacer) delayLocked(now time.Time) time.Duration {
 
 func (p *Pacer) sendLocked(w *waiter, now time.Time) {
 	p.sent++
-	p.flying++
+	p.inFlight++
 	p.last = now
 	w.ticket.seq = p.sent
 	for _, q := range p.quotas {
@@ -212,34 +201,34 @@ func (p *Pacer) sendLocked(w *waiter, now time.Time) {
 	}
 }
 
-// An Answer is what came back.
+// An Answer describes a response.
 type Answer struct {
-	Refused   bool                        // 429 or 503
-	Announced []ratelimitfields.Announced // as [ratelimitfields.Read] bounds it
-	Wait      time.Duration               // asked for
+	Refused   bool                        // status 429 or 503
+	Announced []ratelimitfields.Announced // bounded by [ratelimitfields.Read]
+	Wait      time.Duration               // requested by the server
 	HasWait   bool
 }
 
-// Answered tells the pacer what came back.
+// Answered records the answer to a request.
 func (p *Pacer) Answered(t Ticket, a Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.flying--
+	p.inFlight--
 	if a.Refused {
 		p.pauseLocked(now, t, a)
 	} else {
-		p.bare = 0
+		p.untimedRefusals = 0
 	}
 	p.learnLocked(now, t, a)
-	p.windowLocked(t, a)
+	p.updateWindowLocked(t, a)
 	p.advanceLocked(now)
 }
 
-// windowLocked bounds what is under way. The first answer says what the server
-// allows, if it does. Where it does not and refuses, those that wait out the pause
-// do not leave together: one goes to see, and for each that comes back two go.
-func (p *Pacer) windowLocked(t Ticket, a Answer) {
+// updateWindowLocked bounds the requests in flight. The first answer may announce the limits. If it does not and
+// refuses, waiting requests must not leave together after the pause. One probes the server, and each answer then
+// allows two more.
+func (p *Pacer) updateWindowLocked(t Ticket, a Answer) {
 	switch {
 	case len(p.quotas) > 0 || !a.Refused && p.pausedAt == 0:
 		p.window = 0
@@ -252,29 +241,28 @@ func (p *Pacer) windowLocked(t Ticket, a Answer) {
 	}
 }
 
-// Lost tells the pacer that there is no answer. It may have been counted.
+// Lost records that a request got no answer. The server may have counted it.
 func (p *Pacer) Lost(Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.flying--
+	p.inFlight--
 	p.advanceLocked(time.Now())
 }
 
-// PausedFor is how long nothing will be sent.
+// PausedFor returns the rest of the current pause.
 func (p *Pacer) PausedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(time.Until(p.pausedUntil), 0)
 }
 
-// Idle reports whether forgetting the pacer would make no difference worth
-// mentioning: nothing is under way, no pause is in force, and what was announced
-// has passed.
+// Idle reports whether the pacer can be discarded: nothing is in flight, no pause is active, and all announced
+// windows have ended.
 func (p *Pacer) Idle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if p.flying > 0 || p.waiting.Len() > 0 || now.Before(p.pausedUntil) {
+	if p.inFlight > 0 || p.waiting.Len() > 0 || now.Before(p.pausedUntil) {
 		return false
 	}
 	for _, q := range p.quotas {
@@ -285,16 +273,15 @@ func (p *Pacer) Idle() bool {
 	return true
 }
 
-// pauseLocked stops everything for as long as the server asks, and a little
-// longer, lest all who were told the same return together.
+// pauseLocked stops all requests for the requested time plus a random delay, so that clients do not return together.
 func (p *Pacer) pauseLocked(now time.Time, t Ticket, a Answer) {
 	wait := a.Wait
-	if wait <= 0 { // nor does "now" say when, in a refusal
+	if wait <= 0 { // a refusal with "now" contains no time either
 		if t.seq <= p.pausedAt {
-			return // sent before the last pause: the same refusal again
+			return // sent before the last pause: the same refusal
 		}
-		wait = min(shortPause<<min(p.bare, 10), longPause)
-		p.bare++
+		wait = min(shortPause<<min(p.untimedRefusals, 10), longPause)
+		p.untimedRefusals++
 		for _, l := range a.Announced {
 			if l.Remaining == 0 {
 				wait = max(wait, l.Reset)
@@ -309,10 +296,9 @@ func (p *Pacer) pauseLocked(now time.Time, t Ticket, a Answer) {
 	p.pausedAt = p.sent
 }
 
-// maxQuiet is how many answers may leave a limit out before it is forgotten.
-const maxQuiet = 64
+// maxQuiet is the number of consecutive answers without a limit after which the limit is removed.
+const maxUnmentioned = 64
 
-// learnLocked updates what is known of each announced limit.
 func (p *Pacer) learnLocked(now time.Time, t Ticket, a Answer) {
 	for i := range a.Announced {
 		l := &a.Announced[i]
@@ -320,9 +306,9 @@ func (p *Pacer) learnLocked(now time.Time, t Ticket, a Answer) {
 		if q == nil {
 			continue
 		}
-		q.quiet = 0
+		q.unmentioned = 0
 		if a.Refused {
-			q.refused(now, t.seq, p.sent, l, p.pausedUntil)
+			q.recordRefusal(now, t.seq, p.sent, l, p.pausedUntil)
 		} else {
 			q.learn(now, t.seq, p.sent, l)
 		}
@@ -332,7 +318,7 @@ func (p *Pacer) learnLocked(now time.Time, t Ticket, a Answer) {
 	}
 	kept := p.quotas[:0]
 	for _, q := range p.quotas {
-		if q.quiet++; q.quiet <= maxQuiet {
+		if q.unmentioned++; q.unmentioned <= maxUnmentioned {
 			kept = append(kept, q)
 		}
 	}
@@ -340,7 +326,7 @@ func (p *Pacer) learnLocked(now time.Time, t Ticket, a Answer) {
 	p.quotas = kept
 }
 
-// quotaLocked returns the limit of that name; nil where there are too many.
+// quotaLocked returns the limit of that name, or nil if there are too many.
 func (p *Pacer) quotaLocked(name string) *quota {
 	for _, q := range p.quotas {
 		if q.name == name {

@@ -10,63 +10,60 @@ import (
 )
 
 const (
-	// shortestSpread is the least time over which what is left is spent: faster
-	// corrections would act on what is not yet known to have changed.
+	// shortestSpread is the shortest time over which a remainder is spent. Faster corrections would act on
+	// stale information.
 	shortestSpread = 500 * time.Millisecond
 
-	// shortestEnd is the same at the end of a window, when there is nothing to be
-	// learned any more: rather than in a rush, the rest goes unused.
+	// shortestEnd is shortestSpread at the end of a window, where waiting yields no information. The rest goes
+	// unused instead of being spent in a burst.
 	shortestEnd = 20 * time.Millisecond
 
-	// slack is how late an answer may come that speaks of the same end of a window.
+	// slack is the largest delay of an answer that still belongs to the same end of a window.
 	slack = 250 * time.Millisecond
 
-	// almostOne is one after rounding.
+	// almostOne is 1 minus rounding errors.
 	almostOne = 1 - 1e-6
 
-	// startBurst is the part of what is left that an idle client may send at once.
+	// startBurst is the part of the remainder that an idle client may send at once.
 	startBurst = 0.1
 
-	// restParts is the share of a limit that is left alone, as 1/restParts: what
-	// comes back is spent at the rate at which it comes, not all there is.
+	// restParts is the inverse of the share of a limit that stays unused, so that refills are spent at their
+	// own rate.
 	restParts = 400
 
-	// maxSharers bounds how much less than an even share of what is left a client
-	// takes because others take the rest.
+	// maxSharers bounds how far a client falls below an even share when others spend the remainder.
 	maxSharers = 16
 )
 
-// A quota is what is known of one announced limit.
+// A quota is the knowledge about one announced limit.
 type quota struct {
 	name  string
-	limit float64       // the most there can be; 0 where not known
-	span  time.Duration // over which it comes back; 0 where not known
+	limit float64       // maximum; 0 if unknown
+	span  time.Duration // refill time of the whole limit; 0 if unknown
 
-	longest time.Duration // that it had to last
+	longest time.Duration // longest announced time to reset
 
-	// The last answer said that after the request seq, at the time at, there was
-	// remaining, to last until bound.
-	seq       uint64
-	at, bound time.Time
-	remaining float64
-	rolled    time.Time // when bound passed without an answer
-	rolling   bool      // bound moves on without the quota coming back at once
+	// From the last answer: after the request seq, at the time at, there was remaining until bound.
+	seq        uint64
+	at, bound  time.Time
+	remaining  float64
+	extendedAt time.Time // when bound passed without an answer
+	sliding    bool      // a sliding window: bound moves, and tokens return gradually
 
-	began    time.Time // at the latest: the window, where the quota comes back at once
-	unsteady bool      // the windows do not follow one another evenly
+	began     time.Time // latest start of the current fixed window
+	irregular bool      // the windows are not contiguous
 
-	refill   refill
-	margin   float64 // kept back beside the rest: grows with refusals
-	refusals uint64  // answers since the last allowed one that were refused
-	probe    bool    // one request goes to see, whatever is left
-	paused   bool    // there was no answer since a refusal
-	quiet    int     // answers that did not mention the limit
+	refill      refill
+	margin      float64 // extra reserve, grows with refusals.
+	refusals    uint64  // refusals since the last allowed answer.
+	probe       bool    // one request may probe the server
+	paused      bool    // no answer since a refusal.
+	unmentioned int     // consecutive answers without the limit
 
-	credit   float64 // may be sent at once
+	credit   float64 // requests that may be sent at once
 	creditAt time.Time
 }
 
-// level is what should be left of the quota after sent requests.
 func (q *quota) level(now time.Time, sent uint64) float64 {
 	level := q.remaining - float64(int64(sent-q.seq))
 	if since := now.Sub(q.at); since > 0 {
@@ -78,69 +75,65 @@ func (q *quota) level(now time.Time, sent uint64) float64 {
 	return level
 }
 
-// sure is the level with no more than what has always come back of late.
-func (q *quota) sure(now time.Time, sent uint64) float64 {
+// guaranteedLevel returns the estimated remainder with the lowest recent refill rate.
+func (q *quota) guaranteedLevel(now time.Time, sent uint64) float64 {
 	level := q.remaining - float64(int64(sent-q.seq))
 	if since := now.Sub(q.at); since > 0 {
-		level += q.refill.least() * since.Seconds()
+		level += q.refill.minRate() * since.Seconds()
 	}
 	return level
 }
 
-// rest is what is kept back.
-func (q *quota) rest() float64 {
-	if q.stepped() {
+func (q *quota) reserve() float64 {
+	if q.refillsAtOnce() {
 		return q.margin
 	}
 	return min(max(0.25, q.limit/restParts), 1) + q.margin
 }
 
-// stepped reports whether the quota comes back all at once at its bound, as far
-// as can be seen: what came back while it was being used is next to nothing.
-func (q *quota) stepped() bool {
-	return !q.rolling && q.refill.rate*q.bound.Sub(q.at).Seconds() < (q.remaining+1)/4
+// refillsAtOnce reports whether the quota seems to refill all at once at its bound, because almost nothing
+// returned while it was being used.
+func (q *quota) refillsAtOnce() bool {
+	return !q.sliding && q.refill.rate*q.bound.Sub(q.at).Seconds() < (q.remaining+1)/4
 }
 
-// rate is how fast the quota should be spent, before what is left is shared out.
-// That is how fast it comes back; but where that wavers about what is announced,
-// as it does in a window that slides over an uneven past, and there is enough left
-// to make up for it, it is what is announced, lest the future be as uneven.
+// rate returns the spending rate apart from the remainder: the measured refill rate. In a window that slides
+// over uneven traffic, the refill is uneven too. If enough is left, rate then moves towards the announced rate
+// to even out future refills.
 func (q *quota) rate(level float64) float64 {
 	measured := q.refill.rate
-	if q.limit <= 0 || q.span <= 0 || q.stepped() {
+	if q.limit <= 0 || q.span <= 0 || q.refillsAtOnce() {
 		return measured
 	}
 	announced := q.limit / q.span.Seconds()
 	if measured > 1.25*announced {
-		return measured // the window is rounded up
+		return measured // the announced window is rounded up
 	}
-	enough := min(max((level-q.rest())/max(4, q.limit/20), 0), 1)
+	enough := min(max((level-q.reserve())/max(4, q.limit/20), 0), 1)
 	return measured + enough*(announced-measured)
 }
 
-// pace is how many requests a second should be sent.
 func (q *quota) pace(now time.Time, sent uint64) float64 {
 	spread := max(min(q.bound.Sub(now), q.span), shortestSpread)
-	if q.stepped() {
+	if q.refillsAtOnce() {
 		spread = max(q.bound.Sub(now), q.span/50, shortestEnd)
 	}
 	level := q.level(now, sent)
-	rate, excess := q.rate(level), (level-q.rest())/spread.Seconds()
+	rate, excess := q.rate(level), (level-q.reserve())/spread.Seconds()
 	pace := max(rate+excess, excess/maxSharers, rate/2)
-	if q.rolling {
-		pace = min(pace, q.limit/q.span.Seconds()) // what goes in a rush comes back in one
+	if q.sliding {
+		pace = min(pace, q.limit/q.span.Seconds()) // a burst of spending causes a burst of refills
 	}
 	return pace
 }
 
-// delay is how long the next request has to wait for this limit.
 func (q *quota) delay(now time.Time, sent uint64) time.Duration {
 	look := q.at.Add(LongestPause)
-	if q.rolled.After(q.at) {
-		look = q.rolled.Add(LongestPause)
+	if q.extendedAt.After(q.at) {
+		look = q.extendedAt.Add(LongestPause)
 	}
 	if !now.Before(q.bound) || !now.Before(look) {
-		q.roll(now, sent)
+		q.extend(now, sent)
 	}
 	pace, level := q.pace(now, sent), q.level(now, sent)
 	if since := now.Sub(q.creditAt); since > 0 {
@@ -151,12 +144,12 @@ func (q *quota) delay(now time.Time, sent uint64) time.Duration {
 	switch {
 	case q.probe:
 		return 0
-	case q.stepped() && level < almostOne:
+	case q.refillsAtOnce() && level < almostOne:
 		return toBound
-	case !q.stepped() && level < almostOne && q.sure(now, sent) < almostOne:
-		// What comes back is expected, not announced.
-		if low := q.refill.least(); low > 0 {
-			if wait := (1 - q.sure(now, sent)) / low; wait < toBound.Seconds() {
+	case !q.refillsAtOnce() && level < almostOne && q.guaranteedLevel(now, sent) < almostOne:
+		// The refill is an estimate, not announced.
+		if low := q.refill.minRate(); low > 0 {
+			if wait := (1 - q.guaranteedLevel(now, sent)) / low; wait < toBound.Seconds() {
 				return max(time.Duration(wait*float64(time.Second)), time.Microsecond)
 			}
 		}
@@ -178,12 +171,11 @@ func (q *quota) spend() {
 	q.probe = false
 }
 
-// roll goes on where what was announced has passed and no answer said what comes
-// next. If something is left, it is spent as if the limit were as before; if not,
-// one request goes to see.
-func (q *quota) roll(now time.Time, sent uint64) {
+// extend continues after the announced window has passed without an answer. It assumes the same limit for the
+// remainder. If nothing is left, one request probes the server.
+func (q *quota) extend(now time.Time, sent uint64) {
 	level := q.level(now, sent)
-	q.probe, q.rolled = true, now
+	q.probe, q.extendedAt = true, now
 	span := q.span
 	if q.limit > 0 {
 		span = time.Duration(float64(span) * min(max(level, 1)/q.limit, 1))
@@ -191,10 +183,9 @@ func (q *quota) roll(now time.Time, sent uint64) {
 	q.bound = now.Add(max(span, firstAnswer))
 }
 
-// learn takes in what the answer to the allowed request seq says.
 func (q *quota) learn(now time.Time, seq, sent uint64, l *ratelimitfields.Announced) {
 	if seq <= q.seq {
-		return // an older answer than the last one
+		return // older than the last answer
 	}
 	if q.limit = float64(l.Quota); l.Quota == 0 {
 		q.limit = max(q.limit, float64(l.Remaining))
@@ -203,7 +194,7 @@ func (q *quota) learn(now time.Time, seq, sent uint64, l *ratelimitfields.Announ
 	switch {
 	case q.at.IsZero():
 		q.credit, q.creditAt = 1, now
-	case !q.paused: // after a pause it may be another window
+	case !q.paused: // after a pause the window may be another one
 		q.refill.add(now.Sub(q.at), remaining-q.remaining+float64(seq-q.seq)-float64(q.refusals))
 	}
 	q.paused = false
@@ -213,10 +204,9 @@ func (q *quota) learn(now time.Time, seq, sent uint64, l *ratelimitfields.Announ
 	q.margin *= 0.995
 }
 
-// setBound takes in how long what is left has to last. Seconds are rounded up, so
-// that the end of a window is known only to the second; but all answers within a
-// window speak of the same end, and the earliest of them is the closest. The next
-// window ends as much later as it is long.
+// setBound updates the end of the window. Seconds are rounded up, so each answer bounds the end only to the
+// second. All answers of a window refer to the same end, so the earliest bound is the closest. The next window
+// ends one span later.
 func (q *quota) setBound(now time.Time, seq uint64, l *ratelimitfields.Announced) {
 	q.setSpan(l)
 	span := l.Reset
@@ -225,16 +215,16 @@ func (q *quota) setBound(now time.Time, seq uint64, l *ratelimitfields.Announced
 	}
 	latest := now.Add(span)
 	began := float64(l.Remaining) > q.level(now, seq)+1.5
-	if !began && q.stepped() && !q.bound.IsZero() && q.bound.After(now) && q.bound.Before(latest.Add(-time.Second-slack)) {
-		q.rolling = true
+	if !began && q.refillsAtOnce() && !q.bound.IsZero() && q.bound.After(now) && q.bound.Before(latest.Add(-time.Second-slack)) {
+		q.sliding = true
 	}
-	if !q.stepped() {
+	if !q.refillsAtOnce() {
 		q.bound = latest
 		return
 	}
 	known := q.bound
-	if began { // another window has begun
-		q.began = q.beginning(now)
+	if began { // a new window started
+		q.began = q.windowStart(now)
 		known = q.began.Add(q.span)
 	}
 	if q.bound = latest; known.After(now) && known.Before(latest) && known.After(latest.Add(-time.Second-slack)) {
@@ -242,25 +232,24 @@ func (q *quota) setBound(now time.Time, seq uint64, l *ratelimitfields.Announced
 	}
 }
 
-// setSpan takes in over which time all of the quota comes back: as announced, or
-// else the longest that it ever had to last. Where that is always the whole window
-// it is known better: rounded, but never down.
+// setSpan updates the refill time of the whole quota: the announced window, or the longest time to reset so
+// far. If that is always the whole window, a shorter one is more precise: it is rounded, but never down.
 func (q *quota) setSpan(l *ratelimitfields.Announced) {
 	q.longest = max(q.longest, (l.Reset + time.Second - 1).Truncate(time.Second))
 	switch {
 	case l.Window > 0:
 		q.span = l.Window
-	case q.rolling && l.Reset > q.longest*3/4:
+	case q.sliding && l.Reset > q.longest*3/4:
 		q.span = min(q.span, (l.Reset + time.Second - 1).Truncate(time.Second))
-	case !q.rolling:
+	case !q.sliding:
 		q.span = q.longest
 	}
 }
 
-// beginning is when the window began of which an answer is the first one seen: a
-// whole number of windows after the last that is known, or else just now.
-func (q *quota) beginning(now time.Time) time.Time {
-	if q.began.IsZero() || q.unsteady || q.span <= 0 {
+// windowStart returns the start of a window from its first answer: a whole number of windows after the last
+// known start, or now.
+func (q *quota) windowStart(now time.Time) time.Time {
+	if q.began.IsZero() || q.irregular || q.span <= 0 {
 		return now
 	}
 	windows := (now.Sub(q.began) + q.span/8) / q.span
@@ -270,18 +259,17 @@ func (q *quota) beginning(now time.Time) time.Time {
 	return now
 }
 
-// refused takes in a refusal of the request seq. Nothing more will be sent before
-// until.
-func (q *quota) refused(now time.Time, seq, sent uint64, l *ratelimitfields.Announced, until time.Time) {
+// recordRefusal records a refusal of the request seq. Nothing is sent before until.
+func (q *quota) recordRefusal(now time.Time, seq, sent uint64, l *ratelimitfields.Announced, until time.Time) {
 	q.refusals++
 	if seq <= q.seq || l.Remaining > 0 {
-		return // it was sent before another refusal, or another limit refused
+		return // sent before another refusal, or refused by another limit
 	}
 	if l.Quota > 0 {
 		q.limit = float64(l.Quota)
 	}
-	if q.stepped() {
-		q.began, q.unsteady = time.Time{}, true
+	if q.refillsAtOnce() {
+		q.began, q.irregular = time.Time{}, true
 	}
 	q.margin = min(max(2*q.margin, 1), max(q.limit/16, 1))
 	q.refill.rate *= 0.9

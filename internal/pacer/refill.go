@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// A refill measures how fast a quota comes back while it is used: by what is
-// left after each answer, and how many requests lie between them. It does so in
-// slots, of which the latest count. A slot in which far more came back than in
-// most others is the beginning of a window, and says nothing about the rate.
+// A refill measures how fast a quota refills while it is used, from the remainder in each answer and the number
+// of requests in between. It averages over recent slots. A slot with a far larger refill than most is the start
+// of a window and does not count.
 type refill struct {
-	rate float64 // tokens a second; below 0 where others take more than comes back
+	rate float64 // tokens per second; below 0 if others take more than the refill
 
-	took   time.Duration // of the slot that is being filled
+	took   time.Duration // of the current slot
 	tokens float64
 	slots  [slotCount]slot
 	n      int // slots so far
@@ -27,17 +26,16 @@ type slot struct {
 const (
 	slotCount = 8
 
-	// A slot is as long as it takes for slotTokens to come back, within bounds.
+	// A slot is as long as slotTokens take to refill, within bounds.
 	slotTokens   = 4
 	shortestSlot = 50 * time.Millisecond
 	longestSlot  = 500 * time.Millisecond
 
-	// smoothing is how much a new measurement counts. All that share a key see the
-	// same rest: if they acted on it at once, each would do the work of all.
+	// smoothing is the weight of a new measurement. All clients of a key see the same remainder: without
+	// smoothing, each would correct for all.
 	smoothing = 0.25
 )
 
-// add says that tokens came back in the time since the last call.
 func (r *refill) add(took time.Duration, tokens float64) {
 	if took < 0 {
 		return
@@ -57,7 +55,6 @@ func (r *refill) add(took time.Duration, tokens float64) {
 	r.measure()
 }
 
-// measure sets the rate by the latest slots.
 func (r *refill) measure() {
 	slots := r.slots[:min(r.n, slotCount)]
 	var perSecond [slotCount]float64
@@ -84,12 +81,10 @@ func (r *refill) measure() {
 	r.rate += smoothing * (measured - r.rate)
 }
 
-// restart forgets the slots, but not the rate.
 func (r *refill) restart() { r.took, r.tokens, r.n = 0, 0, 0 }
 
-// least is the lowest rate of the latest slots, but no less than a quarter of the
-// usual one.
-func (r *refill) least() float64 {
+// minRate returns the lowest rate of the last three slots, but at least a quarter of the usual rate.
+func (r *refill) minRate() float64 {
 	least := r.rate
 	for i := range min(r.n, 3) {
 		s := r.slots[(r.n-1-i)%slotCount]

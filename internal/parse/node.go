@@ -12,13 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep lists and objects nest.
 const maxDepth = 16
 
 // A Kind is the type of a JSON value.
 type Kind uint8
 
-// The types of JSON values.
 const (
 	KindNull Kind = iota
 	KindBool
@@ -28,8 +26,8 @@ const (
 	KindObject
 )
 
-// A Node is one value of a document, with its place. encoding/json alone would lose
-// duplicate fields, the spelling of numbers and the places of errors.
+// A Node is one value of a document with its place. Decoding with encoding/json alone would lose duplicate
+// fields, the spelling of numbers and the places of errors.
 type Node struct {
 	Kind   Kind
 	Text   string   // of a string, or a number or boolean as the document spells it
@@ -45,7 +43,7 @@ type Member struct {
 	Value *Node
 }
 
-// Field returns the value of a field, nil if the object has no such field.
+// Field returns the value of a field, or nil.
 func (n *Node) Field(name string) *Node {
 	for i := range n.Fields {
 		if n.Fields[i].Name == name {
@@ -55,15 +53,13 @@ func (n *Node) Field(name string) *Node {
 	return nil
 }
 
-// pointerEscaper escapes a name in a JSON Pointer (RFC 6901, section 3).
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Parse reads a JSON text of at most most bytes. It returns nil if the text has no tree;
-// the errors are in r.
+// Parse parses a JSON text of at most most bytes. It returns nil if the text has no tree; the errors are in r.
 func (r *Report) Parse(data []byte, most int) *Node {
 	root := &Node{}
 	if len(data) > most {
-		r.Absent(root, fmt.Sprintf("the file has %d bytes, the most is %d", len(data), most), "")
+		r.Absent(root, fmt.Sprintf("the file has %d bytes, the maximum is %d", len(data), most), "")
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -73,19 +69,18 @@ func (r *Report) Parse(data []byte, most int) *Node {
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		r.Absent(root, "not JSON: "+syntax(data, err), "")
+		r.Absent(root, "not JSON: "+describeSyntaxError(data, err), "")
 		return nil
 	}
 	p := treeParser{report: r, dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.UseNumber()
-	if root = p.value("", 0); p.tooDeep {
+	if root = p.parseValue("", 0); p.tooDeep {
 		return nil
 	}
 	return root
 }
 
-// syntax describes the place at which a JSON text is broken.
-func syntax(data []byte, err error) string {
+func describeSyntaxError(data []byte, err error) string {
 	var se *json.SyntaxError
 	if !errors.As(err, &se) {
 		return err.Error()
@@ -95,15 +90,14 @@ func syntax(data []byte, err error) string {
 	return fmt.Sprintf("%s in line %d, column %d", strings.TrimPrefix(se.Error(), "json: "), line, column)
 }
 
-// A treeParser turns the tokens of a valid JSON text into nodes.
+// A treeParser converts the tokens of a valid JSON text to nodes.
 type treeParser struct {
 	report  *Report
 	dec     *json.Decoder
 	tooDeep bool
 }
 
-// value reads one value.
-func (p *treeParser) value(path string, depth int) *Node {
+func (p *treeParser) parseValue(path string, depth int) *Node {
 	n := &Node{Path: path}
 	token, err := p.dec.Token()
 	n.At = p.dec.InputOffset()
@@ -128,25 +122,24 @@ func (p *treeParser) value(path string, depth int) *Node {
 		if n.Kind = KindList; v == '{' {
 			n.Kind = KindObject
 		}
-		p.inside(n, depth)
+		p.parseChildren(n, depth)
 	}
 	return n
 }
 
-// inside reads the items or fields between the brackets of n.
-func (p *treeParser) inside(n *Node, depth int) {
+func (p *treeParser) parseChildren(n *Node, depth int) {
 	var seen map[string]bool
 	if n.Kind == KindObject {
 		seen = map[string]bool{}
 	}
 	for i := 0; !p.tooDeep && p.dec.More(); i++ {
 		if n.Kind == KindList {
-			n.List = append(n.List, p.value(n.Path+"/"+strconv.Itoa(i), depth+1))
+			n.List = append(n.List, p.parseValue(n.Path+"/"+strconv.Itoa(i), depth+1))
 			continue
 		}
 		token, _ := p.dec.Token()
 		name, _ := token.(string)
-		value := p.value(n.Path+"/"+pointerEscaper.Replace(name), depth+1)
+		value := p.parseValue(n.Path+"/"+pointerEscaper.Replace(name), depth+1)
 		if seen[name] {
 			p.report.Absent(value, fmt.Sprintf("field %q is given twice", name), "remove one of them")
 			continue
@@ -159,7 +152,7 @@ func (p *treeParser) inside(n *Node, depth int) {
 	}
 }
 
-// AppendJSON appends n as JSON, which [Report.Parse] reads as n.
+// AppendJSON appends n as JSON. [Report.Parse] restores n from it.
 func (n *Node) AppendJSON(dst []byte) []byte {
 	text := func(s string) []byte {
 		b, _ := json.Marshal(s) // never fails

@@ -10,24 +10,24 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// A Field is one row of a [Table]: a field that an object can have.
+// A Field is a field of an object.
 type Field struct {
 	Name string
 	Doc  string // its description in the JSON Schema
 	Form Schema // of its value
 }
 
-// A Stranger is a name that is no field of an object, and the advice that an error gives.
+// A Stranger is a common wrong field name in an object, with advice for the error.
 type Stranger struct {
 	Reason string   // empty for an unknown field
-	Hint   string   // what to write instead
-	Means  []string // the fields that it replaces: they are then not missing
+	Hint   string   // the remedy
+	Means  []string // the fields that it replaces: they do not count as missing
 }
 
 // A Table lists the fields of an object.
 type Table struct {
 	What      string  // for messages: "a rule"
-	Example   string  // of the object, if its form is not plain
+	Example   string  // of the object, if its form is not obvious
 	Fields    []Field // in the order of messages
 	Needed    []string
 	Strangers map[string]Stranger
@@ -56,11 +56,10 @@ func (t *Table) Has(name string) bool {
 type Object struct {
 	*Node
 	report *Report
-	meant  []string // fields that a misspelled one probably stands for
+	meant  []string // fields that misspelled ones probably stand for
 }
 
-// Object checks that n is an object and has only fields of t. It returns nil if n is no
-// object.
+// Object checks that n is an object with only the fields of t. It returns nil if n is not an object.
 func (r *Report) Object(n *Node, t *Table) *Object {
 	if n.Kind != KindObject {
 		hint := ""
@@ -79,7 +78,6 @@ func (r *Report) Object(n *Node, t *Table) *Object {
 	return o
 }
 
-// refuse reports the field f, which t does not have.
 func (o *Object) refuse(f *Member, t *Table) {
 	name, _ := Cut(f.Name)
 	reason := fmt.Sprintf("unknown field %q in %s", name, t.What)
@@ -92,7 +90,7 @@ func (o *Object) refuse(f *Member, t *Table) {
 		return
 	}
 	names := t.Names()
-	hint := "known are " + strings.Join(names, ", ")
+	hint := "valid fields are " + strings.Join(names, ", ")
 	if near := spell.Nearest(f.Name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 		o.meant = append(o.meant, near)
@@ -102,8 +100,7 @@ func (o *Object) refuse(f *Member, t *Table) {
 	o.report.Absent(f.Value, reason, hint)
 }
 
-// Need returns a field that the object must have. It reports a missing field, unless a
-// misspelled field explains it.
+// Need returns a required field. It reports a missing field, unless a misspelled field explains it.
 func (o *Object) Need(name, hint string) *Node {
 	n := o.Field(name)
 	if n == nil && !o.Meant(name) {
@@ -122,8 +119,7 @@ func (o *Object) Count(names ...string) (n int) {
 	return n
 }
 
-// Meant reports whether a misspelled field probably stands for one of names. Without names it
-// reports whether there is any such field.
+// Meant reports whether a misspelled field probably stands for one of names, or for any field without names.
 func (o *Object) Meant(names ...string) bool {
 	return len(names) == 0 && len(o.meant) > 0 ||
 		slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.meant, name) })

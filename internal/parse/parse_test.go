@@ -61,14 +61,14 @@ func TestObject(t *testing.T) {
 		`{"volume": 3}`:              `/volume: unknown field "volume" in a cup (); say size`,
 		`{"sise": 3}`:                `/sise: unknown field "sise" in a cup (); did you mean "size"?`,
 		`{"size": 3, "lid": 1}`:      `/lid: field "lid" is not supported yet (); remove it`,
-		`{"size": 3, "x/y": 1}`:      `/x~1y: unknown field "x/y" in a cup (); known are size, color, cooled, for`,
+		`{"size": 3, "x/y": 1}`:      `/x~1y: unknown field "x/y" in a cup (); valid fields are size, color, cooled, for`,
 		`{"size": 3, "size": 4}`:     `/size: field "size" is given twice (); remove one of them`,
 		`{"size": 3.5}`:              `/size: size must be a whole number from 1 to 9 (3.5); `,
 		`{"size": 3, "color": 5}`:    `/color: color must be red or blue (5); `,
 		`{"size":3,"color":"bleu"}`:  `/color: color must be red or blue ("bleu"); did you mean "blue"?`,
 		`{"size":3,"color":"green"}`: `/color: color is not supported yet: it fades ("green"); use red`,
 		`{"size": 3, "cooled": "x"}`: `/cooled: cooled must be true or false ("x"); `,
-		`{"size": 3, "for": 20}`:     `/for: for must be a duration (20); say its unit, as in "20ms"`,
+		`{"size": 3, "for": 20}`:     `/for: for must be a duration (20); add a unit, as in "20ms"`,
 		`{"cooled": 1, "size": 0}`:   "/cooled: cooled must be true or false (1); \n/size: size must be a whole number from 1 to 9 (0); ", // in the order of the document
 	} {
 		if got := readCup(text); got != want {
@@ -89,7 +89,7 @@ func TestReport_IsBounded(t *testing.T) {
 		fields = append(fields, fmt.Sprintf(`"unknown%d": 1`, i))
 	}
 	got := readCup(`{"size": 1, ` + strings.Join(fields, ",") + `}`)
-	if want := ": too many mistakes: 10 more are not shown (); "; strings.Count(got, "\n") != 1000 || !strings.HasSuffix(got, want) {
+	if want := ": too many errors: 10 more are not shown (); "; strings.Count(got, "\n") != 1000 || !strings.HasSuffix(got, want) {
 		t.Errorf("%d lines, the last %q, want 1001, the last %q", strings.Count(got, "\n")+1, got[strings.LastIndexByte(got, '\n')+1:], want)
 	}
 }

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// maxErrors bounds the reported errors. A last one tells how many more there are.
+	// maxErrors bounds the reported errors. A final error counts the rest.
 	maxErrors = 1000
 
-	// MaxShownBytes bounds the part of a wrong value that an error shows.
+	// MaxShownBytes bounds the part of an invalid value that an error shows.
 	MaxShownBytes = 60
 )
 
 // An Error is one error in a document.
 type Error struct {
 	Path   string // JSON Pointer (RFC 6901) to the place
-	Value  string // the wrong value as JSON, shortened; empty if no value is wrong
-	Reason string // what is wrong
-	Hint   string // what to write instead; may be empty
+	Value  string // the invalid value as JSON, shortened; empty if no value is invalid
+	Reason string // the cause
+	Hint   string // the remedy; may be empty
 }
 
 // A Report collects the errors of one document.
@@ -32,23 +32,22 @@ type Report struct {
 	more  int
 }
 
-// A placed error knows its offset in the document, by which errors are sorted.
 type placed struct {
 	Error
 	at int64
 }
 
-// Add reports that the value n is wrong.
+// Add reports that the value n is invalid.
 func (r *Report) Add(n *Node, reason, hint string) {
-	r.put(n, Error{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
+	r.add(n, Error{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
 }
 
-// Absent reports an error at the place n that is not in the value of n.
+// Absent reports an error at n that is not in the value of n.
 func (r *Report) Absent(n *Node, reason, hint string) {
-	r.put(n, Error{Path: n.Path, Reason: reason, Hint: hint})
+	r.add(n, Error{Path: n.Path, Reason: reason, Hint: hint})
 }
 
-func (r *Report) put(n *Node, m Error) {
+func (r *Report) add(n *Node, m Error) {
 	if len(r.found) >= maxErrors {
 		r.more++
 		return
@@ -67,7 +66,7 @@ func (r *Report) Errors() []Error {
 		all = append(all, p.Error)
 	}
 	if r.more > 0 {
-		all = append(all, Error{Reason: fmt.Sprintf("too many mistakes: %d more are not shown", r.more)})
+		all = append(all, Error{Reason: fmt.Sprintf("too many errors: %d more are not shown", r.more)})
 	}
 	return all
 }
@@ -95,7 +94,7 @@ func Shown(n *Node) string {
 	return text + rest
 }
 
-// Cut shortens s to a readable length. rest is "…" if it cut something off.
+// Cut shortens s to a readable length. rest is "…" if s was longer.
 func Cut(s string) (head, rest string) {
 	if len(s) <= MaxShownBytes {
 		return s, ""

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 )
 
-// A Schema is a JSON Schema (draft 2020-12), or a part of one.
+// A Schema is a JSON Schema (draft 2020-12) or a part of one.
 type Schema map[string]any
 
 // JSON returns s in its JSON form, indented.
@@ -20,7 +20,7 @@ func (s Schema) JSON() []byte {
 	return b.Bytes()
 }
 
-// Ref refers to the definition with that name.
+// Ref refers to the named definition.
 func Ref(name string) Schema { return Schema{"$ref": "#/$defs/" + name} }
 
 // ListOf describes lists of least to most items.
@@ -70,7 +70,7 @@ func If(condition, then Schema) Schema { return Schema{"if": condition, "then": 
 // Lacking describes objects that do not have the field.
 func Lacking(name string) Schema { return Schema{"not": Having(name)} }
 
-// Saying describes objects whose field has that word.
+// Saying describes objects with the word as the value of the field.
 func Saying(name, word string) Schema {
 	return Schema{"required": []string{name}, "properties": Schema{name: Schema{"const": word}}}
 }
@@ -81,7 +81,7 @@ func (s Schema) With(conditions ...Schema) Schema {
 	return s
 }
 
-// Schema describes objects that have the fields of t, and no others.
+// Schema describes objects with only the fields of t.
 func (t *Table) Schema() Schema {
 	properties := Schema{}
 	for _, f := range t.Fields {

@@ -2,20 +2,19 @@
 
 package parse
 
-// Bounds of the tests in a policy file, for the schema of the file and for its reader in
-// package policytest.
+// Bounds of the tests in a policy file, for the schema of the file and for package policytest.
 const (
-	MaxTests        = 1000      // of a file
-	MaxTestSteps    = 1000      // of a test
-	MaxTestRequests = 100_000   // of a test
-	MaxFileRequests = 1_000_000 // of all tests of a file together
+	MaxTests        = 1000      // per file
+	MaxTestSteps    = 1000      // per test
+	MaxTestRequests = 100_000   // per test
+	MaxFileRequests = 1_000_000 // per file
 	MaxTestName     = 200       // bytes
 )
 
-// Tests has the tables and the words that the section tests of a policy file can have.
+// Tests has the tables and the words of the tests section of a policy file.
 type Tests struct {
 	Test, Step, Expect *Table
-	StepFields         []string // of a test of one step
+	StepFields         []string // of a test with one step
 	Reasons            []string // of denials by limits
 	Stages             []string // shares
 }

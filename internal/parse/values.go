@@ -13,11 +13,10 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// maxNumberBytes bounds the text of a number.
 const maxNumberBytes = 100
 
-// Items returns the elements of the list n. There are at most most of them, and at least one
-// if some is set. It returns false if n is not such a list.
+// Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if
+// n is not such a list.
 func (r *Report) Items(n *Node, what string, some bool, most int) ([]*Node, bool) {
 	switch {
 	case n.Kind != KindList:
@@ -36,8 +35,7 @@ func (r *Report) Items(n *Node, what string, some bool, most int) ([]*Node, bool
 	return nil, false
 }
 
-// OneOrMore returns the elements of n as [Report.Items] does. A value that is no list is a
-// list of one.
+// OneOrMore returns the elements of n like [Report.Items]. It treats any other value as a list of one.
 func (r *Report) OneOrMore(n *Node, what string, most int) ([]*Node, bool) {
 	if n.Kind != KindList {
 		return []*Node{n}, true
@@ -45,7 +43,7 @@ func (r *Report) OneOrMore(n *Node, what string, most int) ([]*Node, bool) {
 	return r.Items(n, what, true, most)
 }
 
-// String returns the string n, which has at most most bytes.
+// String returns the string n of at most most bytes.
 func (r *Report) String(n *Node, what string, most int) (string, bool) {
 	switch {
 	case n.Kind != KindText:
@@ -58,8 +56,8 @@ func (r *Report) String(n *Node, what string, most int) (string, bool) {
 	return "", false
 }
 
-// Name returns the string n if it can be a name: not empty, without spaces around it, and of
-// the characters of a structured-field string (RFC 9651, section 3.3.3).
+// Name returns the string n if it is a valid name: not empty and without surrounding spaces. Its characters are
+// those that a structured-field string can have (RFC 9651, section 3.3.3).
 func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	s, ok := r.String(n, what, most)
 	switch {
@@ -68,7 +66,7 @@ func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	case s == "":
 		r.Add(n, what+" must not be empty", "")
 	case strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) >= 0:
-		r.Add(n, what+" must be printable ASCII: it is sent in a header", "")
+		r.Add(n, what+" must be printable ASCII, because it is sent in a header", "")
 	case strings.TrimSpace(s) != s:
 		r.Add(n, what+" must not begin or end with a space", "")
 	default:
@@ -77,8 +75,8 @@ func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	return "", false
 }
 
-// Choice returns the index of the string n in words, -1 for an error. Words in later are
-// known but not supported: each has the rest of the message.
+// Choice returns the index of the string n in words, or -1 after an error. Words in later are reserved but not
+// supported; their values complete the message.
 func (r *Report) Choice(n *Node, what string, words []string, later map[string]string) int {
 	known := what + " must be " + Enumerate(words, "or")
 	if n.Kind != KindText {
@@ -94,7 +92,7 @@ func (r *Report) Choice(n *Node, what string, words []string, later map[string]s
 	return i
 }
 
-// Nearest returns a hint at the word that resembles text, "" if none does.
+// Nearest returns a hint at the word that resembles text, or "".
 func Nearest(text string, words []string) string {
 	if near := spell.Nearest(text, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -119,7 +117,7 @@ func (r *Report) Bool(n *Node, what string) (value, ok bool) {
 	return n.Text == "true", n.Kind == KindBool
 }
 
-// Whole returns the whole number n, which is from least to most.
+// Whole returns the whole number n between least and most.
 func (r *Report) Whole(n *Node, what string, least, most int) (int, bool) {
 	i, err := strconv.Atoi(n.Text)
 	if n.Kind != KindNumber || err != nil || i < least || i > most {
@@ -129,7 +127,7 @@ func (r *Report) Whole(n *Node, what string, least, most int) (int, bool) {
 	return i, true
 }
 
-// Instant returns the instant n, the zero time for an error or without a node.
+// Instant returns the instant n, or the zero time after an error or for a nil node.
 func (r *Report) Instant(n *Node, what string) time.Time {
 	if n == nil {
 		return time.Time{}
@@ -142,7 +140,7 @@ func (r *Report) Instant(n *Node, what string) time.Time {
 	return t
 }
 
-// Duration returns the duration n, which is in whole microseconds. example is for the hint.
+// Duration returns the duration n in whole microseconds. example is for the hint.
 func (r *Report) Duration(n *Node, what, example string) (time.Duration, bool) {
 	hint := fmt.Sprintf("as in %q", example)
 	if n.Kind == KindNumber {
@@ -150,7 +148,7 @@ func (r *Report) Duration(n *Node, what, example string) (time.Duration, bool) {
 		if strings.HasSuffix(example, "ms") {
 			unit = "ms"
 		}
-		hint = fmt.Sprintf("say its unit, as in %q", n.Text+unit)
+		hint = fmt.Sprintf("add a unit, as in %q", n.Text+unit)
 	}
 	if n.Kind != KindText || len(n.Text) > maxNumberBytes {
 		r.Add(n, what+" must be a duration", hint)
@@ -169,7 +167,7 @@ func (r *Report) Duration(n *Node, what, example string) (time.Duration, bool) {
 	return 0, false
 }
 
-// Tokens returns the amount n, which is above 0.
+// Tokens returns the amount n. It must be above 0.
 func (r *Report) Tokens(n *Node, what string) (bucket.Tokens, bool) {
 	if !r.Number(n, what) {
 		return 0, false
@@ -182,7 +180,7 @@ func (r *Report) Tokens(n *Node, what string) (bucket.Tokens, bool) {
 	return t, ok
 }
 
-// Amount returns the amount n, which is at least 0.
+// Amount returns the amount n. It must not be negative.
 func (r *Report) Amount(n *Node, what string) (bucket.Tokens, bool) {
 	switch {
 	case n.Numeric() && n.Text[0] == '-':
@@ -198,7 +196,7 @@ func (r *Report) Amount(n *Node, what string) (bucket.Tokens, bool) {
 	return t, err == nil
 }
 
-// Number reports whether n looks like a number that is not negative. A string can hold one.
+// Number reports whether n looks like a number that is not negative. Strings with numbers are valid.
 func (r *Report) Number(n *Node, what string) bool {
 	switch {
 	case !n.Numeric():
@@ -211,7 +209,7 @@ func (r *Report) Number(n *Node, what string) bool {
 	return false
 }
 
-// Numeric reports whether n is a number, or a string of the characters of numbers.
+// Numeric reports whether n is a number, or a string with the characters of numbers.
 func (n *Node) Numeric() bool { return (n.Kind == KindNumber || n.Kind == KindText) && Numeric(n.Text) }
 
 // Numeric reports whether s consists of the characters of numbers.
@@ -219,7 +217,7 @@ func Numeric(s string) bool {
 	return s != "" && len(s) <= maxNumberBytes && strings.Trim(s, "0123456789.eE+-") == ""
 }
 
-// Reason returns the text of an error of package bucket without the names of its sentinels.
+// Reason returns the text of an error of package bucket without the sentinel's text.
 func Reason(err error) string {
 	s := err.Error()
 	for _, sentinel := range []error{bucket.ErrLimit, bucket.ErrRate, bucket.ErrTokens, bucket.ErrDuration} {

@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/internal/playground"
 )
 
-var update = flag.Bool("update", false, "write the table of doc/playground.md anew")
+var update = flag.Bool("update", false, "update the table of examples in doc/playground.md")
 
 const (
 	page       = "../../doc/playground.md"
@@ -20,7 +20,7 @@ const (
 	tableEnd   = "<!-- end of examples -->"
 )
 
-// The table of examples has the numbers of the engine.
+// The table of examples has the figures of the engine.
 func TestDoc_Examples(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -29,7 +29,7 @@ func TestDoc_Examples(t *testing.T) {
 	before, rest, ok := strings.Cut(string(text), tableBegin)
 	got, after, ok2 := strings.Cut(rest, tableEnd)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the examples", page)
+		t.Fatalf("%s has no markers around the table of examples", page)
 	}
 	want := examples(t)
 	if *update {
@@ -37,7 +37,7 @@ func TestDoc_Examples(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if got != want {
-		t.Errorf("%s is not as the examples are: go test ./internal/playground -run TestDoc -update", page)
+		t.Errorf("%s is out of date: run go test ./internal/playground -run TestDoc -update", page)
 	}
 }
 
@@ -52,11 +52,11 @@ func examples(t *testing.T) string {
 		}
 		if from != source {
 			source = from
-			heading := "To learn with"
+			heading := "Learn the algorithms"
 			if from != "" {
-				heading = "From: " + from
+				heading = from
 			}
-			fmt.Fprintf(&b, "\n**%s**\n\n| example | limit | allowed | first denied |\n|---|---|---|---|\n", heading)
+			fmt.Fprintf(&b, "\n**%s**\n\n| Example | Limit | Allowed | First denial |\n|---|---|---|---|\n", heading)
 		}
 		r, err := playground.Play(t.Context(), p.Input)
 		if err != nil {
@@ -68,9 +68,9 @@ func examples(t *testing.T) string {
 				first = fmt.Sprintf("%d, at %s s", f.Request, show(t, f.At))
 			}
 			if i == 0 {
-				title = p.Title
+				title = fmt.Sprintf("[%s](http://127.0.0.1:8081/dashboard/#/playground?preset=%s)", p.Title, p.ID)
 			}
-			fmt.Fprintf(&b, "| %s | %s: %s | %d of %d | %s |\n", title, l.Name, l.Limit, l.Totals.Allowed, l.Totals.Sent, first)
+			fmt.Fprintf(&b, "| %s | %s | %d of %d | %s |\n", title, l.Name, l.Totals.Allowed, l.Totals.Sent, first)
 		}
 		if p.Source != nil && p.Source.Note != "" {
 			fmt.Fprintf(&b, "| | *%s* | | |\n", p.Source.Note)
@@ -79,7 +79,7 @@ func examples(t *testing.T) string {
 	return b.String() + "\n"
 }
 
-// The bounds of the page are those of the package.
+// The page states the bounds of the package.
 func TestDoc_Bounds(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestDoc_Bounds(t *testing.T) {
 	}
 	for what, bound := range map[string]int{
 		"limits side by side": playground.MaxLanes, "phases": playground.MaxPhases, "requests sent by hand": playground.MaxHand,
-		"requests of a limit, with those that come back": playground.MaxRequests / 1000,
+		"requests of a limit, retries included": playground.MaxRequests / 1000,
 	} {
 		if row := fmt.Sprintf("\n| %s | %d", what, bound); !strings.Contains(string(text), row) {
 			t.Errorf("%s does not say %q", page, row)

@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Algorithms are the algorithms of lanes, by their names in policy files. cost_based and
-// budget, which policy files have as well, are a fixed_window.
+// Algorithms holds the names of the algorithms that a lane can have. Policy files also have cost_based and budget,
+// which decide like a fixed_window.
 var Algorithms = func() (names []string) {
 	for _, a := range policy.Algorithms() {
 		if a.Shape != "budget" {
@@ -26,8 +26,7 @@ var Algorithms = func() (names []string) {
 	return names
 }()
 
-// Client is the address that all requests of the playground come from, and so the key
-// of its one bucket.
+// Client is the address of all requests, and the key of the only bucket of a lane.
 const Client = "192.0.2.1"
 
 // file is a policy file with one rule.
@@ -43,7 +42,7 @@ type rule struct {
 	Jitter    string   `json:"jitter,omitempty"`
 }
 
-// config has the fields of all algorithms, in the order in which people expect them.
+// config has the fields of all algorithms, in the order of the exported policy.
 type config struct {
 	Refill   string      `json:"refill,omitempty"`
 	Rate     string      `json:"rate,omitempty"`
@@ -56,42 +55,43 @@ type config struct {
 	Cost     json.Number `json:"fixed_cost,omitempty"`
 }
 
-// A lane that has been compiled.
+// A lane is a compiled limit.
 type lane struct {
 	api.PlayLane
-	rule    string // its name
+	rule    string // the name of the rule
 	text    string // the policy file
 	matcher *policy.Matcher
 	limit   *policy.Limit
 	per     time.Duration
 }
 
-// wanted is a lane of a caller.
-type wanted api.PlayLane
+// A laneSpec is the description of a lane in the input.
+type laneSpec api.PlayLane
 
-// compile makes a policy of a lane, and adds errors under field.
-func (l wanted) compile(field string, ms *Mistakes) *lane {
+// compile validates a lane and compiles its policy. It adds errors to ms with pointers below field, and returns nil
+// if there are any.
+func (l laneSpec) compile(field string, ms *Mistakes) *lane {
 	before := len(*ms)
 	switch {
 	case l.Algorithm == "":
-		ms.add(field+"/algorithm", "say one of "+strings.Join(Algorithms, ", "), "an algorithm is missing")
+		ms.add(field+"/algorithm", "set it to one of "+strings.Join(Algorithms, ", "), "the algorithm is missing")
 	case !slices.Contains(Algorithms, l.Algorithm):
-		ms.add(field+"/algorithm", "say one of "+strings.Join(Algorithms, ", "), "there is no algorithm %.40q", l.Algorithm)
+		ms.add(field+"/algorithm", "use one of "+strings.Join(Algorithms, ", "), "unknown algorithm %.40q", l.Algorithm)
 	}
 	if len(l.Name) > MaxNameBytes {
 		ms.add(field+"/name", "shorten it", "the name is longer than %d bytes", MaxNameBytes)
 	}
 	if tokens, err := bucket.ParseTokens(string(l.Tokens)); err != nil || tokens == 0 {
-		ms.add(field+"/tokens", `10 tokens every "1s", for example`, "tokens must be a number above 0, with at most three decimals")
+		ms.add(field+"/tokens", `for example 10 tokens per "1s"`, "tokens must be a number above 0, with at most three decimals")
 	}
 	if per, err := bucket.ParseDuration(l.Per); err != nil || per <= 0 {
-		ms.add(field+"/per", `10 tokens every "1s", for example`, "per must be a duration above 0, with its unit")
+		ms.add(field+"/per", `for example 10 tokens per "1s"`, "per must be a duration above 0, with a unit")
 	}
 	if l.Algorithm == "token_bucket" && l.Capacity == "" {
-		ms.add(field+"/capacity", "say how many tokens the bucket holds", "capacity is missing")
+		ms.add(field+"/capacity", "set it to the number of tokens that the bucket holds", "capacity is missing")
 	}
 	if l.Algorithm == "leaky_bucket" && l.Queue == "" {
-		ms.add(field+"/queue", "say how many tokens may wait; 0 lets none", "queue is missing")
+		ms.add(field+"/queue", "set it to the number of tokens that may wait, or to 0", "queue is missing")
 	}
 	if len(*ms) > before {
 		return nil
@@ -99,17 +99,17 @@ func (l wanted) compile(field string, ms *Mistakes) *lane {
 	return l.load(field, ms)
 }
 
-// load writes the policy file and reads it, as a server would.
-func (l wanted) load(field string, ms *Mistakes) *lane {
-	c := &lane{PlayLane: api.PlayLane(l), rule: slug(l.Name)}
+// load generates the policy file and loads it like a server.
+func (l laneSpec) load(field string, ms *Mistakes) *lane {
+	c := &lane{PlayLane: api.PlayLane(l), rule: ruleName(l.Name)}
 	if c.rule == "" {
 		c.rule = strings.ReplaceAll(l.Algorithm, "_", "-")
 	}
 	text, err := json.MarshalIndent(file{[1]rule{{
-		Name: c.rule, LimitKeys: []string{"ip:address"}, Algorithm: l.Algorithm, Config: l.config(), Jitter: l.Jitter,
+		Name: c.rule, LimitKeys: []string{"ip:address"}, Algorithm: l.Algorithm, Config: l.algorithmConfig(), Jitter: l.Jitter,
 	}}}, "", "  ")
-	if err != nil { // a json.Number that is none
-		ms.add(field, "write numbers as in 10 or 0.5", "a number cannot be read")
+	if err != nil { // an invalid json.Number
+		ms.add(field, "write numbers like 10 or 0.5", "invalid number")
 		return nil
 	}
 	c.text = string(text) + "\n"
@@ -120,7 +120,7 @@ func (l wanted) load(field string, ms *Mistakes) *lane {
 			if e.Value != "" {
 				reason += fmt.Sprintf(" (got %s)", e.Value)
 			}
-			ms.add(field+l.fieldOf(e.Path), e.Hint, "%s", reason)
+			ms.add(field+l.fieldForPath(e.Path), e.Hint, "%s", reason)
 		}
 		return nil
 	}
@@ -129,15 +129,15 @@ func (l wanted) load(field string, ms *Mistakes) *lane {
 		return nil
 	}
 	c.limit = &c.matcher.Rules()[0].Limits[0]
-	c.per, _ = bucket.ParseDuration(l.Per) // which has been read before
+	c.per, _ = bucket.ParseDuration(l.Per) // compile has checked it
 	return c
 }
 
-// config returns the lane in the fields of its algorithm.
-func (l wanted) config() config {
+// algorithmConfig returns the algorithm_config of the rule.
+func (l laneSpec) algorithmConfig() config {
 	c := config{Refill: l.Refill, Anchor: l.Anchor, Queue: l.Queue, Cost: l.Cost}
 	if l.Refill == "continuous" {
-		c.Refill = "" // as it is without
+		c.Refill = "" // the default
 	}
 	switch l.Algorithm {
 	case "token_bucket":
@@ -150,8 +150,8 @@ func (l wanted) config() config {
 	return c
 }
 
-// fieldOf is where in a lane stands what a place in its policy file was made of.
-func (l wanted) fieldOf(path string) string {
+// fieldForPath returns the field of the lane that sets the given path of the policy file.
+func (l laneSpec) fieldForPath(path string) string {
 	switch path[strings.LastIndexByte(path, '/')+1:] {
 	case "rate":
 		return "/tokens"
@@ -167,8 +167,8 @@ func (l wanted) fieldOf(path string) string {
 	return ""
 }
 
-// slug makes a name that a rule, a file and a header field can have.
-func slug(name string) string {
+// ruleName converts the name of a lane to a name that is valid for a rule, a file and a header field.
+func ruleName(name string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(name) {
 		switch {

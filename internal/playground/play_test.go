@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/internal/playground"
 )
 
-// play plays what JSON says, as the page sends it.
+// play runs an input in JSON, as the page sends it.
 func play(t *testing.T, text string) *api.PlayResult {
 	t.Helper()
 	var in api.Play
@@ -31,7 +31,7 @@ func play(t *testing.T, text string) *api.PlayResult {
 	return r
 }
 
-// show is a value as the page gets it.
+// show encodes a value as the page receives it.
 func show(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -41,7 +41,7 @@ func show(t *testing.T, v any) string {
 	return string(text)
 }
 
-// The worked example of the explanations, whose numbers stand in doc/algorithm.md.
+// The worked example of doc/algorithm.md.
 func TestPlay_WorkedExample(t *testing.T) {
 	r := play(t, `{"lanes": [{"algorithm": "token_bucket", "tokens": 10, "per": "1s", "capacity": 50}],
 		"traffic": {"phases": [{"shape": "steady", "rate": 60, "seconds": 1.1}]}}`)
@@ -62,15 +62,14 @@ func TestPlay_WorkedExample(t *testing.T) {
 	if got, want := show(t, lane.FirstDenial), `{"request":60,"at":0.983333,"retry_after":0.016667,"before":59}`; got != want {
 		t.Errorf("first denial: got %s, want %s", got, want)
 	}
-	want := "The first denial is request 60 at 0.983 s: the 59 before it spent 59 of the 50 tokens at the start and the 9.833 that came back. " +
-		"The 0.833 left is less than the 1 it costs. It is told to come back in 16.667 ms."
+	want := "The first denial is request 60 at 0.983 s: the bucket started with 50 tokens and got 9.833 back, and 59 earlier requests spent 59. " +
+		"The 0.833 tokens left are less than the cost of 1. The client may retry after 16.667 ms."
 	if lane.Words[0] != want {
 		t.Errorf("words: got %q, want %q", lane.Words[0], want)
 	}
 }
 
-// TestPlay_Levels holds the levels of a token bucket against exact arithmetic: what
-// the bucket of a school book holds, rounded down to a thousandth.
+// TestPlay_Levels compares the levels of a token bucket with exact rational arithmetic, rounded down to a thousandth.
 func TestPlay_Levels(t *testing.T) {
 	r := play(t, `{"lanes": [{"algorithm": "token_bucket", "tokens": 7, "per": "3s", "capacity": 4.5, "cost": 0.7}],
 		"traffic": {"phases": [{"shape": "poisson", "rate": 5, "seconds": 40, "seed": 3}, {"shape": "pause", "seconds": 5}]}}`)
@@ -130,7 +129,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 	}
 }
 
-// What poisson draws stays the same over versions: links to it are passed on.
+// Random traffic stays the same across versions, because users share links to it.
 func TestPlay_Poisson(t *testing.T) {
 	r := play(t, `{"lanes": [{"algorithm": "token_bucket", "tokens": 1, "per": "1s", "capacity": 5}],
 		"traffic": {"phases": [{"shape": "poisson", "rate": 2, "seconds": 1000, "seed": 7}]}}`)
@@ -157,7 +156,7 @@ func TestPlay_Queue(t *testing.T) {
 	if lane.Totals.Delayed != 3 || lane.Owes != api.Amount(3*bucket.Token) {
 		t.Errorf("delayed %d, owes %v; want 3 and 3", lane.Totals.Delayed, lane.Owes)
 	}
-	if !strings.HasPrefix(lane.Words[1], "The first denial is request 5 at 0 s: 3 tokens are waiting, and the queue has room for no more than 3 tokens.") {
+	if !strings.HasPrefix(lane.Words[1], "The first denial is request 5 at 0 s: 3 tokens are waiting, and the queue holds at most 3 tokens.") {
 		t.Errorf("words: %q", lane.Words)
 	}
 }
@@ -172,12 +171,12 @@ func TestPlay_Never(t *testing.T) {
 	if lane.Totals.Never != 1 || show(t, lane.FirstDenial) != `{"request":1,"at":0,"retry_after":null,"before":0}` {
 		t.Errorf("totals %+v, first denial %s", lane.Totals, show(t, lane.FirstDenial))
 	}
-	if want := "A request that costs 6 can never be allowed: the limit has room for 5. So it is not told to come back."; lane.Words[0] != want {
+	if want := "A request that costs 6 tokens is never allowed: the limit is 5. The answer has no Retry-After."; lane.Words[0] != want {
 		t.Errorf("words: %q", lane.Words)
 	}
 }
 
-// Who is denied comes back at the second that Retry-After says, with the jitter of the rule.
+// A denied client retries after its Retry-After in whole seconds, with the jitter of the rule.
 func TestPlay_Retry(t *testing.T) {
 	const traffic = `"traffic": {"retry": true, "phases": [{"shape": "burst", "count": 4, "seconds": 30}]}}`
 	r := play(t, `{"lanes": [{"algorithm": "fixed_window", "tokens": 1, "per": "10s", "jitter": "0"}], `+traffic)
@@ -201,7 +200,7 @@ func TestPlay_Retry(t *testing.T) {
 	}
 }
 
-// A request that is sent by hand is one among the others.
+// A request sent by hand is decided in order with the others.
 func TestPlay_Hand(t *testing.T) {
 	r := play(t, `{"lanes": [{"name": "By Hand!", "algorithm": "sliding_log", "tokens": 1, "per": "1s"}],
 		"traffic": {"phases": [{"shape": "burst", "count": 1, "seconds": 3}], "hand": [2.25, 0.5]}, "export": true}`)
@@ -217,7 +216,7 @@ func TestPlay_Hand(t *testing.T) {
 	}
 }
 
-func TestPlay_Ends(t *testing.T) {
+func TestPlay_ObeysContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	if _, err := playground.Play(ctx, playground.Presets()[0].Input); !errors.Is(err, context.DeadlineExceeded) {
@@ -225,7 +224,7 @@ func TestPlay_Ends(t *testing.T) {
 	}
 }
 
-// The most that can be asked for is played.
+// The largest input is played.
 func TestPlay_AtTheBounds(t *testing.T) {
 	in := api.Play{Traffic: api.PlayTraffic{Phases: []api.PlayPhase{{Shape: "burst", Count: playground.MaxRequests, Seconds: "86400"}}}}
 	for _, a := range []string{"sliding_log", "sliding_window", "fixed_window", "token_bucket"} {
@@ -249,5 +248,5 @@ func TestPlay_AtTheBounds(t *testing.T) {
 	}
 }
 
-// at is the instant of a point.
+// at returns the instant of a point.
 func at(p api.Point) bucket.Instant { return bucket.Instant(p.After / time.Microsecond) }

@@ -14,11 +14,11 @@ import (
 //go:embed presets.json
 var presetText []byte
 
-// Presets returns all presets, in the order in which they teach. The page shows the first
-// one to begin with. The caller must not change them.
+// Presets returns all presets in their order on the page, which starts with the first one. Callers must not change
+// them.
 var Presets = sync.OnceValue(func() (all []api.PlayPreset) {
 	if err := json.Unmarshal(presetText, &all); err != nil {
-		panic(fmt.Sprintf("playground: presets.json: %v", err)) // a test reads it
+		panic(fmt.Sprintf("playground: presets.json: %v", err)) // tests read the file
 	}
 	return all
 })

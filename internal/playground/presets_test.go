@@ -27,16 +27,14 @@ func played(t *testing.T, id string) *api.PlayResult {
 	return r
 }
 
-// An expectation is what a lane of a preset comes to. At and request are those of the
-// first denial, 0 for none.
+// An expectation has the totals of a lane. request and at describe the first denial and are zero if there is none.
 type expectation struct {
 	sent, allowed, delayed int
 	request                int
 	at                     string // s
 }
 
-// presetNumbers are worked out by hand from the arithmetic in doc/algorithm.md: what the
-// bucket has, and what comes back until the last request.
+// presetNumbers are computed by hand with the arithmetic in doc/algorithm.md.
 var presetNumbers = map[string][]expectation{
 	"first-steps":       {{29, 21, 0, 10, "4.5"}},
 	"burst-then-steady": {{70, 70, 0, 0, ""}, {70, 45, 0, 6, "0"}},
@@ -100,7 +98,7 @@ func TestPresets_Numbers(t *testing.T) {
 	}
 }
 
-// What the texts of presets say beside those numbers.
+// The tests below check other figures in the texts of presets.
 
 func TestPresets_BurstAndRecover(t *testing.T) {
 	lane := played(t, "burst-and-recover").Lanes[0]
@@ -120,7 +118,7 @@ func TestPresets_BurstAndRecover(t *testing.T) {
 
 func micros(at bucket.Instant) time.Duration { return time.Duration(at) * time.Microsecond }
 
-// levelAt is what a lane holds at an instant, before the requests of that.
+// levelAt returns the level of a lane at an instant, before the requests of that instant.
 func levelAt(lane api.PlayLaneResult, at bucket.Instant) bucket.Tokens {
 	level := bucket.Tokens(-1)
 	for _, l := range lane.Levels {
@@ -145,7 +143,7 @@ func TestPresets_Intervals(t *testing.T) {
 	}
 }
 
-// Windows and intervals fill a bucket in one instant: no line is drawn from before to after.
+// Windows and intervals fill a bucket in one instant, so the levels have a step.
 func TestPresets_Steps(t *testing.T) {
 	for _, tt := range []struct {
 		preset string
@@ -212,12 +210,12 @@ func TestPresets_RetryHerd(t *testing.T) {
 
 func TestPresets_HalfAMinute(t *testing.T) {
 	lane := played(t, "half-a-minute").Lanes[0]
-	if want := "All 5 requests are allowed. At 0 s the bucket has 5 tokens left, and never less. It is full again at 30 s."; lane.Words[0] != want {
+	if want := "All 5 requests are allowed. The lowest level is 5 tokens, at 0 s. The bucket is full again at 30 s."; lane.Words[0] != want {
 		t.Errorf("words: %q, want %q", lane.Words[0], want)
 	}
 }
 
-// Presets can be told apart, and are short enough to be read.
+// Presets have distinct names and short texts.
 func TestPresets_Texts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range playground.Presets() {

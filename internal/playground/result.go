@@ -12,14 +12,14 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// result sums a play up.
-func (p *play) result(export bool) api.PlayLaneResult {
+// buildResult returns the result of a finished play.
+func (p *play) buildResult(export bool) api.PlayLaneResult {
 	l := p.limit.Bucket
 	n, per := l.Refill()
 	r := api.PlayLaneResult{
-		Name: p.Name, Algorithm: p.Algorithm, Rule: p.rule, Limit: p.limitWords(), Capacity: api.Amount(l.Capacity()),
+		Name: p.Name, Algorithm: p.Algorithm, Rule: p.rule, Limit: p.describeLimit(), Capacity: api.Amount(l.Capacity()),
 		PerSecond: float64(n) / float64(per) * 1000, Window: api.Seconds(p.per), Policy: p.text, Warnings: []string{},
-		Totals: p.totals(), FirstDenial: p.firstDenial(), Decisions: make([]api.PlayDecision, len(p.decisions)), Levels: p.levels,
+		Totals: p.sumTotals(), FirstDenial: p.findFirstDenial(), Decisions: make([]api.PlayDecision, len(p.decisions)), Levels: p.levels,
 	}
 	for i := range p.decisions {
 		r.Decisions[i] = p.decisions[i].PlayDecision
@@ -32,14 +32,14 @@ func (p *play) result(export bool) api.PlayLaneResult {
 			r.Warnings = append(r.Warnings, w.Reason)
 		}
 	}
-	r.Words = p.words(&r)
+	r.Words = p.describe(&r)
 	if export {
-		r.Trace = p.trace()
+		r.Trace = p.formatTrace()
 	}
 	return r
 }
 
-func (p *play) totals() api.PlayTotals {
+func (p *play) sumTotals() api.PlayTotals {
 	t := api.PlayTotals{Sent: len(p.decisions), Share: 1, Never: p.never, Unserved: p.late}
 	crowd := 0
 	for i := range p.decisions {
@@ -68,13 +68,13 @@ func (p *play) totals() api.PlayTotals {
 	if p.end > 0 {
 		t.Rate = float64(t.Allowed) * float64(second) / float64(p.end)
 	}
-	t.Peak, t.PeakAt = p.peak()
+	t.Peak, t.PeakAt = p.findPeak()
 	return t
 }
 
-// peak finds the window in which most tokens were spent: the work of a request begins
-// when its wait is over. Windows are half open.
-func (p *play) peak() (most api.Amount, at api.Seconds) {
+// findPeak returns the most tokens that were spent within any half-open window of the lane's period, and the start of
+// that window. A request that waits spends its tokens when it starts.
+func (p *play) findPeak() (most api.Amount, at api.Seconds) {
 	type spending struct {
 		at   bucket.Instant
 		cost api.Amount
@@ -92,23 +92,23 @@ func (p *play) peak() (most api.Amount, at api.Seconds) {
 			sum -= all[first].cost
 		}
 		if sum > most {
-			most, at = sum, micros(all[first].at)
+			most, at = sum, secondsAt(all[first].at)
 		}
 	}
 	return most, at
 }
 
-func (p *play) firstDenial() *api.PlayFirstDenial {
-	i := slices.IndexFunc(p.decisions, func(d decided) bool { return !d.Allowed })
+func (p *play) findFirstDenial() *api.PlayFirstDenial {
+	i := slices.IndexFunc(p.decisions, func(d decision) bool { return !d.Allowed })
 	if i < 0 {
 		return nil
 	}
 	d := &p.decisions[i]
-	return &api.PlayFirstDenial{Request: i + 1, At: micros(d.At), RetryAfter: api.Seconds(d.RetryAfter), Before: i}
+	return &api.PlayFirstDenial{Request: i + 1, At: secondsAt(d.At), RetryAfter: api.Seconds(d.RetryAfter), Before: i}
 }
 
-// trace writes the requests as mete replay reads them.
-func (p *play) trace() string {
+// formatTrace returns the requests as a trace for mete replay.
+func (p *play) formatTrace() string {
 	var b []byte
 	for i := range p.decisions {
 		d := &p.decisions[i]

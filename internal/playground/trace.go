@@ -16,12 +16,12 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxShownLines bounds the lines of a trace that are reported one by one.
+// maxShownLines bounds the invalid lines of a trace that are reported one by one.
 const maxShownLines = 5
 
-// trace adds the requests of a pasted trace: their times, and the cost of each. The first one
-// comes at the beginning of the phase, which ends at the first whole second after the last.
-func (p *phase) trace(field string, tl *timeline, ms *Mistakes) {
+// addTrace adds the requests of a pasted trace. The earliest request arrives at the start of the phase, which ends at
+// the first whole second after the last one.
+func (p *phase) addTrace(field string, tl *timeline, ms *Mistakes) {
 	const example = `paste lines of an access log, or JSON lines such as {"at": 0.5}`
 	var read []arrival
 	bad, number := 0, 0
@@ -47,7 +47,7 @@ func (p *phase) trace(field string, tl *timeline, ms *Mistakes) {
 		}
 	}
 	if bad > maxShownLines {
-		ms.add(field, example, "%d lines in all cannot be read", bad)
+		ms.add(field, example, "%d lines are invalid in total", bad)
 	}
 	if bad == 0 && len(read) == 0 {
 		ms.add(field, example, "the trace has no requests")
@@ -69,39 +69,39 @@ func (p *phase) trace(field string, tl *timeline, ms *Mistakes) {
 	tl.end += ((last-first)/second + 1) * second
 }
 
-// parseJSON reads a line of a trace as mete replay has them.
+// parseJSON parses a JSON line in the format of mete replay.
 func parseJSON(line string) (a arrival, err error) {
 	var fields struct {
 		At   json.Number  `json:"at"`
 		Cost *json.Number `json:"cost"`
 	}
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {
-		return a, errors.New("it is not a JSON object whose at and cost are numbers")
+		return a, errors.New("not a JSON object with numbers in at and cost")
 	}
 	if fields.At == "" {
-		return a, errors.New("it does not say at, the second the request came in")
+		return a, errors.New("the field at is missing: the time of the request in seconds")
 	}
 	if a.at, err = parseSeconds(string(fields.At)); err != nil {
 		return a, err
 	}
 	if fields.Cost != nil {
 		if a.cost, err = bucket.ParseTokens(string(*fields.Cost)); err != nil || a.cost == 0 {
-			return a, fmt.Errorf("the cost %.40s is not a number of tokens above 0 with at most three decimals", *fields.Cost)
+			return a, fmt.Errorf("the cost %.40s must be a number above 0, with at most three decimals", *fields.Cost)
 		}
 	}
 	return a, nil
 }
 
-// logTime is how access logs write times.
+// logTime is the time format of access logs.
 const logTime = "02/Jan/2006:15:04:05 -0700"
 
-// parseLog finds the time in a line of an access log: the first brackets that hold
-// one. Servers write a name that the client has sent in front of it.
+// parseLog returns the first time in brackets in a line of an access log. The user name in front of it comes from the
+// client and may contain brackets.
 func parseLog(line string) (a arrival, err error) {
 	for rest := line; ; {
 		i := strings.IndexByte(rest, '[')
 		if i < 0 || len(rest) < i+2+len(logTime) {
-			return a, errors.New("it is no access log line: it has no time such as [21/Nov/2026:12:00:00 +0000]")
+			return a, errors.New("not an access log line: no time such as [21/Nov/2026:12:00:00 +0000]")
 		}
 		rest = rest[i+1:]
 		if at, err := time.Parse(logTime, rest[:len(logTime)]); err == nil && rest[len(logTime)] == ']' && at.Unix() >= 0 {
@@ -110,22 +110,21 @@ func parseLog(line string) (a arrival, err error) {
 	}
 }
 
-// maxAt is the first instant that no trace can have: times end in the year 2255.
+// maxAt is the first invalid time, in the year 2255.
 const maxAt = 1 << 53
 
-// parseSeconds reads a JSON number of seconds, at least 0. Digits behind the sixth
-// decimal are cut off.
+// parseSeconds parses a JSON number of seconds, at least 0. It drops digits after the sixth decimal.
 func parseSeconds(text string) (bucket.Instant, error) {
 	if i := strings.IndexByte(text, '.'); i >= 0 && len(text) > i+7 && !strings.ContainsAny(text, "eE") {
 		text = text[:i+7]
 	}
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil || s < 0 {
-		return 0, fmt.Errorf("%.40s is not a number of seconds, at least 0", text)
+		return 0, fmt.Errorf("%.40s is not a number of seconds of at least 0", text)
 	}
-	micros := math.Round(s * float64(second)) // exact: a double holds every microsecond until then
+	micros := math.Round(s * float64(second)) // exact: a float64 holds every microsecond below maxAt
 	if micros >= maxAt {
-		return 0, fmt.Errorf("%.40s s is too late: times end in the year 2255", text)
+		return 0, fmt.Errorf("%.40s s is too large: the last valid time is in the year 2255", text)
 	}
 	return bucket.Instant(micros), nil
 }

@@ -19,24 +19,23 @@ import (
 const (
 	second = bucket.Instant(time.Second / time.Microsecond)
 
-	// minPhase is the shortest a phase can be.
-	minPhase = time.Millisecond
+	minPhase = time.Millisecond // the resolution of lengths
 )
 
-// An arrival is a request that comes, at an instant counted from the beginning.
+// An arrival is the first attempt of a request.
 type arrival struct {
-	at   bucket.Instant
-	cost bucket.Tokens // 0: the cost of the rule
+	at   bucket.Instant // since the start
+	cost bucket.Tokens  // 0: the cost of the rule
 }
 
-// timeline is traffic, worked out.
+// timeline is the traffic as a list of requests.
 type timeline struct {
-	arrivals []arrival // in order of time
+	arrivals []arrival // in the order of time
 	end      bucket.Instant
-	drawn    bool // too much was drawn, which is reported once
+	drawn    bool // too many requests were generated, and the error is reported
 }
 
-// shapes are the fields of each shape of phase, beside shape itself.
+// shapes lists the fields of each shape, without shape itself.
 var shapes = map[string][]string{
 	"steady":  {"seconds", "rate"},
 	"burst":   {"seconds", "count", "every"},
@@ -45,36 +44,36 @@ var shapes = map[string][]string{
 	"trace":   {"trace"},
 }
 
-// Shapes are the names of the shapes of a phase, in the order of the page.
+// Shapes holds the shapes of a phase in their order on the page.
 var Shapes = []string{"steady", "burst", "poisson", "pause", "trace"}
 
-// timelineOf computes the arrivals, and adds errors to ms.
-func timelineOf(t *api.PlayTraffic, ms *Mistakes) timeline {
+// newTimeline computes the arrivals and adds errors to ms.
+func newTimeline(t *api.PlayTraffic, ms *Mistakes) timeline {
 	var tl timeline
 	switch n := len(t.Phases); {
 	case n == 0:
-		ms.add("/traffic/phases", `{"shape": "steady", "rate": 5, "seconds": 10}, for example`, "there is no traffic")
+		ms.add("/traffic/phases", `add a phase such as {"shape": "steady", "rate": 5, "seconds": 10}`, "the traffic has no phases")
 	case n > MaxPhases:
 		ms.add("/traffic/phases", "remove some", "%d phases are more than %d", n, MaxPhases)
 		return tl
 	}
 	for i := range t.Phases {
 		before := len(*ms)
-		(*phase)(&t.Phases[i]).play(fmt.Sprintf("/traffic/phases/%d", i), &tl, ms)
+		(*phase)(&t.Phases[i]).addArrivals(fmt.Sprintf("/traffic/phases/%d", i), &tl, ms)
 		if len(*ms) > before {
-			return tl // what follows would begin at a wrong time
+			return tl // later phases would start at a wrong time
 		}
 	}
 	if tl.end > MaxSeconds*second {
-		ms.add(fmt.Sprintf("/traffic/phases/%d", len(t.Phases)-1), "shorten a phase", "the traffic lasts longer than %d s, a day", MaxSeconds)
+		ms.add(fmt.Sprintf("/traffic/phases/%d", len(t.Phases)-1), "shorten a phase", "the traffic lasts longer than a day (%d s)", MaxSeconds)
 	}
-	sendByHand(t, &tl, ms)
+	addHandRequests(t, &tl, ms)
 	slices.SortStableFunc(tl.arrivals, func(a, b arrival) int { return int(a.at - b.at) })
 	return tl
 }
 
-// sendByHand adds single requests.
-func sendByHand(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
+// addHandRequests adds the requests that the user sent by hand.
+func addHandRequests(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
 	if len(t.Hand) > MaxHand {
 		ms.add("/traffic/hand", "remove some", "%d requests by hand are more than %d", len(t.Hand), MaxHand)
 		return
@@ -86,18 +85,18 @@ func sendByHand(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
 		case err != nil:
 			ms.add(field, "", "%v", err)
 		case at >= tl.end:
-			ms.add(field, "send it earlier, or make the traffic longer", "%s s is after the end", n)
+			ms.add(field, "send it earlier, or make the traffic longer", "%s s is not before the end of the traffic", n)
 		default:
 			tl.add(field, at, 0, ms)
 		}
 	}
 }
 
-// add adds an arrival, and is false where there is no room.
+// add adds an arrival. It returns false if there are too many.
 func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms *Mistakes) bool {
 	if len(tl.arrivals) >= MaxRequests {
 		if !tl.drawn {
-			ms.add(field, "lower it, or shorten the traffic", "there would be more than %d requests", MaxRequests)
+			ms.add(field, "lower it, or shorten the traffic", "more than %d requests", MaxRequests)
 			tl.drawn = true
 		}
 		return false
@@ -109,79 +108,78 @@ func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms 
 // A phase is one part of the traffic.
 type phase api.PlayPhase
 
-// play adds the arrivals of one phase, and its time.
-func (p *phase) play(field string, tl *timeline, ms *Mistakes) {
+// addArrivals adds the arrivals of the phase and moves the end of the timeline.
+func (p *phase) addArrivals(field string, tl *timeline, ms *Mistakes) {
 	fields, ok := shapes[p.Shape]
 	if !ok {
-		ms.add(field+"/shape", "say one of "+strings.Join(Shapes, ", "), "there is no shape %.40q", p.Shape)
+		ms.add(field+"/shape", "use one of "+strings.Join(Shapes, ", "), "unknown shape %.40q", p.Shape)
 		return
 	}
-	if !p.hasOnly(field, fields, ms) {
+	if !p.checkFields(field, fields, ms) {
 		return
 	}
 	if p.Shape == "trace" {
-		p.trace(field+"/trace", tl, ms)
+		p.addTrace(field+"/trace", tl, ms)
 		return
 	}
-	length, ok := positive(p.Seconds, field+"/seconds", "how many seconds it lasts", ms)
+	length, ok := parsePositive(p.Seconds, field+"/seconds", "its length in seconds", ms)
 	if !ok {
 		return
 	}
 	if length > MaxSeconds*bucket.Token {
-		ms.add(field+"/seconds", "shorten it", "a phase cannot last longer than %d s, a day", MaxSeconds)
+		ms.add(field+"/seconds", "shorten it", "a phase must not be longer than a day (%d s)", MaxSeconds)
 		return
 	}
 	end := tl.end + bucket.Instant(length)*bucket.Instant(minPhase/time.Microsecond)
 	switch p.Shape {
 	case "steady":
-		p.steady(field, tl, end, ms)
+		p.addSteady(field, tl, end, ms)
 	case "burst":
-		p.burst(field, tl, end, ms)
+		p.addBursts(field, tl, end, ms)
 	case "poisson":
-		p.poisson(field, tl, end, ms)
+		p.addPoisson(field, tl, end, ms)
 	}
 	tl.end = end
 }
 
-// hasOnly reports whether p sets no field that its shape does not have.
-func (p *phase) hasOnly(field string, fields []string, ms *Mistakes) bool {
+// checkFields reports whether p sets only fields of its shape.
+func (p *phase) checkFields(field string, fields []string, ms *Mistakes) bool {
 	var set map[string]json.RawMessage
 	text, err := json.Marshal(p)
 	if err == nil {
 		err = json.Unmarshal(text, &set)
 	}
-	if err != nil { // a json.Number that is not a number
-		ms.add(field, "write numbers as in 10 or 0.5", "a number cannot be read")
+	if err != nil { // an invalid json.Number
+		ms.add(field, "write numbers like 10 or 0.5", "invalid number")
 		return false
 	}
 	before := len(*ms)
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if name != "shape" && !slices.Contains(fields, name) {
-			ms.add(field+"/"+name, "remove it, or choose another shape", "the shape %s has no %s", p.Shape, name)
+			ms.add(field+"/"+name, "remove it, or choose another shape", "the shape %s has no field %s", p.Shape, name)
 		}
 	}
 	return len(*ms) == before
 }
 
-// positive reads a decimal above 0, in thousandths.
-func positive(n json.Number, field, what string, ms *Mistakes) (bucket.Tokens, bool) {
+// parsePositive parses a decimal above 0, in thousandths.
+func parsePositive(n json.Number, field, what string, ms *Mistakes) (bucket.Tokens, bool) {
 	if n == "" {
-		ms.add(field, "say "+what, "a number is missing")
+		ms.add(field, "set "+what, "the number is missing")
 		return 0, false
 	}
 	v, err := bucket.ParseTokens(string(n))
 	if err != nil || v == 0 {
-		ms.add(field, "say "+what, "%.40s must be above 0, and have at most three decimals", n)
+		ms.add(field, "set "+what, "%.40s must be above 0, with at most three decimals", n)
 		return 0, false
 	}
 	return v, true
 }
 
-// steady spaces requests evenly: the first comes at the beginning, and each at its
-// own microsecond, rounded down.
-func (p *phase) steady(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
-	rate, ok := positive(p.Rate, field+"/rate", "how many requests come a second", ms)
-	if !ok || !plausible(rate, field+"/rate", ms) {
+// addSteady spaces requests evenly from the start of the phase, with times rounded down to microseconds.
+func (p *phase) addSteady(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+	rate, ok := parsePositive(p.Rate, field+"/rate", "the requests per second", ms)
+	if !ok || !checkRate(rate, field+"/rate", ms) {
 		return
 	}
 	for i, begin := int64(0), tl.end; ; i++ {
@@ -192,27 +190,26 @@ func (p *phase) steady(field string, tl *timeline, end bucket.Instant, ms *Mista
 	}
 }
 
-// plausible refuses rates that no phase has room for.
-func plausible(rate bucket.Tokens, field string, ms *Mistakes) bool {
+// checkRate rejects rates above one request per microsecond.
+func checkRate(rate bucket.Tokens, field string, ms *Mistakes) bool {
 	if most := bucket.Tokens(second) * bucket.Token; rate > most {
-		ms.add(field, "lower it", "a rate above %v requests a second is finer than time is", most)
+		ms.add(field, "lower it", "the rate must not be above %v requests per second, one per microsecond", most)
 		return false
 	}
 	return true
 }
 
-// burst sends Count requests at once, at the beginning and, where it says Every, that
-// long after each other.
-func (p *phase) burst(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+// addBursts sends Count requests at the start of the phase, and again after each Every if it is set.
+func (p *phase) addBursts(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
 	if p.Count < 1 || p.Count > MaxRequests {
-		ms.add(field+"/count", "say how many requests come at once", "a burst has 1 to %d requests", MaxRequests)
+		ms.add(field+"/count", "set the number of requests that arrive at once", "a burst has 1 to %d requests", MaxRequests)
 		return
 	}
 	every := end - tl.end
 	if p.Every != "" {
 		d, err := bucket.ParseDuration(p.Every)
 		if err != nil || d < minPhase || d%time.Microsecond != 0 {
-			ms.add(field+"/every", `say a duration such as "1s" or "250ms", or leave it out`, "every must be at least %v, and whole microseconds", minPhase)
+			ms.add(field+"/every", `use a duration such as "1s" or "250ms", or omit it`, "every must be at least %v and whole microseconds", minPhase)
 			return
 		}
 		every = bucket.Instant(d / time.Microsecond)
@@ -226,13 +223,12 @@ func (p *phase) burst(field string, tl *timeline, end bucket.Instant, ms *Mistak
 	}
 }
 
-// poisson draws the time from each request to the next from an exponential
-// distribution with the mean 1/rate: −ln(1 − u)/rate, in microseconds rounded down. u
-// are the upper 53 bits of what PCG-DXSM, seeded with Seed and 0, draws next, as a
-// fraction.
-func (p *phase) poisson(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
-	rate, ok := positive(p.Rate, field+"/rate", "how many requests come a second on average", ms)
-	if !ok || !plausible(rate, field+"/rate", ms) {
+// addPoisson draws the time between requests from an exponential distribution with the mean 1/rate: −ln(1 − u)/rate,
+// rounded down to microseconds. The upper 53 bits of the next output of PCG-DXSM, seeded with Seed and 0, are the
+// fraction u.
+func (p *phase) addPoisson(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+	rate, ok := parsePositive(p.Rate, field+"/rate", "the average requests per second", ms)
+	if !ok || !checkRate(rate, field+"/rate", ms) {
 		return
 	}
 	if p.Seed < 0 || p.Seed > MaxSeed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package presence lets the nodes that use the same buckets in a store count each other.
+// Package presence counts the nodes that use the same buckets in a store.
 package presence
 
 import (
@@ -11,48 +11,44 @@ import (
 	"time"
 )
 
-// DefaultBeat is the time between two beats of a node.
+// DefaultBeat is the default interval between two heartbeats of a node.
 const DefaultBeat = 5 * time.Second
 
 const (
-	// missedBeats is the number of missing beats after which a node no longer counts. It is
-	// also the number of counts of which the highest holds: a store that has lost its memory
-	// sees the other nodes again only at their next beats.
+	// missedBeats is the number of missing heartbeats after which a node no longer counts. Nodes uses the highest
+	// of as many counts, because a store that has lost its data sees other nodes only at their next heartbeat.
 	missedBeats = 3
 
-	// minTimeout is the least time that one beat may take. A longer interval allows more.
+	// minTimeout is the shortest timeout of a heartbeat. A longer interval allows more.
 	minTimeout = time.Second
 
-	// leaveTimeout is the time that a node has to remove itself.
 	leaveTimeout = time.Second
 )
 
-// Nodes are the nodes that a store knows.
+// Nodes is a store's set of nodes.
 type Nodes interface {
-	// Beat records this node and returns the number of nodes, this one included, that
-	// were recorded within life.
+	// Beat registers this node, and returns the number of nodes that were registered within life, including this
+	// one.
 	Beat(ctx context.Context, life time.Duration) (int64, error)
 
 	// Leave removes this node.
 	Leave(ctx context.Context) error
 }
 
-// A Presence is a node among others. It records itself in the store at intervals and
-// counts the others. Limits are divided by that number while the store does not answer.
-// [Join] makes a Presence. It is safe for concurrent use.
+// A Presence registers this node in the store at intervals and counts all nodes. Limits are divided by that
+// number while the store does not answer. [Join] creates a Presence. It is safe for concurrent use.
 type Presence struct {
 	nodes  Nodes
 	every  time.Duration
 	count  atomic.Int64
-	recent [missedBeats]int64 // counts; the goroutine's own
+	recent [missedBeats]int64 // recent counts, used only by run
 	next   int
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-// Join begins to beat at an interval; 0 is [DefaultBeat]. All nodes of a store must use
-// the same interval. Join beats once before it returns, and its error is the error of
-// that beat. Later errors change nothing: the last count holds.
+// Join starts heartbeats at an interval; 0 is [DefaultBeat]. All nodes of a store must use the same interval.
+// Join sends one heartbeat before it returns, and returns its error. Later errors keep the last count.
 func Join(ctx context.Context, nodes Nodes, every time.Duration) (*Presence, error) {
 	if every == 0 {
 		every = DefaultBeat
@@ -69,12 +65,11 @@ func Join(ctx context.Context, nodes Nodes, every time.Duration) (*Presence, err
 	return p, nil
 }
 
-// Nodes returns the number of nodes, this one included: the highest of the last three
-// counts. It stays as it is while the store does not answer.
+// Nodes returns the number of nodes, including this one: the highest of the last three counts. It does not change
+// while the store does not answer.
 func (p *Presence) Nodes() int { return int(max(p.count.Load(), 1)) }
 
-// Leave ends the beats and removes the node, as long as ctx lasts. The caller must call it
-// once.
+// Leave stops the heartbeats and removes the node, until ctx ends. Call it once.
 func (p *Presence) Leave(ctx context.Context) error {
 	p.stop()
 	p.ended.Wait()
@@ -84,8 +79,8 @@ func (p *Presence) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Close is Leave within a second. It reports no error: the other nodes notice that the
-// beats are missing.
+// Close is Leave with a timeout of a second. It ignores errors, because the other nodes notice the missing
+// heartbeats.
 func (p *Presence) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
@@ -101,11 +96,11 @@ func (p *Presence) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		_ = p.beat(ctx) // the next one follows
+		_ = p.beat(ctx) // the next one retries
 	}
 }
 
-// beat records the node, and counts.
+// beat registers the node and counts the nodes.
 func (p *Presence) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(p.every, minTimeout))
 	defer cancel()

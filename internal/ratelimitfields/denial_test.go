@@ -30,35 +30,35 @@ func TestDeny(t *testing.T) {
 	}{
 		{"too early", decision(status(free, 0, bucket.Token)), m{
 			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
-			"retry_after": 0.1, "detail": `Limit "free" is used up. Try again in 1 second.`, "violated-policies": []any{"free"},
+			"retry_after": 0.1, "detail": `Limit "free" is exceeded. Try again in 1 second.`, "violated-policies": []any{"free"},
 		}},
 		{"too early for several", decision(status(free, 0, bucket.Token), status(slow, 0, bucket.Token),
 			status(newLimit(t, "day", "5", "1/1d"), bucket.Token, bucket.Token)), m{
 			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
-			"retry_after": 60.0, "detail": `Limit "the \"slow\" one" is used up. Try again in 60 seconds.`, "violated-policies": []any{"free", `the "slow" one`},
+			"retry_after": 60.0, "detail": `Limit "the \"slow\" one" is exceeded. Try again in 60 seconds.`, "violated-policies": []any{"free", `the "slow" one`},
 		}},
 		{"never", decision(status(free, 20*bucket.Token, 21*bucket.Token)), m{
 			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
-			"retry_after": nil, "detail": `The request costs more than limit "free" can ever admit. Waiting does not help.`, "violated-policies": []any{"free"},
+			"retry_after": nil, "detail": `The request costs more than limit "free" can ever allow. Waiting does not help.`, "violated-policies": []any{"free"},
 		}},
 		{"missing attribute", &mete.Decision{Rule: "keyed", Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}, m{
-			"type": "about:blank", "title": "Forbidden", "status": 403.0, "retry_after": nil, "detail": `The request lacks an attribute that rule "keyed" requires.`,
+			"type": "about:blank", "title": "Forbidden", "status": 403.0, "retry_after": nil, "detail": `The request has no value for an attribute that rule "keyed" requires.`,
 		}},
 		{"blocked", &mete.Decision{Reason: mete.ReasonBlocked, RetryAfter: time.Hour, Override: &policy.Override{ID: "o", Reason: "secret", Author: "a"}}, m{
 			"type": "https://iana.org/assignments/http-problem-types#abnormal-usage-detected", "title": "Blocked", "status": 429.0,
-			"retry_after": 3600.0, "detail": "Requests like this one are blocked for now. Try again in 3600 seconds.",
+			"retry_after": 3600.0, "detail": "Requests from this client are temporarily blocked. Try again in 3600 seconds.",
 		}},
 		{"blocked for good", &mete.Decision{Reason: mete.ReasonBlocked, RetryAfter: bucket.Never}, m{
 			"type": "https://iana.org/assignments/http-problem-types#abnormal-usage-detected", "title": "Blocked", "status": 429.0,
-			"retry_after": nil, "detail": "Requests like this one are blocked for now.",
+			"retry_after": nil, "detail": "Requests from this client are temporarily blocked.",
 		}},
 		{"closed", &mete.Decision{Rule: "free", Reason: mete.ReasonStoreError, Degraded: true}, m{
 			"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "title": "Temporarily reduced capacity",
-			"status": 503.0, "retry_after": 1.0, "detail": "The rate limit of this request could not be checked. Try again in 1 second.", "violated-policies": []any{"free"},
+			"status": 503.0, "retry_after": 1.0, "detail": "The rate limit could not be checked. Try again in 1 second.", "violated-policies": []any{"free"},
 		}},
 		{"used up locally", degraded(decision(status(free, 0, bucket.Token))), m{
 			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
-			"retry_after": 0.1, "detail": `Limit "free" is used up. Try again in 1 second.`, "violated-policies": []any{"free"}, "degraded": true,
+			"retry_after": 0.1, "detail": `Limit "free" is exceeded. Try again in 1 second.`, "violated-policies": []any{"free"}, "degraded": true,
 		}},
 	} {
 		w := newWriter(t, ratelimitfields.Config{DisableJitter: true})

@@ -12,29 +12,26 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maxInteger is the largest integer of a structured field: RFC 9651, 3.3.1.
+// maxInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
 const maxInteger = 999_999_999_999_999
 
-// An item is what of a limit's fields is always the same.
 type item struct {
 	policy string // `"free";q=20;w=2`
 	limit  string // `"free";r=`
 }
 
-// maxItems bounds the items that are kept. They are those of the policy in
-// force, and of those before it until the bound is reached; then all go.
+// maxItems bounds the cached items. They include items of earlier policies. At the bound, all are dropped.
 const maxItems = 8192
 
-// item returns l's item.
 func (w *Writer) item(l *policy.Limit) *item {
 	if kept, ok := w.items.Load(l); ok {
 		return kept.(*item)
 	}
-	var s sheet
+	var s fieldBuilder
 	name := `"` + quoteEscaper.Replace(l.Name) + `"`
 	s.text(name + paramQuota)
-	s.int(min(most(l.Bucket).Whole(), maxInteger))
-	if fill := l.Bucket.TimeFor(most(l.Bucket)); fill != bucket.Never {
+	s.int(min(maxQuota(l.Bucket).Whole(), maxInteger))
+	if fill := l.Bucket.TimeFor(maxQuota(l.Bucket)); fill != bucket.Never {
 		s.text(paramWindow)
 		s.int(wholeSeconds(fill))
 	}
@@ -47,14 +44,13 @@ func (w *Writer) item(l *policy.Limit) *item {
 	return made
 }
 
-// quoteEscaper escapes a name for a structured-field string: RFC 9651, 4.1.6.
-// What no such string can carry is in no name: the policy refuses it.
+// quoteEscaper escapes a name for a structured-field string (RFC 9651, section 4.1.6). The policy rejects names
+// with characters that such strings cannot contain.
 var quoteEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// writeDraft writes the two fields of the draft, with an item for each limit that is
-// in them. retry is the value of Retry-After: the denied limit with the longest wait
-// has the same.
-func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
+// writeDraft writes the two fields of the draft, with an item per limit. retry is the value of Retry-After; the
+// denied limit with the longest wait uses the same value.
+func (w *Writer) writeDraft(s *fieldBuilder, d *mete.Decision, first *mete.Status, retry int64) {
 	s.begin(draftPolicy)
 	for i := range d.Limits() {
 		if w.shows(&d.Limits()[i], dialect.Draft11) {
@@ -91,8 +87,7 @@ func (w *Writer) writeDraft(s *sheet, d *mete.Decision, first *mete.Status, retr
 	}
 }
 
-// writeWarning writes an item for each limit that warns.
-func (w *Writer) writeWarning(s *sheet, d *mete.Decision) {
+func (w *Writer) writeWarning(s *fieldBuilder, d *mete.Decision) {
 	begun := false
 	for i := range d.Limits() {
 		status := &d.Limits()[i]
@@ -112,14 +107,13 @@ func (w *Writer) writeWarning(s *sheet, d *mete.Decision) {
 	}
 }
 
-// sinceDecided is how long ago the decision may have been made. What is counted
-// from now ends so much too late, and the end of a window at a whole second, as
-// most are, would be rounded up to the next one.
+// sinceDecided is the assumed age of the decision. Without it, the end of a window, which is usually a whole
+// second, would be rounded up to the next second.
 const sinceDecided = 10 * time.Millisecond
 
-// writeTrios writes the fields of the dialects that show one limit: the one
-// that decided. retry is the value of Retry-After.
-func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retry int64) {
+// writeTrios writes the fields of the dialects that show only the deciding limit. retry is the value of
+// Retry-After.
+func (w *Writer) writeTrios(s *fieldBuilder, d *mete.Decision, first *mete.Status, retry int64) {
 	if decider := w.decider(d, first, dialect.Legacy); decider != nil {
 		available, effective := s.quota(decider, first)
 		reset := retry
@@ -136,10 +130,9 @@ func (w *Writer) writeTrios(s *sheet, d *mete.Decision, first *mete.Status, retr
 	}
 }
 
-// resetAt returns the Unix time at which the decider's bucket is full; of a denial, not
-// before Retry-After has passed. A sliding window or log is no bucket: the time is the end
-// of its effective window. resetAt returns [never] where no wait helps, or where the bucket
-// never fills.
+// resetAt returns the Unix time at which the decider's bucket is full; for a denial, not before Retry-After has
+// passed. For a sliding window or log, it is the end of the effective window. It returns [never] if no wait helps
+// or the bucket never fills.
 func (w *Writer) resetAt(d *mete.Decision, decider *mete.Status, effective time.Duration, retry int64) int64 {
 	after := effective
 	if decider.Snapshot.Limit.Algorithm() < bucket.SlidingWindow {
@@ -156,17 +149,16 @@ func (w *Writer) resetAt(d *mete.Decision, decider *mete.Status, effective time.
 	return at
 }
 
-// writeTrio writes the three fields of which first is the first.
-func writeTrio(s *sheet, first field, decider *mete.Status, available, reset int64) {
-	s.intField(first, most(decider.Limit.Bucket).Whole())
+func writeTrio(s *fieldBuilder, first field, decider *mete.Status, available, reset int64) {
+	s.intField(first, maxQuota(decider.Limit.Bucket).Whole())
 	s.intField(first+1, available)
 	if reset != never {
 		s.intField(first+2, reset)
 	}
 }
 
-// quota returns a limit's available quota in whole tokens, and its effective
-// window: [bucket.Never] where it has none.
+// quota returns a limit's available quota in whole tokens, and its effective window, which is [bucket.Never] if
+// there is none.
 func quota(s *mete.Status) (available int64, effective time.Duration) {
 	if !s.Allowed {
 		return 0, s.RetryAfter
@@ -175,22 +167,20 @@ func quota(s *mete.Status) (available int64, effective time.Duration) {
 	return available, window(s, available)
 }
 
-// most is what a request can be admitted for: of a leaky bucket, what can wait
-// as well.
-func most(l bucket.Limit) bucket.Tokens {
+// maxQuota returns the most tokens that a limit can allow, including the queue of a leaky bucket.
+func maxQuota(l bucket.Limit) bucket.Tokens {
 	if l.Queued() {
 		return l.Capacity() + l.MaxReserved()
 	}
 	return l.Capacity()
 }
 
-// window returns the effective window of an admitting limit.
 func window(s *mete.Status, available int64) time.Duration {
 	limit := s.Snapshot.Limit
-	whole := most(limit)
+	whole := maxQuota(limit)
 	if room := s.Room(); available > 0 && (limit.Algorithm() == bucket.Continuous || room == whole) {
 		return limit.TimeFor(room)
 	}
-	// Until there is another whole token. What is owed comes before it.
+	// The time until the next whole token, which comes after any debt.
 	return s.RoomAfter(min(bucket.Tokens(available+1)*bucket.Token, whole))
 }

@@ -4,9 +4,8 @@ package ratelimitfields
 
 import "strings"
 
-// A listItem is a member of a structured field's list, with its parameters. It
-// is read with more patience than RFC 9651 asks for: bare words may hold
-// whatever is no separator.
+// A listItem is a member of a structured-field list with its parameters. The parser is more lenient than RFC
+// 9651: bare words may contain anything except separators.
 type listItem struct {
 	value  string
 	params []param
@@ -14,14 +13,13 @@ type listItem struct {
 
 type param struct{ name, value string }
 
-// maxListItems and maxParams bound what is read of a list. Longer lists are no
-// lists.
+// Bounds of a list. Longer lists are invalid.
 const (
 	maxListItems = 64
 	maxParams    = 16
 )
 
-// int returns the first of the named parameters that is an integer of at least 0.
+// int returns the first named parameter that is a non-negative integer.
 func (i *listItem) int(names ...string) (int64, bool) {
 	for _, name := range names {
 		for _, p := range i.params {
@@ -36,7 +34,7 @@ func (i *listItem) int(names ...string) (int64, bool) {
 	return 0, false
 }
 
-// parseList reads a list such as "a";q=1;w=2, "b";q=3.
+// parseList parses a list such as "a";q=1;w=2, "b";q=3.
 func parseList(text string) ([]listItem, bool) {
 	var items []listItem
 	for rest := strings.Trim(text, " \t"); rest != ""; {
@@ -64,14 +62,13 @@ func parseList(text string) ([]listItem, bool) {
 			return nil, false
 		}
 		if rest = strings.TrimLeft(rest[1:], " \t,"); rest == "" {
-			break // a comma too many
+			break // trailing comma
 		}
 	}
 	return items, true
 }
 
-// parseBare reads up to the next separator outside of quotes, and takes the
-// quotes away.
+// parseBare reads up to the next separator outside of quotes and removes the quotes.
 func parseBare(text string) (value, rest string, ok bool) {
 	var b strings.Builder
 	quoted := false

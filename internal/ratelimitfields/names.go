@@ -4,8 +4,7 @@ package ratelimitfields
 
 import "net/http"
 
-// The parameters of draft-ietf-httpapi-ratelimit-headers-11. The next draft is
-// expected to rename r and t.
+// The parameters of draft-ietf-httpapi-ratelimit-headers-11. The next draft is expected to rename r and t.
 const (
 	paramQuota     = ";q="
 	paramWindow    = ";w="
@@ -13,16 +12,15 @@ const (
 	paramEffective = ";t="
 )
 
-// A field is one of the header fields there are.
 type field uint8
 
 const (
 	draftPolicy field = iota
 	draftLimit
-	legacyLimit // the trio is in this order
+	legacyLimit // the three fields must stay in this order
 	legacyRemaining
 	legacyReset
-	xLimit // and so is this one
+	xLimit // the three fields must stay in this order
 	xRemaining
 	xReset
 	retryAfter
@@ -34,7 +32,7 @@ const (
 )
 
 // fieldNames are in the canonical form of [net/http.CanonicalHeaderKey], not in the spelling of the draft:
-// [net/http.Header] finds, replaces and deletes no other key. Field names are case-insensitive (RFC 9110, 5.1).
+// [net/http.Header] finds no other keys. Field names are case-insensitive (RFC 9110, section 5.1).
 var fieldNames = [fieldCount]string{
 	draftPolicy: "Ratelimit-Policy", draftLimit: "Ratelimit",
 	legacyLimit: "Ratelimit-Limit", legacyRemaining: "Ratelimit-Remaining", legacyReset: "Ratelimit-Reset",
@@ -43,8 +41,8 @@ var fieldNames = [fieldCount]string{
 	warning: "X-Ratelimit-Warning",
 }
 
-// Remove deletes the rate limit fields of every dialect. It keeps Retry-After and Cache-Control, which
-// are not about rate limits alone.
+// Remove deletes the rate limit fields of every dialect. It keeps Retry-After and Cache-Control, which have other
+// uses too.
 func Remove(h http.Header) {
 	for f, name := range fieldNames {
 		if field(f) != retryAfter && field(f) != cacheControl {

@@ -21,10 +21,9 @@ const (
 	typeAbnormal      = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 )
 
-// Status returns the HTTP status of d: 200 where it is allowed, 503 where the
-// store could not answer and nothing else could decide, 403 where the request lacks an attribute it must have
-// (it is not too early, so that a later one like it would fare no better), and
-// else 429: also where an administrator has blocked it for a while.
+// Status returns the HTTP status of d: 200 if it is allowed, 503 if the store is unavailable and the rule fails
+// closed, 403 if a required attribute is missing, so that a retry would not help, and otherwise 429, also for
+// blocked clients.
 func Status(d *mete.Decision) int {
 	switch {
 	case d.Allowed:
@@ -37,24 +36,24 @@ func Status(d *mete.Decision) int {
 	return http.StatusTooManyRequests
 }
 
-// problemOf describes the denial d, without any bucket key or address, and with the seconds of its Retry-After.
+// problemOf describes the denial d without bucket keys or addresses. retry is the value of Retry-After.
 func problemOf(d *mete.Decision, retry int64) *api.Problem {
 	p := &api.Problem{Status: Status(d), RetryAfter: api.Seconds(ExactWait(d))}
 	switch {
 	case p.Status == http.StatusServiceUnavailable:
 		p.Type, p.Title = typeReduced, "Temporarily reduced capacity"
-		p.Detail = "The rate limit of this request could not be checked. " + try(retry)
+		p.Detail = "The rate limit could not be checked. " + retryText(retry)
 		if d.Rule != "" {
 			p.ViolatedPolicies = []string{d.Rule}
 		}
 	case p.Status == http.StatusForbidden:
 		p.Type, p.Title = "about:blank", http.StatusText(p.Status)
-		p.Detail = fmt.Sprintf("The request lacks an attribute that rule %q requires.", d.Rule)
+		p.Detail = fmt.Sprintf("The request has no value for an attribute that rule %q requires.", d.Rule)
 	case d.Reason == mete.ReasonBlocked:
 		p.Type, p.Title = typeAbnormal, "Blocked"
-		p.Detail = "Requests like this one are blocked for now."
+		p.Detail = "Requests from this client are temporarily blocked."
 		if retry != never {
-			p.Detail += " " + try(retry)
+			p.Detail += " " + retryText(retry)
 		}
 	default:
 		p.Type, p.Title = typeQuotaExceeded, "Quota exceeded"
@@ -62,33 +61,31 @@ func problemOf(d *mete.Decision, retry int64) *api.Problem {
 		if decider := d.Decider(); decider != nil {
 			name = decider.Limit.Name
 		}
-		p.ViolatedPolicies, p.Degraded = violated(d), d.Degraded
+		p.ViolatedPolicies, p.Degraded = violatedLimits(d), d.Degraded
 		if retry == never {
-			p.Detail = fmt.Sprintf("The request costs more than limit %q can ever admit. Waiting does not help.", name)
+			p.Detail = fmt.Sprintf("The request costs more than limit %q can ever allow. Waiting does not help.", name)
 		} else {
-			p.Detail = fmt.Sprintf("Limit %q is used up. %s", name, try(retry))
+			p.Detail = fmt.Sprintf("Limit %q is exceeded. %s", name, retryText(retry))
 		}
 	}
 	return p
 }
 
-// Disputed is the problem of a request that servers read differently: whichever rules
-// it was put under, the handler might take it for another. The detail names the part
-// that they dispute.
+// Disputed returns the problem for an ambiguous request, which the handler might interpret differently than the
+// rules. detail names the ambiguous part.
 func Disputed(detail string) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
 }
 
-// try tells people when to come back.
-func try(retry int64) string {
+// retryText tells the client when to retry.
+func retryText(retry int64) string {
 	if retry == 1 {
 		return "Try again in 1 second."
 	}
 	return "Try again in " + strconv.FormatInt(retry, 10) + " seconds."
 }
 
-// violated returns the names of the limits that denied.
-func violated(d *mete.Decision) []string {
+func violatedLimits(d *mete.Decision) []string {
 	var names []string
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; !s.Allowed {
@@ -98,13 +95,13 @@ func violated(d *mete.Decision) []string {
 	return names
 }
 
-// Header values that are assigned as they are: net/http does not change them.
+// Shared header values. net/http does not modify them.
 var (
 	problemType = []string{"application/problem+json"}
 	noStore     = []string{"no-store"}
 )
 
-// Write answers r with p, which no cache keeps. HEAD requests get the header fields only.
+// Write sends p as the uncacheable response to r. For HEAD requests it sends only the header.
 func Write(rw http.ResponseWriter, r *http.Request, p *api.Problem) {
 	h := rw.Header()
 	h["Content-Type"], h["Cache-Control"] = problemType, noStore
@@ -116,10 +113,9 @@ func Write(rw http.ResponseWriter, r *http.Request, p *api.Problem) {
 	defer bodies.Put(body)
 	body.Reset()
 	_ = body.encoder.Encode(p) // strings and numbers always marshal
-	rw.Write(body.Bytes())     // a client that has gone needs no answer
+	rw.Write(body.Bytes())     // ignore a client that is gone
 }
 
-// A body is the memory in which problems are written.
 type body struct {
 	bytes.Buffer
 	encoder *json.Encoder

@@ -10,43 +10,37 @@ import (
 	"time"
 )
 
-// An Announced limit is what a server says of one limit.
+// Announced is a limit in the header fields of a server.
 type Announced struct {
-	Name      string        // "" where the dialect has no names
-	Remaining int64         // what may be used now
-	Reset     time.Duration // within which no more than Remaining may be used; 0 where not said
-	Quota     int64         // the most there can be; 0 where not said
-	Window    time.Duration // in which Quota comes back; 0 where not said
+	Name      string        // "" if the dialect has no names
+	Remaining int64         // remaining quota
+	Reset     time.Duration // time for which Remaining must last; 0 if unknown
+	Quota     int64         // total quota; 0 if unknown
+	Window    time.Duration // time in which Quota is restored; 0 if unknown
 }
 
 const (
-	// MaxAnnounced bounds the limits that are read of one answer. Others are
-	// ignored.
+	// MaxAnnounced bounds the limits that are read from one response. Others are ignored.
 	MaxAnnounced = 8
 
-	// maxAnnouncedBytes bounds the fields that are read; longer ones are ignored.
+	// maxAnnouncedBytes bounds the length of fields that are read. Longer ones are ignored.
 	maxAnnouncedBytes = 4096
 
-	// longestReset bounds what is believed of a Reset, a Window or a Retry-After:
-	// later ones are taken as this.
-	longestReset = 31 * 24 * time.Hour
+	// maxReset caps Reset, Window and Retry-After.
+	maxReset = 31 * 24 * time.Hour
 
-	// firstUnix is the smallest number that is taken as a Unix time (of 1998), not
-	// as a number of seconds.
+	// firstUnix is the smallest number that is read as a Unix time (in 1998) instead of a number of seconds.
 	firstUnix = 900_000_000
 )
 
-// Read returns the limits that an answer announces, in the first of the dialects
-// it speaks: the draft's from its eighth version on (names and parameters), its
-// seventh (limit=, remaining=, reset=), RateLimit-Limit, -Remaining and -Reset,
-// and the same with X-RateLimit- or X-Rate-Limit-, whose Reset may be a Unix
-// time. What is malformed or negative is ignored, and what is too large is
-// bounded. now is the client's time: where the answer has a Date, that is the
-// server's.
+// Read returns the limits that a response announces, in the first dialect that it uses: the draft from version 8
+// on (names and parameters), draft 7 (limit=, remaining=, reset=), RateLimit-Limit, -Remaining and -Reset, or the
+// same with X-RateLimit- or X-Rate-Limit-, where Reset may be a Unix time. Malformed and negative values are
+// ignored, and large values are capped. now is the client's time; the Date field, if present, is the server's.
 func Read(h http.Header, now time.Time) []Announced {
-	if text := joined(h, fieldNames[draftLimit]); text != "" {
+	if text := joinLines(h, fieldNames[draftLimit]); text != "" {
 		if items, ok := parseList(text); ok {
-			if found := readDraft(items, joined(h, fieldNames[draftPolicy])); len(found) > 0 {
+			if found := readDraft(items, joinLines(h, fieldNames[draftPolicy])); len(found) > 0 {
 				return found
 			}
 			if found, ok := readDictionary(items); ok {
@@ -62,22 +56,21 @@ func Read(h http.Header, now time.Time) []Announced {
 	return nil
 }
 
-// RetryAfter returns how long an answer asks to wait, in seconds or as a date,
-// and whether it does.
+// RetryAfter returns the wait in Retry-After, in seconds or as a date, and whether there is one.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	text := joined(h, fieldNames[retryAfter])
+	text := joinLines(h, fieldNames[retryAfter])
 	if n, ok := parseSeconds(text); ok {
-		return bounded(n), true
+		return capSeconds(n), true
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
 		return 0, false
 	}
-	return until(at, h, now), true
+	return untilServerTime(at, h, now), true
 }
 
-// joined returns the field called name as one line; "" where there is none.
-func joined(h http.Header, name string) string {
+// joinLines returns the named field as one line, or "".
+func joinLines(h http.Header, name string) string {
 	lines := h.Values(name)
 	size := 0
 	for _, line := range lines {
@@ -92,24 +85,23 @@ func joined(h http.Header, name string) string {
 	return strings.Join(lines, ",")
 }
 
-// readDraft reads the items of a RateLimit field.
 func readDraft(items []listItem, policyText string) []Announced {
 	policies, _ := parseList(policyText)
 	var found []Announced
 	for i := range items {
 		item := &items[i]
-		remaining, ok := item.int("r", "a") // the draft is about to rename them
+		remaining, ok := item.int("r", "a") // the next draft renames them
 		if !ok || len(found) == MaxAnnounced {
 			continue
 		}
 		a := Announced{Name: item.value, Remaining: remaining}
 		if t, ok := item.int("t", "w"); ok {
-			a.Reset = bounded(t)
+			a.Reset = capSeconds(t)
 		}
 		if at := slices.IndexFunc(policies, func(p listItem) bool { return p.value == item.value }); at >= 0 {
 			a.Quota, _ = policies[at].int("q")
 			if w, ok := policies[at].int("w"); ok {
-				a.Window = bounded(w)
+				a.Window = capSeconds(w)
 			}
 		}
 		found = append(found, a)
@@ -117,7 +109,6 @@ func readDraft(items []listItem, policyText string) []Announced {
 	return found
 }
 
-// readDictionary reads limit=100, remaining=50, reset=5.
 func readDictionary(items []listItem) (a Announced, ok bool) {
 	for _, item := range items {
 		name, text, _ := strings.Cut(item.value, "=")
@@ -131,38 +122,36 @@ func readDictionary(items []listItem) (a Announced, ok bool) {
 		case "remaining":
 			a.Remaining, ok = n, true
 		case "reset":
-			a.Reset = bounded(n)
+			a.Reset = capSeconds(n)
 		}
 	}
 	return a, ok
 }
 
-// readTrio reads the three fields that begin with prefix.
 func readTrio(h http.Header, prefix string, now time.Time) (a Announced, ok bool) {
-	if a.Remaining, ok = parseSeconds(joined(h, prefix+"Remaining")); !ok {
+	if a.Remaining, ok = parseSeconds(joinLines(h, prefix+"Remaining")); !ok {
 		return a, false
 	}
-	limit, _, _ := strings.Cut(joined(h, prefix+"Limit"), ",") // early drafts go on with policies
+	limit, _, _ := strings.Cut(joinLines(h, prefix+"Limit"), ",") // early drafts append policies
 	limit, _, _ = strings.Cut(limit, ";")
 	a.Quota, _ = parseSeconds(limit)
-	if reset, valid := parseSeconds(joined(h, prefix+"Reset")); valid {
-		a.Reset = bounded(reset)
+	if reset, valid := parseSeconds(joinLines(h, prefix+"Reset")); valid {
+		a.Reset = capSeconds(reset)
 		if reset >= firstUnix {
-			a.Reset = until(time.Unix(reset, 0), h, now)
+			a.Reset = untilServerTime(time.Unix(reset, 0), h, now)
 		}
 	}
 	return a, true
 }
 
-// withPolicy adds the window that goes with a's quota, from the policies of the
-// early drafts: 10;w=1, 50;w=60.
+// withPolicy adds the window of a's quota from the policies of early drafts: 10;w=1, 50;w=60.
 func withPolicy(a Announced, h http.Header) Announced {
 	for _, name := range []string{fieldNames[draftPolicy], fieldNames[legacyLimit], fieldNames[xLimit]} {
-		items, _ := parseList(joined(h, name))
+		items, _ := parseList(joinLines(h, name))
 		for i := range items {
 			w, ok := items[i].int("w")
 			if n, valid := parseSeconds(items[i].value); ok && valid && n == a.Quota {
-				a.Window = bounded(w)
+				a.Window = capSeconds(w)
 				return a
 			}
 		}
@@ -170,17 +159,16 @@ func withPolicy(a Announced, h http.Header) Announced {
 	return a
 }
 
-// until is how long it is to an instant of the server's, by its own clock where it
-// says what that shows.
-func until(at time.Time, h http.Header, now time.Time) time.Duration {
+// untilServerTime returns the time until at, a time of the server. It uses the server's clock if the response has
+// a Date.
+func untilServerTime(at time.Time, h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	return min(max(at.Sub(now), 0), longestReset)
+	return min(max(at.Sub(now), 0), maxReset)
 }
 
-// parseSeconds reads an integer that is not negative. Fractions are rounded up;
-// what is too large is [maxInteger].
+// parseSeconds parses a non-negative integer. It rounds fractions up and returns [maxInteger] for larger numbers.
 func parseSeconds(text string) (int64, bool) {
 	text, fraction, _ := strings.Cut(strings.Trim(text, " \t"), ".")
 	if text == "" || len(text) > 64 || strings.Trim(text, "0123456789") != "" || strings.Trim(fraction, "0123456789") != "" {
@@ -196,7 +184,7 @@ func parseSeconds(text string) (int64, bool) {
 	return n, true
 }
 
-// bounded returns a number of seconds as a duration that can be believed.
-func bounded(seconds int64) time.Duration {
-	return time.Duration(min(seconds, int64(longestReset/time.Second))) * time.Second
+// capSeconds converts seconds to a duration of at most maxReset.
+func capSeconds(seconds int64) time.Duration {
+	return time.Duration(min(seconds, int64(maxReset/time.Second))) * time.Second
 }

@@ -1,49 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ratelimitfields says a decision in HTTP: the RateLimit fields of every
-// answer, and the status, Retry-After and problem body of a denial. All HTTP
-// front doors speak through it.
+// Package ratelimitfields writes decisions as HTTP: the RateLimit fields of every response, and the status,
+// Retry-After and problem body of a denial. All HTTP adapters use it.
 //
 // The fields of each dialect:
 //
 //	draft-11  RateLimit-Policy: "free";q=20;w=2     an item for each limit
 //	          RateLimit: "free";r=19;t=2
-//	legacy    RateLimit-Limit, -Remaining, -Reset   of the limit that decided
-//	x         X-RateLimit-Limit, -Remaining, -Reset of the limit that decided,
+//	legacy    RateLimit-Limit, -Remaining, -Reset   for the deciding limit
+//	x         X-RateLimit-Limit, -Remaining, -Reset for the deciding limit,
 //	                                                Reset as Unix time, rounded
-//	                                                up but for 10 ms
+//	                                                up, less 10 ms
 //
-// The limits of a rule that names dialects ([policy.Rule]) are in the fields of
-// those, and in no others. The legacy and x fields are of the limit that decided
-// among those that are in them: on a denial, among those of them that denied, and
-// where none did the fields are left out, since what they said would not be why.
+// If a rule sets dialects ([policy.Rule]), its limits appear only in those. The legacy and x fields describe the
+// limit that decided among the limits in that dialect. For a denial, that is a limit that denied; if none of the
+// dialect's limits denied, the fields are omitted, because they would be misleading.
 //
-// q is what can be spent at once: the capacity or, of a window, its tokens, and of
-// a leaky bucket the capacity and the queue. w is the seconds in which that comes
-// back, rounded up and at least 1: of a window its length. r is the whole tokens
-// that would be admitted now, and t the seconds in which no more than r may be
-// used, rounded up and at least 1: tokens ÷ rate or, of a window or a bucket that
-// refills in intervals, how long it takes until there is more. (A sliding log is
-// taken to have nothing more before all of it is back.) Where r is 0, t is how
-// long it takes until the first whole token is there. A limit that denied shows
-// r=0 and its wait, rounded up. Where no wait helps, t and Reset are left out.
+// q is the most that can be spent at once: the capacity, the tokens of a window, or the capacity plus the queue
+// of a leaky bucket. w is the time in seconds in which q is restored, rounded up and at least 1: the length of a
+// window.
 //
-// A denial has one wait for the client: the longest of the limits that denied, rounded
-// up, plus the jitter of that limit's rule. Retry-After, the legacy Reset, t of the limit
-// with the longest wait, and the text of the problem body all have this value. So clients
-// are spread whichever they read, and none returns too early. retry_after of the problem
-// body is the exact wait, without jitter.
+// r is the number of whole tokens left. t is the number of seconds for which r must last, rounded up and at least
+// 1: tokens ÷ rate or, for a window or a bucket that refills in intervals, the time until the next refill. (A
+// sliding log counts as refilled only when it is empty.) If r is 0, t is the time until the first whole token. A
+// limit that denied has r=0 and its wait, rounded up. If no wait helps, t and Reset are omitted.
 //
-// The Reset of an allowed request is t in legacy. In x, Reset is the Unix time at which
-// the bucket is full; on a denial, not before Retry-After has passed. A sliding window or
-// log is no bucket: there the x Reset is the end of t.
+// A denial has one wait for the client: the longest wait of the limits that denied, rounded up, plus the jitter
+// of that limit's rule. Retry-After, the legacy Reset, t of the limit with the longest wait, and the text of the
+// problem body all have this value. Clients are spread whichever value they read, and none returns too early.
+// retry_after in the problem body is the exact wait without jitter.
 //
-// A decision the store had no part in has no such fields: nothing is known.
-// Shadow limits are never shown.
+// For an allowed request, Reset is t in legacy, and in x the Unix time at which the bucket is full; on a denial,
+// not before Retry-After has passed. For a sliding window or log, the x Reset is the end of t.
 //
-// Where a limit of which little is left says so (staged_actions), X-RateLimit-Warning
-// has an item for it, with how much of it is used at least, in percent:
-// "daily";used=80. It is left out of the limits that are in no field.
+// A decision without the store has no fields, because the state is unknown. Shadow limits never appear.
+//
+// If a limit reaches a warning stage (staged_actions), X-RateLimit-Warning has an item with the percentage that
+// is used at least: "daily";used=80. Limits that are in no field have no item.
 package ratelimitfields
 
 import (
@@ -60,38 +53,36 @@ import (
 	"github.com/metehq/mete/internal/dialect"
 )
 
-// Config are the settings of a [Writer]. The zero Config is the default one.
+// Config holds the settings of a [Writer]. The zero Config is valid.
 type Config struct {
-	// Dialects are the field dialects to send of limits whose rule names none: any
-	// of "draft-11", "legacy" and "x", or "none" alone. If empty, draft-11 and legacy.
+	// Dialects are the field dialects for limits of rules that set none: any of "draft-11", "legacy" and "x", or
+	// only "none". Empty means draft-11 and legacy.
 	Dialects []string
 
-	// DisableJitter sends clients the plain wait where the rule sets no jitter.
-	// Otherwise a wait is up to 50% longer.
+	// DisableJitter disables jitter for rules that do not set it. Otherwise a wait is up to 50% longer.
 	DisableJitter bool
 
-	// ExactWaits sends clients the plain wait, also where the rule sets jitter: for
-	// protocols whose clients spread themselves.
+	// ExactWaits disables all jitter, for protocols whose clients add their own.
 	ExactWaits bool
 
-	// IgnoreRules makes the settings here hold whatever rules say: for those who are
-	// told of a denial, and not themselves denied.
+	// IgnoreRules ignores the dialects and jitter of rules, for callers that are not themselves the denied
+	// clients.
 	IgnoreRules bool
 
-	// JitterKey keys the hash that spreads clients. Processes that answer the
-	// same clients should share it; any length. If empty, it is made at random.
+	// JitterKey is the key of the hash that computes jitter. Processes with the same clients should share it. It
+	// has any length. If empty, it is random.
 	JitterKey []byte
 
-	// Now is the clock of the x dialect. If nil, the wall clock.
+	// Now is the clock of the x dialect. If nil, it is the wall clock.
 	Now func() bucket.Instant
 }
 
-// A Writer says decisions in HTTP. It is safe for concurrent use.
+// A Writer writes decisions as HTTP. It is safe for concurrent use.
 type Writer struct {
-	dialects    dialect.Set // of limits whose rule names none
-	percent     int         // of jitter, where the rule says nothing
+	dialects    dialect.Set // for rules that set no dialects
+	percent     int         // jitter for rules that set none
 	ignoreRules bool
-	exact       bool // waits, also where the rule sets jitter
+	exact       bool // ignore the jitter of rules
 	jitter      jitter
 	now         func() time.Time
 
@@ -99,7 +90,7 @@ type Writer struct {
 	itemCount atomic.Int64
 }
 
-// New checks config and returns its writer.
+// New returns a writer for config.
 func New(config Config) (*Writer, error) {
 	w := &Writer{now: time.Now, percent: defaultJitter, ignoreRules: config.IgnoreRules, exact: config.ExactWaits}
 	if config.Now != nil {
@@ -123,29 +114,28 @@ func New(config Config) (*Writer, error) {
 	return w, nil
 }
 
-// Header sets all header fields of d: the RateLimit fields and, on a denial,
-// Retry-After, X-RateLimit-Reason and Cache-Control. It replaces those that are
-// there. client identifies the client, in any number of parts: the same parts have the
-// same jitter at all times.
+// Header sets all header fields of d: the RateLimit fields and, on a denial, Retry-After, X-RateLimit-Reason and
+// Cache-Control. It replaces existing fields. The values in client identify the client: equal values always have
+// the same jitter.
 func (w *Writer) Header(h http.Header, d *mete.Decision, client ...string) {
 	w.header(h, d, w.wait(d, client))
 }
 
-// Deny answers a denied request: the fields of [Writer.Header], the status of
-// [Status] and the body of a [Problem], which HEAD requests do not get.
+// Deny responds to a denied request with the fields of [Writer.Header], the status of [Status] and a problem
+// body. HEAD requests get no body.
 func (w *Writer) Deny(rw http.ResponseWriter, r *http.Request, d *mete.Decision, client ...string) {
 	retry := w.wait(d, client)
 	w.header(rw.Header(), d, retry)
 	Write(rw, r, problemOf(d, retry))
 }
 
-// Unavailable answers a request that could not be decided, without a decision.
+// Unavailable responds to a request that could not be decided.
 func (w *Writer) Unavailable(rw http.ResponseWriter, r *http.Request, client ...string) {
 	w.Deny(rw, r, &mete.Decision{Degraded: true, Reason: mete.ReasonStoreError}, client...)
 }
 
 func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
-	s := newSheet()
+	s := newFieldBuilder()
 	defer s.release()
 	if len(d.Limits()) > 0 {
 		first := d.Decider()
@@ -162,19 +152,18 @@ func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 		if d.Reason != "" {
 			s.textField(reason, d.Reason)
 		}
-		s.textField(cacheControl, "no-store") // RFC 6585, 4
+		s.textField(cacheControl, "no-store") // RFC 6585, section 4
 	}
 	s.set(h)
 }
 
-// never is the Retry-After of a denial that no wait helps: there is none.
+// never means that a denial has no Retry-After, because no wait helps.
 const never = -1
 
-// undecidedWait is the wait of those whose request could not be decided. It is
-// not known when the store is back.
+// undecidedWait is the wait after a request that could not be decided, because the time of recovery is unknown.
 const undecidedWait = time.Second
 
-// ExactWait returns the wait of a denial without jitter, [bucket.Never] where no wait helps.
+// ExactWait returns the wait of a denial without jitter, or [bucket.Never].
 func ExactWait(d *mete.Decision) time.Duration {
 	if d.Reason == mete.ReasonStoreError {
 		return undecidedWait
@@ -182,9 +171,8 @@ func ExactWait(d *mete.Decision) time.Duration {
 	return d.RetryAfter
 }
 
-// wait returns the value of Retry-After in seconds, [never] for none. All fields of the
-// answer and the text of its problem body use this one value. It is 0 where the request
-// is allowed.
+// wait returns the value of Retry-After in seconds, [never], or 0 for an allowed request. All fields of the
+// response and the text of its problem body use this value.
 func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 	exact := ExactWait(d)
 	switch {
@@ -193,15 +181,14 @@ func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 	case exact == bucket.Never:
 		return never
 	case d.Reason == mete.ReasonBlocked:
-		return wholeSeconds(exact) // one client, until the block expires
+		return wholeSeconds(exact) // no jitter: this concerns one client until its block expires
 	case d.Reason == mete.ReasonStoreError:
 		return w.jitter.add(wholeSeconds(exact), w.percent, client)
 	}
 	return w.jitter.add(wholeSeconds(exact), w.jitterOf(d.Decider()), client)
 }
 
-// jitterOf returns the percentage of jitter for what decider denied; nil stands for
-// a denial that is no limit's.
+// jitterOf returns the jitter percentage for a denial by decider, which may be nil.
 func (w *Writer) jitterOf(decider *mete.Status) int {
 	if decider != nil && decider.Rule != nil && !w.ignoreRules && !w.exact {
 		if percent, ok := decider.Rule.Jitter.Percent(); ok {
@@ -211,7 +198,6 @@ func (w *Writer) jitterOf(decider *mete.Status) int {
 	return w.percent
 }
 
-// shows reports whether a limit is in the fields of a dialect.
 func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	if s.Rule != nil && s.Rule.Headers != 0 && !w.ignoreRules {
 		return s.Rule.Headers.Has(dialect)
@@ -219,8 +205,8 @@ func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	return w.dialects.Has(dialect)
 }
 
-// decider returns the limit that decided d among those that are in the fields of a
-// dialect; first is that among all. It is nil where there is none.
+// decider returns the deciding limit among those in a dialect's fields, or nil. first is the deciding limit among
+// all.
 func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect dialect.Set) *mete.Status {
 	if first == nil || w.shows(first, dialect) {
 		return first
@@ -243,7 +229,7 @@ func wholeSeconds(d time.Duration) int64 {
 	return max(int64((d-1)/time.Second)+1, 1)
 }
 
-// unix returns t in Unix time, in whole seconds, rounded up.
+// unix returns t as Unix time in whole seconds, rounded up.
 func unix(t time.Time) int64 {
 	if t.Nanosecond() > 0 {
 		return t.Unix() + 1

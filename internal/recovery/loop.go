@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recovery charges to a store what a limiter has spent in its place during an
-// outage. A program that uses it needs no loop of its own.
+// Package recovery charges local costs of an outage to the store in the background, so that programs need no
+// loop of their own.
 package recovery
 
 import (
@@ -13,28 +13,26 @@ import (
 )
 
 const (
-	// Interval is the time between two attempts while something is to be charged.
+	// Interval is the time between attempts while there are local costs.
 	Interval = time.Second
 
-	// closeTimeout bounds the last attempts, and closePause is the time between two. An
-	// attempt is short, and a new connection can take longer.
+	// closeTimeout bounds the last attempts, and closePause is the time between them. A single attempt is
+	// short, and a new connection can take longer.
 	closeTimeout = time.Second
 	closePause   = 50 * time.Millisecond
 )
 
-// A Loop calls [mete.Limiter.Recover] every [Interval], and at once after [Loop.Wake].
-// While nothing is to be charged it reads one counter and does not call the store. [New]
-// makes it. It is safe for concurrent use.
+// A Loop calls [mete.Limiter.Recover] every [Interval], and at once after [Loop.Wake]. Without local costs it
+// reads one counter and does not call the store. Use [New]. It is safe for concurrent use.
 type Loop struct {
 	wake chan struct{}
 	end  func() error // nil before Start
 }
 
-// New returns a loop without a limiter. A circuit breaker can wake it already.
+// New returns a loop without a limiter. A circuit breaker can already wake it.
 func New() *Loop { return &Loop{wake: make(chan struct{}, 1)} }
 
-// Start starts the goroutine of the loop, which ends with [Loop.Close]. It must be called
-// once at most.
+// Start starts the goroutine of the loop, which ends with [Loop.Close]. Call it at most once.
 func (l *Loop) Start(limiter *mete.Limiter) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -42,15 +40,14 @@ func (l *Loop) Start(limiter *mete.Limiter) {
 	l.end = sync.OnceValue(func() error {
 		cancel()
 		running.Wait()
-		return recoverLast(limiter)
+		return recoverRest(limiter)
 	})
 }
 
-// recoverLast tries until everything is charged, or the time is up.
-func recoverLast(limiter *mete.Limiter) error {
+func recoverRest(limiter *mete.Limiter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	var failure error // of the store: the end of the time explains less
+	var failure error // of the store, which explains more than the timeout
 	for {
 		err := limiter.Recover(ctx)
 		if err == nil {
@@ -71,13 +68,12 @@ func recoverLast(limiter *mete.Limiter) error {
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
-	default: // it wakes already
+	default: // already waking
 	}
 }
 
-// Close ends the goroutine. It charges the rest first, for a second at most, because no
-// other process knows of it. The error is the last one of the store. A second Close
-// returns the same.
+// Close ends the goroutine. It first charges the remaining local costs for at most a second, because no other
+// process knows them. The error is the last one of the store. Later calls return the same error.
 func (l *Loop) Close() error {
 	if l.end == nil {
 		return nil
@@ -95,6 +91,6 @@ func (l *Loop) run(ctx context.Context, limiter *mete.Limiter) {
 		case <-l.wake:
 		case <-ticker.C:
 		}
-		_ = limiter.Recover(ctx) // after a failure the next interval follows
+		_ = limiter.Recover(ctx) // retried after the next interval
 	}
 }

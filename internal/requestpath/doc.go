@@ -1,51 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestpath gives the method, the path and the host of a request one
-// spelling: the one that rules are written in. What a client can spell in several ways would
-// else fall under as many rules.
+// Package requestpath normalizes the method, path and host of a request to the form that rules use. Otherwise a
+// client could choose among several spellings, and so among several rules.
 //
 // # Methods
 //
-// A method is in upper case. It has a case (RFC 9110, 9.1), and servers that keep to
-// that have nothing for "post"; but others serve it as they serve "POST".
+// Methods are converted to upper case. Methods are case-sensitive (RFC 9110, section 9.1), but some servers
+// handle "post" like "POST".
 //
 // # Paths
 //
-// A path is what stands before the first "?" of a request target. Then
+// The path is the part of the request target before the first "?". It is normalized as follows:
 //
-//   - escapes are decoded, once: %2F is a slash, %252e is "%2e".
-//   - "\" is taken for "/".
-//   - path parameters are dropped: of each segment, what follows a ";".
-//   - empty segments are dropped, "." and ".." resolved.
-//   - a slash at the end is kept, and case counts: to most servers /a, /a/ and /A
-//     are three things.
+//   - Escapes are decoded once: %2F is a slash, %252e is "%2e".
+//   - "\" is replaced by "/".
+//   - Path parameters are removed: in each segment, everything after a ";".
+//   - Empty segments are removed; "." and ".." are resolved.
+//   - A final slash is kept, and case matters: for most servers /a, /a/ and /A are different.
 //
-// Bytes that are not UTF-8 stay as they are. No path is "/", and "*" is "*".
+// Bytes that are not UTF-8 are kept. An empty path is "/", and "*" is "*".
 //
-// Not all servers read paths so. Those that do not know path parameters have
-// nothing under /login;x, so that a rule which takes it for /login costs nobody
-// anything. But where segments are resolved it matters what is one: /a/%2e%2e/b
-// is /b to nginx, and under /a/ to Go's ServeMux; /a/..;/b is /b to Tomcat, and
-// under /a/ to nginx. No single path is right for both, and so such a path is
-// disputed: the functions here say so, and front doors refuse it, where a rule
-// looks at it. Disputed are
+// Not all servers read paths this way. Servers without path parameters have nothing under /login;x, so a rule
+// that treats it as /login does no harm. But servers disagree on dot segments: /a/%2e%2e/b is /b to nginx and
+// under /a/ to Go's ServeMux; /a/..;/b is /b to Tomcat and under /a/ to nginx. No single path is right for both.
+// The functions here report such a path as disputed, and adapters reject it if a rule reads the path. Disputed
+// paths have:
 //
-//   - dot segments beside anything else that is spelled unusually: an escaped ".",
-//     "/", "\" or ";", a bare "\" or ";", or an empty segment.
-//   - a NUL, which ends the path for programs in C.
-//   - what no target may hold: "#", a "%" that begins no escape, bytes that are not
-//     UTF-8 unless they are escaped.
+//   - dot segments together with unusual spelling: an escaped ".", "/", "\" or ";", a bare "\" or ";", or an
+//     empty segment.
+//   - a NUL, which ends the path for C programs.
+//   - characters that are invalid in a target: "#", a "%" without a valid escape, unescaped bytes that are not
+//     UTF-8.
 //
-// Clients of good manners resolve dot segments before they send anything
-// (RFC 3986, 5.2.4), and never meet this.
+// Well-behaved clients resolve dot segments before they send a request (RFC 3986, section 5.2.4).
 //
 // # Hosts
 //
-// A host is in lower case (of ASCII), without its port, without brackets, and
-// without the dot at its end. IPv6 addresses are in their canonical form; all
-// other names are as sent, in punycode or not. What is no host has no name:
-// an empty one, one with an empty label, a user, a path or white space.
+// The host is in lower case (ASCII only), without port, brackets or final dot. IPv6 addresses are in canonical
+// form. Other names are unchanged, in punycode or not. Invalid hosts have no name: an empty host, or one with an
+// empty label, a user, a path or white space.
 //
-// All work is linear in the length of what is given, and nothing is allocated for
-// what is spelled as it should be.
+// All work is linear in the length of the input, and normal input causes no allocation.
 package requestpath

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Host returns the name of a Host header, "example.com" for "Example.COM.:80", and
-// whether it has one.
+// Host returns the normalized name in a Host header, "example.com" for "Example.COM.:80", and whether it is
+// valid.
 func Host(sent string) (name string, ok bool) {
 	if strings.HasPrefix(sent, "[") {
 		address, port, ok := strings.Cut(sent[1:], "]")
@@ -25,7 +25,6 @@ func Host(sent string) (name string, ok bool) {
 	return lower(name), true
 }
 
-// ipv6 returns the canonical form of an address.
 func ipv6(text string) (string, bool) {
 	addr, err := netip.ParseAddr(text)
 	if err != nil || !addr.Is6() || addr.Zone() != "" {
@@ -34,9 +33,9 @@ func ipv6(text string) (string, bool) {
 	return addr.String(), true
 }
 
-// isName reports whether name can be a host's: labels, none of which is empty.
+// isName reports whether name is a valid host name without empty labels.
 func isName(name string) bool {
-	label := false // has begun
+	label := false // a label has begun
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c == '.':
@@ -53,8 +52,7 @@ func isName(name string) bool {
 	return label
 }
 
-// lower returns s with the letters of ASCII in lower case. Others stay: a Kelvin
-// sign is no k.
+// lower returns s with ASCII letters in lower case. Other letters are kept: a Kelvin sign is not a k.
 func lower(s string) string {
 	for i := range len(s) {
 		if 'A' <= s[i] && s[i] <= 'Z' {

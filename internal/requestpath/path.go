@@ -4,61 +4,58 @@ package requestpath
 
 import "strings"
 
-// Of returns the path of a request target as it was sent, in origin form
-// ("/path?query"), absolute form ("http://host/path") or as "*", and whether it is
-// disputed. It always starts with a slash, but for "*".
+// Of returns the path of a request target as sent: in origin form ("/path?query"), in absolute form
+// ("http://host/path"), or "*". It also reports whether the path is disputed. Every path except "*" starts with a
+// slash.
 func Of(target string) (path string, disputed bool) {
 	if target == "*" {
 		return target, false
 	}
 	if target != "" && target[0] != '/' {
-		target = withoutOrigin(target)
+		target = cutOrigin(target)
 	}
 	if isClean(target, unusual|unusualSent) {
 		return target, false
 	}
-	r := reading{sent: true, text: target}
+	r := parser{sent: true, text: target}
 	return r.read(), r.isDisputed()
 }
 
-// Decoded is [Of] for the path of a target that has been decoded already, as
-// [net/url.URL.Path] has: "%" and "?" stand for themselves. Whether a dot or a
-// slash was escaped cannot be seen any more.
+// Decoded is [Of] for a path that is already decoded, as in [net/url.URL.Path]: "%" and "?" are literal. Escaped
+// dots and slashes can no longer be detected.
 func Decoded(decoded string) (path string, disputed bool) {
 	if decoded == "*" || isClean(decoded, unusual) {
 		return decoded, false
 	}
-	r := reading{text: decoded}
+	r := parser{text: decoded}
 	return r.read(), r.isDisputed()
 }
 
-// Resolved returns a decoded path in which there is nothing left to be disputed
-// about its segments: as [Decoded] has it, but with path parameters. It is for
-// those who send the path on, to servers that read them. What starts with a slash
-// and has no empty and no dot segments is returned as it is.
+// Resolved returns a decoded path with its empty and dot segments resolved, but with path parameters. It is for
+// proxies that forward the path to servers with path parameters. A path without such segments is returned
+// unchanged.
 func Resolved(decoded string) string {
 	if decoded == "*" || isClean(decoded, unusual) {
 		return decoded
 	}
-	r := reading{text: decoded, keepParams: true}
+	r := parser{text: decoded, keepParams: true}
 	if resolved := r.read(); r.dots || r.empty || decoded == "" || decoded[0] != '/' {
 		return resolved
 	}
 	return decoded
 }
 
-// A Place is the path of a request target, read once. Rules and routes match Path. A proxy
-// sends Resolved.
+// A Place is the path of a request target. Rules and routes match Path. A proxy sends Resolved.
 type Place struct {
-	Path     string // as [Of] or [Decoded] returns it
-	Disputed bool   // as [Of] or [Decoded] reports it
+	Path     string // result of [Of] or [Decoded]
+	Disputed bool   // result of [Of] or [Decoded]
 
-	Resolved         string // as [Resolved] returns it
-	ResolvedDisputed bool   // servers read Resolved differently, too
+	Resolved         string // result of [Resolved]
+	ResolvedDisputed bool   // servers also interpret Resolved differently
 }
 
-// Read reads the path of a URL. decoded is [net/url.URL.Path]. sent is its RawPath if that
-// is an encoding of the same path, or "".
+// Read reads the path of a URL. decoded is [net/url.URL.Path]. sent is its RawPath if that encodes the same path,
+// or "".
 func Read(decoded, sent string) Place {
 	text, look := decoded, unusual
 	if sent != "" {
@@ -67,7 +64,7 @@ func Read(decoded, sent string) Place {
 	if sent == "" && decoded == "*" || isClean(text, look) {
 		return Place{Path: text, Resolved: decoded}
 	}
-	if sent != "" && (sent[0] != '/' || strings.ContainsAny(sent, "?#")) { // no parser of URLs returns this
+	if sent != "" && (sent[0] != '/' || strings.ContainsAny(sent, "?#")) { // no URL parser returns this
 		p := Place{Resolved: Resolved(decoded)}
 		p.Path, p.Disputed = Of(sent)
 		if p.ResolvedDisputed = p.Disputed; p.Resolved != decoded {
@@ -75,18 +72,18 @@ func Read(decoded, sent string) Place {
 		}
 		return p
 	}
-	r := reading{text: text, sent: sent != "", keepParams: true}
+	r := parser{text: text, sent: sent != "", keepParams: true}
 	resolved := r.read()
-	p := Place{Path: withoutParams(resolved), Disputed: r.isDisputed(), Resolved: decoded, ResolvedDisputed: r.isDisputed()}
+	p := Place{Path: removeParams(resolved), Disputed: r.isDisputed(), Resolved: decoded, ResolvedDisputed: r.isDisputed()}
 	if r.dots || r.empty || decoded == "" || decoded[0] != '/' {
-		// Only a NUL is disputed in a path whose segments are resolved.
+		// In a resolved path only a NUL is disputed.
 		p.Resolved, p.ResolvedDisputed = resolved, strings.IndexByte(resolved, 0) >= 0
 	}
 	return p
 }
 
-// withoutParams returns a path whose segments are resolved without their parameters.
-func withoutParams(path string) string {
+// removeParams removes the parameters from a resolved path.
+func removeParams(path string) string {
 	start := strings.IndexByte(path, ';')
 	if start < 0 {
 		return path
@@ -106,8 +103,7 @@ func withoutParams(path string) string {
 	return string(plain)
 }
 
-// withoutOrigin returns what follows scheme and authority of an absolute form.
-func withoutOrigin(target string) string {
+func cutOrigin(target string) string {
 	scheme := strings.Index(target, "://")
 	if scheme <= 0 || strings.ContainsAny(target[:scheme], "/?#") {
 		return target
@@ -119,8 +115,8 @@ func withoutOrigin(target string) string {
 	return ""
 }
 
-// The kinds of bytes that make it worth a closer look at a path: at any, and at
-// one as it was sent. Of a slash it depends on what follows.
+// The kinds of bytes that require a full parse: in every path, in a path as sent, and a slash, which depends on
+// what follows.
 const (
 	unusual uint8 = 1 << iota
 	unusualSent
@@ -136,8 +132,8 @@ var kinds = func() (kinds [256]uint8) {
 	return kinds
 }()
 
-// isClean reports whether p is in the normal form, at a look. It may be even if
-// isClean is false.
+// isClean reports whether p is surely in normal form. look selects the kinds of bytes. A false result is not
+// conclusive.
 func isClean(p string, look uint8) bool {
 	if p == "" || p[0] != '/' {
 		return false
@@ -154,8 +150,8 @@ func isClean(p string, look uint8) bool {
 	return true
 }
 
-// isUnclean reports whether what follows a slash begins with an empty segment that
-// is not the last one, or with a dot segment.
+// isUnclean reports whether the text after a slash starts with a dot segment or with an empty segment that is not
+// the last.
 func isUnclean(rest string) bool {
 	switch {
 	case rest == "":

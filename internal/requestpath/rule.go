@@ -7,26 +7,24 @@ import (
 	"strings"
 )
 
-// A Mistake is why no request can ever have the path or host that a rule names.
-// The zero Mistake is none.
+// A Mistake is the reason why no request can have the path or host of a rule. The zero Mistake is none.
 type Mistake struct {
-	Reason string // what is wrong with it
-	Hint   string // what to write instead
+	Reason string // the error
+	Hint   string // the remedy
 }
 
-// RulePath returns the path that a rule means which was written as written, with
-// or without escapes: what [Of] returns for the requests it is for. With prefix,
-// written is the beginning of the paths that are meant, and may end anywhere but
-// within an escape. What no request can have is a mistake.
+// RulePath returns the path for a rule's text, with or without escapes, in the form that [Of] returns for
+// matching requests. With prefix, written is a prefix of the matching paths, which may end anywhere except within
+// an escape. Paths that no request can have are mistakes.
 func RulePath(written string, prefix bool) (path string, m Mistake) {
 	if written == "" && prefix {
 		return "", Mistake{}
 	}
 	if strings.HasPrefix(written, "~") || strings.HasPrefix(written, "^") {
-		return "", Mistake{"a path is no regular expression", `write how it begins and a *, as in "/users/*", or a list of paths`}
+		return "", Mistake{"a path cannot be a regular expression", `use a prefix and *, such as "/users/*", or a list of paths`}
 	}
 	if !strings.HasPrefix(written, "/") {
-		return "", Mistake{"a path begins with a slash", fmt.Sprintf("write %q", "/"+written)}
+		return "", Mistake{"a path must start with a slash", fmt.Sprintf("write %q", "/"+written)}
 	}
 	if i := strings.IndexAny(written, "?#"); i >= 0 {
 		if written[i] == '?' {
@@ -35,14 +33,14 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 		return "", Mistake{"a path has no fragment", fmt.Sprintf("write %q; or %%23 for the character", written[:i])}
 	}
 	if at, is := template(written); is {
-		return "", Mistake{"paths have no templates: {id} and :id are not supported", fmt.Sprintf("write how it begins and a *, as in %q; escape the character (%%7B, %%3C, %%3A) if it is part of the path", written[:at]+"*")}
+		return "", Mistake{"paths have no templates: {id} and :id are not supported", fmt.Sprintf("use a prefix and *, such as %q; escape the character (%%7B, %%3C, %%3A) if it is part of the path", written[:at]+"*")}
 	}
 	decoded, ok := decode(written)
 	if !ok {
-		return "", Mistake{"a percent sign begins an escape, such as %20", "write %25 for the character"}
+		return "", Mistake{"a percent sign must start an escape such as %20", "write %25 for the character"}
 	}
 	rest := ""
-	if prefix { // its last segment goes on, so that "/." is not a dot segment
+	if prefix { // the last segment continues, so "/." is not a dot segment
 		rest = "x"
 	}
 	if path, _ = Decoded(decoded + rest); path == decoded+rest && strings.IndexByte(decoded, 0) < 0 {
@@ -51,15 +49,15 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 	path, _ = Decoded(decoded)
 	switch {
 	case strings.IndexByte(decoded, 0) >= 0:
-		return "", Mistake{"a path with a NUL is refused", "leave it out"}
+		return "", Mistake{"a path must not contain a NUL", "leave it out"}
 	case strings.IndexByte(decoded, ';') >= 0:
-		return "", Mistake{"the parameters behind a \";\" are dropped from the path before it is matched", fmt.Sprintf("write %q", path)}
+		return "", Mistake{"path parameters after \";\" are removed before a path is matched", fmt.Sprintf("write %q", path)}
 	}
 	return "", Mistake{`empty and dot segments are resolved, and "\" is "/", before a path is matched`, fmt.Sprintf("write %q", path)}
 }
 
-// template returns where the first segment of a path begins that is a placeholder of a
-// router, such as {id}, <id> or :id, and whether there is one.
+// template returns the start of the first segment with a router placeholder, such as {id}, <id> or :id, and
+// whether there is one.
 func template(written string) (at int, is bool) {
 	i := strings.IndexAny(written, "{}<>")
 	for start := 0; start < len(written); {
@@ -81,7 +79,7 @@ func template(written string) (at int, is bool) {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 
-// decode returns text without its escapes, and whether all of them are ones.
+// decode decodes the escapes in text. It returns false if one is invalid.
 func decode(text string) (string, bool) {
 	if strings.IndexByte(text, '%') < 0 {
 		return text, true
@@ -101,10 +99,9 @@ func decode(text string) (string, bool) {
 	return string(decoded), true
 }
 
-// RuleHost returns the host that a rule means which was written as written: what
-// [Host] returns for the requests it is for. Case, brackets and the dot at the end
-// do not matter. With prefix, written is the beginning of the hosts that are
-// meant. What no request can have is a mistake.
+// RuleHost returns the host for a rule's text in the form that [Host] returns for matching requests. Case,
+// brackets and a final dot do not matter. With prefix, written is a prefix of the matching hosts. Hosts that no
+// request can have are mistakes.
 func RuleHost(written string, prefix bool) (host string, m Mistake) {
 	switch {
 	case written == "" && prefix:
@@ -124,8 +121,8 @@ func RuleHost(written string, prefix bool) (host string, m Mistake) {
 	case strings.Contains(host, ":"):
 		name, _, _ := strings.Cut(host, ":")
 		return "", Mistake{"the port is not part of the host", fmt.Sprintf("write %q", name)}
-	case !isName(host + "x"): // its last label goes on
-		return "", Mistake{"no host begins like this", `write its beginning, such as "api."`}
+	case !isName(host + "x"): // the last label continues
+		return "", Mistake{"no host name starts like this", `write its beginning, such as "api."`}
 	}
 	return host, Mistake{}
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requesttext reads requests as people write them: the text of an HTTP request, or
-// attributes as policies name them. The result has the attributes that an endpoint would
-// read, so that a decision about the request can be explained.
+// Package requesttext parses requests that people write: the text of an HTTP request, or the attributes of
+// policies. The result has the attributes that an endpoint would read, so that a decision about the request can
+// be explained.
 //
-// Secret values are in the result, and never in an error or a note.
+// The result contains secret values, but errors and notes never do.
 package requesttext
 
 import (
@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds the text of a request. Longer texts are refused.
+// MaxBytes bounds the text of a request.
 const MaxBytes = 64 << 10
 
 // An Error is an error in the text of a request, with its place.
@@ -39,7 +39,7 @@ func ErrorAt(text string, at int, reason, hint string) *Error {
 	return &Error{Line: 1 + strings.Count(before, "\n"), Column: 1 + utf8.RuneCountInString(before[start:]), Reason: reason, Hint: hint}
 }
 
-// CheckText refuses text that is too long, not UTF-8, or has a NUL.
+// CheckText rejects text that is too long, contains a NUL, or is not UTF-8.
 func CheckText(text string) error {
 	if len(text) > MaxBytes {
 		return ErrorAt(text, MaxBytes, fmt.Sprintf("the text is longer than %d bytes", MaxBytes), "leave out the body of the request")
@@ -52,33 +52,32 @@ func CheckText(text string) error {
 		return ErrorAt(text, at, "the text is not UTF-8", "")
 	}
 	if at := strings.IndexByte(text, 0); at >= 0 {
-		return ErrorAt(text, at, "the text has a NUL", "")
+		return ErrorAt(text, at, "the text contains a NUL character", "")
 	}
 	return nil
 }
 
-// IsToken reports whether s can be a method or the name of a header: RFC 9110, section
-// 5.6.2.
+// IsToken reports whether s can be a method or the name of a header (RFC 9110, section 5.6.2).
 func IsToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	})
 }
 
-// CheckHeader returns the error in a header, "" for none.
+// CheckHeader returns the error in a header, or "".
 func CheckHeader(name, value string) string {
 	switch {
 	case !IsToken(name):
-		return "this is no name of a header"
+		return "invalid header name"
 	case !utf8.ValidString(value):
-		return fmt.Sprintf("of the header %s the value is not UTF-8", name)
+		return fmt.Sprintf("the value of header %s is not UTF-8", name)
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return fmt.Sprintf("of the header %s the value has a control character", name)
+		return fmt.Sprintf("the value of header %s has a control character", name)
 	}
 	return ""
 }
 
-// CheckTarget returns the error in a URL, or in a path and query, "" for none.
+// CheckTarget returns the error in a URL or in a path and query, or "".
 func CheckTarget(s string) string {
 	switch {
 	case !utf8.ValidString(s):

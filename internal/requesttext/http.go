@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// readHTTP reads the text of an HTTP request: a request line and headers, up to an empty
-// line. Browsers show ":method: GET", ":path: /x" and ":authority: h" in place of a request
-// line.
+// readHTTP parses an HTTP request: a request line and headers, up to an empty line. Browsers show ":method:
+// GET", ":path: /x" and ":authority: h" instead of a request line.
 func readHTTP(text string) (*http.Request, error) {
 	r := &http.Request{Header: http.Header{}}
 	begun, at := false, 0
@@ -34,7 +33,6 @@ func readHTTP(text string) (*http.Request, error) {
 	return r, nil
 }
 
-// readLine reads one line, and returns its error, "" for none.
 func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	const methodHint = "write one such as GET"
 	name, value, colon := strings.Cut(strings.TrimPrefix(line, ":"), ":")
@@ -42,15 +40,15 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	switch parts := strings.Fields(line); {
 	case line[0] != ':' && !begun:
 		if len(parts) != 2 && (len(parts) != 3 || !isVersion(parts[2])) {
-			return "this is no request line", "write one such as GET /v1/x HTTP/1.1"
+			return "invalid request line", "write one such as GET /v1/x HTTP/1.1"
 		}
 		if !IsToken(parts[0]) {
-			return "the method is none", methodHint
+			return "invalid method", methodHint
 		}
 		r.Method = parts[0]
 		return readTarget(r, parts[1]), ""
 	case line[0] != ':' && !colon:
-		return "this is no header", "write NAME: VALUE; an empty line ends the headers"
+		return "invalid header", "write NAME: VALUE; an empty line ends the headers"
 	case line[0] != ':':
 		if reason := CheckHeader(name, value); reason != "" {
 			return reason, ""
@@ -62,7 +60,7 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 		}
 	case name == "method":
 		if !IsToken(value) {
-			return "the method is none", methodHint
+			return "invalid method", methodHint
 		}
 		r.Method = value
 	case name == "path":
@@ -73,7 +71,6 @@ func readLine(r *http.Request, line string, begun bool) (reason, hint string) {
 	return "", ""
 }
 
-// readTarget reads a path, or a URL with a host, and returns its error.
 func readTarget(r *http.Request, s string) (reason string) {
 	if isURL(s) {
 		r.Host, s = cutURL(s)
@@ -86,8 +83,8 @@ func isVersion(s string) bool {
 	return len(s) > len("HTTP/") && strings.EqualFold(s[:len("HTTP/")], "HTTP/")
 }
 
-// isHTTP reports whether text is probably an HTTP request. It begins with a whole request line
-// or a line that only browsers show, or its second line is a header.
+// isHTTP reports whether text is probably an HTTP request. It then begins with a complete request line or a
+// line that only browsers show, or its second line is a header.
 func isHTTP(text string) bool {
 	line, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "\n")
 	for _, name := range []string{":method:", ":path:", ":authority:", ":scheme:"} {

@@ -20,21 +20,21 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Request is a request in the attributes of policies, spelled as the endpoints
-// spell them. The zero Request has none and is ready to use.
+// A Request is a request as attributes of policies, spelled like endpoints spell them. The zero Request has no
+// attributes and is ready to use.
 type Request struct {
 	Attributes map[string]string // by name, as [policy.Attribute.String] writes it
-	Cost       bucket.Tokens     // 0 for the cost that the policy gives
-	Notes      []string          // on values that are left out, or matched in another spelling
-	Assumed    []string          // the attributes that the client adds by itself
+	Cost       bucket.Tokens     // 0 for the cost of the policy
+	Notes      []string          // about values that were left out or normalized
+	Assumed    []string          // the attributes that the client adds automatically
 	Claims     []string          // the attributes from a token that was not verified
 }
 
 // ClaimsNote is the note on [Request.Claims].
-const ClaimsNote = "the claims of the token are taken as they stand: nothing has verified it here, and a server that verifies tokens takes them only if it is good"
+const ClaimsNote = "the claims come from a token that was not verified here; a server that verifies tokens uses them only if the token is valid"
 
-// Read reads the text of an HTTP request, or lines as [Request.Operand] reads them. Errors
-// that have a place are an [Error].
+// Read parses the text of an HTTP request, or one operand per line: see [Request.Operand]. Errors with a place
+// are an [Error].
 func Read(text string) (Request, error) {
 	var r Request
 	if err := CheckText(text); err != nil {
@@ -44,7 +44,7 @@ func Read(text string) (Request, error) {
 	case strings.TrimSpace(text) == "":
 		return r, ErrorAt(text, 0, "there is no request", "write a curl command, an HTTP request, or attributes such as header:x-api-key=k1")
 	case !isHTTP(text):
-		return r, r.lines(text)
+		return r, r.readLines(text)
 	}
 	sent, err := readHTTP(text)
 	if err != nil {
@@ -53,14 +53,13 @@ func Read(text string) (Request, error) {
 	return r, r.AddHTTP(sent)
 }
 
-// curlCommand matches the begin of a shell command that calls curl.
+// curlCommand matches the beginning of a shell command that calls curl.
 var curlCommand = regexp.MustCompile(`^(?:\s|#[^\n]*\n)*(?:\$\s+)?(?:(?:sudo|time|\w+=\S*)\s+)*(?:\S*[/\\])?curl(?:\.exe)?(?:\s|$)`)
 
 // IsCurl reports whether text is a curl command line.
 func IsCurl(text string) bool { return curlCommand.MatchString(text) }
 
-// lines reads an operand of each line.
-func (r *Request) lines(text string) error {
+func (r *Request) readLines(text string) error {
 	at := 0
 	var parts []string
 	for line := range strings.Lines(text) {
@@ -70,7 +69,7 @@ func (r *Request) lines(text string) error {
 			parts = append(parts, s)
 		}
 		if method, target, ok := cutLine(s); ok {
-			// Attributes may stand behind it, as on a command line.
+			// Attributes may follow, as on a command line.
 			words := strings.Fields(target)
 			parts = append(parts[:0], strings.TrimSpace(method+" "+words[0]))
 			parts = append(parts, words[1:]...)
@@ -85,16 +84,15 @@ func (r *Request) lines(text string) error {
 	return nil
 }
 
-// Operand reads what "mete explain" takes: 'METHOD /path', a URL, or NAME=VALUE.
+// Operand parses an operand of mete explain: 'METHOD /path', a URL, or NAME=VALUE.
 func (r *Request) Operand(s string) error {
 	if method, target, ok := cutLine(s); ok {
-		return r.line(method, target)
+		return r.readLine(method, target)
 	}
-	return r.attribute(s)
+	return r.readAttribute(s)
 }
 
-// cutLine splits a request line, whose method may be missing, and reports whether it
-// is one.
+// cutLine splits a request line with an optional method, and reports whether s is one.
 func cutLine(s string) (method, target string, ok bool) {
 	target = strings.TrimSpace(s)
 	if before, after, found := strings.Cut(target, " "); found && !strings.ContainsAny(before, "=:/") {
@@ -108,7 +106,6 @@ func isURL(s string) bool {
 	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// cutURL splits a URL into its host, and its path and query.
 func cutURL(s string) (host, target string) {
 	_, rest, _ := strings.Cut(s, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -125,30 +122,28 @@ func cutURL(s string) (host, target string) {
 	return host, target
 }
 
-// line reads a method, which may be empty, and a path or URL.
-func (r *Request) line(method, target string) error {
+func (r *Request) readLine(method, target string) error {
 	if _, twice := r.Attributes["path"]; twice {
-		return fmt.Errorf("%q: one request is explained at a time", target)
+		return fmt.Errorf("%q: write only one request", target)
 	}
 	if method != "" {
-		if err := r.method(method); err != nil {
+		if err := r.setMethod(method); err != nil {
 			return err
 		}
 	}
 	if isURL(target) {
 		host := ""
 		host, target = cutURL(target)
-		if err := r.host(host); err != nil {
+		if err := r.setHost(host); err != nil {
 			return err
 		}
 	}
-	target, _, _ = strings.Cut(target, "#") // clients keep it to themselves
-	return r.target(target)
+	target, _, _ = strings.Cut(target, "#") // clients do not send the fragment
+	return r.setTarget(target)
 }
 
-// target adds the path, and each parameter, as endpoints read them.
-func (r *Request) target(target string) error {
-	if err := r.path(target); err != nil {
+func (r *Request) setTarget(target string) error {
+	if err := r.setPath(target); err != nil {
 		return err
 	}
 	_, query, _ := strings.Cut(target, "?")
@@ -159,45 +154,44 @@ func (r *Request) target(target string) error {
 			continue
 		}
 		if value, ok := httpfacts.QueryValue(pair, name); ok {
-			r.first("query:"+name, value)
+			r.addFirst("query:"+name, value)
 		}
 	}
 	return nil
 }
 
-func (r *Request) method(sent string) error {
+func (r *Request) setMethod(sent string) error {
 	method := requestpath.Method(sent)
 	r.noteChange("method", sent, method)
 	return r.set("method", method)
 }
 
-func (r *Request) host(sent string) error {
+func (r *Request) setHost(sent string) error {
 	host, ok := requestpath.Host(sent)
 	if !ok {
-		return fmt.Errorf("%q is no host; write its name, such as example.com", Clip(sent))
+		return fmt.Errorf("%q is not a host; write a name such as example.com", Clip(sent))
 	}
 	r.noteChange("host", sent, host)
 	return r.set("host", host)
 }
 
-func (r *Request) path(target string) error {
+func (r *Request) setPath(target string) error {
 	path, disputed := requestpath.Of(target)
 	sent, _, _ := strings.Cut(target, "?")
 	if disputed {
-		return fmt.Errorf("servers read the path %q differently, and front doors answer 400 to it; write it without dot segments", Clip(sent))
+		return fmt.Errorf("servers interpret the path %q differently, so endpoints answer 400; write it without dot segments", Clip(sent))
 	}
 	r.noteChange("path", sent, path)
 	return r.set("path", path)
 }
 
-// attribute reads NAME=VALUE.
-func (r *Request) attribute(s string) error {
+func (r *Request) readAttribute(s string) error {
 	name, value, found := strings.Cut(s, "=")
 	switch {
 	case !found:
 		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", Clip(s))
 	case name == "cost":
-		return r.cost(value)
+		return r.setCost(value)
 	case name == "ip":
 		name = "ip:address"
 	}
@@ -207,11 +201,11 @@ func (r *Request) attribute(s string) error {
 	}
 	switch a.Source {
 	case policy.SourceHost:
-		return r.host(value)
+		return r.setHost(value)
 	case policy.SourcePath:
-		return r.path(value)
+		return r.setPath(value)
 	case policy.SourceMethod:
-		return r.method(value)
+		return r.setMethod(value)
 	case policy.SourceCookie:
 		value = httpfacts.CookieText(value)
 	case policy.SourceHeader:
@@ -228,7 +222,7 @@ func (r *Request) attribute(s string) error {
 	return r.set(a.String(), value)
 }
 
-func (r *Request) cost(text string) error {
+func (r *Request) setCost(text string) error {
 	cost, err := bucket.ParseTokens(text)
 	switch {
 	case err != nil:
@@ -242,27 +236,26 @@ func (r *Request) cost(text string) error {
 	return nil
 }
 
-// AddHTTP adds the method, RequestURI and host of an HTTP request, and each of its parameters,
-// headers and cookies, as endpoints read them. Of a value that occurs twice it adds the
-// first, and a note. The claims of a bearer token are read without verifying it. The client
-// adds the headers assumed by itself.
+// AddHTTP adds the method, the RequestURI, the host, and each parameter, header and cookie of an HTTP request,
+// as endpoints read them. For a value that occurs twice, it adds the first and a note. It reads the claims of a
+// bearer token without verifying it. assumed names headers that the client adds automatically.
 func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
-	if err := r.method(sent.Method); err != nil {
+	if err := r.setMethod(sent.Method); err != nil {
 		return err
 	}
 	if sent.Host != "" {
-		if err := r.host(sent.Host); err != nil {
+		if err := r.setHost(sent.Host); err != nil {
 			return err
 		}
-		r.first("header:host", sent.Host)
+		r.addFirst("header:host", sent.Host)
 	}
-	if err := r.target(sent.RequestURI); err != nil {
+	if err := r.setTarget(sent.RequestURI); err != nil {
 		return err
 	}
 	for _, header := range slices.Sorted(maps.Keys(sent.Header)) {
 		name := "header:" + strings.ToLower(header)
 		for _, value := range sent.Header[header] {
-			if r.first(name, value) && slices.Contains(assumed, header) {
+			if r.addFirst(name, value) && slices.Contains(assumed, header) {
 				r.Assumed = append(r.Assumed, name)
 			}
 		}
@@ -271,16 +264,15 @@ func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
 		for pair := range strings.SplitSeq(line, ";") {
 			name, _, _ := strings.Cut(strings.Trim(pair, " \t"), "=")
 			if value, ok := httpfacts.CookieValue(pair, name); ok {
-				r.first("cookie:"+name, value)
+				r.addFirst("cookie:"+name, value)
 			}
 		}
 	}
-	r.claims(sent)
+	r.addClaims(sent)
 	return nil
 }
 
-// claims adds the claims of a bearer token.
-func (r *Request) claims(sent *http.Request) {
+func (r *Request) addClaims(sent *http.Request) {
 	token, _ := httpfacts.BearerToken(sent)
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || len(token) > httpfacts.MaxTokenBytes {
@@ -291,14 +283,14 @@ func (r *Request) claims(sent *http.Request) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(claims)) {
-		if name = "jwt:" + name; r.first(name, claims[strings.TrimPrefix(name, "jwt:")]) {
+		if name = "jwt:" + name; r.addFirst(name, claims[strings.TrimPrefix(name, "jwt:")]) {
 			r.Claims = append(r.Claims, name)
 		}
 	}
 }
 
-// first adds an attribute that is not there, and that a policy could name.
-func (r *Request) first(name, value string) bool {
+// addFirst adds an attribute unless it is set already or no policy could name it.
+func (r *Request) addFirst(name, value string) bool {
 	a, err := policy.ParseAttribute(name)
 	if err != nil {
 		return false
@@ -307,14 +299,14 @@ func (r *Request) first(name, value string) bool {
 		value = httpfacts.Credentials(value)
 	}
 	if before, twice := r.Attributes[a.String()]; twice {
-		r.again(a, before, value)
+		r.noteDuplicate(a, before, value)
 		return false
 	}
 	return r.set(a.String(), value) == nil
 }
 
-// again notes one more value of an attribute, as endpoints read it.
-func (r *Request) again(a policy.Attribute, before, value string) {
+// noteDuplicate handles another value of an attribute like endpoints do.
+func (r *Request) noteDuplicate(a policy.Attribute, before, value string) {
 	switch {
 	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":
 		return
@@ -324,7 +316,7 @@ func (r *Request) again(a policy.Attribute, before, value string) {
 			return
 		}
 	}
-	note := fmt.Sprintf("%s occurs more than once: where a rule reads it, front doors answer 400", a)
+	note := fmt.Sprintf("%s occurs more than once: if a rule reads it, endpoints answer 400", a)
 	if !slices.Contains(r.Notes, note) {
 		r.Notes = append(r.Notes, note)
 	}

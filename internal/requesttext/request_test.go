@@ -82,7 +82,7 @@ func TestRead_OccursTwice(t *testing.T) {
 	}
 	var want []string
 	for _, name := range []string{"query:key", "header:x-api-key", "cookie:s"} {
-		want = append(want, name+" occurs more than once: where a rule reads it, front doors answer 400")
+		want = append(want, name+" occurs more than once: if a rule reads it, endpoints answer 400")
 	}
 	if !slices.Equal(r.Notes, want) {
 		t.Errorf("notes %q, want %q", r.Notes, want)
@@ -99,19 +99,19 @@ func TestRead_Mistakes(t *testing.T) {
 		"":                                "line 1, column 1: there is no request; write a curl command, an HTTP request, or attributes such as header:x-api-key=k1",
 		"\n\nhello":                       `line 3, column 1: "hello" is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1`,
 		"  ip=x":                          `line 1, column 3: "x" is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port`,
-		"/a\n/b":                          `line 2, column 1: "/b": one request is explained at a time`,
+		"/a\n/b":                          `line 2, column 1: "/b": write only one request`,
 		"a=1\na=2":                        "line 2, column 1: a is given twice",
 		"cost=0":                          "line 1, column 1: cost=0: a cost must be above 0",
 		"cost=x":                          `line 1, column 1: cost=x: "x" is not a decimal number`,
 		"cost=1\ncost=1":                  "line 2, column 1: cost is given twice",
-		"headers:x=1":                     `line 1, column 1: policy: not an attribute: "headers:x": no attribute is named like that; did you mean "header:x"?`,
-		"GET /x HTTP/1.1\nno header":      "line 2, column 1: this is no header; write NAME: VALUE; an empty line ends the headers",
-		"GET /x HTTP/1.1\n folded: x":     "line 2, column 1: this is no name of a header",
-		"GET /x HTTP/1.1\nA: \x01":        "line 2, column 1: of the header A the value has a control character",
-		"G<T /x HTTP/1.1":                 "line 1, column 1: the method is none; write one such as GET",
+		"headers:x=1":                     `line 1, column 1: policy: invalid attribute: "headers:x": unknown attribute; did you mean "header:x"?`,
+		"GET /x HTTP/1.1\nno header":      "line 2, column 1: invalid header; write NAME: VALUE; an empty line ends the headers",
+		"GET /x HTTP/1.1\n folded: x":     "line 2, column 1: invalid header name",
+		"GET /x HTTP/1.1\nA: \x01":        "line 2, column 1: the value of header A has a control character",
+		"G<T /x HTTP/1.1":                 "line 1, column 1: invalid method; write one such as GET",
 		":path: /x":                       "line 1, column 1: the request line is missing; begin with one such as GET /v1/x HTTP/1.1",
-		"GET /a/..%2fb HTTP/1.1\nHost: h": `servers read the path "/a/..%2fb" differently, and front doors answer 400 to it; write it without dot segments`,
-		"GET http://a..b/ HTTP/1.1":       `"a..b" is no host; write its name, such as example.com`,
+		"GET /a/..%2fb HTTP/1.1\nHost: h": `servers interpret the path "/a/..%2fb" differently, so endpoints answer 400; write it without dot segments`,
+		"GET http://a..b/ HTTP/1.1":       `"a..b" is not a host; write a name such as example.com`,
 	} {
 		_, err := requesttext.Read(text)
 		if err == nil || strings.TrimPrefix(err.Error(), "requesttext: ") != want {

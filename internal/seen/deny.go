@@ -9,10 +9,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Deny denies a take if the store would be sure to, and appends what the store would show. It
-// answers no take that the store may have to answer: one of a part, a reservation, one with
-// an ID, which the store may have admitted before, one that is Fresh, and one with shards,
-// whose whole bucket no answer shows. A time that runs backwards denies nothing.
+// Deny denies a take if the memory proves that the store would, and appends the snapshots that the store would
+// return. It leaves partial takes, reservations and Fresh takes to the store. The same applies to takes with an ID,
+// which the store may have admitted before, and to takes with shards. If time runs backwards, it denies nothing.
 func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.Mode, now bucket.Instant) ([]bucket.Snapshot, bool) {
 	if !m.Denies() || !isPlain(&mode) || mode.Fresh || mode.ID != "" && !mode.DryRun {
 		return dst, false
@@ -21,13 +20,13 @@ func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.
 		if charges[i].Shards > 1 {
 			return dst, false
 		}
-		if _, s := m.set(charges[i].Key); !m.denies(s, now) {
+		if _, s := m.set(charges[i].Key); !m.mayDeny(s, now) {
 			return dst, false
 		}
 	}
 	first, denied := len(dst), false
 	for i := range charges {
-		snap, denies, known := m.look(&charges[i], now)
+		snap, denies, known := m.lookUp(&charges[i], now)
 		if !known {
 			return dst[:first], false
 		}
@@ -40,9 +39,9 @@ func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.
 	return dst, true
 }
 
-// look returns what the store would show of a bucket now, and whether it is sure to deny. It
-// reports whether that is known.
-func (m *Memory) look(c *store.Charge, now bucket.Instant) (snap bucket.Snapshot, denies, known bool) {
+// lookUp returns the store's current snapshot of a bucket, and whether it must deny. known is false if that is
+// unknown.
+func (m *Memory) lookUp(c *store.Charge, now bucket.Instant) (snap bucket.Snapshot, denies, known bool) {
 	hash, s := m.set(c.Key)
 	s.mu.Lock()
 	i := s.find(hash)
@@ -54,11 +53,11 @@ func (m *Memory) look(c *store.Charge, now bucket.Instant) (snap bucket.Snapshot
 	sent, at := s.seen[i].sent, s.seen[i].at
 	s.mu.Unlock()
 
-	if snap, known = m.judge(snap, c); !known {
+	if snap, known = m.withCost(snap, c); !known {
 		return snap, false, false
 	}
-	// The store may have looked at the bucket as early as sent. Its clock and that of the
-	// memory cut instants to microseconds: the store may admit two of them sooner.
+	// The store may have read the bucket as early as sent. Both clocks round to microseconds, so the store may
+	// admit two microseconds earlier.
 	denies = snap.RetryAfter-2*time.Microsecond >= elapsed(sent, now)
 	return snap.Later(elapsed(at, now)), denies, true
 }
@@ -67,14 +66,14 @@ func elapsed(from, to bucket.Instant) time.Duration {
 	return time.Duration(to-from) * time.Microsecond
 }
 
-// judge returns snap as it would have been for the cost of c, and whether that is known.
-func (m *Memory) judge(snap bucket.Snapshot, c *store.Charge) (_ bucket.Snapshot, known bool) {
+// withCost returns snap for the cost of c, and whether that is known.
+func (m *Memory) withCost(snap bucket.Snapshot, c *store.Charge) (_ bucket.Snapshot, known bool) {
 	if snap.Limit.Algorithm() != bucket.SlidingLog && !c.Leased {
 		snap.Cost, snap.RetryAfter = c.Cost, snap.RoomAfter(c.Cost)
 		snap.Allowed = snap.RetryAfter == 0
 		return snap, true
 	}
-	// A snapshot of these shows when its own cost comes back, and of no other.
+	// A snapshot of these limits contains the wait for its own cost only.
 	switch {
 	case m.config.DenyExactly:
 		return snap, false

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seen remembers the buckets that a store last showed. A limiter denies by this
-// memory, without a call of the store, a take that the store is sure to deny. In an outage,
-// its local buckets begin with the tokens that were last seen missing.
+// Package seen remembers the latest bucket states in the answers of a store. From this memory, a limiter denies
+// takes that the store is certain to deny, without a call. During an outage, its local buckets start with the
+// last known deficit.
 //
 // # Denials
 //
-// Buckets only refill as time passes, at a known rate. So a bucket that was seen a moment
-// ago is sure to deny a cost for a known time, whatever other processes take from it:
+// Without new tokens, a bucket only refills, at a known rate. A recently seen bucket therefore denies a cost
+// for a known time, even if other processes take tokens:
 //
-//   - That time counts from before the store was asked. Unless somebody gives the bucket
-//     tokens, the memory denies no take that the store would admit.
-//   - The waits that it shows count from the store's answer, so a client that waits them
-//     out is admitted. They exceed the store's own by one round trip at most.
-//   - The memory does not see the costs of other processes. Remaining can be too high and
-//     RetryAfter too short, as they can be behind any answer.
-//   - The memory sees refunds and resets of its own limiter: see [Memory.Doubt]. A bucket
-//     that gets tokens in another way can be denied for [Config.DenyFor] at most, although
-//     the store would admit: by another process, another limit, the end of a lease, a clock
-//     of the store that is set forward, or a refund that arrives after its call has failed.
+//   - The time counts from before the call to the store. Unless the bucket is given tokens, the memory denies no
+//     take that the store would admit.
+//   - The returned waits count from the store's answer, so a client that waits is admitted. They exceed the store's
+//     own waits by at most one round trip.
+//   - The memory does not see costs of other processes. Remaining can be too high and RetryAfter too short, as in
+//     any answer that is slightly old.
+//   - The memory sees refunds and resets of its own limiter: see [Memory.Doubt]. Other sources of tokens take effect
+//     after at most [Config.DenyFor]. Examples are other processes, other limits, the end of a lease, a store clock
+//     that is set forward, and a late refund.
 package seen
 
 import (
@@ -33,49 +32,46 @@ import (
 )
 
 const (
-	// maxLocal bounds the buckets that are remembered for local buckets, at 200 bytes each
-	// and 80 for each further version of the limit. Beyond that, the memory evicts the
-	// buckets that are full soonest, so it remembers the limited clients longest.
+	// maxLocal bounds the buckets remembered for local buckets, at 200 bytes each and 80 per additional version
+	// of the limit. Beyond the bound, the memory evicts the buckets that are full soonest, and keeps limited
+	// clients longest.
 	maxLocal = 1 << 16
 
-	// ways is the most sightings in one set, and minWays what the smallest memory holds.
+	// ways is the number of sightings per set, and minWays the smallest size of a memory.
 	ways, minWays = 8, 4
 )
 
-// Config are the settings of a [Memory].
 type Config struct {
-	// Local reports whether local buckets begin with what was seen.
+	// Local enables sightings for local buckets.
 	Local bool
 
-	// DenyFor is how long a sighting may deny; 0: the memory denies nothing.
+	// DenyFor is the longest validity of a denial; with 0, the memory denies nothing.
 	DenyFor time.Duration
 
-	// DenyKeys bounds the buckets that are remembered for denials: at least 4, else rounded
-	// down to a multiple of 8.
+	// DenyKeys bounds the buckets remembered for denials. It is at least 4, and otherwise rounded down to a
+	// multiple of 8.
 	DenyKeys int
 
-	// DenyExactly excludes sightings that cannot show all that the store would: those of
-	// sliding logs and of leased buckets.
+	// DenyExactly excludes sightings of sliding logs and leased buckets, which cannot reproduce the store's whole
+	// answer.
 	DenyExactly bool
 
-	// Now is the clock of the memory. Nil is the process's monotonic clock.
+	// Now is the clock of the memory. Nil means the process's monotonic clock.
 	Now func() bucket.Instant
 }
 
-// A Memory remembers the buckets that a store last showed. It is made by [New] and is safe
-// for concurrent use.
+// A Memory holds the latest known states of a store's buckets. Use [New]. It is safe for concurrent use.
 type Memory struct {
 	config Config
 	seed   maphash.Seed
 	ways   int
-	sets   func() []set // made when first needed
+	sets   func() []set // allocated on first use
 
-	sent    atomic.Uint64 // takes, counted
-	denied  atomic.Uint64 // takes, counted
-	denying atomic.Int64  // sightings with an until
+	sent    atomic.Uint64 // number of takes sent
+	denied  atomic.Uint64 // number of takes denied
+	denying atomic.Int64  // number of sightings with an until
 }
 
-// New returns an empty memory.
 func New(c Config) *Memory {
 	if c.Now == nil {
 		started := time.Now()
@@ -95,53 +91,51 @@ func New(c Config) *Memory {
 	}
 }
 
-// Now is the time by the clock of the memory.
+// Now returns the time of the memory's clock.
 func (m *Memory) Now() bucket.Instant { return m.config.Now() }
 
 // Denies reports whether the memory may deny takes.
 func (m *Memory) Denies() bool { return m.config.DenyFor > 0 }
 
-// Stats are numbers of a [Memory].
+// Stats holds the counters of a [Memory].
 type Stats struct {
-	Denied  uint64 // takes that [Memory.Deny] denied since the memory was made
-	Denying int    // buckets that are remembered for denials now, stale ones included
+	Denied  uint64 // takes that [Memory.Deny] denied
+	Denying int    // buckets remembered for denials, including stale ones
 }
 
-// Stats returns the numbers as they are.
 func (m *Memory) Stats() Stats {
 	return Stats{Denied: m.denied.Load(), Denying: int(m.denying.Load())}
 }
 
-// A set has the sightings of the keys whose hashes have some bits in common. Two keys have
-// the same hash once in 10¹⁹, and are then taken for each other.
+// A set holds the sightings of keys with some common bits in their hashes. Two keys have the same hash with a
+// probability of 10⁻¹⁹, and then share a sighting.
 type set struct {
-	// until is the time from which no sighting of the set denies; 0 where none does. It may
-	// be too late. It is written under mu, and read without.
+	// until is the instant from which no sighting of the set denies, or 0 if none does. It may be too late. It
+	// is written under mu and read without it.
 	until atomic.Int64
 
-	mu     sync.Mutex // guards the fields below
-	given  uint64     // how many takes had been sent when one of the keys was last given tokens
-	hashes [ways]uint64
-	seen   [ways]*sighting // nil: free
+	mu            sync.Mutex // guards the fields below
+	tokensAddedAt uint64     // value of Memory.sent when a key last got tokens
+	hashes        [ways]uint64
+	seen          [ways]*sighting // nil for a free slot
 }
 
-// A sighting is a bucket as the store last showed it, under each version of its limit that
-// the process has had lately.
+// A sighting is the last known state of a bucket, under each recent version of its limit.
 type sighting struct {
-	family uint64 // a hash of the key's: see [store.Family]
+	family uint64 // hash of the key's family: see [store.Family]
 
-	snap   bucket.Snapshot // under the version that was asked last, counted from at
-	others bucket.Row      // under the others
-	at     bucket.Instant  // when the answer arrived
-	sent   bucket.Instant  // when the store had not been asked yet
-	noted  uint64          // how many takes had been sent when it was noted
+	snap       bucket.Snapshot // under the latest version; its durations count from at.
+	others     bucket.Row      // under the other versions
+	at         bucket.Instant  // when the answer arrived.
+	sent       bucket.Instant  // an instant before the call
+	recordedAt uint64          // value of Memory.sent when it was recorded
 
-	until bucket.Instant // when the store is asked again; 0: it denies nothing
-	full  bucket.Instant // when it is full; 0: no local bucket begins with it
+	until bucket.Instant // denies until then; 0 if it does not deny
+	full  bucket.Instant // when it is full; 0 if not used for local buckets
 }
 
-// ends is the time from which the sighting is of no use.
-func (g *sighting) ends() bucket.Instant { return max(g.until, g.full) }
+// expiry returns the instant from which the sighting is useless.
+func (g *sighting) expiry() bucket.Instant { return max(g.until, g.full) }
 
 func (m *Memory) set(key string) (uint64, *set) {
 	hash := maphash.String(m.seed, key)
@@ -150,7 +144,7 @@ func (m *Memory) set(key string) (uint64, *set) {
 	return hash, &sets[i]
 }
 
-// find returns the slot of a sighting, -1 where there is none. The set is locked.
+// find returns the index of a sighting, or -1. The set must be locked.
 func (s *set) find(hash uint64) int {
 	for i, h := range s.hashes {
 		if h == hash && s.seen[i] != nil {
@@ -160,8 +154,8 @@ func (s *set) find(hash uint64) int {
 	return -1
 }
 
-// denies reports whether a sighting of the set may deny at now. It removes stale denials.
-func (m *Memory) denies(s *set, now bucket.Instant) bool {
+// mayDeny reports whether a sighting of the set may deny at now. It removes stale denials.
+func (m *Memory) mayDeny(s *set, now bucket.Instant) bool {
 	until := bucket.Instant(s.until.Load())
 	if until == 0 || now < until {
 		return until != 0
@@ -170,26 +164,25 @@ func (m *Memory) denies(s *set, now bucket.Instant) bool {
 	defer s.mu.Unlock()
 	if until = bucket.Instant(s.until.Load()); now >= until && until != 0 {
 		for i := range s.seen {
-			m.undeny(s, i)
+			m.clearDenial(s, i)
 		}
 		s.until.Store(0)
 	}
 	return s.until.Load() != 0
 }
 
-// undeny makes the sighting in a slot deny nothing, and frees the slot if it is then of no
-// use. The set is locked.
-func (m *Memory) undeny(s *set, i int) {
+// clearDenial removes the denial of a sighting, and frees the slot if the sighting is then useless. The set
+// must be locked.
+func (m *Memory) clearDenial(s *set, i int) {
 	if g := s.seen[i]; g != nil {
-		m.limit(g, 0)
-		if g.ends() == 0 {
+		m.setUntil(g, 0)
+		if g.expiry() == 0 {
 			s.seen[i] = nil
 		}
 	}
 }
 
-// limit sets the until of a sighting, which is locked.
-func (m *Memory) limit(g *sighting, until bucket.Instant) {
+func (m *Memory) setUntil(g *sighting, until bucket.Instant) {
 	switch {
 	case g.until == 0 && until != 0:
 		m.denying.Add(1)
@@ -199,34 +192,33 @@ func (m *Memory) limit(g *sighting, until bucket.Instant) {
 	g.until = until
 }
 
-// Doubt has the store asked about a bucket that may have been given tokens, whatever is
-// answered later to a take that was sent before. Local buckets begin with the sighting all
-// the same: it may miss too much, and never too little. Call it after the store has
-// returned, and also where it has failed.
+// Doubt makes the limiter call the store for a bucket that may have been given tokens. It also invalidates
+// answers to takes that are in flight. Local buckets may still use the sighting: its deficit may be too large,
+// but never too small. Call Doubt after the store has returned, even with an error.
 func (m *Memory) Doubt(key string) {
 	hash, s := m.set(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given = m.sent.Load()
+	s.tokensAddedAt = m.sent.Load()
 	if i := s.find(hash); i >= 0 {
-		m.undeny(s, i)
+		m.clearDenial(s, i)
 	}
 }
 
-// Forget removes the sighting of a bucket that the store has made full.
+// Forget removes the sighting of a bucket after a reset.
 func (m *Memory) Forget(key string) {
 	hash, s := m.set(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given = m.sent.Load()
+	s.tokensAddedAt = m.sent.Load()
 	if i := s.find(hash); i >= 0 {
-		m.limit(s.seen[i], 0)
+		m.setUntil(s.seen[i], 0)
 		s.seen[i] = nil
 	}
 }
 
-// ForgetFamilies removes the sightings of the families that the store has made full: see
-// [store.Family]. Answers to takes that were sent before deny nothing, whatever their family.
+// ForgetFamilies removes the sightings of families after a reset: see [store.Family]. Answers to earlier takes
+// then deny nothing, regardless of their family.
 func (m *Memory) ForgetFamilies(families []string) {
 	hashes := make([]uint64, len(families))
 	for i, family := range families {
@@ -236,10 +228,10 @@ func (m *Memory) ForgetFamilies(families []string) {
 	for i := range sets {
 		s := &sets[i]
 		s.mu.Lock()
-		s.given = m.sent.Load()
+		s.tokensAddedAt = m.sent.Load()
 		for j, g := range s.seen {
 			if g != nil && slices.Contains(hashes, g.family) {
-				m.limit(g, 0)
+				m.setUntil(g, 0)
 				s.seen[j] = nil
 			}
 		}
@@ -247,7 +239,7 @@ func (m *Memory) ForgetFamilies(families []string) {
 	}
 }
 
-// Recall returns the row of a bucket as it was last seen, nil where it was not.
+// Recall returns the last known row of a bucket, or nil.
 func (m *Memory) Recall(key string) bucket.Row {
 	hash, s := m.set(key)
 	s.mu.Lock()
@@ -258,7 +250,6 @@ func (m *Memory) Recall(key string) bucket.Row {
 	return nil
 }
 
-// row returns all versions of the bucket, the one that was asked last first.
 func (g *sighting) row() bucket.Row {
 	return append(bucket.Row{{Limit: g.snap.Limit, State: g.snap.State(g.at)}}, g.others...)
 }

@@ -10,33 +10,32 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Asked is a take that is about to be sent to the store.
+// An Asked identifies a take that is about to be sent to the store.
 type Asked struct {
-	at     bucket.Instant // before the store was asked
-	number uint64         // of the take, in the order in which they were sent
+	at     bucket.Instant // an instant before the call
+	number uint64         // sequence number of the take
 }
 
-// Ask numbers a take that is about to be sent. The argument is an instant before that; a
-// memory that denies nothing does not look at it.
+// Ask numbers a take that is about to be sent. at is an earlier instant. It is ignored if the memory does not deny.
 func (m *Memory) Ask(at bucket.Instant) Asked { return Asked{at, m.sent.Add(1)} }
 
-// An Answer is the store's answer to one take, to be noted for each of its charges.
+// An Answer is the store's answer to one take. Call [Memory.Note] for each of its charges.
 type Answer struct {
 	asked    Asked
 	mode     store.Mode
 	allowed  bool
-	received bucket.Instant // 0: the clock has not been read
-	until    bucket.Instant // when the store is asked again about a take that it denied; 0: at once
+	received bucket.Instant // 0 until the clock is read
+	until    bucket.Instant // how long a denial is valid; 0 if it is not
 }
 
-// isPlain reports whether a take spends all of its cost now, or nothing.
+// isPlain reports whether a take spends all of its cost now or nothing.
 func isPlain(mode *store.Mode) bool { return mode.MaxWait == 0 && !mode.UpTo }
 
-// Answer returns the answer to the take that was numbered by Ask.
+// Answer returns the answer to the take numbered by Ask.
 func (m *Memory) Answer(asked Asked, mode store.Mode, allowed bool, snaps []bucket.Snapshot) Answer {
 	a := Answer{asked: asked, mode: mode, allowed: allowed}
-	// A dry run opens no account for a version of the limit that the bucket has not had yet.
-	// So the store will not count from what it shows.
+	// A dry run opens no account for a new version of the limit, so its state is not the one from which the
+	// store continues.
 	if m.Denies() && !allowed && isPlain(&mode) && !mode.DryRun {
 		wait := snaps[0].RetryAfter
 		for i := range snaps {
@@ -50,11 +49,11 @@ func (m *Memory) Answer(asked Asked, mode store.Mode, allowed bool, snaps []buck
 	return a
 }
 
-// Note remembers what an answer shows of one charge: a bucket that denies and, if local, a
-// bucket that may be decided locally. Of other buckets it updates those that are remembered.
+// Note records one charge of an answer: a denying bucket, or if local, a bucket that may be decided locally.
+// Other buckets are only updated if they are already in the memory.
 func (m *Memory) Note(a *Answer, c *store.Charge, snap *bucket.Snapshot, local bool) {
 	hash, s := m.set(c.Key)
-	if !local && a.until == 0 && !m.config.Local && !m.denies(s, a.asked.at) {
+	if !local && a.until == 0 && !m.config.Local && !m.mayDeny(s, a.asked.at) {
 		return
 	}
 	if a.received == 0 {
@@ -69,31 +68,30 @@ func (m *Memory) Note(a *Answer, c *store.Charge, snap *bucket.Snapshot, local b
 		return
 	}
 	g := s.seen[i]
-	until := g.see(a, snap, noted, a.asked.at.Add(m.config.DenyFor))
-	if c.Shards > 1 || a.asked.number <= s.given {
+	until := g.update(a, snap, noted, a.asked.at.Add(m.config.DenyFor))
+	if c.Shards > 1 || a.asked.number <= s.tokensAddedAt {
 		until = 0
 	}
-	m.limit(g, until)
+	m.setUntil(g, until)
 	if g.full != 0 || local {
 		g.full = g.fullAt(a.received)
 	}
-	if g.ends() == 0 {
+	if g.expiry() == 0 {
 		s.seen[i] = nil
 	}
 	s.until.Store(max(s.until.Load(), int64(until)))
 }
 
-// add remembers a bucket that is not remembered yet, if need be in the place of the sighting
-// that ends soonest. The set is locked.
+// add inserts a new sighting, replacing the one that expires first if necessary. The set must be locked.
 func (m *Memory) add(s *set, hash uint64, a *Answer, c *store.Charge, snap *bucket.Snapshot, local bool, noted uint64) {
-	n := sighting{family: maphash.String(m.seed, store.Family(c.Key)), snap: *snap, at: a.received, sent: a.asked.at, noted: noted}
+	n := sighting{family: maphash.String(m.seed, store.Family(c.Key)), snap: *snap, at: a.received, sent: a.asked.at, recordedAt: noted}
 	if local {
 		if after := snap.FullAfter(); after > 0 {
 			n.full = a.received.Add(after)
 		}
 	}
 	until := a.until
-	if c.Shards > 1 || a.asked.number <= s.given {
+	if c.Shards > 1 || a.asked.number <= s.tokensAddedAt {
 		until = 0
 	}
 	place := -1
@@ -101,7 +99,7 @@ func (m *Memory) add(s *set, hash uint64, a *Answer, c *store.Charge, snap *buck
 	for i, g := range s.seen[:m.ways] {
 		ends := bucket.Instant(0)
 		if g != nil {
-			ends = g.ends()
+			ends = g.expiry()
 		}
 		if ends < soonest {
 			place, soonest = i, ends
@@ -114,31 +112,31 @@ func (m *Memory) add(s *set, hash uint64, a *Answer, c *store.Charge, snap *buck
 	if g == nil {
 		g = new(sighting)
 	}
-	m.limit(g, 0)
+	m.setUntil(g, 0)
 	*g = n
-	m.limit(g, until)
+	m.setUntil(g, until)
 	s.hashes[place], s.seen[place] = hash, g
 	s.until.Store(max(s.until.Load(), int64(until)))
 }
 
-// see notes a snapshot after its cost, which the store has charged to the other versions,
-// too. It returns the new until, which is latest at most.
+// update records a snapshot after its cost, which the store has also charged to the other versions. It returns
+// the new until, at most latest.
 //
-// Of takes in flight at the same time, the answer that arrives last may be the older one. The
-// state that misses more is the later one, unless tokens were given back.
-func (g *sighting) see(a *Answer, snap *bucket.Snapshot, noted uint64, latest bucket.Instant) (until bucket.Instant) {
+// Answers to concurrent takes may arrive out of order. The state with the larger deficit is the later one,
+// unless tokens were refunded.
+func (g *sighting) update(a *Answer, snap *bucket.Snapshot, noted uint64, latest bucket.Instant) (until bucket.Instant) {
 	l, now := &snap.Limit, a.received
 	first, reserved := g.snap.Limit == *l, !a.allowed && a.mode.MaxWait != 0
 	var before bucket.State
 	keep := false
-	if g.noted >= a.asked.number || reserved {
+	if g.recordedAt >= a.asked.number || reserved {
 		var known bool
 		if before, known = g.state(l); known {
 			missed := l.Peek(before, now, 0, 0).Missing()
 			if reserved && first && now < g.until && missed >= snap.Missing() {
-				return g.until // the bucket is as it was, and the wait of a reservation is another
+				return g.until // the bucket is unchanged, and a reservation has a different wait
 			}
-			keep = missed > snap.Missing() && g.noted >= a.asked.number
+			keep = missed > snap.Missing() && g.recordedAt >= a.asked.number
 		}
 	}
 	cost := bucket.Tokens(0)
@@ -159,15 +157,14 @@ func (g *sighting) see(a *Answer, snap *bucket.Snapshot, noted uint64, latest bu
 		g.snap, g.at, g.sent = l.Peek(before, now, 0, 0), now, a.asked.at
 		return 0
 	}
-	g.snap, g.at, g.sent, g.noted = *snap, now, a.asked.at, noted
-	repeated := a.allowed && a.mode.ID != "" && !a.mode.DryRun // perhaps, and then of up to two minutes ago
+	g.snap, g.at, g.sent, g.recordedAt = *snap, now, a.asked.at, noted
+	repeated := a.allowed && a.mode.ID != "" && !a.mode.DryRun // possibly an answer from up to two minutes ago
 	if reserved || repeated || a.mode.DryRun && !first {
 		return 0
 	}
 	return min(max(g.until, a.until), latest)
 }
 
-// state returns the state of one version, and reports whether it is known.
 func (g *sighting) state(l *bucket.Limit) (s bucket.State, known bool) {
 	if g.snap.Limit == *l {
 		return g.snap.State(g.at), true
@@ -178,7 +175,7 @@ func (g *sighting) state(l *bucket.Limit) (s bucket.State, known bool) {
 	return s, false
 }
 
-// fullAt returns when all versions of the bucket are full, 0 where they are at now.
+// fullAt returns the instant when all versions of the bucket are full, or 0 if they are at now.
 func (g *sighting) fullAt(now bucket.Instant) (full bucket.Instant) {
 	if after := g.snap.FullAfter(); after > 0 {
 		full = g.at.Add(after)

@@ -10,17 +10,15 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A batch is what a sharded store asks the store behind it: charges in the order
-// of their keys, and where the answers belong.
+// A batch is one call of the inner store: charges in the order of their keys, and the places of their answers.
 type batch struct {
 	charges []store.Charge
 	places  []place
 }
 
-// A place is a charge of a division, and the index of a known shard of it.
+// A place is the index of a charge, and of a shard if the charge is sharded.
 type place struct{ charge, shard int }
 
-// markerPlace is where the marker's answer belongs.
 var markerPlace = place{charge: -1}
 
 func (b *batch) add(c store.Charge, at place) {
@@ -29,8 +27,7 @@ func (b *batch) add(c store.Charge, at place) {
 	b.places = slices.Insert(b.places, i, at)
 }
 
-// addShards adds the known shards: to be looked at, or those that take part with
-// what they are to pay or get.
+// addShards adds the chosen shards: all of them without a cost, or the paying ones with their part.
 func (d *division) addShards(b *batch, paying bool) {
 	for i, c := range d.charges {
 		p := &d.shares[i]
@@ -38,8 +35,8 @@ func (d *division) addShards(b *batch, paying bool) {
 			if paying && !p.shards[j].Allowed {
 				continue
 			}
-			limit, _ := c.Limit.Shard(number, c.Shards) // Check has seen that it can be
-			charge := store.Charge{Key: keyOf(c.Key, number), Limit: limit}
+			limit, _ := c.Limit.Shard(number, c.Shards) // no error after Check
+			charge := store.Charge{Key: shardKey(c.Key, number), Limit: limit}
 			if paying {
 				charge.Cost = p.shards[j].Cost
 			}
@@ -48,8 +45,7 @@ func (d *division) addShards(b *batch, paying bool) {
 	}
 }
 
-// addOthers adds the charges without shards.
-func (d *division) addOthers(b *batch) {
+func (d *division) addUnsharded(b *batch) {
 	for i, c := range d.charges {
 		if !isSharded(c) {
 			c.Shards = 0
@@ -64,12 +60,11 @@ func (d *division) addMarker(b *batch) {
 	}
 }
 
-// record puts the answers to b where they belong.
 func (d *division) record(b *batch, snaps []bucket.Snapshot) {
 	for i, at := range b.places {
 		switch {
 		case at == markerPlace:
-			d.replayed = d.marker.read(snaps[i])
+			d.replayed = d.marker.decode(snaps[i])
 		case isSharded(d.charges[at.charge]):
 			d.shares[at.charge].shards[at.shard] = snaps[i]
 		default:

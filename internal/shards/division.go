@@ -10,30 +10,29 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A division is one request to a sharded store: its charges, and what is known
-// of the buckets they fall on.
+// A division is one request with sharded charges, and the known state of its buckets.
 type division struct {
 	asked   []store.Charge
-	charges []store.Charge // asked, with the costs that are taken
+	charges []store.Charge // asked, with the costs to take
 	shares  []share        // shares[i] belongs to charges[i]
 	mode    store.Mode
 	random  func(n int) int
-	wait    time.Duration // how long the shards may make the request wait
-	begun   time.Time     // where mode has a Within
+	wait    time.Duration // the longest wait that the shards may cause
+	begun   time.Time     // if mode has a Within
 
 	marker   marker
-	replayed bool // the marker says that the take was admitted before
+	replayed bool // the marker shows that the take was admitted before
 }
 
-// A share is what is known of one charge.
+// A share is the known state of one charge.
 type share struct {
-	snap    bucket.Snapshot // of a bucket without shards
-	numbers []int           // of the shards that are known
-	shards  bucket.Shards   // shards[i] is the one of numbers[i]
+	snap    bucket.Snapshot // of an unsharded bucket
+	numbers []int           // of the chosen shards
+	shards  bucket.Shards   // shards[i] is shard numbers[i]
 }
 
-// divide begins a division, with two shards known of every bucket that has them.
-func divide(charges []store.Charge, mode store.Mode, random func(n int) int) *division {
+// newDivision returns a division with two random shards of every sharded bucket.
+func newDivision(charges []store.Charge, mode store.Mode, random func(n int) int) *division {
 	d := &division{
 		asked:   charges,
 		charges: slices.Clone(charges),
@@ -48,12 +47,11 @@ func divide(charges []store.Charge, mode store.Mode, random func(n int) int) *di
 		d.marker = newMarker(mode, charges)
 	}
 	for i := range d.shares {
-		d.shares[i].know(charges[i].Shards, 2, random)
+		d.shares[i].choose(charges[i].Shards, 2, random)
 	}
 	return d
 }
 
-// within is what is left of the time that the caller waits for all calls together.
 func (d *division) within() time.Duration {
 	if d.mode.Within <= 0 {
 		return 0
@@ -61,22 +59,20 @@ func (d *division) within() time.Duration {
 	return max(d.mode.Within-time.Since(d.begun), 1)
 }
 
-// widen makes every shard known.
-func (d *division) widen() {
+func (d *division) chooseAll() {
 	for i, c := range d.charges {
-		d.shares[i].know(c.Shards, c.Shards, d.random)
+		d.shares[i].choose(c.Shards, c.Shards, d.random)
 	}
 }
 
-// know chooses count of n shards. Where equals are to be told apart the first
-// wins, so their order is random, too.
-func (p *share) know(n, count int, random func(n int) int) {
+// choose chooses count of n shards in random order, because the first of equals pays.
+func (p *share) choose(n, count int, random func(n int) int) {
 	if n < 2 || len(p.numbers) == count {
 		return
 	}
 	first, step := random(n), 1
 	if count == 2 {
-		step += random(n - 1) // any other one
+		step += random(n - 1) // any other shard
 	}
 	p.numbers, p.shards = make([]int, count), make(bucket.Shards, count)
 	for i := range p.numbers {
@@ -84,16 +80,15 @@ func (p *share) know(n, count int, random func(n int) int) {
 	}
 }
 
-// restore makes the costs those that were asked for.
-func (d *division) restore() {
+func (d *division) resetCosts() {
 	for i := range d.charges {
 		d.charges[i].Cost = d.asked[i].Cost
 	}
 }
 
-// lower makes the costs what the emptiest bucket holds, and reports whether that
-// changed them. It is at most what the marker can remember.
-func (d *division) lower() (changed bool) {
+// lowerCosts lowers the costs to the content of the emptiest bucket, and reports whether they changed. They are
+// at most the amount that the marker can store.
+func (d *division) lowerCosts() (changed bool) {
 	there := bucket.MaxTokens
 	if d.marker.on {
 		there = maxRemembered
@@ -110,7 +105,6 @@ func (d *division) lower() (changed bool) {
 	return changed
 }
 
-// remaining is what the bucket of the i'th charge holds.
 func (d *division) remaining(i int) bucket.Tokens {
 	if !isSharded(d.charges[i]) {
 		return d.shares[i].snap.Remaining()
@@ -122,7 +116,7 @@ func (d *division) remaining(i int) bucket.Tokens {
 	return sum
 }
 
-// spread decides which shards pay, and reports whether they can within maxWait.
+// spread divides the costs among shards, and reports whether the shards can pay within maxWait.
 func (d *division) spread(maxWait time.Duration) bool {
 	able := true
 	d.wait = 0
@@ -136,8 +130,8 @@ func (d *division) spread(maxWait time.Duration) bool {
 	return able
 }
 
-// maxWait is how long the take may make the request wait: not at all where only
-// shards are charged and hold their parts, so that none lends what another has.
+// maxWait returns the wait for the take. It is 0 if only shards are charged and all hold their parts, so that
+// no shard goes into debt for tokens in another.
 func (d *division) maxWait() time.Duration {
 	if d.wait == 0 && !slices.ContainsFunc(d.charges, func(c store.Charge) bool { return !isSharded(c) }) {
 		return 0
@@ -145,8 +139,7 @@ func (d *division) maxWait() time.Duration {
 	return d.mode.MaxWait
 }
 
-// othersAllow reports whether the buckets without shards admit their costs.
-func (d *division) othersAllow() bool {
+func (d *division) unshardedAllow() bool {
 	for i, c := range d.charges {
 		if !isSharded(c) && !d.shares[i].snap.Allowed {
 			return false
@@ -155,23 +148,20 @@ func (d *division) othersAllow() bool {
 	return true
 }
 
-// deniedByOthers reports whether a take that was denied would be denied whatever
-// the shards hold.
-func (d *division) deniedByOthers() bool {
-	return !d.replayed && !d.othersAllow() && d.sharesAdmitted()
+// deniedByUnsharded reports whether unsharded buckets alone denied the take.
+func (d *division) deniedByUnsharded() bool {
+	return !d.replayed && !d.unshardedAllow() && d.shardsAdmitted()
 }
 
-// sharesAdmitted reports whether every shard that was to pay admitted its part.
-func (d *division) sharesAdmitted() bool {
+func (d *division) shardsAdmitted() bool {
 	for i, c := range d.charges {
-		if isSharded(c) && !d.whole(i, d.mode.MaxWait).Allowed {
+		if isSharded(c) && !d.snapshotOf(i, d.mode.MaxWait).Allowed {
 			return false
 		}
 	}
 	return true
 }
 
-// deny withdraws every part of the shards.
 func (d *division) deny() {
 	for i := range d.shares {
 		for j := range d.shares[i].shards {
@@ -180,9 +170,9 @@ func (d *division) deny() {
 	}
 }
 
-// replay makes everything look admitted. What a reservation has to wait is then
-// at least what it was told: until no shard owes. When the first attempt took is not
-// known, so a cancellation of a retry gives nothing back.
+// replay shows everything as admitted. A reservation's wait is then at least the original one, because it lasts
+// until no shard is in debt. The instant of the first attempt is unknown, so cancellations of a retry refund
+// nothing.
 func (d *division) replay() {
 	for i, c := range d.asked {
 		if d.mode.UpTo {
@@ -202,8 +192,7 @@ func (d *division) replay() {
 	}
 }
 
-// whole shows the bucket of the i'th charge.
-func (d *division) whole(i int, maxWait time.Duration) bucket.Snapshot {
+func (d *division) snapshotOf(i int, maxWait time.Duration) bucket.Snapshot {
 	c, p := &d.charges[i], &d.shares[i]
 	if !isSharded(*c) {
 		return p.snap
@@ -214,10 +203,9 @@ func (d *division) whole(i int, maxWait time.Duration) bucket.Snapshot {
 	return p.shards.Merge(c.Limit, c.Cost, maxWait)
 }
 
-// show appends what there is to say about every charge.
-func (d *division) show(dst []bucket.Snapshot) []bucket.Snapshot {
+func (d *division) appendSnapshots(dst []bucket.Snapshot) []bucket.Snapshot {
 	for i := range d.charges {
-		dst = append(dst, d.whole(i, d.mode.MaxWait))
+		dst = append(dst, d.snapshotOf(i, d.mode.MaxWait))
 	}
 	return dst
 }

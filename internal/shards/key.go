@@ -10,39 +10,33 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A shard's key is that of its bucket, a mark and its number:
+// The key of a shard is the key of its bucket, a mark and a number:
 //
 //	free:ip=192.0.2.1|#3
 //
-// A key never names two buckets. The number ends at the last mark, so that two
-// keys of shards are the same only where bucket and number are. And keys that a
-// policy makes do not end like this: in them a bar is followed by a component,
-// which has an equals sign. The keys of explicit charges must not look like it
-// either: see [IsKey]. The marks of request IDs begin with the shard mark, as
-// no key of a policy does.
+// Keys are unambiguous. The number follows the last mark, so two shard keys are equal only if bucket and number are.
+// Keys of a policy never end like this: in them, a component with an equals sign follows a bar. [IsKey] rejects
+// explicit charges with such keys. Marker keys of request IDs start with the mark, and no key of a policy does.
 
-// Mark stands between the key of a bucket and the number of a shard.
+// Mark separates the key of a bucket from the number of a shard.
 const Mark = "|#"
 
-// maxKeyBytes is how much longer than its bucket's the key of a shard is.
 const maxKeyBytes = len(Mark) + 2
 
-func keyOf(key string, shard int) string { return key + Mark + strconv.Itoa(shard) }
+func shardKey(key string, shard int) string { return key + Mark + strconv.Itoa(shard) }
 
-// Keys appends the keys of a bucket that is split over so many shards: its
-// own where it is not.
+// Keys appends the keys of all shards of a bucket, or key itself if it is not sharded.
 func Keys(dst []string, key string, shards int) []string {
 	if shards < 2 {
 		return append(dst, key)
 	}
 	for i := range shards {
-		dst = append(dst, keyOf(key, i))
+		dst = append(dst, shardKey(key, i))
 	}
 	return dst
 }
 
-// IsKey reports whether a key looks like one that is made here, and must
-// not be given to a bucket.
+// IsKey reports whether key has the form of a shard's or marker's key, which buckets must not use.
 func IsKey(key string) bool {
 	if strings.HasPrefix(key, Mark) {
 		return true
@@ -54,20 +48,19 @@ func IsKey(key string) bool {
 	return end < len(key) && strings.HasSuffix(key[:end], Mark)
 }
 
-// Check reports why charges cannot be divided: a limit that cannot be
-// split so far, keys that would be too long, or more of them than a store takes.
-// One is kept for the mark of a request's ID.
+// Check reports why charges cannot be sharded. A limit may have too many shards, keys may be too long, or there may
+// be too many keys for the store. One key is reserved for the marker of a request ID.
 func Check(charges []store.Charge) error {
 	keys := 0
 	for _, c := range charges {
 		if keys += max(c.Shards, 1); keys > store.MaxCharges-1 {
-			return fmt.Errorf("more than %d keys, each shard counted, in a request with shards", store.MaxCharges-1)
+			return fmt.Errorf("a request with shards must have at most %d keys, counting every shard", store.MaxCharges-1)
 		}
 		if !isSharded(c) {
 			continue
 		}
 		if len(c.Key) > store.MaxKeyBytes-maxKeyBytes {
-			return fmt.Errorf("the key of a bucket with shards has %d bytes, more than %d", len(c.Key), store.MaxKeyBytes-maxKeyBytes)
+			return fmt.Errorf("key of a sharded bucket has %d bytes: must be at most %d", len(c.Key), store.MaxKeyBytes-maxKeyBytes)
 		}
 		if _, err := c.Limit.Shard(0, c.Shards); err != nil {
 			return err

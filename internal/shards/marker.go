@@ -14,35 +14,30 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A marker makes a take with an ID known to all who share the store. How a cost
-// is divided depends on what the shards hold, so a store could not recognize the
-// take by its keys when it comes again. The marker is a bucket of its
-// own, taken in the same step, with a cost that fits once: it refills all of it
-// after [RetryHorizon], to the microsecond, and whoever comes sooner finds in it
-// what was admitted.
+// A marker makes a take with an ID recognizable to all processes that share the store. The parts of a cost
+// depend on the contents of the shards, so a store cannot recognize a retry by its keys. The marker is a bucket
+// of its own, taken in the same step, with a cost that fits only once. It refills completely after
+// [RetryHorizon]; an earlier retry finds the admitted amount in it.
 type marker struct {
 	on    bool
 	key   string
-	print int64 // of the ID and the keys
+	print int64 // hash of the ID and the keys
 	there bucket.Tokens
 }
 
-// The cost of a marker is more than half of what it holds, and above that half
-// it says what it is the mark of. The print tells it from a mark that another
-// take left where a store that is full of keys made them share a bucket. Below
-// it is what a take with UpTo found.
+// A marker's cost is more than half of its capacity. The upper part is a hash, which distinguishes it from another
+// take's marker in a full store with shared buckets. The lower part is the amount that a take with UpTo found.
 const (
 	thereBits = 35
 	printBits = 16
 	halfBits  = thereBits + printBits
 
-	// maxRemembered bounds what a take with both UpTo and an ID gets of a limit
-	// with shards: 34 million tokens.
+	// maxRemembered bounds the amount of a take with both UpTo and an ID from a sharded limit: 34 million tokens.
 	maxRemembered bucket.Tokens = 1<<thereBits - 1
 )
 
 var markerLimit = func() bucket.Limit {
-	l, _, _ := bucket.Spec{ // of constants: it compiles
+	l, _, _ := bucket.Spec{ // constants: no error
 		Algorithm:   bucket.Stepped,
 		Capacity:    1 << (halfBits + 1),
 		Rate:        bucket.Rate{Tokens: 1 << (halfBits + 1), Per: store.RetryHorizon / time.Microsecond * time.Microsecond},
@@ -52,28 +47,25 @@ var markerLimit = func() bucket.Limit {
 	return l
 }()
 
-// mark leaves the mark of a take in a store that takes in parts, after it has been paid.
-// In one take with the payment, the answer to the part of the mark could be lost. The
-// store would undo the other parts, and a retry would find the mark of a take that nobody
-// has paid. This way a failure between the two makes a retry pay again: too much can be
-// charged, and never nothing.
+// setMarker sets the marker after the payment, for a store that takes in parts. In a common take, the marker's
+// answer could be lost. The store would undo the other parts, and a retry would find the marker of an unpaid take.
+// With this order, a failure in between makes a retry pay again: it can charge too much, but never nothing.
 //
-// Where another attempt with the ID has left the mark meanwhile, it has paid as well, and
-// this payment is given back.
-func (s *Store) mark(ctx context.Context, d *division, paid []store.Refund) error {
+// If another attempt with the ID has set the marker meanwhile, that attempt has paid as well, and this payment
+// is refunded.
+func (s *Store) setMarker(ctx context.Context, d *division, paid []store.Refund) error {
 	snaps, _, err := s.inner.Take(ctx, nil, []store.Charge{d.marker.charge()}, store.Mode{Within: d.within(), Fresh: d.mode.Fresh})
 	if err != nil {
 		return &store.Error{Op: "take", Store: "shards", Spent: store.MaybeSpent, Err: err}
 	}
-	if d.replayed = d.marker.read(snaps[0]); d.replayed {
-		_ = s.inner.Refund(ctx, paid, "") // where that fails, too much stays charged
+	if d.replayed = d.marker.decode(snaps[0]); d.replayed {
+		_ = s.inner.Refund(ctx, paid, "") // if that fails, too much stays charged
 		d.replay()
 	}
 	return nil
 }
 
-// paid returns what gives back the charges of an admitted take.
-func paid(charges []store.Charge, snaps []bucket.Snapshot) (back []store.Refund) {
+func refundsOf(charges []store.Charge, snaps []bucket.Snapshot) (back []store.Refund) {
 	for i, c := range charges {
 		if c.Cost > 0 {
 			back = append(back, store.Refund{Charge: c, Taken: snaps[i].Taken()})
@@ -82,7 +74,6 @@ func paid(charges []store.Charge, snaps []bucket.Snapshot) (back []store.Refund)
 	return back
 }
 
-// newMarker returns the marker of a take.
 func newMarker(mode store.Mode, charges []store.Charge) marker {
 	text := strconv.AppendQuote(nil, mode.ID)
 	for _, c := range charges {
@@ -101,9 +92,9 @@ func (m *marker) charge() store.Charge {
 	return store.Charge{Key: m.key, Limit: markerLimit, Cost: bucket.Tokens(cost) + 1}
 }
 
-// read reports whether the marker was taken before, and reads what was found
-// then. Where something else is in its place the take goes without.
-func (m *marker) read(snap bucket.Snapshot) (replayed bool) {
+// decode reports whether the marker was set before, and reads the amount that was found then. If something else
+// is in its place, the take continues without a marker.
+func (m *marker) decode(snap bucket.Snapshot) (replayed bool) {
 	if snap.Allowed {
 		return false
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Refund implements [Store]. It gives tokens back to the shards that miss most,
-// whichever paid them: together they get no more than [bucket.Shards.Cancelable].
-// A refund with an ID names all shards, so that a repetition is recognized. A store
-// that refunds in parts gives every shard an equal part: parts of two attempts may mix.
+// Refund implements [Store]. It refunds to the emptiest shards, regardless of the shards that paid. Together they
+// get at most [bucket.Shards.Cancelable]. A refund with an ID names all shards, so that a retry is recognized. A
+// store that refunds in parts gives every shard an equal part, because the parts of two attempts may mix.
 func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) error {
 	charges := make([]store.Charge, len(refunds))
 	for i := range refunds {
@@ -24,17 +23,17 @@ func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) e
 		return s.inner.Refund(ctx, refunds, id)
 	}
 	if err := Check(charges); err != nil {
-		return failed("refund", err)
+		return notSpentError("refund", err)
 	}
-	d := divide(charges, store.Mode{}, s.random)
-	d.widen()
+	d := newDivision(charges, store.Mode{}, s.random)
+	d.chooseAll()
 	look := id == "" || !s.parts
 	if look {
 		var seen batch
 		d.addShards(&seen, false)
 		snaps, _, err := s.inner.Take(ctx, nil, seen.charges, store.Mode{DryRun: true})
 		if err != nil {
-			return failed("refund", err)
+			return notSpentError("refund", err)
 		}
 		d.record(&seen, snaps)
 	}
@@ -44,8 +43,8 @@ func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) e
 	return nil
 }
 
-// refunds divides refunds among the shards: by what they were seen to miss, or in
-// equal parts. With all, shards that get nothing are named, too.
+// refunds divides refunds among the shards by their deficits, or in equal parts. If all is set, it includes
+// shards with a part of 0.
 func (d *division) refunds(refunds []store.Refund, seen, all bool) []store.Refund {
 	var back []store.Refund
 	for i, r := range refunds {
@@ -62,12 +61,12 @@ func (d *division) refunds(refunds []store.Refund, seen, all bool) []store.Refun
 			p.shards.SpreadRefund(amount)
 		}
 		for j, number := range p.numbers {
-			part := store.Refund{Charge: store.Charge{Key: keyOf(r.Key, number), Cost: r.Cost / bucket.Tokens(r.Shards)}}
-			part.Limit, _ = r.Limit.Shard(number, r.Shards) // Check has seen that it can be
+			part := store.Refund{Charge: store.Charge{Key: shardKey(r.Key, number), Cost: r.Cost / bucket.Tokens(r.Shards)}}
+			part.Limit, _ = r.Limit.Shard(number, r.Shards) // no error after Check
 			if seen {
 				part.Cost = p.shards[j].Cost
 			}
-			if r.Taken != (bucket.Taken{}) { // of the account that was charged, and no other
+			if r.Taken != (bucket.Taken{}) { // refunds only to the charged account
 				part.Taken = p.shards[j].Seen(part.Cost)
 			}
 			if part.Cost > 0 || all {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shards splits a hot bucket over several keys of a store.
+// Package shards splits hot buckets over several keys of a store.
 package shards
 
 import (
@@ -11,55 +11,42 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Store divides charges with Shards above 1 over that many keys of the
-// store behind it, so that a hot bucket need not be a single row. All others it
-// passes on.
+// A Store divides charges with Shards above 1 over that many keys of the inner store. A hot bucket then uses several
+// rows. It passes all other charges on.
 //
-// Of two shards, chosen at random and looked at together, the fuller one pays, in
-// one take with all other charges of the request. Where it does not hold the
-// cost both pay together, and where that is not enough all of them do, each what
-// it can spare. So a request is denied only where the shards do not hold its cost
-// together, seen at one instant, but for at most a thousandth of a token of each
-// shard, which rounding hides. It costs two calls of the store, or three where the
-// limit is nearly used up; a denial two. Under races there may be more: see
-// maxRaces.
+// It reads two random shards, and the fuller one pays, in one take with the other charges of the request. If it does
+// not hold the cost, both pay together, and if that is not enough, all shards do. A request is therefore denied only
+// if all shards together lacked the cost at one instant. Rounding can hide up to a thousandth of a token per shard.
+// A take needs two calls of the store, or three if the limit is nearly used up; a denial needs two. Races may add
+// calls: see maxRaces.
 //
-// # The bound
+// # Bound
 //
-// What n shards admit stays within what the whole limit admits, in any interval:
-// each shard keeps to an n'th of the rate and its part of the capacity, and these
-// add up exactly.
+// n shards together admit at most as much as the whole limit in any interval. Each has an n'th of the rate and a
+// part of the capacity, and these parts add up exactly.
 //
-// What they admit less is the refill that a full shard loses while others are not
-// full. Let S be what the shards miss together and U what one bucket would miss
-// after the same costs. S grows on U only while some shard is full and misses
-// nothing; the others miss at most their capacity, so S ≤ (1 − 1/n) of the
-// capacity then, and with it S − U. So the shards are never further behind one
-// bucket than (1 − 1/n) of its capacity. That is an amount and not a rate: it can
-// be lost again only after the one bucket has been full again, and under
-// sustained demand no shard is full, nothing is lost, and all of the rate is
-// used. It is also the worst case. Two choices keep the shards closer together:
-// of 100 tokens and 100/s over 10 shards, asked at random for 120/s, 7 of 3092
-// admissions were lost in 30 s, and asked for 80/s none. Asked without a pause,
-// 10 shards of 10 tokens admit 100 of 100 before they first refuse. See
-// TestSharded_FirstRefusal and TestSharded_UnderUse.
+// They admit less because a full shard loses its refill while others are not full. Let S be the total deficit
+// of the shards, and U the deficit of a single bucket after the same costs. S grows relative to U only while
+// some shard is full. The others lack at most their capacity, so S, and with it S − U, is then at most (1 −
+// 1/n) of the capacity. This is an amount, not a rate: it can be lost again only after the single bucket has
+// been full. Under sustained demand no shard is full and the whole rate is used.
 //
-// Debts are not set off: of a limit whose shards owe different amounts, which
-// only reservations bring about, one that holds tokens pays although another
-// owes.
+// This is the worst case. Choosing between two shards keeps them closer together. With 100 tokens and 100/s over 10
+// shards, random requests at 120/s lost 7 of 3092 admissions in 30 s, and none at 80/s. Without pauses, 10 shards of
+// 10 tokens admit 100 of 100 before the first denial. See TestSharded_FirstRefusal and TestSharded_UnderUse.
+//
+// Debts are not balanced: after reservations, a shard with tokens pays even if another shard is in debt.
 type Store struct {
 	inner  store.Store
-	random func(n int) int // at least 0 and below n
-	parts  bool            // the inner store takes in parts: see mark
+	random func(n int) int // in [0, n)
+	parts  bool            // the inner store takes in parts: see setMarker
 }
 
-// maxRaces bounds how often a take is planned anew because what its shards held
-// was gone when it came. Then it is denied, as having come too late.
+// maxRaces bounds how often a take is planned again because other takes emptied its shards. After that it is denied.
 const maxRaces = 8
 
-// New returns a store that takes charges with Shards from inner. What it is asked must
-// pass [Check]. It chooses shards by random, which returns a number below its argument;
-// nil is [rand.IntN].
+// New returns a store that takes charges with Shards from inner. Charges must pass [Check]. random chooses
+// shards: it returns a number in [0, n), and nil means [rand.IntN].
 func New(inner store.Store, random func(n int) int) *Store {
 	if random == nil {
 		random = rand.IntN
@@ -69,9 +56,9 @@ func New(inner store.Store, random func(n int) int) *Store {
 
 func isSharded(c store.Charge) bool { return c.Shards > 1 }
 
-// Any reports whether any of the charges has shards.
+// Any reports whether any charge is sharded.
 func Any(charges []store.Charge) bool {
-	for i := range charges { // without copying any
+	for i := range charges { // by index, to avoid copies
 		if charges[i].Shards > 1 {
 			return true
 		}
@@ -79,26 +66,26 @@ func Any(charges []store.Charge) bool {
 	return false
 }
 
-// Take implements [store.Store]. What it shows of an admitted charge is estimated from
-// the shards that were looked at; a DryRun and a denial have seen all of them.
+// Take implements [store.Store]. Snapshots of admitted sharded charges are estimates from the chosen shards. A
+// dry run and a denial read all shards.
 func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode store.Mode) ([]bucket.Snapshot, bool, error) {
 	if !Any(charges) {
 		return s.inner.Take(ctx, dst, charges, mode)
 	}
 	if err := Check(charges); err != nil {
-		return dst, false, failed("take", err)
+		return dst, false, notSpentError("take", err)
 	}
-	d := divide(charges, mode, s.random)
+	d := newDivision(charges, mode, s.random)
 	allowed, err := s.take(ctx, d)
 	if err != nil {
 		return dst, false, err
 	}
-	return d.show(dst), allowed, nil
+	return d.appendSnapshots(dst), allowed, nil
 }
 
 func (s *Store) take(ctx context.Context, d *division) (bool, error) {
 	if !d.mode.DryRun && !d.mode.UpTo {
-		if err := s.look(ctx, d); err != nil {
+		if err := s.peekChosen(ctx, d); err != nil {
 			return false, err
 		}
 		if !d.replayed && d.spread(0) {
@@ -109,14 +96,14 @@ func (s *Store) take(ctx context.Context, d *division) (bool, error) {
 		}
 	}
 	for range maxRaces {
-		if err := s.lookAtAll(ctx, d); err != nil {
+		if err := s.peekAll(ctx, d); err != nil {
 			return false, err
 		}
 		if d.replayed {
 			d.replay()
 			return true, nil
 		}
-		able := d.spread(d.mode.MaxWait) && d.othersAllow()
+		able := d.spread(d.mode.MaxWait) && d.unshardedAllow()
 		if d.mode.DryRun || !able {
 			return able, nil
 		}
@@ -129,50 +116,48 @@ func (s *Store) take(ctx context.Context, d *division) (bool, error) {
 	return false, nil
 }
 
-// look sees what the shards hold that d knows of, and whether the take was
-// admitted before.
-func (s *Store) look(ctx context.Context, d *division) error {
+// peekChosen reads the chosen shards, and whether the take was admitted before.
+func (s *Store) peekChosen(ctx context.Context, d *division) error {
 	var b batch
 	d.addShards(&b, false)
 	d.addMarker(&b)
-	return s.see(ctx, d, &b, store.Mode{DryRun: true})
+	return s.peek(ctx, d, &b, store.Mode{DryRun: true})
 }
 
-// lookAtAll sees everything at one instant, and settles how much is asked for.
-func (s *Store) lookAtAll(ctx context.Context, d *division) error {
-	d.widen()
-	d.restore()
+// peekAll reads all shards at one instant, and sets the costs.
+func (s *Store) peekAll(ctx context.Context, d *division) error {
+	d.chooseAll()
+	d.resetCosts()
 	for range maxRaces {
 		var b batch
 		d.addShards(&b, false)
-		d.addOthers(&b)
+		d.addUnsharded(&b)
 		d.addMarker(&b)
-		if err := s.see(ctx, d, &b, store.Mode{DryRun: true, MaxWait: d.mode.MaxWait}); err != nil {
+		if err := s.peek(ctx, d, &b, store.Mode{DryRun: true, MaxWait: d.mode.MaxWait}); err != nil {
 			return err
 		}
-		if d.replayed || !d.mode.UpTo || !d.lower() {
+		if d.replayed || !d.mode.UpTo || !d.lowerCosts() {
 			break
 		}
 	}
 	return nil
 }
 
-func (s *Store) see(ctx context.Context, d *division, b *batch, mode store.Mode) error {
+func (s *Store) peek(ctx context.Context, d *division, b *batch, mode store.Mode) error {
 	mode.Within, mode.Fresh = d.within(), d.mode.Fresh
 	snaps, _, err := s.inner.Take(ctx, nil, b.charges, mode)
 	if err != nil {
-		return failed("take", err)
+		return notSpentError("take", err)
 	}
 	d.record(b, snaps)
 	return nil
 }
 
-// pay takes as d was spread. It has not decided where the shards no longer hold
-// their parts.
+// pay takes the parts of d. decided is false if the shards no longer hold their parts.
 func (s *Store) pay(ctx context.Context, d *division) (decided, allowed bool, err error) {
 	var b batch
 	d.addShards(&b, true)
-	d.addOthers(&b)
+	d.addUnsharded(&b)
 	if !s.parts {
 		d.addMarker(&b)
 	}
@@ -182,15 +167,15 @@ func (s *Store) pay(ctx context.Context, d *division) (decided, allowed bool, er
 	}
 	d.record(&b, snaps)
 	if s.parts && d.marker.on && allowed {
-		return true, true, s.mark(ctx, d, paid(b.charges, snaps))
+		return true, true, s.setMarker(ctx, d, refundsOf(b.charges, snaps))
 	}
-	return allowed || d.deniedByOthers(), allowed, nil
+	return allowed || d.deniedByUnsharded(), allowed, nil
 }
 
-// Reset implements [store.Store]. Keys of shards are given one by one: see [Keys].
+// Reset implements [store.Store]. Pass the keys of all shards: see [Keys].
 func (s *Store) Reset(ctx context.Context, keys []string) error { return s.inner.Reset(ctx, keys) }
 
-// failed is the failure of something that came before any token was spent.
-func failed(op string, err error) error {
+// notSpentError returns the error of a step before any token was spent.
+func notSpentError(op string, err error) error {
 	return &store.Error{Op: op, Store: "shards", Spent: store.NotSpent, Err: err}
 }

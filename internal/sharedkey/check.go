@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharedkey keeps, in a shared store, the identifier of the key that its processes
-// hash parts of bucket keys with. A process with another key would have full buckets of
-// its own.
+// Package sharedkey verifies that all processes of a shared store hash parts of bucket keys with the same key. It
+// keeps the key's identifier in the store. A process with a different key would use separate, full buckets.
 package sharedkey
 
 import (
@@ -15,11 +14,11 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Document is the name of the document that has the identifier.
+// Document is the name of the document with the identifier.
 const Document = "hash-key"
 
-// derived stands for the key that the store derives from its own secret. A store that
-// lost the secret makes another one: no process could be given the old one again.
+// derived replaces the identifier of a key that the store derives from its own secret. If the store loses the
+// secret, it creates a new one, so a fixed identifier could never match again.
 const derived = "derived from the secret of the store"
 
 // A Store keeps a secret and documents for the processes that share it.
@@ -29,10 +28,9 @@ type Store interface {
 	SetDocument(ctx context.Context, name string, data []byte, revision int64) (int64, error)
 }
 
-// Check returns nil if the store's processes use the key with this identifier, as
-// [policy.Matcher.HashKeyID] returns it, or if no process has checked before. Else the
-// error wraps [policy.ErrHashKey]. An empty identifier belongs to a policy that hashes
-// nothing. The error ends with remove, which tells an administrator how to delete the
+// Check returns nil if the store's processes use the key with this identifier (see [policy.Matcher.HashKeyID]),
+// or if this is the first check. Otherwise the error wraps [policy.ErrHashKey]. A policy without hashes has an
+// empty identifier, which is always accepted. The error ends with remove, which tells an admin how to delete the
 // document.
 func Check(ctx context.Context, s Store, id, remove string) error {
 	if id == "" {
@@ -45,21 +43,21 @@ func Check(ctx context.Context, s Store, id, remove string) error {
 	if revision != 0 && string(known) == id {
 		return nil
 	}
-	// A process with a key of its own may have no right to the store's secret. It needs the
-	// secret only to learn that the two are the same key.
+	// A process with a configured key may lack access to the store's secret. It needs the secret only to detect
+	// that both keys are equal.
 	own, err := s.DeriveKey(ctx, policy.HashPurpose)
 	if err == nil && id == policy.HashKeyID(own[:]) {
 		id = derived
 	}
 	theirs := string(known)
 	if revision == 0 {
-		if theirs, err = first(ctx, s, id); err != nil {
+		if theirs, err = claim(ctx, s, id); err != nil {
 			return err
 		}
 	}
 	if theirs != id {
-		return fmt.Errorf("%w: theirs is %s, the one of this process is %s: set the same policy.Options.HashKey in all processes, or in none, or give this one another prefix; "+
-			"to change the key, stop them all and %s, and all buckets start full",
+		return fmt.Errorf("%w: the other processes use %s, this process uses %s: set the same policy.Options.HashKey in all processes or in none, or use a different prefix; "+
+			"to change the key, stop all processes and %s; all buckets then start full",
 			policy.ErrHashKey, describe(theirs), describe(id), remove)
 	}
 	return nil
@@ -72,8 +70,8 @@ func describe(id string) string {
 	return fmt.Sprintf("a configured one with the identifier %.64q", id)
 }
 
-// first returns the identifier that a process wrote first: this one, if there is none yet.
-func first(ctx context.Context, s Store, id string) (string, error) {
+// claim stores the identifier if none is stored, and returns the stored one.
+func claim(ctx context.Context, s Store, id string) (string, error) {
 	_, err := s.SetDocument(ctx, Document, []byte(id), 0)
 	if errors.Is(err, store.ErrRevision) { // another process was first
 		data, _, err := s.Document(ctx, Document, 0)

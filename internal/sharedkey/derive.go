@@ -4,8 +4,7 @@ package sharedkey
 
 import "crypto/sha256"
 
-// Derive returns a key for one purpose from a secret. Keys for different purposes tell
-// nothing of each other.
+// Derive derives a key for a purpose from a secret. Keys for different purposes are independent.
 func Derive(purpose, secret string) [sha256.Size]byte {
 	return sha256.Sum256([]byte("mete " + purpose + "\x00" + secret))
 }

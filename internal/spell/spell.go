@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spell guesses what a misspelt word was meant to be.
+// Package spell suggests corrections of misspelled words.
 package spell
 
 import "strings"
 
-// maxWordBytes is longer than any word we know. Whatever is longer is far from
-// all of them, at no cost.
+// maxWordBytes is longer than any known word. Longer input is never compared.
 const maxWordBytes = 128
 
-// far is the distance of words that are not compared.
+// far is the distance between words that are not compared.
 const far = 1 << 10
 
-// Nearest returns the known word that s, in any case, most likely was meant to
-// be, or "". Of several as near, it is the first. One slip is forgiven in the
-// shortest words, and one more with every three letters.
+// Nearest returns the known word that s most likely stands for, ignoring case, or "". Among equally near words
+// the first wins. The shortest words may have one error, and longer ones one more per three letters.
 func Nearest(s string, known []string) string {
 	if len(s) > maxWordBytes {
 		return ""
@@ -29,8 +27,7 @@ func Nearest(s string, known []string) string {
 	return best
 }
 
-// Distance counts the insertions, deletions, replacements and swaps of neighbors
-// that turn a into b, byte by byte.
+// Distance counts the insertions, deletions, replacements and swaps of neighboring bytes that turn a into b.
 func Distance(a, b string) int {
 	if len(a) > maxWordBytes || len(b) > maxWordBytes {
 		return far

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sse answers with Server-Sent Events (HTML Living Standard §9.2).
+// Package sse sends Server-Sent Events (HTML Living Standard, section 9.2).
 package sse
 
 import (
@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// patience is the time that a client has to accept an event. The server cuts off a slower
-// client, whose page then connects again.
-const patience = 10 * time.Second
+// writeTimeout bounds the time in which a client must accept an event. The server disconnects slower clients, and
+// their pages reconnect.
+const writeTimeout = 10 * time.Second
 
-// Reasons why a stream does not open.
+// Errors of [Streams.Open].
 var (
 	ErrFull   = errors.New("sse: too many streams are open")
 	ErrEnding = errors.New("sse: the server is stopping")
 )
 
-// Streams are open streams. They are safe for concurrent use.
+// Streams counts open streams. It is safe for concurrent use.
 type Streams struct {
 	slots  chan struct{}
-	ending chan struct{} // closed at the end
+	ending chan struct{} // closed by Close
 	once   sync.Once
 }
 
-// NewStreams returns room for so many streams at a time.
+// NewStreams returns Streams for up to most concurrent streams.
 func NewStreams(most int) *Streams {
 	return &Streams{slots: make(chan struct{}, most), ending: make(chan struct{})}
 }
 
-// Close ends all streams, and refuses new ones.
+// Close ends all streams and rejects new ones.
 func (s *Streams) Close() { s.once.Do(func() { close(s.ending) }) }
 
-// A Stream is an answer that goes on. One goroutine uses it.
+// A Stream is an open event stream. It is not safe for concurrent use.
 type Stream struct {
 	Gone   <-chan struct{} // closed when the client is gone
 	Ending <-chan struct{} // closed when the server stops
@@ -47,8 +47,8 @@ type Stream struct {
 	control *http.ResponseController
 }
 
-// Open begins a stream. The caller ends it by release. Until the first event, the caller can
-// write another answer instead.
+// Open starts a stream. The caller must call release at the end. Before the first event, the caller can still
+// write another response.
 func (s *Streams) Open(w http.ResponseWriter, r *http.Request) (stream *Stream, release func(), err error) {
 	select {
 	case <-s.ending:
@@ -63,20 +63,19 @@ func (s *Streams) Open(w http.ResponseWriter, r *http.Request) (stream *Stream, 
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	header.Set("X-Accel-Buffering", "no") // disables buffering in nginx
 	stream = &Stream{r.Context().Done(), s.ending, w, http.NewResponseController(w)}
-	// The stream outlives the server's timeout for requests. A writer without deadlines has
-	// no timeout either.
+	// The stream outlives the server's request timeout. A writer without deadlines has no timeout either.
 	_ = stream.control.SetReadDeadline(time.Time{})
 	return stream, func() {
-		_ = stream.control.SetWriteDeadline(time.Now().Add(patience)) // for the end of the answer
+		_ = stream.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // for the end of the response
 		<-s.slots
 	}, nil
 }
 
 // Send sends frames. An error means that the client is gone.
 func (s *Stream) Send(frames ...[]byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(patience))
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	for _, f := range frames {
 		if _, err := s.w.Write(f); err != nil {
 			return fmt.Errorf("sse: send: %w", err)
@@ -85,14 +84,14 @@ func (s *Stream) Send(frames ...[]byte) error {
 	if err := s.control.Flush(); err != nil {
 		return fmt.Errorf("sse: send: %w", err)
 	}
-	_ = s.control.SetWriteDeadline(time.Time{}) // else HTTP/2 ends a stream without events
+	_ = s.control.SetWriteDeadline(time.Time{}) // otherwise HTTP/2 ends a stream without events
 	return nil
 }
 
-// Bye is the frame that says that the server stops.
+// Bye is the frame that announces that the server stops.
 var Bye = []byte("event: bye\ndata: {\"reason\":\"ending\"}\n\n")
 
-// Frame formats one event. The ID may be empty. An error means that JSON cannot have data.
+// Frame formats one event. id may be empty. It returns an error if data cannot be encoded as JSON.
 func Frame(event, id string, data any) ([]byte, error) {
 	text, err := json.Marshal(data)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testkit has what the tests of many packages need.
+// Package testkit contains helpers for the tests of many packages.
 package testkit
 
 import (
@@ -18,7 +18,7 @@ const (
 	interval = 5 * time.Millisecond
 )
 
-// A Log is a log that a test can read while others write to it. The zero Log is empty.
+// A Log is a concurrency-safe log buffer. The zero Log is empty.
 type Log struct {
 	mu  sync.Mutex // guards the field below
 	buf bytes.Buffer
@@ -33,18 +33,16 @@ func (l *Log) Write(p []byte) (int, error) {
 // Logger returns a logger that writes text to the log.
 func (l *Log) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// String returns all that was written.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-// Count returns how often a text is in the log.
+// Count returns the number of occurrences of text.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
-// Eventually waits until check returns no error, and fails the test with its last error
-// after a minute.
+// Eventually waits until check returns no error. After a minute it fails the test with the last error.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	ticker := time.NewTicker(interval)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testseed seeds the random tests. Without METE_TEST_SEED each test draws the
-// same numbers every time, so a change is judged by the change. With
-// METE_TEST_SEED=N, as in make test-long, all tests draw other numbers, which the
-// same N repeats.
+// Package testseed seeds random tests. Without METE_TEST_SEED each test draws the same numbers every time, so a
+// failure points to the change. With METE_TEST_SEED=N, as in make test-long, all tests draw different numbers,
+// which the same N reproduces.
 package testseed
 
 import (
@@ -17,11 +16,10 @@ import (
 // Var is the environment variable with the seed of a run, a decimal number.
 const Var = "METE_TEST_SEED"
 
-// run is read by the tests and not before them, so that the go command runs them again
-// when it changes.
+// run is read by tests, not before them, so that the go command reruns them when it changes.
 var run = sync.OnceValue(func() uint64 { return parse(os.Getenv(Var)) })
 
-// PCG returns a source of the two seeds of a test and the seed of the run.
+// PCG returns a source with the two seeds of a test and the seed of the run.
 func PCG(seed1, seed2 uint64) *rand.PCG { return rand.NewPCG(seed1, seed2^run()) }
 
 func parse(text string) uint64 {

@@ -11,59 +11,56 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Taker takes from a limiter and waits for turns. It is made by [NewTaker], and
-// is safe for concurrent use.
+// A Taker takes from a limiter and waits for turns. Create one with [NewTaker]. It is safe for concurrent use.
 type Taker struct {
 	limiter *mete.Limiter
 	most    time.Duration
-	places  *places
-	known   atomic.Pointer[queueing]
+	slots   *slots
+	known   atomic.Pointer[queueState]
 }
 
-// A queueing remembers whether a policy has limits with a queue.
-type queueing struct {
+// A queueState caches whether a policy has limits with a queue.
+type queueState struct {
 	policy *policy.Matcher
 	queues bool
 }
 
-// NewTaker returns a taker that waits for so long at most, for [Most] if that is 0, and
-// holds so many requests at a time, [MostHeld] if that is 0. Those of one bucket have a
-// quarter of the places.
+// NewTaker returns a taker with a maximum wait of most ([Most] if 0) and a maximum number of waiting requests of
+// held ([MostHeld] if 0). The requests of one bucket may use a quarter of that number.
 func NewTaker(limiter *mete.Limiter, most time.Duration, held int) *Taker {
 	if most == 0 {
 		most = Most
 	}
-	return &Taker{limiter: limiter, most: most, places: newPlaces(held)}
+	return &Taker{limiter: limiter, most: most, slots: newSlots(held)}
 }
 
-// Held returns how many requests are held now, and how many were denied because there
-// was no place for one more.
+// Held returns the number of waiting requests, and the number of requests that were denied because too many were
+// waiting.
 func (t *Taker) Held() (now int, refused uint64) {
-	t.places.mu.Lock()
-	defer t.places.mu.Unlock()
-	return t.places.taken, t.places.refused
+	t.slots.mu.Lock()
+	defer t.slots.mu.Unlock()
+	return t.slots.taken, t.slots.refused
 }
 
-// Take decides as the limiter's Take, and then waits: see [Await]. Where there is no
-// place left to wait in, what the request spent is given back at once, and it is
-// denied until it would not have to wait. queued says that the request brings limits with a queue. before, if not nil, is told how long the
-// wait will be at most.
+// Take decides like the limiter's Take, and then waits: see [Await]. If too many requests are waiting, it refunds
+// the request and denies it until it would not have to wait. queued reports that the request itself has limits
+// with a queue. before, if not nil, is called with the maximum wait.
 func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before func(time.Duration)) (mete.Decision, error) {
 	if !queued && !t.queues() {
-		return t.limiter.Take(ctx, req) // which need not remember what it took
+		return t.limiter.Take(ctx, req) // cheaper, because it needs no refund
 	}
 	r, err := t.limiter.Reserve(ctx, req)
 	if err != nil {
 		return mete.Decision{}, err
 	}
 	if r.Allowed && r.Wait > 0 && r.Wait <= t.most {
-		key := t.places.key(&r.Decision, &req)
-		if !t.places.take(key) {
-			_ = giveBack(ctx, r) // if the store fails, it is spent
+		key := t.slots.key(&r.Decision, &req)
+		if !t.slots.take(key) {
+			_ = refund(ctx, r) // if the store fails, the tokens are lost
 			deny(&r.Decision, 0, 0)
 			return r.Decision, nil
 		}
-		defer t.places.give(key)
+		defer t.slots.give(key)
 	}
 	if before != nil && r.Wait > 0 {
 		before(min(r.Wait, t.most))
@@ -74,7 +71,6 @@ func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before 
 	return r.Decision, nil
 }
 
-// queues reports whether the policy may ask to wait.
 func (t *Taker) queues() bool {
 	p := t.limiter.Policy()
 	if p == nil {
@@ -82,7 +78,7 @@ func (t *Taker) queues() bool {
 	}
 	known := t.known.Load()
 	if known == nil || known.policy != p {
-		known = &queueing{p, p.Delays()}
+		known = &queueState{p, p.Delays()}
 		t.known.Store(known)
 	}
 	return known.queues

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turn waits for the turns of requests that a limit with a queue, or with
-// stages that delay, admits for later. Doors whose callers cannot be told to wait keep them waiting; all of
-// them do so alike.
+// Package turn waits for the turns of requests that a queue or a delaying stage admits later. It is for adapters
+// whose clients cannot be told to wait.
 package turn
 
 import (
@@ -13,27 +12,25 @@ import (
 	"github.com/metehq/mete"
 )
 
-// Most is the longest wait where nobody says another.
+// Most is the default maximum wait.
 const Most = 30 * time.Second
 
-// Await returns when the turn of r has come, if that is what it has to wait for.
-// Where that would be later than most, or not before ctx's deadline, what r spent
-// is given back at once, and its decision becomes a denial: who comes back after
-// its RetryAfter, if it is alone, need not wait longer than it could have. An error
-// is the cause of ctx's end, while r waited; what r spent is then given back.
+// Await waits for the turn of r. If the turn is later than most or ctx's deadline, Await refunds r at once and
+// turns its decision into a denial. A client that returns after its RetryAfter then has an acceptable wait, if no
+// other client takes the turn. If ctx ends during the wait, Await refunds r and returns the cause.
 func Await(ctx context.Context, r *mete.Reservation, most time.Duration) error {
 	if !r.Allowed || r.Wait <= 0 {
 		return nil
 	}
 	if r.Wait > most {
-		_ = giveBack(ctx, r) // if the store fails, it is spent
+		_ = refund(ctx, r) // if the store fails, the tokens are lost
 		deny(&r.Decision, most, most)
 		return nil
 	}
 	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil {
 		if left := time.Until(deadline); left <= r.Wait {
-			_ = giveBack(ctx, r)
-			deny(&r.Decision, max(left-1, 0), 0) // what is at the deadline is too late
+			_ = refund(ctx, r)
+			deny(&r.Decision, max(left-1, 0), 0) // a turn at the deadline is too late
 			return nil
 		}
 	}
@@ -43,19 +40,18 @@ func Await(ctx context.Context, r *mete.Reservation, most time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(context.Cause(ctx), giveBack(ctx, r))
+		return errors.Join(context.Cause(ctx), refund(ctx, r))
 	}
 }
 
-func giveBack(ctx context.Context, r *mete.Reservation) error {
+func refund(ctx context.Context, r *mete.Reservation) error {
 	return r.Cancel(context.WithoutCancel(ctx))
 }
 
-// deny turns an admission into a denial by the limits whose turn is later than
-// most, to be tried again when the turn is only so far off, and by those with stages
-// that delay for longer, to be tried again when these are over.
+// deny turns an admission into a denial by the limits with a turn later than most and by those with a stage delay
+// longer than most. The client can retry when its turn is only off away, or when the stages have ended.
 func deny(d *mete.Decision, most, off time.Duration) {
-	*d = d.WithLimits(d.Limits()...) // others may have seen those of d
+	*d = d.WithLimits(d.Limits()...) // the limits of d may be shared
 	for i := range d.Limits() {
 		s := &d.Limits()[i]
 		retry := s.UndelayedAfter(most)

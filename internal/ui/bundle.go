@@ -11,24 +11,22 @@ import (
 	"strings"
 )
 
-// What of a module the bundler reads. Imports are on one line, by name, of neighbours;
-// exports are declarations.
+// The statements that the bundler understands: imports by name of files in the same directory, each on one line, and
+// exports of declarations.
 var (
 	importLine = regexp.MustCompile(`^import \{([^{}]+)\} from '\./([a-z]+\.js)';$`)
 	exportLine = regexp.MustCompile(`^export ((?:async )?function|class|const) (\w+)`)
 	otherLine  = regexp.MustCompile(`^(?:import|export)\b`)
 
-	// Of a style sheet: where a picture is that is not in it.
+	// address matches the scheme of a URL in a style sheet.
 	address = regexp.MustCompile(`(?i)url\(\s*["']?(\w*:?)`)
 )
 
-// Script returns one script for a page that stands alone: first the plain scripts of
-// [Files] that are named, then the module main with all it imports. It asks for nothing
-// else, and can stand within a script element.
+// Script returns one script for a self-contained page: the plain scripts from [Files], and then the module main with
+// its imports. The script loads nothing else and is safe inside a script element.
 func Script(main string, plain ...string) (string, error) { return script(Files(), main, plain) }
 
-// Style returns one style sheet for such a page: those of [Files] that are named, one
-// after the other.
+// Style returns one style sheet for a self-contained page: the named files of [Files], joined.
 func Style(names ...string) (string, error) { return style(Files(), names) }
 
 func script(files fs.FS, main string, plain []string) (string, error) {
@@ -49,24 +47,23 @@ func script(files fs.FS, main string, plain []string) (string, error) {
 	}
 	b.WriteString(j.out.String() + body + "})();\n")
 	text := b.String()
-	for _, end := range []string{"</script", "<!--"} { // it would not be read to its end
+	for _, end := range []string{"</script", "<!--"} { // either would end the script element early
 		if strings.Contains(strings.ToLower(text), end) {
-			return "", fmt.Errorf("ui: a script has %q in it", end)
+			return "", fmt.Errorf("ui: a script contains %q", end)
 		}
 	}
 	return text, nil
 }
 
-// A joiner makes functions of modules, that return what they export. So the names that
-// are a module's own stay its own.
+// A joiner turns each module into a function that returns its exports, so that other names stay private.
 type joiner struct {
 	files fs.FS
 	out   strings.Builder
-	done  []string // modules that are written
-	open  []string // those that are being read
+	done  []string // modules written
+	open  []string // modules being read, to detect import cycles
 }
 
-// add writes a module behind those that it imports.
+// add writes a module after its imports.
 func (j *joiner) add(name string) error {
 	if slices.Contains(j.done, name) {
 		return nil
@@ -89,8 +86,8 @@ func (j *joiner) add(name string) error {
 	return nil
 }
 
-// module returns the text of a module without imports and exports, and the names of
-// what it exports. What it imports is written before.
+// module writes the imports of a module. It returns the text without import and export statements, and the exported
+// names.
 func (j *joiner) module(name, text string) (body string, exports []string, err error) {
 	var b strings.Builder
 	number := 0
@@ -106,7 +103,7 @@ func (j *joiner) module(name, text string) (body string, exports []string, err e
 			exports = append(exports, m[2])
 			line = strings.TrimPrefix(line, "export ")
 		} else if otherLine.MatchString(line) {
-			return "", nil, fmt.Errorf("ui: %s:%d: %s: only import {names} from './file.js'; on one line, and export before a function, class or const, can be joined",
+			return "", nil, fmt.Errorf("ui: %s:%d: %s: the bundler supports only import {names} from './file.js'; on one line, and export before a function, class or const",
 				name, number, line)
 		}
 		b.WriteString(line + "\n")
@@ -114,7 +111,7 @@ func (j *joiner) module(name, text string) (body string, exports []string, err e
 	return b.String(), exports, nil
 }
 
-// moduleName is how a module is called in the script: $dom for dom.js.
+// moduleName returns the name of a module in the script, such as $dom for dom.js.
 func moduleName(file string) string { return "$" + strings.TrimSuffix(path.Base(file), ".js") }
 
 func style(files fs.FS, names []string) (string, error) {
@@ -126,12 +123,12 @@ func style(files fs.FS, names []string) (string, error) {
 		}
 		for _, never := range []string{"@import", "</style"} {
 			if strings.Contains(strings.ToLower(string(text)), never) {
-				return "", fmt.Errorf("ui: %s has %q in it: the page is to stand alone", name, never)
+				return "", fmt.Errorf("ui: %s contains %q, but the page must be self-contained", name, never)
 			}
 		}
 		for _, m := range address.FindAllSubmatch(text, -1) {
 			if !strings.EqualFold(string(m[1]), "data:") {
-				return "", fmt.Errorf("ui: %s has %q in it: the page is to stand alone", name, m[0])
+				return "", fmt.Errorf("ui: %s contains %q, but the page must be self-contained", name, m[0])
 			}
 		}
 		b.Write(text)

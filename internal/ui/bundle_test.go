@@ -49,7 +49,7 @@ result(new Three().n() + one + lib);
 	}
 }
 
-// What cannot be joined is said, with its place.
+// Unsupported statements are errors with their place.
 func TestScript_Mistakes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		main  string
@@ -74,8 +74,7 @@ func TestScript_Mistakes(t *testing.T) {
 	}
 }
 
-// All shared modules can be joined. That browsers run what comes of it is tested where
-// there is a browser.
+// All shared modules can be joined. Tests in a browser run the result.
 func TestScript_Shared(t *testing.T) {
 	names, err := fs.Glob(Files(), "*.js")
 	if err != nil || len(names) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui has what all pages look by: their styles, and the scripts that draw text,
-// tables and charts. The dashboard serves them as files, and a report has them within.
+// Package ui embeds the style sheet and the scripts that the dashboard and HTML reports share: DOM helpers, number
+// formats, tables and charts. The dashboard serves [Files]; a report inlines the results of [Script] and [Style].
 package ui
 
 import (
@@ -12,12 +12,11 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Files are the styles and scripts, by their names: base.css, dom.js and so on. Package
-// dashboard serves them below ui/.
+// Files returns the styles and scripts by their names, such as base.css and dom.js.
 func Files() fs.FS {
 	files, err := fs.Sub(embedded, "files")
 	if err != nil {
-		panic("ui: " + err.Error()) // the name is a valid one
+		panic("ui: " + err.Error()) // the directory is embedded
 	}
 	return files
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package visible makes foreign text safe to print: names, values and file contents that
-// others have written must not control the terminal.
+// Package visible makes untrusted text safe to print, so that names, values and file contents cannot control
+// the terminal.
 package visible
 
 import (
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with each character that is not printable as \uXXXX, line ends included.
+// Text returns s with all unprintable characters, including line ends, as \uXXXX.
 func Text(s string) string { return Escape(s, func(r rune) bool { return !unicode.IsPrint(r) }) }
 
 // Lines is like [Text], but keeps line ends.
@@ -19,8 +19,8 @@ func Lines(s string) string {
 	return Escape(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// Escape returns s with each character for which hidden is true as \uXXXX. Bytes that are not
-// UTF-8 become U+FFFD: a terminal may act on them.
+// Escape returns s with the characters for which hidden is true as \uXXXX. Invalid UTF-8 becomes U+FFFD,
+// because a terminal may interpret it.
 func Escape(s string, hidden func(rune) bool) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
 		return s

@@ -38,8 +38,8 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 	}
 	for _, want := range []string{
 		`policy "rules": spec/headers: `,
-		`rule 5 "odd": spec/limit_keys/0: no attribute is named like that (got "headr:x"); did you mean "header:x"?`,
-		`rule 6 "custom word": spec/limit_keys/0: mete knows no facts`,
+		`rule 5 "odd": spec/limit_keys/0: unknown attribute (got "headr:x"); did you mean "header:x"?`,
+		`rule 6 "custom word": spec/limit_keys/0: mete has no location attributes`,
 		`rule 7 "path": spec/match/path: a path begins with a slash (got "api")`,
 		`rule 8 "twice": spec/limit_keys/1: the attribute is in limit_keys already`,
 		`rule 9 "fields": spec/algorithm_config/shards: shards must be a whole number between 2 and 32 (got 99)`,
@@ -49,7 +49,7 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 		`rule 11 "slow": spec/algorithm_config/rps: rps`,
 		`rule 12 "template": spec/match/path: paths have no templates`,
 		`rule 13 "colon": spec/match/path: paths have no templates`,
-		`rule 14 "bots": spec/match/ua:bot: "ua:bot": mete knows no facts about user agents`,
+		`rule 14 "bots": spec/match/ua:bot: "ua:bot": mete has no user agent attributes`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no mistake begins with %s", want)
@@ -75,8 +75,8 @@ func TestLoad_NoRules(t *testing.T) {
 			d.must(sql)
 		}
 		_, _, err := d.Load(t.Context(), options)
-		if _, ok := errors.AsType[rules.Errors](err); !ok || !strings.Contains(err.Error(), "no rule is active") {
-			t.Errorf("Load after %q: %v, want that no rule is active", sql, err)
+		if _, ok := errors.AsType[rules.Errors](err); !ok || !strings.Contains(err.Error(), "no active rule") {
+			t.Errorf("Load after %q: %v, want that no active rule", sql, err)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestLoad_Bounds(t *testing.T) {
 		t.Errorf("%d rules for as many endpoints, want %d", got, policy.MaxRules)
 	}
 	d.must(insert, policy.MaxRules+1, policy.MaxRules+1)
-	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "10001 rules are active, the most is 10000") {
+	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "10001 rules are active, the maximum is 10000") {
 		t.Errorf("Load of one more: %v", err)
 	}
 	d.must(`UPDATE {schema}.rate_limit_rule SET is_active = false WHERE name > 'r5'`)
@@ -116,7 +116,7 @@ func TestLoad_CountsRulesThatMatchTogether(t *testing.T) {
 	}
 	d.must(`INSERT INTO {schema}.rate_limit_rule (key_pattern, rate_per_second, burst_capacity)
 		SELECT '{header:x-' || i || '}', 1, 1 FROM generate_series(1, 63) i`)
-	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "a request could fall under more than 64 limits at once") {
+	if _, _, err := d.Load(t.Context(), options); err == nil || !strings.Contains(err.Error(), "more than 64 limits could apply to one request") {
 		t.Errorf("Load of 65 rules that match together: %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func TestTable_WordsChangeRules(t *testing.T) {
 	}
 	d.must(`UPDATE {schema}.rate_limit_rule SET key_pattern = 'ip:{ip}' WHERE name = 'd'`)
 	if err := d.exec(`UPDATE {schema}.rate_limit_rule SET plan = 'pro' WHERE name = 'a'`); refusedBy(err) != "rate_limit_rule_plan_check" {
-		t.Errorf("a plan that stands for no attribute: %v", err)
+		t.Errorf("a plan without an attribute: %v", err)
 	}
 }
 

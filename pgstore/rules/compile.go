@@ -13,17 +13,17 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// A chapter is one policy of a set: its active rows.
-type chapter struct {
+// A policyRows is the active rows of one policy.
+type policyRows struct {
 	id       string
-	rows     []*Rule // but for the fallback
+	rows     []*Rule // without the fallback
 	docs     []object
-	fallback *Rule // nil for none
+	fallback *Rule // nil if there is none
 }
 
-// chapters returns the policies of the active rows, in the order of their first rows.
-func (s *Set) chapters() (list []*chapter, found Errors) {
-	byID := map[string]*chapter{}
+// policies groups the active rows by policy, in the order of the first row of each.
+func (s *Set) policies() (list []*policyRows, found Errors) {
+	byID := map[string]*policyRows{}
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		if !r.Active {
@@ -35,7 +35,7 @@ func (s *Set) chapters() (list []*chapter, found Errors) {
 		}
 		c := byID[id]
 		if c == nil {
-			c = &chapter{id: id}
+			c = &policyRows{id: id}
 			list, byID[id] = append(list, c), c
 		}
 		doc, err := parseObject(r.Spec)
@@ -48,15 +48,15 @@ func (s *Set) chapters() (list []*chapter, found Errors) {
 			c.fallback = r
 		default:
 			found = append(found, Mistake{RuleID: r.ID, Name: r.Name, Path: "is_fallback",
-				Reason: fmt.Sprintf("the fallback of the policy %s is %q already", id, c.fallback.Name)})
+				Reason: fmt.Sprintf("policy %s already has the fallback %q", id, c.fallback.Name)})
 		}
 	}
 	return list, found
 }
 
-// setApart gives each rule without a group one of its own, which has its name. A
-// policy file has tiers by limit_keys where rules name no group; rows have not.
-func (c *chapter) setApart(needed func(doc object) bool) {
+// addGroups gives each rule without a group its own group, named after the rule. Rows form tiers only by groups,
+// but in a policy file, rules with the same limit_keys are tiers, too.
+func (c *policyRows) addGroups(needed func(doc object) bool) {
 	taken := map[string]bool{}
 	for _, doc := range c.docs {
 		taken[doc.text("group")] = true
@@ -70,7 +70,7 @@ func (c *chapter) setApart(needed func(doc object) bool) {
 	}
 }
 
-// freeName returns a name that begins like the wanted one and is not taken.
+// freeName returns the wanted name, or a similar one that is not taken.
 func freeName(wanted string, taken func(string) bool) string {
 	name := wanted
 	for suffix := "'"; taken(name); suffix += "'" {
@@ -79,10 +79,9 @@ func freeName(wanted string, taken func(string) bool) string {
 	return name
 }
 
-// spec returns the policy in the policy language. What the policy itself says stands
-// in its document.
-func (c *chapter) spec(document json.RawMessage) object {
-	spec, _ := parseObject(document) // a constraint sees that it is an object
+// spec returns the policy in the policy language. The document holds the policy's own fields.
+func (c *policyRows) spec(document json.RawMessage) object {
+	spec, _ := parseObject(document) // a CHECK constraint verified that it is an object
 	if len(c.rows) > 0 || c.fallback == nil {
 		spec.put("rules", c.docs)
 	}
@@ -92,25 +91,24 @@ func (c *chapter) spec(document json.RawMessage) object {
 	return spec
 }
 
-// Compile turns the active rules into a policy. It reports every mistake at once: the
-// error is an [Errors]. A set without an active rule is a mistake, as an empty file
-// is. A rule in shadow limits nothing.
+// Compile compiles the active rules into a policy. The error is an [Errors] that lists all errors of the rows. A
+// set without an active rule is an error, like an empty file. To limit nothing, use a rule in shadow mode.
 func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
-	chapters, found := s.chapters()
-	if len(chapters) == 0 {
-		reason := "no rule is active"
+	byPolicy, found := s.policies()
+	if len(byPolicy) == 0 {
+		reason := "no active rule"
 		if s.schema != "" {
 			reason += fmt.Sprintf(" in the schema %q", s.schema)
 		}
-		return nil, Errors{{Reason: reason, Hint: "insert one with mete rules set or import; to limit nothing, one with the mode shadow"}}
+		return nil, Errors{{Reason: reason, Hint: "add one with mete rules set or mete rules import; to limit nothing, use mode shadow"}}
 	}
 	if len(found) > 0 {
 		return nil, found
 	}
-	file, _ := parseObject(s.Policies[""]) // a constraint sees that it is an object
-	list := make([]object, len(chapters))
-	for i, c := range chapters {
-		c.setApart(func(object) bool { return true })
+	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
+	list := make([]object, len(byPolicy))
+	for i, c := range byPolicy {
+		c.addGroups(func(object) bool { return true })
 		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
 	}
 	file.put("policies", list)
@@ -124,24 +122,23 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 		return nil, fmt.Errorf("rules: compile: %w", err)
 	}
 	for _, e := range mistakes {
-		found = append(found, placed(chapters, e))
+		found = append(found, locateError(byPolicy, e))
 	}
 	return nil, found
 }
 
-// placed finds the row of a mistake in a policy that Compile has put together: its
-// path is /policies/0/spec/rules/0 or /policies/0/spec/fallback_limit, and then the
-// path in the rule.
-func placed(chapters []*chapter, e policy.Error) Mistake {
+// locateError finds the row of an error. The error's path in the compiled policy is /policies/0/spec/rules/0 or
+// /policies/0/spec/fallback_limit, followed by the path in the rule.
+func locateError(byPolicy []*policyRows, e policy.Error) Mistake {
 	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
 	rest := strings.Split(e.Path, "/")[1:]
 	if len(rest) > 2 && rest[0] == "policies" {
-		i, _ := strconv.Atoi(rest[1]) // the policy package counts them
-		c := chapters[i]
+		i, _ := strconv.Atoi(rest[1]) // package policy returns valid indexes
+		c := byPolicy[i]
 		var row *Rule
 		m.Policy, rest = c.id, rest[3:]
 		if len(rest) == 0 {
-			m.Path = "policy" // the name of it
+			m.Path = "policy" // the policy's name
 		} else if rest[0] == "fallback_limit" {
 			row, rest = c.fallback, rest[1:]
 		} else if rest[0] == "rules" && len(rest) > 1 {

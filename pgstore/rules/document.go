@@ -9,10 +9,10 @@ import (
 	"reflect"
 )
 
-// An object is a JSON object whose values are still text.
+// An object is a JSON object with undecoded values.
 type object map[string]json.RawMessage
 
-// parseObject reads a JSON object. No text is {}.
+// parseObject reads a JSON object. Empty text is {}.
 func parseObject(text json.RawMessage) (object, error) {
 	o := object{}
 	if len(text) == 0 {
@@ -24,38 +24,35 @@ func parseObject(text json.RawMessage) (object, error) {
 	return o, nil
 }
 
-// text returns the string in a field, "" where there is none.
+// text returns a field's string, or "" if there is none.
 func (o object) text(field string) (s string) {
 	_ = json.Unmarshal(o[field], &s) // the compiler refuses a value of another type
 	return s
 }
 
-// put sets a field to the JSON of a value.
 func (o object) put(field string, value any) { o[field] = marshal(value) }
 
-// marshal writes a value that has a JSON form.
 func marshal(value any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(value) // a Buffer takes all, and the values are maps, lists and texts
+	_ = enc.Encode(value) // a Buffer accepts all writes, and all values are valid JSON
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// sameJSON compares two JSON texts by their values. Numbers are the same if their
-// digits are.
+// sameJSON compares two JSON texts by value. Numbers are equal if their digits are equal.
 func sameJSON(a, b json.RawMessage) bool { return reflect.DeepEqual(decode(a), decode(b)) }
 
-// decode reads a JSON text and keeps the digits of its numbers.
+// decode reads a JSON text and preserves the digits of numbers.
 func decode(text json.RawMessage) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // callers have read the text before
+	_ = dec.Decode(&v) // callers have validated the text
 	return v
 }
 
-// textValues writes the numbers in the match of a rule, and in other maps of
-// attributes, as text, which means the same. PostgreSQL would write 1e1 as 10.
+// textValues converts the numbers in match, and in other maps of attributes, to text. The meaning is the same,
+// and PostgreSQL would change 1e1 to 10.
 func textValues(v any, inside bool) any {
 	switch v := v.(type) {
 	case json.Number:

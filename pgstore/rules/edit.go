@@ -18,37 +18,32 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Change is what an edit did to one row. Before is nil for a new row, After for a
-// removed one. Policy is the name of a row of rate_limit_policy, whose Before and After
-// have nothing but a Spec; for a rule it is nil.
+// A Change is an edit of one row. Before is nil for a new row, After for a removed row. For a row of
+// rate_limit_policy, Policy is its name, and Before and After only have a Spec. For a rule, Policy is nil.
 type Change struct {
 	Policy        *string
 	Before, After *Rule
 }
 
-// errUnwanted ends a transaction that must write nothing: a dry run, or no change.
+// errUnwanted rolls back a transaction that must not write: a dry run, or no change.
 var errUnwanted = errors.New("nothing to write")
 
-// An editError is the error of the caller's function.
 type editError struct{ error }
 
-// Edit lets a function change the rules, and writes its changes in one transaction, in
-// which no other writes rules. The function adds rules with ID 0, changes or removes
-// others; its own error ends all, and is returned. A column that it changes goes into
-// the Spec of the row, and the columns follow Spec. Then the whole set must compile:
-// servers that follow the set would keep their old policy otherwise. Where it does not,
-// or where the database refuses a row, Edit writes nothing and the error is an
-// [Errors].
+// Edit lets a function change the rules, and writes the changes in one transaction. Other writers of rules wait
+// meanwhile. The function can change and remove rules, and add rules with ID 0. Edit returns an error of the
+// function unchanged. A changed column updates the row's Spec, and the columns follow Spec. The resulting set
+// must compile, because servers would otherwise keep their old policy. If it does not compile, or the database
+// rejects a row, Edit writes nothing and returns an [Errors].
 //
-// Edit returns the changes in the order of the rules, removed rows first. With dryRun
-// it does the same and writes nothing.
+// Edit returns the changes in the order of the rules, removed rows first. With dryRun it writes nothing.
 func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, editTimeout)
 	defer cancel()
 	var changes []Change
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) (err error) {
-		if changes, err = s.editIn(ctx, tx, edit); err == nil && (dryRun || len(changes) == 0) {
+		if changes, err = s.editTx(ctx, tx, edit); err == nil && (dryRun || len(changes) == 0) {
 			return errUnwanted
 		}
 		return err
@@ -63,11 +58,10 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	case errors.Is(err, errUnwanted), err == nil:
 		return changes, nil
 	}
-	return nil, fmt.Errorf("rules: edit: %w", s.missing(ctx, pools.Unanswered(err)))
+	return nil, fmt.Errorf("rules: edit: %w", s.explainMissing(ctx, pools.Unanswered(err)))
 }
 
-// editIn does what Edit does within a transaction.
-func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) ([]Change, error) {
+func (s *Source) editTx(ctx context.Context, tx pgx.Tx, edit func(*Set) error) ([]Change, error) {
 	for _, sql := range []string{
 		"SET LOCAL lock_timeout = '10s'",
 		"SET LOCAL idle_in_transaction_session_timeout = '30s'",
@@ -77,7 +71,7 @@ func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 			return nil, err
 		}
 	}
-	before, err := s.readIn(ctx, tx, all)
+	before, err := s.readTx(ctx, tx, allRows)
 	if err != nil {
 		return nil, err
 	}
@@ -92,18 +86,17 @@ func (s *Source) editIn(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 	if err := s.writePolicies(ctx, tx, before.Policies, wanted.Policies); err != nil {
 		return nil, err
 	}
-	after, err := s.readIn(ctx, tx, all)
+	after, err := s.readTx(ctx, tx, allRows)
 	if err != nil {
 		return nil, err
 	}
-	changes := compare(before, after)
+	changes := compareSets(before, after)
 	if len(changes) > 0 {
 		_, err = after.Compile(policy.Options{})
 	}
 	return changes, err
 }
 
-// byID returns the rules that are in the database.
 func byID(list []Rule) map[int64]*Rule {
 	m := map[int64]*Rule{}
 	for i := range list {
@@ -114,9 +107,9 @@ func byID(list []Rule) map[int64]*Rule {
 	return m
 }
 
-// compare returns the changes between two reads of the tables. The database counts the
-// version of a rule.
-func compare(before, after *Set) (changes []Change) {
+// compareSets returns the changes between two reads of the tables. It compares the versions of rules, which the
+// database counts.
+func compareSets(before, after *Set) (changes []Change) {
 	old, now := byID(before.Rules), byID(after.Rules)
 	for i := range before.Rules {
 		if now[before.Rules[i].ID] == nil {
@@ -166,14 +159,14 @@ const (
 	ON CONFLICT (policy) DO UPDATE SET spec = excluded.spec`
 )
 
-// write changes the rows to the wanted ones. Removed and inactive rows come first: they
-// make room for names, and for the one active rule of a pattern.
+// write changes the rows to the wanted ones. Removed and inactive rows come first, since active rows may need
+// their names or patterns.
 func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) error {
 	kept := byID(wanted)
 	for i := range before {
 		if kept[before[i].ID] == nil {
 			if _, err := tx.Exec(ctx, s.sql(deleteRule), pgx.QueryExecModeExec, before[i].ID); err != nil {
-				return refused(err, &before[i])
+				return newRuleError(err, &before[i])
 			}
 		}
 	}
@@ -199,7 +192,6 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	return nil
 }
 
-// orNull returns NULL for an empty text.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -207,7 +199,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// writeRow writes one row. The statement has the values of first before the others.
+// writeRow writes a row. The values in first precede the others.
 func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, first ...any) error {
 	spec := string(r.Spec)
 	if spec == "" {
@@ -217,10 +209,9 @@ func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, f
 	args = append(args, orNull(r.Name), orNull(r.KeyPattern), orNull(r.Scope), orNull(r.RatePerSecond), orNull(r.BurstCapacity), orNull(r.Plan),
 		orNull(r.Description), r.Active, r.Priority, cmp.Or(r.Policy, DefaultPolicy), r.Fallback, spec)
 	_, err := tx.Exec(ctx, s.sql(sql), args...)
-	return refused(err, r)
+	return newRuleError(err, r)
 }
 
-// writePolicies changes the documents of the policies to the wanted ones.
 func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted map[string]json.RawMessage) error {
 	for id := range before {
 		if _, kept := wanted[id]; !kept {
@@ -234,7 +225,7 @@ func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted ma
 			continue
 		}
 		if _, err := tx.Exec(ctx, s.sql(setPolicy), pgx.QueryExecModeExec, id, string(spec)); err != nil {
-			return refusedPolicy(err, id)
+			return newPolicyError(err, id)
 		}
 	}
 	return nil

@@ -105,9 +105,9 @@ func TestEdit_WritesAllOrNothing(t *testing.T) {
 		"a copy": {func(s *rules.Set) error {
 			s.Rules = append(s.Rules, rules.Rule{Name: "x", KeyPattern: "global", RatePerSecond: "1", BurstCapacity: "1", Active: true})
 			return nil
-		}, `rule "x": key_pattern: another active rule has that key_pattern and plan`},
-		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `rule 1 "user-free": key_pattern: is no pattern of at most 128 letters`},
-		"no rule":  {func(s *rules.Set) error { s.Rules = nil; return nil }, "no rule is active"},
+		}, `rule "x": key_pattern: another active rule has this key_pattern and plan`},
+		"too long": {func(s *rules.Set) error { s.Rules[0].KeyPattern = "ip:" + strings.Repeat("x", 200); return nil }, `rule 1 "user-free": key_pattern: must be a valid pattern of at most 128 characters`},
+		"no rule":  {func(s *rules.Set) error { s.Rules = nil; return nil }, "no active rule"},
 	} {
 		if _, err := d.Edit(t.Context(), false, tt.edit); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
@@ -293,22 +293,22 @@ func TestEdit_RefusalsNameTheColumn(t *testing.T) {
 		change func(*rules.Rule)
 		want   string
 	}{
-		{func(r *rules.Rule) { r.KeyPattern = strings.Repeat("a", 120) + ":{header:x-user}" }, `rule "x": key_pattern: is no pattern of at most 128 letters`},
-		{func(r *rules.Rule) { r.Plan = strings.Repeat("a", 33) }, `rule "x": plan: must have 1 to 32 letters`},
-		{func(r *rules.Rule) { r.Scope = strings.Repeat("a", 33) }, `rule "x": scope: must be user, endpoint or ip`},
+		{func(r *rules.Rule) { r.KeyPattern = strings.Repeat("a", 120) + ":{header:x-user}" }, `rule "x": key_pattern: must be a valid pattern of at most 128 characters`},
+		{func(r *rules.Rule) { r.Plan = strings.Repeat("a", 33) }, `rule "x": plan: must be 1 to 32 characters`},
+		{func(r *rules.Rule) { r.Scope = strings.Repeat("a", 33) }, `rule "x": scope: must be the label in key_pattern (user, endpoint or ip)`},
 		{func(r *rules.Rule) { r.RatePerSecond = "abc" }, `rule "x": rate_per_second: must be a number above 0`},
 		{func(r *rules.Rule) { r.BurstCapacity = "1e999999" }, `rule "x": burst_capacity: must be a number from 1`},
-		{func(r *rules.Rule) { r.BurstCapacity = "" }, `rule "x": burst_capacity: is missing beside rate_per_second`},
-		{func(r *rules.Rule) { r.RatePerSecond = "" }, `rule "x": rate_per_second: is missing beside burst_capacity`},
-		{func(r *rules.Rule) { r.Spec = []byte(`{"group": "a\u0000"}`) }, `rule "x": spec: PostgreSQL has no text with a zero`},
-		{func(r *rules.Rule) { r.KeyPattern = "user:{user_di}" }, `rule "x": key_pattern: "user_di" stands for no attribute (got "user:{user_di}"); did you mean "user_id"?`},
-		{func(r *rules.Rule) { r.KeyPattern = "{headr:x}" }, `rule "x": key_pattern: "headr:x" stands for no attribute (got "{headr:x}")`},
-		{func(r *rules.Rule) { r.KeyPattern = "{shop:x}" }, `rule "x": key_pattern: "shop:x" stands for no attribute`},
-		{func(r *rules.Rule) { r.KeyPattern = "shelf:5:{ip}" }, `rule "x": key_pattern: "shelf" stands for no attribute`},
-		{func(r *rules.Rule) { r.KeyPattern = "{shelf}" }, `rule "x": key_pattern: "shelf" stands for no attribute (got "{shelf}"); insert it into rate_limit_attribute, or write`},
-		{func(r *rules.Rule) { r.Spec = []byte(`{"algorithm_config": {"rps": 2}}`) }, `rule "x": spec: spec and another column say different things`},
-		{func(r *rules.Rule) { r.Spec = []byte(`{"limits": []}`) }, `rule "x": spec: rate_per_second and burst_capacity are the limit of a token_bucket, and spec has another`},
-		{func(r *rules.Rule) { r.KeyPattern = "" }, `rule "x": spec: limit_keys are missing; write a key_pattern`},
+		{func(r *rules.Rule) { r.BurstCapacity = "" }, `rule "x": burst_capacity: is required with rate_per_second`},
+		{func(r *rules.Rule) { r.RatePerSecond = "" }, `rule "x": rate_per_second: is required with burst_capacity`},
+		{func(r *rules.Rule) { r.Spec = []byte(`{"group": "a\u0000"}`) }, `rule "x": spec: must not contain a zero`},
+		{func(r *rules.Rule) { r.KeyPattern = "user:{user_di}" }, `rule "x": key_pattern: "user_di" is not a known attribute (got "user:{user_di}"); did you mean "user_id"?`},
+		{func(r *rules.Rule) { r.KeyPattern = "{headr:x}" }, `rule "x": key_pattern: "headr:x" is not a known attribute (got "{headr:x}")`},
+		{func(r *rules.Rule) { r.KeyPattern = "{shop:x}" }, `rule "x": key_pattern: "shop:x" is not a known attribute`},
+		{func(r *rules.Rule) { r.KeyPattern = "shelf:5:{ip}" }, `rule "x": key_pattern: "shelf" is not a known attribute`},
+		{func(r *rules.Rule) { r.KeyPattern = "{shelf}" }, `rule "x": key_pattern: "shelf" is not a known attribute (got "{shelf}"); insert it into rate_limit_attribute, or use`},
+		{func(r *rules.Rule) { r.Spec = []byte(`{"algorithm_config": {"rps": 2}}`) }, `rule "x": spec: spec and another column have different values`},
+		{func(r *rules.Rule) { r.Spec = []byte(`{"limits": []}`) }, `rule "x": spec: rate_per_second and burst_capacity require a token_bucket, but spec has a different`},
+		{func(r *rules.Rule) { r.KeyPattern = "" }, `rule "x": spec: limit_keys is missing; set key_pattern`},
 	} {
 		r := sound
 		test.change(&r)

@@ -17,32 +17,29 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// MaxRows bounds the rules in the table, of which [policy.MaxRules] can be active.
+// MaxRows bounds the rules in the table, including inactive ones; [policy.MaxRules] bounds active rules.
 const MaxRows = 10 * policy.MaxRules
 
-// A selection says which rules to read.
-type selection bool
+type rowSelection bool
 
 const (
-	all        selection = false
-	onlyActive selection = true
+	allRows    rowSelection = false
+	activeRows rowSelection = true
 )
 
-// All statements of this package name the schema of each function, operator and type,
-// unless the grammar knows it as PostgreSQL's own: the search_path of the session makes
-// no difference.
+// All statements of this package qualify functions, operators and types with their schema, so that the session's
+// search_path has no effect.
 const (
 	selectRevision = `SELECT coalesce((SELECT revision FROM {schema}.rate_limit_revision), 0)`
 
 	selectPolicies = `SELECT policy, spec::pg_catalog.text FROM {schema}.rate_limit_policy`
 
-	// The size is looked at before the rows are, so that no table can fill the memory.
+	// The size is checked first, so that a large table cannot exhaust the memory.
 	selectSize = `SELECT (SELECT pg_catalog.count(*) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean),
 	(SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)), 0) FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean)
 	OPERATOR(pg_catalog.+) (SELECT coalesce(pg_catalog.sum(pg_catalog.octet_length(spec::pg_catalog.text)), 0) FROM {schema}.rate_limit_policy)`
 
-	// Times are read as numbers: how they are written is a setting of the user, and pgx
-	// reads one way only.
+	// Times are read as numbers, because the text form depends on a setting that pgx does not know.
 	selectRules = `SELECT rule_id, name, key_pattern, scope,
 	coalesce(rate_per_second::pg_catalog.text, ''), coalesce(burst_capacity::pg_catalog.text, ''),
 	coalesce(plan, ''), is_active, coalesce(description, ''), priority, policy, is_fallback, spec::pg_catalog.text,
@@ -52,13 +49,11 @@ const (
 	FROM {schema}.rate_limit_rule WHERE is_active OR NOT $1::boolean ORDER BY priority, rule_id`
 )
 
-// maxReadBytes bounds the specs that are read. Those of active rules must fit in a
-// policy file anyway.
+// maxReadBytes bounds the specs that are read. The active ones must fit in a policy file anyway.
 const maxReadBytes = 4 * policy.MaxFileBytes
 
-// readPooled reads the tables. A connection of the pool may have ended unnoticed: then
-// it is tried again with another, once.
-func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) {
+// readPooled reads the tables. It retries once, because a pooled connection may have ended unnoticed.
+func (s *Source) readPooled(ctx context.Context, which rowSelection) (*Set, error) {
 	set, err := s.read(ctx, s.pool, which)
 	if errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil {
 		if s.owned {
@@ -69,24 +64,23 @@ func (s *Source) readPooled(ctx context.Context, which selection) (*Set, error) 
 	return set, err
 }
 
-// read reads the tables as they are at one moment.
-func (s *Source) read(ctx context.Context, db beginner, which selection) (*Set, error) {
+// read reads the tables in one snapshot.
+func (s *Source) read(ctx context.Context, db beginner, which rowSelection) (*Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var set *Set
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, db, options, func(tx pgx.Tx) (err error) {
-		set, err = s.readIn(ctx, tx, which)
+		set, err = s.readTx(ctx, tx, which)
 		return err
 	})
 	if err != nil {
-		return nil, s.missing(ctx, pools.Unanswered(err))
+		return nil, s.explainMissing(ctx, pools.Unanswered(err))
 	}
 	return set, nil
 }
 
-// readIn reads the tables within a transaction.
-func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, error) {
+func (s *Source) readTx(ctx context.Context, tx pgx.Tx, which rowSelection) (*Set, error) {
 	set := &Set{Policies: map[string]json.RawMessage{}, schema: s.config.Schema}
 	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
 		return nil, err
@@ -96,11 +90,11 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 		return nil, err
 	}
 	switch most := int64(MaxRows); {
-	case which == onlyActive && count > policy.MaxRules:
-		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the most is %d", count, policy.MaxRules)}}
+	case which == activeRows && count > policy.MaxRules:
+		return nil, Errors{{Reason: fmt.Sprintf("%d rules are active, the maximum is %d", count, policy.MaxRules)}}
 	case count > most || size > maxReadBytes:
-		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the most is %d with %d", count, size, most, int64(maxReadBytes)),
-			Hint: "delete those that are not active"}}
+		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the maximum is %d with %d", count, size, most, int64(maxReadBytes)),
+			Hint: "delete inactive rules"}}
 	}
 	rows, err := tx.Query(ctx, s.sql(selectPolicies), pgx.QueryExecModeExec)
 	if err != nil {
@@ -120,7 +114,6 @@ func (s *Source) readIn(ctx context.Context, tx pgx.Tx, which selection) (*Set, 
 	return set, err
 }
 
-// scanRule reads a row of selectRules.
 func scanRule(row pgx.CollectableRow) (r Rule, err error) {
 	var spec string
 	var created, updated int64
@@ -130,25 +123,23 @@ func scanRule(row pgx.CollectableRow) (r Rule, err error) {
 	return r, err
 }
 
-// Codes of PostgreSQL for tables that do not exist.
+// SQLSTATE codes for missing tables.
 const (
 	undefinedTable    = "42P01"
 	invalidSchemaName = "3F000"
 )
 
 const (
-	// selectOld asks for a table of rules without a table of policies.
 	selectOld = `SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL AND pg_catalog.to_regclass($2::pg_catalog.text) IS NULL`
 
-	// dropOld drops what the migration of an earlier development version has made.
+	// dropOld drops the tables of an earlier development version.
 	dropOld = `DROP TABLE {schema}.rate_limit_rule, {schema}.rate_limit_attribute, {schema}.rate_limit_revision; ` +
 		`DROP FUNCTION {schema}.rate_limit_rule_row, {schema}.rate_limit_changed; ` +
 		`DELETE FROM {schema}.migration WHERE version = 2;`
 )
 
-// missing adds to an error what to do where the tables do not exist, or where an
-// earlier development version has made them.
-func (s *Source) missing(ctx context.Context, err error) error {
+// explainMissing adds a remedy to an error if the tables are missing, or are from an earlier development version.
+func (s *Source) explainMissing(ctx context.Context, err error) error {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || refusal.Code != undefinedTable && refusal.Code != invalidSchemaName {
 		return err
@@ -162,5 +153,5 @@ func (s *Source) missing(ctx context.Context, err error) error {
 			"export them with that version, by mete rules export; then run %s and import them with this version, by mete rules import",
 			s.config.Schema, s.sql(dropOld))
 	}
-	return fmt.Errorf("schema %q has no rules: mete rules list, or mete serve, makes the tables; another schema is named by ?schema=NAME", s.config.Schema)
+	return fmt.Errorf("schema %q has no rules: mete rules list or mete serve creates the tables; to use a different schema, add ?schema=NAME", s.config.Schema)
 }

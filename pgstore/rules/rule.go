@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// DefaultPolicy is the policy of a row for which no statement names another.
+// DefaultPolicy is the policy of a row without an explicit policy.
 const DefaultPolicy = "rules"
 
-// A Rule is a row of rate_limit_rule. Spec is the rule. The database writes a column
-// that an [Source.Edit] changes into Spec, and sets all columns by Spec. Numbers are
-// decimals as text, so that none is rounded.
+// A Rule is a row of rate_limit_rule. Spec is the complete rule. If an [Source.Edit] changes a column, the
+// database updates Spec, and then sets all columns from Spec. Numbers are decimal text to avoid rounding.
 type Rule struct {
-	ID            int64  // 0: the row is new
-	Name          string // the fields up to Description say what Spec says; empty is NULL
+	ID            int64  // 0 for a new row
+	Name          string // the fields up to Description repeat parts of Spec; empty is NULL
 	KeyPattern    string
 	Scope         string
 	RatePerSecond string
@@ -31,31 +30,29 @@ type Rule struct {
 
 	// The database keeps the fields below.
 	WindowTokens string // the tokens or the budget of a window, empty for none
-	WindowLength string // the window or the period of it
+	WindowLength string // the length of the window or period
 	Version      int64
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 }
 
-// sameRow reports whether r and o have the same values.
 func (r *Rule) sameRow(o *Rule) bool {
 	return r.Name == o.Name && r.KeyPattern == o.KeyPattern && r.Scope == o.Scope && r.Plan == o.Plan &&
 		r.RatePerSecond == o.RatePerSecond && r.BurstCapacity == o.BurstCapacity && r.Description == o.Description &&
 		r.Active == o.Active && r.Priority == o.Priority && r.Policy == o.Policy && r.Fallback == o.Fallback && bytes.Equal(r.Spec, o.Spec)
 }
 
-// A Set holds the rows at one revision. It is not safe for concurrent use.
+// A Set is the rows at one revision. It is not safe for concurrent use.
 type Set struct {
-	// Revision grows with each change of the tables. It is the version of the policy
-	// that [Set.Compile] returns.
+	// Revision increases with each change of the tables. [Set.Compile] returns it as the policy's version.
 	Revision int64
 
-	// Rules are the rows by priority and ID.
+	// Rules are the rows, ordered by priority and ID.
 	Rules []Rule
 
-	// Policies are the documents of rate_limit_policy by the name of the policy. The
-	// empty name has the fields that a file has beside its policies.
+	// Policies are the documents of rate_limit_policy by policy name. The empty name has the fields of a file
+	// that apply to all policies.
 	Policies map[string]json.RawMessage
 
-	schema string // the schema of the tables; empty for a Set that no database holds
+	schema string // the schema of the tables; empty if the Set is not from a database
 }

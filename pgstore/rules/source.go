@@ -21,44 +21,40 @@ import (
 )
 
 const (
-	// DefaultPoll is how often [Source.Watch] looks at the revision where the server
-	// tells it of changes as well; PooledPoll is how often where it cannot.
+	// DefaultPoll is the interval at which [Source.Watch] polls the revision in addition to notifications.
+	// PooledPoll is the interval without notifications.
 	DefaultPoll = 5 * time.Second
 	PooledPoll  = 500 * time.Millisecond
 
-	// connectTimeout is for one connection unless the pool says otherwise, callTimeout
-	// for one short statement, and readTimeout for reading all rows. editTimeout is for
-	// a change of any size.
+	// connectTimeout bounds one connection attempt, unless the pool has its own timeout. callTimeout bounds a
+	// short statement, readTimeout a read of all rows, and editTimeout an edit.
 	connectTimeout = 5 * time.Second
 	callTimeout    = 2 * time.Second
 	readTimeout    = 15 * time.Second
 	editTimeout    = time.Minute
 
-	// A source is asked rarely, and one call at a time.
+	// A source makes few calls, one at a time.
 	poolConns    = 4
 	poolIdleTime = 30 * time.Second
 )
 
-// Config are the settings of a [Source]. The zero Config is sound.
+// Config are the settings of a [Source]. The zero value selects the defaults.
 type Config struct {
-	// Schema is where the tables are. Empty is what the URL says, or else
-	// [pgstore.DefaultSchema].
+	// Schema contains the tables. Empty selects the URL's schema, or else [pgstore.DefaultSchema].
 	Schema string
 
-	// ReadOnly makes nothing in the database: where there are no tables yet, reading
-	// them fails.
+	// ReadOnly disables the creation of missing tables. Reading then fails if tables are missing.
 	ReadOnly bool
 
-	// Poll is how often [Source.Watch] looks for changes that nobody told it of. 0 is
-	// [DefaultPoll]; behind a pooler it is never longer than [PooledPoll].
+	// Poll is the interval at which [Source.Watch] polls for changes without a notification. 0 is [DefaultPoll].
+	// Behind a pooler, it is [PooledPoll] at most.
 	Poll time.Duration
 
-	// Logger is told when a connection is lost and found again. Nil logs nothing.
+	// Logger receives an event when the connection is lost and when it is restored. Nil logs nothing.
 	Logger *slog.Logger
 }
 
-// A Source are the tables in one schema. [Open] or [New] makes it. It is safe for
-// concurrent use.
+// A Source is the tables in one schema. [Open] and [New] create it. It is safe for concurrent use.
 type Source struct {
 	pool   *pgxpool.Pool
 	owned  bool
@@ -66,27 +62,26 @@ type Source struct {
 	schema string // quoted
 }
 
-// Open is [pgstore.ParseURL] and then [Connect]. The schema is that of the URL, unless
-// config names one. No error contains a password.
+// Open is [pgstore.ParseURL] followed by [Connect]. A schema in config overrides the URL's schema. Errors contain
+// no password.
 func Open(ctx context.Context, rawURL string, config Config) (*Source, error) {
 	options, named, err := pgstore.ParseURL(rawURL)
 	if err != nil {
-		return nil, err // it says pgstore, and what
+		return nil, err // the error has a prefix
 	}
 	config.Schema = cmp.Or(config.Schema, named.Schema)
 	return Connect(ctx, options, config)
 }
 
-// Connect connects to a database and makes missing tables in the schema. It does not
-// change options. If no server answers, the error wraps [store.ErrUnavailable]. Connect
-// tries once.
+// Connect connects to a database and creates missing tables in the schema. It does not change options. If no
+// server answers, the error wraps [store.ErrUnavailable]. Connect tries once.
 func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Source, error) {
 	options = options.Copy()
 	options.MaxConns, options.MinConns, options.MinIdleConns = poolConns, 0, 0
 	options.MaxConnIdleTime = poolIdleTime
 	pool, err := pgstore.Dial(ctx, options)
 	if err != nil {
-		return nil, err // it says pgstore, and what
+		return nil, err // the error has a prefix
 	}
 	s, err := New(ctx, pool, config)
 	if err != nil {
@@ -97,8 +92,8 @@ func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Sour
 	return s, nil
 }
 
-// New is [Open] over a pool, which stays the caller's and must outlive the source.
-// [Source.Watch] has a connection of its own beside it, with the same settings.
+// New is [Open] for an existing pool. The caller closes pool after the source. [Source.Watch] opens its own
+// connection with the same settings.
 func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error) {
 	config.Schema, config.Poll = cmp.Or(config.Schema, schema.Default), cmp.Or(config.Poll, DefaultPoll)
 	if config.Logger == nil {
@@ -108,7 +103,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 	case pool == nil:
 		return nil, errors.New("rules: new: pool is required")
 	case config.Poll < 0:
-		return nil, fmt.Errorf("rules: new: poll %v: must not be below 0", config.Poll)
+		return nil, fmt.Errorf("rules: new: poll %v: must not be negative", config.Poll)
 	case err != nil:
 		return nil, fmt.Errorf("rules: new: %w", err)
 	}
@@ -122,21 +117,21 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 	return s, nil
 }
 
-// Close closes the connections that [Open] made. It waits for a second at most.
+// Close closes the connections that [Open] created. It waits for a second at most.
 func (s *Source) Close() {
 	if s.owned {
 		pools.Close(s.pool)
 	}
 }
 
-// Schema is where the tables are.
+// Schema returns the schema of the tables.
 func (s *Source) Schema() string { return s.config.Schema }
 
-// Load reads the active rules and compiles them. It also returns their revision,
-// where that could be read: what is wrong with the rows is an [Errors], all of it. An
-// error that wraps [store.ErrUnavailable] is about the database.
+// Load reads the active rules and compiles them. It also returns their revision if it could read it. The error
+// for invalid rows is an [Errors] that lists all of them. If the database is unavailable, the error wraps
+// [store.ErrUnavailable].
 func (s *Source) Load(ctx context.Context, opts policy.Options) (*policy.Matcher, int64, error) {
-	set, err := s.readPooled(ctx, onlyActive)
+	set, err := s.readPooled(ctx, activeRows)
 	if err != nil {
 		return nil, 0, fmt.Errorf("rules: load: %w", err)
 	}
@@ -144,19 +139,17 @@ func (s *Source) Load(ctx context.Context, opts policy.Options) (*policy.Matcher
 	return m, set.Revision, err
 }
 
-// Read reads all rules, active or not.
+// Read reads all rules, including inactive ones.
 func (s *Source) Read(ctx context.Context) (*Set, error) {
-	set, err := s.readPooled(ctx, all)
+	set, err := s.readPooled(ctx, allRows)
 	if err != nil {
 		return nil, fmt.Errorf("rules: read: %w", err)
 	}
 	return set, nil
 }
 
-// sql returns a statement with the schema in the place of {schema}.
 func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
 
-// beginner is a pool or a connection.
 type beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }

@@ -16,72 +16,67 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// How long to wait before the next attempt to connect: at first, and at most.
+// Bounds of the backoff between connection attempts.
 const (
-	firstPause = 50 * time.Millisecond
-	mostPause  = 2 * time.Second
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 2 * time.Second
 )
 
-// lookPause is the least time between two looks. Every user of a database may notify
-// any channel, as often as they like.
+// lookPause is the shortest interval between two reads of the revision. Any user of a database can notify any
+// channel at any rate.
 const lookPause = 50 * time.Millisecond
 
-// Watch follows the tables until ctx ends. For each revision other than since, that
-// of the [Source.Load] before, it calls changed once, with what Load returns: a
-// policy, or an [Errors]. It never calls it twice at a time, nor for what is wrong
-// with the connection: it then connects again, and says so to the logger.
+// Watch follows the tables until ctx ends. The revision of the previous [Source.Load] is since. For each
+// other revision, Watch calls changed once with the results of Load: a policy, or an [Errors]. Calls are
+// sequential.
+// Connection errors are not passed to changed: Watch logs them and reconnects.
 //
-// It has one connection, on which the server tells it of changes, and on which it
-// looks at the revision every [Config.Poll] besides. Behind a pooler that gives
-// connections away between transactions nobody could be told anything; there, and
-// on a replica, it just looks more often.
+// Watch uses one connection for notifications, and also polls the revision every [Config.Poll]. A pooler that
+// assigns connections per transaction cannot deliver notifications, and neither can a replica. Watch then polls
+// at a shorter interval.
 func (s *Source) Watch(ctx context.Context, since int64, opts policy.Options, changed func(*policy.Matcher, int64, error)) {
 	w := &watcher{Source: s, opts: opts, changed: changed, seen: since}
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, mostPause) {
+	for pause := minBackoff; ctx.Err() == nil; pause = min(2*pause, maxBackoff) {
 		answered, err := w.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if answered {
-			pause = firstPause
+			pause = minBackoff
 		}
-		w.lost(err)
-		sleep(ctx, pause/2+rand.N(pause)) // not all nodes at once
+		w.noteLoss(err)
+		sleep(ctx, pause/2+rand.N(pause)) // nodes must not reconnect all at once
 	}
 }
 
-// applicationName is what connections call themselves, unless the URL says otherwise.
 const applicationName = "mete"
 
-// A watcher is one call of Watch.
 type watcher struct {
 	*Source
-	opts    policy.Options
-	changed func(*policy.Matcher, int64, error)
-	seen    int64 // the revision that was dealt with last
-	called  bool  // by the server, since the last look
-	failing bool  // and that has been logged
-	polling bool  // and that has been logged
+	opts     policy.Options
+	changed  func(*policy.Matcher, int64, error)
+	seen     int64 // the last revision that was processed
+	notified bool  // notified since the last read
+	failing  bool  // and logged
+	polling  bool  // and logged
 }
 
-// lost notes that there is no connection.
-func (w *watcher) lost(err error) {
+func (w *watcher) noteLoss(err error) {
 	if !w.failing {
-		w.config.Logger.Warn("cannot follow rules in the database, active rules stay", "err", err)
+		w.config.Logger.Warn("cannot follow rules in the database, keeping the active rules", "err", err)
 	}
 	w.failing = true
 }
 
-// found notes that there is one again.
-func (w *watcher) found() {
+func (w *watcher) noteRecovery() {
 	if w.failing {
-		w.config.Logger.Info("rules in the database followed again")
+		w.config.Logger.Info("following rules in the database again")
 	}
 	w.failing = false
 }
 
-// follow connects, and goes on until the connection is lost or ctx ends. It reports
-// whether there was an answer.
+// follow connects and follows the tables until the connection is lost or ctx ends. It reports whether the server
+// answered.
 func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 	conn, err := w.connect(ctx)
 	if err != nil {
@@ -98,7 +93,7 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 			return answered, err
 		}
 		answered = true
-		w.found()
+		w.noteRecovery()
 		if err := w.wait(ctx, conn, told); err != nil {
 			return true, err
 		}
@@ -106,7 +101,6 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 	}
 }
 
-// sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	rest := time.NewTimer(d)
 	defer rest.Stop()
@@ -116,30 +110,28 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// connect makes the connection, which calls itself mete rules.
+// connect opens the connection with the application name "mete rules".
 func (w *watcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := w.pool.Config().ConnConfig.Copy()
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing stays in the server
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // leaves no state in the server
 	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
-	// That it was called is all that counts: a flood of calls is not kept.
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.called = true }
+	// A flag suffices: a flood of notifications uses no memory.
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.notified = true }
 	if config.RuntimeParams["application_name"] == applicationName {
 		config.RuntimeParams["application_name"] += " rules"
 	}
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// hangUp ends a connection, which may be broken.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// listen asks to be told of changes. It is false where that would be in vain: a
-// pooler makes up the number of the process that it pretends to be, and a server that
-// only follows another has nothing to tell.
+// listen enables notifications, and reports false if they cannot work. A pooler reports an invented process ID,
+// and a replica sends no notifications.
 func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -157,51 +149,49 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 		told = false
 	}
 	if !w.polling {
-		w.config.Logger.Info("rules polled: no notifications through a pooler or from a replica", "every", w.every(told))
+		w.config.Logger.Info("polling rules: no notifications through a pooler or from a replica", "every", w.pollInterval(told))
 	}
 	w.polling = true
 	return false, nil
 }
 
-// every is the time between two looks.
-func (w *watcher) every(told bool) time.Duration {
+func (w *watcher) pollInterval(told bool) time.Duration {
 	if told {
 		return w.config.Poll
 	}
 	return min(w.config.Poll, PooledPoll)
 }
 
-// wait returns when there may be something new, or the connection is lost.
+// wait returns when there may be a change, or when the connection is lost.
 func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
-	limited, cancel := context.WithTimeout(ctx, w.every(told))
+	limited, cancel := context.WithTimeout(ctx, w.pollInterval(told))
 	defer cancel()
 	if !told {
 		<-limited.Done()
 		return ctx.Err()
 	}
-	if w.called { // since the last look has begun
+	if w.notified { // notified since the last read began
 		return nil
 	}
 	_, err := conn.WaitForNotification(limited)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil && !conn.IsClosed() {
-		return nil // nobody said anything
+		return nil // timeout without a notification
 	}
 	return err
 }
 
-// look reads the rules if their revision is another than the last.
 func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	w.called = false
+	w.notified = false
 	var revision int64
 	if err := conn.QueryRow(limited, w.sql(selectRevision), pgx.QueryExecModeExec).Scan(&revision); err != nil {
-		return w.missing(ctx, err)
+		return w.explainMissing(ctx, err)
 	}
 	if revision == w.seen {
 		return nil
 	}
-	set, err := w.read(ctx, conn, onlyActive)
+	set, err := w.read(ctx, conn, activeRows)
 	if mistakes, broken := errors.AsType[Errors](err); broken {
 		w.seen = revision
 		w.changed(nil, revision, mistakes)

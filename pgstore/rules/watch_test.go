@@ -110,7 +110,7 @@ func TestWatch_TellsEveryNodeWithinASecond(t *testing.T) {
 		}
 	}
 	a.must(`TRUNCATE {schema}.rate_limit_rule`)
-	if u := a.next(); u.err == nil || !strings.Contains(u.err.Error(), "no rule is active") {
+	if u := a.next(); u.err == nil || !strings.Contains(u.err.Error(), "no active rule") {
 		t.Errorf("after TRUNCATE: %v, want a mistake", u.err)
 	}
 }
@@ -207,7 +207,9 @@ func TestWatch_ConnectionCut(t *testing.T) {
 			t.Errorf("update %d: %v", i, u.err)
 		}
 	}
-	f.eventually("both are logged", func() bool { return f.log.count("followed again") == 3 && f.log.count("cannot follow rules") == 3 })
+	f.eventually("both are logged", func() bool {
+		return f.log.count("following rules in the database again") == 3 && f.log.count("cannot follow rules") == 3
+	})
 }
 
 func TestWatch_ServerRestarts(t *testing.T) {

@@ -14,10 +14,9 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// DefaultRetention is how long rows are kept unless [Config.Retention] says.
+// DefaultRetention is the default of [Config.Retention].
 const DefaultRetention = 30 * 24 * time.Hour
 
-// Other defaults of a [Config].
 const (
 	defaultSchema        = "mete"
 	defaultUserAttribute = "jwt:sub"
@@ -27,13 +26,12 @@ const (
 	defaultTimeout       = 5 * time.Second
 )
 
-// Bounds of [Config.Retention]. What lies outside of them is refused.
+// Bounds of [Config.Retention]. Other values are errors.
 const (
 	MinRetention = time.Hour
 	MaxRetention = 100 * 365 * 24 * time.Hour
 )
 
-// Bounds of a [Config].
 const (
 	minWindow = time.Millisecond
 	maxWindow = time.Minute
@@ -41,53 +39,49 @@ const (
 	maxQueue  = 1 << 20
 )
 
-// Config are the settings of a [Recorder] and of a [Reader]. It is sound with a
-// Key, or with Raw.
+// Config are the settings of a [Recorder] and of a [Reader]. A Recorder requires Key or Raw; everything else has
+// a default.
 type Config struct {
-	// Schema is where the table is: see pgstore.Migrate. Empty is "mete".
+	// Schema contains the table: see pgstore.Migrate. Empty is "mete".
 	Schema string
 
-	// Key keys the hashes of keys and users. Who writes and who asks need the same.
+	// Key is the key of the hashes of keys and users. Recorders and readers must use the same key.
 	Key []byte
 
-	// Raw stores keys, users and addresses as they are. Key is not needed then.
+	// Raw stores keys, users and addresses unhashed. Key is not needed then.
 	Raw bool
 
-	// UserAttribute names the attribute that says who the user is. Empty is "jwt:sub".
+	// UserAttribute names the attribute with the user's identity. Empty is "jwt:sub".
 	UserAttribute string
 
-	// NoEndpoints leaves out the method and the path.
+	// NoEndpoints disables the storage of methods and paths.
 	NoEndpoints bool
 
-	// Retention is how long rows are kept, at least: they leave by whole days. 0 is
-	// [DefaultRetention].
+	// Retention is the minimum lifetime of rows, which are deleted by whole days. 0 is [DefaultRetention].
 	Retention time.Duration
 
-	// Window is the time between two writes, between a millisecond and a minute. 0 is
-	// a second.
+	// Window is the interval between two writes, between a millisecond and a minute. 0 is a second.
 	Window time.Duration
 
-	// MaxRows bounds the rows that are written in a window, and MaxQueue those that
-	// wait to be. 0 are 200 and 16384, the most 100000 and 1048576. A row takes up to
-	// 3 KiB of memory, most far less.
+	// MaxRows bounds the rows per window, and MaxQueue the waiting rows. 0 selects 200 and 16384; the maximum is
+	// 100000 and 1048576. A row takes up to 3 KiB of memory, but usually far less.
 	MaxRows, MaxQueue int
 
-	// Timeout is the longest that one write, or one question, may take. 0 is 5 s.
+	// Timeout bounds one write or one query. 0 is 5 s.
 	Timeout time.Duration
 
-	// Node names this process in the rows it writes. Empty is the host's name.
+	// Node is the name of this process in its rows. Empty is the host name.
 	Node string
 
-	// Logger is told when writing begins to fail and when it works again, and when
-	// keys begin to be left out. Nil is none.
+	// Logger receives an event when writes begin to fail or work again, and when denied keys overflow. Nil logs
+	// nothing.
 	Logger *slog.Logger
 
-	// Now, if set, takes the place of the database's clock, for tests.
+	// Now, if set, replaces the database's clock in tests.
 	Now func() bucket.Instant
 }
 
-// checked returns c with its defaults.
-func (c Config) checked() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if c.Schema == "" {
 		c.Schema = defaultSchema
 	}
@@ -95,7 +89,7 @@ func (c Config) checked() (Config, error) {
 		c.UserAttribute = defaultUserAttribute
 	}
 	if c.Node == "" {
-		c.Node, _ = os.Hostname() // it is not worth an error
+		c.Node, _ = os.Hostname() // the name is optional
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

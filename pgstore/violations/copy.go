@@ -10,14 +10,14 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// columns are those that are written, in this order.
+// columns are the columns that COPY writes, in order.
 var columns = []string{
 	"violation_id", "bucket_key", "user_id", "ip_address", "endpoint", "requested_at", "tokens_at_time",
 	"rule_name", "limit_name", "reason", "cost", "retry_after", "denials", "last_at", "shadow", "node",
 }
 
-// append appends the row as COPY reads it: text, without a statement that would
-// have to be prepared. Its instants are those of the clock there.
+// append appends the row in the text format of COPY, which needs no prepared statement. The function there
+// converts local times to the database's clock.
 func (r *row) append(dst []byte, number int64, node string, there func(time.Time) time.Time) []byte {
 	w := copyWriter{strconv.AppendInt(dst, number, 10)}
 	w.text(r.key, false)
@@ -26,9 +26,9 @@ func (r *row) append(dst []byte, number int64, node string, there func(time.Time
 	w.text(r.endpoint, true)
 	w.time(there(r.first))
 	w.tokens(r.tokens)
-	w.text(clean(r.id.rule, maxRule), false)
-	w.text(clean(r.id.limit, maxLimit), false)
-	w.text(clean(r.id.reason, maxReason), false)
+	w.text(sanitize(r.id.rule, maxRule), false)
+	w.text(sanitize(r.id.limit, maxLimit), false)
+	w.text(sanitize(r.id.reason, maxReason), false)
 	w.tokens(r.cost)
 	w.wait(r.retry)
 	w.number(r.count)
@@ -38,12 +38,10 @@ func (r *row) append(dst []byte, number int64, node string, there func(time.Time
 	return append(w.line, '\n')
 }
 
-// A copyWriter appends columns to a line.
 type copyWriter struct{ line []byte }
 
 func (w *copyWriter) null() { w.line = append(w.line, "\t\\N"...) }
 
-// text appends printable ASCII.
 func (w *copyWriter) text(s string, emptyIsNull bool) {
 	if s == "" && emptyIsNull {
 		w.null()
@@ -72,7 +70,6 @@ func (w *copyWriter) time(t time.Time) {
 
 func (w *copyWriter) number(n int64) { w.line = strconv.AppendInt(append(w.line, '\t'), n, 10) }
 
-// tokens appends an amount in whole tokens.
 func (w *copyWriter) tokens(t bucket.Tokens) {
 	if t < 0 {
 		w.null()

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package violations keeps an audit trail of denied requests in PostgreSQL: the
-// table rate_limit_violation, which can be asked by SQL and by a [Reader].
+// Package violations keeps an audit trail of denied requests in the PostgreSQL table rate_limit_violation.
+// Operators query it with SQL, and programs with a [Reader].
 //
-// A [Recorder] writes it. Its Record is the hook of a limiter
-// ([mete.Config.OnDenial]): it never waits for the database and never fails. Rows
-// are gathered in memory and written behind it, one COPY each window (a second).
+// A [Recorder] writes the table. Its method Record is the denial hook of a limiter ([mete.Config.OnDenial]): it
+// never waits for the database and never fails. Rows are gathered in memory and written in the background, with
+// one COPY per window (a second).
 //
-// # Under attack
+// # Overload
 //
-// A denial is worth a row while there are few. The first three of a key have a row
-// each; further ones share one row in each window, which says how many they were.
-// No more than MaxRows rows are written in a window, and no more than MaxQueue wait
-// for that, in which counts go on growing meanwhile. Denials of keys for which there
-// is no room share one row for each limit, with the key [Others]. So the sums over
-// rows are exact for rules, limits and reasons; what is lost in a flood is who, as
-// [Stats] says. Only where the database does not take them at all, in the end, or
-// more than a thousand limits deny, are denials dropped, and counted.
+// The first three denials of a key have a row each. Further ones share one row per window with a count. At most
+// MaxRows rows are written per window, and at most MaxQueue rows wait, whose counts continue to grow. Denials of
+// keys that do not fit share one row per limit, with the key [Others]. Sums over rows are therefore exact for
+// rules, limits and reasons; a flood loses only keys and users, as [Stats] reports. Denials are dropped and
+// counted only if the database stays unavailable, or if more than a thousand limits deny.
 //
-// Each denied request counts once, under the limit that denied it: that with the
-// longest wait. A shadow rule counts what it would have denied, in rows of its own.
-// That the store failed is nobody's violation, and is not recorded.
+// Each denied request counts once, under the limit with the longest wait. A shadow rule counts the requests that
+// it would have denied, in separate rows. Failures of the store are not violations and are not recorded.
 //
-// # Who can be seen
+// # Privacy
 //
-// By default nobody: keys and users are stored as keyed hashes, and addresses are
-// cut to their network, /24 or /48. Who has the hash key can ask for a key, and
-// find it; who has not cannot read one. [Config.Raw] stores all of them as they are.
-// Endpoints are stored as they are, without the query: they can be turned off.
+// By default, keys and users are stored as keyed hashes, and addresses are truncated to their network, /24 or
+// /48. Operators with the hash key can find the rows of a known key. Without it, keys are unreadable.
+// [Config.Raw] stores them unchanged. Endpoints are stored without the query, and can be disabled.
 //
-// What a client sends is made storable: bytes other than printable ASCII are
-// written %XX, as in a URL, and what is too long ends with "...".
+// Text from clients is sanitized: bytes that are not printable ASCII are written as %XX, as in a URL. Long values
+// are truncated and end with "...".
 package violations

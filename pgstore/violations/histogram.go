@@ -12,14 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bounds of a [Histogram].
 const (
 	maxBins   = 120
 	maxSeries = 6
 )
 
-// binSteps are how wide bins are: what people count time by. Beyond them it is whole
-// days.
+// binSteps are the possible bin widths below a day. Larger bins are whole days.
 var binSteps = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -28,29 +26,29 @@ var binSteps = []time.Duration{
 
 const day = 24 * time.Hour
 
-// A Histogram says when denials were, and of which rules: at most 120 bins of
-// equal width. The bin of a row is that of its first denial.
+// A Histogram counts denials per rule over time, in at most 120 bins of equal width. A row counts in the bin of
+// its first denial.
 type Histogram struct {
-	Start time.Time     // of the first bin: a multiple of Step since 1970
+	Start time.Time     // start of the first bin, a multiple of Step since 1970
 	Step  time.Duration // width of a bin
 	Bins  int
 
-	// Series are the rules with most denials, most first, at most 6. Where
-	// there are more, the last one is of all the others, and is named [Others].
+	// Series are the rules with the most denials in descending order, at most 6. If there are more rules, the
+	// last element sums up the rest under the name [Others].
 	Series []Series
 
-	// Rules are how many rules there are, and Rows how many rows.
+	// Rules is the number of rules, and Rows the number of rows.
 	Rules, Rows int64
 }
 
-// A Series is one rule in a [Histogram]: a number for each bin.
+// A Series is one rule in a [Histogram], with a count per bin.
 type Series struct {
 	Rule            string
 	Denials, Shadow []int64
 }
 
-// Histogram counts what a query means, which needs to have Since and Until. A question
-// that takes longer than the Timeout is an [ErrSlow].
+// Histogram counts the rows of a query, which must have Since and Until. If it exceeds the Timeout, the error
+// wraps [ErrSlow].
 func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
 	h, err := newHistogram(q)
 	if err == nil {
@@ -69,13 +67,12 @@ func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
 	return h, nil
 }
 
-// newHistogram has empty bins for the time of a query.
 func newHistogram(q Query) (Histogram, error) {
 	if q.Since.IsZero() || q.Until.IsZero() || !q.Since.Before(q.Until) {
-		return Histogram{}, errors.New("since and until are required, and until must be later")
+		return Histogram{}, errors.New("since and until are required, and until must be after since")
 	}
-	if q.Until.Sub(q.Since) == math.MaxInt64 { // which Sub returns for what it cannot hold
-		return Histogram{}, errors.New("until is more than 292 years later than since")
+	if q.Until.Sub(q.Since) == math.MaxInt64 { // Sub saturates at this value
+		return Histogram{}, errors.New("until must be at most 292 years after since")
 	}
 	first, last := q.Since.UnixMicro(), q.Until.Add(-1).UnixMicro()
 	bins := func(step time.Duration) int64 {
@@ -95,7 +92,6 @@ func newHistogram(q Query) (Histogram, error) {
 	return Histogram{Start: start, Step: step, Bins: int(bins(step))}, nil
 }
 
-// floorDiv is a/b rounded down.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -104,8 +100,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// histogram is the statement of Histogram: for each rule of note, or all others as null,
-// and each bin by its number since 1970, how many denials there were.
+// histogram returns the statement of Histogram. It counts denials per bin, for each of the top rules and for the
+// rest.
 func (r *Reader) histogram(q Query, step time.Duration) (statement string, args []any) {
 	q.After = Place{}
 	where, args := r.where(q)
@@ -124,7 +120,6 @@ func (r *Reader) histogram(q Query, step time.Duration) (statement string, args 
 		int64(step/time.Second), enforced, inShadow, r.table(), where, maxSeries, Others), args
 }
 
-// fill reads the rows of the statement.
 func (h *Histogram) fill(rows pgx.Rows) error {
 	var rank, bin, enforced, shadow, n int64
 	var rule string
@@ -135,7 +130,7 @@ func (h *Histogram) fill(rows pgx.Rows) error {
 		}
 		at := bin - first
 		if at < 0 || at >= int64(h.Bins) {
-			return fmt.Errorf("a row is in bin %d of %d", at, h.Bins)
+			return fmt.Errorf("a row is in bin %d, outside of %d bins", at, h.Bins)
 		}
 		s := &h.Series[rank-1]
 		s.Denials[at] += enforced

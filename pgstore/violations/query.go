@@ -13,62 +13,58 @@ import (
 	"github.com/metehq/mete/internal/clientaddr"
 )
 
-// Numbers of rows that [Reader.List] returns.
 const (
 	DefaultList = 50
 	MaxList     = 10_000
 )
 
-// A Query says which rows are meant. The zero Query means all.
+// A Query selects rows. The zero Query selects all.
 type Query struct {
-	// Since and Until bound the time of the first denial of a row, Until not
-	// included. The zero time is no bound.
+	// Since (inclusive) and Until (exclusive) bound the time of a row's first denial. The zero time is no bound.
 	Since, Until time.Time
 
-	// Rule is the name of the rule, and Reason why it denied: "token_bucket_exceeded".
+	// Rule is a rule's name, and Reason a denial reason such as "token_bucket_exceeded".
 	Rule, Reason string
 
-	// Key and User are those that were denied, as they are or as they are stored.
+	// Key and User select a denied key and user, as plain text or as stored.
 	Key, User string
 
-	// Network is the client's address, or a network of clients. Where addresses are
-	// stored as networks, those count that it is in.
+	// Network is a client's address, or a network of clients. If addresses are stored as networks, it selects the
+	// networks that contain it.
 	Network netip.Prefix
 
-	// Endpoint is how the endpoint begins: "GET /v1/", or "/v1/" with whatever method.
-	// There is no index for it: give it less time to look through.
+	// Endpoint is a prefix of the endpoint: "GET /v1/", or "/v1/" for any method. No index supports it: use a
+	// short time range.
 	Endpoint string
 
-	// Mode says whether rows of rules in shadow count.
+	// Mode selects rows by the mode of their rule.
 	Mode Mode
 
-	// After has List go on behind a row that it has returned. The zero Place is the
-	// newest row's.
+	// After selects rows after this position in a list, to continue List. The zero Place starts at the newest
+	// row.
 	After Place
 
-	// Limit bounds the rows that List returns, and the groups of each part of a
-	// summary: 0 is [DefaultList], [MaxList] the most.
+	// Limit bounds the rows of List, and the groups in each part of a summary. 0 is [DefaultList] or
+	// [DefaultTop], and the maximum is [MaxList].
 	Limit int
 }
 
-// A Mode says which rows are meant by whether their rule was in shadow.
+// A Mode selects rows by the mode of their rule.
 type Mode int
 
-// All are both kinds of rows.
 const (
 	All      Mode = iota
-	Enforced      // what was denied
-	InShadow      // what was let through, as the rule is in shadow
+	Enforced      // denied requests
+	InShadow      // admitted requests that a shadow rule would have denied
 )
 
-// A Place is where a row stands in a list: [Violation.Place] has it.
+// A Place is the position of a row in a list: see [Violation.Place].
 type Place struct {
 	At time.Time
 	ID int64
 }
 
-// limit is how many are asked for.
-func (q Query) limit(def int) (int, error) {
+func (q Query) rowLimit(def int) (int, error) {
 	switch {
 	case q.Limit == 0:
 		return def, nil
@@ -78,25 +74,23 @@ func (q Query) limit(def int) (int, error) {
 	return q.Limit, nil
 }
 
-// terms gathers what holds of rows, and the arguments of a statement with it.
-type terms struct {
+// conditions collects the conditions of a WHERE clause, and their arguments.
+type conditions struct {
 	all  []string
 	args []any
 }
 
-// add adds a term with a %s for each of its values.
-func (t *terms) add(format string, values ...any) {
+func (t *conditions) add(format string, values ...any) {
 	places := make([]any, len(values))
 	for i := range values {
-		places[i] = fmt.Sprintf("$%d", len(t.args)+i) // the first argument is no value
+		places[i] = fmt.Sprintf("$%d", len(t.args)+i) // the first argument is not a value
 	}
 	t.all, t.args = append(t.all, fmt.Sprintf(format, places...)), append(t.args, values...)
 }
 
-// where returns the clause that a query comes to, and the arguments of a statement
-// with it.
+// where returns the WHERE clause of a query, and the arguments of the statement.
 func (r *Reader) where(q Query) (clause string, args []any) {
-	t := terms{args: []any{pgx.QueryExecModeExec}}
+	t := conditions{args: []any{pgx.QueryExecModeExec}}
 	if !q.Since.IsZero() {
 		t.add("requested_at OPERATOR(pg_catalog.>=) %s::pg_catalog.timestamptz", q.Since)
 	}
@@ -104,16 +98,16 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 		t.add("requested_at OPERATOR(pg_catalog.<) %s::pg_catalog.timestamptz", q.Until)
 	}
 	if q.Rule != "" {
-		t.add("rule_name OPERATOR(pg_catalog.=) %s::pg_catalog.text", clean(q.Rule, maxRule))
+		t.add("rule_name OPERATOR(pg_catalog.=) %s::pg_catalog.text", sanitize(q.Rule, maxRule))
 	}
 	if q.Reason != "" {
-		t.add("reason OPERATOR(pg_catalog.=) %s::pg_catalog.text", clean(q.Reason, maxReason))
+		t.add("reason OPERATOR(pg_catalog.=) %s::pg_catalog.text", sanitize(q.Reason, maxReason))
 	}
 	if q.Key != "" {
-		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", clean(q.Key, maxKey), hash(r.config.Key, aKey, q.Key))
+		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.Key, maxKey), hash(r.config.Key, kindKey, q.Key))
 	}
 	if q.User != "" {
-		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", clean(q.User, maxUser), hash(r.config.Key, aUser, q.User))
+		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.User, maxUser), hash(r.config.Key, kindUser, q.User))
 	}
 	if q.Network.IsValid() {
 		of := q.Network.Masked()
@@ -129,7 +123,7 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 		t.add("shadow")
 	}
 	if q.After != (Place{}) {
-		// The first of the two is what tells days apart that need not be looked at.
+		// The first condition is redundant, but lets PostgreSQL skip partitions.
 		t.add("requested_at OPERATOR(pg_catalog.<=) %s::pg_catalog.timestamptz AND (requested_at, violation_id) OPERATOR(pg_catalog.<) (%s::pg_catalog.timestamptz, %s::bigint)", q.After.At, q.After.At, q.After.ID)
 	}
 	if len(t.all) == 0 {
@@ -138,12 +132,12 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 	return " WHERE " + strings.Join(t.all, " AND "), t.args
 }
 
-// endpoint adds how the endpoint begins, or the path in it.
-func (t *terms) endpoint(begin string) {
+// endpoint adds a condition on the endpoint's prefix, or on the path's.
+func (t *conditions) endpoint(begin string) {
 	of := "endpoint"
 	if strings.HasPrefix(begin, "/") {
-		of = "pg_catalog.substr(endpoint, pg_catalog.strpos(endpoint, ' ') OPERATOR(pg_catalog.+) 1)" // which is all of it where there is no method
+		of = "pg_catalog.substr(endpoint, pg_catalog.strpos(endpoint, ' ') OPERATOR(pg_catalog.+) 1)" // the whole endpoint if it has no method
 	}
-	// Half a character at the end would be written otherwise in a longer text: it is ASCII here.
-	t.add("pg_catalog.starts_with("+of+", %s::pg_catalog.text)", clean(begin, maxEndpoint))
+	// Sanitizing makes the prefix ASCII, so it never ends within a character.
+	t.add("pg_catalog.starts_with("+of+", %s::pg_catalog.text)", sanitize(begin, maxEndpoint))
 }

@@ -17,48 +17,45 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Reader asks the table. [NewReader] makes it. It is safe for concurrent use.
+// A Reader queries the table. [NewReader] creates it. It is safe for concurrent use.
 type Reader struct {
 	pool   *pgxpool.Pool
 	config Config
 }
 
-// NewReader returns a reader that asks by pool, which stays the caller's. Of the
-// settings it uses Schema, Key and Timeout. Without Key, keys and users can only be
-// looked for as they are stored.
+// NewReader returns a reader that uses pool. The caller closes pool after the reader. It uses the settings
+// Schema, Key and Timeout. Without a Key, queries find keys and users only in their stored form.
 func NewReader(pool *pgxpool.Pool, config Config) (*Reader, error) {
 	if pool == nil {
 		return nil, errors.New("violations: new reader: pool is required")
 	}
-	config.Raw = true // it takes no key to read
-	config, err := config.checked()
+	config.Raw = true // reading needs no key
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("violations: new reader: %w", err)
 	}
 	return &Reader{pool, config}, nil
 }
 
-// A Violation is a row of the table.
 type Violation struct {
 	ID       int64
-	At, Last time.Time    // the first and the last denial that it stands for
-	Key      string       // of the bucket; empty where none was asked, [Others] for many
-	User     string       // empty where there is none
-	Network  netip.Prefix // of the client, or the address; the zero prefix where there is none
-	Endpoint string       // method and path; empty where there is none
+	At, Last time.Time    // first and last denial
+	Key      string       // empty if there was no bucket, [Others] for overflow
+	User     string       // empty if unknown
+	Network  netip.Prefix // zero if unknown
+	Endpoint string       // method and path; empty if unknown
 
 	Rule, Limit, Reason string
 
-	Tokens     float64       // that the bucket held at the first; -1 where none was asked
-	Cost       float64       // of all of them
-	RetryAfter time.Duration // of the first; [bucket.Never] where no wait helps
+	Tokens     float64       // remaining tokens at the first denial; -1 if there was no bucket
+	Cost       float64       // sum over all denials
+	RetryAfter time.Duration // of the first denial; [bucket.Never] if no wait helps
 	Denials    int64
-	Shadow     bool // was let through, as the rule is in shadow
+	Shadow     bool // admitted, because the rule is in shadow mode
 	Node       string
 }
 
-// Address is Network as people write it: without a prefix that says nothing, and
-// empty where there is none.
+// Address returns Network as text: without the prefix length for a single address, and empty if unknown.
 func (v *Violation) Address() string {
 	switch {
 	case !v.Network.IsValid():
@@ -69,14 +66,14 @@ func (v *Violation) Address() string {
 	return v.Network.String()
 }
 
-// Place is where the row stands in a list.
+// Place returns the position of the row in a list.
 func (v *Violation) Place() Place { return Place{v.At, v.ID} }
 
-// Row returns v as JSON has it. Unknown values are null.
+// Row returns v in its JSON form. Unknown values are null.
 func (v *Violation) Row() api.Violation {
 	row := api.Violation{
 		ID: v.ID, At: v.At.UTC(), LastAt: v.Last.UTC(), Denials: v.Denials, Rule: v.Rule, Limit: v.Limit, Reason: v.Reason, Shadow: v.Shadow,
-		Key: known(v.Key), User: known(v.User), Address: known(v.Address()), Endpoint: known(v.Endpoint), Cost: v.Cost, Node: v.Node,
+		Key: nonEmpty(v.Key), User: nonEmpty(v.User), Address: nonEmpty(v.Address()), Endpoint: nonEmpty(v.Endpoint), Cost: v.Cost, Node: v.Node,
 	}
 	if v.Tokens >= 0 {
 		row.Tokens = &v.Tokens
@@ -88,21 +85,19 @@ func (v *Violation) Row() api.Violation {
 	return row
 }
 
-// known returns a text that is not empty, else nil.
-func known(s string) *string {
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// List returns the newest rows, newest first. A question that takes longer than the
-// Timeout is an [ErrSlow].
+// List returns the selected rows, newest first. If it exceeds the Timeout, the error wraps [ErrSlow].
 //
-// The place of a row whose time is infinite, which only others can have written, is of
-// no use: set Since and Until, and there is none.
+// A row with an infinite time, which only other programs can write, has no useful Place. Since and Until exclude
+// such rows.
 func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error) {
-	limit, err := q.limit(DefaultList)
+	limit, err := q.rowLimit(DefaultList)
 	if err == nil {
 		statement, args := r.list(q, limit)
 		err = r.read(ctx, pgx.ReadCommitted, func(ctx context.Context, tx pgx.Tx) error {
@@ -120,9 +115,8 @@ func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error
 	return list, nil
 }
 
-// list is the statement of List. Here, and in all statements of this package, each
-// function, operator and type names its schema, unless the grammar knows it as
-// PostgreSQL's own: the search_path of the session makes no difference.
+// list returns the statement of List. All statements of this package qualify functions, operators and types with
+// their schema, so that the session's search_path has no effect.
 func (r *Reader) list(q Query, limit int) (statement string, args []any) {
 	where, args := r.where(q)
 	return `SELECT violation_id, ` + instant("requested_at") + `, ` + instant("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::pg_catalog.text, coalesce(endpoint, ''),
@@ -130,11 +124,11 @@ func (r *Reader) list(q Query, limit int) (statement string, args []any) {
 		FROM ` + r.table() + where + fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args
 }
 
-// ErrSlow says that a question was given up since it took longer than the Timeout.
-var ErrSlow = errors.New("gave up: it took too long")
+// ErrSlow is the error of a query that exceeded the Timeout.
+var ErrSlow = errors.New("query timed out")
 
-// read has f read in a transaction, for no longer than the Timeout. The database ends it
-// then, too, so that nobody's question goes on behind their back.
+// read calls f in a transaction. Both the context and the database enforce the Timeout, so that no query
+// continues after read returns.
 func (r *Reader) read(ctx context.Context, level pgx.TxIsoLevel, f func(context.Context, pgx.Tx) error) error {
 	within, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -170,13 +164,14 @@ func scan(row pgx.CollectableRow) (v Violation, err error) {
 	return v, nil
 }
 
-// microseconds is SQL for a time or an interval as a number: how those are written is
-// a setting of the user, and pgx reads one way only.
+// microseconds returns an SQL expression for a time or an interval as a number. The text form depends on settings
+// of the user.
 func microseconds(of string) string {
 	return "(extract(epoch FROM " + of + ") OPERATOR(pg_catalog.*) 1000000)::bigint"
 }
 
-// instant is SQL for a time since 1970, which has to be finite: others can write rows, too.
+// instant returns an SQL expression for a time since 1970. Infinite times, which other programs can write, become
+// 0.
 func instant(at string) string {
 	return "CASE WHEN pg_catalog.isfinite(" + at + ") THEN " + microseconds(at) + " ELSE 0 END"
 }

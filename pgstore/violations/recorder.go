@@ -22,14 +22,11 @@ import (
 const (
 	shards = 16
 
-	// maxOthers bounds the limits of which the denials without room of their own are
-	// counted.
 	maxOthers = 1024
 )
 
-// A Recorder writes denials to the table, behind the back of those who are denied.
-// [New] makes it; it has one goroutine, which [Recorder.Close] ends. It is safe for
-// concurrent use.
+// A Recorder writes denials to the table in the background. [New] creates it, and [Recorder.Close] ends its
+// goroutine. It is safe for concurrent use.
 type Recorder struct {
 	pool   *pgxpool.Pool
 	config Config
@@ -38,48 +35,48 @@ type Recorder struct {
 	node   string
 	seed   maphash.Seed
 	shards [shards]shard
-	others shard // for whom there was no room
-	turn   int   // the shard from which rows are taken first
+	others shard // overflow
+	turn   int   // the shard to empty first
 
 	dropped, written, rows, failed atomic.Int64
 
-	closing context.Context // done when the recorder is to end
+	closing context.Context // done when Close is called
 	close   context.CancelFunc
-	writing context.Context // done a Timeout later
+	writing context.Context // done a Timeout after Close
 	giveUp  context.CancelFunc
 	ending  sync.Once
 	ended   chan struct{}
 }
 
-// New returns a recorder that writes by pool, which stays the caller's and must
-// outlive it. It does not wait for the database: the table may come later.
+// New returns a recorder that writes through pool. The caller closes pool after the recorder. New does not wait
+// for the database: the table can be created later.
 func New(pool *pgxpool.Pool, config Config) (*Recorder, error) {
 	if pool == nil {
 		return nil, errors.New("violations: new: pool is required")
 	}
-	config, err := config.checked()
+	config, err := config.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("violations: new: %w", err)
 	}
 	r := &Recorder{
-		pool: pool, config: config, now: time.Now, user: attribute(config.UserAttribute),
-		node: clean(config.Node, maxNode), seed: maphash.MakeSeed(), ended: make(chan struct{}),
+		pool: pool, config: config, now: time.Now, user: mustAttribute(config.UserAttribute),
+		node: sanitize(config.Node, maxNode), seed: maphash.MakeSeed(), ended: make(chan struct{}),
 	}
 	if config.Now != nil {
 		r.now = func() time.Time { return config.Now().Time() }
 	}
 	for i := range r.shards {
-		r.shards[i] = shard{size: max(config.MaxQueue/shards, 1), sources: map[id]*source{}}
+		r.shards[i] = shard{size: max(config.MaxQueue/shards, 1), sources: map[rowID]*source{}}
 	}
-	r.others = shard{size: maxOthers, sources: map[id]*source{}}
+	r.others = shard{size: maxOthers, sources: map[rowID]*source{}}
 	r.closing, r.close = context.WithCancel(context.Background())
 	r.writing, r.giveUp = context.WithCancel(context.Background())
 	go r.run()
 	return r, nil
 }
 
-// Record records what it is told, as [mete.Config.OnDenial]. It takes a
-// microsecond or so, whatever the database does, and keeps copies only.
+// Record records a denial: use it as [mete.Config.OnDenial]. It takes about a microsecond, independent of the
+// database, and keeps only copies of d.
 func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
 		r.record(d, d.Rule, d.Reason, denial.Worst(d.Limits()), d.Limits(), false)
@@ -89,15 +86,15 @@ func (r *Recorder) Record(_ context.Context, d *mete.Denial) {
 	})
 }
 
-// record records one denial by the status at a place, or by none where that is -1.
+// record records one denial by the status at index at, or without a status if at is -1.
 func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses []mete.Status, shadow bool) {
-	i := id{rule: rule, reason: reason, shadow: shadow}
+	i := rowID{rule: rule, reason: reason, shadow: shadow}
 	var status *mete.Status
 	var cost bucket.Tokens
 	if at >= 0 {
 		status, cost = &statuses[at], statuses[at].Cost
 		i.limit, i.key = status.Limit.Name, status.Key
-	} else if d.Override != nil && !shadow { // that blocked it: no limit has to do with it
+	} else if d.Override != nil && !shadow { // a block override has no limit
 		i.limit = d.Override.ID
 	}
 	now := r.now()
@@ -114,9 +111,8 @@ func (r *Recorder) record(d *mete.Denial, rule, reason string, at int, statuses 
 	r.dropped.Add(1)
 }
 
-// Close writes what is there, and ends the recorder. It takes the Timeout at most;
-// what could not be written then is dropped, and an error says so. What is
-// recorded later is dropped, too.
+// Close writes the waiting rows and ends the recorder, within the Timeout. It drops the remaining rows and
+// reports their number. Later records are dropped, too.
 func (r *Recorder) Close() error {
 	r.ending.Do(func() {
 		for i := range r.shards {

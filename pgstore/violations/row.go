@@ -12,57 +12,52 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Others is the bucket_key of a row for denials of keys for which there was no
-// room.
+// Others is the bucket_key of rows that count the overflow of denied keys.
 const Others = "*"
 
-// An id is what denials have in common that share a row.
-type id struct {
+// A rowID identifies denials that can share a row.
+type rowID struct {
 	key, limit, rule, reason string
 	shadow                   bool
 }
 
-// A row is one of the table.
 type row struct {
-	id     id
+	id     rowID
 	first  time.Time
 	last   time.Time
 	count  int64
-	cost   bucket.Tokens // of all of them
-	tokens bucket.Tokens // at the first; -1 where no bucket was asked
-	retry  time.Duration // of the first
+	cost   bucket.Tokens // sum over all denials
+	tokens bucket.Tokens // at the first denial; -1 if there was no bucket
+	retry  time.Duration // of the first denial
 
-	key, user, endpoint string       // as they are stored; empty is none
-	addr                netip.Prefix // the zero prefix is none
+	key, user, endpoint string       // in stored form; empty is unknown
+	addr                netip.Prefix // zero is unknown
 
-	source *source // of the denials; nil once the row may not grow any more
+	source *source // of the denials; nil once the row is closed
 }
 
-// add counts one more denial.
 func (r *row) add(cost bucket.Tokens, now time.Time) {
 	r.count++
 	if r.cost += cost; r.cost < 0 {
-		r.cost = bucket.MaxTokens // it is for people
+		r.cost = bucket.MaxTokens // saturates
 	}
 	if now.After(r.last) {
 		r.last = now
 	}
 }
 
-// The attributes that a row is made of.
 var (
-	ipAttribute     = attribute("ip:address")
-	methodAttribute = attribute("method")
-	pathAttribute   = attribute("path")
+	ipAttribute     = mustAttribute("ip:address")
+	methodAttribute = mustAttribute("method")
+	pathAttribute   = mustAttribute("path")
 )
 
-func attribute(name string) policy.Attribute {
+func mustAttribute(name string) policy.Attribute {
 	a, _ := policy.ParseAttribute(name)
 	return a
 }
 
-// newRow returns the row of one denial. A status of nil had no bucket.
-func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *row {
+func (r *Recorder) newRow(i rowID, s *mete.Status, d *mete.Denial, now time.Time) *row {
 	row := &row{id: i, first: now, last: now, count: 1, tokens: -1, retry: d.RetryAfter}
 	if s != nil {
 		row.cost, row.tokens, row.retry = s.Cost, s.Remaining(), s.RetryAfter
@@ -72,38 +67,37 @@ func (r *Recorder) newRow(i id, s *mete.Status, d *mete.Denial, now time.Time) *
 		return row
 	}
 	if i.key != "" {
-		row.key = r.shown(aKey, i.key, maxKey)
+		row.key = r.storedText(kindKey, i.key, maxKey)
 	}
 	if user, ok := d.Attributes.Lookup(r.user); ok && user != "" {
-		row.user = r.shown(aUser, user, maxUser)
+		row.user = r.storedText(kindUser, user, maxUser)
 	}
 	if text, ok := d.Attributes.Lookup(ipAttribute); ok {
 		if a, ok := parseAddr(text); ok {
 			if row.addr = clientaddr.Network(a); r.config.Raw {
-				row.addr = whole(a)
+				row.addr = hostPrefix(a)
 			}
 		}
 	}
 	if !r.config.NoEndpoints {
-		row.endpoint = endpoint(d.Attributes)
+		row.endpoint = requestEndpoint(d.Attributes)
 	}
 	return row
 }
 
-// shown is what is stored of a key or a user.
-func (r *Recorder) shown(what, text string, width int) string {
+func (r *Recorder) storedText(what, text string, width int) string {
 	if r.config.Raw {
-		return clean(text, width)
+		return sanitize(text, width)
 	}
 	return hash(r.config.Key, what, text)
 }
 
-// endpoint is the method and the path of a request, as far as they are known.
-func endpoint(attrs policy.Attributes) string {
+// requestEndpoint returns the known parts of a request's method and path.
+func requestEndpoint(attrs policy.Attributes) string {
 	method, _ := attrs.Lookup(methodAttribute)
 	path, _ := attrs.Lookup(pathAttribute)
 	for i := range len(path) {
-		if path[i] == '?' || path[i] == '#' { // whoever supplied it: a query is nobody's business
+		if path[i] == '?' || path[i] == '#' { // never store a query
 			path = path[:i]
 			break
 		}
@@ -111,5 +105,5 @@ func endpoint(attrs policy.Attributes) string {
 	if method != "" && path != "" {
 		method += " "
 	}
-	return clean(method+path, maxEndpoint)
+	return sanitize(method+path, maxEndpoint)
 }

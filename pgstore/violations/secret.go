@@ -11,10 +11,9 @@ import (
 	"github.com/metehq/mete/pgstore/internal/secret"
 )
 
-// DeriveKey returns a [Config.Key] that is the same for all who use the schema,
-// which is "mete" if empty: it is derived from the secret that lies there,
-// in the table of the same name, and is made where there is none. Who can read that
-// can try out whose a hash is; a key from elsewhere has not that fault.
+// DeriveKey returns a [Config.Key] that is the same for all programs that use the schema; empty is "mete". It is
+// derived from the secret in the table secret, which DeriveKey creates if it is missing. A reader of that table
+// can find the client of a hash by trying values. A key from another place avoids this.
 func DeriveKey(ctx context.Context, pool *pgxpool.Pool, schema string) ([]byte, error) {
 	if schema == "" {
 		schema = defaultSchema

@@ -10,32 +10,28 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// singles is how many rows a key has of its own making before its denials share
-// one: the last of them is that.
+// singles is the number of rows of a key before further denials share a row. They share the last of these rows.
 const singles = 4
 
-// A shard gathers the rows of some keys.
 type shard struct {
-	size int // bounds both sources and rows
+	size int // bounds sources and rows
 
 	mu         sync.Mutex // guards the fields below, and rows that may grow
 	closed     bool
-	sources    map[id]*source
-	rows       []*row // in the order in which they are to be written
-	recorded   int64  // denials that came here
-	aggregated int64  // of these, those that found a row to share
+	sources    map[rowID]*source
+	rows       []*row // in the order of writing
+	recorded   int64  // denials of this shard
+	aggregated int64  // recorded denials that share a row
 }
 
-// A source is where denials come from that may share a row.
 type source struct {
-	open   *row // that grows; nil for none
-	rows   int  // that were made, up to singles
-	lately bool // there was one in this window
+	open   *row // the row that still grows, or nil
+	rows   int  // number of rows, up to singles
+	active bool // a denial came in this window
 }
 
-// count counts a denial where there is a row for it to share, and says so. Else
-// room says whether there could be one.
-func (s *shard) count(i id, cost bucket.Tokens, now time.Time) (counted, room bool) {
+// count adds a denial to an open row, if there is one. Otherwise, hasRoom reports whether a new row fits.
+func (s *shard) count(i rowID, cost bucket.Tokens, now time.Time) (counted, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recorded++
@@ -44,11 +40,11 @@ func (s *shard) count(i id, cost bucket.Tokens, now time.Time) (counted, room bo
 		s.share(from, cost, now)
 		return true, true
 	}
-	return false, s.room(from)
+	return false, s.hasRoom(from)
 }
 
-// insert adds a row with one denial, unless there is a row to share by now, or no
-// room. It reports whether the denial is counted.
+// insert adds a row with one denial, or adds the denial to a row that was opened meanwhile. It reports false if
+// there is no room.
 func (s *shard) insert(r *row) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,15 +53,15 @@ func (s *shard) insert(r *row) bool {
 		s.share(from, r.cost, r.first)
 		return true
 	}
-	if !s.room(from) {
+	if !s.hasRoom(from) {
 		return false
 	}
 	if from == nil {
 		from = &source{}
-		r.id.key = strings.Clone(r.id.key) // the caller's is part of the decision
+		r.id.key = strings.Clone(r.id.key) // the caller's string is part of the decision
 		s.sources[r.id] = from
 	}
-	from.lately = true
+	from.active = true
 	from.rows = min(from.rows+1, singles)
 	s.rows = append(s.rows, r)
 	if from.rows == singles || r.id.key == Others || len(s.rows) > s.size/4 {
@@ -75,17 +71,16 @@ func (s *shard) insert(r *row) bool {
 }
 
 func (s *shard) share(from *source, cost bucket.Tokens, now time.Time) {
-	from.lately = true
+	from.active = true
 	from.open.add(cost, now)
 	s.aggregated++
 }
 
-// room says whether there is room for one more row, and for its source.
-func (s *shard) room(from *source) bool {
+func (s *shard) hasRoom(from *source) bool {
 	return !s.closed && len(s.rows) < s.size && (from != nil || len(s.sources) < s.size)
 }
 
-// take appends to dst the oldest rows, so many at most. They grow no more.
+// take closes the oldest rows, at most this many, and appends them to dst.
 func (s *shard) take(dst []*row, most int) []*row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,25 +93,23 @@ func (s *shard) take(dst []*row, most int) []*row {
 	dst = append(dst, s.rows[:n]...)
 	clear(s.rows[:n])
 	if s.rows = s.rows[n:]; len(s.rows) == 0 {
-		s.rows = nil // what was grown in a flood is given back
+		s.rows = nil // releases the memory after a flood
 	}
 	return dst
 }
 
-// sweep forgets the sources from which nothing came in this window, and begins
-// the next.
+// sweep removes the sources without a denial in this window, and begins the next window.
 func (s *shard) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, from := range s.sources {
-		if from.open == nil && !from.lately {
+		if from.open == nil && !from.active {
 			delete(s.sources, i)
 		}
-		from.lately = false
+		from.active = false
 	}
 }
 
-// close has the shard take nothing more.
 func (s *shard) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,31 +2,30 @@
 
 package violations
 
-// Stats are what a recorder has done since it was made, in denials but for Rows,
-// Failed and Queue. Recorded is Written, Dropped and Waiting together.
+// Stats counts denials since the recorder was created; Rows, Failed and Queue are not denials. Recorded is the
+// sum of Written, Dropped and Waiting.
 type Stats struct {
-	// Recorded are all denials, and Written those that are in the table, in so many
-	// Rows.
+	// Recorded counts all denials, Written the denials in the table, and Rows the rows that hold them.
 	Recorded, Written, Rows int64
 
-	// Aggregated are those that share the row of another, and Overflowed those of
-	// keys for which there was no room, of which the table has but the number.
+	// Aggregated counts the denials that share a row. Overflowed counts the denials of keys that did not fit; the
+	// table has only their number.
 	Aggregated, Overflowed int64
 
-	// Dropped are those that are not in the table and never will be.
+	// Dropped counts the denials that will never be in the table.
 	Dropped int64
 
-	// Failed are the writes that failed. They are tried again.
+	// Failed counts the failed writes, which are retried.
 	Failed int64
 
-	// Waiting are those that are still to be written, in a Queue of so many rows.
+	// Waiting is the number of denials that wait for a write, in Queue rows.
 	Waiting int64
 	Queue   int
 }
 
-// Stats returns what the recorder has done so far.
+// Stats returns the recorder's counters.
 func (r *Recorder) Stats() Stats {
-	// What leaves the queue is read first, so that nothing is ever below 0.
+	// Counters of removed denials are read first, so that Waiting is never negative.
 	s := Stats{Written: r.written.Load(), Rows: r.rows.Load(), Dropped: r.dropped.Load(), Failed: r.failed.Load()}
 	for i := range r.shards {
 		recorded, aggregated, queue := r.shards[i].stats()

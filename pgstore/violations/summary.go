@@ -12,40 +12,39 @@ import (
 )
 
 const (
-	// DefaultTop is how many groups each part of a summary has.
+	// DefaultTop is the default number of groups in each part of a summary.
 	DefaultTop = 10
 
-	// maxHours bounds the hours of a summary: those of a week.
 	maxHours = 7 * 24
 )
 
-// A Summary says who was denied most, and when.
+// A Summary ranks denials by rule, key, user, network and endpoint, and counts them per hour.
 type Summary struct {
-	// Denials are those of requests that were denied, and Shadow those that rules in
-	// shadow would have denied, in so many Rows.
+	// Denials counts denied requests, Shadow the requests that shadow rules would have denied, and Rows the rows
+	// of both.
 	Denials, Shadow, Rows int64
 
-	// Those with the most, most first. Rows without the like of it are left out.
+	// The groups with the most denials in descending order. Rows without a value are omitted.
 	Rules, Keys, Users, Networks, Endpoints []Group
 
-	// Hours are the last hours in which anything was denied, a week of them at most,
-	// in order, by when they begin (UTC): "2026-11-21 13:00".
+	// Hours are the last hours with denials in ascending order, at most a week. The name of a group is the start
+	// of its hour in UTC: "2026-11-21 13:00".
 	Hours []Group
 }
 
-// A Group are the denials that have something in common.
+// A Group is the denials with a common value.
 type Group struct {
 	Name            string
 	Denials, Shadow int64
 	Last            time.Time
 }
 
-// Summarize sums up what a query means.
+// Summarize sums up the selected rows.
 func (r *Reader) Summarize(ctx context.Context, q Query) (Summary, error) {
 	var s Summary
-	limit, err := q.limit(DefaultTop)
+	limit, err := q.rowLimit(DefaultTop)
 	if err == nil {
-		// Its parts are of one moment.
+		// All parts read one snapshot.
 		err = r.read(ctx, pgx.RepeatableRead, func(ctx context.Context, tx pgx.Tx) error {
 			s, err = r.summarize(ctx, tx, q, limit)
 			return err

@@ -14,31 +14,27 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Bounds of the time between a write that failed and the next.
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 15 * time.Second
 )
 
-// lastRows is how many rows are written at a time in the end, when there is no
-// window to spread them over.
+// lastRows is the number of rows per write after Close, which does not wait for windows.
 const lastRows = 4096
 
-// A batch is rows that are written together.
 type batch struct {
 	rows     []*row
 	denials  int64
-	text     []byte // as COPY reads it, once their numbers are known
+	text     []byte // in the format of COPY, once the rows have numbers
 	attempts int
 }
 
-// run writes what is gathered, once in each window.
 func (r *Recorder) run() {
 	defer close(r.ended)
 	ticker := time.NewTicker(r.config.Window)
 	defer ticker.Stop()
 	var due upkeep
-	var failing, flooded complaint
+	var failing, flooded problem
 	for {
 		select {
 		case <-r.closing.Done():
@@ -46,14 +42,14 @@ func (r *Recorder) run() {
 			return
 		case <-ticker.C:
 		}
-		r.tend(&due)
+		r.maintain(&due)
 		b := r.gather(r.config.MaxRows)
 		for i := range r.shards {
 			r.shards[i].sweep()
 		}
 		r.others.sweep()
-		if s := r.Stats(); flooded.grown(s.Overflowed + s.Dropped) {
-			r.config.Logger.Warn("too many denied keys to record, some violations only counted",
+		if s := r.Stats(); flooded.shouldLogGrowth(s.Overflowed + s.Dropped) {
+			r.config.Logger.Warn("too many denied keys to record, counting some violations only",
 				"overflowed", s.Overflowed, "dropped", s.Dropped, "queue", s.Queue)
 		}
 		if b != nil && !r.deliver(b, &failing) {
@@ -63,11 +59,11 @@ func (r *Recorder) run() {
 	}
 }
 
-// gather returns so many rows at most, from all shards in turn; nil for none.
+// gather returns at most this many rows, from all shards in turn, or nil if there are none.
 func (r *Recorder) gather(most int) *batch {
 	rows := r.others.take(nil, most)
 	share := max((most-len(rows))/shards, 1)
-	for range 2 { // once for each its share, and once for what is left
+	for range 2 { // first an equal share of each, then the rest
 		for i := range r.shards {
 			rows = r.shards[(r.turn+i)%shards].take(rows, min(share, most-len(rows)))
 		}
@@ -84,22 +80,21 @@ func (r *Recorder) gather(most int) *batch {
 	return b
 }
 
-// deliver tries to write a batch until it is written or dropped. It returns false
-// where the recorder is to end before.
-func (r *Recorder) deliver(b *batch, failing *complaint) bool {
+// deliver retries a batch until it is written or dropped. It returns false if the recorder is closed first.
+func (r *Recorder) deliver(b *batch, failing *problem) bool {
 	backoff := minBackoff
 	for {
 		err := r.attempt(r.writing, b)
 		if err == nil {
-			if failing.over() {
-				r.config.Logger.Info("violations written again")
+			if failing.end() {
+				r.config.Logger.Info("violation writes recovered")
 			}
 			return true
 		}
-		if failing.due() {
-			r.config.Logger.Warn("cannot write violations, trying again", "err", err, "queue", r.Stats().Queue)
+		if failing.shouldLog() {
+			r.config.Logger.Warn("cannot write violations, retrying", "err", err, "queue", r.Stats().Queue)
 		}
-		if unfit(err) {
+		if isRejected(err) {
 			r.dropped.Add(b.denials)
 			return true
 		}
@@ -114,7 +109,7 @@ func (r *Recorder) deliver(b *batch, failing *complaint) bool {
 	}
 }
 
-// finish writes what is left, b first, in what is left of the time for it.
+// finish writes the remaining rows, b first, until the timeout of Close.
 func (r *Recorder) finish(b *batch) {
 	if b == nil {
 		b = r.gather(lastRows)
@@ -124,11 +119,10 @@ func (r *Recorder) finish(b *batch) {
 			continue
 		}
 		r.dropped.Add(b.denials)
-		r.giveUp() // the next would fare no better
+		r.giveUp() // further writes would fail, too
 	}
 }
 
-// attempt writes a batch, and counts.
 func (r *Recorder) attempt(ctx context.Context, b *batch) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -141,9 +135,8 @@ func (r *Recorder) attempt(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// write writes a batch, all of it or nothing. It can be called again after an
-// error: rows keep their numbers, so that those which had been written after all
-// are recognized.
+// write writes a batch atomically. It can be retried after an error: rows keep their numbers, so a repeated write
+// of committed rows is detected.
 func (r *Recorder) write(ctx context.Context, b *batch) error {
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
@@ -151,7 +144,7 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 	}
 	defer conn.Release()
 	if b.text == nil {
-		if err := r.number(ctx, conn.Conn(), b); err != nil {
+		if err := r.assignNumbers(ctx, conn.Conn(), b); err != nil {
 			return err
 		}
 	}
@@ -163,9 +156,8 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 	return err
 }
 
-// number asks for the numbers of the rows and for the time there, and encodes the
-// rows.
-func (r *Recorder) number(ctx context.Context, conn *pgx.Conn, b *batch) error {
+// assignNumbers reads numbers for the rows and the time from the database, and encodes the rows.
+func (r *Recorder) assignNumbers(ctx context.Context, conn *pgx.Conn, b *batch) error {
 	var numbers []int64
 	var micros int64
 	err := conn.QueryRow(ctx, "SELECT numbers, "+instant("at")+" FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
@@ -178,7 +170,7 @@ func (r *Recorder) number(ctx context.Context, conn *pgx.Conn, b *batch) error {
 	}
 	there, here := time.UnixMicro(micros), time.Now()
 	if r.config.Now != nil {
-		here = there // it is not asked for the time
+		here = there // virtual time is the same on both sides
 	}
 	inTheirs := func(t time.Time) time.Time { return there.Add(t.Sub(here)) }
 	for i, row := range b.rows {
@@ -187,7 +179,6 @@ func (r *Recorder) number(ctx context.Context, conn *pgx.Conn, b *batch) error {
 	return nil
 }
 
-// table is the quoted name of something in the schema.
 func (r *Recorder) table(name string) string { return pgx.Identifier{r.config.Schema, name}.Sanitize() }
 
 func (r *Recorder) copyStatement() string {
@@ -203,9 +194,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// unfit says whether it is the rows that the database refuses: data exceptions and
-// violated constraints. Another attempt would bring the same.
-func unfit(err error) bool {
+// isRejected reports whether the database rejects the rows themselves, so that a retry would fail again.
+func isRejected(err error) bool {
 	code := sqlState(err)
 	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23")
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diff compares two policies: rule by rule, and by requests that they decide
-// differently. It is for reviews of a policy before it is deployed:
+// Package diff compares two policies rule by rule, and finds requests that they decide differently. Use it to
+// review a policy before deployment:
 //
 //	for _, d := range diff.Compare(old, new, time.Now()) {
 //		fmt.Println(d.Kind, d.Rule, d.Changes)
 //	}
 //
-// No difference means that both policies allow, deny and charge every request alike. Two
-// files that spell the same policy in different ways have none. The answer to a denied
-// request names one of several rules that deny it: which one is no difference.
+// No difference means that both policies allow, deny and charge every request alike. Different spellings of one
+// policy have no differences. If several rules deny a request, the response names one of them; the choice does
+// not count as a difference.
 package diff
 
 import (
@@ -26,8 +26,8 @@ import (
 // A Kind is the kind of a difference.
 type Kind string
 
-// The kinds. RuleMoved is a rule without changes: another rule without changes takes some
-// of its requests first now, or no longer does.
+// The kinds. RuleMoved is an unchanged rule that loses requests to, or gains requests from, another unchanged
+// rule because their order changed.
 const (
 	RuleAdded       Kind = "rule_added"
 	RuleRemoved     Kind = "rule_removed"
@@ -39,36 +39,34 @@ const (
 	OverrideChanged Kind = "override_changed"
 )
 
-// A Difference is one rule or one override that is not in both policies, or is not the
-// same. It is a value.
+// A Difference is a rule or an override that differs between two policies. It is a value.
 type Difference struct {
 	Kind Kind
 
-	// Rule is the name of a rule, in the new policy if it is there. Was is the old name of
-	// a renamed rule. Override is the ID of an override.
+	// Rule is the name of a rule, in the new policy if it exists there. Was is the old name of a renamed rule.
+	// Override is the ID of an override.
 	Rule, Was, Override string
 
 	// Changes are the fields of a changed rule or override, in the order of the language.
 	Changes []Change
 
-	// Before are the rules that took requests from a moved rule in the old policy only.
-	// After are the rules that do so in the new policy only.
+	// Before are the rules that took requests from a moved rule only in the old policy; After, only in the new
+	// policy.
 	Before, After []string
 
-	// Example is a request that shows the difference; nil if none is found.
+	// Example is a request that shows the difference, or nil.
 	Example *Example
 }
 
-// A Change is one field of a rule, a limit or an override in two policies, in words. A
-// value that is not there is empty.
+// A Change is one field of a rule, a limit or an override in two policies, in words. A missing value is empty.
 type Change struct {
 	Limit    string // the name of the limit that has the field; empty for a field of the rule
 	Field    string // its name in policy files
 	Old, New string
 }
 
-// An Example is a request and both decisions about it. They can be equal: some differences
-// show only when the store fails, for other keys, or in header fields.
+// An Example is a request and both decisions about it. The decisions can be equal, because some differences
+// appear only when the store fails, for other keys, or in header fields.
 type Example struct {
 	Request  policy.Map
 	Old, New Decision
@@ -80,16 +78,16 @@ type Decision struct {
 	Matches []policy.Match
 }
 
-// Compare returns the differences between two policies. The rules of the new policy come
-// first, in their order, then rules that are removed, then overrides. Overrides that have expired
-// are left out. Both policies should be loaded with one [policy.Options.HashKey].
+// Compare returns the differences between two policies: the rules of the new policy in their order, then
+// removed rules, then overrides. It ignores expired overrides. Load both policies with the same
+// [policy.Options.HashKey].
 //
-// Attributes are taken as independent of each other. If two policies have too many rules
-// that overlap, Compare reports rules as moved that might have moved.
+// Compare treats attributes as independent. If the policies have too many overlapping rules, it reports rules
+// as moved that may not have moved.
 func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	c := &comparer{now: bucket.At(now), slots: map[string]int{}}
 	c.space = space.New(func(slot int) space.Attribute { return c.attributes[slot] })
-	c.old, c.new = c.side(old), c.side(new)
+	c.old, c.new = c.newSide(old), c.newSide(new)
 	c.pair()
 	var found []Difference
 	for i := range c.new.rules {
@@ -97,49 +95,45 @@ func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	}
 	for i := range c.old.rules {
 		if r := &c.old.rules[i]; r.twin == nil && r.Mode != policy.ModeOff {
-			found = append(found, Difference{Kind: RuleRemoved, Rule: r.Name, Example: c.exampleOf(&c.old, r)})
+			found = append(found, Difference{Kind: RuleRemoved, Rule: r.Name, Example: c.newExample(&c.old, r)})
 		}
 	}
-	return append(found, c.overrides()...)
+	return append(found, c.compareOverrides()...)
 }
 
-// A comparer compares two policies.
 type comparer struct {
 	old, new   side
-	space      *space.Space // of both
+	space      *space.Space // of both policies
 	attributes []space.Attribute
 	sources    []policy.Source // of attributes
 	slots      map[string]int  // of attributes, by name
 	now        bucket.Instant
-	looks      int          // how often rules were compared to find moved ones
-	near       *space.Index // of the new rules; nil until it is needed
+	looks      int          // comparisons so far to find moved rules
+	near       *space.Index // of the new rules; nil until needed
 }
 
-// A side is one of the policies.
 type side struct {
 	*policy.Matcher
 	view  inspect.Policy
-	slots []int // of the comparer, by slot of the policy
+	slots []int // slots of the comparer, by slot of the policy
 	rules []rule
 }
 
-// A rule is a rule of a side.
 type rule struct {
 	*policy.Rule
-	view  *inspect.Rule
-	about *policy.Description
-	index int // in the rules of its side
+	view        *inspect.Rule
+	description *policy.Description
+	index       int // in the rules of its side
 
-	match space.Box // the requests that its match lets in
-	box   space.Box // the requests that its key lets in, too
+	match space.Box // the requests that its match accepts
+	box   space.Box // the requests that its match and key accept
 
-	twin *rule  // the same rule in the other policy; nil for none
-	same bool   // nothing about it has changed
-	set  uint64 // of the rules that are the same and go before it
+	twin *rule  // the same rule in the other policy; may be nil
+	same bool   // it is unchanged
+	set  uint64 // hash of the unchanged rules before it
 }
 
-// side prepares a policy.
-func (c *comparer) side(m *policy.Matcher) side {
+func (c *comparer) newSide(m *policy.Matcher) side {
 	s := side{Matcher: m, view: m.Inspect()}
 	for slot, a := range m.Attributes() {
 		at, ok := c.slots[a.String()]
@@ -153,12 +147,12 @@ func (c *comparer) side(m *policy.Matcher) side {
 	about := m.Describe()
 	for i, r := range m.Rules() {
 		view := &s.view.Rules[i]
-		s.rules = append(s.rules, rule{Rule: r, view: view, about: &about[i], index: i, match: c.boxOf(&s, view.Clauses), box: s.translate(view.Takes)})
+		s.rules = append(s.rules, rule{Rule: r, view: view, description: &about[i], index: i, match: c.boxOf(&s, view.Clauses), box: s.translate(view.Takes)})
 	}
 	return s
 }
 
-// translate returns a box of the policy in the slots of the comparer.
+// translate converts a box to the slots of the comparer.
 func (s *side) translate(b space.Box) (out space.Box) {
 	for _, side := range b {
 		out = out.With(s.slots[side.Slot], side.Set)
@@ -166,8 +160,7 @@ func (s *side) translate(b space.Box) (out space.Box) {
 	return out
 }
 
-// pair finds the rules that are in both policies, by name. It then finds rules that only
-// have another name.
+// pair matches the rules of both policies by name, then finds renamed rules.
 func (c *comparer) pair() {
 	names := map[string]*rule{}
 	for i := range c.old.rules {
@@ -194,7 +187,7 @@ func (c *comparer) pair() {
 	}
 }
 
-// maxRenamed bounds the rules that are looked for under other names.
+// maxRenamed bounds the rules that are compared to find renamed ones.
 const maxRenamed = 100
 
 func (c *comparer) join(old, new *rule) {
@@ -203,30 +196,28 @@ func (c *comparer) join(old, new *rule) {
 	old.same = new.same
 }
 
-// compareRule compares a rule of the new policy with its twin.
 func (c *comparer) compareRule(r *rule) []Difference {
 	o := r.twin
 	switch {
 	case o == nil && r.Mode == policy.ModeOff, o != nil && o.Mode == policy.ModeOff && r.Mode == policy.ModeOff:
-		return nil // nothing is decided by it
+		return nil // it decides nothing
 	case o == nil:
-		return []Difference{{Kind: RuleAdded, Rule: r.Name, Example: c.exampleOf(&c.new, r)}}
+		return []Difference{{Kind: RuleAdded, Rule: r.Name, Example: c.newExample(&c.new, r)}}
 	case o.Name != r.Name:
-		return []Difference{{Kind: RuleRenamed, Rule: r.Name, Was: o.Name, Example: c.exampleOf(&c.new, r)}}
+		return []Difference{{Kind: RuleRenamed, Rule: r.Name, Was: o.Name, Example: c.newExample(&c.new, r)}}
 	case !r.same:
-		return []Difference{{Kind: RuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.exampleOfBoth(o, r)}}
+		return []Difference{{Kind: RuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.newExampleOfBoth(o, r)}}
 	}
-	return c.moved(o, r)
+	return c.compareOrder(o, r)
 }
 
-// changes returns the fields of a rule that have changed, names of rules apart.
 func (c *comparer) changes(old, new *rule) (all []Change) {
 	note := func(limit, field, was, is string) {
 		if was != is {
 			all = append(all, Change{limit, field, was, is})
 		}
 	}
-	if !c.equal(old.match, new.match) || old.view.Fallback != new.view.Fallback {
+	if !c.equalBoxes(old.match, new.match) || old.view.Fallback != new.view.Fallback {
 		all = append(all, Change{Field: "match", Old: matchWords(old), New: matchWords(new)})
 	}
 	note("", "limit_keys", keyWords(old.Rule), keyWords(new.Rule))
@@ -239,23 +230,21 @@ func (c *comparer) changes(old, new *rule) (all []Change) {
 		case i >= len(new.Limits):
 			note(limitName(old, i), "limits", bucketWords(old.Limits[i].Bucket), "")
 		default:
-			c.changesOfLimit(old, new, i, note)
+			c.compareLimits(old, new, i, note)
 		}
 	}
 	return all
 }
 
-// changesOfLimit compares the i'th limits of a rule.
-func (c *comparer) changesOfLimit(old, new *rule, i int, note func(limit, field, was, is string)) {
+func (c *comparer) compareLimits(old, new *rule, i int, note func(limit, field, was, is string)) {
 	o, n := &old.Limits[i], &new.Limits[i]
 	name := limitName(new, i)
 	note(name, "name", limitName(old, i), name)
-	c.changesOfBucket(name, o.Bucket, n.Bucket, note)
+	c.compareBuckets(name, o.Bucket, n.Bucket, note)
 	compareFacts(o.Facts(), n.Facts(), func(field, was, is string) { note(name, field, was, is) })
 }
 
-// changesOfBucket compares what two limits are compiled to.
-func (c *comparer) changesOfBucket(name string, was, is bucket.Limit, note func(limit, field, was, is string)) {
+func (c *comparer) compareBuckets(name string, was, is bucket.Limit, note func(limit, field, was, is string)) {
 	if was == is {
 		return
 	}
@@ -283,7 +272,6 @@ func (c *comparer) changesOfBucket(name string, was, is bucket.Limit, note func(
 	}
 }
 
-// compareFacts calls note with every fact.
 func compareFacts(old, new []policy.Fact, note func(field, was, is string)) {
 	for _, o := range old {
 		i := slices.IndexFunc(new, func(n policy.Fact) bool { return n.Field == o.Field })
@@ -300,8 +288,7 @@ func compareFacts(old, new []policy.Fact, note func(field, was, is string)) {
 	}
 }
 
-// limitName is the name of a limit without the name of its rule, as the two may have
-// changed together.
+// limitName returns the name of a limit without the name of its rule.
 func limitName(r *rule, i int) string {
 	return strings.TrimPrefix(strings.TrimPrefix(r.Limits[i].Name, r.Name), "/")
 }
@@ -313,8 +300,7 @@ func bucketWords(l bucket.Limit) string {
 	return l.Algorithm().String() + ": " + l.String()
 }
 
-// debtWords words how much requests may owe. The words are empty if only the
-// arithmetic bounds it.
+// debtWords describes how many tokens requests may reserve. It returns "" if only the arithmetic bounds them.
 func debtWords(l bucket.Limit) string {
 	_, p := l.Refill()
 	if l.Algorithm() != bucket.Continuous {
@@ -345,10 +331,9 @@ func keyWords(r *policy.Rule) string {
 	return strings.Join(names, ", ")
 }
 
-// matchWords words the match of a rule.
 func matchWords(r *rule) string {
 	var parts []string
-	for _, c := range r.about.Match {
+	for _, c := range r.description.Match {
 		wants := c.Wants
 		if c.Attribute.Secret() && strings.Contains(wants, `"`) {
 			wants = "…"
@@ -364,5 +349,6 @@ func matchWords(r *rule) string {
 	return strings.Join(parts, ", ")
 }
 
-// equal reports whether two boxes have the same requests.
-func (c *comparer) equal(a, b space.Box) bool { return c.space.Within(a, b) && c.space.Within(b, a) }
+func (c *comparer) equalBoxes(a, b space.Box) bool {
+	return c.space.Within(a, b) && c.space.Within(b, a)
+}

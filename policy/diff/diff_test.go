@@ -135,7 +135,7 @@ func TestCompare(t *testing.T) {
 		{"limits", rules(login), rules(with(login, `"algorithm_config": {"rate": "5/1m", "burst": 5}`, `"limits": [{"name": "m", "rate": "5/1m", "burst": 5}, {"name": "h", "rate": "50/1h", "burst": 50}]`)), []string{
 			"rule_changed login; m.name:  → m; h.limits:  → "}},
 		{"cost", rules(login), rules(with(login, `"burst": 5`, `"burst": 5, "fixed_cost": 2`)), []string{
-			"rule_changed login; fixed_cost: 1 a request → 2 a request; e.g. "}},
+			"rule_changed login; fixed_cost: 1 per request → 2 per request; e.g. "}},
 		{"fallback", rules(login), `{"rules": [` + login + `], "fallback_limit": {"algorithm_config": {"rate": "9/1s", "burst": 9}}}`, []string{
 			"rule_added fallback; e.g. "}},
 		{"added before the fallback", `{"rules": [` + login + `], "fallback_limit": {"algorithm_config": {"rate": "9/1s", "burst": 9}}}`,

@@ -10,33 +10,30 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// variants is the number of requests that are made of one piece. They have different keys,
-// as a rule can be enforced for a part of its keys.
+// variants is the number of requests that are tried per piece. They have different keys, because a rule can be
+// enforced for a share of its keys.
 const variants = 32
 
-// exampleOf returns an example for a rule that is in one policy only, or renamed.
-func (c *comparer) exampleOf(s *side, r *rule) *Example {
-	return c.example(c.region(s, r), r)
+func (c *comparer) newExample(s *side, r *rule) *Example {
+	return c.findExample(c.region(s, r), r)
 }
 
-// region is the requests that a rule has, and that no rule before it takes. Beyond the
-// bounds of the search it is all that the rule matches.
+// region returns the requests of a rule that no earlier rule takes. Beyond the bounds of the search, it returns
+// all requests that the rule matches.
 func (c *comparer) region(s *side, r *rule) []space.Box {
 	looks := c.looks
-	defer func() { c.looks = looks }() // an example has bounds of its own
+	defer func() { c.looks = looks }() // each example has its own bound
 	c.looks = maxLooks - maxExampleLooks
 	whole := []space.Box{r.box}
-	if pieces, ok := c.rest(s, r, whole); ok {
+	if pieces, ok := c.subtract(s, r, whole); ok {
 		return pieces
 	}
 	return whole
 }
 
-// maxExampleLooks bounds the comparisons for one example.
 const maxExampleLooks = 1 << 14
 
-// exampleOfBoth returns an example for a rule that has changed.
-func (c *comparer) exampleOfBoth(o, n *rule) *Example {
+func (c *comparer) newExampleOfBoth(o, n *rule) *Example {
 	was, is := c.region(&c.old, o), c.region(&c.new, n)
 	var pieces []space.Box
 	cut := func(from, without []space.Box) {
@@ -53,21 +50,20 @@ func (c *comparer) exampleOfBoth(o, n *rule) *Example {
 		}
 		pieces = append(pieces, from...)
 	}
-	if !c.equal(o.box, n.box) { // what only one of them has shows most
+	if !c.equalBoxes(o.box, n.box) { // requests of only one of them show most
 		cut(slices.Clone(was), is)
 		cut(slices.Clone(is), was)
 	}
-	return c.example(slices.Concat(pieces, is, was), o, n)
+	return c.findExample(slices.Concat(pieces, is, was), o, n)
 }
 
-// example returns a request of the pieces, with the keys of the rules, that both policies
-// decide differently. If there is none, it returns one that falls under the rules; nil if
-// there are no pieces.
-func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
+// findExample returns a request in pieces, with the keys of rules, that the policies decide differently. Failing
+// that, it returns any request in pieces, or nil if there are no pieces.
+func (c *comparer) findExample(pieces []space.Box, rules ...*rule) *Example {
 	var first *Example
 	for _, p := range pieces[:min(len(pieces), maxPieces)] {
 		for i := range variants {
-			request := c.request(p, i, rules)
+			request := c.newRequest(p, i, rules)
 			e := &Example{Request: request, Old: c.decide(&c.old, request), New: c.decide(&c.new, request)}
 			if !e.Old.Equal(&e.New) {
 				return e
@@ -80,9 +76,9 @@ func (c *comparer) example(pieces []space.Box, rules ...*rule) *Example {
 	return first
 }
 
-// request returns the i'th request in a box. The first one has every attribute of the keys
-// of the rules. The second one has no attribute that it may lack. The others have other keys.
-func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
+// newRequest returns the i'th request in a box. The first has every attribute of the rules' keys, the second has
+// no optional attribute, and the others have different keys.
+func (c *comparer) newRequest(b space.Box, i int, rules []*rule) policy.Map {
 	keys := map[int]bool{}
 	for _, r := range rules {
 		for _, a := range r.LimitKeys {
@@ -119,14 +115,13 @@ func (c *comparer) request(b space.Box, i int, rules []*rule) policy.Map {
 	return request
 }
 
-// decide returns the decision of a side.
 func (c *comparer) decide(s *side, request policy.Map) (d Decision) {
 	d.Matches, d.Verdict = s.Match(nil, request, 0, c.now)
 	return d
 }
 
-// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If
-// several rules deny a request for what it lacks, it does not matter which of them is named.
+// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If several rules
+// deny a request because it lacks an attribute, it does not matter which rule is named.
 func (d *Decision) Equal(e *Decision) bool {
 	if overrideID(d.Block) != overrideID(e.Block) || overrideID(d.Allow) != overrideID(e.Allow) || (d.Missing == nil) != (e.Missing == nil) {
 		return false
@@ -134,13 +129,13 @@ func (d *Decision) Equal(e *Decision) bool {
 	if d.Denies() { // nothing is charged
 		return true
 	}
-	return slices.EqualFunc(d.sorted(), e.sorted(), func(a, b policy.Match) bool {
+	return slices.EqualFunc(d.sortedMatches(), e.sortedMatches(), func(a, b policy.Match) bool {
 		return a.Key == b.Key && a.Limit.Name == b.Limit.Name && a.Limit.Bucket == b.Limit.Bucket && a.Cost == b.Cost && a.Shadow == b.Shadow
 	})
 }
 
-// sorted returns the matches by key: their order decides nothing.
-func (d *Decision) sorted() []policy.Match {
+// sortedMatches returns the matches by key, because their order has no effect.
+func (d *Decision) sortedMatches() []policy.Match {
 	return slices.SortedFunc(slices.Values(d.Matches), func(a, b policy.Match) int {
 		if a.Key < b.Key {
 			return -1

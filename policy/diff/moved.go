@@ -7,35 +7,35 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// The bounds of the search for moved rules and for examples. Beyond maxLooks, a rule whose
-// order has changed counts as moved, and its requests are not compared.
+// Bounds of the search for moved rules and for examples. Beyond maxLooks, a rule in another order counts as
+// moved without comparing its requests.
 const (
 	maxLooks  = 1 << 20
 	maxPieces = 256
 )
 
-// before reports whether rule e goes before rule r of the same policy. It is an earlier tier
-// of the group, or r is the fallback, which gets no request of e.
-func before(e, r *rule) bool {
+// precedes reports whether rule e takes precedence over rule r of the same policy. Then e is an earlier tier of
+// its group, or r is a fallback beside e.
+func precedes(e, r *rule) bool {
 	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
 		return false // it takes nothing
 	}
 	return e.view.Group == r.view.Group && e.index < r.index || r.view.Fallback && e.view.Scope == r.view.Scope
 }
 
-// takesAll reports whether e, which goes before r, takes every request of its own from r.
-// One that is enforced for a part of its keys takes some of them.
+// takesAll reports whether e, which precedes r, takes all its requests from r. A partially enforced rule takes
+// only some of them.
 func takesAll(e, r *rule) bool {
 	return e.Mode == policy.ModeEnforce || e.Mode == policy.ModeShadow && r.Mode == policy.ModeShadow
 }
 
-// moved compares a rule that has not changed with the other such rules. It has moved if one
-// of them takes some of its requests first in one of the policies only.
-func (c *comparer) moved(o, n *rule) []Difference {
+// compareOrder compares an unchanged rule with the other unchanged rules. It has moved if one of them takes
+// some of its requests in only one policy.
+func (c *comparer) compareOrder(o, n *rule) []Difference {
 	if c.near == nil {
-		c.old.count()
-		c.new.count()
-		c.near = c.new.index()
+		c.old.hashPredecessors()
+		c.new.hashPredecessors()
+		c.near = c.new.newIndex()
 	}
 	if o.set == n.set {
 		return nil
@@ -48,18 +48,18 @@ func (c *comparer) moved(o, n *rule) []Difference {
 			continue
 		}
 		if c.looks > maxLooks && len(d.Before)+len(d.After) > 0 {
-			break // it may have moved: one rule is reason enough
+			break // it may have moved: one rule is enough
 		}
-		was, is := before(e.twin, o), before(e, n)
+		was, is := precedes(e.twin, o), precedes(e, n)
 		switch {
 		case was == is:
 			continue
 		case is:
-			if pieces := c.shared(&c.old, o, e.twin); pieces != nil {
+			if pieces := c.sharedRequests(&c.old, o, e.twin); pieces != nil {
 				d.After, lost = append(d.After, e.Name), append(lost, pieces...)
 			}
-		case !before(n, e): // else e has moved, and is reported
-			if pieces := c.shared(&c.new, n, e); pieces != nil {
+		case !precedes(n, e): // otherwise e has moved, and is reported
+			if pieces := c.sharedRequests(&c.new, n, e); pieces != nil {
 				d.Before, gained = append(d.Before, e.Name), append(gained, pieces...)
 			}
 		}
@@ -67,13 +67,13 @@ func (c *comparer) moved(o, n *rule) []Difference {
 	if d.Before == nil && d.After == nil {
 		return nil
 	}
-	d.Example = c.example(append(lost, gained...), o, n)
+	d.Example = c.findExample(append(lost, gained...), o, n)
 	return []Difference{d}
 }
 
-// shared returns the requests that rule r of a side has, and that rule e would have, too.
-// They are nil if there are none; beyond the bounds of the search they are all of both.
-func (c *comparer) shared(s *side, r, e *rule) []space.Box {
+// sharedRequests returns the requests of rule r that rule e would take, too, or nil. Beyond the bounds of the search,
+// it returns all requests of both.
+func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
 	if c.looks++; c.looks <= maxLooks && c.space.Apart(r.box, e.box) {
 		return nil
 	}
@@ -81,22 +81,22 @@ func (c *comparer) shared(s *side, r, e *rule) []space.Box {
 	if c.looks > maxLooks {
 		return both
 	}
-	left, ok := c.rest(s, r, both)
+	left, ok := c.subtract(s, r, both)
 	if !ok {
 		return both
 	}
 	return left
 }
 
-// rest returns the pieces without the requests that rules before r take. It is false beyond the
-// bounds of the search.
-func (c *comparer) rest(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
+// subtract returns pieces without the requests that rules before r take. It returns false beyond the bounds of
+// the search.
+func (c *comparer) subtract(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
 	for i := range s.rules {
 		e := &s.rules[i]
 		if len(pieces) == 0 {
 			return nil, true
 		}
-		if !before(e, r) || !takesAll(e, r) {
+		if !precedes(e, r) || !takesAll(e, r) {
 			continue
 		}
 		if c.looks += len(pieces); c.looks > maxLooks || len(pieces) > maxPieces {
@@ -115,8 +115,7 @@ func (c *comparer) rest(s *side, r *rule, pieces []space.Box) (left []space.Box,
 	return pieces, true
 }
 
-// index finds the rules that may have requests in common.
-func (s *side) index() *space.Index {
+func (s *side) newIndex() *space.Index {
 	boxes := make([]space.Box, len(s.rules))
 	for i := range s.rules {
 		boxes[i] = s.rules[i].box
@@ -124,15 +123,15 @@ func (s *side) index() *space.Index {
 	return space.NewIndex(boxes)
 }
 
-// count gives each rule the sum of the numbers of the rules before it that have not changed.
-// Equal sums are equal sets, so that long policies are not compared rule by rule with rule.
-func (s *side) count() {
+// hashPredecessors sets each rule's set to the sum of the hashes of the unchanged rules before it. Equal sums mean equal
+// sets, which avoids comparing all pairs of rules.
+func (s *side) hashPredecessors() {
 	type group struct {
 		group int
-		mode  policy.Mode // rules in shadow go before those in shadow only
+		mode  policy.Mode // rules in shadow precede only rules in shadow
 	}
 	groups, scopes := map[group]uint64{}, map[group]uint64{}
-	number := func(r *rule) uint64 { // the same in both policies
+	number := func(r *rule) uint64 { // equal in both policies
 		if !r.same {
 			return 0
 		}
@@ -166,7 +165,7 @@ func (s *side) count() {
 	}
 }
 
-// mix is a hash of a name (FNV-1a, then splitmix64).
+// mix hashes a name (FNV-1a, then splitmix64).
 func mix(name string) uint64 {
 	x := uint64(14695981039346656037)
 	for _, b := range []byte(name) {

@@ -15,48 +15,46 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// overrides compares the overrides of the files that have not expired.
-func (c *comparer) overrides() (found []Difference) {
-	old, new := c.inForce(&c.old), c.inForce(&c.new)
+// compareOverrides compares the active overrides of the files.
+func (c *comparer) compareOverrides() (found []Difference) {
+	old, new := c.activeOverrides(&c.old), c.activeOverrides(&c.new)
 	for _, id := range slices.Sorted(maps.Keys(new)) {
 		was, ok := old[id]
 		if !ok {
-			found = append(found, Difference{Kind: OverrideAdded, Override: id, Example: c.exampleOfOverride(&c.new, new[id])})
+			found = append(found, Difference{Kind: OverrideAdded, Override: id, Example: c.newExampleOfOverride(&c.new, new[id])})
 			continue
 		}
-		if changes := c.changesOfOverride(was, new[id]); len(changes) > 0 {
-			found = append(found, Difference{Kind: OverrideChanged, Override: id, Changes: changes, Example: c.exampleOfOverride(&c.new, new[id])})
+		if changes := c.compareOverride(was, new[id]); len(changes) > 0 {
+			found = append(found, Difference{Kind: OverrideChanged, Override: id, Changes: changes, Example: c.newExampleOfOverride(&c.new, new[id])})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(old)) {
 		if _, ok := new[id]; !ok {
-			found = append(found, Difference{Kind: OverrideRemoved, Override: id, Example: c.exampleOfOverride(&c.old, old[id])})
+			found = append(found, Difference{Kind: OverrideRemoved, Override: id, Example: c.newExampleOfOverride(&c.old, old[id])})
 		}
 	}
 	return found
 }
 
-// An override is an override of a side.
 type override struct {
 	policy.Override
 	box space.Box
 }
 
-func (c *comparer) inForce(s *side) map[string]*override {
+func (c *comparer) activeOverrides(s *side) map[string]*override {
 	all := map[string]*override{}
 	for i, o := range s.Overrides() {
 		if bucket.At(o.ExpiresAt) <= c.now {
 			continue
 		}
 		all[o.ID] = &override{Override: o}
-		if i < len(s.view.Overrides) { // those of the file are in its order
+		if i < len(s.view.Overrides) { // overrides of the file are in its order
 			all[o.ID].box = c.boxOf(s, s.view.Overrides[i].Match)
 		}
 	}
 	return all
 }
 
-// boxOf returns the requests for which all clauses of a match hold.
 func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
 	for _, cl := range match {
 		slot := s.slots[cl.Slot]
@@ -65,16 +63,16 @@ func (c *comparer) boxOf(s *side, match []inspect.Clause) (b space.Box) {
 	return b
 }
 
-// changesOfOverride returns the fields that have changed. Reasons and authors decide nothing.
-func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
+// compareOverride returns the changed fields. Reasons and authors do not count.
+func (c *comparer) compareOverride(old, new *override) (all []Change) {
 	note := func(field, was, is string) {
 		if was != is {
 			all = append(all, Change{Field: field, Old: was, New: is})
 		}
 	}
 	note("action", string(old.Action), string(new.Action))
-	note("rules", names(old.Rules), names(new.Rules))
-	if !c.equal(old.box, new.box) {
+	note("rules", sortedNames(old.Rules), sortedNames(new.Rules))
+	if !c.equalBoxes(old.box, new.box) {
 		all = append(all, Change{Field: "match", Old: plainMatch(old.Match), New: plainMatch(new.Match)})
 	}
 	note("key", old.Key, new.Key)
@@ -85,12 +83,11 @@ func (c *comparer) changesOfOverride(old, new *override) (all []Change) {
 	return all
 }
 
-// names lists names in one order: an override of several rules applies to each of them.
-func names(rules []string) string {
+// sortedNames joins names in a canonical order, because the order of an override's rules has no effect.
+func sortedNames(rules []string) string {
 	return strings.Join(slices.Sorted(slices.Values(rules)), ", ")
 }
 
-// plainJSON spells JSON in one way.
 func plainJSON(text json.RawMessage) string {
 	if len(text) == 0 {
 		return ""
@@ -107,7 +104,7 @@ func plainJSON(text json.RawMessage) string {
 	return string(plain)
 }
 
-// plainMatch is plainJSON of a match, without values that may be credentials.
+// plainMatch returns a match in a canonical form, without values that may be credentials.
 func plainMatch(text json.RawMessage) string {
 	var clauses map[string]any
 	if json.Unmarshal(text, &clauses) != nil {
@@ -125,11 +122,10 @@ func plainMatch(text json.RawMessage) string {
 	return string(plain)
 }
 
-// exampleOfOverride returns a request that the override applies to.
-func (c *comparer) exampleOfOverride(s *side, o *override) *Example {
+func (c *comparer) newExampleOfOverride(s *side, o *override) *Example {
 	var first *Example
 	try := func(b space.Box, about ...*rule) bool {
-		e := c.example([]space.Box{b}, about...)
+		e := c.findExample([]space.Box{b}, about...)
 		if first == nil || e != nil && !e.Old.Equal(&e.New) {
 			first = e
 		}

@@ -13,33 +13,31 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// longQueue is how long a client of a leaky bucket hardly waits: most time out before.
 const longQueue = time.Minute
 
-// queues finds leaky buckets in which the last request waits for minutes, and limits
-// that hold nothing.
-func (l *linter) queues() {
+// checkQueues finds leaky buckets with waits of minutes, and limits without capacity.
+func (l *linter) checkQueues() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
 			if limit.Bucket.Capacity() == 0 && !limit.Bucket.Queued() {
-				l.warn(at.Fields+"/burst", "reservations-only", fmt.Sprintf("limit %q holds no token: it admits only requests with max_wait, and front doors send none", limit.Name),
-					"use leaky_bucket where front doors should delay requests")
+				l.warn(at.Fields+"/burst", "reservations-only", fmt.Sprintf("limit %q has a burst of 0: it admits only requests with max_wait, which the gateway and the middleware never send", limit.Name),
+					"use leaky_bucket to delay requests in the gateway or the middleware")
 			}
 			if !limit.Bucket.Queued() {
 				continue
 			}
 			if wait := limit.Bucket.TimeFor(limit.Bucket.MaxReserved()); wait > longQueue {
 				l.warn(at.Fields+"/queue", "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, inspect.Duration(wait.Round(time.Second))),
-					`say how long clients wait, as in queue: "10s"`)
+					`set the longest wait, as in queue: "10s"`)
 			}
 		}
 	}
 }
 
-// madeUp finds rules whose only keys are credentials of clients, where no other rule
-// counts the same requests by something that clients cannot make up.
-func (l *linter) madeUp() {
+// checkUnverifiedKeys finds rules with only client credentials in their keys, if no other rule counts the
+// requests by an attribute that clients cannot make up.
+func (l *linter) checkUnverifiedKeys() {
 	for _, d := range l.rules {
 		if l.looks > maxLintLooks {
 			return
@@ -50,32 +48,32 @@ func (l *linter) madeUp() {
 		if slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return !c.Negate && l.attributes[c.Slot].Source == policy.SourceJWT }) {
 			continue // the token is verified
 		}
-		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.endless(d, a) })
+		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.isUnbounded(d, a) })
 		if i < 0 {
 			continue
 		}
 		bounded := slices.ContainsFunc(l.rules, func(e *rule) bool {
-			return l.look() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
+			return l.countLook() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
 		})
 		if l.looks <= maxLintLooks && !bounded {
-			l.warn(d.key(i), "unverified-key", fmt.Sprintf("mete does not verify %v: with a new value comes a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
-				"add a rule by ip:address for all requests, in a group of its own, or use a claim of a verified token (jwt:sub)")
+			l.warn(d.keyPath(i), "unverified-key", fmt.Sprintf("mete does not verify %v: each new value gets a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
+				"add a rule by ip:address for all requests, in its own group, or use a claim of a verified token (jwt:sub)")
 		}
 	}
 }
 
-// hiddenTiers finds rules on what requests ask for that stand behind a broader tier: it
-// takes some of their requests, and allows more.
-func (l *linter) hiddenTiers() {
+// checkHiddenTiers finds rules on paths, methods or hosts behind a broader tier that takes some of their
+// requests and allows more.
+func (l *linter) checkHiddenTiers() {
 	for _, d := range l.rules {
-		if !l.aboutTargets(d) {
+		if !l.matchesTarget(d) {
 			continue
 		}
 		for _, e := range l.groups[d.Group] {
-			if e == d || !l.look() {
+			if e == d || !l.countLook() {
 				break
 			}
-			if e.Mode != policy.ModeEnforce || strictest(d, e) == nil || strictest(e, d) != nil {
+			if e.Mode != policy.ModeEnforce || findStrictest(d, e) == nil || findStrictest(e, d) != nil {
 				continue
 			}
 			if l.looks += e.Takes.Weight() + d.Takes.Weight(); l.space.Apart(d.Takes, e.Takes) || l.space.Within(e.Takes, d.Takes) || !l.narrows(d, e) {
@@ -85,31 +83,29 @@ func (l *linter) hiddenTiers() {
 			for _, s := range e.Takes {
 				both = both.With(s.Slot, l.space.Side(both, s.Slot).And(s.Set))
 			}
-			l.warn(d.Path, "hidden-tier", fmt.Sprintf("rule %q takes some requests of the stricter rule %q, for example %s: the first tier that matches counts", e.Name, d.Name, l.space.Facts(both)),
-				fmt.Sprintf("put %q first, or give it a group of its own so that both apply", d.Name))
+			l.warn(d.Path, "hidden-tier", fmt.Sprintf("rule %q takes some requests of the stricter rule %q, for example %s: the first tier that matches applies", e.Name, d.Name, l.space.Facts(both)),
+				fmt.Sprintf("put %q first, or give it its own group so that both apply", d.Name))
 			break
 		}
 	}
 }
 
-// aboutTargets reports whether d has a clause of its own on what a request asks for.
-func (l *linter) aboutTargets(d *rule) bool {
-	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.target(c.Slot) })
+func (l *linter) matchesTarget(d *rule) bool {
+	return slices.ContainsFunc(d.Clauses[d.Selected:], func(c inspect.Clause) bool { return l.isTarget(c.Slot) })
 }
 
-func (l *linter) target(slot int) bool {
+func (l *linter) isTarget(slot int) bool {
 	s := l.attributes[slot].Source
 	return s == policy.SourcePath || s == policy.SourceMethod || s == policy.SourceHost
 }
 
-// narrows reports whether d lets in less than e of what requests ask for.
 func (l *linter) narrows(d, e *rule) bool {
-	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.target(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
+	return slices.ContainsFunc(d.Takes, func(s space.Side) bool { return l.isTarget(s.Slot) && !l.space.Side(e.Takes, s.Slot).Within(s.Set) })
 }
 
-// clientTiers finds tiers that a client reaches by what it writes, where it would else
-// fall under a stricter one.
-func (l *linter) clientTiers() {
+// checkClientTiers finds tiers that a client can choose with a header, query parameter or cookie, instead of a
+// stricter tier.
+func (l *linter) checkClientTiers() {
 	for _, e := range l.rules {
 		i := slices.IndexFunc(e.Clauses, func(c inspect.Clause) bool {
 			a := l.attributes[c.Slot]
@@ -120,47 +116,46 @@ func (l *linter) clientTiers() {
 		}
 		group := l.groups[e.Group]
 		for _, d := range group[slices.Index(group, e)+1:] {
-			if !l.look() {
+			if !l.countLook() {
 				return
 			}
-			if strictest(d, e) == nil || strictest(e, d) != nil {
+			if findStrictest(d, e) == nil || findStrictest(e, d) != nil {
 				continue
 			}
 			if without := e.Takes.With(e.Clauses[i].Slot, l.space.Everything(e.Clauses[i].Slot)); !l.space.Apart(d.Takes, without) {
-				l.warn(e.Path, "client-tier", fmt.Sprintf("clients can write %v, and with it choose rule %q, which allows more than %q", l.attributes[e.Clauses[i].Slot], e.Name, d.Name),
-					"use a claim of a verified token, or let the proxy in front set or remove it")
+				l.warn(e.Path, "client-tier", fmt.Sprintf("clients can send %v and choose rule %q with it, which allows more than %q", l.attributes[e.Clauses[i].Slot], e.Name, d.Name),
+					"use a claim of a verified token, or let your proxy set or remove it")
 				break
 			}
 		}
 	}
 }
 
-// proves reports whether a clause holds only for what clients cannot make up: a claim, an
-// address or a secret.
+// proves reports whether clients cannot make up the values of c: a claim, an address or a secret.
 func (l *linter) proves(c *inspect.Clause) bool {
 	a := l.attributes[c.Slot]
-	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.target(c.Slot) || a.Secret())
+	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.isTarget(c.Slot) || a.Secret())
 }
 
-// clientAllows finds overrides that lift limits for a client that writes something.
-func (l *linter) clientAllows() {
+// checkClientAllows finds overrides that lift limits for any client that sends an attribute.
+func (l *linter) checkClientAllows() {
 	for _, o := range l.overrides {
 		if o.Action != string(policy.ActionAllow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
 			continue
 		}
 		i := slices.IndexFunc(o.Match, func(c inspect.Clause) bool { return !c.Negate && clientWritten(l.attributes[c.Slot]) })
 		if i >= 0 {
-			l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("whoever writes %v has no limit", l.attributes[o.Match[i].Slot]),
-				"match a claim, an address or a secret, too")
+			l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("any client that sends %v has no limit", l.attributes[o.Match[i].Slot]),
+				"also match a claim, an address or a secret")
 		}
 	}
 }
 
-// twins finds rules that clients leave by another spelling of the same request: HEAD for
-// GET, and a path with or without a slash at its end.
-func (l *linter) twins() {
+// checkSpellings finds rules that clients evade with another spelling of the same request: HEAD for GET, and a
+// path with or without a trailing slash.
+func (l *linter) checkSpellings() {
 	type selector struct{ scope, slot int }
-	told := map[selector]bool{} // once for all rules of a policy
+	reported := map[selector]bool{} // once for all rules of a policy
 	for _, d := range l.rules {
 		for i := range d.Clauses {
 			c := &d.Clauses[i]
@@ -168,30 +163,30 @@ func (l *linter) twins() {
 			if l.looks > maxLintLooks {
 				return
 			}
-			if c.Negate || i < d.Selected && told[key] {
+			if c.Negate || i < d.Selected && reported[key] {
 				continue
 			}
-			value, twin := l.twin(d, c)
+			value, twin := l.findTwin(d, c)
 			switch a := l.attributes[c.Slot]; {
 			case twin == "" || l.looks > maxLintLooks:
 				continue
 			case a.Source == policy.SourceMethod:
-				l.warn(d.Path, "head-bypass", fmt.Sprintf("rule %q is about GET and not about HEAD, which most servers answer alike", d.Name), "name both: [GET, HEAD]")
+				l.warn(d.Path, "head-bypass", fmt.Sprintf("rule %q matches GET but not HEAD, although most servers answer both alike", d.Name), "match both: [GET, HEAD]")
 			default:
-				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q is about %s and not about %s, which many frameworks answer alike", d.Name, value, twin),
-					fmt.Sprintf("name both: [%s, %s]", value, twin))
+				l.warn(d.Path, "slash-bypass", fmt.Sprintf("rule %q matches %s but not %s, although many frameworks answer both alike", d.Name, value, twin),
+					fmt.Sprintf("match both: [%s, %s]", value, twin))
 			}
-			told[key] = told[key] || i < d.Selected
+			reported[key] = reported[key] || i < d.Selected
 		}
 	}
 }
 
-// twin returns a value that c lets in, and one that c does not though servers treat it
-// alike, where no other rule is as strict with it. The latter is "" for none.
-func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
+// findTwin returns a value that c accepts, and an equivalent value that c and all rules as strict miss. twin is
+// "" if there is none.
+func (l *linter) findTwin(d *rule, c *inspect.Clause) (value, twin string) {
 	switch l.attributes[c.Slot].Source {
 	case policy.SourceMethod:
-		if slices.Contains(c.Exact, "GET") && l.missed(d, c, "HEAD") {
+		if slices.Contains(c.Exact, "GET") && l.misses(d, c, "HEAD") {
 			return "GET", "HEAD"
 		}
 	case policy.SourcePath:
@@ -203,7 +198,7 @@ func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 			if path == "/" || strings.Contains(path[strings.LastIndexByte(strings.TrimSuffix(path, "/"), '/'):], ".") {
 				continue // a file
 			}
-			if l.missed(d, c, twin) || l.looks > maxLintLooks {
+			if l.misses(d, c, twin) || l.looks > maxLintLooks {
 				return path, twin
 			}
 		}
@@ -211,14 +206,13 @@ func (l *linter) twin(d *rule, c *inspect.Clause) (value, twin string) {
 	return "", ""
 }
 
-// missed reports whether the clause c of d leaves a value out, and no rule is as strict
-// with such requests as d.
-func (l *linter) missed(d *rule, c *inspect.Clause, value string) bool {
+// misses reports whether the clause c of d excludes a value, and no rule is as strict as d with such requests.
+func (l *linter) misses(d *rule, c *inspect.Clause, value string) bool {
 	if c.Set.Has(value) {
 		return false
 	}
 	outside := d.Takes.With(c.Slot, space.One(value))
 	return !slices.ContainsFunc(l.rules, func(e *rule) bool {
-		return l.look() && e != d && e.Mode <= d.Mode && strictest(e, d) != nil && l.catches(e, outside)
+		return l.countLook() && e != d && e.Mode <= d.Mode && findStrictest(e, d) != nil && l.catches(e, outside)
 	})
 }

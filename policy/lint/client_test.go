@@ -36,7 +36,7 @@ func TestLint_Clients(t *testing.T) {
 		"tiers by verified plans": {`{"name": "pro", ` + user + `, "match": {"jwt:plan": "pro"}, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`, ""},
 
 		"a plan in a header": {`{"name": "pro", ` + user + `, "match": {"header:x-plan": "pro"}, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`,
-			`client-tier: clients can write header:x-plan, and with it choose rule "pro", which allows more than "free"`},
+			`client-tier: clients can send header:x-plan and choose rule "pro" with it, which allows more than "free"`},
 		"a stricter tier by a header": {`{"name": "bots", ` + user + `, "match": {"header:x-bot": "1"}, ` + strict + `}, {"name": "free", ` + user + `, ` + loose + `}`, ""},
 		"a header and an address":     {`{"name": "pro", ` + user + `, "match": {"header:x-plan": "pro", "ip:address": "10.0.0.0/8"}, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`, ""},
 
@@ -52,15 +52,15 @@ func TestLint_Clients(t *testing.T) {
 		"a queue of 100 minutes":   {`{"name": "r", ` + user + `, "algorithm": "leaky_bucket", "algorithm_config": {"rate": "1/1m", "queue": 100}}`, `long-queue: the last request in the queue of limit "r" waits for 100m`},
 		"a queue of half a minute": {`{"name": "r", ` + user + `, "algorithm": "leaky_bucket", "algorithm_config": {"rps": 1, "queue": 30}}`, ""},
 
-		"nothing to take at once": {`{"name": "r", ` + user + `, "algorithm_config": {"rps": 1, "burst": 0, "max_reserved": 5}}`, `reservations-only: limit "r" holds no token`},
+		"nothing to take at once": {`{"name": "r", ` + user + `, "algorithm_config": {"rps": 1, "burst": 0, "max_reserved": 5}}`, `reservations-only: limit "r" has a burst of 0`},
 
-		"GET alone":                    {`{"name": "r", ` + user + `, "match": {"method": "GET"}, ` + strict + `}`, `head-bypass: rule "r" is about GET and not about HEAD`},
+		"GET alone":                    {`{"name": "r", ` + user + `, "match": {"method": "GET"}, ` + strict + `}`, `head-bypass: rule "r" matches GET but not HEAD`},
 		"GET alone, beside a cap":      {`{"name": "r", ` + user + `, "match": {"method": "GET"}, ` + strict + `}, ` + all, `head-bypass: rule "r"`},
 		"GET alone, HEAD elsewhere":    {`{"name": "r", ` + user + `, "match": {"method": "GET"}, ` + strict + `}, {"name": "h", ` + user + `, "match": {"method": "HEAD"}, ` + strict + `}`, ""},
 		"all but HEAD":                 {`{"name": "r", ` + user + `, "match": {"method": {"not": "HEAD"}}, ` + strict + `}`, ""},
 		"GET alone, in a selector":     {`{"selector": {"methods": ["GET", "POST"]}, "rules": [{"name": "r", ` + user + `, ` + strict + `}, {"name": "s", "limit_keys": [], ` + loose + `}]}`, `head-bypass: rule "r"`},
-		"a login":                      {`{"name": "r", ` + user + `, "match": {"path": "/login"}, ` + strict + `}, ` + all, `slash-bypass: rule "r" is about /login and not about /login/`},
-		"a login with a slash":         {`{"name": "r", ` + user + `, "match": {"path": "/login/"}, ` + strict + `}`, `slash-bypass: rule "r" is about /login/ and not about /login`},
+		"a login":                      {`{"name": "r", ` + user + `, "match": {"path": "/login"}, ` + strict + `}, ` + all, `slash-bypass: rule "r" matches /login but not /login/`},
+		"a login with a slash":         {`{"name": "r", ` + user + `, "match": {"path": "/login/"}, ` + strict + `}`, `slash-bypass: rule "r" matches /login/ but not /login`},
 		"both logins":                  {`{"name": "r", ` + user + `, "match": {"path": ["/login", "/login/"]}, ` + strict + `}`, ""},
 		"all that begins like a login": {`{"name": "r", ` + user + `, "match": {"path": "/login*"}, ` + strict + `}`, ""},
 		"a file":                       {`{"name": "r", ` + user + `, "match": {"path": ["/robots.txt", "/"]}, ` + strict + `}`, ""},
@@ -68,7 +68,7 @@ func TestLint_Clients(t *testing.T) {
 		"a login in shadow":            {`{"name": "r", "mode": "shadow", ` + user + `, "match": {"path": "/login"}, ` + strict + `}`, ""},
 
 		"no limit for a header": {`{"rules": [` + all + `], "overrides": [{"id": "o", "action": "allow", "match": {"header:x-internal": "yes"}, ` + until + `}]}`,
-			"client-allow: whoever writes header:x-internal has no limit"},
+			"client-allow: any client that sends header:x-internal has no limit"},
 		"no limit for a header on a path": {`{"rules": [` + all + `], "overrides": [{"id": "o", "action": "allow", "match": {"header:x-internal": "yes", "path": "/x"}, ` + until + `}]}`, "client-allow"},
 		"no limit for a secret":           {`{"rules": [` + all + `], "overrides": [{"id": "o", "action": "allow", "match": {"header:x-api-key": "k1"}, ` + until + `}]}`, ""},
 		"no limit for an address":         {`{"rules": [` + all + `], "overrides": [{"id": "o", "action": "allow", "match": {"header:x-internal": "yes", "ip:address": "10.0.0.0/8"}, ` + until + `}]}`, ""},

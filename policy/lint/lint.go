@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds what is allowed in a policy and probably not meant: rules that a client
-// leaves by leaving out a header, limits that are never reached, and costs that no bucket
-// holds. Each kind of warning has a code that stays the same: see [Kinds].
+// Package lint finds valid but probably unintended parts of a policy. Examples are rules that a client evades
+// by omitting a header, limits that are never reached, and costs that no bucket holds. Each kind of warning has
+// a stable code: see [Kinds].
 package lint
 
 import (
@@ -17,25 +17,23 @@ import (
 )
 
 const (
-	// maxFindings bounds the warnings of one kind that lint gives.
+	// maxFindings bounds the warnings per kind.
 	maxFindings = 100
 
-	// maxLintLooks bounds how many pairs of rules each kind of lint compares. Beyond
-	// it finds no more.
+	// maxLintLooks bounds the pairs of rules that each kind of check compares.
 	maxLintLooks = 1 << 20
 
-	// maxClientLooks takes the place of maxLintLooks for what lint says of clients and
-	// tiers: each of these comparisons costs more.
+	// maxClientLooks replaces maxLintLooks for checks of clients and tiers, because their comparisons are more
+	// expensive.
 	maxClientLooks = 1 << 16
 
-	// maxLintWeight bounds the values in the matches of a file, counted by
-	// [box.weight], whose rules are compared with those of other groups.
+	// maxLintWeight bounds the values, counted by [space.Box.Weight], in files with rules that are compared
+	// across groups.
 	maxLintWeight = 1 << 15
 )
 
-// Check returns the warnings about a policy: those of the reader, and the findings in the
-// rules. They are in the order of the rules, the overrides and the tests. The time is for
-// overrides that last too long.
+// Check returns the warnings about a policy: the warnings of the parser, and the findings in the rules. They
+// are in the order of the rules, the overrides and the tests. now is for overrides that last too long.
 func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	in := m.Inspect()
 	l := linter{
@@ -52,11 +50,11 @@ func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 			l.rules, l.groups[d.Group], l.scopes[d.Scope] = append(l.rules, d), append(l.groups[d.Group], d), append(l.scopes[d.Scope], d)
 		}
 	}
-	for _, kind := range []func(){l.modes, l.keys, l.bypasses, l.costs, l.weeks, l.contradictions, l.overlaps, l.catchAlls, l.longOverrides} {
+	for _, kind := range []func(){l.checkModes, l.checkKeys, l.checkBypasses, l.checkCosts, l.checkWeeks, l.checkContradictions, l.checkOverlaps, l.checkCatchAlls, l.checkLongOverrides} {
 		l.looks = 0
 		kind()
 	}
-	for _, kind := range []func(){l.queues, l.madeUp, l.hiddenTiers, l.clientTiers, l.clientAllows, l.twins} {
+	for _, kind := range []func(){l.checkQueues, l.checkUnverifiedKeys, l.checkHiddenTiers, l.checkClientTiers, l.checkClientAllows, l.checkSpellings} {
 		l.looks = maxLintLooks - maxClientLooks
 		kind()
 	}
@@ -64,7 +62,6 @@ func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	return l.found
 }
 
-// A linter looks for what is allowed in a policy and probably not meant.
 type linter struct {
 	now        time.Time
 	space      *space.Space
@@ -73,75 +70,69 @@ type linter struct {
 	overrides  []inspect.Override
 
 	all    []*rule
-	rules  []*rule         // that deny somebody
+	rules  []*rule         // that can deny requests
 	groups map[int][]*rule // of rules
-	scopes map[int][]*rule // of rules, by policy of the bundle
-	looks  int             // of the kind that is at work
-	counts map[string]int  // of findings, by kind
+	scopes map[int][]*rule // of rules, by policy in the bundle
+	looks  int             // comparisons of the current check
+	counts map[string]int  // of findings, by code
 	found  []policy.Warning
 }
 
 type view = inspect.Rule
 
-// A rule is a rule of the policy with its parts.
 type rule struct {
 	*policy.Rule
 	*view
 }
 
-// look reports whether one more pair of rules may be compared.
-func (l *linter) look() bool {
+// countLook reports whether one more pair of rules may be compared.
+func (l *linter) countLook() bool {
 	l.looks++
 	return l.looks <= maxLintLooks
 }
 
-// warn notes a finding about the place at path, unless there are enough of its kind.
 func (l *linter) warn(path, code, reason, hint string) {
 	if l.counts[code]++; l.counts[code] <= maxFindings {
 		l.found = append(l.found, policy.Warning{Path: path, Code: code, Reason: reason, Hint: hint})
 	}
 }
 
-// limit returns the i'th limit of d and its place.
 func (d *rule) limit(i int) (*policy.Limit, *inspect.Limit) {
 	return &d.Rule.Limits[i], &d.view.Limits[i]
 }
 
-// key is the place of the i'th of limit_keys.
-func (d *rule) key(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
+func (d *rule) keyPath(i int) string { return d.Path + "/limit_keys/" + strconv.Itoa(i) }
 
-// modes finds rules that are off.
-func (l *linter) modes() {
+func (l *linter) checkModes() {
 	for _, d := range l.all {
 		if d.Mode == policy.ModeOff {
-			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off, and does nothing", d.Name), "remove it, or say mode: shadow to see what it would do")
+			l.warn(d.Path, "rule-off", fmt.Sprintf("rule %q is off and has no effect", d.Name), "remove it, or use mode: shadow to see what it would do")
 		}
 	}
 }
 
-// costs finds limits that some of the costs that they allow can never pass.
-func (l *linter) costs() {
+// checkCosts finds limits with costs above their capacity.
+func (l *linter) checkCosts() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
-			k, most := limit.Costs(), atOnce(limit)
+			k, most := limit.Costs(), maxCost(limit)
 			if limit.FixedCost() {
 				continue
 			}
 			if k.Max != bucket.MaxTokens && k.Max > most {
 				l.warn(at.Fields+"/max_cost", "impossible-cost", fmt.Sprintf("limit %q admits a cost of %v at most: requests that cost more, up to the max_cost of %v, are never admitted",
-					limit.Name, most, k.Max), fmt.Sprintf("say max_cost: %v", most))
+					limit.Name, most, k.Max), fmt.Sprintf("set max_cost: %v", most))
 			}
 			if in := min(max(k.Default, k.Min), k.Max); at.Defaults && in != k.Default {
-				l.warn(at.Fields+"/default_cost", "clamped-cost", fmt.Sprintf("a default_cost of %v is not between min_cost and max_cost: it is %v", k.Default, in),
-					fmt.Sprintf("say default_cost: %v", in))
+				l.warn(at.Fields+"/default_cost", "clamped-cost", fmt.Sprintf("a default_cost of %v is not between min_cost and max_cost: requests cost %v", k.Default, in),
+					fmt.Sprintf("set default_cost: %v", in))
 			}
 		}
 	}
 }
 
-// atOnce is what one request can cost.
-func atOnce(l *policy.Limit) bucket.Tokens {
+func maxCost(l *policy.Limit) bucket.Tokens {
 	most := l.Bucket.Capacity()
 	if l.Bucket.Queued() || most == 0 {
 		most += l.Bucket.MaxReserved()
@@ -149,8 +140,8 @@ func atOnce(l *policy.Limit) bucket.Tokens {
 	return most
 }
 
-// weeks finds windows of weeks that begin on Thursdays because the file does not say when.
-func (l *linter) weeks() {
+// checkWeeks finds weekly windows that begin on Thursdays because the file has no start.
+func (l *linter) checkWeeks() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
@@ -159,18 +150,18 @@ func (l *linter) weeks() {
 				continue
 			}
 			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {
-				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, as 1970 did", limit.Name), `say start: "4d" for Mondays`)
+				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, like 1970", limit.Name), `set start: "4d" for Mondays`)
 			}
 		}
 	}
 }
 
-// longOverrides finds exceptions that are as good as for ever.
-func (l *linter) longOverrides() {
+// checkLongOverrides finds overrides that are practically permanent.
+func (l *linter) checkLongOverrides() {
 	const long = 90 * 24 // hours
 	for _, o := range l.overrides {
 		if hours := o.ExpiresAt.Sub(l.now).Hours(); hours > long {
-			l.warn(o.Path+"/expires_at", "long-override", fmt.Sprintf("the override is in force for another %d days", int(hours/24)), "an exception that stays is a rule: write it as one, or let it end sooner")
+			l.warn(o.Path+"/expires_at", "long-override", fmt.Sprintf("the override stays active for another %d days", int(hours/24)), "write a permanent exception as a rule, or end the override earlier")
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestLint(t *testing.T) {
 	}{
 		"tiers, as they should be": {`{"name": "paid", ` + user + `, ` + paid + `, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`, nil},
 		"free is for all, in a group of its own": {`{"name": "paid", "group": "a", ` + user + `, ` + paid + `, ` + loose + `}, {"name": "free", "group": "b", ` + user + `, ` + strict + `}`,
-			[]string{`catch-all-tier /rules/1: rule "free" has no match, so it counts the requests of rule "paid", too, and allows less: 20 at once and 10 a second after that`}},
+			[]string{`catch-all-tier /rules/1: rule "free" has no match, so it also counts the requests of rule "paid", and allows less: 20 at once and 10 per second after that`}},
 		"free is for all, by another key": {`{"name": "paid", "limit_keys": ["jwt:org"], ` + paid + `, ` + loose + `}, {"name": "free", ` + user + `, ` + strict + `}`,
 			[]string{`catch-all-tier /rules/1: rule "free" has no match`}},
 		"free is for all, in another policy": {`{"policies": [{"id": "a", "spec": {"rules": [{"name": "paid", ` + user + `, ` + paid + `, ` + loose + `}]}},
@@ -64,7 +64,7 @@ func TestLint(t *testing.T) {
 			[]string{`impossible-cost /rules/0/algorithm_config/max_cost: limit "r" admits a cost of 20 at most`}},
 		"a queue has room, too": {`{"name": "r", ` + user + `, "algorithm": "leaky_bucket", "algorithm_config": {"rps": 1, "queue": 49, "cost_source": "attribute:jwt:cost", "max_cost": 50}}`, nil},
 		"default below the minimum": {`{"name": "r", ` + user + `, "limits": [{"algorithm_config": {"rps": 1, "burst": 20, "cost_source": "attribute:jwt:cost", "min_cost": 5, "default_cost": 2}}]}`,
-			[]string{`clamped-cost /rules/0/limits/0/algorithm_config/default_cost: a default_cost of 2 is not between min_cost and max_cost: it is 5`}},
+			[]string{`clamped-cost /rules/0/limits/0/algorithm_config/default_cost: a default_cost of 2 is not between min_cost and max_cost: requests cost 5`}},
 
 		"off": {`{"name": "r", ` + user + `, "mode": "off", ` + strict + `}`, []string{`rule-off /rules/0: rule "r" is off`}},
 		"weeks": {`{"name": "r", ` + ip + `, "algorithm": "fixed_window", "algorithm_config": {"tokens": 5, "window": "1w"}}`,
@@ -73,16 +73,16 @@ func TestLint(t *testing.T) {
 		"weeks of each key": {`{"name": "r", ` + ip + `, "algorithm": "fixed_window", "algorithm_config": {"tokens": 5, "window": "1w", "anchor": "key"}}`, nil},
 		"a budget's week":   {`{"name": "r", ` + ip + `, "algorithm": "cost_based", "algorithm_config": {"budget": 5, "period": "7d"}}`, nil},
 		"an address of headers": {`{"name": "r", "limit_keys": ["header:X-Forwarded-For"], "on_missing": "empty", ` + strict + `}`,
-			[]string{`spoofable-key /rules/0/limit_keys/0: whoever writes header:x-forwarded-for`}},
+			[]string{`spoofable-key /rules/0/limit_keys/0: a client can send a new header:x-forwarded-for`}},
 		"a browser": {`{"name": "r", "limit_keys": ["ip:address", "header:user-agent"], "on_missing": "empty", ` + strict + `}`,
-			[]string{`spoofable-key /rules/0/limit_keys/1: whoever writes header:user-agent`}},
+			[]string{`spoofable-key /rules/0/limit_keys/1: a client can send a new header:user-agent`}},
 		"every path": {`{"name": "r", "limit_keys": ["ip:address", "path"], ` + strict + `}`,
-			[]string{`path-key /rules/0/limit_keys/1: every path has a bucket of its own under rule "r"`}},
+			[]string{`path-key /rules/0/limit_keys/1: every path has its own bucket under rule "r"`}},
 		"every path of many":  {`{"name": "r", "limit_keys": ["path"], "match": {"path": "/users/*"}, ` + strict + `}`, []string{`path-key /rules/0/limit_keys/0`}},
 		"some paths, by name": {`{"name": "r", "limit_keys": ["path"], "match": {"path": ["/a", "/a/", "/b.txt"]}, ` + strict + `}`, nil},
 
 		"a header to leave out": {`{"name": "r", "limit_keys": ["header:x-customer"], ` + strict + `}`,
-			[]string{`missing-bypass /rules/0: requests without header:x-customer fall under no rule: neither under "r"`}},
+			[]string{`missing-bypass /rules/0: no rule applies to requests without header:x-customer: neither "r"`}},
 		"a header to leave out, in several tiers": {`{"name": "a", "limit_keys": ["header:k"], ` + paid + `, ` + strict + `}, {"name": "b", "limit_keys": ["header:k"], ` + strict + `}`,
 			[]string{`missing-bypass /rules/0`}},
 		"one that denies":             {`{"name": "r", "limit_keys": ["header:k"], "on_missing": "deny", ` + strict + `}`, nil},
@@ -95,13 +95,13 @@ func TestLint(t *testing.T) {
 		"a fallback_limit":            {`{"rules": [{"name": "r", "limit_keys": ["header:k"], ` + strict + `}], "fallback_limit": {` + strict + `}}`, nil},
 
 		"an exception of long ago": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2025-03-01T00:00:00Z"}]}`,
-			[]string{`expired-override /kill_switches/0/expires_at: the override has expired, 365 days ago`}},
+			[]string{`expired-override /kill_switches/0/expires_at: the override expired 365 days ago`}},
 		"an exception of last night": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2026-02-28T20:30:00Z"}]}`,
-			[]string{`expired-override /kill_switches/0/expires_at: the override has expired, 3h30m ago`}},
+			[]string{`expired-override /kill_switches/0/expires_at: the override expired 3h30m ago`}},
 		"an exception for years": {`{"rules": [{"name": "r", ` + ip + `, ` + strict + `}], "overrides": [{"id": "x", "action": "allow", "match": {"ip:address": "192.0.2.1"},
 			"reason": "partner", "author": "ann", "expires_at": "2030-01-01T00:00:00Z"}], "kill_switches": [{"scope_key": "header:x", "scope_value": "y", "reason": "spam", "expires_at": "2026-04-01T00:00:00Z"}],
 			"break_glass": {"enabled": false, "reason": "x", "expires_at": "2040-01-01T00:00:00Z"}}`,
-			[]string{`long-override /overrides/0/expires_at: the override is in force for another 1402 days`}},
+			[]string{`long-override /overrides/0/expires_at: the override stays active for another 1402 days`}},
 	} {
 		text := tc.rules
 		if !strings.HasPrefix(text, `{"rules"`) && !strings.HasPrefix(text, `{"policies"`) {

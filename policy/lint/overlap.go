@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// contradictions finds limits of one rule of which another leaves nothing to do.
-func (l *linter) contradictions() {
+// checkContradictions finds limits of a rule that are never reached because of another limit of the rule.
+func (l *linter) checkContradictions() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			y, at := d.limit(i)
@@ -22,16 +22,16 @@ func (l *linter) contradictions() {
 					continue
 				}
 				l.warn(at.Path, "contradictory-rates", fmt.Sprintf("limit %q is never reached: %q allows no more than %s", y.Name, x.Name, allowance(x, y)),
-					"lower it below the other, or remove it")
+					"lower it below the other limit, or remove it")
 				break
 			}
 		}
 	}
 }
 
-// overlaps finds rules whose limits are never reached because a rule of another
-// group, which counts the same requests and perhaps others, allows less.
-func (l *linter) overlaps() {
+// checkOverlaps finds rules with limits that are never reached, because a rule of another group counts the same
+// requests and allows less.
+func (l *linter) checkOverlaps() {
 	if len(l.groups) < 2 {
 		return
 	}
@@ -50,47 +50,44 @@ func (l *linter) overlaps() {
 			if x.Group == y.Group || x.Mode != policy.ModeEnforce || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
 				continue
 			}
-			if !l.look() {
+			if !l.countLook() {
 				return
 			}
-			by := strictest(x, y)
+			by := findStrictest(x, y)
 			if by == nil || !coarser(x, y) {
 				continue
 			}
-			if l.looks += x.Takes.Weight(); !l.space.Within(y.Takes, x.Takes) || l.preempted(x, y) || j > int32(i) && l.mutual(x, y) {
+			if l.looks += x.Takes.Weight(); !l.space.Within(y.Takes, x.Takes) || l.isPreempted(x, y) || j > int32(i) && l.isMutual(x, y) {
 				continue
 			}
-			l.overlapping(x, y, by)
+			l.reportOverlap(x, y, by)
 			break
 		}
 	}
 }
 
-// mutual reports whether each of two rules leaves the other nothing to do.
-func (l *linter) mutual(x, y *rule) bool {
-	return strictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
+func (l *linter) isMutual(x, y *rule) bool {
+	return findStrictest(y, x) != nil && coarser(y, x) && l.space.Within(x.Takes, y.Takes)
 }
 
-// overlapping reports that y's limits are never reached because of x's.
-func (l *linter) overlapping(x, y *rule, by *policy.Limit) {
-	hint := "lower it below the other, or remove it"
-	if x.forAll() && !y.forAll() {
-		hint = fmt.Sprintf("if %q is for the others, put both in one group, %[1]q last: the first that matches counts", x.Name)
+func (l *linter) reportOverlap(x, y *rule, by *policy.Limit) {
+	hint := "lower it below the other limit, or remove it"
+	if x.matchesAll() && !y.matchesAll() {
+		hint = fmt.Sprintf("if %q is for the remaining requests, put both in one group, %[1]q last: the first that matches applies", x.Name)
 		switch {
-		case len(x.LimitKeys) == 0: // in one group with the others it would be no cap
-			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other", x.Name, y.Name)
+		case len(x.LimitKeys) == 0: // in one group with the others, it would not cap them
+			hint = fmt.Sprintf("if %q is a cap for all requests together, raise it above %q, or lower the other limit", x.Name, y.Name)
 		case x.Scope != y.Scope:
-			hint = "the rules of all policies apply together: narrow one's selector, or put the rules into one policy and one group"
+			hint = "the rules of all policies apply together: narrow a selector, or put the rules into one group of one policy"
 		}
-		l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])), hint)
+		l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it also counts the requests of rule %q, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])), hint)
 		return
 	}
 	l.warn(y.Path, "overlapping-rules", fmt.Sprintf("rule %q is never reached: rule %q counts the same requests and allows no more than %s", y.Name, x.Name, allowance(by, &y.Rule.Limits[0])), hint)
 }
 
-// strictest returns the limit of x that leaves all of y's nothing to do, nil for
-// none.
-func strictest(x, y *rule) *policy.Limit {
+// findStrictest returns the limit of x that makes all limits of y redundant, or nil.
+func findStrictest(x, y *rule) *policy.Limit {
 	for i := range x.view.Limits {
 		by, _ := x.limit(i)
 		if !slices.ContainsFunc(y.Rule.Limits, func(l policy.Limit) bool { return !stricter(by, &l) }) {
@@ -100,7 +97,7 @@ func strictest(x, y *rule) *policy.Limit {
 	return nil
 }
 
-// coarser reports whether requests that share a bucket under y do so under x.
+// coarser reports whether requests that share a bucket under y also share one under x.
 func coarser(x, y *rule) bool {
 	for _, a := range x.LimitKeys {
 		if !slices.ContainsFunc(y.LimitKeys, func(b policy.Attribute) bool { return a.String() == b.String() && a.Bits <= b.Bits }) {
@@ -110,49 +107,46 @@ func coarser(x, y *rule) bool {
 	return true
 }
 
-// preempted reports whether an earlier rule of x's group may take some of y's
-// requests.
-func (l *linter) preempted(x, y *rule) bool {
+// isPreempted reports whether an earlier rule of x's group may take some of y's requests.
+func (l *linter) isPreempted(x, y *rule) bool {
 	for _, e := range l.groups[x.Group] {
 		if e == x {
 			return false
 		}
-		if !l.look() || !l.space.Apart(e.Takes, y.Takes) {
+		if !l.countLook() || !l.space.Apart(e.Takes, y.Takes) {
 			return true
 		}
 	}
 	return false
 }
 
-// forAll reports whether d has no match of its own.
-func (d *rule) forAll() bool { return len(d.Clauses) == d.Selected }
+func (d *rule) matchesAll() bool { return len(d.Clauses) == d.Selected }
 
-// catchAlls finds rules for the others that are for all: beside rules of the same
-// policy that are about some clients, with other limit_keys and allowing less.
-func (l *linter) catchAlls() {
+// checkCatchAlls finds rules that were probably meant for the remaining requests, but apply to all. They are
+// beside rules of the same policy for certain clients, with other limit_keys, and allow less.
+func (l *linter) checkCatchAlls() {
 	for _, x := range l.rules {
-		if !x.forAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
+		if !x.matchesAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
 			continue
 		}
 		for _, y := range l.scopes[x.Scope] {
-			if !l.look() {
+			if !l.countLook() {
 				return
 			}
-			if y.Group == x.Group || coarser(x, y) || coarser(y, x) || !l.aboutClients(y) {
+			if y.Group == x.Group || coarser(x, y) || coarser(y, x) || !l.matchesClients(y) {
 				continue
 			}
-			if by := strictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.preempted(x, y) {
-				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it counts the requests of rule %q, too, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
-					"if it is for the others, say so in a match, or put both in one group: the first that matches counts")
+			if by := findStrictest(x, y); by != nil && !l.space.Apart(x.Takes, y.Takes) && !l.isPreempted(x, y) {
+				l.warn(x.Path, "catch-all-tier", fmt.Sprintf("rule %q has no match, so it also counts the requests of rule %q, and allows less: %s", x.Name, y.Name, allowance(by, &y.Rule.Limits[0])),
+					"if it is for the remaining requests, add a match, or put both in one group: the first that matches applies")
 				break
 			}
 		}
 	}
 }
 
-// aboutClients reports whether d has a clause that tells clients apart, such as
-// their plan: not what they ask for.
-func (l *linter) aboutClients(d *rule) bool {
+// matchesClients reports whether d has a clause that distinguishes clients, such as their plan.
+func (l *linter) matchesClients(d *rule) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool {
 		a := l.attributes[c.Slot]
 		return !c.Negate && (a.Source == policy.SourceJWT || a.Source == policy.SourceHeader || a.Source == policy.SourceCustom)

@@ -10,20 +10,19 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// order are the fields that lead to rules, overrides and tests, in the order of their
-// warnings. Inside of these the order of the findings counts.
+// order has the fields that lead to rules, overrides and tests, in the order of their warnings. Below them,
+// findings keep their order.
 var order = map[string]int{
 	"policies": 0, "spec": 0, "rules": 0, "fallback_limit": 1, "overrides": 2, "kill_switches": 3, "global_shadow": 4, "break_glass": 5, "tests": 6,
 }
 
-// sortByPlace sorts warnings by the rules, overrides and tests that they are about.
 func sortByPlace(warnings []policy.Warning) {
-	slices.SortStableFunc(warnings, func(a, b policy.Warning) int { return slices.Compare(place(a.Path), place(b.Path)) })
+	slices.SortStableFunc(warnings, func(a, b policy.Warning) int { return slices.Compare(sortKey(a.Path), sortKey(b.Path)) })
 }
 
-// place is the part of a path that counts for the order: the numbers of the fields in
-// order and of the entries.
-func place(path string) (numbers []int) {
+// sortKey returns the part of a path that determines the order: the ranks of the fields in order, and the
+// indexes of entries.
+func sortKey(path string) (numbers []int) {
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		n, known := order[name]
 		if entry, err := strconv.Atoi(name); err == nil {

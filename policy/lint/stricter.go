@@ -12,24 +12,23 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// Which of two limits on the same requests is never reached: one that admits
-// whatever the other admits. What a limit admits in any time t is bounded from
-// above, [most]; and each kind of limit admits all that stays below some bound.
-// Both err to the side on which nothing is found.
+// A limit is never reached if another limit on the same requests never admits more. [maxAdmitted] bounds the
+// tokens that a limit admits in any time t. Each algorithm admits everything below some bound. Both bounds are
+// conservative: they may miss a redundant limit, but never report a needed one.
 
-// slack is what floating-point numbers may be off.
+// slack is the tolerance for floating-point errors.
 const slack = 1 + 1e-12
 
-// most is what l admits in any t seconds, at most.
-func most(l bucket.Limit, t float64) float64 {
+// maxAdmitted bounds the tokens that l admits in any t seconds.
+func maxAdmitted(l bucket.Limit, t float64) float64 {
 	n, p := l.Refill()
 	capacity, amount, per := float64(l.Capacity()), float64(n), float64(p)/1e6
 	switch l.Algorithm() {
-	case bucket.Stepped: // one more step than there is time for
+	case bucket.Stepped: // at most one more step than fits into t
 		return capacity + amount*(math.Floor(t/per)+1)
 	case bucket.SlidingLog:
 		return amount * max(math.Ceil(t/per), 1)
-	case bucket.SlidingWindow: // what it counts is no more than this in any window that it keeps
+	case bucket.SlidingWindow: // the count never exceeds this in any window that it keeps
 		return amount * (math.Floor(t/per) + 2)
 	}
 	if l.Queued() {
@@ -38,22 +37,21 @@ func most(l bucket.Limit, t float64) float64 {
 	return capacity + amount*t/per
 }
 
-// counted bounds the estimate of a sliding window that counts the requests of l. The
-// estimate is the weighted sum of l's requests in at most one and at most two windows. So
-// it is at most the requests in two windows. If a linear function bounds l's requests, its
-// value at one window bounds the estimate, too. The window is counted in parts of 1/4096.
-func counted(l bucket.Limit, window float64) float64 {
-	return min(most(l, 2*window), most(l, 0)+rate(l)*window*(1+1.0/4096))
+// maxEstimate bounds the estimate of a sliding window that counts the requests of l. The estimate is a weighted
+// sum of l's requests in at most two windows, so it is at most the requests in two windows. If a linear
+// function bounds l's requests, its value at one window is a bound, too. The window is counted in parts of
+// 1/4096.
+func maxEstimate(l bucket.Limit, window float64) float64 {
+	return min(maxAdmitted(l, 2*window), maxAdmitted(l, 0)+meanRate(l)*window*(1+1.0/4096))
 }
 
-// rate is what l admits in a second in the long run.
-func rate(l bucket.Limit) float64 {
+// meanRate returns the tokens that l admits per second in the long run.
+func meanRate(l bucket.Limit) float64 {
 	n, p := l.Refill()
 	return float64(n) / float64(p) * 1e6
 }
 
-// stricter reports whether what x admits y always admits, too, where both are
-// charged the same requests.
+// stricter reports whether y always admits requests that x admits, if both are charged for the same requests.
 func stricter(x, y *policy.Limit) bool {
 	if x.Costs() != y.Costs() || y.Shards > 1 || len(y.Stages) > 0 {
 		return false
@@ -64,23 +62,23 @@ func stricter(x, y *policy.Limit) bool {
 	switch b.Algorithm() {
 	case bucket.Stepped:
 		if sameSteps(a, b) {
-			return aligned(a, b)
+			return stricterSteps(a, b)
 		}
-		return most(a, window) <= capacity && (b.Capacity() == n || rate(a) <= rate(b)*slack)
+		return maxAdmitted(a, window) <= capacity && (b.Capacity() == n || meanRate(a) <= meanRate(b)*slack)
 	case bucket.SlidingLog:
-		return most(a, window) <= float64(n)*slack
+		return maxAdmitted(a, window) <= float64(n)*slack
 	case bucket.SlidingWindow:
 		if a.Algorithm() == bucket.SlidingWindow {
 			m, q := a.Refill()
 			return q == p && m <= n
 		}
-		return counted(a, window) <= float64(n)*slack
+		return maxEstimate(a, window) <= float64(n)*slack
 	}
-	// All that x admits in any time, however short.
-	return most(a, 0) <= capacity && rate(a) <= rate(b)*slack
+	// The tokens that x admits in any time, however short.
+	return maxAdmitted(a, 0) <= capacity && meanRate(a) <= meanRate(b)*slack
 }
 
-// sameSteps reports whether the intervals of b are made of whole ones of a.
+// sameSteps reports whether each interval of b consists of whole intervals of a.
 func sameSteps(a, b bucket.Limit) bool {
 	_, p := b.Refill()
 	_, q := a.Refill()
@@ -88,20 +86,20 @@ func sameSteps(a, b bucket.Limit) bool {
 		(a.Anchor() == bucket.AnchorEpoch && (b.Start()-a.Start())%(time.Duration(q)*time.Microsecond) == 0 || p == q && a.Anchor() == bucket.AnchorKey)
 }
 
-// aligned is stricter for limits of the same steps.
-func aligned(a, b bucket.Limit) bool {
+// stricterSteps is stricter for limits with the same steps.
+func stricterSteps(a, b bucket.Limit) bool {
 	n, _ := b.Refill()
-	return inOne(a, b) <= float64(b.Capacity())*slack && (b.Capacity() == n || rate(a) <= rate(b)*slack)
+	return maxPerInterval(a, b) <= float64(b.Capacity())*slack && (b.Capacity() == n || meanRate(a) <= meanRate(b)*slack)
 }
 
-// inOne is what a admits in one interval of b, which is made of whole ones of a.
-func inOne(a, b bucket.Limit) float64 {
+// maxPerInterval returns the tokens that a admits in one interval of b, which consists of whole intervals of a.
+func maxPerInterval(a, b bucket.Limit) float64 {
 	_, p := b.Refill()
 	m, q := a.Refill()
 	return float64(a.Capacity()) + float64(m)*float64(p/q-1)
 }
 
-// allowance says, for people, what x admits where y is never reached.
+// allowance describes what x admits, in the units of y.
 func allowance(x, y *policy.Limit) string {
 	a, b := x.Bucket, y.Bucket
 	n, p := a.Refill()
@@ -109,23 +107,23 @@ func allowance(x, y *policy.Limit) string {
 	window := time.Duration(q) * time.Microsecond
 	switch {
 	case b.Algorithm() == bucket.Stepped && sameSteps(a, b):
-		return fmt.Sprintf("%v in %s", bucket.Tokens(inOne(a, b)), inspect.Duration(window))
+		return fmt.Sprintf("%v in %s", bucket.Tokens(maxPerInterval(a, b)), inspect.Duration(window))
 	case b.Algorithm() != bucket.Continuous:
-		return fmt.Sprintf("%v in %s", bucket.Tokens(most(a, window.Seconds())), inspect.Duration(window))
+		return fmt.Sprintf("%v in %s", bucket.Tokens(maxAdmitted(a, window.Seconds())), inspect.Duration(window))
 	case a.Algorithm() != bucket.Continuous:
 		return fmt.Sprintf("%v in %s", n, inspect.Duration(time.Duration(p)*time.Microsecond))
 	}
-	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(most(a, 0)), pace(n, p))
+	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(maxAdmitted(a, 0)), pace(n, p))
 }
 
-// pace writes n every p microseconds as people would: "10 a second".
+// pace formats n tokens every p microseconds in a readable unit: "10 per second".
 func pace(n bucket.Tokens, p int64) string {
 	for _, unit := range []struct {
 		name string
 		per  time.Duration
 	}{{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}} {
 		if amount := float64(n) * float64(unit.per.Microseconds()) / float64(p); amount >= float64(bucket.Token) && amount == math.Trunc(amount) {
-			return fmt.Sprintf("%v a %s", bucket.Tokens(amount), unit.name)
+			return fmt.Sprintf("%v per %s", bucket.Tokens(amount), unit.name)
 		}
 	}
 	return bucket.Rate{Tokens: n, Per: time.Duration(p) * time.Microsecond}.String()

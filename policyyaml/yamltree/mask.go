@@ -9,22 +9,21 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Mask hides the comments in data and the values of keys for which show returns false. The
-// rest of a file with secrets can then be shown: it keeps its lines and columns. The file
-// need not be valid.
+// Mask hides the comments in data, and the values of keys for which show returns false. The result keeps lines
+// and columns, so a file with secrets can be shown. The file may be invalid.
 func Mask(data []byte, show func(key string) bool) string {
 	var text [][]rune
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {
 		text = append(text, []rune(line))
 	}
-	tokens, colon := tokenize(withoutTabs(data))
+	tokens, colon := tokenize(replaceTabs(data))
 	type key struct {
 		column int
 		hidden bool
 	}
 	var keys []key   // the keys of the block mappings around a token
-	var flows []bool // whether values are hidden behind the flow collections around it
-	hidden := true   // what stands before the first key
+	var flows []bool // for the open flow collections: whether they are hidden
+	hidden := true   // before the first key
 	for i, tk := range tokens {
 		switch tk.Type {
 		case token.MappingStartType, token.SequenceStartType:
@@ -47,16 +46,16 @@ func Mask(data []byte, show func(key string) bool) string {
 				keys = slices.DeleteFunc(keys, func(k key) bool { return k.column >= keyColumn(name) })
 				keys = append(keys, key{keyColumn(name), hidden})
 			}
-		case token.SequenceEntryType: // of the key that is to its left
+		case token.SequenceEntryType: // it belongs to the key to its left
 			keys = slices.DeleteFunc(keys, func(k key) bool { return k.column > tk.Position.Column })
 			hidden = len(keys) == 0 || keys[len(keys)-1].hidden
 		}
 		isKey := i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType && !isInside(tk)
 		switch {
-		case tk.Type == token.InvalidType: // it can be the rest of the file
+		case tk.Type == token.InvalidType: // the token may contain the rest of the file
 			from := token.Position{Line: tk.Position.Line + 1, Column: 1}
 			if hidden && i > 0 {
-				from = after(tokens[i-1])
+				from = placeAfter(tokens[i-1])
 			}
 			hide(text, from, token.Position{Line: len(text) + 1, Column: 1})
 		case tk.Type == token.CommentType || hidden && !isKey && isValue(tk):
@@ -65,7 +64,7 @@ func Mask(data []byte, show func(key string) bool) string {
 			case tk.Type == token.CommentType:
 				from = *tk.Position
 			case i > 0:
-				from = after(tokens[i-1])
+				from = placeAfter(tokens[i-1])
 			}
 			if i+1 < len(tokens) {
 				to = *tokens[i+1].Position
@@ -83,9 +82,9 @@ func Mask(data []byte, show func(key string) bool) string {
 	return b.String()
 }
 
-// withoutTabs returns data with blanks in place of tabs, except in indentations, which
-// are errors. The lexer miscounts lines behind a tab in quotes.
-func withoutTabs(data []byte) []byte {
+// replaceTabs returns data with spaces instead of tabs, except in indentations, where tabs are errors. The
+// lexer miscounts lines after a tab in quotes.
+func replaceTabs(data []byte) []byte {
 	made, indented := slices.Clone(data), false
 	for i, c := range made {
 		switch {
@@ -100,7 +99,6 @@ func withoutTabs(data []byte) []byte {
 	return made
 }
 
-// keyColumn returns the column of a key with its anchor and tag.
 func keyColumn(name *token.Token) int {
 	at := name
 	for p := name.Prev; p != nil && p.Position.Line == name.Position.Line; p = p.Prev {
@@ -113,13 +111,11 @@ func keyColumn(name *token.Token) int {
 	return at.Position.Column
 }
 
-// isInside reports whether a token stands behind a colon on its line. Then it is a part of a
-// value with a colon in it, and no key.
+// isInside reports whether a token follows a colon on its line. It is then part of a value, and not a key.
 func isInside(tk *token.Token) bool {
 	return tk.Prev != nil && tk.Prev.Type == token.MappingValueType && tk.Prev.Position.Line == tk.Position.Line
 }
 
-// isValue reports whether a token has a text of the file, and no structure.
 func isValue(tk *token.Token) bool {
 	switch tk.Type {
 	case token.MappingValueType, token.MappingKeyType, token.SequenceEntryType, token.CollectEntryType, token.LiteralType, token.FoldedType,
@@ -129,9 +125,8 @@ func isValue(tk *token.Token) bool {
 	return true
 }
 
-// after returns the place behind a token that is one character of structure. Behind
-// another, it is the place of the token.
-func after(tk *token.Token) token.Position {
+// placeAfter returns the place after a structural token of one character, or the place of any other token.
+func placeAfter(tk *token.Token) token.Position {
 	at := *tk.Position
 	if !isValue(tk) {
 		at.Column++
@@ -139,8 +134,7 @@ func after(tk *token.Token) token.Position {
 	return at
 }
 
-// hide replaces the characters from a place up to another, which a value fills, by … and
-// blanks.
+// hide replaces the characters from one place to another by … and spaces.
 func hide(text [][]rune, from, to token.Position) {
 	marked := false
 	for line := max(from.Line, 1); line <= min(to.Line, len(text)); line++ {

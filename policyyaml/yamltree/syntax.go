@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// CheckText returns an error for the first byte that is no text in UTF-8, or nil.
+// CheckText returns an error for the first byte that is not UTF-8 text, or nil.
 func CheckText(data []byte) *SyntaxError {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
@@ -23,9 +23,9 @@ func CheckText(data []byte) *SyntaxError {
 		case r == utf8.RuneError && size == 1:
 			e.Reason, e.Hint = fmt.Sprintf("the byte 0x%02X is not UTF-8", data[i]), "save the file as UTF-8"
 		case r == '\r' && !bytes.HasPrefix(data[i:], []byte("\r\n")):
-			e.Reason, e.Hint = "it has a carriage return without a line feed", "end lines with a line feed"
+			e.Reason, e.Hint = "the file has a carriage return without a line feed", "end lines with a line feed"
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f:
-			e.Reason, e.Hint = fmt.Sprintf("it has the control character 0x%02X", data[i]), "remove it"
+			e.Reason, e.Hint = fmt.Sprintf("the file has the control character 0x%02X", data[i]), "remove it"
 		default:
 			i += size
 			continue
@@ -38,9 +38,9 @@ func CheckText(data []byte) *SyntaxError {
 	return nil
 }
 
-// tokenize returns the tokens of data, and the rune that stands for a colon in them. The
-// lexer ends a key in a flow mapping at its first colon, as in {header:x-key: v}. In YAML, a
-// key ends at a colon before a blank or a flow indicator. The other colons are hidden.
+// tokenize returns the tokens of data, and the rune that replaces hidden colons. The lexer ends a key in a flow
+// mapping at its first colon, as in {header:x-key: v}. In YAML, only a colon before a space or a flow indicator
+// ends a key. tokenize hides the others.
 func tokenize(data []byte) (token.Tokens, rune) {
 	colon := '\ue000'
 	for bytes.ContainsRune(data, colon) {
@@ -62,12 +62,12 @@ func tokenize(data []byte) (token.Tokens, rune) {
 	return lexer.Tokenize(text.String()), colon
 }
 
-// checkTokens bounds the depth and the width of a tree before the recursive parser reads
-// its tokens. It also finds errors that the parser ignores.
+// checkTokens bounds the depth and the width of a tree before the recursive parser reads its tokens. It also
+// finds errors that the parser ignores.
 func checkTokens(tokens token.Tokens) *SyntaxError {
 	type block struct{ column, fields int }
 	var blocks []block     // the open block collections, by column
-	var flows []token.Type // the open flow collections, by how they end
+	var flows []token.Type // the end tokens of the open flow collections
 	for _, tk := range tokens {
 		at := tk.Position
 		reason, hint := checkPlace(tk, len(flows) > 0)
@@ -78,7 +78,7 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 			flows = append(flows, token.SequenceEndType)
 		case token.MappingEndType, token.SequenceEndType:
 			if len(flows) == 0 || flows[len(flows)-1] != tk.Type {
-				reason, hint = fmt.Sprintf("%s closes nothing", tk.Value), "check brackets and quotes"
+				reason, hint = fmt.Sprintf("%s has no opening bracket", tk.Value), "check brackets and quotes"
 				break
 			}
 			flows = flows[:len(flows)-1]
@@ -102,7 +102,7 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 		case token.DocumentHeaderType, token.DocumentEndType:
 			blocks, flows = blocks[:0], flows[:0]
 		case token.InvalidType:
-			return nil // the parser says why
+			return nil // the parser reports the reason
 		default:
 			if tk.Indicator == token.NotIndicator && (tk.Prev == nil || tk.Prev.Type != token.LiteralType && tk.Prev.Type != token.FoldedType) {
 				if plainReason, plainHint := checkPlain(tk, len(flows) > 0); plainReason != "" {
@@ -124,11 +124,10 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 	return nil
 }
 
-// blockHeader matches the beginning of a block scalar.
 var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[-+]?|[-+][1-9])$`)
 
-// checkPlace returns the error of a token that stands where YAML allows none, or has another
-// meaning in YAML than for the parser.
+// checkPlace returns the error of a token at a place where YAML does not allow it, or where the parser deviates
+// from YAML.
 func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	before := tk.Prev
 	for before != nil && before.Type == token.CommentType {
@@ -138,21 +137,21 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	case tk.Type == token.MergeKeyType && strings.TrimSpace(tk.Origin) != tk.Value: // the lexer drops the letters before it
 		return "a key must not end with <<", "put it in quotes"
 	case (tk.Type == token.LiteralType || tk.Type == token.FoldedType) && !blockHeader.MatchString(tk.Value):
-		return "did not find expected comment or line break", "write | or >, at most with an indentation and one of - and +"
+		return "did not find expected comment or line break", "write | or >, optionally with an indentation and - or +"
 	case tk.Type == token.MappingKeyType:
 		return "a key that begins with ? is not supported", "write it as KEY: VALUE"
 	case tk.Type == token.SequenceEntryType && inFlow:
 		return "block sequence entries are not allowed in this context", "separate the values in brackets by commas"
 	case before != nil && before.Type == token.SequenceEntryType && !inFlow && before.Position.Line < tk.Position.Line &&
 		tk.Position.Column <= before.Position.Column && tk.Type != token.SequenceEntryType && tk.Type != token.CommentType && tk.Type != token.DocumentEndType && tk.Type != token.DocumentHeaderType:
-		return "the list entry before is empty", "give it a value, or remove its dash"
+		return "the previous list entry is empty", "give it a value, or remove its dash"
 	case before == nil || before.Type != token.MappingValueType && before.Type != token.SequenceEntryType:
 		return "", ""
 	case inFlow:
 		key := before.Prev
 		quoted := key != nil && (key.Type == token.SingleQuoteType || key.Type == token.DoubleQuoteType || !isValue(key))
 		if !quoted && isValue(tk) && before.Position.Line == tk.Position.Line && before.Position.Column+1 == tk.Position.Column {
-			return "did not find expected blank after ':'", "separate key and value by a blank, or put a key with colons in quotes"
+			return "did not find expected blank after ':'", "put a space after the colon, or put a key with colons in quotes"
 		}
 	case !beginsValue(tk):
 		return "", ""
@@ -162,7 +161,6 @@ func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	return "", ""
 }
 
-// beginsValue reports whether a token is a value or begins one, and is not a key.
 func beginsValue(tk *token.Token) bool {
 	switch tk.Type {
 	case token.MappingStartType, token.SequenceStartType:
@@ -173,7 +171,6 @@ func beginsValue(tk *token.Token) bool {
 	return isValue(tk) && (tk.Next == nil || tk.Next.Type != token.MappingValueType)
 }
 
-// parentColumn returns the column of a list's dash, or of the key before a colon.
 func parentColumn(tk *token.Token) int {
 	if tk.Type == token.MappingValueType && tk.Prev != nil && tk.Prev.Position.Line == tk.Position.Line {
 		return tk.Prev.Position.Column
@@ -181,7 +178,7 @@ func parentColumn(tk *token.Token) int {
 	return tk.Position.Column
 }
 
-// fold returns the value of a plain scalar (YAML 1.2, 6.5): a line break is a blank, and each
+// fold returns the value of a plain scalar (YAML 1.2, section 6.5): a line break becomes a space, and each
 // blank line a line feed.
 func fold(text string) string {
 	var b strings.Builder
@@ -203,8 +200,8 @@ func fold(text string) string {
 	return b.String()
 }
 
-// checkPlain returns the error in a plain scalar. The lexer allows more characters in one
-// than YAML, reads past a missing comma or colon, and folds some lines in a wrong way.
+// checkPlain returns the error in a plain scalar. The lexer allows more characters than YAML, reads past a
+// missing comma or colon, and folds some lines incorrectly.
 func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	text := strings.TrimSpace(tk.Origin)
 	switch i := strings.IndexAny(text, "[]{},"); {
@@ -212,35 +209,33 @@ func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	case text == "?" || strings.HasPrefix(text, "? ") || strings.HasPrefix(text, "?\n"):
 		return "a key that begins with ? is not supported", "write it as KEY: VALUE"
 	case strings.Contains(text, " #") || strings.Contains(text, "\n#"):
-		return "there is a comment inside of a value without quotes", "move the comment, or put the value in quotes"
+		return "a value without quotes contains a comment", "move the comment, or put the value in quotes"
 	case fold(text) != tk.Value && strings.Contains(text, "\n"):
 		return "a value without quotes has several lines", "put it in quotes, or use | or >"
 	case strings.Contains(text, ": ") || strings.Contains(text, ":\n") || strings.HasSuffix(text, ":"):
-		return "mapping values are not allowed in this context", "check the indentation, and quote a value that has a colon in it"
+		return "mapping values are not allowed in this context", "check the indentation, and quote a value that contains a colon"
 	case inFlow && i >= 0:
-		return fmt.Sprintf("did not find expected ',' before %c", text[i]), "check brackets, and quote a value that has brackets in it"
+		return fmt.Sprintf("did not find expected ',' before %c", text[i]), "check brackets, and quote a value that contains brackets"
 	case strings.Contains(text, "\t"):
-		return "there is a tab in a value without quotes", "put it in quotes, or use blanks"
+		return "a value without quotes contains a tab", "put it in quotes, or use spaces"
 	case strings.IndexByte("%@`,[]{}|>", text[0]) >= 0:
 		return fmt.Sprintf("found character %c that cannot start any token", text[0]), "put the value in quotes"
 	}
 	return "", ""
 }
 
-// hints are remedies for what the parser complains of.
 var hints = []struct{ says, hint string }{
 	{"cannot start any token", "indent with spaces: YAML allows no tabs there"},
 	{"tab ", "indent with spaces: YAML allows no tabs there"},
 	{"invalid key", "a key must be a plain word, not a list, a mapping or an alias"},
-	{"map key-value is pre-defined", "check the indentation, and quote a value that has a colon in it"},
-	{"mapping value is not allowed", "check the indentation, and quote a value that has a colon in it"},
-	{"could not find", "this is where it begins; the mistake may be lines below: check brackets, quotes and indentation"},
+	{"map key-value is pre-defined", "check the indentation, and quote a value that contains a colon"},
+	{"mapping value is not allowed", "check the indentation, and quote a value that contains a colon"},
+	{"could not find", "it begins here; the error may be on a later line: check brackets, quotes and indentation"},
 	{"must be specified", "check brackets, quotes and indentation"},
 	{"non-map value is specified", "check the indentation, and that a colon follows the key"},
 }
 
-// syntaxError returns an error of the parser with its place.
-func syntaxError(err error) *SyntaxError {
+func newSyntaxError(err error) *SyntaxError {
 	var e interface {
 		error
 		GetMessage() string

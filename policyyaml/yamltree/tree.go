@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamltree reads YAML files into trees with positions. Scalars keep their text, and
-// fields keep their order and their duplicates. A reader can then report every error in a
-// file with its place.
+// Package yamltree parses YAML files into trees with positions. Scalars keep their text, and mappings keep the
+// order of their fields and duplicates. So a caller can report every error in a file with its place.
 //
 //	root, err := yamltree.Parse(data)
 //
-// The text is YAML 1.2 in UTF-8 and has one document. Keys that begin with ? and texts that the
-// parser beneath would misread are refused. Files that nest more than
-// [MaxDepth] deep, and mappings of more than [MaxFields] fields, are refused.
+// The input is one document of YAML 1.2 in UTF-8. The package rejects keys that begin with ?, text that the
+// underlying parser would misread, nesting beyond [MaxDepth], and mappings with more than [MaxFields] fields.
 package yamltree
 
 import (
@@ -24,11 +22,10 @@ import (
 )
 
 const (
-	// MaxDepth bounds the nesting of lists and mappings. The parser is recursive.
+	// MaxDepth bounds the nesting of lists and mappings, because the parser is recursive.
 	MaxDepth = 64
 
-	// MaxFields bounds the fields of one mapping. The parser takes time that grows with
-	// the square of their number.
+	// MaxFields bounds the fields of one mapping, because the parser takes quadratic time.
 	MaxFields = 10_000
 )
 
@@ -50,14 +47,13 @@ type Node struct {
 	// Value is the text of a scalar without its quotes, or the name of an alias.
 	Value string
 
-	// Plain reports whether a scalar has neither quotes nor tag: the text determines its
-	// type.
+	// Plain reports whether a scalar has neither quotes nor a tag, so that the text determines its type.
 	Plain bool
 
-	Tag    string  // "!!str"; empty: none
+	Tag    string  // such as "!!str"; may be empty
 	Items  []*Node // of a list
 	Fields []Field // of a mapping
-	Target *Node   // of an alias; the alias can be inside of it
+	Target *Node   // of an alias; it may contain the alias
 }
 
 // A Field is a key of a mapping with its value.
@@ -68,7 +64,7 @@ func (n *Node) IsNull() bool {
 	return n.Kind == Scalar && n.Plain && slices.Contains([]string{"", "~", "null", "Null", "NULL"}, n.Value)
 }
 
-// Resolve returns the value that an alias stands for, and all other nodes as they are.
+// Resolve returns the target of an alias, or n.
 func (n *Node) Resolve() *Node {
 	if n.Kind == Alias {
 		return n.Target
@@ -76,8 +72,8 @@ func (n *Node) Resolve() *Node {
 	return n
 }
 
-// A SyntaxError is the first error that keeps a file from being YAML. It has no text
-// of the file, which can be a secret.
+// A SyntaxError is the first error that makes a file invalid YAML. It contains no text of the file, which may
+// be secret.
 type SyntaxError struct {
 	Line, Column int    // from 1
 	Reason, Hint string // the hint may be empty
@@ -85,8 +81,8 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
 
-// Parse returns the root of the document in data, or nil if there is nothing but
-// comments. Every error is a [*SyntaxError].
+// Parse returns the root of the document in data, or nil if data has only comments. Every error is a
+// [*SyntaxError].
 func Parse(data []byte) (root *Node, err error) {
 	if e := CheckText(data); e != nil {
 		return nil, e
@@ -95,8 +91,7 @@ func Parse(data []byte) (root *Node, err error) {
 	if e := checkTokens(tokens); e != nil {
 		return nil, e
 	}
-	// A policy that is edited must never end a running server: a panic of the parser is
-	// an error in the file, too.
+	// An edited policy must not crash a running server, so a panic of the parser becomes an error.
 	defer func() {
 		if recover() != nil {
 			root, err = nil, &SyntaxError{Line: 1, Column: 1, Reason: "the structure cannot be parsed"}
@@ -104,7 +99,7 @@ func Parse(data []byte) (root *Node, err error) {
 	}()
 	file, parseErr := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if parseErr != nil {
-		return nil, syntaxError(parseErr)
+		return nil, newSyntaxError(parseErr)
 	}
 	for i, doc := range file.Docs {
 		if _, directive := doc.Body.(*ast.DirectiveNode); directive {
@@ -118,7 +113,7 @@ func Parse(data []byte) (root *Node, err error) {
 			continue
 		}
 		b := builder{anchors: map[string]*Node{}, colon: string(colon), cut: len(bytes.TrimSpace(data[bytes.LastIndexByte(data, '\n')+1:])) > 0}
-		root = b.node(doc.Body)
+		root = b.newNode(doc.Body)
 		if b.err != nil {
 			return nil, b.err
 		}
@@ -129,10 +124,10 @@ func Parse(data []byte) (root *Node, err error) {
 	return root, nil
 }
 
-// SecondDocument is the reason of a [SyntaxError] about a file with several documents.
+// SecondDocument is the reason of a [SyntaxError] for a file with several documents.
 const SecondDocument = "a second document begins here"
 
-// bodyToken returns the first token of a document without a start, or nil.
+// bodyToken returns the first token of a document without a start marker, or nil.
 func bodyToken(body ast.Node) *token.Token {
 	switch body := body.(type) {
 	case nil:
@@ -150,16 +145,14 @@ func isDirective(doc *ast.DocumentNode) bool {
 	return ok
 }
 
-// A builder turns nodes of the parser into a tree.
 type builder struct {
-	anchors map[string]*Node
-	colon   string       // what stands for a colon: see tokenize
-	cut     bool         // the last line of the file has no line feed, although tokenize adds one
-	err     *SyntaxError // the first
+	anchors map[string]*Node // the replacement of a colon: see tokenize
+	colon   string           // the last line of the file has no line feed, although tokenize adds one
+	cut     bool             // the last line of the file has no line feed, although tokenize adds one
+	err     *SyntaxError     // the first
 }
 
-// node returns n as a [Node].
-func (b *builder) node(n ast.Node) *Node {
+func (b *builder) newNode(n ast.Node) *Node {
 	made := new(Node)
 	b.fill(made, n)
 	if made.Kind != Mapping && made.Kind != List && strings.Contains(made.Value+made.Tag, b.colon) {
@@ -168,11 +161,10 @@ func (b *builder) node(n ast.Node) *Node {
 	return made
 }
 
-// fill sets made to the value of n.
 func (b *builder) fill(made *Node, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
-		// Its own value can have aliases of it.
+		// The value can contain aliases of the anchor.
 		b.anchors[n.Name.GetToken().Value] = made
 		b.fill(made, n.Value)
 		return
@@ -196,19 +188,19 @@ func (b *builder) fill(made *Node, n ast.Node) {
 	case *ast.MappingNode:
 		made.Kind = Mapping
 		for _, v := range n.Values {
-			b.field(made, v)
+			b.addField(made, v)
 		}
 		if !n.IsFlowStyle && len(made.Fields) > 0 { // the token is the colon
 			made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
 		}
 	case *ast.MappingValueNode:
 		made.Kind = Mapping
-		b.field(made, n)
+		b.addField(made, n)
 		made.Line, made.Column = made.Fields[0].Key.Line, made.Fields[0].Key.Column
 	case *ast.SequenceNode:
 		made.Kind = List
 		for _, item := range n.Values {
-			made.Items = append(made.Items, b.node(item))
+			made.Items = append(made.Items, b.newNode(item))
 		}
 	case *ast.AliasNode:
 		name := n.Value.GetToken().Value
@@ -235,8 +227,8 @@ func (b *builder) fill(made *Node, n ast.Node) {
 	}
 }
 
-func (b *builder) field(made *Node, v *ast.MappingValueNode) {
-	made.Fields = append(made.Fields, Field{b.node(v.Key), b.node(v.Value)})
+func (b *builder) addField(made *Node, v *ast.MappingValueNode) {
+	made.Fields = append(made.Fields, Field{b.newNode(v.Key), b.newNode(v.Value)})
 }
 
 func (b *builder) fail(at *Node, reason, hint string) {

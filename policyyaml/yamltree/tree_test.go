@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 // The parser reads these texts without an error, and in another way than YAML 1.2 specifies.
 func TestParse_Misread(t *testing.T) {
 	for text, want := range map[string]string{
-		"rules:\n-\nx: y\n": "3:1: the list entry before is empty",
+		"rules:\n-\nx: y\n": "3:1: the previous list entry is empty",
 		"a:\n1\n":           "2:1: did not find expected indentation",
 		"a:\n  b:\n  c\n":   "3:3: did not find expected indentation",
 		"a:\n[x]\n":         "2:1: did not find expected indentation",
@@ -84,10 +84,10 @@ func TestParse_Misread(t *testing.T) {
 		"{?}":               "1:2: a key that begins with ? is not supported",
 		"a: [- x]\n":        "1:5: block sequence entries are not allowed",
 		"a: {b:\n- x}\n":    "2:1: block sequence entries are not allowed",
-		"a: x\n  - # c\n":   "3:1: there is a comment inside of a value",
+		"a: x\n  - # c\n":   "3:1: a value without quotes contains a comment",
 		"a: x\n\n \n  y\n":  "1:4: a value without quotes has several lines",
 		"a: |--\n  x\n":     "1:4: did not find expected comment or line break",
-		"a: x\r  y\n":       "1:5: it has a carriage return",
+		"a: x\r  y\n":       "1:5: the file has a carriage return",
 	} {
 		root, err := yamltree.Parse([]byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -127,11 +127,11 @@ func TestParse_Refuses(t *testing.T) {
 		"a: *secret\n":              "1:4: unknown anchor",
 		"a: \xff":                   "1:4: the byte 0xFF is not UTF-8",
 		"\xff\xfea\x00":             "1:1: the byte 0xFF is not UTF-8",
-		"a: \x00":                   "1:4: it has the control character 0x00",
+		"a: \x00":                   "1:4: the file has the control character 0x00",
 		"a: {b: 1c: 2}":             "1:8: mapping values are not allowed",
 		"a: {b: 1]0}":               "1:8: did not find expected ',' before ]",
 		"a: [b}":                    "1:",
-		"a: 1\t0":                   "1:4: there is a tab",
+		"a: 1\t0":                   "1:4: a value without quotes contains a tab",
 		"a: @b":                     "1:4: ",
 		"a:\n\tb: c":                "2:1: ",
 		strings.Repeat("- ", 65):    "1:129: nested more than 64 deep",

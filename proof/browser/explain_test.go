@@ -29,15 +29,15 @@ func explainLooks(t *testing.T, site *browser.Site) {
 		page.Axe()
 		page.Screenshot("explain-empty")
 		page.Fill("Paste a request", strings.ReplaceAll(exportLine, "CUSTOMER", customer))
-		page.Click("button", "Read and explain")
+		page.Click("button", "Parse and explain")
 		page.WaitText(".verdict", "Allowed")
 		page.WaitText(".verdict", "2 of 3 tokens left by rule exports")
-		for _, text := range []string{"ignored: --max-time 30", "No rule looks at header:accept, header:accept-encoding, header:accept-language", "query:format"} {
+		for _, text := range []string{"ignored: --max-time 30", "No rule uses header:accept, header:accept-encoding, header:accept-language", "query:format"} {
 			page.WaitText(".request-said", text)
 		}
 		for _, text := range []string{
-			"jwt:plan", "not there", `"enterprise" or "partner"`, "20 of 20 before, 19 after: it costs 1", "3 of 3 before, 2 after: it costs 1",
-			"exports:x-customer=" + customer, "Nothing was spent.",
+			"jwt:plan", "absent", `"enterprise" or "partner"`, "20 of 20 before, 19 after; cost 1", "3 of 3 before, 2 after; cost 1",
+			"exports:x-customer=" + customer, "No tokens were spent.",
 		} {
 			page.WaitText(".trace", text)
 		}
@@ -51,7 +51,7 @@ func explainLooks(t *testing.T, site *browser.Site) {
 		page.Click("button", "Explain again")
 		page.WaitText(".verdict", "Denied")
 		page.WaitText(".verdict", "by rule exports: 0 of 3 tokens left, and it costs 1")
-		page.WaitText(".verdict", "Passes in")
+		page.WaitText(".verdict", "Allowed in")
 		page.NoSideways()
 		page.Axe()
 		page.ScreenshotAll("explain-denied")
@@ -68,7 +68,7 @@ func explainTexts(t *testing.T, site *browser.Site) {
 	for _, c := range []struct{ text, want string }{
 		{"POST /login HTTP/1.1\nHost: example.com\nX-Session-Key: s1\n\nuser=me", "everybody"},
 		{"ip=192.0.2.7\nPOST https://www.example.com/login", "login:ip=192.0.2.7"},
-		{"curl --json '{}' http://api.example.com/v1/chat -H 'X-Max-Tokens: 9000' -H 'Authorization: Bearer e30.eyJzdWIiOiJ1LTEifQ.x'", "22,000 after: it costs 8,000"},
+		{"curl --json '{}' http://api.example.com/v1/chat -H 'X-Max-Tokens: 9000' -H 'Authorization: Bearer e30.eyJzdWIiOiJ1LTEifQ.x'", "22,000 after; cost 8,000"},
 		{"curl http://api.example.com/v1/x", "no limit applies"},
 	} {
 		page.Fill("Paste a request", c.text)
@@ -90,8 +90,8 @@ func explainAddress(t *testing.T, site *browser.Site) {
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("explain"), "Explain")
 	page.Fill("Paste a request", "curl -X POST http://example.com/login -H 'X-Session-Key: hunter2'")
-	page.Click("button", "Read and explain")
-	page.WaitText(".explain-result", "Nothing was spent.")
+	page.Click("button", "Parse and explain")
+	page.WaitText(".explain-result", "No tokens were spent.")
 	page.Poll("the address has the request, and not the value", "location.hash.includes('a.path=%2Flogin') && location.hash.includes('without=header%3Ax-session-key') && !location.hash.includes('hunter2')")
 	address := page.URL()
 	if shown := page.Text("#main"); strings.Contains(shown, "hunter2") {
@@ -101,13 +101,13 @@ func explainAddress(t *testing.T, site *browser.Site) {
 	other := browser.Open(t, browser.Desktop, browser.Light)
 	other.Remember(browser.OperateToken)
 	await(other, address, "Explain")
-	other.WaitText(".request-said", "leaves out the value of header:x-session-key")
+	other.WaitText(".request-said", "omits the value of header:x-session-key")
 	if got := other.Value("Value of path"); got != "/login" {
 		t.Errorf("the path is %q, want /login", got)
 	}
 	other.Fill("Value of header:x-session-key", "hunter2")
 	other.Click("button", "Explain")
-	other.WaitText(".explain-result", "Nothing was spent.")
+	other.WaitText(".explain-result", "No tokens were spent.")
 }
 
 // Requests can be put together by hand, and without a mouse.
@@ -132,17 +132,17 @@ func explainForm(t *testing.T, site *browser.Site) {
 
 	page.Fill("Cost", "none")
 	page.Press("Enter")
-	page.WaitText(".request-said", "The cost is a number above 0")
+	page.WaitText(".request-said", "The cost must be a number above 0")
 	page.Fill("Cost", "500")
 	page.Press("Enter")
-	page.WaitText(".verdict", "No wait helps.")
+	page.WaitText(".verdict", "Waiting does not help.")
 	page.Fill("Cost", "")
 
-	page.Click("button", "Take out jwt:plan")
-	page.Click("button", "Take out header:x-customer")
+	page.Click("button", "Remove jwt:plan")
+	page.Click("button", "Remove header:x-customer")
 	page.Click("button", "Explain")
 	page.WaitText(".verdict", "Allowed")
-	page.WaitText(".trace", "a value, of which the key is made")
+	page.WaitText(".trace", "a value for the key")
 
 	page.Click("button", "exports")
 	page.WaitText(".verdict", "2 of 3 tokens left by rule exports")
@@ -154,7 +154,7 @@ func explainOverrides(t *testing.T, site *browser.Site) {
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("explain?a.path=/wp-login.php"), "Explain")
 	page.WaitText(".verdict", "Denied")
-	page.WaitText(".trace", "This override decides, whatever the rules say: wp-login")
+	page.WaitText(".trace", "This override decides regardless of the rules: wp-login")
 	await(page, site.Page("explain?a.path=/v1/x&a.host=api.example.com&a.jwt:plan=pro&a.header:x-customer=acme-corporation"), "Explain")
 	page.WaitText(".trace", "Override acme-launch")
 	page.WaitText(".trace", "799 after")
@@ -171,6 +171,6 @@ func explainRefused(t *testing.T, site *browser.Site) {
 	page.Remember(browser.ReadToken)
 	page.Tolerate("status of 400")
 	await(page, site.Page("explain?a.headers:x=1"), "Explain")
-	page.WaitText(".explain-result", "It cannot be explained.")
+	page.WaitText(".explain-result", "Cannot explain this request.")
 	page.WaitText(".explain-result", `did you mean "header:x"?`)
 }

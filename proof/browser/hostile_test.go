@@ -171,7 +171,7 @@ func hostilePages(t *testing.T, site *browser.Site) {
 			{"keys?kind=" + url.QueryEscape(hostileValues[1]) + "&rule=" + url.QueryEscape(hostileValues[0]), "Keys", ""},
 			{"explain?rule=" + url.QueryEscape("<img src=x onerror=alert(20)>"), "Explain", ""},
 			{"playground?s=" + url.QueryEscape(hostileValues[0]), "Playground", ""},
-			{url.PathEscape(hostileValues[1]), "No such page", ""},
+			{url.PathEscape(hostileValues[1]), "Page not found", ""},
 		} {
 			await(page, site.Page(r.route), r.heading)
 			page.WaitText("#main", r.text)
@@ -201,7 +201,7 @@ func hostilePasted(t *testing.T, site *browser.Site) {
 	await(page, site.Page("explain"), "Explain")
 	for _, text := range pasted() {
 		page.Fill("Paste a request", text)
-		page.Click("button", "Read and explain")
+		page.Click("button", "Parse and explain")
 		page.Poll("it is answered", "document.querySelector('.request-form .notice, .explain-result')?.innerText.trim().length > 0")
 		inert(t, page, "explain "+text[:min(len(text), 60)])
 	}

@@ -93,7 +93,7 @@ func lateAnswers(t *testing.T, site *browser.Site) {
 		page.WaitVisible("[aria-label='Filter overrides']")
 		page.Fill("Filter overrides", "abuse")
 		release(page)
-		page.WaitText("#main", "No override is like that")
+		page.WaitText("#main", "No override matches the filter")
 	})
 }
 
@@ -118,7 +118,7 @@ func lateToken(t *testing.T, site *browser.Site) {
 	dialog := page.In("dialog[open]")
 	dialog.Fill("Token", "wrong-token-0123456789")
 	dialog.Click("button", "Sign in")
-	page.WaitText("dialog", "does not know this token")
+	page.WaitText("dialog", "rejected this token")
 	browser.Eval[bool](page, "([...document.querySelectorAll('dialog')].forEach((d) => d.close()), true)")
 	page.WaitText("#topbar", "operator")
 	page.WaitText("#topbar", "live")

@@ -86,15 +86,15 @@ func overviewRefusedPolicy(t *testing.T, site *browser.Site) {
 	if err := os.WriteFile(file, []byte("rules:\n  - name: a\n    limit_keys: [nonsense nonsense]\n    colour: blue\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	page.WaitText(".health", "reload of the policy was refused")
+	page.WaitText(".health", "policy reload failed")
 	page.WaitText("#policy-card", "colour")
-	page.WaitText("#policy-card", "reload refused")
+	page.WaitText("#policy-card", "reload failed")
 	page.Axe()
 	page.Screenshot("overview-refused")
 	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	page.WaitNoText(".health", "refused")
+	page.WaitNoText(".health", "reload failed")
 	page.WaitNoText("#policy-card", "colour")
 }
 
@@ -113,7 +113,7 @@ func overviewChartWithoutEyes(t *testing.T, site *browser.Site) {
 	page.WaitHidden(".over-rates .chart-tip")
 	page.In(".over-rates").Click("button", "Show as table")
 	page.WaitVisible(".over-rates table")
-	page.WaitText(".over-rates table", "shadow-denied")
+	page.WaitText(".over-rates table", "shadow denials")
 	page.Axe()
 	page.In(".over-rates").Click("button", "15 min")
 	page.Poll("it is pressed", "document.querySelector('[data-range=\"900\"]').getAttribute('aria-pressed') === 'true'")

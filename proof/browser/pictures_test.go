@@ -3,6 +3,7 @@
 package browser_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,6 +71,92 @@ func TestPictures(t *testing.T) {
 		played := playing(t, site, browser.Picture, theme, "?preset=burst-and-recover")
 		played.PictureOf(filepath.Join(dir, fmt.Sprintf("playground-%s.png", theme)), "#main .page", ".play-lane")
 	}
+}
+
+// TestPictures_Animated draws the animated picture of the README: the playground plays two limits on the same
+// traffic. Without METE_PICTURES it draws a few frames only.
+func TestPictures_Animated(t *testing.T) {
+	t.Parallel()
+	dir, frames := os.Getenv("METE_PICTURES"), 4
+	if dir == "" {
+		dir = t.TempDir()
+	} else {
+		frames = 80
+	}
+	site := browser.Serve(t, shop)
+	for _, theme := range []browser.Theme{browser.Light, browser.Dark} {
+		path := filepath.Join(dir, fmt.Sprintf("playground-animated-%s.gif", theme))
+		var gif bytes.Buffer
+		if err := animate(t, site, theme, frames).Encode(&gif); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, gif.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		const largest = 1e6
+		if gif.Len() > largest {
+			t.Errorf("%s has %d bytes, more than %.0f", path, gif.Len(), largest)
+		}
+	}
+}
+
+// manualClock replaces the clock of a page. tick(ms) advances the player and moveAnimations(ms) the CSS animations, so
+// frames do not depend on the speed of the machine.
+const manualClock = `(() => {
+	let now = 0, queue = [];
+	performance.now = () => now;
+	window.requestAnimationFrame = (f) => queue.push(f);
+	window.cancelAnimationFrame = (n) => { queue[n - 1] = () => {}; };
+	window.tick = (ms) => {
+		now += ms;
+		const due = queue;
+		queue = [];
+		for (const f of due) f(now);
+	};
+	window.moveAnimations = (ms) => {
+		for (const a of document.getAnimations()) {
+			a.pause();
+			const end = a.effect.getComputedTiming().endTime, to = (a.currentTime ?? 0) + ms;
+			if (to >= end) a.finish();
+			else a.currentTime = to;
+		}
+	};
+})()`
+
+// animated is the query of the animated picture: two limits of 4 requests per second on the same traffic.
+const animated = "?lane=token_bucket,4/1s,name=Token+bucket,capacity=12&lane=fixed_window,16/4s,name=Fixed+window" +
+	"&phase=burst,count=14,seconds=2.5&phase=steady,rate=7,seconds=3.5&phase=pause,seconds=2&phase=poisson,rate=8,seed=3,seconds=4"
+
+// animate films the playground as it plays that from the beginning to the end.
+func animate(t *testing.T, site *browser.Site, theme browser.Theme, frames int) *browser.Film {
+	const (
+		seconds = 12.0 // virtual time
+		delay   = 7    // hundredths of a second that a frame is shown
+	)
+	page := playing(t, site, browser.Moving, theme, animated)
+	browser.Eval[any](page, `(() => {
+		const sheet = new CSSStyleSheet();
+		sheet.replaceSync('.play-more, .play-words, .play-form, .play-edit, .play-away, .play-pace, .play-bar .row { display: none !important } ' +
+			'.play-comes { visibility: hidden; height: 20px }');
+		document.adoptedStyleSheets.push(sheet);
+	})()`)
+	film := page.Film(".play-bar", ".play-lane-b")
+	browser.Eval[any](page, manualClock)
+	page.Click("button", "Play")
+	for frame := range frames {
+		// The player never advances by more than 100 ms at once.
+		const ticks = 2
+		for range ticks {
+			browser.Eval[any](page, fmt.Sprintf("tick(%g)", seconds*1000/float64(frames*ticks)))
+		}
+		browser.Eval[any](page, fmt.Sprintf("moveAnimations(%d)", delay*10))
+		if frame == frames-1 {
+			film.Shoot(200)
+		} else {
+			film.Shoot(delay)
+		}
+	}
+	return film
 }
 
 // shopping asks for what the customers of a shop ask in a second. Some of them ask for too

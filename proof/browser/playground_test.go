@@ -117,19 +117,19 @@ func playChanges(t *testing.T, site *browser.Site) {
 	page.WaitText(lane(0)+" .play-totals", "31 of 240")
 	page.In(lane(0)).Fill("Capacity", "20.5")
 	page.WaitText(lane(0)+" .play-limit", "up to 20.5 at once")
-	page.WaitText(".play-text", "Your own.")
+	page.WaitText(".play-text", "Your own settings.")
 	page.In(lane(0)).Click("button", "at intervals")
 	page.WaitText(lane(0)+" .play-limit", "up to 20.5 at once; 10 come back every 1s")
-	page.Click("button", "Add a limit beside it")
+	page.Click("button", "Add another limit")
 	page.WaitText(lane(1)+" .play-limit", "may wait")
 	page.In(lane(1)).Fill("Algorithm", "sliding_window")
 	page.WaitText(lane(1)+" .play-limit", "10 in any 1s")
 	page.ClickAt(".play-traffic-card summary")
 	page.In(".play-phase:nth-child(1)").Fill("Phase 1", "poisson")
 	page.In(".play-phase:nth-child(1)").Fill("Seed", "7")
-	page.Click("checkbox", "Who is denied comes back")
-	page.WaitText(".play-comes", "at random, 60 a second on average, for 3 s")
-	page.WaitText(lane(0)+" .play-words", "Denied clients come back when told")
+	page.Click("checkbox", "Denied clients retry")
+	page.WaitText(".play-comes", "random, 60 per second on average, for 3 s")
+	page.WaitText(lane(0)+" .play-words", "Denied clients retry after their Retry-After")
 	page.Poll("the link has it", "location.hash.includes('phase=poisson,rate=60,seed=7,seconds=3')")
 	const shown = "[...document.querySelectorAll('.play-lane')].map(l => ['.play-title', '.play-limit', '.play-totals', '.play-words'].map(s => l.querySelector(s).textContent).join('|')).join('\\n')"
 	want := browser.Eval[string](page, shown)
@@ -191,7 +191,7 @@ func playPlays(t *testing.T, site *browser.Site) {
 	page.WaitText(".play-comes", "3 by hand")
 	page.Poll("the link has them", "location.hash.endsWith('&hand=20,20,20')")
 	page.ClickAt(".play-traffic-card summary")
-	page.Click("button", "Take them back")
+	page.Click("button", "Remove them")
 	page.WaitText(lane(0)+" .play-totals", "1 of 1")
 }
 
@@ -243,7 +243,7 @@ func playHostile(t *testing.T, site *browser.Site) {
 	page.In(".play-phase:nth-child(1)").Fill("Phase 1", "trace")
 	page.WaitText(place+" .mistake", "no requests")
 	page.Fill("Lines of an access log, or JSON lines", "<script>alert(1)</script>\n\u202e\x01")
-	page.WaitText(place+" .mistake", "line 1: it is no access log line")
+	page.WaitText(place+" .mistake", "line 1: not an access log line")
 	trace := ""
 	for i := range 5 {
 		trace += fmt.Sprintf("198.51.100.7 - <b>[x [21/Nov/2026:12:00:%02d +0000] \"GET /<script>alert(%d)</script> HTTP/1.1\" 200 1\n", 2*i, i)
@@ -283,9 +283,9 @@ func playBrokenLinks(t *testing.T, site *browser.Site) {
 	for query, want := range map[string]string{
 		"?lane=token_bucket,NaN/1s,capacity=NaN&phase=steady,rate=1e9,seconds=-1":             "This is not a number",
 		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=10000000000":          "86400 s",
-		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1000000000,seconds=5":           "finer than time is",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1000000000,seconds=5":           "one per microsecond",
 		"?lane=token_bucket,1/1s,capacity=5,name=" + strings.Repeat("x", 10240) + "&" + phase: "longer than 40 bytes",
-		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=3&hand=1000":          "after the end",
+		"?lane=token_bucket,1/1s,capacity=5&phase=steady,rate=1,seconds=3&hand=1000":          "not before the end",
 	} {
 		page.Goto(site.Page("playground" + query))
 		page.WaitText("#main", want)

@@ -41,12 +41,12 @@ func TestRestart(t *testing.T) {
 	page.Axe()
 	page.Screenshot("reconnecting")
 	key.WaitText(".live-state", "reconnecting")
-	key.WaitText(".readout", "As it was last seen")
+	key.WaitText(".readout", "Last known state")
 	key.Screenshot("key-reconnecting")
 
 	site.Start()
 	page.WaitText("#topbar", "Live")
-	page.WaitText("#toasts", "started again")
+	page.WaitText("#toasts", "restarted")
 	key.WaitText(".live-state", "live")
 	key.WaitText(".readout", "10 of 10 tokens") // its store is in memory
 	key.Screenshot("key-reconnected")

@@ -107,8 +107,8 @@ func rulesLook(t *testing.T, site *browser.Site) {
 		customer := visitor(t)
 		site.Take(9, exporting(customer))
 		for _, text := range []string{
-			"enterprise", "everybody", `jwt:plan is "enterprise" or "partner"`, "header:x-customer is not there", "3 in any 1h, exactly",
-			"enforced for 25%", "shadow", "for the rest", "1 override", "wp-login", "the first that matches applies", "9 rules", "version 12",
+			"enterprise", "everybody", `jwt:plan is "enterprise" or "partner"`, "header:x-customer is absent", "3 in any 1h, exactly",
+			"enforced for 25%", "shadow", "fallback", "1 override", "wp-login", "the first match applies", "9 rules", "version 12",
 		} {
 			page.WaitText("#main", text)
 		}
@@ -145,7 +145,7 @@ func rulesFilter(t *testing.T, site *browser.Site) {
 	page.Wait("link", "exports")
 	page.WaitGone("link", "free")
 	page.Fill("Filter rules", "site sliding")
-	page.Wait("heading", "No rule has all of these words")
+	page.Wait("heading", "No rule matches the filter")
 	page.Click("button", "Show all rules")
 	page.WaitFocused("searchbox", "Filter rules")
 	page.Wait("link", "free")
@@ -225,5 +225,5 @@ func rulesExplain(t *testing.T, site *browser.Site) {
 	page.Axe()
 
 	await(page, site.Page("rules/"+url.PathEscape("nobody's")), "Rules")
-	page.Wait("heading", "There is no such rule")
+	page.Wait("heading", "Rule not found")
 }

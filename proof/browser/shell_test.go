@@ -51,7 +51,7 @@ var routes = []struct{ route, heading string }{
 	{"keys", "Keys"},
 	{"explain", "Explain"},
 	{"playground", "Playground"},
-	{"nowhere", "No such page"},
+	{"nowhere", "Page not found"},
 }
 
 // await goes to a page and waits until it is there.
@@ -158,7 +158,7 @@ func shellTheme(t *testing.T, site *browser.Site) {
 	if got := browser.Eval[string](page, ground); got != dark {
 		t.Errorf("loaded again the page is %s, want %s", got, dark)
 	}
-	choose("As the system has it")
+	choose("System")
 	page.Poll("it is light", ground+" === "+browser.JS(light))
 }
 

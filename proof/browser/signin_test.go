@@ -30,10 +30,10 @@ func signInAsks(t *testing.T, site *browser.Site) {
 
 		dialog := page.In("dialog[open]")
 		dialog.Click("button", "Sign in")
-		page.WaitText("dialog", "is needed")
+		page.WaitText("dialog", "is required")
 		dialog.Fill("Token", "wrong-token-0123456789")
 		dialog.Click("button", "Sign in")
-		page.WaitText("dialog", "does not know this token")
+		page.WaitText("dialog", "rejected this token")
 		page.Axe()
 		page.Screenshot("signin-wrong")
 		page.SignIn(browser.ReadToken)

@@ -128,7 +128,7 @@ func (w *world) writeBroken(ctx context.Context) {
 		return
 	}
 	for _, s := range w.servers() {
-		said := func() int { return strings.Count(s.Log(), "policy broken, old policy stays active") }
+		said := func() int { return strings.Count(s.Log(), "policy invalid, old policy stays active") }
 		if !w.eventually(ctx, func() bool { return said() >= p.broken }) {
 			w.wrongs.add("%s has not complained of %d broken policies, but of %d", s.name, p.broken, said())
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// rawCase and the types below are the files as written.
+// rawCase and the types below mirror the JSON files.
 type rawCase struct {
 	Name    string     `json:"name"`
 	Comment string     `json:"comment"`
@@ -28,11 +28,11 @@ type rawStep struct {
 	MaxWait int64     `json:"max_wait"`
 	Of      *int      `json:"of"`
 
-	// Of one bucket: the cost and, in a take or a peek, the answer.
+	// For one bucket: the cost and, in a take or a peek, the answer.
 	Cost int64 `json:"cost"`
 	rawWant
 
-	// Of several: one entry a bucket, null where it is not charged.
+	// For several buckets: one entry per bucket, null if it is not charged.
 	Costs  []*int64   `json:"costs"`
 	Expect []*rawWant `json:"expect"`
 }
@@ -58,7 +58,7 @@ func (r rawCase) build() (Case, error) {
 		spec, err := raw.spec()
 		if r.Refused {
 			c.Specs = append(c.Specs, spec)
-			return c, nil // whether parsing or compiling refuses it is the test's to see
+			return c, nil // parsing or compiling may reject it: the test checks both
 		}
 		if err != nil {
 			return Case{}, err
@@ -77,7 +77,7 @@ func (r rawCase) build() (Case, error) {
 		}
 		if step.Op == Cancel {
 			for j := range step.Charges {
-				if err := step.Charges[j].cancels(c.Steps); err != nil {
+				if err := step.Charges[j].setCanceled(c.Steps); err != nil {
 					return Case{}, fmt.Errorf("step %d: %w", i, err)
 				}
 			}
@@ -87,10 +87,10 @@ func (r rawCase) build() (Case, error) {
 	return c, nil
 }
 
-// cancels gives c the limit of the take that it cancels.
-func (c *Charge) cancels(steps []Step) error {
+// setCanceled gives c the limit of the take that it cancels.
+func (c *Charge) setCanceled(steps []Step) error {
 	if c.Of < 0 || c.Of >= len(steps) {
-		return fmt.Errorf("it cancels step %d, which is not before it", c.Of)
+		return fmt.Errorf("canceled step %d is not an earlier step", c.Of)
 	}
 	for _, taken := range steps[c.Of].Charges {
 		if taken.Bucket == c.Bucket {
@@ -101,7 +101,7 @@ func (c *Charge) cancels(steps []Step) error {
 	return fmt.Errorf("step %d did not take from bucket %d", c.Of, c.Bucket)
 }
 
-// build returns the step. A changed limit stays in now for the steps after it.
+// build returns the step. A changed limit stays in now for later steps.
 func (r rawStep) build(now []Charge) (Step, error) {
 	s := Step{At: bucket.Instant(r.At), Op: r.Op, MaxWait: micros(r.MaxWait), Allowed: r.Allowed}
 	if r.Limit != nil {
@@ -121,13 +121,13 @@ func (r rawStep) build(now []Charge) (Step, error) {
 		return Step{}, fmt.Errorf("unknown op %q", r.Op)
 	}
 	if (r.Op == Cancel) != (r.Of != nil) {
-		return Step{}, errors.New("a cancel, and nothing else, names the step that took")
+		return Step{}, errors.New("of: required for a cancel, and invalid for other operations")
 	}
 	if r.Costs == nil {
 		r.Costs, r.Expect = []*int64{&r.Cost}, []*rawWant{&r.rawWant}
 	}
 	if len(r.Costs) != len(now) || answers && len(r.Expect) != len(now) {
-		return Step{}, errors.New("costs and expect must have one entry a bucket")
+		return Step{}, errors.New("costs and expect must have one entry per bucket")
 	}
 	for i, cost := range r.Costs {
 		if cost == nil {

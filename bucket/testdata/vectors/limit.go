@@ -8,7 +8,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// rawLimit is a limit as written.
+// rawLimit is a limit in JSON.
 type rawLimit struct {
 	Algorithm   string  `json:"algorithm"`
 	Capacity    *string `json:"capacity"`
@@ -19,7 +19,7 @@ type rawLimit struct {
 	Start       *string `json:"start"`
 	Key         string  `json:"key"`
 
-	// Ready for use, by whoever reads no text.
+	// The compiled limit, for implementations that do not parse the text.
 	N      int64 `json:"n"`
 	P      int64 `json:"p"`
 	Offset int64 `json:"offset"`
@@ -34,8 +34,7 @@ var anchors = map[string]bucket.Anchor{
 	"": bucket.AnchorEpoch, "epoch": bucket.AnchorEpoch, "key": bucket.AnchorKey, "first": bucket.AnchorFirst,
 }
 
-// spec parses the limit. Where that fails the spec is zero, which does not
-// compile either.
+// spec parses the limit. After an error the spec is zero, which does not compile either.
 func (r rawLimit) spec() (bucket.Spec, error) {
 	var spec bucket.Spec
 	var ok bool
@@ -73,8 +72,7 @@ func (r rawLimit) spec() (bucket.Spec, error) {
 	return spec, nil
 }
 
-// charge compiles the spec, compares the refill with the one written down, and
-// returns what is charged for the limit's key.
+// charge compiles the spec, compares the refill with the recorded one, and returns the charge for the limit's key.
 func (r rawLimit) charge(spec bucket.Spec) (Charge, error) {
 	limit, _, err := spec.Compile()
 	if err != nil {

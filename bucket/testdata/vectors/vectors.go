@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vectors holds the test vectors of the bucket arithmetic: whole
-// histories of a bucket with the answer to every step. The JSON files beside it
-// belong to the format, not to this implementation; README.md explains them.
+// Package vectors holds the test vectors of the bucket arithmetic: complete histories of buckets with the
+// answer to every step. The JSON files are independent of this implementation. README.md describes them.
 package vectors
 
 import (
@@ -18,33 +17,31 @@ import (
 //go:embed *.json
 var files embed.FS
 
-// schema is the one file here that holds no cases.
+// schema is the only file without cases.
 const schema = "schema.json"
 
-// A Case is one history: limits, and what happens to their buckets.
+// A Case is one history: limits and the steps of their buckets.
 type Case struct {
 	File    string // such as "waits.json"
-	Name    string // distinct within its file
+	Name    string // unique within its file
 	Comment string // why the case exists
 
-	// Core marks a case with amounts below 0. The arithmetic answers them; a
-	// store is never asked, because its callers refuse them.
+	// Core marks a case with amounts below 0. The arithmetic handles them; the callers of a store reject them.
 	Core bool
 
-	// Refused says that Specs[0] must not compile. Such a case has no steps.
+	// Refused means that Specs[0] must not compile. Such a case has no steps.
 	Refused bool
 
-	Specs  []bucket.Spec  // one for each bucket
-	Limits []bucket.Limit // compiled, for their keys; empty where Refused
+	Specs  []bucket.Spec  // one per bucket
+	Limits []bucket.Limit // compiled, for their keys; empty if Refused
 	Steps  []Step
 }
 
-// An Op says what a [Step] does.
+// An Op is the operation of a [Step].
 type Op string
 
-// The operations: a store's Take, its Take with DryRun, its Take with a MaxWait of
-// [bucket.Forced], its Refund by an
-// administrator, the Refund that cancels an earlier step, its Reset.
+// The operations of a store. Peek is a Take with DryRun, and Force a Take with a MaxWait of [bucket.Forced]. Refund
+// is an admin refund, and Cancel refunds an earlier step.
 const (
 	Take   Op = "take"
 	Peek   Op = "peek"
@@ -54,30 +51,30 @@ const (
 	Reset  Op = "reset"
 )
 
-// A Step is one operation at one instant, on one or more of the buckets.
+// A Step is one operation at one instant on one or more buckets.
 type Step struct {
 	At      bucket.Instant
 	Op      Op
-	MaxWait time.Duration // of a take or a peek: how long the work may wait; of a charge [bucket.Forced]
-	Allowed bool          // of a take, a peek or a charge: whether all of it is admitted
+	MaxWait time.Duration // the maximum wait of a take or a peek; [bucket.Forced] for a charge.
+	Allowed bool          // for a take, a peek or a charge: whether all buckets admit.
 	Charges []Charge      // in ascending order of Bucket
 }
 
-// A Charge is one bucket's part in a step.
+// A Charge is the part of one bucket in a step.
 type Charge struct {
 	Bucket int           // index into Case.Specs
-	Spec   bucket.Spec   // what Limit was compiled from
-	Key    string        // what Limit holds for, where it makes a difference
-	Offset int64         // where its intervals begin: microseconds after the epoch
-	Limit  bucket.Limit  // in force at this step
+	Spec   bucket.Spec   // the source of Limit
+	Key    string        // the key of Limit, if the limit depends on it.
+	Offset int64         // the start of its intervals: microseconds after the epoch.
+	Limit  bucket.Limit  // active at this step.
 	Cost   bucket.Tokens // 0 in a reset
-	Of     int           // of a cancel: the index of the step that took; -1 elsewhere
+	Of     int           // for a cancel: the index of the canceled step; otherwise -1
 
-	// Want is the answer to a take, a peek or a charge. It is zero in the other steps.
+	// Want is the expected answer to a take, a peek or a charge, and zero for other steps.
 	Want Want
 }
 
-// A Want is what the snapshot of one bucket has to show.
+// A Want is the expected snapshot of one bucket.
 type Want struct {
 	Allowed    bool
 	Remaining  bucket.Tokens

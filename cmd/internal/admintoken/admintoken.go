@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admintoken is where a server that was given no tokens leaves the one it
-// makes, and where the commands of the same user find it.
+// Package admintoken shares a generated admin token with local commands. A server without configured tokens calls
+// [Make], which saves a token in a file. Commands of the same user read it with [Find].
 package admintoken
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/internal/atomicfile"
 )
 
-// maxBytes bounds what is read of a file.
+// maxBytes bounds the bytes read from a token file.
 const maxBytes = 1 << 10
 
 // A File is a token in a file that only its owner can read.
@@ -26,15 +26,15 @@ type File struct {
 	Token string
 }
 
-// A SignIn is the answer of a server to POST dashboard/link and POST dashboard/session. Its
-// token is the one-time token of a link, or the token of a session.
+// A SignIn is the response to POST dashboard/link and POST dashboard/session. Its token is the one-time token of a
+// link or the token of a session.
 type SignIn struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Make makes a token for the admin address, host:port, and writes it. The file of
-// a server that listened there before is replaced.
+// Make generates a token for the admin address, host:port, and saves it. It replaces the file of an earlier server
+// at this address.
 func Make(address string) (File, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -55,19 +55,18 @@ func Make(address string) (File, error) {
 	return f, nil
 }
 
-// Remove removes the file, unless another server has put its own in its place.
+// Remove deletes the file unless another server has replaced it.
 func (f File) Remove() {
 	if text, err := read(f.Path); err == nil && text == f.Token {
 		os.Remove(f.Path)
 	}
 }
 
-// Find returns the token of the server at host:port, if it is one on this machine
-// that left it for this user, and the address at which it is to be asked. For localhost
-// that is the one that the token is for: who else listens on this machine, at the other
-// address that localhost stands for, is told nothing.
+// Find returns the token for host:port and the loopback address to send it to. It returns false unless a server of
+// this user on this machine saved a token. localhost can mean 127.0.0.1 or ::1. Sending the token only to the
+// returned address hides it from other programs on this machine.
 func Find(address string) (token string, at netip.AddrPort, ok bool) {
-	for _, at := range loopback(address) {
+	for _, at := range loopbackAddresses(address) {
 		path, err := path(at)
 		if err != nil {
 			continue
@@ -79,11 +78,10 @@ func Find(address string) (token string, at netip.AddrPort, ok bool) {
 	return "", netip.AddrPort{}, false
 }
 
-// loopback is the addresses of this machine that host:port stands for. Nobody else is
-// told our tokens.
-func loopback(address string) []netip.AddrPort {
+// loopbackAddresses returns the loopback addresses that host:port stands for.
+func loopbackAddresses(address string) []netip.AddrPort {
 	if port, ok := strings.CutPrefix(address, "localhost:"); ok {
-		return append(loopback("127.0.0.1:"+port), loopback("[::1]:"+port)...)
+		return append(loopbackAddresses("127.0.0.1:"+port), loopbackAddresses("[::1]:"+port)...)
 	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().IsLoopback() {
@@ -104,16 +102,16 @@ func read(path string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// path is $XDG_RUNTIME_DIR/mete/admin-ADDRESS-PORT.token or, where there is no such
-// directory, the same in the user's cache.
+// path returns $XDG_RUNTIME_DIR/mete/admin-ADDRESS-PORT.token, or a file in the user's cache directory if
+// XDG_RUNTIME_DIR is not set.
 func path(at netip.AddrPort) (string, error) {
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
 		var err error
 		if dir, err = os.UserCacheDir(); err != nil {
-			return "", errors.New("there is no place for it: neither XDG_RUNTIME_DIR nor HOME is set")
+			return "", errors.New("no directory for the token: neither XDG_RUNTIME_DIR nor HOME is set")
 		}
 	}
-	host := strings.ReplaceAll(at.Addr().Unmap().WithZone("").String(), ":", "_") // which not every system has in names
+	host := strings.ReplaceAll(at.Addr().Unmap().WithZone("").String(), ":", "_") // some systems do not allow colons in names
 	return filepath.Join(dir, "mete", fmt.Sprintf("admin-%s-%d.token", host, at.Port())), nil
 }

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package buildinfo reads the version and the commit that the go command put into
-// this program.
+// Package buildinfo reads the version and the commit that the go command stored in this program.
 package buildinfo
 
 import "runtime/debug"
 
-// An Info describes the source of a program.
 type Info struct {
-	Version  string // such as v1.2.3; empty: built from a tree without a version
-	Revision string // the commit; empty: built outside a repository, as by go install
-	Modified bool   // whether the tree had changes that are not in Revision
+	Version  string // such as v1.2.3; empty if the source tree has no version
+	Revision string // commit; empty outside a repository, for example after go install
+	Modified bool   // the source tree had uncommitted changes
 }
 
-// Read returns the Info of this program.
 func Read() Info {
 	stamped, ok := debug.ReadBuildInfo()
 	if !ok {

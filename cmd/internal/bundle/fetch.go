@@ -21,19 +21,17 @@ import (
 )
 
 const (
-	// fetchTimeout bounds one look at the source, with redirects and the signature.
+	// fetchTimeout bounds one poll with its redirects and the signature.
 	fetchTimeout = 30 * time.Second
 
-	// idleTimeout ends connections between two polls that are far apart.
+	// idleTimeout closes connections between distant polls.
 	idleTimeout = time.Minute
 
-	// maxRedirects bounds the redirects of one request.
 	maxRedirects = 3
 
-	// maxETagBytes bounds the tag that is sent back to the source. A longer one is not used.
+	// maxETagBytes bounds the ETag in conditional requests. Longer ones are ignored.
 	maxETagBytes = 1 << 10
 
-	// maxSignatureBytes bounds a signature.
 	maxSignatureBytes = 4 << 10
 )
 
@@ -43,12 +41,12 @@ func IsURL(setting string) bool {
 	return ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http"))
 }
 
-// ParseURL returns the address of a policy setting. No error has its credentials.
+// ParseURL parses the address in a policy setting. Its errors contain no credentials.
 func ParseURL(setting string) (*url.URL, error) {
 	u, err := url.Parse(setting)
 	switch {
 	case err != nil: // which has the text, and so the credentials
-		return nil, errors.New("the address is no valid URL: write https://HOST/PATH")
+		return nil, errors.New("not a valid URL: write https://HOST/PATH")
 	case u.Hostname() == "" || u.Opaque != "":
 		return nil, errors.New("the address has no host: write https://HOST/PATH")
 	case u.Fragment != "":
@@ -59,7 +57,7 @@ func ParseURL(setting string) (*url.URL, error) {
 	return u, checkScheme(u)
 }
 
-// checkScheme rejects addresses whose contents others can read and change on the way.
+// checkScheme rejects addresses without transport security.
 func checkScheme(u *url.URL) error {
 	switch {
 	case u.Scheme == "https":
@@ -67,18 +65,18 @@ func checkScheme(u *url.URL) error {
 	case u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	case u.Scheme == "http":
-		return errors.New("http:// is for loopback addresses alone, because others can change the policy on its way: write https://")
+		return errors.New("http:// is allowed only for loopback addresses, because others could change the policy in transit: write https://")
 	}
 	return fmt.Errorf("the scheme is %q: write https://", u.Scheme)
 }
 
-// IsLoopback reports whether a host is this machine, without asking a resolver.
+// IsLoopback reports whether a host is this machine, without a DNS lookup.
 func IsLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
 }
 
-// Shown returns an address without credentials: without user, password and query.
+// Shown returns an address without user, password and query.
 func Shown(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
@@ -87,20 +85,18 @@ func Shown(u *url.URL) string {
 func ShownSetting(setting string) string {
 	u, err := url.Parse(setting)
 	if err != nil {
-		return "an address that is no valid URL"
+		return "an invalid URL"
 	}
 	return Shown(u)
 }
 
-// A fetcher requests bundles from one source.
 type fetcher struct {
 	url    *url.URL
 	client *http.Client
 	keys   policysign.Keys
 }
 
-// newFetcher returns a fetcher that trusts the authorities in caFile, or the system's if the
-// name is empty.
+// newFetcher returns a fetcher that trusts the CA certificates in caFile, or the system roots if caFile is empty.
 func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: idleTimeout,
@@ -115,41 +111,38 @@ func newFetcher(u *url.URL, caFile string, keys policysign.Keys) (*fetcher, erro
 	return &fetcher{url: u, keys: keys, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
 }
 
-// checkRedirect follows a bounded number of redirects, and none to a place that others can change.
-// It sends no Referer, which has the query of the address: that may have a token.
+// checkRedirect allows a bounded number of redirects to secure addresses. It removes the Referer header, because
+// the query of the address may contain a token.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	r.Header.Del("Referer")
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	if r.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
-		return fmt.Errorf("a redirect from https:// to %s:// is refused", r.URL.Scheme)
+		return fmt.Errorf("redirect from https:// to %s:// rejected", r.URL.Scheme)
 	}
 	return checkScheme(r.URL)
 }
 
-// A fetched is a bundle with a valid signature.
 type fetched struct {
 	data, signature []byte
 	etag            string
 }
 
-// errChanged: the signature is not of the bundle that was read before it.
-var errChanged = errors.New("bundle and signature do not belong together")
+// errChanged means that the signature does not match the bundle that was read before.
+var errChanged = errors.New("the signature does not match the bundle")
 
-// fetch requests the bundle, unless it still has the tag. It returns nil if the bundle has not
-// changed.
+// fetch requests the bundle with If-None-Match. It returns nil if the bundle has not changed.
 func (f *fetcher) fetch(ctx context.Context, etag string) (*fetched, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	got, err := f.fetchPair(ctx, etag)
-	if errors.Is(err, errChanged) { // it may have been replaced in between
+	if errors.Is(err, errChanged) { // the bundle may have changed between the requests
 		got, err = f.fetchPair(ctx, "")
 	}
 	return got, err
 }
 
-// fetchPair requests the bundle and its signature.
 func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) {
 	data, tag, err := f.get(ctx, f.url, etag, policy.MaxFileBytes)
 	if err != nil || data == nil {
@@ -157,7 +150,7 @@ func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) 
 	}
 	at := *f.url
 	at.Path += policysign.Suffix
-	if at.RawPath != "" { // escapes stay as they are
+	if at.RawPath != "" { // keep the escapes of the path
 		at.RawPath += policysign.Suffix
 	}
 	signature, _, err := f.get(ctx, &at, "", maxSignatureBytes)
@@ -170,11 +163,11 @@ func (f *fetcher) fetchPair(ctx context.Context, etag string) (*fetched, error) 
 	return &fetched{data, signature, tag}, nil
 }
 
-// get requests one address. It returns nil if the contents still have the tag.
+// get requests one address. It returns nil if the ETag still matches.
 func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64) (data []byte, tag string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: the request cannot be made", Shown(at))
+		return nil, "", fmt.Errorf("%s: cannot create the request", Shown(at))
 	}
 	r.Header.Set("User-Agent", "mete")
 	if etag != "" {
@@ -189,7 +182,7 @@ func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64)
 	case resp.StatusCode == http.StatusNotModified && etag != "":
 		return nil, "", nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, "", fmt.Errorf("%s: the answer has the status %d", Shown(at), resp.StatusCode)
+		return nil, "", fmt.Errorf("%s: status %d", Shown(at), resp.StatusCode)
 	case resp.ContentLength > most:
 		return nil, "", fmt.Errorf("%s: larger than %d bytes", Shown(at), most)
 	}
@@ -200,7 +193,7 @@ func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64)
 	case int64(len(data)) > most:
 		return nil, "", fmt.Errorf("%s: larger than %d bytes", Shown(at), most)
 	case len(data) == 0:
-		return nil, "", fmt.Errorf("%s: the answer is empty", Shown(at))
+		return nil, "", fmt.Errorf("%s: the response is empty", Shown(at))
 	}
 	if tag = resp.Header.Get("Etag"); len(tag) > maxETagBytes {
 		tag = ""
@@ -208,14 +201,13 @@ func (f *fetcher) get(ctx context.Context, at *url.URL, etag string, most int64)
 	return data, tag, nil
 }
 
-// withoutURL removes the address from an error of a request: its query may have a token, and a
-// redirect may go anywhere.
+// withoutURL removes the URL from an error, because its query may contain a token and redirects may lead anywhere.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
-		return fmt.Errorf("the name of the host is not found: %s", e.Err)
+		return fmt.Errorf("host name not found: %s", e.Err)
 	}
 	return err
 }

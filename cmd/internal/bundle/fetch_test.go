@@ -19,13 +19,13 @@ func TestParseURL(t *testing.T) {
 		"http://127.0.0.1:8000/policy.yaml":                     "",
 		"http://[::1]/policy.yaml":                              "",
 		"http://localhost/policy.yaml":                          "",
-		"http://policies.example.com/policy.yaml":               "http:// is for loopback addresses alone",
-		"http://10.0.0.1/policy.yaml":                           "http:// is for loopback addresses alone",
+		"http://policies.example.com/policy.yaml":               "http:// is allowed only for loopback addresses",
+		"http://10.0.0.1/policy.yaml":                           "http:// is allowed only for loopback addresses",
 		"ftp://policies.example.com/policy.yaml":                `the scheme is "ftp"`,
 		"https://policies.example.com":                          "has no file",
 		"https://policies.example.com/a/":                       "has no file",
 		"https:///policy.yaml":                                  "has no host",
-		"https://a:canary@b c/policy.yaml":                      "no valid URL",
+		"https://a:canary@b c/policy.yaml":                      "not a valid URL",
 		"https://policies.example.com/policy.yaml#canary":       "fragment",
 	} {
 		_, err := ParseURL(address)
@@ -70,9 +70,9 @@ func TestFetch_Redirects(t *testing.T) {
 	for name, test := range map[string]struct{ to, want string }{
 		"to another path":     {"/moved/policy.yaml", ""},
 		"for ever":            {"/policy.yaml", "more than 3 redirects"},
-		"to http on loopback": {plain.URL + "/policy.yaml?canary", "a redirect from https:// to http:// is refused"},
-		"to http":             {"http://policies.example.com/policy.yaml?canary", "a redirect from https:// to http:// is refused"},
-		"to a file":           {"file:///etc/passwd", "a redirect from https:// to file:// is refused"},
+		"to http on loopback": {plain.URL + "/policy.yaml?canary", "redirect from https:// to http:// rejected"},
+		"to http":             {"http://policies.example.com/policy.yaml?canary", "redirect from https:// to http:// rejected"},
+		"to a file":           {"file:///etc/passwd", "redirect from https:// to file:// rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := newSource(t, bundleOf(1, 5))

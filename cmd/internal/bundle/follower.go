@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bundle follows a signed policy at an https:// address, so that a fleet of servers has
-// one source.
+// Package bundle follows a signed policy at an https:// address, so that many servers can share one source.
 //
-// A [Follower] polls the address with If-None-Match. A new bundle replaces the active one only
-// if its signature is valid, its bundle_version is higher, and it compiles. The last good bundle
-// is kept in a file, with its signature. A server starts from this file while the source is
-// down, and never goes back to an older bundle.
+// A [Follower] polls the address with If-None-Match. It activates a new bundle only if its signature is valid, its
+// bundle_version is higher, and it compiles. It saves the last valid bundle and its signature in a file. A server
+// starts from this file while the source is down, and never goes back to an older bundle.
 //
-// The signature of https://host/policy.yaml is at https://host/policy.yaml.sig: see package
-// policysign. A bundle that is replaced between the two requests has no valid signature, so
-// both are requested once more before that counts as a failure.
+// The signature of https://host/policy.yaml is at https://host/policy.yaml.sig: see package policysign. If the
+// bundle changes between the two requests, the signature is invalid. The follower then retries both requests once
+// before it reports a failure.
 package bundle
 
 import (
@@ -38,64 +36,63 @@ const (
 	// maxBackoff bounds the random part of the wait after a failure.
 	maxBackoff = 5 * time.Minute
 
-	// spread is the part of the interval by which waits differ, so that the servers of a fleet
-	// do not poll at once.
+	// spread is the random fraction of the interval, which keeps servers from polling at the same time.
 	spread = 0.1
 
-	// digestBytes is the length of the digest that is shown.
+	// digestBytes is the length of the displayed digest.
 	digestBytes = 6
 )
 
-// ErrOlder is the error of a bundle that is not newer than the active one. Every old bundle has
-// a valid signature, too.
-var ErrOlder = errors.New("bundle_version must grow")
+// ErrOlder is the error of a bundle that is not newer than the active one. Signatures do not prevent a rollback,
+// because old bundles are signed, too.
+var ErrOlder = errors.New("bundle_version must increase")
 
 // Config configures a [Follower]. CAFile and Options are optional.
 type Config struct {
-	URL      *url.URL        // of [ParseURL]
-	CAFile   string          // authorities in PEM; empty: the system's
+	URL      *url.URL        // from [ParseURL]
+	CAFile   string          // CA certificates in PEM; empty: system roots
 	Keys     policysign.Keys // at least one
-	StateDir string          // of the last good bundle
-	Interval time.Duration   // between two polls; 0: only when asked
-	Options  policy.Options  // for every bundle
+	StateDir string          // directory for the last valid bundle
+	Interval time.Duration   // between two polls; 0: poll only on request
+	Options  policy.Options  // for compiling bundles
 
-	// Tell gets the result of every change: nil, or why a bundle was refused. The log of the
-	// follower has no values of a broken bundle, because these may be keys of clients.
+	// Tell receives the result of every change: nil, or the reason for rejecting a bundle. The log omits values of
+	// an invalid bundle, because they may be keys of clients.
 	Tell func(error)
 
 	Log *slog.Logger
 }
 
-// A Follower follows one source. Its methods but Status are for one goroutine.
+// A Follower follows one source. All methods except Status must be called from one goroutine.
 type Follower struct {
 	config  Config
 	fetcher *fetcher
 	shown   string            // the address without credentials
-	path    string            // of the last good bundle
-	tag     string            // of the contents that were read last, good or refused
-	refused error             // why these are not active
-	digest  [sha256.Size]byte // of these, while refused: sources without ETags send them again
+	path    string            // file of the last valid bundle
+	tag     string            // ETag of the last contents, active or rejected
+	refused error             // why the last contents are not active
+	digest  [sha256.Size]byte // of rejected contents, for sources without ETags
 	looks   follow.Memory
-	active  *kept // nil before Load
+	active  *savedBundle // nil before Load
 
 	mu     sync.Mutex // guards status
 	status Status
 }
 
-// Status describes a follower.
+// Status describes the state of a follower.
 type Status struct {
 	Source    string    // the address without credentials
 	Version   int64     // bundle_version of the active bundle
-	Digest    string    // the beginning of its SHA-256, in hexadecimal digits
-	Confirmed time.Time // when the source last had the active bundle
-	FromDisk  bool      // the source has not confirmed it since the start
+	Digest    string    // prefix of its SHA-256, in hexadecimal
+	Confirmed time.Time // when the source last served the active bundle
+	FromDisk  bool      // loaded from disk and not confirmed by the source since the start
 
-	Failures int // polls since the last answer of the source
+	Failures int // failed polls since the last response of the source
 
-	Applied, Unchanged, Refused, Failed uint64 // polls, by their results
+	Applied, Unchanged, Refused, Failed uint64 // polls by result
 }
 
-// New returns a follower. It requests nothing.
+// New returns a follower without sending a request.
 func New(c Config) (*Follower, error) {
 	if len(c.Keys) == 0 {
 		return nil, errors.New("a bundle needs a signature: name the public key")
@@ -103,7 +100,7 @@ func New(c Config) (*Follower, error) {
 	if info, err := os.Stat(c.StateDir); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("state directory: %s is no directory", c.StateDir)
+		return nil, fmt.Errorf("state directory: %s is not a directory", c.StateDir)
 	}
 	fetcher, err := newFetcher(c.URL, c.CAFile, c.Keys)
 	if err != nil {
@@ -113,13 +110,13 @@ func New(c Config) (*Follower, error) {
 	return &Follower{config: c, fetcher: fetcher, shown: shown, path: filepath.Join(c.StateDir, StateName), status: Status{Source: shown}}, nil
 }
 
-// Load returns the first policy, from the source. If the source does not answer or has a bad
-// bundle, it is the last good one on disk. Without both, Load fails.
+// Load returns the first policy. It comes from the source or, if the source is down or serves an invalid bundle,
+// from the last valid bundle on disk. Load fails if neither is available.
 func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	last, m := f.loadState()
 	tag := ""
 	if last != nil {
-		f.use(last, m.Version(), true)
+		f.setActive(last, m.Version(), true)
 		tag = last.ETag
 	}
 	got, err := f.fetcher.fetch(ctx, tag)
@@ -133,19 +130,19 @@ func (f *Follower) Load(ctx context.Context) (*policy.Matcher, error) {
 	}
 	switch {
 	case err == nil:
-		f.keep(got, next)
+		f.activate(got, next)
 		return next, nil
 	case last == nil:
 		return nil, err
 	}
 	f.looks.Note(false, err)
 	f.fail(err)
-	f.config.Log.Warn("policy bundle loaded from disk: the source has no good one", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "err", loggable(err))
+	f.config.Log.Warn("policy bundle loaded from disk, source has no valid bundle", "source", f.shown, "version", m.Version(), "confirmed", last.Confirmed, "err", loggable(err))
 	return m, nil
 }
 
-// loadState returns the last good bundle on disk, nil if there is none that can be used.
-func (f *Follower) loadState() (*kept, *policy.Matcher) {
+// loadState returns the bundle on disk, or nil if it is missing or invalid.
+func (f *Follower) loadState() (*savedBundle, *policy.Matcher) {
 	k, err := readState(f.path, sourceID(f.shown), f.config.Keys)
 	if err == nil && k == nil {
 		return nil, nil
@@ -155,13 +152,13 @@ func (f *Follower) loadState() (*kept, *policy.Matcher) {
 		m, err = policyyaml.Parse(f.shown, k.Bundle, f.config.Options)
 	}
 	if err != nil {
-		f.config.Log.Warn("policy bundle on disk cannot be used", "file", f.path, "err", loggable(err))
+		f.config.Log.Warn("policy bundle on disk invalid", "file", f.path, "err", loggable(err))
 		return nil, nil
 	}
 	return k, m
 }
 
-// parse compiles a bundle, unless it is not newer than the active one.
+// parse compiles a bundle. It rejects bundles that are not newer than the active one.
 func (f *Follower) parse(got *fetched) (*policy.Matcher, error) {
 	m, err := policyyaml.Parse(f.shown, got.data, f.config.Options)
 	if err != nil {
@@ -176,12 +173,13 @@ func (f *Follower) parse(got *fetched) (*policy.Matcher, error) {
 	case v == active.Version:
 		return nil, fmt.Errorf("%s: %w: %d is active with other contents", f.shown, ErrOlder, v)
 	default:
-		return nil, fmt.Errorf("%s: %w: it is %d, and %d is active; to go back, give the old rules a higher one", f.shown, ErrOlder, v, active.Version)
+		return nil, fmt.Errorf("%s: %w: it is %d, and %d is active; to roll back, publish the old rules with a higher one", f.shown, ErrOlder, v, active.Version)
 	}
 }
 
-// Poll looks at the source once, and makes a new bundle active with apply. Its error is the reason why there may be a newer bundle that is
-// not active. If asked by an administrator, a refused bundle is tried again.
+// Poll polls the source once and activates a new bundle by calling apply. It returns an error if there may be a
+// newer bundle that is not active. If asked is true, an administrator requested the poll, and Poll retries a
+// rejected bundle.
 func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, asked bool) error {
 	tag := f.tag
 	if asked && f.refused != nil {
@@ -206,7 +204,7 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 		if got != nil {
 			f.tag = got.etag
 		}
-		if f.refused != nil { // the source has the active bundle again
+		if f.refused != nil { // the source serves the active bundle again
 			f.refused = nil
 			f.config.Tell(nil)
 		}
@@ -216,7 +214,7 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 	return f.replace(got, apply)
 }
 
-// replace makes a new bundle active, or reports why not.
+// replace activates a new bundle or reports why it cannot.
 func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) error {
 	m, err := f.parse(got)
 	if err == nil {
@@ -227,30 +225,30 @@ func (f *Follower) replace(got *fetched, apply func(*policy.Matcher) error) erro
 	if err != nil {
 		f.digest = sha256.Sum256(got.data)
 		f.count(func(s *Status) { s.Failures, s.Refused = 0, s.Refused+1 })
-		f.config.Log.Error("policy bundle refused: the old one stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
+		f.config.Log.Error("policy bundle rejected, old bundle stays active", "source", f.shown, "active", f.Status().Version, "err", loggable(err))
 		return err
 	}
-	f.keep(got, m)
+	f.activate(got, m)
 	s := f.Status()
 	f.config.Log.Info("policy bundle applied", "source", f.shown, "version", s.Version, "digest", s.Digest, "rules", len(m.Rules()))
 	return nil
 }
 
-// loggable returns an error without the values in a policy, which may be keys of clients.
+// loggable removes policy values from an error, because they may be keys of clients.
 func loggable(err error) error {
 	if mistakes, ok := errors.AsType[policyyaml.Errors](err); ok {
-		return fmt.Errorf("the bundle has errors: %d", len(mistakes))
+		return fmt.Errorf("the bundle has %d errors", len(mistakes))
 	}
 	return err
 }
 
-// failed records a poll without a bundle that can be trusted.
+// failed records a poll without a verified bundle.
 func (f *Follower) failed(err error) {
 	unsigned := errors.Is(err, policysign.ErrSignature)
 	if f.looks.Note(false, err) == follow.Failed {
-		msg := "policy bundle source unreachable: the last bundle stays active"
+		msg := "policy bundle source unreachable, last bundle stays active"
 		if unsigned {
-			msg = "policy bundle refused: its signature is not valid"
+			msg = "policy bundle rejected, invalid signature"
 		}
 		f.config.Log.Error(msg, "source", f.shown, "active", f.Status().Version, "err", err)
 		if unsigned {
@@ -271,26 +269,25 @@ func (f *Follower) fail(err error) {
 	})
 }
 
-// keep makes a bundle the active one, and writes it to disk. A failure to write is logged: the
-// policy is active all the same.
-func (f *Follower) keep(got *fetched, m *policy.Matcher) {
-	k := &kept{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
+// activate activates a bundle and saves it to disk. It only logs a failure to save.
+func (f *Follower) activate(got *fetched, m *policy.Matcher) {
+	k := &savedBundle{Source: sourceID(f.shown), ETag: got.etag, Confirmed: time.Now().UTC(), Signature: got.signature, Bundle: got.data}
 	if err := k.write(f.path); err != nil {
-		f.config.Log.Error("policy bundle not saved: a restart needs the source", "file", f.path, "err", err)
+		f.config.Log.Error("policy bundle not saved, a restart needs the source", "file", f.path, "err", err)
 	}
-	f.use(k, m.Version(), false)
+	f.setActive(k, m.Version(), false)
 	f.count(func(s *Status) { s.Applied, s.Failures = s.Applied+1, 0 })
 }
 
-// use makes a bundle the active one.
-func (f *Follower) use(k *kept, version int64, fromDisk bool) {
+// setActive replaces the active bundle.
+func (f *Follower) setActive(k *savedBundle, version int64, fromDisk bool) {
 	f.active, f.tag, f.refused = k, k.ETag, nil
 	f.count(func(s *Status) {
 		s.Version, s.Digest, s.Confirmed, s.FromDisk = version, digestOf(k.Bundle), k.Confirmed, fromDisk
 	})
 }
 
-// confirm records that the source has the active bundle.
+// confirm records that the source serves the active bundle.
 func (f *Follower) confirm() {
 	f.count(func(s *Status) {
 		s.Confirmed, s.FromDisk, s.Failures, s.Unchanged = time.Now().UTC(), false, 0, s.Unchanged+1
@@ -303,17 +300,17 @@ func (f *Follower) count(change func(*Status)) {
 	change(&f.status)
 }
 
-// Status returns the status. It is safe for concurrent use.
+// Status returns the current status. It is safe for concurrent use.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status
 }
 
-// A Request asks a follower to poll at once. Done, if not nil, gets the result, and has room.
+// A Request asks a follower to poll at once. Done, if not nil, receives the result and must be buffered.
 type Request struct{ Done chan<- error }
 
-// Follow polls until ctx ends: about every interval, and less often while the source fails.
+// Follow polls until ctx ends, about once per interval and less often while the source fails.
 func (f *Follower) Follow(ctx context.Context, apply func(*policy.Matcher) error, asked <-chan Request) {
 	for {
 		var due <-chan time.Time
@@ -324,7 +321,7 @@ func (f *Follower) Follow(ctx context.Context, apply func(*policy.Matcher) error
 		case <-ctx.Done():
 			return
 		case <-due:
-			_ = f.Poll(ctx, apply, false) // it is logged
+			_ = f.Poll(ctx, apply, false) // Poll logs errors
 		case r := <-asked:
 			err := f.Poll(ctx, apply, true)
 			if r.Done != nil {
@@ -334,9 +331,8 @@ func (f *Follower) Follow(ctx context.Context, apply func(*policy.Matcher) error
 	}
 }
 
-// wait returns the time until the next poll, with a random number from 0 to 1. After failures it
-// adds to the interval a random part of a time that doubles each time. So a fleet does not return
-// to a weak source at once.
+// wait returns the time until the next poll. random returns numbers from 0 to 1. After failures, wait adds random
+// exponential backoff, so that many servers do not overload a recovering source.
 func (f *Follower) wait(random func() float64) time.Duration {
 	every, failures := f.config.Interval, f.Status().Failures
 	if failures == 0 {
@@ -352,7 +348,7 @@ func (f *Follower) wait(random func() float64) time.Duration {
 	return every + time.Duration(float64(min(most, maxBackoff))*random())
 }
 
-// digestOf returns the digest of a bundle that is shown.
+// digestOf returns the displayed digest of a bundle.
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:digestBytes])

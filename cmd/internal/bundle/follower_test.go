@@ -263,7 +263,7 @@ func TestFollow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &Follower{config: Config{Interval: interval}, fetcher: &fetcher{url: u, client: src}, tag: `"t"`, active: &kept{}}
+			f := &Follower{config: Config{Interval: interval}, fetcher: &fetcher{url: u, client: src}, tag: `"t"`, active: &savedBundle{}}
 			asked, ended := make(chan Request), make(chan struct{})
 			begin := time.Now()
 			go func() {
@@ -299,12 +299,12 @@ func TestFollower_RefusedWithoutTags(t *testing.T) {
 	s.load(2)
 	src.put(bundleOf(1, 5))
 	for range 3 {
-		s.poll(2, "bundle_version must grow")
+		s.poll(2, "bundle_version must increase")
 	}
-	if n := s.log.Count("policy bundle refused"); n != 1 || len(s.told) != 1 || s.Status().Refused != 1 {
+	if n := s.log.Count("policy bundle rejected"); n != 1 || len(s.told) != 1 || s.Status().Refused != 1 {
 		t.Errorf("reported %d times, told %v, status %+v", n, s.told, s.Status())
 	}
-	if err := s.Poll(t.Context(), s.apply, true); err == nil || s.log.Count("policy bundle refused") != 2 {
+	if err := s.Poll(t.Context(), s.apply, true); err == nil || s.log.Count("policy bundle rejected") != 2 {
 		t.Errorf("asked by an administrator: %v\n%s", err, s.log)
 	}
 	src.put(bundleOf(3, 5))

@@ -21,13 +21,13 @@ const (
 	// StateName is the name of the file in the state directory.
 	StateName = "policy-bundle.json"
 
-	// maxStateBytes bounds the file: a bundle and its signature, in base64.
+	// maxStateBytes bounds the file, which contains a bundle and its signature in base64.
 	maxStateBytes = 2*policy.MaxFileBytes + 64<<10
 )
 
-// A kept is the last good bundle on disk.
-type kept struct {
-	// Source is a hash of the address. A bundle of another source is not used.
+// A savedBundle is the last valid bundle on disk.
+type savedBundle struct {
+	// Source is a hash of the address. A bundle of another source is ignored.
 	Source    string    `json:"source"`
 	ETag      string    `json:"etag,omitempty"`
 	Confirmed time.Time `json:"confirmed"` // the source last had this bundle then
@@ -35,16 +35,15 @@ type kept struct {
 	Bundle    []byte    `json:"bundle"`
 }
 
-// sourceID returns the hash of an address that stands in the file. The address may have
-// credentials.
+// sourceID returns the hash of an address, which may contain credentials.
 func sourceID(shown string) string {
 	sum := sha256.Sum256([]byte(shown))
 	return hex.EncodeToString(sum[:])
 }
 
-// readState reads the last good bundle, and verifies its signature again: others may write to
-// the disk. It returns nil if there is none, or one of another source.
-func readState(path, source string, keys policysign.Keys) (*kept, error) {
+// readState reads the saved bundle. It verifies the signature again, because others may be able to write to the
+// disk. It returns nil if there is no bundle from this source.
+func readState(path, source string, keys policysign.Keys) (*savedBundle, error) {
 	text, err := smallfile.Read(path, maxStateBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -52,7 +51,7 @@ func readState(path, source string, keys policysign.Keys) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	var k kept
+	var k savedBundle
 	if err := json.Unmarshal(text, &k); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -65,8 +64,8 @@ func readState(path, source string, keys policysign.Keys) (*kept, error) {
 	return &k, nil
 }
 
-// write replaces the file in one step. Only its owner can read it.
-func (k *kept) write(path string) error {
+// write replaces the file atomically. Only its owner can read it.
+func (k *savedBundle) write(path string) error {
 	text, err := json.Marshal(k)
 	if err != nil {
 		return err

@@ -17,10 +17,10 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// announce prints the addresses of the server and commands to try, or logs a record in
-// JSON. It prints all with one write, so that readers of the output never see half of it.
+// announce prints the server's addresses and example commands, or logs one record if the log format is JSON. It
+// writes everything at once, so that readers never see half of it.
 func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server) {
-	main, admin := scheme(c.TLS)+s.Addr().String(), scheme(c.AdminTLS)+s.AdminAddr().String()
+	main, admin := schemeText(c.TLS)+s.Addr().String(), schemeText(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())
 	if c.LogFormat == "json" {
 		log.Info("listening", "url", main, "admin_url", admin, "policy", c.PolicyName(), "rules", rules, "upstream", upstreamText(c), "token_file", s.TokenFile())
@@ -52,14 +52,13 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 	for _, command := range s.Commands(c) {
 		fmt.Fprintf(w, "  %s\n", command)
 	}
-	fmt.Fprintf(w, "\nSee who is denied, and why:\n\n  %s top --server %s\n", self(), admin)
+	fmt.Fprintf(w, "\nSee who is denied, and why:\n\n  %s top --server %s\n", programName(), admin)
 	if !c.InFront() {
-		fmt.Fprintf(w, "\nStop it with Ctrl-C, and put it in front of a service:\n\n  %s serve --upstream http://127.0.0.1:3000\n", self())
+		fmt.Fprintf(w, "\nStop it with Ctrl-C, and put it in front of a service:\n\n  %s serve --upstream http://127.0.0.1:3000\n", programName())
 	}
 	fmt.Fprintln(w)
 }
 
-// upstreamText returns the URL of the one upstream, or "".
 func upstreamText(c config.Config) string {
 	if c.Upstream == nil {
 		return ""
@@ -67,8 +66,8 @@ func upstreamText(c config.Config) string {
 	return c.Upstream.String()
 }
 
-// dashboardText is the address of the dashboard. On a terminal, it is a link that signs in
-// once. Elsewhere the output may become a log, which must not hold a token.
+// dashboardText returns the address of the dashboard. On a terminal, the address is a link that signs in once.
+// Other outputs may be logs, which must not contain a token.
 func dashboardText(out io.Writer, admin string, s *server.Server) string {
 	if isTerminal(out) {
 		if link := s.DashboardLink(); link != "" {
@@ -78,18 +77,17 @@ func dashboardText(out io.Writer, admin string, s *server.Server) string {
 	return admin + "/dashboard/ ('mete dashboard' opens it)"
 }
 
-func scheme(t config.TLS) string {
+func schemeText(t config.TLS) string {
 	if t.On() {
 		return "https://"
 	}
 	return "http://"
 }
 
-// self is how to call this program again: as it was called, where that will
-// work another time.
-func self() string {
+// programName returns the command that starts this program again, as the user typed it if possible.
+func programName() string {
 	name := os.Args[0]
-	if strings.Contains(name, "go-build") { // go run builds it somewhere for the occasion
+	if strings.Contains(name, "go-build") { // "go run" deletes the program afterwards
 		return "go run ./cmd/mete"
 	}
 	if filepath.Base(name) != "mete" || strings.HasPrefix(name, os.TempDir()) || strings.ContainsAny(name, " '\"$") {
@@ -98,8 +96,7 @@ func self() string {
 	return name
 }
 
-// storeName is a store's URL without its password, and what becomes of the
-// buckets.
+// storeName returns the store's URL without its password, and how the store saves its buckets.
 func storeName(store *storeurl.URL) string {
 	switch {
 	case store.File == "":

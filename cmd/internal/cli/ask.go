@@ -18,8 +18,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A question is the request of take, peek, reset and refund to a server: about attributes
-// or, with --key, about one bucket.
+// A question is a take, peek, reset or refund: about the attributes of a request or, with --key, about one bucket.
 type question struct {
 	std Streams
 	connection
@@ -28,8 +27,8 @@ type question struct {
 	client.Request
 }
 
-// newQuestionCommand returns a command about a request or a bucket. Its flags are added by
-// the caller. It calls ofBucket with --key and ofRequest without.
+// newQuestionCommand returns a command that calls ofBucket if --key is set and ofRequest otherwise. The caller
+// adds its flags.
 func newQuestionCommand(q *question, cmd *cobra.Command, server string, ofRequest, ofBucket func(context.Context, *client.Client) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := q.check(cmd, args); err != nil {
@@ -39,7 +38,7 @@ func newQuestionCommand(q *question, cmd *cobra.Command, server string, ofReques
 		if q.key != "" {
 			ask = ofBucket
 		}
-		c, err := q.client()
+		c, err := q.newClient()
 		if err != nil {
 			return fail(exitUsage, err)
 		}
@@ -51,15 +50,14 @@ func newQuestionCommand(q *question, cmd *cobra.Command, server string, ofReques
 	return cmd
 }
 
-// addKey defines --key, and --reason for commands that change the bucket.
+// addKey defines --key and, if the command changes the bucket, --reason.
 func (q *question) addKey(cmd *cobra.Command, verb string, changes bool) {
 	cmd.Flags().StringVar(&q.key, "key", "", verb+" the bucket with that `KEY`, as explain and top show it; uses the admin address")
 	if changes {
-		cmd.Flags().StringVar(&q.reason, "reason", "", "with --key: `WHY`, for the log and the audit")
+		cmd.Flags().StringVar(&q.reason, "reason", "", "with --key: `WHY`, for the log and the audit trail")
 	}
 }
 
-// addCost defines --cost.
 func (q *question) addCost(cmd *cobra.Command, usage string) {
 	cmd.Flags().Func("cost", usage, func(s string) error {
 		cost, err := bucket.ParseTokens(s)
@@ -67,32 +65,29 @@ func (q *question) addCost(cmd *cobra.Command, usage string) {
 			err = errors.New("a cost must be above 0")
 		}
 		q.Cost = float64(mete.TokensOf(cost))
-		return plain(err)
+		return trimPackage(err)
 	})
 }
 
-// addMaxWait defines --max-wait.
 func (q *question) addMaxWait(cmd *cobra.Command, usage string) {
 	cmd.Flags().Func("max-wait", usage, func(s string) (err error) {
 		q.MaxWait, err = bucket.ParseDuration(s)
-		return plain(err)
+		return trimPackage(err)
 	})
 }
 
-// check checks the flags and reads the arguments.
 func (q *question) check(cmd *cobra.Command, args []string) error {
 	if q.key != "" {
 		return q.checkKey(cmd, args)
 	}
 	if q.reason != "" {
-		return usageError("--reason is for --key")
+		return usageError("--reason requires --key")
 	}
 	var err error
 	q.Attributes, err = readAttributes(args)
 	return err
 }
 
-// readAttributes reads arguments of the form NAME=VALUE.
 func readAttributes(args []string) (map[string]string, error) {
 	attributes := map[string]string{}
 	for _, arg := range args {
@@ -102,29 +97,29 @@ func readAttributes(args []string) (map[string]string, error) {
 		}
 		attribute, err := policy.ParseAttribute(name)
 		if err != nil {
-			return nil, usageError("%w", plain(err))
+			return nil, usageError("%w", trimPackage(err))
 		}
 		if _, twice := attributes[attribute.String()]; twice {
-			return nil, usageError("%s is given twice", attribute)
+			return nil, usageError("attribute %s is given twice", attribute)
 		}
 		attributes[attribute.String()] = value
 	}
 	return attributes, nil
 }
 
-// checkKey rejects arguments and flags that describe a request. The default server is the
-// one with the API for buckets.
+// checkKey rejects arguments and flags that describe a request. It selects the admin address, which serves the
+// bucket API, as the default server.
 func (q *question) checkKey(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError("--key excludes %q: it names a bucket, and there is no request", args[0])
+		return usageError("--key and the attribute %q exclude each other: --key names a bucket, not a request", args[0])
 	}
 	for _, name := range []string{"max-wait", "id"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s does not go with --key", name)
+			return usageError("--%s and --key exclude each other", name)
 		}
 	}
 	if cmd.Name() == "peek" && cmd.Flags().Changed("cost") {
-		return usageError("--cost does not go with --key")
+		return usageError("--cost and --key exclude each other")
 	}
 	if !cmd.Flags().Changed("server") {
 		q.server = adminURL()
@@ -132,7 +127,6 @@ func (q *question) checkKey(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// write prints an answer as JSON or as text.
 func (q *question) write(answer any, text string) error {
 	if q.format == "json" {
 		return writeJSON(q.std.Out, answer)
@@ -141,13 +135,13 @@ func (q *question) write(answer any, text string) error {
 	return err
 }
 
-// An amendment is the JSON form of the answer of reset and refund about a request.
+// An amendment is the JSON output of reset and refund for a request.
 type amendment struct {
 	Done bool `json:"done"`
 }
 
-// amend has a server reset or refund the buckets of a request. A request without a limit is
-// an error, because its attributes are probably wrong.
+// amend calls do, which resets or refunds the buckets of a request. It fails if no limit applies to the request,
+// because then its attributes are probably wrong.
 func (q *question) amend(ctx context.Context, c *client.Client, do func(context.Context, client.Request) error) error {
 	if len(q.Attributes) == 0 {
 		return usageError("the attributes of a request are required: NAME=VALUE, such as header:x-api-key=k1")
@@ -157,21 +151,21 @@ func (q *question) amend(ctx context.Context, c *client.Client, do func(context.
 	}
 	if e, err := c.Explain(ctx, q.Request); err == nil && noLimit(&e) {
 		if q.format == "json" {
-			return answered(writeJSON(q.std.Out, amendment{}), exitNo)
+			return exitAfterOutput(writeJSON(q.std.Out, amendment{}), exitNo)
 		}
 		return fail(exitNo, errors.New("no limit applies to the request, so nothing was done; 'mete explain' shows why"))
 	}
 	return q.write(amendment{Done: true}, "done\n")
 }
 
-// noLimit reports whether no limit applies to the request, not even in shadow. If an
-// override decides, that is unknown.
+// noLimit reports whether no limit applies to the request, not even in shadow mode. If an override decides the
+// request, noLimit returns false.
 func noLimit(e *api.Explanation) bool {
 	return e.Override == nil && !slices.ContainsFunc(e.Rules, func(r api.ExplainedRule) bool { return len(r.Limits) > 0 })
 }
 
-// plain removes the package from the front of an error for people.
-func plain(err error) error {
+// trimPackage removes the package name from the front of an error message.
+func trimPackage(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -17,20 +17,21 @@ import (
 const benchAbout = `
 Measures the decisions per second of a store or a server, and their latency. URL
 is a store: memory:, redis://HOST, postgres://HOST/DATABASE or another URL of
---store. Or it is a server, such as http://127.0.0.1:8080, which is asked by
-POST /v1/take.
+--store. Or it is a server, such as http://127.0.0.1:8080, which the command
+calls with POST /v1/take.
 
 It is a load test: other users of the store or the server get slower meanwhile.
-Keys in a store begin with a name of the run, and are removed at the end.
-Requests to a server have the given attributes, in which {n} stands for the
-number of the client. Without any, they have addresses of 198.18.0.0/15, a
-network for load tests, and API keys of the run. The policy of the server
-decides them, and its buckets refill as usual. Denials count as decisions.
+Keys in a store have a prefix that is unique to the run, and the command removes
+them at the end. Requests to a server have the given attributes, in which {n}
+stands for the number of the client. Without attributes, each client has an API
+key of the run and an address in 198.18.0.0/15, a network for load tests. The
+policy of the server decides the requests, and its buckets refill as usual.
+Denials count as decisions.
 
-Without --rate, each of --concurrency callers asks again when it has an answer.
-This finds the most decisions per second. With --rate, decisions are due at a
-fixed rate, and the latency of each counts from the moment when it is due. This
-finds the latency that clients see, also while a slow answer delays others.
+Without --rate, each of --concurrency callers sends a request as soon as it has
+the last response. This measures the maximum throughput. With --rate, decisions
+are due at a fixed rate, and the latency of each counts from its due time. This
+measures the latency that clients see, even if a slow response delays others.
 
 The run ends after --duration or --count, or with Ctrl-C, and prints its
 figures.
@@ -39,10 +40,9 @@ Exit codes:
   0  there are decisions
   2  wrong usage
   3  the store or the server does not answer
-  4  the server refuses the first request
+  4  the server rejects the first request
 `
 
-// newBenchCommand returns "mete bench".
 func newBenchCommand(std Streams) *cobra.Command {
 	o := loadtest.Options{Notes: std.Err}
 	var c connection
@@ -60,7 +60,7 @@ func newBenchCommand(std Streams) *cobra.Command {
 			}
 			if isServer(o.Target) {
 				c.server = o.Target
-				r, err := c.reach()
+				r, err := c.endpoint()
 				if err != nil {
 					return err
 				}
@@ -79,7 +79,7 @@ func newBenchCommand(std Streams) *cobra.Command {
 				err = r.WriteText(std.Out)
 			}
 			if r.Decisions == 0 {
-				return answered(err, exitUnreachable)
+				return exitAfterOutput(err, exitUnreachable)
 			}
 			return err
 		},
@@ -88,8 +88,8 @@ func newBenchCommand(std Streams) *cobra.Command {
 	fs.DurationVar(&o.Duration, "duration", 0, "end after `TIME` (default 10s, or none with --count)")
 	fs.Int64Var(&o.Count, "count", 0, "end after `NUMBER` decisions")
 	fs.IntVar(&o.Concurrency, "concurrency", loadtest.DefaultConcurrency, "make `NUMBER` calls at a time")
-	fs.IntVar(&o.Keys, "keys", loadtest.DefaultKeys, "use the buckets of `NUMBER` clients, in no order")
-	fs.Float64Var(&o.Rate, "rate", 0, "begin `NUMBER` decisions per second (default: as many as there are answers)")
+	fs.IntVar(&o.Keys, "keys", loadtest.DefaultKeys, "use the buckets of `NUMBER` clients, in random order")
+	fs.Float64Var(&o.Rate, "rate", 0, "begin `NUMBER` decisions per second (default: as many as possible)")
 	fs.StringVar(&o.Limit, "limit", loadtest.DefaultLimit, "limit each key in a store to `RATE`; its bucket holds the tokens of one interval")
 	addFormat(cmd, &format, "text", "json")
 	connecting := c.flags("")
@@ -103,7 +103,6 @@ func isServer(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")
 }
 
-// benchAttributes reads the attributes of the requests to a server.
 func benchAttributes(target string, args []string) (map[string]string, error) {
 	if len(args) > 0 && !isServer(target) {
 		return nil, usageError("unexpected argument %q: only requests to a server have attributes", args[0])
@@ -111,7 +110,7 @@ func benchAttributes(target string, args []string) (map[string]string, error) {
 	return readAttributes(args)
 }
 
-// benchError returns the error of a run with its exit code.
+// benchError adds the exit code and a remedy to the error of a run.
 func benchError(target string, err error) error {
 	if _, ok := errors.AsType[*client.Error](err); ok {
 		return failClient(target, err)

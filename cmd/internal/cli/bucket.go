@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// bucketCode is whether a request that says nothing would pass.
+// bucketCode returns exitOK if the bucket admits a request of the usual cost.
 func bucketCode(b *api.Bucket) int {
 	if b.AllowedBy == nil && !b.Shadow && (b.BlockedBy != nil || b.RetryAfter != 0) {
 		return exitNo
@@ -20,7 +20,6 @@ func bucketCode(b *api.Bucket) int {
 	return exitOK
 }
 
-// bucketText is a bucket for people.
 func bucketText(b *api.Bucket) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "%s\n  %s of %s left", display.Inert(b.Key), b.Remaining, b.Capacity)

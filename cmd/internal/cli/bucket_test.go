@@ -51,23 +51,23 @@ func TestByKey(t *testing.T) {
 	wantRun(t, 0, `took 1.75\d* of 100\n.*  0 of 5 left, full again in .*; a request of 1 passes in .*`, "", "take", "--server", url, "--key", key, "--cost", "100", "--reason", "r")
 	wantRun(t, 1, `.*0 of 5 left.*`, "", "peek", "--server", url, "--key", key)
 	wantRun(t, 1, `took 0 of 1\n.*`, "", "take", "--server", url, "--key", key, "--cost", "1")
-	wantRun(t, 0, `full: it missed (5|4\.99\d+) of 5\nundo it with: mete take --key 'free:user=al'\\''ice' --cost (5|4\.99\d+)\n`, "", "reset", "--server", url, "--key", key, "--reason", "by mistake")
-	wantRun(t, 0, `full: it missed 0 of 5\n`, "", "reset", "--server", url, "--key", key, "--reason", "again")
+	wantRun(t, 0, `full: (5|4\.99\d+) of 5 were missing\nundo it with: mete take --key 'free:user=al'\\''ice' --cost (5|4\.99\d+)\n`, "", "reset", "--server", url, "--key", key, "--reason", "by mistake")
+	wantRun(t, 0, `full: 0 of 5 were missing\n`, "", "reset", "--server", url, "--key", key, "--reason", "again")
 	wantRun(t, 0, `\{"at":.*"remaining":5,.*\}\n`, "", "peek", "--server", url, "--key", key, "--format", "json")
 
 	wantRun(t, 1, `.*blocked by override gone: scrapes \\u202e a lot\n`, "", "peek", "--server", url, "--key", "free:user=eve")
 	wantRun(t, 0, `.*50 of 50 left.*another limit by override more: pays\n`, "", "peek", "--server", url, "--key", "free:user=vip")
 	wantRun(t, 0, `took 2.5 of 2.5\n.*1.5 of 4 left, full again in .*; 1.5 owed\n.*queue 3; mode shadow, for this key in shadow\n`, "", "take", "--server", url, "--key", "slow:user=a", "--cost", "2.5")
 
-	wantRun(t, 4, "", `mete peek: .* refuses: no bucket has this key: no limit of the policy has the name "fre", with which it begins; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
+	wantRun(t, 4, "", `mete peek: .* rejects the request: no bucket has this key: no limit of the policy has the name "fre", with which it begins; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
 	for _, wrong := range []struct{ args, want string }{
-		{"peek --key k path=/", "--key excludes"},
-		{"peek --key k --cost 1", "--cost does not go with --key"},
-		{"peek --key k --max-wait 1s", "--max-wait does not go with --key"},
+		{"peek --key k path=/", "exclude each other"},
+		{"peek --key k --cost 1", "--cost and --key exclude each other"},
+		{"peek --key k --max-wait 1s", "--max-wait and --key exclude each other"},
 		{"take --key k", "the number of tokens is required: --cost TOKENS"},
-		{"take --key k --cost 1 --id x", "--id does not go with --key"},
-		{"take --reason x path=/", "--reason is for --key"},
-		{"reset --key k", "a reason is required, for the audit: --reason WHY"},
+		{"take --key k --cost 1 --id x", "--id and --key exclude each other"},
+		{"take --reason x path=/", "--reason requires --key"},
+		{"reset --key k", "a reason is required for the audit trail: --reason WHY"},
 		{"reset --key k --reason r --cost 1", "unknown flag --cost"},
 		{"reset path=/ --cost 5", "unknown flag --cost"},
 		{"refund --key k", "unknown flag --key"},

@@ -14,5 +14,5 @@ func TestCheck_OfAConfiguration(t *testing.T) {
 	if err := os.WriteFile(path, []byte("listen: 127.0.0.1:8080\npolicy: policy.yaml\nstore: 'memory:'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantRun(t, 1, `.*: this is no policy, but looks like a configuration of mete serve; check that with 'mete serve --check --config .*mete.yaml'\n.*`, "", "check", path)
+	wantRun(t, 1, `.*: this looks like a configuration of mete serve, not like a policy; check it with 'mete serve --check --config .*mete.yaml'\n.*`, "", "check", path)
 }

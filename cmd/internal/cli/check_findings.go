@@ -17,20 +17,20 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// How bad a finding is.
+// The severities of findings.
 const (
 	severityError   = "error"   // the policy cannot be used, or a test failed
 	severityWarning = "warning" // it is probably not what was meant
 	severityNote    = "note"    // good to know
 )
 
-// The codes of errors. Those of warnings and notes are [lint.Kinds].
+// The codes of errors. [lint.Kinds] has the codes of warnings and notes.
 const (
 	codeInvalid = "invalid-policy"
 	codeFailed  = "failed-test"
 )
 
-// A finding is one thing to say of a policy. It is part of a stable contract.
+// A finding is one error, warning or note about a policy. Its JSON form is a stable contract.
 type finding struct {
 	Severity string          `json:"severity"`
 	Code     string          `json:"code"`
@@ -46,20 +46,19 @@ type finding struct {
 	Why      []string        `json:"why,omitempty"` // how a test came to fail
 }
 
-// A checkedPolicy is a policy and what there is to say of it.
+// A checkedPolicy is a policy with its findings.
 type checkedPolicy struct {
-	name     string // for people
-	file     string // "" where it is none
-	data     []byte // its contents
+	name     string // as shown in the output
+	file     string // "" if the policy is not a file
+	data     []byte // the contents of the file
 	matcher  *policy.Matcher
 	err      error
 	tests    policyTests
-	testsErr error     // why they could not be run
-	errors   []finding // and failed tests
-	warnings []finding // and notes
+	testsErr error     // set if the tests could not run
+	errors   []finding // includes failed tests
+	warnings []finding // includes notes
 }
 
-// read checks the named policy.
 func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 	m, data, err := readContents(ctx, c.std, name, c.keys, policyOptions())
 	p := checkedPolicy{name: policyName(name), matcher: m, err: err, data: data}
@@ -69,27 +68,27 @@ func (c *checkCommand) read(ctx context.Context, name string) checkedPolicy {
 	case !storeurl.IsPostgres(name):
 		p.file = name
 	}
-	p.mistakes()
+	p.addErrors()
 	if m == nil {
 		return p
 	}
 	for _, w := range lint.Check(m, time.Now()) {
-		p.warnings = append(p.warnings, ofWarning(w))
+		p.warnings = append(p.warnings, newWarning(w))
 	}
 	if _, warnings, err := policytest.Read(m); err == nil {
 		for _, w := range warnings {
-			p.warnings = append(p.warnings, ofWarning(w))
+			p.warnings = append(p.warnings, newWarning(w))
 		}
 	}
 	if p.tests, p.testsErr = runPolicyTests(ctx, m, c.tests); p.testsErr == nil {
-		p.failures()
+		p.addTestFailures()
 	}
-	p.place(data)
+	p.locate(data)
 	return p
 }
 
-// mistakes notes those of the policy.
-func (p *checkedPolicy) mistakes() {
+// addErrors adds the errors in the policy.
+func (p *checkedPolicy) addErrors() {
 	var mistakes policyyaml.Errors
 	if errors.As(p.err, &mistakes) {
 		for _, e := range mistakes {
@@ -111,19 +110,19 @@ func (p *checkedPolicy) mistakes() {
 	}
 }
 
-// failures notes the tests that failed, and what they leave out.
-func (p *checkedPolicy) failures() {
+// addTestFailures adds the failed tests and the notes about tests.
+func (p *checkedPolicy) addTestFailures() {
 	for i := range p.tests.Outcomes {
 		o := &p.tests.Outcomes[i]
 		for _, failed := range o.Failures {
-			f := ofWarning(failed.Warning)
+			f := newWarning(failed.Warning)
 			f.Severity, f.Code, f.Test, f.Why = severityError, codeFailed, o.Name, failed.Why
 			p.errors = append(p.errors, f)
 		}
 	}
 }
 
-func ofWarning(w policy.Warning) finding {
+func newWarning(w policy.Warning) finding {
 	severity := severityWarning
 	if lint.KindOf(w).Note {
 		severity = severityNote
@@ -131,8 +130,8 @@ func ofWarning(w policy.Warning) finding {
 	return finding{Severity: severity, Code: w.Code, Path: w.Path, Reason: w.Reason, Hint: w.Hint}
 }
 
-// place finds where in the file findings are whose path is known.
-func (p *checkedPolicy) place(data []byte) {
+// locate sets the line and column of the findings that have a path.
+func (p *checkedPolicy) locate(data []byte) {
 	var all []*finding
 	for _, list := range [][]finding{p.errors, p.warnings} {
 		for i := range list {
@@ -151,8 +150,7 @@ func (p *checkedPolicy) place(data []byte) {
 	}
 }
 
-// exit is the exit code for p.
-func (p *checkedPolicy) exit(strict bool) int {
+func (p *checkedPolicy) exitCode(strict bool) int {
 	switch {
 	case p.err != nil:
 		return policyExit(p.err)
@@ -169,8 +167,8 @@ func (p *checkedPolicy) exit(strict bool) int {
 	return exitOK
 }
 
-// at is where f is: "policy.yaml:7:11".
-func (f *finding) at(file string) string {
+// position returns the place of f in a file, such as "policy.yaml:7:11".
+func (f *finding) position(file string) string {
 	if f.Line == 0 {
 		return file
 	}

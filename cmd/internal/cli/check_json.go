@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A checkedFile is the JSON form of a report, a stable contract.
+// A checkedFile is the JSON report about one policy. It is a stable contract.
 type checkedFile struct {
 	File     string        `json:"file"`
 	Valid    bool          `json:"valid"`           // it is a policy, whatever its tests say
@@ -57,7 +57,6 @@ type checkedLimit struct {
 	Description string      `json:"description"`
 }
 
-// writeJSON prints what there is to say of p as one line of JSON.
 func (p *checkedPolicy) writeJSON(w io.Writer) {
 	report := checkedFile{File: p.name, Valid: p.err == nil, Errors: p.errors, Warnings: p.warnings, Rules: []checkedRule{}}
 	if report.Errors == nil {
@@ -80,7 +79,7 @@ func (p *checkedPolicy) writeJSON(w io.Writer) {
 	if len(p.tests.Outcomes) > 0 {
 		report.Tests = p.tests.asJSON()
 	}
-	_ = writeJSON(w, report) // the exit code does not depend on it
+	_ = writeJSON(w, report) // the caller sets the exit code
 }
 
 func (t *policyTests) asJSON() *checkedTests {

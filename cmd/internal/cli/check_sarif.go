@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// SARIF 2.1.0, the format in which code hosts take findings, as far as we write it.
+// The subset of SARIF 2.1.0 that mete writes. Code hosts show such findings beside the lines.
 
 type sarifLog struct {
 	Schema  string     `json:"$schema"`
@@ -89,7 +89,6 @@ type sarifRegion struct {
 	Column int `json:"startColumn"`
 }
 
-// writeSARIF prints what there is to say of all policies as one log.
 func writeSARIF(w io.Writer, all []checkedPolicy) {
 	run := sarifRun{Tool: sarifTool{sarifDriver{Name: "mete", Rules: sarifRules()}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver.Version = buildinfo.Read().Version
@@ -100,13 +99,13 @@ func writeSARIF(w io.Writer, all []checkedPolicy) {
 	invocation := sarifInvocation{Successful: true}
 	for i := range all {
 		p := &all[i]
-		if err := p.unchecked(); err != nil {
+		if err := p.checkError(); err != nil {
 			invocation.Successful = false
 			invocation.Notifications = append(invocation.Notifications, sarifNotification{"error", sarifText{err.Error()}})
 		}
 		for _, list := range [][]finding{p.errors, p.warnings} {
 			for j := range list {
-				r := list[j].sarif(p)
+				r := list[j].toSARIF(p)
 				r.RuleIndex = index[r.RuleID]
 				run.Results = append(run.Results, r)
 			}
@@ -119,19 +118,19 @@ func writeSARIF(w io.Writer, all []checkedPolicy) {
 	enc.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// unchecked is why p could not be read, or its tests not be run.
-func (p *checkedPolicy) unchecked() error {
+// checkError returns the error that kept p or its tests from being checked.
+func (p *checkedPolicy) checkError() error {
 	if p.err != nil && len(p.errors) == 0 {
 		return p.err
 	}
 	return p.testsErr
 }
 
-// sarifRules are all codes that findings have.
+// sarifRules describes all codes of findings.
 func sarifRules() []sarifRule {
 	list := []sarifRule{
-		{codeInvalid, sarifText{"the policy has a mistake"}, sarifText{"mete refuses a policy with a mistake, and keeps the one before."}, sarifDefault{severityError}},
-		{codeFailed, sarifText{"a test in the policy failed"}, sarifText{"The policy decides otherwise than one of its tests expects."}, sarifDefault{severityError}},
+		{codeInvalid, sarifText{"the policy has an error"}, sarifText{"mete rejects a policy with an error and keeps the active one."}, sarifDefault{severityError}},
+		{codeFailed, sarifText{"a test in the policy failed"}, sarifText{"A decision of the policy differs from the expectation of a test."}, sarifDefault{severityError}},
 	}
 	for _, k := range lint.Kinds() {
 		level := severityWarning
@@ -143,8 +142,7 @@ func sarifRules() []sarifRule {
 	return list
 }
 
-// sarif is f as a result about p.
-func (f *finding) sarif(p *checkedPolicy) sarifResult {
+func (f *finding) toSARIF(p *checkedPolicy) sarifResult {
 	text := f.Reason
 	switch {
 	case f.Test != "":
@@ -159,7 +157,7 @@ func (f *finding) sarif(p *checkedPolicy) sarifResult {
 		text += "\n" + f.Hint
 	}
 	r := sarifResult{RuleID: f.Code, Level: f.Severity, Message: sarifText{text}}
-	if p.file == "" { // a database, or standard input
+	if p.file == "" { // a database or standard input
 		return r
 	}
 	at := sarifPhysical{Artifact: sarifArtifact{fileURI(p.file)}}
@@ -170,8 +168,7 @@ func (f *finding) sarif(p *checkedPolicy) sarifResult {
 	return r
 }
 
-// fileURI is a file's place relative to the working directory, if it is below that,
-// and an absolute URI if not.
+// fileURI returns a relative URI for a file below the working directory, and an absolute one for other files.
 func fileURI(name string) string {
 	dir, err := os.Getwd()
 	if full, aerr := filepath.Abs(name); err == nil && aerr == nil {

@@ -14,34 +14,33 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// testOptions say which tests of a policy are run.
+// testOptions select the tests to run.
 type testOptions struct {
-	Run *regexp.Regexp // those whose names it matches; nil is all
+	Run *regexp.Regexp // matches names of tests; nil selects all
 }
 
-// policyTests are what the tests of one policy came to.
+// policyTests are the test results of one policy.
 type policyTests struct {
-	Outcomes []testOutcome // of those that were run, in the order of the file
-	Skipped  int           // how many were not to be run
-	Requests int           // they made
-	Notes    []string      // what the tests leave out, if all were run and passed; and whether the servers differ
+	Outcomes []testOutcome // in the order of the file
+	Skipped  int           // excluded by testOptions
+	Requests int           // total requests in the tests
+	Notes    []string      // rules without tests if all tests passed, and rules that need the servers' hash_key
 }
 
-// A testOutcome is what one test came to.
 type testOutcome struct {
 	Name     string
-	Path     string // JSON Pointer to it
+	Path     string // JSON Pointer to the test
 	Requests int
-	Failures []testFailure // none where it passed
+	Failures []testFailure // empty if the test passed
 }
 
-// A testFailure is an expectation that was not met.
+// A testFailure is an expectation that the policy did not meet.
 type testFailure struct {
 	policy.Warning
-	Why []string // more lines on how it came to that
+	Why []string // lines that explain the result
 }
 
-// runPolicyTests runs the tests of a policy. That some fail is no error.
+// runPolicyTests runs the tests of a policy. Failed tests are part of the result and not an error.
 func runPolicyTests(ctx context.Context, m *policy.Matcher, o testOptions) (policyTests, error) {
 	all, _, err := policytest.Read(m)
 	if err != nil {
@@ -59,7 +58,7 @@ func runPolicyTests(ctx context.Context, m *policy.Matcher, o testOptions) (poli
 	}
 	p := policyTests{Requests: report.Requests(), Skipped: len(all) - len(chosen)}
 	for _, r := range report.Results {
-		p.Outcomes = append(p.Outcomes, outcomeOf(&r))
+		p.Outcomes = append(p.Outcomes, newTestOutcome(&r))
 	}
 	if p.Skipped == 0 && p.Failed() == 0 {
 		p.Notes = report.Gaps()
@@ -70,8 +69,8 @@ func runPolicyTests(ctx context.Context, m *policy.Matcher, o testOptions) (poli
 	return p, nil
 }
 
-// outcomeOf turns the result of one test into places and words.
-func outcomeOf(r *policytest.Result) testOutcome {
+// newTestOutcome converts the result of one test to text with file positions.
+func newTestOutcome(r *policytest.Result) testOutcome {
 	o := testOutcome{Name: r.Test.Name, Path: r.Test.Path, Requests: r.Test.Requests()}
 	for i, f := range r.Failures {
 		reason := fmt.Sprintf("want %s; got %s", f.Want, f.Got)
@@ -87,7 +86,6 @@ func outcomeOf(r *policytest.Result) testOutcome {
 	return o
 }
 
-// Failed returns how many tests failed.
 func (p *policyTests) Failed() (n int) {
 	for i := range p.Outcomes {
 		if len(p.Outcomes[i].Failures) > 0 {
@@ -97,7 +95,7 @@ func (p *policyTests) Failed() (n int) {
 	return n
 }
 
-// Summary says how many passed and failed; it is empty where there are none.
+// Summary counts the tests that passed, failed and did not run. It is empty if the policy has no tests.
 func (p *policyTests) Summary() string {
 	failed := p.Failed()
 	var parts []string
@@ -116,7 +114,6 @@ func (p *policyTests) Summary() string {
 	return "tests: " + strings.Join(parts, ", ")
 }
 
-// list writes a line for each test.
 func (p *policyTests) list(w io.Writer, paint painter) {
 	for i := range p.Outcomes {
 		o := &p.Outcomes[i]

@@ -63,7 +63,7 @@ func TestCheck_RunsTests(t *testing.T) {
 		{failingTest, []string{"--list-tests"}, 1, []string{"FAIL  too much to ask (21 requests)"}, nil},
 		{failingTest, []string{"--run", "^20"}, 0, []string{"tests: 1 passed, 1 not run\n"}, []string{"applies to no request"}},
 		{failingTest, []string{"--run", "much"}, 1, []string{"tests: 1 failed, 1 not run\n"}, nil},
-		{"  - name: misspelt\n    expect: { denied: fre }\n", nil, 1, []string{`:16:23: /tests/1/expect/denied: no rule is called "fre"; did you mean "free"?`}, nil},
+		{"  - name: misspelt\n    expect: { denied: fre }\n", nil, 1, []string{`:16:23: /tests/1/expect/denied: no rule is named "fre"; did you mean "free"?`}, nil},
 	} {
 		stdout, stderr, code := run(t, append([]string{"check", policyWith(t, tt.tests)}, tt.args...)...)
 		if code != tt.code || stderr != "" {
@@ -86,7 +86,7 @@ func TestCheck_RunsTests(t *testing.T) {
 func TestCheck_RunsNoTest(t *testing.T) {
 	for _, format := range []string{"text", "json", "sarif"} {
 		stdout, stderr, code := run(t, "check", policyWith(t, failingTest), "--run", "nothing", "--format", format)
-		if code != 1 || stderr != "mete check: --run: no test has a name like that\n" || stdout == "" {
+		if code != 1 || stderr != "mete check: --run: no test has a matching name\n" || stdout == "" {
 			t.Errorf("format %s: code %d, stderr %q, stdout %q; want 1 and why", format, code, stderr, stdout)
 		}
 	}

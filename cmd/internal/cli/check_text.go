@@ -14,12 +14,11 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// writeText prints what there is to say of p for people.
 func (c *checkCommand) writeText(p *checkedPolicy) {
 	out := c.std.Out
 	switch policyExit(p.err) {
 	case exitUsage, exitUnreachable:
-		c.complain(p.err)
+		c.reportError(p.err)
 		return
 	case exitNo:
 		text := p.err.Error() + "\n"
@@ -34,7 +33,7 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 	for _, r := range p.matcher.Rules() {
 		for i := range r.Limits {
 			l := &r.Limits[i]
-			t.Add(l.Name, keyNames(r), r.Mode.String(), storeError(r), prose.Limit(l))
+			t.Add(l.Name, keyNames(r), r.Mode.String(), storeErrorText(r), prose.Limit(l))
 		}
 	}
 	fmt.Fprintf(out, "%s: %s, %s\n", p.name, c.paintVerdict(p), prose.Count(len(p.matcher.Rules()), "rule"))
@@ -45,10 +44,11 @@ func (c *checkCommand) writeText(p *checkedPolicy) {
 	c.writeTests(p)
 }
 
-// complain prints an error at once: other policies may follow.
-func (c *checkCommand) complain(err error) { printError(c.std.Err, "mete check", &failure{err: err}) }
+// reportError prints an error before the remaining policies are checked.
+func (c *checkCommand) reportError(err error) {
+	printError(c.std.Err, "mete check", &failure{err: err})
+}
 
-// paintVerdict colors the verdict on p.
 func (c *checkCommand) paintVerdict(p *checkedPolicy) string {
 	switch verdict := p.verdict(); {
 	case verdict == "ok":
@@ -60,7 +60,7 @@ func (c *checkCommand) paintVerdict(p *checkedPolicy) string {
 	}
 }
 
-// verdict is what p comes to in two words.
+// verdict summarizes p in two words.
 func (p *checkedPolicy) verdict() string {
 	switch failed := p.tests.Failed(); {
 	case failed > 0:
@@ -81,11 +81,10 @@ func (p *checkedPolicy) verdict() string {
 	return "ok"
 }
 
-// writeTests prints what became of the tests of p.
 func (c *checkCommand) writeTests(p *checkedPolicy) {
 	out := c.std.Out
 	if p.testsErr != nil {
-		c.complain(fmt.Errorf("%s: the tests cannot be run: %w", p.name, p.testsErr))
+		c.reportError(fmt.Errorf("%s: the tests cannot be run: %w", p.name, p.testsErr))
 		return
 	}
 	if c.list {
@@ -93,7 +92,7 @@ func (c *checkCommand) writeTests(p *checkedPolicy) {
 	}
 	for i := range p.errors {
 		f := &p.errors[i]
-		fmt.Fprintf(out, "%s: %s: %s: %s\n", f.at(p.name), c.paint.red("failed"), f.Test, f.Reason)
+		fmt.Fprintf(out, "%s: %s: %s: %s\n", f.position(p.name), c.paint.red("failed"), f.Test, f.Reason)
 		for _, line := range f.Why {
 			fmt.Fprintf(out, "    %s\n", line)
 		}
@@ -106,13 +105,13 @@ func (c *checkCommand) writeTests(p *checkedPolicy) {
 	}
 }
 
-// text is a warning for people: what it is, and below it what to do.
+// text formats a warning: the problem, then the remedy on the next line.
 func (f *finding) text(file string, paint painter) string {
 	severity := f.Severity
 	if severity == severityWarning {
 		severity = paint.yellow(severity)
 	}
-	head := fmt.Sprintf("%s: %s: ", visible.Lines(f.at(file)), severity)
+	head := fmt.Sprintf("%s: %s: ", visible.Lines(f.position(file)), severity)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", f.Reason)
 	if f.Hint != "" {
@@ -124,7 +123,7 @@ func (f *finding) text(file string, paint painter) string {
 	return head + visible.Lines(b.String())
 }
 
-// storeErrorName is the word of policy files for what happens without the store.
+// storeErrorName returns the on_store_error value of a rule.
 func storeErrorName(r *policy.Rule) string {
 	switch r.OnStoreError {
 	case policy.StoreErrorClosed:
@@ -135,15 +134,14 @@ func storeErrorName(r *policy.Rule) string {
 	return "open"
 }
 
-// storeError says that, and when, where the rule does.
-func storeError(r *policy.Rule) string {
+func storeErrorText(r *policy.Rule) string {
 	if r.Deadline == policy.DefaultDeadline {
 		return storeErrorName(r)
 	}
 	return storeErrorName(r) + " after " + prose.Duration(r.Deadline)
 }
 
-// keyNames says who shares a bucket of the rule.
+// keyNames lists the limit_keys of a rule. Requests with equal values share a bucket.
 func keyNames(r *policy.Rule) string {
 	if len(r.LimitKeys) == 0 {
 		return "(one for all)"

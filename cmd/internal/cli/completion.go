@@ -13,7 +13,7 @@ import (
 )
 
 const completionAbout = `
-Prints a script that has a shell complete commands, flags and values.
+Prints a script that lets a shell complete commands, flags and values.
 
   bash        mete completion bash > /etc/bash_completion.d/mete
   zsh         mete completion zsh > "${fpath[1]}/_mete"
@@ -23,7 +23,6 @@ Prints a script that has a shell complete commands, flags and values.
 The script for bash needs the package bash-completion.
 `
 
-// newCompletionCommand returns "mete completion".
 func newCompletionCommand(std Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
@@ -32,7 +31,7 @@ func newCompletionCommand(std Streams) *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError("the name of one shell is required: %s", anyOf(cmd.ValidArgs))
+				return usageError("the name of one shell is required: %s", joinWords(cmd.ValidArgs))
 			}
 			root := cmd.Root()
 			switch args[0] {
@@ -45,13 +44,13 @@ func newCompletionCommand(std Streams) *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(std.Out)
 			}
-			return usageError("unknown shell %q: it must be %s", args[0], anyOf(cmd.ValidArgs))
+			return usageError("unknown shell %q: it must be %s", args[0], joinWords(cmd.ValidArgs))
 		},
 	}
 }
 
-// unquoteUsages removes the quotes from the descriptions of all flags. In help they mark the
-// name of a value, and a shell would show them.
+// unquoteUsages removes the backquotes from all flag descriptions. They mark the name of a value in help texts,
+// and a shell would print them.
 func unquoteUsages(cmd *cobra.Command) {
 	unquote := func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") }
 	cmd.Flags().VisitAll(unquote)
@@ -61,17 +60,16 @@ func unquoteUsages(cmd *cobra.Command) {
 	}
 }
 
-// completeFiles completes arguments with files.
 func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// completeAttributes completes the names of attributes, up to the value.
+// completeAttributes completes the names of attributes, without values.
 func completeAttributes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"method=", "path=", "host=", "ip:address=", "header:", "query:", "cookie:", "jwt:"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeExplain completes a policy file first, and then attributes.
+// completeExplain completes a policy file for the first argument, and then attributes.
 func completeExplain(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 && !cmd.Flags().Changed("policy") {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -79,8 +77,8 @@ func completeExplain(cmd *cobra.Command, args []string, text string) ([]string, 
 	return completeAttributes(cmd, args, text)
 }
 
-// completeRules completes --rule with the names in the policy at hand: METE_POLICY,
-// or policy.yaml, policy.yml or policy.json in the working directory.
+// completeRules completes --rule with the rule names in the local policy: METE_POLICY, or policy.yaml, policy.yml
+// or policy.json in the working directory.
 func completeRules(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("rule", func(*cobra.Command, []string, string) (found []string, _ cobra.ShellCompDirective) {
 		for _, name := range []string{os.Getenv("METE_POLICY"), "policy.yaml", "policy.yml", "policy.json"} {

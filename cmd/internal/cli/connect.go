@@ -21,87 +21,85 @@ import (
 	"github.com/metehq/mete/cmd/internal/smallfile"
 )
 
-// tokenVariable is the environment variable with a token for the admin API.
+// tokenVariable names the environment variable that holds a token for the admin API.
 const tokenVariable = "METE_TOKEN"
 
-// connectionFlag is the annotation of the flags that all commands share which ask a server.
+// connectionFlag is the annotation of the flags in [connection].
 const connectionFlag = "mete_connection"
 
 const connectionAbout = `
-Commands that ask a running server share these flags. A server on this machine
-leaves a token in a file that only its user can read, and the commands find it.
+Commands that call a running server share these flags. A server on this machine
+writes a token to a file that only its user can read, and the commands find it.
 --server is the main address for mete take, peek and health. For other commands
 it is the admin address.
 `
 
-// A connection is how a command reaches a server.
+// A connection holds the flags of commands that call a server.
 type connection struct {
 	server           string
 	tokenFile        string
 	ca, cert, tlsKey string
 }
 
-// flags returns the connection flags. The default of --server is the one given.
+// flags returns the connection flags; server is the default of --server.
 func (c *connection) flags(server string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	fs.StringVar(&c.server, "server", server, "`URL` of the server")
 	fs.StringVar(&c.tokenFile, "token-file", "", "send the token in `FILE` (default: $"+tokenVariable+", or the token that a server on this machine left for you)")
-	fs.StringVar(&c.ca, "ca", "", "trust only servers whose certificate is signed by an authority in `FILE`, in PEM")
+	fs.StringVar(&c.ca, "ca", "", "trust only servers with a certificate from a CA in `FILE`, in PEM")
 	fs.StringVar(&c.cert, "cert", "", "send the client certificate in `FILE`, in PEM")
 	fs.StringVar(&c.tlsKey, "tls-key", "", "the `FILE` with the private key of --cert, in PEM")
 	fs.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{connectionFlag: {}} })
 	return fs
 }
 
-// connectionHelp is the topic "connection".
+// connectionHelp returns the text of 'mete help connection'.
 func connectionHelp() string {
 	var c connection
 	return strings.TrimPrefix(connectionAbout, "\n") + "\nConnection flags:\n" + c.flags("").FlagUsagesWrapped(helpWidth)
 }
 
-// The default servers of commands: the main address, or the admin one.
+// The default servers of commands: mainURL serves decisions and adminURL serves the admin API.
 func mainURL() string  { return "http://" + config.Default().Listen }
 func adminURL() string { return "http://" + config.Default().AdminListen }
 
-// A reach is how a server is reached.
-type reach struct {
+// An endpoint is the address of a server with a transport and a token for it.
+type endpoint struct {
 	http  *http.Client
 	token string
 }
 
-// reach returns how the server is reached.
-func (c *connection) reach() (*reach, error) {
+func (c *connection) endpoint() (*endpoint, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if err := c.trust(transport); err != nil {
+	if err := c.loadCertificates(transport); err != nil {
 		return nil, err
 	}
-	token, err := c.token(transport)
+	token, err := c.loadToken(transport)
 	if err != nil {
 		return nil, err
 	}
-	return &reach{&http.Client{Timeout: client.DefaultTimeout, Transport: transport}, token}, nil
+	return &endpoint{&http.Client{Timeout: client.DefaultTimeout, Transport: transport}, token}, nil
 }
 
-// client returns a client of the server.
-func (c *connection) client() (*client.Client, error) {
-	r, err := c.reach()
+func (c *connection) newClient() (*client.Client, error) {
+	r, err := c.endpoint()
 	if err != nil {
 		return nil, err
 	}
-	return r.client(c.server)
+	return r.newClient(c.server)
 }
 
-// client returns a client of a server that is reached so.
-func (r *reach) client(server string) (*client.Client, error) {
+// newClient returns a client that uses the endpoint's transport and token.
+func (r *endpoint) newClient(server string) (*client.Client, error) {
 	made, err := client.New(server, r.http)
 	if err != nil {
-		return nil, fmt.Errorf("--server: %w", plain(err))
+		return nil, fmt.Errorf("--server: %w", trimPackage(err))
 	}
 	return made.WithToken(r.token), nil
 }
 
-// trust has the transport believe, and show, the certificates that were named.
-func (c *connection) trust(t *http.Transport) error {
+// loadCertificates adds --ca, --cert and --tls-key to a transport.
+func (c *connection) loadCertificates(t *http.Transport) error {
 	t.TLSClientConfig = new(tls.Config)
 	if c.ca != "" {
 		var err error
@@ -113,7 +111,7 @@ func (c *connection) trust(t *http.Transport) error {
 	case c.cert == "" && c.tlsKey == "":
 		return nil
 	case c.cert == "" || c.tlsKey == "":
-		return errors.New("--cert and --tls-key: say both")
+		return errors.New("--cert and --tls-key require each other")
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.tlsKey)
 	if err != nil {
@@ -123,29 +121,29 @@ func (c *connection) trust(t *http.Transport) error {
 	return nil
 }
 
-// token is what is sent: nothing, if nobody says one. Where it is the one that a server on
-// this machine left, the transport goes to that server and no other.
-func (c *connection) token(t *http.Transport) (string, error) {
+// loadToken returns the token from --token-file, from METE_TOKEN or from the file that a local server wrote, or
+// "". With the token of a local server, t connects to that server only.
+func (c *connection) loadToken(t *http.Transport) (string, error) {
 	if c.tokenFile != "" {
 		text, err := os.ReadFile(c.tokenFile)
 		if err != nil {
 			return "", fmt.Errorf("--token-file: %w", err)
 		}
 		token := strings.TrimSpace(string(text))
-		if !canBeToken(token) {
+		if !isToken(token) {
 			return "", fmt.Errorf("--token-file: %s holds no token", c.tokenFile)
 		}
 		return token, nil
 	}
 	if token := strings.TrimSpace(os.Getenv(tokenVariable)); token != "" {
-		if !canBeToken(token) {
+		if !isToken(token) {
 			return "", fmt.Errorf("$%s holds no token", tokenVariable)
 		}
 		return token, nil
 	}
 	u, err := url.Parse(c.server)
 	if err != nil {
-		return "", nil // what is wrong with it is said elsewhere
+		return "", nil // the server then rejects the request with a precise error
 	}
 	port := u.Port()
 	if port == "" {
@@ -166,7 +164,7 @@ func (c *connection) token(t *http.Transport) (string, error) {
 	return token, nil
 }
 
-// canBeToken reports whether a server can know it, and a header can carry it.
-func canBeToken(token string) bool {
+// isToken reports whether an HTTP header can carry the token and a server can accept it.
+func isToken(token string) bool {
 	return token != "" && len(token) <= config.MaxToken && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -45,7 +45,7 @@ func TestConnection_FindsTheToken(t *testing.T) {
 			return nil, enough
 		}}
 		c := connection{server: tt.server}
-		token, err := c.token(transport)
+		token, err := c.loadToken(transport)
 		if err != nil || token != tokens[tt.address] {
 			t.Errorf("%s: token %q, %v; want the one of %q", tt.server, token, err, tt.address)
 		}
@@ -68,7 +68,7 @@ func TestConnection_TokenThatIsSaid(t *testing.T) {
 	t.Setenv(tokenVariable, "from-the-environment\n")
 	for _, tt := range []struct{ file, want string }{{file, "from-the-file"}, {"", "from-the-environment"}} {
 		c := connection{server: "http://127.0.0.1:8081", tokenFile: tt.file}
-		if token, err := c.token(new(http.Transport)); err != nil || token != tt.want {
+		if token, err := c.loadToken(new(http.Transport)); err != nil || token != tt.want {
 			t.Errorf("--token-file %q: token %q, %v; want %q", tt.file, token, err, tt.want)
 		}
 	}
@@ -77,12 +77,12 @@ func TestConnection_TokenThatIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := connection{server: "http://127.0.0.1:8081", tokenFile: file}
-		if token, err := c.token(new(http.Transport)); err == nil {
+		if token, err := c.loadToken(new(http.Transport)); err == nil {
 			t.Errorf("--token-file with %.20q: token %q, want an error", text, token)
 		}
 	}
 	t.Setenv(tokenVariable, "one\ntwo")
-	if token, err := (&connection{server: "http://127.0.0.1:8081"}).token(new(http.Transport)); err == nil || strings.Contains(err.Error(), "two") {
+	if token, err := (&connection{server: "http://127.0.0.1:8081"}).loadToken(new(http.Transport)); err == nil || strings.Contains(err.Error(), "two") {
 		t.Errorf("two lines in the environment: token %q, %v; want an error without them", token, err)
 	}
 }

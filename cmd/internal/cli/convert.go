@@ -12,24 +12,24 @@ import (
 )
 
 const convertAbout = `
-Converts the rate limits of a gateway's configuration into a policy, and lists
-where the two differ. FILE is one of these, or - for standard input:
+Converts the rate limits in a gateway's configuration to a policy and lists the
+differences between the two. FILE is one of these, or - for standard input:
 
   %GATEWAYS%
 
 The policy is YAML, with the differences as comments at its top. Standard error
-lists them, too: a place in FILE, what the gateway does, what mete does, and a
-remedy. With --format json, one object has both.
+lists them, too: a place in FILE, the behavior of the gateway, the behavior of
+mete, and a remedy. With --format json, one object contains both.
 
-A setting that mete cannot express is a difference and no rule. Read the list
-before you deploy the policy, then try it with 'mete check' and 'mete replay'.
+A setting that mete cannot express becomes a difference and no rule. Read the
+list before you deploy the policy, then try it with 'mete check' and 'mete
+replay'.
 
 The exit code is 0 if a policy was written. It is 2 if FILE cannot be read or
 has no rate limit. The error then names the line and what was recognized, and
 nothing is written.
 `
 
-// newConvertCommand returns "mete convert".
 func newConvertCommand(std Streams) *cobra.Command {
 	o := convert.Options{In: std.In, Out: std.Out, Err: std.Err}
 	var format string
@@ -47,8 +47,8 @@ func newConvertCommand(std Streams) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&o.From, "from", "", "the `GATEWAY` of FILE: "+anyOf(convert.Names())+" (default: detected)")
-	complete(cmd, "from", convert.Names()...)
+	cmd.Flags().StringVar(&o.From, "from", "", "the `GATEWAY` of FILE: "+joinWords(convert.Names())+" (default: detected)")
+	completeWords(cmd, "from", convert.Names()...)
 	cmd.Flags().StringVar(&o.Output, "output", "", "write the policy to `FILE`, which must not exist")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file of --output")
 	addFormat(cmd, &format, "yaml", "json")

@@ -38,19 +38,17 @@ Exit codes:
   0  the link was opened or printed
   2  wrong usage
   3  the server does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
-// maxLinkBytes bounds the answer to a request for a link.
+// maxLinkBytes bounds the server's response to a request for a link.
 const maxLinkBytes = 4 << 10
 
-// A dashboardLink is the JSON form of a link.
 type dashboardLink struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// newDashboardCommand returns "mete dashboard".
 func newDashboardCommand(std Streams) *cobra.Command {
 	var to connection
 	var format string
@@ -58,13 +56,13 @@ func newDashboardCommand(std Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dashboard [flags]", Short: "Open the dashboard of a server, signed in", Long: dashboardAbout, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			link, err := to.link(cmd.Context())
+			link, err := to.requestLink(cmd.Context())
 			switch {
 			case err != nil:
 				return err
 			case format == "json":
 				return writeJSON(std.Out, link)
-			case !printOnly && open(cmd.Context(), link.URL) == nil:
+			case !printOnly && openBrowser(cmd.Context(), link.URL) == nil:
 				_, err = fmt.Fprintf(std.Out, "opened %s/dashboard/ in a browser\n", strings.TrimSuffix(to.server, "/"))
 			default:
 				_, err = fmt.Fprintln(std.Out, link.URL)
@@ -78,12 +76,12 @@ func newDashboardCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// link asks the server for a link that signs in once.
-func (c *connection) link(ctx context.Context) (dashboardLink, error) {
+// requestLink gets a link from the server that signs in once.
+func (c *connection) requestLink(ctx context.Context) (dashboardLink, error) {
 	if _, err := client.New(c.server, nil); err != nil {
-		return dashboardLink{}, fail(exitUsage, fmt.Errorf("--server: %w", plain(err)))
+		return dashboardLink{}, fail(exitUsage, fmt.Errorf("--server: %w", trimPackage(err)))
 	}
-	r, err := c.reach()
+	r, err := c.endpoint()
 	if err != nil {
 		return dashboardLink{}, fail(exitUsage, err)
 	}
@@ -108,17 +106,17 @@ func (c *connection) link(ctx context.Context) (dashboardLink, error) {
 		return dashboardLink{}, failClient(c.server, &client.Error{Op: "dashboard", Kind: client.Unreachable, Err: err})
 	}
 	if resp.StatusCode != http.StatusOK {
-		return dashboardLink{}, c.noLink(resp.StatusCode, text)
+		return dashboardLink{}, c.linkError(resp.StatusCode, text)
 	}
 	var answer admintoken.SignIn
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Token == "" {
-		return dashboardLink{}, fail(exitUsage, fmt.Errorf("%s: the answer has no link: is it the admin address of a mete server?", page.Redacted()))
+		return dashboardLink{}, fail(exitUsage, fmt.Errorf("%s: the response has no link: is it the admin address of a mete server?", page.Redacted()))
 	}
 	return dashboardLink{page.String() + "#token=" + url.QueryEscape(answer.Token), answer.ExpiresAt}, nil
 }
 
-// noLink is the error of a server that makes no link.
-func (c *connection) noLink(status int, text []byte) error {
+// linkError returns the error for a response without a link.
+func (c *connection) linkError(status int, text []byte) error {
 	var problem api.Problem
 	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
 		return fail(exitUsage, fmt.Errorf("%s/dashboard/: status %d: is it the admin address of a mete server?", c.server, status))
@@ -127,8 +125,8 @@ func (c *connection) noLink(status int, text []byte) error {
 	return failClient(c.server, &client.Error{Op: "dashboard", Kind: client.Refused, Status: status, Problem: &problem})
 }
 
-// open opens a URL in the browser of the user.
-func open(ctx context.Context, url string) error {
+// openBrowser opens a URL in the user's browser.
+func openBrowser(ctx context.Context, url string) error {
 	switch runtime.GOOS {
 	case "darwin":
 		return exec.CommandContext(ctx, "open", url).Run()
@@ -136,7 +134,7 @@ func open(ctx context.Context, url string) error {
 		return exec.CommandContext(ctx, "rundll32", "url.dll,FileProtocolHandler", url).Run()
 	}
 	if _, err := exec.LookPath("xdg-open"); err != nil {
-		return errors.New("there is no xdg-open")
+		return errors.New("xdg-open is not installed")
 	}
 	return exec.CommandContext(ctx, "xdg-open", url).Run()
 }

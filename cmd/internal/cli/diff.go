@@ -16,10 +16,10 @@ const diffAbout = `
 Explains the difference between two policies: rules and overrides that are
 added, removed or changed, field by field in words. It also shows rules that
 have moved, so that other rules take some of their requests. For each difference
-it searches a request that the policies decide differently, and shows both
+it searches for a request that the policies decide differently, and shows both
 decisions.
 
-Files that spell the same policy in different ways have no difference: only
+Files that express the same policy in different ways have no difference: only
 decisions count. OLD and NEW are files, JSON or YAML, - for standard input, or
 the rules in postgres://HOST/DATABASE. For recorded requests, see 'mete replay'.
 
@@ -30,7 +30,6 @@ Exit codes:
   3  a database does not answer
 `
 
-// newDiffCommand returns "mete diff".
 func newDiffCommand(std Streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -62,7 +61,7 @@ func newDiffCommand(std Streams) *cobra.Command {
 				Old: policies[0], New: policies[1], OldName: policyName(args[0]), NewName: policyName(args[1]), Now: time.Now(), JSON: format == "json",
 			})
 			if errors.Is(err, policydiff.ErrDifferent) {
-				return exit(exitNo)
+				return exitWith(exitNo)
 			}
 			return err
 		},

@@ -13,30 +13,30 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// Exit codes, the same for every command.
+// Exit codes, shared by all commands.
 const (
-	exitOK          = 0 // yes, allowed, fine
-	exitNo          = 1 // no, denied, invalid
+	exitOK          = 0 // success, or the request is allowed
+	exitNo          = 1 // the request is denied, or the input is invalid
 	exitUsage       = 2 // wrong usage, or unreadable input
 	exitUnreachable = 3 // the server, its store or a database does not answer
-	exitRefused     = 4 // the server refuses the request, for example an unknown token
+	exitRefused     = 4 // the server rejects the request, for example its token
 )
 
-// A failure is the error of a command with its exit code.
+// A failure is an error with the exit code of the command.
 type failure struct {
 	code   int
-	err    error // nil: the command has printed its answer
+	err    error // nil if the command has already printed its output
 	layout layout
 }
 
-// A layout is how the lines of an error are printed.
+// A layout selects how printError formats the lines of an error.
 type layout uint8
 
 const (
-	headed   layout = iota // the first line is prefixed with the command
-	eachLine               // every line is prefixed
-	bare                   // no line is prefixed: lines begin with a file name
-	usage                  // as headed, followed by a pointer to the help
+	headed   layout = iota // prefix the first line with the command
+	eachLine               // prefix every line
+	bare                   // no prefix, because lines begin with a file name
+	usage                  // like headed, then point to the help
 )
 
 func (f *failure) Error() string {
@@ -48,37 +48,35 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// fail returns err with an exit code.
 func fail(code int, err error) error { return &failure{code: code, err: err} }
 
-// failEach is fail for an error whose lines are separate errors.
+// failEach returns a failure whose lines are separate errors, like fail otherwise.
 func failEach(code int, err error) error { return &failure{code: code, err: err, layout: eachLine} }
 
-// failBare is fail for an error whose lines begin with a file name.
+// failBare returns a failure whose lines begin with a file name, like fail otherwise.
 func failBare(code int, err error) error { return &failure{code: code, err: err, layout: bare} }
 
-// usageError reports wrong usage.
 func usageError(format string, args ...any) error {
 	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), layout: usage}
 }
 
-// exit ends a command that has printed its answer.
-func exit(code int) error {
+// exitWith ends a command that has printed its output.
+func exitWith(code int) error {
 	if code == exitOK {
 		return nil
 	}
 	return &failure{code: code}
 }
 
-// answered ends a command that has printed its answer, which failed with err.
-func answered(err error, code int) error {
+// exitAfterOutput ends a command that has printed its output unless writing failed with err.
+func exitAfterOutput(err error, code int) error {
 	if err != nil {
 		return err
 	}
-	return exit(code)
+	return exitWith(code)
 }
 
-// report prints the error of the command with this path and returns the exit code.
+// report prints the error of the command named path and returns its exit code.
 func report(std Streams, path string, err error) int {
 	if err == nil {
 		return exitOK
@@ -94,16 +92,15 @@ func report(std Streams, path string, err error) int {
 	return f.code
 }
 
-// printError prints a failure of the command with this path.
 func printError(w io.Writer, path string, f *failure) {
-	text := visible.Lines(f.err.Error()) // a server or a file may have written a part
-	command := painterOf(w).red(path + ":")
+	text := visible.Lines(f.err.Error()) // a server or a file may have supplied part of the text
+	command := newPainter(w).red(path + ":")
 	switch f.layout {
 	case bare:
 		fmt.Fprintln(w, text)
 	case eachLine:
 		if mistakes, ok := errors.AsType[config.Errors](f.err); ok {
-			printMistakes(w, command, mistakes)
+			printSettingsErrors(w, command, mistakes)
 			break
 		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -117,7 +114,7 @@ func printError(w io.Writer, path string, f *failure) {
 	}
 }
 
-// clientExit is the exit code for an error of package client.
+// clientExit returns the exit code for an error of package client.
 func clientExit(err error) int {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
@@ -131,5 +128,5 @@ func clientExit(err error) int {
 	return exitUsage // --server is not a mete server, or the request cannot be sent
 }
 
-// failClient returns the error of a client with its exit code and a remedy.
+// failClient adds the exit code and a remedy to an error of package client.
 func failClient(server string, err error) error { return fail(clientExit(err), explain(server, err)) }

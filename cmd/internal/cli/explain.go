@@ -37,7 +37,7 @@ cost=3 replaces the cost in the policy.
 
 --curl takes a curl command line in place of 'METHOD PATH', as browsers copy it
 ("Copy as cURL"). The command reads it and does not run it. Attributes that you
-add win over the line. The address is one, because no command line has it:
+add override it. Always add the address, which no curl command line contains:
 
   mete explain policy.yaml ip=192.0.2.1 \
       --curl "curl https://example.com/v1/x -H 'X-Api-Key: k1'"
@@ -56,16 +56,15 @@ Rules are marked by their result:
 
 Exit codes:
   0  the request is allowed
-  1  the request is denied, or the policy is broken
+  1  the request is denied, or the policy is invalid
   2  wrong usage
   3  the server or the store does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
-// An explainCommand is one call of mete explain.
 type explainCommand struct {
 	std    Streams
-	policy string // a file name; "-" is standard input, and "" is to ask the server
+	policy string // a file name, "-" for standard input, "" to use the server
 	connection
 	store   *storeurl.URL  // nil: all buckets are full
 	at      bucket.Instant // 0: now
@@ -73,7 +72,6 @@ type explainCommand struct {
 	request typedRequest
 }
 
-// newExplainCommand returns "mete explain".
 func newExplainCommand(std Streams) *cobra.Command {
 	c := &explainCommand{std: std}
 	cmd := &cobra.Command{
@@ -91,7 +89,7 @@ func newExplainCommand(std Streams) *cobra.Command {
 		c.store, err = storeurl.Parse(s)
 		return err
 	})
-	cmd.Flags().Func("at", "explain the decision at that `INSTANT`, such as 2026-11-21T08:00:00Z, if nothing happens until then", func(s string) error {
+	cmd.Flags().Func("at", "explain the decision at `INSTANT`, such as 2026-11-21T08:00:00Z, if no other requests arrive before", func(s string) error {
 		t, err := time.Parse(time.RFC3339, s)
 		if c.at = bucket.At(t); err != nil || c.at <= 0 {
 			return errors.New("write it as 2026-11-21T08:00:00Z")
@@ -101,14 +99,13 @@ func newExplainCommand(std Streams) *cobra.Command {
 	addFormat(cmd, &c.format, "text", "json")
 	cmd.Flags().Func("max-wait", "explain a request that accepts a wait of `DURATION`, such as 2s", func(s string) (err error) {
 		c.request.MaxWait, err = bucket.ParseDuration(s)
-		return plain(err)
+		return trimPackage(err)
 	})
 	cmd.Flags().StringVar(&c.request.curl, "curl", "", "explain the request of the curl `COMMAND` line, - for standard input")
 	cmd.Flags().AddFlagSet(c.flags(adminURL()))
 	return cmd
 }
 
-// run explains the request, here or by a server.
 func (c *explainCommand) run(ctx context.Context) error {
 	var e api.Explanation
 	var err error
@@ -119,25 +116,24 @@ func (c *explainCommand) run(ctx context.Context) error {
 	}
 	switch {
 	case err == nil:
-	case brokenPolicy(err):
+	case isPolicyError(err):
 		return failBare(exitNo, err)
 	case errors.Is(err, store.ErrUnavailable):
 		return fail(exitUnreachable, err)
 	case c.policy == "":
 		return failClient(c.server, err)
 	default:
-		return fail(exitUsage, plain(err))
+		return fail(exitUsage, trimPackage(err))
 	}
 	if err := c.print(&e); err != nil {
 		return err
 	}
 	if !e.Decision.Allowed {
-		return exit(exitNo)
+		return exitWith(exitNo)
 	}
 	return nil
 }
 
-// check checks the flags and reads the arguments.
 func (c *explainCommand) check(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && namesPolicy(args[0]) {
 		args = policyArgument(&c.policy, args)
@@ -146,34 +142,33 @@ func (c *explainCommand) check(cmd *cobra.Command, args []string) error {
 		return usageError("%w", err)
 	}
 	if err := c.request.read(args); err != nil {
-		return usageError("%w", plain(err))
+		return usageError("%w", trimPackage(err))
 	}
 	switch {
 	case c.policy != "" && cmd.Flags().Changed("server"):
-		return usageError("--policy and --server exclude each other: a server explains by its own policy")
+		return usageError("--policy and --server exclude each other: a server uses its own policy")
 	case c.policy == "" && (c.store != nil || c.at != 0):
-		return usageError("--store and --at are for --policy: a server explains by its own buckets, now")
+		return usageError("--store and --at require --policy: a server uses its own buckets and clock")
 	}
 	return nil
 }
 
-// ask asks the server.
+// ask gets the explanation from the server.
 func (c *explainCommand) ask(ctx context.Context) (api.Explanation, error) {
-	server, err := c.client()
+	server, err := c.newClient()
 	if err != nil {
 		return api.Explanation{}, err
 	}
 	return server.Explain(ctx, c.request.Request)
 }
 
-// now is the instant that is explained.
 func (c *explainCommand) now() bucket.Instant { return c.at }
 
-// decide explains here.
+// decide explains the request in this process.
 func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err error) {
 	clock := c.now
 	if c.at == 0 {
-		if c.store == nil { // one instant for all there is to say
+		if c.store == nil { // all parts of the explanation use one instant
 			c.at = bucket.At(time.Now())
 		} else {
 			clock = nil
@@ -198,14 +193,14 @@ func (c *explainCommand) decide(ctx context.Context) (e api.Explanation, err err
 		return e, err
 	}
 	if c.store != nil && os.Getenv(hashKeyVar) == "" {
-		if name := hashed(&explained); name != "" {
-			return e, fmt.Errorf("the bucket of %s is found by a hash of it: set %s to the hash_key of the servers, or ask one of them with --server", name, hashKeyVar)
+		if name := hashedAttribute(&explained); name != "" {
+			return e, fmt.Errorf("the key of the bucket contains a hash of %s: set %s to the hash_key of the servers, or query a server with --server", name, hashKeyVar)
 		}
 	}
 	return httpapi.ExplanationOf(&explained), nil
 }
 
-// readPolicy compiles the policy as of the instant that is explained.
+// readPolicy compiles the policy for the explained instant.
 func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error) {
 	opts := policyOptions()
 	if c.at != 0 {
@@ -215,15 +210,14 @@ func (c *explainCommand) readPolicy(ctx context.Context) (*policy.Matcher, error
 	return m, err
 }
 
-// hashed is an attribute that stands as a hash in the key of a bucket that was
-// asked, "" for none.
-func hashed(e *mete.Explanation) string {
+// hashedAttribute returns an attribute that appears as a hash in the key of a bucket of the request, or "".
+func hashedAttribute(e *mete.Explanation) string {
 	for i := range e.Rules {
 		for _, a := range e.Rules[i].Accounts {
 			if !a.Asked {
 				continue
 			}
-			if names := hashedIn(a.Key, spelled(e.Rules[i].Rule.LimitKeys)); len(names) > 0 {
+			if names := findHashed(a.Key, attributeNames(e.Rules[i].Rule.LimitKeys)); len(names) > 0 {
 				return names[0]
 			}
 		}
@@ -231,7 +225,7 @@ func hashed(e *mete.Explanation) string {
 	return ""
 }
 
-func spelled(attributes []policy.Attribute) []string {
+func attributeNames(attributes []policy.Attribute) []string {
 	names := make([]string, len(attributes))
 	for i, a := range attributes {
 		names[i] = a.Spelled()
@@ -239,8 +233,8 @@ func spelled(attributes []policy.Attribute) []string {
 	return names
 }
 
-// hashedIn returns which of a bucket's limit_keys stand in its key as hashes.
-func hashedIn(key string, limitKeys []string) (names []string) {
+// findHashed returns the limit_keys that appear as hashes in a bucket's key.
+func findHashed(key string, limitKeys []string) (names []string) {
 	for i, part := range policy.Key(key).Parts() {
 		if part.Hashed && i < len(limitKeys) {
 			names = append(names, limitKeys[i])
@@ -249,27 +243,27 @@ func hashedIn(key string, limitKeys []string) (names []string) {
 	return names
 }
 
-// A shownStore is a store whose buckets an explanation reads.
-type shownStore struct {
+// An explainStore is the store that holds the buckets of an explanation.
+type explainedStore struct {
 	mete.Store
-	local *memstore.Store // for rules that say local: all its buckets are full
+	local *memstore.Store // for rules with on_store_error: local; all its buckets are full
 	close func() error
 }
 
-// openStore opens the store of --store. Nothing is made or changed there.
-func (c *explainCommand) openStore(ctx context.Context, now func() bucket.Instant) (s shownStore, err error) {
+// openStore opens the store of --store for reading, without creating tables.
+func (c *explainCommand) openStore(ctx context.Context, now func() bucket.Instant) (s explainedStore, err error) {
 	if s.local, err = memstore.New(memstore.Config{Now: now}); err != nil {
 		return s, err
 	}
 	if c.store == nil {
 		full, err := memstore.New(memstore.Config{Now: now})
-		s.Store, s.close = patient{full}, func() error { return nil }
+		s.Store, s.close = untimedStore{full}, func() error { return nil }
 		return s, err
 	}
 	opened, _, err := stores.Open(ctx, c.store, stores.Options{Now: now, ReadOnly: true})
 	if err != nil {
 		return s, err
 	}
-	s.Store, s.close = patient{opened}, opened.Close
+	s.Store, s.close = untimedStore{opened}, opened.Close
 	return s, nil
 }

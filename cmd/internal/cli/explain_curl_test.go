@@ -37,7 +37,7 @@ func TestExplain_Curl(t *testing.T) {
 		t.Fatalf("exit code %d, stderr %q", code, stderr)
 	}
 	for _, want := range []string{
-		"keys:x-tenant=acme", "addresses:ip=192.0.2.7", "note: ignored: --max-time 5", "note: the claims of the token are taken as they stand",
+		"keys:x-tenant=acme", "addresses:ip=192.0.2.7", "note: ignored: --max-time 5", "note: the claims come from a token that was not verified here",
 		`note: the host "API.example.com" is matched as "api.example.com"`,
 	} {
 		if !strings.Contains(stdout, want) {
@@ -83,10 +83,10 @@ func TestExplain_CurlMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--curl", "curl h --max-tme 5"}, "--curl: line 1, column 8: curl option --max-tme is not read; did you mean --max-time?"},
-		{[]string{"--curl", "curl http://h/x", "GET /y"}, "one request is explained at a time: leave out the path or --curl"},
+		{[]string{"--curl", "curl h --max-tme 5"}, "--curl: line 1, column 8: curl option --max-tme is not supported; did you mean --max-time?"},
+		{[]string{"--curl", "curl http://h/x", "GET /y"}, "explain one request at a time: omit the path or --curl"},
 		{[]string{"--curl", "-", "--policy", "-"}, "--policy and --curl cannot both be standard input"},
-		{[]string{"--curl", "curl http://a..b/"}, `--curl: "a..b" is no host; write its name, such as example.com`},
+		{[]string{"--curl", "curl http://a..b/"}, `--curl: "a..b" is not a host; write a name such as example.com`},
 	} {
 		stdout, stderr, code := run(t, append([]string{"explain"}, tt.args...)...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, tt.want) {

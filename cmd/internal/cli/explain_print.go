@@ -18,18 +18,17 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// explainWidth is how wide an explanation is, in letters, where its names allow.
+// explainWidth is the line width of an explanation, in characters. Long names may exceed it.
 const explainWidth = 96
 
-// print writes an explanation.
 func (c *explainCommand) print(e *api.Explanation) error {
 	if c.format == "json" {
 		return writeJSON(c.std.Out, e)
 	}
 	var b strings.Builder
-	writeWrapped(&b, "", passing(e))
+	writeWrapped(&b, "", verdictText(e))
 	if len(e.Rules) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", c.source(e))
+		fmt.Fprintf(&b, "\n%s\n", c.sourceText(e))
 		writeRules(&b, e)
 	}
 	writeBuckets(&b, e)
@@ -39,24 +38,23 @@ func (c *explainCommand) print(e *api.Explanation) error {
 			writeWrapped(&b, "note: ", note)
 		}
 	}
-	text := visible.Lines(b.String()) // others have written reasons and authors
-	_, err := fmt.Fprint(c.std.Out, paintExplanation(text, e.Decision.Allowed, painterOf(c.std.Out)))
+	text := visible.Lines(b.String()) // reasons and authors are untrusted text
+	_, err := fmt.Fprint(c.std.Out, paintExplanation(text, e.Decision.Allowed, newPainter(c.std.Out)))
 	return err
 }
 
-// paintExplanation colors the verdict in the first line and the marks of the rules.
 func paintExplanation(text string, allowed bool, paint painter) string {
 	first, rest, _ := strings.Cut(text, "\n")
 	marks := strings.NewReplacer("\n  ✓ ", "\n  "+paint.green("✓")+" ", "\n  ✗ ", "\n  "+paint.red("✗")+" ", "\n  ~ ", "\n  "+paint.yellow("~")+" ")
 	return paint.verdict(first, allowed) + marks.Replace("\n"+rest)
 }
 
-// passing is the verdict, and when the request passes.
-func passing(e *api.Explanation) string {
+// verdictText returns the verdict and the time when the request passes.
+func verdictText(e *api.Explanation) string {
 	d := &e.Decision
 	switch {
 	case d.Allowed && d.Wait > 0:
-		return fmt.Sprintf("%s; its work starts in %s", e.Why, prose.Duration(d.Wait.Duration()))
+		return fmt.Sprintf("%s; it starts in %s", e.Why, prose.Duration(d.Wait.Duration()))
 	case d.Allowed:
 		return e.Why
 	case e.PassesAt == nil && d.Degraded:
@@ -66,21 +64,20 @@ func passing(e *api.Explanation) string {
 	case e.Override != nil:
 		return e.Why + "; that ends in " + prose.Duration(d.RetryAfter.Duration())
 	}
-	return fmt.Sprintf("%s; passes at %s (in %s)", e.Why, instant(e.At, legible(*e.PassesAt, d.RetryAfter.Duration())), prose.Duration(d.RetryAfter.Duration()))
+	return fmt.Sprintf("%s; passes at %s (in %s)", e.Why, formatInstant(e.At, roundEnd(*e.PassesAt, d.RetryAfter.Duration())), prose.Duration(d.RetryAfter.Duration()))
 }
 
-// legible is when a wait ends, without the microseconds that lie between asking and
-// being answered: midnight is 00:00:00 and not 23:59:59.999986. Rounded up, it
-// promises nothing too early.
-func legible(end time.Time, wait time.Duration) time.Time {
+// roundEnd rounds the end of a wait up to hide the microseconds between the request and its answer. Midnight then
+// prints as 00:00:00 instead of 23:59:59.999986. The result is never before end.
+func roundEnd(end time.Time, wait time.Duration) time.Time {
 	if wait < time.Second {
 		return end
 	}
 	return end.Add(time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// instant formats t, with its day where that is not now's.
-func instant(now, t time.Time) string {
+// formatInstant formats t, with its date if that differs from the date of now.
+func formatInstant(now, t time.Time) string {
 	layout := "15:04:05.999999 UTC"
 	if now, t := now.UTC(), t.UTC(); now.YearDay() != t.YearDay() || now.Year() != t.Year() {
 		layout = "2006-01-02 " + layout
@@ -88,8 +85,8 @@ func instant(now, t time.Time) string {
 	return t.UTC().Format(layout)
 }
 
-// source says which rules follow.
-func (c *explainCommand) source(e *api.Explanation) string {
+// sourceText returns the heading that names the policy.
+func (c *explainCommand) sourceText(e *api.Explanation) string {
 	text := "Rules of " + c.server
 	switch c.policy {
 	case "":
@@ -101,30 +98,30 @@ func (c *explainCommand) source(e *api.Explanation) string {
 	if e.PolicyVersion > 0 {
 		text += fmt.Sprintf(", version %d", e.PolicyVersion)
 	}
-	return fmt.Sprintf("%s, in their order, on %s:", text, e.At.UTC().Format("2006-01-02 at 15:04:05.999999 UTC"))
+	return fmt.Sprintf("%s, in policy order, on %s:", text, e.At.UTC().Format("2006-01-02 at 15:04:05.999999 UTC"))
 }
 
-// allRules is how many rules are shown whatever became of them.
+// allRules is the largest number of rules that an explanation lists completely.
 const allRules = 40
 
-// asides are outcomes of rules that have nothing to do with the request.
-var asides = []string{policy.OutcomeUnmatched.String(), policy.OutcomeDisabled.String(), policy.OutcomeTaken.String(), policy.OutcomeUnneeded.String()}
+// minorOutcomes are the outcomes of rules that do not take part in the decision.
+var minorOutcomes = []string{policy.OutcomeUnmatched.String(), policy.OutcomeDisabled.String(), policy.OutcomeTaken.String(), policy.OutcomeUnneeded.String()}
 
-// writeRules writes the outcome of every rule, and the facts of those that have a part in the
-// decision. Of many rules, it shows only those.
+// writeRules writes the outcome of every rule and the details of rules that take part in the decision. If a policy
+// has more than allRules rules, writeRules omits the others.
 func writeRules(b *strings.Builder, e *api.Explanation) {
 	shown, width := e.Rules, 0
 	if len(shown) > allRules {
 		shown = slices.DeleteFunc(slices.Clone(shown), func(r api.ExplainedRule) bool {
-			return slices.Contains(asides, r.Outcome)
+			return slices.Contains(minorOutcomes, r.Outcome)
 		})
 	}
 	for _, r := range shown {
 		width = max(width, display.Width(r.Name))
 	}
 	for _, r := range shown {
-		writeWrapped(b, fmt.Sprintf("  %s %-*s  ", mark(&r), width, r.Name), r.Why)
-		if slices.Contains(asides, r.Outcome) {
+		writeWrapped(b, fmt.Sprintf("  %s %-*s  ", ruleMark(&r), width, r.Name), r.Why)
+		if slices.Contains(minorOutcomes, r.Outcome) {
 			continue
 		}
 		for _, f := range r.Facts {
@@ -132,13 +129,13 @@ func writeRules(b *strings.Builder, e *api.Explanation) {
 		}
 	}
 	if rest := len(e.Rules) - len(shown); rest > 0 {
-		fmt.Fprintf(b, "  - %s more, which do not match, are skipped or off; --format json shows them\n", prose.Count(rest, "rule"))
+		fmt.Fprintf(b, "  - %s more that do not match, are skipped or off; --format json shows them\n", prose.Count(rest, "rule"))
 	}
 }
 
-// mark is ✓ for a rule that allows the request, ✗ for one that denies it, ~ for one
-// in shadow, and - for one that has no part in it.
-func mark(r *api.ExplainedRule) string {
+// ruleMark returns ✓ for a rule that allows the request, ✗ for one that denies it, ~ for one in shadow mode, and -
+// for one that does not take part.
+func ruleMark(r *api.ExplainedRule) string {
 	denies := slices.ContainsFunc(r.Limits, func(l api.ExplainedLimit) bool { return l.Asked && !l.Allowed })
 	switch {
 	case r.Shadow:
@@ -151,7 +148,6 @@ func mark(r *api.ExplainedRule) string {
 	return "-"
 }
 
-// writeBuckets shows the buckets that the request falls on.
 func writeBuckets(b *strings.Builder, e *api.Explanation) {
 	t := table.New("LIMIT", ">COST", ">BEFORE", ">AFTER", ">OF", "PASSES", "FULL", "BUCKET")
 	t.Indent = "  "
@@ -159,11 +155,11 @@ func writeBuckets(b *strings.Builder, e *api.Explanation) {
 	for _, r := range e.Rules {
 		for _, l := range r.Limits {
 			any = true
-			before, after, when := "?", "?", "not asked"
+			before, after, when := "?", "?", "not read"
 			if l.Asked {
-				before, after, when = levelText(l.Before), levelText(l.After), passes(&l)
+				before, after, when = levelText(l.Before), levelText(l.After), passText(&l)
 			}
-			t.Add(l.Name, l.Cost.String(), before, after, l.Capacity.String(), when, full(&l), l.Key)
+			t.Add(l.Name, l.Cost.String(), before, after, l.Capacity.String(), when, fullText(&l), l.Key)
 		}
 	}
 	if any {
@@ -172,7 +168,7 @@ func writeBuckets(b *strings.Builder, e *api.Explanation) {
 	}
 }
 
-// levelText is what remains in a bucket or, where nothing does, what is owed.
+// levelText returns the tokens that are left in a bucket, or the tokens that it owes.
 func levelText(l *api.Level) string {
 	if l.Owed != 0 && l.Remaining == 0 {
 		return "0, owes " + l.Owed.String()
@@ -180,8 +176,8 @@ func levelText(l *api.Level) string {
 	return l.Remaining.String()
 }
 
-// passes says when a cost passes by one limit.
-func passes(l *api.ExplainedLimit) string {
+// passText returns when the limit admits the cost.
+func passText(l *api.ExplainedLimit) string {
 	switch d := l.RetryAfter.Duration(); {
 	case !l.Allowed && d == bucket.Never:
 		return "never"
@@ -195,8 +191,8 @@ func passes(l *api.ExplainedLimit) string {
 	return "now"
 }
 
-// full says when a bucket is full again.
-func full(l *api.ExplainedLimit) string {
+// fullText returns when the bucket is full again.
+func fullText(l *api.ExplainedLimit) string {
 	switch d := l.FullAfter.Duration(); {
 	case !l.Asked:
 		return "?"
@@ -208,14 +204,14 @@ func full(l *api.ExplainedLimit) string {
 	return "now"
 }
 
-// notes say what is easily misunderstood.
+// notes returns hints about facts that readers often misunderstand.
 func (c *explainCommand) notes(e *api.Explanation) (notes []string) {
 	var hashes []string
 	asked := false
 	for _, r := range e.Rules {
 		for _, l := range r.Limits {
 			asked = asked || l.Asked
-			for _, name := range hashedIn(l.Key, r.LimitKeys) {
+			for _, name := range findHashed(l.Key, r.LimitKeys) {
 				if !slices.Contains(hashes, name) {
 					hashes = append(hashes, name)
 				}
@@ -223,22 +219,22 @@ func (c *explainCommand) notes(e *api.Explanation) (notes []string) {
 		}
 	}
 	if len(hashes) > 0 {
-		note := fmt.Sprintf("~ stands for a hash of %s: what may be a secret, or is long, is in no key", strings.Join(hashes, ", "))
+		note := fmt.Sprintf("~ marks a hash of %s: keys contain no long values and no possible secrets", strings.Join(hashes, ", "))
 		if c.policy != "" && os.Getenv(hashKeyVar) == "" {
-			note += "; with " + hashKeyVar + " set it is that of the servers"
+			note += "; with " + hashKeyVar + " set, it is the same as on the servers"
 		}
 		notes = append(notes, note)
 	}
 	if asked && c.policy != "" && c.store == nil {
-		notes = append(notes, "buckets are shown full; --server asks a server about them, and --store a store")
+		notes = append(notes, "buckets are shown full; --server and --store show their real state")
 	}
 	if len(e.Rules) == 0 && e.Override == nil {
-		notes = append(notes, "there is no policy, and no rule")
+		notes = append(notes, "the policy has no rules")
 	}
 	return notes
 }
 
-// writeWrapped writes text behind a heading, and its other lines with the same indent.
+// writeWrapped writes text after a heading and indents the following lines.
 func writeWrapped(b *strings.Builder, heading, text string) {
 	indent := display.Width(heading)
 	lines := display.Wrap(text, max(explainWidth, indent+explainWidth/2), heading, strings.Repeat(" ", indent))

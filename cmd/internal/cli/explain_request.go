@@ -13,15 +13,14 @@ import (
 	"github.com/metehq/mete/internal/requesttext"
 )
 
-// A typedRequest is a request as somebody types it.
+// A typedRequest is a request from the command line.
 type typedRequest struct {
 	client.Request
-	curl  string   // a command line, "" for none
-	notes []string // what is left out, or matched in another spelling
+	curl  string   // a curl command line, or ""
+	notes []string // ignored or normalized parts
 }
 
-// read reads operands: a request line or a URL, and attributes. Those of a curl command
-// are added; what an operand says goes before what the command does.
+// read parses operands: a request line or URL, and attributes. Operands override the curl command.
 func (r *typedRequest) read(operands []string) error {
 	var typed requesttext.Request
 	for _, operand := range operands {
@@ -32,10 +31,10 @@ func (r *typedRequest) read(operands []string) error {
 	if r.curl != "" {
 		command, err := curl.Read(r.curl)
 		if err != nil {
-			return fmt.Errorf("--curl: %w", plain(err))
+			return fmt.Errorf("--curl: %w", trimPackage(err))
 		}
 		if _, line := typed.Attributes["path"]; line {
-			return errors.New("one request is explained at a time: leave out the path or --curl")
+			return errors.New("explain one request at a time: omit the path or --curl")
 		}
 		sent := requesttext.Request{Notes: command.Notes}
 		if err := sent.AddHTTP(command.Request, command.Assumed...); err != nil {
@@ -56,8 +55,8 @@ func (r *typedRequest) read(operands []string) error {
 	return nil
 }
 
-// readCurl reads the command line from standard input where --curl says so: it may
-// have quotes that are hard to quote.
+// readCurl reads the curl command line from standard input if --curl is "-", because some command lines are hard
+// to quote.
 func (c *explainCommand) readCurl() error {
 	if c.request.curl != "-" {
 		return nil
@@ -65,7 +64,7 @@ func (c *explainCommand) readCurl() error {
 	if c.policy == "-" {
 		return errors.New("--policy and --curl cannot both be standard input")
 	}
-	text, err := io.ReadAll(io.LimitReader(c.std.In, requesttext.MaxBytes+1)) // which is refused if it is longer
+	text, err := io.ReadAll(io.LimitReader(c.std.In, requesttext.MaxBytes+1)) // the parser rejects longer input
 	if err != nil {
 		return fmt.Errorf("--curl: %w", err)
 	}

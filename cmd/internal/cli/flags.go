@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// A choice is a flag whose value is one of a few words. The first one is the default.
+// A choice is a flag with a fixed set of values. The first value is the default.
 type choice struct {
 	words []string
 	value *string
@@ -29,14 +29,14 @@ func (c choice) Type() string   { return "WORD" }
 
 func (c choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("must be %s", anyOf(c.words))
+		return fmt.Errorf("must be %s", joinWords(c.words))
 	}
 	*c.value = s
 	return nil
 }
 
-// anyOf lists words: "text, json or sarif".
-func anyOf(words []string) string {
+// joinWords returns a list such as "text, json or sarif".
+func joinWords(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
 		return words[0]
@@ -44,41 +44,38 @@ func anyOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// addChoice defines a flag that completes its words.
 func addChoice(cmd *cobra.Command, to *string, name, usage string, words ...string) {
 	defineChoice(cmd.Flags(), to, name, usage, words)
-	complete(cmd, name, words...)
+	completeWords(cmd, name, words...)
 }
 
 func defineChoice(fs *pflag.FlagSet, to *string, name, usage string, words []string) {
 	*to = words[0]
-	fs.Var(choice{words, to}, name, usage+": "+anyOf(words))
+	fs.Var(choice{words, to}, name, usage+": "+joinWords(words))
 }
 
-// addFormat defines --format. The first of the formats is the default.
+// addFormat defines --format. The first format is the default.
 func addFormat(cmd *cobra.Command, to *string, formats ...string) {
 	addChoice(cmd, to, "format", "`FORMAT` of the output", formats...)
 }
 
-// addPersistentFormat defines --format for a command and its subcommands.
 func addPersistentFormat(cmd *cobra.Command, to *string, formats ...string) {
 	defineChoice(cmd.PersistentFlags(), to, "format", "`FORMAT` of the output", formats)
-	complete(cmd, "format", formats...)
+	completeWords(cmd, "format", formats...)
 }
 
-// complete has a flag offer words.
-func complete(cmd *cobra.Command, flag string, words ...string) {
+// completeWords makes a shell complete a flag with words.
+func completeWords(cmd *cobra.Command, flag string, words ...string) {
 	must(cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must panics on errors that only a wrong definition of a command causes.
+// must panics on an error that only an invalid command definition causes.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// noArgs rejects arguments.
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usageError("unexpected argument %q", args[0])
@@ -86,7 +83,7 @@ func noArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// explainFlag rewrites an error of pflag, and suggests a flag with a similar name.
+// explainFlag rewrites an error of pflag and suggests a flag with a similar name.
 func explainFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := e.GetSpecifiedName()
@@ -106,15 +103,15 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		cause := e.Unwrap()
 		if number, ok := errors.AsType[*strconv.NumError](cause); ok {
-			cause = number.Err // without the name of a function
+			cause = number.Err // drop the name of the strconv function
 		}
 		return usageError("invalid value %q for --%s: %w", e.GetValue(), e.GetFlag().Name, cause)
 	}
 	return usageError("%w", err)
 }
 
-// unknownCommand runs a command that only has subcommands: it reports that none of them is
-// named. Without arguments, mete itself prints its help.
+// unknownCommand handles a command that only has subcommands. It prints the help of mete if there are no
+// arguments, and otherwise reports an unknown subcommand.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -126,23 +123,23 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		if !cmd.HasParent() {
 			return cmd.Help()
 		}
-		return usageError("a command is required: %s", anyOf(names))
+		return usageError("a command is required: %s", joinWords(names))
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	near := cmd.SuggestionsFor(args[0])
 	switch {
 	case len(near) > 0:
-		nearest := cmp.Or(synonym(cmd, args[0]), spell.Nearest(args[0], near), near[0])
+		nearest := cmp.Or(findSynonym(cmd, args[0]), spell.Nearest(args[0], near), near[0])
 		return usageError("unknown command %q; did you mean '%s %s'?", args[0], cmd.CommandPath(), nearest)
 	case cmd.HasParent():
-		return usageError("unknown command %q: it must be %s", args[0], anyOf(names))
+		return usageError("unknown command %q: it must be %s", args[0], joinWords(names))
 	}
 	return usageError("unknown command %q", args[0])
 }
 
-// synonym returns the command that names word in SuggestFor, empty for none. Another command
-// can be spelled like the word: lint is mete check, and not mete init.
-func synonym(cmd *cobra.Command, word string) string {
+// findSynonym returns the command that lists word in SuggestFor, or "". It takes precedence over similar
+// spellings: "lint" means mete check and not mete init.
+func findSynonym(cmd *cobra.Command, word string) string {
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, strings.ToLower(word)) {
 			return c.Name()
@@ -151,7 +148,6 @@ func synonym(cmd *cobra.Command, word string) string {
 	return ""
 }
 
-// writeJSON writes v as one line.
 func writeJSON(w io.Writer, v any) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)

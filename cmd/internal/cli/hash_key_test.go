@@ -63,7 +63,7 @@ func TestHashKey_SharesAreTheSameEachTime(t *testing.T) {
 		if code != 0 {
 			t.Errorf("METE_HASH_KEY=%q: check ends with %d:\n%s%s", env, code, out, errs)
 		}
-		if noted := strings.Contains(out, `rule "a" is in force for 50% of its keys, which are hashed`); noted != (env == "") {
+		if noted := strings.Contains(out, `rule "a" selects 50% of its keys by a hash`); noted != (env == "") {
 			t.Errorf("METE_HASH_KEY=%q: check notes that the servers differ: %t", env, noted)
 		}
 		out, errs, _ = run(t, "replay", "--policy", file, "--format", "json", trace)
@@ -74,7 +74,7 @@ func TestHashKey_SharesAreTheSameEachTime(t *testing.T) {
 		if got != want {
 			t.Errorf("METE_HASH_KEY=%q: replay denies %s, want %s", env, got, want)
 		}
-		if noted := strings.Contains(errs, "which are hashed"); noted != (env == "") {
+		if noted := strings.Contains(errs, "by a hash: servers select other keys"); noted != (env == "") {
 			t.Errorf("METE_HASH_KEY=%q: replay notes that the servers differ: %t (%q)", env, noted, errs)
 		}
 		out, _, _ = run(t, "replay", "--old", file, "--new", file, "--max-newly-limited", "0", trace)

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// healthTimeout is for the whole answer. /readyz itself gives the store a second.
+	// healthTimeout bounds the whole call. /readyz itself gives the store one second.
 	healthTimeout = 5 * time.Second
 
-	maxHealthBytes = 4 << 10 // of an answer
+	maxHealthBytes = 4 << 10 // limit of the response body
 )
 
 const healthAbout = `
-Asks a server whether it is ready for traffic, and prints the reason if it is
+Checks whether a server is ready for traffic, and prints the reason if it is
 not. It replaces an HTTP client, for example in the HEALTHCHECK of a container.
 A server is not ready while it stops, and while a store that its rules require
-does not answer. With --live it asks only whether the server runs.
+does not answer. With --live it only checks whether the server runs.
 
 Exit codes:
   0  the server is ready
@@ -37,13 +37,11 @@ Exit codes:
   3  the server does not answer
 `
 
-// A healthDocument is the JSON form of the answer.
 type healthDocument struct {
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"` // why it is not
 }
 
-// newHealthCommand returns "mete health".
 func newHealthCommand(std Streams) *cobra.Command {
 	var c connection
 	var live bool
@@ -52,14 +50,14 @@ func newHealthCommand(std Streams) *cobra.Command {
 		Use: "health [flags]", Short: "Check whether a server is ready for traffic", Long: healthAbout, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := client.New(c.server, nil); err != nil {
-				return fail(exitUsage, fmt.Errorf("--server: %w", plain(err)))
+				return fail(exitUsage, fmt.Errorf("--server: %w", trimPackage(err)))
 			}
 			path := "/readyz"
 			if live {
 				path = "/livez"
 			}
-			transport := &http.Transport{} // no proxy: it is this server that is asked
-			if err := c.trust(transport); err != nil {
+			transport := &http.Transport{} // no proxy: the check is about this server
+			if err := c.loadCertificates(transport); err != nil {
 				return fail(exitUsage, err)
 			}
 			status, reason, err := c.health(cmd.Context(), transport, path)
@@ -77,17 +75,17 @@ func newHealthCommand(std Streams) *cobra.Command {
 			} else {
 				_, err = fmt.Fprintln(std.Out, text)
 			}
-			return answered(err, code)
+			return exitAfterOutput(err, code)
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "ask whether the server runs, not whether it is ready")
+	cmd.Flags().BoolVar(&live, "live", false, "check whether the server runs, not whether it is ready")
 	addFormat(cmd, &format, "text", "json")
 	cmd.Flags().AddFlagSet(c.flags(mainURL()))
 	return cmd
 }
 
-// health asks for a path, and returns what the answer gives as the reason. An
-// error means that there is no answer.
+// health requests a path and returns the reason in the response. It returns an error only if the server does not
+// answer.
 func (c *connection) health(ctx context.Context, transport http.RoundTripper, path string) (status int, reason string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -103,6 +101,6 @@ func (c *connection) health(ctx context.Context, transport http.RoundTripper, pa
 	answer := struct {
 		Reason string `json:"reason"`
 	}{"not available"}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxHealthBytes)).Decode(&answer) // a reason is good to have, and the status says it all
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxHealthBytes)).Decode(&answer) // the status is enough if the body has no reason
 	return resp.StatusCode, answer.Reason, nil
 }

@@ -16,10 +16,9 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// helpWidth is the most letters in a line of help.
+// helpWidth is the line width of help texts, in characters.
 const helpWidth = 80
 
-// printHelp is the help function of all commands.
 func printHelp(cmd *cobra.Command, _ []string) {
 	text := cmd.Long
 	switch {
@@ -31,7 +30,6 @@ func printHelp(cmd *cobra.Command, _ []string) {
 	fmt.Fprint(cmd.OutOrStdout(), text)
 }
 
-// overview lists the commands in their groups.
 func overview(root *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "mete: %s\n\nUsage: mete COMMAND [flags] [arguments]\n", root.Short)
@@ -47,7 +45,6 @@ func overview(root *cobra.Command) string {
 	return b.String()
 }
 
-// commandHelp is the help of one command: its usage, description and flags.
 func commandHelp(cmd *cobra.Command) string {
 	var b strings.Builder
 	about := strings.TrimSpace(cmd.Long)
@@ -87,7 +84,7 @@ func commandHelp(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// newTopics returns the topics of 'mete help' that are not commands.
+// newTopics returns the help topics that are not commands.
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "config", Short: "The configuration file with all settings and their defaults", Long: config.Sample},
@@ -96,10 +93,10 @@ func newTopics() []*cobra.Command {
 	}
 }
 
-// runbookTopic is a topic with an argument: the name of an alert or of a section.
+// runbookTopic takes an argument: the name of an alert or of a section.
 const runbookTopic = "runbook"
 
-// runbookHelp is the first screen of the runbook, and the names of its sections.
+// runbookHelp returns the introduction of the runbook and the names of its sections.
 func runbookHelp() string {
 	var b strings.Builder
 	b.WriteString(runbook.Overview() + "\nAlerts, for 'mete help runbook ALERT':\n\n")
@@ -109,7 +106,6 @@ func runbookHelp() string {
 	return b.String()
 }
 
-// printRunbook prints the section about an alert.
 func printRunbook(w io.Writer, words []string) error {
 	name := strings.Join(words, " ")
 	s, ok := runbook.Find(name)

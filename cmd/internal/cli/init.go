@@ -18,13 +18,13 @@ that pass, and mete.yaml, the settings of the server. Then
   mete check
   mete serve
 
-check the policy and start a limited service. The questions are: where requests
-come from, what tells clients apart, the limit, and where the counters live.
+check the policy and start a limited service. The questions are about the source
+of requests, the attribute that identifies clients, the limit, and the store.
 
-Each question has a flag, and questions whose flags are given are not asked.
-With --yes or --format json, or if standard input is not a terminal, no question
-is asked: flags and defaults answer all. An invalid answer is asked for again,
-with the reason.
+Each question has a flag, which answers it in advance. With --yes or --format
+json, or if standard input is not a terminal, the command asks no questions, and
+missing flags have defaults. After an invalid answer it prints the reason and
+asks again.
 
 Existing files are not replaced unless --force is given. Both files are written,
 or none.
@@ -35,7 +35,6 @@ Exit codes:
   2  wrong usage, an invalid answer, or a file cannot be written
 `
 
-// newInitCommand returns "mete init".
 func newInitCommand(std Streams) *cobra.Command {
 	o := scaffold.Options{In: std.In, Out: std.Out}
 	var yes bool
@@ -45,7 +44,7 @@ func newInitCommand(std Streams) *cobra.Command {
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError("unexpected argument %q: there is one directory", args[1])
+				return usageError("unexpected argument %q: only one directory is allowed", args[1])
 			}
 			if len(args) == 1 {
 				o.Dir = args[0]
@@ -60,22 +59,21 @@ func newInitCommand(std Streams) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.Answers.Front, "front", "", "`SOURCE` of requests: api (programs ask mete), the URL of the service that mete stands in front of, or the gateway that asks: nginx, nginx-lua, haproxy, caddy or traefik (default api)")
-	fs.StringVar(&o.Answers.By, "by", "", "`ATTRIBUTE` that tells clients apart: address, key, user, or one of policies such as header:x-tenant (default address)")
+	fs.StringVar(&o.Answers.Front, "front", "", "`SOURCE` of requests: api (programs call mete), the URL of a service behind mete, or a gateway that calls mete: nginx, nginx-lua, haproxy, caddy or traefik (default api)")
+	fs.StringVar(&o.Answers.By, "by", "", "`ATTRIBUTE` that identifies clients: address, key, user, or a policy attribute such as header:x-tenant (default address)")
 	fs.StringVar(&o.Answers.Keys, "jwks", "", "verify bearer tokens with the key set in `FILE` or at a URL; only limits by a claim, such as user, need it")
 	fs.StringVar(&o.Answers.Rate, "limit", "", "`RATE` of each client, such as 100/1m or '100 per minute' (default 100/1m)")
-	fs.StringVar(&o.Answers.Burst, "burst", "", "`NUMBER` of requests that may come at once (default: a fifth of the number in --limit)")
+	fs.StringVar(&o.Answers.Burst, "burst", "", "`NUMBER` of requests that a client may send at once (default: a fifth of the number in --limit)")
 	fs.StringVar(&o.Answers.Store, "store", "", "`URL` of the store for the counters: memory:, redis://HOST or postgres://HOST/DATABASE (default memory:)")
 	fs.BoolVarP(&yes, "yes", "y", false, "ask no question")
 	fs.BoolVar(&o.Force, "force", false, "replace existing files")
 	addFormat(cmd, &format, "text", "json")
-	complete(cmd, "front", "api", "http://", "nginx", "nginx-lua", "haproxy", "caddy", "traefik")
-	complete(cmd, "by", "address", "key", "user")
-	complete(cmd, "store", "memory:", "redis://", "postgres://")
+	completeWords(cmd, "front", "api", "http://", "nginx", "nginx-lua", "haproxy", "caddy", "traefik")
+	completeWords(cmd, "by", "address", "key", "user")
+	completeWords(cmd, "store", "memory:", "redis://", "postgres://")
 	return cmd
 }
 
-// isFile reports whether path is a regular file, such as mete init writes.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()

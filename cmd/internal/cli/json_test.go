@@ -88,7 +88,7 @@ func TestExitCodes_OfServers(t *testing.T) {
 		if stdout, stderr, code := run(t, append(fields, away)...); code != 3 || stdout != "" || !strings.Contains(stderr, "does not answer") {
 			t.Errorf("mete %s, of nobody: code %d, %q, %q; want 3", args, code, stdout, stderr)
 		}
-		if stdout, stderr, code := run(t, append(fields, refusing.URL)...); code != 4 || stdout != "" || !strings.Contains(stderr, "refuses: this needs another role; set --token-file or $METE_TOKEN") {
+		if stdout, stderr, code := run(t, append(fields, refusing.URL)...); code != 4 || stdout != "" || !strings.Contains(stderr, "rejects the request: this needs another role; set --token-file or $METE_TOKEN") {
 			t.Errorf("mete %s, without the role: code %d, %q, %q; want 4", args, code, stdout, stderr)
 		}
 	}

@@ -17,12 +17,12 @@ func TestDocs_AreTheSchema(t *testing.T) {
 
 func TestDocs_AreTheWarnings(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# What `mete check` warns of\n\n" +
-		"A policy with a mistake is refused. One without may still not be what was meant:\n" +
-		"`mete check` says so, and the server when it starts, with a word in brackets that\n" +
-		"stays the same over versions. With `--strict` warnings make the exit code 1; notes\n" +
-		"do not. `--format json` and `--format sarif` have the words as `code` and `ruleId`,\n" +
-		"beside `invalid-policy` for mistakes and `failed-test` for tests in the policy.\n\n")
+	b.WriteString("# Policy warnings of `mete check`\n\n" +
+		"`mete check` rejects an invalid policy. It also warns about valid parts that are probably not\n" +
+		"intended, each with a stable code in brackets. A server logs the same warnings when it starts.\n" +
+		"With `--strict`, warnings make the exit code 1; notes do not. `--format json` and `--format sarif`\n" +
+		"report the code as `code` and `ruleId`, beside `invalid-policy` for errors and `failed-test` for\n" +
+		"failed tests of the policy.\n\n")
 	for _, k := range lint.Kinds() {
 		level := "warning"
 		if k.Note {

@@ -12,12 +12,12 @@ import (
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 )
 
-// newManCommand returns "mete man", with which packages are made.
+// newManCommand returns "mete man", which package builds use.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIRECTORY", Short: "Write manual pages", Hidden: true,
 		Long: "Writes a manual page for each command to a directory: mete.1, mete-serve.1.\n" +
-			"Their date is that of SOURCE_DATE_EPOCH, if it is set.\n",
+			"SOURCE_DATE_EPOCH sets their date.\n",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("one directory is required")
@@ -37,8 +37,7 @@ func newManCommand() *cobra.Command {
 	}
 }
 
-// markDown makes the help texts Markdown, which package doc expects: indented lines become
-// code.
+// markDown converts the help texts to Markdown for package doc, which turns indented lines into code.
 func markDown(cmd *cobra.Command) {
 	var b strings.Builder
 	indented := false

@@ -20,10 +20,11 @@ import (
 )
 
 const overrideAbout = `
-Shows and changes exceptions from the policy: requests that are blocked, that
-pass, or that have another limit. Each has a reason, an author and an end. An
-override applies on all servers that share the store within about a second, and
-stays after a restart and a reload. Use the admin address of any server.
+Shows and changes overrides. An override is an exception to the policy: it
+blocks requests, allows them or changes their limit. It has a reason, an author
+and an expiry. An override applies within about a second on all servers that
+share the store, and survives restarts and reloads. Use the admin address of any
+server.
 
 Block an abuser now, and for two hours:
 
@@ -35,32 +36,32 @@ Raise the limit of rule "free" for one client, until tomorrow:
   mete override set --action limit --rule free --match header:x-api-key=k1 \
     --rps 100 --burst 200 --expires 24h --reason 'moves their data'
 
-Let all rules only watch; let everything pass, against all other settings:
+Put all rules in shadow mode, or allow every request regardless of all settings:
 
   mete override set --action shadow --expires 30m --reason 'a rule is wrong'
   mete override set --action break_glass --expires 15m --reason 'fire'
 
-While the store is down, or for one server alone:
+While the store is down, or for one server only:
 
   mete override set --local --action break_glass --expires 10m --reason 'fire'
 
-Several flags --match must all match. The same attribute twice matches either
-value. Values are written as in a policy file: a prefix*, or a network for
-ip:address. --key is the key of a bucket, as 'mete explain' shows it.
+If --match is repeated, all attributes must match. An attribute that is repeated
+matches either value. Values have the syntax of policy files: a prefix*, or a
+network for ip:address. --key is the key of a bucket, as 'mete explain' shows
+it.
 
-With --file, set makes the overrides in a file: one as in a policy file, or a
-list, in JSON or YAML; - is standard input. The default author is the user who
-runs the command.
+With --file, set creates the overrides in a file: one override as in a policy
+file, or a list, in JSON or YAML; - is standard input. The default author is the
+user who runs the command.
 
 Exit codes:
   0  done
   1  an override is invalid, or has an unknown ID
   2  wrong usage
   3  the server or its store does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
-// An overrideCommand is one call of mete override.
 type overrideCommand struct {
 	std    Streams
 	client *client.Client
@@ -75,7 +76,7 @@ type overrideCommand struct {
 	reason, author, expires string
 	file                    string
 
-	subject string // the override that an answer of the server applies to
+	subject string // the override ID that the next error is about
 }
 
 // newOverrideCommand returns "mete override". Without a subcommand it lists overrides.
@@ -98,7 +99,7 @@ func newOverrideCommand(std Streams) *cobra.Command {
 	addPersistentFormat(cmd, &c.format, "text", "json")
 	cmd.AddCommand(
 		list(&cobra.Command{
-			Use: "list", Short: "Show all overrides, also from the policy file", Args: noArgs,
+			Use: "list", Short: "List overrides, including those in the policy file", Args: noArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), c.list) },
 		}),
 		newOverrideSet(c),
@@ -107,10 +108,9 @@ func newOverrideCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// newOverrideSet returns "mete override set".
 func newOverrideSet(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set", Short: "Make an override, or replace the one with the same --id", Args: noArgs,
+		Use: "set", Short: "Create an override, or replace the one with this --id", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.checkSet(cmd); err != nil {
 				return err
@@ -119,28 +119,27 @@ func newOverrideSet(c *overrideCommand) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&c.action, "action", "", "the `WORD` for its effect: "+anyOf(actionWords()))
-	complete(cmd, "action", actionWords()...)
+	fs.StringVar(&c.action, "action", "", "the effect, a `WORD`: "+joinWords(actionWords()))
+	completeWords(cmd, "action", actionWords()...)
 	fs.StringArrayVar(&c.match, "match", nil, "the requests, as `NAME=VALUE`; may be repeated")
-	fs.BoolVar(&c.all, "all", false, "with --action limit: every bucket of the rule, in place of --match")
-	fs.StringVar(&c.key, "key", "", "the requests that spend from the bucket with this `KEY`, in place of --match")
-	fs.StringArrayVar(&c.rules, "rule", nil, "the `NAME` of a rule that it applies to; may be repeated")
+	fs.BoolVar(&c.all, "all", false, "with --action limit: every bucket of the rule, instead of --match")
+	fs.StringVar(&c.key, "key", "", "requests that spend from the bucket with this `KEY`, instead of --match")
+	fs.StringArrayVar(&c.rules, "rule", nil, "the `NAME` of a rule that the override changes; may be repeated")
 	completeRules(cmd)
 	fs.StringVar(&c.rps, "rps", "", "with --action limit: tokens per second, a decimal `NUMBER`")
-	fs.StringVar(&c.rate, "rate", "", "with --action limit: in place of --rps a `RATE` such as 5/1m")
+	fs.StringVar(&c.rate, "rate", "", "with --action limit: a `RATE` such as 5/1m, instead of --rps")
 	fs.StringVar(&c.burst, "burst", "", "with --action limit: the capacity of a bucket, a `NUMBER` of tokens")
-	fs.StringVar(&c.id, "id", "", "a `NAME` for it (default: the server makes one)")
-	fs.BoolVar(&c.local, "local", false, "make it in the server that is asked alone, for an hour at most; works while the store is down")
-	fs.StringVar(&c.expires, "expires", "", "its end: a `TIME` from now such as 2h, or as 2026-01-02T15:04:05Z")
-	fs.StringVarP(&c.file, "file", "f", "", "make the overrides in `FILE`; - is standard input")
+	fs.StringVar(&c.id, "id", "", "the ID of the override, a `NAME` (default: generated)")
+	fs.BoolVar(&c.local, "local", false, "create the override on this server only, for at most an hour; works while the store is down")
+	fs.StringVar(&c.expires, "expires", "", "the expiry: a `TIME` from now such as 2h, or a timestamp such as 2026-01-02T15:04:05Z")
+	fs.StringVarP(&c.file, "file", "f", "", "create the overrides in `FILE`; - is standard input")
 	c.addReason(cmd)
 	return cmd
 }
 
-// newOverrideRemove returns "mete override remove".
 func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "remove ID ...", Short: "End overrides", ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "remove ID ...", Short: "Remove overrides", ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("the ID of an override is required: see 'mete override list'")
@@ -156,24 +155,22 @@ func newOverrideRemove(c *overrideCommand) *cobra.Command {
 	return cmd
 }
 
-// addReason defines the flags for the audit.
+// addReason defines the flags for the audit trail.
 func (c *overrideCommand) addReason(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, as a `TEXT` that others understand later")
+	cmd.Flags().StringVar(&c.reason, "reason", "", "the reason, a `TEXT` for the audit trail")
 	cmd.Flags().StringVar(&c.author, "author", "", "the `NAME` of the author (default: the user who runs the command)")
 }
 
-// run runs a subcommand.
 func (c *overrideCommand) run(ctx context.Context, do func(context.Context) error) (err error) {
 	if c.audit < 0 {
-		return usageError("--audit must not be below 0")
+		return usageError("--audit must not be negative")
 	}
-	if c.client, err = c.connection.client(); err != nil {
+	if c.client, err = c.connection.newClient(); err != nil {
 		return fail(exitUsage, err)
 	}
 	return c.fail(do(ctx))
 }
 
-// actionWords lists the actions of overrides.
 func actionWords() (words []string) {
 	for _, kind := range policy.Actions() {
 		words = append(words, string(kind.Action))
@@ -181,9 +178,9 @@ func actionWords() (words []string) {
 	return words
 }
 
-// runner is who runs the command, as far as that is known: where no shell has set
-// USER, as in a container or under cron, the name of the account.
-func runner() string {
+// currentUser returns the name of the user who runs the command. Containers and cron do not set USER; then it
+// returns the account name.
+func currentUser() string {
 	if name := os.Getenv("USER"); name != "" {
 		return name
 	}
@@ -193,7 +190,6 @@ func runner() string {
 	return ""
 }
 
-// checkSet checks the flags of set.
 func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	c.findAuthor(cmd)
 	if c.file != "" {
@@ -209,25 +205,25 @@ func (c *overrideCommand) checkSet(cmd *cobra.Command) (err error) {
 	}
 	switch {
 	case c.all && (c.action != "limit" || len(c.match) > 0 || c.key != ""):
-		return usageError("--all is for --action limit, and in place of --match and --key")
+		return usageError("--all requires --action limit and excludes --match and --key")
 	case c.action == "":
-		return usageError("an effect is required: --action %s", anyOf(actionWords()))
+		return usageError("an effect is required: --action %s", joinWords(actionWords()))
 	case c.action == "limit" && c.rps == "" && c.rate == "":
-		return usageError("a limit is required: --rps NUMBER or --rate RATE, and perhaps --burst")
+		return usageError("a limit is required: --rps NUMBER or --rate RATE, optionally with --burst")
 	case c.expires == "":
 		return usageError("an end is required: --expires 2h")
 	}
 	return nil
 }
 
-// findAuthor sets the author that no flag names.
+// findAuthor sets the default author.
 func (c *overrideCommand) findAuthor(cmd *cobra.Command) {
 	if !cmd.Flags().Changed("author") {
-		c.author = runner()
+		c.author = currentUser()
 	}
 }
 
-// checkReason checks the flags for the audit.
+// checkReason checks the flags for the audit trail.
 func (c *overrideCommand) checkReason() error {
 	switch {
 	case c.reason == "":
@@ -238,7 +234,7 @@ func (c *overrideCommand) checkReason() error {
 	return nil
 }
 
-// fail returns an error with its exit code and all errors that the server reports.
+// fail adds the exit code to err and lists all errors that the server reports.
 func (c *overrideCommand) fail(err error) error {
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
@@ -258,7 +254,7 @@ func (c *overrideCommand) fail(err error) error {
 	return failClient(c.server, err)
 }
 
-// mistakeText is a mistake on one line.
+// mistakeText formats an error in an override on one line.
 func mistakeText(m api.Mistake) string {
 	text := strings.TrimPrefix(m.Pointer+": "+m.Detail, ": ")
 	if m.Hint != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/overrides"
 )
 
-// list shows the overrides and, if that is asked for, what was done.
+// list prints the overrides and, with --audit, their last changes.
 func (c *overrideCommand) list(ctx context.Context) error {
 	answer, err := c.client.Overrides(ctx, c.audit)
 	if err != nil {
@@ -32,20 +32,20 @@ func (c *overrideCommand) list(ctx context.Context) error {
 	if len(answer.Overrides) == 0 {
 		b.WriteString("no overrides\n")
 	} else {
-		t := table.New("id", "does", "to", "until", "author", "reason", "made by")
+		t := table.New("id", "action", "applies to", "expiry", "author", "reason", "source")
 		for i := range answer.Overrides {
 			o := &answer.Overrides[i]
-			t.Add(cell(o.ID), cell(o.Action), cell(target(&o.Override)), until(o, now), cell(o.Author), cell(o.Reason), madeBy(o))
+			t.Add(cellText(o.ID), cellText(o.Action), cellText(targetText(&o.Override)), expiryText(o, now), cellText(o.Author), cellText(o.Reason), authorText(o))
 		}
-		_, _ = t.WriteTo(&b) // never fails
+		_, _ = t.WriteTo(&b) // a strings.Builder never fails
 	}
 	for i := range answer.Overrides {
 		for _, m := range answer.Overrides[i].Mistakes {
-			fmt.Fprintf(&b, "%s does not fit the policy: %s\n", cell(answer.Overrides[i].ID), mistakeText(m))
+			fmt.Fprintf(&b, "override %s does not fit the policy: %s\n", cellText(answer.Overrides[i].ID), mistakeText(m))
 		}
 	}
 	if !answer.Persistent {
-		b.WriteString("they end with the server: its store is in memory alone\n")
+		b.WriteString("overrides are lost when the server stops, because its store is in memory only\n")
 	}
 	if c.audit > 0 {
 		c.writeAudit(&b, answer.Audit)
@@ -54,23 +54,23 @@ func (c *overrideCommand) list(ctx context.Context) error {
 	return err
 }
 
-// writeAudit writes what was done, the latest first.
+// writeAudit prints audit entries, latest first.
 func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntry) {
 	b.WriteByte('\n')
 	if len(entries) == 0 {
-		b.WriteString("nothing was done\n")
+		b.WriteString("no audit entries\n")
 		return
 	}
 	t := table.New("at", "what", "id", "author", "reason")
 	for _, e := range slices.Backward(entries) {
-		t.Add(e.At.UTC().Format(time.DateTime), cell(e.What), cell(subject(&e)), cell(e.Author), cell(e.Reason))
+		t.Add(e.At.UTC().Format(time.DateTime), cellText(e.What), cellText(auditSubject(&e)), cellText(e.Author), cellText(e.Reason))
 	}
 	_, _ = t.WriteTo(b)
 }
 
-// subject is what was done something to: an override by its ID, or a bucket by its key,
-// with the tokens that it was given or that were taken.
-func subject(e *api.AuditEntry) string {
+// auditSubject describes the object of an audit entry: an override by its ID, or a bucket by its key and the
+// change in tokens.
+func auditSubject(e *api.AuditEntry) string {
 	if e.What == string(overrides.WhatCleared) {
 		return fmt.Sprintf("%s of rule %s", prose.Count(int(e.Buckets), "bucket"), e.Rule)
 	}
@@ -87,30 +87,29 @@ func subject(e *api.AuditEntry) string {
 	}
 }
 
-// printMade says what an override that was made does.
-func (c *overrideCommand) printMade(o *api.OverrideStatus) error {
+func (c *overrideCommand) printSet(o *api.OverrideStatus) error {
 	if c.format == "json" {
 		return writeJSON(c.std.Out, o)
 	}
-	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cell(o.ID), cell(o.Action), visible.Text(target(&o.Override)), until(o, time.Now()))
+	_, err := fmt.Fprintf(c.std.Out, "%s: %s %s, %s\n", cellText(o.ID), cellText(o.Action), visible.Text(targetText(&o.Override)), expiryText(o, time.Now()))
 	return err
 }
 
-// until says whether an override holds, and for how long.
-func until(o *api.OverrideStatus, now time.Time) string {
+// expiryText returns whether and how long an override is active.
+func expiryText(o *api.OverrideStatus, now time.Time) string {
 	left := o.ExpiresAt.Sub(now)
 	switch {
 	case o.State == string(overrides.StateEnded) || left <= 0:
 		return "expired " + o.ExpiresAt.UTC().Format(time.DateTime)
 	case o.State == string(overrides.StateUnfit):
-		return "not in force"
+		return "inactive"
 	case left < time.Second:
 		return "expires now"
 	}
 	return "expires in " + prose.Duration(prose.Roughly(left))
 }
 
-func madeBy(o *api.OverrideStatus) string {
+func authorText(o *api.OverrideStatus) string {
 	if o.Source == string(overrides.SourceFile) {
 		return "policy file"
 	}
@@ -120,8 +119,8 @@ func madeBy(o *api.OverrideStatus) string {
 	return "admin"
 }
 
-// target says what an override is about.
-func target(o *api.Override) string {
+// targetText describes the requests that an override applies to.
+func targetText(o *api.Override) string {
 	var parts []string
 	if len(o.Rules) > 0 {
 		parts = append(parts, "rule "+strings.Join(o.Rules, ", "))
@@ -143,14 +142,13 @@ func target(o *api.Override) string {
 	return strings.Join(parts, ", ")
 }
 
-// limitText is the limit of an override.
 func limitText(o *api.Override) string {
 	text := string(o.Config)
 	var config map[string]any
 	dec := json.NewDecoder(bytes.NewReader(o.Config))
 	dec.UseNumber()
 	if dec.Decode(&config) == nil {
-		text = pairs(config)
+		text = formatPairs(config)
 	}
 	if o.Algorithm != "" && o.Algorithm != "token_bucket" {
 		text = o.Algorithm + " " + text
@@ -165,16 +163,16 @@ func matchText(match json.RawMessage) string {
 	if dec.Decode(&all) != nil {
 		return string(match)
 	}
-	return pairs(all)
+	return formatPairs(all)
 }
 
-// pairs are NAME=VALUE, in the order of the names.
-func pairs(all map[string]any) string {
+// formatPairs returns NAME=VALUE pairs, sorted by name.
+func formatPairs(all map[string]any) string {
 	var list []string
 	for name, value := range all {
 		text, ok := value.(string)
 		if !ok {
-			b, _ := json.Marshal(value) // it was JSON
+			b, _ := json.Marshal(value) // the value came from JSON
 			text = string(b)
 		}
 		list = append(list, name+"="+text)

@@ -19,9 +19,9 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// set makes overrides, one after the other.
+// set creates or replaces overrides, one after the other.
 func (c *overrideCommand) set(ctx context.Context) error {
-	list, err := c.wanted()
+	list, err := c.buildOverrides()
 	if err != nil {
 		return err
 	}
@@ -40,14 +40,13 @@ func (c *overrideCommand) set(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.printMade(&made); err != nil {
+		if err := c.printSet(&made); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove ends overrides.
 func (c *overrideCommand) remove(ctx context.Context, ids []string) error {
 	var removed struct {
 		Removed []string `json:"removed"`
@@ -61,7 +60,7 @@ func (c *overrideCommand) remove(ctx context.Context, ids []string) error {
 		if c.format == "json" {
 			continue
 		}
-		if _, err := fmt.Fprintf(c.std.Out, "removed %s\n", cell(id)); err != nil {
+		if _, err := fmt.Fprintf(c.std.Out, "removed %s\n", cellText(id)); err != nil {
 			return err
 		}
 	}
@@ -71,31 +70,31 @@ func (c *overrideCommand) remove(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// wanted are the overrides that the flags describe, or the file.
-func (c *overrideCommand) wanted() ([]json.RawMessage, error) {
+// buildOverrides returns the overrides from the flags or from --file.
+func (c *overrideCommand) buildOverrides() ([]json.RawMessage, error) {
 	if c.file != "" {
-		return c.ofFile()
+		return c.readFile()
 	}
 	o := api.Override{ID: c.id, Action: c.action, Rules: c.rules, Key: c.key, Reason: c.reason, Author: c.author}
 	var err error
-	if o.ExpiresAt, err = expiry(c.expires, time.Now()); err != nil {
+	if o.ExpiresAt, err = parseExpiry(c.expires, time.Now()); err != nil {
 		return nil, err
 	}
-	if o.Match, err = matchOf(c.match); err != nil {
+	if o.Match, err = buildMatch(c.match); err != nil {
 		return nil, err
 	}
 	if c.all {
 		o.Match = json.RawMessage(`{}`)
 	}
-	if err := c.limit(&o); err != nil {
+	if err := c.addLimit(&o); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(o)
 	return []json.RawMessage{text}, err
 }
 
-// limit puts the limit that the flags describe into o.
-func (c *overrideCommand) limit(o *api.Override) error {
+// addLimit copies the limit from the flags to o.
+func (c *overrideCommand) addLimit(o *api.Override) error {
 	config := map[string]json.RawMessage{}
 	for name, value := range map[string]string{"rps": c.rps, "rate": c.rate, "burst": c.burst} {
 		if value == "" {
@@ -103,7 +102,7 @@ func (c *overrideCommand) limit(o *api.Override) error {
 		}
 		text := json.RawMessage(value)
 		var number json.Number
-		if json.Unmarshal(text, &number) != nil || name == "rate" { // let the server say what is wrong
+		if json.Unmarshal(text, &number) != nil || name == "rate" { // the server reports invalid numbers
 			text, _ = json.Marshal(value) // a string always marshals
 		}
 		config[name] = text
@@ -117,20 +116,19 @@ func (c *overrideCommand) limit(o *api.Override) error {
 	return err
 }
 
-// expiry reads when an override ends.
-func expiry(text string, now time.Time) (time.Time, error) {
+func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
 	d, err := bucket.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return time.Time{}, fmt.Errorf("--expires: %q is neither a time from now such as 2h or 3d, nor one such as 2026-01-02T15:04:05Z", text)
+		return time.Time{}, fmt.Errorf("--expires: %q is not a time: write 2h or 3d from now, or 2026-01-02T15:04:05Z", text)
 	}
 	return now.Add(d).UTC().Truncate(time.Second), nil
 }
 
-// matchOf is the match that the flags describe, nil for none.
-func matchOf(flags []string) (json.RawMessage, error) {
+// buildMatch returns the match from the flags, or nil.
+func buildMatch(flags []string) (json.RawMessage, error) {
 	if len(flags) == 0 {
 		return nil, nil
 	}
@@ -142,7 +140,7 @@ func matchOf(flags []string) (json.RawMessage, error) {
 		}
 		attribute, err := policy.ParseAttribute(name)
 		if err != nil {
-			return nil, fmt.Errorf("--match: %w", plain(err))
+			return nil, fmt.Errorf("--match: %w", trimPackage(err))
 		}
 		values[attribute.String()] = append(values[attribute.String()], value)
 	}
@@ -156,8 +154,8 @@ func matchOf(flags []string) (json.RawMessage, error) {
 	return json.Marshal(match)
 }
 
-// ofFile are the overrides in the file: one, a list, or a list named overrides.
-func (c *overrideCommand) ofFile() ([]json.RawMessage, error) {
+// readFile returns the overrides in --file: one override, a list, or an object with a list named overrides.
+func (c *overrideCommand) readFile() ([]json.RawMessage, error) {
 	var data []byte
 	var err error
 	name := c.file
@@ -172,19 +170,18 @@ func (c *overrideCommand) ofFile() ([]json.RawMessage, error) {
 	if data, err = policyyaml.Raw(name, data); err != nil {
 		return nil, err
 	}
-	list, err := overridesIn(data)
+	list, err := parseOverrides(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for i := range list {
-		list[i] = authored(list[i], c.author)
+		list[i] = addAuthor(list[i], c.author)
 	}
 	return list, nil
 }
 
-// authored is an override that says who is to be asked about it: author, where it did
-// not say. The rest stays letter by letter, for the server to judge.
-func authored(override json.RawMessage, author string) json.RawMessage {
+// addAuthor sets the author of an override that has none. It keeps all other bytes for the server to validate.
+func addAuthor(override json.RawMessage, author string) json.RawMessage {
 	var members map[string]json.RawMessage
 	text, isObject := bytes.CutSuffix(bytes.TrimSpace(override), []byte("}"))
 	if err := json.Unmarshal(override, &members); err != nil || !isObject || len(members) == 0 || members["author"] != nil {
@@ -197,37 +194,37 @@ func authored(override json.RawMessage, author string) json.RawMessage {
 	return slices.Concat(text, []byte(`,"author":`), quoted, []byte("}"))
 }
 
-func overridesIn(data []byte) ([]json.RawMessage, error) {
+func parseOverrides(data []byte) ([]json.RawMessage, error) {
 	var list []json.RawMessage
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
 		err := json.Unmarshal(data, &list)
-		return list, notOverrides(err)
+		return list, notOverridesError(err)
 	}
 	var object map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(&object); err != nil {
-		return nil, notOverrides(err)
+		return nil, notOverridesError(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the end of the override")
+		return nil, errors.New("unexpected text after the override")
 	}
 	inner, ok := object["overrides"]
 	if !ok {
 		if object["action"] == nil && (object["rules"] != nil || object["policies"] != nil) {
-			return nil, errors.New("this is a policy, which is not changed here; an override has an action")
+			return nil, errors.New("this is a policy, not an override: an override has an action")
 		}
 		return []json.RawMessage{data}, nil
 	}
 	if len(object) > 1 {
-		return nil, errors.New("a file with overrides has nothing else: a policy is not changed here")
+		return nil, errors.New("a file with overrides must not contain other parts of a policy")
 	}
 	err := json.Unmarshal(inner, &list)
-	return list, notOverrides(err)
+	return list, notOverridesError(err)
 }
 
-func notOverrides(err error) error {
+func notOverridesError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the file is neither an override nor a list of them: %w", err)
+	return fmt.Errorf("the file is neither an override nor a list of overrides: %w", err)
 }

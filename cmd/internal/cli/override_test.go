@@ -75,13 +75,13 @@ func TestOverride(t *testing.T) {
 		do("set", "--id", "vip", "--action", "allow", "--match", "header:x-api-key=k3", "--match", "header:x-api-key=k4",
 			"--reason", "r", "--author", "kim", "--expires", "2098-01-01T00:00:00Z")...)
 	wantRun(t, 0, `allowed by override vip\n`, "", "peek", "--server", url, "header:x-api-key=k4")
-	wantRun(t, 0, `id +does +to +until +author +reason +made by\n`+
+	wantRun(t, 0, `id +action +applies to +expiry +author +reason +source\n`+
 		`filed +block +path=/old +expires in \d+d.* +lee +gone +policy file\n`+
 		`block-\w+ +block +header:x-api-key=k1 +expires in (2h|1h59m\d\ds|1h.*) +kim +scrapes +admin\n`+
 		`big +limit +rule free, .* +admin\nvip .*\n\nat +what +id +author +reason\n.* made +vip +kim +r\n`, "", do("list", "--audit", "1")...)
 	wantRun(t, 0, `\{"persistent":true,"overrides":\[\{"id":"filed".*\}\n`, "", do("--format", "json")...)
 	wantRun(t, 0, `removed big\nremoved vip\n`, "", do("remove", "big", "vip", "--reason", "over", "--author", "kim")...)
-	wantRun(t, 1, "", `mete override remove: "big": there is no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
+	wantRun(t, 1, "", `mete override remove: "big": no such override; see the list\n`, do("remove", "big", "--reason", "over", "--author", "kim")...)
 	wantRun(t, 1, "", `mete override remove: "filed": the override is in the policy file; remove it there\n`, do("remove", "filed", "--reason", "over", "--author", "kim")...)
 	wantRun(t, 1, "", `mete override set: /rules/0: no rule has that name.*did you mean "free"\?\n`,
 		do("set", "--action", "allow", "--rule", "fre", "--match", "path=/x", "--reason", "r", "--author", "a", "--expires", "1h")...)
@@ -106,13 +106,13 @@ func TestOverride_File(t *testing.T) {
 		"one.json":     {`{"id": "c", "action": "shadow", "reason": "r", "author": "a", "expires_at": "2099-01-01T00:00:00Z"}`, 0, `c: shadow all requests.*`, ""},
 		"list":         {`[{"id": "c", "action": "shadow", "reason": "r", "author": "a", "expires_at": "2099-01-01T00:00:00Z"}]`, 0, `c: shadow .*`, ""},
 		"unknown.yaml": {strings.Replace(one, "reason", "raeson", 1), 1, "", `.*unknown field "raeson".*did you mean "reason".*`},
-		"policy.yaml":  {"rules: []\noverrides: []", 2, "", `.*nothing else.*`},
+		"policy.yaml":  {"rules: []\noverrides: []", 2, "", `.*must not contain other parts.*`},
 		"rules.yaml":   {"rules:\n- { name: free, limit_keys: [] }", 2, "", `.*rules.yaml: this is a policy.*`},
 		"second.yaml":  {"- " + one + "\n- " + strings.Replace(one, "block", "blok", 1), 1, `a: block .*`, `.*second.yaml: override 2: /action: .*did you mean "block".*`},
 		"text.yaml":    {"hello", 2, "", `.*neither an override nor a list.*`},
 		"broken.yaml":  {"a: [", 2, "", `.*broken.yaml.*`},
 		"broken.json":  {"{", 2, "", `.*neither an override nor a list.*`},
-		"two.json":     {"{} {}", 2, "", `.*more after the end.*`},
+		"two.json":     {"{} {}", 2, "", `.*unexpected text after.*`},
 		"two.yaml":     {one + "\n---\n" + one, 2, "", `.*more than one document.*`},
 		"empty.yaml":   {"", 2, "", `.*empty.*`},
 		"expired.yaml": {strings.Replace(one, "2099", "1999", 1), 1, "", `.*/expires_at: expires_at must be in the future.*`},
@@ -173,7 +173,7 @@ func TestOverride_WrongUsage(t *testing.T) {
 		{"set --action block --reason r --author a --expires -1h", `--expires: "-1h"`},
 		{"set --action block --reason r --author a --expires 1h --match x", `is not NAME=VALUE`},
 		{"set --action block --reason r --author a --expires 1h --match heder:x=1", `--match: `},
-		{"set --action block --all --reason r --author a --expires 1h", `--all is for`},
+		{"set --action block --all --reason r --author a --expires 1h", `--all requires`},
 		{"set -f x --reason r", `--file describes the whole override: remove --reason`},
 		{"set -f none.yaml", `none.yaml`},
 		{"list --server ftp://x", `--server: `},

@@ -14,16 +14,14 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 )
 
-// policyExtensions are the endings of the names of policy files.
 var policyExtensions = []string{"yaml", "yml", "json"}
 
-// addPolicy defines --policy. The commands take a policy as an argument, too.
+// addPolicy defines --policy. The commands also accept a policy as an argument.
 func addPolicy(cmd *cobra.Command, to *string, usage string) {
 	cmd.Flags().StringVar(to, "policy", "", usage)
 	completePolicy(cmd)
 }
 
-// completePolicy completes --policy and arguments with policy files.
 func completePolicy(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policyExtensions, cobra.ShellCompDirectiveFilterFileExt)))
 	if cmd.ValidArgsFunction == nil {
@@ -31,12 +29,11 @@ func completePolicy(cmd *cobra.Command) {
 	}
 }
 
-// addPolicyKeys defines --policy-key.
 func addPolicyKeys(cmd *cobra.Command, to *[]string) {
 	cmd.Flags().StringArrayVar(to, "policy-key", nil, "require a signature of each file by the public key in `FILE`; may be repeated")
 }
 
-// policyArgument takes the policy from the front of the arguments, if no flag names it.
+// policyArgument removes the policy from the front of args unless --policy is set.
 func policyArgument(policy *string, args []string) (rest []string) {
 	if *policy != "" || len(args) == 0 {
 		return args
@@ -45,8 +42,8 @@ func policyArgument(policy *string, args []string) (rest []string) {
 	return args[1:]
 }
 
-// namesPolicy reports whether an argument of explain names a
-// policy. A path is one only if the file exists, because requests have paths, too.
+// namesPolicy reports whether an argument of explain is a policy. A path is a policy only if the file exists,
+// because requests have paths, too.
 func namesPolicy(arg string) bool {
 	ext := strings.TrimPrefix(strings.ToLower(filepath.Ext(arg)), ".")
 	switch {
@@ -59,5 +56,4 @@ func namesPolicy(arg string) bool {
 	return err == nil || !strings.HasPrefix(arg, "/")
 }
 
-// errUnsigned is the error of a policy that has no file beside which a signature could be.
-var errUnsigned = errors.New("only a file can have a signature: --policy-key does not go with standard input or a database")
+var errUnsigned = errors.New("only a file can have a signature: --policy-key excludes standard input and databases")

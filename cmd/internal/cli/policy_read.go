@@ -23,18 +23,17 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// stdinName stands for a file name in messages.
+// stdinName is the file name of standard input in messages.
 const stdinName = "stdin"
 
-// readPolicy compiles the named policy file, standard input for "-", or the rules in
-// a database.
+// readPolicy compiles a policy file, standard input for "-", or the rules in a database.
 func readPolicy(ctx context.Context, std Streams, name string) (*policy.Matcher, error) {
 	m, _, err := readContents(ctx, std, name, nil, policyOptions())
 	return m, err
 }
 
-// readContents is readPolicy with options, for a file that must be signed if there are keys.
-// It returns the contents of a file, too.
+// readContents compiles a policy like readPolicy and also returns the bytes of its file. If there are keys, the
+// file must have a valid signature.
 func readContents(ctx context.Context, std Streams, name string, keys policysign.Keys, opts policy.Options) (*policy.Matcher, []byte, error) {
 	switch {
 	case len(keys) > 0 && (name == "-" || storeurl.IsPostgres(name)):
@@ -43,7 +42,7 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 		m, err := readRules(ctx, name, opts)
 		return m, nil, err
 	}
-	name, data, err := policyText(std, name)
+	name, data, err := readPolicyFile(std, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,9 +55,8 @@ func readContents(ctx context.Context, std Streams, name string, keys policysign
 	return m, data, err
 }
 
-// policyText returns the contents of the named policy file, or of standard input for "-",
-// and the name that messages have.
-func policyText(std Streams, name string) (shown string, data []byte, err error) {
+// readPolicyFile returns the contents of a policy file, or of standard input for "-", and the name for messages.
+func readPolicyFile(std Streams, name string) (shown string, data []byte, err error) {
 	if name == "-" {
 		data, err = policyyaml.ReadFrom(std.In, "standard input")
 		return stdinName, data, err
@@ -67,25 +65,25 @@ func policyText(std Streams, name string) (shown string, data []byte, err error)
 	return name, data, err
 }
 
-// parsePolicy compiles the contents of a policy file. Those of a configuration file
-// have one mistake: which file they are.
+// parsePolicy compiles the contents of a policy file. If the file is a configuration of mete serve, the only error
+// is a hint at the right command.
 func parsePolicy(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
 	m, err := policyyaml.Parse(name, data, opts)
 	if err != nil && config.LooksLike(data) {
 		return nil, policyyaml.Errors{{File: name, Error: policy.Error{
-			Reason: "this is no policy, but looks like a configuration of mete serve",
-			Hint:   "check that with 'mete serve --check --config " + name + "'",
+			Reason: "this looks like a configuration of mete serve, not like a policy",
+			Hint:   "check it with 'mete serve --check --config " + name + "'",
 		}}}
 	}
 	return m, err
 }
 
-// policyExit is the exit code of what readPolicy returns.
+// policyExit returns the exit code for an error of readPolicy.
 func policyExit(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case brokenPolicy(err):
+	case isPolicyError(err):
 		return exitNo
 	case errors.Is(err, store.ErrUnavailable):
 		return exitUnreachable
@@ -93,16 +91,15 @@ func policyExit(err error) int {
 	return exitUsage
 }
 
-// brokenPolicy reports whether an error is the list of mistakes in a policy, or that
-// it is not signed.
-func brokenPolicy(err error) bool {
+// isPolicyError reports whether err lists errors in a policy or rejects its signature.
+func isPolicyError(err error) bool {
 	_, file := errors.AsType[policyyaml.Errors](err)
 	_, rows := errors.AsType[rules.Errors](err)
 	return file || rows || errors.Is(err, policysign.ErrSignature)
 }
 
-// policiesIn puts the policy files below them in the place of directories.
-func policiesIn(names []string) (files []string, err error) {
+// expandDirectories replaces each directory by the policy files in it.
+func expandDirectories(names []string) (files []string, err error) {
 	for _, name := range names {
 		if info, err := os.Stat(name); name == "-" || storeurl.IsPostgres(name) || err != nil || !info.IsDir() {
 			files = append(files, name)
@@ -121,7 +118,7 @@ func policiesIn(names []string) (files []string, err error) {
 			return nil
 		})
 		if err == nil && len(files) == before {
-			err = fmt.Errorf("%s: no .yaml, .yml or .json file is in it", name)
+			err = fmt.Errorf("%s: the directory has no .yaml, .yml or .json file", name)
 		}
 		if err != nil {
 			return nil, err
@@ -130,7 +127,7 @@ func policiesIn(names []string) (files []string, err error) {
 	return files, nil
 }
 
-// readRules compiles the rules in a database, and makes nothing there.
+// readRules compiles the rules in a database without creating tables.
 func readRules(ctx context.Context, url string, opts policy.Options) (*policy.Matcher, error) {
 	source, err := rules.Open(ctx, url, rules.Config{ReadOnly: true})
 	if err != nil {
@@ -141,7 +138,7 @@ func readRules(ctx context.Context, url string, opts policy.Options) (*policy.Ma
 	return m, err
 }
 
-// policyName is how a policy is called in what people read: without a password.
+// policyName returns the name of a policy for output, without a password.
 func policyName(name string) string {
 	if storeurl.IsPostgres(name) {
 		return storeurl.Shown(name)
@@ -152,15 +149,14 @@ func policyName(name string) string {
 	return name
 }
 
-// hashKeyVar is the environment variable with the hash_key of the servers. A flag
-// would show it to everybody on the machine.
+// hashKeyVar names the environment variable that holds the servers' hash_key. There is no flag, because other
+// users could see it in the list of processes.
 const hashKeyVar = "METE_HASH_KEY"
 
-// fixedHashKey takes the place of hashKeyVar. It is no secret: hashes by it stay in the
-// process, and make check, replay and explain come out the same every time.
+// fixedHashKey replaces an unset hashKeyVar, so that check, replay and explain always give the same results. It is
+// not a secret, because its hashes stay in the process.
 const fixedHashKey = "the key of check, replay and explain"
 
-// policyOptions are those of policies that no server has loaded.
 func policyOptions() policy.Options {
 	key := os.Getenv(hashKeyVar)
 	if key == "" {
@@ -169,8 +165,8 @@ func policyOptions() policy.Options {
 	return policy.Options{HashKey: []byte(key)}
 }
 
-// hashKeyNote says which rule of m treats other keys otherwise on the servers, as it goes
-// by hashed keys and hashKeyVar is not set. It is empty where no rule does.
+// hashKeyNote returns a note about the first rule in m that depends on hashed keys while hashKeyVar is not set.
+// Servers apply such a rule to other keys. The note is empty if there is no such rule.
 func hashKeyNote(m *policy.Matcher) string {
 	if os.Getenv(hashKeyVar) != "" {
 		return ""
@@ -182,9 +178,9 @@ func hashKeyNote(m *policy.Matcher) string {
 		anchored := slices.ContainsFunc(r.Limits, func(l policy.Limit) bool { return l.Bucket.Anchor() == bucket.AnchorKey })
 		switch {
 		case r.Mode.Partial():
-			return fmt.Sprintf("rule %q is in force for %v of its keys, which are hashed: the servers choose others, unless %s is their hash_key", r.Name, r.Mode, hashKeyVar)
+			return fmt.Sprintf("rule %q selects %v of its keys by a hash: servers select other keys unless %s is their hash_key", r.Name, r.Mode, hashKeyVar)
 		case anchored && r.Mode != policy.ModeOff:
-			return fmt.Sprintf("the windows of rule %q begin by its keys, which are hashed: on the servers they begin otherwise, unless %s is their hash_key", r.Name, hashKeyVar)
+			return fmt.Sprintf("the windows of rule %q start at times that depend on a hash of the key: servers use other times unless %s is their hash_key", r.Name, hashKeyVar)
 		}
 	}
 	return ""

@@ -48,8 +48,8 @@ func conforms(t *testing.T, schema *jsonschema.Schema, data []byte) error {
 	return schema.Validate(v)
 }
 
-// policiesBelow are all policy files below the directories, as JSON.
-func policiesBelow(t *testing.T, dirs ...string) map[string][]byte {
+// policiesInDir are all policy files below the directories, as JSON.
+func policiesInDir(t *testing.T, dirs ...string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
 	for _, dir := range dirs {
@@ -76,7 +76,7 @@ func policiesBelow(t *testing.T, dirs ...string) map[string][]byte {
 // What is right is right for the schema, too.
 func TestSchema_TakesWhatLoads(t *testing.T) {
 	schema := editorSchema(t)
-	files := policiesBelow(t, "../../../examples", "../../../policy/testdata/seeds")
+	files := policiesInDir(t, "../../../examples", "../../../policy/testdata/seeds")
 	if len(files) < 20 {
 		t.Errorf("%d policies: the test says little", len(files))
 	}
@@ -91,7 +91,7 @@ func TestSchema_TakesWhatLoads(t *testing.T) {
 // fields there are, and the forms of their values.
 func TestSchema_RefusesWhatIsBroken(t *testing.T) {
 	schema := editorSchema(t)
-	form := []string{"unknown field", "paths have no templates", "mete knows no facts about user agents", "is missing", "must be a list", "must be an object", "must be a string", "must be a duration", "must be a number",
+	form := []string{"unknown field", "paths have no templates", "mete has no user agent attributes", "is missing", "must be a list", "must be an object", "must be a string", "must be a duration", "must be a number",
 		", not of ", "must have at most", "must be epoch", "must be skip", "must be open"}
 	seen := 0
 	for _, pattern := range []string{"../../../policy/testdata/bad/*.json", "../../../policyyaml/testdata/bad/*.json", "../../../policyyaml/testdata/bad/*.yaml", "../../../policyyaml/testdata/broken/*.yaml"} {

@@ -14,32 +14,31 @@ import (
 )
 
 const reloadAbout = `
-Has a server read its policy again and prints the result. The server does so by
-itself when the file changes. A broken policy never replaces a working one. The
-command uses the admin address and needs the role configure.
+Makes a server reload its policy and prints the result. The server also reloads
+by itself when the file changes. An invalid policy never replaces a valid one.
+The command uses the admin address and needs the role configure.
 
 Exit codes:
   0  the policy is active
-  1  the policy is broken, and the old one stays
+  1  the policy is invalid, and the old one stays active
   2  wrong usage
   3  the server does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
-// newReloadCommand returns "mete reload".
 func newReloadCommand(std Streams) *cobra.Command {
 	var to connection
 	var format string
 	cmd := &cobra.Command{
-		Use: "reload [flags]", Short: "Have a server read its policy again", Long: reloadAbout,
+		Use: "reload [flags]", Short: "Reload the policy of a server", Long: reloadAbout,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("unexpected argument %q: the server reads the policy that it was started with", args[0])
+				return usageError("unexpected argument %q: the server reloads its own policy", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := to.client()
+			c, err := to.newClient()
 			if err != nil {
 				return fail(exitUsage, err)
 			}
@@ -54,7 +53,7 @@ func newReloadCommand(std Streams) *cobra.Command {
 			if format == "json" {
 				return writeJSON(std.Out, r)
 			}
-			_, err = fmt.Fprintf(std.Out, "in force: %s, version %d\n", prose.Count(r.Rules, "rule"), r.PolicyVersion)
+			_, err = fmt.Fprintf(std.Out, "active: %s, version %d\n", prose.Count(r.Rules, "rule"), r.PolicyVersion)
 			return err
 		},
 	}

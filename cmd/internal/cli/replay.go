@@ -20,13 +20,13 @@ const replayAbout = `
 Runs recorded traffic through a policy in virtual time, and reports the requests
 that it limits, with the time and the reason. A TRACE is a file of access log
 lines (common or combined) or of JSON lines; "-" is standard input. Files may be
-compressed by gzip. Name several files in the order of time, for example
-$(ls -tr access.log*). If a time steps back, the time inside a bucket stands
-still, and a warning tells the number of such requests. --sort replays all
-requests in the order of their times.
+compressed by gzip. List several files from the oldest to the newest, as does
+$(ls -tr access.log*). If a timestamp goes back, the time of a bucket does not,
+and a warning reports the number of such requests. --sort replays all requests
+in the order of their timestamps.
 
-With --old and --new the traffic runs through two policies, each with buckets of
-its own. The report shows, by rule, the requests that are newly limited and
+With --old and --new the traffic runs through two policies, each with its own
+buckets. The report shows, by rule, the requests that are newly limited and
 newly admitted:
 
   mete replay --old policy.yaml --new next.yaml access.log
@@ -37,12 +37,12 @@ prints a note on standard error.
 
 Exit codes:
   0  done, however many requests are denied
-  1  a policy is broken, or --max-newly-limited is exceeded
+  1  a policy is invalid, or --max-newly-limited is exceeded
   2  wrong usage, or the input cannot be read
   3  the store does not answer
 
-With --store redis://HOST or postgres://HOST/DATABASE the buckets are there,
-under unique names, and the command removes them at its end.
+With --store redis://HOST or postgres://HOST/DATABASE the buckets are in that
+store, under unique names, and the command removes them at the end.
 
 A JSON line is one request. Only "at" is required, in seconds. "cost" replaces
 the cost in the policy:
@@ -51,24 +51,22 @@ the cost in the policy:
    "headers":{},"query":{},"jwt":{},"cost":null}
 `
 
-// A replayCommand is one call of mete replay.
 type replayCommand struct {
 	std                   Streams
-	policy, old           string   // file names; "-" is standard input. With old, policy is the new one
-	traces                []string // as well
+	policy, old           string   // file names, or "-" for standard input; with old, policy is the new one
+	traces                []string // file names, or "-" for standard input
 	format                string
 	input                 trace.Format
 	store                 *storeurl.URL
-	bound                 *bound // nil for none
+	bound                 *bound // of --max-newly-limited; nil for none
 	sort                  bool   // by time
 	showKeys, skipInvalid bool
 }
 
-// run replays a trace through a policy, or through two.
 func (c *replayCommand) run(ctx context.Context) error {
 	err := c.replay(ctx)
 	_, failed := errors.AsType[*mete.StoreError](err)
-	_, broken := errors.AsType[brokenFile](err)
+	_, broken := errors.AsType[policyError](err)
 	_, exceeded := errors.AsType[exceedsBound](err)
 	switch {
 	case err == nil:
@@ -83,12 +81,12 @@ func (c *replayCommand) run(ctx context.Context) error {
 	return fail(exitUsage, err)
 }
 
-// A brokenFile is the list of mistakes in a policy.
-type brokenFile struct{ error }
+// A policyError lists the errors in a policy.
+type policyError struct{ error }
 
-func (e brokenFile) Unwrap() error { return e.error }
+func (e policyError) Unwrap() error { return e.error }
 
-// replay replays the trace through one policy, or through two, and reports on it.
+// replay runs the trace through one policy or two and prints the report.
 func (c *replayCommand) replay(ctx context.Context) error {
 	var policies []*policy.Matcher
 	for _, name := range []string{c.old, c.policy} {
@@ -102,18 +100,18 @@ func (c *replayCommand) replay(ctx context.Context) error {
 		policies = append(policies, m)
 	}
 	c.noteHashKey(policies)
-	p, err := c.newPlay(ctx)
+	p, err := c.newRun(ctx)
 	if err != nil {
 		return err
 	}
 	if len(policies) == 1 {
-		stats, err := p.one(policies[0])
+		stats, err := p.runOne(policies[0])
 		if err != nil {
 			return err
 		}
 		return c.report(p, stats)
 	}
-	comparison, err := p.two(policies[0], policies[1])
+	comparison, err := p.runBoth(policies[0], policies[1])
 	if err == nil {
 		err = c.report(p, comparison)
 	}
@@ -123,8 +121,8 @@ func (c *replayCommand) replay(ctx context.Context) error {
 	return c.bound.check(comparison.Count(replaying.NewlyLimited), comparison.Requests())
 }
 
-// report writes what remains to be said after the lines of JSON, or the whole report.
-func (c *replayCommand) report(p *play, counts replaying.Counts) error {
+// report prints the report or, after JSON lines, its remaining parts.
+func (c *replayCommand) report(p *replayRun, counts replaying.Counts) error {
 	if c.format == "json" {
 		if text := counts.Disorder(); text != "" {
 			fmt.Fprintf(c.std.Err, "mete replay: warning: %s\n", text)
@@ -138,7 +136,7 @@ func (c *replayCommand) report(p *play, counts replaying.Counts) error {
 		return nil
 	}
 	report := replaying.Report{Old: policyName(c.old), Policy: policyName(c.policy), Trace: c.traceName(), Format: p.trace.Format().String(),
-		Counts: counts, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: screenOf(c.std.Out)}
+		Counts: counts, Elapsed: p.elapsed(), ShowKeys: c.showKeys, Screen: newScreen(c.std.Out)}
 	if c.format == "html" {
 		return report.WriteHTML(c.std.Out)
 	}
@@ -148,12 +146,12 @@ func (c *replayCommand) report(p *play, counts replaying.Counts) error {
 
 func markBroken(err error) error {
 	if policyExit(err) == exitNo {
-		return brokenFile{err}
+		return policyError{err}
 	}
 	return err
 }
 
-// noteHashKey says, once, that the servers treat other keys otherwise.
+// noteHashKey prints at most one note about rules that depend on the servers' hash_key.
 func (c *replayCommand) noteHashKey(policies []*policy.Matcher) {
 	for _, m := range policies {
 		if note := hashKeyNote(m); note != "" {
@@ -163,7 +161,6 @@ func (c *replayCommand) noteHashKey(policies []*policy.Matcher) {
 	}
 }
 
-// traceName is how the traces are called in a report.
 func (c *replayCommand) traceName() string {
 	const most = 3
 	if len(c.traces) > most {

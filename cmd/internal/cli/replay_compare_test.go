@@ -75,7 +75,7 @@ func TestReplay_CompareForms(t *testing.T) {
 	} {
 		var out, errs strings.Builder
 		code := cli.Main(context.Background(), append([]string{"replay"}, args...), cli.Streams{In: strings.NewReader(string(stdin)), Out: &out, Err: &errs})
-		if code != 0 || !strings.Contains(out.String(), "newly limited    10  15.87 %") || errs.Len() > 0 {
+		if code != 0 || !strings.Contains(out.String(), "newly limited    10  15.87%") || errs.Len() > 0 {
 			t.Errorf("%q: code %d\n%s%s", args, code, &out, &errs)
 		}
 	}

@@ -92,7 +92,7 @@ func TestReplay_StoreGoesAway(t *testing.T) {
 		in.kill()
 		r.line(1)
 		code := <-r.code
-		if text := r.errs.String(); code != 3 || !strings.Contains(text, "after line ") || !strings.Contains(text, "are left in ") {
+		if text := r.errs.String(); code != 3 || !strings.Contains(text, "after line ") || !strings.Contains(text, "remain in ") {
 			t.Errorf("%s: code %d, want 3, where it ended and what is left:\n%s", in.url, code, text)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// newReplayCommand returns "mete replay".
 func newReplayCommand(std Streams) *cobra.Command {
 	c := &replayCommand{std: std}
 	var input, store, bound, next string
@@ -50,15 +49,15 @@ func newReplayCommand(std Streams) *cobra.Command {
 	fs.StringVar(&store, "store", "memory:", "the `URL` of the store: memory:?max_keys=N, redis://HOST or postgres://HOST/DATABASE")
 	addFormat(cmd, &c.format, "text", "json", "html")
 	fs.StringVar(&input, "input", "auto", "the `FORMAT` of the trace: combined (access logs), jsonl or auto")
-	complete(cmd, "input", "auto", "combined", "jsonl")
+	completeWords(cmd, "input", "auto", "combined", "jsonl")
 	fs.StringVar(&bound, "max-newly-limited", "", "exit with 1 if --new limits more `REQUESTS` that --old admits: a number, or a share such as 0.1%")
-	fs.BoolVar(&c.showKeys, "show-keys", false, "show the keys that were denied, not only their number")
+	fs.BoolVar(&c.showKeys, "show-keys", false, "show the denied keys instead of numbers")
 	fs.BoolVar(&c.sort, "sort", false, "sort the requests of all traces by time first, in 64 MiB of memory and a temporary file")
 	fs.BoolVar(&c.skipInvalid, "skip-invalid", false, "count lines that cannot be read instead of stopping at the first")
 	return cmd
 }
 
-// policies finds the policies in the flags and the arguments, and returns the traces.
+// policies takes the policies from the flags or the arguments, and returns the traces.
 func (c *replayCommand) policies(next string, args []string) (traces []string, err error) {
 	switch {
 	case c.old == "" && next == "":
@@ -75,7 +74,7 @@ func (c *replayCommand) policies(next string, args []string) (traces []string, e
 	return args, nil
 }
 
-// check checks the policies, the traces and the flags together.
+// check checks combinations of policies, traces and flags.
 func (c *replayCommand) check() error {
 	inputs := append([]string{c.policy, c.old}, c.traces...)
 	i := slices.Index(inputs, "-")
@@ -89,7 +88,7 @@ func (c *replayCommand) check() error {
 	case i >= 0 && slices.Contains(inputs[i+1:], "-"):
 		return usageError("policies and traces cannot both be standard input")
 	case c.store.File != "":
-		return usageError("--store: a replay begins with full buckets and saves none: leave out file=%s", c.store.File)
+		return usageError("--store: a replay starts with full buckets and does not save them: remove file=%s", c.store.File)
 	}
 	if c.store.Memory.MaxKeys == 0 {
 		c.store.Memory.MaxKeys = replayMaxKeys
@@ -97,15 +96,15 @@ func (c *replayCommand) check() error {
 	return nil
 }
 
-// A bound is what --max-newly-limited says: so many requests, or such a share of
-// all. A nil bound has no end.
+// A bound is the value of --max-newly-limited: a number of requests or a share of all requests. A nil bound allows
+// any number.
 type bound struct {
 	text  string
 	count int64
-	share float64 // of 1; negative where count counts
+	share float64 // between 0 and 1; negative if count applies
 }
 
-// parseBound reads a bound. Nothing is none.
+// parseBound parses a bound. It returns nil for an empty text.
 func parseBound(text string) (*bound, error) {
 	if text == "" {
 		return nil, nil
@@ -124,10 +123,10 @@ func parseBound(text string) (*bound, error) {
 	return &bound{text: text, count: n, share: -1}, nil
 }
 
-// An exceedsBound says that more requests are newly limited than may be.
+// An exceedsBound is the error of a replay that newly limits too many requests.
 type exceedsBound struct{ error }
 
-// check returns an exceedsBound if n of so many requests are too many.
+// check returns an exceedsBound if n of the requests exceed the bound.
 func (b *bound) check(n, requests int64) error {
 	if b == nil {
 		return nil

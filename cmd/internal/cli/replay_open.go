@@ -17,62 +17,59 @@ import (
 )
 
 const (
-	// replayMaxKeys bounds the buckets of a replay that are not full at the same
-	// time, unless the store's URL says otherwise. It is high because traces are
-	// not hostile, and memory is used only as buckets come.
+	// replayMaxKeys bounds the buckets in memory that are not full at the same time, unless the store's URL has
+	// max_keys. The bound is high because traces are not hostile and unused capacity takes no memory.
 	replayMaxKeys = 1 << 26
 
-	// replayCall is how long a call of a store elsewhere may take, unless its URL
-	// says otherwise: what a slow one would do to the traffic is not the question.
+	// replayCall is the timeout of a call to a shared store, unless its URL has one. It is long because a replay
+	// does not model slow stores.
 	replayCall = 10 * time.Second
 
-	// cleanTimeout is for removing what a replay has left in such a store. What
-	// remains expires within the hour.
+	// cleanTimeout bounds the removal of buckets from a shared store. Buckets that remain expire within an hour.
 	cleanTimeout = time.Minute
 )
 
-// newStore opens the store that the command line names, with the time of the trace. What a
-// replay keeps in a shared store has a prefix of its own.
+// newStore opens the store of --store with a clock that follows the trace. In a shared store, the replay uses a
+// unique key prefix.
 func (c *replayCommand) newStore(ctx context.Context, now func() bucket.Instant) (stores.Store, error) {
 	s, _, err := stores.Open(ctx, c.store, stores.Options{Now: now, Own: true, Timeout: replayCall})
 	if err != nil {
-		return nil, offTrace{err}
+		return nil, storeError{err}
 	}
 	return s, nil
 }
 
-// An offTrace is an error that has nothing to do with the trace.
-type offTrace struct{ error }
+// A storeError is a failure of the store. It does not depend on a line of the trace.
+type storeError struct{ error }
 
-func (e offTrace) Unwrap() error { return e.error }
+func (e storeError) Unwrap() error { return e.error }
 
-// A patient store has as long as it takes, whatever rules say.
-type patient struct{ mete.Store }
+// An untimedStore ignores the store timeouts of rules.
+type untimedStore struct{ mete.Store }
 
-func (p patient) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (p untimedStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	mode.Within = 0
 	return p.Store.Take(ctx, dst, charges, mode)
 }
 
-// overflowed is the number of requests that found no room in memory.
-func overflowed(s stores.Store) uint64 {
+// overflowCount returns the number of requests that shared an overflow bucket.
+func overflowCount(s stores.Store) uint64 {
 	if m, ok := s.(*stores.Memory); ok {
 		return m.Stats().Overflowed
 	}
 	return 0
 }
 
-// closeReplay leaves nothing behind in a store.
+// closeReplay removes the buckets of a replay and closes the store.
 func closeReplay(s stores.Store) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanTimeout)
 	defer cancel()
 	if err := errors.Join(s.Clean(ctx), s.Close()); err != nil {
-		return offTrace{err}
+		return storeError{err}
 	}
 	return nil
 }
 
-// open opens one of the traces.
 func (c *replayCommand) open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(c.std.In), nil
@@ -80,9 +77,8 @@ func (c *replayCommand) open(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// size is how many bytes all traces have together, as they are stored, or 0 where
-// one of them has no end that is known. One that is not there is an error now, not
-// only when it is opened.
+// size returns the total stored size of all traces in bytes, or 0 if one of them is a stream. A missing file is an
+// error before the replay starts.
 func (c *replayCommand) size() (size int64, err error) {
 	known := true
 	for _, name := range c.traces {
@@ -103,8 +99,8 @@ func (c *replayCommand) size() (size int64, err error) {
 	return size, nil
 }
 
-// progress returns nil where nobody would see it, and where it would stand
-// between the decisions.
+// progress returns a progress bar, or nil if standard error is not a terminal or the bar would mix with the
+// output.
 func (c *replayCommand) progress(size int64) *replaying.Progress {
 	if !isTerminal(c.std.Err) || c.format == "json" && isTerminal(c.std.Out) {
 		return nil

@@ -19,14 +19,12 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// ballastBytes is memory that is reserved and never touched, so it takes none. It
-// makes the garbage collector wait for as much garbage: every request leaves some,
-// and collecting it each time there are a few megabytes would take an eighth of the
-// replay.
+// ballastBytes is memory that is reserved and never touched, so it uses no RAM. It makes the garbage collector run
+// less often; otherwise collections would take an eighth of the replay time.
 const ballastBytes = 64 << 20
 
-// A play is what one replay works with, whether of one policy or of two.
-type play struct {
+// A replayRun holds the trace, the stores and the progress bar of one replay.
+type replayRun struct {
 	command  *replayCommand
 	ctx      context.Context
 	trace    requests
@@ -37,7 +35,7 @@ type play struct {
 	ballast  []byte
 }
 
-// requests are those of the traces, in one order or another.
+// requests yields the requests of the traces, in file order or sorted by time.
 type requests interface {
 	replaying.Source
 	Name() string
@@ -47,7 +45,6 @@ type requests interface {
 	Close() error
 }
 
-// requests reads the traces.
 func (c *replayCommand) requests(ctx context.Context) requests {
 	sequence := trace.NewSequence(ctx, c.traces, c.input, c.open)
 	if c.sort {
@@ -56,18 +53,18 @@ func (c *replayCommand) requests(ctx context.Context) requests {
 	return sequence
 }
 
-// newPlay opens the traces. A call of one or two ends it.
-func (c *replayCommand) newPlay(ctx context.Context) (*play, error) {
+// newRun opens the traces. The caller must call runOne or runBoth, which close them.
+func (c *replayCommand) newRun(ctx context.Context) (*replayRun, error) {
 	size, err := c.size()
 	if err != nil {
 		return nil, err
 	}
-	return &play{command: c, ctx: ctx, trace: c.requests(ctx), progress: c.progress(size), lines: replaying.NewLines(c.std.Out),
+	return &replayRun{command: c, ctx: ctx, trace: c.requests(ctx), progress: c.progress(size), lines: replaying.NewLines(c.std.Out),
 		start: time.Now(), ballast: make([]byte, ballastBytes)}, nil
 }
 
-// one replays the trace through one policy, and ends the play.
-func (p *play) one(m *policy.Matcher) (*replaying.Stats, error) {
+// runOne replays the trace through one policy and closes the run.
+func (p *replayRun) runOne(m *policy.Matcher) (*replaying.Stats, error) {
 	stats := replaying.NewStats(m)
 	err := replaying.Run(p.ctx, replaying.Config{Policy: m, Trace: p.trace, Store: p.newStore, Invalid: p.invalid(stats),
 		Each: func(req *trace.Request, d *mete.Decision) error {
@@ -78,53 +75,51 @@ func (p *play) one(m *policy.Matcher) (*replaying.Stats, error) {
 			}
 			return stats.Add(req, d)
 		}})
-	return stats, p.end(err)
+	return stats, p.close(err)
 }
 
-// two replays the trace through two policies, and ends the play.
-func (p *play) two(old, m *policy.Matcher) (*replaying.Comparison, error) {
+// runBoth replays the trace through two policies and closes the run.
+func (p *replayRun) runBoth(old, m *policy.Matcher) (*replaying.Comparison, error) {
 	comparison := replaying.NewComparison(old, m)
 	err := replaying.Compare(p.ctx, replaying.CompareConfig{Old: old, New: m, Trace: p.trace, Store: p.newStore, Invalid: p.invalid(comparison),
 		Each: func(req *trace.Request, was, is *mete.Decision) error {
 			p.step()
-			comparison.Add(req, was, is, p.place)
+			comparison.Add(req, was, is, p.position)
 			if p.command.format == "json" {
-				return p.lines.WriteChange(req, was, is, p.place)
+				return p.lines.WriteChange(req, was, is, p.position)
 			}
 			return nil
 		}})
-	return comparison, p.end(err)
+	return comparison, p.close(err)
 }
 
-// invalid returns the function for lines that cannot be read, or nil if they end the replay.
-func (p *play) invalid(counts replaying.Counts) func(*trace.LineError) {
+// invalid returns the callback for invalid lines, or nil if an invalid line ends the replay.
+func (p *replayRun) invalid(counts replaying.Counts) func(*trace.LineError) {
 	if !p.command.skipInvalid {
 		return nil
 	}
 	return counts.Invalid
 }
 
-// newStore makes the store of a policy.
-func (p *play) newStore(now func() bucket.Instant) (mete.Store, error) {
+func (p *replayRun) newStore(now func() bucket.Instant) (mete.Store, error) {
 	store, err := p.command.newStore(p.ctx, now)
 	if err != nil {
 		return nil, err
 	}
 	p.stores = append(p.stores, store)
-	return patient{store}, nil
+	return untimedStore{store}, nil
 }
 
-// step counts a request.
-func (p *play) step() { p.progress.Step(p.trace.Consumed()) }
+func (p *replayRun) step() { p.progress.Step(p.trace.Consumed()) }
 
-// place is where the request stands that was read last: access.log:12.
-func (p *play) place() string { return fmt.Sprintf("%s:%d", p.trace.Name(), p.trace.Line()) }
+// position returns the file and line of the last request, such as access.log:12.
+func (p *replayRun) position() string { return fmt.Sprintf("%s:%d", p.trace.Name(), p.trace.Line()) }
 
-func (p *play) elapsed() time.Duration { return time.Since(p.start) }
+func (p *replayRun) elapsed() time.Duration { return time.Since(p.start) }
 
-// end ends what err ended, or nothing did: it leaves nothing behind, and says all
-// that went wrong.
-func (p *play) end(err error) error {
+// close removes the buckets of the replay and closes its stores and traces. It joins err and all errors on the
+// way.
+func (p *replayRun) close(err error) error {
 	p.progress.Clear()
 	err = p.explain(errors.Join(err, p.trace.Close()))
 	for _, s := range p.stores {
@@ -138,7 +133,7 @@ func (p *play) end(err error) error {
 		return err
 	}
 	for _, s := range p.stores {
-		if n := overflowed(s); n > 0 {
+		if n := overflowCount(s); n > 0 {
 			fmt.Fprintf(p.command.std.Err, "mete replay: more than %d buckets were not full at the same time; %s one\n",
 				p.command.store.Memory.MaxKeys, prose.Count(n, "request shared", "requests shared"))
 		}
@@ -146,10 +141,10 @@ func (p *play) end(err error) error {
 	return nil
 }
 
-// explain says where in the trace an error is, and what to do about it.
-func (p *play) explain(err error) error {
+// explain adds the position in the trace and a remedy to err.
+func (p *replayRun) explain(err error) error {
 	var bad *trace.LineError
-	var off offTrace
+	var off storeError
 	switch {
 	case err == nil:
 		return nil
@@ -158,7 +153,7 @@ func (p *play) explain(err error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: interrupted", p.trace.Name())
 	case errors.As(err, &bad):
-		return fmt.Errorf("%s:%d: %w\nmend the line, or pass over such lines with --skip-invalid", p.trace.Name(), bad.Line, bad.Err)
+		return fmt.Errorf("%s:%d: %w\nfix the line, or skip such lines with --skip-invalid", p.trace.Name(), bad.Line, bad.Err)
 	}
 	return fmt.Errorf("%s: %w", p.trace.Name(), err)
 }

@@ -52,7 +52,7 @@ func TestReplay_Sort(t *testing.T) {
 	}
 	unsorted := report(whole)
 	at, summary := strings.Index(unsorted, "\nwarning: "), strings.Index(unsorted, "\nallowed")
-	if at < 0 || at > summary || !strings.Contains(unsorted, "requests are older than the one before (") || !strings.Contains(unsorted, "--sort") {
+	if at < 0 || at > summary || !strings.Contains(unsorted, "requests are older than the previous one (") || !strings.Contains(unsorted, "--sort") {
 		t.Errorf("the report of an unsorted log has no warning at its top:\n%s", unsorted)
 	}
 	if strings.Contains(want, "warning") {

@@ -14,20 +14,19 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// A ruleReset is "mete reset --rule NAME --all".
 type ruleReset struct {
 	*question
 	rule string
 	all  bool
 }
 
-// addRule defines --rule and --all, and has the command reset a whole rule with them.
+// addRule defines --rule and --all, which make the command reset a whole rule.
 func (q *question) addRule(cmd *cobra.Command) {
 	r := &ruleReset{question: q}
-	cmd.Flags().StringVar(&r.rule, "rule", "", "with --all: fill the buckets of the rule with that `NAME`")
+	cmd.Flags().StringVar(&r.rule, "rule", "", "with --all: fill the buckets of the rule `NAME`")
 	cmd.Flags().BoolVar(&r.all, "all", false, "with --rule: fill the buckets of all keys")
 	completeRules(cmd)
-	cmd.Flags().Lookup("reason").Usage = "with --key or --all: `WHY`, for the log and the audit"
+	cmd.Flags().Lookup("reason").Usage = "with --key or --all: `WHY`, for the log and the audit trail"
 	other := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.rule == "" && !r.all {
@@ -39,9 +38,9 @@ func (q *question) addRule(cmd *cobra.Command) {
 		case q.key != "" || len(args) > 0:
 			return usageError("--rule excludes --key and the attributes of a request")
 		case q.reason == "":
-			return usageError("a reason is required, for the audit: --reason WHY")
+			return usageError("a reason is required for the audit trail: --reason WHY")
 		}
-		c, err := q.client()
+		c, err := q.newClient()
 		if err != nil {
 			return fail(exitUsage, err)
 		}
@@ -49,7 +48,7 @@ func (q *question) addRule(cmd *cobra.Command) {
 	}
 }
 
-// run asks the server until all buckets of the rule are full. Each request does a part.
+// run calls the server until all buckets of the rule are full. Each call resets a part of them.
 func (r *ruleReset) run(ctx context.Context, c *client.Client) error {
 	var done api.RuleReset
 	for from := ""; ; {
@@ -69,5 +68,5 @@ func (r *ruleReset) run(ctx context.Context, c *client.Client) error {
 			fmt.Fprintf(r.std.Err, "%s so far\n", prose.Count(done.Cleared, "bucket"))
 		}
 	}
-	return r.write(done, fmt.Sprintf("full: all buckets of rule %s; %s removed\n", visible.Text(r.rule), prose.Count(done.Cleared, "bucket")))
+	return r.write(done, fmt.Sprintf("all buckets of rule %s are full; %s removed\n", visible.Text(r.rule), prose.Count(done.Cleared, "bucket")))
 }

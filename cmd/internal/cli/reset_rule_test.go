@@ -15,7 +15,7 @@ func TestResetRule(t *testing.T) {
 		wantRun(t, 0, `took 1 of 1\n.*`, "", "take", "--server", url, "--key", "free:user="+user, "--cost", "1")
 	}
 	at := []string{"reset", "--server", url, "--all", "--reason", "the limit was too low"}
-	wantRun(t, 0, `full: all buckets of rule free; 3 buckets removed\n`, "", append(at, "--rule", "free")...)
+	wantRun(t, 0, `all buckets of rule free are full; 3 buckets removed\n`, "", append(at, "--rule", "free")...)
 	wantRun(t, 0, `.*5 of 5 left, full\n.*`, "", "peek", "--server", url, "--key", "free:user=b")
 	wantRun(t, 0, `\{"cleared":0\}\n`, "", append(at, "--rule", "free", "--format", "json")...)
 	wantRun(t, 4, "", `mete reset: .*did you mean free\?\n`, append(at, "--rule", "fre")...)
@@ -56,7 +56,7 @@ func TestResetRule_Parts(t *testing.T) {
 	}))
 	defer s.Close()
 	args := []string{"reset", "--server", s.URL, "--rule", "free", "--all", "--reason", "r"}
-	wantRun(t, 0, `full: all buckets of rule free; 1007 buckets removed\n`, "", args...)
+	wantRun(t, 0, `all buckets of rule free are full; 1007 buckets removed\n`, "", args...)
 	want := []string{`{"rule":"free","reason":"r"}`, `{"rule":"free","reason":"r","from":"n1"}`, `{"rule":"free","reason":"r","from":"n2"}`}
 	if fmt.Sprint(froms) != fmt.Sprint(want) {
 		t.Errorf("asked %q, want %q", froms, want)

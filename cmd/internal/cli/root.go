@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/cmd/internal/runbook"
 )
 
-// The groups of commands in the overview.
 const (
 	groupRun      = "run"
 	groupPolicies = "policies"
@@ -25,7 +24,6 @@ reach a server, and 'mete help runbook' what to do in an emergency.
 Exit codes: 0 yes, 1 no, 2 wrong usage, 3 unreachable, 4 refused.
 `
 
-// newRoot returns the command mete with all its subcommands.
 func newRoot(std Streams) *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
@@ -35,7 +33,7 @@ func newRoot(std Streams) *cobra.Command {
 		Version:       versionLine(buildinfo.Read()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs, // so that unknownCommand reports unknown commands
+		Args:          cobra.ArbitraryArgs, // unknownCommand reports unknown commands
 		RunE:          unknownCommand,
 	}
 	root.SetIn(std.In)
@@ -44,7 +42,7 @@ func newRoot(std Streams) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpFunc(printHelp)
 	root.SetFlagErrorFunc(explainFlag)
-	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand takes its place
+	root.CompletionOptions.DisableDefaultCmd = true // newCompletionCommand replaces it
 
 	add := func(id, title string, commands ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: id, Title: title})
@@ -91,12 +89,11 @@ func newRoot(std Streams) *cobra.Command {
 	return root
 }
 
-// newHelpCommand returns "mete help".
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "help [COMMAND | TOPIC]",
 		Short:  "Describe a command or a topic",
-		Hidden: true, // every page mentions it
+		Hidden: true, // every help page mentions it
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			about, _, err := cmd.Root().Find(args)
 			if err != nil {

@@ -18,11 +18,11 @@ import (
 const rulesAbout = `
 Shows and changes the rules in a PostgreSQL database. Servers with
 --policy postgres://HOST/DATABASE follow them, and use a change within a second.
-The command makes missing tables. It only writes rules that are a valid policy
-as a whole.
+The command creates missing tables. It only writes rules that form a valid
+policy.
 
-The name of a rule is part of the keys of its buckets: after a new name, buckets
-are full. doc/rules.md describes the columns.
+The name of a rule is part of the keys of its buckets, so the buckets of a
+renamed rule start full. doc/rules.md describes the columns.
 
 Exit codes:
   0  done, or nothing to change
@@ -31,7 +31,6 @@ Exit codes:
   3  the database does not answer
 `
 
-// A rulesCommand is one call of mete rules.
 type rulesCommand struct {
 	std      Streams
 	flags    *pflag.FlagSet // of the subcommand
@@ -47,32 +46,30 @@ type rulesCommand struct {
 	replace, dryRun          bool
 }
 
-// given reports whether a flag is on the command line.
-func (c *rulesCommand) given(name string) bool { return c.flags.Changed(name) }
+func (c *rulesCommand) isSet(name string) bool { return c.flags.Changed(name) }
 
 const rulesSetAbout = `
-Changes a rule, or adds it: by its name or, without one, by --pattern and
---plan. Fields for which no flag is given stay as they are.
+Changes or adds the rule with the given name or, without a name, with the given
+--pattern and --plan. Fields without a flag keep their values.
 `
 
-// An unmet wish is well-formed, and not to be had: no such rule, another version.
-type unmet string
+// An unmetError rejects a valid request, because the rule does not exist or has another version.
+type unmetError string
 
-func (e unmet) Error() string { return string(e) }
+func (e unmetError) Error() string { return string(e) }
 
-// newRulesCommand returns "mete rules".
 func newRulesCommand(std Streams) *cobra.Command {
 	c := &rulesCommand{std: std}
 	cmd := &cobra.Command{
 		Use: "rules COMMAND --db URL [flags]", Short: "Show and change the rules in a database", Long: rulesAbout,
 		Args: cobra.ArbitraryArgs, RunE: unknownCommand,
 	}
-	cmd.PersistentFlags().StringVar(&c.db, "db", "", "the `URL` of the PostgreSQL: postgres://HOST/DATABASE?schema=mete")
+	cmd.PersistentFlags().StringVar(&c.db, "db", "", "the `URL` of the database: postgres://HOST/DATABASE?schema=mete")
 	cmd.AddCommand(
 		c.newList(),
 		c.newSet(),
-		c.newChange("enable", "Make rules active", c.enable),
-		c.newChange("disable", "Make rules inactive, and keep them", c.disable),
+		c.newChange("enable", "Activate rules", c.enable),
+		c.newChange("disable", "Deactivate rules without removing them", c.disable),
 		c.newChange("delete", "Remove rules", c.remove),
 		c.newImport(),
 		c.newExport(),
@@ -105,28 +102,28 @@ func (c *rulesCommand) newSet() *cobra.Command {
 	cmd.Long = rulesSetAbout
 	fs := cmd.Flags()
 	fs.StringVar(&c.pattern, "pattern", "", "the requests that share a bucket, as a `PATTERN` such as user:{user_id}, endpoint:/api/search or global")
-	fs.StringVar(&c.scope, "scope", "", "a `WORD` for people: user, endpoint, ip, global or custom; the pattern's own if absent")
+	fs.StringVar(&c.scope, "scope", "", "the scope, a `WORD` for readers: user, endpoint, ip, global or custom (default: from the pattern)")
 	fs.StringVar(&c.plan, "plan", "", "the `PLAN` whose requests count; empty is all")
 	fs.StringVar(&c.rate, "rate", "", "tokens per second, a decimal `NUMBER`, or a rate such as 5/1m")
 	fs.StringVar(&c.burst, "burst", "", "the capacity of a bucket, a `NUMBER` of tokens")
 	fs.StringVar(&c.mode, "mode", "", "the mode of the rule, a `WORD`: off, shadow, a share of the keys such as 25%, or enforce")
-	fs.StringVar(&c.description, "description", "", "a `TEXT` for people")
-	fs.StringVar(&c.spec, "spec", "", "fields of the rule, as a `JSON` object. A null removes its field; all other fields stay")
+	fs.StringVar(&c.description, "description", "", "a description, a `TEXT`")
+	fs.StringVar(&c.spec, "spec", "", "fields of the rule, as a `JSON` object; null removes a field, and other fields stay")
 	fs.StringVar(&c.policy, "policy", "", "the `NAME` of the policy that the rule belongs to")
-	fs.Int32Var(&c.priority, "priority", 0, "the `NUMBER` by which rules of one group are in order, lowest first")
+	fs.Int32Var(&c.priority, "priority", 0, "the position within a group of rules, a `NUMBER`, lowest first")
 	c.addVersion(cmd)
 	c.addDryRun(cmd)
 	return cmd
 }
 
-// newChange returns a subcommand that changes rules by their names.
+// newChange returns a subcommand that changes rules by name.
 func (c *rulesCommand) newChange(verb, short string, do func(context.Context, *rules.Source) error) *cobra.Command {
 	cmd := c.subcommand(verb+" NAME ...", short, do, func(args []string) error {
 		switch {
 		case len(args) == 0:
 			return usageError("the name of a rule is required")
-		case c.given("if-version") && len(args) > 1:
-			return usageError("--if-version is for one rule")
+		case c.isSet("if-version") && len(args) > 1:
+			return usageError("--if-version requires exactly one rule")
 		}
 		return nil
 	})
@@ -137,7 +134,7 @@ func (c *rulesCommand) newChange(verb, short string, do func(context.Context, *r
 
 func (c *rulesCommand) newImport() *cobra.Command {
 	var policy string
-	cmd := c.subcommand("import POLICY", "Make rows of a policy file", c.importFile, func(args []string) error {
+	cmd := c.subcommand("import POLICY", "Import the rules of a policy file", c.importFile, func(args []string) error {
 		if rest := policyArgument(&policy, args); policy == "" || len(rest) > 0 {
 			return usageError("one policy file is required; - is standard input")
 		}
@@ -145,13 +142,13 @@ func (c *rulesCommand) newImport() *cobra.Command {
 		return nil
 	})
 	addPolicy(cmd, &policy, "import the policy `FILE`, like an argument")
-	cmd.Flags().BoolVar(&c.replace, "replace", false, "make rules inactive that are not in the file")
+	cmd.Flags().BoolVar(&c.replace, "replace", false, "deactivate rules that are not in the file")
 	c.addDryRun(cmd)
 	return cmd
 }
 
 func (c *rulesCommand) newExport() *cobra.Command {
-	cmd := c.subcommand("export", "Write the active rows as a policy file", c.export, func(args []string) error { return noArgs(nil, args) })
+	cmd := c.subcommand("export", "Export the active rules as a policy file", c.export, func(args []string) error { return noArgs(nil, args) })
 	addFormat(cmd, &c.format, "yaml", "json")
 	return cmd
 }
@@ -161,7 +158,7 @@ func (c *rulesCommand) addVersion(cmd *cobra.Command) {
 }
 
 func (c *rulesCommand) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "print the changes, and write nothing")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "print the changes without writing them")
 	addFormat(cmd, &c.format, "text", "json")
 }
 
@@ -172,20 +169,19 @@ func (c *rulesCommand) run(ctx context.Context, do func(context.Context, *rules.
 		defer source.Close()
 		err = do(ctx, source)
 	}
-	switch _, isUnmet := errors.AsType[unmet](err); {
+	switch _, isUnmet := errors.AsType[unmetError](err); {
 	case err == nil:
 		return nil
-	case isUnmet, brokenPolicy(err):
+	case isUnmet, isPolicyError(err):
 		return failEach(exitNo, err)
 	}
-	text := errors.New(strings.TrimPrefix(err.Error(), "rules: ")) // the name of the command is in front
+	text := errors.New(strings.TrimPrefix(err.Error(), "rules: ")) // the command prints its own name
 	if errors.Is(err, store.ErrUnavailable) {
 		return fail(exitUnreachable, text)
 	}
 	return fail(exitUsage, text)
 }
 
-// checkSet checks the arguments and flags of set.
 func (c *rulesCommand) checkSet(args []string) error {
 	switch {
 	case len(args) > 1:

@@ -19,14 +19,14 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// edit writes a change, and prints the rows that it changes.
+// edit applies a change and prints the changed rows.
 func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change func(*rules.Set) error) error {
 	changes, err := source.Edit(ctx, c.dryRun, change)
 	if err != nil {
 		return err
 	}
 	if c.format == "json" {
-		return writeJSON(c.std.Out, editOf(changes, c.dryRun))
+		return writeJSON(c.std.Out, newEdit(changes, c.dryRun))
 	}
 	noun := "rule"
 	for _, ch := range changes {
@@ -46,29 +46,29 @@ func (c *rulesCommand) edit(ctx context.Context, source *rules.Source, change fu
 	return nil
 }
 
-// An edit is the JSON form of what an edit has changed, or would change with --dry-run.
+// An edit is the JSON form of the changes that an edit made, or would make without --dry-run.
 type edit struct {
 	Written bool     `json:"written"`
 	Changes []change `json:"changes"`
 }
 
-// A change is the row before and after, nil where there is none.
+// A change is a row before and after the edit. Before is nil for a new row, and after is nil for a removed one.
 type change struct {
 	Policy *string     `json:"policy,omitempty"` // of the row of a policy, "" for all policies
 	Before *listedRule `json:"before"`
 	After  *listedRule `json:"after"`
 }
 
-func editOf(changes []rules.Change, dryRun bool) edit {
+func newEdit(changes []rules.Change, dryRun bool) edit {
 	e := edit{Written: !dryRun && len(changes) > 0, Changes: []change{}}
 	for _, c := range changes {
 		row := change{Policy: c.Policy}
 		if c.Before != nil {
-			before := listed(c.Before)
+			before := newListedRule(c.Before)
 			row.Before = &before
 		}
 		if c.After != nil {
-			after := listed(c.After)
+			after := newListedRule(c.After)
 			row.After = &after
 		}
 		e.Changes = append(e.Changes, row)
@@ -76,7 +76,7 @@ func editOf(changes []rules.Change, dryRun bool) edit {
 	return e
 }
 
-// changeText says what an edit did to one row, in one line.
+// changeText describes the change of one row in one line.
 func changeText(c rules.Change) string {
 	var name string
 	switch {
@@ -89,7 +89,7 @@ func changeText(c rules.Change) string {
 	default:
 		name = c.After.Name
 	}
-	before, after := leaves(c.Before), leaves(c.After)
+	before, after := flattenRow(c.Before), flattenRow(c.After)
 	switch {
 	case c.After == nil:
 		return "- " + name
@@ -111,9 +111,8 @@ func changeText(c rules.Change) string {
 	return "~ " + name + ": " + strings.Join(words, ", ")
 }
 
-// leaves returns the values of a row, by their paths in spec and by the names of the
-// columns that are not in spec.
-func leaves(r *rules.Rule) map[string]string {
+// flattenRow returns the values of a row by their paths in spec, and by column name for values outside of spec.
+func flattenRow(r *rules.Rule) map[string]string {
 	found := map[string]string{}
 	if r == nil {
 		return found
@@ -126,7 +125,7 @@ func leaves(r *rules.Rule) map[string]string {
 				walk(path+"/"+name, inside)
 			}
 		case []any:
-			text, _ := json.Marshal(v) // what has been read can be written
+			text, _ := json.Marshal(v) // the value came from JSON
 			found[visible.Text(path[1:])] = visible.Text(string(text))
 		default:
 			found[visible.Text(path[1:])] = visible.Text(fmt.Sprint(v))
@@ -135,7 +134,7 @@ func leaves(r *rules.Rule) map[string]string {
 	dec := json.NewDecoder(bytes.NewReader(r.Spec))
 	dec.UseNumber()
 	var spec map[string]any
-	_ = dec.Decode(&spec) // the database has nothing else
+	_ = dec.Decode(&spec) // the database only stores valid JSON
 	walk("", spec)
 	if r.ID != 0 {
 		found["key_pattern"], found["scope"], found["policy"] = visible.Text(r.KeyPattern), r.Scope, visible.Text(r.Policy)
@@ -144,10 +143,10 @@ func leaves(r *rules.Rule) map[string]string {
 	return found
 }
 
-// importFile makes the rules of a policy file rows.
+// importFile stores the rules of a policy file as rows.
 func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) error {
 	name := c.operands[0]
-	name, data, err := policyText(c.std, name)
+	name, data, err := readPolicyFile(c.std, name)
 	if err != nil {
 		return err
 	}
@@ -157,12 +156,11 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 	}
 	err = c.edit(ctx, source, func(set *rules.Set) error { return set.Import(asJSON, c.replace) })
 	if left := rules.LeftOut(asJSON); err == nil && len(left) > 0 {
-		fmt.Fprintf(c.std.Err, "mete rules: left out, as rows have a revision for it: %s\n", strings.Join(left, ", "))
+		fmt.Fprintf(c.std.Err, "mete rules: ignored, because rows have a revision instead: %s\n", strings.Join(left, ", "))
 	}
 	return err
 }
 
-// export writes the active rules as a policy file.
 func (c *rulesCommand) export(ctx context.Context, source *rules.Source) error {
 	set, err := source.Read(ctx)
 	if err != nil {
@@ -173,7 +171,7 @@ func (c *rulesCommand) export(ctx context.Context, source *rules.Source) error {
 		return err
 	}
 	if left := len(set.Rules) - len(m.Rules()); left > 0 {
-		fmt.Fprintf(c.std.Err, "mete rules: %s left out: not active\n", prose.Count(left, "rule is", "rules are"))
+		fmt.Fprintf(c.std.Err, "mete rules: %s omitted: not active\n", prose.Count(left, "rule is", "rules are"))
 	}
 	if c.format == "json" {
 		_, err = fmt.Fprintf(c.std.Out, "%s\n", set.Export())

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A listedRule is the JSON form of a row, a stable contract. Its fields are columns.
+// A listedRule is the JSON form of a row. It is a stable contract, and its fields are named after the columns.
 type listedRule struct {
 	ID            int64           `json:"rule_id"`
 	Name          string          `json:"name"`
@@ -38,7 +38,7 @@ type listedRule struct {
 	UpdatedAt     time.Time       `json:"updated_at"`
 }
 
-// list shows the rules, and what is wrong with them.
+// list prints the rules and their errors.
 func (c *rulesCommand) list(ctx context.Context, source *rules.Source) error {
 	set, err := source.Read(ctx)
 	if err != nil {
@@ -46,14 +46,14 @@ func (c *rulesCommand) list(ctx context.Context, source *rules.Source) error {
 	}
 	shown := set.Rules
 	if len(c.operands) > 0 {
-		if shown, err = named(set.Rules, c.operands); err != nil {
+		if shown, err = selectRules(set.Rules, c.operands); err != nil {
 			return err
 		}
 	}
 	if c.format == "json" {
 		list := []listedRule{}
 		for i := range shown {
-			list = append(list, listed(&shown[i]))
+			list = append(list, newListedRule(&shown[i]))
 		}
 		enc := json.NewEncoder(c.std.Out)
 		enc.SetEscapeHTML(false)
@@ -71,7 +71,6 @@ func (c *rulesCommand) list(ctx context.Context, source *rules.Source) error {
 	return err
 }
 
-// printTable shows rules to people.
 func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
 	if len(shown) == 0 {
 		_, err := fmt.Fprintf(c.std.Out, "there are no rules in the schema %s\n", schema)
@@ -96,19 +95,19 @@ func (c *rulesCommand) printTable(shown []rules.Rule, schema string) error {
 	return err
 }
 
-// named returns the rules that have these names.
-func named(list []rules.Rule, names []string) (found []rules.Rule, err error) {
+// selectRules returns the rules with the given names.
+func selectRules(list []rules.Rule, names []string) (found []rules.Rule, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(list, func(r rules.Rule) bool { return r.Name == name })
 		if i < 0 {
-			return nil, unmet(fmt.Sprintf("there is no rule %q", name))
+			return nil, unmetError(fmt.Sprintf("there is no rule %q", name))
 		}
 		found = append(found, list[i])
 	}
 	return found, nil
 }
 
-func listed(r *rules.Rule) listedRule {
+func newListedRule(r *rules.Rule) listedRule {
 	l := listedRule{ID: r.ID, Name: r.Name, KeyPattern: r.KeyPattern, Scope: r.Scope, Active: r.Active, Priority: r.Priority,
 		Policy: r.Policy, Fallback: r.Fallback, Spec: r.Spec, Version: r.Version, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC()}
 	for _, text := range []struct {

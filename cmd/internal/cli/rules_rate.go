@@ -12,9 +12,9 @@ import (
 	"github.com/metehq/mete/pgstore/rules"
 )
 
-// changeLimit sets the rate and the burst that the flags name: in their columns, which
-// the database writes into spec or, where no number of tokens a second is the rate, as
-// of 5/1m, in spec itself.
+// changeLimit sets the rate and the burst from the flags. It sets the columns, and the database copies them to
+// spec. A rate such as 5/1m is not a decimal number of tokens per second, so changeLimit writes it to spec
+// directly.
 func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessage) error {
 	rate := c.rate
 	if strings.Contains(rate, "/") {
@@ -24,10 +24,10 @@ func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessag
 		}
 		rate = number
 	}
-	if c.given("rate") {
+	if c.isSet("rate") {
 		r.RatePerSecond = rate
 	}
-	if c.given("burst") {
+	if c.isSet("burst") {
 		r.BurstCapacity = c.burst
 	}
 	return nil
@@ -35,29 +35,29 @@ func (c *rulesCommand) changeLimit(r *rules.Rule, spec map[string]json.RawMessag
 
 // changeConfig sets the rate and the burst in the algorithm_config of a spec.
 func (c *rulesCommand) changeConfig(spec map[string]json.RawMessage) error {
-	config, err := jsonObject(spec["algorithm_config"])
+	config, err := parseObject(spec["algorithm_config"])
 	if err != nil {
-		return fmt.Errorf("algorithm_config is no JSON object: %w", err)
+		return fmt.Errorf("algorithm_config is not a JSON object: %w", err)
 	}
 	delete(config, "rps")
 	delete(config, "tokens_per_second")
 	config["rate"] = textJSON(c.rate)
 	switch {
-	case !c.given("burst"):
+	case !c.isSet("burst"):
 	case json.Valid([]byte(c.burst)):
 		config["burst"] = json.RawMessage(c.burst)
 	default:
-		config["burst"] = textJSON(c.burst) // such as 10s
+		config["burst"] = textJSON(c.burst) // the burst may be a duration such as 10s
 	}
 	if config["burst"] == nil {
-		return unmet(fmt.Sprintf("--rate %s needs a burst: set --burst, too", c.rate))
+		return unmetError(fmt.Sprintf("--rate %s needs a burst: set --burst, too", c.rate))
 	}
 	spec["algorithm_config"], err = json.Marshal(config)
 	return err
 }
 
-// jsonObject reads an object, which is empty where the text is, or null.
-func jsonObject(text json.RawMessage) (object map[string]json.RawMessage, err error) {
+// parseObject parses a JSON object. An empty text and null are empty objects.
+func parseObject(text json.RawMessage) (object map[string]json.RawMessage, err error) {
 	if len(text) > 0 {
 		err = json.Unmarshal(text, &object)
 	}
@@ -67,18 +67,17 @@ func jsonObject(text json.RawMessage) (object map[string]json.RawMessage, err er
 	return object, err
 }
 
-// textJSON is a text as JSON.
 func textJSON(text string) json.RawMessage {
 	data, _ := json.Marshal(text) // a string always marshals
 	return data
 }
 
-// ratePerSecond returns a rate such as 60/1m as a number of tokens a second. Not exact is one
-// that no number with three decimals is, such as 5/1m.
+// ratePerSecond converts a rate such as 60/1m to tokens per second. It is not exact if the number needs more than
+// three decimals, such as 5/1m.
 func ratePerSecond(text string) (number string, exact bool) {
 	rate, err := bucket.ParseRate(text)
 	if err != nil || rate.Tokens > bucket.MaxTokens/bucket.Tokens(time.Second/time.Microsecond) {
-		return "", false // check has seen that it is one
+		return "", false // the flag has been checked before
 	}
 	tokens, per := int64(rate.Tokens)*int64(time.Second/time.Microsecond), int64(rate.Per/time.Microsecond)
 	if tokens%per != 0 {

@@ -55,7 +55,7 @@ func (d *rulesDB) says(code int, want string, args ...string) {
 func TestRules_FromNothing(t *testing.T) {
 	d := newRulesDB(t)
 	d.says(0, "there are no rules in the schema test_", "list")
-	d.says(1, "no rule is active", "export")
+	d.says(1, "no active rule", "export")
 	d.says(0, "+ user-free: algorithm_config/burst 50, algorithm_config/rps 10, is_active true, is_fallback false, key_pattern user:{user_id}, "+
 		`limit_keys ["jwt:sub"], match/jwt:plan free, name user-free, policy rules, priority 0, scope user`+"\n",
 		"set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "10", "--burst", "50")
@@ -66,7 +66,7 @@ func TestRules_FromNothing(t *testing.T) {
 	d.says(0, "~ everyone: is_active false (was true)", "disable", "everyone")
 	d.says(0, "~ everyone: is_active true (was false)", "enable", "everyone", "--dry-run")
 	d.says(0, "nothing changes", "disable", "everyone")
-	d.says(1, "no rule is active", "disable", "user-free")
+	d.says(1, "no active rule", "disable", "user-free")
 	d.says(0, "- everyone", "delete", "everyone")
 	d.says(0, "1 rule would change; nothing is written", "set", "user-free", "--spec", `{"mode":"shadow"}`, "--dry-run")
 
@@ -94,16 +94,16 @@ func TestRules_Refusals(t *testing.T) {
 		want string
 		args string
 	}{
-		{1, `rule "b": key_pattern: another active rule has that key_pattern and plan`, "set b --pattern ip:{ip} --rate 1 --burst 5"},
+		{1, `rule "b": key_pattern: another active rule has this key_pattern and plan`, "set b --pattern ip:{ip} --rate 1 --burst 5"},
 		{1, `rule 1 "a": rate_per_second: must be a number above 0`, "set a --rate NaN"},
 		{1, `rule 1 "a": burst_capacity: must be a number from 1`, "set a --burst -5"},
 		{1, `spec/mode: mode must be enforce, shadow, off, or a share`, `set a --spec {"mode":"x"}`},
 		{1, `did you mean "user_id"?`, "set b --pattern user:{user_di} --rate 1 --burst 1"},
-		{1, `there is no rule "b"; to add it, say --pattern`, "set b --rate 1"},
+		{1, `there is no rule "b"; to add it, set --pattern`, "set b --rate 1"},
 		{1, `there is no rule "b"`, "disable b"},
 		{1, `there is no rule "b"`, "list b"},
 		{1, `burst_capacity: is missing beside rate_per_second`, "set b --pattern global --rate 1"},
-		{1, `the rule has version 1, not 7: somebody has changed it`, "set a --rate 2 --if-version 7"},
+		{1, `the rule has version 1, not 7: it has changed in the meantime`, "set a --rate 2 --if-version 7"},
 		{1, `the rule has version 0, not 1`, "set b --pattern global --rate 1 --burst 1 --if-version 1"},
 		{1, `the rule has version 1, not 2`, "disable a --if-version 2"},
 		{2, "--spec: must be a JSON object, not \"[]\"\n", `set a --spec []`},
@@ -185,7 +185,7 @@ policies:
 // An import names the fields that it leaves out, and keeps the overrides of a file.
 func TestRules_ImportLosesNothingSilently(t *testing.T) {
 	d := newRulesDB(t)
-	d.says(0, "mete rules: left out, as rows have a revision for it: /bundle_version\n", "import", grown(t))
+	d.says(0, "mete rules: ignored, because rows have a revision instead: /bundle_version\n", "import", grown(t))
 	path := filepath.Join(t.TempDir(), "p.yaml")
 	if err := os.WriteFile(path, []byte(`rules: [{ name: a, limit_keys: [], algorithm_config: { rps: 1, burst: 2 } }]
 overrides:
@@ -240,7 +240,7 @@ func TestRules_ImportSaysWhatChanges(t *testing.T) {
 	d.says(0, "2 rules changed", "import", path)
 	write("rules:\n  - { name: a, limit_keys: [\"ip:address\"], algorithm_config: { rps: 3, burst: 2 } }\n")
 	d.says(0, "~ a: algorithm_config/rps 3 (was 1)\n~ b: is_active false (was true)\n2 rules changed\n", "import", "--replace", path)
-	d.says(0, "1 rule is left out: not active", "export")
+	d.says(0, "1 rule is omitted: not active", "export")
 	write("rules:\n  - { name: a, limit_keys: [\"ip:address\"], algorithm_config: { rps: 3, brust: 2 } }\n")
 	d.says(1, `did you mean "burst"?`, "import", path)
 }
@@ -263,7 +263,7 @@ func TestRules_BrokenRows(t *testing.T) {
 	d := newRulesDB(t)
 	d.do(0, "set", "a", "--pattern", "user:{user_id}", "--rate", "1", "--burst", "5")
 	breakAttribute(t, d.url)
-	const want = `rule 1 "a": spec/limit_keys/0: no attribute is named like that (got "nonsense:")`
+	const want = `rule 1 "a": spec/limit_keys/0: unknown attribute (got "nonsense:")`
 	d.says(1, want, "list")
 	d.says(1, want, "export")
 	stdout, _, code := run(t, "check", d.url)
@@ -305,7 +305,7 @@ func TestRules_Usage(t *testing.T) {
 		{"rules set --db postgres://h/d", "the name of a rule is required, or --pattern"},
 		{"rules set a b --db postgres://h/d", "set changes one rule: unexpected argument \"b\""},
 		{"rules disable --db postgres://h/d", "the name of a rule is required"},
-		{"rules disable a b --if-version 1 --db postgres://h/d", "--if-version is for one rule"},
+		{"rules disable a b --if-version 1 --db postgres://h/d", "--if-version requires exactly one rule"},
 		{"rules import --db postgres://h/d", "one policy file is required"},
 		{"rules set a --priority 99999999999 --db postgres://h/d", "invalid value \"99999999999\" for --priority: value out of range"},
 	} {

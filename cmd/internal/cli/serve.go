@@ -38,30 +38,29 @@ them with their roles. Without any, the server makes one token. It writes the
 token to a file that only you can read, and the other commands find it there. On
 a terminal, the server also prints a link that opens the dashboard, signed in.
 
-With --upstream the server is a reverse proxy. The policy decides about every
-request, and allowed requests go to the upstream. The proxy itself answers only
-/livez and /readyz. The API is then on the admin address alone.
+With --upstream the server is a reverse proxy. The policy decides every request,
+and allowed requests go to the upstream. The proxy itself serves only /livez and
+/readyz. The API is then only on the admin address.
 
-Without --upstream the main address answers the API: POST /v1/take and /v1/peek,
+Without --upstream the main address serves the API: POST /v1/take and /v1/peek,
 and /v1/decision for gateways that ask before they forward. Calls that change
-buckets (/v1/refund, /v1/reset) are on the admin address alone.
+buckets (/v1/refund, /v1/reset) are only on the admin address.
 
-The server reads the policy again when its file changes and on SIGHUP. A broken
-policy never replaces a working one, and neither does a bundle whose
-bundle_version is not higher. With --policy-key the file must be signed: see
-'mete sign'. With --policy postgres://HOST/DATABASE the server follows the rules
-in the database, and uses a change by 'mete rules' or SQL within a second. With
---policy https://HOST/FILE it polls a signed bundle, and keeps the last good one
-on disk: see policy_keys and state_directory in 'mete help config'.
-SIGTERM and SIGINT end the server after the active requests. A second signal
-ends it at once.
+The server reloads the policy when its file changes and on SIGHUP. An invalid
+policy never replaces a valid one, and a bundle needs a higher bundle_version.
+With --policy-key the file must be signed: see 'mete sign'. With --policy
+postgres://HOST/DATABASE the server follows the rules in the database, and uses
+a change by 'mete rules' or SQL within a second. With --policy https://HOST/FILE
+it polls a signed bundle, and keeps the last good one on disk: see policy_keys
+and state_directory in 'mete help config'. SIGTERM and SIGINT stop the server
+after the active requests. A second signal ends it at once.
 
-After a restart all buckets are full, unless they are saved. With
---store 'memory:?file=PATH' the server saves them every minute and at its end,
-and restores them when it starts. It does not start with a damaged file. With
+After a restart all buckets are full, unless they are saved. With --store
+'memory:?file=PATH' the server saves them every minute and when it stops, and
+restores them when it starts. It does not start with a damaged file. With
 --store redis://HOST:6379 or --store postgres://HOST/DATABASE several servers
 share their buckets. If the store does not answer at the start, the server waits
-ten seconds and then ends with the exit code 3.
+ten seconds and then exits with code 3.
 
 The flags are the most common settings; 'mete help config' shows all. Each
 setting has an environment variable: METE_STORE, METE_TIMEOUTS_DRAIN. A flag
@@ -71,7 +70,6 @@ directory. --config '' reads none. With --check, the command validates the
 settings, the files that they name and the policy, then exits.
 `
 
-// newServeCommand returns "mete serve".
 func newServeCommand(std Streams) *cobra.Command {
 	var file, format string
 	var settings []config.Setting
@@ -95,7 +93,7 @@ func newServeCommand(std Streams) *cobra.Command {
 				return failEach(exitUsage, err)
 			}
 			if check {
-				return tryServe(cmd.Context(), std, c, env, format)
+				return checkSettings(cmd.Context(), std, c, env, format)
 			}
 			return serve(cmd.Context(), std, c, env, file)
 		},
@@ -107,11 +105,10 @@ func newServeCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// serve runs a server with these settings, which are from a file if it is not empty, until
-// ctx ends.
+// serve runs a server until ctx ends. If file is not empty, the settings come from that file.
 func serve(ctx context.Context, std Streams, c config.Config, env config.Environment, file string) error {
-	pipe := logpipe.New(std.Err) // whoever reads it may stop reading
-	defer pipe.Close(logPatience)
+	pipe := logpipe.New(std.Err) // the reader of the log may stop reading
+	defer pipe.Close(logTimeout)
 	std.Err = pipe
 	log := newLogger(std.Err, c)
 	for _, warning := range env.Unknown {
@@ -124,7 +121,7 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 		log.Info("environment variables read", "names", strings.Join(env.Used, ","))
 	}
 	s, err := server.New(ctx, c, log)
-	if brokenPolicy(err) {
+	if isPolicyError(err) {
 		return failEach(exitNo, err)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
@@ -157,12 +154,11 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 	return nil
 }
 
-// configVariable names the variable with the configuration file, where no flag names one.
+// configVariable names the environment variable with the path of the configuration file, for use without --config.
 const configVariable = "METE_CONFIG"
 
-// loadSettings loads the settings of the server from the file that --config names, or
-// METE_CONFIG where the flag is not set, or else mete.yaml in the current directory, then
-// from the environment and the flags. It sets file to the one it read.
+// loadSettings loads the settings from the configuration file, then from the environment and the flags. The file
+// is --config, METE_CONFIG or mete.yaml in the current directory. loadSettings sets file to the path that it read.
 func loadSettings(isSet bool, file *string, settings []config.Setting) (config.Config, config.Environment, error) {
 	variable := os.Getenv(configVariable)
 	if isSet || variable == "" {
@@ -174,34 +170,34 @@ func loadSettings(isSet bool, file *string, settings []config.Setting) (config.C
 	*file = variable
 	c, env, err := config.Load(variable, os.Environ(), settings)
 	env.Used = slices.Insert(env.Used, 0, configVariable)
-	if err != nil && !errors.As(err, new(config.Errors)) { // else each names the file
+	if err != nil && !errors.As(err, new(config.Errors)) { // a config.Errors already names the file
 		err = fmt.Errorf("environment: %s: %w", configVariable, err)
 	}
 	return c, env, err
 }
 
-// logPatience is how long a server that has ended waits for its log to be read.
-const logPatience = time.Second
+// logTimeout is how long a stopped server waits until its log is written.
+const logTimeout = time.Second
 
-// addServeFlags defines the flags that override settings of the same name.
+// addServeFlags defines the flags, which override the settings of the same name.
 func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting) {
 	fs := cmd.Flags()
 	d := config.Default()
-	fs.StringVar(file, "config", "", "read settings from `FILE` (default: the one that METE_CONFIG names, or mete.yaml if it is here): see 'mete help config'")
+	fs.StringVar(file, "config", "", "read settings from `FILE` (default: $METE_CONFIG, or mete.yaml in the current directory): see 'mete help config'")
 	for _, f := range []struct{ name, usage string }{
-		{"policy", "decide by the policy in `FILE`, JSON or YAML, by the rules in postgres://HOST/DATABASE, or by the signed bundle at https://HOST/FILE (default: a built-in example)"},
-		{"upstream", "pass allowed requests on to `URL`"},
+		{"policy", "use the policy in `FILE` (JSON or YAML), the rules in postgres://HOST/DATABASE, or the signed bundle at https://HOST/FILE (default: a built-in example)"},
+		{"upstream", "forward allowed requests to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
 		{"store", "`URL` of the store (default " + d.Store.String() + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
-		{"trusted-proxies", "`CIDRS`, separated by commas, whose X-Forwarded-For is trusted"},
+		{"trusted-proxies", "trust X-Forwarded-For from these `CIDRS`, separated by commas"},
 		{"log-format", "`FORMAT` of the log: text or json (default " + d.LogFormat + ")"},
-		{"log-level", "log from `LEVEL` on: debug, info, warn or error (default " + d.LogLevel + ")"},
+		{"log-level", "minimum `LEVEL` of the log: debug, info, warn or error (default " + d.LogLevel + ")"},
 	} {
-		fs.Func(f.name, f.usage, settingOf(f.name, settings))
+		fs.Func(f.name, f.usage, addSetting(f.name, settings))
 	}
-	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", settingOf("trust-jwt", settings))
+	fs.BoolFunc("trust-jwt", "trust the claims in bearer tokens WITHOUT verifying them", addSetting("trust-jwt", settings))
 	fs.Func("jwks", "verify bearer tokens with the key set in `FILE` or at an http or https URL", func(value string) error {
 		if value == "" {
 			return errNoFile
@@ -210,7 +206,7 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		return nil
 	})
 	var keys []string
-	fs.Func("policy-key", "take only policies that were signed for the public key in `FILE`; may be repeated", func(value string) error {
+	fs.Func("policy-key", "accept only policies signed for the public key in `FILE`; may be repeated", func(value string) error {
 		if value == "" {
 			return errNoFile
 		}
@@ -218,16 +214,16 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		*settings = append(*settings, config.Setting{Key: "policy_keys", Value: strings.Join(keys, ",")})
 		return nil
 	})
-	complete(cmd, "log-format", "text", "json")
-	complete(cmd, "log-level", "debug", "info", "warn", "error")
+	completeWords(cmd, "log-format", "text", "json")
+	completeWords(cmd, "log-level", "debug", "info", "warn", "error")
 }
 
-// errNoFile is the error of a flag that turns a check on, and is given a variable
-// that is empty: the check would be off.
-var errNoFile = errors.New("it is empty: name a file, or leave the flag out")
+// errNoFile is the error of a security flag with an empty value, usually an unset shell variable. Accepting it
+// would disable the check.
+var errNoFile = errors.New("must not be empty: name a file, or omit the flag")
 
-// settingOf returns a function that adds the value of the named flag.
-func settingOf(name string, settings *[]config.Setting) func(string) error {
+// addSetting returns a function that records the value of the named flag.
+func addSetting(name string, settings *[]config.Setting) func(string) error {
 	key := strings.ReplaceAll(name, "-", "_")
 	return func(value string) error {
 		*settings = append(*settings, config.Setting{Key: key, Value: value})
@@ -235,11 +231,10 @@ func settingOf(name string, settings *[]config.Setting) func(string) error {
 	}
 }
 
-// newLogger returns the log that the settings ask for.
 func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		level = slog.LevelInfo // config has checked it
+		level = slog.LevelInfo // config has validated it
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -249,8 +244,8 @@ func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// printMistakes prints every error in the settings, each with its place in the file.
-func printMistakes(w io.Writer, command string, mistakes config.Errors) {
+// printSettingsErrors prints every error in the settings with its place in the file.
+func printSettingsErrors(w io.Writer, command string, mistakes config.Errors) {
 	for _, e := range mistakes {
 		fmt.Fprintf(w, "%s %s\n", command, visible.Lines(e.Error()))
 		for line := range strings.Lines(e.Excerpt) {
@@ -259,19 +254,19 @@ func printMistakes(w io.Writer, command string, mistakes config.Errors) {
 	}
 }
 
-// checkedSettings are the JSON form of settings that are valid, with --format json.
+// checkedSettings is the JSON output of "mete serve --check --format json" for valid settings.
 type checkedSettings struct {
 	OK          bool     `json:"ok"`
 	Rules       *int     `json:"rules"`                 // null where the policy is in a database
 	Environment []string `json:"environment,omitempty"` // the variables that settings are from
 }
 
-// tryServe is "mete serve --check": it validates the settings and the policy, and
-// prints which variables of the environment the settings are from.
-func tryServe(ctx context.Context, std Streams, c config.Config, env config.Environment, format string) error {
+// checkSettings implements "mete serve --check": it validates the settings and the policy, and prints which
+// environment variables it read.
+func checkSettings(ctx context.Context, std Streams, c config.Config, env config.Environment, format string) error {
 	m, err := server.Check(ctx, c)
 	switch {
-	case brokenPolicy(err):
+	case isPolicyError(err):
 		return failEach(exitNo, err)
 	case err != nil:
 		return failEach(exitUsage, err)

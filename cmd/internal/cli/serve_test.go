@@ -24,7 +24,7 @@ func TestServe_EmptyChecks(t *testing.T) {
 		defer cancel()
 		var out, errs strings.Builder
 		code := cli.Main(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", name, ""}, cli.Streams{Out: &out, Err: &errs})
-		if code != 2 || out.String() != "" || !strings.Contains(errs.String(), "it is empty") {
+		if code != 2 || out.String() != "" || !strings.Contains(errs.String(), "must not be empty") {
 			t.Errorf("%s '': code %d, stdout %q, stderr %q; want 2 and the reason", name, code, out.String(), errs.String())
 		}
 	}

@@ -18,24 +18,22 @@ Signs policy files for 'mete serve --policy-key PUBLIC.pem'. The signature of
 policy.yaml is policy.yaml.sig, in the same directory. It covers the exact
 bytes: sign again after every change.
 
-The key is an Ed25519 key in PEM, as --new-key makes it, or
+The key is an Ed25519 key in PEM, from --new-key or from
 "openssl genpkey -algorithm ed25519". Keep the private key where you release
-policies, and never on a server. To change keys, give servers both with
---policy-key twice, sign with the new key, and then remove the old one.
+policies, and never on a server. To rotate keys, start servers with both keys
+(--policy-key twice), sign with the new key, and then remove the old one.
 
 Exit codes:
   0  done
   2  wrong usage, or a file cannot be read or written
 `
 
-// A signedDocument is the JSON form of what sign has written.
 type signedDocument struct {
 	Signatures []string `json:"signatures,omitempty"`
 	PrivateKey string   `json:"private_key,omitempty"`
 	PublicKey  string   `json:"public_key,omitempty"`
 }
 
-// newSignCommand returns "mete sign".
 func newSignCommand(std Streams) *cobra.Command {
 	var policies []string
 	var keyFile, newKey, format string
@@ -47,7 +45,7 @@ func newSignCommand(std Streams) *cobra.Command {
 			case newKey != "" && (keyFile != "" || len(files) > 0):
 				return usageError("--new-key makes a key and signs nothing: sign with --private-key afterwards")
 			case newKey != "":
-				return makePair(std, newKey, format)
+				return writeKeyPair(std, newKey, format)
 			case keyFile == "":
 				return usageError("no key given: --private-key FILE; --new-key NAME makes one")
 			case len(files) == 0:
@@ -64,7 +62,7 @@ func newSignCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// signFiles signs files and prints the names of the signatures, of as many as there are.
+// signFiles signs files and prints the names of the signatures, including those written before an error.
 func signFiles(std Streams, keyFile string, files []string, format string) error {
 	key, err := policysign.ReadPrivateKey(keyFile)
 	if err != nil {
@@ -86,8 +84,8 @@ func signFiles(std Streams, keyFile string, files []string, format string) error
 	return nil
 }
 
-// makePair makes a key pair and prints the use of each key.
-func makePair(std Streams, name, format string) error {
+// writeKeyPair creates a key pair and prints how to use each key.
+func writeKeyPair(std Streams, name, format string) error {
 	private, public := name+".pem", name+".pub.pem"
 	if err := policysign.NewPair(private, public); err != nil {
 		return fail(exitUsage, err)
@@ -100,8 +98,7 @@ func makePair(std Streams, name, format string) error {
 	return err
 }
 
-// signFile writes the signature of a file beside it, in one step: a server may be
-// reading it.
+// signFile writes the signature of a file next to it, atomically, because a server may be reading it.
 func signFile(key ed25519.PrivateKey, path string) error {
 	data, err := policyyaml.Read(path)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestSign_AndCheck(t *testing.T) {
 	if err := os.WriteFile(policy, []byte(signedPolicy+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check(1, "the signature is of other contents, or by another key")
+	check(1, "the signature is for other contents or by another key")
 	if entries, _ := os.ReadDir(dir); len(entries) != 4 {
 		t.Errorf("%v: want two keys, the policy and its signature", entries)
 	}
@@ -76,7 +76,7 @@ func TestSign_Mistakes(t *testing.T) {
 		{"check --policy-key " + key + ".pub.pem -", 2, "only a file can have a signature"},
 		{"check --policy-key " + key + ".pub.pem postgres://u:secret@127.0.0.1/d", 2, "only a file can have a signature"},
 		{"serve --policy-key " + key + ".pub.pem", 2, "policy_keys: needs a policy file"},
-		{"serve --policy-key " + key + ".pub.pem --policy postgres://u:secret@127.0.0.1/d", 2, "policy_keys: is for policy files"},
+		{"serve --policy-key " + key + ".pub.pem --policy postgres://u:secret@127.0.0.1/d", 2, "policy_keys: requires a policy file"},
 		{"serve --policy-key " + key + ".pub.pem --policy-key missing.pem --policy ../../../examples/quickstart.yaml", 2, "policy key: open missing.pem"},
 		{"serve --policy-key " + key + ".pub.pem --policy ../../../examples/quickstart.yaml", 1, "no valid signature"},
 		{"serve --jwks jwks.json --trust-jwt", 2, "trust_jwt: excludes jwt.keys"},

@@ -31,7 +31,7 @@ Exit codes:
   1  the request is denied
   2  wrong usage
   3  the server or its store does not answer
-  4  the server refuses the question, for example an unknown token
+  4  the server rejects the request, for example because of its token
 
 A script can use them:
 
@@ -41,14 +41,14 @@ With --max-wait, the server reserves tokens that are not there yet, and the
 command ends when they have come. A leaky bucket delays the end in the same way.
 If the command is interrupted before, it ends with 2, and the tokens stay spent.
 
-With --key the command takes up to --cost tokens from one bucket, against all
-rules, and undoes 'mete reset --key'. It needs the role operate. The exit code
-is 1 if the bucket was empty.
+With --key the command takes up to --cost tokens from one bucket, regardless of
+the rules, which undoes 'mete reset --key'. It needs the role operate. The exit
+code is 1 if the bucket was empty.
 `
 
 const peekAbout = `
-Asks a running server what 'mete take' would answer, without spending tokens or
-waiting. Arguments, output and exit codes are the same as of 'mete take'.
+Asks a running server for the decision of 'mete take' without spending tokens or
+waiting. Arguments, output and exit codes are the same as those of 'mete take'.
 
 With --key it shows one bucket: its exact level, its limit and the overrides
 that apply to it. It needs the role read. The exit code is 0 if a request of the
@@ -64,18 +64,18 @@ With --key and --reason it fills one bucket, by the key that 'mete top' shows,
 and prints the tokens that were missing.
 
 With --rule NAME --all and --reason it fills the buckets of all keys of a rule,
-in the store and in what every server remembers. It needs the role configure.
-Takes that run meanwhile may stay charged. Other servers follow within a second.
+in the store and in the memory of every server. It needs the role configure.
+Concurrent takes may stay charged. Other servers follow within a second.
 ` + changeExits
 
-// changeExits are the exit codes of commands that change the buckets of a request.
+// changeExits are the exit codes of reset and refund.
 const changeExits = `
 Exit codes:
   0  done
   1  no limit applies to the request
   2  wrong usage
   3  the server does not answer
-  4  the server refuses
+  4  the server rejects the request
 `
 
 const refundAbout = `
@@ -83,7 +83,6 @@ Gives back the cost of a request, or --cost, to every bucket of the request. It
 uses the admin address and needs the role operate.
 ` + changeExits
 
-// newTakeCommand returns "mete take".
 func newTakeCommand(std Streams) *cobra.Command {
 	q := &question{std: std}
 	cmd := newQuestionCommand(q, &cobra.Command{Use: "take [flags] [NAME=VALUE ...]", Short: "Spend tokens, if a request is allowed", Long: takeAbout},
@@ -101,7 +100,6 @@ func newTakeCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// newPeekCommand returns "mete peek".
 func newPeekCommand(std Streams) *cobra.Command {
 	q := &question{std: std}
 	cmd := newQuestionCommand(q, &cobra.Command{Use: "peek [flags] [NAME=VALUE ...]", Short: "Show what take would answer, without spending", Long: peekAbout},
@@ -115,7 +113,6 @@ func newPeekCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// newResetCommand returns "mete reset".
 func newResetCommand(std Streams) *cobra.Command {
 	q := &question{std: std}
 	cmd := newQuestionCommand(q, &cobra.Command{Use: "reset [flags] NAME=VALUE ...", Short: "Fill the buckets of a request", Long: resetAbout},
@@ -125,7 +122,6 @@ func newResetCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// newRefundCommand returns "mete refund".
 func newRefundCommand(std Streams) *cobra.Command {
 	q := &question{std: std}
 	cmd := newQuestionCommand(q, &cobra.Command{Use: "refund [flags] NAME=VALUE ...", Short: "Give tokens back", Long: refundAbout},
@@ -134,7 +130,7 @@ func newRefundCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// decide puts a question about a request and prints the answer.
+// decide sends a question about a request and prints the answer.
 func (q *question) decide(ctx context.Context, ask func(context.Context, client.Request) (client.Decision, error)) (client.Decision, error) {
 	d, err := ask(ctx, q.Request)
 	if err != nil {
@@ -150,12 +146,12 @@ func (q *question) decide(ctx context.Context, ask func(context.Context, client.
 	case d.Allowed:
 		return d, nil
 	case d.Reason == mete.ReasonStoreError: // the bucket was not asked
-		return d, exit(exitUnreachable)
+		return d, exitWith(exitUnreachable)
 	}
-	return d, exit(exitNo)
+	return d, exitWith(exitNo)
 }
 
-// await returns once the tokens that were reserved are there, or ctx ends.
+// await returns when the reserved tokens are available or ctx ends.
 func await(ctx context.Context, std Streams, wait time.Duration) error {
 	if isTerminal(std.Err) {
 		fmt.Fprintf(std.Err, "waiting %s\n", prose.Duration(wait))
@@ -170,7 +166,6 @@ func await(ctx context.Context, std Streams, wait time.Duration) error {
 	}
 }
 
-// takeBucket takes tokens from the bucket of --key.
 func (q *question) takeBucket(ctx context.Context, c *client.Client) error {
 	if q.Cost == 0 {
 		return usageError("the number of tokens is required: --cost TOKENS")
@@ -181,52 +176,50 @@ func (q *question) takeBucket(ctx context.Context, c *client.Client) error {
 	}
 	err = q.write(t, fmt.Sprintf("took %s of %v\n%s", t.Taken, mete.Tokens(q.Cost), bucketText(&t.After)))
 	if t.Taken == 0 {
-		err = answered(err, exitNo)
+		err = exitAfterOutput(err, exitNo)
 	}
 	return err
 }
 
-// peekBucket shows the bucket of --key.
 func (q *question) peekBucket(ctx context.Context, c *client.Client) error {
 	b, err := c.Bucket(ctx, q.key)
 	if err != nil {
 		return failClient(q.server, err)
 	}
-	return answered(q.write(b, bucketText(&b)), bucketCode(&b))
+	return exitAfterOutput(q.write(b, bucketText(&b)), bucketCode(&b))
 }
 
-// resetBucket fills the bucket of --key.
 func (q *question) resetBucket(ctx context.Context, c *client.Client) error {
 	if q.reason == "" {
-		return usageError("a reason is required, for the audit: --reason WHY")
+		return usageError("a reason is required for the audit trail: --reason WHY")
 	}
 	r, err := c.ResetBucket(ctx, q.key, q.reason)
 	if err != nil {
 		return failClient(q.server, err)
 	}
-	text := fmt.Sprintf("full: it missed %s of %s\n", r.Given, r.Before.Capacity)
+	text := fmt.Sprintf("full: %s of %s were missing\n", r.Given, r.Before.Capacity)
 	if r.Given != 0 {
 		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", display.Quote(display.Inert(r.Before.Key)), r.Given)
 	}
 	return q.write(r, text)
 }
 
-// advice is what to do about a server that does not answer.
-func advice(server string, cause error) string {
+// remedy returns what to do about a server that does not answer.
+func remedy(server string, cause error) string {
 	text := cause.Error()
 	_, distrusted := errors.AsType[*tls.CertificateVerificationError](cause)
 	switch {
 	case distrusted:
 		return "name the authority of its certificate with --ca"
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return "it speaks no TLS: say http:// in --server"
+		return "it does not use TLS: write http:// in --server"
 	case strings.HasPrefix(server, "https:") && !strings.Contains(text, "refused"):
-		return "where it wants a certificate of yours, say --cert and --tls-key"
+		return "if it requires a client certificate, set --cert and --tls-key"
 	}
 	return "start it with 'mete serve', or name another server"
 }
 
-// explain says what to do about a client's error.
+// explain adds a remedy to an error of package client.
 func explain(server string, err error) error {
 	if u, err := url.Parse(server); err == nil {
 		server = u.Redacted()
@@ -238,13 +231,13 @@ func explain(server string, err error) error {
 	case e.Kind == client.Unreachable:
 		cause := e.Err
 		if u, ok := errors.AsType[*url.Error](cause); ok {
-			cause = u.Err // without the method and the URL, which is the API's
+			cause = u.Err // omit the method and URL of the API call
 		}
-		return fmt.Errorf("%s does not answer: %w; %s", server, cause, advice(server, cause))
+		return fmt.Errorf("%s does not answer: %w; %s", server, cause, remedy(server, cause))
 	case e.Problem != nil && (e.Problem.Status == http.StatusUnauthorized || e.Problem.Status == http.StatusForbidden):
-		return fmt.Errorf("%s refuses: %s; set --token-file or $%s", server, e.Problem.Detail, tokenVariable)
+		return fmt.Errorf("%s rejects the request: %s; set --token-file or $%s", server, e.Problem.Detail, tokenVariable)
 	case e.Problem != nil && e.Problem.Detail != "" && e.Op != "take" && e.Op != "peek":
-		return fmt.Errorf("%s refuses: %s", server, e.Problem.Detail)
+		return fmt.Errorf("%s rejects the request: %s", server, e.Problem.Detail)
 	case e.Problem != nil && e.Problem.Detail != "":
 		return fmt.Errorf("%s could not decide: %s", server, e.Problem.Detail)
 	case e.Err != nil:

@@ -33,7 +33,7 @@ func TestTake_SaysWhatTheServerSaid(t *testing.T) {
 		{200, "application/json", `{"allowed":true,"rule":"a","degraded":true,"limits":[]}`,
 			0, "allowed (degraded: the store could not answer)\n", ""},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.0999001,"limits":[]}`,
-			2, "", "could not decide: the answer is not understood"},
+			2, "", "could not decide: the response cannot be parsed"},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":0.999001,"limits":[]}`,
 			1, "denied by a: r; try again in 1s\n", ""},
 		{429, "application/json", `{"allowed":false,"rule":"a","reason":"r","retry_after":null,"limits":[]}`,
@@ -51,11 +51,11 @@ func TestTake_SaysWhatTheServerSaid(t *testing.T) {
 		{200, "application/json", `{"allowed":true,"rule":"a","wait":0.5,"limits":[{"rule":"a","limit":"a","remaining":0,"owed":12.5,"full_after":3}]}`,
 			0, "allowed in 500ms\n  a  0 left, 12.5 owed, full again in 3s\n", ""},
 		{200, "application/json", `{"allowed":true,"rule":"a","limits":[],"unknown_attributes":["header:x_api_key","jwt:\u001b[31m"]}`,
-			0, "allowed: no rule applies, other than in shadow\n", "warning: no rule, override or cost reads header:x_api_key, jwt:\\u001b[31m; check the names\n"},
-		{200, "application/json", `{"allowed":true,"rule":"","limits":[]}`, 0, "allowed: no rule applies, other than in shadow\n", ""},
+			0, "allowed: no rule applies, except in shadow mode\n", "warning: no rule, override or cost reads header:x_api_key, jwt:\\u001b[31m; check the names\n"},
+		{200, "application/json", `{"allowed":true,"rule":"","limits":[]}`, 0, "allowed: no rule applies, except in shadow mode\n", ""},
 		{400, problem, `{"title":"Bad Request","status":400,"detail":"the cost is odd"}`, 4, "", "could not decide: the cost is odd"},
 		{503, problem, `{"title":"Service Unavailable","status":503}`, 3, "", "503 Service Unavailable"},
-		{200, "text/html", `<p>welcome`, 2, "", "which is not a mete server"},
+		{200, "text/html", `<p>welcome`, 2, "", "not a mete server"},
 		{200, "application/json", `{}`, 2, "", "not a decision"},
 	}
 	for _, tt := range tests {

@@ -13,12 +13,11 @@ import (
 	replaying "github.com/metehq/mete/cmd/internal/replay"
 )
 
-// A painter colors text for a terminal. One that is false leaves text as it is.
+// A painter colors text for a terminal. The painter false returns text unchanged.
 type painter bool
 
-// painterOf returns the painter for an output. NO_COLOR (https://no-color.org) and TERM=dumb
-// keep colors from a terminal.
-func painterOf(w io.Writer) painter {
+// newPainter returns the painter for an output. NO_COLOR (https://no-color.org) and TERM=dumb disable colors.
+func newPainter(w io.Writer) painter {
 	return painter(isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
 }
 
@@ -33,7 +32,7 @@ func (p painter) paint(color, s string) string {
 	return color + s + "\x1b[m"
 }
 
-// verdict colors text by whether it is good.
+// verdict paints s green if good, and red otherwise.
 func (p painter) verdict(s string, good bool) string {
 	if good {
 		return p.green(s)
@@ -41,7 +40,7 @@ func (p painter) verdict(s string, good bool) string {
 	return p.red(s)
 }
 
-// places colors the place at the front of each line: policy.yaml:7:11.
+// places colors the position at the front of each line, such as policy.yaml:7:11.
 func (p painter) places(text, file string) string {
 	if !p {
 		return text
@@ -56,19 +55,19 @@ func (p painter) places(text, file string) string {
 	return strings.Join(lines, "")
 }
 
-// Screens that are said to be narrower, or wider, are not believed.
+// newScreen keeps the width of a screen between these bounds.
 const minColumns, maxColumns = 40, 1000
 
-// screenOf is what is known of what out shows. COLUMNS goes before what a terminal
-// says; NO_COLOR, and TERM=dumb, keep colours from it.
-func screenOf(out io.Writer) (s replaying.Screen) {
+// newScreen returns the width of out and whether it shows colors. COLUMNS overrides the terminal's width. NO_COLOR
+// and TERM=dumb disable colors.
+func newScreen(out io.Writer) (s replaying.Screen) {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && minColumns <= n && n <= maxColumns {
 		s.Columns = n
 	}
 	if !isTerminal(out) {
 		return s
 	}
-	s.Fit, s.Color = true, bool(painterOf(out))
+	s.Fit, s.Color = true, bool(newPainter(out))
 	if f, ok := out.(*os.File); ok && s.Columns == 0 {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			s.Columns = min(max(width, minColumns), maxColumns)
@@ -77,7 +76,6 @@ func screenOf(out io.Writer) (s replaying.Screen) {
 	return s
 }
 
-// isTerminal reports whether a stream is a terminal.
 func isTerminal(w any) bool {
 	f, ok := w.(interface{ Fd() uintptr })
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -20,8 +20,8 @@ import (
 
 const topAbout = `
 Shows the keys that a server denied most in about the last minute. On a terminal
-the list is updated until you press q. Elsewhere, and with --once, the command
-prints one list and ends.
+the command updates the list until you press q. Otherwise, and with --once, it
+prints one list and exits.
 
   DENIED   the number of denials, or a range where it is not exact
   /S       the same per second
@@ -45,8 +45,8 @@ Keys on a terminal:
 Above the list are the requests per second. Degraded requests were decided
 without the store. NO_COLOR turns colors off.
 
-~ marks the hash of a value that may be a secret. Block a client by what the
-list shows, or by the key that --format json shows:
+~ marks the hash of a value that may be a secret. Block a client by the
+attributes in the list, or by the key that --format json shows:
 
   mete override set --action block --match ip:address=192.0.2.1 --expires 1h \
     --reason 'floods the search'
@@ -60,13 +60,12 @@ Exit codes:
   0  done
   2  wrong usage
   3  the server does not answer; a list on a terminal keeps trying
-  4  the server refuses
+  4  the server rejects the request
 `
 
-// minInterval bounds how often a server is asked.
+// minInterval is the shortest time between two calls of the server.
 const minInterval = 100 * time.Millisecond
 
-// A topCommand is one call of mete top.
 type topCommand struct {
 	std Streams
 	connection
@@ -75,14 +74,13 @@ type topCommand struct {
 	format string
 }
 
-// newTopCommand returns "mete top".
 func newTopCommand(std Streams) *cobra.Command {
 	c := &topCommand{std: std}
 	cmd := &cobra.Command{
 		Use: "top [flags]", Short: "Show the keys that are denied most, now", Long: topAbout,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError("unexpected argument %q; to see one rule alone write --rule %s", args[0], args[0])
+				return usageError("unexpected argument %q; to show only one rule, use --rule %s", args[0], args[0])
 			}
 			return nil
 		},
@@ -99,30 +97,30 @@ func newTopCommand(std Streams) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&c.Query.Rule, "rule", "", "show only keys of the rule `NAME`")
 	completeRules(cmd)
-	addChoice(cmd, &c.Query.Kind, "kind", "the `KIND` of keys that are shown first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
-	fs.IntVar(&c.Query.Limit, "count", httpapi.DefaultTop, "show `N` keys, where it is not a terminal")
+	addChoice(cmd, &c.Query.Kind, "kind", "the `KIND` of keys to show first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
+	fs.IntVar(&c.Query.Limit, "count", httpapi.DefaultTop, "show `N` keys, unless the output is a terminal")
 	fs.Func("window", "show the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
 		c.Query.Window, err = bucket.ParseDuration(s)
-		return plain(err)
+		return trimPackage(err)
 	})
-	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "ask again after each `TIME`")
-	fs.BoolVar(&c.once, "once", false, "show one list and end, on a terminal, too")
+	fs.DurationVar(&c.Interval, "interval", 2*time.Second, "update the list every `TIME`")
+	fs.BoolVar(&c.once, "once", false, "print one list and exit, even on a terminal")
 	addFormat(cmd, &c.format, "text", "json")
 	fs.AddFlagSet(c.flags(adminURL()))
 	return cmd
 }
 
-// run shows one list or, on a terminal, a list that is kept up to date.
+// run prints one list or, on a terminal, keeps a list up to date.
 func (c *topCommand) run(ctx context.Context) error {
 	c.Server, c.Standard = c.server, c.server == adminURL()
 	c.JSON, c.In, c.Out = c.format == "json", c.std.In, c.std.Out
 	c.Live = !c.once && !c.JSON && isTerminal(c.std.Out) && os.Getenv("TERM") != "dumb"
 	c.Connect = func() (*client.Client, func(), error) {
-		r, err := c.reach() // which looks for the token
+		r, err := c.endpoint() // finds the token, too
 		if err != nil {
 			return nil, nil, err
 		}
-		made, err := r.client(c.server)
+		made, err := r.newClient(c.server)
 		return made, r.http.CloseIdleConnections, err
 	}
 	err := top.Run(ctx, c.Options)

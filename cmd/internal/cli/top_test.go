@@ -81,7 +81,7 @@ denied 1 time in the last 1m (0.02/s), by 1 rule
 DENIED    /S  SHARE  FIRST  LAST  RETRY  RULE  KEY
      1  0.02   100%    now   now   10ms  all   (everyone)
 
-there are no other keys
+no other keys
 `},
 		{"--kind near", `
 admitted near a limit 1 time in the last 1m (0.02/s), by 1 rule
@@ -89,12 +89,12 @@ admitted near a limit 1 time in the last 1m (0.02/s), by 1 rule
 NEAR    /S  SHARE  FIRST  LAST  RULE  KEY
    1  0.02   100%    now   now  free  ip:address=2001:db8::/64 path=/
 
-there are no other keys
+no other keys
 `},
 		{"--kind shadow", `
-would be denied, but for the shadow of a rule, 0 times in the last 1m
+would be denied by a rule in shadow mode 0 times in the last 1m
 
-there is no key
+no keys
 `},
 	} {
 		stdout, stderr, code := run(t, append([]string{"top", "--server", url}, strings.Fields(tt.args)...)...)
@@ -121,7 +121,7 @@ func TestTop_Refuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{"free", 2, "write --rule free"},
+		{"free", 2, "use --rule free"},
 		{"--kind all", 2, `invalid value "all" for --kind: must be denied, shadow or near`},
 		{"--count 0", 2, "--count must be between 1 and 1000"},
 		{"--interval 1ms", 2, "--interval must be at least 100ms"},
@@ -130,9 +130,9 @@ func TestTop_Refuses(t *testing.T) {
 		{"--server ftp://x", 2, "--server: "},
 		{"--server http://127.0.0.1:1", 3, "http://127.0.0.1:1 does not answer"},
 		{"--server " + url, 4, "takes a token of the role read"},
-		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule has the name "fre"; did you mean "free"?`},
-		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window says how much time"},
-		{"--server " + adminServer(t), 4, "top keys are not served here"},
+		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule is named "fre"; did you mean "free"?`},
+		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window is the time range"},
+		{"--server " + adminServer(t), 4, "top keys are shown only at the admin address"},
 	} {
 		_, stderr, code := run(t, append([]string{"top"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.want) {

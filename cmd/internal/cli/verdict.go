@@ -13,24 +13,24 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// printDecision writes d for people, or as one line of JSON.
+// printDecision writes d as text or as one line of JSON.
 func printDecision(w io.Writer, format string, d api.Decision) error {
 	if format == "json" {
 		return writeJSON(w, d)
 	}
-	fmt.Fprintln(w, verdict(d))
+	fmt.Fprintln(w, decisionText(d))
 	width := 0
 	for _, l := range d.Limits {
 		width = max(width, len(l.Limit))
 	}
 	for _, l := range d.Limits {
-		fmt.Fprintf(w, "  %-*s  %d left%s%s\n", width, l.Limit, l.Remaining, owed(l), fullAgain(l))
+		fmt.Fprintf(w, "  %-*s  %d left%s%s\n", width, l.Limit, l.Remaining, debtText(l), refillText(l))
 	}
 	return nil
 }
 
-// verdict is the answer in one line.
-func verdict(d api.Decision) string {
+// decisionText describes the decision in one line.
+func decisionText(d api.Decision) string {
 	degraded := ""
 	switch {
 	case d.Failure != "":
@@ -45,7 +45,7 @@ func verdict(d api.Decision) string {
 	case d.Reason == mete.ReasonBlocked:
 		return fmt.Sprintf("blocked by override %s; try again in %s", d.Override, prose.Duration(wait))
 	case d.Allowed && len(d.Limits) == 0 && !d.Degraded:
-		return "allowed: no rule applies, other than in shadow"
+		return "allowed: no rule applies, except in shadow mode"
 	case d.Allowed && d.Wait > 0:
 		return fmt.Sprintf("allowed in %s%s", prose.Duration(d.Wait.Duration()), degraded)
 	case d.Allowed:
@@ -58,14 +58,14 @@ func verdict(d api.Decision) string {
 	return fmt.Sprintf("denied by %s: %s%s", d.Rule, d.Reason, degraded)
 }
 
-func owed(l api.Limit) string {
+func debtText(l api.Limit) string {
 	if l.Owed == 0 {
 		return ""
 	}
 	return ", " + l.Owed.String() + " owed"
 }
 
-func fullAgain(l api.Limit) string {
+func refillText(l api.Limit) string {
 	switch d := l.FullAfter.Duration(); {
 	case d == bucket.Never:
 		return ""

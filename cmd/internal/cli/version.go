@@ -16,7 +16,6 @@ const versionAbout = `
 Prints the version, the commit it was built from, and the version of Go.
 `
 
-// A versionDocument is the JSON form of a version.
 type versionDocument struct {
 	Version  string `json:"version"` // "(devel)" for a build without one
 	Commit   string `json:"commit,omitempty"`
@@ -25,7 +24,6 @@ type versionDocument struct {
 	Platform string `json:"platform"`
 }
 
-// newVersionCommand returns "mete version".
 func newVersionCommand(std Streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -45,8 +43,7 @@ func newVersionCommand(std Streams) *cobra.Command {
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// versionLine describes a build: "mete v1.2.3 (commit 0123456789ab) go1.26.0
-// linux/amd64".
+// versionLine describes a build, such as "mete v1.2.3 (commit 0123456789ab) go1.26.0 linux/amd64".
 func versionLine(info buildinfo.Info) string {
 	version := cmp.Or(info.Version, "(devel)")
 	if info.Revision != "" {

@@ -21,10 +21,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// violationsTimeout is for one question: it may be about millions of rows.
+// violationsTimeout bounds one query, which may read millions of rows.
 const violationsTimeout = time.Minute
 
-// A violationsCommand is one call of mete violations.
 type violationsCommand struct {
 	std     Streams
 	options *pgxpool.Config
@@ -44,7 +43,7 @@ requests of one key share rows.
 Keys and users are stored as hashes, unless the servers set violations_raw. To
 search for one, write it in plain text: the command hashes it with the
 environment variable METE_HASH_KEY, which is the hash_key of the servers.
-Without that it uses the secret in the database. Hashed databases hold
+Without it, the command uses the secret in the database. Hashed databases hold
 addresses as networks, /24 or /48, so a search for an address finds its network.
 
 Exit codes:
@@ -86,10 +85,10 @@ func newViolationsCommand(std Streams) *cobra.Command {
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "list", Short: "Show denied requests, the newest first", Args: noArgs, RunE: run(false)},
-		&cobra.Command{Use: "summary", Short: "Show the rules, keys, users and hours with the most", Args: noArgs, RunE: run(true)},
+		&cobra.Command{Use: "summary", Short: "Show the rules, keys, users and hours with the most denials", Args: noArgs, RunE: run(true)},
 	)
 	fs := cmd.PersistentFlags()
-	fs.StringVar(&db, "db", "", "the `URL` of the PostgreSQL, as the servers have it in violations: postgres://HOST/DATABASE")
+	fs.StringVar(&db, "db", "", "the `URL` of the database, the same as violations of the servers: postgres://HOST/DATABASE")
 	fs.StringVar(&since, "since", "24h", "show denials of the last `TIME` such as 1h or 7d, or since 2026-11-21T08:00:00Z")
 	fs.StringVar(&until, "until", "", "show denials before a `TIME`, written the same way")
 	fs.StringVar(&c.query.Rule, "rule", "", "show denials by the rule `NAME`")
@@ -102,17 +101,17 @@ func newViolationsCommand(std Streams) *cobra.Command {
 	return cmd
 }
 
-// resolve reads the flags that are more than text.
+// resolve parses the flags.
 func (c *violationsCommand) resolve(db, since, until, ip string, now time.Time) error {
 	options, config, err := pgstore.ParseURL(db)
 	if err != nil {
 		return fmt.Errorf("--db: %s", strings.TrimPrefix(err.Error(), "pgstore: url: "))
 	}
 	c.options, c.schema = options, config.Schema
-	if c.query.Since, err = ago(since, now); err != nil {
+	if c.query.Since, err = parseTime(since, now); err != nil {
 		return fmt.Errorf("--since: %w", err)
 	}
-	if c.query.Until, err = ago(until, now); err != nil {
+	if c.query.Until, err = parseTime(until, now); err != nil {
 		return fmt.Errorf("--until: %w", err)
 	}
 	if !c.query.Since.IsZero() && !c.query.Until.IsZero() && !c.query.Since.Before(c.query.Until) {
@@ -133,8 +132,8 @@ func (c *violationsCommand) resolve(db, since, until, ip string, now time.Time) 
 	return nil
 }
 
-// ago reads an instant, or how long ago it was. Empty is the zero time.
-func ago(text string, now time.Time) (time.Time, error) {
+// parseTime parses a time, or a duration before now. An empty text is the zero time.
+func parseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -149,7 +148,6 @@ func ago(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a duration, such as 90s, 1h or 7d, nor a time, such as 2026-11-21 or 2026-11-21T08:00:00Z", text)
 }
 
-// run asks and prints.
 func (c *violationsCommand) run(ctx context.Context) error {
 	pool, err := pgstore.Dial(ctx, c.options)
 	if err != nil {
@@ -178,9 +176,9 @@ func (c *violationsCommand) run(ctx context.Context) error {
 	return c.printList(list)
 }
 
-// hashKey is what a key or a user that is asked for is hashed with.
+// hashKey returns the key for the hash of a key or user in the query.
 func (c *violationsCommand) hashKey(ctx context.Context, pool *pgxpool.Pool) ([]byte, error) {
-	if !needsKey(c.query.Key) && !needsKey(c.query.User) {
+	if !isPlainText(c.query.Key) && !isPlainText(c.query.User) {
 		return nil, nil
 	}
 	if key := os.Getenv(hashKeyVar); key != "" {
@@ -189,19 +187,19 @@ func (c *violationsCommand) hashKey(ctx context.Context, pool *pgxpool.Pool) ([]
 	key, err := violations.DeriveKey(ctx, pool, c.schema)
 	const insufficientPrivilege = "42501"
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == insufficientPrivilege {
-		return nil, fmt.Errorf("to look for a name, set %s to the servers' hash_key, or be allowed to read the table secret;"+
-			" what is shown as ~… can be looked for without: %w", hashKeyVar, err)
+		return nil, fmt.Errorf("to search for a name, set %s to the servers' hash_key, or get read access to the table secret;"+
+			" searching for a hash (~…) needs neither: %w", hashKeyVar, err)
 	}
 	return key, err
 }
 
-// needsKey reports whether what is asked for is not written as it is shown.
-func needsKey(asked string) bool {
-	const shown = 1 + 22 // a mark, and 128 bits in base64
+// isPlainText reports whether a key or user is not yet a hash as shown in the output.
+func isPlainText(asked string) bool {
+	const shown = 1 + 22 // "~" and 128 bits in base64
 	return asked != "" && !(strings.HasPrefix(asked, "~") && len(asked) == shown)
 }
 
-// explain says what to do about an error of the database.
+// explain adds a remedy to an error of the database.
 func (c *violationsCommand) explain(err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -212,7 +210,7 @@ func (c *violationsCommand) explain(err error) error {
 		invalidSchemaName = "3F000"
 	)
 	if e.Code == undefinedTable || e.Code == invalidSchemaName {
-		return fmt.Errorf("there are no violations in schema %s: 'mete serve --violations URL' makes the table; another schema is named by ?schema=NAME", c.schema)
+		return fmt.Errorf("schema %s has no table of violations: 'mete serve --violations URL' creates it, and ?schema=NAME selects another schema", c.schema)
 	}
 	return err
 }

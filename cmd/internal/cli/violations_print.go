@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// A summaryDocument is a summary as JSON.
 type summaryDocument struct {
 	Since     *time.Time  `json:"since"`
 	Until     *time.Time  `json:"until"`
@@ -39,7 +38,7 @@ type groupLine struct {
 func (c *violationsCommand) printSummary(s violations.Summary) error {
 	if c.format == "json" {
 		return writeJSON(c.std.Out, summaryDocument{
-			Since: knownTime(c.query.Since), Until: knownTime(c.query.Until), Denials: s.Denials, Shadow: s.Shadow, Rows: s.Rows,
+			Since: timeOrNil(c.query.Since), Until: timeOrNil(c.query.Until), Denials: s.Denials, Shadow: s.Shadow, Rows: s.Rows,
 			Rules: groupLines(s.Rules), Keys: groupLines(s.Keys), Users: groupLines(s.Users), Addresses: groupLines(s.Networks),
 			Endpoints: groupLines(s.Endpoints), Hours: groupLines(s.Hours),
 		})
@@ -68,7 +67,7 @@ func (c *violationsCommand) printSummary(s violations.Summary) error {
 	return err
 }
 
-// groupTable shows groups, and what is in shadow where anything is.
+// groupTable returns a table of groups, with a column for shadow denials if there are any.
 func groupTable(name string, groups []violations.Group, shadow bool) *table.Table {
 	headings := []string{">denials", name, "last"}
 	if shadow {
@@ -78,13 +77,13 @@ func groupTable(name string, groups []violations.Group, shadow bool) *table.Tabl
 	for _, g := range groups {
 		label := g.Name
 		if label == violations.Others && name == "key" {
-			label = "(others, for which there was no room)"
+			label = "(other keys, not tracked)"
 		}
 		cells := []string{strconv.FormatInt(g.Denials, 10)}
 		if shadow {
 			cells = append(cells, strconv.FormatInt(g.Shadow, 10))
 		}
-		t.Add(append(cells, cell(label), g.Last.UTC().Format(time.DateTime))...)
+		t.Add(append(cells, cellText(label), g.Last.UTC().Format(time.DateTime))...)
 	}
 	return t
 }
@@ -97,7 +96,7 @@ func groupLines(groups []violations.Group) []groupLine {
 	return lines
 }
 
-func knownTime(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -129,16 +128,15 @@ func (c *violationsCommand) printList(list []violations.Violation) error {
 		if v.Shadow {
 			rule += " (shadow)"
 		}
-		t.Add(v.At.UTC().Format("2006-01-02 15:04:05.000"), strconv.FormatInt(v.Denials, 10), cell(rule), cell(v.Reason),
-			cell(v.Key), cell(v.User), cell(v.Address()), cell(v.Endpoint), retry)
+		t.Add(v.At.UTC().Format("2006-01-02 15:04:05.000"), strconv.FormatInt(v.Denials, 10), cellText(rule), cellText(v.Reason),
+			cellText(v.Key), cellText(v.User), cellText(v.Address()), cellText(v.Endpoint), retry)
 	}
 	_, err := t.WriteTo(c.std.Out)
 	return err
 }
 
-// cell is a text as a cell of a table. Whatever others have put into the database,
-// it does not speak to the terminal.
-func cell(s string) string {
+// cellText makes text from the database safe to print: it escapes control characters for the terminal.
+func cellText(s string) string {
 	if s == "" {
 		return "-"
 	}

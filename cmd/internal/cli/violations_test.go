@@ -194,9 +194,9 @@ func TestViolations_Fails(t *testing.T) {
 		{[]string{"--db", db, "--ip", "example.org"}, 2, "--ip:"},
 		{[]string{"--db", db, "--count", "-1"}, 2, "--count:"},
 		{[]string{"--db", db, "--format", "html"}, 2, `invalid value "html" for --format`},
-		{[]string{"--db", db + "&schema=nobody_made_this"}, 2, "there are no violations in schema nobody_made_this"},
-		{[]string{"summary", "--db", db + "&schema=nobody_made_this"}, 2, "there are no violations in schema nobody_made_this"},
-		{[]string{"--db", db + "&schema=nobody_made_this", "--user", "u"}, 2, "there are no violations in schema nobody_made_this"},
+		{[]string{"--db", db + "&schema=nobody_made_this"}, 2, "schema nobody_made_this has no table of violations"},
+		{[]string{"summary", "--db", db + "&schema=nobody_made_this"}, 2, "schema nobody_made_this has no table of violations"},
+		{[]string{"--db", db + "&schema=nobody_made_this", "--user", "u"}, 2, "schema nobody_made_this has no table of violations"},
 		{[]string{"--db", nowhere}, 3, "refused"},
 	} {
 		stdout, stderr, code := run(t, append([]string{"violations"}, tt.args...)...)

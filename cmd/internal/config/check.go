@@ -23,17 +23,17 @@ import (
 
 // Bounds of settings.
 const (
-	maxTimeout      = 24 * time.Hour // longer than any timeout needs
+	maxTimeout      = 24 * time.Hour // longer than any sensible timeout
 	maxConnections  = 1 << 20
-	maxDelayed      = 1_000_000        // each is a goroutine
-	maxLeeway       = 10 * time.Minute // of package jwtclaims
-	maxHeaders      = 16               // of telemetry and webhooks
+	maxDelayed      = 1_000_000        // each delayed request needs a goroutine
+	maxLeeway       = 10 * time.Minute // same as in package jwtclaims
+	maxHeaders      = 16               // for telemetry and webhooks
 	maxWebhookBatch = 1000
 	maxWebhookQueue = 100_000
 	maxDenialLines  = 1000
 )
 
-// check collects the errors in values that could be parsed.
+// check validates values that could be parsed.
 func (d *decoder) check(c *Config) {
 	d.checkAddress("listen", c.Listen)
 	d.checkAddress("admin_listen", c.AdminListen)
@@ -46,7 +46,7 @@ func (d *decoder) check(c *Config) {
 	d.checkTrust(c)
 	d.checkFields(c.RateLimitFields)
 	if err := httplimit.CheckCORSOrigins(c.CORSOrigins); err != nil {
-		d.fail("cors_origins", "%s", inOneLine(err))
+		d.fail("cors_origins", "%s", joinLines(err))
 	}
 	if c.Store == nil {
 		d.fail("store", "must not be empty: memory: keeps the buckets in the process")
@@ -60,35 +60,34 @@ func (d *decoder) check(c *Config) {
 	d.checkDenialWebhook(c.DenialWebhook)
 }
 
-// between checks that a value lies between two others, which it may be. NaN does not.
-func between[T cmp.Ordered](d *decoder, key string, v, low, high T) {
+// checkRange checks that low <= v <= high. NaN is out of range.
+func checkRange[T cmp.Ordered](d *decoder, key string, v, low, high T) {
 	if !(v >= low && v <= high) {
 		d.fail(key, "must be between %v and %v, not %v", low, high, v)
 	}
 }
 
-// checkBounds checks numbers, durations and words.
 func (d *decoder) checkBounds(c *Config) {
-	between(d, "max_connections", c.MaxConnections, 1, maxConnections)
-	between(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
-	between(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
-	between(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
-	between(d, "top_keys", c.TopKeys, 0, topkeys.MaxCounters)
-	between(d, "max_wait", c.MaxWait, time.Millisecond, maxTimeout)
-	between(d, "denial_log.max_lines", c.DenialLog.MaxLines, 1, maxDenialLines)
-	between(d, "telemetry.sample", c.Telemetry.Sample, 0, 1)
-	between(d, "adaptive.tolerance", c.Adaptive.Tolerance, 1, 100)
-	between(d, "adaptive.floor", c.Adaptive.Floor, 0.0001, 1)
-	between(d, "adaptive.interval", c.Adaptive.Interval, time.Millisecond, time.Hour)
-	between(d, "adaptive.target", c.Adaptive.Target, 0, time.Hour)
-	between(d, "jwt.leeway", c.JWT.Leeway, 0, maxLeeway)
+	checkRange(d, "max_connections", c.MaxConnections, 1, maxConnections)
+	checkRange(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
+	checkRange(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
+	checkRange(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
+	checkRange(d, "top_keys", c.TopKeys, 0, topkeys.MaxCounters)
+	checkRange(d, "max_wait", c.MaxWait, time.Millisecond, maxTimeout)
+	checkRange(d, "denial_log.max_lines", c.DenialLog.MaxLines, 1, maxDenialLines)
+	checkRange(d, "telemetry.sample", c.Telemetry.Sample, 0, 1)
+	checkRange(d, "adaptive.tolerance", c.Adaptive.Tolerance, 1, 100)
+	checkRange(d, "adaptive.floor", c.Adaptive.Floor, 0.0001, 1)
+	checkRange(d, "adaptive.interval", c.Adaptive.Interval, time.Millisecond, time.Hour)
+	checkRange(d, "adaptive.target", c.Adaptive.Target, 0, time.Hour)
+	checkRange(d, "jwt.leeway", c.JWT.Leeway, 0, maxLeeway)
 	if c.MaxBodyBytes < 0 {
 		d.fail("max_body_bytes", "must be 0 for no bound, or above, not %d", c.MaxBodyBytes)
 	}
 	if v := c.ViolationsRetention; v < violations.MinRetention || v > violations.MaxRetention {
 		d.fail("violations_retention", "must be between 1h and 100 years, not %v", v)
 	}
-	for _, off := range []struct { // 0 turns them off
+	for _, off := range []struct { // 0 disables these
 		key      string
 		v, least time.Duration
 	}{
@@ -98,20 +97,20 @@ func (d *decoder) checkBounds(c *Config) {
 		{"denial_webhook.interval", c.DenialWebhook.Interval, 100 * time.Millisecond},
 	} {
 		if off.v != 0 {
-			between(d, off.key, off.v, off.least, maxTimeout)
+			checkRange(d, off.key, off.v, off.least, maxTimeout)
 		}
 	}
 	t := c.Timeouts
-	between(d, "timeouts.read_header", t.ReadHeader, time.Millisecond, maxTimeout)
-	between(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
-	between(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
-	between(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
-	between(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
-	between(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)
-	between(d, "timeouts.client_body", t.ClientBody, 0, maxTimeout)
-	between(d, "timeouts.upgraded", t.Upgraded, 0, maxTimeout)
-	between(d, "timeouts.notice", t.Notice, 0, maxTimeout)
-	between(d, "timeouts.drain", t.Drain, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.read_header", t.ReadHeader, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)
+	checkRange(d, "timeouts.client_body", t.ClientBody, 0, maxTimeout)
+	checkRange(d, "timeouts.upgraded", t.Upgraded, 0, maxTimeout)
+	checkRange(d, "timeouts.notice", t.Notice, 0, maxTimeout)
+	checkRange(d, "timeouts.drain", t.Drain, time.Millisecond, maxTimeout)
 
 	d.checkWord("underscores_in_headers", c.UnderscoresInHeaders, "drop", "pass", "refuse")
 	d.checkWord("log_format", c.LogFormat, "text", "json")
@@ -146,31 +145,31 @@ func (d *decoder) checkAddress(key, address string) {
 	}
 }
 
-// anyPort reports whether the address leaves the port to the system.
+// anyPort reports whether the system chooses the port of the address.
 func anyPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port == "0"
 }
 
-// checkPolicy checks the settings of a signed policy, and of one at an address.
+// checkPolicy checks the settings of signed policies and bundles.
 func (d *decoder) checkPolicy(c *Config) {
 	switch signed := len(c.PolicyKeys) > 0; {
 	case signed && c.PolicyDatabase != nil:
-		d.fail("policy_keys", "is for policy files: rules in a database are not signed")
+		d.fail("policy_keys", "requires a policy file: rules in a database are not signed")
 	case signed && c.Policy == "":
 		d.fail("policy_keys", "needs a policy file: the built-in example is not signed")
 	case !signed && c.PolicyBundle != nil:
 		d.fail("policy_keys", "must name a public key: a policy at an address needs a signature")
 	}
 	if c.PolicyBundle == nil && c.PolicyCA != "" {
-		d.fail("policy_ca", "is for a policy at an https:// address")
+		d.fail("policy_ca", "requires a policy at an https:// address")
 	}
 	if c.PolicyBundle != nil && c.StateDirectory == "" {
 		d.fail("state_directory", "must name a directory: the last good policy is kept there for restarts")
 	}
 }
 
-// checkTrust checks each setting with the check of package httpfacts.
+// checkTrust checks each setting with package httpfacts.
 func (d *decoder) checkTrust(c *Config) {
 	for _, part := range []struct {
 		key   string
@@ -182,12 +181,12 @@ func (d *decoder) checkTrust(c *Config) {
 	} {
 		if err := part.trust.Check(); err != nil {
 			reason, _, _ := strings.Cut(err.Error(), "\n")
-			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // its name here
+			reason = strings.Replace(reason, "use hops", "use trusted_hops", 1) // the name of the setting in this package
 			d.fail(part.key, "%s", strings.TrimPrefix(reason, httpfacts.ErrTrust.Error()+": "))
 		}
 	}
 	if c.TrustedHops > 0 && len(c.TrustedProxies) > 0 {
-		d.fail("trusted_hops", "takes the place of trusted_proxies: say one of them")
+		d.fail("trusted_hops", "excludes trusted_proxies: set one of them")
 	}
 	if c.ForwardedHeader == "" {
 		d.fail("forwarded_header", "must not be empty: X-Forwarded-For is the usual one")
@@ -197,7 +196,7 @@ func (d *decoder) checkTrust(c *Config) {
 	case len(c.TrustedProxies) == 0 && c.TrustedHops == 0:
 		d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
 	case c.TrustedHops > 0 && c.InFront():
-		d.fail("decision_profile", "needs trusted_proxies where there is an upstream: it is then asked at the admin address, and trusted_hops would trust whoever reaches that")
+		d.fail("decision_profile", "needs trusted_proxies together with an upstream: gateways then call the admin address, and trusted_hops would trust all its clients")
 	}
 }
 
@@ -211,12 +210,12 @@ func (d *decoder) checkFields(dialects []string) {
 	}
 	for i, dialect := range dialects {
 		if slices.Contains(dialects[:i], dialect) {
-			d.fail(key, "%s is there twice", dialect)
+			d.fail(key, "%s is listed twice", dialect)
 		}
 	}
 }
 
-// checkJWT checks the settings with the checks of package jwtclaims.
+// checkJWT checks the settings with package jwtclaims.
 func (d *decoder) checkJWT(c *Config) {
 	if err := jwtclaims.CheckAlgorithms(c.JWT.Algorithms); err != nil {
 		d.fail("jwt.algorithms", "%s", strings.TrimPrefix(err.Error(), "jwtclaims: "))
@@ -226,7 +225,7 @@ func (d *decoder) checkJWT(c *Config) {
 	}
 	if c.JWT.Keys == "" {
 		if c.JWT.Issuer != "" || len(c.JWT.Audience) > 0 {
-			d.fail("jwt.keys", "must say the key set: without one nobody looks at issuer and audience")
+			d.fail("jwt.keys", "must name the key set: without one, issuer and audience are not checked")
 		}
 		return
 	}
@@ -234,11 +233,11 @@ func (d *decoder) checkJWT(c *Config) {
 		d.fail("jwt.keys", "%s", strings.TrimPrefix(err.Error(), "jwtclaims: key set: "))
 	}
 	if c.TrustJWT {
-		d.fail("trust_jwt", "excludes jwt.keys: tokens are either verified or believed as they are")
+		d.fail("trust_jwt", "excludes jwt.keys: tokens are either verified or trusted")
 	}
 }
 
-// checkTelemetry never shows the headers, which are secrets.
+// checkTelemetry checks the settings. Its errors never contain the headers, which are secrets.
 func (d *decoder) checkTelemetry(t Telemetry) {
 	switch u := t.Endpoint; {
 	case u == nil:
@@ -250,10 +249,10 @@ func (d *decoder) checkTelemetry(t Telemetry) {
 	d.checkHeaders("telemetry.headers", t.Headers)
 }
 
-// checkHeaders checks header fields that go with each request. It never shows them.
+// checkHeaders checks header fields. Its errors never contain them.
 func (d *decoder) checkHeaders(key string, headers []string) {
 	if len(headers) > maxHeaders {
-		d.fail(key, "are %d: at most %d can be", len(headers), maxHeaders)
+		d.fail(key, "has %d entries: at most %d are allowed", len(headers), maxHeaders)
 	}
 	for i, h := range headers {
 		if name, value, ok := strings.Cut(h, "="); !ok || !isToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -262,7 +261,7 @@ func (d *decoder) checkHeaders(key string, headers []string) {
 	}
 }
 
-// checkDenialWebhook never shows the address, the headers or the secret.
+// checkDenialWebhook checks the settings. Its errors never contain the address, the headers or the secret.
 func (d *decoder) checkDenialWebhook(w DenialWebhook) {
 	switch u := w.URL; {
 	case u == nil:
@@ -271,19 +270,18 @@ func (d *decoder) checkDenialWebhook(w DenialWebhook) {
 	case u.User != nil || u.Fragment != "":
 		d.fail("denial_webhook.url", "must have no user and no fragment; secrets belong in denial_webhook.headers")
 	case u.Scheme == "http" && !bundle.IsLoopback(u.Hostname()):
-		d.fail("denial_webhook.url", "must be https://: http:// is for loopback addresses alone")
+		d.fail("denial_webhook.url", "must be https://: http:// is allowed only for loopback addresses")
 	}
 	d.checkHeaders("denial_webhook.headers", w.Headers)
-	between(d, "denial_webhook.batch", w.Batch, 1, maxWebhookBatch)
+	checkRange(d, "denial_webhook.batch", w.Batch, 1, maxWebhookBatch)
 	if w.Queue < w.Batch || w.Queue > maxWebhookQueue {
 		d.fail("denial_webhook.queue", "must be between denial_webhook.batch and %d, not %d", maxWebhookQueue, w.Queue)
 	}
 }
 
-// isToken reports whether s can be the name of a header field (RFC 9110 §5.6.2).
+// isToken reports whether s is a valid name of a header field (RFC 9110 §5.6.2).
 func isToken(s string) bool {
 	return s != "" && strings.Trim(s, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// inOneLine returns an error of several lines in one.
-func inOneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func joinLines(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -16,22 +16,22 @@ func (d *decoder) checkAdmin(c *Config) {
 	d.checkTLS("tls", c.TLS)
 	d.checkTLS("admin_tls", c.AdminTLS)
 	if len(c.AdminTokens) > maxTokens {
-		d.fail("admin_tokens", "are %d: at most %d can be", len(c.AdminTokens), maxTokens)
+		d.fail("admin_tokens", "has %d entries: at most %d are allowed", len(c.AdminTokens), maxTokens)
 		return
 	}
 	names, secrets := map[string]bool{}, map[string]bool{}
 	for i := range c.AdminTokens {
 		t, key := &c.AdminTokens[i], fmt.Sprintf("admin_tokens[%d]", i)
 		if slices.ContainsFunc(d.errors, func(e Error) bool { return e.Key == key }) {
-			continue // it is no mapping
+			continue // not a mapping
 		}
 		switch {
 		case t.Name == "":
-			d.fail(key+".name", "must be said: it stands in the log and in the audit")
+			d.fail(key+".name", "is required: the log and the audit trail show it")
 		case len(t.Name) > maxTokenName:
 			d.fail(key+".name", "must be at most %d bytes long", maxTokenName)
 		case names[t.Name]:
-			d.fail(key+".name", "%q is the name of another token, too", t.Name)
+			d.fail(key+".name", "%q is also the name of another token", t.Name)
 		}
 		names[t.Name] = true
 		if t.Role == httpapi.NoRole {
@@ -39,23 +39,23 @@ func (d *decoder) checkAdmin(c *Config) {
 		}
 		d.checkToken(key, t)
 		if secrets[t.Token] {
-			d.fail(key+".token", "is that of another name, too")
+			d.fail(key+".token", "is also the token of another name")
 		}
 		secrets[t.Token] = true
 	}
-	if len(c.AdminTokens) == 0 && !onlyHere(c.AdminListen) {
-		d.fail("admin_listen", "%q can be reached from elsewhere: say admin_tokens, or listen on 127.0.0.1", c.AdminListen)
+	if len(c.AdminTokens) == 0 && !isLoopback(c.AdminListen) {
+		d.fail("admin_listen", "%q is reachable from other machines: set admin_tokens, or listen on 127.0.0.1", c.AdminListen)
 	}
 }
 
-// checkToken reads the token's file, if it has one, and judges what is in it.
+// checkToken reads the token from its file, if set, and validates it.
 func (d *decoder) checkToken(key string, t *AdminToken) {
 	switch {
 	case t.Token != "" && t.File != "":
-		d.fail(key+".token_file", "takes the place of token: say one of them")
+		d.fail(key+".token_file", "excludes token: set one of them")
 		return
 	case t.Token == "" && t.File == "":
-		d.fail(key+".token", "must be said: at least %d bytes that nobody guesses, such as 'openssl rand -hex 32' prints", MinToken)
+		d.fail(key+".token", "is required: at least %d random bytes, for example from 'openssl rand -hex 32'", MinToken)
 		return
 	case t.File != "":
 		var err error
@@ -64,7 +64,7 @@ func (d *decoder) checkToken(key string, t *AdminToken) {
 		}
 		return
 	}
-	if !fitToken(t.Token) {
+	if !isValidToken(t.Token) {
 		d.fail(key+".token", "%s", tokenForm)
 	}
 }
@@ -74,7 +74,7 @@ func (d *decoder) checkTLS(key string, t TLS) {
 	case (t.Cert == "") != (t.Key == ""):
 		d.fail(key, "needs both cert and key")
 	case t.ClientCA != "" && t.Cert == "":
-		d.fail(key+".client_ca", "needs cert and key: clients show certificates in TLS only")
+		d.fail(key+".client_ca", "needs cert and key: client certificates require TLS")
 	}
 	for _, f := range []struct{ name, path string }{{"cert", t.Cert}, {"key", t.Key}, {"client_ca", t.ClientCA}} {
 		if f.path == "" {
@@ -86,11 +86,11 @@ func (d *decoder) checkTLS(key string, t TLS) {
 	}
 }
 
-// onlyHere reports whether an address is one that only this machine can reach.
-func onlyHere(address string) bool {
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
-		return true // what is wrong with it is said elsewhere
+		return true // another check reports the error
 	}
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback()

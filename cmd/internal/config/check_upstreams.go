@@ -24,50 +24,50 @@ func (d *decoder) checkUpstream(u *url.URL) {
 	}
 }
 
-// checkUpstreams checks upstreams and routes with the checks of package proxy.
+// checkUpstreams checks upstreams and routes with package proxy.
 func (d *decoder) checkUpstreams(c *Config) {
 	d.checkUpstream(c.Upstream)
 	if c.Upstream != nil && len(c.Upstreams) > 0 {
-		d.fail("upstreams", "excludes upstream, which is its short form: say one of them")
+		d.fail("upstreams", "excludes upstream, which is its short form: set one of them")
 	}
 	if len(c.Routes) > 0 && len(c.Upstreams) == 0 {
-		d.fail("routes", "needs upstreams: the servers that they lead to")
+		d.fail("routes", "needs upstreams: each route leads to one")
 	}
 	sound := true
 	for i := range c.Upstreams {
 		u, key := &c.Upstreams[i], fmt.Sprintf("upstreams[%d]", i)
 		before := len(d.errors)
 		made := u.proxyUpstream()
-		if err := made.Check(); err != nil && !d.failed(key+".url") { // urls, or a misspelling of it
-			d.fail(key, "%s", inOneLine(err))
+		if err := made.Check(); err != nil && !d.hasError(key+".url") { // urls, or a misspelled name
+			d.fail(key, "%s", joinLines(err))
 		}
-		between(d, key+".timeouts.connect", u.Timeouts.Connect, 0, maxTimeout)
-		between(d, key+".timeouts.header", u.Timeouts.Header, 0, maxTimeout)
-		between(d, key+".timeouts.body", u.Timeouts.Body, 0, maxTimeout)
+		checkRange(d, key+".timeouts.connect", u.Timeouts.Connect, 0, maxTimeout)
+		checkRange(d, key+".timeouts.header", u.Timeouts.Header, 0, maxTimeout)
+		checkRange(d, key+".timeouts.body", u.Timeouts.Body, 0, maxTimeout)
 		if u.CA != "" && !slices.ContainsFunc(u.URLs, func(s *url.URL) bool { return s.Scheme == "https" }) {
-			d.fail(key+".ca", "is for https, which no URL of it is")
+			d.fail(key+".ca", "requires an https URL")
 		}
-		sound = sound && len(d.errors) == before && !d.failed(key)
+		sound = sound && len(d.errors) == before && !d.hasError(key)
 	}
 	if sound && len(c.Upstreams) > 0 && c.Upstream == nil {
 		if err := proxy.CheckRoutes(c.Routing()); err != nil {
-			d.fail("routes", "%s", inOneLine(err))
+			d.fail("routes", "%s", joinLines(err))
 		}
 	}
 	for _, protocol := range c.Upgrades {
 		if protocol == "" || strings.ContainsAny(protocol, " \t\"") {
-			d.fail("upgrades", "%q is no protocol, such as websocket", protocol)
+			d.fail("upgrades", "%q is not a protocol such as websocket", protocol)
 		}
 	}
 	if c.Adaptive.Law != "" && !c.InFront() {
-		d.fail("adaptive.law", "needs an upstream: it goes by how long that takes to answer")
+		d.fail("adaptive.law", "needs an upstream, because it measures response times")
 	}
 	if c.Adaptive.Law == "gradient" && c.Adaptive.Target != 0 {
-		d.fail("adaptive.target", "is for aimd: gradient goes by tolerance")
+		d.fail("adaptive.target", "requires aimd: gradient uses tolerance")
 	}
 }
 
-// failed reports whether there is an error in the item of a list.
-func (d *decoder) failed(item string) bool {
+// hasError reports whether an item of a list has an error.
+func (d *decoder) hasError(item string) bool {
 	return slices.ContainsFunc(d.errors, func(e Error) bool { return strings.HasPrefix(e.Key, item) })
 }

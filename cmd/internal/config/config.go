@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config holds the settings of the server: their defaults, the strict
-// YAML file they come from, and the errors in it.
+// Package config loads the settings of the server from a YAML file, the environment and flags. It reports all
+// errors with their positions.
 package config
 
 import (
@@ -16,16 +16,14 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// Sample is the annotated sample file. It has every setting, each with its
-// default.
+// Sample is the annotated sample file with the default of every setting.
 //
 //go:embed mete.yaml
 var Sample string
 
-// A Config are the server's settings. [Default] returns the defaults; the zero Config is
-// not valid. [Sample] documents each setting under its yaml name. With dashes for
-// underscores, that is also the name of the flag of mete serve. Values with the tag secret
-// are not shown in excerpts of the file. Load makes relative paths of the file absolute.
+// A Config holds the server's settings. [Default] returns the defaults; the zero Config is not valid. [Sample]
+// documents each setting under its yaml name. Flags of mete serve have the same names with dashes for underscores.
+// Excerpts of the file omit values with the tag secret. Load makes relative paths in the file absolute.
 type Config struct {
 	Policy         string        `yaml:"policy" secret:"password"` // a file, a URL of PostgreSQL or an https:// address; empty: the example
 	PolicyDatabase *storeurl.URL `yaml:"-"`                        // set by Load if Policy is a URL of PostgreSQL
@@ -48,8 +46,8 @@ type Config struct {
 	MaxInFlight    int           `yaml:"max_in_flight"`
 	MaxWait        time.Duration `yaml:"max_wait"`
 
-	// Upstream is the short form of one entry in Upstreams. Without any, there is no
-	// gateway, and the main address answers the API.
+	// Upstream is the short form of one entry in Upstreams. Without an upstream, the server is not a gateway, and
+	// the main address serves the API.
 	Upstream  *url.URL   `yaml:"upstream" secret:"password"`
 	Upstreams []Upstream `yaml:"upstreams"`
 	Routes    []Route    `yaml:"routes"`
@@ -90,7 +88,7 @@ type Config struct {
 	Timeouts      Timeouts      `yaml:"timeouts"`
 }
 
-// JWT are the settings of package jwtclaims.
+// JWT holds the settings of package jwtclaims.
 type JWT struct {
 	Keys       string        `yaml:"keys" secret:"password"` // a file, or an http or https URL; empty: tokens are not verified
 	Algorithms []string      `yaml:"algorithms"`
@@ -99,8 +97,8 @@ type JWT struct {
 	Leeway     time.Duration `yaml:"leeway"`
 }
 
-// Timeouts bound the server's waits. 0 is no bound for the body of an upstream, the body of
-// a client and an upgraded connection, and no wait for the notice.
+// Timeouts bound the server's waits. 0 disables the timeouts of request bodies, response bodies and upgraded
+// connections, and the wait for the notice.
 type Timeouts struct {
 	ReadHeader      time.Duration `yaml:"read_header"`
 	APIRequest      time.Duration `yaml:"api_request"`
@@ -125,7 +123,7 @@ func (c *Config) PolicyName() string {
 	return c.Policy
 }
 
-// Default returns the settings of a server that was told nothing.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		Store:           storeurl.MustParse("memory:"),
@@ -172,9 +170,8 @@ func Default() Config {
 	}
 }
 
-// Telemetry are the settings for a collector of OpenTelemetry, by OTLP over HTTP. The
-// variables of the standard hold for everything else: OTEL_EXPORTER_OTLP_HEADERS,
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_*.
+// Telemetry configures the export to an OpenTelemetry collector by OTLP over HTTP. The standard variables
+// configure the rest: OTEL_EXPORTER_OTLP_HEADERS, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_BSP_*.
 type Telemetry struct {
 	Endpoint *url.URL      `yaml:"endpoint" secret:"password"` // nil: nothing is exported
 	Headers  []string      `yaml:"headers" secret:"all"`       // name=value
@@ -182,15 +179,15 @@ type Telemetry struct {
 	Interval time.Duration `yaml:"interval"` // 0: no metrics are exported
 }
 
-// DenialLog are the settings for the log of denied requests.
+// DenialLog configures the log of denied requests.
 type DenialLog struct {
 	Interval time.Duration `yaml:"interval"`  // between two lines of one key; 0: no denial is logged
 	MaxLines int           `yaml:"max_lines"` // in a second
 	Raw      bool          `yaml:"raw"`       // keys and addresses as they are
 }
 
-// DenialWebhook is where denials are posted: the lines of the denial log in JSON, in batches.
-// DenialLog has their interval and whether keys are shown. See package webhook.
+// DenialWebhook configures an endpoint for denials. The server posts batches of lines of the denial log in JSON.
+// DenialLog sets their interval and whether they show keys. See package webhook.
 type DenialWebhook struct {
 	URL      *url.URL      `yaml:"url" secret:"all"`     // https, or http at a loopback address; nil: no denial is posted
 	Headers  []string      `yaml:"headers" secret:"all"` // name=value

@@ -22,25 +22,25 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// A place is a position in a file or a variable, from 1. The zero place is nowhere.
+// A place is a position in a file or a variable, counted from 1. The zero place means no position.
 type place struct{ line, column int }
 
 func placeOf(n *yamltree.Node) place { return place{n.Line, n.Column} }
 
-// A decoder fills settings and collects the errors in them, with their places.
+// A decoder sets fields and collects errors with their places.
 type decoder struct {
 	config    *Config
 	file      string
-	dir       string           // what relative paths in URLs count from; empty: the working directory
-	places    map[string]place // of the settings in the file or a variable, by key
-	flags     map[string]bool  // keys whose value is a flag's
+	dir       string           // base of relative paths in URLs; empty: working directory
+	places    map[string]place // of settings in the file or a variable, by key
+	flags     map[string]bool  // keys that were set by a flag
 	variables map[string]string
-	expanded  map[string]bool // names of the ${NAME} that were read
-	literal   bool            // ${NAME} has no meaning
+	expanded  map[string]bool // names of expanded ${NAME}
+	literal   bool            // do not expand ${NAME}
 	errors    Errors
 }
 
-// fail collects an error. A setting has one: the first.
+// fail records an error. Each setting reports only its first error.
 func (d *decoder) fail(key, format string, args ...any) {
 	at := d.place(key)
 	if !slices.ContainsFunc(d.errors, func(e Error) bool { return e.Key == key && e.Line == at.line }) {
@@ -48,7 +48,7 @@ func (d *decoder) fail(key, format string, args ...any) {
 	}
 }
 
-// failAt collects an error at a place of its own.
+// failAt records an error at an explicit place.
 func (d *decoder) failAt(at place, key, format string, args ...any) {
 	e := Error{File: d.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
 	list, _, _ := strings.Cut(key, "[")
@@ -60,7 +60,7 @@ func (d *decoder) failAt(at place, key, format string, args ...any) {
 	d.errors = append(d.errors, e)
 }
 
-// place returns where a setting is, or else the setting that it is missing from.
+// place returns the place of a setting, or the place of the parent that lacks it.
 func (d *decoder) place(key string) place {
 	for {
 		at, ok := d.places[key]
@@ -72,7 +72,7 @@ func (d *decoder) place(key string) place {
 	}
 }
 
-// mapping fills the struct v from a mapping whose keys are all known.
+// mapping sets the fields of the struct v from a mapping. Unknown keys are errors.
 func (d *decoder) mapping(n *yamltree.Node, v reflect.Value, prefix string) {
 	if n.Kind != yamltree.Mapping {
 		d.failAt(placeOf(n), strings.TrimSuffix(prefix, "."), "must be a mapping of keys to values")
@@ -99,7 +99,7 @@ func (d *decoder) mapping(n *yamltree.Node, v reflect.Value, prefix string) {
 	}
 }
 
-// value fills one setting from a node of its kind.
+// value sets one setting from a scalar or list node.
 func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 	n = n.Resolve()
 	switch {
@@ -114,8 +114,8 @@ func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 				d.failAt(placeOf(item), key, "must be a list of plain values")
 				return
 			}
-			if checks(key) && item.Value == "" {
-				d.fail(key, "has an empty item: nothing would be checked by it")
+			if enablesCheck(key) && item.Value == "" {
+				d.fail(key, "has an empty item, which would disable the check")
 			}
 			parts = append(parts, item.Value)
 		}
@@ -127,18 +127,16 @@ func (d *decoder) value(n *yamltree.Node, v reflect.Value, key string) {
 	}
 }
 
-// maxItems bounds a list of mappings.
 const maxItems = 1000
 
-// mappings fills the slice of structs v from a list of mappings. The key of the first is
-// key[0].
+// mappings sets the slice of structs v from a list of mappings. The first item has the key key[0].
 func (d *decoder) mappings(n *yamltree.Node, v reflect.Value, key string) {
 	switch {
 	case n.Kind != yamltree.List:
 		d.fail(key, "must be a list of mappings: begin each with a dash, or write [{name: …}]")
 		return
 	case len(n.Items) > maxItems:
-		d.fail(key, "has %d items: at most %d can be", len(n.Items), maxItems)
+		d.fail(key, "has %d items: at most %d are allowed", len(n.Items), maxItems)
 		return
 	}
 	v.SetZero()
@@ -152,8 +150,7 @@ func (d *decoder) mappings(n *yamltree.Node, v reflect.Value, key string) {
 	}
 }
 
-// set fills one setting from text, in which ${NAME} stands for the environment
-// variable NAME. Lists are separated by commas.
+// set sets one setting from text. It expands ${NAME} from the environment and splits lists at commas.
 func (d *decoder) set(v reflect.Value, key, text string) {
 	written := text
 	if !d.literal {
@@ -162,14 +159,14 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 			return
 		}
 	}
-	if checks(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
-		d.fail(key, "%q is empty, or has an empty item: nothing would be checked by it", written)
+	if enablesCheck(key) && written != "" && slices.ContainsFunc(strings.Split(text, ","), isBlank) {
+		d.fail(key, "%q is empty, or has an empty item, which would disable the check", written)
 	}
 	var err error
 	switch p := v.Addr().Interface().(type) {
 	case *string:
 		if *p = text; key == "policy" {
-			d.policyPlace(key, text)
+			d.policyLocation(key, text)
 		}
 	case *bool:
 		if *p, err = strconv.ParseBool(text); err != nil {
@@ -221,8 +218,8 @@ func (d *decoder) set(v reflect.Value, key, text string) {
 	}
 }
 
-// policyPlace parses the policy setting if it is not a file.
-func (d *decoder) policyPlace(key, text string) {
+// policyLocation parses the policy setting if it is not a file.
+func (d *decoder) policyLocation(key, text string) {
 	c := d.config
 	c.PolicyDatabase, c.PolicyBundle = nil, nil
 	switch {
@@ -238,7 +235,6 @@ func (d *decoder) policyPlace(key, text string) {
 	}
 }
 
-// database parses the URL of a PostgreSQL.
 func (d *decoder) database(key, text string) *storeurl.URL {
 	u, err := storeurl.ParsePostgres(d.dir, text)
 	if err != nil {
@@ -247,8 +243,7 @@ func (d *decoder) database(key, text string) *storeurl.URL {
 	return u
 }
 
-// url parses the URL of an HTTP server. The error does not show the text, which can
-// contain a password.
+// url parses the URL of an HTTP server. The error omits the text, which can contain a password.
 func (d *decoder) url(key, subject, text string) *url.URL {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -258,15 +253,14 @@ func (d *decoder) url(key, subject, text string) *url.URL {
 	return u
 }
 
-// checks reports whether a setting turns a check on. It is off by default. An empty
-// variable must not turn it off.
-func checks(key string) bool {
+// enablesCheck reports whether a setting enables a security check that is off by default. An empty variable is
+// then an error, because it would disable the check.
+func enablesCheck(key string) bool {
 	return slices.Contains([]string{"policy_keys", "jwt.keys", "jwt.issuer", "jwt.audience"}, key)
 }
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// list returns the parts of text between commas.
 func list(text string) []string {
 	var parts []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -277,7 +271,7 @@ func list(text string) []string {
 	return parts
 }
 
-// prefixes parses addresses and CIDRs separated by commas.
+// prefixes parses a comma-separated list of addresses and CIDRs.
 func (d *decoder) prefixes(key, text string) []netip.Prefix {
 	var out []netip.Prefix
 	var invalid []string
@@ -303,14 +297,13 @@ func (d *decoder) prefixes(key, text string) []netip.Prefix {
 	return out
 }
 
-// variable matches ${NAME}, and $${ for a ${ that is meant as it stands.
+// variable matches ${NAME} and the escape $${.
 var variable = regexp.MustCompile(`\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// oddVariable matches what a shell would take for a variable, such as ${NAME:-default}.
+// oddVariable matches shell syntax that is not supported, such as ${NAME:-default}.
 var oddVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)[^A-Za-z0-9_}][^}]*\}`)
 
-// expand replaces variables in the text of a setting. It fails the setting where one
-// is not set or has a default.
+// expand replaces variables in the text of a setting. A variable that is not set or has a default is an error.
 func (d *decoder) expand(key, text string) (expanded string, ok bool) {
 	ok = true
 	expanded = variable.ReplaceAllStringFunc(text, func(m string) string {
@@ -321,20 +314,19 @@ func (d *decoder) expand(key, text string) (expanded string, ok bool) {
 		d.expanded[name] = true
 		value, set := os.LookupEnv(name)
 		if !set {
-			d.fail(key, "the environment has no %s", name)
+			d.fail(key, "the environment variable %s is not set", name)
 			ok = false
 		}
 		return value
 	})
 	odd := oddVariable.FindStringSubmatch(strings.ReplaceAll(text, "$${", ""))
-	if odd != nil { // not all of it is shown: a default can be a password
-		d.fail(key, "${%s is followed by something: write ${%s}, which has no default here, or $${ for a ${ that is meant as it stands", odd[1], odd[1])
+	if odd != nil { // show the name only: a default can be a password
+		d.fail(key, "${%s must end with }: write ${%s}, defaults are not supported, or $${ for a literal ${", odd[1], odd[1])
 		ok = false
 	}
 	return expanded, ok
 }
 
-// fieldByKey finds the field of struct v that has the yaml name.
 func fieldByKey(v reflect.Value, name string) (reflect.Value, bool) {
 	if v.Kind() == reflect.Struct && name != "-" {
 		for f, field := range v.Fields() {
@@ -346,7 +338,7 @@ func fieldByKey(v reflect.Value, name string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// suggest names the setting that a misspelled one was meant to be.
+// suggest returns a hint with the name that was probably meant.
 func suggest(v reflect.Value, name string) string {
 	var known []string
 	for f := range v.Fields() {
@@ -355,5 +347,5 @@ func suggest(v reflect.Value, name string) string {
 	if near := spell.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
-	return "; 'mete help config' shows all there are"
+	return "; 'mete help config' lists all settings"
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// variablePrefix begins the environment variable of each setting.
 const variablePrefix = "METE_"
 
 // A Variable is the environment variable of one setting.
 type Variable struct {
-	Name string // "METE_TIMEOUTS_DRAIN"
-	Key  string // of the setting: "timeouts.drain"
-	Form string // of its value: "duration"
+	Name string // such as METE_TIMEOUTS_DRAIN
+	Key  string // of the setting, such as timeouts.drain
+	Form string // form of its value, such as duration
 }
 
 // Variables returns the variables of all settings, in the order of [Config].
@@ -45,12 +44,11 @@ func variablesOf(t reflect.Type, prefix string) []Variable {
 	return all
 }
 
-// variableOf returns the name of the variable of a setting.
 func variableOf(key string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// formOf describes the values of a type.
+// formOf describes the accepted values of a type.
 func formOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
@@ -67,36 +65,31 @@ func formOf(t reflect.Type) string {
 	return "text"
 }
 
-// isMappings reports whether a setting of this type is a list of mappings.
 func isMappings(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && t.Elem() != reflect.TypeFor[netip.Prefix]()
 }
 
-// An Environment reports how [Load] used the variables of the process. It holds names,
-// never values.
+// An Environment reports how [Load] used environment variables. It contains names and no values.
 type Environment struct {
-	// Used are the variables whose values are in the Config, unless a flag overrides
-	// them, in the order of [Variables].
+	// Used lists the variables that set a value in the Config, in the order of [Variables]. Flags may override
+	// them.
 	Used []string
 
-	// Unknown are warnings about variables: "METE_LISTN is not a setting: did you mean
-	// METE_LISTEN?" The name of each is almost the name of a setting, or begins with its
-	// first word.
+	// Unknown has warnings such as "METE_LISTN is not a setting: did you mean METE_LISTEN?" It covers variables
+	// with a name close to a setting, or with the same first word.
 	Unknown []string
 }
 
-// link matches the variables that Kubernetes and Docker set for a service named mete,
-// mete-admin and the like: METE_PORT=tcp://10.0.0.1:80, METE_SERVICE_HOST. No setting
-// has such a name.
+// link matches the variables that Kubernetes and Docker set for a service named mete or mete-admin, such as
+// METE_PORT=tcp://10.0.0.1:80. No setting has such a name.
 var link = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)$`)
 
-// maxSlips is the greatest distance of an unknown variable from a setting that Load
-// warns about, unless both have the same first word. Tools and tests of mete have METE_
-// variables too, which are farther off.
+// maxSlips is the largest edit distance for a warning about an unknown variable, unless it has the same first word
+// as a setting. It is small because tools and tests of mete use other METE_ variables.
 const maxSlips = 2
 
-// loadEnvironment sets the settings whose variables are in environ. An empty variable
-// is as good as none, except where a check would be off by it.
+// loadEnvironment applies the variables in environ. It ignores an empty variable unless that would disable a
+// security check.
 func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment) {
 	values := map[string]string{}
 	for _, pair := range environ {
@@ -109,14 +102,14 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 	for _, v := range Variables() {
 		names = append(names, v.Name)
 		text, set := values[v.Name]
-		if !set || text == "" && !checks(v.Key) {
+		if !set || text == "" && !enablesCheck(v.Key) {
 			continue
 		}
 		d.drop(v.Key)
 		d.variables[v.Key] = v.Name
 		env.Used = append(env.Used, v.Name)
 		if text == "" {
-			d.fail(v.Key, "is empty: nothing would be checked by it; unset it, or give it a value")
+			d.fail(v.Key, "is empty, which would disable the check: unset it, or give it a value")
 			continue
 		}
 		d.setVariable(c, v.Key, text)
@@ -134,7 +127,6 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 	return env
 }
 
-// setVariable sets one setting from the text of its variable.
 func (d *decoder) setVariable(c *Config, key, text string) {
 	v := reflect.ValueOf(c).Elem()
 	for name := range strings.SplitSeq(key, ".") {
@@ -156,16 +148,15 @@ func (d *decoder) setVariable(c *Config, key, text string) {
 	}
 }
 
-// drop removes the places and the errors of a setting whose value is about to be replaced.
+// drop removes the places and errors of a setting before its value is replaced.
 func (d *decoder) drop(key string) {
 	isDropped := func(k string) bool { return k == key || strings.HasPrefix(k, key+"[") }
 	maps.DeleteFunc(d.places, func(k string, _ place) bool { return isDropped(k) })
 	d.errors = slices.DeleteFunc(d.errors, func(e Error) bool { return isDropped(e.Key) })
 }
 
-// nearestVariable returns the variable that name probably is a misspelling of, or "". That
-// is one at most maxSlips away, or else one with the same first word: METE_LISTEN for
-// METE_LISTEN_ADDRESS.
+// nearestVariable returns the variable that name probably misspells, or "". It is at most maxSlips edits away or
+// has the same first word, such as METE_LISTEN for METE_LISTEN_ADDRESS.
 func nearestVariable(name string, known []string) string {
 	name = strings.ToLower(strings.TrimPrefix(name, variablePrefix))
 	first, _, more := strings.Cut(name, "_")
@@ -187,7 +178,6 @@ func nearestVariable(name string, known []string) string {
 	return variableOf(nearest)
 }
 
-// sharedPrefix returns the number of bytes with which both begin.
 func sharedPrefix(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

@@ -156,7 +156,7 @@ hash_key: of-the-file
 		{file: "listen: '${METE_TEST_UNSET}'\n", flags: []config.Setting{{Key: "listen", Value: ":80"}}},
 		{variable: "METE_TRUST_JWT=perhaps", flags: []config.Setting{{Key: "trust_jwt", Value: "true"}}},
 		{file: "timeouts: {drain: soon, idle: soon}\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ":1:31: timeouts.idle: \"soon\" is not a duration"},
-		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1:11: upstream: the environment has no METE_TEST_UNSET"},
+		{file: "upstream: '${METE_TEST_UNSET}'\n", variable: "METE_UPSTREAMS=[]", want: ":1:11: upstream: the environment variable METE_TEST_UNSET is not set"},
 		{file: "timeouts: 5s\n", variable: "METE_TIMEOUTS_DRAIN=2s", want: ": timeouts: must be a mapping"},
 		{file: "timeouts: {drain: soon}\n", variable: "METE_TIMEOUTS_DRAIN=later", want: "environment: METE_TIMEOUTS_DRAIN: \"later\" is not a duration"},
 		{file: "listen: [\n", variable: "METE_LISTEN=:80", want: ":1:9: not YAML: "},
@@ -187,7 +187,7 @@ func TestEnvironment_BadValues(t *testing.T) {
 		{"METE_ADMIN_TOKENS=[{name: hunter2", "environment: METE_ADMIN_TOKENS: not YAML: "},
 		{"METE_UPSTREAMS=# none", "environment: METE_UPSTREAMS: has no value: write [] for an empty list"},
 		{"METE_UPSTREAMS=[{name: app, urls: [ftp://x]}]", "environment: METE_UPSTREAMS: upstreams[0]: "},
-		{"METE_JWT_KEYS=", "environment: METE_JWT_KEYS: is empty: nothing would be checked by it; unset it, or give it a value"},
+		{"METE_JWT_KEYS=", "environment: METE_JWT_KEYS: is empty, which would disable the check: unset it, or give it a value"},
 		{"METE_POLICY_KEYS=", "environment: METE_POLICY_KEYS: is empty"},
 		{"METE_JWT_AUDIENCE=a,,b", "environment: METE_JWT_AUDIENCE: "},
 	} {

@@ -14,31 +14,31 @@ import (
 
 // An Error is one error in the settings.
 type Error struct {
-	File         string // the configuration file; empty if the value is not from a file
-	Variable     string // the environment variable with the value: "METE_TIMEOUTS_DRAIN"
-	Line, Column int    // in File or Variable, from 1; 0: in neither
-	Key          string // "timeouts.drain"
-	Reason       string // the error, and the remedy
+	File         string // configuration file; empty for other sources
+	Variable     string // environment variable, such as METE_TIMEOUTS_DRAIN
+	Line, Column int    // position in File or Variable, from 1; 0 for neither
+	Key          string // such as timeouts.drain
+	Reason       string // the error and its remedy
 
-	// Excerpt shows the place in File with a caret, without comments and secrets. Its
-	// lines have line ends. It is empty if the value is not from a file.
+	// Excerpt shows the place in File with a caret, without comments and secrets. Every line ends with a newline.
+	// It is empty if the value is not from a file.
 	Excerpt string
 }
 
-// Error formats e on one line, as "mete.yaml:12:9: timeouts.drain: reason", or as
-// "environment: METE_TIMEOUTS_DRAIN: reason".
+// Error formats e on one line, as "mete.yaml:12:9: timeouts.drain: reason" or "environment: METE_TIMEOUTS_DRAIN:
+// reason".
 func (e Error) Error() string {
 	var b strings.Builder
 	place, key := e.File, e.Key
 	if e.Variable != "" {
 		place = "environment: " + e.Variable
-		if variableOf(key) == e.Variable { // its name is the key
+		if variableOf(key) == e.Variable { // the variable is named after the key
 			key = ""
 		}
 	}
 	if place != "" {
 		b.WriteString(place)
-		if e.Line > 1 || e.Line == 1 && e.File != "" { // most variables are one line
+		if e.Line > 1 || e.Line == 1 && e.File != "" { // most variables have one line
 			fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 		}
 		b.WriteString(": ")
@@ -49,10 +49,10 @@ func (e Error) Error() string {
 	return b.String() + e.Reason
 }
 
-// Errors are all errors in the settings.
+// Errors lists all errors in the settings.
 type Errors []Error
 
-// Error lists the errors, one on each line.
+// Error returns one error per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -61,7 +61,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sort puts the errors in the order of the file. Errors without a file are first.
+// sort sorts the errors by position. Errors without a file come first.
 func (es Errors) sort() {
 	position := func(e Error) int {
 		if e.File == "" {
@@ -72,7 +72,7 @@ func (es Errors) sort() {
 	slices.SortStableFunc(es, func(a, b Error) int { return position(a) - position(b) })
 }
 
-// annotate adds the excerpts of the file with these contents.
+// annotate sets the excerpts from the contents of the file.
 func (es Errors) annotate(file string, data []byte) {
 	var masked string
 	for i := range es {
@@ -86,7 +86,7 @@ func (es Errors) annotate(file string, data []byte) {
 	}
 }
 
-// public are the names of the settings that never hold a secret.
+// public contains the names of settings that never hold a secret.
 var public = func() map[string]bool {
 	names := map[string]bool{}
 	var add func(t reflect.Type)
@@ -106,6 +106,6 @@ var public = func() map[string]bool {
 	return names
 }()
 
-// isPublic reports whether the value of a setting with this name can be shown. An unknown
-// name may be a misspelled hash_key.
+// isPublic reports whether the value of a setting may be shown. Unknown names are not public, because they may be
+// a misspelled hash_key.
 func isPublic(name string) bool { return public[name] }

@@ -43,21 +43,21 @@ jwt:
 
 func TestLoad_JWTMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"jwt: { keys: a, algorithms: [none] }":                      `:1:17: jwt.algorithms: algorithm "none" is no signature`,
-		"jwt: { keys: a, algorithms: [RS256, RS256] }":              ":1:17: jwt.algorithms: algorithm RS256 is there twice",
+		"jwt: { keys: a, algorithms: [none] }":                      `:1:17: jwt.algorithms: algorithm "none" is not a signature`,
+		"jwt: { keys: a, algorithms: [RS256, RS256] }":              ":1:17: jwt.algorithms: duplicate algorithm RS256",
 		"jwt: { keys: a, algorithms: [HS1] }":                       ":1:17: jwt.algorithms: unknown algorithm",
 		"jwt: { keys: a, algorithms: [] }":                          ":1:17: jwt.algorithms: is empty",
 		"jwt: { keys: ftp://id.example.com }":                       ":1:14: jwt.keys: ",
 		"jwt: { keys: \"https://u:hunter2@id.example.com/\" }":      ":1:14: jwt.keys: the URL must have neither a user",
 		"jwt: { keys: a, leeway: 1h }":                              ":1:25: jwt.leeway: must be between 0s and 10m0s",
 		"jwt: { keys: a, leeway: -1s }":                             ":1:25: jwt.leeway: ",
-		"jwt: { issuer: a }":                                        "jwt.keys: must say the key set",
-		"jwt: { audience: a }":                                      "jwt.keys: must say the key set",
+		"jwt: { issuer: a }":                                        "jwt.keys: must name the key set",
+		"jwt: { audience: a }":                                      "jwt.keys: must name the key set",
 		"jwt: { keys: a }\ntrust_jwt: true":                         ":2:12: trust_jwt: excludes jwt.keys",
 		"jwt: a":                                                    "jwt: must be a mapping",
 		"jwt: { kees: a }":                                          "jwt.kees: unknown setting; did you mean keys?",
 		"policy_keys: a.pem":                                        ":1:14: policy_keys: needs a policy file",
-		"policy_keys: a.pem\npolicy: postgres://127.0.0.1/database": ":1:14: policy_keys: is for policy files",
+		"policy_keys: a.pem\npolicy: postgres://127.0.0.1/database": ":1:14: policy_keys: requires a policy file",
 	} {
 		_, err := load(write(t, text+"\n"), nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
@@ -89,7 +89,7 @@ func TestLoad_EmptyChecks(t *testing.T) {
 		"upstream: '${METE_TEST_EMPTY}'\njwt: { keys: '', audience: '' }":         false,
 		"jwt: { keys: a, audience: ['${METE_TEST_FULL}', '${METE_TEST_EMPTY}'] }": true,
 	} {
-		if _, err := load(write(t, text), nil); wrong != (err != nil && strings.Contains(err.Error(), "nothing would be checked")) {
+		if _, err := load(write(t, text), nil); wrong != (err != nil && strings.Contains(err.Error(), "which would disable the check")) {
 			t.Errorf("%s: error %v, want one: %v", text, err, wrong)
 		}
 	}

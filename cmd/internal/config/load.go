@@ -14,19 +14,17 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// maxFileBytes bounds a configuration file. A larger one is refused.
 const maxFileBytes = 1 << 20
 
-// A Setting is the value of a flag. It overrides the file.
+// A Setting is the value of a flag. It overrides the file and the environment.
 type Setting struct {
-	Key, Value string // "log_level", "debug"; a dot separates levels
+	Key, Value string // such as "log_level", "debug"; dots separate levels
 }
 
-// Load returns the defaults, changed by the file at path, if path is not empty,
-// then by the variables in environ, which has the form of [os.Environ], and then by
-// the settings. Each replaces the whole value, also one that has an error. Load reports
-// all errors at once: unless the file cannot be read, the error is an [Errors]. The Environment is
-// valid also where Load returns an error.
+// Load returns the defaults, overridden by the file at path, the variables in environ and the flags in settings,
+// in this order. An empty path means no file; environ has the form of [os.Environ]. A later source replaces the
+// whole value, even an invalid one. Load reports all errors at once as [Errors], unless the file cannot be read.
+// The Environment is valid even if Load fails.
 func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()
 	d := decoder{config: &c, file: path, places: map[string]place{}, flags: map[string]bool{}, variables: map[string]string{}, expanded: map[string]bool{}}
@@ -54,7 +52,7 @@ func Load(path string, environ []string, settings []Setting) (Config, Environmen
 	return c, env, nil
 }
 
-// loadFile decodes the contents of the file. It returns false if they are not YAML.
+// loadFile decodes the file. It returns false if the contents are not YAML.
 func (d *decoder) loadFile(data []byte) bool {
 	root, at, reason := parseYAML(data)
 	switch {
@@ -66,13 +64,13 @@ func (d *decoder) loadFile(data []byte) bool {
 	}
 	d.dir = filepath.Dir(d.file)
 	d.mapping(root, reflect.ValueOf(d.config).Elem(), "")
-	d.config.beside(d.dir)
+	d.config.resolvePaths(d.dir)
 	d.dir = ""
 	return true
 }
 
-// parseYAML returns the root of the document in data, or nil if it is empty. The reason is
-// not empty if data is invalid. It shows no values.
+// parseYAML returns the root of the document in data, or nil if it is empty. If data is invalid, it returns a
+// reason without values.
 func parseYAML(data []byte) (root *yamltree.Node, at place, reason string) {
 	root, err := yamltree.Parse(data)
 	var e *yamltree.SyntaxError
@@ -91,8 +89,8 @@ func parseYAML(data []byte) (root *yamltree.Node, at place, reason string) {
 	return nil, place{e.Line, e.Column}, reason
 }
 
-// beside makes relative paths relative to the directory of the file.
-func (c *Config) beside(dir string) {
+// resolvePaths makes relative paths relative to the directory of the file.
+func (c *Config) resolvePaths(dir string) {
 	under := func(path string) string {
 		if path == "" || filepath.IsAbs(path) {
 			return path
@@ -120,7 +118,6 @@ func (c *Config) beside(dir string) {
 	}
 }
 
-// override sets the value of a flag.
 func (d *decoder) override(c *Config, s Setting) {
 	d.drop(s.Key)
 	d.flags[s.Key] = true
@@ -136,12 +133,11 @@ func (d *decoder) override(c *Config, s Setting) {
 	d.set(v, s.Key, s.Value)
 }
 
-// policyKeys are those that a policy file has one of at least.
+// policyKeys are keys that only policy files have. Every policy file has at least one of them.
 var policyKeys = []string{"rules", "policies", "overrides", "kill_switches", "bundle_version", "tests", "spec",
 	"limit_keys", "limits", "algorithm", "algorithm_config", "match"}
 
-// LooksLike reports whether data is meant to be a configuration file, though it was
-// given where a policy belongs: it has several settings, and nothing of a policy.
+// LooksLike reports whether data looks like a configuration file and not like a policy.
 func LooksLike(data []byte) bool {
 	if len(data) > maxFileBytes {
 		return false

@@ -53,7 +53,7 @@ func TestLoad_PolicyAtAnAddress(t *testing.T) {
 	}
 	for policy, wants := range map[string][]string{
 		"https://u:canary@host/policy.yaml": {"policy_keys: must name", "state_directory: must name"},
-		"http://u:canary@host/policy.yaml":  {"policy: http:// is for loopback addresses alone"},
+		"http://u:canary@host/policy.yaml":  {"policy: http:// is allowed only for loopback addresses"},
 		"https://u:canary@host":             {"policy: the address has no file"},
 	} {
 		_, err := load("", []config.Setting{{Key: "policy", Value: policy}})
@@ -63,7 +63,7 @@ func TestLoad_PolicyAtAnAddress(t *testing.T) {
 			}
 		}
 	}
-	if _, err := load("", []config.Setting{{Key: "policy_ca", Value: "ca.pem"}}); err == nil || !strings.Contains(err.Error(), "policy_ca: is for a policy at an https:// address") {
+	if _, err := load("", []config.Setting{{Key: "policy_ca", Value: "ca.pem"}}); err == nil || !strings.Contains(err.Error(), "policy_ca: requires a policy at an https:// address") {
 		t.Errorf("policy_ca without an address: %v", err)
 	}
 }

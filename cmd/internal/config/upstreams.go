@@ -9,8 +9,7 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// An Upstream are one or several servers that do the same: see [proxy.Upstream]. 0 is the
-// default of each setting.
+// An Upstream is a group of equivalent servers: see [proxy.Upstream]. 0 selects the default of each setting.
 type Upstream struct {
 	Name     string           `yaml:"name"` // for routes
 	URLs     []*url.URL       `yaml:"urls" secret:"password"`
@@ -19,7 +18,7 @@ type Upstream struct {
 	Timeouts UpstreamTimeouts `yaml:"timeouts"`
 }
 
-// Health are the settings of health checks: see [proxy.Health].
+// Health configures health checks: see [proxy.Health].
 type Health struct {
 	Path     string        `yaml:"path"`
 	Interval time.Duration `yaml:"interval"`
@@ -28,7 +27,7 @@ type Health struct {
 	Up       int           `yaml:"up"`
 }
 
-// UpstreamTimeouts are those of one upstream. 0: the timeout of all upstreams.
+// UpstreamTimeouts override the timeouts for one upstream. 0 keeps the global timeout.
 type UpstreamTimeouts struct {
 	Connect time.Duration `yaml:"connect"`
 	Header  time.Duration `yaml:"header"`
@@ -43,7 +42,7 @@ type Route struct {
 	MaxBodyBytes int      `yaml:"max_body_bytes"`
 }
 
-// Adaptive are the settings of package adaptive.
+// Adaptive holds the settings of package adaptive.
 type Adaptive struct {
 	Law       string        `yaml:"law"`    // aimd or gradient; empty: off
 	Target    time.Duration `yaml:"target"` // for aimd; 0: only errors count
@@ -52,10 +51,10 @@ type Adaptive struct {
 	Interval  time.Duration `yaml:"interval"`
 }
 
-// InFront reports whether the main address is a gateway: there is an upstream.
+// InFront reports whether the server is a gateway, which has an upstream.
 func (c *Config) InFront() bool { return c.Upstream != nil || len(c.Upstreams) > 0 }
 
-// proxyUpstream returns u for package proxy, without its CA.
+// proxyUpstream converts u for package proxy, without its CA.
 func (u *Upstream) proxyUpstream() proxy.Upstream {
 	return proxy.Upstream{
 		Name: u.Name, Servers: u.URLs,
@@ -64,9 +63,8 @@ func (u *Upstream) proxyUpstream() proxy.Upstream {
 	}
 }
 
-// Routing returns the upstreams, without their CAs, and the routes, for package proxy.
-// Upstream, the short form, is one without a name to which everything goes, and so is an
-// upstream that is alone and has no route.
+// Routing returns the upstreams and routes for package proxy, without CAs. Upstream, the short form, becomes an
+// unnamed upstream that receives all requests. A single upstream without routes receives all requests, too.
 func (c *Config) Routing() (upstreams []proxy.Upstream, routes []proxy.Route) {
 	all, to := c.Upstreams, c.Routes
 	if c.Upstream != nil {

@@ -15,29 +15,27 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// apisixReader converts the plugins limit-count and limit-req of Apache APISIX.
 var apisixReader = reader{"apisix", "apisix.yaml of Apache APISIX, or one route as JSON", detectAPISIX, readAPISIX}
 
 var apisixShape = regexp.MustCompile(`["']?\blimit-(count|req|conn)["']?\s*:`)
 
 func detectAPISIX(data []byte) bool { return apisixShape.Match(data) }
 
-// apisixLists are the lists of apisix.yaml that may have plugins.
+// apisixLists are the lists of resources in apisix.yaml that may have plugins.
 var apisixLists = []string{"routes", "services", "consumers", "consumer_groups", "plugin_configs", "global_rules"}
 
-// An apisixFile is a configuration.
 type apisixFile struct {
 	Result
-	services, configs, groups map[string]node // by id
-	seen                      map[string]bool // paths of plugins that became rules
+	services, configs, groups map[string]node // by ID
+	seen                      map[string]bool // paths of converted plugins
 }
 
-// An apisixScope is the requests that a plugin applies to.
+// An apisixScope selects the requests that a plugin applies to.
 type apisixScope struct {
 	name   string
-	group  string // prefix of the group of its rules
+	group  string // prefix of the rules' group
 	match  map[string]any
-	reason string // not "" if the policy language cannot express it
+	reason string // why the policy language cannot express it; "" if it can
 }
 
 func readAPISIX(file string, data []byte) (Result, error) {
@@ -87,8 +85,8 @@ func readAPISIX(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// convert adds the rules of all resources: consumers before routes, because their plugins
-// replace the plugins of routes.
+// convert adds the rules of all resources. Consumers come before routes, because their plugins replace those of
+// routes.
 func (f *apisixFile) convert(top node) *Error {
 	for _, n := range top.field("consumers").items() {
 		name := n.name("consumer")
@@ -133,7 +131,7 @@ func (f *apisixFile) convert(top node) *Error {
 	return nil
 }
 
-// longestPath returns the length of the longest path that a match takes.
+// longestPath returns the length of the longest path in a match.
 func longestPath(match map[string]any) int {
 	longest := 0
 	for _, path := range valuesOf(match["path"]) {
@@ -142,8 +140,8 @@ func longestPath(match map[string]any) int {
 	return longest
 }
 
-// plugins adds the rules of a resource. A plugin of an earlier source replaces the plugin of
-// the same name in later ones.
+// plugins adds the rules of a resource. A plugin of an earlier source replaces a plugin with the same name of a
+// later source.
 func (f *apisixFile) plugins(scope apisixScope, sources ...node) *Error {
 	done := map[string]bool{}
 	for _, source := range sources {
@@ -165,7 +163,6 @@ func (f *apisixFile) plugins(scope apisixScope, sources ...node) *Error {
 	return nil
 }
 
-// plugin adds the rules of a plugin.
 func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 	if scope.reason != "" {
 		f.Differ(n.at(), fmt.Sprintf("The plugin %s applies to %s, which %s", n.key, scope.name, scope.reason), "mete has no rule for it.", "Write a rule with a match that takes its requests.")
@@ -188,7 +185,7 @@ func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 	if err != nil || rule.Algorithm == "" {
 		return err
 	}
-	if !f.key(n, &rule) {
+	if !f.addWithKey(n, &rule) {
 		return nil
 	}
 	if n.field("allow_degradation").text() != "true" && n.field("policy").text() != "" && n.field("policy").text() != "local" {
@@ -198,7 +195,7 @@ func (f *apisixFile) plugin(scope apisixScope, n node) *Error {
 	return nil
 }
 
-// count reads limit-count. Its windows begin with the first request of a key.
+// count converts limit-count. Its windows begin with the first request of a key.
 func (f *apisixFile) count(n node, rule *Rule) *Error {
 	if n.field("rules").exists {
 		f.Differ(n.field("rules").at(), "limit-count has a list of rules.", "mete has no rule for them.", "")
@@ -221,7 +218,7 @@ func (f *apisixFile) count(n node, rule *Rule) *Error {
 		return n.fail("limit-count: want a count above 0 and a time_window from 1 second to 10 years (got %d per %d seconds)", tokens, seconds)
 	}
 	rule.Algorithm = "fixed_window"
-	rule.Config = map[string]any{"tokens": tokens, "window": span(time.Duration(seconds) * time.Second), "anchor": "first"}
+	rule.Config = map[string]any{"tokens": tokens, "window": formatSpan(time.Duration(seconds) * time.Second), "anchor": "first"}
 	if group := n.field("group"); group.exists {
 		f.Differ(group.at(), fmt.Sprintf("group: %s shares the counters of routes.", group.text()), "mete counts each rule by itself.", "Merge the rules into one.")
 	}
@@ -233,15 +230,15 @@ func (f *apisixFile) count(n node, rule *Rule) *Error {
 	return nil
 }
 
-// requests reads limit-req, a leaky bucket: with nodelay, requests above the rate pass at
-// once until burst is used.
+// requests converts limit-req, a leaky bucket. With nodelay, requests above the rate pass at once until the burst
+// is used up.
 func (f *apisixFile) requests(n node, rule *Rule) *Error {
 	perSecond, failed := strconv.ParseFloat(n.field("rate").text(), 64)
 	burst, failedBurst := strconv.ParseFloat(n.field("burst").text(), 64)
 	if !n.field("burst").exists {
 		burst, failedBurst = 0, nil
 	}
-	const least, most = 0.001, 1e9 // what policies keep exactly
+	const least, most = 0.001, 1e9 // the precision of policies
 	if failed != nil || failedBurst != nil || perSecond < least || perSecond > most || burst < 0 || burst > most {
 		return n.fail("limit-req: want a rate from 0.001 to %.0f and a burst from 0 (got rate %q, burst %q)", most, n.field("rate").text(), n.field("burst").text())
 	}

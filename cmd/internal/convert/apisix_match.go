@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// apisixMatch returns the match of a route.
 func apisixMatch(route node) (match map[string]any, reason string) {
 	match = map[string]any{}
 	for _, name := range []string{"vars", "filter_func", "script"} {
@@ -52,12 +51,11 @@ func apisixMatch(route node) (match map[string]any, reason string) {
 	return match, ""
 }
 
-// apisixVariables are the attributes of variables.
 var apisixVariables = map[string]string{
 	"remote_addr": "ip:address", "consumer_name": kongConsumer, "uri": "path", "host": "host", "request_method": "method",
 }
 
-// apisixAttribute returns the attribute of a variable, or "".
+// apisixAttribute returns the attribute for a variable, or "".
 func apisixAttribute(variable string) string {
 	if attribute, ok := apisixVariables[variable]; ok {
 		return attribute
@@ -73,10 +71,9 @@ func apisixAttribute(variable string) string {
 	return ""
 }
 
-// key sets the key of a rule and adds the rule. APISIX counts by address if the key of a
-// request is empty, so most plugins become two tiers. It is false if mete cannot express
-// the key.
-func (f *apisixFile) key(n node, rule *Rule) bool {
+// addWithKey adds a rule with the key of a plugin. APISIX counts by address if the key of a request is empty, so
+// most plugins become two tiers. addWithKey returns false if mete cannot express the key.
+func (f *apisixFile) addWithKey(n node, rule *Rule) bool {
 	key := n.field("key").text()
 	if key == "" {
 		key = "remote_addr"
@@ -119,7 +116,6 @@ func (f *apisixFile) key(n node, rule *Rule) bool {
 	return true
 }
 
-// add adds a rule.
 func (f *apisixFile) add(n node, rule Rule) {
 	rule.Name = ruleName(f.Rules, rule.Name)
 	f.Rules = append(f.Rules, rule)

@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// caddyReader converts the handler rate_limit of github.com/mholt/caddy-ratelimit, from a
-// Caddyfile or from JSON.
+// caddyReader converts the handler rate_limit of github.com/mholt/caddy-ratelimit from a Caddyfile or from JSON.
 var caddyReader = reader{
 	name:   "caddy",
 	about:  "Caddyfile or Caddy's JSON: rate_limit of caddy-ratelimit",
@@ -23,34 +22,32 @@ var caddyReader = reader{
 	read:   readCaddy,
 }
 
-// A caddyZone is a rate limit zone.
 type caddyZone struct {
 	name, key    string
 	events       int64
 	window       time.Duration
 	bits4, bits6 int
 	jitter       float64
-	sets         [][]condition // alternatives; none for all requests
-	problem      error         // of its matchers
+	sets         [][]condition // alternatives; empty for all requests
+	problem      error         // error in its matchers
 	where        string
 }
 
-// A caddyScope is which requests reach a handler.
+// A caddyScope selects the requests that reach a handler.
 type caddyScope struct {
 	conds  []condition
-	prefix string                  // that handle_path has removed
-	named  map[string][]*caddyLine // matchers of the site
+	prefix string                  // removed by an enclosing handle_path
+	named  map[string][]*caddyLine // named matchers of the site
 
-	problem error // of an enclosing matcher: which requests is unknown
+	problem error // set if an enclosing matcher cannot be expressed
 }
 
-// with returns the scope with more clauses.
+// with returns the scope with additional clauses.
 func (s caddyScope) with(conds []condition) caddyScope {
 	s.conds = slices.Concat(s.conds, conds)
 	return s
 }
 
-// A caddyConfig is the state of the reader.
 type caddyConfig struct {
 	Result
 	file     string
@@ -60,7 +57,7 @@ type caddyConfig struct {
 
 func readCaddy(file string, data []byte) (Result, error) {
 	c := &caddyConfig{file: file}
-	read := c.caddyfile
+	read := c.readCaddyfile
 	if strings.HasPrefix(strings.TrimSpace(string(data)), "{") && strings.Contains(string(data), `"apps"`) {
 		read = c.json
 	}
@@ -71,21 +68,20 @@ func readCaddy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the elements that were read.
+// recognize counts the parsed elements.
 func (c *caddyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(c.handlers, "rate_limit handler")
 	c.Recognize(len(c.zones), "zone")
 }
 
-// fail returns an error at a line.
 func (c *caddyConfig) fail(l *caddyLine, format string, args ...any) error {
 	c.recognize()
 	return &Error{File: l.file, Line: l.line, Reason: fmt.Sprintf(format, args...), Recognized: c.Recognized}
 }
 
-// caddyfile reads the sites of a Caddyfile.
-func (c *caddyConfig) caddyfile(data []byte) error {
+// readCaddyfile reads the sites of a Caddyfile.
+func (c *caddyConfig) readCaddyfile(data []byte) error {
 	lines, shared, err := parseCaddyfile(c.file, data)
 	if err != nil {
 		return err
@@ -100,7 +96,7 @@ func (c *caddyConfig) caddyfile(data []byte) error {
 	var all []string
 	hosts := make([][]string, len(lines))
 	for i, l := range lines {
-		hosts[i] = c.hosts(l)
+		hosts[i] = c.siteHosts(l)
 		all = append(all, hosts[i]...)
 	}
 	for i, l := range lines {
@@ -111,15 +107,15 @@ func (c *caddyConfig) caddyfile(data []byte) error {
 		case len(hosts[i]) == 0 && len(all) > 0:
 			s.conds = []condition{{"host", all, true}}
 		}
-		if err := c.handlersOf(l.block, s); err != nil {
+		if err := c.readHandlers(l.block, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hosts returns the hosts of a site, none if it serves all others.
-func (c *caddyConfig) hosts(site *caddyLine) (hosts []string) {
+// siteHosts returns the hosts of a site, or none if the site serves all other hosts.
+func (c *caddyConfig) siteHosts(site *caddyLine) (hosts []string) {
 	for _, word := range site.words {
 		for address := range strings.SplitSeq(word, ",") {
 			host := address
@@ -142,8 +138,8 @@ func (c *caddyConfig) hosts(site *caddyLine) (hosts []string) {
 	return hosts
 }
 
-// handlersOf reads the directives of a site or of a block of it.
-func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
+// readHandlers reads the directives of a site or of a block in it.
+func (c *caddyConfig) readHandlers(block []*caddyLine, s caddyScope) error {
 	for _, l := range block {
 		if len(l.words) > 0 && strings.HasPrefix(l.words[0], "@") {
 			set := l.block
@@ -160,7 +156,7 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 		}
 		switch l.words[0] {
 		case "rate_limit":
-			inner, err := c.matched(l, s)
+			inner, err := c.applyMatcher(l, s)
 			if err == nil {
 				err = c.rateLimit(l, inner)
 			}
@@ -168,9 +164,9 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 				return err
 			}
 		case "route":
-			inner, err := c.matched(l, s)
+			inner, err := c.applyMatcher(l, s)
 			if err == nil {
-				err = c.handlersOf(l.block, inner)
+				err = c.readHandlers(l.block, inner)
 			}
 			if err != nil {
 				return err
@@ -179,14 +175,14 @@ func (c *caddyConfig) handlersOf(block []*caddyLine, s caddyScope) error {
 			handles = append(handles, l)
 		default:
 			if line := findLine(l.block, "rate_limit"); line != nil {
-				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s is not a limit of requests as they come in.", l.words[0]), "The policy has no rule for it.", "")
+				c.Differ(line.where(), fmt.Sprintf("The rate_limit within %s does not limit incoming requests.", l.words[0]), "The policy has no rule for it.", "")
 			}
 		}
 	}
-	return c.exclusive(handles, s)
+	return c.readExclusive(handles, s)
 }
 
-// findLine returns the first line of a block, or of blocks in it, with a directive.
+// findLine returns the first line with a directive in a block or its nested blocks.
 func findLine(block []*caddyLine, name string) *caddyLine {
 	for _, l := range block {
 		if len(l.words) > 0 && l.words[0] == name {
@@ -199,27 +195,27 @@ func findLine(block []*caddyLine, name string) *caddyLine {
 	return nil
 }
 
-// exclusive reads blocks handle and handle_path, where a request reaches only the first that
-// matches. Caddy sorts them: long paths first, those without a matcher last.
-func (c *caddyConfig) exclusive(handles []*caddyLine, s caddyScope) error {
+// readExclusive reads handle and handle_path blocks. A request reaches only the first block that matches. Caddy
+// sorts the blocks: long paths first, blocks without a matcher last.
+func (c *caddyConfig) readExclusive(handles []*caddyLine, s caddyScope) error {
 	slices.SortStableFunc(handles, func(a, b *caddyLine) int { return caddySpecificity(b) - caddySpecificity(a) })
 	taken := s
 	for _, l := range handles {
-		inner, err := c.matched(l, taken)
+		inner, err := c.applyMatcher(l, taken)
 		if err != nil {
 			return err
 		}
 		if l.words[0] == "handle_path" && len(l.words) > 1 {
 			inner.prefix += strings.TrimRight(strings.TrimSuffix(l.words[1], "*"), "/")
 		}
-		if err := c.handlersOf(l.block, inner); err != nil {
+		if err := c.readHandlers(l.block, inner); err != nil {
 			return err
 		}
 		own := inner.conds[len(taken.conds):]
 		if len(own) == 0 && inner.problem == nil {
-			return nil // it takes the rest
+			return nil // it takes all other requests
 		}
-		rest, err := opposite(own)
+		rest, err := negateAll(own)
 		if err != nil {
 			c.Differ(l.where(), fmt.Sprintf("Later handle blocks do not get the requests of %s.", strings.Join(l.words, " ")),
 				"The rules of these blocks apply to them, too.", "Add a match to the rules.")
@@ -230,7 +226,7 @@ func (c *caddyConfig) exclusive(handles []*caddyLine, s caddyScope) error {
 	return nil
 }
 
-// caddySpecificity orders handle blocks: by the length of their path, then named matchers.
+// caddySpecificity returns the sort key of a handle block: the length of its path, then named matchers.
 func caddySpecificity(l *caddyLine) int {
 	switch {
 	case len(l.words) < 2 || l.words[1] == "*":
@@ -241,8 +237,8 @@ func caddySpecificity(l *caddyLine) int {
 	return 1
 }
 
-// matched returns the scope of a directive with its matcher, which is its first argument.
-func (c *caddyConfig) matched(l *caddyLine, s caddyScope) (caddyScope, error) {
+// applyMatcher returns the scope of a directive. Its first argument may be a matcher.
+func (c *caddyConfig) applyMatcher(l *caddyLine, s caddyScope) (caddyScope, error) {
 	if len(l.words) < 2 || l.words[1] == "*" {
 		return s, nil
 	}
@@ -262,7 +258,6 @@ func (c *caddyConfig) matched(l *caddyLine, s caddyScope) (caddyScope, error) {
 	return s.with(conds), nil
 }
 
-// rateLimit reads a block rate_limit.
 func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 	c.handlers++
 	var zones []caddyZone
@@ -280,7 +275,7 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 				jitter, _ = strconv.ParseFloat(line.words[1], 64)
 			}
 		case "distributed":
-			c.distributed(line.where())
+			c.noteDistributed(line.where())
 		case "log_key", "disable_metrics", "storage", "sweep_interval":
 		default:
 			return c.fail(line, "rate_limit with an unknown subdirective %q", name)
@@ -289,13 +284,12 @@ func (c *caddyConfig) rateLimit(l *caddyLine, s caddyScope) error {
 	return c.add(l.where(), zones, jitter, s)
 }
 
-// distributed lists that mete shares buckets by its store.
-func (c *caddyConfig) distributed(where string) {
+// noteDistributed reports that mete shares buckets through its store.
+func (c *caddyConfig) noteDistributed(where string) {
 	c.Differ(where, "Caddy shares counts through its storage, every few seconds.", "mete shares buckets through its store, exactly.",
 		"Start mete with --store redis://… or postgres://… to share buckets.")
 }
 
-// zone reads a block zone.
 func (c *caddyConfig) zone(l *caddyLine, s caddyScope) (z caddyZone, err error) {
 	if len(l.words) != 2 {
 		return z, c.fail(l, "zone without a name")
@@ -333,7 +327,7 @@ func (c *caddyConfig) zone(l *caddyLine, s caddyScope) (z caddyZone, err error) 
 	return z, nil
 }
 
-// caddyDuration parses a duration of Go, or with days.
+// caddyDuration parses a duration of Go, which may also have days.
 func caddyDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 16)
@@ -342,7 +336,7 @@ func caddyDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// add makes the rules of a handler's zones.
+// add adds the rules of a handler's zones.
 func (c *caddyConfig) add(where string, zones []caddyZone, jitter float64, s caddyScope) error {
 	if len(zones) > 1 {
 		c.Differ(where, "Caddy charges the zones of a request one by one until one denies, and keeps what it charged.",
@@ -359,7 +353,7 @@ func (c *caddyConfig) add(where string, zones []caddyZone, jitter float64, s cad
 	return nil
 }
 
-// rules makes the rules of a zone: one for each of its matcher sets.
+// rules adds the rules of a zone, one per matcher set.
 func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 	keys, onMissing, differences, err := caddyKey(z.key, z.bits4, z.bits6)
 	if err != nil {
@@ -368,7 +362,7 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 		return
 	}
 	if problem := cmp.Or(s.problem, z.problem); problem != nil {
-		c.unmatched(z, problem.Error())
+		c.reportUnmatched(z, problem.Error())
 		return
 	}
 	sets := z.sets
@@ -381,8 +375,8 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 	for _, set := range sets {
 		r := Rule{
 			Name: ruleName(c.Rules, z.name), LimitKeys: keys, OnMissing: onMissing, Algorithm: "sliding_log",
-			Description: fmt.Sprintf("rate_limit zone %s, key %s, %d events in %s, at %s", z.name, z.key, z.events, span(z.window), z.where),
-			Config:      map[string]any{"tokens": z.events, "window": span(z.window)},
+			Description: fmt.Sprintf("rate_limit zone %s, key %s, %d events in %s, at %s", z.name, z.key, z.events, formatSpan(z.window), z.where),
+			Config:      map[string]any{"tokens": z.events, "window": formatSpan(z.window)},
 		}
 		if z.jitter > 0 {
 			r.Jitter = strconv.FormatFloat(min(z.jitter, 1)*100, 'f', -1, 64) + "%"
@@ -393,7 +387,7 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 			if err != nil {
 				reason = err.Error()
 			}
-			c.unmatched(z, reason)
+			c.reportUnmatched(z, reason)
 			continue
 		}
 		if z.events > bucket.MaxLogEntries {
@@ -411,8 +405,8 @@ func (c *caddyConfig) rules(z caddyZone, s caddyScope) {
 	}
 }
 
-// unmatched lists a zone whose requests the policy language cannot express.
-func (c *caddyConfig) unmatched(z caddyZone, reason string) {
+// reportUnmatched reports a zone with matchers that the policy language cannot express.
+func (c *caddyConfig) reportUnmatched(z caddyZone, reason string) {
 	c.Differ(z.where, fmt.Sprintf("The matchers of zone %s cannot be expressed: %s.", z.name, reason), "The policy has no rule for it.",
 		"Write a rule with a match that includes these requests.")
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// caddyJSON is the part of Caddy's JSON that the reader looks at.
+// caddyJSON is the part of Caddy's JSON configuration that matters for rate limits.
 type caddyJSON struct {
 	Apps struct {
 		HTTP struct {
@@ -24,7 +24,6 @@ type caddyJSON struct {
 	} `json:"apps"`
 }
 
-// A caddyRoute is a route with its handlers.
 type caddyRoute struct {
 	Group    string                       `json:"group"`
 	Match    []map[string]json.RawMessage `json:"match"`
@@ -32,7 +31,6 @@ type caddyRoute struct {
 	Terminal bool                         `json:"terminal"`
 }
 
-// A caddyHandler is a handler of a route.
 type caddyHandler struct {
 	Handler     string                   `json:"handler"`
 	Routes      []caddyRoute             `json:"routes"` // of a subroute
@@ -42,7 +40,6 @@ type caddyHandler struct {
 	StripPrefix string                   `json:"strip_path_prefix"` // of a rewrite
 }
 
-// A caddyZoneJSON is a rate limit zone.
 type caddyZoneJSON struct {
 	Match  []map[string]json.RawMessage `json:"match"`
 	Key    string                       `json:"key"`
@@ -52,7 +49,6 @@ type caddyZoneJSON struct {
 	Bits6  int                          `json:"ipv6_prefix"`
 }
 
-// json reads Caddy's JSON.
 func (c *caddyConfig) json(data []byte) error {
 	var config caddyJSON
 	if err := json.Unmarshal(data, &config); err != nil {
@@ -75,7 +71,7 @@ func (c *caddyConfig) json(data []byte) error {
 	return nil
 }
 
-// routes reads routes. A route that ends the list, or that is in a group, excludes later ones.
+// routes reads routes. A terminal route and the routes of a group exclude later ones.
 func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) error {
 	excluded := map[string][]condition{}
 	for i, route := range routes {
@@ -100,13 +96,13 @@ func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) er
 			}
 		}
 		if route.Terminal && len(route.Match) == 0 {
-			return nil // later routes get no requests
+			return nil // terminal
 		}
 		if group := route.Group; route.Terminal || group != "" {
 			if route.Terminal {
 				group = ""
 			}
-			if rest, err := opposite(own); err == nil {
+			if rest, err := negateAll(own); err == nil {
 				excluded[group] = append(excluded[group], rest...)
 			}
 		}
@@ -114,7 +110,7 @@ func (c *caddyConfig) routes(where string, routes []caddyRoute, s caddyScope) er
 	return nil
 }
 
-// handler reads one handler. A rewrite changes the scope of those behind it.
+// handler reads one handler. A rewrite changes the scope of later handlers.
 func (c *caddyConfig) handler(where string, h caddyHandler, s *caddyScope) error {
 	switch h.Handler {
 	case "rewrite":
@@ -124,7 +120,7 @@ func (c *caddyConfig) handler(where string, h caddyHandler, s *caddyScope) error
 	case "rate_limit":
 		c.handlers++
 		if len(h.Distributed) > 0 {
-			c.distributed(c.file)
+			c.noteDistributed(c.file)
 		}
 		var zones []caddyZone
 		for _, name := range slices.Sorted(maps.Keys(h.RateLimits)) {
@@ -148,7 +144,6 @@ func (c *caddyConfig) handler(where string, h caddyHandler, s *caddyScope) error
 	return nil
 }
 
-// caddySetsJSON reads matcher sets.
 func caddySetsJSON(prefix string, sets []map[string]json.RawMessage) (all [][]condition, problem error) {
 	for _, set := range sets {
 		conds, err := caddySetJSON(prefix, set)
@@ -157,7 +152,7 @@ func caddySetsJSON(prefix string, sets []map[string]json.RawMessage) (all [][]co
 	return all, problem
 }
 
-// caddySetJSON reads the matchers of a set, which must all hold.
+// caddySetJSON reads a set of matchers, which must all hold.
 func caddySetJSON(prefix string, set map[string]json.RawMessage) (conds []condition, err error) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		var one []condition
@@ -170,7 +165,7 @@ func caddySetJSON(prefix string, set map[string]json.RawMessage) (conds []condit
 			for _, inner := range sets {
 				none, err := caddySetJSON(prefix, inner)
 				if err == nil {
-					none, err = opposite(none)
+					none, err = negateAll(none)
 				}
 				if err != nil {
 					return nil, err
@@ -188,7 +183,7 @@ func caddySetJSON(prefix string, set map[string]json.RawMessage) (conds []condit
 					attribute = caddyHeader(field)
 				}
 				cond := condition{attribute: attribute}
-				if fields[field] == nil { // null: it must not be there
+				if fields[field] == nil { // null means that the field must be absent
 					one = append(one, condition{attribute, []string{"*"}, true})
 					continue
 				}

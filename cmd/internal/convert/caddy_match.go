@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// caddyMatcher returns the clauses of a matcher with its arguments, which must all hold.
-// Paths are below prefix, which an enclosing handle_path has removed.
+// caddyMatcher returns the clauses of a matcher, which must all hold. Paths are relative to prefix, which an
+// enclosing handle_path has removed.
 func caddyMatcher(name, prefix string, args []string) ([]condition, error) {
 	attribute := map[string]string{"path": "path", "method": "method", "host": "host", "remote_ip": "ip:address", "client_ip": "ip:address"}[name]
 	switch {
@@ -49,7 +49,6 @@ func caddyMatcher(name, prefix string, args []string) ([]condition, error) {
 	return caddyValues(condition{attribute: attribute}, args)
 }
 
-// caddyHeader returns the attribute of a header field.
 func caddyHeader(name string) string {
 	if strings.EqualFold(name, "host") {
 		return "host"
@@ -57,7 +56,6 @@ func caddyHeader(name string) string {
 	return "header:" + strings.ToLower(name)
 }
 
-// caddyValues adds values to a clause.
 func caddyValues(c condition, values []string) ([]condition, error) {
 	for _, value := range values {
 		if c.attribute == "ip:address" {
@@ -89,7 +87,7 @@ func caddyValues(c condition, values []string) ([]condition, error) {
 	return []condition{c}, nil
 }
 
-// caddySet reads the lines of a matcher set, which must all hold.
+// caddySet reads a matcher set. All its lines must hold.
 func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) {
 	for _, l := range lines {
 		name, args := l.words[0], l.words[1:]
@@ -102,7 +100,7 @@ func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) 
 			if err != nil {
 				return nil, err
 			}
-			if none, err = opposite(none); err != nil {
+			if none, err = negateAll(none); err != nil {
 				return nil, err
 			}
 			conds = append(conds, none...)
@@ -112,7 +110,7 @@ func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) 
 		if err != nil {
 			return nil, err
 		}
-		// Lines with values of one attribute are alternatives, as its values are.
+		// Lines about one attribute are alternatives, like its values.
 		i := slices.IndexFunc(conds, func(c condition) bool { return !c.negate && len(one) == 1 && c.attribute == one[0].attribute })
 		if i >= 0 && !one[0].negate {
 			conds[i].values = append(conds[i].values, one[0].values...)
@@ -123,8 +121,8 @@ func caddySet(prefix string, lines []*caddyLine) (conds []condition, err error) 
 	return conds, nil
 }
 
-// opposite returns the clauses that hold where not all of conds do.
-func opposite(conds []condition) ([]condition, error) {
+// negateAll returns the clauses that hold if conds do not all hold.
+func negateAll(conds []condition) ([]condition, error) {
 	if len(conds) != 1 {
 		return nil, errors.New("the opposite of several matchers together has alternatives")
 	}
@@ -135,7 +133,7 @@ func opposite(conds []condition) ([]condition, error) {
 
 var caddyPlaceholder = regexp.MustCompile(`\{[^{}]*\}`)
 
-// caddyKey returns the limit_keys of a key, and its differences.
+// caddyKey returns the limit_keys for a key, with the differences.
 func caddyKey(key string, bits4, bits6 int) (keys []string, onMissing string, differences []Difference, err error) {
 	keys = []string{}
 	for _, found := range caddyPlaceholder.FindAllString(key, -1) {
@@ -166,7 +164,7 @@ func caddyKey(key string, bits4, bits6 int) (keys []string, onMissing string, di
 	return keys, onMissing, differences, nil
 }
 
-// caddyAttribute returns the attribute of a placeholder, "" for none.
+// caddyAttribute returns the attribute for a placeholder, or "".
 func caddyAttribute(name string) (attribute string, d Difference) {
 	name = strings.TrimPrefix(name, "http.request.")
 	for _, p := range []struct{ from, to string }{{"header.", "header:"}, {"cookie.", "cookie:"}, {"query.", "query:"}, {"uri.query.", "query:"}} {

@@ -10,36 +10,33 @@ import (
 	"strings"
 )
 
-// Bounds of a Caddyfile. More is an error.
+// Bounds of a Caddyfile, including its imports.
 const (
-	maxCaddyDepth   = 32     // blocks and imports in each other
-	maxCaddyLines   = 100000 // with all imports
-	maxCaddyImports = 1000   // files
+	maxCaddyDepth   = 32     // nested blocks and imports
+	maxCaddyLines   = 100000 // including imported lines
+	maxCaddyImports = 1000   // imported files
 )
 
-// A caddyLine is a line of a Caddyfile with its block, if it has one.
+// A caddyLine is a line of a Caddyfile with its optional block.
 type caddyLine struct {
 	words []string
 	block []*caddyLine
-	open  bool // it has a block
+	open  bool // the line has a block
 	file  string
 	line  int
 }
 
-// where returns the place of the line.
 func (l *caddyLine) where() string { return place(l.file, l.line) }
 
-// A caddyToken is a word with its line.
 type caddyToken struct {
 	text   string
 	line   int
 	quoted bool
 }
 
-// caddyVariable is a variable of the environment with its default.
+// caddyVariable matches an environment variable with its optional default.
 var caddyVariable = regexp.MustCompile(`\{\$([^}:]+)(?::([^}]*))?\}`)
 
-// caddyTokens splits a Caddyfile into words.
 func caddyTokens(file, text string) (tokens []caddyToken, err error) {
 	text = caddyVariable.ReplaceAllStringFunc(text, func(found string) string {
 		parts := caddyVariable.FindStringSubmatch(found)
@@ -101,7 +98,6 @@ func caddyTokens(file, text string) (tokens []caddyToken, err error) {
 	return tokens, nil
 }
 
-// A caddyParser turns tokens into lines with blocks.
 type caddyParser struct {
 	file     string
 	tokens   []caddyToken
@@ -110,13 +106,12 @@ type caddyParser struct {
 	snippets map[string][]*caddyLine
 }
 
-// caddyCounts are sums over all files of a configuration.
+// caddyCounts holds totals over all files of a configuration.
 type caddyCounts struct {
 	files, lines, bytes int
 	unread              []Difference
 }
 
-// parseCaddyfile parses a Caddyfile with its imports.
 func parseCaddyfile(file string, data []byte) ([]*caddyLine, *caddyCounts, error) {
 	tokens, err := caddyTokens(file, string(data))
 	if err != nil {
@@ -127,7 +122,6 @@ func parseCaddyfile(file string, data []byte) ([]*caddyLine, *caddyCounts, error
 	return lines, p.shared, err
 }
 
-// fail returns an error at the current line.
 func (p *caddyParser) fail(format string, args ...any) error {
 	e := &Error{File: p.file, Reason: fmt.Sprintf(format, args...)}
 	if n := len(p.tokens); n > 0 {
@@ -136,10 +130,10 @@ func (p *caddyParser) fail(format string, args ...any) error {
 	return e
 }
 
-// block reads lines until the closing brace, or at depth 0 the end of the file.
+// block reads lines until the closing brace or, at depth 0, until the end of the file.
 func (p *caddyParser) block(depth int) (lines []*caddyLine, err error) {
 	if depth > maxCaddyDepth {
-		return nil, p.fail("more than %d blocks in each other", maxCaddyDepth)
+		return nil, p.fail("more than %d nested blocks", maxCaddyDepth)
 	}
 	for p.pos < len(p.tokens) {
 		if t := p.tokens[p.pos]; t.text == "}" && !t.quoted {
@@ -162,7 +156,7 @@ func (p *caddyParser) block(depth int) (lines []*caddyLine, err error) {
 		case depth == 0 && len(l.words) == 1 && l.open && strings.HasPrefix(l.words[0], "(") && strings.HasSuffix(l.words[0], ")"):
 			p.snippets[strings.Trim(l.words[0], "()")] = l.block
 		case len(l.words) > 1 && l.words[0] == "import":
-			imported, err := p.imported(l, depth)
+			imported, err := p.importLines(l, depth)
 			if err != nil {
 				return nil, err
 			}
@@ -177,7 +171,8 @@ func (p *caddyParser) block(depth int) (lines []*caddyLine, err error) {
 	return lines, nil
 }
 
-// readLine reads the words of a line, and its block. Addresses of a site go on after a comma.
+// readLine reads the words of a line and its block. A list of site addresses continues on the next line after a
+// comma.
 func (p *caddyParser) readLine(depth int) (*caddyLine, error) {
 	l := &caddyLine{file: p.file, line: p.tokens[p.pos].line}
 	last := l.line
@@ -199,13 +194,13 @@ func (p *caddyParser) readLine(depth int) (*caddyLine, error) {
 	return l, nil
 }
 
-// imported returns the lines of a snippet or of files.
-func (p *caddyParser) imported(l *caddyLine, depth int) (lines []*caddyLine, err error) {
+// importLines returns the lines of a snippet or of files.
+func (p *caddyParser) importLines(l *caddyLine, depth int) (lines []*caddyLine, err error) {
 	if snippet, ok := p.snippets[l.words[1]]; ok {
 		if p.shared.lines += countLines(snippet); p.shared.lines > maxCaddyLines {
 			return nil, p.fail("more than %d lines", maxCaddyLines)
 		}
-		return fillIn(snippet, l.words[2:]), nil
+		return expandSnippet(snippet, l.words[2:]), nil
 	}
 	pattern := l.words[1]
 	if !filepath.IsAbs(pattern) {
@@ -240,7 +235,7 @@ func (p *caddyParser) imported(l *caddyLine, depth int) (lines []*caddyLine, err
 	return lines, nil
 }
 
-// countLines returns the lines of a block with those in it.
+// countLines counts the lines of a block including nested blocks.
 func countLines(block []*caddyLine) (n int) {
 	for _, l := range block {
 		n += 1 + countLines(l.block)
@@ -248,8 +243,8 @@ func countLines(block []*caddyLine) (n int) {
 	return n
 }
 
-// fillIn returns a copy of a snippet with its arguments.
-func fillIn(block []*caddyLine, args []string) (filled []*caddyLine) {
+// expandSnippet returns a copy of a snippet with its arguments.
+func expandSnippet(block []*caddyLine, args []string) (filled []*caddyLine) {
 	var pairs []string
 	for i, arg := range args {
 		pairs = append(pairs, fmt.Sprintf("{args[%d]}", i), arg, fmt.Sprintf("{args.%d}", i), arg)
@@ -261,7 +256,7 @@ func fillIn(block []*caddyLine, args []string) (filled []*caddyLine) {
 		for _, word := range l.words {
 			line.words = append(line.words, replacer.Replace(word))
 		}
-		line.block = fillIn(l.block, args)
+		line.block = expandSnippet(l.block, args)
 		filled = append(filled, &line)
 	}
 	return filled

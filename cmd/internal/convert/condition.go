@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// A condition is a clause of a match: values of an attribute in the policy language. A
-// request must have one of them, or with negate none.
+// A condition is a clause of a match in the policy language. A request must have one of the values of the
+// attribute, or none of them if negate is set.
 type condition struct {
 	attribute string
 	values    []string
 	negate    bool
 }
 
-// value returns the match value.
 func (c condition) value() any {
 	if c.negate {
 		return Not(c.values...)
@@ -26,9 +25,8 @@ func (c condition) value() any {
 	return oneOrMore(c.values)
 }
 
-// apply adds conditions to a rule, which must all hold. An error reports conditions
-// that one rule cannot express together. Without error, reachable reports whether any
-// request can satisfy them.
+// apply adds conditions to a rule, which must all hold. It returns an error if one rule cannot express all
+// conditions. reachable reports whether any request can satisfy them.
 func (r *Rule) apply(conds []condition) (reachable bool, err error) {
 	if r.Match == nil {
 		r.Match = map[string]any{}
@@ -65,7 +63,7 @@ func (r *Rule) apply(conds []condition) (reachable bool, err error) {
 		if len(in) == 0 {
 			return false, nil
 		}
-		// The rest of out matters only below a value of in.
+		// Other values of out do not matter, because in excludes them.
 		out = slices.DeleteFunc(out, func(value string) bool { return !includes(attribute, in, value) })
 		switch {
 		case len(out) == 0:
@@ -79,7 +77,6 @@ func (r *Rule) apply(conds []condition) (reachable bool, err error) {
 	return true, nil
 }
 
-// selectPaths returns the selector of paths and prefixes.
 func selectPaths(values []string) *Selector {
 	s := &Selector{}
 	for _, value := range values {
@@ -92,7 +89,6 @@ func selectPaths(values []string) *Selector {
 	return s
 }
 
-// intersect returns the values that are in both lists.
 func intersect(attribute string, a, b []string) (both []string) {
 	for _, value := range a {
 		if includes(attribute, b, value) {
@@ -107,7 +103,7 @@ func intersect(attribute string, a, b []string) (both []string) {
 	return both
 }
 
-// includes reports whether one of values includes all requests of value.
+// includes reports whether the values match all requests that value matches.
 func includes(attribute string, values []string, value string) bool {
 	return slices.ContainsFunc(values, func(wide string) bool {
 		if attribute == "ip:address" {
@@ -119,7 +115,7 @@ func includes(attribute string, values []string, value string) bool {
 	})
 }
 
-// network returns a network, or the network of one address.
+// network parses a network or an address.
 func network(text string) netip.Prefix {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen())
@@ -128,7 +124,7 @@ func network(text string) netip.Prefix {
 	return p.Masked()
 }
 
-// networkValue returns the match value of an address or a network, "" for neither.
+// networkValue returns the match value for an address or network, or "".
 func networkValue(text string) string {
 	switch p := network(text); {
 	case !p.IsValid():
@@ -140,7 +136,7 @@ func networkValue(text string) string {
 	}
 }
 
-// literalValue escapes a value of a match where it is a path.
+// literalValue escapes a match value for a path.
 func literalValue(attribute, value string) string {
 	if attribute == "path" {
 		return pathValue(value)
@@ -148,8 +144,8 @@ func literalValue(attribute, value string) string {
 	return value
 }
 
-// literalRegexp returns the literal text of an expression that is an exact text or the
-// beginning of one. It is not ok for all other expressions.
+// literalRegexp returns the literal text of a regular expression that matches an exact text or a prefix. It
+// returns false for all other expressions.
 func literalRegexp(expr string) (literal string, exact, ok bool) {
 	expr, anchored := strings.CutPrefix(expr, "^")
 	expr, exact = strings.CutSuffix(expr, "$")

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert turns the rate limits of a gateway's configuration into a policy of
-// mete, and lists where the two differ.
+// Package convert converts the rate limits in a gateway's configuration to a policy and lists the differences.
 //
-// Each gateway has a [reader]. To add a gateway, write its detect and read functions in a
-// file of their own and add a line to readers:
+// Each gateway has a [reader]. To add a gateway, write its detect and read functions in a new file and add a line
+// to readers:
 //
-//   - read parses the configuration and returns a [Result]: rules, differences, and a
-//     count of the elements that it recognized. It decides nothing about output.
-//   - A setting that mete cannot express becomes a [Difference] and no rule. A reader
-//     never skips a rate limit silently.
-//   - A configuration that cannot be parsed is an [*Error] with the line. The caller then
-//     writes nothing.
+//   - read parses the configuration and returns a [Result] with rules, differences and the number of elements that it
+//     recognized. It does not print anything.
+//   - A setting that mete cannot express becomes a [Difference] and no rule. A reader never silently skips a rate limit.
+//   - A configuration that cannot be parsed is an [*Error] with the line. The caller then writes nothing.
 //
-// [Convert] compiles the rules, so a reader cannot return a policy that 'mete check'
-// rejects.
+// [Convert] compiles the rules, so that 'mete check' accepts every policy.
 package convert
 
 import (
@@ -27,20 +23,18 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// MaxBytes bounds the configuration files that are read, all included files together.
+// MaxBytes bounds the total size of the configuration files, including included files.
 const MaxBytes = 8 << 20
 
-// A Result is a converted configuration.
 type Result struct {
-	From        string       // the gateway, such as "nginx".
-	File        string       // the configuration.
-	Rules       []Rule       // in the order of the policy file.
-	Differences []Difference // in the order in which the reader found them
+	From        string       // gateway, such as "nginx"
+	File        string       // configuration file
+	Rules       []Rule       // in the order of the policy file
+	Differences []Difference // in the order of detection
 	Recognized  []string     // such as "2 zones", "3 limits"
 }
 
-// A Difference is a place where mete and the gateway decide differently, or where the
-// gateway does something that mete was not told to do.
+// A Difference describes a setting that mete handles differently from the gateway, or not at all.
 type Difference struct {
 	Where  string `json:"where"`            // FILE:LINE, or FILE
 	What   string `json:"what"`             // the setting, and what the gateway does with it
@@ -48,7 +42,7 @@ type Difference struct {
 	Remedy string `json:"remedy,omitempty"` // what the operator can do about it
 }
 
-// String returns the difference in one line.
+// String returns the difference on one line.
 func (d Difference) String() string {
 	text := d.Where + ": " + d.What + " " + d.Effect
 	if d.Remedy != "" {
@@ -57,7 +51,7 @@ func (d Difference) String() string {
 	return text
 }
 
-// Differ adds a difference. Equal differences are listed once.
+// Differ adds a difference unless an equal one exists.
 func (r *Result) Differ(where, what, effect, remedy string) {
 	d := Difference{where, what, effect, remedy}
 	if !slices.Contains(r.Differences, d) {
@@ -65,23 +59,21 @@ func (r *Result) Differ(where, what, effect, remedy string) {
 	}
 }
 
-// Recognize adds a number of elements to Recognized, such as "2 zones".
-// It adds nothing if n is 0.
+// Recognize adds a count to Recognized, such as "2 zones", unless n is 0.
 func (r *Result) Recognize(n int, singular string) {
 	if n > 0 {
 		r.Recognized = append(r.Recognized, prose.Count(n, singular))
 	}
 }
 
-// An Error is why a configuration was not converted.
+// An Error is the reason why a configuration cannot be converted.
 type Error struct {
 	File       string
-	Line       int // 0 if the error concerns the whole file
+	Line       int // 0 for errors about the whole file
 	Reason     string
-	Recognized []string // the elements that were recognized before the error
+	Recognized []string // elements that were recognized before the error
 }
 
-// Error returns the reason with the place and the recognized elements.
 func (e *Error) Error() string {
 	recognized := "recognized nothing"
 	if len(e.Recognized) > 0 {
@@ -90,22 +82,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("convert: %s: %s; %s", place(e.File, e.Line), e.Reason, recognized)
 }
 
-// A reader converts the configuration of one gateway.
 type reader struct {
-	name   string                                         // the value of --from.
-	about  string                                         // a description of FILE for the help.
-	detect func(data []byte) bool                         // reports whether data looks like its configuration.
-	read   func(file string, data []byte) (Result, error) // file names data in places, and locates included files
+	name   string                                         // value of --from
+	about  string                                         // description of FILE for the help
+	detect func(data []byte) bool                         // reports whether data looks like its configuration
+	read   func(file string, data []byte) (Result, error) // file is for positions and for locating included files
 }
 
-// readers are all gateways. The first one that detects a configuration reads it, so
-// distinctive formats stand before general ones.
+// readers are tried in order to detect a gateway, so distinctive formats precede general ones.
 var readers = []reader{
 	nginxReader, haproxyReader, caddyReader,
 	envoyReader, kongReader, apisixReader, traefikReader,
 }
 
-// Names returns the values of --from.
 func Names() []string {
 	names := make([]string, len(readers))
 	for i, r := range readers {
@@ -114,7 +103,7 @@ func Names() []string {
 	return names
 }
 
-// Abouts returns a line for each gateway: its name, and which file it reads.
+// Abouts returns one line per gateway with its name and the kind of file.
 func Abouts() (lines []string) {
 	for _, r := range readers {
 		lines = append(lines, fmt.Sprintf("%-8s  %s", r.name, r.about))
@@ -122,8 +111,8 @@ func Abouts() (lines []string) {
 	return lines
 }
 
-// Convert converts the configuration data of a gateway. If from is "", Convert detects
-// the gateway. The policy in the result compiles and has at least one rule.
+// Convert converts the configuration data of a gateway. If from is "", it detects the gateway. The resulting
+// policy compiles and has at least one rule.
 func Convert(from, file string, data []byte) (Result, error) {
 	r, err := findReader(from, file, data)
 	if err != nil {
@@ -138,7 +127,7 @@ func Convert(from, file string, data []byte) (Result, error) {
 	if len(result.Rules) == 0 {
 		return Result{}, &Error{File: file, Reason: noRules(r.name, result.Differences), Recognized: result.Recognized}
 	}
-	separate(result.Rules)
+	separateRules(result.Rules)
 	text, err := result.YAML()
 	if err != nil {
 		return Result{}, err
@@ -149,8 +138,8 @@ func Convert(from, file string, data []byte) (Result, error) {
 	return result, nil
 }
 
-// dropInvalid removes the rules that the policy language rejects, such as rules with a path
-// that no request has, and lists them.
+// dropInvalid removes rules that the policy language rejects, such as rules with a path that no request has, and
+// reports them as differences.
 func (r *Result) dropInvalid() {
 	r.Rules = slices.DeleteFunc(r.Rules, func(rule Rule) bool {
 		alone := Result{Rules: []Rule{rule}}
@@ -170,7 +159,7 @@ func (r *Result) dropInvalid() {
 	})
 }
 
-// findReader returns the reader named from, or the one that detects data.
+// findReader returns the reader named from. If from is "", it detects the reader.
 func findReader(from, file string, data []byte) (reader, error) {
 	if len(data) > MaxBytes {
 		return reader{}, &Error{File: file, Reason: fmt.Sprintf("the file has more than %d bytes", MaxBytes)}
@@ -186,7 +175,6 @@ func findReader(from, file string, data []byte) (reader, error) {
 	return reader{}, &Error{File: file, Reason: "unknown format: name the gateway with --from " + strings.Join(Names(), "|")}
 }
 
-// noRules explains why a configuration gave no rules.
 func noRules(from string, differences []Difference) string {
 	reason := "no rate limit of " + from + " found that mete can express"
 	for _, d := range differences {

@@ -17,16 +17,15 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// A document is a configuration in YAML, JSON or TOML.
 type document struct {
 	file   string
 	root   any
 	places map[string]policyyaml.Place // by JSON Pointer; empty for TOML
 }
 
-// parseDocument parses a configuration in YAML or JSON. YAML anchors are expanded.
+// parseDocument parses a configuration in YAML or JSON. It expands YAML anchors.
 func parseDocument(file string, data []byte) (*document, error) {
-	// Comments may end a JSON-like file of APISIX, so all files are read as YAML.
+	// All files are parsed as YAML, because JSON-like files of APISIX may end in comments.
 	text, err := policyyaml.Raw("", data)
 	if err != nil {
 		var all policyyaml.Errors
@@ -44,7 +43,7 @@ func parseDocument(file string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// parseTOML parses a configuration in TOML. Its nodes have no lines.
+// parseTOML parses a configuration in TOML. Its nodes have no line numbers.
 func parseTOML(file string, data []byte) (*document, error) {
 	var root map[string]any
 	if err := toml.Unmarshal(data, &root); err != nil {
@@ -71,7 +70,7 @@ func (d *document) decode(text []byte) error {
 	return nil
 }
 
-// pathsOf appends the JSON Pointers of a value and all below it.
+// pathsOf appends the JSON Pointers of a value and its descendants.
 func pathsOf(path string, value any, paths []string) []string {
 	paths = append(paths, path)
 	switch v := value.(type) {
@@ -91,21 +90,19 @@ var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (d *document) top() node { return node{doc: d, value: d.root, exists: true} }
 
-// A node is a value in a document, or the absence of one.
+// A node is a value in a document. It may be absent.
 type node struct {
 	doc    *document
 	path   string
-	key    string // of the field, or "" in a list
+	key    string // of the field; "" in a list
 	value  any
 	exists bool
 }
 
-// at returns the place of the node, as FILE:LINE.
 func (n node) at() string { return place(n.doc.file, n.line()) }
 
 func (n node) line() int { return n.doc.places[n.path].Line }
 
-// fail returns an error at the node.
 func (n node) fail(format string, args ...any) *Error {
 	return &Error{File: n.doc.file, Line: n.line(), Reason: fmt.Sprintf(format, args...)}
 }
@@ -120,7 +117,6 @@ func (n node) field(names ...string) node {
 	return n
 }
 
-// fields returns the fields of an object in the order of the file.
 func (n node) fields() []node {
 	object, _ := n.value.(map[string]any)
 	var all []node
@@ -131,7 +127,7 @@ func (n node) fields() []node {
 	return all
 }
 
-// items returns the elements of a list, or the only value as one element.
+// items returns the elements of a list. A single value counts as a list.
 func (n node) items() []node {
 	list, ok := n.value.([]any)
 	if !ok && n.exists {
@@ -144,7 +140,7 @@ func (n node) items() []node {
 	return all
 }
 
-// text returns a string, number or boolean as text. It returns "" for other values.
+// text returns a string, number or boolean as text, and "" for other values.
 func (n node) text() string {
 	switch v := n.value.(type) {
 	case string:
@@ -157,7 +153,6 @@ func (n node) text() string {
 	return ""
 }
 
-// texts returns the elements of a list, or the only value, as texts.
 func (n node) texts() []string {
 	var all []string
 	for _, item := range n.items() {
@@ -166,14 +161,12 @@ func (n node) texts() []string {
 	return all
 }
 
-// isTrue reports whether the node is true.
 func (n node) isTrue() bool { return n.text() == "true" }
 
-// maxCount bounds the numbers of requests in configurations: policies keep more exactly,
-// but a larger one is a typing error.
+// maxCount bounds the numbers in configurations. A larger number is probably a typo.
 const maxCount = 1 << 40
 
-// number returns a whole number of at least 0. It is 0 for an absent node.
+// number returns a non-negative integer, or 0 for an absent node.
 func (n node) number() (int64, *Error) {
 	if !n.exists {
 		return 0, nil
@@ -185,7 +178,7 @@ func (n node) number() (int64, *Error) {
 	return number, nil
 }
 
-// name returns the name or id of an object, or what it is.
+// name returns the name or ID of an object, or kind if it has neither.
 func (n node) name(kind string) string {
 	for _, field := range []string{"name", "id", "username"} {
 		if text := n.field(field).text(); text != "" {
@@ -195,7 +188,7 @@ func (n node) name(kind string) string {
 	return kind
 }
 
-// addressDiffers is the difference of gateways that count each IPv6 address by itself.
+// addressDiffers reports that a gateway counts each IPv6 address separately.
 func addressDiffers(r *Result, where, gateway string) {
 	r.Differ(where, gateway+" counts each IPv6 address by itself.", "mete counts the /64 of an IPv6 address.", "Use ip:address/128 in limit_keys to count like "+gateway+".")
 }

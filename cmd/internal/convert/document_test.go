@@ -25,7 +25,7 @@ func TestDocument_Error(t *testing.T) {
 		{"envoy unit", "envoy", "domain: a\ndescriptors:\n- key: x\n  rate_limit: {unit: fortnight, requests_per_unit: 1}\n", `convert: config:4: unknown unit "fortnight"`},
 		{"envoy unlimited", "envoy", "domain: a\ndescriptors:\n- key: x\n  rate_limit: {unit: day, unlimited: true}\n", "convert: config:4: a limit with unlimited: true has no unit"},
 		{"envoy negative", "envoy", "domain: a\ndescriptors:\n- key: x\n  rate_limit:\n    unit: day\n    requests_per_unit: -1\n", `config:6: requests_per_unit: want a whole number`},
-		{"envoy twice", "envoy", "domain: a\ndescriptors:\n- key: x\n- key: x\n", "convert: config:4: descriptor x= is there twice; recognized domain \"a\", 1 descriptor"},
+		{"envoy twice", "envoy", "domain: a\ndescriptors:\n- key: x\n- key: x\n", "convert: config:4: descriptor x= is defined twice; recognized domain \"a\", 1 descriptor"},
 		{"envoy no limit", "envoy", "domain: a\ndescriptors:\n- key: x\n", "no rate limit of envoy found that mete can express"},
 
 		{"kong no limit", "kong", kong + "  config: {policy: local}\n", "convert: config:3: the plugin rate-limiting has no limit"},

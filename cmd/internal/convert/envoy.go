@@ -14,31 +14,31 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// The attributes of a descriptor. A program that asks /v1/take sends the domain as
-// envoy:domain and each entry as descriptor:KEY.
+// The attributes for a descriptor. Clients of /v1/take send the domain as envoy:domain and each entry as
+// descriptor:KEY.
 const (
 	envoyDomain      = "envoy:domain"
 	descriptorPrefix = "descriptor:"
 )
 
-// alwaysDenied is an attribute that no request has: a rule with this key and on_missing:
-// deny denies all requests that it matches.
+// alwaysDenied is an attribute that no request has. A rule with this key and on_missing: deny denies all requests
+// that it matches.
 const alwaysDenied = "denied:always"
 
-// maxEnvoyClauses bounds the clauses of a rule, and maxEnvoyValues the values of a clause, as
-// the policy language does.
+// maxEnvoyClauses bounds the clauses of a rule, and maxEnvoyValues the values of a clause, like the policy
+// language.
 const (
 	maxEnvoyClauses = 16
 	maxEnvoyValues  = 1024
 )
 
-// envoyWindows are the windows of envoyproxy/ratelimit. All begin at 1970-01-01 UTC.
+// envoyWindows are the windows of envoyproxy/ratelimit. They are aligned to 1970-01-01 UTC.
 var envoyWindows = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 	"week": 7 * 24 * time.Hour, "month": 30 * 24 * time.Hour, "year": 365 * 24 * time.Hour,
 }
 
-// The fields that envoyproxy/ratelimit accepts. It rejects files with other ones.
+// The fields that envoyproxy/ratelimit accepts. It rejects other fields.
 var (
 	envoyRootFields       = []string{"domain", "descriptors"}
 	envoyDescriptorFields = []string{
@@ -54,25 +54,22 @@ var envoyReader = reader{"envoy", "a configuration file of envoyproxy/ratelimit 
 
 func detectEnvoy(data []byte) bool { return envoyShape.Match(data) }
 
-// An envoyEntry is a descriptor of the file with its ancestors: the entries that a
-// descriptor of a request must have, in this order.
+// An envoyEntry is a descriptor in the file. A request must have the entries of its ancestors in the same order.
 type envoyEntry struct {
 	node       node
-	key, value string // value ends with * for a wildcard, and is "" for all values
+	key, value string // value ends with * for a wildcard and is "" for all values
 	parent     *envoyEntry
 	children   []*envoyEntry
 }
 
-// An envoyFile is one file of envoyproxy/ratelimit.
 type envoyFile struct {
 	Result
 	domain string
-	keys   []string // all keys of the file
+	keys   []string // all keys in the file
 
 	descriptors, limits int
 }
 
-// readEnvoy reads a configuration of envoyproxy/ratelimit.
 func readEnvoy(file string, data []byte) (Result, error) {
 	d, err := parseDocument(file, data)
 	if err != nil {
@@ -90,7 +87,7 @@ func readEnvoy(file string, data []byte) (Result, error) {
 		bad.Recognized = []string{fmt.Sprintf("domain %q", r.domain), prose.Count(r.descriptors, "descriptor")}
 		return Result{}, bad
 	}
-	for _, child := range inOrder(root.children) {
+	for _, child := range sortSiblings(root.children) {
 		r.convert(child)
 	}
 	r.Recognized = []string{fmt.Sprintf("domain %q", r.domain)}
@@ -99,11 +96,11 @@ func readEnvoy(file string, data []byte) (Result, error) {
 	if err := r.dropUnreachable(); err != nil {
 		return Result{}, err
 	}
-	r.differences(file)
+	r.addFileDifferences(file)
 	return r.Result, nil
 }
 
-// onlyFields rejects an object with other fields.
+// onlyFields rejects objects with other fields.
 func onlyFields(n node, known []string) *Error {
 	if _, ok := n.value.(map[string]any); !ok {
 		return n.fail("want an object")
@@ -116,7 +113,7 @@ func onlyFields(n node, known []string) *Error {
 	return nil
 }
 
-// load reads the descriptors of a list with the checks of envoyproxy/ratelimit.
+// load reads a list of descriptors with the same validation as envoyproxy/ratelimit.
 func (r *envoyFile) load(parent *envoyEntry, list node) *Error {
 	for _, n := range list.items() {
 		if err := onlyFields(n, envoyDescriptorFields); err != nil {
@@ -127,7 +124,7 @@ func (r *envoyFile) load(parent *envoyEntry, list node) *Error {
 			return n.fail("a descriptor has no key")
 		}
 		if slices.ContainsFunc(parent.children, func(other *envoyEntry) bool { return other.key == e.key && other.value == e.value }) {
-			return n.fail("descriptor %s=%s is there twice", e.key, e.value)
+			return n.fail("descriptor %s=%s is defined twice", e.key, e.value)
 		}
 		r.descriptors++
 		if !slices.Contains(r.keys, e.key) {
@@ -163,9 +160,9 @@ func checkEnvoyLimit(n node) *Error {
 	return err
 }
 
-// inOrder returns siblings in the order in which envoyproxy/ratelimit tries them: values,
-// then wildcards in the order of the file, then entries without a value.
-func inOrder(siblings []*envoyEntry) []*envoyEntry {
+// sortSiblings returns siblings in the order of envoyproxy/ratelimit: exact values, then wildcards in file order,
+// then entries without a value.
+func sortSiblings(siblings []*envoyEntry) []*envoyEntry {
 	rank := func(e *envoyEntry) int {
 		switch {
 		case e.isWildcard():
@@ -182,16 +179,16 @@ func inOrder(siblings []*envoyEntry) []*envoyEntry {
 
 func (e *envoyEntry) isWildcard() bool { return strings.HasSuffix(e.value, "*") }
 
-// isCrowded reports whether a clause cannot list the siblings of an entry.
+// isCrowded reports whether an entry has more siblings than a clause can list.
 func (e *envoyEntry) isCrowded() bool { return len(e.parent.children) > maxEnvoyValues }
 
-// covers reports whether an entry takes requests from a wildcard behind it.
+// covers reports whether an entry takes requests from a later wildcard.
 func (e *envoyEntry) covers(wildcard *envoyEntry) bool {
 	a, b := strings.TrimSuffix(e.value, "*"), strings.TrimSuffix(wildcard.value, "*")
 	return strings.HasPrefix(a, b) || e.isWildcard() && strings.HasPrefix(b, a)
 }
 
-// path returns the entry with its ancestors, the outermost one first.
+// path returns the ancestors of an entry from the root, followed by the entry.
 func (e *envoyEntry) path() []*envoyEntry {
 	if e.parent == nil {
 		return nil
@@ -212,9 +209,9 @@ func (e *envoyEntry) String() string {
 	return strings.Join(parts, "/")
 }
 
-// convert adds the rules of an entry and of all below it.
+// convert adds the rules of an entry and its descendants.
 func (r *envoyFile) convert(e *envoyEntry) {
-	if reason := unfit(e); reason != "" {
+	if reason := unfitReason(e); reason != "" {
 		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s %s", e, reason), "mete has no rule for it and for the descriptors below it.", "")
 		return
 	}
@@ -223,13 +220,13 @@ func (r *envoyFile) convert(e *envoyEntry) {
 	} else if len(e.children) == 0 {
 		r.Differ(e.node.at(), fmt.Sprintf("The descriptor %s has no rate_limit.", e), "mete has no rule for it. Both admit it.", "")
 	}
-	for _, child := range inOrder(e.children) {
+	for _, child := range sortSiblings(e.children) {
 		r.convert(child)
 	}
 }
 
-// unfit returns why the policy language cannot express an entry, or "".
-func unfit(e *envoyEntry) string {
+// unfitReason returns why the policy language cannot express an entry, or "".
+func unfitReason(e *envoyEntry) string {
 	if _, err := policy.ParseAttribute(descriptorPrefix + e.key); err != nil {
 		return "has a key that names no attribute."
 	}
@@ -247,12 +244,12 @@ func unfit(e *envoyEntry) string {
 	return ""
 }
 
-// addRule adds the rule of an entry with a limit. Rules of the domain are tiers: one
-// descriptor falls under one limit.
+// addRule adds the rule for an entry with a limit. The rules of the domain are tiers, because a descriptor has at
+// most one limit.
 func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	path := e.path()
 	rule := Rule{Name: ruleName(r.Rules, r.domain+"/"+e.String()), Group: r.group(), LimitKeys: []string{}, Algorithm: "fixed_window", at: e.node.at()}
-	number, _ := limit.field("requests_per_unit").number() // checked by load
+	number, _ := limit.field("requests_per_unit").number() // validated by load
 	window := envoyWindows[strings.ToLower(limit.field("unit").text())]
 	unlimited := limit.field("unlimited").isTrue()
 	zero := !unlimited && number == 0
@@ -269,26 +266,26 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	case zero:
 		rule.Description = "requests_per_unit: 0 denies all requests. No request has the attribute of limit_keys."
 		rule.LimitKeys, rule.OnMissing = []string{alwaysDenied}, "deny"
-		rule.Config = map[string]any{"tokens": 1, "window": span(window)}
+		rule.Config = map[string]any{"tokens": 1, "window": formatSpan(window)}
 		r.Differ(limit.at(), "requests_per_unit: 0 denies all requests.", "mete denies them, too, with the status 403 in place of 429.", "")
 	default:
-		rule.Config = map[string]any{"tokens": number, "window": span(window)}
+		rule.Config = map[string]any{"tokens": number, "window": formatSpan(window)}
 	}
 	if e.node.field("shadow_mode").isTrue() || e.node.field("quota_mode").isTrue() {
 		rule.Mode = "shadow"
 	}
 	r.addBlockers(e, rule, zero)
 	r.Rules = append(r.Rules, rule)
-	r.differs(e, limit)
+	r.addLimitDifferences(e, limit)
 }
 
-// unlimitedConfig is a limit that no client reaches. Such a tier takes its requests from
-// the tiers behind it.
+// unlimitedConfig returns a limit that no client reaches. A tier with this limit takes its requests from later
+// tiers.
 func unlimitedConfig() map[string]any { return map[string]any{"tokens": 1_000_000_000, "window": "1s"} }
 
-// addBlockers adds unlimited rules before a rule whose path has a wildcard. A value or an
-// earlier wildcard takes its requests from the wildcard, also if it has no limit for them.
-// In the path of a zero limit or with many siblings, an entry without a value is a wildcard.
+// addBlockers adds unlimited rules before a rule with a wildcard in its path. An exact value or an earlier
+// wildcard takes its requests from the wildcard even if it has no limit. An entry without a value counts as a
+// wildcard if the limit is zero or if it has many siblings.
 func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 	keys := rule.LimitKeys
 	if zero {
@@ -298,7 +295,7 @@ func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 		if !p.isWildcard() && !(p.value == "" && (zero || p.isCrowded())) {
 			continue
 		}
-		for _, other := range inOrder(p.parent.children) {
+		for _, other := range sortSiblings(p.parent.children) {
 			if other == p {
 				break
 			}
@@ -317,9 +314,9 @@ func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 
 func (r *envoyFile) group() string { return ruleName(nil, "envoy/"+r.domain) }
 
-// clauses returns the match of an entry: its domain, the values of its path, and no entry
-// with another key of the file. limit_keys require the entries without a value. A zero
-// limit has no such keys, so its match requires them.
+// clauses returns the match of an entry: its domain, the values in its path, and the absence of all other keys in
+// the file. limit_keys require the entries without a value. A zero limit has no such keys, so its match requires
+// the entries.
 func (r *envoyFile) clauses(e *envoyEntry, zero bool) map[string]any {
 	match := map[string]any{envoyDomain: r.domain}
 	var own []string
@@ -358,7 +355,7 @@ func (r *envoyFile) clauses(e *envoyEntry, zero bool) map[string]any {
 	return match
 }
 
-// nearKeys returns all keys, the keys directly below e first.
+// nearKeys returns all keys, starting with the keys of e's children.
 func (r *envoyFile) nearKeys(e *envoyEntry) []string {
 	var keys []string
 	for _, child := range e.children {

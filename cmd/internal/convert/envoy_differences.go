@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// differs lists the differences of one limit.
-func (r *envoyFile) differs(e *envoyEntry, limit node) {
+// addLimitDifferences reports the differences of one limit.
+func (r *envoyFile) addLimitDifferences(e *envoyEntry, limit node) {
 	if limit.field("unlimited").isTrue() {
 		r.Differ(limit.at(), "unlimited: true is not counted.", "mete counts it with a limit of 1000000000 per second.", "")
 	}
@@ -31,20 +31,20 @@ func (r *envoyFile) differs(e *envoyEntry, limit node) {
 	}
 }
 
-// differences lists the differences of all limits of a file.
-func (r *envoyFile) differences(file string) {
+// addFileDifferences reports the differences of a file.
+func (r *envoyFile) addFileDifferences(file string) {
 	if len(r.Rules) == 0 {
 		return
 	}
 	r.Differ(file, "Envoy sends descriptors over gRPC.",
 		fmt.Sprintf("mete expects them as attributes of POST /v1/take: %q: %q, and %q for each entry.", envoyDomain, r.domain, descriptorPrefix+"KEY"), "")
 	r.Differ(file, "A request with several descriptors is over the limit if one of them is. All are counted.",
-		"mete decides one descriptor per request.", "Ask for each descriptor, and deny the request if one answer denies it.")
-	r.Differ(file, "A denied request with hits_addend above 1 is counted, so smaller requests behind it are denied in the same window.",
+		"mete decides one descriptor per request.", "Send one request per descriptor, and deny the client if any decision denies it.")
+	r.Differ(file, "A denied request with hits_addend above 1 is counted, so smaller requests after it are denied in the same window.",
 		"mete charges allowed requests only. With a cost of 1, decisions are equal.", "")
 	r.Differ(file, "A descriptor with an entry whose key is not in the file has no limit.",
-		"mete's rules do not look at entries with unknown keys.", "Send only entries with keys of the file.")
+		"The rules of mete ignore entries with unknown keys.", "Send only entries with keys from the file.")
 	if slices.ContainsFunc(r.Rules, func(rule Rule) bool { return len(rule.Match) > 2 }) {
-		r.Differ(file, "Entries have an order, and another order is another descriptor.", "mete does not see the order of attributes.", "")
+		r.Differ(file, "The order of entries matters: a different order is a different descriptor.", "mete ignores the order of attributes.", "")
 	}
 }

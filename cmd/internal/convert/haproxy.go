@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// haproxyReader converts request rates of stick tables of HAProxy.
+// haproxyReader converts request rates in stick tables of HAProxy.
 //
-// In HAProxy one line tracks a request in a table, which counts it, and a later line denies
-// requests by the count. A rule is a deny line with the track line that it refers to.
+// In HAProxy, one line tracks requests in a table that counts them, and a later line denies requests above a rate.
+// A rule consists of a deny line and its track line.
 var haproxyReader = reader{
 	name:   "haproxy",
 	about:  "haproxy.cfg: stick tables that store http_req_rate",
@@ -22,33 +22,30 @@ var haproxyReader = reader{
 	read:   readHaproxy,
 }
 
-// A haproxyLine is a line with its words.
 type haproxyLine struct {
 	words []string
 	line  int
 }
 
-// text returns the line as written.
 func (l haproxyLine) text() string { return strings.Join(l.words, " ") }
 
-// A haproxyTable is a stick table. Its name is the name of its section.
+// A haproxyTable is a stick table. It has the name of its section.
 type haproxyTable struct {
-	kind   string // of its keys
+	kind   string // type of its keys
 	window time.Duration
 	line   int
 }
 
-// A haproxyTrack is a line that tracks requests.
 type haproxyTrack struct {
 	counter string
-	source  string // a fetch, such as src
+	source  string // fetch, such as src
 	table   string
 	conds   []condition
 	always  bool // without a condition
 	line    haproxyLine
 }
 
-// A haproxyProxy is the state of the reader in one section.
+// A haproxyProxy is the state of the reader within one section.
 type haproxyProxy struct {
 	kind, name string
 	acls       map[string][]haproxyTerm // alternatives
@@ -57,16 +54,14 @@ type haproxyProxy struct {
 	lost       []string    // counters of tracks that cannot be expressed
 }
 
-// A haproxyConfig is the state of the reader.
 type haproxyConfig struct {
 	Result
 	file     string
 	tables   map[string]*haproxyTable
 	sections []haproxySection
-	frontend int // sections with rules for requests
+	frontend int // sections with request rules
 }
 
-// A haproxySection is a section with its lines.
 type haproxySection struct {
 	kind, name string
 	lines      []haproxyLine
@@ -95,28 +90,25 @@ func readHaproxy(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the elements that were read.
+// recognize counts the parsed elements.
 func (c *haproxyConfig) recognize() {
 	c.Recognized = nil
 	c.Recognize(len(c.sections), "section")
 	c.Recognize(len(c.tables), "stick table")
 }
 
-// fail returns an error at a line.
 func (c *haproxyConfig) fail(l haproxyLine, format string, args ...any) error {
 	c.recognize()
 	return &Error{File: c.file, Line: l.line, Reason: fmt.Sprintf(format, args...), Recognized: c.Recognized}
 }
 
-// differ adds a difference at a line.
 func (c *haproxyConfig) differ(l haproxyLine, what, effect, remedy string) {
 	c.Differ(place(c.file, l.line), what, effect, remedy)
 }
 
-// haproxySections are the words that begin a section.
+// haproxySections are the keywords that begin a section.
 var haproxySections = []string{"global", "defaults", "frontend", "backend", "listen", "peers", "resolvers", "userlist", "mailers", "program", "cache", "ring", "http-errors", "fcgi-app", "crt-store", "log-forward", "traces"}
 
-// split splits a file into sections.
 func (c *haproxyConfig) split(text string) error {
 	for i, line := range strings.Split(text, "\n") {
 		words, err := haproxyWords(strings.TrimSuffix(line, "\r"))
@@ -141,7 +133,7 @@ func (c *haproxyConfig) split(text string) error {
 	return nil
 }
 
-// haproxyWords splits a line. Quotes and backslashes are as in a shell.
+// haproxyWords splits a line into words, with quotes and backslashes as in a shell.
 func haproxyWords(line string) (words []string, err error) {
 	var word strings.Builder
 	started, quote := false, byte(0)
@@ -213,7 +205,7 @@ func (c *haproxyConfig) table(s haproxySection, l haproxyLine) error {
 	return nil
 }
 
-// haproxyDuration parses a number with a unit, milliseconds without one.
+// haproxyDuration parses a number with a unit. The default unit is milliseconds.
 func haproxyDuration(text string) (time.Duration, error) {
 	number := strings.TrimRight(text, "usmhd")
 	units := map[string]time.Duration{"us": time.Microsecond, "": time.Millisecond, "ms": time.Millisecond,
@@ -226,7 +218,6 @@ func haproxyDuration(text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// section reads the lines of a proxy in their order.
 func (c *haproxyConfig) section(s haproxySection) error {
 	if s.kind != "frontend" && s.kind != "listen" && s.kind != "backend" {
 		return nil
@@ -258,7 +249,7 @@ func (c *haproxyConfig) section(s haproxySection) error {
 	return nil
 }
 
-// request reads a line http-request or tcp-request.
+// request reads an http-request or tcp-request line.
 func (c *haproxyConfig) request(p *haproxyProxy, l haproxyLine) error {
 	words, line := l.words[1:], l
 	if l.words[0] == "tcp-request" && len(words) > 1 { // connection, session or content
@@ -315,7 +306,7 @@ func (c *haproxyConfig) track(p *haproxyProxy, l haproxyLine, words, condition [
 	return nil
 }
 
-// allow reads a line after which requests are not denied.
+// allow reads a line that exempts requests from later lines.
 func (c *haproxyConfig) allow(p *haproxyProxy, l haproxyLine, condition []string, negated bool) {
 	all, err := c.conditions(p, condition, negated)
 	if err == nil {
@@ -335,7 +326,7 @@ func (c *haproxyConfig) allow(p *haproxyProxy, l haproxyLine, condition []string
 	}
 }
 
-// deny makes a rule of a line that denies by a rate.
+// deny adds the rules of a line that denies requests above a rate.
 func (c *haproxyConfig) deny(p *haproxyProxy, l haproxyLine, words, condition []string, negated bool) error {
 	all, err := c.conditions(p, condition, negated)
 	if err != nil {
@@ -358,7 +349,7 @@ func (c *haproxyConfig) deny(p *haproxyProxy, l haproxyLine, words, condition []
 	return nil
 }
 
-// limit makes a rule of a case in which a line denies.
+// limit adds the rule for one alternative of a deny line.
 func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a haproxyCase) error {
 	track, counted, ok := c.trackOf(p, l, a.rate)
 	if !ok {
@@ -373,7 +364,7 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 	}
 	tokens := a.rate.most
 	if !counted {
-		tokens++ // the request itself is counted after the comparison
+		tokens++ // HAProxy compares before it counts the request
 	}
 	if tokens < 1 {
 		c.differ(l, "The line denies every request.", "The policy has no rule for it.", "Use an override with the action block.")
@@ -387,7 +378,7 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 	}
 	r := Rule{
 		Name: ruleName(c.Rules, track.table), LimitKeys: key, Algorithm: "sliding_window",
-		Config:      map[string]any{"tokens": tokens, "window": span(table.window)},
+		Config:      map[string]any{"tokens": tokens, "window": formatSpan(table.window)},
 		Description: fmt.Sprintf("%s at %s", l.text(), place(c.file, l.line)),
 	}
 	reachable, err := r.apply(slices.Concat(p.exempt, track.conds, a.conds))
@@ -410,7 +401,7 @@ func (c *haproxyConfig) limit(p *haproxyProxy, l haproxyLine, words []string, a 
 	return nil
 }
 
-// explain lists how a rule differs from its line.
+// explain reports the differences between a rule and its line.
 func (c *haproxyConfig) explain(l haproxyLine, words []string, track haproxyTrack, a haproxyCase, counted bool, r Rule) {
 	if counted {
 		c.Differ(c.file, "HAProxy counts denied requests, so a client that keeps sending more than its limit stays denied.",
@@ -437,8 +428,7 @@ func (c *haproxyConfig) explain(l haproxyLine, words []string, track haproxyTrac
 	}
 }
 
-// trackOf returns the line that tracks what a rate counts, and whether it counts the
-// request before the comparison.
+// trackOf returns the track line for a rate, and whether it counts the request before the comparison.
 func (c *haproxyConfig) trackOf(p *haproxyProxy, l haproxyLine, rate *haproxyRate) (track haproxyTrack, counted, ok bool) {
 	for _, t := range p.tracks {
 		if rate.counter != "" && t.counter == rate.counter && (rate.table == "" || rate.table == t.table) {

@@ -11,22 +11,21 @@ import (
 	"strings"
 )
 
-// A haproxyTerm is the body of an acl, or of braces in a condition: a fetch, flags and
-// values.
+// A haproxyTerm is the body of an ACL or of braces in a condition: a fetch, flags and values.
 type haproxyTerm struct {
 	fetch, arg string
 	ignoreCase bool
 	method     string // -m
-	operator   string // of a number: gt, ge, …
+	operator   string // for numbers: gt, ge, …
 	values     []string
 	problem    string
 }
 
-// A haproxyRate is a comparison with a request rate.
+// A haproxyRate compares a request rate with a number.
 type haproxyRate struct {
 	counter string // of sc_http_req_rate; "" for src_http_req_rate
 	table   string
-	most    int64 // the highest rate that passes
+	most    int64 // highest rate that passes
 }
 
 // A haproxyCase is an alternative of a condition: clauses that must hold, and a rate.
@@ -36,20 +35,18 @@ type haproxyCase struct {
 	differences []Difference // without a place
 }
 
-// maxHaproxyCases bounds the alternatives of a condition.
 const maxHaproxyCases = 64
 
 var haproxyRateFetch = regexp.MustCompile(`^(sc([0-9])?|src)_http_req_rate$`)
 
 var haproxyCounter = regexp.MustCompile(`(^|,)(sc[0-9]?|src|table)_(\w+_(rate|cur|cnt)|\w*gp[ct]\w*)`)
 
-// isHaproxyRate reports whether a word reads a count of requests or connections.
+// isHaproxyRate reports whether a word fetches a count of requests or connections.
 func isHaproxyRate(word string) bool { return haproxyCounter.MatchString(word) }
 
 var haproxyFetch = regexp.MustCompile(`^([\w.+-]+)(?:\(([^)]*)\))?(?:,(.*))?$`)
 
-// splitFetch splits a fetch, such as req.hdr(host,-1),lower, into its name, its argument
-// and its converters.
+// splitFetch splits a fetch such as req.hdr(host,-1),lower into its name, argument and converters.
 func splitFetch(text string) (name, arg, converters string) {
 	if found := haproxyFetch.FindStringSubmatch(text); found != nil {
 		return found[1], found[2], found[3]
@@ -57,7 +54,7 @@ func splitFetch(text string) (name, arg, converters string) {
 	return text, "", ""
 }
 
-// parseHaproxyTerm parses the words of an acl behind its name.
+// parseHaproxyTerm parses the words of an ACL after its name.
 func parseHaproxyTerm(words []string) (t haproxyTerm) {
 	var converters string
 	t.fetch, t.arg, converters = splitFetch(words[0])
@@ -89,7 +86,7 @@ func parseHaproxyTerm(words []string) (t haproxyTerm) {
 	return t
 }
 
-// resolve returns the words of a condition and of the acls that it names.
+// resolve returns the words of a condition and of the ACLs that it names.
 func (c *haproxyConfig) resolve(p *haproxyProxy, words []string) (all []string) {
 	for _, word := range words {
 		all = append(all, word)
@@ -100,7 +97,6 @@ func (c *haproxyConfig) resolve(p *haproxyProxy, words []string) (all []string) 
 	return all
 }
 
-// conditions returns the alternatives of a condition.
 func (c *haproxyConfig) conditions(p *haproxyProxy, words []string, negated bool) ([]haproxyCase, error) {
 	if len(words) == 0 {
 		return []haproxyCase{{}}, nil
@@ -143,7 +139,7 @@ func (c *haproxyConfig) conditions(p *haproxyProxy, words []string, negated bool
 		if negated && terms > 1 {
 			return nil, errors.New("unless with several terms has alternatives")
 		}
-		next, err := term(current, alternatives, negate)
+		next, err := addTerm(current, alternatives, negate)
 		if err != nil {
 			return nil, err
 		}
@@ -158,9 +154,9 @@ func (c *haproxyConfig) conditions(p *haproxyProxy, words []string, negated bool
 	return cases, nil
 }
 
-// term adds a term, which is any of alternatives, to each case.
-func term(cases []haproxyCase, alternatives []haproxyTerm, negate bool) ([]haproxyCase, error) {
-	var merged []haproxyCase // the alternatives
+// addTerm adds a term to each case. The term holds if any of alternatives holds.
+func addTerm(cases []haproxyCase, alternatives []haproxyTerm, negate bool) ([]haproxyCase, error) {
+	var merged []haproxyCase // one case per alternative
 	for _, t := range alternatives {
 		one, err := t.compile(negate)
 		if err != nil {
@@ -196,7 +192,6 @@ func term(cases []haproxyCase, alternatives []haproxyTerm, negate bool) ([]hapro
 	return product, nil
 }
 
-// haproxyPredefined returns an acl that HAProxy defines.
 func haproxyPredefined(name string) []haproxyTerm {
 	if method, ok := strings.CutPrefix(name, "METH_"); ok {
 		values := []string{method}
@@ -245,7 +240,6 @@ func (t haproxyTerm) compile(negate bool) (haproxyCase, error) {
 	return one, nil
 }
 
-// rate returns the comparison of a request rate.
 func (t haproxyTerm) rate(negate bool) (*haproxyRate, error) {
 	found := haproxyRateFetch.FindStringSubmatch(t.fetch)
 	if found == nil {
@@ -282,7 +276,7 @@ func (t haproxyTerm) rate(negate bool) (*haproxyRate, error) {
 	return r, nil
 }
 
-// attribute returns the attribute of a fetch, and how values are compared.
+// attribute returns the attribute for a fetch, and how its values are compared.
 func (t haproxyTerm) attribute() (attribute, method string, err error) {
 	fetch := strings.TrimPrefix(t.fetch, "req.")
 	method = t.method
@@ -312,7 +306,7 @@ func (t haproxyTerm) attribute() (attribute, method string, err error) {
 	return "", "", fmt.Errorf("mete has no attribute for %s", t.fetch)
 }
 
-// haproxyValue returns the match value of a value.
+// haproxyValue returns the match value for a value.
 func haproxyValue(attribute, method, value string) (string, error) {
 	if attribute == "ip:address" {
 		if text := networkValue(value); text != "" {
@@ -343,7 +337,7 @@ func haproxyValue(attribute, method, value string) (string, error) {
 	return "", fmt.Errorf("the policy language compares whole values and beginnings, not %s", method)
 }
 
-// haproxyKey returns the limit_keys of a key.
+// haproxyKey returns the limit_keys for a key.
 func haproxyKey(source string) (keys []string, differences []Difference, err error) {
 	name, arg, converter := splitFetch(source)
 	arg, _, _ = strings.Cut(arg, ",")

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// kongReader converts the plugins rate-limiting and rate-limiting-advanced of Kong.
 var kongReader = reader{"kong", "a declarative configuration of Kong in YAML or JSON", detectKong, readKong}
 
 var kongShape = regexp.MustCompile(`(?m)^\s*"?_format_version"?\s*:`)
@@ -24,7 +23,7 @@ const (
 	kongCredential = "header:x-credential-identifier"
 )
 
-// kongWindows are the periods of rate-limiting, the shortest one first.
+// kongWindows are the periods of rate-limiting in ascending order.
 var kongWindows = []struct {
 	name   string
 	window time.Duration
@@ -33,14 +32,13 @@ var kongWindows = []struct {
 	{"month", 30 * 24 * time.Hour}, {"year", 365 * 24 * time.Hour},
 }
 
-// A kongFile is a declarative configuration.
 type kongFile struct {
 	Result
-	services, routes map[string]node // by name and id
+	services, routes map[string]node // by name and ID
 	routesOf         map[string][]node
 }
 
-// A kongPlugin is a rate limit and what it applies to; nodes that do not exist are no bound.
+// A kongPlugin is a rate limit with its scope. An absent node does not restrict the scope.
 type kongPlugin struct {
 	node           node
 	route, service node
@@ -69,7 +67,7 @@ func readKong(file string, data []byte) (Result, error) {
 			bad.Recognized = f.Recognized
 			return Result{}, bad
 		}
-		if f.scope(&p) {
+		if f.setScope(&p) {
 			ready = append(ready, p)
 		}
 	}
@@ -87,7 +85,7 @@ func readKong(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// collect returns the rate limits of a file, and lists other limiting plugins.
+// collect returns the rate limits of a file and reports other limiting plugins.
 func (f *kongFile) collect(top node) (all []kongPlugin) {
 	add := func(n node, p kongPlugin) {
 		for _, plugin := range n.items() {
@@ -141,7 +139,7 @@ func (f *kongFile) collect(top node) (all []kongPlugin) {
 	return all
 }
 
-// reference returns the name or id to which a field refers.
+// reference returns the name or ID in a reference field.
 func reference(n node) string {
 	if text := n.text(); text != "" {
 		return text
@@ -149,7 +147,7 @@ func reference(n node) string {
 	return n.name("")
 }
 
-// rank orders plugins of one name as Kong does, the most specific one highest.
+// rank returns the precedence of a plugin. Kong runs only the most specific plugin of each name.
 func (p kongPlugin) rank() int {
 	rank := 0
 	switch bounds := [3]bool{p.consumer != "", p.route.exists, p.service.exists}; bounds {
@@ -176,7 +174,6 @@ func (p kongPlugin) rank() int {
 	return rank*maxPath + min(longest, maxPath-1)
 }
 
-// readLimits reads the limits of a plugin.
 func (f *kongFile) readLimits(p *kongPlugin) *Error {
 	config := p.node.field("config")
 	if p.node.field("name").text() == "rate-limiting-advanced" {
@@ -194,9 +191,9 @@ func (f *kongFile) readLimits(p *kongPlugin) *Error {
 		if tokens == 0 {
 			return n.fail("%s: want a number above 0 (got 0)", w.name)
 		}
-		p.limits = append(p.limits, map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": span(w.window)})
+		p.limits = append(p.limits, map[string]any{"name": w.name, "algorithm": "fixed_window", "tokens": tokens, "window": formatSpan(w.window)})
 		if w.name == "month" || w.name == "year" {
-			f.Differ(n.at(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", span(w.window)), "")
+			f.Differ(n.at(), fmt.Sprintf("%s is a %s of the calendar.", w.name, w.name), fmt.Sprintf("mete counts windows of %s from 1970.", formatSpan(w.window)), "")
 		}
 	}
 	if len(p.limits) == 0 {
@@ -205,7 +202,6 @@ func (f *kongFile) readLimits(p *kongPlugin) *Error {
 	return nil
 }
 
-// readAdvanced reads the limits of rate-limiting-advanced.
 func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 	limits, windows := config.field("limit").items(), config.field("window_size").items()
 	if len(limits) == 0 || len(limits) != len(windows) {
@@ -229,15 +225,15 @@ func (f *kongFile) readAdvanced(p *kongPlugin, config node) *Error {
 		if tokens == 0 || seconds == 0 || seconds > int64(10*365*24*time.Hour/time.Second) {
 			return limits[i].fail("limit and window_size: want numbers above 0 and windows of at most 10 years (got %d per %d seconds)", tokens, seconds)
 		}
-		window := span(time.Duration(seconds) * time.Second)
+		window := formatSpan(time.Duration(seconds) * time.Second)
 		p.limits = append(p.limits, map[string]any{"name": window, "algorithm": algorithm, "tokens": tokens, "window": window})
 	}
 	return nil
 }
 
-// scope sets the name and the match of a plugin's rule. It is false if the policy language
-// cannot express what the plugin applies to.
-func (f *kongFile) scope(p *kongPlugin) bool {
+// setScope sets the name and the match of a plugin's rule. It returns false if the policy language cannot express
+// the scope.
+func (f *kongFile) setScope(p *kongPlugin) bool {
 	plugin := p.node.field("name").text()
 	name, match, reason := "all", map[string]any{}, ""
 	switch {
@@ -266,7 +262,7 @@ func (f *kongFile) scope(p *kongPlugin) bool {
 	return true
 }
 
-// serviceMatch returns the match of all routes of a service.
+// serviceMatch returns the match for all routes of a service.
 func (f *kongFile) serviceMatch(service node) (map[string]any, string) {
 	var matches []map[string]any
 	for _, route := range f.routesOf[service.path] {
@@ -286,7 +282,6 @@ func (f *kongFile) serviceMatch(service node) (map[string]any, string) {
 	return merged, ""
 }
 
-// kongMatch returns the match of a route.
 func kongMatch(route node) (match map[string]any, reason string) {
 	match = map[string]any{}
 	for _, name := range []string{"expression", "snis", "sources", "destinations"} {

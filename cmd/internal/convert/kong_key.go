@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// addRules adds the rule of a plugin. Kong counts by address if a request lacks the
-// identifier, so most plugins become two tiers.
+// addRules adds the rules of a plugin. Kong counts by address if a request lacks the identifier, so most plugins
+// become two tiers.
 func (f *kongFile) addRules(p kongPlugin) {
 	config := p.node.field("config")
 	by := config.field("limit_by").text()
@@ -59,7 +59,8 @@ func (f *kongFile) addRules(p kongPlugin) {
 	}
 }
 
-// addPath adds the tiers of limit_by: path. One path has a bucket, others count by address.
+// addPath adds the tiers of limit_by: path. Requests with that path share a bucket, and others are counted by
+// address.
 func (f *kongFile) addPath(p kongPlugin, path string) {
 	rule := p.rule
 	if own, bound := rule.Match["path"]; bound && !allIn(pathValue(path), own) {
@@ -74,7 +75,7 @@ func (f *kongFile) addPath(p kongPlugin, path string) {
 	f.add(p, rule)
 }
 
-// add adds a rule with the differences of its plugin's settings.
+// add adds a rule and reports the differences of its plugin's settings.
 func (f *kongFile) add(p kongPlugin, rule Rule) {
 	config := p.node.field("config")
 	rule.Name = ruleName(f.Rules, rule.Name)

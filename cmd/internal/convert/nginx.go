@@ -13,8 +13,8 @@ import (
 
 // nginxReader converts limit_req of nginx.
 //
-// In nginx a bucket belongs to a zone and a key, and limit_req sets its depth. A rule
-// is therefore a zone with one depth, for all servers and locations that name it so.
+// In nginx, a zone and a key identify a bucket, and limit_req sets its burst. A rule is therefore a zone with one
+// burst, for all servers and locations that use them.
 var nginxReader = reader{
 	name:   "nginx",
 	about:  "nginx.conf, or a file that it includes: limit_req_zone and limit_req",
@@ -22,7 +22,6 @@ var nginxReader = reader{
 	read:   readNginx,
 }
 
-// A nginxZone is a limit_req_zone.
 type nginxZone struct {
 	name, key string
 	count     int64 // requests
@@ -31,23 +30,21 @@ type nginxZone struct {
 	used      bool
 }
 
-// A nginxLimit is a limit_req with the parameters that decide.
+// A nginxLimit is a limit_req with its parameters.
 type nginxLimit struct {
 	zone         string
-	burst, delay int64 // delay is how much of the burst goes ahead at once
+	burst, delay int64 // delay is the part of burst that passes without delay
 	shadow       bool
 }
 
-// A nginxServer is a server block.
 type nginxServer struct {
-	names     []string // that mete can match
+	names     []string // names that mete can match
 	first     string   // $server_name
-	fallback  bool     // it serves the hosts that no server names
+	fallback  bool     // serves hosts without a server of their own
 	locations []location
 	at        *directive
 }
 
-// A nginxConfig is the state of the reader.
 type nginxConfig struct {
 	Result
 	file    string
@@ -55,12 +52,12 @@ type nginxConfig struct {
 	order   []string // of zones
 	vars    map[string]*nginxVar
 	servers []*nginxServer
-	levels  [][]nginxLimit // the limits of each location, by its value
-	limits  []nginxLimit   // distinct, in the order of the file
+	levels  [][]nginxLimit // limits of each location, by its value
+	limits  []nginxLimit   // distinct, in file order
 	places  map[nginxLimit]string
 	applied int // limit_req directives
 
-	expanded int // expressions of keys
+	expanded int // expanded key expressions
 }
 
 // A nginxLevel holds the settings that a block inherits.
@@ -96,7 +93,7 @@ func readNginx(file string, data []byte) (Result, error) {
 	return c.Result, nil
 }
 
-// recognize counts the elements that were read.
+// recognize counts the parsed elements.
 func (c *nginxConfig) recognize(files int) {
 	c.Recognized = nil
 	c.Recognize(files, "included file")
@@ -105,13 +102,12 @@ func (c *nginxConfig) recognize(files int) {
 	c.Recognize(c.applied, "limit_req directive")
 }
 
-// fail returns an error at a directive.
 func (c *nginxConfig) fail(d *directive, format string, args ...any) error {
 	c.recognize(0)
 	return &Error{File: d.file, Line: d.line, Reason: fmt.Sprintf(format, args...), Recognized: c.Recognized}
 }
 
-// http reads the block http, or a file that stands in one.
+// http reads the http block, or a file that nginx includes in one.
 func (c *nginxConfig) http(block []*directive) error {
 	for _, d := range block {
 		switch d.name {
@@ -130,7 +126,7 @@ func (c *nginxConfig) http(block []*directive) error {
 		return err
 	}
 	servers := find(block, "server")
-	if len(servers) == 0 { // a file that is included by a server
+	if len(servers) == 0 { // a file that a server block includes
 		return c.server(&directive{name: "server", block: block, file: c.file}, level)
 	}
 	for _, d := range servers {
@@ -138,7 +134,7 @@ func (c *nginxConfig) http(block []*directive) error {
 			return err
 		}
 	}
-	c.fallbackServer()
+	c.chooseFallback()
 	return nil
 }
 
@@ -164,7 +160,7 @@ func (c *nginxConfig) zone(d *directive) error {
 			z.count, z.per = n, time.Second
 			if unit == "r/m" {
 				z.per = time.Minute
-				c.truncated(d, n)
+				c.noteTruncated(d, n)
 			}
 		case arg != "sync":
 			return c.fail(d, "limit_req_zone with an unknown parameter %q", arg)
@@ -183,15 +179,15 @@ func (c *nginxConfig) zone(d *directive) error {
 	return nil
 }
 
-// truncated lists that nginx keeps thousandths of a request per second.
-func (c *nginxConfig) truncated(d *directive, perMinute int64) {
+// noteTruncated reports that nginx truncates a rate to thousandths of a request per second.
+func (c *nginxConfig) noteTruncated(d *directive, perMinute int64) {
 	if perMinute*1000%60 != 0 {
 		c.Differ(d.where(), fmt.Sprintf("nginx truncates %dr/m to 0.%03d requests per second.", perMinute, perMinute*1000/60),
 			fmt.Sprintf("mete refills exactly %d per minute, so it admits the next request a little earlier.", perMinute), "")
 	}
 }
 
-// level reads the limits of a block. They take the place of inherited ones only together.
+// level reads the limits of a block. A block with limits replaces all inherited ones.
 func (c *nginxConfig) level(block []*directive, from nginxLevel) (nginxLevel, error) {
 	level := from
 	for _, d := range block {
@@ -268,7 +264,7 @@ func (c *nginxConfig) limit(d *directive) (l nginxLimit, err error) {
 	return l, nil
 }
 
-// rules makes a rule of each zone and depth, for the hosts and paths that have it.
+// rules adds a rule for each zone and burst, limited to its hosts and paths.
 func (c *nginxConfig) rules() {
 	depths := map[string][]nginxLimit{}
 	for _, level := range c.levels {
@@ -312,10 +308,9 @@ func (c *nginxConfig) rules() {
 	}
 }
 
-// maxDelay is how long a request waits at most in a queue of mete serve.
+// maxDelay is the longest wait in a queue of mete serve.
 const maxDelay = 30 * time.Second
 
-// rule adds a rule.
 func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginxPart) {
 	text := fmt.Sprintf("limit_req zone=%s", z.name)
 	r := Rule{
@@ -325,7 +320,7 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 	if z.per == time.Second {
 		r.Config["rps"] = z.count
 	} else {
-		r.Config["rate"] = rate(z.count, z.per)
+		r.Config["rate"] = formatRate(z.count, z.per)
 	}
 	if l.burst > 0 {
 		text += fmt.Sprintf(" burst=%d", l.burst)
@@ -336,7 +331,7 @@ func (c *nginxConfig) rule(l nginxLimit, z *nginxZone, s nginxSpread, part nginx
 	default:
 		if longest := time.Duration(l.burst-l.delay) * z.per / time.Duration(z.count); longest > maxDelay {
 			c.Differ(c.places[l], fmt.Sprintf("nginx delays requests by up to %s.", longest.Round(time.Second)),
-				"mete as a gateway denies requests that would wait for more than "+span(maxDelay)+".", "Use a smaller burst, or nodelay.")
+				"mete as a gateway denies requests that would wait for more than "+formatSpan(maxDelay)+".", "Use a smaller burst, or nodelay.")
 		}
 		r.Algorithm, r.Config["queue"] = "leaky_bucket", l.burst-l.delay
 		if l.delay > 0 {

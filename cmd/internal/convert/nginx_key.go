@@ -10,27 +10,26 @@ import (
 	"strings"
 )
 
-// A nginxVar is a variable of a map or geo block: a value by the value of its source.
+// A nginxVar is the variable of a map or geo block. Its value depends on its source.
 type nginxVar struct {
 	at      *directive
 	geo     bool
-	source  string // an expression
+	source  string // expression
 	entries []nginxEntry
 	other   string // default
 }
 
-// A nginxEntry is a line of a map or geo block.
 type nginxEntry struct{ from, to string }
 
-// A nginxPart is a part of the requests of a zone, with the key that they have.
+// A nginxPart is a part of a zone's requests with their key.
 type nginxPart struct {
 	keys        []string
 	onMissing   string
 	conds       []condition
 	differences []Difference // without a place
 
-	text   string // the constant part of the key
-	always bool   // the key has a part that no request lacks
+	text   string // constant part of the key
+	always bool   // the key has a part that every request has
 }
 
 // variable reads map SOURCE $NAME { … } or geo [$ADDRESS] $NAME { … }.
@@ -62,8 +61,8 @@ func (c *nginxConfig) variable(d *directive) {
 
 var nginxVariable = regexp.MustCompile(`\$(\{\w+\}|\w+)`)
 
-// keys returns the parts of the requests of a zone with this key. Requests with an empty key are in none of
-// them: nginx does not count these.
+// keys splits the requests of a zone by key. It omits requests with an empty key, because nginx does not count
+// them.
 func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
 	all, err := c.expand(key, 0)
 	if err != nil {
@@ -72,18 +71,18 @@ func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
 	var parts []nginxPart
 	for _, p := range all {
 		if len(p.keys) == 0 && p.text == "" {
-			continue // an empty key
+			continue // empty key
 		}
 		if p.keys == nil {
 			p.keys = []string{}
 		}
-		if !p.always && len(p.keys) == 1 && p.text == "" { // skip, as nginx does
+		if !p.always && len(p.keys) == 1 && p.text == "" { // nginx skips the request, too
 			p.differences = append(p.differences, Difference{
 				What:   fmt.Sprintf("nginx does not count requests in which %s is empty.", key),
 				Effect: "mete does not count requests without it, and counts those with an empty value in one bucket.",
 			})
 		} else if !p.always || len(p.keys) > 1 {
-			p.onMissing = missing(p.keys)
+			p.onMissing = onMissing(p.keys)
 		}
 		parts = append(parts, p)
 	}
@@ -93,9 +92,8 @@ func (c *nginxConfig) keys(key string) ([]nginxPart, error) {
 	return parts, nil
 }
 
-// missing returns on_missing for a key of several parts. nginx takes absent parts as
-// empty.
-func missing(keys []string) string {
+// onMissing returns the on_missing of a key with several parts. nginx treats absent parts as empty.
+func onMissing(keys []string) string {
 	for _, key := range keys {
 		if strings.Contains(key, ":") && key != "ip:address" {
 			return "empty"
@@ -104,13 +102,13 @@ func missing(keys []string) string {
 	return ""
 }
 
-// expand returns the parts of an expression of text and variables.
+// expand returns the parts of an expression with text and variables.
 func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	if depth > maxNginxDepth {
 		return nil, errors.New("its variables refer to each other in a circle")
 	}
 	if c.expanded++; c.expanded > maxNginxExpansions {
-		return nil, fmt.Errorf("the keys have more than %d variables in each other", maxNginxExpansions)
+		return nil, fmt.Errorf("the keys have more than %d nested variables", maxNginxExpansions)
 	}
 	parts := []nginxPart{{}}
 	at := 0
@@ -142,14 +140,14 @@ func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	return parts, nil
 }
 
-// maxNginxParts bounds the cases of a key with maps in it. maxNginxExpansions bounds the
-// expressions of all keys: a map that refers to the next one twice doubles them.
+// maxNginxParts bounds the cases of a key with maps. maxNginxExpansions bounds the expressions of all keys,
+// because maps that refer to each other grow exponentially.
 const (
 	maxNginxParts      = 64
 	maxNginxExpansions = 100_000
 )
 
-// with appends the key of other. It is false if both have conditions on one attribute.
+// with appends the key of other. It returns false if both have conditions on the same attribute.
 func (p nginxPart) with(other nginxPart) (nginxPart, bool) {
 	for _, cond := range other.conds {
 		if slices.ContainsFunc(p.conds, func(c condition) bool { return c.attribute == cond.attribute }) {
@@ -168,7 +166,6 @@ func (p nginxPart) with(other nginxPart) (nginxPart, bool) {
 	return p, true
 }
 
-// alternatives returns the parts of a variable.
 func (c *nginxConfig) alternatives(name string, depth int) ([]nginxPart, error) {
 	if v := c.vars[name]; v != nil {
 		return c.cases(name, v, depth)
@@ -180,7 +177,7 @@ func (c *nginxConfig) alternatives(name string, depth int) ([]nginxPart, error) 
 	return []nginxPart{p}, nil
 }
 
-// nginxAttribute returns the attribute that a variable of nginx is.
+// nginxAttribute returns the attribute for a variable of nginx.
 func nginxAttribute(name string) (nginxPart, error) {
 	key := func(attribute string) nginxPart { return nginxPart{keys: []string{attribute}} }
 	present := func(attribute string) nginxPart { return nginxPart{keys: []string{attribute}, always: true} }
@@ -219,7 +216,7 @@ func nginxAttribute(name string) (nginxPart, error) {
 	return nginxPart{}, fmt.Errorf("mete has no attribute for $%s", name)
 }
 
-// cases returns the parts of a map or geo variable: one for each distinct result.
+// cases returns one part for each distinct result of a map or geo variable.
 func (c *nginxConfig) cases(name string, v *nginxVar, depth int) (parts []nginxPart, err error) {
 	sources, err := c.expand(v.source, depth+1)
 	if err != nil {
@@ -254,7 +251,7 @@ type nginxResult struct {
 
 // results returns the distinct results of v for a part of its source.
 func (v *nginxVar) results(name string, source nginxPart) (results []nginxResult, err error) {
-	if len(source.keys) == 0 { // a constant, as of another map
+	if len(source.keys) == 0 { // a constant, for example from another map
 		to := v.other
 		for _, e := range v.entries {
 			if strings.EqualFold(e.from, source.text) {
@@ -269,7 +266,7 @@ func (v *nginxVar) results(name string, source nginxPart) (results []nginxResult
 	}
 	attribute := source.keys[0]
 	values, order := map[string][]string{}, []string{}
-	var named []string // values whose result is not the default
+	var named []string // values with a result other than the default
 	var differences []Difference
 	for _, e := range v.entries {
 		value, difference, err := v.entryValue(attribute, e.from)
@@ -309,8 +306,8 @@ func (v *nginxVar) results(name string, source nginxPart) (results []nginxResult
 	return append(results, other), nil
 }
 
-// orMissing returns a condition in which the empty value, which nginx has for attributes
-// that a request lacks, is the absence of the attribute.
+// orMissing returns a condition in which the empty value means that the attribute is absent. nginx uses the empty
+// value for both.
 func orMissing(c condition) (condition, error) {
 	if !slices.Contains(c.values, "") {
 		return c, nil
@@ -321,8 +318,8 @@ func orMissing(c condition) (condition, error) {
 	return condition{c.attribute, []string{"*"}, !c.negate}, nil
 }
 
-// overlap returns two entries with different results, where one includes the other. A
-// match has no order in which the narrower one could win.
+// overlap returns two entries with different results of which one includes the other. A match has no precedence
+// between them.
 func (v *nginxVar) overlap(attribute string) (a, b string, overlap bool) {
 	for i, e := range v.entries {
 		for j, other := range v.entries {

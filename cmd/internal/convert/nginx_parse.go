@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Bounds of an nginx configuration. More is an error.
+// Bounds of an nginx configuration, including its included files.
 const (
-	maxNginxDepth      = 32   // blocks in blocks, and files that include files
-	maxNginxDirectives = 1e6  // of all files
-	maxNginxIncludes   = 1000 // files
+	maxNginxDepth      = 32   // nested blocks and includes
+	maxNginxDirectives = 1e6  // total directives
+	maxNginxIncludes   = 1000 // included files
 )
 
-// A directive is a line of an nginx configuration with its block, if it has one.
+// A directive is a directive of an nginx configuration with its optional block.
 type directive struct {
 	name  string
 	args  []string
@@ -26,13 +26,11 @@ type directive struct {
 	line  int
 }
 
-// where returns the place of the directive.
 func (d *directive) where() string { return place(d.file, d.line) }
 
-// text returns the directive as written, without its block.
+// text returns the directive without its block.
 func (d *directive) text() string { return strings.Join(append([]string{d.name}, d.args...), " ") }
 
-// find returns the directives with a name in a block.
 func find(block []*directive, name string) (found []*directive) {
 	for _, d := range block {
 		if d.name == name {
@@ -42,7 +40,7 @@ func find(block []*directive, name string) (found []*directive) {
 	return found
 }
 
-// A nginxParser reads the tokens of one file. Parsers of included files share the counts.
+// A nginxParser reads the tokens of one file. Parsers of included files share its counts.
 type nginxParser struct {
 	file   string
 	data   string
@@ -51,16 +49,15 @@ type nginxParser struct {
 	shared *nginxCounts
 }
 
-// nginxCounts are sums over all files of a configuration.
+// nginxCounts holds totals over all files of a configuration.
 type nginxCounts struct {
-	root       string // the directory that relative includes start from
+	root       string // base directory of relative includes
 	directives int
 	bytes      int
-	files      []string // that were included
+	files      []string // included files
 	unread     []Difference
 }
 
-// parseNginx parses a configuration with the files that it includes.
 func parseNginx(file string, data []byte) ([]*directive, *nginxCounts, error) {
 	shared := &nginxCounts{root: filepath.Dir(file), bytes: len(data)}
 	p := &nginxParser{file: file, data: string(data), line: 1, shared: shared}
@@ -68,15 +65,14 @@ func parseNginx(file string, data []byte) ([]*directive, *nginxCounts, error) {
 	return block, shared, err
 }
 
-// fail returns an error at the current line.
 func (p *nginxParser) fail(format string, args ...any) error {
 	return &Error{File: p.file, Line: p.line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// block reads directives until the closing brace, or at depth 0 the end of the file.
+// block reads directives until the closing brace or, at depth 0, until the end of the file.
 func (p *nginxParser) block(depth int) (block []*directive, err error) {
 	if depth > maxNginxDepth {
-		return nil, p.fail("more than %d blocks in each other", maxNginxDepth)
+		return nil, p.fail("more than %d nested blocks", maxNginxDepth)
 	}
 	for {
 		words, line, end, err := p.words()
@@ -121,8 +117,8 @@ func (p *nginxParser) block(depth int) (block []*directive, err error) {
 	}
 }
 
-// words reads the words of a directive. It returns their first line and the character that
-// ended them: ; { } or 0 at the end of the file.
+// words reads the words of a directive. It returns their first line and the delimiter: ; { } or 0 at the end of
+// the file.
 func (p *nginxParser) words() (words []string, line int, end byte, err error) {
 	line = p.line
 	for p.pos < len(p.data) {
@@ -150,7 +146,6 @@ func (p *nginxParser) words() (words []string, line int, end byte, err error) {
 	return words, line, 0, nil
 }
 
-// advance moves by one byte and counts lines.
 func (p *nginxParser) advance() {
 	if p.data[p.pos] == '\n' {
 		p.line++
@@ -158,7 +153,6 @@ func (p *nginxParser) advance() {
 	p.pos++
 }
 
-// word reads a quoted or a plain word.
 func (p *nginxParser) word() (string, error) {
 	var word strings.Builder
 	quote, line := p.data[p.pos], p.line
@@ -171,7 +165,7 @@ func (p *nginxParser) word() (string, error) {
 		c := p.data[p.pos]
 		switch {
 		case c == '\\' && p.pos+1 < len(p.data):
-			// A backslash escapes quotes, and stays before anything else.
+			// A backslash escapes quotes and is literal before other characters.
 			if next := p.data[p.pos+1]; next != '"' && next != '\'' && next != '\\' {
 				word.WriteByte(c)
 			}
@@ -194,7 +188,7 @@ func (p *nginxParser) word() (string, error) {
 	return word.String(), nil
 }
 
-// skipLua skips a block of Lua, whose braces are balanced except in its strings.
+// skipLua skips a block of Lua. Its braces are balanced except in strings.
 func (p *nginxParser) skipLua() error {
 	for depth := 1; p.pos < len(p.data); p.advance() {
 		switch p.data[p.pos] {
@@ -210,8 +204,8 @@ func (p *nginxParser) skipLua() error {
 	return p.fail("the file ends within a block of Lua")
 }
 
-// include parses the files of a pattern. A file that cannot be read becomes a difference,
-// because people convert a configuration away from the machine that it runs on.
+// include parses the files of a pattern. An unreadable file is only a difference, because users often convert on
+// another machine.
 func (p *nginxParser) include(pattern string) (block []*directive, err error) {
 	path := pattern
 	if !filepath.IsAbs(path) {

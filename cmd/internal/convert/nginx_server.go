@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// server reads a server block.
 func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	level, err := c.level(d.block, from)
 	if err != nil {
@@ -22,25 +21,25 @@ func (c *nginxConfig) server(d *directive, from nginxLevel) error {
 	for _, names := range find(d.block, "server_name") {
 		for _, name := range names.args {
 			s.first = cmp.Or(s.first, name)
-			c.serverName(s, names, name)
+			c.addServerName(s, names, name)
 		}
 	}
 	if len(find(d.block, "return")) > 0 {
 		c.Differ(d.where(), "The server answers all requests with return, before any limit_req.", "The policy has no rule for this server alone.", "")
 		return nil
 	}
-	s.locations = append(s.locations, location{value: c.value(level)})
+	s.locations = append(s.locations, location{value: c.addValue(level)})
 	if err := c.locations(s, d.block, level); err != nil {
 		return err
 	}
-	s.redirects()
+	s.addRedirects()
 	c.servers = append(c.servers, s)
 	return nil
 }
 
-// redirects adds the paths that lack only the slash at the end of a proxied location. nginx
-// answers them with a redirect, before any limit.
-func (s *nginxServer) redirects() {
+// addRedirects adds the paths that only lack the slash at the end of a proxied location. nginx redirects them
+// before it applies limits.
+func (s *nginxServer) addRedirects() {
 	for _, l := range slices.Clone(s.locations) {
 		path, slash := strings.CutSuffix(l.path, "/")
 		known := slices.ContainsFunc(s.locations, func(other location) bool {
@@ -55,21 +54,21 @@ func (s *nginxServer) redirects() {
 // unlimited is the value of a location without limits.
 const unlimited = -1
 
-// proxied reports whether nginx passes the requests of a location on to another server.
-func proxied(block []*directive) bool {
+// isProxied reports whether nginx forwards the requests of a location to another server.
+func isProxied(block []*directive) bool {
 	return slices.ContainsFunc(block, func(d *directive) bool {
 		return slices.Contains([]string{"proxy_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass", "memcached_pass", "grpc_pass"}, d.name)
 	})
 }
 
-// value stores the limits of a location and returns its value.
-func (c *nginxConfig) value(level nginxLevel) int {
+// addValue stores the limits of a location and returns its value.
+func (c *nginxConfig) addValue(level nginxLevel) int {
 	c.levels = append(c.levels, level.limits)
 	return len(c.levels) - 1
 }
 
-// serverName adds a name that mete can match.
-func (c *nginxConfig) serverName(s *nginxServer, d *directive, name string) {
+// addServerName adds a name if mete can match it.
+func (c *nginxConfig) addServerName(s *nginxServer, d *directive, name string) {
 	switch {
 	case name == "_" || name == "":
 	case strings.HasPrefix(name, "~") || strings.HasPrefix(name, "*.") || strings.HasPrefix(name, "."):
@@ -83,7 +82,7 @@ func (c *nginxConfig) serverName(s *nginxServer, d *directive, name string) {
 	}
 }
 
-// locations reads the locations of a block and those in them.
+// locations reads the locations of a block and nested locations.
 func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLevel) error {
 	for _, d := range find(block, "location") {
 		level, err := c.level(d.block, from)
@@ -91,11 +90,11 @@ func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLe
 			return err
 		}
 		if len(find(d.block, "return")) > 0 {
-			level.limits = nil // return comes before limit_req
+			level.limits = nil // return runs before limit_req
 		}
 		l, ok := c.location(d, level)
 		if ok {
-			l.value = c.value(level)
+			l.value = c.addValue(level)
 		}
 		switch {
 		case ok && l.kind == locationPrefix && l.path == "/": // all paths
@@ -111,7 +110,6 @@ func (c *nginxConfig) locations(s *nginxServer, block []*directive, from nginxLe
 	return nil
 }
 
-// location reads the modifier and the path of a location.
 func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok bool) {
 	modifier, path := "", ""
 	switch len(d.args) {
@@ -128,13 +126,13 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	}
 	switch modifier {
 	case "", "^~", "=":
-		if !strings.HasPrefix(path, "/") { // @name: only internal redirects lead there
+		if !strings.HasPrefix(path, "/") { // internal redirects only (@name)
 			if len(find(d.block, "limit_req")) > 0 {
 				c.Differ(d.where(), fmt.Sprintf("Only internal redirects lead to location %s.", path), "The policy has no rule for its limit_req alone.", "")
 			}
 			return l, false
 		}
-		l = location{path: path, first: modifier == "^~", proxied: proxied(d.block)}
+		l = location{path: path, first: modifier == "^~", proxied: isProxied(d.block)}
 		if modifier == "=" {
 			l.kind = locationExact
 		}
@@ -157,9 +155,9 @@ func (c *nginxConfig) location(d *directive, level nginxLevel) (l location, ok b
 	return l, false
 }
 
-// fallbackServer chooses the server of hosts without a server: the default_server, or the
-// first. It also lists servers that mete cannot tell apart.
-func (c *nginxConfig) fallbackServer() {
+// chooseFallback selects the server for hosts without a server: the default_server or the first one. It reports
+// servers that mete cannot tell apart.
+func (c *nginxConfig) chooseFallback() {
 	seen := map[string]bool{}
 	for _, s := range c.servers {
 		for _, name := range s.names {
@@ -175,14 +173,13 @@ func (c *nginxConfig) fallbackServer() {
 	}
 }
 
-// A nginxSpread is a part of the hosts and paths of a limit, for one rule.
+// A nginxSpread is a set of hosts and paths of a limit, for one rule.
 type nginxSpread struct {
-	hosts any // the host clause, nil for none
+	hosts any // host clause; nil for none
 	shape pathShape
 }
 
-// spreads returns the hosts and paths that have a limit. Servers with equal paths share a
-// rule.
+// spreads returns the hosts and paths of a limit. Servers with equal paths share a rule.
 func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	type group struct {
 		shape   pathShape
@@ -191,7 +188,7 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	}
 	var groups []*group
 	for _, s := range c.servers {
-		if c.uncounted(l, s) {
+		if c.isUncounted(l, s) {
 			continue
 		}
 		set := resolve(s.locations, func(value int) bool { return value != unlimited && slices.Contains(c.levels[value], l) })
@@ -214,14 +211,12 @@ func (c *nginxConfig) spreads(l nginxLimit) (spreads []nginxSpread) {
 	return spreads
 }
 
-// uncounted reports whether a zone's key is empty in a server: nginx does not count such
-// requests.
-func (c *nginxConfig) uncounted(l nginxLimit, s *nginxServer) bool {
+// isUncounted reports whether a zone's key is empty in a server. nginx does not count such requests.
+func (c *nginxConfig) isUncounted(l nginxLimit, s *nginxServer) bool {
 	return s.first == "" && c.zones[l.zone].key == "$server_name"
 }
 
-// constantKey returns a zone's key, in which $server_name is a constant if only one name
-// has the limit.
+// constantKey returns a zone's key. It replaces $server_name by a constant if only one server name has the limit.
 func (c *nginxConfig) constantKey(l nginxLimit) string {
 	names := map[string]bool{}
 	for _, s := range c.servers {
@@ -239,7 +234,7 @@ func (c *nginxConfig) constantKey(l nginxLimit) string {
 	return key
 }
 
-// hosts returns the host clause for servers, nil if they serve all hosts.
+// hosts returns the host clause for servers, or nil if they serve all hosts.
 func (c *nginxConfig) hosts(servers []*nginxServer) any {
 	var names, others []string
 	fallback := false

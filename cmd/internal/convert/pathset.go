@@ -9,30 +9,29 @@ import (
 	"strings"
 )
 
-// A pathSet is a set of paths: those for which the longest prefix, or the exact path, is
-// true. The prefix "" stands for all paths.
+// A pathSet is a set of paths. A path is in the set if its exact entry is true or, without one, if its longest
+// prefix entry is true. The prefix "" stands for all paths.
 type pathSet struct {
 	prefixes map[string]bool
 	exacts   map[string]bool
 }
 
-// A pathShape is a set of paths in the terms of one rule.
+// A pathShape is a set of paths that one rule can express.
 type pathShape struct {
-	match  any       // the path clause, nil for none
-	within *Selector // the selector, nil for none
+	match  any       // path clause; nil for none
+	within *Selector // selector; nil for none
 
 	rough []string // prefixes that the selector narrows to whole segments
 }
 
-// A pathNode is a prefix or a path of a set.
+// A pathNode is a prefix or a path in a set.
 type pathNode struct {
 	path  string
 	exact bool
 	in    bool
-	level int // how many times the membership changes on the way to it, from -1
+	level int // number of membership changes above it, from -1
 }
 
-// value returns the node as a match value.
 func (n pathNode) value() string {
 	if n.exact {
 		return pathValue(n.path)
@@ -40,8 +39,8 @@ func (n pathNode) value() string {
 	return pathValue(n.path) + "*"
 }
 
-// changes returns the nodes whose membership differs from the prefix above, by level.
-// Even levels enter the set, odd ones leave it.
+// changes returns the nodes with another membership than the prefix above, by level. Even levels enter the set and
+// odd levels leave it.
 func (s pathSet) changes() (levels [][]pathNode) {
 	var nodes []pathNode
 	for _, prefix := range slices.Sorted(maps.Keys(s.prefixes)) { // parents first
@@ -54,7 +53,7 @@ func (s pathSet) changes() (levels [][]pathNode) {
 		n, parent := &nodes[i], pathNode{level: -1}
 		for _, above := range nodes[:i] {
 			if !above.exact && strings.HasPrefix(n.path, above.path) {
-				parent = above // the longest comes last
+				parent = above // the longest prefix comes last
 			}
 		}
 		n.level = parent.level
@@ -70,8 +69,8 @@ func (s pathSet) changes() (levels [][]pathNode) {
 	return levels
 }
 
-// shapes returns the rules that the set takes. It is one in most cases. It is more if
-// paths are in the set below paths that are not, below paths that are.
+// shapes returns the rules that are needed for the set. One rule is enough unless included paths are below
+// excluded paths that are below included ones.
 func (s pathSet) shapes() (shapes []pathShape) {
 	levels := s.changes()
 	for level := 0; level < len(levels); level += 2 {
@@ -104,16 +103,15 @@ func (s pathSet) shapes() (shapes []pathShape) {
 	return shapes
 }
 
-// A location is a part of a server's paths with a value of its own.
+// A location is a part of a server's paths.
 type location struct {
 	kind    locationKind
 	path    string // literal
-	first   bool   // ^~: regular expressions are not tried
-	proxied bool   // nginx passes its requests on
-	value   int    // what the location is, by the caller's numbers
+	first   bool   // ^~: skips regular expressions
+	proxied bool   // nginx forwards its requests
+	value   int    // assigned by the caller
 }
 
-// locationKind is how a location compares its path.
 type locationKind uint8
 
 const (
@@ -123,8 +121,8 @@ const (
 	locationRegexExact  // a regular expression that is one path
 )
 
-// resolve returns the paths whose location is in the set, by nginx's order: exact, the
-// longest prefix with ^~, regular expressions as written, the longest prefix.
+// resolve returns the paths that belong to selected locations. nginx tries locations in this order: exact, longest
+// prefix with ^~, regular expressions in file order, longest prefix.
 func resolve(locations []location, in func(value int) bool) pathSet {
 	s := pathSet{map[string]bool{}, map[string]bool{}}
 	for _, l := range locations {
@@ -144,8 +142,8 @@ func resolve(locations []location, in func(value int) bool) pathSet {
 	return s
 }
 
-// winner returns the value of the location that serves a path or, without exact, the paths
-// that begin with it and match no longer pattern.
+// winner returns the value of the location for a path. Without exact, it returns the value for all paths with this
+// prefix that match no longer pattern.
 func winner(locations []location, path string, exact bool) int {
 	var best location
 	best.value = unlimited

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Rule is a rule of the policy language, in the fields that conversions need. See
-// doc/policy.md for their meaning.
+// A Rule is a rule of the policy language with the fields that conversions need. doc/policy.md describes them.
 type Rule struct {
 	Name         string         `json:"name"`
 	Description  string         `json:"description,omitempty"`
@@ -27,27 +26,25 @@ type Rule struct {
 	Algorithm    string         `json:"algorithm,omitempty"`
 	Config       map[string]any `json:"algorithm_config,omitempty"`
 
-	// Limits replaces Algorithm and Config in a rule with several limits. Each has a name,
-	// an algorithm and its fields.
+	// Limits replaces Algorithm and Config in a rule with several limits. Each limit has a name, an algorithm and
+	// its fields.
 	Limits []map[string]any `json:"limits,omitempty"`
 
-	// Within bounds the rule to a selector, beside its match. A match can include paths or
-	// exclude paths. With Within it can do both.
+	// Within restricts the rule to a selector in addition to its match. A match can only include paths or exclude
+	// paths, and Within allows both.
 	Within *Selector `json:"-"`
 
-	at string // FILE:LINE of the limit; empty for a rule that only keeps requests from others
+	at string // FILE:LINE of the limit; empty for a rule without a limit
 }
 
-// A Selector is the selector of a policy in a bundle.
 type Selector struct {
 	Exact  []string `json:"pathExact,omitempty"`
 	Prefix []string `json:"pathPrefix,omitempty"` // whole segments: /v1 is /v1 and all below /v1/
 }
 
-// Not returns a match value that holds for all values but these.
+// Not returns a match value for all values except these.
 func Not(values ...string) map[string]any { return map[string]any{"not": oneOrMore(values)} }
 
-// oneOrMore returns the only value, or all of them as a list.
 func oneOrMore(values []string) any {
 	if len(values) == 1 {
 		return values[0]
@@ -55,7 +52,7 @@ func oneOrMore(values []string) any {
 	return values
 }
 
-// ruleName returns a valid name of a rule that is like text and that no rule has.
+// ruleName returns a valid and unused rule name that resembles text.
 func ruleName(rules []Rule, text string) string {
 	base := strings.Trim(strings.Map(func(c rune) rune {
 		if c <= ' ' || c > '~' {
@@ -75,9 +72,9 @@ func ruleName(rules []Rule, text string) string {
 	return name
 }
 
-// separate puts rules that have equal keys into groups of their own, unless their reader
-// chose a group. Rules with equal keys and no group are tiers, and only one counts.
-func separate(rules []Rule) {
+// separateRules puts rules with equal keys into different groups, unless their reader has set a group. In one
+// group they would be tiers, and only one would apply.
+func separateRules(rules []Rule) {
 	shared := map[string]int{}
 	for _, r := range rules {
 		shared[keySet(r.LimitKeys)]++
@@ -89,16 +86,14 @@ func separate(rules []Rule) {
 	}
 }
 
-// keySet returns the keys in a canonical order.
 func keySet(keys []string) string {
 	return strings.Join(slices.Sorted(slices.Values(keys)), "\n")
 }
 
-// rate returns the value of the rate field: n tokens every d.
-func rate(n int64, d time.Duration) string { return fmt.Sprintf("%d/%s", n, span(d)) }
+func formatRate(n int64, d time.Duration) string { return fmt.Sprintf("%d/%s", n, formatSpan(d)) }
 
-// span returns a duration as policies write it, in the largest unit that is exact.
-func span(d time.Duration) string {
+// formatSpan formats a duration in the largest exact unit, as policies write it.
+func formatSpan(d time.Duration) string {
 	units := []struct {
 		unit time.Duration
 		name string
@@ -111,8 +106,7 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// pathValue returns a value of a path clause for a literal path. It escapes the
-// characters that the policy language does not take literally.
+// pathValue returns a path clause value for a literal path. It escapes characters with a special meaning.
 func pathValue(path string) string {
 	return strings.NewReplacer("%", "%25", "*", "%2A", "{", "%7B", "}", "%7D", "<", "%3C", ">", "%3E",
 		"?", "%3F", "#", "%23", "/:", "/%3A").Replace(path)

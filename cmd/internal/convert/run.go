@@ -17,21 +17,21 @@ import (
 
 // Options are the flags of mete convert.
 type Options struct {
-	From   string // the gateway; "" to detect it
-	File   string // the configuration; "-" for In
-	Output string // the policy file; "" for Out
-	Force  bool   // replace Output if it exists
+	From   string // gateway; "" to detect it
+	File   string // configuration file; "-" for In
+	Output string // policy file; "" for Out
+	Force  bool   // replace an existing Output
 	JSON   bool   // write policy and differences as JSON
 
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// ErrExists is the error of an output file that exists, without Force.
+// ErrExists means that the output file exists and Force is not set.
 var ErrExists = errors.New("the file exists: --force replaces it")
 
-// Run converts a configuration, writes the policy, and lists the differences on Err. It
-// writes nothing to Out or Output if there is an error.
+// Run converts a configuration, writes the policy, and prints the differences to Err. After an error it writes
+// nothing to Out or Output.
 func Run(_ context.Context, o Options) error {
 	if o.Output != "" && !o.Force {
 		switch _, err := os.Lstat(o.Output); {
@@ -66,12 +66,11 @@ func Run(_ context.Context, o Options) error {
 		return fmt.Errorf("convert: %w", err)
 	}
 	if !o.JSON {
-		result.list(o.Err)
+		result.print(o.Err)
 	}
 	return nil
 }
 
-// read reads the configuration.
 func read(o Options) ([]byte, error) {
 	in := o.In
 	if o.File != "-" {
@@ -85,8 +84,8 @@ func read(o Options) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, MaxBytes+1))
 }
 
-// list prints the recognized elements and the differences.
-func (r *Result) list(w io.Writer) {
+// print prints the recognized elements and the differences.
+func (r *Result) print(w io.Writer) {
 	fmt.Fprintf(w, "converted from %s:", r.From)
 	for i, text := range r.Recognized {
 		separator := ","

@@ -14,14 +14,13 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// unreachable is the part of the compiler's error about a rule that can never apply.
+// unreachable is part of the compiler's error about a rule that never applies.
 const unreachable = "can never match"
 
-// dropUnreachable removes rules that can never apply, because earlier tiers take all of
-// their requests. The policy language rejects such rules, and the gateway never reaches
-// the limits either.
+// dropUnreachable removes rules that never apply because earlier tiers take all their requests. The policy
+// language rejects such rules, and the gateway never applies these limits either.
 func (r *Result) dropUnreachable() error {
-	separate(r.Rules)
+	separateRules(r.Rules)
 	for len(r.Rules) > 0 {
 		text, err := r.PolicyJSON()
 		if err != nil {
@@ -56,7 +55,7 @@ func (r *Result) dropUnreachable() error {
 	return nil
 }
 
-// allIn reports whether a clause of values holds only where another one does.
+// allIn reports whether a clause with values implies another clause.
 func allIn(values, clause any) bool {
 	own, patterns := valuesOf(values), valuesOf(clause)
 	for _, value := range own {
@@ -70,7 +69,7 @@ func allIn(values, clause any) bool {
 	return len(own) > 0
 }
 
-// valuesOf returns the values of a clause, or nil for a clause of other forms.
+// valuesOf returns the values of a clause, or nil for other forms of clauses.
 func valuesOf(clause any) []string {
 	switch v := clause.(type) {
 	case string:
@@ -81,8 +80,7 @@ func valuesOf(clause any) []string {
 	return nil
 }
 
-// byAddress returns the tier behind a rule that counts by an attribute: requests without the
-// attribute are counted by address.
+// byAddress returns a tier after rule. It counts requests without the attribute by address.
 func byAddress(rules []Rule, rule Rule, attribute string) Rule {
 	rule.Name = ruleName(rules, rule.Name+"-by-address")
 	rule.LimitKeys = []string{"ip:address"}
@@ -94,8 +92,7 @@ func byAddress(rules []Rule, rule Rule, attribute string) Rule {
 	return rule
 }
 
-// setLimits sets the only limit of a rule, or several. Each has a name, an algorithm and
-// its fields.
+// setLimits sets one or several limits of a rule. Each has a name, an algorithm and its fields.
 func (r *Rule) setLimits(limits []map[string]any) {
 	if len(limits) > 1 {
 		r.Limits = limits
@@ -107,8 +104,8 @@ func (r *Rule) setLimits(limits []map[string]any) {
 	delete(r.Config, "name")
 }
 
-// mergeMatches returns the match of requests that any of the matches takes. A match is a
-// conjunction, so they may differ in one attribute only.
+// mergeMatches returns the match for all requests that any of the matches includes. The matches may differ in one
+// attribute only, because a match is a conjunction.
 func mergeMatches(matches []map[string]any) (merged map[string]any, ok bool) {
 	merged = maps.Clone(matches[0])
 	for _, m := range matches[1:] {
@@ -133,7 +130,7 @@ func mergeMatches(matches []map[string]any) (merged map[string]any, ok bool) {
 		a, inMerged := merged[attribute]
 		b, inOther := m[attribute]
 		if !inMerged || !inOther {
-			delete(merged, attribute) // one of them takes all values
+			delete(merged, attribute) // one of the matches includes all values
 			continue
 		}
 		values := slices.Concat(valuesOf(a), valuesOf(b))

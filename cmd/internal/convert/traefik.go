@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// traefikReader converts the middleware rateLimit of Traefik's file provider.
 var traefikReader = reader{"traefik", "a dynamic configuration of Traefik in YAML or TOML", detectTraefik, readTraefik}
 
 var (
@@ -24,18 +23,16 @@ func detectTraefik(data []byte) bool {
 	return traefikTOML.Match(data) || traefikYAML.Match(data) && (bytes.Contains(data, []byte("middlewares")) || bytes.Contains(data, []byte("routers")))
 }
 
-// A traefikFile is one dynamic configuration.
 type traefikFile struct {
 	Result
 	middlewares node
-	used        map[string]bool // middlewares that a router uses
+	used        map[string]bool // names of middlewares that a router uses
 }
 
-// A traefikRouter is a router with rate limits.
 type traefikRouter struct {
 	node     node
 	priority int64
-	limits   []node // middlewares with rateLimit, in the order of the router
+	limits   []node // rateLimit middlewares in the order of the router
 }
 
 func readTraefik(file string, data []byte) (Result, error) {
@@ -85,8 +82,8 @@ func readTraefik(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// routers returns the routers with rate limits in the order in which Traefik tries them: by
-// priority. The default priority is the length of the rule.
+// routers returns the routers with rate limits in the order of Traefik, by priority. The default priority is the
+// length of the rule.
 func (f *traefikFile) routers(list node) ([]traefikRouter, *Error) {
 	var routers []traefikRouter
 	for _, n := range list.fields() {
@@ -111,7 +108,7 @@ func (f *traefikFile) routers(list node) ([]traefikRouter, *Error) {
 	return routers, nil
 }
 
-// collect appends the rate limits of a middleware. It follows chains.
+// collect appends the rate limits of a middleware, including chains.
 func (f *traefikFile) collect(router node, name string, limits *[]node, within []string) *Error {
 	name, provider, foreign := strings.Cut(name, "@")
 	m := f.middlewares.field(name)
@@ -127,7 +124,7 @@ func (f *traefikFile) collect(router node, name string, limits *[]node, within [
 	if m.field("rateLimit").exists {
 		*limits = append(*limits, m)
 	}
-	f.other(m)
+	f.reportOther(m)
 	for _, next := range m.field("chain", "middlewares").texts() {
 		if err := f.collect(router, next, limits, append(within, name)); err != nil {
 			return err
@@ -136,20 +133,20 @@ func (f *traefikFile) collect(router node, name string, limits *[]node, within [
 	return nil
 }
 
-// other lists a middleware that limits something else.
-func (f *traefikFile) other(m node) {
+// reportOther reports a middleware that limits something else.
+func (f *traefikFile) reportOther(m node) {
 	if n := m.field("inFlightReq"); n.exists {
 		f.Differ(n.at(), fmt.Sprintf("The middleware %s (inFlightReq) bounds how many requests are served at once.", m.key),
 			"mete has no rule for it.", "max_in_flight in mete.yaml bounds all requests of a server.")
 	}
 }
 
-// addUnused converts a rate limit that no router of the file uses, for all requests.
+// addUnused converts a rate limit that no router uses. Its rule applies to all requests.
 func (f *traefikFile) addUnused(m node) *Error {
 	if f.used[m.key] {
 		return nil
 	}
-	f.other(m)
+	f.reportOther(m)
 	if !m.field("rateLimit").exists {
 		return nil
 	}
@@ -162,8 +159,8 @@ func (f *traefikFile) addUnused(m node) *Error {
 	return nil
 }
 
-// addRouter converts a rate limit of a router. Each router has buckets of its own. The
-// limits of one router stand beside each other; the first ones of all routers are tiers.
+// addRouter converts a rate limit of a router. Routers do not share buckets. All limits of a router apply
+// together, and the first limits of all routers are tiers.
 func (f *traefikFile) addRouter(router traefikRouter, limit node, index int) *Error {
 	match, reason := traefikMatch(router.node.field("rule").text())
 	if reason != "" {
@@ -183,7 +180,7 @@ func (f *traefikFile) addRouter(router traefikRouter, limit node, index int) *Er
 	return nil
 }
 
-// rule returns the rule of a rate limit for all requests, or nil without a limit.
+// rule converts a rate limit for all requests. It returns nil if there is no limit.
 func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 	n := m.field("rateLimit")
 	average, err := n.field("average").number()
@@ -209,8 +206,8 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 			return nil, err
 		}
 	}
-	rule := &Rule{at: n.at(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": rate(average, period), "burst": burst}}
-	if !f.source(n, rule) {
+	rule := &Rule{at: n.at(), Name: ruleName(f.Rules, name), Algorithm: "token_bucket", Config: map[string]any{"rate": formatRate(average, period), "burst": burst}}
+	if !f.setKey(n, rule) {
 		return nil, nil
 	}
 	f.Differ(n.doc.file, "Traefik delays a request by up to 500ms, or half the time of one token if that is less, before it denies the request.",
@@ -223,7 +220,7 @@ func (f *traefikFile) rule(m node, name string) (*Rule, *Error) {
 	return rule, nil
 }
 
-// traefikDuration reads a duration with a unit, or a number of seconds.
+// traefikDuration parses a duration. The default unit is seconds.
 func traefikDuration(n node) (time.Duration, *Error) {
 	d, err := time.ParseDuration(n.text())
 	if seconds, numeric := strconv.ParseInt(n.text(), 10, 64); numeric == nil && seconds < 1<<31 {
@@ -235,8 +232,8 @@ func traefikDuration(n node) (time.Duration, *Error) {
 	return d, nil
 }
 
-// source sets the key of a rule from sourceCriterion. It is false if mete cannot express it.
-func (f *traefikFile) source(limit node, rule *Rule) bool {
+// setKey sets the key of a rule from sourceCriterion. It returns false if mete cannot express it.
+func (f *traefikFile) setKey(limit node, rule *Rule) bool {
 	n := limit.field("sourceCriterion")
 	header, strategy := n.field("requestHeaderName"), n.field("ipStrategy")
 	switch {
@@ -254,7 +251,7 @@ func (f *traefikFile) source(limit node, rule *Rule) bool {
 		}
 		for _, name := range []string{"depth", "excludedIPs"} {
 			if s := strategy.field(name); s.exists {
-				f.Differ(s.at(), fmt.Sprintf("ipStrategy.%s takes the address of the client from X-Forwarded-For.", name), "mete takes it as its own settings tell.",
+				f.Differ(s.at(), fmt.Sprintf("ipStrategy.%s takes the address of the client from X-Forwarded-For.", name), "mete uses its own settings.",
 					"Set trusted_hops or trusted_proxies in mete.yaml.")
 			}
 		}

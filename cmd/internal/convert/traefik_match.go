@@ -9,15 +9,13 @@ import (
 	"strings"
 )
 
-// A traefikTerm matches a matcher of a router's rule at the start of the text, such as
-// PathPrefix(`/api`, `/v1`).
+// traefikTerm matches the first matcher of a router's rule, such as PathPrefix(`/api`, `/v1`).
 var traefikTerm = regexp.MustCompile("^\\s*([A-Za-z0-9]+)\\s*\\(\\s*((?:`[^`]*`|\"[^\"]*\"|[\\s,])*)\\)\\s*")
 
 var traefikValue = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
 
-// traefikMatch returns the match of a router's rule: matchers joined with &&, each of them
-// one matcher or several of the same kind joined with ||. The reason is not "" if the
-// policy language cannot express the rule.
+// traefikMatch returns the match for a router's rule. It supports matchers joined with &&, each of which may be a
+// list of matchers of one kind joined with ||. For other rules it returns a reason.
 func traefikMatch(rule string) (match map[string]any, reason string) {
 	match = map[string]any{}
 	rest := rule
@@ -46,9 +44,8 @@ func traefikMatch(rule string) (match map[string]any, reason string) {
 	}
 }
 
-// traefikClause reads one clause: a matcher, or several joined with || and perhaps in
-// parentheses. A top-level || of a rule with other clauses has no parentheses and is
-// rejected, because && binds stronger.
+// traefikClause reads one clause: a matcher, or several joined with ||, in optional parentheses. It rejects a
+// top-level || without parentheses beside other clauses, because && binds more tightly.
 func traefikClause(text string) (attribute string, values []string, rest, reason string) {
 	rest = strings.TrimSpace(text)
 	inner, parentheses := strings.CutPrefix(rest, "(")
@@ -85,7 +82,6 @@ func traefikClause(text string) (attribute string, values []string, rest, reason
 	}
 }
 
-// traefikMatcher returns the attribute and values of a matcher.
 func traefikMatcher(name, arguments string) (attribute string, values []string, reason string) {
 	var args []string
 	for _, quoted := range traefikValue.FindAllString(arguments, -1) {

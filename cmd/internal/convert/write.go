@@ -13,23 +13,21 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// checkOptions compile a policy without the key of a server.
+// checkOptions compile a policy without a server's hash_key.
 var checkOptions = policy.Options{HashKey: []byte("mete convert")}
 
-// A file is a policy file: with Rules, or with Policies if a rule needs a selector.
+// A file is a policy file. It has Policies if a rule needs a selector, and Rules otherwise.
 type file struct {
 	Description string  `json:"description"`
 	Rules       []Rule  `json:"rules,omitempty"`
 	Policies    []entry `json:"policies,omitempty"`
 }
 
-// An entry is a policy of a bundle.
 type entry struct {
 	ID   string `json:"id"`
 	Spec spec   `json:"spec"`
 }
 
-// A spec is the body of an entry.
 type spec struct {
 	Selector *Selector `json:"selector,omitempty"`
 	Rules    []Rule    `json:"rules"`
@@ -55,7 +53,6 @@ func (r *Result) policyFile() file {
 	return f
 }
 
-// PolicyJSON returns the policy in JSON.
 func (r *Result) PolicyJSON() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -92,7 +89,7 @@ func (r *Result) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// JSON returns the policy with the differences.
+// JSON returns the policy and the differences.
 func (r *Result) JSON() ([]byte, error) {
 	data, err := r.PolicyJSON()
 	if err != nil {
@@ -115,5 +112,5 @@ func (r *Result) JSON() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// lineLength is the most columns in a line of a comment.
+// lineLength is the maximum width of comment lines.
 const lineLength = 92

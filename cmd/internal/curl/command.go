@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package curl reads a curl command line, as browsers copy it, and returns the HTTP request
-// that curl would send. It runs nothing and reads no file.
+// Package curl parses a curl command line, as browsers copy it, and returns the HTTP request that curl would send.
+// It runs nothing and reads no files.
 //
-// It reads the options that make up a request: method, headers, data, URL, user and cookies.
-// Options that do not change the request are ignored. All others are errors.
+// It supports the options that define a request: method, headers, data, URL, user and cookies. It ignores options
+// that do not change the request. All other options are errors.
 package curl
 
 import (
@@ -20,25 +20,24 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// letters are the short names of options.
+// letters maps the short names of options to long names.
 var letters = map[byte]string{
 	'4': "ipv4", '6': "ipv6", '#': "progress-bar", 'A': "user-agent", 'b': "cookie", 'd': "data", 'e': "referer", 'f': "fail", 'G': "get", 'g': "globoff",
 	'H': "header", 'I': "head", 'i': "include", 'k': "insecure", 'L': "location", 'm': "max-time", 'N': "no-buffer", 'o': "output",
 	'S': "show-error", 's': "silent", 'u': "user", 'v': "verbose", 'w': "write-out", 'X': "request",
 }
 
-// An option is a kind of option.
 type option uint8
 
 const (
-	unread   option = iota // another request may be sent because of it
-	flag                   // part of the request, without a value
-	value                  // part of the request, with a value
-	harmless               // no part of the request, without a value
-	noted                  // no part of the request, with a value
+	unread   option = iota // not supported, may change the request
+	flag                   // without a value, defines the request
+	value                  // with a value, defines the request
+	harmless               // without a value, ignored
+	noted                  // with a value, ignored with a note
 )
 
-// options are the options that are not refused, by name.
+// options contains the supported options by name.
 var options = func() map[string]option {
 	all := map[string]option{}
 	for kind, names := range map[option]string{
@@ -55,24 +54,23 @@ var options = func() map[string]option {
 	return all
 }()
 
-// A command is a curl command line while it is read.
+// A command is the state of the parser.
 type command struct {
 	text  string
-	words []word // the words that are left
+	words []word // remaining words
 	sent  httpapi.CurlRequest
 
 	url     *word
 	flags   map[string]bool
-	last    map[string]word // the values of options whose last value counts
+	last    map[string]word // values of options that can be overridden
 	headers []word
 	cookies []string
 	body    strings.Builder
-	data    *word // the first option that adds to the body, nil for no body
+	data    *word // first option that adds to the body; nil for no body
 	json    bool
 }
 
-// Read reads a curl command line in the syntax of bash. Its errors are
-// [requesttext.Error].
+// Read parses a curl command line in the syntax of bash. Its errors are [requesttext.Error].
 func Read(text string) (httpapi.CurlRequest, error) {
 	if err := requesttext.CheckText(text); err != nil {
 		return httpapi.CurlRequest{}, err
@@ -104,14 +102,13 @@ func (c *command) errorAt(w word, reason, hint string) error {
 	return requesttext.ErrorAt(c.text, w.at, reason, hint)
 }
 
-// next returns the next word.
 func (c *command) next() word {
 	w := c.words[0]
 	c.words = c.words[1:]
 	return w
 }
 
-// skipProgram skips the name of the program, and a prompt or sudo before it.
+// skipProgram skips the program name and a leading prompt or sudo.
 func (c *command) skipProgram() error {
 	for len(c.words) > 0 {
 		w := c.next()
@@ -119,13 +116,12 @@ func (c *command) skipProgram() error {
 		case name == "curl" || name == "curl.exe":
 			return nil
 		case w.text != "$" && name != "sudo":
-			return c.errorAt(w, "this is no curl command", "begin it with curl")
+			return c.errorAt(w, "this is not a curl command", "begin it with curl")
 		}
 	}
-	return requesttext.ErrorAt(c.text, 0, "there is no curl command", "")
+	return requesttext.ErrorAt(c.text, 0, "no curl command given", "")
 }
 
-// readArguments reads the options and the URL.
 func (c *command) readArguments() error {
 	for onlyURLs := false; len(c.words) > 0; {
 		var err error
@@ -151,18 +147,18 @@ func (c *command) readArguments() error {
 
 func (c *command) readURL(w word) error {
 	if c.url != nil {
-		return c.errorAt(w, "this is a second URL", "one request is explained at a time; put a value that has a space in quotes")
+		return c.errorAt(w, "this is a second URL", "explain one request at a time; put values with spaces in quotes")
 	}
 	c.url = &w
 	return nil
 }
 
-// readLetters reads -X, and several options in one word, such as -sSXPOST.
+// readLetters parses short options, which may share one word, such as -sSXPOST.
 func (c *command) readLetters(w word) error {
 	for i := 1; i < len(w.text); i++ {
 		name, ok := letters[w.text[i]]
 		if !ok {
-			return c.errorAt(w, fmt.Sprintf("curl option -%c is not read", []rune(w.text[i:])[0]), "remove it")
+			return c.errorAt(w, fmt.Sprintf("curl option -%c is not supported", []rune(w.text[i:])[0]), "remove it")
 		}
 		if takesValue(name) && i+1 < len(w.text) {
 			return c.readOption(w, name, &word{w.text[i+1:], w.at})
@@ -176,7 +172,7 @@ func (c *command) readLetters(w word) error {
 
 func takesValue(name string) bool { return options[name] == value || options[name] == noted }
 
-// readOption reads an option, whose value is the next word if v is nil.
+// readOption parses a long option. Its value is v or, if v is nil, the next word.
 func (c *command) readOption(w word, name string, v *word) error {
 	kind := options[name]
 	if positive, no := strings.CutPrefix(name, "no-"); no && kind == unread && (options[positive] == flag || options[positive] == harmless) {
@@ -192,16 +188,16 @@ func (c *command) readOption(w word, name string, v *word) error {
 	}
 	switch {
 	case name == "next":
-		return c.errorAt(w, "one request is explained at a time", "leave out what begins with --next")
+		return c.errorAt(w, "explain one request at a time", "remove everything from --next on")
 	case kind == unread:
-		name, _, assigned := strings.Cut(name, "=") // a value may be secret
+		name, _, assigned := strings.Cut(name, "=") // the value may be secret
 		hint := "remove it"
 		if assigned && options[name] != unread {
 			hint = "write the option and its value as two words"
 		} else if near := spell.Nearest(name, slices.Sorted(maps.Keys(options))); near != "" {
 			hint = fmt.Sprintf("did you mean --%s?", near)
 		}
-		return c.errorAt(w, fmt.Sprintf("curl option --%s is not read", requesttext.Clip(name)), hint)
+		return c.errorAt(w, fmt.Sprintf("curl option --%s is not supported", requesttext.Clip(name)), hint)
 	case kind == flag:
 		c.flags[name] = true
 	case kind == noted:
@@ -209,11 +205,11 @@ func (c *command) readOption(w word, name string, v *word) error {
 	case name == "url":
 		return c.readURL(*v)
 	case name == "header" && strings.HasPrefix(v.text, "@"):
-		return c.errorAt(*v, "headers in a file are not read", "write them here")
+		return c.errorAt(*v, "header files are not supported", "write them here")
 	case name == "header":
 		c.headers = append(c.headers, *v)
 	case name == "cookie" && !strings.Contains(v.text, "="):
-		c.note("ignored: --cookie with the name of a file, which is not read")
+		c.note("ignored: --cookie with a file name")
 	case name == "cookie":
 		c.cookies = append(c.cookies, v.text)
 	case name == "json" || strings.HasPrefix(name, "data"):
@@ -224,7 +220,6 @@ func (c *command) readOption(w word, name string, v *word) error {
 	return nil
 }
 
-// readData adds to the body.
 func (c *command) readData(w word, name string, v word) error {
 	text, file := v.text, name != "data-raw" && strings.HasPrefix(v.text, "@")
 	if name == "data-urlencode" {
@@ -239,7 +234,7 @@ func (c *command) readData(w word, name string, v word) error {
 		}
 	}
 	if file {
-		return c.errorAt(v, "data in a file are not read", "write them here, with --data-raw if they begin with @, or leave them out")
+		return c.errorAt(v, "data files are not supported", "write the data here, with --data-raw if it begins with @, or remove the option")
 	}
 	if c.data == nil {
 		c.data = &w

@@ -14,14 +14,13 @@ import (
 	"github.com/metehq/mete/internal/requesttext"
 )
 
-// AssumedAgent is the User-Agent of a command that gives none. The version of its curl is
-// not known.
+// AssumedAgent is the default User-Agent. The actual version of curl is unknown.
 const AssumedAgent = "curl/8.0.0"
 
 // acceptEncoding is the Accept-Encoding of --compressed in most builds of curl.
 const acceptEncoding = "deflate, gzip, br, zstd"
 
-// makeRequest makes the request that the options describe.
+// makeRequest builds the request from the options.
 func (c *command) makeRequest() error {
 	u, err := c.parseURL()
 	if err != nil {
@@ -32,7 +31,7 @@ func (c *command) makeRequest() error {
 	sendsBody := c.data != nil && !c.flags["get"]
 	switch {
 	case c.flags["head"] && sendsBody:
-		return c.errorAt(*c.data, "--head has no body, and this is one", "leave out --head, or add --get")
+		return c.errorAt(*c.data, "--head excludes a request body", "remove --head, or add --get")
 	case c.flags["head"]:
 		r.Method = "HEAD"
 	case sendsBody:
@@ -40,7 +39,7 @@ func (c *command) makeRequest() error {
 	}
 	if w, ok := c.last["request"]; ok {
 		if !requesttext.IsToken(w.text) {
-			return c.errorAt(w, "this is no method", "write one such as GET")
+			return c.errorAt(w, "not a method", "write one such as GET")
 		}
 		r.Method = w.text
 	}
@@ -60,8 +59,7 @@ func (c *command) makeRequest() error {
 
 const urlHint = "encode it, as %20 for a space; --data-urlencode with --get does"
 
-// parseURL parses the URL as curl does: dot segments are resolved, and other characters than
-// ASCII encoded.
+// parseURL parses the URL like curl does: it resolves dot segments and encodes non-ASCII characters.
 func (c *command) parseURL() (*url.URL, error) {
 	w := *c.url
 	if reason := requesttext.CheckTarget(w.text); reason != "" {
@@ -79,7 +77,7 @@ func (c *command) parseURL() (*url.URL, error) {
 		return nil, c.errorAt(w, "the URL has no host", "write one such as http://localhost:8080/")
 	}
 	if !c.flags["globoff"] && strings.ContainsAny(w.text[strings.Index(w.text, u.Host)+len(u.Host):], "[]{}") {
-		return nil, c.errorAt(w, "curl makes several requests of [] and {} in a URL", "add --globoff if they stand for themselves")
+		return nil, c.errorAt(w, "curl expands [] and {} in a URL to several requests", "add --globoff to send them literally")
 	}
 	if u = new(url.URL).ResolveReference(u); u.Path == "" {
 		u.Path = "/"
@@ -88,7 +86,6 @@ func (c *command) parseURL() (*url.URL, error) {
 	return u, nil
 }
 
-// encodeNonASCII encodes the characters that are not ASCII.
 func encodeNonASCII(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -101,7 +98,7 @@ func encodeNonASCII(s string) string {
 	return b.String()
 }
 
-// setHeaders sets the headers of -H, and returns the names of headers that must not be sent.
+// setHeaders sets the headers of -H. It returns the names of headers that -H removes.
 func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 	removed = http.Header{}
 	for _, w := range c.headers {
@@ -109,7 +106,7 @@ func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 		if !colon {
 			name, value, _ = strings.Cut(w.text, ";")
 			if w.text != name+";" {
-				return nil, c.errorAt(w, "this is no header", `write NAME: VALUE, or NAME; for an empty one`)
+				return nil, c.errorAt(w, "not a header", `write NAME: VALUE, or NAME; for an empty one`)
 			}
 		}
 		name, value = strings.Trim(name, " \t"), strings.Trim(value, " \t")
@@ -130,8 +127,7 @@ func (c *command) setHeaders(r *http.Request) (removed http.Header, err error) {
 	return removed, nil
 }
 
-// addDefaults adds the headers of other options, and the headers that curl adds by itself, unless
-// -H sets or removes them.
+// addDefaults adds the headers of other options and the default headers of curl, unless -H sets or removes them.
 func (c *command) addDefaults(r *http.Request, inURL *url.Userinfo, sendsBody bool, removed http.Header) error {
 	var bad error
 	add := func(name, value string, assumed bool) {

@@ -14,17 +14,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A word is an argument of a command.
 type word struct {
 	text string
-	at   int // its offset in the text
+	at   int // offset in the text
 }
 
-// cmdExe matches the carets of a command line that was copied for Windows' cmd.exe.
+// cmdExe matches the carets of a command line for cmd.exe on Windows.
 var cmdExe = regexp.MustCompile(`(?m) \^("|\s*$)`)
 
-// splitWords splits the first command of text into words as bash does. It runs nothing, and
-// keeps the names of variables.
+// splitWords splits the first command of text into words as bash does. It runs nothing and does not expand
+// variables.
 func splitWords(text string) (words []word, notes []string, err error) {
 	if at := cmdExe.FindStringIndex(text); at != nil {
 		return nil, nil, requesttext.ErrorAt(text, at[0]+1, "this command is written for cmd.exe", `copy the request "as cURL (bash)"`)
@@ -38,7 +37,7 @@ func splitWords(text string) (words []word, notes []string, err error) {
 	}
 	call, end := findCommand(file)
 	if call == nil {
-		return nil, nil, requesttext.ErrorAt(text, 0, "there is no curl command", "")
+		return nil, nil, requesttext.ErrorAt(text, 0, "no curl command given", "")
 	}
 	variables := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
 		if name == "IFS" {
@@ -47,24 +46,24 @@ func splitWords(text string) (words []word, notes []string, err error) {
 		return "$" + name
 	})}
 	for _, arg := range call.Args {
-		command := -1 // the offset of a command, a process or a sum
+		command := -1 // offset of a command substitution or an arithmetic expansion
 		syntax.Walk(arg, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp:
 				command = int(n.Pos().Offset())
 			case *syntax.ParamExp:
-				notes = append(notes, fmt.Sprintf("$%s is taken as it stands: no shell puts a value in its place", requesttext.Clip(n.Param.Value)))
+				notes = append(notes, fmt.Sprintf("$%s stays literal: no shell expands it", requesttext.Clip(n.Param.Value)))
 			}
 			return true
 		})
 		if command >= 0 {
-			return nil, nil, requesttext.ErrorAt(text, command, "a shell would run a command here", "write what it prints in its place")
+			return nil, nil, requesttext.ErrorAt(text, command, "a shell would run a command here", "replace it with its output")
 		}
 		split := *arg
 		syntax.SplitBraces(&split)
 		isBrace := func(p syntax.WordPart) bool { _, ok := p.(*syntax.BraceExp); return ok }
-		if slices.ContainsFunc(split.Parts, isBrace) { // it may stand for millions of words
-			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell makes several words of { and }", "put the word in quotes")
+		if slices.ContainsFunc(split.Parts, isBrace) { // braces may expand to millions of words
+			return nil, nil, requesttext.ErrorAt(text, int(arg.Pos().Offset()), "a shell expands { and } to several words", "put the word in quotes")
 		}
 		fields, err := expand.Fields(variables, arg)
 		if err != nil {
@@ -81,7 +80,6 @@ func splitWords(text string) (words []word, notes []string, err error) {
 	return words, notes, err
 }
 
-// findCommand returns the first command of a file, and the offset of its end.
 func findCommand(file *syntax.File) (call *syntax.CallExpr, end uint) {
 	var redirects []*syntax.Redirect
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -107,8 +105,8 @@ func findCommand(file *syntax.File) (call *syntax.CallExpr, end uint) {
 	return call, end
 }
 
-// checkRest checks the text behind the command. A command in a new line is probably a missing
-// backslash. One behind an & is probably part of a URL without quotes.
+// checkRest checks the text after the command. Text on a new line is probably a missing backslash. Text after & is
+// probably part of an unquoted URL.
 func checkRest(text string, end int) (note string, err error) {
 	for end < len(text) && (text[end] == ' ' || text[end] == '\t') {
 		end++
@@ -118,16 +116,16 @@ func checkRest(text string, end int) (note string, err error) {
 		return "", nil
 	}
 	if len(rest) < len(text)-end {
-		note = fmt.Sprintf("what stands behind %q is no part of the request", text[end:end+1])
+		note = fmt.Sprintf("ignored: everything after %q", text[end:end+1])
 		if text[end] == '&' && end > 0 && text[end+1] != '&' && text[end-1] != ' ' {
-			note += ": put the URL in quotes if it goes on there"
+			note += ": put the URL in quotes if it continues there"
 		}
 		return note, nil
 	}
 	for line := range strings.Lines(rest) {
 		if s := strings.TrimSpace(line); s != "" && s[0] != '#' {
 			at := len(text) - len(rest) + strings.Index(line, s)
-			return "", requesttext.ErrorAt(text, at, "the command ended with the line before", `end that line with a \ if it goes on here`)
+			return "", requesttext.ErrorAt(text, at, "the command ends on the previous line", `end that line with a \ if it continues here`)
 		}
 		rest = rest[len(line):]
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package denials logs who is denied: the first denial of a key at once, and then
-// at most one line in each interval, with the number of denials that it stands
-// for. Keys are hashed and addresses cut to their network, unless it is told to
-// show them.
+// Package denials logs denied requests. It logs the first denial of a key at once, and then at most one line per
+// interval with the number of denials. Unless the configuration allows it, keys are logged as hashes and addresses
+// as networks.
 //
-// All of it is bounded: the lines in a second, and the keys that are remembered.
-// What finds no room is counted, and nobody who is denied waits for the log.
+// The number of lines per second and the number of tracked keys are bounded. Denials of other keys are only
+// counted. Denied requests never wait for the log.
 package denials
 
 import (
@@ -25,24 +24,22 @@ import (
 )
 
 const (
-	// MaxBursts bounds the keys that are remembered. The denials of others are in
-	// one line for all of them.
+	// MaxBursts bounds the tracked keys. One line summarizes the denials of all other keys.
 	MaxBursts = shards * shardBursts
 
 	shards      = 8
 	shardBursts = 512
 )
 
-// A Config are the settings of a [Log].
 type Config struct {
-	Logger    *slog.Logger  // required; it should not block
-	Interval  time.Duration // between two lines of one key, above 0
-	PerSecond int           // the most lines in a second, above 0, but for the one of all others
-	Raw       bool          // show keys and addresses as they are
-	Key       []byte        // of the hashes; empty: a random one
+	Logger    *slog.Logger  // required; must not block
+	Interval  time.Duration // between two lines about one key; must be positive
+	PerSecond int           // largest number of lines per second, plus one summary line; must be positive
+	Raw       bool          // log keys and addresses in plain text
+	Key       []byte        // key of the hashes; empty: random
 }
 
-// A Log logs denials. It is made by [New] and safe for concurrent use.
+// A Log logs denials. Create it with [New]. It is safe for concurrent use.
 type Log struct {
 	config Config
 	seed   maphash.Seed
@@ -50,29 +47,29 @@ type Log struct {
 	rate   rate
 
 	denials, lines, unlogged atomic.Uint64
-	reported                 uint64 // of unlogged, in a line; for who sweeps
+	reported                 uint64 // part of unlogged that is in a summary line; owned by sweep
 	reportedAt               time.Time
 }
 
-// Stats count what a log was told.
+// Stats counts denials and lines.
 type Stats struct {
-	Denials  uint64 // that it was told of
-	Lines    uint64 // that they became
-	Unlogged uint64 // of the denials, those of keys for which there was no room
-	Bursts   int    // keys that are remembered
+	Denials  uint64 // all denials
+	Lines    uint64 // written lines
+	Unlogged uint64 // denials of keys that were not tracked
+	Bursts   int    // tracked keys
 }
 
-// An id is what the denials of one burst have in common.
+// An id identifies a burst of denials.
 type id struct {
 	rule, limit, reason, key string
 	shadow                   bool
 }
 
-// A burst are denials of one key.
+// A burst counts the recent denials of one key.
 type burst struct {
-	count   uint64    // that are in no line yet
-	last    time.Time // when there was a line; zero for never
-	address string    // of the first of them; empty: unknown
+	count   uint64    // not logged yet
+	last    time.Time // time of the last line; zero for none
+	address string    // address of the first of them; empty if unknown
 	retry   time.Duration
 }
 
@@ -81,11 +78,11 @@ type shard struct {
 	bursts map[id]*burst
 }
 
-// New returns a log. [Log.Run] writes what is left of bursts when they are over.
+// New returns a log. [Log.Run] must run to write the counts of later denials.
 func New(c Config) *Log {
 	if len(c.Key) == 0 {
 		c.Key = make([]byte, 32)
-		_, _ = rand.Read(c.Key) // it never fails
+		_, _ = rand.Read(c.Key) // never fails
 	}
 	l := &Log{config: c, seed: maphash.MakeSeed()}
 	for i := range l.shards {
@@ -96,8 +93,8 @@ func New(c Config) *Log {
 
 var address, _ = policy.ParseAttribute("ip:address")
 
-// Record is told of denials as [mete.Config.OnDenial]. Where the store could not
-// answer and the rule is closed, that is not one: no limit was exceeded.
+// Record logs a denial. It is a [mete.Config.OnDenial] hook. It ignores denials because of a store failure, which
+// exceed no limit.
 func (l *Log) Record(ctx context.Context, d *mete.Denial) {
 	now := time.Now()
 	if !d.Allowed && d.Reason != mete.ReasonStoreError {
@@ -128,7 +125,7 @@ func (l *Log) record(ctx context.Context, i id, d *mete.Denial, retry time.Durat
 			return
 		}
 		b = new(burst)
-		i.key = strings.Clone(i.key) // the caller's is part of the decision
+		i.key = strings.Clone(i.key) // the caller owns the key's memory
 		b.address, _ = d.Attributes.Lookup(address)
 		s.bursts[i] = b
 	}
@@ -140,8 +137,7 @@ func (l *Log) record(ctx context.Context, i id, d *mete.Denial, retry time.Durat
 	}
 }
 
-// due reports whether the burst has a line to write now, and returns it as it is
-// then. Its shard must be locked.
+// due returns the line that the burst must write now, if any. The caller holds the lock of its shard.
 func (l *Log) due(b *burst, now time.Time) (line burst, due bool) {
 	if b.count == 0 || now.Sub(b.last) < l.config.Interval || !l.rate.admits(l.config.PerSecond, now) {
 		return burst{}, false
@@ -151,7 +147,7 @@ func (l *Log) due(b *burst, now time.Time) (line burst, due bool) {
 	return line, true
 }
 
-// Stats returns the counts as they are.
+// Stats returns the current counts.
 func (l *Log) Stats() Stats {
 	s := Stats{Lines: l.lines.Load(), Unlogged: l.unlogged.Load(), Denials: l.denials.Load()}
 	for i := range l.shards {
@@ -162,7 +158,7 @@ func (l *Log) Stats() Stats {
 	return s
 }
 
-// A rate bounds the lines of each second.
+// A rate bounds the lines per second.
 type rate struct {
 	mu     sync.Mutex // guards the fields below
 	second int64

@@ -16,10 +16,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maxShown bounds what is shown as it is. What is longer is cut.
+// maxShown bounds the length of a displayed value. Longer values are cut.
 const maxShown = 256
 
-// write writes one line. slog quotes what is in it: a line stays a line.
+// write writes one line. slog quotes the values, so that they cannot break the line.
 func (l *Log) write(ctx context.Context, i id, b burst) {
 	l.lines.Add(1)
 	message := "denied"
@@ -49,7 +49,7 @@ func (l *Log) write(ctx context.Context, i id, b burst) {
 	l.config.Logger.LogAttrs(ctx, slog.LevelInfo, message, attrs...)
 }
 
-// key is what is shown of a key: a mark and a part of a keyed hash.
+// key returns the displayed form of a key: "~" and a part of its keyed hash.
 func (l *Log) key(key string) string {
 	switch {
 	case key == "":
@@ -63,8 +63,7 @@ func (l *Log) key(key string) string {
 	return string(policy.AppendKeyHash(nil, h.Sum(nil)))
 }
 
-// client is what is shown of an address: its network. What is no address is not
-// shown: it may be anything.
+// client returns the network of an address. Other text is not shown, because a client may have sent it.
 func (l *Log) client(text string) string {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
@@ -77,7 +76,7 @@ func (l *Log) client(text string) string {
 	return clientaddr.Network(a).String()
 }
 
-// shown cuts what is too long.
+// shown cuts a long value.
 func shown(s string) string {
 	if len(s) > maxShown {
 		s = s[:maxShown]

@@ -10,17 +10,16 @@ import (
 	"github.com/metehq/mete/internal/follow"
 )
 
-// sweepInterval is the time between two looks for bursts that are over.
 const sweepInterval = time.Second
 
-// Run writes what is left of bursts when they are over, until ctx ends: then it
-// writes all that is left, as far as there is room in the second.
+// Run logs the counts of bursts that have ended until ctx ends. Then it logs all remaining counts, up to the limit
+// of lines per second.
 func (l *Log) Run(ctx context.Context) {
 	follow.Every(ctx, min(sweepInterval, l.config.Interval), func() { l.sweep(ctx, time.Now(), false) })
 	l.sweep(context.WithoutCancel(ctx), time.Now(), true)
 }
 
-// A pending line is one that is written when no shard is locked.
+// A pending line is written after the shards are unlocked.
 type pending struct {
 	id   id
 	line burst
@@ -49,6 +48,6 @@ func (l *Log) sweep(ctx context.Context, now time.Time, last bool) {
 	if n := l.unlogged.Load() - l.reported; n > 0 && (last || now.Sub(l.reportedAt) >= l.config.Interval) {
 		l.reported, l.reportedAt = l.reported+n, now
 		l.lines.Add(1)
-		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "denied: keys for which the denial log has no room", slog.Uint64("times", n))
+		l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "denied: more keys than the denial log can track", slog.Uint64("times", n))
 	}
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package display knows how text stands on a terminal: how wide it is, and what of it
-// would do more than stand there.
+// Package display measures, cuts and escapes text for terminals.
 package display
 
 import (
@@ -14,8 +13,7 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// Width is how many columns s takes. Letters of East Asia take two, and marks on other
-// letters none.
+// Width returns the number of columns of s. East Asian wide letters take two columns and combining marks none.
 func Width(s string) (n int) {
 	for _, r := range s {
 		n += runeWidth(r)
@@ -37,11 +35,9 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// ellipsis stands where something was cut off.
 const ellipsis = "…"
 
-// Cut returns s, or as much of its beginning as fits in so many columns with an
-// ellipsis behind it.
+// Cut returns s, or the longest prefix that fits into the columns together with an ellipsis.
 func Cut(s string, columns int) string {
 	if Width(s) <= columns {
 		return s
@@ -58,9 +54,8 @@ func Cut(s string, columns int) string {
 	return s
 }
 
-// Wrap breaks text between words into lines of at most so many columns. The first line begins
-// with first, the others with hang. A longer word has a line of its own. Control characters
-// are spaces, so no text ends its line.
+// Wrap breaks text at spaces into lines of at most the given columns. The first line begins with first and the
+// others with hang. A longer word gets its own line. Control characters become spaces.
 func Wrap(text string, columns int, first, hang string) []string {
 	var lines []string
 	line, begun := first, false
@@ -76,9 +71,8 @@ func Wrap(text string, columns int, first, hang string) []string {
 	return append(lines, line)
 }
 
-// Inert returns s with all replaced, by \uXXXX, that does not simply stand there: what
-// speaks to the terminal, has no form of its own, marks other letters, or is written
-// from right to left and would move what stands beside it.
+// Inert returns s with unsafe characters replaced by \uXXXX: control characters, invisible characters, combining
+// marks and right-to-left text, which would rearrange its surroundings.
 func Inert(s string) string {
 	return visible.Escape(s, func(r rune) bool { return r > unicode.MaxASCII && moves(r) || !unicode.IsPrint(r) })
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// The resolution of a histogram: three digits between a nanosecond and ten minutes.
+// Bounds and precision of the latency histogram, in nanoseconds and decimal digits.
 const (
 	leastLatency = 1
 	mostLatency  = int64(10 * time.Minute)
 	digits       = 3
 )
 
-// A load makes decisions, and counts.
+// A load is the state of a running load test.
 type load struct {
 	options Options
 	target  target
@@ -33,14 +33,14 @@ type load struct {
 	failed  atomic.Int64
 	start   time.Time
 	elapsed time.Duration
-	due     int64       // decisions that an open loop should have made
+	due     int64       // decisions that an open loop should have started
 	stopped atomic.Bool // no more decisions
 
 	mu     sync.Mutex // guards the fields below
 	counts counts
 }
 
-// counts are the figures of one worker, or of all.
+// counts are the results of one worker or of all workers.
 type counts struct {
 	latencies       *hdrhistogram.Histogram
 	allowed, denied int64
@@ -55,7 +55,7 @@ func newLoad(o Options, t target) *load {
 	return &load{options: o, target: t, counts: newCounts()}
 }
 
-// run makes decisions until an end of the options, or of ctx.
+// run makes decisions until ctx ends or the options' bounds are reached.
 func (l *load) run(ctx context.Context) {
 	calls := context.WithoutCancel(ctx) // calls in flight end by their own timeouts
 	if l.options.Duration > 0 {
@@ -85,7 +85,7 @@ func (l *load) run(ctx context.Context) {
 	}
 }
 
-// work makes one decision after the other.
+// work makes decisions one after another.
 func (l *load) work(ctx, calls context.Context) {
 	c := newCounts()
 	timer := time.NewTimer(0)
@@ -97,7 +97,7 @@ func (l *load) work(ctx, calls context.Context) {
 		}
 		begin := time.Now()
 		if l.options.Rate > 0 {
-			// The latency counts from here, even if all workers were busy then.
+			// The latency counts from here, even if all workers were busy.
 			begin = l.start.Add(time.Duration(float64(i) / l.options.Rate * float64(time.Second)))
 			if !sleepUntil(ctx, timer, begin) {
 				break
@@ -115,7 +115,7 @@ func (l *load) work(ctx, calls context.Context) {
 	l.counts.merge(&c)
 }
 
-// sleepUntil waits until t. It is false if ctx is done before.
+// sleepUntil waits until t. It returns false if ctx ends first.
 func sleepUntil(ctx context.Context, timer *time.Timer, t time.Time) bool {
 	wait := time.Until(t)
 	if wait <= 0 {
@@ -133,7 +133,7 @@ func sleepUntil(ctx context.Context, timer *time.Timer, t time.Time) bool {
 func (c *counts) count(allowed bool, err error, latency time.Duration) {
 	switch {
 	case err != nil:
-		kind := kindOf(err)
+		kind := errorKind(err)
 		e := c.errors[kind]
 		if e == nil {
 			e = &ErrorCount{Kind: kind, Example: err.Error()}
@@ -146,7 +146,7 @@ func (c *counts) count(allowed bool, err error, latency time.Duration) {
 	default:
 		c.denied++
 	}
-	_ = c.latencies.RecordValue(min(max(int64(latency), leastLatency), mostLatency)) // which is in its bounds
+	_ = c.latencies.RecordValue(min(max(int64(latency), leastLatency), mostLatency)) // the value is within the bounds
 }
 
 func (c *counts) merge(d *counts) {
@@ -162,8 +162,8 @@ func (c *counts) merge(d *counts) {
 	}
 }
 
-// kindOf is one word, or a few, for an error.
-func kindOf(err error) string {
+// errorKind classifies an error in a few words.
+func errorKind(err error) string {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		if store.FailureOf(err) == store.FailureTimeout {
 			return string(store.FailureTimeout)
@@ -176,8 +176,8 @@ func kindOf(err error) string {
 	return string(store.FailureOf(err))
 }
 
-// keyOf returns the key of the i'th decision, out of n keys. Keys repeat in no order, as
-// those of real clients do, and every run has the same sequence.
+// keyOf returns the key of the i'th decision, out of n keys. The sequence looks random, like the keys of real
+// clients, and is the same in every run.
 func keyOf(i int64, n int) int {
 	x := uint64(i) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9 // splitmix64

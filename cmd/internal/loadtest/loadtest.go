@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loadtest measures the decisions per second and the latency of a store or a
-// server. It is mete bench.
+// Package loadtest implements mete bench. It measures the decisions per second and the latency of a store or a
+// server.
 package loadtest
 
 import (
@@ -29,63 +29,59 @@ const (
 	maxDuration    = time.Hour
 )
 
-// Options are the inputs of [Run].
+// Options configure [Run].
 type Options struct {
 	// Target is the URL of a store, or of a server: http or https.
 	Target string
 
-	// Duration bounds the run. 0 is no bound where there is a Count, and
-	// [DefaultDuration] where there is none.
+	// Duration bounds the run. 0 means [DefaultDuration], or no bound if Count is set.
 	Duration time.Duration
 
-	// Count, above 0, bounds the decisions.
+	// Count bounds the number of decisions if it is positive.
 	Count int64
 
-	// Concurrency is the number of calls at a time. 0 is [DefaultConcurrency].
+	// Concurrency is the number of concurrent calls. 0 means [DefaultConcurrency].
 	Concurrency int
 
-	// Keys is the number of different clients. 0 is [DefaultKeys].
+	// Keys is the number of different clients. 0 means [DefaultKeys].
 	Keys int
 
-	// Rate, above 0, makes an open loop: so many decisions are due per second. The
-	// latency of a decision counts from the moment when it is due. A slow answer then
-	// delays the decisions behind it in the figures, too. 0 is a closed loop.
+	// Rate, if positive, is the number of decisions per second in an open loop. The latency of a decision then
+	// counts from its due time, so that a slow response delays later decisions as well. 0 is a closed loop.
 	Rate float64
 
-	// Limit is the limit of each key in a store. Empty is [DefaultLimit], which denies
-	// hardly anything. A server decides by its policy.
+	// Limit is the limit of each key in a store. Empty means [DefaultLimit], which rarely denies. A server uses
+	// its own policy.
 	Limit string
 
-	// Attributes are the attributes of the requests to a server. {n} in a value stands for the
-	// number of the key. Nil is an address and an API key of each client.
+	// Attributes are the attributes of the requests to a server. {n} in a value is replaced by the number of the
+	// key. Nil means a different address and API key for each client.
 	Attributes map[string]string
 
-	// HTTP and Token reach a server. A nil HTTP is a client with a timeout.
+	// HTTP and Token are for a server. A nil HTTP means a client with a timeout.
 	HTTP  *http.Client
 	Token string
 
-	// Notes has warnings, and Progress, if not nil, is a terminal for a progress bar.
+	// Notes receives warnings. Progress, if not nil, is a terminal for a progress bar.
 	Notes, Progress io.Writer
 }
 
-// A target decides.
 type target interface {
 	// take makes one decision about a key. It is safe for concurrent use.
 	take(ctx context.Context, key int) (allowed bool, err error)
 
-	// close removes the keys that were used, and disconnects.
+	// close removes the keys of the run and disconnects.
 	close(ctx context.Context) error
 
-	// note words the load on the target, for a warning.
+	// note describes the load on the target for a warning.
 	note() string
 }
 
-// cleanTimeout bounds the removal of the keys.
+// cleanTimeout bounds the removal of keys.
 const cleanTimeout = time.Minute
 
-// Run makes decisions until the time or the count is reached, or ctx is done, and returns
-// the figures. The error means that nothing could be measured, or that keys are left.
-// Decisions that fail are figures, and no error.
+// Run makes decisions until a bound is reached or ctx ends, and returns the results. It returns an error if it
+// could not measure anything or could not remove its keys. Failed decisions are part of the results.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if err := o.complete(); err != nil {
 		return Report{}, err
@@ -96,7 +92,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	fmt.Fprintf(o.Notes, "mete bench: %s; %s\n", o.load(), t.note())
 	l := newLoad(o, t)
-	// The first decision is not measured: it connects. Its error ends the run.
+	// The first decision connects and is not measured. If it fails, the run ends.
 	if _, err = t.take(context.WithoutCancel(ctx), 0); err == nil {
 		l.run(ctx)
 	}
@@ -108,7 +104,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return l.report(), nil
 }
 
-// load words the size of the load.
+// load describes the size of the load.
 func (o *Options) load() string {
 	s := fmt.Sprintf("up to %d calls at a time", o.Concurrency)
 	if o.Rate > 0 {
@@ -123,7 +119,7 @@ func (o *Options) load() string {
 	return fmt.Sprintf("%s, for %v", s, o.Duration)
 }
 
-// complete fills in the defaults and checks the options. The error joins all errors.
+// complete sets defaults and validates the options. It joins all errors.
 func (o *Options) complete() error {
 	if o.Duration == 0 && o.Count == 0 {
 		o.Duration = DefaultDuration
@@ -157,8 +153,7 @@ func (o *Options) complete() error {
 	return errors.Join(errs...)
 }
 
-// limit is the limit of each key in a store. A bucket holds what refills in the time of
-// the rate.
+// limit returns the limit of each key in a store. The burst is the number of tokens in the rate.
 func (o *Options) limit() (bucket.Limit, error) {
 	r, err := bucket.ParseRate(o.Limit)
 	if err != nil {
@@ -171,5 +166,5 @@ func (o *Options) limit() (bucket.Limit, error) {
 	return l, nil
 }
 
-// ownName is a name that no other run has.
-func ownName() string { return "bench-" + rand.Text()[:8] }
+// uniqueName returns a name that no other run uses.
+func uniqueName() string { return "bench-" + rand.Text()[:8] }

@@ -82,7 +82,7 @@ func TestRun_Redis(t *testing.T) {
 	if r.Decisions != 2000 || r.Allowed != 2000 || len(r.Errors) != 0 {
 		t.Errorf("%+v", r)
 	}
-	if !strings.Contains(notes, "this loads the store for all its users; keys of this run have a prefix of their own") {
+	if !strings.Contains(notes, "this puts load on the store for all its users; the keys of this run have a unique prefix") {
 		t.Error(notes)
 	}
 	if keys, err := redis.Do("DBSIZE"); err != nil || !strings.HasSuffix(keys, "1") {
@@ -93,7 +93,7 @@ func TestRun_Redis(t *testing.T) {
 func TestRun_Postgres(t *testing.T) {
 	url := proctest.StartPostgres(t).URL()
 	r, notes := run(t, loadtest.Options{Target: url, Keys: 300, Concurrency: 16})
-	if r.Decisions != 2000 || r.Allowed != 2000 || len(r.Errors) != 0 || !strings.Contains(notes, "keys of this run have a prefix of their own") {
+	if r.Decisions != 2000 || r.Allowed != 2000 || len(r.Errors) != 0 || !strings.Contains(notes, "keys of this run have a unique prefix") {
 		t.Errorf("%+v\n%s", r, notes)
 	}
 	pool, err := pgxpool.New(t.Context(), url)

@@ -17,8 +17,7 @@ const (
 	barWidth      = 24
 )
 
-// show draws the progress until ctx is done or the returned function is called, which
-// removes it.
+// show draws the progress until ctx ends or the caller calls stop, which removes it.
 func (l *load) show(ctx context.Context) (stop func()) {
 	if l.options.Progress == nil {
 		return func() {}
@@ -38,7 +37,6 @@ func (l *load) show(ctx context.Context) (stop func()) {
 	}
 }
 
-// progress is the state of the run after some time, on one line.
 func (l *load) progress(elapsed time.Duration) string {
 	done := 0.0
 	if l.options.Duration > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// A Report has the figures of a run. Times are in seconds.
+// A Report contains the results of a run. Times are in seconds.
 type Report struct {
 	Target      string  `json:"target"` // without passwords
 	Concurrency int     `json:"concurrency"`
@@ -33,14 +33,14 @@ type Report struct {
 	Errors    []ErrorCount `json:"errors"`
 	PerSecond float64      `json:"per_second"` // decisions
 
-	// Late is how many decisions of an open loop were due and not begun.
+	// Late counts the decisions of an open loop that were due but not started.
 	Late int64 `json:"late,omitempty"`
 
 	Latency   Latency `json:"latency"`
 	Histogram []Bar   `json:"histogram"`
 }
 
-// Latency is how long decisions took.
+// Latency describes the latency of decisions.
 type Latency struct {
 	Min  float64 `json:"min"`
 	Mean float64 `json:"mean"`
@@ -51,7 +51,7 @@ type Latency struct {
 	Max  float64 `json:"max"`
 }
 
-// A Bar counts the decisions that took less than UpTo, and not less than the bar before.
+// A Bar counts the decisions that took less than UpTo, excluding earlier bars.
 type Bar struct {
 	UpTo  float64 `json:"up_to"`
 	Count int64   `json:"count"`
@@ -64,7 +64,6 @@ type ErrorCount struct {
 	Example string `json:"example"` // the text of one of them
 }
 
-// report returns the figures.
 func (l *load) report() Report {
 	h := l.counts.latencies
 	seconds := func(ns int64) float64 { return time.Duration(ns).Seconds() }
@@ -96,7 +95,7 @@ func (l *load) report() Report {
 	return r
 }
 
-// bars joins the bars of a histogram: each is for twice the time of the one before.
+// bars merges the bars of a histogram. Each result is twice as wide as the one before.
 func bars(fine []hdrhistogram.Bar) []Bar {
 	all := []Bar{}
 	upTo := int64(time.Microsecond)
@@ -121,7 +120,7 @@ func bars(fine []hdrhistogram.Bar) []Bar {
 	return all
 }
 
-// shown is the target without passwords.
+// shown returns the target without passwords.
 func (o *Options) shown() string {
 	if u, err := url.Parse(o.Target); err == nil && strings.HasPrefix(u.Scheme, "http") {
 		u.User = nil
@@ -133,7 +132,7 @@ func (o *Options) shown() string {
 // WriteJSON writes the report as JSON on one line.
 func (r Report) WriteJSON(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "target     %s, %s at a time, %s", r.Target, prose.Count(r.Concurrency, "call"), prose.Count(r.Keys, "key"))
@@ -149,7 +148,7 @@ func (r Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "errors     %d %s, for example: %s\n", e.Count, e.Kind, visible.Text(e.Example))
 	}
 	if r.Late > 0 {
-		fmt.Fprintf(&b, "late       %s due and not begun: the target is slower than the rate, or needs more --concurrency\n", prose.Count(r.Late, "decision was", "decisions were"))
+		fmt.Fprintf(&b, "late       %s due but not started: the target is slower than the rate, or needs more --concurrency\n", prose.Count(r.Late, "decision was", "decisions were"))
 	}
 	r.writeLatency(&b)
 	_, err := io.WriteString(w, b.String())
@@ -175,7 +174,7 @@ func (r *Report) writeLatency(b *strings.Builder) {
 	}
 }
 
-// duration words seconds.
+// duration formats seconds.
 func duration(seconds float64) string {
 	return prose.Duration(time.Duration(seconds * float64(time.Second)))
 }

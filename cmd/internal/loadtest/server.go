@@ -15,7 +15,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// open opens the target of the options.
 func open(ctx context.Context, o Options) (target, error) {
 	if kind, _, _ := strings.Cut(o.Target, ":"); kind == "http" || kind == "https" {
 		return openServer(o)
@@ -23,13 +22,12 @@ func open(ctx context.Context, o Options) (target, error) {
 	return openStore(ctx, o)
 }
 
-// A serverTarget asks a server over HTTP.
 type serverTarget struct {
 	client     *client.Client
 	transport  *http.Transport
 	attributes map[string]string
 	name       string // of the run
-	own        bool   // the attributes are ours
+	own        bool   // the attributes are defaults
 }
 
 func openServer(o Options) (*serverTarget, error) {
@@ -37,8 +35,8 @@ func openServer(o Options) (*serverTarget, error) {
 	if hc == nil {
 		hc = &http.Client{Timeout: client.DefaultTimeout, Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	}
-	t := &serverTarget{name: ownName(), attributes: o.Attributes}
-	if transport, ok := hc.Transport.(*http.Transport); ok { // each call keeps its connection
+	t := &serverTarget{name: uniqueName(), attributes: o.Attributes}
+	if transport, ok := hc.Transport.(*http.Transport); ok { // keep a connection per call
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = o.Concurrency, o.Concurrency
 		t.transport = transport
 	}
@@ -58,10 +56,10 @@ func openServer(o Options) (*serverTarget, error) {
 	return t, nil
 }
 
-// benchmarks is the network that RFC 2544 sets aside for load tests.
+// benchmarks is the network for load tests from RFC 2544.
 var benchmarks = netip.MustParsePrefix("198.18.0.0/15")
 
-// address is the address of a client. The addresses repeat after 131,072 clients.
+// address returns the address of a client. Addresses repeat after 131,072 clients.
 func address(key int) string {
 	a := benchmarks.Addr().As4()
 	key %= 1 << (32 - benchmarks.Bits())
@@ -82,7 +80,7 @@ func (t *serverTarget) take(ctx context.Context, key int) (allowed bool, err err
 	return d.Allowed, err
 }
 
-// close disconnects. Buckets on a server are full again after the time of their limits.
+// close disconnects. The buckets on the server refill by themselves.
 func (t *serverTarget) close(context.Context) error {
 	if t.transport != nil {
 		t.transport.CloseIdleConnections()
@@ -99,5 +97,5 @@ func (t *serverTarget) note() string {
 	if !t.own {
 		return "this spends tokens of the clients " + strings.Join(parts, " ")
 	}
-	return fmt.Sprintf("this loads the server and its store; clients have addresses in %v and API keys that begin with %s", benchmarks, t.name)
+	return fmt.Sprintf("this puts load on the server and its store; clients have addresses in %v and API keys that begin with %s", benchmarks, t.name)
 }

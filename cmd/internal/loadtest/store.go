@@ -14,21 +14,21 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A storeTarget is a store that is asked directly, without a policy.
+// A storeTarget calls a store directly, without a policy.
 type storeTarget struct {
 	stores.Store
 	shared bool
 	limit  bucket.Limit
-	calls  sync.Pool // of *call
+	calls  sync.Pool // holds *call
 }
 
-// A call is the memory of one decision.
+// A call holds reusable memory for one decision.
 type call struct {
 	charges   [1]store.Charge
 	snapshots []bucket.Snapshot
 }
 
-// openStore opens the store at a URL. All keys begin with a prefix of the run's own.
+// openStore opens the store at a URL. All keys have a prefix that is unique to the run.
 func openStore(ctx context.Context, o Options) (*storeTarget, error) {
 	u, err := storeurl.Parse(o.Target)
 	if err != nil {
@@ -55,7 +55,6 @@ func (t *storeTarget) take(ctx context.Context, key int) (allowed bool, err erro
 	return allowed, err
 }
 
-// close removes the keys of the run.
 func (t *storeTarget) close(ctx context.Context) error {
 	return errors.Join(t.Clean(ctx), t.Close())
 }
@@ -64,5 +63,5 @@ func (t *storeTarget) note() string {
 	if !t.shared {
 		return "the store is in the memory of this process"
 	}
-	return "this loads the store for all its users; keys of this run have a prefix of their own and are removed at the end"
+	return "this puts load on the store for all its users; the keys of this run have a unique prefix and are removed at the end"
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logpipe writes lines behind the back of those who log them, so that a
-// pipe that nobody reads, or a disk that hangs, stops no request.
+// Package logpipe writes log lines asynchronously, so that a blocked pipe or a slow disk never delays a request.
 package logpipe
 
 import (
@@ -12,35 +11,34 @@ import (
 	"time"
 )
 
-// Bounds of what waits to be written. A line for which there is no room is dropped
-// and counted.
+// Bounds of the queue. Lines that do not fit are dropped and counted.
 const (
 	maxBytes = 1 << 20
 	maxLines = 8192
 )
 
-// A Writer is an [io.Writer] that does not wait for another. It is made by [New],
-// and safe for concurrent use where each call of Write is a line.
+// A Writer is an [io.Writer] that never blocks. Create it with [New]. Each call of Write must be one line;
+// concurrent calls are safe.
 type Writer struct {
 	to io.Writer
 
 	mu     sync.Mutex // guards the fields below
-	filled sync.Cond  // there are lines, or there will be no more
+	filled sync.Cond  // signaled when a line arrives or the writer closes
 	queue  [][]byte
 	bytes  int
 	closed bool
 
-	ended          chan struct{} // closed when all is written
+	ended          chan struct{} // closed when all lines are written
 	lines, dropped atomic.Uint64
 }
 
-// Stats count lines.
+// Stats counts lines.
 type Stats struct {
-	Lines   uint64 // that were to be written
-	Dropped uint64 // of these, lines that were not
+	Lines   uint64 // all lines
+	Dropped uint64 // lines that were not written
 }
 
-// New returns a writer to another, with a goroutine that [Writer.Close] ends.
+// New returns a writer that forwards lines to another one. [Writer.Close] ends its goroutine.
 func New(to io.Writer) *Writer {
 	w := &Writer{to: to, ended: make(chan struct{})}
 	w.filled.L = &w.mu
@@ -48,7 +46,7 @@ func New(to io.Writer) *Writer {
 	return w
 }
 
-// Write takes a line, and never fails. After Close it drops it.
+// Write queues a line and never fails. After Close it drops the line.
 func (w *Writer) Write(line []byte) (int, error) {
 	w.lines.Add(1)
 	w.mu.Lock()
@@ -63,8 +61,7 @@ func (w *Writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// run writes lines, in order, until there are no more to come. What cannot be
-// written is dropped.
+// run writes queued lines in order until the writer closes. It drops lines that cannot be written.
 func (w *Writer) run() {
 	defer close(w.ended)
 	for {
@@ -78,7 +75,7 @@ func (w *Writer) run() {
 	}
 }
 
-// next waits for the first of the lines.
+// next waits for a line.
 func (w *Writer) next() (line []byte, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,12 +94,10 @@ func (w *Writer) next() (line []byte, ok bool) {
 	return line, true
 }
 
-// Stats returns the counts as they are. A line that is being written is neither
-// waiting nor dropped.
+// Stats returns the current counts. A line that is being written counts as neither waiting nor dropped.
 func (w *Writer) Stats() Stats { return Stats{w.lines.Load(), w.dropped.Load()} }
 
-// Close writes what waits, for as long as patience, and then gives up. It may be
-// called more than once.
+// Close writes the queued lines, for at most the given time. It may be called more than once.
 func (w *Writer) Close(patience time.Duration) {
 	w.mu.Lock()
 	w.closed = true

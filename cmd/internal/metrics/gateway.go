@@ -10,12 +10,12 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// A Gateway is what is between clients and upstreams.
+// A Gateway is the state of a gateway between clients and upstreams.
 type Gateway struct {
 	Upstreams []proxy.UpstreamStats
-	Delayed   int     // requests that wait for their turn
-	Refused   uint64  // requests that were denied because so many did
-	Factor    float64 // the part of every limit that holds
+	Delayed   int     // requests waiting in queues
+	Refused   uint64  // requests denied because a queue was full
+	Factor    float64 // current multiplier of all limits
 }
 
 var (
@@ -27,8 +27,6 @@ var (
 	upstreamNone    = prometheus.NewDesc("mete_upstream_unavailable_total", "Requests that were answered with 503: no server of the upstream was up.", []string{"upstream"}, nil)
 )
 
-// gateway writes how the upstreams are. There are as many of them as the settings
-// say.
 func (w writer) gateway(g Gateway) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		w.to <- prometheus.MustNewConstMetric(d, kind, v, labels...)

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Doors are where decisions are asked for.
+// Endpoints that make decisions.
 const (
 	Take     = "take"     // POST /v1/take
 	Peek     = "peek"     // POST /v1/peek
@@ -16,21 +16,21 @@ const (
 	Proxy    = "proxy"    // a request that is passed on
 )
 
-// Operations are what a store elsewhere is asked.
+// Operations of shared stores.
 const (
 	StoreTake   = "take"
 	StoreRefund = "refund"
 	StoreReset  = "reset"
 )
 
-// decisionBuckets go from what a decision in memory takes to where nobody waits
-// any more. storeBuckets begin at a round trip within a machine.
+// decisionBuckets range from a decision in memory to a long timeout. storeBuckets begin at a round trip within one
+// machine.
 var (
 	decisionBuckets = []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
 	storeBuckets    = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1}
 )
 
-// latency are the histograms that this package keeps itself.
+// latency holds the histograms that this package owns.
 type latency struct {
 	decision    *prometheus.HistogramVec
 	store       *prometheus.HistogramVec
@@ -56,7 +56,7 @@ func newLatency() latency {
 	}
 }
 
-// Decided tells how long a decision took, and in which trace; an empty one is none.
+// Decided records the latency of a decision and its trace ID, which may be empty.
 func (r *Registry) Decided(door string, took time.Duration, trace string) {
 	h := r.latency.decision.WithLabelValues(door)
 	if e, ok := h.(prometheus.ExemplarObserver); ok && trace != "" {
@@ -66,7 +66,7 @@ func (r *Registry) Decided(door string, took time.Duration, trace string) {
 	h.Observe(took.Seconds())
 }
 
-// Asked tells how long the store took for an operation.
+// Asked records the latency of a store operation.
 func (r *Registry) Asked(operation string, took time.Duration, err error) {
 	r.latency.store.WithLabelValues(operation).Observe(took.Seconds())
 	if err != nil {

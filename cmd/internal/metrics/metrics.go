@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics shows what a server is doing as Prometheus reads it. No label
-// has a bucket key in it, nor anything else that a client sends.
+// Package metrics exposes the metrics of a server in the Prometheus format. No label contains a bucket key or
+// other data from clients.
 package metrics
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A Source writes the metrics of one part of a server. It is called for each scrape, and
-// must be safe for concurrent use.
+// A Source writes the metrics of one part of a server. It is called for each scrape and must be safe for
+// concurrent use.
 type Source func(writer)
 
-// A Registry is what is known of a server. It is safe for concurrent use.
+// A Registry holds the metrics of a server. It is safe for concurrent use.
 type Registry struct {
 	registry  *prometheus.Registry
-	decisions [2][len(makers)]prometheus.Counter // by whether they allow, and by whom they were made
+	decisions [2][len(makers)]prometheus.Counter // by allowed and maker
 	rules     ruleCounts
 	latency   latency
 	handler   http.Handler
@@ -31,7 +31,7 @@ type Registry struct {
 	sources []Source
 }
 
-// makers are who makes decisions.
+// makers are the values of the label for the origin of a decision.
 var makers = [...]string{"store", "open", "closed", "local"}
 
 const (
@@ -41,8 +41,7 @@ const (
 	byLocal
 )
 
-// New returns a registry that has only its own counters. [Registry.Add] adds the other parts
-// of the server.
+// New returns a registry with only its own counters. [Registry.Add] adds those of other parts.
 func New() *Registry {
 	r := &Registry{registry: prometheus.NewRegistry(), latency: newLatency()}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -62,13 +61,12 @@ func New() *Registry {
 	return r
 }
 
-// maxScrapes is how many may read the metrics at once. More are answered with 503.
+// maxScrapes bounds concurrent scrapes. Further ones get status 503.
 const maxScrapes = 4
 
-// Gatherer is where others than Prometheus find the same metrics.
+// Gatherer returns the metrics for other exporters.
 func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }
 
-// Count counts a decision.
 func (r *Registry) Count(d *mete.Decision) {
 	allowed, by := 0, byStore
 	if d.Allowed {
@@ -87,16 +85,14 @@ func (r *Registry) Count(d *mete.Decision) {
 	r.rules.count(d)
 }
 
-// ServeHTTP writes all there is, as text or in the other form of Prometheus.
+// ServeHTTP writes all metrics in the format that the client accepts.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.handler.ServeHTTP(w, req)
 }
 
-// Describe implements [prometheus.Collector]. That it names nothing lets Collect
-// decide.
+// Describe implements [prometheus.Collector]. It sends no descriptions, so that Collect may return any metric.
 func (r *Registry) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements [prometheus.Collector].
 func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	w := writer{to: to}
 	w.rules(&r.rules)
@@ -108,7 +104,6 @@ func (r *Registry) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Add adds sources to the metrics.
 func (r *Registry) Add(sources ...Source) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

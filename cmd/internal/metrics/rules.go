@@ -13,24 +13,22 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// MaxRules is how many rules of a policy have series of their own: the first ones.
-// All others share those of [OtherRules].
+// MaxRules is the number of rules with their own time series. Further rules share the series of [OtherRules].
 const MaxRules = 200
 
-// Labels that stand for no rule of the policy in force. A rule that is called so
-// shares the first.
+// Labels for decisions without a rule in the active policy. A rule with the same name shares the series.
 const (
 	OtherRules = "(other)" // rules beyond MaxRules, and those of a policy that was just replaced
 	NoRule     = "(none)"  // no rule decided: none applied, or an override did
 )
 
-// failures are why the store had no part in a decision.
+// failures are the reasons for decisions without the store.
 var failures = [...]store.Failure{store.FailureTimeout, store.FailureUnavailable, store.FailureOverloaded, store.FailureError}
 
-// softened are why a rule that denies has let a request pass.
+// softened are the reasons why a rule did not deny a request that exceeded its limit.
 var softened = [...]string{"shadow", "percentage", "override"}
 
-// softenedBy is the place among them of a rule that did.
+// softenedBy returns the index in softened for the mode of a rule.
 func softenedBy(m policy.Mode) int {
 	switch {
 	case m.Partial():
@@ -41,7 +39,7 @@ func softenedBy(m policy.Mode) int {
 	return 0
 }
 
-// A ruleCount is what is counted of one rule.
+// A ruleCount holds the counters of one rule.
 type ruleCount struct {
 	allowed, denied, near atomic.Uint64
 	skipped               atomic.Uint64
@@ -49,16 +47,15 @@ type ruleCount struct {
 	degraded              [len(failures)]atomic.Uint64
 }
 
-// ruleCounts are those of a policy's rules. Counting takes no lock.
+// ruleCounts holds the counters of a policy's rules. Counting takes no lock.
 type ruleCounts struct {
 	mu          sync.Mutex // held while the policy is replaced
 	names       atomic.Pointer[map[string]*ruleCount]
 	other, none ruleCount
 }
 
-// SetPolicy makes room for the rules of a policy that is to be put in force. Those
-// that it shares with the one before go on counting, those that it lacks are
-// forgotten: where they come back, they begin at 0.
+// SetPolicy replaces the rules. Rules that both policies have keep their counts. The counts of other rules are
+// dropped and would restart at 0.
 func (r *Registry) SetPolicy(m *policy.Matcher) {
 	c := &r.rules
 	c.mu.Lock()
@@ -81,7 +78,7 @@ func (r *Registry) SetPolicy(m *policy.Matcher) {
 	c.names.Store(&names)
 }
 
-// of returns what is counted of the rule with that name.
+// of returns the counters of a rule.
 func (c *ruleCounts) of(name string) *ruleCount {
 	if name == "" {
 		return &c.none
@@ -94,8 +91,8 @@ func (c *ruleCounts) of(name string) *ruleCount {
 	return &c.other
 }
 
-// count counts a decision by the rule that made it, and the rules that had a say
-// in it. A rule with several limits counts once.
+// count counts a decision for the rule that made it and for all other rules that limited the request. A rule with
+// several limits counts once.
 func (c *ruleCounts) count(d *mete.Decision) {
 	rule := c.of(d.Rule)
 	if d.Allowed {
@@ -104,7 +101,7 @@ func (c *ruleCounts) count(d *mete.Decision) {
 		rule.denied.Add(1)
 	}
 	if d.Degraded {
-		rule.degraded[failureOf(d.Failure)].Add(1)
+		rule.degraded[failureIndex(d.Failure)].Add(1)
 	}
 	for _, r := range d.Skipped {
 		c.of(r.Name).skipped.Add(1)
@@ -124,8 +121,8 @@ func (c *ruleCounts) count(d *mete.Decision) {
 	}
 }
 
-// failureOf is the place among failures; what is unknown is an error.
-func failureOf(f store.Failure) int {
+// failureIndex returns the index in failures. Unknown failures count as errors.
+func failureIndex(f store.Failure) int {
 	for i := range failures {
 		if failures[i] == f {
 			return i
@@ -149,9 +146,8 @@ var (
 		"Decisions that the store had no part in, by the rule and why.", []string{"rule", "reason"}, nil)
 )
 
-// rules writes what is counted of rules: what can occur also where it has not, as
-// a counter that appears with 1 is no increase to Prometheus, and the rest where
-// it has.
+// rules writes the counters of rules. It includes zeros, because Prometheus sees no increase in a counter that
+// first appears with 1. It omits zeros of results that cannot occur.
 func (w writer) rules(c *ruleCounts) {
 	w.rule(NoRule, &c.none, false)
 	w.rule(OtherRules, &c.other, false)

@@ -25,21 +25,21 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// read returns a source that reads stats and writes them.
+// read returns a source that calls stats and writes the result.
 func read[S any](stats func() S, write func(writer, S)) Source {
 	return func(w writer) { write(w, stats()) }
 }
 
-// Limiter is the source of the limiter's own counts.
+// Limiter returns the metrics of the limiter.
 func Limiter(stats func() mete.Stats) Source { return read(stats, writer.limiter) }
 
-// Memory, Redis and Postgres are the sources of one kind of store each.
+// Memory, Redis and Postgres return the metrics of a kind of store.
 func Memory(stats func() memstore.Stats) Source  { return read(stats, writer.memory) }
 func Redis(stats func() redisstore.Stats) Source { return read(stats, writer.redis) }
 func Postgres(stats func() pgstore.Stats) Source { return read(stats, writer.postgres) }
 
-// Guard is the source of the circuit breaker, and DeniedFromMemory of the limiter's memory of
-// denials, which only a limiter with a shared store has.
+// Guard returns the metrics of the circuit breaker. DeniedFromMemory returns those of the denial cache. Both exist
+// only for shared stores.
 func Guard(stats func() guard.Stats) Source           { return read(stats, writer.guard) }
 func DeniedFromMemory(stats func() mete.Stats) Source { return read(stats, writer.deniedFromMemory) }
 func Claims(stats func() jwtclaims.Stats) Source      { return read(stats, writer.claims) }
@@ -55,14 +55,14 @@ func PolicyReloads(stats func() Reloads) Source       { return read(stats, write
 func Overrides(n func() map[policy.Action]int) Source { return read(n, writer.overrides) }
 func Build(build func() buildinfo.Info) Source        { return read(build, writer.build) }
 
-// Nodes is the source of the number of servers that share the store.
+// Nodes returns the number of servers that share the store.
 func Nodes(n func() int) Source {
 	return read(n, func(w writer, n int) {
 		w.gauge("mete_nodes", "Servers that share the store, this one included, as last seen.", float64(n))
 	})
 }
 
-// Policy is the source of the active policy.
+// Policy returns the metrics of the active policy.
 func Policy(active func() *policy.Matcher) Source {
 	return read(active, func(w writer, m *policy.Matcher) {
 		w.policy(m.Version(), len(m.Rules()))
@@ -80,8 +80,8 @@ func (w writer) telemetry(t telemetry.Stats) {
 	w.counter("mete_otlp_spans_total", "Spans of sampled requests that have ended.", float64(t.Spans))
 	w.counter("mete_otlp_spans_exported_total", "Of these, spans that the collector has taken. The rest is waiting, has failed, or found the queue full.", float64(t.Exported))
 	const help = "Exports that the collector did not take, by what they were of."
-	w.of("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
-	w.of("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
+	w.with("signal", "traces").counter("mete_otlp_exports_failed_total", help, float64(t.TracesFailed))
+	w.with("signal", "metrics").counter("mete_otlp_exports_failed_total", help, float64(t.MetricsFailed))
 }
 
 func (w writer) log(l logpipe.Stats) {
@@ -106,7 +106,7 @@ func (w writer) claims(s jwtclaims.Stats) {
 	w.counter("mete_jwt_verified_total", "Bearer tokens that were verified and good.", float64(s.Verified))
 	w.counter("mete_jwt_cached_total", "Lookups of claims in tokens that had been verified less than a minute before.", float64(s.Cached))
 	for reason, n := range s.Refused {
-		w.of("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were refused, so that their claims were missing.", float64(n))
+		w.with("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were refused, so that their claims were missing.", float64(n))
 	}
 	w.gauge("mete_jwt_keys", "Keys of the key set that tokens are verified with.", float64(s.Keys))
 	w.counter("mete_jwt_key_reads_total", "How often the key set was read.", float64(s.Reads))
@@ -117,13 +117,13 @@ func (w writer) claims(s jwtclaims.Stats) {
 	}
 }
 
-// ownGauges are the metrics of actions that alerts watch: 1 while such an override is active.
+// ownGauges are extra gauges for actions that alerts use. They are 1 while such an override is active.
 var ownGauges = map[policy.Action]struct{ name, help string }{
 	policy.ActionShadow:     {"mete_policy_global_shadow", "1 while an override keeps rules from denying anything: for all requests, or for some."},
 	policy.ActionBreakGlass: {"mete_break_glass", "1 while an override lets everything pass."},
 }
 
-// overrides shows how many are in force, by their action.
+// overrides writes the number of active overrides by action.
 func (w writer) overrides(n map[policy.Action]int) {
 	for _, kind := range policy.Actions() {
 		a := kind.Action
@@ -131,7 +131,7 @@ func (w writer) overrides(n map[policy.Action]int) {
 			w.gauge(own.name, own.help, float64(min(n[a], 1)))
 			continue
 		}
-		w.of("action", string(a)).gauge("mete_overrides_in_force", "Overrides in force, those of the policy included, by what they do.", float64(n[a]))
+		w.with("action", string(a)).gauge("mete_overrides_in_force", "Overrides in force, those of the policy included, by what they do.", float64(n[a]))
 	}
 }
 

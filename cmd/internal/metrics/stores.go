@@ -8,7 +8,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// A remote is what all stores that are elsewhere count.
+// A remote holds the counters that all shared stores have.
 type remote struct {
 	calls, failed, asks, refused int64
 	waiting, inFlight            int
@@ -27,7 +27,7 @@ func (w writer) remote(s remote) {
 }
 
 func (w writer) redis(s redisstore.Stats) {
-	of := w.of("store", "redis")
+	of := w.with("store", "redis")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
 		latency: s.Latency, batch: s.Batch,
@@ -49,7 +49,7 @@ func (w writer) leases(l redisstore.Leases) {
 }
 
 func (w writer) postgres(s pgstore.Stats) {
-	of := w.of("store", "postgres")
+	of := w.with("store", "postgres")
 	of.remote(remote{
 		calls: s.Calls, failed: s.Failed, asks: s.Asks, refused: s.Refused, waiting: s.Waiting, inFlight: s.InFlight,
 		latency: s.Latency, batch: s.Batch,

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/monitor"
 )
 
-// Totals returns the counts since the start, not all of one instant. Rules has the rules of
+// Totals returns the counts since the start. The counts are read one after another. Rules contains the rules of
 // the policy, [OtherRules] and [NoRule].
 func (r *Registry) Totals() monitor.Totals {
 	s := monitor.Totals{Decisions: sumOf(r.latency.decision, decisionBuckets), Store: sumOf(r.latency.store, storeBuckets)}
@@ -49,7 +49,6 @@ func (c *ruleCount) totals(name string) monitor.RuleTotals {
 	return s
 }
 
-// valueOf reads a counter.
 func valueOf(c prometheus.Counter) uint64 {
 	var m dto.Metric
 	if c.Write(&m) != nil {
@@ -58,7 +57,7 @@ func valueOf(c prometheus.Counter) uint64 {
 	return uint64(m.GetCounter().GetValue())
 }
 
-// sumOf adds up the histograms of all labels, which have the same bounds.
+// sumOf adds the histograms of all labels.
 func sumOf(v *prometheus.HistogramVec, bounds []float64) monitor.Histogram {
 	h := monitor.Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 	all := make(chan prometheus.Metric, 16)

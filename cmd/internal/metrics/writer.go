@@ -12,10 +12,10 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A writer sends metrics to whoever collects them.
+// A writer sends metrics to a collector.
 type writer struct {
 	to     chan<- prometheus.Metric
-	labels prometheus.Labels // of all that it writes
+	labels prometheus.Labels // added to all metrics
 }
 
 func (w writer) counter(name, help string, v float64) {
@@ -26,25 +26,25 @@ func (w writer) gauge(name, help string, v float64) {
 	w.to <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, w.labels), prometheus.GaugeValue, v)
 }
 
-// of returns a writer of metrics with a label.
-func (w writer) of(label, value string) writer {
+// with returns a writer that adds a label.
+func (w writer) with(label, value string) writer {
 	return writer{w.to, prometheus.Labels{label: value}}
 }
 
-// result is a count of what had that result.
+// A result is a count with the value of its result label.
 type result struct {
 	name string
 	n    uint64
 }
 
-// results writes a counter for each result.
+// results writes one counter per result.
 func (w writer) results(name, help string, all ...result) {
 	for _, r := range all {
-		w.of("result", r.name).counter(name, help, float64(r.n))
+		w.with("result", r.name).counter(name, help, float64(r.n))
 	}
 }
 
-// flag is 1 for true.
+// flag returns 1 for true.
 func flag(b bool) float64 {
 	if b {
 		return 1
@@ -52,8 +52,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// histogram writes those of the powers of two that are of use, from 2^first to
-// 2^last, in units of which per make one.
+// histogram writes the buckets from 2^first to 2^last, with per units in one unit of the metric.
 func (w writer) histogram(name, help string, h calls.Histogram, first, last int, per float64) {
 	bounds := map[float64]uint64{}
 	total := uint64(0)
@@ -85,7 +84,7 @@ func (w writer) memory(s memstore.Stats) {
 
 func (w writer) guard(s guard.Stats) {
 	for _, state := range []guard.State{guard.Closed, guard.HalfOpen, guard.Open} {
-		w.of("state", string(state)).gauge("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", flag(s.State == state))
+		w.with("state", string(state)).gauge("mete_breaker_state", "1 for the state that the circuit breaker of the store is in.", flag(s.State == state))
 	}
 	w.counter("mete_breaker_opened_total", "How often the circuit breaker opened.", float64(s.Opened))
 	w.counter("mete_breaker_rejected_total", "Calls that the circuit breaker kept from the store.", float64(s.Rejected))

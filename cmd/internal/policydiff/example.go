@@ -13,16 +13,15 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// An example is a request with both decisions.
+// An example is a request that the two policies decide differently, with both decisions.
 type example struct {
 	Request map[string]string `json:"request"`
 	Old     decision          `json:"old"`
 	New     decision          `json:"new"`
 	Text    string            `json:"text"`
-	lines   []string          // of the text
+	lines   []string          // explanation
 }
 
-// A decision is the outcome of the request under one policy.
 type decision struct {
 	BlockedBy string  `json:"blocked_by,omitempty"` // an override
 	AllowedBy string  `json:"allowed_by,omitempty"` // an override
@@ -30,7 +29,7 @@ type decision struct {
 	Limits    []limit `json:"limits"`
 }
 
-// A limit applies to the request.
+// A limit is a limit that applies to the request.
 type limit struct {
 	Limit  string `json:"limit"`
 	Words  string `json:"words"`
@@ -40,10 +39,10 @@ type limit struct {
 	rule   string
 }
 
-// hidden stands for a value of a policy file that may be a secret.
+// hidden replaces values that may be secrets.
 const hidden = "…"
 
-// newExample words an example. Policies that read no method decide GET like any other.
+// newExample describes an example. For policies that do not read the method, the request is a GET.
 func (p *explainer) newExample(d diff.Difference) *example {
 	e := d.Example
 	x := &example{Request: map[string]string{}, Old: newDecision(e.Old), New: newDecision(e.New)}
@@ -56,12 +55,12 @@ func (p *explainer) newExample(d diff.Difference) *example {
 	if x.Request["path"] != "" && !p.old.Uses(policy.SourceMethod) && !p.new.Uses(policy.SourceMethod) {
 		x.Request["method"] = "GET"
 	}
-	// Limits of other rules that both policies have are no part of the difference.
+	// Limits of unrelated rules in both policies are not part of the difference.
 	full := func(l limit) bool {
 		return l.rule == d.Rule || l.rule == d.Was || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
 	}
-	was, is := x.Old.words(full), x.New.words(full)
-	x.Text = requestWords(x.Request)
+	was, is := x.Old.text(full), x.New.text(full)
+	x.Text = requestText(x.Request)
 	if was == is {
 		x.lines = []string{x.Text, "is " + is + ", as before"}
 	} else {
@@ -82,7 +81,7 @@ func newDecision(d diff.Decision) decision {
 		x.DeniedBy = d.Missing.Name
 	default:
 		for _, m := range d.Matches {
-			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitWords(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachWords(m.Rule), rule: m.Rule.Name})
+			x.Limits = append(x.Limits, limit{Limit: m.Limit.Name, Words: limitText(m.Limit), Shadow: m.Shadow, Cost: m.Cost.String(), each: eachText(m.Rule), rule: m.Rule.Name})
 		}
 	}
 	return x
@@ -92,18 +91,17 @@ func (d *decision) has(name string) bool {
 	return slices.ContainsFunc(d.Limits, func(l limit) bool { return l.Limit == name })
 }
 
-// words words a decision, with all of the limits for which full is true, and the names of
-// the others.
-func (d *decision) words(full func(limit) bool) string {
+// text describes a decision. It describes limits for which full returns true and only names the others.
+func (d *decision) text(full func(limit) bool) string {
 	switch {
 	case d.BlockedBy != "":
 		return "blocked by override " + d.BlockedBy
 	case d.AllowedBy != "":
 		return "allowed by override " + d.AllowedBy
 	case d.DeniedBy != "":
-		return "denied by " + d.DeniedBy + ", whose key it lacks"
+		return "denied by " + d.DeniedBy + ", because it lacks an attribute of the key"
 	case len(d.Limits) == 0:
-		return "limited by nothing"
+		return "not limited"
 	}
 	var parts []string
 	for _, l := range d.Limits {
@@ -122,8 +120,8 @@ func (d *decision) words(full func(limit) bool) string {
 	return "limited by " + parse.Enumerate(parts, "and")
 }
 
-// requestWords words a request: "GET /login from 192.0.2.1 with header:x-plan=free".
-func requestWords(request map[string]string) string {
+// requestText describes a request, such as "GET /login from 192.0.2.1 with header:x-plan=free".
+func requestText(request map[string]string) string {
 	rest := maps.Clone(request)
 	take := func(name string) string {
 		value := rest[name]

@@ -14,13 +14,13 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// An explainer words differences.
+// An explainer describes differences in words.
 type explainer struct{ old, new *policy.Matcher }
 
 func (x *explainer) explain(d diff.Difference) difference {
 	e := difference{Kind: string(d.Kind), Rule: d.Rule, Was: d.Was, Override: d.Override, Before: d.Before, After: d.After, Text: x.headline(d)}
 	for _, c := range d.Changes {
-		e.Changes = append(e.Changes, change{c.Limit, c.Field, c.Old, c.New, meaning(c, x.client(d.Rule))})
+		e.Changes = append(e.Changes, change{c.Limit, c.Field, c.Old, c.New, meaning(c, x.clientText(d.Rule))})
 	}
 	if d.Example != nil {
 		e.Example = x.newExample(d)
@@ -28,29 +28,28 @@ func (x *explainer) explain(d diff.Difference) difference {
 	return e
 }
 
-// headline words a difference in one line.
+// headline describes a difference in one line.
 func (x *explainer) headline(d diff.Difference) string {
 	switch d.Kind {
 	case diff.RuleAdded:
-		return fmt.Sprintf("rule %s is added: %s", d.Rule, ruleWords(x.new, d.Rule))
+		return fmt.Sprintf("rule %s is added: %s", d.Rule, ruleText(x.new, d.Rule))
 	case diff.RuleRemoved:
-		return fmt.Sprintf("rule %s is removed: %s", d.Rule, ruleWords(x.old, d.Rule))
+		return fmt.Sprintf("rule %s is removed: %s", d.Rule, ruleText(x.old, d.Rule))
 	case diff.RuleRenamed:
-		return fmt.Sprintf("rule %s is renamed, it was %s: its buckets start full", d.Rule, d.Was)
+		return fmt.Sprintf("rule %s is renamed from %s: its buckets start full", d.Rule, d.Was)
 	case diff.RuleChanged:
 		return fmt.Sprintf("rule %s is changed", d.Rule)
 	case diff.RuleMoved:
-		return fmt.Sprintf("rule %s has moved: %s", d.Rule, movedWords(d))
+		return fmt.Sprintf("rule %s has moved: %s", d.Rule, movedText(d))
 	case diff.OverrideAdded:
-		return fmt.Sprintf("override %s is added: %s", d.Override, overrideWords(x.new, d.Override))
+		return fmt.Sprintf("override %s is added: %s", d.Override, overrideText(x.new, d.Override))
 	case diff.OverrideRemoved:
-		return fmt.Sprintf("override %s is removed: %s", d.Override, overrideWords(x.old, d.Override))
+		return fmt.Sprintf("override %s is removed: %s", d.Override, overrideText(x.old, d.Override))
 	}
 	return fmt.Sprintf("override %s is changed", d.Override)
 }
 
-// ruleWords words the limits of the rule with a name.
-func ruleWords(m *policy.Matcher, name string) string {
+func ruleText(m *policy.Matcher, name string) string {
 	i := slices.IndexFunc(m.Rules(), func(r *policy.Rule) bool { return r.Name == name })
 	if i < 0 {
 		return ""
@@ -58,17 +57,17 @@ func ruleWords(m *policy.Matcher, name string) string {
 	r := m.Rules()[i]
 	var limits []string
 	for j := range r.Limits {
-		limits = append(limits, limitWords(&r.Limits[j]))
+		limits = append(limits, limitText(&r.Limits[j]))
 	}
-	s := strings.Join(limits, ", and ") + eachWords(r)
+	s := strings.Join(limits, ", and ") + eachText(r)
 	if r.Mode != policy.ModeEnforce {
 		s += ", mode " + r.Mode.String()
 	}
 	return s
 }
 
-// eachWords words which requests share a bucket.
-func eachWords(r *policy.Rule) string {
+// eachText describes which requests share a bucket.
+func eachText(r *policy.Rule) string {
 	if len(r.LimitKeys) == 0 {
 		return ", for all requests together"
 	}
@@ -79,27 +78,27 @@ func eachWords(r *policy.Rule) string {
 	return ", for each " + parse.Enumerate(names, "and")
 }
 
-// limitWords words a limit, without the time until it is full.
-func limitWords(l *policy.Limit) string {
+// limitText describes a limit, without the time until its bucket is full.
+func limitText(l *policy.Limit) string {
 	text, _, _ := strings.Cut(prose.Limit(l), "; full in ")
 	_, text, _ = strings.Cut(text, ": ")
 	return text
 }
 
-// movedWords words which rules go before a rule now, and which ones no longer do.
-func movedWords(d diff.Difference) string {
+// movedText describes which rules now take precedence over a rule, and which no longer do.
+func movedText(d diff.Difference) string {
 	var parts []string
 	if len(d.After) > 0 {
-		parts = append(parts, fmt.Sprintf("some of its requests now fall under %s, before it", parse.Enumerate(d.After, "and")))
+		parts = append(parts, fmt.Sprintf("some of its requests now match %s first", parse.Enumerate(d.After, "and")))
 	}
 	if len(d.Before) > 0 {
-		parts = append(parts, fmt.Sprintf("it now gets requests that fall under %s", parse.Enumerate(d.Before, "and")))
+		parts = append(parts, fmt.Sprintf("it now matches some requests before %s", parse.Enumerate(d.Before, "and")))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// overrideWords words what an override does, and until when.
-func overrideWords(m *policy.Matcher, id string) string {
+// overrideText describes the effect and the end of an override.
+func overrideText(m *policy.Matcher, id string) string {
 	i := slices.IndexFunc(m.Overrides(), func(o policy.Override) bool { return o.ID == id })
 	if i < 0 {
 		return ""
@@ -115,30 +114,30 @@ func overrideWords(m *policy.Matcher, id string) string {
 	return s + ", until " + o.ExpiresAt.UTC().Format(time.RFC3339)
 }
 
-// meaning words a change for readers that do not know the field. It may be empty.
+// meaning explains a change to readers who do not know the field. It may be empty.
 func meaning(c diff.Change, client string) string {
 	switch c.Field {
 	case "burst":
-		return fmt.Sprintf("%s may send %s at once, was %s", client, c.New, c.Old)
+		return fmt.Sprintf("%s may send %s at once instead of %s", client, c.New, c.Old)
 	case "rate":
-		return fmt.Sprintf("%s may go on with %s, was %s", client, perWords(c.New), perWords(c.Old))
+		return fmt.Sprintf("%s may continue with %s instead of %s", client, rateText(c.New), rateText(c.Old))
 	case "limit_keys":
-		return fmt.Sprintf("requests share a bucket by %s, was by %s; buckets start full", orAll(c.New), orAll(c.Old))
+		return fmt.Sprintf("requests share a bucket by %s instead of %s; buckets start full", orAll(c.New), orAll(c.Old))
 	case "mode":
 		return modeMeaning(c.New)
 	case "name":
 		return "its buckets start full"
 	case "limits":
 		if c.Old == "" {
-			return "a limit more"
+			return "one more limit"
 		}
-		return "a limit less"
+		return "one limit fewer"
 	}
 	return ""
 }
 
-// client words which clients share a bucket of a rule in the new policy.
-func (x *explainer) client(name string) string {
+// clientText describes the clients that share a bucket of a rule in the new policy.
+func (x *explainer) clientText(name string) string {
 	for _, r := range x.new.Rules() {
 		if r.Name == name && len(r.LimitKeys) == 0 {
 			return "all clients together"
@@ -147,8 +146,8 @@ func (x *explainer) client(name string) string {
 	return "a client"
 }
 
-// perWords words a rate: "10 per 1s".
-func perWords(rate string) string { return strings.Replace(rate, "/", " per ", 1) }
+// rateText formats a rate as "10 per 1s".
+func rateText(rate string) string { return strings.Replace(rate, "/", " per ", 1) }
 
 func orAll(keys string) string {
 	if keys == "" {
@@ -162,7 +161,7 @@ func modeMeaning(mode string) string {
 	case "enforce":
 		return "it denies requests"
 	case "shadow":
-		return "it counts, and denies no request"
+		return "it counts requests and denies none"
 	case "off":
 		return "it does nothing"
 	}

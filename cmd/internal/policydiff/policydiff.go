@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policydiff explains the difference between two policies in words and by example
-// requests. It is mete diff.
+// Package policydiff implements mete diff. It explains the difference between two policies in words and with
+// example requests.
 package policydiff
 
 import (
@@ -18,11 +18,10 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// ErrDifferent is the error of [Run] if the policies differ. The differences are printed
-// then.
+// ErrDifferent is the error of [Run] after it has printed differences.
 var ErrDifferent = errors.New("the policies differ")
 
-// Options are the inputs of [Run].
+// Options configure [Run].
 type Options struct {
 	Old, New         *policy.Matcher
 	OldName, NewName string
@@ -30,7 +29,7 @@ type Options struct {
 	JSON             bool
 }
 
-// A report is the JSON form of a comparison.
+// A report is the JSON output.
 type report struct {
 	Old         string       `json:"old"`
 	New         string       `json:"new"`
@@ -38,7 +37,7 @@ type report struct {
 	Differences []difference `json:"differences"`
 }
 
-// A difference is one rule or override.
+// A difference is a changed rule or override.
 type difference struct {
 	Kind     string   `json:"kind"`
 	Rule     string   `json:"rule,omitempty"`
@@ -51,7 +50,6 @@ type difference struct {
 	Example  *example `json:"example,omitempty"`
 }
 
-// A change is one field.
 type change struct {
 	Limit   string `json:"limit,omitempty"`
 	Field   string `json:"field"`
@@ -60,7 +58,7 @@ type change struct {
 	Meaning string `json:"meaning,omitempty"`
 }
 
-// Run writes the differences to w. If there are any, the error is [ErrDifferent].
+// Run writes the differences to w. It returns [ErrDifferent] if there are any.
 func Run(w io.Writer, o Options) error {
 	r := report{Old: o.OldName, New: o.NewName, Differences: []difference{}}
 	x := explainer{old: o.Old, new: o.New}
@@ -82,7 +80,6 @@ func Run(w io.Writer, o Options) error {
 	return err
 }
 
-// text words the report.
 func (r *report) text() string {
 	if r.Equal {
 		return fmt.Sprintf("no difference in decisions: %s and %s\n", r.Old, r.New)

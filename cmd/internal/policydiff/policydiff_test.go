@@ -48,31 +48,31 @@ overrides:
 `
 
 const want = `rule search is changed
-  burst: 20 → 50: a client may send 50 at once, was 20
+  burst: 20 → 50: a client may send 50 at once instead of 20
   for example, GET /search from 192.0.2.1
     was limited by search (up to 20 at once, then 10/s, for each ip:address)
     is now limited by search (up to 50 at once, then 10/s, for each ip:address)
 
-rule writes has moved: some of its requests now fall under uploads, before it
+rule writes has moved: some of its requests now match uploads first
   for example, POST /upload from 192.0.2.1
     was limited by writes (up to 3 at once, then 1/s, for each ip:address)
     is now limited by uploads (up to 1 at once, then 1/m, for each ip:address)
 
 rule report is added: up to 2 at once, then 1/h, for all requests together, mode shadow
   for example, GET /report from 192.0.2.1
-    was limited by nothing
+    was not limited
     is now limited by report (up to 2 at once, then 1/h, for all requests together) at a cost of 2 in shadow
 
 rule tenant is changed
   match: header:x-api-key is … → header:x-api-key is …
   for example, GET / from 192.0.2.1 with header:x-api-key=… header:x-tenant=example
-    was limited by nothing
+    was not limited
     is now limited by tenant (up to 100 at once, then 100/s, for each header:x-tenant)
 
 rule login is removed: up to 5 at once, then 5/m, for each ip:address
   for example, GET /login from 192.0.2.1
     was limited by login (up to 5 at once, then 5/m, for each ip:address)
-    is now limited by nothing
+    is now not limited
 
 override bot is added: block, until 2026-06-01T00:00:00Z
   for example, GET /search from 192.0.2.7

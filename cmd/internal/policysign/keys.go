@@ -15,13 +15,13 @@ import (
 	"github.com/metehq/mete/cmd/internal/smallfile"
 )
 
-// The PEM types of the two halves, as openssl writes them.
+// The PEM types of the keys, as openssl writes them.
 const (
 	privateType = "PRIVATE KEY" // PKCS #8
 	publicType  = "PUBLIC KEY"  // PKIX
 )
 
-// ReadKeys reads public keys from PEM files, of which each may hold several.
+// ReadKeys reads public keys from PEM files. A file may contain several keys.
 func ReadKeys(paths ...string) (Keys, error) {
 	var keys Keys
 	for _, path := range paths {
@@ -47,7 +47,7 @@ func ReadKeys(paths ...string) (Keys, error) {
 func publicKey(block *pem.Block) (ed25519.PublicKey, error) {
 	switch block.Type {
 	case privateType:
-		return nil, errors.New("this is a private key, which is for signing: give the public one, and keep this one away from servers")
+		return nil, errors.New("this is a private key for signing: use the public key here, and keep the private key away from servers")
 	case publicType:
 	default:
 		return nil, fmt.Errorf("a PEM block of type %q, want %s", block.Type, publicType)
@@ -60,8 +60,7 @@ func publicKey(block *pem.Block) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// ReadPrivateKey reads the key that policies are signed with from a PEM file, as
-// "openssl genpkey -algorithm ed25519" writes it.
+// ReadPrivateKey reads a signing key from a PEM file, as "openssl genpkey -algorithm ed25519" writes it.
 func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
 	data, err := smallfile.Read(path, maxBytes)
 	if err != nil {
@@ -86,8 +85,7 @@ func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// NewPair makes a key and writes its halves to two new files, the private one for
-// nobody but their owner to read.
+// NewPair creates a key pair in two new files. Only the owner can read the private one.
 func NewPair(privatePath, publicPath string) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -107,8 +105,7 @@ func NewPair(privatePath, publicPath string) error {
 	return writeNew(publicPath, 0o644, publicType, publicDER)
 }
 
-// writeNew writes a PEM file where there is none yet: a key that is overwritten is
-// lost.
+// writeNew writes a PEM file. It never overwrites a file, because the old key would be lost.
 func writeNew(path string, mode fs.FileMode, kind string, der []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policysign signs policy files and verifies them, so that who can write
-// to where they lie cannot change what is allowed.
+// Package policysign signs policy files and verifies the signatures. Without the private key, an attacker with
+// write access to the files cannot change the policy.
 //
-// The signature of policy.yaml is policy.yaml.sig: a line that names the form, and
-// the Ed25519 signature of the file's exact bytes in base64. Who has no mete can
-// make and check it, too:
+// The signature of policy.yaml is policy.yaml.sig. Its first line names the format, and its second line is the
+// Ed25519 signature of the file's exact bytes in base64. OpenSSL can create and verify it, too:
 //
 //	openssl pkeyutl -sign -inkey private.pem -rawin -in policy.yaml | base64 -w0
 package policysign
@@ -22,32 +21,28 @@ import (
 )
 
 const (
-	// Suffix is what the name of a signature has behind that of the file.
+	// Suffix is appended to the name of a file to name its signature.
 	Suffix = ".sig"
 
-	// header is the first line of a signature.
 	header = "mete-policy-signature-v1 ed25519"
 
-	// maxBytes bounds signatures and files of keys. Larger ones are refused.
+	// maxBytes bounds signature and key files.
 	maxBytes = 64 << 10
 )
 
-// ErrSignature is the error of a file that is not signed by any of the keys, or not
-// at all.
+// ErrSignature is the error of a file without a valid signature by one of the keys.
 var ErrSignature = errors.New("no valid signature")
 
-// Sign returns the contents of the signature file for data.
 func Sign(key ed25519.PrivateKey, data []byte) []byte {
 	return []byte(header + "\n" + base64.StdEncoding.EncodeToString(ed25519.Sign(key, data)) + "\n")
 }
 
-// Keys are the public keys that signatures are believed of: any of them, so that one
-// can take the place of another.
+// Keys are trusted public keys. A signature by any of them is valid, so that keys can be rotated.
 type Keys []ed25519.PublicKey
 
-// Check verifies data, the contents of the file at path, by the signature beside it.
-// Whatever is wrong with it, a missing one included, is an [ErrSignature]. Only data
-// may be used then: the file can have changed since.
+// Check verifies data, the contents of the file at path, with the signature file next to it. It returns
+// [ErrSignature] for an invalid or missing signature. The caller must use data and not read the file again,
+// because it may have changed.
 func (k Keys) Check(path string, data []byte) error {
 	signature, err := readSignature(path + Suffix)
 	if err == nil {
@@ -59,7 +54,7 @@ func (k Keys) Check(path string, data []byte) error {
 	return nil
 }
 
-// Verify checks data by the contents of a signature file.
+// Verify verifies data with the contents of a signature file.
 func (k Keys) Verify(data, file []byte) error {
 	first, rest, _ := bytes.Cut(file, []byte("\n"))
 	if string(bytes.TrimSuffix(first, []byte("\r"))) != header {
@@ -74,11 +69,10 @@ func (k Keys) Verify(data, file []byte) error {
 			return nil
 		}
 	}
-	return errors.New("the signature is of other contents, or by another key")
+	return errors.New("the signature is for other contents or by another key")
 }
 
-// readSignature reads a signature. Who can write to where it lies could put a pipe
-// there, of which reading has no end.
+// readSignature reads a signature. It only accepts regular files, because reading a pipe might never end.
 func readSignature(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	minChart = 20 // columns of a chart, without what stands left of it
-	maxBar   = 6  // columns of one bar
+	minChart = 20 // minimum columns of a chart without its labels
+	maxBar   = 6  // maximum columns of one bar
 )
 
-// A chart is counts over the time of a trace as bars made of letters, one row of them
-// above the other.
+// A chart shows counts over the time of a trace as rows of bars made of block characters.
 type chart struct {
 	line *timeline
-	last bucket.Instant // of the trace
+	last bucket.Instant // end of the trace
 	rows []chartRow
 }
 
-// A chartRow has a scale of its own. One without counts is left out.
+// A chartRow is one row of bars with its own scale. A row without counts is omitted.
 type chartRow struct {
 	name   string
 	counts series
-	height int // in lines
+	height int // lines
 	color  color
 }
 
-// writeTo draws the chart, or nothing where all is at one time.
+// writeTo draws the chart, unless all requests have the same time.
 func (c chart) writeTo(b *strings.Builder, on Screen) {
 	c.rows = slices.DeleteFunc(c.rows, func(r chartRow) bool { return slices.Max(r.counts) == 0 })
 	if len(c.rows) == 0 || c.line.bins < 2 {
@@ -44,13 +43,13 @@ func (c chart) writeTo(b *strings.Builder, on Screen) {
 		names = max(names, len(row.name))
 		numbers = max(numbers, digits(slices.Max(row.counts)))
 	}
-	view := c.line.view(max(on.columns()-names-numbers-len("   99"), minChart)) // several bins may come together: two digits
+	view := c.line.view(max(on.columns()-names-numbers-len("   99"), minChart)) // two digits, because view may merge several bins
 	for _, row := range c.rows {
-		numbers = max(numbers, digits(slices.Max(view.of(row.counts))))
+		numbers = max(numbers, digits(slices.Max(view.binCounts(row.counts))))
 	}
 	left := names + 1 + numbers
 	bar := min(maxBar, max(1, (on.columns()-left-len("  "))/view.bins))
-	fmt.Fprintf(b, "\n%s\n", on.paint("OVER TIME", strong)+", in steps of "+lasting(view.width))
+	fmt.Fprintf(b, "\n%s\n", on.paint("OVER TIME", strong)+", in steps of "+formatDuration(view.width))
 	for _, row := range c.rows {
 		row.writeTo(b, on, view, names, numbers, bar)
 	}
@@ -59,9 +58,9 @@ func (c chart) writeTo(b *strings.Builder, on Screen) {
 	fmt.Fprintf(b, "%s %s\n%s  %s\n", pad, on.paint("└"+ticks, faint), pad, labels)
 }
 
-// writeTo draws one row. Whatever is not nothing can be seen.
+// writeTo draws one row. Every nonzero count is visible.
 func (r chartRow) writeTo(b *strings.Builder, on Screen, view view, names, numbers, bar int) {
-	counts := view.of(r.counts)
+	counts := view.binCounts(r.counts)
 	most := slices.Max(counts)
 	for line := r.height - 1; line >= 0; line-- {
 		name, number, edge := "", "", "│"
@@ -82,10 +81,10 @@ func (r chartRow) writeTo(b *strings.Builder, on Screen, view view, names, numbe
 
 func digits(n int64) int { return len(strconv.FormatInt(n, 10)) }
 
-// axis is the line below the bars, and the times below that: round ones, and the first
-// one where there is no other. There is room for so many columns.
+// axis returns the axis line and its labels: round times or, if there are none, the start. room is the width in
+// columns.
 func (c chart) axis(view view, bar, room int) (ticks, labels string) {
-	space := (display.Width(view.label(0, c.last)) + 2 + bar - 1) / bar // bins
+	space := (display.Width(view.label(0, c.last)) + 2 + bar - 1) / bar // in bins
 	if last := view.label(view.bins-1, c.last); c.last < dateFrom {
 		space = (len(last) + 2 + bar - 1) / bar
 	}

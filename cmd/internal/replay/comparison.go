@@ -11,23 +11,23 @@ import (
 	"github.com/metehq/mete/policy/diff"
 )
 
-// A Change is what a new policy means for one request.
+// A Change is the effect of a new policy on one request.
 type Change uint8
 
 const (
-	SameAllowed   Change = iota // by both
-	SameDenied                  // by both, for whatever reason
-	NewlyLimited                // allowed by the old, denied by the new
-	NewlyAdmitted               // denied by the old, allowed by the new
+	SameAllowed   Change = iota // allowed by both policies
+	SameDenied                  // denied by both policies
+	NewlyLimited                // allowed by the old policy, denied by the new one
+	NewlyAdmitted               // denied by the old policy, allowed by the new one
 	changes
 )
 
 var changeNames = [changes]string{"allowed_by_both", "denied_by_both", "newly_limited", "newly_admitted"}
 
-// String returns the change's name in JSON: newly_limited.
+// String returns the name of the change in JSON, such as newly_limited.
 func (c Change) String() string { return changeNames[c] }
 
-// ChangeOf compares two decisions about a request.
+// ChangeOf compares the decisions of two policies about a request.
 func ChangeOf(old, new *mete.Decision) Change {
 	switch {
 	case old.Allowed && new.Allowed:
@@ -40,41 +40,39 @@ func ChangeOf(old, new *mete.Decision) Change {
 	return SameDenied
 }
 
-// Differs reports whether the two policies disagree.
+// Differs reports whether the policies disagree.
 func (c Change) Differs() bool { return c == NewlyLimited || c == NewlyAdmitted }
 
-// ruleChange counts what the rules of one name do in the old and the new policy.
-// A request is counted under the rule that denied it.
+// ruleChange counts the decisions of a rule in the old and the new policy. A denied request counts for the rule
+// that denied it.
 type ruleChange struct {
 	name     string
-	edit     string   // what was done to the rule; empty for nothing
-	denied   [2]int64 // by the old, by the new
-	shadowed [2]int64 // would be denied if it were enforced
+	edit     string   // change of the rule; empty if unchanged
+	denied   [2]int64 // old, new
+	shadowed [2]int64 // old, new; denied only in shadow mode
 	changed  [changes]int64
-	over     [2]series // time: those denied by the old, by the new; nil before the first
+	over     [2]series // denied by the old and the new rule over time; nil before the first denial
 }
 
-// Comparison counts how two policies differ in a replay. It is made by
-// [NewComparison] and not safe for concurrent use. Its memory is bounded, however
-// many keys there are.
+// A Comparison counts how two policies differ in a replay, in bounded memory. Create it with [NewComparison]. It
+// is not safe for concurrent use.
 type Comparison struct {
 	counts
 	new      *policy.Matcher
 	policies [2]map[string]*policy.Rule // by name
-	rules    []*ruleChange              // in the order of the new policy, then of the old one
+	rules    []*ruleChange              // rules of the new policy in order, then removed rules
 	byName   map[string]*ruleChange
 
 	changed  [changes]span
-	shadowed [2]int64 // allowed, but denied by a rule in shadow
-	delayed  [2]int64 // admitted to start later
+	shadowed [2]int64 // allowed, but denied by a rule in shadow mode
+	delayed  [2]int64 // admitted with a delay
 
-	over [changes]series // time
+	over [changes]series // over time
 
-	keys [changes]toplist // of those that differ
+	keys [changes]toplist // keys with changed decisions
 	id   []byte
 }
 
-// NewComparison returns the empty comparison of two policies.
 func NewComparison(old, new *policy.Matcher) *Comparison {
 	c := &Comparison{new: new, counts: newCounts(), byName: map[string]*ruleChange{}}
 	for i, m := range [...]*policy.Matcher{old, new} {
@@ -95,14 +93,14 @@ func NewComparison(old, new *policy.Matcher) *Comparison {
 	return c
 }
 
-// The edits to rules between two policies.
+// Changes of rules between two policies.
 const (
 	added   = "added"
 	removed = "removed"
 	changed = "changed"
 )
 
-// findEdits notes the edits to rules, as mete diff finds them. The order of rules is no edit.
+// findEdits records the changes of rules, as mete diff finds them. The order of rules does not count.
 func (c *Comparison) findEdits(old *policy.Matcher) {
 	for _, d := range diff.Compare(old, c.new, time.Now()) {
 		switch d.Kind {
@@ -118,16 +116,16 @@ func (c *Comparison) findEdits(old *policy.Matcher) {
 	}
 }
 
-// Count is to how many requests that happened.
+// Count returns the number of requests with this change.
 func (c *Comparison) Count(change Change) int64 { return c.changed[change].count }
 
-// Add counts what two policies say about a request. Place is called for where in
-// the trace that is, where the comparison remembers it.
+// Add counts the decisions of two policies about a request. It calls place for the position in the trace if it
+// needs an example.
 func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func() string) {
 	change := ChangeOf(old, new)
 	c.count(req.At)
 	c.changed[change].add(req.At)
-	c.over[change][c.line.at(req.At)]++
+	c.over[change][c.line.binAt(req.At)]++
 	for i, d := range [...]*mete.Decision{old, new} {
 		if !d.Allowed {
 			c.addDenial(i, req, c.rule(denier(d)))
@@ -145,19 +143,18 @@ func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func
 	}
 }
 
-// addDenial counts a request that a rule of one policy denied.
 func (c *Comparison) addDenial(i int, req *trace.Request, r *ruleChange) {
 	if r.over[i] == nil {
 		r.over[i] = c.sparks.newSeries()
 	}
 	r.denied[i]++
-	r.over[i][c.sparks.at(req.At)]++
+	r.over[i][c.sparks.binAt(req.At)]++
 }
 
-// addShadow counts the rules that deny a request in shadow only.
+// addShadow counts the rules that deny a request only in shadow mode.
 func (c *Comparison) addShadow(i int, d *mete.Decision) {
 	denied := false
-	var last *policy.Rule // a rule's limits stand together
+	var last *policy.Rule // limits of one rule are adjacent
 	for j := range d.Shadow {
 		if s := &d.Shadow[j]; !s.Allowed && s.Rule != last {
 			last, denied = s.Rule, true
@@ -169,8 +166,7 @@ func (c *Comparison) addShadow(i int, d *mete.Decision) {
 	}
 }
 
-// addKey counts the key of a request that the policies disagree about, under the
-// rule of the one that denies it.
+// addKey counts the key of a request with different decisions, for the rule that denies it.
 func (c *Comparison) addKey(change Change, req *trace.Request, i int, d *mete.Decision, place func() string) {
 	c.rule(denier(d)).changed[change]++
 	rule := c.policies[i][d.Rule]
@@ -178,7 +174,7 @@ func (c *Comparison) addKey(change Change, req *trace.Request, i int, d *mete.De
 		rule = decider.Rule
 	}
 	if rule == nil {
-		rule = &policy.Rule{Name: denier(d)} // of no policy: one for everyone
+		rule = &policy.Rule{Name: denier(d)} // an override, which has one bucket for all
 	}
 	c.id = appendKeyID(c.id[:0], req, rule)
 	if entry, isNew := c.keys[change].add(c.id, req.At); isNew {
@@ -187,7 +183,7 @@ func (c *Comparison) addKey(change Change, req *trace.Request, i int, d *mete.De
 	}
 }
 
-// denier names what denied a request: a rule, or an override.
+// denier names the rule or override that denied a request.
 func denier(d *mete.Decision) string {
 	if d.Rule == "" && d.Override != nil {
 		return "override " + d.Override.ID
@@ -195,7 +191,7 @@ func denier(d *mete.Decision) string {
 	return d.Rule
 }
 
-// rule returns the counts of the rules of that name.
+// rule returns the counts of the rules with a name.
 func (c *Comparison) rule(name string) *ruleChange {
 	r, ok := c.byName[name]
 	if !ok {

@@ -9,12 +9,10 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// colorOfChange is the color of the requests that the policies disagree about.
 var colorOfChange = map[Change]string{NewlyLimited: "denied", NewlyAdmitted: "allowed"}
 
-// document implements [Counts].
 func (c *Comparison) document(r *Report, page bool) *document {
-	d := c.begin(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
+	d := c.newDocument(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
 	d.Title, d.Kind, d.Headline = "From "+r.Old+" to "+r.Policy+", on "+r.Trace, "comparison of two policies", c.headline()
 	limited, admitted := &c.keys[NewlyLimited], &c.keys[NewlyAdmitted]
 	differs := c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count > 0
@@ -49,13 +47,13 @@ func (c *Comparison) document(r *Report, page bool) *document {
 		d.describePolicy(c.new, edits)
 	}
 	if c.requests.count > 0 && !differs {
-		d.note("the two policies decide alike")
+		d.note("the two policies make the same decisions")
 	}
 	if c.shadowed[1] > 0 {
 		d.note("rules in shadow would limit %s that the new policy allows (%d under the old)", prose.Count(c.shadowed[1], "request"), c.shadowed[0])
 	}
 	if c.delayed != [2]int64{} {
-		d.note("%s later by the old policy, %d by the new", prose.Count(c.delayed[0], "request is let start", "requests are let start"), c.delayed[1])
+		d.note("%s by the old policy, %d by the new", prose.Count(c.delayed[0], "request is delayed", "requests are delayed"), c.delayed[1])
 	}
 	c.endNotes(d, r, int64(len(limited.tallies)+len(admitted.tallies)), max(limited.missed, admitted.missed))
 	return d
@@ -65,9 +63,9 @@ func (c *Comparison) headline() string {
 	limited, admitted := c.changed[NewlyLimited].count, c.changed[NewlyAdmitted].count
 	switch {
 	case c.requests.count == 0:
-		return "There are no requests in the trace"
+		return "The trace has no requests"
 	case limited+admitted == 0:
-		return "The two policies decide alike about " + requestCount(c.requests.count)
+		return "The two policies make the same decisions about " + requestCount(c.requests.count)
 	case limited == 0:
 		return requestCount(admitted) + " newly admitted, none newly limited"
 	case admitted == 0:
@@ -76,7 +74,7 @@ func (c *Comparison) headline() string {
 	return requestCount(limited) + " newly limited, " + grouped(admitted) + " newly admitted"
 }
 
-// addFigures show when the policies disagree, and when each of them denies.
+// addFigures adds figures of the changed decisions and of the denials over time.
 func (c *Comparison) addFigures(d *document) {
 	d.addFigure(figure{ID: "changes", Title: "Where they disagree", Series: []figureSeries{
 		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[NewlyLimited]},
@@ -88,7 +86,7 @@ func (c *Comparison) addFigures(d *document) {
 	}}, &c.line, c.requests.last)
 }
 
-// ruleSheet has a row for each rule of either policy.
+// ruleSheet returns a table with a row for each rule of either policy.
 func (c *Comparison) ruleSheet(page bool) *sheet {
 	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
 		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "num", group: "DENIED BY", text: "OLD", Page: "Denied by old"}, {Kind: "num", text: "NEW", Page: "Denied by new"},
@@ -122,10 +120,10 @@ func (c *Comparison) ruleSheet(page bool) *sheet {
 	return t
 }
 
-// weight is the number of requests that a rule changes.
+// weight returns the number of requests that a rule affects.
 func (r *ruleChange) weight() int64 { return r.changed[NewlyLimited] + r.changed[NewlyAdmitted] }
 
-// addChangedKeys adds the keys that a change means the most for.
+// addChangedKeys adds the keys with the most requests for a change.
 func (c *Comparison) addChangedKeys(d *document, r *Report, page bool, names *keyNames, change Change) {
 	list := &c.keys[change]
 	if len(list.tallies) == 0 {

@@ -175,7 +175,7 @@ func TestCompare_WithItself(t *testing.T) {
 	for _, file := range []string{oldPolicy, newPolicy} {
 		got := compare(t, file, file, randomTrace(2000, 1), false)
 		if len(got.lines) > 0 || got.summary["newly_limited"] != 0.0 || got.summary["newly_admitted"] != 0.0 ||
-			!strings.Contains(got.report, "the two policies decide alike") || strings.Contains(got.report, "EDIT") {
+			!strings.Contains(got.report, "the two policies make the same decisions") || strings.Contains(got.report, "EDIT") {
 			t.Errorf("got %v, %v\n%s", got.lines, got.summary, got.report)
 		}
 	}
@@ -195,10 +195,10 @@ trace     t, jsonl, 5 requests in 500ms
 from      0 s
 to        0.5 s
 
-allowed by both  3  60.00 %
-denied by both   0   0.00 %
-newly limited    1  20.00 %  first 0 s, last 0 s
-newly admitted   1  20.00 %  first 0.5 s, last 0.5 s
+allowed by both  3  60.00%
+denied by both   0   0.00%
+newly limited    1  20.00%  first 0 s, last 0 s
+newly admitted   1  20.00%  first 0.5 s, last 0.5 s
 
 OVER TIME, in steps of 10ms
 requests       4 ┤█
@@ -264,7 +264,7 @@ func TestCompare_Override(t *testing.T) {
 		}
 	}
 	report := reportOn(t, strings.TrimSuffix(oldPolicy, "}")+block, comparedTrace, func(*replay.Report) {})
-	if want := "blocked 4 80.00 % of the denied, by an override"; !strings.Contains(squeeze(report), want) {
+	if want := "blocked 4 80.00% of the denied, by an override"; !strings.Contains(squeeze(report), want) {
 		t.Errorf("the report has no %q:\n%s", want, report)
 	}
 }

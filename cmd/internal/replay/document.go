@@ -24,28 +24,27 @@ const (
 	maxPageRules = 100
 )
 
-// A Report is the result of a replay for people, as text or as a page.
+// A Report is the result of a replay. It is written as text or as an HTML page.
 type Report struct {
-	Policy, Trace string // the names of the files
-	Old           string // the name of the old policy in a comparison
+	Policy, Trace string // file names
+	Old           string // file name of the old policy in a comparison
 	Format        string // of the trace
 	Counts        Counts
-	Elapsed       time.Duration // in real time; 0 leaves the speed out
+	Elapsed       time.Duration // real time; 0 omits the speed
 
-	// ShowKeys shows the keys. Without it they have numbers: a report is passed on more
-	// easily than a log.
+	// ShowKeys includes the keys. Otherwise keys have numbers, so that the report is safe to share.
 	ShowKeys bool
 
-	Screen Screen // of the text
+	Screen Screen // for text
 }
 
-// Counts are [Stats] or a [Comparison].
+// Counts is implemented by [Stats] and [Comparison].
 type Counts interface {
 	Disorder() string
 	InvalidLines() int64
 	Invalid(*trace.LineError)
 
-	// document returns the report on the counts, for text or for a page.
+	// document returns the report for text or for a page.
 	document(r *Report, page bool) *document
 }
 
@@ -55,15 +54,15 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// WriteHTML writes the report as one page that needs no other file. The same report is the
-// same page: the speed of the replay is not in it.
+// WriteHTML writes the report as a self-contained HTML page. It omits the speed of the replay, so that equal
+// reports are equal pages.
 func (r Report) WriteHTML(w io.Writer) error {
 	r.Elapsed = 0
 	return r.Counts.document(&r, true).writePage(w)
 }
 
-// A document is a report before it is printed. Text has no headline, figures and words, and
-// a page no bars.
+// A document is the content of a report before formatting. Text has no headline, figures and policy descriptions,
+// and pages have no bars.
 type document struct {
 	Title, Kind, Headline string
 	Facts                 []fact
@@ -89,30 +88,29 @@ type (
 	}
 )
 
-// A sheet is a table of a document.
+// A sheet is a table.
 type sheet struct {
 	ID, Title, About, Foot string
 	Columns                []column
 	Rows                   [][]cell
 }
 
-// A column is one column of a sheet. Narrow terminals drop the columns with the greatest
-// drop first.
+// A column is a column of a sheet. Narrow terminals omit columns with a high drop first.
 type column struct {
-	Kind        string // name, mono, badge, num, when, key, bar (in text without a number), share, spark (not in text)
+	Kind        string // name, mono, badge, num, when, key, bar (in text without a number), share or spark (pages only)
 	group, text string // headings in text
-	Page        string // the heading on a page
+	Page        string // heading on a page
 	drop        int
 }
 
-// A cell is a text, a part of a whole, or a spark.
+// A cell contains text, a share or a spark.
 type cell struct {
 	Kind, Text, Color string
 	n, all            int64
 	Spark             spark
 }
 
-// Percent is the length of a bar.
+// Percent returns the length of a bar.
 func (c cell) Percent() string {
 	part := 0.0
 	if c.n > 0 {
@@ -121,7 +119,6 @@ func (c cell) Percent() string {
 	return strconv.FormatFloat(part, 'f', 1, 64)
 }
 
-// add adds a row.
 func (s *sheet) add(cells ...cell) {
 	for i := range cells {
 		cells[i].Kind, cells[i].Text = s.Columns[i].Kind, display.Inert(cells[i].Text)
@@ -129,7 +126,7 @@ func (s *sheet) add(cells ...cell) {
 	s.Rows = append(s.Rows, cells)
 }
 
-// remove removes the columns with a heading in text.
+// remove removes the columns from index from up to to.
 func (s *sheet) remove(from, to int) {
 	s.Columns = slices.Delete(s.Columns, from, to)
 	for i, row := range s.Rows {
@@ -143,49 +140,47 @@ func partCell(n, all int64, color string) cell {
 	return cell{Text: percent(n, all), n: n, all: all, Color: color}
 }
 
-// begin begins the document of a report: its facts, and the notes on what all counts have.
-func (c *counts) begin(r *Report, page bool, policies ...fact) *document {
+// newDocument starts the document of a report with the facts and notes that all reports have.
+func (c *counts) newDocument(r *Report, page bool, policies ...fact) *document {
 	d := &document{Facts: policies}
 	text := fmt.Sprintf("%s, %s, %s", r.Trace, r.Format, prose.Count(c.requests.count, "request"))
 	if c.requests.count > 0 {
-		text += " in " + lasting(c.requests.last-c.requests.first)
+		text += " in " + formatDuration(c.requests.last-c.requests.first)
 	}
 	d.Facts = append(d.Facts, fact{"Trace", text})
 	if c.requests.count > 0 {
-		d.Facts = append(d.Facts, fact{"From", instant(c.requests.first, c.requests.last)}, fact{"To", instant(c.requests.last, c.requests.last)})
+		d.Facts = append(d.Facts, fact{"From", formatInstant(c.requests.first, c.requests.last)}, fact{"To", formatInstant(c.requests.last, c.requests.last)})
 	}
 	for i := range d.Facts {
 		d.Facts[i].Text = display.Inert(d.Facts[i].Text)
 	}
 	d.Warning = c.Disorder()
 	if page && c.requests.count > 0 {
-		d.Totals = []total{{Name: "Requests", Count: grouped(c.requests.count), Note: "in " + lasting(c.requests.last-c.requests.first)}}
+		d.Totals = []total{{Name: "Requests", Count: grouped(c.requests.count), Note: "in " + formatDuration(c.requests.last-c.requests.first)}}
 	}
 	return d
 }
 
-// note adds a note.
 func (d *document) note(format string, args ...any) {
 	d.Notes = append(d.Notes, display.Inert(fmt.Sprintf(format, args...)))
 }
 
-// endNotes adds the notes that all reports have at the end.
+// endNotes adds the notes at the end of all reports.
 func (c *counts) endNotes(d *document, r *Report, keys, missed int64) {
 	if keys > 0 && !r.ShowKeys {
-		d.note("--show-keys shows who the keys are")
+		d.note("--show-keys shows the keys")
 	}
 	if missed > 0 {
-		d.note("there are more than %d keys in a list: the counts of single keys may be up to %d short", maxTallies, missed)
+		d.note("a list has more than %d keys: counts of single keys may be up to %d too low", maxTallies, missed)
 	}
 	if c.invalid > 0 {
-		d.note("%s not read", prose.Count(c.invalid, "invalid line was", "invalid lines were"))
+		d.note("%s skipped", prose.Count(c.invalid, "invalid line was", "invalid lines were"))
 	}
 	if r.Elapsed > 0 && c.requests.count > 0 {
-		d.note("replayed in %s, %.0f requests a second", r.Elapsed.Round(time.Millisecond), float64(c.requests.count)/r.Elapsed.Seconds())
+		d.note("replayed in %s, %.0f requests per second", r.Elapsed.Round(time.Millisecond), float64(c.requests.count)/r.Elapsed.Seconds())
 	}
 }
 
-// total adds a total of the requests.
 func (c *counts) total(d *document, page bool, name, color string, n int64, note string) {
 	count := strconv.FormatInt(n, 10)
 	if page {
@@ -202,7 +197,7 @@ func (c *counts) times(s span) string {
 	return "first " + c.when(s.first) + ", last " + c.when(s.last)
 }
 
-// addKeys adds the keys with the most of all requests.
+// addKeys adds the keys with the most requests.
 func (c *counts) addKeys(s *sheet, r *Report, page bool, list *toplist, all int64, color func(rule string) string, names *keyNames) {
 	most := maxTextKeys
 	if page {
@@ -228,8 +223,8 @@ func (c *counts) addKeys(s *sheet, r *Report, page bool, list *toplist, all int6
 	}
 }
 
-// mostOf returns the rules of a report, at most maxPageRules on a page: those with the
-// greatest weight, in their order. left describes the selection.
+// mostOf returns the rules for a report. A page shows at most maxPageRules, those with the greatest weight, in
+// policy order. left describes the selection.
 func mostOf[T comparable](rules []T, page bool, weigh func(a, b T) int, did string) (most []T, left string) {
 	if !page || len(rules) <= maxPageRules {
 		return rules, ""
@@ -239,7 +234,7 @@ func mostOf[T comparable](rules []T, page bool, weigh func(a, b T) int, did stri
 	return most, fmt.Sprintf("the %d of %s that %s the most", maxPageRules, prose.Count(len(rules), "rule"), did)
 }
 
-// describePolicy adds the rules of a policy in words, and the edits to them.
+// describePolicy adds the rules of a policy in words, with their changes.
 func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 	rules, descriptions := m.Rules(), m.Describe()
 	for i, r := range rules[:min(len(rules), maxPageRules)] {
@@ -264,7 +259,7 @@ func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 	}
 }
 
-// number formats a count, with separators on a page.
+// number formats a count, with thousands separators on a page.
 func number(n int64, page bool) string {
 	if page {
 		return grouped(n)
@@ -272,7 +267,6 @@ func number(n int64, page bool) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// requestCount counts requests on a page.
 func requestCount(n int64) string {
 	return grouped(n) + cmp.Or(map[int64]string{1: " request"}[n], " requests")
 }

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	figureBins  = 160 // at most
+	figureBins  = 160 // maximum
 	figureHigh  = 1000
 	sparkHigh   = 26
-	sparkShown  = 48 // bins at most
-	axisColumns = 56 // letters that fit below a figure on a phone
+	sparkShown  = 48 // maximum
+	axisColumns = 56 // characters that fit below a figure on a phone
 )
 
-// A figure is a chart of a page: one that stands still, in SVG, with a table. It has the data
-// with which a script draws another one in its place.
+// A figure is a chart on a page: an SVG image and a table. Its data lets a script draw an interactive chart
+// instead.
 type figure struct {
 	ID      string         `json:"id"`
 	Title   string         `json:"title"`
@@ -59,22 +59,21 @@ type (
 	}
 )
 
-// addFigure adds a figure of counts over the time of a trace that ends at last: bars one upon
-// the other, or lines. It adds none where there is nothing to draw over time.
+// addFigure adds a stacked or line chart of counts over time. It adds nothing if there is nothing to draw.
 func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 	f.Series = slices.DeleteFunc(f.Series, func(s figureSeries) bool { return slices.Max(s.counts) == 0 })
 	if t.bins < 2 || len(f.Series) == 0 {
 		return
 	}
 	v := t.view(figureBins)
-	f.Unit = "requests in " + lasting(v.width)
+	f.Unit = "requests in " + formatDuration(v.width)
 	f.Clock, f.Stacked, f.Step = last >= dateFrom, !f.Lines, float64(v.width)/float64(second)
 	f.Wide, f.High = v.bins, figureHigh
 	for i := range f.Series {
-		f.Series[i].Values = v.of(f.Series[i].counts)
+		f.Series[i].Values = v.binCounts(f.Series[i].counts)
 	}
 	for bin := range v.bins {
-		f.X = append(f.X, float64(v.at(bin))/float64(second))
+		f.X = append(f.X, float64(v.startOf(bin))/float64(second))
 		row, all := figureRow{Time: v.label(bin, last)}, int64(0)
 		for _, s := range f.Series {
 			row.Counts = append(row.Counts, grouped(s.Values[bin]))
@@ -84,14 +83,14 @@ func (d *document) addFigure(f figure, t *timeline, last bucket.Instant) {
 			f.Rows = append(f.Rows, row)
 		}
 	}
-	f.drawStill()
+	f.drawStatic()
 	f.Axis = v.axis(last)
 	f.Summary = f.summary(v, last)
 	d.Figures = append(d.Figures, &f)
 }
 
-// drawStill draws the chart that stands still: areas one upon the other, or lines.
-func (f *figure) drawStill() {
+// drawStatic draws the SVG chart.
+func (f *figure) drawStatic() {
 	var most int64
 	sums := make([]series, len(f.Series))
 	for i, s := range f.Series {
@@ -105,31 +104,31 @@ func (f *figure) drawStill() {
 	if f.Lines {
 		class = "line-"
 	}
-	for i, s := range slices.Backward(f.Series) { // the lower areas stand in front
+	for i, s := range slices.Backward(f.Series) { // lower areas are in front
 		f.Paths = append(f.Paths, path{class + s.Color, outline(sums[i], most, figureHigh, !f.Lines)})
 	}
 }
 
-// scaled is how high n stands. Every count above 0 can be seen.
-func scaled(n, most int64, high int) int {
+// scaleHeight returns the height of n. Every positive count is visible.
+func scaleHeight(n, most int64, high int) int {
 	if n == 0 {
 		return 0
 	}
 	return max(int(float64(n)/float64(most)*float64(high)+0.5), high/60, 1)
 }
 
-// outline draws counts as steps, one for each bin; closed it can be filled.
+// outline returns a path with one step per bin. A closed path can be filled.
 func outline(counts []int64, most int64, high int, closed bool) string {
 	var b strings.Builder
 	before := high
 	if closed {
 		fmt.Fprintf(&b, "M0 %d", high)
 	} else {
-		before = high - scaled(counts[0], most, high)
+		before = high - scaleHeight(counts[0], most, high)
 		fmt.Fprintf(&b, "M0 %d", before)
 	}
 	for bin, n := range counts {
-		if y := high - scaled(n, most, high); y != before {
+		if y := high - scaleHeight(n, most, high); y != before {
 			fmt.Fprintf(&b, "H%dV%d", bin, y)
 			before = y
 		}
@@ -141,7 +140,7 @@ func outline(counts []int64, most int64, high int, closed bool) string {
 	return b.String()
 }
 
-// axis are the labels of ticks below the bins, as many as a phone has room for.
+// axis returns labels below the bins, as many as fit on a phone.
 func (v view) axis(last bucket.Instant) (labels []axisLabel) {
 	longest := max(len(v.label(0, last)), len(v.label(v.bins-1, last)))
 	for _, bin := range v.ticks(max(v.bins*(longest+3)/axisColumns, 1)) {
@@ -151,14 +150,13 @@ func (v view) axis(last bucket.Instant) (labels []axisLabel) {
 	return labels
 }
 
-// summary describes the chart in words.
 func (f *figure) summary(v view, last bucket.Instant) string {
 	var parts []string
 	for _, s := range f.Series {
 		bin := slices.Index(s.Values, slices.Max(s.Values))
 		parts = append(parts, fmt.Sprintf("%s at most %s, at %s", s.Label, grouped(s.Values[bin]), v.label(bin, last)))
 	}
-	return fmt.Sprintf("From %s to %s, in steps of %s: %s.", v.label(0, last), v.label(v.bins-1, last), lasting(v.width), strings.Join(parts, "; "))
+	return fmt.Sprintf("From %s to %s, in steps of %s: %s.", v.label(0, last), v.label(v.bins-1, last), formatDuration(v.width), strings.Join(parts, "; "))
 }
 
 // A spark is a small figure in a table.
@@ -167,7 +165,7 @@ type spark struct {
 	Paths      []path
 }
 
-// newSpark draws the series of a rule, the first behind the second.
+// newSpark draws two series of a rule, the first one behind the second.
 func newSpark(t *timeline, behind, front string, counts [2]series) (s spark) {
 	if t.bins == 0 {
 		return spark{Wide: 1, High: sparkHigh}
@@ -177,12 +175,12 @@ func newSpark(t *timeline, behind, front string, counts [2]series) (s spark) {
 	var most int64
 	for _, c := range counts {
 		if c != nil {
-			most = max(most, slices.Max(v.of(c)))
+			most = max(most, slices.Max(v.binCounts(c)))
 		}
 	}
 	for i, class := range [...]string{behind, front} {
 		if counts[i] != nil {
-			s.Paths = append(s.Paths, path{class, outline(v.of(counts[i]), most, sparkHigh, true)})
+			s.Paths = append(s.Paths, path{class, outline(v.binCounts(counts[i]), most, sparkHigh, true)})
 		}
 	}
 	return s

@@ -14,23 +14,22 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// dateFrom is the instant from which times are taken for dates: traces that start at 0 are
-// shown in seconds.
+// Instants from dateFrom on are formatted as dates. Earlier ones are seconds of a trace that starts at 0.
 const dateFrom = bucket.Instant(1_000_000_000 * 1_000_000) // in 2001
 
 const day = 24 * 3600 * second
 
-// instant formats an instant of a trace that ends at last.
-func instant(i, last bucket.Instant) string {
+// formatInstant formats an instant of a trace that ends at last.
+func formatInstant(i, last bucket.Instant) string {
 	if last < dateFrom {
 		return string(api.AppendMicros(nil, int64(i))) + " s"
 	}
 	return i.Time().Format("2006-01-02 15:04:05.999999Z")
 }
 
-// when formats an instant among the requests: without the date, if all are on one day.
+// when formats the time of a request. It omits the date if all requests are on one day.
 func (c *counts) when(i bucket.Instant) string {
-	text := instant(i, c.requests.last)
+	text := formatInstant(i, c.requests.last)
 	if c.requests.last < dateFrom || c.requests.first < 0 || c.requests.first/day != c.requests.last/day {
 		return text
 	}
@@ -38,16 +37,15 @@ func (c *counts) when(i bucket.Instant) string {
 	return clock
 }
 
-// lasting formats a length of time in microseconds.
-func lasting(micros bucket.Instant) string {
+// formatDuration formats a duration in microseconds.
+func formatDuration(micros bucket.Instant) string {
 	if micros > bucket.Instant(bucket.Never/time.Microsecond) {
 		return string(api.AppendMicros(nil, int64(micros))) + " s"
 	}
 	return prose.Duration(time.Duration(micros) * time.Microsecond)
 }
 
-// percent formats n of all with two decimals: only all of them are 100 %, and only none of
-// them are 0 %.
+// percent formats the share of n in all with two decimals. Only the exact values are 100% and 0%.
 func percent(n, all int64) string {
 	if all == 0 {
 		return "-"
@@ -55,11 +53,11 @@ func percent(n, all int64) string {
 	parts := int64(math.Round(float64(n) / float64(all) * 10_000))
 	switch {
 	case n > 0 && parts == 0:
-		return "< 0.01 %"
+		return "< 0.01%"
 	case n < all && parts == 10_000:
-		return "> 99.99 %"
+		return "> 99.99%"
 	}
-	return fmt.Sprintf("%d.%02d %%", parts/100, parts%100)
+	return fmt.Sprintf("%d.%02d%%", parts/100, parts%100)
 }
 
 // grouped formats n with a comma between thousands.

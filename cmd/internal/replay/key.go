@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	maxKeyID     = 128 // of longer ones the hash stands for them
-	maxShownRune = 48  // of one attribute's value
+	maxKeyID     = 128 // longer IDs are replaced by their hash
+	maxShownRune = 48  // per attribute value
 )
 
-// keyNames name keys in a report: as they are, or by numbers where they are not to be
-// shown. A number is one key's in all lists of the report.
+// keyNames names keys in a report, by value or by number. A key has the same number in all lists of the report.
 type keyNames struct {
 	show    bool
-	numbers map[string]int // by the key's id; nil before the first
+	numbers map[string]int // by key ID; nil before the first key
 }
 
 func (n *keyNames) of(entry *tally) string {
@@ -41,7 +40,7 @@ func (n *keyNames) of(entry *tally) string {
 	return "key " + strconv.Itoa(number)
 }
 
-// appendKeyID appends what identifies a key among those of all rules.
+// appendKeyID appends an ID that is unique among the keys of all rules.
 func appendKeyID(b []byte, req *trace.Request, r *policy.Rule) []byte {
 	b = append(b, r.Name...)
 	for _, a := range r.LimitKeys {
@@ -60,7 +59,7 @@ func appendKeyID(b []byte, req *trace.Request, r *policy.Rule) []byte {
 	return b
 }
 
-// describeKey writes a key for people: "ip:address=192.0.2.1 path=/login".
+// describeKey formats a key, such as "ip:address=192.0.2.1 path=/login".
 func describeKey(req *trace.Request, r *policy.Rule) string {
 	if len(r.LimitKeys) == 0 {
 		return "(everyone)"
@@ -76,8 +75,8 @@ func describeKey(req *trace.Request, r *policy.Rule) string {
 	return strings.Join(parts, " ")
 }
 
-// shownValue writes what a request says for people: not too long, on one line, in
-// quotes where one could not tell its end otherwise.
+// shownValue formats a value from a request on one line. It shortens long values and quotes values with spaces or
+// special characters.
 func shownValue(value string) string {
 	if len(value) > maxShownRune {
 		value = strings.ToValidUTF8(value[:maxShownRune], "") + "…"
@@ -88,8 +87,7 @@ func shownValue(value string) string {
 	return value
 }
 
-// describeRequest says what was asked for: "GET /login", or nothing where the
-// trace does not tell.
+// describeRequest returns the method and path, such as "GET /login", or "" if the trace has neither.
 func describeRequest(req *trace.Request) string {
 	method, ok := req.Lookup(policy.Attribute{Source: policy.SourceMethod})
 	path, has := req.Lookup(policy.Attribute{Source: policy.SourcePath})
@@ -104,8 +102,7 @@ func describeRequest(req *trace.Request) string {
 	return ""
 }
 
-// keyValue returns the value of an attribute as keys have it: of an IPv6
-// address, only as much as counts.
+// keyValue returns the value of an attribute as keys contain it: IPv6 addresses are cut to their prefix.
 func keyValue(req *trace.Request, a policy.Attribute) (string, bool) {
 	value, ok := req.Lookup(a)
 	if !ok || a.Source != policy.SourceIP || !strings.Contains(value, ":") {

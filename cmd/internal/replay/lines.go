@@ -13,18 +13,16 @@ import (
 	"github.com/metehq/mete/cmd/internal/trace"
 )
 
-// Lines writes decisions as JSON, an object a line. [Lines.Write] writes one decision:
+// Lines writes decisions as JSON lines. [Lines.Write] writes one decision:
 //
 //	{"at":12.5,"allowed":false,"rule":"free","reason":"token_bucket_exceeded","remaining":0,"retry_after":0.1,"full_after":2}
 //
-// Times are in seconds and exact to the microsecond. The fields describe the bucket that
-// decided: the one with the longest wait or, if the request is allowed, with the least remaining.
-// retry_after is 0 if allowed and null if no wait helps. remaining counts the tokens that are
-// left. If no bucket decided, remaining and full_after are null. If no rule applied, rule is
-// empty as well. A request that a leaky bucket admitted to start later has a
-// "wait" behind its retry_after.
+// Times are in seconds with microsecond precision. The fields describe the deciding bucket: the one with the
+// longest wait or, if the request is allowed, the one with the fewest tokens left. retry_after is 0 if allowed and
+// null if no wait helps. remaining and full_after are null if no bucket decided. rule is empty if no rule applied.
+// If a leaky bucket delays the request, "wait" follows retry_after.
 //
-// [Lines.WriteChange] writes a request that two policies disagree about:
+// [Lines.WriteChange] writes a request that two policies decide differently:
 //
 //	{"at":12.5,"place":"access.log:7","change":"newly_limited",
 //	 "old":{"allowed":true,"rule":"free","reason":"","retry_after":0},
@@ -34,35 +32,31 @@ import (
 type Lines struct {
 	w     *bufio.Writer
 	line  []byte
-	names map[string][]byte // names of rules and reasons in JSON: they are few
+	names map[string][]byte // names of rules and reasons in JSON
 }
 
-// NewLines returns a writer to w.
 func NewLines(w io.Writer) *Lines {
 	return &Lines{w: bufio.NewWriterSize(w, 1<<16), names: map[string][]byte{}}
 }
 
-// Flush writes the buffered lines.
 func (l *Lines) Flush() error { return l.w.Flush() }
 
-// quote returns s as a JSON string.
 func (l *Lines) quote(s string) []byte {
 	quoted, ok := l.names[s]
 	if !ok {
-		quoted, _ = json.Marshal(s) // a string can always be encoded
+		quoted, _ = json.Marshal(s) // a string always marshals
 		l.names[s] = quoted
 	}
 	return quoted
 }
 
-// appendVerdict appends the beginning of a decision.
+// appendVerdict appends the fields that both kinds of lines share.
 func (l *Lines) appendVerdict(b []byte, d *mete.Decision) []byte {
 	b = strconv.AppendBool(append(b, `"allowed":`...), d.Allowed)
 	b = append(append(b, `,"rule":`...), l.quote(d.Rule)...)
 	return append(append(b, `,"reason":`...), l.quote(d.Reason)...)
 }
 
-// Write writes one decision.
 func (l *Lines) Write(req *trace.Request, d *mete.Decision) error {
 	b := api.AppendMicros(append(l.line[:0], `{"at":`...), int64(req.At))
 	b = l.appendVerdict(append(b, ','), d)
@@ -88,8 +82,7 @@ func (l *Lines) Write(req *trace.Request, d *mete.Decision) error {
 	return err
 }
 
-// WriteChange writes a line about a request, at that place of the trace, unless two policies
-// agree about it.
+// WriteChange writes a line about a request, with its position in the trace, if the policies disagree.
 func (l *Lines) WriteChange(req *trace.Request, old, new *mete.Decision, place func() string) error {
 	change := ChangeOf(old, new)
 	if !change.Differs() {
@@ -111,7 +104,7 @@ func (l *Lines) WriteChange(req *trace.Request, old, new *mete.Decision, place f
 	return err
 }
 
-// The summary of a comparison in JSON.
+// The JSON summary of a comparison.
 type (
 	summaryJSON struct {
 		Requests      int64      `json:"requests"`
@@ -148,8 +141,7 @@ type (
 	}
 )
 
-// WriteSummary writes the last line of a comparison, {"summary":{…}}. Keys have numbers
-// instead of names unless showKeys.
+// WriteSummary writes the last line of a comparison, {"summary":{…}}. Unless showKeys is set, keys have numbers.
 func (l *Lines) WriteSummary(c *Comparison, showKeys bool) error {
 	names := keyNames{show: showKeys}
 	s := summaryJSON{

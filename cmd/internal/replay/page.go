@@ -28,8 +28,8 @@ var (
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// writePage writes a document as one page. The page loads nothing, and has all numbers
-// without scripts. No text on it is invisible.
+// writePage writes a document as an HTML page. The page loads no other files and shows all numbers without
+// scripts.
 func (d *document) writePage(w io.Writer) error {
 	style, err := ui.Style("uplot/uPlot.min.css", "base.css")
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *document) writePage(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(map[string]any{"figures": d.Figures}) // <, >, & and the line separators are escaped
+	data, err := json.Marshal(map[string]any{"figures": d.Figures}) // json.Marshal escapes <, >, & and line separators
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (d *document) writePage(w io.Writer) error {
 		template.CSS(style), template.JS(script), template.JS(data)})
 }
 
-// hash is the name of a block in a content security policy.
+// hash returns the content security policy source of an inline block.
 func hash(block string) string {
 	sum := sha256.Sum256([]byte(block))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

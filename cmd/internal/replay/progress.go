@@ -13,12 +13,12 @@ import (
 
 const (
 	progressEvery = 100 * time.Millisecond
-	lookEvery     = 1024               // requests between two looks at the clock
-	maxLeft       = 10_000 * time.Hour // that are shown
+	lookEvery     = 1024               // requests between two checks of the clock
+	maxLeft       = 10_000 * time.Hour // longest displayed estimate
 )
 
-// Progress shows on a terminal how far a replay is, at most ten times a second.
-// A nil Progress shows nothing. It is not safe for concurrent use.
+// Progress shows the progress of a replay on a terminal, at most ten times per second. A nil Progress shows
+// nothing. It is not safe for concurrent use.
 type Progress struct {
 	w     io.Writer
 	size  int64
@@ -28,14 +28,14 @@ type Progress struct {
 	calls int64
 }
 
-// NewProgress returns a progress that writes to w. The size is that of the
-// trace in bytes as it is stored, 0 where nobody knows; now is the clock.
+// NewProgress returns a progress that writes to w. size is the stored size of the trace in bytes, or 0 if unknown.
+// now is the clock.
 func NewProgress(w io.Writer, size int64, now func() time.Time) *Progress {
 	t := now()
 	return &Progress{w: w, size: size, now: now, start: t, shown: t}
 }
 
-// Step counts one request, when so many bytes of the trace have been read.
+// Step counts one request. bytes is the number of bytes read so far.
 func (p *Progress) Step(bytes int64) {
 	if p == nil {
 		return
@@ -52,20 +52,19 @@ func (p *Progress) Step(bytes int64) {
 	part, left := fmt.Sprintf("%d MB", bytes/1_000_000), ""
 	if p.size > 0 {
 		done := min(float64(bytes)/float64(p.size), 1)
-		part = fmt.Sprintf("%.0f %% of %d MB", 100*done, (p.size+999_999)/1_000_000)
+		part = fmt.Sprintf("%.0f%% of %d MB", 100*done, (p.size+999_999)/1_000_000)
 		left = ", " + prose.Duration(remaining(elapsed, done)) + " left"
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s, %d requests, %.0f a second%s", part, p.calls, float64(p.calls)/elapsed.Seconds(), left)
+	fmt.Fprintf(p.w, "\r\x1b[K%s, %d requests, %.0f per second%s", part, p.calls, float64(p.calls)/elapsed.Seconds(), left)
 }
 
-// remaining is how much longer it takes when that part of it is done, in whole
-// seconds.
+// remaining estimates the remaining time in whole seconds from the fraction done.
 func remaining(elapsed time.Duration, done float64) time.Duration {
-	left := min(elapsed.Seconds()*(1-done)/done, maxLeft.Seconds()) // where nothing is done, that is infinite
+	left := min(elapsed.Seconds()*(1-done)/done, maxLeft.Seconds()) // infinite if done is 0
 	return time.Duration(math.Ceil(left)) * time.Second
 }
 
-// Clear removes what is shown.
+// Clear removes the progress from the terminal.
 func (p *Progress) Clear() {
 	if p != nil && p.shown != p.start {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay runs recorded traffic through a policy, or through two to
-// compare them. The clock of the store stands at the time of the request that is
-// decided. So the decisions are exactly the decisions at that time, however fast
-// the replay is.
+// Package replay runs recorded traffic through a policy, or through two policies to compare them. The clock of the
+// store follows the timestamps of the requests, so the decisions do not depend on the speed of the replay.
 package replay
 
 import (
@@ -22,61 +20,59 @@ import (
 
 // A Source reads requests: a [trace.Reader] or [trace.Sequence].
 type Source interface {
-	// Next returns the next request, which is valid until the following call. The
-	// error is io.EOF at the end, and a [*trace.LineError] for a line that cannot
-	// be read, after which it can be called again.
+	// Next returns the next request, which is valid until the following call. It returns io.EOF at the end and a
+	// [*trace.LineError] for an invalid line. After a LineError it can be called again.
 	Next() (*trace.Request, error)
 
-	// Line is the number of the line read last.
+	// Line returns the number of the last line.
 	Line() int
 }
 
-// NewStore makes a store that takes its time from now. The time begins with the first request
-// and may step back. A store may call now from any goroutine.
+// NewStore creates a store with the clock now. The clock starts at the first request and may go backward. A store
+// may call now from any goroutine.
 type NewStore func(now func() bucket.Instant) (mete.Store, error)
 
-// Config configures [Run]. All fields but Invalid are required.
+// Config configures [Run]. All fields except Invalid are required.
 type Config struct {
 	Policy *policy.Matcher
 	Trace  Source
 	Store  NewStore
 
-	// Each is called with every request and its decision, in the order of the trace. It must
-	// keep neither. Its error ends the replay.
+	// Each is called for every request and its decision, in the order of the trace. It must not retain them. An
+	// error from Each ends the replay.
 	Each func(*trace.Request, *mete.Decision) error
 
-	// Invalid is called with every line that cannot be read, and the replay continues with the
-	// next line. If nil, the first such line ends the replay with its error.
+	// Invalid is called for every invalid line, and the replay continues. If Invalid is nil, the first invalid
+	// line ends the replay with its error.
 	Invalid func(*trace.LineError)
 }
 
-// Run takes every request of a trace, one after the other. It holds one request in memory at a
-// time, beside what the store keeps. A line that cannot be read is a [*trace.LineError].
+// Run decides every request of a trace in order. Beside the store, it holds one request in memory. An invalid line
+// is a [*trace.LineError].
 func Run(ctx context.Context, c Config) error {
 	return run(ctx, c.Trace, c.Store, c.Invalid, func(req *trace.Request, d []mete.Decision) error { return c.Each(req, &d[0]) }, c.Policy)
 }
 
-// CompareConfig configures [Compare]. All fields but Invalid are required.
+// CompareConfig configures [Compare]. All fields except Invalid are required.
 type CompareConfig struct {
 	Old, New *policy.Matcher
 	Trace    Source
-	Store    NewStore // called twice: each policy has a store of its own
+	Store    NewStore // called twice, once per policy
 
-	// Each is called with every request and the two decisions, in the order of the trace. It
-	// must keep none of them. Its error ends the replay.
+	// Each is called for every request and both decisions, in the order of the trace. It must not retain them. An
+	// error from Each ends the replay.
 	Each func(req *trace.Request, old, new *mete.Decision) error
 
 	Invalid func(*trace.LineError) // as in [Config]
 }
 
-// Compare takes every request of a trace under two policies that do not affect each other, as
-// [Run] does under one.
+// Compare decides every request of a trace under two independent policies, like [Run] for each.
 func Compare(ctx context.Context, c CompareConfig) error {
 	each := func(req *trace.Request, d []mete.Decision) error { return c.Each(req, &d[0], &d[1]) }
 	return run(ctx, c.Trace, c.Store, c.Invalid, each, c.Old, c.New)
 }
 
-// run decides each request under all policies. It makes their limiters at the first request.
+// run decides each request under all policies. It creates their limiters at the first request.
 func run(ctx context.Context, from Source, store NewStore, invalid func(*trace.LineError), each func(*trace.Request, []mete.Decision) error, policies ...*policy.Matcher) error {
 	var micros atomic.Int64
 	now := func() bucket.Instant { return bucket.Instant(micros.Load()) }
@@ -118,9 +114,8 @@ func run(ctx context.Context, from Source, store NewStore, invalid func(*trace.L
 	}
 }
 
-// newLimiter makes a limiter with a store of its own. If the store fails, so does the replay,
-// whatever on_store_error is. The local store is for rules with on_store_error: local. Overrides expire in the
-// time of the trace.
+// newLimiter returns a limiter with its own store. A store failure ends the replay, regardless of on_store_error.
+// The local store is for rules with on_store_error: local. Overrides expire in the time of the trace.
 func newLimiter(m *policy.Matcher, newStore NewStore, now func() bucket.Instant) (*mete.Limiter, error) {
 	store, err := newStore(now)
 	if err != nil {

@@ -211,7 +211,7 @@ func TestProgress(t *testing.T) {
 	if n := strings.Count(out.String(), "requests"); n < 3 || n > 5 {
 		t.Errorf("got %d updates in half a second, want 4 or 5:\n%q", n, out.String())
 	}
-	if !strings.Contains(out.String(), "\r\x1b[K10 % of 2 MB, 10240 requests, 100000 a second, 1s left") || !strings.HasSuffix(out.String(), "\r\x1b[K") {
+	if !strings.Contains(out.String(), "\r\x1b[K10% of 2 MB, 10240 requests, 100000 per second, 1s left") || !strings.HasSuffix(out.String(), "\r\x1b[K") {
 		t.Errorf("got %q", out.String())
 	}
 	(*replay.Progress)(nil).Step(1) // nobody looks

@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// document implements [Counts].
 func (s *Stats) document(r *Report, page bool) *document {
-	d := s.begin(r, page, fact{"Policy", r.Policy + ", " + prose.Count(len(s.rules), "rule")})
+	d := s.newDocument(r, page, fact{"Policy", r.Policy + ", " + prose.Count(len(s.rules), "rule")})
 	d.Title, d.Kind, d.Headline = "Replay of "+r.Trace+" under "+r.Policy, "replay report", s.headline()
 	if s.requests.count > 0 {
 		s.addTotals(d, page)
@@ -36,13 +35,13 @@ func (s *Stats) document(r *Report, page bool) *document {
 	}
 	for _, rule := range s.rules {
 		if rule.shadowed {
-			d.note("shadow rules only say what they would deny; nothing is denied by them")
+			d.note("rules in shadow mode deny nothing; the report shows what they would deny")
 			break
 		}
 	}
 	if s.lacking > 0 {
-		d.note("%s denied because the trace does not say what a rule is keyed by (on_missing: deny);"+
-			" an access log has no headers but two, and no claims", prose.Count(s.lacking, "request was", "requests were"))
+		d.note("%s denied because the trace lacks an attribute of limit_keys (on_missing: deny);"+
+			" an access log has only two headers and no claims", prose.Count(s.lacking, "request was", "requests were"))
 	}
 	s.endNotes(d, r, int64(len(s.keys.tallies)), s.keys.missed)
 	return d
@@ -51,7 +50,7 @@ func (s *Stats) document(r *Report, page bool) *document {
 func (s *Stats) headline() string {
 	switch all := s.requests.count; {
 	case all == 0:
-		return "There are no requests in the trace"
+		return "The trace has no requests"
 	case s.denied.count == 0:
 		return "None of " + requestCount(all) + " would be denied"
 	case s.denied.count == all:
@@ -61,7 +60,7 @@ func (s *Stats) headline() string {
 	}
 }
 
-// addTotals adds the totals, but not the optional ones that are 0.
+// addTotals adds the totals. It omits optional totals that are 0.
 func (s *Stats) addTotals(d *document, page bool) {
 	more := func(name, color string, n int64, note string) {
 		if n > 0 {
@@ -79,14 +78,13 @@ func (s *Stats) addTotals(d *document, page bool) {
 		more("in shadow", "shadow", n, "allowed; a rule in shadow would deny them")
 	}
 	more("blocked", "", s.blocked, "of the denied, by an override")
-	more("excepted", "", s.excepted, "let through by an override")
-	more("no rule", "", s.unlimited, "fell under no rule, so allowed")
+	more("excepted", "", s.excepted, "allowed by an override")
+	more("no rule", "", s.unlimited, "allowed, because no rule applied")
 	if page && s.invalid > 0 {
-		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: grouped(s.invalid), Note: "were not read"})
+		d.Totals = append(d.Totals, total{Name: "Invalid lines", Count: grouped(s.invalid), Note: "were skipped"})
 	}
 }
 
-// colorOf is the color of the requests that a rule denies.
 func colorOf(r *policy.Rule) string {
 	if r.Mode == policy.ModeShadow {
 		return "shadow"
@@ -94,7 +92,6 @@ func colorOf(r *policy.Rule) string {
 	return "denied"
 }
 
-// ruleSheet has a row for each rule.
 func (s *Stats) ruleSheet(page bool) *sheet {
 	t := &sheet{ID: "rules", Title: "Rules", Columns: []column{
 		{Kind: "mono", text: "RULE", Page: "Rule"}, {Kind: "badge", text: "MODE", Page: "Mode", drop: 1}, {Kind: "num", text: "REQUESTS", Page: "Requests"},
@@ -116,7 +113,7 @@ func (s *Stats) ruleSheet(page bool) *sheet {
 	return t
 }
 
-// keySheet has the keys that were denied most.
+// keySheet returns a table of the keys with the most denials.
 func (s *Stats) keySheet(r *Report, page bool) *sheet {
 	var all int64
 	colors := map[string]string{}
@@ -132,12 +129,12 @@ func (s *Stats) keySheet(r *Report, page bool) *sheet {
 	return t
 }
 
-// waitBounds separate the waits: a wait counts under the first bound that is above it.
+// waitBounds are the upper bounds of the intervals for waits.
 var waitBounds = [...]time.Duration{
 	10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
 }
 
-// waits counts the waits of denied requests. The last two are an hour and longer, and never.
+// waits counts the waits of denied requests. The last two counters are for an hour or more, and for never.
 type waits [len(waitBounds) + 2]int64
 
 func (w *waits) add(d time.Duration) {
@@ -151,7 +148,6 @@ func (w *waits) add(d time.Duration) {
 	w[i]++
 }
 
-// waitName names the waits that are counted at i.
 func waitName(i int) string {
 	switch {
 	case i == 0:
@@ -164,9 +160,9 @@ func waitName(i int) string {
 	return "no wait helps"
 }
 
-// addWaits adds the waits of denied requests, from the first to the last that occurs.
+// addWaits adds the waits of denied requests, from the first to the last nonzero interval.
 func (d *document) addWaits(w *waits, all int64) {
-	t := &sheet{ID: "waits", Title: "How long the denied must wait", About: "the Retry-After of each denial", Columns: []column{
+	t := &sheet{ID: "waits", Title: "Wait times of denied requests", About: "Retry-After of each denial", Columns: []column{
 		{Kind: "name", Page: "Wait"}, {Kind: "num", Page: "Requests"}, {Kind: "share", Page: "Share"},
 	}}
 	end := len(w)

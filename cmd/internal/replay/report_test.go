@@ -54,11 +54,11 @@ func TestReport(t *testing.T) {
 trace     t, jsonl, 10 requests in 1h1m2s
 from      0 s
 to        3662 s
-warning: 1 request is older than the one before (10.00 %), by up to 250ms; inside a bucket time stands still for them; --sort replays by time
+warning: 1 request is older than the previous one (10.00%), by up to 250ms; the time of a bucket does not go back; --sort replays in order of time
 
-allowed  5  50.00 %
-denied   5  50.00 %  first 0.25 s, last 3662 s
-no rule  1  10.00 %  fell under no rule, so allowed
+allowed  5  50.00%
+denied   5  50.00%  first 0.25 s, last 3662 s
+no rule  1  10.00%  allowed, because no rule applied
 
 OVER TIME, in steps of 1m
 allowed   3 ┤                                                             █
@@ -74,10 +74,10 @@ denied    3 ┤                                                             █
             └┬─────────┬─────────┬─────────┬─────────┬─────────┬─────────┬─
              0 s       600 s     1200 s    1800 s    2400 s    3000 s    3600 s
 
-RULE        MODE     REQUESTS  DENIED                    FIRST DENIED  LAST DENIED
-per-client  enforce         6       3  50.00 %  █████    0.25 s        3661 s
-everyone    shadow          2       1  50.00 %  █████    0 s           0 s
-login       enforce         3       2  66.67 %  ██████▋  3662 s        3662 s
+RULE        MODE     REQUESTS  DENIED                   FIRST DENIED  LAST DENIED
+per-client  enforce         6       3  50.00%  █████    0.25 s        3661 s
+everyone    shadow          2       1  50.00%  █████    0 s           0 s
+login       enforce         3       2  66.67%  ██████▋  3662 s        3662 s
 
 MOST DENIED                         RULE        DENIED        FIRST DENIED  LAST DENIED
 ip:address=192.0.2.1                per-client       2  ███▎  0.25 s        0.5 s
@@ -86,9 +86,9 @@ ip:address=2001:db8::/64            per-client       1  █▋    3661 s        
 header:x=(missing) path=/login      login            1  █▋    3662 s        3662 s
 header:x="a b\x1b[31m" path=/login  login            1  █▋    3662 s        3662 s
 
-shadow rules only say what they would deny; nothing is denied by them
-1 request was denied because the trace does not say what a rule is keyed by (on_missing: deny); an access log has no headers but two, and no claims
-1 invalid line was not read
+rules in shadow mode deny nothing; the report shows what they would deny
+1 request was denied because the trace lacks an attribute of limit_keys (on_missing: deny); an access log has only two headers and no claims
+1 invalid line was skipped
 `
 	got := reportOn(t, reportPolicy, reportTrace, func(r *replay.Report) { r.ShowKeys = true })
 	if got != want {
@@ -146,7 +146,7 @@ func TestReport_ManyKeys(t *testing.T) {
 	}
 	const policyFile = `{"rules": [{"name": "r", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}]}`
 	got := squeeze(reportOn(t, policyFile, text.String(), func(r *replay.Report) { r.ShowKeys = true }))
-	for _, want := range []string{"header:x=hot r 1000 ▏ ", "there are more than 65536 keys in a list", "up to 2 short"} {
+	for _, want := range []string{"header:x=hot r 1000 ▏ ", "a list has more than 65536 keys", "up to 2 too low"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the report has no %q:\n%s", want, got)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A span is the instants of some events, whatever their order.
+// A span is the earliest and latest time of some events.
 type span struct {
 	count       int64
 	first, last bucket.Instant
@@ -28,15 +28,15 @@ func (s *span) add(at bucket.Instant) {
 	s.first, s.last = min(s.first, at), max(s.last, at)
 }
 
-// counts are the counts that [Stats] and a [Comparison] have in common.
+// counts are the counts that [Stats] and [Comparison] share.
 type counts struct {
 	requests span
 	invalid  int64
-	line     timeline // of all requests
-	sparks   timeline // of the rules
+	line     timeline // all requests
+	sparks   timeline // bins for the sparks of rules
 
-	// The requests that are older than the one before them, and how far one of them is behind
-	// the newest at most.
+	// The number of requests with an earlier time than the one before, and their greatest distance from the newest
+	// request.
 	earlier          int64
 	lag              bucket.Instant
 	previous, newest bucket.Instant
@@ -46,7 +46,6 @@ func newCounts() counts {
 	return counts{line: newTimeline(timelineBins), sparks: newTimeline(sparkBins)}
 }
 
-// count counts a request.
 func (c *counts) count(at bucket.Instant) {
 	if c.requests.count > 0 && at < c.previous {
 		c.earlier++
@@ -59,45 +58,42 @@ func (c *counts) count(at bucket.Instant) {
 	c.requests.add(at)
 }
 
-// Invalid counts a line that could not be read.
+// Invalid counts an invalid line.
 func (c *counts) Invalid(*trace.LineError) { c.invalid++ }
 
-// InvalidLines returns the number of lines that could not be read.
+// InvalidLines returns the number of invalid lines.
 func (c *counts) InvalidLines() int64 { return c.invalid }
 
-// Requests returns the number of requests.
 func (c *counts) Requests() int64 { return c.requests.count }
 
-// Disorder describes how far the requests are out of order, with a remedy. It is empty if
-// they are in order.
+// Disorder describes requests that are out of order, with a remedy. It is empty if there are none.
 func (c *counts) Disorder() string {
 	if c.earlier == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s older than the one before (%s), by up to %s; inside a bucket time stands still for them; --sort replays by time",
-		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), lasting(c.lag))
+	return fmt.Sprintf("%s older than the previous one (%s), by up to %s; the time of a bucket does not go back; --sort replays in order of time",
+		prose.Count(c.earlier, "request is", "requests are"), percent(c.earlier, c.requests.count), formatDuration(c.lag))
 }
 
-// ruleStats counts what one rule did.
 type ruleStats struct {
 	*policy.Rule
-	requests int64 // that it applied to
-	denied   span  // those its own buckets had no room for
-	shadowed bool  // some of those were denied in shadow only
+	requests int64 // requests that matched the rule
+	denied   span  // requests denied by the buckets of the rule
+	shadowed bool  // some denials were only in shadow mode
 
-	over [2]series // time: all of those, and the denied ones; nil before the first
+	over [2]series // all and denied requests over time; nil before the first request
 }
 
 // The outcomes of a request in timelines.
 const (
 	passed = iota
-	spared // it passes, and a rule in shadow would deny it
+	spared // allowed, but denied by a rule in shadow mode
 	denied
 	kinds
 )
 
-// Stats counts the decisions of a replay. It is made by [NewStats], and not
-// safe for concurrent use. Its memory is bounded, however many keys there are.
+// Stats counts the decisions of a replay, in bounded memory. Create it with [NewStats]. It is not safe for
+// concurrent use.
 type Stats struct {
 	counts
 	policy *policy.Matcher
@@ -105,21 +101,20 @@ type Stats struct {
 	byRule map[*policy.Rule]*ruleStats
 
 	denied    span
-	delayed   int64         // admitted to start later
-	longest   time.Duration // that one of those had to wait
-	unlimited int64         // fell under no rule
-	lacking   int64         // denied, as they lack an attribute of limit_keys
-	blocked   int64         // by an override
-	excepted  int64         // let through by one, whatever the rules are
+	delayed   int64         // admitted with a delay
+	longest   time.Duration // longest delay
+	unlimited int64         // no rule matched
+	lacking   int64         // denied because they lack an attribute of limit_keys
+	blocked   int64         // blocked by an override
+	excepted  int64         // allowed by an override
 
-	over  [kinds]series // time
+	over  [kinds]series // over time
 	waits waits         // of denied requests
 
 	keys toplist
 	id   []byte
 }
 
-// NewStats returns the empty statistics of a policy.
 func NewStats(m *policy.Matcher) *Stats {
 	s := &Stats{counts: newCounts(), policy: m, byRule: map[*policy.Rule]*ruleStats{}, keys: newToplist()}
 	for i := range s.over {
@@ -133,10 +128,9 @@ func NewStats(m *policy.Matcher) *Stats {
 	return s
 }
 
-// Count counts one request, and nothing of its decision.
+// Count counts one request without its decision.
 func (s *Stats) Count(req *trace.Request) { s.count(req.At) }
 
-// Add counts one decision.
 func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 	s.Count(req)
 	if d.Wait > 0 {
@@ -156,12 +150,12 @@ func (s *Stats) Add(req *trace.Request, d *mete.Decision) error {
 		s.waits.add(d.RetryAfter)
 		kind = denied
 	}
-	s.over[kind][s.line.at(req.At)]++
+	s.over[kind][s.line.binAt(req.At)]++
 	return nil
 }
 
-// addWithoutLimit counts a decision without a bucket: no rule applied, an override
-// decided, or a rule denied the request because an attribute is missing.
+// addWithoutLimit counts a decision without a bucket: no rule matched, an override decided, or the request lacks
+// an attribute.
 func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	switch {
 	case d.Rule != "":
@@ -185,8 +179,8 @@ func (s *Stats) addWithoutLimit(req *trace.Request, d *mete.Decision) {
 	}
 }
 
-// addLimits counts the limits of rules, and reports whether any denied the request. A
-// rule's limits stand together.
+// addLimits counts the limits of rules and reports whether any denied the request. Limits of one rule are
+// adjacent.
 func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool) (any bool) {
 	for len(limits) > 0 {
 		rule, denied, n := limits[0].Rule, false, 0
@@ -205,17 +199,16 @@ func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool)
 	return any
 }
 
-// addTo counts a request that a rule applied to.
+// addTo counts a request for a rule.
 func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
 	if r.over[0] == nil {
 		r.over[0] = s.sparks.newSeries()
 	}
 	r.requests++
-	r.over[0][s.sparks.at(req.At)]++
+	r.over[0][s.sparks.binAt(req.At)]++
 }
 
-// of returns the statistics of a rule. A rule that is not in the policy's list stands in for
-// the rule of its name.
+// of returns the statistics of a rule. Rules of overrides share those of the policy's rule with the same name.
 func (s *Stats) of(rule *policy.Rule) *ruleStats {
 	r, ok := s.byRule[rule]
 	if !ok {
@@ -235,7 +228,7 @@ func (s *Stats) addDenial(req *trace.Request, r *ruleStats) {
 	if r.over[1] == nil {
 		r.over[1] = s.sparks.newSeries()
 	}
-	r.over[1][s.sparks.at(req.At)]++
+	r.over[1][s.sparks.binAt(req.At)]++
 	s.id = appendKeyID(s.id[:0], req, r.Rule)
 	if entry, isNew := s.keys.add(s.id, req.At); isNew {
 		entry.rule, entry.key = r.Name, describeKey(req, r.Rule)

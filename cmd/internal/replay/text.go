@@ -11,17 +11,17 @@ import (
 	"github.com/metehq/mete/cmd/internal/table"
 )
 
-// A Screen is the place of a report in text. The zero Screen is a file.
+// A Screen describes the output of a text report. The zero Screen is a file.
 type Screen struct {
-	Columns int  // the width of charts; 0 is 80
-	Fit     bool // tables must not be wider either: columns are left out, and names cut
+	Columns int  // width of charts; 0 means 80
+	Fit     bool // drop columns and cut names that are too wide
 	Color   bool
 }
 
 const (
-	fileColumns  = 80 // the width of charts in files
-	shareColumns = 10 // the length of the bar of everything
-	minName      = 16 // columns of the names in the first column that stay
+	fileColumns  = 80 // width of charts in files
+	shareColumns = 10 // length of a full bar
+	minName      = 16 // minimum width of the first column
 )
 
 func (s Screen) columns() int {
@@ -31,7 +31,7 @@ func (s Screen) columns() int {
 	return s.Columns
 }
 
-// A color is the escape sequence that asks a terminal for it.
+// A color is the escape sequence for a terminal color.
 type color string
 
 const (
@@ -43,7 +43,7 @@ const (
 	normal  color = "\x1b[m"
 )
 
-// paint colors text that stands on one line.
+// paint colors text that has no line breaks.
 func (s Screen) paint(text string, c color) string {
 	if !s.Color || text == "" || c == "" {
 		return text
@@ -51,7 +51,7 @@ func (s Screen) paint(text string, c color) string {
 	return string(c) + text + string(normal)
 }
 
-// line cuts a line where it has to fit.
+// line cuts a line if it has to fit.
 func (s Screen) line(text string) string {
 	if s.Fit {
 		text = display.Cut(text, s.columns())
@@ -59,7 +59,7 @@ func (s Screen) line(text string) string {
 	return text
 }
 
-// wrap breaks a sentence between words where it has to fit.
+// wrap breaks a sentence into lines if it has to fit.
 func (s Screen) wrap(text string) []string {
 	if !s.Fit {
 		return []string{text}
@@ -67,7 +67,7 @@ func (s Screen) wrap(text string) []string {
 	return display.Wrap(text, s.columns(), "", "  ")
 }
 
-// text prints a document.
+// text formats a document.
 func (d *document) text(on Screen) string {
 	var b strings.Builder
 	sentence := func(text string, c color) {
@@ -106,13 +106,13 @@ func (d *document) text(on Screen) string {
 
 func linesOf(t *table.Table) []string {
 	var b strings.Builder
-	_, _ = t.WriteTo(&b) // a Builder never fails
+	_, _ = t.WriteTo(&b) // a strings.Builder never fails
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// lay lays out the columns of a sheet whose drop is below a number. Names have at most so
-// many columns. The headings are its first lines.
-func (s *sheet) lay(drop, names int) (lines []string, headings int) {
+// layOut formats the columns of a sheet with a lower drop than the given one. names bounds the width of names.
+// headings is the number of heading lines.
+func (s *sheet) layOut(drop, names int) (lines []string, headings int) {
 	var top, below []string
 	grouped := false
 	for _, c := range s.Columns {
@@ -162,8 +162,7 @@ func (s *sheet) lay(drop, names int) (lines []string, headings int) {
 
 var barBlocks = regexp.MustCompile("[" + across + "]+")
 
-// writeTo writes a sheet below an empty line. If it has to fit, names are cut, and then
-// columns dropped.
+// writeTo writes a sheet after an empty line. If it has to fit, it first cuts names and then drops columns.
 func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 	drop, longest := 10, 0
 	for _, c := range s.Columns {
@@ -172,7 +171,7 @@ func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 	for _, row := range s.Rows {
 		longest = max(longest, display.Width(row[0].Text))
 	}
-	lines, headings := s.lay(drop, longest)
+	lines, headings := s.layOut(drop, longest)
 	for on.Fit {
 		widest := 0
 		for _, line := range lines {
@@ -183,11 +182,11 @@ func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 			break
 		}
 		if room >= minName || drop == 1 {
-			lines, headings = s.lay(drop, max(room, minName))
+			lines, headings = s.layOut(drop, max(room, minName))
 			break
 		}
 		drop--
-		lines, headings = s.lay(drop, longest)
+		lines, headings = s.layOut(drop, longest)
 	}
 	paint := red
 	if len(s.Rows) > 0 && slices.ContainsFunc(s.Rows[0], func(c cell) bool { return c.n > 0 && c.Color == "allowed" }) {
@@ -204,13 +203,12 @@ func (s *sheet) writeTo(b *strings.Builder, on Screen) {
 	}
 }
 
-// Blocks from an eighth to the whole: to the right, and up.
+// Block characters from one eighth to full, horizontal and vertical.
 const (
 	across = "▏▎▍▌▋▊▉█"
 	upward = "▁▂▃▄▅▆▇█"
 )
 
-// eighths returns a number of eighths of a letter, from 0 to 8.
 func eighths(blocks string, n int) string {
 	const size = len("█")
 	if n == 0 {
@@ -219,8 +217,7 @@ func eighths(blocks string, n int) string {
 	return blocks[(n-1)*size : n*size]
 }
 
-// shareBar is a bar as long as n is of all: only nothing has none, and only everything a full
-// one.
+// shareBar returns a bar for the share of n in all. It is empty only for 0 and full only for all.
 func shareBar(n, all int64) string {
 	if n <= 0 || all <= 0 {
 		return ""

@@ -9,50 +9,47 @@ import (
 )
 
 const (
-	// timelineBins bounds the bins of a timeline, and sparkBins those of the small ones
-	// that rules have. When a trace is longer, the bins become wider.
+	// timelineBins bounds the bins of a timeline, and sparkBins the bins of a rule's timeline. In longer traces
+	// the bins are wider.
 	timelineBins = 512
 	sparkBins    = 96
 
 	second = bucket.Instant(time.Second / time.Microsecond)
 )
 
-// widening are the steps from one width of bins to the next: from 1 µs by 2 µs, 10 µs
-// and so on to 1 s, 5 s, 10 s, 30 s, 1 m, 5 m, 10 m, 30 m, 1 h, 2 h, 6 h, 12 h and 1 d.
-// Then they double.
+// widening contains the factors between bin widths: 1 µs, 2 µs, 10 µs and so on to 1 s, 5 s, 10 s, 30 s, 1 m, 5 m,
+// 10 m, 30 m, 1 h, 2 h, 6 h, 12 h and 1 d. After that, widths double.
 var widening = [...]bucket.Instant{2, 5, 2, 5, 2, 5, 2, 5, 2, 5, 2, 5, 5, 2, 3, 2, 5, 2, 3, 2, 2, 3, 2, 2}
 
-// A timeline counts events over the time of a trace, in bounded memory however long
-// that is and in whatever order they come: all bins are as wide as it takes. They begin
-// at multiples of their width. The zero timeline is not ready: see [newTimeline].
+// A timeline counts events over the time of a trace in bounded memory. Events may come in any order. All bins have
+// the same width and start at multiples of it. Use [newTimeline]; the zero timeline is not valid.
 type timeline struct {
-	most  int // bins
-	steps int // taken of widening
+	most  int // maximum number of bins
+	steps int // number of applied widening factors
 	width bucket.Instant
 
-	first bucket.Instant // number of the first bin: its start, in widths
-	bins  int            // from that to the last one with an event
+	first bucket.Instant // start of the first bin, in widths
+	bins  int            // number of bins up to the last event
 	all   []series
 
-	bin      int // of the last event
+	bin      int // bin of the last event
 	from, to bucket.Instant
-	partial  bool // not all events are at whole seconds
+	partial  bool // some events are not at whole seconds
 }
 
-// A series is what was counted in each bin of a timeline, and 0 behind the last.
+// A series counts events per bin of a timeline. Missing bins at its end are 0.
 type series []int64
 
 func newTimeline(most int) timeline { return timeline{most: most, width: 1} }
 
-// newSeries returns a series of t.
 func (t *timeline) newSeries() series {
 	s := make(series, t.most)
 	t.all = append(t.all, s)
 	return s
 }
 
-// at returns the bin of an event, in which series may count until the next call.
-func (t *timeline) at(i bucket.Instant) int {
+// binAt returns the bin of an event. It may widen the bins, so the result is valid until the next call.
+func (t *timeline) binAt(i bucket.Instant) int {
 	if i%second != 0 {
 		t.partial = true
 	}
@@ -62,15 +59,15 @@ func (t *timeline) at(i bucket.Instant) int {
 	return t.bin
 }
 
-// move makes the bin of i the one of the last event.
+// move makes the bin of i the current bin.
 func (t *timeline) move(i bucket.Instant) {
 	if t.bins == 0 {
 		t.first, t.bins = i, 1
 	}
-	n := floor(i, t.width)
+	n := floorDiv(i, t.width)
 	for max(n, t.first+bucket.Instant(t.bins)-1)-min(n, t.first) >= bucket.Instant(t.most) {
 		t.widen()
-		n = floor(i, t.width)
+		n = floorDiv(i, t.width)
 	}
 	if earlier := int(t.first - n); earlier > 0 {
 		for _, s := range t.all {
@@ -84,14 +81,14 @@ func (t *timeline) move(i bucket.Instant) {
 	t.from, t.to = n*t.width, (n+1)*t.width
 }
 
-// widen makes one bin of several.
+// widen merges adjacent bins.
 func (t *timeline) widen() {
 	by := bucket.Instant(2)
 	if t.steps < len(widening) {
 		by = widening[t.steps]
 	}
 	t.steps++
-	first := floor(t.first, by)
+	first := floorDiv(t.first, by)
 	offset := int(t.first - first*by)
 	for _, s := range t.all {
 		for i := range s[:t.bins] {
@@ -104,30 +101,30 @@ func (t *timeline) widen() {
 	t.first, t.width = first, t.width*by
 }
 
-// floor divides, and rounds down.
-func floor(i, by bucket.Instant) bucket.Instant {
+// floorDiv divides and rounds down.
+func floorDiv(i, by bucket.Instant) bucket.Instant {
 	if i < 0 {
 		return -((by - 1 - i) / by)
 	}
 	return i / by
 }
 
-// A view is a timeline in at most so many bins, as wide as people would choose them.
+// A view shows a timeline in fewer bins with a round width.
 type view struct {
 	start, width bucket.Instant
 	bins         int
-	by, offset   int // how many of the timeline are in one, and are missing in the first
+	by, offset   int // timeline bins per bin, and those missing in the first bin
 }
 
-// legible are the widths that views have below a day; above, days are doubled.
-var legible = [...]bucket.Instant{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+// roundWidths are the bin widths of views below a day. Longer widths double.
+var roundWidths = [...]bucket.Instant{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
 	second, 2 * second, 5 * second, 10 * second, 15 * second, 20 * second, 30 * second,
 	60 * second, 120 * second, 300 * second, 600 * second, 900 * second, 1200 * second, 1800 * second,
 	3600 * second, 7200 * second, 4 * 3600 * second, 6 * 3600 * second, 12 * 3600 * second, day}
 
-// widths are all widths of views, in their order.
+// widths yields all bin widths of views in ascending order.
 func widths(yield func(bucket.Instant) bool) {
-	for _, width := range legible {
+	for _, width := range roundWidths {
 		if !yield(width) {
 			return
 		}
@@ -136,16 +133,16 @@ func widths(yield func(bucket.Instant) bool) {
 	}
 }
 
-// view returns t in at most so many bins, 1 at least. Of a trace whose times are whole
-// seconds no bin is shorter than that.
+// view returns t in at most the given number of bins, which must be positive. If all times are whole seconds, a
+// bin is at least one second.
 func (t *timeline) view(most int) (v view) {
 	for width := range widths {
 		if width%t.width != 0 || width < second && !t.partial && width < t.width*bucket.Instant(t.bins) {
 			continue
 		}
 		by := width / t.width
-		first := floor(t.first, by)
-		last := floor(t.first+bucket.Instant(max(t.bins, 1))-1, by)
+		first := floorDiv(t.first, by)
+		last := floorDiv(t.first+bucket.Instant(max(t.bins, 1))-1, by)
 		v = view{start: first * width, width: width, bins: int(last - first + 1), by: int(by), offset: int(t.first - first*by)}
 		if v.bins <= most {
 			break
@@ -154,8 +151,8 @@ func (t *timeline) view(most int) (v view) {
 	return v
 }
 
-// of returns what s counted, in the bins of v.
-func (v view) of(s series) series {
+// binCounts returns the counts of s per bin of v.
+func (v view) binCounts(s series) series {
 	sums := make(series, v.bins)
 	for i, n := range s {
 		if n != 0 {
@@ -165,7 +162,6 @@ func (v view) of(s series) series {
 	return sums
 }
 
-// sum adds series of one timeline.
 func sum(all ...series) series {
 	total := make(series, len(all[0]))
 	for _, s := range all {
@@ -176,11 +172,11 @@ func sum(all ...series) series {
 	return total
 }
 
-// at is when a bin begins.
-func (v view) at(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
+// startOf returns the start of a bin.
+func (v view) startOf(bin int) bucket.Instant { return v.start + bucket.Instant(bin)*v.width }
 
-// ticks returns the bins at round times that are at least so many bins apart, or the first bin
-// if there is no other.
+// ticks returns the bins at round times that have the given minimum distance. If there are none, it returns the
+// first bin.
 func (v view) ticks(apart int) (bins []int) {
 	var step bucket.Instant
 	for step = range widths {
@@ -189,7 +185,7 @@ func (v view) ticks(apart int) (bins []int) {
 		}
 	}
 	for bin := range v.bins {
-		if v.at(bin)%step == 0 {
+		if v.startOf(bin)%step == 0 {
 			bins = append(bins, bin)
 		}
 	}
@@ -199,7 +195,7 @@ func (v view) ticks(apart int) (bins []int) {
 	return bins
 }
 
-// clockLayout is how the times of the bins are written: as much of them as differs.
+// clockLayout returns a time layout with the parts that differ between bins.
 func (v view) clockLayout() string {
 	switch {
 	case v.width >= day:
@@ -216,10 +212,10 @@ func (v view) clockLayout() string {
 	return "15:04:05.000000"
 }
 
-// label is when a bin begins, for people, in a trace that ends at last.
+// label formats the start of a bin in a trace that ends at last.
 func (v view) label(bin int, last bucket.Instant) string {
 	if last < dateFrom {
-		return instant(v.at(bin), last)
+		return formatInstant(v.startOf(bin), last)
 	}
-	return v.at(bin).Time().Format(v.clockLayout())
+	return v.startOf(bin).Time().Format(v.clockLayout())
 }

@@ -30,7 +30,7 @@ func TestTimeline(t *testing.T) {
 				at = events[i-1] + bucket.Instant(random.Int64N(reach/100+1))
 			}
 			events = append(events, at)
-			[...]series{even, odd}[i%2][line.at(at)]++
+			[...]series{even, odd}[i%2][line.binAt(at)]++
 		}
 		if line.bins > most || line.bins < 1 {
 			t.Fatalf("seed %d: %d bins, want at most %d", seed, line.bins, most)
@@ -54,13 +54,13 @@ func checkView(t *testing.T, name string, v view, most int, events []bucket.Inst
 	want := [2][]int64{make([]int64, v.bins), make([]int64, v.bins)}
 	for i, at := range events {
 		bin := 0
-		for bin+1 < v.bins && v.at(bin+1) <= at {
+		for bin+1 < v.bins && v.startOf(bin+1) <= at {
 			bin++
 		}
 		want[i%2][bin]++
 	}
 	for i, s := range []series{even, odd} {
-		if got := v.of(s); !slices.Equal(got, want[i]) {
+		if got := v.binCounts(s); !slices.Equal(got, want[i]) {
 			t.Errorf("%s, series %d: got\n%v\nwant\n%v", name, i, got, want[i])
 		}
 	}
@@ -71,12 +71,12 @@ func TestTimeline_WholeSeconds(t *testing.T) {
 	line := newTimeline(timelineBins)
 	s := line.newSeries()
 	for i := range bucket.Instant(9) {
-		s[line.at(1_795_165_210*second+i*second)]++
+		s[line.binAt(1_795_165_210*second+i*second)]++
 	}
 	if v := line.view(60); v.width != second || v.bins != 9 {
 		t.Errorf("got %d bins, %d wide", v.bins, v.width)
 	}
-	line.at(1_795_165_210*second + 1)
+	line.binAt(1_795_165_210*second + 1)
 	if v := line.view(60); v.width != second/5 {
 		t.Errorf("with half seconds: bins are %d wide", v.width)
 	}
@@ -96,8 +96,8 @@ func TestView_Labels(t *testing.T) {
 		{400 * day, "2026-11-19"},
 	} {
 		line := newTimeline(timelineBins)
-		line.at(begin + 1)
-		line.at(begin + tt.end)
+		line.binAt(begin + 1)
+		line.binAt(begin + tt.end)
 		v := line.view(60)
 		if got := v.label(0, begin+tt.end); got != tt.want {
 			t.Errorf("%d µs: got %q, want %q; bins are %d wide", tt.end, got, tt.want, v.width)

@@ -9,25 +9,24 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxTallies bounds the keys that a toplist counts at a time.
 const maxTallies = 1 << 16
 
-// A tally counts what became of one key.
+// A tally counts the requests of one key.
 type tally struct {
 	id          string
 	rule        string
-	key         string // for people
+	key         string // as displayed
 	first, last bucket.Instant
 	count       int64
-	missed      int64  // at most so many came while it was not counted
-	place       string // where in the trace the first of them is, and what it was:
-	request     string // in comparisons only
-	order       int64  // of appearance
+	missed      int64  // maximum number of requests before it was counted
+	place       string // position of its first request in the trace
+	request     string // first request, in comparisons only
+	order       int64  // order of first appearance
 }
 
-// A toplist finds the most frequent keys in bounded memory. It is exact up to
-// maxTallies keys. When there are more, it forgets the rarer half, and a key
-// that is counted again may have missed as much as the most frequent of those.
+// A toplist finds the most frequent keys in bounded memory. It is exact for up to maxTallies keys. Beyond that, it
+// drops the rarer half of the keys. A key that reappears may have missed as many requests as the most frequent
+// dropped key.
 type toplist struct {
 	tallies map[string]*tally
 	missed  int64
@@ -36,8 +35,7 @@ type toplist struct {
 
 func newToplist() toplist { return toplist{tallies: map[string]*tally{}} }
 
-// add counts the key with that id, and returns its tally. One that is new has yet
-// to be described.
+// add counts a key and returns its tally. The caller must describe a new tally.
 func (t *toplist) add(id []byte, at bucket.Instant) (entry *tally, isNew bool) {
 	entry, ok := t.tallies[string(id)]
 	if !ok {
@@ -53,7 +51,7 @@ func (t *toplist) add(id []byte, at bucket.Instant) (entry *tally, isNew bool) {
 	return entry, !ok
 }
 
-// prune forgets the rarer half of the keys.
+// prune drops the rarer half of the keys.
 func (t *toplist) prune() {
 	all := t.top(len(t.tallies))
 	for _, entry := range all[len(all)/2:] {
@@ -62,7 +60,7 @@ func (t *toplist) prune() {
 	}
 }
 
-// top returns the n most frequent keys, the most frequent first.
+// top returns the n most frequent keys in descending order.
 func (t *toplist) top(n int) []*tally {
 	all := make([]*tally, 0, len(t.tallies))
 	for _, entry := range t.tallies {

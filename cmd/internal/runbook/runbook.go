@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runbook holds the runbook of this version of mete, so that it can be read where
-// the documentation cannot be reached.
+// Package runbook contains the runbook of this version of mete for use without the documentation website.
 package runbook
 
 import (
@@ -10,15 +9,15 @@ import (
 	"strings"
 )
 
-// page is a copy of doc/operations.md, which a test compares.
+// page is a copy of doc/operations.md. A test compares them.
 //
 //go:embed operations.txt
 var page string
 
-// A Section is what to do about some alerts.
+// A Section describes the response to some alerts.
 type Section struct {
-	Name   string   // "store down"
-	Alerts []string // "MeteBreakerOpen"
+	Name   string   // such as "store down"
+	Alerts []string // such as "MeteBreakerOpen"
 	Text   string
 }
 
@@ -26,13 +25,13 @@ const sectionHead = "### Runbook: "
 
 var alerts = regexp.MustCompile(`(?m)^\*(Mete[A-Za-z, ]+)\.\*`)
 
-// Overview returns the first screen: what is wrong, where to look and what to do.
+// Overview returns the introduction: the symptoms, where to look and what to do.
 func Overview() string {
 	first, _, _ := strings.Cut(page, "\n## ")
 	return terminalText(first)
 }
 
-// Sections returns the sections of all alerts, in the order of the page.
+// Sections returns all sections in the order of the page.
 func Sections() []Section {
 	var all []Section
 	for _, text := range strings.Split(page, sectionHead)[1:] {
@@ -49,7 +48,7 @@ func Sections() []Section {
 	return all
 }
 
-// Find returns the section of an alert, or of that name, in any case.
+// Find returns the section with an alert or a name, ignoring case.
 func Find(name string) (Section, bool) {
 	for _, s := range Sections() {
 		if strings.EqualFold(s.Name, name) {
@@ -64,7 +63,7 @@ func Find(name string) (Section, bool) {
 	return Section{}, false
 }
 
-// Names returns all that [Find] finds.
+// Names returns all names that [Find] accepts.
 func Names() []string {
 	var names []string
 	for _, s := range Sections() {

@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/cmd/internal/display"
 )
 
-// width is the most letters in a line.
 const width = 80
 
 var (
@@ -18,8 +17,8 @@ var (
 	item = regexp.MustCompile(`^ *(- |\d+\. )`)
 )
 
-// terminalText is Markdown as one reads it on a terminal. A row of a table becomes its first
-// cell, and below it a line for each other cell with the title of the column.
+// terminalText formats Markdown for a terminal. It prints a table row as its first cell, followed by one line per
+// cell with the column's title.
 func terminalText(markdown string) string {
 	var b strings.Builder
 	var paragraph, titles []string
@@ -32,7 +31,7 @@ func terminalText(markdown string) string {
 		}
 		paragraph = nil
 	}
-	for line := range strings.SplitSeq(unlinked(markdown), "\n") {
+	for line := range strings.SplitSeq(unlink(markdown), "\n") {
 		line = bold.Replace(strings.TrimPrefix(strings.TrimPrefix(line, "> "), "# "))
 		cells, row := cut(line)
 		switch {
@@ -64,8 +63,8 @@ func terminalText(markdown string) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// unlinked replaces links by their texts, with the page that a link leads to.
-func unlinked(markdown string) string {
+// unlink replaces links by their texts and the page they lead to.
+func unlink(markdown string) string {
 	return link.ReplaceAllStringFunc(markdown, func(found string) string {
 		m := link.FindStringSubmatch(found)
 		if file, _, _ := strings.Cut(m[2], "#"); file != "" && m[1] != file {
@@ -75,7 +74,7 @@ func unlinked(markdown string) string {
 	})
 }
 
-// cut returns the cells of a row of a table.
+// cut returns the cells of a table row.
 func cut(line string) (cells []string, ok bool) {
 	line = strings.TrimSpace(line)
 	if !strings.HasPrefix(line, "|") || !strings.HasSuffix(line, "|") || len(line) < 2 {

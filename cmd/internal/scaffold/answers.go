@@ -16,28 +16,25 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Answers describe the first limiter, as a person writes them. Empty fields have a default.
+// Answers describe the first limiter as text. Empty fields have a default.
 type Answers struct {
-	// Front is the source of requests. "api" are programs that call POST /v1/take, a URL
-	// is the service that mete stands in front of, and "nginx" is a gateway that asks.
+	// Front is the source of requests: "api" for programs that call POST /v1/take, the URL of a service behind
+	// mete, or the name of a gateway such as "nginx".
 	Front string
 
-	// By tells clients apart: "address", "key", "user" or an attribute of policies.
+	// By identifies clients: "address", "key", "user" or an attribute.
 	By string
 
-	// Keys are the public keys that verify bearer tokens: a file or a URL of a JSON Web
-	// Key Set. Only limits by a claim behind a gateway need them.
+	// Keys verify bearer tokens: a file or URL of a JSON Web Key Set. Only limits by a claim behind a gateway need
+	// them.
 	Keys string
 
-	// Rate is the limit: "100/1m" or "100 per minute". Burst is how many requests may
-	// come at once.
+	// Rate is the limit, such as "100/1m" or "100 per minute". Burst is the number of requests at once.
 	Rate, Burst string
 
-	// Store is the URL of the store.
 	Store string
 }
 
-// Defaults of the answers.
 const (
 	defaultFront = "api"
 	defaultBy    = "address"
@@ -45,17 +42,16 @@ const (
 	defaultStore = "memory:"
 )
 
-// maxBurst bounds the burst. Larger ones are refused: a policy can have them, but the
-// first one rarely means them.
+// maxBurst bounds the burst, because a larger one is probably a typo.
 const maxBurst = 1_000_000
 
-// gateways are the profiles of decision_profile.
+// gateways are the values of decision_profile.
 var gateways = []string{"nginx", "nginx-lua", "haproxy", "caddy", "traefik"}
 
-// A plan has the parsed answers.
+// A plan contains the parsed answers.
 type plan struct {
-	upstream string // of a gateway of ours
-	gateway  string // that asks; both are empty for the API
+	upstream string // if mete is the gateway
+	gateway  string // external gateway; both are empty for the API
 	by       policy.Attribute
 	keys     string
 	rate     rate
@@ -63,7 +59,7 @@ type plan struct {
 	store    string
 }
 
-// A rate is a rate in the spelling of policy files.
+// A rate is a rate in the syntax of policy files.
 type rate struct {
 	bucket.Rate
 	amount, per string
@@ -71,7 +67,7 @@ type rate struct {
 
 func (r rate) text() string { return r.amount + "/" + r.per }
 
-// plan parses the answers. The error joins all errors.
+// plan parses the answers. It joins all errors.
 func (a Answers) plan() (p plan, err error) {
 	var errs []error
 	note := func(err error) {
@@ -79,37 +75,35 @@ func (a Answers) plan() (p plan, err error) {
 			errs = append(errs, err)
 		}
 	}
-	p.upstream, p.gateway, err = parseFront(or(a.Front, defaultFront))
+	p.upstream, p.gateway, err = parseFront(valueOr(a.Front, defaultFront))
 	note(err)
-	p.by, err = parseBy(or(a.By, defaultBy))
+	p.by, err = parseBy(valueOr(a.By, defaultBy))
 	note(err)
 	p.keys = a.Keys
 	if a.Keys != "" && (p.by.Source != policy.SourceJWT || !p.verifies()) {
 		note(errors.New("jwks: only a limit by a claim, such as jwt:sub, behind a gateway or with an upstream needs a key set"))
 	}
-	p.rate, err = parseRate(or(a.Rate, defaultRate))
+	p.rate, err = parseRate(valueOr(a.Rate, defaultRate))
 	note(err)
 	if err == nil {
-		p.burst, err = parseBurst(or(a.Burst, p.rate.defaultBurst()), p.rate)
+		p.burst, err = parseBurst(valueOr(a.Burst, p.rate.defaultBurst()), p.rate)
 		note(err)
 	}
-	p.store, err = parseStore(or(a.Store, defaultStore))
+	p.store, err = parseStore(valueOr(a.Store, defaultStore))
 	note(err)
 	return p, errors.Join(errs...)
 }
 
-// verifies reports whether mete reads bearer tokens itself. Programs that call the API
-// name the claims.
+// verifies reports whether mete verifies bearer tokens. Programs that call the API send the claims themselves.
 func (p *plan) verifies() bool { return p.upstream != "" || p.gateway != "" }
 
-func or(text, fallback string) string {
+func valueOr(text, fallback string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return fallback
 	}
 	return text
 }
 
-// parseFront reads the source of requests.
 func parseFront(text string) (upstream, gateway string, err error) {
 	lower := strings.ToLower(text)
 	switch {
@@ -129,12 +123,12 @@ func parseFront(text string) (upstream, gateway string, err error) {
 	case u.Hostname() == "":
 		return "", "", fmt.Errorf("front: the URL has no host: write one such as http://127.0.0.1:3000")
 	case u.User != nil:
-		return "", "", fmt.Errorf("front: the URL has a password: leave it out, mete passes on the client's own")
+		return "", "", fmt.Errorf("front: the URL has a password: remove it, mete forwards the credentials of the client")
 	}
 	return text, "", nil
 }
 
-// parseBy reads the attribute that tells clients apart.
+// parseBy parses the attribute that identifies clients.
 func parseBy(text string) (policy.Attribute, error) {
 	name := text
 	switch strings.ToLower(text) {
@@ -148,22 +142,21 @@ func parseBy(text string) (policy.Attribute, error) {
 	a, err := policy.ParseAttribute(name)
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("by: %s: write address, key, user or an attribute such as header:x-tenant", strings.TrimPrefix(err.Error(), "policy: not an attribute: "))
+		return a, fmt.Errorf("by: %s: write address, key, user or an attribute such as header:x-tenant", strings.TrimPrefix(err.Error(), "policy: invalid attribute: "))
 	case a.Source == policy.SourceMethod || a.Source == policy.SourcePath || a.Source == policy.SourceHost:
-		return a, fmt.Errorf("by: %s tells pages apart, not clients: write address, key, user or an attribute such as header:x-tenant", a)
+		return a, fmt.Errorf("by: %s identifies pages, not clients: write address, key, user or an attribute such as header:x-tenant", a)
 	case a.Source == policy.SourceCustom && !strings.Contains(text, ":"):
 		return a, fmt.Errorf("by: %q is unknown: write address, key, user or an attribute such as header:x-tenant", text)
 	}
 	return a, nil
 }
 
-// spoken is a rate in words: 100 per minute.
+// spoken matches a rate in words, such as 100 per minute.
 var spoken = regexp.MustCompile(`(?i)^\s*([0-9.]+)\s*(?:/|per|an?|each|every)\s*([0-9.]*)\s*([a-zµ]+)\s*$`)
 
-// units are the words for units of time in a rate.
 var units = map[string]string{"second": "s", "sec": "s", "minute": "m", "min": "m", "hour": "h", "day": "d"}
 
-// parseRate reads a rate in words or in the spelling of policy files.
+// parseRate parses a rate in words or in the syntax of policy files.
 func parseRate(text string) (rate, error) {
 	const remedy = "write a number of requests and a time, such as 100/1m or 100 per minute"
 	parts := spoken.FindStringSubmatch(text)
@@ -174,7 +167,7 @@ func parseRate(text string) (rate, error) {
 	if short, ok := units[strings.TrimSuffix(unit, "s")]; ok {
 		unit = short
 	}
-	r := rate{amount: parts[1], per: or(parts[2], "1") + unit}
+	r := rate{amount: parts[1], per: valueOr(parts[2], "1") + unit}
 	var err error
 	if r.Rate, err = bucket.ParseRate(r.text()); err == nil {
 		_, err = bucket.NewLimit(bucket.Token, r.Rate)
@@ -185,12 +178,11 @@ func parseRate(text string) (rate, error) {
 	return r, nil
 }
 
-// defaultBurst is a fifth of the tokens of the rate.
+// defaultBurst returns a fifth of the tokens of the rate.
 func (r rate) defaultBurst() string {
 	return strconv.FormatInt(min(max(r.Tokens.Whole()/5, 1), maxBurst), 10)
 }
 
-// parseBurst reads how many requests may come at once.
 func parseBurst(text string, r rate) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > maxBurst {
@@ -202,8 +194,7 @@ func parseBurst(text string, r rate) (int64, error) {
 	return n, nil
 }
 
-// parseStore checks the URL of a store. The words memory, redis and postgres stand for
-// a local one.
+// parseStore checks the URL of a store. The words memory, redis and postgres stand for local stores.
 func parseStore(text string) (string, error) {
 	switch strings.ToLower(text) {
 	case "memory":

@@ -13,10 +13,9 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A file is the contents of one file.
 type file struct {
 	name, text string
-	secret     bool // only the owner may read it
+	secret     bool // readable only by the owner
 }
 
 func (p *plan) files() []file {
@@ -26,20 +25,19 @@ func (p *plan) files() []file {
 	}
 }
 
-// mostTimes bounds the requests of a step of the tests. Larger bursts are spent by one
-// request with a cost.
+// mostTimes bounds the requests in a test step. A test spends a larger burst with one request that has a cost.
 const mostTimes = 1000
 
-// quoted spells text as a string of YAML.
+// quoted returns text as a YAML string.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
-	if err != nil { // a string has a JSON form
+	if err != nil { // a string always has a JSON form
 		return `""`
 	}
 	return string(b)
 }
 
-// Examples of two clients.
+// clients returns two example clients.
 func (p *plan) clients() (one, other string) {
 	switch {
 	case p.by.Source == policy.SourceIP:
@@ -50,31 +48,31 @@ func (p *plan) clients() (one, other string) {
 	return "client-1", "client-2"
 }
 
-// policy is the text of the policy file.
+// policy returns the contents of the policy file.
 func (p *plan) policy() string {
 	var b strings.Builder
 	one, other := p.clients()
 	by, byAddress := quoted(p.by.Spelled()), p.by.Source == policy.SourceIP
 	limit := fmt.Sprintf("{ rate: %s, burst: %d }", p.rate.text(), p.burst)
 	fmt.Fprintf(&b, "# The limits of mete. 'mete check' reads them and runs the tests below.\n")
-	fmt.Fprintf(&b, "# A running server follows changes of this file. The language: doc/policy.md.\n\n")
+	fmt.Fprintf(&b, "# A running server reloads this file when it changes. doc/policy.md describes it.\n\n")
 	fmt.Fprintf(&b, "rules:\n")
-	fmt.Fprintf(&b, "  # Each client may make %s at once. After that, %s more come back per %s.\n", requests(p.burst), p.rate.amount, p.rate.per)
+	fmt.Fprintf(&b, "  # Each client may make %s at once, and then %s per %s.\n", requests(p.burst), p.rate.amount, p.rate.per)
 	fmt.Fprintf(&b, "  - name: per-client\n")
 	fmt.Fprintf(&b, "    limit_keys: [%s]   # requests with equal values share one limit\n", by)
 	fmt.Fprintf(&b, "    algorithm_config: %s\n", limit)
 	if !byAddress {
-		fmt.Fprintf(&b, "\n# Requests without %s are limited by address, so that it pays nobody to leave it out.\n", p.by)
+		fmt.Fprintf(&b, "\n# Requests without %s are limited by address, so that omitting it has no advantage.\n", p.by)
 		fmt.Fprintf(&b, "fallback_limit:\n  name: anonymous\n  limit_keys: [\"ip:address\"]\n  algorithm_config: %s\n", limit)
 	}
-	fmt.Fprintf(&b, "\n# Requests in virtual time, and the decisions that are expected.\n")
+	fmt.Fprintf(&b, "\n# Tests: requests in virtual time, with the expected decisions.\n")
 	fmt.Fprintf(&b, "tests:\n")
 	fmt.Fprintf(&b, "  - name: a client gets %s at once, then waits\n", requests(p.burst))
 	fmt.Fprintf(&b, "    request: { %s: %s }\n    steps:\n", quoted(p.by.String()), quoted(one))
 	fmt.Fprintf(&b, "      - { %s, expect: allowed }\n", p.spend())
 	fmt.Fprintf(&b, "      - { expect: { denied: per-client } }\n")
 	fmt.Fprintf(&b, "      - { with: { %s: %s }, expect: allowed }   # another client\n", quoted(p.by.String()), quoted(other))
-	fmt.Fprintf(&b, "      - { after: %s, expect: allowed }\n", p.refilled())
+	fmt.Fprintf(&b, "      - { after: %s, expect: allowed }\n", p.refillTime())
 	if !byAddress {
 		fmt.Fprintf(&b, "\n  - name: requests without %s share the limit of their address\n", p.by)
 		fmt.Fprintf(&b, "    request: { \"ip:address\": 192.0.2.1 }\n    steps:\n")
@@ -91,7 +89,7 @@ func requests(n int64) string {
 	return fmt.Sprintf("%d requests", n)
 }
 
-// spend is the part of a test's step that spends the burst.
+// spend returns the part of a test step that spends the burst.
 func (p *plan) spend() string {
 	if p.burst > mostTimes {
 		return fmt.Sprintf("cost: %d", p.burst)
@@ -99,8 +97,8 @@ func (p *plan) spend() string {
 	return fmt.Sprintf("times: %d", p.burst)
 }
 
-// refilled is a time after which a token is there again.
-func (p *plan) refilled() string {
+// refillTime returns a time after which the bucket has a token again.
+func (p *plan) refillTime() string {
 	if p.rate.Tokens.Whole() >= 1 {
 		return p.rate.per
 	}
@@ -115,7 +113,7 @@ func (p *plan) limit() bucket.Limit {
 	return l
 }
 
-// settings is the text of the settings file.
+// settings returns the contents of the settings file.
 func (p *plan) settings() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The settings of mete: 'mete serve' reads them.\n")
@@ -125,9 +123,9 @@ func (p *plan) settings() string {
 	fmt.Fprintf(&b, "admin_listen: 127.0.0.1:8081   # dashboard, metrics and administrators\n")
 	switch {
 	case p.upstream != "":
-		fmt.Fprintf(&b, "\n# Allowed requests go on to this service.\nupstream: %s\n", setting(p.upstream))
+		fmt.Fprintf(&b, "\n# The server forwards allowed requests to this service.\nupstream: %s\n", setting(p.upstream))
 	case p.gateway != "":
-		fmt.Fprintf(&b, "\n# This gateway asks mete about each request: doc/gateways.md.\ndecision_profile: %s\n", p.gateway)
+		fmt.Fprintf(&b, "\n# This gateway asks mete about each request. See doc/gateways.md.\ndecision_profile: %s\n", p.gateway)
 		fmt.Fprintf(&b, "trusted_proxies: [127.0.0.1]   # the addresses of the gateway\n")
 	}
 	if p.keys != "" {
@@ -137,7 +135,7 @@ func (p *plan) settings() string {
 	return b.String()
 }
 
-// setting spells a value of the settings, in which ${ begins a variable.
+// setting returns a value for the settings file. It escapes ${, which begins a variable.
 func setting(text string) string { return quoted(strings.ReplaceAll(text, "${", "$${")) }
 
 func (p *plan) listens() string {
@@ -153,13 +151,13 @@ func (p *plan) listens() string {
 func (p *plan) storeWords() string {
 	s, err := storeurl.Parse(p.store)
 	if err != nil || !s.Remote() {
-		return "The counters are in memory. For several servers, name a Redis or a PostgreSQL."
+		return "The counters are in memory. For several servers, use Redis or PostgreSQL."
 	}
 	return fmt.Sprintf("The counters are in %s. All servers with this URL share them.", s.Scheme.Name())
 }
 
-// next are the words after the files are written.
-func (p *plan) next(dir string) string {
+// nextSteps returns the message after the files are written.
+func (p *plan) nextSteps(dir string) string {
 	policyPath, settingsPath := filepath.Join(dir, PolicyFile), filepath.Join(dir, SettingsFile)
 	check, serve := "mete check", "mete serve" // which find the files in the current directory
 	if filepath.Dir(policyPath) != "." {
@@ -172,23 +170,23 @@ func (p *plan) next(dir string) string {
 	one, _ := p.clients()
 	switch {
 	case p.gateway != "":
-		fmt.Fprintf(&b, "Then let %s ask mete: examples/gateways/%s of the repository has its configuration.\n", p.gateway, p.gateway)
-		fmt.Fprintf(&b, "'mete explain --policy %s %s=%s' shows a decision without it.\n", policyPath, p.by, one)
+		fmt.Fprintf(&b, "Then configure %s to ask mete. The repository has an example in examples/gateways/%s.\n", p.gateway, p.gateway)
+		fmt.Fprintf(&b, "'mete explain --policy %s %s=%s' shows a decision without the gateway.\n", policyPath, p.by, one)
 	case p.upstream != "":
 		fmt.Fprintf(&b, "In another terminal, send more requests than the limit admits:\n\n")
-		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.more(), p.curlFields(one))
+		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.excess(), p.curlFields(one))
 	default:
 		body := fmt.Sprintf(`{"attributes": {%s: %s}}`, quoted(p.by.String()), quoted(one))
 		fmt.Fprintf(&b, "In another terminal, ask for more than the limit admits:\n\n")
-		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' --json '%s' 'http://127.0.0.1:8080/v1/take?status=429'; done | sort | uniq -c\n", p.more(), body)
+		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' --json '%s' 'http://127.0.0.1:8080/v1/take?status=429'; done | sort | uniq -c\n", p.excess(), body)
 	}
 	return b.String()
 }
 
-// more is a number of requests that reaches the limit.
-func (p *plan) more() int64 { return p.burst + 5 }
+// excess returns a number of requests that exceeds the limit.
+func (p *plan) excess() int64 { return p.burst + 5 }
 
-// curlFields are the options of curl for the attribute of one client.
+// curlFields returns the curl options that set the attribute of a client.
 func (p *plan) curlFields(client string) string {
 	switch p.by.Source {
 	case policy.SourceHeader:

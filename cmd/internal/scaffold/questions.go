@@ -17,11 +17,9 @@ import (
 // ErrEnded means that the input ended before the last answer.
 var ErrEnded = errors.New("the input ended before the last question: no file was written; --yes takes the defaults")
 
-// maxAnswerBytes bounds one answer.
 const maxAnswerBytes = 4096
 
-// A dialog asks questions as plain lines: they work over pipes, in every terminal and
-// with screen readers.
+// A dialog asks questions as plain lines, which work in pipes, in all terminals and with screen readers.
 type dialog struct {
 	ctx   context.Context
 	out   io.Writer
@@ -34,7 +32,7 @@ type line struct {
 	err  error
 }
 
-// ask asks for the answers that are empty. An invalid answer is asked for again.
+// ask asks for the missing answers. It asks again after an invalid answer.
 func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -49,7 +47,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 		}
 	}
 	if a.By == "" {
-		d.title("What tells clients apart?",
+		d.title("What identifies a client?",
 			"address  the IP address",
 			"key      an API key, in the header X-Api-Key",
 			"user     the user in a bearer token, the claim sub",
@@ -60,7 +58,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 	}
 	if p, _ := a.plan(); p.by.Source == policy.SourceJWT && p.verifies() && a.Keys == "" {
 		fmt.Fprintf(d.out, "   mete verifies bearer tokens with a JSON Web Key Set of your identity provider.\n")
-		if err := d.answer("its URL or file", "", &a.Keys, needed("write the URL or the file of the key set")); err != nil {
+		if err := d.answer("its URL or file", "", &a.Keys, required("write the URL or the file of the key set")); err != nil {
 			return err
 		}
 	}
@@ -68,7 +66,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, a *Answers) error {
 		return err
 	}
 	if a.Store == "" {
-		d.title("Where do the counters live?",
+		d.title("Where should the counters be stored?",
 			"memory:                        in mete: for one server, until it restarts",
 			"redis://HOST:6379              in Redis, for several servers",
 			"postgres://USER@HOST/DATABASE  in PostgreSQL, for several servers")
@@ -100,7 +98,6 @@ func (d *dialog) limit(a *Answers) error {
 	return d.answer("at once, after a pause", r.defaultBurst(), &a.Burst, func(s string) error { _, err := parseBurst(s, r); return err })
 }
 
-// title prints a numbered question and its choices.
 func (d *dialog) title(text string, choices ...string) {
 	d.asked++
 	fmt.Fprintf(d.out, "\n%d. %s\n", d.asked, text)
@@ -109,7 +106,7 @@ func (d *dialog) title(text string, choices ...string) {
 	}
 }
 
-// answer reads an answer until check accepts it. An empty one is the fallback.
+// answer reads answers until check accepts one. An empty answer selects the fallback.
 func (d *dialog) answer(prompt, fallback string, to *string, check func(string) error) error {
 	for {
 		if fallback == "" {
@@ -122,7 +119,7 @@ func (d *dialog) answer(prompt, fallback string, to *string, check func(string) 
 			fmt.Fprintln(d.out)
 			return err
 		}
-		text = or(text, fallback)
+		text = valueOr(text, fallback)
 		if err := check(text); err != nil {
 			fmt.Fprintf(d.out, "   %s\n", visible.Lines(err.Error()))
 			continue
@@ -132,8 +129,8 @@ func (d *dialog) answer(prompt, fallback string, to *string, check func(string) 
 	}
 }
 
-// needed returns a check that refuses an empty answer.
-func needed(remedy string) func(string) error {
+// required returns a check that rejects an empty answer.
+func required(remedy string) func(string) error {
 	return func(s string) error {
 		if s == "" {
 			return errors.New(remedy)
@@ -154,7 +151,7 @@ func (d *dialog) read() (string, error) {
 	}
 }
 
-// readLines reads lines beside the caller: a read of a terminal does not end with ctx.
+// readLines reads lines in a goroutine, because a read from a terminal does not end with ctx.
 func readLines(ctx context.Context, in io.Reader) <-chan line {
 	lines := make(chan line)
 	go func() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scaffold writes the first policy and the first settings of a limiter, from the
-// answers to four questions. It is mete init.
+// Package scaffold implements mete init. It writes the first policy and settings from the answers to four
+// questions.
 package scaffold
 
 import (
@@ -16,25 +16,23 @@ import (
 	"github.com/metehq/mete/internal/visible"
 )
 
-// The files that Run writes.
 const (
 	PolicyFile   = "policy.yaml"
 	SettingsFile = "mete.yaml"
 )
 
-// Options are the inputs of [Run].
+// Options configure [Run].
 type Options struct {
-	// Dir is the directory of the files. Run makes it if it is missing. Empty is the
-	// current directory.
+	// Dir is the directory of the files. Run creates it if necessary. Empty means the current directory.
 	Dir string
 
-	// Answers that are empty are asked for, or have their default.
+	// Answers are the known answers. Run asks for missing ones or uses defaults.
 	Answers Answers
 
-	// Ask lets Run ask questions: on In, and on Out. Without it, defaults fill the gaps.
+	// Ask enables questions on In and Out. Otherwise missing answers have defaults.
 	Ask bool
 
-	// Force lets Run replace files.
+	// Force allows Run to replace files.
 	Force bool
 
 	// JSON prints the names of the files as JSON. It excludes Ask.
@@ -44,7 +42,7 @@ type Options struct {
 	Out io.Writer
 }
 
-// An ExistsError lists files that Run would have to replace.
+// An ExistsError lists the files that Run would replace.
 type ExistsError struct{ Files []string }
 
 func (e *ExistsError) Error() string {
@@ -55,9 +53,8 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%s %s: --force replaces %s, and 'mete init DIR' writes to another directory", strings.Join(e.Files, " and "), verb, them)
 }
 
-// Run asks for the answers that are missing, writes both files and prints the next
-// commands. It writes both files or none. An error about existing files is an
-// [ExistsError], and one about answers names the answer and the remedy.
+// Run asks for missing answers, writes both files and prints the next commands. It writes both files or none. It
+// returns an [ExistsError] if a file exists. Errors about answers name the answer and the remedy.
 func Run(ctx context.Context, o Options) error {
 	if !o.Force {
 		if err := refuseExisting(o.Dir); err != nil {
@@ -65,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	answers := o.Answers
-	if _, err := answers.plan(); err != nil { // flags are checked before the first question
+	if _, err := answers.plan(); err != nil { // check flags before the first question
 		return err
 	}
 	if o.Ask {
@@ -87,17 +84,16 @@ func Run(ctx context.Context, o Options) error {
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode(written{filepath.Join(o.Dir, PolicyFile), filepath.Join(o.Dir, SettingsFile)})
 	}
-	_, err = io.WriteString(o.Out, visible.Lines(p.next(o.Dir)))
+	_, err = io.WriteString(o.Out, visible.Lines(p.nextSteps(o.Dir)))
 	return err
 }
 
-// written is the JSON form of the files that Run has written.
+// written is the JSON output.
 type written struct {
 	Policy   string `json:"policy"`
 	Settings string `json:"settings"`
 }
 
-// refuseExisting returns an [ExistsError] if dir has one of the files.
 func refuseExisting(dir string) error {
 	var found []string
 	for _, name := range []string{PolicyFile, SettingsFile} {

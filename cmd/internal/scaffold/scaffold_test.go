@@ -99,11 +99,11 @@ func TestRun_Asks(t *testing.T) {
 	}
 	for _, want := range []string{
 		"1. Where do requests come from?", `front: "hprox" is unknown: write api, nginx,`, `front: "localhost:3000" is unknown`,
-		"2. What tells clients apart?", "by: path tells pages apart, not clients",
+		"2. What identifies a client?", "by: path identifies pages, not clients",
 		"write the URL or the file of the key set",
 		"3. How many requests may one client make?", `limit: "fast" is not a rate: write a number of requests and a time, such as 100/1m`, `limit: "0/1s" is not a rate`,
 		"at once, after a pause [10]: ", `burst: "0" must be a whole number between 1 and 1000000`,
-		"4. Where do the counters live?", "more than one host",
+		"4. Where should the counters be stored?", "more than one host",
 		"mete check " + filepath.Join(dir, "policy.yaml"), "mete serve --config " + filepath.Join(dir, "mete.yaml"), "seq 12",
 	} {
 		if !strings.Contains(out, want) {
@@ -142,7 +142,7 @@ func TestRun_Asks(t *testing.T) {
 func TestRun_AsksForTheRest(t *testing.T) {
 	_, out, err := start(t, scaffold.Options{Ask: true, In: strings.NewReader("5\n\n"),
 		Answers: scaffold.Answers{Front: "api", By: "user", Rate: "10/1s"}})
-	if err != nil || strings.Contains(out, "apart") || strings.Contains(out, "rate, such as") || !strings.Contains(out, "2. Where do the counters live?") {
+	if err != nil || strings.Contains(out, "apart") || strings.Contains(out, "rate, such as") || !strings.Contains(out, "2. Where should the counters be stored?") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

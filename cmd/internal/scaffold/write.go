@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// verify reads the files as mete check and mete serve do, and runs the tests of the
-// policy, before anything is written.
+// verify validates the files like mete check and mete serve, and runs the tests of the policy, before Run writes
+// anything.
 func verify(ctx context.Context, files []file) error {
 	for _, f := range files {
 		var err error
@@ -88,7 +88,7 @@ func write(dir string, files []file, force bool) (err error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.name)
 		if !force {
-			// The empty file keeps the name until the contents replace it.
+			// The empty file reserves the name until the contents replace it.
 			reserved, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if errors.Is(err, fs.ErrExist) {
 				return &ExistsError{[]string{path}}

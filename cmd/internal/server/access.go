@@ -27,56 +27,55 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// The admin API is itself limited: callers by the name of their token or else by their
-// address, and wrong tokens by their address. Wrong tokens never delay a right one.
+// The admin API limits its callers by token name, or by address without a token. It limits wrong tokens by
+// address, and they never delay a valid token.
 const (
-	callerRate, callerBurst = 500, 1000 // a second, and at once
-	wrongRate, wrongBurst   = 1, 10
-	toldRate, toldBurst     = 1, 10  // lines of the log about those without a token
-	maxCallers              = 10_000 // addresses that are kept apart
+	callerRate, callerBurst             = 500, 1000 // requests per second, and the burst
+	wrongRate, wrongBurst               = 1, 10
+	anonymousLogRate, anonymousLogBurst = 1, 10  // for log lines about callers without a token
+	maxCallers                          = 10_000 // addresses with their own limit
 )
 
-// access decides what each caller may do at the admin address. It is safe for concurrent use.
+// access authenticates and limits the callers of the admin address. It is safe for concurrent use.
 type access struct {
 	tokens atomic.Pointer[[]token]
-	open   bool   // who asks from this machine may look without one
-	public bool   // /metrics is for everybody
-	secret []byte // tokens are compared by their keyed hashes
+	open   bool   // local callers may read without a token
+	public bool   // /metrics needs no token
+	secret []byte // key for the hashes of tokens, for comparison in constant time
 	calls  *keyed.Limiter
 	wrong  *keyed.Limiter
 	told   *keyed.Limiter
 
-	signIns signIns // by links to the dashboard
+	signIns signIns // sessions from links to the dashboard
 }
 
-// A token is a known token.
 type token struct {
 	hash [sha256.Size]byte
 	name string
 	role httpapi.Role
 }
 
-// A caller sends a request. The zero caller has no name.
+// A caller is the sender of a request. The zero caller has no token.
 type caller struct {
 	name string
 	role httpapi.Role
 }
 
-// openAccess returns the access to the admin address. If the settings have no tokens, the
-// server makes one in a file.
+// openAccess returns the access to the admin address. If the settings have no tokens, it creates one and saves it
+// in a file.
 func (a *assembly) openAccess() (*access, error) {
 	c := a.config
 	access := &access{secret: []byte(rand.Text()), open: len(c.AdminTokens) == 0, public: c.PublicMetrics}
 	for _, l := range []struct {
 		limiter     **keyed.Limiter
 		rate, burst int
-	}{{&access.calls, callerRate, callerBurst}, {&access.wrong, wrongRate, wrongBurst}, {&access.told, toldRate, toldBurst}} {
+	}{{&access.calls, callerRate, callerBurst}, {&access.wrong, wrongRate, wrongBurst}, {&access.told, anonymousLogRate, anonymousLogBurst}} {
 		var err error
 		if *l.limiter, err = perSecond(l.rate, l.burst); err != nil {
 			return nil, err
 		}
 	}
-	access.know(c.AdminTokens)
+	access.setTokens(c.AdminTokens)
 	a.followTokens(access)
 	a.link = func() string { return "" }
 	if !access.open {
@@ -97,8 +96,8 @@ func (a *assembly) openAccess() (*access, error) {
 	return access, nil
 }
 
-// know puts these tokens in the place of those that are known.
-func (a *access) know(list []config.AdminToken) {
+// setTokens replaces the known tokens.
+func (a *access) setTokens(list []config.AdminToken) {
 	tokens := make([]token, 0, len(list))
 	for _, t := range list {
 		tokens = append(tokens, token{a.hash(t.Token), t.Name, t.Role})
@@ -120,20 +119,19 @@ func (a *access) hash(secret string) [sha256.Size]byte {
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// find returns the caller of a token, or of a session that stands for one.
+// find returns the caller with an admin token or with the token of a session.
 func (a *access) find(secret string) (found caller, ok bool) {
 	hash := a.hash(secret)
-	if found, ok = a.tokenOf(hash); !ok {
+	if found, ok = a.callerByHash(hash); !ok {
 		if admin, session := a.adminOf(hash); session {
-			return a.tokenOf(admin)
+			return a.callerByHash(admin)
 		}
 	}
 	return found, ok
 }
 
-// tokenOf returns the caller of the admin token with this hash. It takes as long for every
-// token: each is compared, by hashes whose key is secret.
-func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
+// callerByHash returns the caller of the admin token with this hash. It compares all tokens in constant time.
+func (a *access) callerByHash(hash [sha256.Size]byte) (found caller, ok bool) {
 	tokens := *a.tokens.Load()
 	for i := range tokens {
 		if t := &tokens[i]; hmac.Equal(hash[:], t.hash[:]) {
@@ -143,9 +141,9 @@ func (a *access) tokenOf(hash [sha256.Size]byte) (found caller, ok bool) {
 	return found, ok
 }
 
-// who returns the caller. Not ok is an unknown token, or one in a form that HTTP does not
-// have.
-func (a *access) who(r *http.Request) (c caller, ok bool) {
+// authenticate returns the caller of r. It returns false for an unknown token and for an invalid Authorization
+// header.
+func (a *access) authenticate(r *http.Request) (c caller, ok bool) {
 	switch sent := r.Header["Authorization"]; {
 	case len(sent) > 1:
 		return caller{}, false
@@ -155,7 +153,7 @@ func (a *access) who(r *http.Request) (c caller, ok bool) {
 			return caller{}, false
 		}
 		return a.find(strings.TrimSpace(secret))
-	case a.open && onLoopback(r) && asksItself(r):
+	case a.open && onLoopback(r) && isDirectLocalClient(r):
 		return caller{role: httpapi.Read}, true
 	}
 	return caller{}, true
@@ -163,20 +161,19 @@ func (a *access) who(r *http.Request) (c caller, ok bool) {
 
 type callerKey struct{}
 
-// roleOf is the role of who sent a request that enter let through.
+// roleOf returns the role of a request that passed enter.
 func roleOf(r *http.Request) httpapi.Role {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return c.role
 }
 
-// callerName returns the name of the caller's token.
 func callerName(r *http.Request) string {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return c.name
 }
 
-// enter finds out who asks, and limits them. What asks whether the server is there
-// passes as it is, and so do gateways, who have a check of their own.
+// enter authenticates and limits callers. It does not limit health checks, nor /v1/decision, which has its own
+// check.
 func (a *access) enter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -184,7 +181,7 @@ func (a *access) enter(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		c, ok := a.who(r)
+		c, ok := a.authenticate(r)
 		limit, key := a.calls, "token "+c.name
 		switch {
 		case !ok:
@@ -198,19 +195,19 @@ func (a *access) enter(next http.Handler) http.Handler {
 		}
 		if !ok {
 			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete", error="invalid_token"`} // RFC 6750 §3
-			answerProblem(w, r, http.StatusUnauthorized, "nobody has this token; send one of admin_tokens as Authorization: Bearer TOKEN")
+			answerProblem(w, r, http.StatusUnauthorized, "unknown token; send one of admin_tokens as Authorization: Bearer TOKEN")
 			return
 		}
 		if r.URL.Path == "/metrics" && c.role < httpapi.Read && !a.public {
 			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
-			answerProblem(w, r, http.StatusUnauthorized, "metrics take a token of the role read; or say public_metrics")
+			answerProblem(w, r, http.StatusUnauthorized, "/metrics requires a token with the role read, unless public_metrics is set")
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c)))
 	})
 }
 
-// network is what an address is limited by: IPv6 by its /64, as clients are.
+// network returns the address prefix for limits: /64 for IPv6, like the prefix for clients.
 func network(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -226,21 +223,22 @@ func network(remote string) string {
 
 func tooMany(w http.ResponseWriter, r *http.Request, wait time.Duration) {
 	w.Header()["Retry-After"] = []string{strconv.Itoa(int((wait + time.Second - 1) / time.Second))}
-	answerProblem(w, r, http.StatusTooManyRequests, "administrators, too, may ask only so often; try again later")
+	answerProblem(w, r, http.StatusTooManyRequests, "too many requests to the admin API; try again later")
 }
 
 func answerProblem(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	ratelimitfields.Write(w, r, api.NewProblem(status, detail))
 }
 
-// auditor identifies who asks for the audit. Requests without a token do not fill the log.
+// auditor returns the caller for the audit trail. Requests without a token are not recorded, so that they cannot
+// fill the log.
 func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
 	c, _ := r.Context().Value(callerKey{}).(caller)
 	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
 }
 
-// followTokens activates the tokens in files as the files change: a token that has leaked is
-// revoked without a restart. An invalid token never replaces a valid one.
+// followTokens reloads tokens from files when the files change, so that an operator can revoke a token without a
+// restart. An invalid token never replaces a valid one.
 func (a *assembly) followTokens(access *access) {
 	known := slices.Clone(a.config.AdminTokens)
 	var mu sync.Mutex // guards known
@@ -259,7 +257,7 @@ func (a *assembly) followTokens(access *access) {
 					return false, err
 				}
 				t.Token = next
-				access.know(known)
+				access.setTokens(known)
 				return true, nil
 			},
 			Tell: func(news follow.News, err error) {

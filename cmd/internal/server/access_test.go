@@ -118,7 +118,7 @@ func TestAccess_WrongTokens(t *testing.T) {
 		wrong := []string{ownerToken[1:], ownerToken + "x", strings.ToUpper(ownerToken), "x" + fmt.Sprint(i)}[i%4]
 		switch got, answer := s.as(wrong, "POST", "/v1/reload", ""); got {
 		case http.StatusUnauthorized:
-			if !strings.Contains(answer, "nobody has this token") {
+			if !strings.Contains(answer, "unknown token") {
 				t.Errorf("answer %s", answer)
 			}
 		case http.StatusTooManyRequests:

@@ -19,27 +19,26 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// An assembly is a server while [New] puts it together. Each optional part adds its hooks to
-// those of the parts before it.
+// An assembly holds the parts of a server while [New] creates them. Optional parts add hooks.
 type assembly struct {
 	*Server
 	config config.Config
 
 	onDecision       []func(context.Context, *mete.Decision)
 	onDenial, onNear []denialHook
-	onPolicy         []func(*policy.Matcher) // told of each policy that becomes active
-	alsoRead         []policy.Attribute      // read by the hooks
+	onPolicy         []func(*policy.Matcher) // called when a policy becomes active
+	alsoRead         []policy.Attribute      // attributes that the hooks read
 	live             httpapi.Live
 	top              httpapi.Top
 }
 
-// A denialHook is told of denials, or of requests that are near a limit.
+// A denialHook is called for denials, or for requests near a limit.
 type denialHook = func(context.Context, *mete.Denial)
 
-// add adds a component, which may use all components before it.
+// add adds a component. It may depend on all components before it.
 func (a *assembly) add(c component) { a.components = append(a.components, c) }
 
-// assemble opens all parts of the server, in the order of their dependencies.
+// assemble opens all parts of the server in the order of their dependencies.
 func (a *assembly) assemble(ctx context.Context) error {
 	c := a.config
 	a.add(watchdog(a.log))
@@ -94,17 +93,16 @@ func (a *assembly) assemble(ctx context.Context) error {
 		if err := manager.Base(m); err != nil {
 			return err
 		}
-		a.activated(m)
+		a.callOnPolicy(m)
 		return nil
 	}), a.reloads))
 	if err := a.openListeners(store, source, manager, claims, adapt, watch); err != nil {
 		return err
 	}
-	a.activated(m)
+	a.callOnPolicy(m)
 	return nil
 }
 
-// newLimiter returns the limiter with the hooks of all parts.
 func (a *assembly) newLimiter(m *policy.Matcher, b *buckets, adapt adaptation) (*mete.Limiter, error) {
 	c := mete.Config{
 		OnDecision: func(ctx context.Context, d *mete.Decision) { callAll(ctx, a.onDecision, d) },
@@ -131,29 +129,28 @@ func (a *assembly) newLimiter(m *policy.Matcher, b *buckets, adapt adaptation) (
 	return limiter, nil
 }
 
-// callAll tells all hooks of a decision or a denial.
 func callAll[D any](ctx context.Context, hooks []func(context.Context, D), d D) {
 	for _, hook := range hooks {
 		hook(ctx, d)
 	}
 }
 
-// activated tells all parts that a policy has become active.
-func (a *assembly) activated(m *policy.Matcher) {
+// callOnPolicy calls the hooks for a policy that became active.
+func (a *assembly) callOnPolicy(m *policy.Matcher) {
 	for _, tell := range a.onPolicy {
 		tell(m)
 	}
 }
 
-// openOverrides activates the overrides that were made before. If a shared store cannot be
-// read, the server starts without overrides and follows as soon as it can: other servers may
-// have them active. An operator must repair a file that cannot be read.
+// openOverrides activates the stored overrides. If a shared store is unreachable, the server starts without
+// overrides and loads them later, because other servers may be using them. If a local file is damaged, the server
+// does not start.
 func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *buckets) (*overrides.Manager, error) {
 	documents := b.opened.Documents()
 	if b.kind.Shared {
 		documents = b.guard
 	}
-	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Cleared: a.forgetRule, Logger: a.log})
+	m, err := overrides.New(base, overrides.Config{Documents: documents, Apply: a.limiter.SetPolicy, Cleared: a.dropRule, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +158,7 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 		if !b.kind.Shared {
 			return nil, fmt.Errorf("%s: %w; repair it, or move it away to start without overrides", b.url.File+"."+overrides.DefaultName, err)
 		}
-		b.log.Error("cannot read overrides, none is active here", "err", err)
+		b.log.Error("cannot read overrides, none active", "err", err)
 	}
 	a.add(background("overrides", m.Follow))
 	a.metrics.Add(metrics.Overrides(m.Count))
@@ -169,16 +166,15 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 	return m, nil
 }
 
-// forgetRule drops what this server knows of a rule whose buckets another server has cleared.
-func (a *assembly) forgetRule(rule string) {
+// dropRule drops the cached state of a rule after another server has reset it.
+func (a *assembly) dropRule(rule string) {
 	if err := a.limiter.ForgetRule(context.Background(), rule); err != nil {
-		a.log.Error("cannot forget the buckets of a reset rule", "rule", rule, "err", err)
+		a.log.Error("cannot drop cached buckets of a reset rule", "rule", rule, "err", err)
 		return
 	}
 	a.log.Info("rule reset", "rule", rule)
 }
 
-// logOverrides logs the overrides that are active at the start.
 func (a *assembly) logOverrides(m *overrides.Manager) {
 	var ids []string
 	for _, o := range m.List() {
@@ -194,12 +190,12 @@ func (a *assembly) logOverrides(m *overrides.Manager) {
 		}
 	}
 	if len(ids) > 0 {
-		a.log.Info("overrides of the policy active", "ids", strings.Join(ids, ","))
+		a.log.Info("policy overrides active", "ids", strings.Join(ids, ","))
 	}
 }
 
-// openListeners opens both addresses. The main listener comes last, so that it stops first:
-// /readyz answers at the admin address to the end.
+// openListeners opens both addresses. It adds the main listener last, which therefore stops first: /readyz on the
+// admin address answers until the end.
 func (a *assembly) openListeners(b *buckets, source source, manager *overrides.Manager, claims claimReader, adapt adaptation, watch *telemetry.Watch) error {
 	c := a.config
 	adminSocket, err := a.openSocket("admin-listen", c.AdminListen, adminConnections, c.AdminTLS)
@@ -215,7 +211,7 @@ func (a *assembly) openListeners(b *buckets, source source, manager *overrides.M
 	if err != nil {
 		return err
 	}
-	door := httpapi.Config{Gateway: a.decisions(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
+	door := httpapi.Config{Gateway: a.newDecisionGateway(b, claims), MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Ready: a.ready, Bundle: func() *api.Bundle { return bundleOf(source) }}
 	admin, err := a.adminListener(adminSocket, door, b, source, manager, access, watch)
 	if err != nil {
 		return err

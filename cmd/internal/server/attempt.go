@@ -16,28 +16,28 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// maxAttemptRequests bounds the requests of the second command through a gateway.
+// maxAttemptRequests bounds the requests of the second command for a gateway.
 const maxAttemptRequests = 2000
 
-// An attempt is a request that the policy limits, and the capacity of its limit.
+// An attempt is an example request that the policy limits, with the capacity of its limit.
 type attempt struct {
 	attributes policy.Map
 	capacity   int64
 }
 
-// Commands returns two commands that show the limiter at work: one request, then more than
-// the policy allows, so that the last answers have the status 429.
+// Commands returns two shell commands that demonstrate the limiter: the first sends one request. The second sends
+// more than the policy allows, so that its last responses have status 429.
 func (s *Server) Commands(c config.Config) []string {
 	to := baseURL(c.TLS, s.main)
 	if c.InFront() {
-		return newAttempt(s.Policy(), sendable).gateway(to)
+		return newAttempt(s.Policy(), isSendable).gatewayCommands(to)
 	}
-	return newAttempt(s.Policy(), func(policy.Attribute) bool { return true }).api(to + "/v1/take")
+	return newAttempt(s.Policy(), func(policy.Attribute) bool { return true }).apiCommands(to + "/v1/take")
 }
 
-// sendable reports whether a client can choose the attribute of its request to a gateway.
-// Addresses are not: each client has its own.
-func sendable(a policy.Attribute) bool {
+// isSendable reports whether a client can set the attribute in a request to a gateway. Clients cannot choose their
+// address.
+func isSendable(a policy.Attribute) bool {
 	switch a.Source {
 	case policy.SourceJWT, policy.SourceCustom, policy.SourceHost:
 		return false
@@ -45,8 +45,8 @@ func sendable(a policy.Attribute) bool {
 	return true
 }
 
-// newAttempt finds a request for the first enforced rule that has only attributes which can
-// be sent. Without one, it guesses.
+// newAttempt returns a request for the first enforced rule that only reads possible attributes. If there is no
+// such rule, it returns a guess.
 func newAttempt(m *policy.Matcher, possible func(policy.Attribute) bool) attempt {
 	for i, r := range m.Rules() {
 		if r.Mode != policy.ModeEnforce {
@@ -69,11 +69,11 @@ func newAttempt(m *policy.Matcher, possible func(policy.Attribute) bool) attempt
 	return attempt{policy.Map{"ip:address": "192.0.2.1", "method": "GET", "path": "/"}, 20}
 }
 
-// api asks once, then three times for most of the capacity. The bucket does not refill so
-// much between two commands, unless its limit is far above what a terminal can send.
-func (a attempt) api(to string) []string {
+// apiCommands returns one request, then three requests that each take most of the capacity. The bucket refills too
+// slowly between the commands to admit all three.
+func (a attempt) apiCommands(to string) []string {
 	body := func(cost string) string {
-		attributes, _ := json.Marshal(a.attributes) // of strings alone
+		attributes, _ := json.Marshal(a.attributes) // strings always marshal
 		return display.Quote(`{"attributes":` + string(attributes) + cost + `}`)
 	}
 	most := a.capacity - a.capacity/4
@@ -84,14 +84,14 @@ func (a attempt) api(to string) []string {
 	}
 }
 
-// gateway sends one request, then a quarter more than the capacity over one connection, and
-// counts the answers.
-func (a attempt) gateway(to string) []string {
+// gatewayCommands returns one request, then a loop of 1.25 times the capacity over one connection that counts the
+// statuses.
+func (a attempt) gatewayCommands(to string) []string {
 	var options string
 	at := url.URL{Path: "/"}
 	query := url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(a.attributes)) {
-		attribute, _ := policy.ParseAttribute(name) // newAttempt read it before
+		attribute, _ := policy.ParseAttribute(name) // newAttempt has parsed it before
 		value := a.attributes[name]
 		switch attribute.Source {
 		case policy.SourceMethod:

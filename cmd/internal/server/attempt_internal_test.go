@@ -28,10 +28,10 @@ func TestAttempt(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := func(policy.Attribute) bool { return true }
-			if got := newAttempt(m, all).api("http://mete/v1/take"); len(got) != 2 || !strings.Contains(got[1], test.api) {
+			if got := newAttempt(m, all).apiCommands("http://mete/v1/take"); len(got) != 2 || !strings.Contains(got[1], test.api) {
 				t.Errorf("%q does not contain %q", got, test.api)
 			}
-			if got := newAttempt(m, sendable).gateway("http://mete"); len(got) != 2 || !strings.Contains(got[1], test.gateway) {
+			if got := newAttempt(m, isSendable).gatewayCommands("http://mete"); len(got) != 2 || !strings.Contains(got[1], test.gateway) {
 				t.Errorf("%q does not contain %q", got, test.gateway)
 			}
 		})

@@ -13,10 +13,9 @@ import (
 	"github.com/metehq/mete/overrides"
 )
 
-// boardPath is the path of the dashboard at the admin address.
 const boardPath = "/dashboard/"
 
-// A board is the source of the monitor.
+// A board provides the data of the dashboard.
 type board struct {
 	server    *Server
 	buckets   *buckets
@@ -29,10 +28,8 @@ func newBoard(s *Server, b *buckets, source source, m *overrides.Manager) *board
 	return &board{s, b, source, m, rand.Text()}
 }
 
-// Totals implements [monitor.Source].
 func (b *board) Totals() monitor.Totals { return b.server.metrics.Totals() }
 
-// State implements [monitor.Source].
 func (b *board) State() api.ServerState {
 	ending := b.server.ending.Load()
 	s := api.ServerState{
@@ -54,15 +51,14 @@ func (b *board) policyState() api.PolicyState {
 	return p
 }
 
-// signIn tells people where a token comes from.
-func signIn(tokenFile string) string {
+// signInHint describes where the operator finds a token.
+func signInHint(tokenFile string) string {
 	if tokenFile != "" {
-		return "The server made a token when it started. On its machine, 'mete dashboard' signs in, and cat " + tokenFile + " shows it."
+		return "The server generated a token at the start. On its machine, 'mete dashboard' signs in, and cat " + tokenFile + " shows it."
 	}
 	return "Tokens are in the server's settings: admin_tokens."
 }
 
-// baseURL returns the URL of an address of the server.
 func baseURL(files config.TLS, address net.Addr) string {
 	if files.On() {
 		return "https://" + address.String()

@@ -148,7 +148,7 @@ func TestBundle(t *testing.T) {
 		testkit.Until(t, "the new bundle is active", func() bool { return s.server.Policy().Version() == 2 })
 	}
 	h.put(bundled(1, "1") + "# older\n")
-	testkit.Until(t, "the older bundle is refused", func() bool { return a.log.Count("policy bundle refused") == 1 })
+	testkit.Until(t, "the older bundle is refused", func() bool { return a.log.Count("policy bundle rejected") == 1 })
 	for _, line := range []string{
 		`mete_policy_version 2`, `mete_policy_bundle_info{digest="` + a.readyBundle().Digest + `"} 1`, `mete_policy_bundle_polls_total{result="applied"} 2`,
 		`mete_policy_bundle_polls_total{result="refused"} 1`, `mete_policy_bundle_from_disk 0`, `mete_policy_bundle_age_seconds `, `mete_policy_reload_failing 1`,
@@ -187,7 +187,7 @@ func TestBundle_NoStart(t *testing.T) {
 	if err == nil {
 		s.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "/policy.yaml: the answer has the status 502") || strings.Contains(err.Error(), "canary") {
+	if err == nil || !strings.Contains(err.Error(), "/policy.yaml: status 502") || strings.Contains(err.Error(), "canary") {
 		t.Errorf("%v, want the status of the source", err)
 	}
 }

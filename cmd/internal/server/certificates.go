@@ -18,21 +18,20 @@ import (
 	"github.com/metehq/mete/internal/follow"
 )
 
-// fileInterval is the time between two looks at certificates and tokens in files.
+// fileInterval is the polling interval for certificate and token files.
 const fileInterval = time.Second
 
-// certificates are the TLS files of an address. They follow their files: files that cannot be
-// read, or do not fit together, never replace good ones.
+// certificates holds the TLS files of an address and reloads them when they change. Unreadable or mismatched files
+// never replace valid ones.
 type certificates struct {
 	files    config.TLS
 	protos   []string
 	current  atomic.Pointer[tls.Config]
-	expires  atomic.Int64 // of the certificate in use, in Unix seconds
+	expires  atomic.Int64 // end of the active certificate, in Unix seconds
 	log      *slog.Logger
-	contents [3][]byte // last read
+	contents [3][]byte // as last read
 }
 
-// newCertificates reads the files for the first time.
 func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) {
 	c := &certificates{files: files, log: log, protos: []string{"h2", "http/1.1"}}
 	if _, err := c.refresh(); err != nil {
@@ -42,15 +41,14 @@ func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) 
 	return c, nil
 }
 
-// warn logs that clients refuse the certificate.
+// warn logs that the certificate has expired.
 func (c *certificates) warn() {
 	if end := c.expiry(); !end.After(time.Now()) {
-		c.log.Warn("certificate expired, clients will refuse it", "file", c.files.Cert, "expires_at", end)
+		c.log.Warn("certificate expired, clients will reject it", "file", c.files.Cert, "expires_at", end)
 	}
 }
 
-// tlsConfig returns the TLS settings of a listener. Connections that are open keep what they began
-// with.
+// tlsConfig returns the TLS settings of a listener. A reload does not affect open connections.
 func (c *certificates) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, // RFC 9325 §3.1.1
@@ -61,7 +59,7 @@ func (c *certificates) tlsConfig() *tls.Config {
 	}
 }
 
-// follow puts the files in use as they change, until ctx ends.
+// follow reloads the files when they change, until ctx ends.
 func (c *certificates) follow(ctx context.Context) {
 	loop := follow.Loop{
 		Interval: fileInterval,
@@ -81,7 +79,7 @@ func (c *certificates) follow(ctx context.Context) {
 	loop.Run(ctx)
 }
 
-// refresh reads the files, which are small, and puts new contents in use.
+// refresh reads the files and activates new contents.
 func (c *certificates) refresh() (changed bool, err error) {
 	var contents [3][]byte
 	for i, name := range [...]string{c.files.Cert, c.files.Key, c.files.ClientCA} {
@@ -112,7 +110,7 @@ func (c *certificates) refresh() (changed bool, err error) {
 	return true, nil
 }
 
-var errNoAuthority = errors.New("no certificate of an authority is in it, in PEM")
+var errNoAuthority = errors.New("the file has no CA certificate in PEM")
 
-// expiry is when the certificate in use ends.
+// expiry returns the end of the active certificate.
 func (c *certificates) expiry() time.Time { return time.Unix(c.expires.Load(), 0).UTC() }

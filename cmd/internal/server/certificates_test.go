@@ -197,7 +197,7 @@ func TestBounds_InFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || !strings.Contains(string(text), "as many requests as it may") {
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || !strings.Contains(string(text), "too many requests in flight") {
 		t.Errorf("the third: %s %s, want 503, the reason and when to try again", resp.Status, text)
 	}
 	if resp, err := http.Get(s.main + "/livez"); err != nil || resp.StatusCode != http.StatusOK {

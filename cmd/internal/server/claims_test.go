@@ -157,7 +157,7 @@ func TestClaims_KeySetIsMissing(t *testing.T) {
 	down.Close()
 	c.JWT.Keys, c.Policy, c.Upstream = down.URL, policyFile(t, plans), mustURL(down.URL)
 	s := start(t, c)
-	for _, want := range []string{"no token is accepted until it can be read", "key set read over plain http"} {
+	for _, want := range []string{"rejecting all tokens", "key set read over plain http"} {
 		if s.log.Count(want) != 1 {
 			t.Errorf("a URL that is down: no %q in the log:\n%s", want, s.log)
 		}

@@ -11,70 +11,66 @@ import (
 	"time"
 )
 
-// A component is a part of the server with a life of its own. A nil function does nothing.
+// A component is a part of the server with its own lifecycle. A nil function does nothing.
 //
-// [New] makes the components in the order of their dependencies: a constructor opens what the
-// component needs, and takes the components before it as arguments. [Server.Run] starts them
-// in that order and stops them in reverse.
+// [New] creates the components in the order of their dependencies. A constructor opens resources and takes earlier
+// components as arguments. [Server.Run] starts the components in the same order and stops them in reverse.
 type component struct {
-	Name string // in errors
+	Name string // for errors
 
-	// Start begins the work of the component, and does not wait for its end.
+	// Start begins the work of the component without waiting for its end.
 	Start func(context.Context) error
 
-	// Stop ends the work and releases what the constructor has opened. It is called once,
-	// also if Start was not. ctx ends after timeouts.drain: work that comes after the last
-	// request needs a bound of its own.
+	// Stop ends the work and releases all resources. It is called once, even if Start was not. ctx ends after
+	// timeouts.drain, so work that continues after the last request needs its own timeout.
 	Stop func(context.Context) error
 
-	// Health returns why the server should get no traffic. Everybody can read the error at
-	// /readyz, so it holds nothing private.
+	// Health returns why the server should receive no traffic. /readyz shows the error to everyone, so it must not
+	// contain secrets.
 	Health func(context.Context) error
 }
 
-// components are in the order of their dependencies.
+// components are sorted by dependency.
 type components []component
 
-// start starts all components, or returns the first error. Then the caller stops them.
+// start starts all components, or returns the first error. After an error, the caller must stop them.
 func (cs components) start(ctx context.Context) error {
 	for _, c := range cs {
-		if err := call(ctx, c.Start); err != nil {
+		if err := callNonNil(ctx, c.Start); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
 	return nil
 }
 
-// stop stops all components in reverse order, and returns all errors.
 func (cs components) stop(ctx context.Context) error {
 	var errs []error
 	for _, c := range slices.Backward(cs) {
-		if err := call(ctx, c.Stop); err != nil {
+		if err := callNonNil(ctx, c.Stop); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// health returns the error of the first component that is not ready.
 func (cs components) health(ctx context.Context) error {
 	for _, c := range cs {
-		if err := call(ctx, c.Health); err != nil {
+		if err := callNonNil(ctx, c.Health); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func call(ctx context.Context, f func(context.Context) error) error {
+func callNonNil(ctx context.Context, f func(context.Context) error) error {
 	if f == nil {
 		return nil
 	}
 	return f(ctx)
 }
 
-// background returns a component that calls run when it starts. Stop cancels the context of
-// run and waits for its return.
+// background returns a component that runs run in a goroutine. Stop cancels the context of run and waits until run
+// returns.
 func background(name string, run func(context.Context)) component {
 	var running sync.WaitGroup
 	cancel := func() {}
@@ -93,7 +89,7 @@ func background(name string, run func(context.Context)) component {
 	}
 }
 
-// closing returns a component that only has something to release.
+// closing returns a component that only releases a resource.
 func closing(name string, release func()) component {
 	return component{Name: name, Stop: func(context.Context) error {
 		release()
@@ -101,21 +97,18 @@ func closing(name string, release func()) component {
 	}}
 }
 
-// A listener serves one protocol at one address.
 type listener interface {
-	// Serve serves until Shutdown, and then returns nil.
+	// Serve serves until Shutdown and then returns nil.
 	Serve() error
 
-	// Shutdown accepts no more connections and waits for the requests in flight. When ctx
-	// ends it cuts them off, and returns an error that wraps the error of ctx.
+	// Shutdown stops accepting connections and waits for the requests in flight. If ctx ends first, it closes
+	// their connections and returns an error that wraps the error of ctx.
 	Shutdown(ctx context.Context) error
 }
 
-// maxListeners bounds the listeners of one server.
 const maxListeners = 16
 
-// listening returns the component of a listener. It adds grace to the time that the
-// components before it have left of timeouts.drain.
+// listening returns the component for a listener. Its shutdown may take grace plus the rest of timeouts.drain.
 func (s *Server) listening(name string, l listener, grace time.Duration) component {
 	var serving sync.WaitGroup
 	return component{
@@ -135,7 +128,7 @@ func (s *Server) listening(name string, l listener, grace time.Duration) compone
 				defer cancel()
 			}
 			if err := l.Shutdown(ctx); err != nil {
-				s.log.Warn("requests cut off", "listener", name, "err", err)
+				s.log.Warn("requests aborted at shutdown", "listener", name, "err", err)
 			}
 			serving.Wait()
 			return nil

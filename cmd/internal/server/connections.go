@@ -12,27 +12,25 @@ import (
 	"time"
 )
 
-// A boundedListener has at most so many connections open at once. A new connection replaces
-// an idle one. If all are in use, it waits in the queue of the system, which refuses more
-// when it is full.
+// A boundedListener limits the number of open connections. If the limit is reached, a new connection replaces an
+// idle one. If none is idle, it waits in the accept queue of the operating system.
 type boundedListener struct {
 	net.Listener
-	slots  chan struct{} // one for each connection, and one for Accept while it waits
+	slots  chan struct{} // one per connection, and one while Accept waits
 	closed chan struct{}
 	once   sync.Once
-	full   atomic.Uint64 // times that there was no slot
+	full   atomic.Uint64 // how often all slots were in use
 
 	mu    sync.Mutex // guards conns
 	conns map[*boundedConn]struct{}
 }
 
-func bounded(l net.Listener, most int) *boundedListener {
+func newBoundedListener(l net.Listener, most int) *boundedListener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}), conns: map[*boundedConn]struct{}{}}
 }
 
-// Accept implements [net.Listener].
 func (l *boundedListener) Accept() (net.Conn, error) {
-	if !l.room() {
+	if !l.acquireSlot() {
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
@@ -47,13 +45,12 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	return b, nil
 }
 
-// Close implements [net.Listener].
 func (l *boundedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// open is the number of connections.
+// open returns the number of connections.
 func (l *boundedListener) open() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,10 +61,9 @@ type boundedConn struct {
 	net.Conn
 	once     sync.Once
 	listener *boundedListener
-	idle     atomic.Int64 // since when, in Unix nanoseconds; or inUse, given
+	idle     atomic.Int64 // Unix nanoseconds since it is idle, or stateInUse or stateReclaimed
 }
 
-// Close implements [net.Conn].
 func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() {
@@ -79,8 +75,8 @@ func (c *boundedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends one direction, as a connection of TCP can. The HTTP server calls it before
-// Close, so that the last answer is not lost.
+// CloseWrite closes the sending direction. The HTTP server calls it before Close, so that the client receives the
+// last response.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -88,22 +84,18 @@ func (c *boundedConn) CloseWrite() error {
 	return net.ErrClosed
 }
 
-// roomInterval is the time between two looks for a connection to close where all are
-// in use.
-const roomInterval = 50 * time.Millisecond
+// reclaimInterval is the polling interval for an idle connection while all slots are in use.
+const reclaimInterval = 50 * time.Millisecond
 
-// What boundedConn.idle is besides the instant since when the connection waits for its
-// next request.
+// Values of boundedConn.idle for connections that are not idle.
 const (
-	inUse = 0
-	given = -1 // closed to make room
+	stateInUse     = 0
+	stateReclaimed = -1 // closed to free its slot
 )
 
-// room takes a slot for a connection. Where there is none, the connection that has
-// waited longest for its next request is closed: its client opens another if it has
-// one, while who is new could not come in at all. It reports false once the listener
-// is closed.
-func (l *boundedListener) room() bool {
+// acquireSlot waits for a free slot. If all slots are in use, it closes the connection that has been idle longest:
+// its client can reconnect, while a new client has no other way in. It returns false after the listener is closed.
+func (l *boundedListener) acquireSlot() bool {
 	for first := true; ; first = false {
 		select {
 		case l.slots <- struct{}{}:
@@ -121,12 +113,12 @@ func (l *boundedListener) room() bool {
 			return true
 		case <-l.closed:
 			return false
-		case <-time.After(roomInterval):
+		case <-time.After(reclaimInterval):
 		}
 	}
 }
 
-// closeIdle closes the connection that has been idle for longest, if one is.
+// closeIdle closes the connection that has been idle longest, if any.
 func (l *boundedListener) closeIdle() bool {
 	l.mu.Lock()
 	var oldest *boundedConn
@@ -140,13 +132,13 @@ func (l *boundedListener) closeIdle() bool {
 	if since == math.MaxInt64 {
 		return false
 	}
-	if oldest.idle.CompareAndSwap(since, given) { // else it has just been used
+	if oldest.idle.CompareAndSwap(since, stateReclaimed) { // otherwise it just became active
 		oldest.Close()
 	}
 	return true
 }
 
-// noteIdle is an [http.Server]'s ConnState: it remembers since when connections wait.
+// noteIdle records the start of a connection's idle time. It is an [http.Server.ConnState] hook.
 func noteIdle(c net.Conn, state http.ConnState) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -155,30 +147,29 @@ func noteIdle(c net.Conn, state http.ConnState) {
 	if !ok {
 		return
 	}
-	at := int64(inUse)
+	at := int64(stateInUse)
 	if state == http.StateIdle {
 		at = time.Now().UnixNano()
 	}
-	if old := b.idle.Load(); old != given {
+	if old := b.idle.Load(); old != stateReclaimed {
 		b.idle.CompareAndSwap(old, at)
 	}
 }
 
-// An inFlightLimit bounds the requests that are answered at the same time.
+// An inFlightLimit bounds the number of concurrent requests.
 type inFlightLimit struct {
 	most    int64
-	exempt  func(*http.Request) bool // what something else bounds; nil for nothing
+	exempt  func(*http.Request) bool // requests with a limit of their own; nil for none
 	now     atomic.Int64
 	refused atomic.Uint64
 }
 
-// isStream reports whether r, to the admin address, asks for a stream. The API bounds the
-// number of streams.
+// isStream reports whether r opens an event stream on the admin address. The API limits streams separately.
 func isStream(r *http.Request) bool {
 	return r.URL.Path == "/v1/traffic/stream" || r.URL.Path == "/v1/watch"
 }
 
-// enter answers requests above the limit with 503, except the checks of health.
+// enter rejects requests above the limit with status 503, except health checks.
 func (c *inFlightLimit) enter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.exempt(r) {
@@ -189,7 +180,7 @@ func (c *inFlightLimit) enter(next http.Handler) http.Handler {
 		if c.now.Add(1) > c.most && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
 			c.refused.Add(1)
 			w.Header()["Retry-After"] = []string{"1"}
-			answerProblem(w, r, http.StatusServiceUnavailable, "the server is answering as many requests as it may; try again soon")
+			answerProblem(w, r, http.StatusServiceUnavailable, "too many requests in flight; try again soon")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -26,7 +26,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// countDecisions counts all decisions, and logs decisions without the store.
+// countDecisions counts all decisions and logs those that were made without the store.
 func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	watches, skipped := new(monitor.Watches), newSkipLog()
 	failed := limitErrors(b.log, "store call failed")
@@ -48,13 +48,12 @@ func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	}
 }
 
-// errFull is the error of a store that is at its bound.
-var errFull = errors.New("new keys share one bucket for each limit; raise max_keys")
+var errFull = errors.New("new keys share one bucket per limit; raise max_keys")
 
-// watchMemory logs that the store is full.
+// watchMemory logs when the store becomes full.
 func (a *assembly) watchMemory(m *stores.Memory, b *buckets) {
 	full := limitErrors(b.log, "store full")
-	var overflowed atomic.Uint64 // as last seen
+	var overflowed atomic.Uint64 // the last seen count
 	a.onDecision = append(a.onDecision, func(context.Context, *mete.Decision) {
 		if now := m.Stats().Overflowed; now != overflowed.Load() && overflowed.Swap(now) != now {
 			b.health.full.Store(time.Now().UnixNano())
@@ -63,7 +62,7 @@ func (a *assembly) watchMemory(m *stores.Memory, b *buckets) {
 	})
 }
 
-// addDenialLog logs denials, unless the level of the log hides them.
+// addDenialLog logs denials unless the log level hides them.
 func (a *assembly) addDenialLog(b *buckets) {
 	c := a.config.DenialLog
 	if c.Interval == 0 || !a.log.Enabled(context.Background(), slog.LevelInfo) {
@@ -75,11 +74,11 @@ func (a *assembly) addDenialLog(b *buckets) {
 	a.add(background("denial log", l.Run))
 	a.metrics.Add(metrics.Denials(l.Stats))
 	a.onDenial = append(a.onDenial, l.Record)
-	a.read("ip:address")
+	a.addAttributes("ip:address")
 }
 
-// addDenialWebhook posts denials, if the settings name an endpoint. The sender stops after the
-// log that writes to it.
+// addDenialWebhook posts denials to the endpoint in the settings. The sender stops after the denial log, which
+// writes to it.
 func (a *assembly) addDenialWebhook(b *buckets) {
 	c, log := a.config.DenialWebhook, a.config.DenialLog
 	if c.URL == nil {
@@ -97,18 +96,18 @@ func (a *assembly) addDenialWebhook(b *buckets) {
 	a.add(background("denials for the webhook", l.Run))
 	a.metrics.Add(metrics.DenialWebhook(sender.Stats))
 	a.onDenial = append(a.onDenial, l.Record)
-	a.read("ip:address")
+	a.addAttributes("ip:address")
 }
 
 const (
-	// webhookLines is the most lines per second for the webhook.
+	// webhookLines bounds the lines per second for the webhook.
 	webhookLines = 1000
 
-	// webhookDrain is the longest time that a stop waits for the webhook.
+	// webhookDrain bounds the time for sending the remaining lines at shutdown.
 	webhookDrain = 5 * time.Second
 )
 
-// headerFields returns header fields of settings, which config has checked: name=value.
+// headerFields parses header fields of the form name=value, which config has validated.
 func headerFields(settings []string) map[string]string {
 	fields := make(map[string]string, len(settings))
 	for _, h := range settings {
@@ -118,30 +117,29 @@ func headerFields(settings []string) map[string]string {
 	return fields
 }
 
-// read adds attributes that the hooks read.
-func (a *assembly) read(names ...string) {
+// addAttributes adds attributes that the hooks read.
+func (a *assembly) addAttributes(names ...string) {
 	for _, name := range names {
-		if attribute, err := policy.ParseAttribute(name); err == nil { // config has checked those of the settings
+		if attribute, err := policy.ParseAttribute(name); err == nil { // config has validated attributes in settings
 			a.alsoRead = append(a.alsoRead, attribute)
 		}
 	}
 }
 
-// addTop counts the keys that are denied most, and those near a limit, unless the settings
-// have no counters.
+// addTop counts the keys with most denials and the keys near a limit, unless the settings disable counters.
 func (a *assembly) addTop(b *buckets) error {
 	if a.config.TopKeys == 0 {
 		return nil
 	}
 	begin := time.Now()
-	now := func() bucket.Instant { return bucket.At(begin.Add(time.Since(begin))) } // nobody sets this clock
+	now := func() bucket.Instant { return bucket.At(begin.Add(time.Since(begin))) } // a monotonic clock
 	tracker, err := topkeys.New(topkeys.Config{Counters: a.config.TopKeys}, now())
 	if err != nil {
 		return err
 	}
 	a.onDenial = append(a.onDenial, func(_ context.Context, d *mete.Denial) { tracker.Denied(now(), d) })
 	a.onNear = append(a.onNear, func(_ context.Context, d *mete.Denial) { tracker.Near(now(), d) })
-	a.onPolicy = append(a.onPolicy, func(m *policy.Matcher) { // evict the rules that are gone
+	a.onPolicy = append(a.onPolicy, func(m *policy.Matcher) { // drop counters of removed rules
 		names := map[string]bool{}
 		for _, r := range m.Rules() {
 			names[r.Name] = true
@@ -156,18 +154,17 @@ func (a *assembly) addTop(b *buckets) error {
 // skipLogInterval is the shortest time between two records about one rule.
 const skipLogInterval = time.Minute
 
-// A skipLog logs that requests lack the key of a rule, so that the rule does not limit
-// them. It logs names of rules and of attributes, and nothing of a request. Recording takes
-// no lock.
+// A skipLog logs that a rule does not limit requests because they lack an attribute of its key. The log has the
+// names of rules and attributes, but no values. Recording takes no lock.
 type skipLog struct {
 	mu     sync.Mutex // held while the policy is replaced
 	byRule atomic.Pointer[map[string]*skips]
 }
 
-// skips are the skipped requests of one rule.
+// skips counts the skipped requests of one rule.
 type skips struct {
 	count  atomic.Uint64 // since the last record
-	logged atomic.Int64  // when, as Unix nanoseconds; 0 for never
+	logged atomic.Int64  // Unix nanoseconds of the last record; 0 for none
 }
 
 func newSkipLog() *skipLog {
@@ -176,7 +173,7 @@ func newSkipLog() *skipLog {
 	return l
 }
 
-// setPolicy makes room for the rules of a policy. Rules that stay keep their interval.
+// setPolicy replaces the rules. Rules that stay keep their interval.
 func (l *skipLog) setPolicy(m *policy.Matcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,8 +189,8 @@ func (l *skipLog) setPolicy(m *policy.Matcher) {
 	l.byRule.Store(&rules)
 }
 
-// record counts one request that r did not limit. It logs the first at once, and then one
-// record per interval at most, with the number of requests since the last record.
+// record counts a request that r did not limit. It logs the first one at once. Then it logs at most one record per
+// interval, with the number of requests since the last record.
 func (l *skipLog) record(log *slog.Logger, r *policy.Rule) {
 	rules := l.byRule.Load()
 	s, known := (*rules)[r.Name]
@@ -209,19 +206,17 @@ func (l *skipLog) record(log *slog.Logger, r *policy.Rule) {
 	for i, a := range r.LimitKeys {
 		names[i] = a.String()
 	}
-	log.Info("rule skipped: requests lack an attribute of limit_keys", "rule", r.Name,
+	log.Info("rule skipped, requests lack an attribute of limit_keys", "rule", r.Name,
 		"limit_keys", strings.Join(names, ","), "requests", s.count.Swap(0))
 }
 
-// telemetryPatience is the time that the collector has to take the rest when the server
-// stops.
-const telemetryPatience = 2 * time.Second
+// telemetryTimeout bounds the last export at shutdown.
+const telemetryTimeout = 2 * time.Second
 
-// serviceName is the name of the server without OTEL_SERVICE_NAME.
+// serviceName is the default of OTEL_SERVICE_NAME.
 const serviceName = "mete"
 
-// openTelemetry begins to measure requests and, if the settings name a collector, to export
-// traces and metrics.
+// openTelemetry starts measuring requests. If the settings name a collector, it exports traces and metrics.
 func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) {
 	c := a.config.Telemetry
 	if c.Endpoint == nil {
@@ -238,10 +233,10 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 		return nil, err
 	}
 	a.add(closing("telemetry", func() {
-		ctx, cancel := context.WithTimeout(context.Background(), telemetryPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), telemetryTimeout)
 		defer cancel()
 		if err := t.Close(ctx); err != nil {
-			a.log.Warn("telemetry not exported completely", "err", err)
+			a.log.Warn("telemetry export incomplete", "err", err)
 		}
 	}))
 	a.metrics.Add(metrics.Telemetry(t.Stats))

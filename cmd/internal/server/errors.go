@@ -14,16 +14,15 @@ import (
 	"github.com/metehq/mete"
 )
 
-// errorInterval is the time between two log lines about one kind of error. An upstream that
-// is down fails every request, and people read the log.
+// errorInterval is the shortest time between two log lines about one kind of error. Without it, an upstream that
+// is down would log one line per request.
 const errorInterval = 10 * time.Second
 
-// limitErrors returns a function that logs an event for errors of one kind. It logs the first
-// at once, and then at most one line per errorInterval with the number of errors. It logs
-// nothing about the request.
+// limitErrors returns a function that logs errors of one kind. It logs the first error at once, and then at most
+// one line per errorInterval with the number of errors. It logs nothing about the request.
 //
-// An error of the guard has no cause: it counts, and the line shows the last error that has
-// one.
+// An error that only reports an open circuit breaker has no cause. limitErrors counts it, and logs the last error
+// that has a cause.
 func limitErrors(log *slog.Logger, event string, attrs ...any) func(error) {
 	log = log.With(attrs...)
 	var (
@@ -46,9 +45,8 @@ func limitErrors(log *slog.Logger, event string, attrs ...any) func(error) {
 	}
 }
 
-// newErrorLog returns what net/http complains to. It complains of clients, of each
-// of their connections and by their address: what is logged has no address, and of
-// all complaints but panics one each errorInterval.
+// newErrorLog returns a log for net/http. net/http logs problems of single connections with the address of the
+// client. The returned log removes addresses, and writes at most one line per errorInterval, except panics.
 func newErrorLog(logger *slog.Logger) *log.Logger {
 	return log.New(&errorLog{log: logger}, "", 0)
 }
@@ -61,10 +59,9 @@ type errorLog struct {
 	count int
 }
 
-// clientAddress is how net/http names one.
+// clientAddress matches a client address in a message of net/http.
 var clientAddress = regexp.MustCompile(`(\d+\.\d+\.\d+\.\d+|\[[0-9a-fA-F:.%\w]+\]):\d+`)
 
-// Write takes one complaint.
 func (e *errorLog) Write(p []byte) (int, error) {
 	text := clientAddress.ReplaceAllString(strings.TrimSuffix(string(p), "\n"), "a client")
 	if strings.HasPrefix(text, "http: panic") || strings.HasPrefix(text, "http2: panic") {

@@ -22,8 +22,8 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// An adaptation lowers all limits while the upstreams are slow or fail. Its functions are nil
-// if the settings want none, except factor.
+// An adaptation lowers all limits while the upstreams are slow or fail. If the settings do not enable it, all its
+// functions except factor are nil.
 type adaptation struct {
 	scale   func(bucket.Tokens) bucket.Tokens
 	observe func(time.Duration, error)
@@ -45,10 +45,9 @@ func newAdaptation(a config.Adaptive) (adaptation, error) {
 	return adaptation{control.Scale, control.Observe, control.Factor}, nil
 }
 
-// A claimReader looks up claims of bearer tokens; nil if tokens are not verified.
+// A claimReader looks up claims of bearer tokens. It is nil if tokens are not verified.
 type claimReader = func(*http.Request, policy.Attribute) (string, bool)
 
-// openGateway makes the reverse proxy with the policy in front of it.
 func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimReader, adapt adaptation) (*proxy.Proxy, error) {
 	c := a.config
 	limited, err := httplimit.New(limiter, httplimit.Config{
@@ -68,7 +67,7 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 	}
 	upstreams, routes := c.Routing()
 	for i := range c.Upstreams {
-		if upstreams[i].TLS, err = authorities(c.Upstreams[i]); err != nil {
+		if upstreams[i].TLS, err = upstreamTLS(c.Upstreams[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +80,7 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 		UpgradeTimeout: orNone(c.Timeouts.Upgraded),
 		MaxBodyBytes:   int64(c.MaxBodyBytes),
 		RewriteHost:    c.RewriteHost,
-		Upgrades:       append([]string{}, c.Upgrades...), // never nil, which is the default one
+		Upgrades:       append([]string{}, c.Upgrades...), // must not be nil, which selects the default
 		Observe:        adapt.observe,
 		OnError:        func(_ *http.Request, err error) { failed(err) },
 		Logger:         a.log,
@@ -101,13 +100,13 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 	return p, nil
 }
 
-// decisions configures /v1/decision, by which other gateways ask.
-func (a *assembly) decisions(b *buckets, claims claimReader) httpapi.Gateway {
+// newDecisionGateway configures /v1/decision for external gateways.
+func (a *assembly) newDecisionGateway(b *buckets, claims claimReader) httpapi.Gateway {
 	c := a.config
 	if c.DecisionProfile == "" {
 		return httpapi.Gateway{}
 	}
-	misasked := limitErrors(a.log, "request to /v1/decision lacks what a decision needs, check the configuration of the gateway")
+	misasked := limitErrors(a.log, "incomplete request to /v1/decision, check the gateway configuration")
 	return httpapi.Gateway{
 		Profile:          httpapi.Profile(c.DecisionProfile),
 		TrustedProxies:   c.TrustedProxies,
@@ -123,16 +122,15 @@ func (a *assembly) decisions(b *buckets, claims claimReader) httpapi.Gateway {
 	}
 }
 
-// drainUpgrades waits for upgraded connections until ctx ends.
 func (a *assembly) drainUpgrades(p *proxy.Proxy) func(context.Context) {
 	return func(ctx context.Context) {
 		if n := p.Drain(ctx); n > 0 {
-			a.log.Warn("upgraded connections cut off", "connections", n, "drain", a.timeouts.Drain)
+			a.log.Warn("upgraded connections closed at shutdown", "connections", n, "drain", a.timeouts.Drain)
 		}
 	}
 }
 
-// orNone returns a timeout as the proxy has it, to which 0 is its default.
+// orNone converts a timeout setting for the proxy, which treats 0 as its default.
 func orNone(setting time.Duration) time.Duration {
 	if setting == 0 {
 		return -1
@@ -140,9 +138,8 @@ func orNone(setting time.Duration) time.Duration {
 	return setting
 }
 
-// authorities returns what an upstream's certificates are checked with, nil for those
-// that the system knows.
-func authorities(u config.Upstream) (*tls.Config, error) {
+// upstreamTLS returns the TLS settings for an upstream, or nil for the system roots.
+func upstreamTLS(u config.Upstream) (*tls.Config, error) {
 	if u.CA == "" {
 		return nil, nil
 	}
@@ -153,21 +150,18 @@ func authorities(u config.Upstream) (*tls.Config, error) {
 	return &tls.Config{RootCAs: pool}, nil
 }
 
-// leftover bounds what net/http still does with a request that has been answered,
-// where bodies are streams and the server has no timeouts that would. It reads up to
-// 256 KiB of a body that nobody wanted, so that the connection can be used again:
-// whoever is denied could keep a connection by a byte now and then. And it sends what
-// is still buffered: whoever never reads could keep a connection, or with HTTP/2 any
-// number of streams.
-func leftover(next http.Handler, t config.Timeouts) http.Handler {
+// limitBodyDrain sets deadlines for the work that net/http does after the response. net/http reads up to 256 KiB
+// of an unread request body to reuse the connection, so a denied client could hold a connection by sending slowly.
+// It also flushes the response, so a client that never reads could hold a connection or many HTTP/2 streams.
+func limitBodyDrain(next http.Handler, t config.Timeouts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		if t.ClientBody > 0 && r.ProtoMajor == 1 {
-			_ = control.SetWriteDeadline(time.Time{}) // that of the request before is still the connection's
+			_ = control.SetWriteDeadline(time.Time{}) // clear the deadline of the previous request
 		}
 		next.ServeHTTP(w, r)
 		now := time.Now()
-		// Errors are of a connection that was taken over, and has ended.
+		// An error means that the connection was hijacked and has ended.
 		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(now.Add(t.ReadHeader))
 		}

@@ -17,12 +17,11 @@ import (
 	"github.com/metehq/mete/overrides"
 )
 
-// adminGrace is the time that requests to the admin address have to finish after the main
-// listener has stopped.
+// adminGrace is the extra time for requests to the admin address after the main listener has stopped.
 const adminGrace = time.Second
 
-// mainListener returns the listener of the main address. It is the gateway, if there is an
-// upstream, or else the API without the endpoints that change buckets by hand.
+// mainListener returns the listener of the main address. It serves the gateway if there is an upstream. Otherwise
+// it serves the API without the endpoints that change buckets.
 func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, claims claimReader, adapt adaptation, watch *telemetry.Watch) (*httpListener, error) {
 	c := a.config
 	api, err := httpapi.New(a.limiter, door)
@@ -31,7 +30,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	}
 	limit := &inFlightLimit{most: int64(c.MaxInFlight), exempt: func(*http.Request) bool { return false }}
 	if !c.InFront() {
-		h := a.closeWhenStopping(watch.Wrap(apiDoor, false, sameMachine(api)))
+		h := a.closeWhenStopping(watch.Wrap(apiEndpoint, false, rejectRebinding(api)))
 		l := newHTTPListener("main", s, limit, h, c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
 		l.server.Protocols = mainProtocols(c.TLS.On(), c.H2C)
 		return l, nil
@@ -40,15 +39,14 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 	if err != nil {
 		return nil, err
 	}
-	h := a.closeWhenStopping(watch.Wrap(proxyDoor, true, leftover(withHealth(api, p), c.Timeouts)))
+	h := a.closeWhenStopping(watch.Wrap(proxyEndpoint, true, limitBodyDrain(withHealth(api, p), c.Timeouts)))
 	l := newHTTPListener("main", s, limit, h, c.Timeouts, 0, c.MaxHeaderBytes, a.log)
 	l.server.Protocols = mainProtocols(c.TLS.On(), c.H2C)
 	l.drain = a.drainUpgrades(p)
 	return l, nil
 }
 
-// adminListener returns the listener of the admin address: the whole API, the metrics and
-// the dashboard.
+// adminListener returns the listener of the admin address, with the whole API, the metrics and the dashboard.
 func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, source source, manager *overrides.Manager, access *access, watch *telemetry.Watch) (*httpListener, error) {
 	c := a.config
 	record, err := audit.New(audit.Config{
@@ -62,7 +60,7 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 		return nil, err
 	}
 	a.add(closing("monitor", a.live.Monitor.Close))
-	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signIn(a.tokenFile), a.Commands(c), curl.Read
+	a.live.Name, a.live.SignIn, a.live.Try, a.live.ReadCurl = callerName, signInHint(a.tokenFile), a.Commands(c), curl.Read
 	door.Admin, door.Overrides, door.Role, door.Reload, door.Top = true, manager, roleOf, a.reloadNow, a.top
 	door.Audit, door.Live = record, a.live
 	api, err := httpapi.New(a.limiter, door)
@@ -73,14 +71,13 @@ func (a *assembly) adminListener(s *socket, door httpapi.Config, b *buckets, sou
 	if err != nil {
 		return nil, err
 	}
-	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiDoor, false, api)))
+	h := withBoard(access.serveSignIn(pages), withMetrics(a.metrics, watch.Wrap(apiEndpoint, false, api)))
 	limit := &inFlightLimit{most: adminInFlight, exempt: isStream}
-	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(sameMachine(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
-	l.server.RegisterOnShutdown(api.Close) // ends the streams, which would not end by themselves
+	l := newHTTPListener("admin", s, limit, a.closeWhenStopping(rejectRebinding(access.enter(h))), c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
+	l.server.RegisterOnShutdown(api.Close) // ends the event streams, which have no end of their own
 	return l, nil
 }
 
-// mainProtocols are the protocols of clients of the main address.
 func mainProtocols(tls, h2c bool) *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
@@ -89,8 +86,8 @@ func mainProtocols(tls, h2c bool) *http.Protocols {
 	return p
 }
 
-// closeWhenStopping closes connections as their requests are answered while the server
-// stops, so that clients connect elsewhere.
+// closeWhenStopping closes each connection after its response while the server stops, so that clients reconnect to
+// another server.
 func (s *Server) closeWhenStopping(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {
@@ -100,7 +97,6 @@ func (s *Server) closeWhenStopping(next http.Handler) http.Handler {
 	})
 }
 
-// withMetrics serves /metrics, and everything else by next.
 func withMetrics(metrics, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
@@ -111,8 +107,8 @@ func withMetrics(metrics, next http.Handler) http.Handler {
 	})
 }
 
-// apiDoor names the endpoint of the API that decides, for the metrics.
-func apiDoor(r *http.Request) string {
+// apiEndpoint returns the endpoint label of an API request for the metrics.
+func apiEndpoint(r *http.Request) string {
 	switch r.URL.Path {
 	case "/v1/take":
 		return metrics.Take
@@ -122,8 +118,8 @@ func apiDoor(r *http.Request) string {
 	return ""
 }
 
-// proxyDoor names the gateway for all requests that it passes on.
-func proxyDoor(r *http.Request) string {
+// proxyEndpoint returns the endpoint label of all proxied requests.
+func proxyEndpoint(r *http.Request) string {
 	switch r.URL.Path {
 	case "/livez", "/readyz":
 		return ""
@@ -131,8 +127,8 @@ func proxyDoor(r *http.Request) string {
 	return metrics.Proxy
 }
 
-// withBoard serves the dashboard, and everything else by next. Who comes with a browser
-// is led to it: by a relative URL, as there may be a prefix that only a proxy knows.
+// withBoard serves the dashboard and delegates other paths to next. It redirects browsers from the root to the
+// dashboard, with a relative URL because a proxy may add a prefix.
 func withBoard(board, next http.Handler) http.Handler {
 	pages := http.StripPrefix(strings.TrimSuffix(boardPath, "/"), board)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +145,7 @@ func withBoard(board, next http.Handler) http.Handler {
 	})
 }
 
-// withHealth serves two paths by the API and everything else by next.
+// withHealth serves the two health endpoints by api and other paths by next.
 func withHealth(api, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -17,23 +17,22 @@ import (
 	"github.com/metehq/mete/cmd/internal/metrics"
 )
 
-// Bounds of the admin address: a few people, programs and scrapers.
+// Bounds of the admin address, which serves few clients.
 const (
 	adminConnections = 256
 	adminInFlight    = 64
 )
 
-// maxStreams bounds the requests that one connection of HTTP/2 may have open.
+// maxStreams bounds the concurrent streams of an HTTP/2 connection.
 const maxStreams = 250
 
-// A socket is an open address, which nothing serves yet.
+// A socket is an open address without a server.
 type socket struct {
 	*boundedListener
 	tls     *tls.Config      // nil: plain HTTP
-	expires func() time.Time // of the certificate; zero for none
+	expires func() time.Time // end of the certificate; zero for none
 }
 
-// openSocket opens the address that a setting names.
 func (a *assembly) openSocket(setting, address string, connections int, files config.TLS) (*socket, error) {
 	s := &socket{expires: func() time.Time { return time.Time{} }}
 	if files.On() {
@@ -49,11 +48,11 @@ func (a *assembly) openSocket(setting, address string, connections int, files co
 		return nil, err
 	}
 	a.add(closing(setting, func() { l.Close() }))
-	s.boundedListener = bounded(l, connections)
+	s.boundedListener = newBoundedListener(l, connections)
 	return s, nil
 }
 
-// listen opens the address that a setting names.
+// listen opens an address and adds a remedy to common errors. setting names the address in errors.
 func listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err == nil {
@@ -67,26 +66,25 @@ func listen(setting, address string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%w: stop the program that listens there, or choose another address", err)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%w: ports below 1024 need a privilege: choose a higher one", err)
+		return nil, fmt.Errorf("%w: ports below 1024 require privileges: choose a higher one", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%w: no network interface has that address: 0.0.0.0 is all of them", err)
+		return nil, fmt.Errorf("%w: no network interface has that address: use 0.0.0.0 for all interfaces", err)
 	}
 	return nil, err
 }
 
-// An httpListener serves HTTP at a socket.
 type httpListener struct {
 	name     string
 	socket   *socket
 	inFlight *inFlightLimit
 	server   *http.Server
 
-	// drain waits for connections that the HTTP server has handed over, until ctx ends.
+	// drain waits for hijacked connections until ctx ends.
 	drain func(context.Context)
 }
 
-// newHTTPListener returns the listener for a handler. Each of its waits has an end, except
-// for requestTimeout, which is 0 where bodies are streams.
+// newHTTPListener returns the listener for a handler. All its timeouts are finite except requestTimeout, which is
+// 0 if the handler streams bodies.
 func newHTTPListener(name string, s *socket, limit *inFlightLimit, h http.Handler, t config.Timeouts, requestTimeout time.Duration, maxHeader int, log *slog.Logger) *httpListener {
 	server := &http.Server{
 		Handler:           limit.enter(h),
@@ -100,12 +98,11 @@ func newHTTPListener(name string, s *socket, limit *inFlightLimit, h http.Handle
 		ErrorLog:          newErrorLog(log),
 		ConnState:         noteIdle,
 
-		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" past each limit and bound
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without limits
 	}
 	return &httpListener{name: name, socket: s, inFlight: limit, server: server, drain: func(context.Context) {}}
 }
 
-// Serve implements [listener].
 func (l *httpListener) Serve() error {
 	var err error
 	if l.socket.tls != nil {
@@ -119,17 +116,15 @@ func (l *httpListener) Serve() error {
 	return fmt.Errorf("serve %s: %w", l.socket.Addr(), err)
 }
 
-// Shutdown implements [listener].
 func (l *httpListener) Shutdown(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {
 		l.server.Close()
 	}
-	l.drain(ctx) // after the requests, because a request may still become an upgraded connection
+	l.drain(ctx) // last, because a request may still upgrade its connection
 	return err
 }
 
-// stats are the metrics of the listener.
 func (l *httpListener) stats() metrics.Listener {
 	return metrics.Listener{
 		Name: l.name, Connections: l.socket.open(), CertificateExpires: l.socket.expires(),

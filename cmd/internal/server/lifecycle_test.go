@@ -103,7 +103,7 @@ func TestRun_AnswersRequestsInFlight(t *testing.T) {
 	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if s.log.Count("cut off") != 0 {
+	if s.log.Count("aborted at shutdown") != 0 {
 		t.Error("the log says that requests cut off")
 	}
 }
@@ -124,7 +124,7 @@ func TestRun_CutsOffWhatDoesNotFinish(t *testing.T) {
 	if got := <-slow; got.err == nil {
 		t.Errorf("a request that outlives the drain: %+v, want a broken connection", got)
 	}
-	if s.log.Count("cut off") != 1 {
+	if s.log.Count("aborted at shutdown") != 1 {
 		t.Error("the log does not say that a request was cut off")
 	}
 }

@@ -26,7 +26,7 @@ func TestReload_LogsNoSecretsOfMatches(t *testing.T) {
 	} {
 		mistakes := s.log.Count("policy error")
 		write(t, c.Policy, broken)
-		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy broken") == i+1 && s.log.Count("policy error") > mistakes })
+		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy invalid") == i+1 && s.log.Count("policy error") > mistakes })
 		if strings.Contains(s.log.String(), "hunter2") {
 			t.Fatalf("%s: the log has what requests are matched by:\n%s", broken, s.log)
 		}

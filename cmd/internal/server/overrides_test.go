@@ -118,12 +118,12 @@ func TestOverrides_StoreIsGone(t *testing.T) {
 	if status, answer := s.ask(http.MethodDelete, "/v1/overrides/b1?author=kim&reason=over", ""); status != 503 || !strings.Contains(answer, "problem") && !strings.Contains(answer, "store") {
 		t.Errorf("a change without the store: %d %s, want 503", status, answer)
 	}
-	testkit.Until(t, "the log says so", func() bool { return s.log.Count("cannot follow overrides") == 1 })
+	testkit.Until(t, "the log says so", func() bool { return s.log.Count("following overrides failed") == 1 })
 	if !s.blocked("192.0.2.1") {
 		t.Error("what was blocked is not any more")
 	}
 	p.Restart()
-	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("overrides followed again") == 1 })
+	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("following overrides recovered") == 1 })
 	s.unblock("b1")
 	if s.blocked("192.0.2.1") {
 		t.Error("what was removed holds")
@@ -174,7 +174,7 @@ func TestOverrides_MemoryAlone(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
 	s.block("b1", "192.0.2.1")
-	if !s.blocked("192.0.2.1") || s.overrides().Persistent || s.log.Count("kept in this process only") != 1 {
+	if !s.blocked("192.0.2.1") || s.overrides().Persistent || s.log.Count("override is not persistent") != 1 {
 		t.Errorf("blocked %t, persistent %t; the log should say what a restart does:\n%s", s.blocked("192.0.2.1"), s.overrides().Persistent, s.log)
 	}
 }
@@ -188,7 +188,7 @@ func TestOverrides_OfTheFile(t *testing.T) {
 global_shadow: { reason: first week, author: a, expires_at: 2099-01-01T00:00:00Z }
 `)
 	s := start(t, c)
-	if s.log.Count("overrides of the policy active") != 1 || s.log.Count("all limits suspended by an override") != 1 {
+	if s.log.Count("policy overrides active") != 1 || s.log.Count("all limits suspended by an override") != 1 {
 		t.Errorf("the log does not say what is in force:\n%s", s.log)
 	}
 	s.block("b1", "192.0.2.2")

@@ -32,7 +32,7 @@ func TestReload_Pipe(t *testing.T) {
 		if path != c.Policy {
 			write(t, c.Policy, burst("3"))
 		}
-		testkit.Until(t, "the pipe is noticed", func() bool { return s.log.Count("not a regular file") > i })
+		testkit.Until(t, "the pipe is noticed", func() bool { return s.log.Count("a regular file") > i })
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}

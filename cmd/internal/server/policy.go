@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// lintPolicy logs warnings and notes about a valid policy.
 func (a *assembly) lintPolicy(m *policy.Matcher) {
 	for _, w := range lint.Check(m, time.Now()) {
 		if lint.KindOf(w).Note {
@@ -24,8 +23,7 @@ func (a *assembly) lintPolicy(m *policy.Matcher) {
 	}
 }
 
-// openClaims reads the key set that bearer tokens are verified with, if the settings name
-// one.
+// openClaims loads the key set for bearer tokens if the settings name one.
 func (a *assembly) openClaims(ctx context.Context) (claimReader, error) {
 	j := a.config.JWT
 	if j.Keys == "" {
@@ -42,7 +40,7 @@ func (a *assembly) openClaims(ctx context.Context) (claimReader, error) {
 	return v.Attribute, nil
 }
 
-// warnClaims logs how far claims can be trusted.
+// warnClaims logs whether claims in the policy can be trusted.
 func (a *assembly) warnClaims(m *policy.Matcher) {
 	c := a.config
 	switch {
@@ -63,7 +61,6 @@ func (a *assembly) warnClaims(m *policy.Matcher) {
 	}
 }
 
-// orAny is the meaning of an empty setting.
 func orAny(s string) string {
 	if s == "" {
 		return "any"
@@ -71,8 +68,8 @@ func orAny(s string) string {
 	return s
 }
 
-// addExpiry logs once when the active policy passes its expires_at. It stays active: an
-// operator has to replace it.
+// addExpiry logs once when the active policy passes its expires_at. The policy stays active until an operator
+// replaces it.
 func (a *assembly) addExpiry() {
 	stop := func() bool { return false }
 	a.add(closing("expiry of the policy", func() { stop() }))
@@ -84,7 +81,7 @@ func (a *assembly) addExpiry() {
 		}
 		stop = time.AfterFunc(time.Until(at), func() {
 			if m := a.limiter.Policy(); m.Expires().Equal(at) {
-				a.log.Error("POLICY EXPIRED and still enforced, replace it", "expires_at", at, "version", m.Version())
+				a.log.Error("POLICY EXPIRED, still enforced", "expires_at", at, "version", m.Version())
 			}
 		}).Stop
 	})

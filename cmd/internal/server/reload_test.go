@@ -48,7 +48,7 @@ func TestReload_BrokenFileKeepsThePolicy(t *testing.T) {
 	}
 	for i, broken := range []string{"", "rules: [", burst("1")[:40], burst("-1"), "\x00\x01", "- a\n- b\n"} {
 		write(t, c.Policy, broken)
-		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy broken") == i+1 })
+		testkit.Until(t, "the broken file is noticed", func() bool { return s.log.Count("policy invalid") == i+1 })
 		if got := s.take("192.0.2.1"); got != 429 {
 			t.Errorf("take under broken file %q: status %d, want 429 by the old policy", broken, got)
 		}
@@ -167,9 +167,9 @@ func TestReload_ByHand(t *testing.T) {
 	testkit.Until(t, "an unchanged file is reloaded when asked", func() bool { return s.log.Count("policy reloaded") == 1 })
 	write(t, c.Policy, "")
 	s.server.Reload()
-	testkit.Until(t, "mistakes are logged", func() bool { return s.log.Count("policy broken") == 1 })
+	testkit.Until(t, "mistakes are logged", func() bool { return s.log.Count("policy invalid") == 1 })
 	s.server.Reload()
-	testkit.Until(t, "and again when asked again", func() bool { return s.log.Count("policy broken") == 2 })
+	testkit.Until(t, "and again when asked again", func() bool { return s.log.Count("policy invalid") == 2 })
 }
 
 func TestReload_ExampleHasNoFile(t *testing.T) {

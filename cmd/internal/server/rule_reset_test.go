@@ -109,7 +109,7 @@ func TestRuleReset_InMemory(t *testing.T) {
 		{ownerToken, `{"rule":"clint","reason":"r"}`, 404, "did you mean client?"},
 		{ownerToken, `{"rule":"client"}`, 400, "the reason is missing"},
 		{ownerToken, `{"reason":"r"}`, 400, "the rule is missing"},
-		{ownerToken, `{"rule":"` + strings.Repeat("x", policy.MaxNameBytes+1) + `","reason":"r"}`, 400, "the rule is too long"},
+		{ownerToken, `{"rule":"` + strings.Repeat("x", policy.MaxNameBytes+1) + `","reason":"r"}`, 400, "the rule name is too long"},
 		{ownerToken, `{"rule":"client","reason":"r","from":"x"}`, 400, "from is not the next"},
 		{operatorToken, `{"rule":"client","reason":"r"}`, 403, "the role configure"},
 	} {

@@ -118,14 +118,14 @@ func TestNew_RefusesFiles(t *testing.T) {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	_, err := server.New(t.Context(), c, log)
-	if err == nil || !strings.Contains(err.Error(), file+": it is cut off: move it away") {
+	if err == nil || !strings.Contains(err.Error(), file+": file is truncated: move it away") {
 		t.Errorf("New: %v, want that the file is cut off", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || len(text) != 17 {
 		t.Errorf("the file was changed to %q, error %v", text, err)
 	}
 	c.Store = storeurl.MustParse("memory:?file=" + filepath.Dir(file) + "/none/buckets")
-	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: make it") {
+	if _, err := server.New(t.Context(), c, log); err == nil || !strings.Contains(err.Error(), "there is no directory "+filepath.Dir(file)+"/none: create it") {
 		t.Errorf("New: %v, want that the directory is not there", err)
 	}
 }

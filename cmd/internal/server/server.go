@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server is mete serve: a list of components, from the store to the listeners. They
-// start in the order of their dependencies and stop in reverse.
+// Package server implements mete serve. [New] opens a server as a list of components, from the store to the
+// listeners. [Server.Run] starts them in the order of their dependencies and stops them in reverse.
 package server
 
 import (
@@ -20,12 +20,13 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Server is the limiter as a process. [New] makes it, [Server.Run] runs it once.
+// A Server is a running limiter with its store, policy and listeners. [New] creates it, and [Server.Run] runs it
+// once.
 type Server struct {
 	log        *slog.Logger
 	timeouts   config.Timeouts
 	components components
-	failed     chan error // of listeners that end by themselves, with room for all
+	failed     chan error // errors of listeners, with a buffer for all of them
 	ending     atomic.Bool
 
 	metrics     *metrics.Registry
@@ -36,10 +37,9 @@ type Server struct {
 	link        func() string
 }
 
-// New opens the store, reads the policy and opens both addresses, so that each error is known
-// before anything is served. A broken policy is a [policyyaml.Errors] or a [rules.Errors].
-// If a store does not answer for a while, or ctx ends, the error wraps
-// [store.ErrUnavailable]. The server must be run or closed.
+// New opens the store, loads the policy and opens both addresses, so that it reports all errors before the server
+// accepts a request. The error is a [policyyaml.Errors] or a [rules.Errors] for an invalid policy. It wraps
+// [store.ErrUnavailable] if the store does not answer for a while or ctx ends. The caller must call Run or Close.
 func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
 	s := &Server{log: log, timeouts: c.Timeouts, failed: make(chan error, maxListeners), metrics: metrics.New(), reloads: newReloads()}
 	a := assembly{Server: s, config: c}
@@ -50,7 +50,7 @@ func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error
 	return s, nil
 }
 
-// Close releases what New opened, for a server that is not run.
+// Close releases the resources of a server that does not run.
 func (s *Server) Close() {
 	s.ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeouts.Drain)
@@ -60,40 +60,37 @@ func (s *Server) Close() {
 	}
 }
 
-// Addr is the main address, with the port that it has.
+// Addr returns the main address with the actual port.
 func (s *Server) Addr() net.Addr { return s.main }
 
-// AdminAddr is the address of the admin API, with the port that it has.
+// AdminAddr returns the address of the admin API with the actual port.
 func (s *Server) AdminAddr() net.Addr { return s.admin }
 
-// TokenFile is the file with the token that the server made for itself, or empty if it made
-// none.
+// TokenFile returns the file with the token that the server generated, or "" if admin_tokens is set.
 func (s *Server) TokenFile() string { return s.tokenFile }
 
-// DashboardLink returns a link that signs its first user in to the dashboard, with the token
-// that the server made. It returns "" if the server made none.
+// DashboardLink returns a link that signs in once to the dashboard, or "" if the server generated no token.
 func (s *Server) DashboardLink() string { return s.link() }
 
-// Policy returns the active policy.
 func (s *Server) Policy() *policy.Matcher { return s.limiter.Policy() }
 
-// LogsTo adds the pipe that the log goes through to the metrics.
+// LogsTo adds the statistics of the log pipe to the metrics.
 func (s *Server) LogsTo(pipe *logpipe.Writer) { s.metrics.Add(metrics.Log(pipe.Stats)) }
 
-// Run serves until ctx ends or a listener fails, then stops all components: see
-// [config.Timeouts]. It returns nil if ctx ended it and nothing failed.
+// Run serves until ctx ends or a listener fails, then stops all components within [config.Timeouts]. It returns
+// nil if ctx ended it and nothing failed.
 func (s *Server) Run(ctx context.Context) error {
 	if s.ending.Load() {
 		return errors.New("server: run: the server is closed")
 	}
 	err := s.components.start(ctx)
 	if err == nil {
-		tellManager(s.log, managerReady)
+		notifyManager(s.log, managerReady)
 		select {
 		case <-ctx.Done():
 		case err = <-s.failed:
 		}
-		tellManager(s.log, managerStopping)
+		notifyManager(s.log, managerStopping)
 	}
 	s.ending.Store(true)
 	s.log.Info("server stopping", "notice", s.timeouts.Notice, "drain", s.timeouts.Drain)
@@ -114,10 +111,9 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// errStopping is the health of a server that was told to end.
 var errStopping = errors.New("the server is stopping")
 
-// ready returns why the server should get no traffic.
+// ready returns why the server should receive no traffic, or nil.
 func (s *Server) ready(ctx context.Context) error {
 	if s.ending.Load() {
 		return errStopping
@@ -125,8 +121,8 @@ func (s *Server) ready(ctx context.Context) error {
 	return s.components.health(ctx)
 }
 
-// giveNotice waits for timeouts.notice, in which load balancers see /readyz at 503. It stops
-// waiting when a listener fails, and returns its error.
+// giveNotice waits for timeouts.notice, so that load balancers notice status 503 from /readyz. It returns early
+// with the error if a listener fails.
 func giveNotice(notice time.Duration, failed <-chan error) error {
 	if notice <= 0 {
 		return nil

@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	linkLife    = 10 * time.Minute // in which the token of a link must be used
-	sessionLife = 12 * time.Hour
-	maxLinks    = 8  // unused at the same time; the oldest one ends
-	maxSessions = 64 // at the same time; the oldest one ends
+	linkLifetime = 10 * time.Minute // lifetime of an unused link
+	sessionLife  = 12 * time.Hour
+	maxLinks     = 8  // unused links; the oldest one is dropped
+	maxSessions  = 64 // concurrent sessions; the oldest one is dropped
 
-	maxSignInBytes = 1 << 10 // of a request
+	maxSignInBytes = 1 << 10 // bound of a request body
 )
 
-// signIns holds the one-time tokens of links to the dashboard and the sessions that they
-// were exchanged for. Only keyed hashes of tokens are kept. It is safe for concurrent use.
+// signIns holds one-time link tokens for the dashboard and the sessions created from them. It stores only keyed
+// hashes of tokens. It is safe for concurrent use.
 type signIns struct {
 	mu       sync.Mutex
 	links    []pass
 	sessions []pass
 }
 
-// A pass stands for an admin token until it ends, or until the admin token is removed.
+// A pass grants the role of an admin token until it expires or the admin token is removed.
 type pass struct {
 	hash  [sha256.Size]byte
-	admin [sha256.Size]byte // the hash of the admin token
+	admin [sha256.Size]byte // hash of the admin token
 	ends  time.Time
 }
 
-// add adds a pass to a list of at most so many.
-func add(list []pass, p pass, most int) []pass {
+// addPass adds a pass and drops the oldest ones above the maximum.
+func addPass(list []pass, p pass, most int) []pass {
 	list = slices.DeleteFunc(list, func(q pass) bool { return !q.ends.After(time.Now()) })
 	if len(list) >= most {
 		list = slices.Delete(list, 0, len(list)-most+1)
@@ -50,9 +50,8 @@ func add(list []pass, p pass, most int) []pass {
 	return append(list, p)
 }
 
-// find returns the index of the active pass with a hash, -1 for none. It compares all
-// passes in constant time.
-func find(list []pass, hash [sha256.Size]byte) int {
+// findPass returns the index of the active pass with a hash, or -1. It compares all passes in constant time.
+func findPass(list []pass, hash [sha256.Size]byte) int {
 	found, now := -1, time.Now()
 	for i := range list {
 		if hmac.Equal(list[i].hash[:], hash[:]) && list[i].ends.After(now) {
@@ -62,45 +61,45 @@ func find(list []pass, hash [sha256.Size]byte) int {
 	return found
 }
 
-// newLink returns a one-time token for an admin token.
+// newLink returns a one-time token for the holder of an admin token.
 func (a *access) newLink(admin [sha256.Size]byte) (token string, ends time.Time) {
-	token, ends = rand.Text(), time.Now().Add(linkLife) // 130 random bits
+	token, ends = rand.Text(), time.Now().Add(linkLifetime) // 130 random bits
 	a.signIns.mu.Lock()
 	defer a.signIns.mu.Unlock()
-	a.signIns.links = add(a.signIns.links, pass{a.hash(token), admin, ends}, maxLinks)
+	a.signIns.links = addPass(a.signIns.links, pass{a.hash(token), admin, ends}, maxLinks)
 	return token, ends
 }
 
-// redeem exchanges the token of a link for a session. A token works once.
+// redeem exchanges a one-time token for a session.
 func (a *access) redeem(link string) (session string, ends time.Time, ok bool) {
 	hash := a.hash(link)
 	a.signIns.mu.Lock()
 	defer a.signIns.mu.Unlock()
-	i := find(a.signIns.links, hash)
+	i := findPass(a.signIns.links, hash)
 	if i < 0 {
 		return "", time.Time{}, false
 	}
 	admin := a.signIns.links[i].admin
 	a.signIns.links = slices.Delete(a.signIns.links, i, i+1)
 	session, ends = rand.Text(), time.Now().Add(sessionLife)
-	a.signIns.sessions = add(a.signIns.sessions, pass{a.hash(session), admin, ends}, maxSessions)
+	a.signIns.sessions = addPass(a.signIns.sessions, pass{a.hash(session), admin, ends}, maxSessions)
 	return session, ends, true
 }
 
-// adminOf returns the hash of the admin token that a session stands for.
+// adminOf returns the hash of the admin token behind a session.
 func (a *access) adminOf(session [sha256.Size]byte) (admin [sha256.Size]byte, ok bool) {
 	a.signIns.mu.Lock()
 	defer a.signIns.mu.Unlock()
-	i := find(a.signIns.sessions, session)
+	i := findPass(a.signIns.sessions, session)
 	if i < 0 {
 		return admin, false
 	}
 	return a.signIns.sessions[i].admin, true
 }
 
-// serveSignIn serves POST link, which makes a link for the caller's admin token, and POST
-// session, which exchanges the token of a link for a session. Both are for programs on this
-// machine. Everything else is served by next.
+// serveSignIn serves POST link, which creates a link for the caller's admin token, and POST session, which
+// exchanges a link's token for a session. Both endpoints only accept programs on this machine. It delegates other
+// requests to next.
 func (a *access) serveSignIn(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,8 +112,8 @@ func (a *access) serveSignIn(next http.Handler) http.Handler {
 		switch {
 		case browsers.Check(r) != nil:
 			answerProblem(w, r, http.StatusForbidden, "pages of other origins cannot sign in")
-		case !onLoopback(r) || !asksItself(r):
-			answerProblem(w, r, http.StatusForbidden, "links to the dashboard are for the machine of the server; sign in with a token")
+		case !onLoopback(r) || !isDirectLocalClient(r):
+			answerProblem(w, r, http.StatusForbidden, "dashboard links only work on the machine of the server; sign in with a token")
 		case path == "link":
 			a.serveLink(w, r)
 		default:
@@ -123,11 +122,10 @@ func (a *access) serveSignIn(next http.Handler) http.Handler {
 	})
 }
 
-// serveLink answers with a new one-time token.
 func (a *access) serveLink(w http.ResponseWriter, r *http.Request) {
 	_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	hash := a.hash(strings.TrimSpace(secret))
-	if _, ok := a.tokenOf(hash); !ok { // no token, or a session
+	if _, ok := a.callerByHash(hash); !ok { // no token, or the token of a session
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
 		answerProblem(w, r, http.StatusUnauthorized, "a link to the dashboard needs an admin token; send it as Authorization: Bearer TOKEN")
 		return
@@ -136,8 +134,8 @@ func (a *access) serveLink(w http.ResponseWriter, r *http.Request) {
 	answerSignIn(w, token, ends)
 }
 
-// serveSession exchanges the token of a link. Wrong tokens are limited like wrong admin
-// tokens, and do not hold up right ones.
+// serveSession exchanges a link's token for a session. Wrong tokens are rate limited like wrong admin tokens and
+// never delay valid ones.
 func (a *access) serveSession(w http.ResponseWriter, r *http.Request) {
 	var sent struct{ Token string }
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSignInBytes))
@@ -154,10 +152,10 @@ func (a *access) serveSession(w http.ResponseWriter, r *http.Request) {
 		tooMany(w, r, s.RetryAfter)
 		return
 	}
-	answerProblem(w, r, http.StatusUnauthorized, "this link was used, or is too old; run 'mete dashboard' for another one")
+	answerProblem(w, r, http.StatusUnauthorized, "the link was used before or has expired; run 'mete dashboard' for a new one")
 }
 
 func answerSignIn(w http.ResponseWriter, token string, ends time.Time) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(admintoken.SignIn{Token: token, ExpiresAt: ends.UTC().Truncate(time.Second)}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(admintoken.SignIn{Token: token, ExpiresAt: ends.UTC().Truncate(time.Second)}) // the client may have disconnected
 }

@@ -15,7 +15,7 @@ import (
 func knowing(t *testing.T) *access {
 	t.Helper()
 	a := &access{secret: []byte("secret")}
-	a.know([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "admin"}})
+	a.setTokens([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "admin"}})
 	return a
 }
 
@@ -23,7 +23,7 @@ func TestSignIns_Expire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := knowing(t)
 		late, _ := a.newLink(a.hash("admin"))
-		time.Sleep(linkLife)
+		time.Sleep(linkLifetime)
 		if _, _, ok := a.redeem(late); ok {
 			t.Error("a link works after its end")
 		}
@@ -52,7 +52,7 @@ func TestSignIns_EndWithTheToken(t *testing.T) {
 	if _, ok := a.find(session); !ok {
 		t.Fatal("the session does not work")
 	}
-	a.know([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "another"}})
+	a.setTokens([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "another"}})
 	if got, ok := a.find(session); ok {
 		t.Errorf("without its admin token, the session is %v", got)
 	}

@@ -20,7 +20,7 @@ func TestServer_SkippedRules(t *testing.T) {
 	}
 	s.hasMetrics(`mete_rule_skipped_total{rule="per-key"} 200`)
 	// A minute may pass while this runs.
-	if n := s.log.Count(`msg="rule skipped: requests lack an attribute of limit_keys" rule=per-key limit_keys=header:x-api-key`); n < 1 || n > 5 {
+	if n := s.log.Count(`msg="rule skipped, requests lack an attribute of limit_keys" rule=per-key limit_keys=header:x-api-key`); n < 1 || n > 5 {
 		t.Errorf("got %d records of 200 requests, want 1 per minute:\n%s", n, s.log)
 	}
 }

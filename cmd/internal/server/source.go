@@ -19,33 +19,29 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// A source is the place of the policy.
+// A source loads the policy from a file, a database or an address.
 type source interface {
-	// name is the place, for people. It has no password.
+	// name returns the location for output, without a password.
 	name() string
 
-	// load reads the policy for the first time.
 	load(ctx context.Context) (*policy.Matcher, error)
 
-	// follower returns what follows the policy from then on. It activates policies with
-	// apply, which returns why one does not fit.
+	// follower returns the follower that activates later versions by calling apply. apply returns an error if the
+	// policy does not fit the server.
 	follower(apply func(*policy.Matcher) error) follower
 
-	// close releases what load opened.
 	close()
 }
 
-// A follower activates the policy of a source when it changes. A broken policy is logged,
-// and never activated.
+// A follower activates each new version of the policy. It logs invalid versions and never activates them.
 type follower interface {
 	run(ctx context.Context)
 
-	// reload reads the policy again, changed or not. It may be called while run runs.
+	// reload reads the policy again even if it has not changed. It is safe to call while run is active.
 	reload(ctx context.Context) error
 }
 
-// newSource returns the source that the settings name. The source tells the results of
-// changes.
+// newSource returns the source from the settings. The source reports the result of each change to tell.
 func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(error)) source {
 	opts := policy.Options{HashKey: hashKey}
 	switch {
@@ -59,7 +55,7 @@ func newSource(c config.Config, hashKey []byte, log *slog.Logger, tell func(erro
 	return &fileSource{path: c.Policy, opts: opts, log: log, tell: tell, interval: c.ReloadInterval, keyFiles: c.PolicyKeys}
 }
 
-// following returns the component that follows the policy and serves requests to reload it.
+// following returns the component that follows the policy and serves reload requests.
 func following(f follower, r *reloads) component {
 	return background("policy", func(ctx context.Context) {
 		defer close(r.ended)
@@ -77,13 +73,12 @@ func following(f follower, r *reloads) component {
 	})
 }
 
-// An example is the source of the built-in policy.
 type example struct {
 	opts policy.Options
 	log  *slog.Logger
 }
 
-// examplePolicy is active if the settings name no policy.
+// examplePolicy is the default policy.
 //
 //go:embed example.yaml
 var examplePolicy []byte
@@ -99,17 +94,16 @@ func (e example) follower(func(*policy.Matcher) error) follower { return e }
 func (e example) run(ctx context.Context) { <-ctx.Done() }
 
 func (e example) reload(context.Context) error {
-	e.log.Info("nothing to reload: the built-in example policy is active")
+	e.log.Info("nothing to reload, the built-in example policy is active")
 	return nil
 }
 
 func (e example) close() {}
 
-// maxLoggedErrors bounds the log lines about one broken policy.
 const maxLoggedErrors = 100
 
-// loggable returns the part of a value in a policy that a log may have. Values that requests
-// are matched by can be keys or addresses; 'mete check' shows them.
+// loggable returns the part of a policy value that the log may contain. Match values can be keys or addresses, so
+// the log omits them; 'mete check' prints them.
 func loggable(path, value string) string {
 	for _, part := range []string{"match", "/key", "kill_switches", "/tests/", "selector"} {
 		if strings.Contains(path, part) {
@@ -119,8 +113,8 @@ func loggable(path, value string) string {
 	return value
 }
 
-// A reloadRequest asks a source to read the policy again. If done is not nil, it gets the
-// result, and has room for it.
+// A reloadRequest asks a source to reload the policy. If done is not nil, it receives the result and must be
+// buffered.
 type reloadRequest struct{ done chan<- error }
 
 func (r reloadRequest) end(err error) {
@@ -129,24 +123,23 @@ func (r reloadRequest) end(err error) {
 	}
 }
 
-// reloads pass requests to read the policy again, and count the results.
+// reloads queues reload requests and counts their results.
 type reloads struct {
-	started  time.Time // of the server
+	started  time.Time // start of the server
 	requests chan reloadRequest
-	ended    chan struct{} // closed when the policy is no longer followed
+	ended    chan struct{} // closed when the server stops following the policy
 
 	good, bad atomic.Uint64
-	last      atomic.Int64                  // time of the last success, in Unix nanoseconds; 0 for none
-	failing   atomic.Bool                   // the last one failed
-	failure   atomic.Pointer[reloadFailure] // of the last one that failed
+	last      atomic.Int64                  // Unix nanoseconds of the last success; 0 for none
+	failing   atomic.Bool                   // whether the last reload failed
+	failure   atomic.Pointer[reloadFailure] // the last failure
 }
 
 func newReloads() *reloads {
 	return &reloads{started: time.Now(), requests: make(chan reloadRequest, 1), ended: make(chan struct{})}
 }
 
-// Reload has the policy read again, changed or not. It does not wait, and may be called from
-// any goroutine.
+// Reload requests a reload of the policy without waiting for it. It is safe for concurrent use.
 func (s *Server) Reload() {
 	select {
 	case s.reloads.requests <- reloadRequest{}:
@@ -154,8 +147,7 @@ func (s *Server) Reload() {
 	}
 }
 
-// reloadNow has the policy read again, and returns once it is active, or why the old one
-// stays.
+// reloadNow reloads the policy and returns the result. If it returns an error, the old policy stays active.
 func (s *Server) reloadNow(ctx context.Context) error {
 	if s.ending.Load() {
 		return errReloadEnded
@@ -179,14 +171,13 @@ func (s *Server) reloadNow(ctx context.Context) error {
 	}
 }
 
-// errReloadEnded is the result of a reload that came too late: it may have happened or not.
-var errReloadEnded = fmt.Errorf("the server is ending: %w", context.Canceled)
+// errReloadEnded is the error of a reload during shutdown. The new policy may be active or not.
+var errReloadEnded = fmt.Errorf("the server is stopping: %w", context.Canceled)
 
-// count counts the result of a change of the policy.
 func (r *reloads) count(err error) {
 	r.failing.Store(err != nil)
 	if err != nil {
-		r.failure.Store(failureOf(err))
+		r.failure.Store(newReloadFailure(err))
 		r.bad.Add(1)
 		return
 	}
@@ -194,7 +185,7 @@ func (r *reloads) count(err error) {
 	r.good.Add(1)
 }
 
-// stats are the counts. The first policy became active when the server started.
+// stats returns the counts. The start of the server counts as the first activation.
 func (r *reloads) stats() metrics.Reloads {
 	m := metrics.Reloads{Applied: r.good.Load(), Failed: r.bad.Load(), Failing: r.failing.Load(), At: r.started}
 	if last := r.last.Load(); last != 0 {
@@ -209,8 +200,8 @@ type reloadFailure struct {
 	mistakes []string
 }
 
-// failureOf returns the errors of a policy in lines, like the log.
-func failureOf(err error) *reloadFailure {
+// newReloadFailure converts the errors of a policy to lines, as in the log.
+func newReloadFailure(err error) *reloadFailure {
 	f := &reloadFailure{at: time.Now().UTC()}
 	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {
@@ -224,9 +215,8 @@ func failureOf(err error) *reloadFailure {
 	return f
 }
 
-// Check reads the files that a server with these settings would begin with, and
-// opens nothing: neither its store nor its addresses. The policy is nil where it is in
-// a database. The errors are the errors of [New].
+// Check validates the files that the settings name without opening the store or the addresses. It returns the same
+// errors as [New]. The policy is nil if it is in a database.
 func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	for _, t := range []struct {
 		setting string

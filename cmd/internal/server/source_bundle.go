@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// A bundleSource is a signed policy at an https:// address.
+// A bundleSource loads a signed policy from an https:// address.
 type bundleSource struct {
 	config   bundle.Config
 	keyFiles []string
@@ -54,7 +54,7 @@ func (s *bundleSource) load(ctx context.Context) (m *policy.Matcher, err error) 
 	return m, nil
 }
 
-// readKeys reads the keys that bundles must be signed for.
+// readKeys loads the public keys for the signatures of bundles.
 func (s *bundleSource) readKeys() (err error) {
 	if s.config.Keys, err = policysign.ReadKeys(s.keyFiles...); err != nil {
 		return fmt.Errorf("policy key: %w", err)
@@ -68,14 +68,14 @@ func (s *bundleSource) follower(apply func(*policy.Matcher) error) follower {
 
 func (s *bundleSource) close() {}
 
-// state returns what /readyz and the dashboard show of the bundle.
+// state returns the bundle's state for /readyz and the dashboard.
 func (s *bundleSource) state() *api.Bundle {
 	b := s.bundle.Status()
 	age := min(max(time.Since(b.Confirmed), 0), bucket.Longest)
 	return &api.Bundle{Version: b.Version, Digest: b.Digest, Age: api.Seconds(age.Truncate(time.Millisecond)), FromDisk: b.FromDisk}
 }
 
-// bundleOf returns the state of the bundle of a source, nil for other sources.
+// bundleOf returns the state of a source's bundle, or nil for other sources.
 func bundleOf(s source) *api.Bundle {
 	if b, ok := s.(*bundleSource); ok {
 		return b.state()
@@ -83,14 +83,12 @@ func bundleOf(s source) *api.Bundle {
 	return nil
 }
 
-// addBundle adds the metrics of a bundle.
 func (a *assembly) addBundle(s source) {
 	if b, ok := s.(*bundleSource); ok {
 		a.metrics.Add(metrics.Bundle(b.bundle.Status))
 	}
 }
 
-// A bundleFollower follows a bundle.
 type bundleFollower struct {
 	bundle *bundle.Follower
 	apply  func(*policy.Matcher) error

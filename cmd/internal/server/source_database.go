@@ -15,22 +15,22 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A databaseSource is a policy that is rows in a PostgreSQL.
+// A databaseSource loads a policy from rows in PostgreSQL.
 type databaseSource struct {
 	url      *storeurl.URL
 	opts     policy.Options
 	log      *slog.Logger
-	tell     func(error)   // gets the result of each change
-	interval time.Duration // between two looks, at least; 0: only on request
+	tell     func(error)   // receives the result of each change
+	interval time.Duration // shortest polling interval; 0: only on request
 
 	source   *rules.Source // nil until loaded
 	shut     func()        // closes source
-	revision int64         // of the policy that was loaded at first
+	revision int64         // of the policy that load returned
 }
 
 func (s *databaseSource) name() string { return s.url.String() }
 
-// load waits for a while for a database that does not answer: both may be started together.
+// load retries for a while if the database does not answer, because both may be starting together.
 func (s *databaseSource) load(ctx context.Context) (m *policy.Matcher, err error) {
 	failed := limitErrors(s.log, "database of the policy unreachable, trying again", "database", s.url.String())
 	err = retryUnavailable(ctx, failed, func(ctx context.Context) (err error) {
@@ -40,7 +40,6 @@ func (s *databaseSource) load(ctx context.Context) (m *policy.Matcher, err error
 	return m, err
 }
 
-// open connects and reads the policy.
 func (s *databaseSource) open(ctx context.Context) (m *policy.Matcher, err error) {
 	if s.source == nil {
 		config := rules.Config{Schema: s.url.Postgres.Config.Schema, Poll: max(s.interval, rules.DefaultPoll), Logger: s.log}
@@ -64,14 +63,13 @@ func (s *databaseSource) follower(apply func(*policy.Matcher) error) follower {
 	return &databaseFollower{databaseSource: s, apply: apply}
 }
 
-// A databaseFollower follows the rules in a database.
 type databaseFollower struct {
 	*databaseSource
 	apply func(*policy.Matcher) error
 
-	mu       sync.Mutex // held while a policy is activated: the database and an operator may do so at once
+	mu       sync.Mutex // serializes activations by the database and by operators
 	replaced int        // number of attempts
-	outcome  error      // of the last one
+	outcome  error      // error of the last attempt
 }
 
 func (f *databaseFollower) run(ctx context.Context) {
@@ -81,8 +79,8 @@ func (f *databaseFollower) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// reload reads the rules for an operator. If the database announces a change meanwhile, the
-// rules read here may be older, and the change decides the result.
+// reload reads the rules for an operator. If the database announces a change at the same time, that change may be
+// newer, and its result is returned.
 func (f *databaseFollower) reload(ctx context.Context) error {
 	f.mu.Lock()
 	before := f.replaced
@@ -99,7 +97,7 @@ func (f *databaseFollower) reload(ctx context.Context) error {
 	return f.outcome
 }
 
-// replace activates a policy, or logs why not.
+// replace activates a policy, or logs why it cannot.
 func (f *databaseFollower) replace(m *policy.Matcher, revision int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +114,7 @@ func (f *databaseFollower) replaceLocked(m *policy.Matcher, revision int64, err 
 	log := f.log.With("database", f.url.String(), "revision", revision)
 	switch mistakes, broken := errors.AsType[rules.Errors](err); {
 	case broken:
-		log.Error("policy broken, old policy stays active", "errors", len(mistakes))
+		log.Error("policy invalid, old policy stays active", "errors", len(mistakes))
 		for _, m := range mistakes[:min(len(mistakes), maxLoggedErrors)] {
 			m.Value = loggable(m.Path, m.Value)
 			f.log.Error("policy error", "err", m.Error())

@@ -87,7 +87,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 	s := start(t, withRules(t, p))
 	sql(t, p, `INSERT INTO limits.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('typo', '{header:x user}', 'custom', 1, 1);
 		UPDATE limits.rate_limit_rule SET burst_capacity = 1 WHERE name = 'client'`)
-	logged(t, "policy broken, old policy stays active", 1, s)
+	logged(t, "policy invalid, old policy stays active", 1, s)
 	for i, want := range []int{200, 200, 429} {
 		if got := s.take("192.0.2.1"); got != want {
 			t.Errorf("take %d: %d, want %d", i, got, want)
@@ -97,7 +97,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 		t.Errorf("the log does not name the row:\n%s", s.log)
 	}
 	s.server.Reload()
-	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy broken") == 2 })
+	testkit.Until(t, "it is said again when asked", func() bool { return s.log.Count("policy invalid") == 2 })
 	sql(t, p, `DELETE FROM limits.rate_limit_rule WHERE name = 'typo'; INSERT INTO limits.rate_limit_policy VALUES ('rules', '{"mode": "shadwo"}')`)
 	testkit.Until(t, "the log names the document", func() bool { return s.log.Count(`policy \"rules\": spec/mode: mode must be`) >= 1 })
 	sql(t, p, `DELETE FROM limits.rate_limit_policy`)
@@ -154,7 +154,7 @@ func TestDatabase_CannotStart(t *testing.T) {
 		t.Errorf("broken rows: %v, want their list", err)
 	}
 	sql(t, p, `TRUNCATE limits.rate_limit_rule`)
-	if _, err = server.New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no rule is active") {
+	if _, err = server.New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "no active rule") {
 		t.Errorf("no rows: %v", err)
 	}
 

@@ -19,27 +19,27 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// settleTime is the age from which a modification time tells two versions of a file apart.
-// File systems count it in ticks, and a file can change twice within one.
+// settleTime is the age after which a modification time identifies a version of a file. File systems have coarse
+// timestamps, so a file can change twice with the same one.
 const settleTime = 3 * time.Second
 
-// A fileSource is the policy file and its last contents.
+// A fileSource loads the policy from a file and caches its last contents.
 type fileSource struct {
 	path     string
-	interval time.Duration // between two looks; 0: only on request
+	interval time.Duration // polling interval; 0: only on request
 	opts     policy.Options
 	log      *slog.Logger
-	tell     func(error) // gets the result of each change
-	keyFiles []string    // public keys that policies must be signed for
+	tell     func(error) // receives the result of each change
+	keyFiles []string    // public keys for the signature of the policy
 
-	keys       policysign.Keys   // of keyFiles; none: policies need no signature
+	keys       policysign.Keys   // from keyFiles; if empty, policies need no signature
 	active     activeFile        // the next policy must not be older
-	info       fs.FileInfo       // of the file when it was last read
-	settled    bool              // info tells this version from a later one
-	digest     [sha256.Size]byte // of the contents last read, good or bad
-	refused    error             // why the contents last read are not active
+	info       fs.FileInfo       // from the last read
+	settled    bool              // info identifies the version that was read
+	digest     [sha256.Size]byte // SHA-256 of the last contents, valid or not
+	refused    error             // why the last contents are not active
 	unreadable bool              // the last read failed
-	loaded     bool              // load has read the file
+	loaded     bool              // load has returned
 }
 
 func (s *fileSource) name() string { return s.path }
@@ -69,27 +69,25 @@ func (s *fileSource) close() {}
 func (s *fileSource) follower(apply func(*policy.Matcher) error) follower {
 	return fileFollower{&follow.Loop{
 		Interval: s.interval,
-		Look:     func(_ context.Context, forced bool) (bool, error) { return s.look(forced, apply) },
-		Tell:     s.tellNews,
+		Look:     func(_ context.Context, forced bool) (bool, error) { return s.reloadChanged(forced, apply) },
+		Tell:     s.report,
 	}}
 }
 
-// A fileFollower follows a policy file.
 type fileFollower struct{ loop *follow.Loop }
 
 func (f fileFollower) run(ctx context.Context)          { f.loop.Run(ctx) }
 func (f fileFollower) reload(ctx context.Context) error { return f.loop.Force(ctx) }
 
-// read returns the file's contents, if they are signed where they must be, and
-// remembers what they were. The path is
-// resolved anew, so that renames and symbolic links that are swapped are seen.
+// read returns the file's contents after checking the signature if there are keys. It resolves the path again each
+// time, so that it notices renames and swapped symbolic links.
 func (s *fileSource) read() ([]byte, error) {
-	info, err := os.Stat(s.path) // before the contents: a change in between is then seen later
+	info, err := os.Stat(s.path) // before the contents, so that a later change is noticed
 	if err != nil {
 		return nil, err
 	}
-	if s.loaded && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read once, at the start
-		return nil, fmt.Errorf("%s: not a regular file any more", s.path)
+	if s.loaded && !info.Mode().IsRegular() && !info.IsDir() { // a pipe can be read only once, at startup
+		return nil, fmt.Errorf("%s: no longer a regular file", s.path)
 	}
 	data, err := policyyaml.Read(s.path)
 	if err != nil {
@@ -105,9 +103,9 @@ func (s *fileSource) read() ([]byte, error) {
 	return data, nil
 }
 
-// look activates the policy if its file has changed since it was last read, or if it is
-// forced to. The error is why there may be a policy that is not active.
-func (s *fileSource) look(forced bool, apply func(*policy.Matcher) error) (changed bool, err error) {
+// reloadChanged activates the policy if its file has changed since the last read, or if forced is true. It returns
+// an error if the current contents are not active.
+func (s *fileSource) reloadChanged(forced bool, apply func(*policy.Matcher) error) (changed bool, err error) {
 	if !forced && s.unchanged() {
 		return false, s.refused
 	}
@@ -134,8 +132,8 @@ func (s *fileSource) look(forced bool, apply func(*policy.Matcher) error) (chang
 	return true, nil
 }
 
-// tellNews logs and counts the results of looks.
-func (s *fileSource) tellNews(news follow.News, err error) {
+// report logs and counts the results of reloads.
+func (s *fileSource) report(news follow.News, err error) {
 	switch {
 	case s.unreadable && errors.Is(err, policysign.ErrSignature):
 		s.log.Error("policy not signed, old policy stays active", "file", s.path, "err", err)
@@ -149,30 +147,28 @@ func (s *fileSource) tellNews(news follow.News, err error) {
 	s.tell(err)
 }
 
-// unchanged reports whether the file's status alone proves that the contents
-// are the ones last read.
+// unchanged reports whether the file's status alone proves that the contents are the same as in the last read.
 func (s *fileSource) unchanged() bool {
 	info, err := os.Stat(s.path)
 	return err == nil && s.settled && !s.unreadable && os.SameFile(info, s.info) &&
 		info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size()
 }
 
-// logErrors logs every error of a broken file.
+// logErrors logs each error of an invalid file.
 func (s *fileSource) logErrors(err error) {
 	mistakes, ok := errors.AsType[policyyaml.Errors](err)
 	if !ok {
-		event := "policy broken, old policy stays active"
+		event := "policy invalid, old policy stays active"
 		if errors.Is(err, errFellBehind) {
-			event = "policy refused, old policy stays active"
+			event = "policy rejected, old policy stays active"
 		}
 		s.log.Error(event, "file", s.path, "err", err)
 		return
 	}
-	s.log.Error("policy broken, old policy stays active", "file", s.path, "errors", len(mistakes))
+	s.log.Error("policy invalid, old policy stays active", "file", s.path, "errors", len(mistakes))
 	logPolicyErrors(s.log, mistakes)
 }
 
-// logPolicyErrors logs the errors of a broken policy, each in a line.
 func logPolicyErrors(log *slog.Logger, mistakes policyyaml.Errors) {
 	for _, m := range mistakes[:min(len(mistakes), maxLoggedErrors)] {
 		m.Value = loggable(m.Path, m.Value)
@@ -180,21 +176,20 @@ func logPolicyErrors(log *slog.Logger, mistakes policyyaml.Errors) {
 	}
 }
 
-// shortDigest names the contents last read: the same bytes, the same digest.
+// shortDigest returns an identifier of the contents last read.
 func (s *fileSource) shortDigest() string { return hex.EncodeToString(s.digest[:6]) }
 
-// errFellBehind is the error of a policy that may be older than the active one. A signature
-// cannot prove it is newer: the old policy was signed, too.
-var errFellBehind = errors.New("bundle_version must grow")
+// errFellBehind is the error of a policy that may be older than the active one. Signatures do not prevent a
+// rollback, because old policies are signed, too.
+var errFellBehind = errors.New("bundle_version must increase")
 
-// An activeFile is the version of the active policy file.
 type activeFile struct {
-	version int64 // its bundle_version; 0: it has none
+	version int64 // bundle_version; 0 for none
 	digest  [sha256.Size]byte
 }
 
-// admits returns why a file must not replace the active one. The same contents always may,
-// and so may any file if the active one has no bundle_version.
+// admits returns an error if a file must not replace the active one. The same contents are always valid. If the
+// active policy has no bundle_version, every file is valid.
 func (f activeFile) admits(version int64, digest [sha256.Size]byte) error {
 	switch {
 	case f.version == 0 || digest == f.digest || version > f.version:
@@ -204,5 +199,5 @@ func (f activeFile) admits(version int64, digest [sha256.Size]byte) error {
 	case version == f.version:
 		return fmt.Errorf("%w: %d is active with other contents", errFellBehind, version)
 	}
-	return fmt.Errorf("%w: it is %d, and %d is active; to go back, give the old rules a higher one", errFellBehind, version, f.version)
+	return fmt.Errorf("%w: it is %d, and %d is active; to roll back, publish the old rules with a higher one", errFellBehind, version, f.version)
 }

@@ -23,34 +23,31 @@ import (
 )
 
 const (
-	// connectPatience is the time that a server which starts waits for its store, because
-	// both may be started together.
-	connectPatience = 10 * time.Second
+	// connectTimeout is how long a starting server waits for its store, because both may be starting together.
+	connectTimeout  = 10 * time.Second
 	connectInterval = 250 * time.Millisecond
 
 	// recoverInterval is the time between two attempts to charge local tokens.
 	recoverInterval = time.Second
 
-	// denyFor is the time for which the server denies from memory after a shared store has
-	// denied.
+	// denyFor is the lifetime of a cached denial of a shared store.
 	denyFor = time.Second
 )
 
-// buckets are the store with what the server puts around it.
+// buckets holds the store and its wrappers.
 type buckets struct {
-	mete.Store // for the limiter: the opened store or, if it is shared, the guard
+	mete.Store // for the limiter: the opened store, or guard if the store is shared
 
 	opened stores.Store
 	kind   *stores.Kind
 	url    *storeurl.URL
 	log    *slog.Logger // with the store and its address
-	guard  *guard.Store // of a shared store
+	guard  *guard.Store // nil unless the store is shared
 	health *storeHealth
 	local  *memstore.Store // for rules with on_store_error: local
-	key    []byte          // of the hashes in bucket keys
+	key    []byte          // key for the hashes in bucket keys
 }
 
-// openBuckets opens the store that the settings name.
 func (a *assembly) openBuckets(ctx context.Context, u *storeurl.URL) (*buckets, error) {
 	b := &buckets{url: u, health: new(storeHealth), key: []byte(a.config.HashKey)}
 	err := b.open(ctx, a.log)
@@ -86,7 +83,7 @@ func (a *assembly) openBuckets(ctx context.Context, u *storeurl.URL) (*buckets, 
 	return b, nil
 }
 
-// open opens the store. It tries again for a while as long as nothing answers.
+// open opens the store. It retries while the store does not answer.
 func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
 	failed := limitErrors(log, "store unreachable, trying again", "addr", b.url.String())
 	return retryUnavailable(ctx, failed, func(ctx context.Context) (err error) {
@@ -95,10 +92,10 @@ func (b *buckets) open(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// retryUnavailable calls open again while the error is that a store does not answer, for
-// connectPatience. It tells failed of each error.
+// retryUnavailable calls open until it succeeds, fails otherwise, or the store has not answered for
+// connectTimeout. It reports each error to failed.
 func retryUnavailable(ctx context.Context, failed func(error), open func(context.Context) error) error {
-	waiting, cancel := context.WithTimeout(ctx, connectPatience)
+	waiting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	ticker := time.NewTicker(connectInterval)
 	defer ticker.Stop()
@@ -106,7 +103,7 @@ func retryUnavailable(ctx context.Context, failed func(error), open func(context
 	for {
 		err := open(waiting)
 		if before != nil && waiting.Err() != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			err = before // it has the cause
+			err = before // keep the error with the cause
 		}
 		before = err
 		if err == nil || !errors.Is(err, store.ErrUnavailable) {
@@ -121,16 +118,16 @@ func retryUnavailable(ctx context.Context, failed func(error), open func(context
 	}
 }
 
-// keyFor returns a key for one purpose. Servers with the same hash key share it, so that
-// their hashes and their jitter agree.
+// keyFor derives a key for one purpose. Servers with the same hash_key derive the same key, so that their hashes
+// and their jitter agree.
 func (b *buckets) keyFor(purpose string) []byte {
 	key := sharedkey.Derive(purpose, string(b.key))
 	return key[:]
 }
 
-// breakerChanged logs changes of the circuit breaker. Half open is a moment.
+// breakerChanged logs when the circuit breaker opens or closes.
 func (b *buckets) breakerChanged(from, to guard.State) {
-	if from == guard.Closed || to == guard.Closed { // between, the store is tried, in the same outage
+	if from == guard.Closed || to == guard.Closed { // ignore half-open, which is part of the same outage
 		b.health.outage.Store(time.Now().UnixNano())
 	}
 	switch {
@@ -141,12 +138,12 @@ func (b *buckets) breakerChanged(from, to guard.State) {
 	}
 }
 
-// recovery returns the component that charges to a shared store the tokens spent in its place.
+// recovery returns the component that charges tokens to a shared store that were spent locally during an outage.
 func (b *buckets) recovery(limiter *mete.Limiter) component {
 	c := background("recovery of the store", func(ctx context.Context) {
 		follow.Every(ctx, recoverInterval, func() {
 			b.probe(ctx)
-			_ = limiter.Recover(ctx) // there is a next time
+			_ = limiter.Recover(ctx) // retried in the next interval
 		})
 	})
 	stop := c.Stop
@@ -155,7 +152,7 @@ func (b *buckets) recovery(limiter *mete.Limiter) component {
 		last, cancel := context.WithTimeout(context.Background(), recoverInterval)
 		defer cancel()
 		if err := limiter.Recover(last); err != nil {
-			b.log.Warn("tokens spent while the store was down are not charged", "err", err, "keys", limiter.Stats().Unsettled)
+			b.log.Warn("tokens spent during the outage not charged", "err", err, "keys", limiter.Stats().Unsettled)
 		}
 		return err
 	}
@@ -163,8 +160,8 @@ func (b *buckets) recovery(limiter *mete.Limiter) component {
 	return c
 }
 
-// probe takes from a bucket that nothing else uses while the breaker is not closed. Without
-// traffic, nothing else would try the store.
+// probe takes from a dedicated bucket while the breaker is not closed. Without traffic, nothing else would notice
+// that the store answers again.
 func (b *buckets) probe(ctx context.Context) {
 	limit, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Second})
 	if err != nil {
@@ -181,12 +178,10 @@ func (b *buckets) probe(ctx context.Context) {
 	}
 }
 
-// errStoreDown is the health of a server whose store does not answer.
 var errStoreDown = errors.New("the store does not answer")
 
-// ready returns errStoreDown if the store does not answer and an enforced rule refuses
-// requests then. For all other rules this server is as good as any other, because they share
-// the store.
+// ready returns errStoreDown if the store does not answer and an enforced rule has on_store_error: closed. For
+// other rules the server stays ready, because all servers share the store.
 func (b *buckets) ready(ctx context.Context, m *policy.Matcher) error {
 	if b.guard.Ping(ctx) == nil {
 		return nil
@@ -199,14 +194,13 @@ func (b *buckets) ready(ctx context.Context, m *policy.Matcher) error {
 	return nil
 }
 
-// Texts of the dashboard about a store that does not answer, or is full.
+// Texts of the dashboard about the store.
 const (
-	downWords = "The store does not answer and is not asked. Each rule says what happens then: on_store_error."
-	halfWords = "The store is tried again after it did not answer."
-	fullWords = "The store is full: buckets that are not full share one. Raise max_keys."
+	downWords = "The store does not answer. Each rule follows its on_store_error."
+	halfWords = "The server is testing whether the store answers again."
+	fullWords = "The store is full: new keys share one bucket per limit. Raise max_keys."
 )
 
-// state returns the state of the store for the API.
 func (b *buckets) state() api.StoreState {
 	nodes := b.opened.Nodes()
 	s := api.StoreState{Kind: string(b.kind.Scheme), Address: b.url.String(), State: "ok", Breaker: "none", Nodes: &nodes}

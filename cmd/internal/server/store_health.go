@@ -14,14 +14,14 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A storeHealth remembers the last events of the store. The zero storeHealth is of a store
-// without any. It is safe for concurrent use.
+// A storeHealth records the last outage and overflow of the store. The zero value records none. It is safe for
+// concurrent use.
 type storeHealth struct {
-	outage, full atomic.Int64 // times, in Unix nanoseconds
+	outage, full atomic.Int64 // Unix nanoseconds
 	failure      atomic.Pointer[error]
 }
 
-// fullFor is the time for which a store counts as full after it was.
+// fullFor is how long a store counts as full after its last overflow.
 const fullFor = 10 * time.Second
 
 func (h *storeHealth) isFull() bool {
@@ -29,8 +29,7 @@ func (h *storeHealth) isFull() bool {
 	return at != 0 && time.Since(time.Unix(0, at)) < fullFor
 }
 
-// since returns the begin of the last outage or, if the store answers again, its end. It is
-// nil without any.
+// since returns the start of the current outage, or the end of the last one. It returns nil without an outage.
 func (h *storeHealth) since() *time.Time {
 	at := h.outage.Load()
 	if at == 0 {
@@ -40,7 +39,7 @@ func (h *storeHealth) since() *time.Time {
 	return &t
 }
 
-// lastError returns the error of the last call that failed.
+// lastError returns the error of the last failed call.
 func (h *storeHealth) lastError() error {
 	if err := h.failure.Load(); err != nil {
 		return *err
@@ -51,41 +50,38 @@ func (h *storeHealth) lastError() error {
 // A timedStore measures the calls of a shared store.
 type timedStore struct {
 	stores.Store
-	store.Documents // of Store
+	store.Documents // from Store
 	metrics         *metrics.Registry
 	health          *storeHealth
 }
 
-func (s *timedStore) called(operation string, begin time.Time, err error) {
+func (s *timedStore) record(operation string, begin time.Time, err error) {
 	s.metrics.Asked(operation, time.Since(begin), err)
 	if err != nil {
 		s.health.failure.Store(&err)
 	}
 }
 
-// Take implements [mete.Store].
 func (s *timedStore) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	begin := time.Now()
 	dst, allowed, err := s.Store.Take(ctx, dst, charges, mode)
-	s.called(metrics.StoreTake, begin, err)
+	s.record(metrics.StoreTake, begin, err)
 	return dst, allowed, err
 }
 
-// Refund implements [mete.Store].
 func (s *timedStore) Refund(ctx context.Context, refunds []mete.Refund, id string) error {
 	begin := time.Now()
 	err := s.Store.Refund(ctx, refunds, id)
-	s.called(metrics.StoreRefund, begin, err)
+	s.record(metrics.StoreRefund, begin, err)
 	return err
 }
 
-// Reset implements [mete.Store].
 func (s *timedStore) Reset(ctx context.Context, keys []string) error {
 	begin := time.Now()
 	err := s.Store.Reset(ctx, keys)
-	s.called(metrics.StoreReset, begin, err)
+	s.record(metrics.StoreReset, begin, err)
 	return err
 }
 
-// Unwrap returns the store whose calls are timed.
+// Unwrap returns the measured store.
 func (s *timedStore) Unwrap() mete.Store { return s.Store }

@@ -12,25 +12,23 @@ import (
 	"github.com/metehq/mete/internal/follow"
 )
 
-// States that the service manager is told. A reload is not one: the server is ready
-// throughout.
+// States for the service manager. Reloads are not among them, because the server stays ready.
 const (
 	managerReady    = daemon.SdNotifyReady + "\nSTATUS=Ready"
 	managerStopping = daemon.SdNotifyStopping + "\nSTATUS=Answering the requests in flight"
 )
 
-// tellTimeout bounds the wait for a manager that does not read its messages.
-const tellTimeout = 100 * time.Millisecond
+// notifyTimeout bounds the wait for a service manager that does not read its messages.
+const notifyTimeout = 100 * time.Millisecond
 
-// tellManager sends a state to the service manager, if there is one (sd_notify). A failure
-// does not end the server.
-func tellManager(log *slog.Logger, state string) {
+// notifyManager sends a state to the service manager with sd_notify, if there is one. It only logs failures.
+func notifyManager(log *slog.Logger, state string) {
 	told := make(chan error, 1)
 	go func() {
 		_, err := daemon.SdNotify(false, state)
 		told <- err
 	}()
-	timer := time.NewTimer(tellTimeout)
+	timer := time.NewTimer(notifyTimeout)
 	defer timer.Stop()
 	select {
 	case err := <-told:
@@ -41,17 +39,17 @@ func tellManager(log *slog.Logger, state string) {
 	}
 }
 
-// watchdog returns a component that tells systemd that the server is alive, also while it
-// stops, if the unit sets WatchdogSec.
+// watchdog returns a component that sends keep-alive messages to systemd if the unit sets WatchdogSec. They
+// continue during shutdown.
 func watchdog(log *slog.Logger) component {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("watchdog of the service manager not served", "err", err)
+		log.Warn("service manager watchdog not notified", "err", err)
 	}
 	if interval <= 0 {
 		return component{Name: "watchdog"}
 	}
-	beat := func() { tellManager(log, daemon.SdNotifyWatchdog) }
+	beat := func() { notifyManager(log, daemon.SdNotifyWatchdog) }
 	return background("watchdog", func(ctx context.Context) {
 		beat()
 		follow.Every(ctx, max(interval/2, time.Millisecond), beat)

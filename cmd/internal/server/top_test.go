@@ -72,7 +72,7 @@ func TestTop_Off(t *testing.T) {
 	s := start(t, c)
 	s.take("192.0.2.77")
 	s.take("192.0.2.77")
-	if status, text := get(t, s.admin+"/v1/top"); status != http.StatusNotFound || !strings.Contains(text, "of a server that counts them") {
+	if status, text := get(t, s.admin+"/v1/top"); status != http.StatusNotFound || !strings.Contains(text, "if the server counts them") {
 		t.Errorf("GET /v1/top: %d %s, want 404", status, text)
 	}
 	if strings.Contains(s.metricsText(), "mete_top_") {

@@ -123,7 +123,7 @@ func TestReload_BundleVersionsGrow(t *testing.T) {
 		what, text, refused string
 	}{
 		{"the same", first, ""},
-		{"lower", bundle("bundle_version: 6\n", "1"), "it is 6, and 7 is active; to go back, give the old rules a higher one"},
+		{"lower", bundle("bundle_version: 6\n", "1"), "it is 6, and 7 is active; to roll back, publish the old rules with a higher one"},
 		{"equal, with other contents", bundle("bundle_version: 7\n", "2"), "7 is active with other contents"},
 		{"none", bundle("", "2"), "the file has none, and 7 is active"},
 		{"no bundle at all", burst("2"), "the file has none, and 7 is active"},
@@ -132,14 +132,14 @@ func TestReload_BundleVersionsGrow(t *testing.T) {
 		{"what was in force before", first, "it is 7, and 8 is active"},
 	} {
 		write(t, c.Policy, tt.text)
-		refused := s.log.Count("policy refused, old policy stays active")
+		refused := s.log.Count("policy rejected, old policy stays active")
 		s.server.Reload()
 		if tt.refused == "" {
 			reloaded++
 			testkit.Until(t, tt.what, func() bool { return s.log.Count("policy reloaded") == reloaded })
 			continue
 		}
-		testkit.Until(t, tt.what, func() bool { return s.log.Count("policy refused, old policy stays active") == refused+1 })
+		testkit.Until(t, tt.what, func() bool { return s.log.Count("policy rejected, old policy stays active") == refused+1 })
 		if s.log.Count(tt.refused) == 0 {
 			t.Errorf("%s: no %q in the log:\n%s", tt.what, tt.refused, s.log)
 		}
@@ -160,7 +160,7 @@ func TestReload_BundleVersionsBegin(t *testing.T) {
 		testkit.Until(t, "the reload", func() bool { return s.log.Count("policy reloaded") == i+1 })
 	}
 	write(t, c.Policy, burst("1"))
-	testkit.Until(t, "the refusal", func() bool { return s.log.Count("policy refused") == 1 })
+	testkit.Until(t, "the refusal", func() bool { return s.log.Count("policy rejected") == 1 })
 }
 
 // A policy that expires goes on, and says so once.
@@ -171,7 +171,7 @@ func TestPolicy_ExpiresInForce(t *testing.T) {
 	c.Policy = policyFile(t, bundle(fmt.Sprintf("bundle_version: 1\nexpires_at: %q\n", at.Format(time.RFC3339Nano)), "1"))
 	s := start(t, c)
 	s.hasMetrics("mete_policy_expired 0")
-	testkit.Until(t, "the policy expires", func() bool { return s.log.Count("POLICY EXPIRED and still enforced") == 1 })
+	testkit.Until(t, "the policy expires", func() bool { return s.log.Count("POLICY EXPIRED, still enforced") == 1 })
 	s.hasMetrics("mete_policy_expired 1")
 	for i, want := range []int{200, 429} {
 		if got := s.take("192.0.2.1"); got != want {

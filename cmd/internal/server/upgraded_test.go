@@ -121,10 +121,10 @@ func TestRun_CutsOffUpgradedConnections(t *testing.T) {
 		conn.wantEnd(t)
 		<-ended
 	}
-	if got := s.log.Count("upgraded connections cut off"); got != 1 || s.log.Count("connections=2") != 1 {
+	if got := s.log.Count("upgraded connections closed at shutdown"); got != 1 || s.log.Count("connections=2") != 1 {
 		t.Errorf("%d lines in the log, want one of 2 connections", got)
 	}
-	if s.log.Count("requests cut off") != 0 {
+	if s.log.Count("requests aborted at shutdown") != 0 {
 		t.Error("the log says that requests cut off: there were none")
 	}
 }
@@ -151,7 +151,7 @@ func TestRun_OneDrainForAll(t *testing.T) {
 	if got := <-slow; got.err == nil {
 		t.Errorf("a request that outlives the drain: %+v, want a broken connection", got)
 	}
-	for _, what := range []string{"requests cut off", "upgraded connections cut off"} {
+	for _, what := range []string{"requests aborted at shutdown", "upgraded connections closed at shutdown"} {
 		if s.log.Count(what) != 1 {
 			t.Errorf("the log does not say that %s", what)
 		}

@@ -88,7 +88,7 @@ func TestGatewayInFront(t *testing.T) {
 	}
 	otherWell.Store(false)
 	testkit.Until(t, "both servers are down", func() bool { return s.log.Count("health checks fail") == 2 })
-	if status, body := get(t, s.main+"/"); status != 503 || !strings.Contains(body, "No upstream server is up") {
+	if status, body := get(t, s.main+"/"); status != 503 || !strings.Contains(body, "No upstream server is available") {
 		t.Errorf("with both down: got %d %s", status, body)
 	}
 	if status, _ := get(t, s.main+"/files"); status != 200 {

@@ -21,31 +21,31 @@ import (
 )
 
 const (
-	// recorderPatience is how long a server that starts waits for the database of the
-	// violations. It starts without, and connects later.
-	recorderPatience = 3 * time.Second
+	// recorderTimeout is how long a starting server waits for the violations database. After that the server
+	// starts, and connects later.
+	recorderTimeout  = 3 * time.Second
 	recorderInterval = 2 * time.Second
 
-	// recorderConns is enough: one writes, one may be broken.
+	// recorderConns allows one connection for writing and one that is being replaced.
 	recorderConns = 2
 
-	// recorderClosing is how long a server that ends waits for connections to end, once
-	// all is written. pgx would wait 15 s for a database that hangs.
-	recorderClosing = time.Second
+	// recorderCloseTimeout bounds the closing of connections after the last write. pgx would wait 15 s for a
+	// database that hangs.
+	recorderCloseTimeout = time.Second
 )
 
-// A violationLog records violations as soon as their database answers.
+// A violationLog records violations once the database answers.
 type violationLog struct {
 	log      *slog.Logger // with the database
 	options  *pgxpool.Config
 	config   violations.Config
 	pool     *pgxpool.Pool                       // nil until connected
 	recorder atomic.Pointer[violations.Recorder] // nil until connected
-	missed   atomic.Int64                        // denials before that
+	missed   atomic.Int64                        // denials before the connection
 }
 
-// addViolations connects to the database that the settings name. If it does not answer yet,
-// the component goes on trying.
+// addViolations connects to the violations database. If the database does not answer, the component retries in the
+// background.
 func (a *assembly) addViolations(ctx context.Context) error {
 	c := a.config
 	options := c.Violations.Postgres.Options.Copy()
@@ -54,7 +54,7 @@ func (a *assembly) addViolations(ctx context.Context) error {
 		Schema: c.Violations.Postgres.Config.Schema, Key: []byte(c.HashKey), Raw: c.ViolationsRaw, UserAttribute: c.ViolationsUser,
 		Retention: c.ViolationsRetention, Logger: a.log,
 	}}
-	connecting, cancel := context.WithTimeout(ctx, recorderPatience)
+	connecting, cancel := context.WithTimeout(ctx, recorderTimeout)
 	defer cancel()
 	run := l.run
 	switch err := l.connect(connecting); {
@@ -77,12 +77,12 @@ func (a *assembly) addViolations(ctx context.Context) error {
 	a.add(recording)
 	a.metrics.Add(metrics.Violations(l.stats))
 	a.onDenial = append(a.onDenial, l.record)
-	a.read("ip:address", "method", "path", c.ViolationsUser)
+	a.addAttributes("ip:address", "method", "path", c.ViolationsUser)
 	a.live.Violations = reader
 	return nil
 }
 
-// connect makes what the recorder needs, and the recorder.
+// connect creates the tables and the recorder.
 func (l *violationLog) connect(ctx context.Context) error {
 	pool, err := pgstore.Dial(ctx, l.options.Copy())
 	if err != nil {
@@ -113,13 +113,13 @@ func (l *violationLog) begin(ctx context.Context, pool *pgxpool.Pool) (*violatio
 	return violations.New(pool, c)
 }
 
-// connected returns the recorder, once the database has answered.
+// connected returns the recorder, and whether the database has answered.
 func (l *violationLog) connected() (r *violations.Recorder, ok bool) {
 	r = l.recorder.Load()
 	return r, r != nil
 }
 
-// record is the hook of the limiter.
+// record is a hook of the limiter.
 func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
 	if r, ok := l.connected(); ok {
 		r.Record(ctx, d)
@@ -128,7 +128,6 @@ func (l *violationLog) record(ctx context.Context, d *mete.Denial) {
 	l.missed.Add(1)
 }
 
-// run tries to connect until it succeeds or ctx ends.
 func (l *violationLog) run(ctx context.Context) {
 	failed := limitErrors(l.log, "violations not recorded")
 	ctx, end := context.WithCancel(ctx)
@@ -143,7 +142,7 @@ func (l *violationLog) run(ctx context.Context) {
 	})
 }
 
-// stats are the counts of the recorder, with the denials before it was connected.
+// stats returns the counts of the recorder. They include denials before it was connected.
 func (l *violationLog) stats() (s violations.Stats) {
 	missed := l.missed.Load()
 	if r, ok := l.connected(); ok {
@@ -154,7 +153,7 @@ func (l *violationLog) stats() (s violations.Stats) {
 	return s
 }
 
-// close writes the rest, and logs the number of violations that could not be written.
+// close writes the remaining violations and logs how many could not be written.
 func (l *violationLog) close() {
 	r, ok := l.connected()
 	if !ok {
@@ -163,10 +162,10 @@ func (l *violationLog) close() {
 	if err := r.Close(); err != nil {
 		l.log.Warn("violations missing from the database", "err", err)
 	}
-	closeWithin(l.pool, recorderClosing)
+	closeWithin(l.pool, recorderCloseTimeout)
 }
 
-// closeWithin closes a pool, and waits for its connections no longer than so.
+// closeWithin closes a pool and waits at most the given time for its connections.
 func closeWithin(pool *pgxpool.Pool, most time.Duration) {
 	closed := make(chan struct{})
 	go func() {

@@ -21,31 +21,29 @@ import (
 )
 
 const (
-	// findersConns is the number of connections for all queries together. They
-	// are not those by which violations are written.
+	// findersConns bounds the connections for all queries. Writing uses other connections.
 	findersConns = 2
 
-	// findersIdle is the time that they stay open without a query.
+	// findersIdle is how long a connection stays open without a query.
 	findersIdle = time.Minute
 
-	// findersPatience bounds a question, in the database as well.
-	findersPatience = 5 * time.Second
+	// findersTimeout bounds a query, in the database as well.
+	findersTimeout = 5 * time.Second
 )
 
-// A violationReader finds violations for the API. It has connections of its own, which the
-// first query opens.
+// A violationReader finds violations for the API. Its first query opens the connections.
 type violationReader struct {
 	log    *violationLog
-	busy   chan struct{}   // taken to open the connections, and to close them for good
-	from   *finder         // nil until then
+	busy   chan struct{}   // held while opening or closing the connections
+	from   *finder         // nil until the first query
 	shut   func()          // closes the connections
 	done   context.Context // ends with the server
 	end    context.CancelFunc
 	ending sync.Once
-	said   atomic.Int64 // when it was last logged that it does not work, in Unix nanoseconds
+	said   atomic.Int64 // Unix nanoseconds of the last log line
 }
 
-// A finder is a reader and what its table has.
+// A finder is a reader with the features of its table.
 type finder struct {
 	*violations.Reader
 	raw bool
@@ -57,16 +55,16 @@ func newViolationReader(l *violationLog) *violationReader {
 	return f
 }
 
-// close ends the connections. Queries fail from then on.
+// close closes the connections. Later queries fail.
 func (f *violationReader) close() {
 	f.ending.Do(func() {
 		f.end()
-		f.busy <- struct{}{} // and no query opens them again
+		f.busy <- struct{}{} // keeps queries from opening them again
 		f.shut()
 	})
 }
 
-// finder returns the reader, and opens the connections for the first query.
+// finder returns the reader. The first call opens the connections.
 func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 	select {
 	case f.busy <- struct{}{}:
@@ -96,18 +94,17 @@ func (f *violationReader) finder(ctx context.Context) (*finder, error) {
 			return nil, err
 		}
 	}
-	reader, err := violations.NewReader(pool, violations.Config{Schema: c.Schema, Key: c.Key, Timeout: findersPatience})
+	reader, err := violations.NewReader(pool, violations.Config{Schema: c.Schema, Key: c.Key, Timeout: findersTimeout})
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	f.from, f.shut = &finder{reader, c.Raw}, func() { closeWithin(pool, recorderClosing) }
+	f.from, f.shut = &finder{reader, c.Raw}, func() { closeWithin(pool, recorderCloseTimeout) }
 	return f.from, nil
 }
 
-// List implements [httpapi.Violations].
 func (f *violationReader) List(ctx context.Context, filter httpapi.ViolationFilter) (rows []api.Violation, err error) {
-	err = f.ask(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
+	err = f.query(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
 		found, err := from.List(ctx, q)
 		for i := range found {
 			if !filter.SeeKeys {
@@ -120,9 +117,8 @@ func (f *violationReader) List(ctx context.Context, filter httpapi.ViolationFilt
 	return rows, err
 }
 
-// Histogram implements [httpapi.Violations].
 func (f *violationReader) Histogram(ctx context.Context, filter httpapi.ViolationFilter) (shown api.ViolationHistogram, err error) {
-	err = f.ask(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
+	err = f.query(ctx, filter, func(ctx context.Context, from *finder, q violations.Query) error {
 		h, err := from.Histogram(ctx, q)
 		if err != nil {
 			return err
@@ -139,9 +135,9 @@ func (f *violationReader) Histogram(ctx context.Context, filter httpapi.Violatio
 	return shown, err
 }
 
-// ask asks the reader, and says what went wrong in the API's words.
-func (f *violationReader) ask(ctx context.Context, filter httpapi.ViolationFilter, do func(context.Context, *finder, violations.Query) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*findersPatience) // the half of it to connect
+// query runs a query and translates its errors for the API.
+func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFilter, do func(context.Context, *finder, violations.Query) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*findersTimeout) // one half for connecting
 	defer cancel()
 	defer context.AfterFunc(f.done, cancel)()
 	from, err := f.finder(ctx)
@@ -150,26 +146,26 @@ func (f *violationReader) ask(ctx context.Context, filter httpapi.ViolationFilte
 		if filter.Key == "" {
 			field = "user"
 		}
-		return &httpapi.FilterError{Field: field, Detail: "they are stored as they are here (violations_raw), and a masked one cannot be looked for; sign in with a token of the role operate"}
+		return &httpapi.FilterError{Field: field, Detail: "keys are stored in plain text (violations_raw), so a search for a masked key fails; sign in with a token that has the role operate"}
 	}
 	if err == nil {
-		err = do(ctx, from, queryOf(&filter))
+		err = do(ctx, from, newQuery(&filter))
 	}
 	if err == nil {
 		return nil
 	}
-	f.complain(ctx, err)
+	f.logError(ctx, err)
 	switch _, refused := errors.AsType[*pgconn.PgError](err); {
 	case errors.Is(err, violations.ErrSlow):
 		return fmt.Errorf("%w: %w", httpapi.ErrViolationsSlow, err)
-	case errors.Is(err, store.ErrUnavailable) || !refused || undefined(err):
+	case errors.Is(err, store.ErrUnavailable) || !refused || isUndefined(err):
 		return fmt.Errorf("%w: %w", httpapi.ErrViolationsUnavailable, err)
 	}
 	return fmt.Errorf("server: violations: %w", err)
 }
 
-// queryOf returns a filter as the reader takes it.
-func queryOf(f *httpapi.ViolationFilter) violations.Query {
+// newQuery converts the filter of a request.
+func newQuery(f *httpapi.ViolationFilter) violations.Query {
 	q := violations.Query{
 		Since: f.From, Until: f.To, Rule: f.Rule, Reason: f.Reason, Key: f.Key, User: f.User, Network: f.Network, Endpoint: f.Endpoint,
 		After: violations.Place(f.After), Limit: f.Limit,
@@ -183,18 +179,17 @@ func queryOf(f *httpapi.ViolationFilter) violations.Query {
 	return q
 }
 
-// undefined reports whether the tables are not there: who records makes them as soon as
-// it can.
-func undefined(err error) bool {
+// isUndefined reports whether the error means that the tables do not exist yet. The recorder creates them.
+func isUndefined(err error) bool {
 	const table, schema = "42P01", "3F000"
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (e.Code == table || e.Code == schema)
 }
 
-// complain leaves in the log what viewers are not told, from time to time.
-func (f *violationReader) complain(ctx context.Context, err error) {
+// logError logs, at a limited rate, errors that the response does not show.
+func (f *violationReader) logError(ctx context.Context, err error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return // who asked is gone
+		return // the client has disconnected
 	}
 	now, last := time.Now(), f.said.Load()
 	if now.Sub(time.Unix(0, last)) >= errorInterval && f.said.CompareAndSwap(last, now.UnixNano()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package smallfile reads files of bounded size.
 package smallfile
 
 import (
@@ -10,10 +9,10 @@ import (
 	"os"
 )
 
-// maxAuthorityBytes bounds a file of authorities. All public ones together have 250 KiB.
+// maxAuthorityBytes bounds a file of CA certificates. All public CAs together need 250 KiB.
 const maxAuthorityBytes = 4 << 20
 
-// Read returns the contents of a file, at most so many bytes.
+// Read returns the contents of a file. It fails if the file has more than most bytes.
 func Read(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -27,7 +26,7 @@ func Read(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Authorities returns the certificates in a PEM file, by which other certificates are checked.
+// Authorities returns the CA certificates in a PEM file.
 func Authorities(path string) (*x509.CertPool, error) {
 	text, err := Read(path, maxAuthorityBytes)
 	if err != nil {

@@ -17,27 +17,25 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A documentFile keeps the documents of a memory store beside the file that this is
-// saved to: FILE.NAME. What SetDocument has returned is on disk. One process has the
-// files to itself.
+// A documentFile stores the documents of a memory store in files named FILE.NAME next to its bucket file.
+// SetDocument returns after the document is on disk. Only one process uses the files.
 type documentFile struct {
 	stem string
 
-	mu     sync.Mutex // guards the field below, and the files
+	mu     sync.Mutex // guards the field below and the files
 	byName map[string]fileDocument
 }
 
 type fileDocument struct {
-	data     []byte // never written to
-	revision int64  // counts from when the process began
+	data     []byte // never modified
+	revision int64  // counted from the start of the process
 }
 
-// newDocumentFile returns one whose files are read when they are used.
+// newDocumentFile returns a documentFile, which reads its files on first use.
 func newDocumentFile(stem string) *documentFile {
 	return &documentFile{stem: stem, byName: map[string]fileDocument{}}
 }
 
-// Document implements [store.Documents].
 func (f *documentFile) Document(_ context.Context, name string, known int64) ([]byte, int64, error) {
 	if err := store.CheckDocument(name, nil); err != nil {
 		return nil, 0, err
@@ -51,7 +49,6 @@ func (f *documentFile) Document(_ context.Context, name string, known int64) ([]
 	return bytes.Clone(d.data), d.revision, nil
 }
 
-// SetDocument implements [store.Documents].
 func (f *documentFile) SetDocument(_ context.Context, name string, data []byte, revision int64) (int64, error) {
 	if err := store.CheckDocument(name, data); err != nil {
 		return 0, err
@@ -73,8 +70,7 @@ func (f *documentFile) SetDocument(_ context.Context, name string, data []byte, 
 	return d.revision, nil
 }
 
-// document returns a document as it is, read from its file the first time. The caller
-// holds mu.
+// document returns a document and reads its file the first time. The caller holds mu.
 func (f *documentFile) document(name string) (fileDocument, error) {
 	if d, known := f.byName[name]; known {
 		return d, nil
@@ -99,7 +95,7 @@ func (f *documentFile) document(name string) (fileDocument, error) {
 	return d, nil
 }
 
-// replaceFile replaces the file at path. Only its owner can read it.
+// replaceFile replaces the file at path atomically. Only its owner can read it.
 func replaceFile(path string, data []byte) error {
 	next, err := os.OpenFile(path+".next", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

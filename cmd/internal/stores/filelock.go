@@ -11,36 +11,34 @@ import (
 	"strings"
 )
 
-// lockSuffix ends the name of the lock file of a file of buckets. The lock
-// needs a file of its own because each save replaces the file of buckets.
+// lockSuffix is the suffix of the lock file. The lock has its own file because each save replaces the file of
+// buckets.
 const lockSuffix = ".lock"
 
-// maxLockBytes bounds the part of a lock file that is read: the process ID of its holder.
+// maxLockBytes bounds the process ID that is read from a lock file.
 const maxLockBytes = 20
 
-// errLocked is the error of a lock that another process holds.
 var errLocked = errors.New("another process has locked it")
 
-// lockFile locks the file of buckets against other servers. The operating system releases
-// the lock when the process ends, however it ends. Where the lock file cannot be made or
-// the file system has no locks, the server starts all the same, and the log says so.
+// lockFile locks the file of buckets against other servers. The operating system releases the lock when the
+// process ends. If the file system has no locks, lockFile logs a warning and returns nil.
 func lockFile(path string, log *slog.Logger) (*os.File, error) {
 	lock, err := openLocked(path + lockSuffix)
 	switch {
 	case errors.Is(err, errLocked):
 		return nil, fmt.Errorf("file: %s is in use by another server%s: stop that server, or name another file", path, holder(path+lockSuffix))
 	case err != nil:
-		log.Warn("cannot lock file of buckets, another server could use it", "file", path, "err", err)
+		log.Warn("cannot lock bucket file, another server could use it", "file", path, "err", err)
 		return nil, nil
 	}
 	pid := strconv.Itoa(os.Getpid())
 	if err := lock.Truncate(0); err == nil {
-		_, _ = lock.WriteAt([]byte(pid), 0) // it only helps people
+		_, _ = lock.WriteAt([]byte(pid), 0) // only a hint for people
 	}
 	return lock, nil
 }
 
-// holder names the process that holds a lock, if the lock file tells.
+// holder describes the process that holds a lock, if the lock file names it.
 func holder(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -56,7 +54,7 @@ func holder(path string) string {
 	return " (process " + pid + ")"
 }
 
-// unlock lets another process lock the file. A nil lock does nothing.
+// unlock releases the lock. A nil lock is valid.
 func unlock(lock *os.File) {
 	if lock != nil {
 		lock.Close()

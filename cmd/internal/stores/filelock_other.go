@@ -9,5 +9,5 @@ import (
 	"os"
 )
 
-// openLocked reports that there are no locks on this system.
+// openLocked fails because this system has no file locks.
 func openLocked(string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// openLocked opens a file, which it makes if there is none, and locks it.
+// openLocked opens and locks a file. It creates a missing file.
 func openLocked(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

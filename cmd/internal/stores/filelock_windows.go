@@ -11,8 +11,7 @@ import (
 // sharingViolation is ERROR_SHARING_VIOLATION: another process has the file open.
 const sharingViolation = syscall.Errno(32)
 
-// openLocked opens a file, which it makes if there is none, so that no other process can
-// write to it.
+// openLocked opens a file so that no other process can write to it. It creates a missing file.
 func openLocked(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -25,8 +25,8 @@ type Memory struct {
 	documents store.Documents
 }
 
-// openMemory makes a memory store. With a file, it has the buckets that were saved there. A
-// file that cannot be restored from is an error, and never an empty store.
+// openMemory opens a memory store and restores the buckets from its file, if any. An invalid file is an error, so
+// that the server never starts with an empty store by accident.
 func openMemory(_ context.Context, u *storeurl.URL, o Options) (Store, error) {
 	config := u.Memory
 	config.Now = o.Now
@@ -39,7 +39,7 @@ func openMemory(_ context.Context, u *storeurl.URL, o Options) (Store, error) {
 		return &Memory{Store: s, saver: new(saver)}, err
 	}
 	if info, err := os.Stat(filepath.Dir(u.File)); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("file: there is no directory %s: make it, or name another file", filepath.Dir(u.File))
+		return nil, fmt.Errorf("file: there is no directory %s: create it, or name another file", filepath.Dir(u.File))
 	}
 	lock, err := lockFile(u.File, o.Log)
 	if err != nil {
@@ -60,26 +60,23 @@ func openMemory(_ context.Context, u *storeurl.URL, o Options) (Store, error) {
 	return &Memory{s, newSaver(s, u, lock, o.Log), newDocumentFile(u.File)}, nil
 }
 
-// Ping implements [Store].
 func (m *Memory) Ping(context.Context) error { return nil }
 
-// Nodes implements [Store].
 func (m *Memory) Nodes() int { return 1 }
 
-// Documents implements [Store]: overrides are kept beside the file with the buckets.
+// Documents implements [Store]. It stores overrides next to the file of buckets.
 func (m *Memory) Documents() store.Documents { return m.documents }
 
-// Metrics implements [Store].
 func (m *Memory) Metrics() metrics.Source { return metrics.Memory(m.Stats) }
 
-// Start implements [Store]: it saves now and then.
+// Start implements [Store]. It starts periodic saves.
 func (m *Memory) Start(ctx context.Context) error {
 	m.saver.start(ctx)
 	return nil
 }
 
-// Clean implements [Store]: the buckets end with the process.
+// Clean implements [Store]. The buckets end with the process.
 func (m *Memory) Clean(context.Context) error { return nil }
 
-// Close implements [Store]: it saves for the last time.
+// Close implements [Store]. It saves one last time.
 func (m *Memory) Close() error { return m.saver.close() }

@@ -17,45 +17,42 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// errorInterval is the time between two log lines about saves that fail.
+// errorInterval is the shortest time between two log lines about failed saves.
 const errorInterval = 10 * time.Second
 
-// A saver keeps a memory store in a file: see [memstore.Store.Save]. The zero saver saves
-// nothing.
+// A saver saves a memory store to a file: see [memstore.Store.Save]. The zero saver saves nothing.
 type saver struct {
 	store  *memstore.Store
 	file   string
 	lock   *os.File // nil: the file could not be locked
 	every  time.Duration
 	log    *slog.Logger
-	saved  time.Time // of the last save that succeeded
-	failed time.Time // of the last log line about a failure; zero after a success
+	saved  time.Time // time of the last successful save
+	failed time.Time // time of the last log line about a failure; zero after a success
 
-	stop    func() // of the saves that start has begun; nil before
+	stop    func() // ends the saves; nil before start
 	running sync.WaitGroup
 }
 
-// newSaver returns a saver that has the file to itself. It removes unfinished files that a
-// killed process has left beside it.
+// newSaver returns a saver with exclusive use of the file. It removes temporary files of a killed process.
 func newSaver(store *memstore.Store, u *storeurl.URL, lock *os.File, log *slog.Logger) *saver {
 	log = log.With("store", "memory")
 	entries, err := os.ReadDir(filepath.Dir(u.File))
 	if err != nil {
-		log.Warn("cannot list unfinished files of buckets", "err", err)
+		log.Warn("cannot list temporary bucket files", "err", err)
 	}
 	for _, e := range entries {
 		rest, _ := strings.CutPrefix(e.Name(), filepath.Base(u.File)+".")
 		number, ok := strings.CutSuffix(rest, ".tmp")
 		if ok && number != "" && strings.Trim(number, "0123456789") == "" {
 			err := os.Remove(filepath.Join(filepath.Dir(u.File), e.Name()))
-			log.Info("unfinished file of buckets removed", "file", e.Name(), "err", err)
+			log.Info("temporary bucket file removed", "file", e.Name(), "err", err)
 		}
 	}
 	return &saver{store: store, file: u.File, lock: lock, every: u.Every, log: log, saved: time.Now()}
 }
 
-// start saves at once, so that a file that cannot be written is known early, and then at
-// intervals until close.
+// start saves at once, to detect an unwritable file early, and then at intervals until close.
 func (s *saver) start(ctx context.Context) {
 	if s.store == nil {
 		return
@@ -69,13 +66,12 @@ func (s *saver) start(ctx context.Context) {
 	})
 }
 
-// save saves. An error is logged at most once per [errorInterval]; the next interval tries
-// again.
+// save saves the buckets. It logs at most one error per [errorInterval] and leaves the retry to the next interval.
 func (s *saver) save() {
 	begin := time.Now()
 	if err := s.store.Save(s.file); err != nil {
 		if begin.Sub(s.failed) >= errorInterval {
-			s.log.Error("cannot save buckets, a restart would lose what was spent since the last save", "err", err,
+			s.log.Error("cannot save buckets, a restart would lose tokens spent since the last save", "err", err,
 				"file", s.file, "last", begin.Sub(s.saved).Round(time.Millisecond))
 			s.failed = begin
 		}
@@ -88,8 +84,7 @@ func (s *saver) save() {
 	s.log.Debug("buckets saved", "file", s.file, "keys", s.store.Stats().Keys, "took", time.Since(begin))
 }
 
-// close saves what the last requests have spent, if start was called, and lets other servers
-// use the file.
+// close saves a last time if start was called, and releases the lock.
 func (s *saver) close() error {
 	defer unlock(s.lock)
 	if s.stop == nil {
@@ -98,7 +93,7 @@ func (s *saver) close() error {
 	s.stop()
 	s.running.Wait()
 	if err := s.store.Save(s.file); err != nil {
-		s.log.Error("cannot save buckets, a restart loses what was spent since the last save", "err", err, "file", s.file)
+		s.log.Error("cannot save buckets, a restart loses tokens spent since the last save", "err", err, "file", s.file)
 		return fmt.Errorf("store: %w", err)
 	}
 	s.log.Info("buckets saved", "file", s.file, "keys", s.store.Stats().Keys)

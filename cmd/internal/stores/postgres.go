@@ -21,8 +21,8 @@ type postgresStore struct {
 	connection
 }
 
-// openPostgres joins the servers that share a PostgreSQL, or only opens a store there. The
-// schema of a store of its own may be in use. If there is none it is made, and stays.
+// openPostgres opens a store in PostgreSQL. Unless options make it private, the process joins the servers that
+// share it. It creates a missing schema for a private store, and never removes the schema.
 func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	if o.joins() {
 		node, err := pgstore.Connect(ctx, u.Postgres.Options, u.Postgres.Config)
@@ -49,7 +49,7 @@ func openPostgres(ctx context.Context, u *storeurl.URL, o Options) (Store, error
 	return &postgresStore{s, connection{alone, func(ctx context.Context) error {
 		s.Close()
 		if err := s.Clear(ctx); err != nil {
-			return fmt.Errorf("buckets whose keys begin with %s are left in PostgreSQL until a server sweeps them, after an hour: %w", config.Prefix, err)
+			return fmt.Errorf("buckets with the key prefix %s remain in PostgreSQL until a server removes them after an hour: %w", config.Prefix, err)
 		}
 		return nil
 	}, func() error {

@@ -17,7 +17,7 @@ import (
 
 var redis = Kind{Scheme: storeurl.Redis, Shared: true, Open: openRedis}
 
-// scanCount is the number of keys that one SCAN looks at.
+// scanCount is the COUNT of a SCAN call.
 const scanCount = 1000
 
 type redisStore struct {
@@ -25,7 +25,7 @@ type redisStore struct {
 	connection
 }
 
-// openRedis joins the servers that share a Redis, or only opens a store there.
+// openRedis opens a store in Redis. Unless options make it private, the process joins the servers that share it.
 func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	if o.joins() {
 		node, err := redisstore.Connect(ctx, u.Redis.Options, u.Redis.Config)
@@ -61,11 +61,11 @@ func (s *redisStore) Documents() store.Documents { return s.Store }
 func (s *redisStore) Metrics() metrics.Source    { return metrics.Redis(s.Store.Stats) }
 func (s *redisStore) Close() error               { return s.close() }
 
-// cleanRedis removes the keys with this prefix from all servers.
+// cleanRedis removes the keys with a prefix from all Redis nodes.
 func cleanRedis(ctx context.Context, client rueidis.Client, prefix string) error {
 	for _, node := range client.Nodes() {
 		if err := cleanServer(ctx, client, node, prefix); err != nil {
-			return fmt.Errorf("keys that begin with %s are left in Redis for an hour: %w", prefix, err)
+			return fmt.Errorf("keys with the prefix %s remain in Redis for an hour: %w", prefix, err)
 		}
 	}
 	return nil

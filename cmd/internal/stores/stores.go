@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores is the table of the kinds of stores that commands can use. A new kind is
-// one file with its [Kind], and one line in [Kinds].
+// Package stores opens the store that a URL names. To add a kind of store, add a file with its [Kind] and a line
+// to [Kinds].
 package stores
 
 import (
@@ -18,43 +18,40 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Kinds are all kinds of stores.
 var Kinds = []Kind{memory, redis, postgres}
 
-// A Kind is one kind of store.
 type Kind struct {
-	// Scheme is the family of its URLs, and its name in metrics, log lines and JSON.
+	// Scheme identifies the kind in URLs, metrics, log lines and JSON.
 	Scheme storeurl.Scheme
 
-	// Shared reports that several processes use one store of this kind, over a network. The
-	// server puts a circuit breaker in front of it.
+	// Shared means that several processes use the store over a network. The server then adds a circuit breaker.
 	Shared bool
 
-	// Open opens the store that a URL names. It tries once. If nothing answers, the error
-	// wraps [store.ErrUnavailable].
+	// Open opens the store at a URL without retries. If the store does not answer, the error wraps
+	// [store.ErrUnavailable].
 	Open func(context.Context, *storeurl.URL, Options) (Store, error)
 }
 
 // Options change how a store is opened. The zero Options are for a server.
 type Options struct {
-	Log *slog.Logger // nil: nothing is logged
+	Log *slog.Logger // nil disables logging
 
-	// Now is the clock. If it is nil, the store has its own.
+	// Now is the clock. Nil selects the clock of the store.
 	Now func() bucket.Instant
 
-	// ReadOnly opens a store to look at it: nothing is made or changed there.
+	// ReadOnly opens a store for reading. It does not create or change anything.
 	ReadOnly bool
 
-	// Own keeps the buckets under a new prefix, apart from all others. [Store.Clean] removes
-	// them. A call may take as long as Timeout, unless the URL sets a timeout.
+	// Own stores the buckets under a new, private prefix. [Store.Clean] removes them. Timeout bounds a call unless
+	// the URL sets a timeout.
 	Own     bool
 	Timeout time.Duration
 }
 
-// joins reports whether the store is opened as one of the servers that share it.
+// joins reports whether the process joins the servers that share the store.
 func (o *Options) joins() bool { return o.Now == nil && !o.ReadOnly && !o.Own }
 
-// own prepares the settings of a store whose buckets are apart from all others.
+// own sets the prefix and the timeout of a private store.
 func (o *Options) own(prefix *string, timeout *time.Duration) {
 	if !o.Own {
 		return
@@ -65,52 +62,47 @@ func (o *Options) own(prefix *string, timeout *time.Duration) {
 	*prefix += "replay:" + rand.Text() + ":"
 }
 
-// A connection has what the kinds of shared stores have in common.
+// A connection holds the parts that all shared stores have in common.
 type connection struct {
 	nodes func() int
 	clean func(context.Context) error
 	close func() error
 }
 
-// Nodes implements [Store].
 func (c *connection) Nodes() int { return c.nodes() }
 
-// Start implements [Store].
 func (c *connection) Start(context.Context) error { return nil }
 
-// Clean implements [Store].
 func (c *connection) Clean(ctx context.Context) error { return c.clean(ctx) }
 
-// alone is the number of processes that share buckets under a prefix of their own.
+// alone returns 1, the number of processes that use a private prefix.
 func alone() int { return 1 }
 
-// A Store is an open store.
 type Store interface {
 	mete.Store
 	store.Pinger
 	store.KeyDeriver
 
-	// Nodes returns the number of processes that share the store, this one included.
+	// Nodes returns the number of processes that share the store, including this one.
 	Nodes() int
 
-	// Documents returns the place for overrides, or nil if they cannot outlive the process.
+	// Documents returns the storage for overrides, or nil if the store does not persist them.
 	Documents() store.Documents
 
-	// Metrics returns the source of its metrics.
+	// Metrics returns the metrics of the store.
 	Metrics() metrics.Source
 
-	// Start begins background work, such as saves. Without it, Close saves nothing.
+	// Start starts background work such as saves. Without Start, Close saves nothing.
 	Start(ctx context.Context) error
 
-	// Clean removes the buckets of a store that was opened with Options.Own. It is the last
-	// call before Close.
+	// Clean removes the buckets of a store with Options.Own. Only Close may follow it.
 	Clean(ctx context.Context) error
 
-	// Close releases the store. An error reports that state was lost.
+	// Close releases the store. An error means that state was lost.
 	Close() error
 }
 
-// Open opens the store that a URL names, and returns its kind with it.
+// Open opens the store at a URL and returns its kind.
 func Open(ctx context.Context, u *storeurl.URL, o Options) (Store, *Kind, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -121,5 +113,5 @@ func Open(ctx context.Context, u *storeurl.URL, o Options) (Store, *Kind, error)
 			return s, k, err
 		}
 	}
-	return nil, nil, fmt.Errorf("stores: no kind of store has the URL %s", u)
+	return nil, nil, fmt.Errorf("stores: unknown kind of store: %s", u)
 }

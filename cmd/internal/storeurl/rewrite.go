@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// Parameters that name files, and those that nobody else should see.
+// Parameters that name files, and parameters that contain secrets.
 var (
 	redisFiles    = []string{"ca", "cert", "key"}
 	postgresFiles = []string{"sslrootcert", "sslcert", "sslkey", "passfile", "servicefile"}
 	secrets       = []string{"sentinel_username", "sentinel_password", "user", "password", "sslpassword"}
 )
 
-// under returns raw with its relative paths made relative to dir. An invalid URL stays
-// as it is.
+// under returns raw with its relative paths resolved against dir. It returns an invalid URL unchanged.
 func under(dir, raw string) string {
 	absolute := func(name, path string) string {
-		if filepath.IsAbs(path) || name == "sslrootcert" && path == "system" { // whom the system trusts
+		if filepath.IsAbs(path) || name == "sslrootcert" && path == "system" { // the system roots
 			return path
 		}
 		return filepath.Join(dir, path)
@@ -39,8 +38,8 @@ func under(dir, raw string) string {
 	return rewrite(raw, []string{"file"}, absolute)
 }
 
-// Shown returns raw without users and passwords. Of an invalid URL it returns nothing,
-// because a password can be anywhere in it.
+// Shown returns raw without users and passwords. It returns "" for an invalid URL, because a password can be
+// anywhere in it.
 func Shown(raw string) string {
 	u, err := parse(raw)
 	if err != nil {
@@ -49,7 +48,6 @@ func Shown(raw string) string {
 	return u.shown
 }
 
-// hideSecrets returns the URL of a Redis or PostgreSQL without users and passwords.
 func hideSecrets(raw string) string {
 	shown := rewrite(raw, secrets, func(string, string) string { return "xxxxx" })
 	kind, rest, _ := strings.Cut(shown, "://")
@@ -60,7 +58,7 @@ func hideSecrets(raw string) string {
 	return kind + "://" + rest[strings.LastIndex(rest[:end], "@")+1:]
 }
 
-// rewrite changes the values of some parameters, and nothing else.
+// rewrite changes the values of the named parameters and keeps the rest of raw.
 func rewrite(raw string, names []string, change func(name, value string) string) string {
 	before, query, found := strings.Cut(raw, "?")
 	if !found {
@@ -68,7 +66,7 @@ func rewrite(raw string, names []string, change func(name, value string) string)
 	}
 	unescape := url.QueryUnescape
 	if IsPostgres(raw) {
-		unescape = url.PathUnescape // a plus is no space there
+		unescape = url.PathUnescape // plus is not a space here
 	}
 	parts := strings.Split(query, "&")
 	for i, part := range parts {

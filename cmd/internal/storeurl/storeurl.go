@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storeurl reads the URLs by which all commands name the store.
+// Package storeurl parses the URLs of stores. All commands use the same URLs.
 package storeurl
 
 import (
@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// DefaultEvery is the time between two saves where the URL says none.
+	// DefaultEvery is the default interval between saves.
 	DefaultEvery = time.Minute
 
-	// Every is 0 or lies between these.
+	// Bounds of a positive Every.
 	leastEvery = 10 * time.Millisecond
 	mostEvery  = 24 * time.Hour
 )
 
-// Scheme is the family of a store.
+// Scheme identifies the kind of a store.
 type Scheme string
 
 const (
@@ -38,32 +38,31 @@ const (
 	Postgres Scheme = "postgres" // postgres, postgresql
 )
 
-// Name returns the name of a scheme in texts.
+// Name returns the product name of a scheme.
 func (s Scheme) Name() string {
 	return map[Scheme]string{Memory: "memory", Redis: "Redis", Postgres: "PostgreSQL"}[s]
 }
 
-// A URL is a parsed URL of a store. [Parse] makes it.
+// A URL is a parsed URL of a store. Create it with [Parse].
 type URL struct {
 	Scheme Scheme
 
-	// Memory are the settings of the memory store.
+	// Memory configures the memory store.
 	Memory memstore.Config
 
-	// File is where a memory store saves its buckets, and restores them from. Empty:
-	// nowhere.
+	// File is the path for saving and restoring the buckets of a memory store. Empty means no file.
 	File string
 
-	// Every is the time between two saves. 0: only at the end.
+	// Every is the interval between saves. 0 means saving only at the end.
 	Every time.Duration
 
-	// Redis are the arguments of [redisstore.Connect].
+	// Redis contains the arguments of [redisstore.Connect].
 	Redis struct {
 		Options rueidis.ClientOption
 		Config  redisstore.Config
 	}
 
-	// Postgres are the arguments of [pgstore.Connect].
+	// Postgres contains the arguments of [pgstore.Connect].
 	Postgres struct {
 		Options *pgxpool.Config
 		Config  pgstore.Config
@@ -78,12 +77,10 @@ func (u *URL) String() string { return u.shown }
 // Remote reports whether the store is outside of the process.
 func (u *URL) Remote() bool { return u.Scheme != Memory }
 
-// known are the parameters of memory:.
 const known = "?max_keys=N, file=PATH and every=TIME"
 
-// Parse parses the URL of a store: memory:, perhaps with parameters, as in
-// memory:?max_keys=N&file=PATH&every=1m, a Redis or a PostgreSQL. No error contains a
-// password.
+// Parse parses the URL of a store: memory:, with optional parameters as in memory:?max_keys=N&file=PATH&every=1m,
+// a Redis or a PostgreSQL. Its errors contain no passwords.
 func Parse(raw string) (*URL, error) {
 	u, err := parse(raw)
 	if err != nil {
@@ -92,10 +89,10 @@ func Parse(raw string) (*URL, error) {
 	return u, nil
 }
 
-// ParseIn is [Parse] for a URL whose relative paths count from dir.
+// ParseIn is like [Parse] but resolves relative paths against dir.
 func ParseIn(dir, raw string) (*URL, error) { return Parse(under(dir, raw)) }
 
-// MustParse is [Parse] for a URL that is known to be valid. It panics if it is not.
+// MustParse is like [Parse] but panics on an invalid URL.
 func MustParse(raw string) *URL {
 	u, err := Parse(raw)
 	if err != nil {
@@ -104,7 +101,7 @@ func MustParse(raw string) *URL {
 	return u
 }
 
-// ParsePostgres parses the URL of a PostgreSQL, whose relative paths count from dir.
+// ParsePostgres parses the URL of a PostgreSQL and resolves relative paths against dir.
 func ParsePostgres(dir, raw string) (*URL, error) {
 	u, err := parsePostgres(under(dir, raw))
 	if err != nil {
@@ -142,7 +139,7 @@ func parsePostgres(raw string) (*URL, error) {
 	return u, trimModule(err, "pgstore")
 }
 
-// trimModule returns err without the name of the module that it comes from.
+// trimModule removes the name of a module from the front of an error.
 func trimModule(err error, module string) error {
 	if err == nil {
 		return nil
@@ -150,30 +147,29 @@ func trimModule(err error, module string) error {
 	return errors.New(strings.TrimPrefix(err.Error(), module+": url: "))
 }
 
-// IsPostgres reports whether raw is meant to be the URL of a PostgreSQL.
+// IsPostgres reports whether raw looks like the URL of a PostgreSQL.
 func IsPostgres(raw string) bool {
 	kind, _, found := strings.Cut(raw, ":")
 	return found && (kind == "postgres" || kind == "postgresql")
 }
 
-// isRedis reports whether raw is meant to be the URL of a Redis.
+// isRedis reports whether raw looks like the URL of a Redis.
 func isRedis(raw string) bool {
 	kind, _, found := strings.Cut(raw, ":")
 	return found && (kind == "redis" || kind == "rediss" || strings.HasPrefix(kind, "redis+") || strings.HasPrefix(kind, "rediss+"))
 }
 
-// parseMemory parses memory: and its parameters.
 func parseMemory(u *url.URL, raw string) (*URL, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.Host != "" || u.Path != "" || u.Opaque != "" || u.Fragment != "" {
-		return nil, errors.New("memory: may be followed by " + known + ", joined by &, and nothing else")
+		return nil, errors.New("memory: accepts only " + known + ", joined by &")
 	}
 	s := &URL{Scheme: Memory, Every: DefaultEvery, shown: raw}
 	for name, values := range query {
 		var err error
 		switch {
 		case len(values) != 1:
-			err = fmt.Errorf("%s: must be there once", name)
+			err = fmt.Errorf("%s: must be set once", name)
 		case name == "max_keys":
 			s.Memory.MaxKeys, err = parseMaxKeys(values[0])
 		case name == "file":
@@ -193,7 +189,7 @@ func parseMemory(u *url.URL, raw string) (*URL, error) {
 	case s.File != "":
 		return s, nil
 	case query.Has("every"):
-		return nil, errors.New("every: there is no file=PATH to save to")
+		return nil, errors.New("every: requires file=PATH")
 	}
 	s.Every = 0
 	return s, nil

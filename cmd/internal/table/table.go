@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package table lays out text in aligned columns for a terminal.
+// Package table formats text in aligned columns.
 package table
 
 import (
@@ -10,18 +10,16 @@ import (
 	"github.com/metehq/mete/cmd/internal/display"
 )
 
-// A Table is rows under headings. The zero Table is empty. It is not safe for
-// concurrent use.
+// A Table has rows and headings. The zero Table is empty. It is not safe for concurrent use.
 type Table struct {
-	// Indent stands before every line.
+	// Indent is the prefix of every line.
 	Indent string
 
 	right []bool
 	rows  [][]string
 }
 
-// New returns a table with these headings. One that begins with ">" heads a
-// column whose cells are aligned to the right, and is shown without it.
+// New returns a table with these headings. A heading that begins with ">" aligns its column to the right.
 func New(headings ...string) *Table {
 	t := &Table{right: make([]bool, len(headings))}
 	for i, h := range headings {
@@ -31,7 +29,7 @@ func New(headings ...string) *Table {
 	return t
 }
 
-// Add adds a row of as many cells as there are headings.
+// Add adds a row. It needs one cell per heading.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // WriteTo writes the table.

@@ -15,11 +15,10 @@ import (
 	"github.com/metehq/mete"
 )
 
-// methods are those of spans. A client can send any other.
+// methods are the HTTP methods that spans may name, because a client can send any other text.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
-// begin begins the span of a request. It says nothing that the client has, but for
-// a method that is usual.
+// begin starts the span of a request. Only the method comes from the client, if it is a standard one.
 func (t *Telemetry) begin(ctx context.Context, door string, r *http.Request, at time.Time) (context.Context, trace.Span) {
 	method := r.Method
 	if !slices.Contains(methods, method) {
@@ -29,7 +28,7 @@ func (t *Telemetry) begin(ctx context.Context, door string, r *http.Request, at 
 		trace.WithAttributes(attribute.String("mete.door", door), attribute.String("http.request.method", method)))
 }
 
-// describe writes a decision to a span.
+// describe adds a decision to a span.
 func describe(span trace.Span, d *mete.Decision) {
 	outcome := "denied"
 	if d.Allowed {
@@ -62,7 +61,7 @@ func describe(span trace.Span, d *mete.Decision) {
 	span.AddEvent("decided")
 }
 
-// close ends the span of a request that was answered with a status.
+// close ends the span of a request after its response.
 func (o *observation) close(answer *statusWriter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,11 +77,10 @@ func (o *observation) close(answer *statusWriter) {
 	o.span.End()
 }
 
-// A statusWriter remembers the status of an answer. [http.ResponseController] finds
-// what is below it.
+// A statusWriter records the status of a response. Unwrap supports [http.ResponseController].
 type statusWriter struct {
 	http.ResponseWriter
-	status int // 0: not yet
+	status int // 0: not written yet
 }
 
 func (w *statusWriter) WriteHeader(status int) {

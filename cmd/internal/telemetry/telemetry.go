@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry tells a collector of OpenTelemetry what a server does: spans
-// of sampled requests, and the metrics, by OTLP over HTTP. It also measures how
-// long decisions take. No span has a key in it, nor a path, a header or an address.
+// Package telemetry exports spans of sampled requests and metrics to an OpenTelemetry collector, by OTLP over
+// HTTP. It also measures the latency of decisions. Spans contain no key, path, header or address.
 package telemetry
 
 import (
@@ -26,48 +25,48 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// exportTimeout bounds one export, with all that is tried for it.
+// exportTimeout bounds one export including its retries.
 const exportTimeout = 10 * time.Second
 
-// maxQueue bounds the spans that wait for the collector. More are dropped.
+// maxQueue bounds the spans in the queue. Further spans are dropped.
 const maxQueue = 2048
 
-// A Config says what goes where.
+// Config configures a [Telemetry].
 type Config struct {
-	Endpoint *url.URL          // base URL of the collector; /v1/traces and /v1/metrics are below it
-	Headers  map[string]string // of each export; none: what OTEL_EXPORTER_OTLP_HEADERS says
-	Sample   float64           // the part of requests that is traced where nobody has decided that before, 0 to 1
+	Endpoint *url.URL          // base URL of the collector, without /v1/traces or /v1/metrics
+	Headers  map[string]string // for each export; empty: OTEL_EXPORTER_OTLP_HEADERS
+	Sample   float64           // share of traced requests that have no parent span, from 0 to 1
 	Interval time.Duration     // between two exports of metrics; 0: none
-	Service  string            // its name, unless OTEL_SERVICE_NAME says another
-	Version  string            // of the program
+	Service  string            // service name; OTEL_SERVICE_NAME overrides it
+	Version  string            // program version
 
-	Metrics prometheus.Gatherer // required where Interval is above 0
-	Failed  func(error)         // told why an export failed; it must not block
+	Metrics prometheus.Gatherer // required if Interval is positive
+	Failed  func(error)         // called with the error of a failed export; must not block
 }
 
-// A Telemetry exports behind the back of requests. [New] makes it; it is safe for
-// concurrent use. A nil one does nothing.
+// A Telemetry exports in the background. Create it with [New]. It is safe for concurrent use. A nil Telemetry does
+// nothing.
 type Telemetry struct {
 	sample  float64
 	tracer  trace.Tracer
 	spans   *sdktrace.TracerProvider
-	metrics *sdkmetric.MeterProvider // nil: none are exported
+	metrics *sdkmetric.MeterProvider // nil: metrics are not exported
 	counts  counts
 }
 
-// Stats count what was exported.
+// Stats counts exports.
 type Stats struct {
-	Spans         uint64 // of sampled requests that have ended
-	Exported      uint64 // of these, spans that the collector has taken
-	TracesFailed  uint64 // exports of spans that it has not
-	MetricsFailed uint64 // exports of metrics that it has not
+	Spans         uint64 // ended spans of sampled requests
+	Exported      uint64 // spans that the collector accepted
+	TracesFailed  uint64 // failed exports of spans
+	MetricsFailed uint64 // failed exports of metrics
 }
 
 type counts struct {
 	spans, exported, tracesFailed, metricsFailed atomic.Uint64
 }
 
-// New begins to export. It does not wait for the collector, which may come later.
+// New starts the export without waiting for the collector.
 func New(ctx context.Context, c Config) (*Telemetry, error) {
 	base := c.Endpoint
 	if base == nil || base.Host == "" {
@@ -89,14 +88,14 @@ func New(ctx context.Context, c Config) (*Telemetry, error) {
 	return t, nil
 }
 
-func below(base *url.URL, path string) string {
+func joinPath(base *url.URL, path string) string {
 	u := *base
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	return u.String()
 }
 
 func (t *Telemetry) openSpans(ctx context.Context, c Config, base *url.URL, about *resource.Resource) error {
-	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(below(base, "/v1/traces")), otlptracehttp.WithTimeout(exportTimeout)}
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(joinPath(base, "/v1/traces")), otlptracehttp.WithTimeout(exportTimeout)}
 	if len(c.Headers) > 0 {
 		options = append(options, otlptracehttp.WithHeaders(c.Headers))
 	}
@@ -108,7 +107,7 @@ func (t *Telemetry) openSpans(ctx context.Context, c Config, base *url.URL, abou
 		sdktrace.WithMaxQueueSize(maxQueue), sdktrace.WithExportTimeout(exportTimeout))
 	t.spans = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(about),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), // of what was sampled before a span is begun
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Watch samples before it starts a span
 		sdktrace.WithSpanProcessor(spanCounter{queue, &t.counts}))
 	t.tracer = t.spans.Tracer("mete")
 	return nil
@@ -118,7 +117,7 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, base *url.URL, ab
 	if c.Interval == 0 {
 		return nil
 	}
-	options := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(below(base, "/v1/metrics")), otlpmetrichttp.WithTimeout(exportTimeout)}
+	options := []otlpmetrichttp.Option{otlpmetrichttp.WithEndpointURL(joinPath(base, "/v1/metrics")), otlpmetrichttp.WithTimeout(exportTimeout)}
 	if len(c.Headers) > 0 {
 		options = append(options, otlpmetrichttp.WithHeaders(c.Headers))
 	}
@@ -133,7 +132,6 @@ func (t *Telemetry) openMetrics(ctx context.Context, c Config, base *url.URL, ab
 	return nil
 }
 
-// Stats returns the counts as they are.
 func (t *Telemetry) Stats() Stats {
 	if t == nil {
 		return Stats{}
@@ -141,7 +139,7 @@ func (t *Telemetry) Stats() Stats {
 	return Stats{t.counts.spans.Load(), t.counts.exported.Load(), t.counts.tracesFailed.Load(), t.counts.metricsFailed.Load()}
 }
 
-// Close exports what waits until ctx ends, and nothing later.
+// Close exports the queued data until ctx ends.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -156,7 +154,7 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return nil
 }
 
-// A spanCounter counts spans on their way to the queue, which drops silently.
+// A spanCounter counts spans before the queue, which drops spans without notice.
 type spanCounter struct {
 	sdktrace.SpanProcessor
 	counts *counts
@@ -167,8 +165,7 @@ func (c spanCounter) OnEnd(s sdktrace.ReadOnlySpan) {
 	c.SpanProcessor.OnEnd(s)
 }
 
-// A spanExporter keeps errors from the SDK, which would write them to standard
-// error as they come.
+// A spanExporter reports errors to Config.Failed. The SDK would write them to standard error.
 type spanExporter struct {
 	sdktrace.SpanExporter
 	counts *counts

@@ -15,28 +15,26 @@ import (
 	"github.com/metehq/mete"
 )
 
-// timedOf is of how many requests one is timed. The time of the others is worth
-// more than another sample.
+// timedOf is the sampling rate for latency: one request in timedOf is timed. Timing every request would cost too
+// much.
 const timedOf = 16
 
-// A Watch looks at some of the requests that ask for decisions: at those that are
-// traced, and at a part of the others for how long their decision takes. It is safe
-// for concurrent use.
+// A Watch observes decision requests: all traced requests, and a sample of the others for the latency of their
+// decisions. It is safe for concurrent use.
 type Watch struct {
 	traces  *Telemetry // nil: none
 	decided func(door string, took time.Duration, trace string)
 }
 
-// NewWatch returns a watch that makes spans by t, which may be nil, and tells
-// decided how long decisions took and in which trace, if in any.
+// NewWatch returns a watch. It creates spans with t, which may be nil. It calls decided with the latency of a
+// decision and its trace ID, which may be empty.
 func NewWatch(t *Telemetry, decided func(door string, took time.Duration, trace string)) *Watch {
 	return &Watch{t, decided}
 }
 
-// observed is the key of an observation in a context.
 type observed struct{}
 
-// An observation is of one request that is looked at.
+// An observation is the state of one observed request.
 type observation struct {
 	begin time.Time
 	span  trace.Span // nil: not traced
@@ -47,9 +45,9 @@ type observation struct {
 	denied    int
 }
 
-// Wrap returns a handler that looks at the requests that go to next. Door says
-// whose they are; what it says nothing of is not looked at. Where requests are passed on,
-// the next one in the trace is told whom it follows.
+// Wrap returns a handler that observes the requests to next. door returns the endpoint of a request; requests
+// without an endpoint are not observed. If passes is true, next forwards the request, and Wrap sets its trace
+// headers.
 func (w *Watch) Wrap(door func(*http.Request) string, passes bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		parent, traced := w.traces.samples(r)
@@ -73,13 +71,12 @@ func (w *Watch) Wrap(door func(*http.Request) string, passes bool, next http.Han
 		status := &statusWriter{ResponseWriter: rw}
 		defer w.end(o, name, o.span.SpanContext().TraceID().String())
 		defer o.close(status)
-		next.ServeHTTP(status, following(r, context.WithValue(ctx, observed{}, o), passes))
+		next.ServeHTTP(status, withTrace(r, context.WithValue(ctx, observed{}, o), passes))
 	})
 }
 
-// following is r in a context and, where it is passed on, with the header fields of
-// its span in place of those of its parent.
-func following(r *http.Request, ctx context.Context, passes bool) *http.Request {
+// withTrace returns r with a context. If r is forwarded, its trace headers name the new span.
+func withTrace(r *http.Request, ctx context.Context, passes bool) *http.Request {
 	r = r.WithContext(ctx)
 	if passes {
 		r.Header = r.Header.Clone()
@@ -88,8 +85,7 @@ func following(r *http.Request, ctx context.Context, passes bool) *http.Request 
 	return r
 }
 
-// samples reports whether r is traced: as its parent is or, where it has none, by
-// chance.
+// samples reports whether r is traced. The parent span decides or, without one, chance.
 func (t *Telemetry) samples(r *http.Request) (parent trace.SpanContext, traced bool) {
 	if t == nil {
 		return parent, false
@@ -103,7 +99,7 @@ func (t *Telemetry) samples(r *http.Request) (parent trace.SpanContext, traced b
 	return parent, t.sample > 0 && rand.Float64() < t.sample
 }
 
-// Decision is told of decisions as [mete.Config.OnDecision].
+// Decision records a decision. It is a [mete.Config.OnDecision] hook.
 func (w *Watch) Decision(ctx context.Context, d *mete.Decision) {
 	o, _ := ctx.Value(observed{}).(*observation)
 	if o == nil {
@@ -113,7 +109,7 @@ func (w *Watch) Decision(ctx context.Context, d *mete.Decision) {
 	defer o.mu.Unlock()
 	o.took = time.Since(o.begin)
 	o.decisions++
-	if o.span != nil && o.denied == 0 { // of a batch, the first denial or else the last decision
+	if o.span != nil && o.denied == 0 { // of a batch, the first denial or the last decision
 		describe(o.span, d)
 	}
 	if !d.Allowed {
@@ -121,7 +117,7 @@ func (w *Watch) Decision(ctx context.Context, d *mete.Decision) {
 	}
 }
 
-// end tells how long the decision took, if there was one.
+// end reports the latency of the decision, if there was one.
 func (w *Watch) end(o *observation, door, trace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

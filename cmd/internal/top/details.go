@@ -13,10 +13,10 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// shares name the total of a rule that a kind of count is a share of.
+// shares names the total that the count of a key is a share of, by kind.
 var shares = map[string]string{"denied": "denied", "shadow": "would deny", "near": "let through near a limit"}
 
-// details show the selected key, and commands to copy.
+// details returns the lines about the selected key with commands to copy.
 func (m *model) details() []string {
 	k, top := m.selected, &m.top
 	lines := []string{bold.Render("Rule " + display.Inert(k.Limit))}
@@ -60,7 +60,6 @@ func (m *model) details() []string {
 	return append(append(lines, ""), m.commands(k)...)
 }
 
-// momentText is a time, and its distance from now.
 func momentText(now, t time.Time) string {
 	text := t.UTC().Format("15:04:05 UTC")
 	if ago := sinceText(now, t); ago != "now" {
@@ -69,17 +68,17 @@ func momentText(now, t time.Time) string {
 	return text + ", now"
 }
 
-// commands are the commands about a key, to be copied.
+// commands returns commands about a key for the user to copy.
 func (m *model) commands(k *api.TopKey) (lines []string) {
 	switch {
 	case m.top.Masked:
 		return []string{"The key is masked. To see it, and to act on it, use a token of the role", "operate: --token-file, or $METE_TOKEN."}
 	case k.Cut || display.Inert(k.Key) != k.Key:
-		return []string{"The key cannot be typed here. Look at it with: mete top --format json"}
+		return []string{"The key cannot be displayed here. To see it, run: mete top --format json"}
 	}
 	var server []string
 	if u, err := url.Parse(m.options.Server); err == nil && !m.options.Standard {
-		u.User = nil // a secret
+		u.User = nil // may contain a secret
 		server = []string{"--server", display.Quote(u.String())}
 	}
 	command := func(title string, arguments ...string) {
@@ -92,12 +91,12 @@ func (m *model) commands(k *api.TopKey) (lines []string) {
 		command("Explain its next request", append([]string{"mete", "explain"}, attributes...)...)
 	}
 	for _, action := range []struct{ title, word string }{{"Block it for an hour", "block"}, {"Let it through for an hour", "allow"}} {
-		command(action.title, "mete", "override", "set", "--action", action.word, "--key", display.Quote(k.Key), "--expires", "1h", "--reason", "'say why'")
+		command(action.title, "mete", "override", "set", "--action", action.word, "--key", display.Quote(k.Key), "--expires", "1h", "--reason", "'reason'")
 	}
 	return lines
 }
 
-// attributesOf returns the parts of a key as attributes of a request, none if one is hashed.
+// attributesOf returns the parts of a key as attributes of a request, or none if a part is hashed.
 func attributesOf(k *api.TopKey) []string {
 	var all []string
 	for _, p := range k.Parts {
@@ -109,14 +108,14 @@ func attributesOf(k *api.TopKey) []string {
 	return all
 }
 
-// wrapCommand breaks a command into lines of at most width columns, if its arguments allow
-// that. A shell reads the lines as one command.
+// wrapCommand breaks a command into lines of at most width columns if its arguments allow that. A shell reads the
+// lines as one command.
 func wrapCommand(arguments []string, width int) []string {
 	var lines []string
 	current := arguments[0]
 	for i := 1; i < len(arguments); i++ {
 		next := arguments[i]
-		if strings.HasPrefix(next, "--") && i+1 < len(arguments) { // an option stays with its value
+		if strings.HasPrefix(next, "--") && i+1 < len(arguments) { // keep an option and its value on one line
 			i++
 			next += " " + arguments[i]
 		}

@@ -23,23 +23,22 @@ type model struct {
 	ctx           context.Context
 	width, height int
 
-	question question // the next one
-	asking   bool     // an answer is under way
-	rules    []string // the names of all rules that were seen
-	order    int      // an index of orders
+	question question // next question
+	asking   bool     // a call is in progress
+	rules    []string // names of all known rules
+	order    int      // index in orders
 	paused   bool
 
-	top    api.Top // the last answer
-	rule   string  // the rule of top; empty for all
+	top    api.Top // last answer
+	rule   string  // rule of top; empty for all
 	rates  history
-	silent time.Time // since when there is no answer; zero if there is one
-	err    error     // why
+	silent time.Time // start of an outage; zero if the server answers
+	err    error     // error of the last call
 
-	selected *api.TopKey // as it was last seen; nil for none
-	open     bool        // the details of selected are shown
+	selected *api.TopKey // last known state; nil for none
+	open     bool        // details of selected are visible
 }
 
-// tick is the message that the interval is over.
 type tick struct{}
 
 // orders are the orders of the list. The server sorts by count.
@@ -53,14 +52,12 @@ var orders = []struct {
 	{"key", func(a, b api.TopKey) int { return cmp.Compare(a.Key, b.Key) }},
 }
 
-// Init implements [tea.Model].
 func (m *model) Init() tea.Cmd { return m.nextTick() }
 
 func (m *model) nextTick() tea.Cmd {
 	return tea.Tick(m.options.Interval, func(time.Time) tea.Msg { return tick{} })
 }
 
-// Update implements [tea.Model].
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -73,7 +70,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case answer:
 		m.asking = false
 		m.take(msg)
-		if m.outdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the question changed meanwhile
+		if m.outdated() && (msg.kind != m.question.kind || msg.rule != m.question.rule) { // the user changed the question meanwhile
 			return m, m.ask()
 		}
 	case tea.KeyPressMsg:
@@ -87,7 +84,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// ask asks the server in the background, one question at a time.
+// ask calls the server in the background, one call at a time.
 func (m *model) ask() tea.Cmd {
 	if m.asking {
 		return nil
@@ -97,10 +94,10 @@ func (m *model) ask() tea.Cmd {
 	return func() tea.Msg { return m.options.ask(m.ctx, q, true) }
 }
 
-// outdated reports whether the list answers another question.
+// outdated reports whether the list answers an old question.
 func (m *model) outdated() bool { return m.question.kind != m.top.Kind || m.question.rule != m.rule }
 
-// press handles a key, and reports whether it quits.
+// press handles a key press and reports whether it quits.
 func (m *model) press(key string) (quit bool) {
 	switch key {
 	case "q", "Q", "ctrl+c", "ctrl+d":
@@ -146,28 +143,28 @@ func (m *model) choose(by int) {
 	if len(m.top.Keys) == 0 {
 		return
 	}
-	at := m.place() + by
-	if at < -1 { // upwards without a selection: the last key
+	at := m.selectedIndex() + by
+	if at < -1 { // up without a selection: the last key
 		at = len(m.top.Keys) - 1
 	}
 	m.selected = new(m.top.Keys[min(max(at, 0), len(m.top.Keys)-1)])
 }
 
-// place returns the index of the selected key, -1 for none.
-func (m *model) place() int {
+// selectedIndex returns the index of the selected key, or -1.
+func (m *model) selectedIndex() int {
 	return slices.IndexFunc(m.top.Keys, func(k api.TopKey) bool {
 		return m.selected != nil && k.Key == m.selected.Key && k.Limit == m.selected.Limit
 	})
 }
 
-// take takes an answer. An error keeps the list.
+// take applies an answer. An error keeps the list.
 func (m *model) take(a answer) {
 	if m.err = a.err; a.err != nil {
 		if m.silent.IsZero() {
 			m.silent = time.Now()
 		}
 		if e, ok := errors.AsType[*client.Error](a.err); ok && e.Problem != nil && a.rule != "" {
-			// The rule is no longer in the policy.
+			// The policy no longer has the rule.
 			m.rules = slices.DeleteFunc(m.rules, func(name string) bool { return name == a.rule })
 		}
 		return
@@ -190,14 +187,14 @@ func (m *model) take(a answer) {
 		}
 	}
 	m.rules = slices.Sorted(maps.Keys(seen))
-	if at := m.place(); at >= 0 {
+	if at := m.selectedIndex(); at >= 0 {
 		m.selected = new(m.top.Keys[at])
 	} else if !m.open {
 		m.selected = nil
 	}
 }
 
-// trouble explains why the list is old, empty if it is not.
+// trouble explains why the list is old. It is empty if the list is current.
 func (m *model) trouble() string {
 	if m.err == nil {
 		return ""

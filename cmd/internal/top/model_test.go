@@ -234,7 +234,7 @@ func TestModel_Details(t *testing.T) {
 	s.press(up, "›  98-99")
 	s.press(enter, "Rule free", "query:user  日日日日日日日", "98-99 times in the last 1m, 1.65/s, 10% of what the rule denied",
 		"last        12:00:00 UTC, now", "retry after now", "Block it for an hour", "esc back", "!SHARE")
-	s.press(down, "cannot be typed here")
+	s.press(down, "cannot be displayed here")
 	s.press(escape, "!Rule free", "SHARE", "›  96-98")
 	s.press(escape, "!›")
 	s.press(letter('k'), "›  96-98")
@@ -262,7 +262,7 @@ func TestModel_RulesAndPause(t *testing.T) {
 	s.press(letter('/'))
 	s.answer(someKeys(3, "denied"), traffic)
 	s.want("keys of rule pro", "allowed      1000/s █")
-	s.press(letter('p'), "mete top, paused:", "p go on")
+	s.press(letter('p'), "mete top, paused:", "p resume")
 	asked := len(s.asked)
 	s.send(tick{})
 	if s.want("paused"); len(s.asked) != asked {
@@ -277,8 +277,8 @@ func TestModel_RulesAndPause(t *testing.T) {
 	s.want("allowed      1015/s ██")
 	// A rule that is gone from the policy is not offered again.
 	s.press(letter('r'))
-	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.Refused, Status: 400, Problem: &api.Problem{Detail: "no rule has the name"}}})
-	if s.want("no rule has the name"); !slices.Equal(s.rules, []string{"pro"}) {
+	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.Refused, Status: 400, Problem: &api.Problem{Detail: "no rule is named"}}})
+	if s.want("no rule is named"); !slices.Equal(s.rules, []string{"pro"}) {
 		t.Errorf("rules %q, want pro alone", s.rules)
 	}
 }
@@ -324,12 +324,12 @@ func TestDetails_Commands(t *testing.T) {
 		not               string
 	}{
 		{"plain", "free:ip=192.0.2.1", "", []api.KeyPart{{Name: "ip:address", Value: "192.0.2.1"}},
-			[]string{"mete explain ip:address=192.0.2.1", "mete override set --action block --key free:ip=192.0.2.1 --expires 1h --reason 'say why'"}, "--server"},
+			[]string{"mete explain ip:address=192.0.2.1", "mete override set --action block --key free:ip=192.0.2.1 --expires 1h --reason 'reason'"}, "--server"},
 		{"quotes", "free:user=it's|path=/a%20b", "http://u:secret@h:1/x", []api.KeyPart{{Name: "query:user", Value: "it's; rm"}},
 			[]string{`mete explain 'query:user=it'\''s; rm' --server http://h:1/x`, `set --action allow --key 'free:user=it'\''s|path=/a%20b' --expires`}, "secret"},
 		{"hashed", "free:x-api-key=~8jDYDw", "", []api.KeyPart{{Name: "header:x-api-key", Value: "8jDYDw", Hashed: true}},
 			[]string{"8jDYDw (the hash of a secret)", "--key 'free:x-api-key=~8jDYDw'"}, "mete explain"},
-		{"hostile", "free:user=\x1b[2J", "", nil, []string{"cannot be typed here"}, "--key"},
+		{"hostile", "free:user=\x1b[2J", "", nil, []string{"cannot be displayed here"}, "--key"},
 	} {
 		top := someKeys(1, "denied")
 		top.Keys[0].Key, top.Keys[0].Parts = tt.key, tt.parts

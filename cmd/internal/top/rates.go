@@ -12,23 +12,22 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// maxHistory bounds the rates that are kept: no terminal is wider.
+// maxHistory bounds the stored rates. No terminal is wider.
 const maxHistory = 400
 
-// rateKinds are the kinds of traffic on the screen, in their order. at is the place in
-// [api.RuleCounts].
+// rateKinds are the kinds of traffic in display order. at is the index in [api.RuleCounts].
 var rateKinds = []struct {
 	name  string
 	at    int
 	style lipgloss.Style
 }{{"allowed", 0, green}, {"shadow", 2, violet}, {"denied", 1, red}, {"degraded", 4, yellow}}
 
-// A history is the rate of each kind of traffic, from answer to answer.
+// A history contains the rates of each kind of traffic, oldest first.
 type history struct {
 	rates [len(api.RuleCounts{})][]float64
 }
 
-// add adds the rates of a rule, or of all rules if it is empty.
+// add adds the rates of a rule, or of all rules if rule is empty.
 func (h *history) add(t *api.Traffic, rule string) {
 	var sums api.RuleCounts
 	for name, counts := range t.Rules {
@@ -44,7 +43,6 @@ func (h *history) add(t *api.Traffic, rule string) {
 	}
 }
 
-// last returns the last rate of a kind.
 func (h *history) last(kind int) float64 {
 	if n := len(h.rates[kind]); n > 0 {
 		return h.rates[kind][n-1]
@@ -52,14 +50,14 @@ func (h *history) last(kind int) float64 {
 	return 0
 }
 
-// Blocks of growing height, and of growing width.
+// Block characters of growing height and growing width.
 var (
 	heights = []rune("▁▂▃▄▅▆▇█")
 	parts   = []rune("▏▎▍▌▋▊▉█")
 )
 
-// sparkline draws the last values, one a column, the highest one as a full block. A value
-// above 0 is higher than 0.
+// sparkline draws the last values, one per column. The highest value is a full block, and positive values are
+// always visible.
 func sparkline(values []float64, columns int) string {
 	values = values[max(len(values)-max(columns, 0), 0):]
 	var b strings.Builder
@@ -73,7 +71,7 @@ func sparkline(values []float64, columns int) string {
 	return b.String()
 }
 
-// shareBar draws a part of one in eighths of columns.
+// shareBar draws a share in eighths of columns.
 func shareBar(part float64, columns int) string {
 	eighths := int(math.Round(min(max(part, 0), 1) * float64(8*columns)))
 	if part > 0 {

@@ -12,23 +12,21 @@ import (
 	"github.com/metehq/mete/cmd/internal/table"
 )
 
-// minKeyColumns is the width of a key for which narrow terminals drop columns, and
-// barKeyColumns the width for which they drop bars.
+// Narrow terminals drop bars until keys have barKeyColumns, and columns until keys have minKeyColumns.
 const (
 	minKeyColumns = 20
 	barKeyColumns = 36
 )
 
-// dropped are the columns that narrow terminals drop, in this order.
+// dropped lists the columns that narrow terminals drop, in this order.
 var dropped = []string{">FIRST", ">LAST", ">SHARE", ">RETRY", ">/S"}
 
-// A column is one column of the table.
 type column struct {
 	heading string
 	cell    func(*api.TopKey) string
 }
 
-// listText is one list where it is not drawn on a terminal.
+// listText returns one list as text.
 func listText(top *api.Top, limit int) string {
 	text := totalText(top) + "\n"
 	if len(top.Keys) > 0 {
@@ -37,7 +35,7 @@ func listText(top *api.Top, limit int) string {
 	return text + "\n" + restText(top, limit, limit) + "\n"
 }
 
-// fitTable lays out n keys under a heading so that enough of each key is within width.
+// fitTable lays out n keys below the headings so that enough of each key fits into width.
 func fitTable(top *api.Top, from, n, width int) []string {
 	bar := 5
 	if width >= 110 {
@@ -58,13 +56,13 @@ func fitTable(top *api.Top, from, n, width int) []string {
 	return lines
 }
 
-// showsKeys reports whether enough columns of the keys, which stand last, are within width.
+// showsKeys reports whether enough of the last column, the keys, fits into width.
 func showsKeys(lines []string, width, enough int) bool {
 	return width-strings.LastIndex(lines[0], "KEY") >= enough ||
 		!slices.ContainsFunc(lines, func(line string) bool { return display.Width(line) > width })
 }
 
-// columns returns all columns of the table. bar is the width of a bar, 0 for none.
+// columns returns all columns of the table. bar is the width of a bar, or 0 for none.
 func columns(top *api.Top, bar int) []column {
 	totals := map[string]uint64{}
 	for _, r := range top.Rules {
@@ -107,6 +105,6 @@ func layOut(top *api.Top, columns []column, from, n int) []string {
 		t.Add(cells...)
 	}
 	var b strings.Builder
-	_, _ = t.WriteTo(&b) // a Builder never fails
+	_, _ = t.WriteTo(&b) // a strings.Builder never fails
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }

@@ -14,20 +14,19 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-// maxRuleColumns bounds the column of rules, and maxValueColumns one value in a key.
+// maxRuleColumns bounds the width of rules, and maxValueColumns the width of a value in a key.
 const (
 	maxRuleColumns  = 24
 	maxValueColumns = 48
 )
 
-// kindWords are the words of each kind.
 var kindWords = map[string]struct{ total, heading string }{
 	"denied": {"denied", ">DENIED"},
-	"shadow": {"would be denied, but for the shadow of a rule,", ">SHADOW"},
+	"shadow": {"would be denied by a rule in shadow mode", ">SHADOW"},
 	"near":   {"admitted near a limit", ">NEAR"},
 }
 
-// totalText counts the requests of all keys.
+// totalText describes the requests of all keys.
 func totalText(top *api.Top) string {
 	covered := top.At.Sub(top.Since)
 	text := kindWords[top.Kind].total + " " + prose.Count(top.Total, "time") + " in the last " + prose.Duration(max(covered.Round(time.Second), time.Second))
@@ -35,19 +34,19 @@ func totalText(top *api.Top) string {
 		text += fmt.Sprintf(" (%s/s), by %s", perSecond(top.Total, covered), prose.Count(top.RuleCount, "rule"))
 	}
 	if top.Masked {
-		text += "; keys are masked: to see them takes the role operate"
+		text += "; keys are masked: use a token with the role operate to see them"
 	}
 	return text
 }
 
-// restText bounds the keys that are not shown. The first n keys are, of the keys that were
-// asked for.
+// restText describes the keys that are not shown. n is the number of shown keys, and asked the number of requested
+// keys.
 func restText(top *api.Top, n, asked int) string {
 	most := uint64(0)
 	for _, r := range top.Rules {
 		most = max(most, r.Unlisted)
 	}
-	if len(top.Rules) < top.RuleCount { // each of the others has at most as many as the last one here
+	if len(top.Rules) < top.RuleCount { // the other rules have at most as many
 		most = max(most, top.Rules[len(top.Rules)-1].Total)
 	}
 	n = min(n, len(top.Keys))
@@ -57,12 +56,12 @@ func restText(top *api.Top, n, asked int) string {
 	if n > 0 && n >= asked {
 		most = max(most, top.Keys[n-1].Count)
 	}
-	text := "there are no other keys"
+	text := "no other keys"
 	switch {
 	case most > 0:
 		text = fmt.Sprintf("no other key has more than %d", most)
 	case top.Total == 0:
-		text = "there is no key"
+		text = "no keys"
 	}
 	if top.Dropped > 0 {
 		text += fmt.Sprintf("; %d more requests were not counted", top.Dropped)
@@ -70,7 +69,7 @@ func restText(top *api.Top, n, asked int) string {
 	return text
 }
 
-// countText is a count, or a range for an estimate.
+// countText formats a count, or a range for an estimate.
 func countText(k *api.TopKey) string {
 	if k.Error > 0 {
 		return fmt.Sprintf("%d-%d", k.Count-min(k.Error, k.Count), k.Count)
@@ -78,7 +77,7 @@ func countText(k *api.TopKey) string {
 	return strconv.FormatUint(k.Count, 10)
 }
 
-// perSecond is a rate, with three digits where it has a fraction.
+// perSecond formats a rate. Rates with a fraction have three digits.
 func perSecond(n uint64, d time.Duration) string {
 	rate := float64(n) / max(d, time.Second).Seconds()
 	switch {
@@ -90,7 +89,7 @@ func perSecond(n uint64, d time.Duration) string {
 	return strconv.FormatFloat(rate, 'f', 2, 64)
 }
 
-// shareText is the share of a key in the total of its rule.
+// shareText formats the share of a key in the total of its rule.
 func shareText(k *api.TopKey, total uint64) string {
 	if total == 0 {
 		return "-"
@@ -102,7 +101,6 @@ func shareText(k *api.TopKey, total uint64) string {
 	return strconv.FormatFloat(part, 'f', 0, 64) + "%"
 }
 
-// sinceText is the time from t to now.
 func sinceText(now, t time.Time) string {
 	d := max(now.Sub(t), 0)
 	if d < time.Second {
@@ -125,7 +123,7 @@ func waitText(d time.Duration) string {
 	return prose.Duration(roughlyUp(d))
 }
 
-// roughlyUp is like [prose.Roughly], and never too short.
+// roughlyUp rounds like [prose.Roughly], but never down.
 func roughlyUp(d time.Duration) time.Duration {
 	for _, step := range []time.Duration{time.Minute, time.Hour} {
 		if d >= 48*step {
@@ -135,7 +133,7 @@ func roughlyUp(d time.Duration) time.Duration {
 	return d
 }
 
-// keyText formats the parts of a key, as --match takes them.
+// keyText formats the parts of a key in the syntax of --match.
 func keyText(k *api.TopKey, masked bool) string {
 	var parts []string
 	if masked {

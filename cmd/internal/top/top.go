@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is mete top: it lists the keys that a server limits most, once or live on a
-// terminal.
+// Package top implements mete top. It lists the keys that a server limits most, once or live on a terminal.
 package top
 
 import (
@@ -21,28 +20,27 @@ import (
 	"github.com/metehq/mete/monitor"
 )
 
-// patience bounds the time of one answer.
-const patience = 5 * time.Second
+// callTimeout bounds one call.
+const callTimeout = 5 * time.Second
 
-// Options are the options of [Run].
 type Options struct {
-	Server   string // the URL, for titles and commands
-	Standard bool   // Server is the default: commands do not name it
+	Server   string // URL for titles and commands
+	Standard bool   // Server is the default, so commands omit it
 	Query    client.TopQuery
-	Interval time.Duration // between two answers on a terminal
+	Interval time.Duration // between two calls on a terminal
 
-	// Connect returns a client, and a function that closes its connections. Run calls it for
-	// every answer, because a server that was restarted has another token.
+	// Connect returns a client and a function that closes its connections. Run calls it for every list, because a
+	// restarted server may have a new token.
 	Connect func() (*client.Client, func(), error)
 
 	Live bool // draw on the terminal Out until the user quits
-	JSON bool // print one list as JSON, not as text
+	JSON bool // print one list as JSON
 	In   io.Reader
 	Out  io.Writer
 }
 
-// Run shows one list, or lists on a terminal until the user quits or ctx ends. It fails if
-// there is no first list. On a terminal it retries from then on.
+// Run prints one list, or shows lists on a terminal until the user quits or ctx ends. It returns an error if the
+// first list fails. On a terminal it retries later lists.
 func Run(ctx context.Context, o Options) error {
 	width, height := 80, 24
 	if !o.Live {
@@ -70,13 +68,12 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// A question is a request for a list.
 type question struct {
 	kind, rule string
 	limit      int
 }
 
-// An answer is the result of one question. There is no traffic where the server tells none.
+// An answer is the result of a question. traffic is nil if the server does not report it.
 type answer struct {
 	question
 	top     api.Top
@@ -84,7 +81,6 @@ type answer struct {
 	err     error
 }
 
-// ask asks the server once.
 func (o *Options) ask(ctx context.Context, q question, traffic bool) answer {
 	a := answer{question: q}
 	server, closeIdle, err := o.Connect()
@@ -93,7 +89,7 @@ func (o *Options) ask(ctx context.Context, q question, traffic bool) answer {
 		return a
 	}
 	defer closeIdle()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	query := o.Query
 	query.Kind, query.Rule, query.Limit = q.kind, q.rule, min(q.limit, httpapi.MaxTop)

@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// Styles. A color repeats a word. The terminal library drops colors where NO_COLOR is
-// set.
+// Styles. Colors only repeat information that is also in the text. The terminal library disables them if NO_COLOR
+// is set.
 var (
 	plain   = lipgloss.NewStyle()
 	bold    = plain.Bold(true)
@@ -31,17 +31,15 @@ var (
 	kindStyles = map[string]lipgloss.Style{"denied": red, "shadow": violet, "near": yellow}
 )
 
-// Heights from which on there are empty lines and help, rates, and rates beside details.
+// Minimum heights for empty lines and help, for rates, and for rates beside details.
 const (
 	roomyHeight = 10
 	ratesHeight = 16
 	tallHeight  = 32
 )
 
-// marker stands before the selected key.
 const marker = "› "
 
-// View implements [tea.Model].
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.lines(), "\n"))
 	v.AltScreen = true
@@ -99,7 +97,7 @@ func (m *model) title() string {
 	return s + dim.Render(", "+display.Inert(server)+", ") + m.top.At.UTC().Format("15:04:05 UTC")
 }
 
-// rateLines show the rate of each kind of traffic and its history, two kinds on a line.
+// rateLines shows the rates of traffic with their history, two kinds per line.
 func (m *model) rateLines() []string {
 	half := min(m.width/2, 60)
 	var cells []string
@@ -117,13 +115,12 @@ func (m *model) rateLines() []string {
 	return []string{fill(cells[0], half) + cells[1], fill(cells[2], half) + cells[3]}
 }
 
-// fill cuts or pads text to width columns.
 func fill(text string, width int) string {
 	text = ansi.Truncate(text, width, "…")
 	return text + strings.Repeat(" ", width-ansi.StringWidth(text))
 }
 
-// addList adds the table of keys, its total and the rest.
+// addList adds the table of keys and its totals.
 func (m *model) addList(lines []string, roomy bool) []string {
 	lines = append(lines, totalText(&m.top))
 	foot := 1
@@ -131,9 +128,9 @@ func (m *model) addList(lines []string, roomy bool) []string {
 		lines = append(lines, "")
 		foot = 3
 	}
-	last := 0 // the keys on the screen and above it
+	last := 0 // last visible key
 	if room := m.height - len(lines) - foot - 1; len(m.top.Keys) > 0 && room > 0 {
-		rows, at := min(room, len(m.top.Keys)), m.place()
+		rows, at := min(room, len(m.top.Keys)), m.selectedIndex()
 		from := min(max(at-rows+1, 0), len(m.top.Keys)-rows)
 		last = from + rows
 		for i, text := range fitTable(&m.top, from, rows, m.width-2) {
@@ -148,7 +145,6 @@ func (m *model) addList(lines []string, roomy bool) []string {
 
 var bars = regexp.MustCompile("[" + string(parts) + "]+")
 
-// row styles one line of the table.
 func (m *model) row(text string, selected, heading bool) string {
 	switch {
 	case heading:
@@ -159,15 +155,15 @@ func (m *model) row(text string, selected, heading bool) string {
 	return "  " + bars.ReplaceAllStringFunc(text, func(bar string) string { return kindStyles[m.top.Kind].Render(bar) })
 }
 
-// help lists the keys to press, as many as fit: how to quit comes first.
+// help lists as many key bindings as fit, starting with quit.
 func (m *model) help() string {
 	pause := "pause"
 	if m.paused {
-		pause = "go on"
+		pause = "resume"
 	}
 	keys := [][2]string{{"q", "quit"}, {"d", "denied"}, {"s", "shadow"}, {"n", "near"}, {"r", "next rule"}, {"↑↓ ⏎", "details"}, {"o", "order"}, {"p", pause}}
 	if m.open {
-		keys = [][2]string{{"q", "quit"}, {"esc", "back"}, {"↑↓", "another key"}, {"p", pause}}
+		keys = [][2]string{{"q", "quit"}, {"esc", "back"}, {"↑↓", "choose a key"}, {"p", pause}}
 	}
 	s := ""
 	for _, k := range keys {

@@ -13,12 +13,11 @@ import (
 var errLog = errors.New(`not an access log line: want ADDRESS - USER [02/Jan/2006:15:04:05 -0700] "METHOD /path HTTP/1.1" STATUS BYTES, ` +
 	`and for the combined format "REFERER" "USER-AGENT"`)
 
-// parseLog reads a line of the common or combined format:
+// parseLog parses a line of the common or combined format:
 //
 //	192.0.2.1 - user [02/Jan/2006:15:04:05 -0700] "GET /?q=1 HTTP/1.1" 200 612 "referer" "user agent"
 //
-// It sees to it that the line is one, and leaves its fields for [Request.Lookup]
-// to read: few policies ask for all of them.
+// It validates the line but parses its fields lazily in [Request.Lookup], because few policies need all of them.
 func parseLog(r *Request, line string, clock *logClock) error {
 	address, _, ok := strings.Cut(line, " ")
 	if !ok {
@@ -34,10 +33,10 @@ func parseLog(r *Request, line string, clock *logClock) error {
 	}
 	status, rest, _ := strings.Cut(strings.TrimPrefix(rest, " "), " ")
 	if !isStatus(status) {
-		return fmt.Errorf("%w; %.20q stands where the status should", errLog, status)
+		return fmt.Errorf("%w; found %.20q instead of the status", errLog, status)
 	}
 	referer, agent := "-", "-"
-	_, rest, combined := strings.Cut(rest, " ") // the size
+	_, rest, combined := strings.Cut(rest, " ") // skip the size
 	if combined && rest != "" && rest[0] == '"' {
 		if referer, agent, err = cutHeaders(rest); err != nil {
 			return err
@@ -47,8 +46,7 @@ func parseLog(r *Request, line string, clock *logClock) error {
 	return nil
 }
 
-// setLog makes r the request of a log line. It is spelt out field by field because
-// there are many lines: what is not of use to them is written only where it is set.
+// setLog sets r to a log line. For speed, it assigns single fields and resets other fields only if they are set.
 func (r *Request) setLog(at bucket.Instant, address, request, referer, agent string) {
 	if !r.logged {
 		r.reset()
@@ -58,8 +56,7 @@ func (r *Request) setLog(at bucket.Instant, address, request, referer, agent str
 	r.addressRead, r.targetRead = false, false
 }
 
-// cutHeaders returns the fields that only the combined format has, still escaped.
-// Others may follow them.
+// cutHeaders returns the two extra fields of the combined format, still escaped. More fields may follow.
 func cutHeaders(rest string) (referer, agent string, err error) {
 	referer, rest, ok := cutQuoted(rest)
 	if !ok {
@@ -79,8 +76,7 @@ func isStatus(s string) bool {
 	return len(s) == 3 && s[0] >= '0' && s[0] <= '9' && s[1] >= '0' && s[1] <= '9' && s[2] >= '0' && s[2] <= '9'
 }
 
-// cutQuoted returns what the quotes at the start of s hold, still escaped, and
-// what follows them.
+// cutQuoted returns the quoted string at the start of s, still escaped, and the rest.
 func cutQuoted(s string) (quoted, rest string, ok bool) {
 	if s == "" || s[0] != '"' {
 		return "", s, false

@@ -4,9 +4,9 @@ package trace
 
 import "strings"
 
-// unescape undoes the escapes of access logs: nginx writes \xNN for quotes,
-// backslashes, control characters and everything beyond ASCII; Apache also \",
-// \\ and those of C. A backslash before anything else is itself.
+// unescape decodes the escapes of access logs. nginx writes \xNN for quotes, backslashes, control characters and
+// non-ASCII bytes. Apache also writes \", \\ and the escapes of C. A backslash before any other character is
+// literal.
 func unescape(s string) string {
 	i := strings.IndexByte(s, '\\')
 	if i < 0 {
@@ -17,7 +17,7 @@ func unescape(s string) string {
 	for ; i >= 0; i = strings.IndexByte(s, '\\') {
 		b.WriteString(s[:i])
 		s = s[i:]
-		c, n := escaped(s)
+		c, n := decodeEscape(s)
 		b.WriteByte(c)
 		s = s[n:]
 	}
@@ -25,9 +25,8 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// escaped returns the byte that the escape at the start of s stands for, and
-// the length of the escape.
-func escaped(s string) (c byte, n int) {
+// decodeEscape returns the byte for the escape at the start of s, and the length of the escape.
+func decodeEscape(s string) (c byte, n int) {
 	if len(s) >= 4 && s[1] == 'x' {
 		high, low := hexValue(s[2]), hexValue(s[3])
 		if high >= 0 && low >= 0 {

@@ -13,10 +13,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// fields are the fields of a JSON line.
 var fields = []string{"at", "method", "path", "host", "ip", "headers", "query", "jwt", "cost"}
 
-// parseJSON reads a JSON line.
 func parseJSON(r *Request, line string) error {
 	if !utf8.ValidString(line) {
 		return errors.New("not UTF-8")
@@ -29,7 +27,7 @@ func parseJSON(r *Request, line string) error {
 		case i < 0:
 			return fmt.Errorf("unknown field %q: the fields are at, method, path, host, ip, headers, query, jwt and cost", name)
 		case seen&bit != 0:
-			return fmt.Errorf("the field %q is there twice", name)
+			return fmt.Errorf("duplicate field %q", name)
 		}
 		seen |= bit
 		if name != "at" && s.null() {
@@ -46,12 +44,11 @@ func parseJSON(r *Request, line string) error {
 	case !s.atEnd():
 		return s.unexpected("the end of the line")
 	case seen&1 == 0:
-		return errors.New(`no field "at": say when the request came, in seconds`)
+		return errors.New(`missing field "at": the time of the request in seconds`)
 	}
 	return nil
 }
 
-// setField reads the value of one field.
 func (r *Request) setField(s *scanner, name string) (err error) {
 	var text string
 	switch name {
@@ -99,7 +96,7 @@ func (r *Request) setField(s *scanner, name string) (err error) {
 	return err
 }
 
-// address reads an IP address, or an empty string for none.
+// address parses an IP address. An empty string means none.
 func (s *scanner) address() (string, error) {
 	text, err := s.string()
 	if err != nil || text == "" {
@@ -114,20 +111,20 @@ func (s *scanner) address() (string, error) {
 func parseCost(text string) (bucket.Tokens, error) {
 	cost, err := bucket.ParseTokens(text)
 	if err == nil && cost == 0 {
-		err = errors.New("must be above 0; leave it out for the rule's own cost")
+		err = errors.New("must be above 0; omit it to use the cost in the policy")
 	}
 	return cost, err
 }
 
-// parseSeconds reads a JSON number of seconds, cut to whole microseconds. It
-// never goes through a float: 0.1 is 100 000 µs.
+// parseSeconds parses a JSON number of seconds and truncates it to microseconds. It avoids floats, so that 0.1 is
+// exactly 100,000 µs.
 func parseSeconds(text string) (bucket.Instant, error) {
 	mantissa, exponent, err := splitExponent(text)
 	if err != nil {
 		return 0, err
 	}
 	if mantissa[0] == '-' {
-		return 0, fmt.Errorf("%.40s is before 0", text)
+		return 0, fmt.Errorf("%.40s is negative", text)
 	}
 	point, digits := strings.IndexByte(mantissa, '.'), len(mantissa)-1
 	if point < 0 {
@@ -142,7 +139,7 @@ func parseSeconds(text string) (bucket.Instant, error) {
 		case i < digits:
 			digit = mantissa[i+1]
 		case at == 0:
-			return 0, nil // no more digits, and all were 0
+			return 0, nil // all digits are 0
 		}
 		if at = at*10 + bucket.Instant(digit-'0'); at >= maxInstant {
 			return 0, fmt.Errorf("%.40s is too late: times end in the year 2255", text)
@@ -151,7 +148,6 @@ func parseSeconds(text string) (bucket.Instant, error) {
 	return at, nil
 }
 
-// splitExponent cuts a JSON number in two.
 func splitExponent(text string) (mantissa string, exponent int, err error) {
 	i := strings.IndexAny(text, "eE")
 	if i < 0 {

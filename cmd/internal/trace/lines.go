@@ -9,29 +9,27 @@ import (
 	"io"
 )
 
-// MaxLineBytes bounds a line with its end. A longer one is a [LineError].
+// MaxLineBytes bounds a line including its newline. A longer line is a [LineError].
 const MaxLineBytes = 1 << 20
 
-// readBytes is the size of one read: small enough to stay in the processor's cache until its
-// lines have been decided.
+// readBytes is the size of one read. The data should fit into the processor's cache until its lines are decided.
 const readBytes = 1 << 16
 
-// errTooLong is a line longer than MaxLineBytes.
 var errTooLong = fmt.Errorf("longer than %d bytes", MaxLineBytes)
 
 // A lineReader splits a text into lines.
 type lineReader struct {
 	in    *bufio.Reader
-	long  []byte // the beginning of a line that is longer than one read
-	bytes int64  // of the lines returned
+	long  []byte // start of a line that is longer than one read
+	bytes int64  // of the returned lines
 }
 
 func newLineReader(in io.Reader) lineReader {
 	return lineReader{in: bufio.NewReaderSize(in, readBytes)}
 }
 
-// next returns the next line with its end, which the last line may lack. The error is io.EOF
-// at the end, errTooLong for a line that was skipped, or the reader's own.
+// next returns the next line with its newline, which the last line may lack. The error is io.EOF at the end,
+// errTooLong for a skipped line, or an error of the reader.
 func (r *lineReader) next() (string, error) {
 	r.long = r.long[:0]
 	for length := 0; ; {

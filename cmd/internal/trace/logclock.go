@@ -10,20 +10,19 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// logTime is the time of access logs. All of them have its length.
+// logTime is the time layout of access logs. All times have its length.
 const logTime = "02/Jan/2006:15:04:05 -0700"
 
-// A logClock reads times. Neighboring lines mostly share theirs, so it
-// remembers the last one. Its zero value is ready for use.
+// A logClock parses times and caches the last one, because adjacent lines often have the same time. The zero value
+// is ready to use.
 type logClock struct {
 	text string
 	at   bucket.Instant
 }
 
-// cut returns the time of a line whose address has that many bytes, and what
-// follows the time, from the quote of the request on. The user before it may hold
-// spaces and brackets, but no quote that is not escaped; so the first `] "` ends
-// the time.
+// cut returns the time of a line and the rest of the line from the quote of the request on. address is the length
+// of the first field. The user field may contain spaces and brackets but no unescaped quote, so the first `] "`
+// ends the time.
 func (c *logClock) cut(line string, address int) (at bucket.Instant, rest string, err error) {
 	start := strings.IndexByte(line, '[') + 1
 	end := start + len(logTime)
@@ -39,8 +38,8 @@ func (c *logClock) cut(line string, address int) (at bucket.Instant, rest string
 	return at, line[end+2:], err
 }
 
-// holdsAt reports whether the time of the line before is that of this one as well,
-// between start and end, where start stands behind the first bracket.
+// holdsAt reports whether the cached time also applies to this line. start is the offset after the first bracket,
+// and end the offset of the last.
 func (c *logClock) holdsAt(line string, start, end int) bool {
 	return start > 1 && len(line) > end+2 && line[start:end] == c.text && line[end:end+3] == `] "` &&
 		line[start-2] == ' ' && strings.IndexByte(line[:start], ']') < 0
@@ -55,6 +54,6 @@ func (c *logClock) parse(text string) (bucket.Instant, error) {
 	if at < 0 || at >= maxInstant {
 		return 0, fmt.Errorf("the time %q is not between 1970 and 2255", text)
 	}
-	c.text, c.at = strings.Clone(text), at // or the lines around it stay in memory
+	c.text, c.at = strings.Clone(text), at // a substring would keep the whole read in memory
 	return at, nil
 }

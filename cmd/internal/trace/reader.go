@@ -14,28 +14,26 @@ type Reader struct {
 	lines  lineReader
 	format Format
 	line   int
-	text   string // of that line, without spaces around it
+	text   string // text of that line without surrounding space
 	req    Request
 	clock  logClock
 }
 
-// NewReader returns a reader of the trace in r.
 func NewReader(r io.Reader, format Format) *Reader {
 	return &Reader{lines: newLineReader(r), format: format}
 }
 
-// Line is the number of the line read last, from 1.
+// Line returns the number of the last line, from 1.
 func (r *Reader) Line() int { return r.line }
 
-// Bytes is how much has been read.
+// Bytes returns the number of bytes read.
 func (r *Reader) Bytes() int64 { return r.lines.bytes }
 
-// Format is that of the trace. It is [Auto] until the first request is read.
+// Format returns the format of the trace. It is [Auto] until the first request.
 func (r *Reader) Format() Format { return r.format }
 
-// Next returns the next request; it is valid until the following call. At the
-// end the error is [io.EOF]. A line that makes no sense is a [*LineError], and
-// the call after it goes on with the next line. Empty lines are passed over.
+// Next returns the next request, which is valid until the following call. It returns [io.EOF] at the end. For an
+// invalid line it returns a [*LineError], and the next call continues with the next line. It skips empty lines.
 func (r *Reader) Next() (*Request, error) {
 	for {
 		line, err := r.readLine()
@@ -62,7 +60,7 @@ func (r *Reader) Next() (*Request, error) {
 		if err != nil {
 			if sniffed {
 				r.format = Auto
-				err = fmt.Errorf("%w; taken for %s because of its first character", err, sniff(line))
+				err = fmt.Errorf("%w; detected as %s by its first character", err, sniff(line))
 			}
 			return nil, &LineError{Line: r.line, Err: err}
 		}
@@ -77,7 +75,6 @@ func sniff(line string) Format {
 	return Combined
 }
 
-// readLine returns the next line.
 func (r *Reader) readLine() (string, error) {
 	line, err := r.lines.next()
 	switch {

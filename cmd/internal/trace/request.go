@@ -11,17 +11,17 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Request is one line of a trace: when it came, and its attributes.
+// A Request is one line of a trace: a time and attributes.
 type Request struct {
 	At   bucket.Instant
-	Cost bucket.Tokens // 0 where the line names none
+	Cost bucket.Tokens // 0 if the line has no cost
 
-	method, path, host, ip string // empty where the line has none
-	rawHost                string // with its port, for header:host
-	rawQuery               string // undecoded; the fields below win
+	method, path, host, ip string // empty if the line has none
+	rawHost                string // with port, for header:host
+	rawQuery               string // not decoded; fields below take precedence
 	query, headers, claims pairs
 
-	// Of a log line: as it was written, and whether the fields above say it, too.
+	// State of a log line: its raw text, and which fields above are already parsed.
 	logged                                       bool
 	targetRead, addressRead                      bool
 	logAddress, logRequest, logReferer, logAgent string
@@ -31,8 +31,8 @@ func (r *Request) reset() {
 	*r = Request{query: r.query[:0], headers: r.headers[:0], claims: r.claims[:0]}
 }
 
-// Lookup implements [policy.Attributes]. It answers as the front doors do for
-// the same request.
+// Lookup implements [policy.Attributes]. It returns the same values as the gateway and the API for the same
+// request.
 func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 	if r.logged {
 		switch a.Source {
@@ -76,7 +76,7 @@ func (r *Request) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// logHeader returns one of the headers that a log line has.
+// logHeader returns a header of a log line.
 func (r *Request) logHeader(name string) (string, bool) {
 	value := "-"
 	switch name {
@@ -100,18 +100,17 @@ func (r *Request) setTarget(target string) {
 	r.path = httpfacts.Path(r.path)
 }
 
-// setHost sets the host: its name in lower case, without port.
+// setHost sets the host in lower case without port.
 func (r *Request) setHost(s string) {
 	r.rawHost = s
 	r.host, _ = httpfacts.Host(s)
 }
 
-// pairs are names with their values. There are few; a map would cost more.
+// pairs is a list of names and values. It is faster than a map for few pairs.
 type pairs []pair
 
 type pair struct{ name, value string }
 
-// get returns the value of the first pair of that name.
 func (p pairs) get(name string) (string, bool) {
 	for i := range p {
 		if p[i].name == name {

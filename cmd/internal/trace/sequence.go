@@ -11,41 +11,40 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Sequence reads traces one after the other, as if they were one: a log and
-// what rotation made of it, the oldest first. Each may be compressed by gzip, and
-// is of its own format where that is [Auto]. It is made by [NewSequence] and not
-// safe for concurrent use.
+// A Sequence reads several traces as one, such as rotated logs, oldest first. Each trace may be compressed by
+// gzip. With the format [Auto], each trace has its own format. Create it with [NewSequence]. It is not safe for
+// concurrent use.
 type Sequence struct {
 	ctx    context.Context
 	names  []string
 	open   func(name string) (io.ReadCloser, error)
 	format Format
 
-	anyOrder bool // of the traces
+	anyOrder bool // allow traces in any order
 
-	at     int // in names
+	at     int // index in names
 	file   io.Closer
 	text   *text
 	reader *Reader // nil between traces
 
-	requests int64          // that the current trace has had
-	began    bucket.Instant // the trace before, or this one when it had a request
-	earlier  bool           // a trace before had requests
-	lines    int            // of the traces before
-	consumed int64          // likewise
+	requests int64          // requests of the current trace
+	began    bucket.Instant // start of the previous trace, or of this one after its first request
+	earlier  bool           // a previous trace had requests
+	lines    int            // of previous traces
+	consumed int64          // bytes of previous traces
 	seen     Format
 }
 
-// NewSequence returns a reader of the named traces. It opens each when its turn
-// comes. Reading ends when ctx does, with its error.
+// NewSequence returns a reader of the named traces, which it opens one after another. After ctx ends, reads fail
+// with its error.
 func NewSequence(ctx context.Context, names []string, format Format, open func(name string) (io.ReadCloser, error)) *Sequence {
 	return &Sequence{ctx: ctx, names: names, open: open, format: format}
 }
 
-// Name is that of the trace that was read last.
+// Name returns the name of the last trace.
 func (s *Sequence) Name() string { return s.names[min(s.at, len(s.names)-1)] }
 
-// Line is the number of the line read last, from 1, in its trace.
+// Line returns the number of the last line in its trace, from 1.
 func (s *Sequence) Line() int {
 	if s.reader == nil {
 		return 0
@@ -53,10 +52,10 @@ func (s *Sequence) Line() int {
 	return s.reader.Line()
 }
 
-// Lines is how many lines have been read of all traces.
+// Lines returns the number of lines read from all traces.
 func (s *Sequence) Lines() int { return s.lines + s.Line() }
 
-// Consumed is how many bytes of the traces have been read, as they are stored.
+// Consumed returns the number of stored bytes read from all traces.
 func (s *Sequence) Consumed() int64 {
 	if s.text == nil {
 		return s.consumed
@@ -64,12 +63,10 @@ func (s *Sequence) Consumed() int64 {
 	return s.consumed + s.text.consumed()
 }
 
-// Format is that of the trace that was read last. It is [Auto] until the first
-// request is read.
+// Format returns the format of the last trace. It is [Auto] until the first request.
 func (s *Sequence) Format() Format { return s.seen }
 
-// Next returns the next request, as [Reader.Next] does. A trace that begins
-// before the one in front of it does is an error.
+// Next returns the next request like [Reader.Next]. A trace that begins before the previous trace is an error.
 func (s *Sequence) Next() (*Request, error) {
 	for {
 		if err := s.begin(); err != nil {
@@ -85,7 +82,7 @@ func (s *Sequence) Next() (*Request, error) {
 		}
 		s.requests++
 		if s.requests == 1 {
-			if err := s.inOrder(req.At); err != nil {
+			if err := s.checkOrder(req.At); err != nil {
 				return nil, err
 			}
 		}
@@ -93,7 +90,7 @@ func (s *Sequence) Next() (*Request, error) {
 	}
 }
 
-// begin opens the next trace, unless one is open.
+// begin opens the next trace if none is open.
 func (s *Sequence) begin() error {
 	if s.reader != nil {
 		return nil
@@ -107,16 +104,16 @@ func (s *Sequence) begin() error {
 	return nil
 }
 
-// inOrder notes when a trace begins.
-func (s *Sequence) inOrder(at bucket.Instant) error {
+// checkOrder checks the start of a trace against the previous one.
+func (s *Sequence) checkOrder(at bucket.Instant) error {
 	if s.earlier && at < s.began && !s.anyOrder {
-		return errors.New("begins before the trace in front of it: name the oldest first, as ls -tr does, or sort all of them with --sort")
+		return errors.New("begins before the previous trace: list the oldest first, as ls -tr does, or use --sort")
 	}
 	s.began, s.earlier, s.seen = at, true, s.reader.Format()
 	return nil
 }
 
-// end closes the trace that has been read.
+// end closes the current trace.
 func (s *Sequence) end() {
 	s.consumed += s.text.consumed()
 	s.lines += s.reader.Line()
@@ -126,7 +123,7 @@ func (s *Sequence) end() {
 	s.at++
 }
 
-// Close closes the trace that is being read, and ends the reading.
+// Close closes the current trace and ends the sequence.
 func (s *Sequence) Close() error {
 	if s.file == nil {
 		return nil

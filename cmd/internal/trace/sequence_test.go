@@ -113,11 +113,11 @@ func TestSequence_Mistakes(t *testing.T) {
 		want  string // of the error, behind the name of the trace
 	}{
 		"cut off":            {map[string]string{"a": long[:len(long)/2]}, "a: after line "},
-		"cut off and said":   {map[string]string{"a": long[:len(long)/2]}, ": the gzip file ends in the middle"},
-		"cut off at once":    {map[string]string{"a": long[:4]}, "a: the gzip file ends in the middle"},
-		"no gzip behind":     {map[string]string{"a": "\x1f\x8bxxxxxxxxxxxxxxxx"}, "a: taken for gzip because of its first bytes: "},
+		"cut off and said":   {map[string]string{"a": long[:len(long)/2]}, ": the gzip file is truncated"},
+		"cut off at once":    {map[string]string{"a": long[:4]}, "a: the gzip file is truncated"},
+		"no gzip behind":     {map[string]string{"a": "\x1f\x8bxxxxxxxxxxxxxxxx"}, "a: detected as gzip by its first bytes: "},
 		"damaged":            {map[string]string{"a": long[:len(long)-8] + "12345678"}, "a: after line 20000: gzip: invalid checksum"},
-		"the newest first":   {map[string]string{"a": requests(100, 5), "b": requests(0, 5)}, "b: begins before the trace in front of it"},
+		"the newest first":   {map[string]string{"a": requests(100, 5), "b": requests(0, 5)}, "b: begins before the previous trace"},
 		"not there":          {map[string]string{"a": requests(0, 5), "c": ""}, "b: file does not exist"},
 		"a line that is not": {map[string]string{"a": requests(0, 5), "b": requests(5, 2) + "{\n"}, "b: line 3: "},
 	} {

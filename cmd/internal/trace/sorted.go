@@ -17,27 +17,25 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// MaxSortBytes is how much of the traces [Sorted] holds in memory. The rest waits in a
-// temporary file, in sorted runs.
+// MaxSortBytes bounds the memory of a [Sorted]. The rest of the traces is in a temporary file, in sorted runs.
 const MaxSortBytes = 64 << 20
 
-// lineBytes is what a line takes in memory beside its text.
+// lineBytes is the memory of a line in addition to its text.
 const lineBytes = 96
 
-// runBytes is how much of each run is read at a time.
+// runBytes is the size of the read buffer per run.
 const runBytes = 1 << 16
 
-// A Sorted reads traces in the order of their times; lines of one time stay in the order
-// in which they stand. It reads all of the traces before it returns the first request. It
-// is made by [NewSorted] and not safe for concurrent use.
+// A Sorted reads traces in the order of their times. Lines with the same time keep their order. It reads all
+// traces before it returns the first request. Create it with [NewSorted]. It is not safe for concurrent use.
 type Sorted struct {
 	from *Sequence
-	most int // bytes in memory
+	most int // memory in bytes
 
-	lines   []sortedLine // of the run that is being read; at the end those that are left
+	lines   []sortedLine // of the current run; after reading, the remaining ones
 	bytes   int
-	file    *os.File // of the other runs; nil for none
-	runs    []int64  // where each begins
+	file    *os.File // contains the other runs; nil for none
+	runs    []int64  // offsets of the runs
 	merged  runHeap
 	whole   bool // all traces have been read
 	current sortedLine
@@ -45,12 +43,12 @@ type Sorted struct {
 	clock   logClock
 }
 
-// A sortedLine is a line with its place. It is ordered by time and number.
+// A sortedLine is a line with its position, ordered by time and number.
 type sortedLine struct {
 	At     bucket.Instant
-	Number int // of the line, among those of all traces
-	Trace  int // in the names
-	Line   int // of it
+	Number int // of the line among all traces
+	Trace  int // index in the names
+	Line   int // number in the trace
 	Format Format
 	Text   string
 }
@@ -59,8 +57,8 @@ func (a *sortedLine) compare(b *sortedLine) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Number, b.Number))
 }
 
-// NewSorted sorts what from reads, with up to [MaxSortBytes] of it in memory, or most
-// bytes if that is above 0.
+// NewSorted returns a reader that sorts the requests of from. It uses up to most bytes of memory, or
+// [MaxSortBytes] if most is 0.
 func NewSorted(from *Sequence, most int) *Sorted {
 	from.anyOrder = true
 	if most <= 0 {
@@ -69,7 +67,7 @@ func NewSorted(from *Sequence, most int) *Sorted {
 	return &Sorted{from: from, most: most}
 }
 
-// Name is that of the trace of the request returned last, or that is being read.
+// Name returns the trace of the last request or, before the first, of the last line.
 func (s *Sorted) Name() string {
 	if s.whole {
 		return s.from.names[s.current.Trace]
@@ -77,7 +75,7 @@ func (s *Sorted) Name() string {
 	return s.from.Name()
 }
 
-// Line is the number of that request's line in its trace, from 1.
+// Line returns the line number of that request in its trace, from 1.
 func (s *Sorted) Line() int {
 	if s.whole {
 		return s.current.Line
@@ -85,13 +83,12 @@ func (s *Sorted) Line() int {
 	return s.from.Line()
 }
 
-// Lines, Consumed and Format are those of the [Sequence].
+// Lines, Consumed and Format return the values of the [Sequence].
 func (s *Sorted) Lines() int      { return s.from.Lines() }
 func (s *Sorted) Consumed() int64 { return s.from.Consumed() }
 func (s *Sorted) Format() Format  { return s.from.Format() }
 
-// Next returns the next request, as [Sequence.Next] does. Lines that cannot be read come
-// first.
+// Next returns the next request like [Sequence.Next]. It reports all invalid lines first.
 func (s *Sorted) Next() (*Request, error) {
 	for !s.whole {
 		req, err := s.from.Next()
@@ -118,7 +115,7 @@ func (s *Sorted) Next() (*Request, error) {
 	return &s.req, parseLog(&s.req, s.current.Text, &s.clock)
 }
 
-// add notes the line that was read last.
+// add stores the last line.
 func (s *Sorted) add(at bucket.Instant) error {
 	reader := s.from.reader
 	s.lines = append(s.lines, sortedLine{at, s.from.Lines(), s.from.at, reader.Line(), reader.Format(), reader.text})
@@ -128,7 +125,7 @@ func (s *Sorted) add(at bucket.Instant) error {
 	return s.spill()
 }
 
-// spill writes the lines in memory to the file, as a run.
+// spill sorts the lines in memory and writes them to the file as a run.
 func (s *Sorted) spill() error {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "mete-sort-*")
@@ -158,7 +155,7 @@ func (s *Sorted) spill() error {
 	return nil
 }
 
-// finish begins to return what was read.
+// finish prepares the merge of the runs after all lines are read.
 func (s *Sorted) finish() error {
 	s.whole = true
 	slices.SortFunc(s.lines, func(a, b sortedLine) int { return a.compare(&b) })
@@ -177,14 +174,14 @@ func (s *Sorted) finish() error {
 	return nil
 }
 
-// advance makes the first line of all runs the current one.
+// advance selects the earliest line of all runs.
 func (s *Sorted) advance() error {
 	if len(s.merged) == 0 || len(s.lines) > 0 && s.lines[0].compare(&s.merged[0].line) < 0 {
 		if len(s.lines) == 0 {
 			return io.EOF
 		}
 		s.current = s.lines[0]
-		s.lines[0] = sortedLine{} // or its text stays in memory
+		s.lines[0] = sortedLine{} // release its text
 		s.lines = s.lines[1:]
 		return nil
 	}
@@ -201,7 +198,7 @@ func (s *Sorted) advance() error {
 	return nil
 }
 
-// Close ends the reading, and removes the temporary file.
+// Close ends reading and removes the temporary file.
 func (s *Sorted) Close() error {
 	err := s.from.Close()
 	if s.file != nil {
@@ -211,19 +208,19 @@ func (s *Sorted) Close() error {
 	return err
 }
 
-// A run is lines in order.
+// A run is a sorted list of lines in the file.
 type run struct {
 	from *gob.Decoder
-	line sortedLine // the next one
+	line sortedLine // next line
 }
 
-// next reads a line. The error is io.EOF at the end.
+// next reads a line. It returns io.EOF at the end.
 func (r *run) next() error {
-	r.line = sortedLine{} // gob leaves out zeros
+	r.line = sortedLine{} // gob omits zeros
 	return r.from.Decode(&r.line)
 }
 
-// A runHeap has the run with the earliest line first.
+// A runHeap orders runs by their next line.
 type runHeap []*run
 
 func (h runHeap) Len() int           { return len(h) }

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// readTarget reads the request line of a log line, unless that has been done.
+// readTarget parses the request line of a log line once.
 func (r *Request) readTarget() {
 	if r.targetRead {
 		return
@@ -20,7 +20,7 @@ func (r *Request) readTarget() {
 	r.setRequestLine(unescape(r.logRequest))
 }
 
-// readAddress reads the address of a log line, unless that has been done.
+// readAddress parses the address of a log line once.
 func (r *Request) readAddress() {
 	if r.addressRead {
 		return
@@ -32,7 +32,7 @@ func (r *Request) readAddress() {
 	}
 }
 
-// setRequestLine reads `GET /path?query HTTP/1.1`. What is not one sets nothing.
+// setRequestLine parses `GET /path?query HTTP/1.1`. It ignores invalid request lines.
 func (r *Request) setRequestLine(s string) {
 	method, target, ok := strings.Cut(s, " ")
 	if !ok || !isToken(method) {
@@ -56,8 +56,7 @@ func (r *Request) setRequestLine(s string) {
 	r.path, r.rawQuery = httpfacts.Path(path), query
 }
 
-// setAbsolute sets the host of an absolute target and returns the rest, or all of
-// one that is not absolute.
+// setAbsolute sets the host of an absolute target and returns the rest. It returns other targets unchanged.
 func (r *Request) setAbsolute(target string) string {
 	scheme := strings.Index(target, "://")
 	if scheme <= 0 {
@@ -72,7 +71,7 @@ func (r *Request) setAbsolute(target string) string {
 	return target
 }
 
-// isToken reports whether s can be a method (RFC 9110, §5.6.2).
+// isToken reports whether s can be a method (RFC 9110 §5.6.2).
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'

@@ -12,19 +12,18 @@ import (
 	"sync/atomic"
 )
 
-// errCut is the error of gzip that ends before its text does.
-var errCut = errors.New("the gzip file ends in the middle: it was cut off, or is still being written")
+// errCut is the error of a truncated gzip file.
+var errCut = errors.New("the gzip file is truncated or still being written")
 
-// A text is the text of a trace. gzip is detected by its first bytes, and may consist of
-// several files one after the other. A goroutine reads and unpacks the text ahead of the
-// reader. A read fails when the context ends.
+// A text reads the text of a trace ahead in a goroutine. It detects gzip by its first bytes and supports
+// concatenated gzip files. Reads fail after the context ends.
 type text struct {
 	*io.PipeReader
 	packed packed
 	stop   func() bool
 }
 
-// packed counts the bytes of a trace as it is stored.
+// packed counts the stored bytes of a trace.
 type packed struct {
 	io.Reader
 	bytes atomic.Int64
@@ -36,7 +35,7 @@ func (p *packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// newText starts to read in. The caller closes the text.
+// newText starts reading in. The caller must close the text.
 func newText(ctx context.Context, in io.Reader) *text {
 	r, w := io.Pipe()
 	t := &text{PipeReader: r}
@@ -50,15 +49,15 @@ func newText(ctx context.Context, in io.Reader) *text {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errCut
 		}
-		w.CloseWithError(err) // nil is io.EOF
+		w.CloseWithError(err) // nil means io.EOF
 	}()
 	return t
 }
 
-// onlyWriter hides other methods of a writer, so that a copy uses its buffer.
+// onlyWriter hides other methods of a writer, so that io.CopyBuffer uses its buffer.
 type onlyWriter struct{ io.Writer }
 
-// unpack returns the text of in.
+// unpack returns the uncompressed text of in.
 func unpack(in io.Reader) (io.Reader, error) {
 	plain := bufio.NewReaderSize(in, readBytes)
 	if magic, _ := plain.Peek(2); string(magic) != "\x1f\x8b" {
@@ -66,15 +65,15 @@ func unpack(in io.Reader) (io.Reader, error) {
 	}
 	unpacked, err := gzip.NewReader(plain)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("taken for gzip because of its first bytes: %w", err)
+		err = fmt.Errorf("detected as gzip by its first bytes: %w", err)
 	}
 	return unpacked, err
 }
 
-// consumed is the number of bytes of the trace that were read as it is stored.
+// consumed returns the number of stored bytes read.
 func (t *text) consumed() int64 { return t.packed.bytes.Load() }
 
-// close ends the goroutine. It does not wait for it: a read of a pipe may take forever.
+// close ends the goroutine without waiting for it, because a read from a pipe may block forever.
 func (t *text) close() {
 	t.stop()
 	t.PipeReader.Close()

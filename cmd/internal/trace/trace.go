@@ -1,41 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace reads recorded traffic, one request a line: access logs in the
-// common and the combined format of nginx and Apache, and JSON lines, each as it
-// is or compressed by gzip. It holds a piece of the file at a time, however large
-// that is.
+// Package trace reads recorded traffic, one request per line. It supports access logs in the common and combined
+// formats of nginx and Apache, and JSON lines. Files may be compressed by gzip. Its memory does not depend on the
+// size of a file.
 //
 // # Access logs
 //
-// A log line supplies the address, the method, the path without its query, the
-// query parameters, and the headers User-Agent and Referer. Its grain is a
-// second. The address is what the server saw: a name in its place (Apache's
-// HostnameLookups), or a hyphen, is no address. A request line that makes no
-// sense (a scanner's, or TLS spoken to a plain port) supplies neither method
-// nor path. Whatever follows the combined format's last field is not read.
+// A log line contains the address, the method, the path, the query parameters, and in the combined format the
+// headers User-Agent and Referer. Its time has a resolution of one second. A host name (from Apache's
+// HostnameLookups) or a hyphen does not count as an address. An invalid request line, for example of TLS sent to a
+// plain port, has neither method nor path. Fields after the combined format are ignored.
 //
 // # JSON lines
 //
 //	{"at":12.5,"method":"GET","path":"/","host":"","ip":"192.0.2.1","headers":{},"query":{},"jwt":{},"cost":null}
 //
-// Every field but at is optional; method, path, host and ip may as well be
-// empty. Unknown fields are errors. Times are seconds since the epoch of the
-// reader's choice, at least 0 and below 2^53 µs, cut to whole microseconds.
-// Header names are in any case. A path is as it was sent; its query, if it has
-// one, is read as one, except for parameters that query names itself. Claims are strings, numbers or booleans;
-// others do not count as present. A cost is above 0.
+// Every field except at is optional; method, path, host and ip may also be empty. Unknown fields are errors. Times
+// are seconds since any epoch, at least 0 and below 2^53 µs, truncated to microseconds. Header names are
+// case-insensitive. The query of a path is parsed unless the field query has the same parameters. Claims are
+// strings, numbers or booleans; other claims are ignored. A cost must be positive.
 //
 // # Attributes
 //
-// Paths have no empty and no dot segments, hosts no port, as in the front doors:
-// a rule that matches a request there matches it in a trace.
+// Paths and hosts are normalized like in the gateway and the API: paths have no empty and no dot segments, and
+// hosts no port. A rule therefore matches the same requests.
 //
 // # Order
 //
-// Lines are taken in the order of the file, and with the time they state. Logs
-// are written when requests end, so times may run backwards; inside a bucket
-// they do not. Of several files one that begins before the one in front of it is
-// refused. [Sorted] returns all lines in the order of their times.
+// Requests have the order of the file and the times in its lines. Servers log requests when they end, so times may
+// step back; inside a bucket they never do. With several files, a file must not begin before the previous one.
+// [Sorted] returns all lines in the order of their times.
 package trace
 
 import (
@@ -44,18 +38,18 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A Format is how a trace is written.
+// A Format is the format of a trace.
 type Format uint8
 
 const (
-	Auto     Format = iota // JSONL where the first line begins with a brace, else Combined
+	Auto     Format = iota // JSONL if the first line begins with a brace, otherwise Combined
 	Combined               // access logs, common or combined
-	JSONL                  // an object a line
+	JSONL                  // one JSON object per line
 )
 
 var formatNames = [...]string{Auto: "auto", Combined: "combined", JSONL: "jsonl"}
 
-// String returns the format's name: "auto", "combined" or "jsonl".
+// String returns the name of the format: "auto", "combined" or "jsonl".
 func (f Format) String() string {
 	if int(f) < len(formatNames) {
 		return formatNames[f]
@@ -63,7 +57,7 @@ func (f Format) String() string {
 	return fmt.Sprintf("Format(%d)", uint8(f))
 }
 
-// ParseFormat returns the format that s names.
+// ParseFormat returns the format with the name s.
 func ParseFormat(s string) (Format, error) {
 	for f, name := range formatNames {
 		if s == name {
@@ -73,7 +67,7 @@ func ParseFormat(s string) (Format, error) {
 	return 0, fmt.Errorf("unknown trace format %q: it must be auto, combined or jsonl", s)
 }
 
-// A LineError is a line that cannot be read. The reader can go on after it.
+// A LineError is the error of an invalid line. The reader can continue after it.
 type LineError struct {
 	Line int // from 1
 	Err  error
@@ -83,5 +77,5 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// maxInstant is the first instant that is not exact in every store.
+// maxInstant is the first instant that some stores cannot represent exactly.
 const maxInstant bucket.Instant = 1 << 53

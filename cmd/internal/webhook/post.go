@@ -23,18 +23,18 @@ const (
 	// maxAttempts bounds the requests for one batch.
 	maxAttempts = 10
 
-	// firstWait is the wait after the first failure. It doubles with each further one up to
-	// mostWait, and a random part up to the same length is added.
+	// firstWait is the wait after the first failure. It doubles up to mostWait with each failure, and a random
+	// part of up to the same length is added.
 	firstWait = time.Second
 	mostWait  = time.Minute
 
-	// maxAnswerBytes is how much of an answer is read, so that the connection can be used again.
+	// maxAnswerBytes bounds the response bytes that are read for connection reuse.
 	maxAnswerBytes = 4 << 10
 )
 
 func randomPart() float64 { return mathrand.Float64() }
 
-// newClient returns a client that follows no redirects: a batch is for its address alone.
+// newClient returns a client that does not follow redirects, because batches are for the configured address only.
 func newClient() *http.Client {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: requestTimeout}
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -42,30 +42,30 @@ func newClient() *http.Client {
 
 func newBatch(lines [][]byte) *batch { return &batch{rand.Text(), lines} }
 
-// errRefused is the error of an endpoint that a retry cannot convince.
-var errRefused = errors.New("the endpoint refuses it")
+// errRefused is the error of a response that a retry would not change.
+var errRefused = errors.New("the endpoint rejects the batch")
 
-// post sends a batch, again and again if need be, until the endpoint accepts it or it is lost. It
-// returns false if ctx ends before that.
+// post sends a batch, with retries, until the endpoint accepts it or the batch is lost. It returns false if ctx
+// ends first.
 func (s *Sender) post(ctx context.Context, b *batch) bool {
 	body := bytes.Join(b.lines, nil)
 	for attempt := 1; ; attempt++ {
-		wait, err := s.try(ctx, b.id, body)
+		wait, err := s.send(ctx, b.id, body)
 		switch {
 		case err == nil:
 			s.count(func(st *Stats) { st.Sent += uint64(len(b.lines)) })
 			if attempt > 1 {
-				s.config.Log.Info("denial webhook accepted a batch again", "attempts", attempt)
+				s.config.Log.Info("denial webhook recovered", "attempts", attempt)
 			}
 			return true
 		case ctx.Err() != nil:
 			return false
 		case errors.Is(err, errRefused) || attempt == maxAttempts:
 			s.count(func(st *Stats) { st.Failed += uint64(len(b.lines)) })
-			s.config.Log.Error("denial webhook failed: lines lost", "lines", len(b.lines), "attempts", attempt, "err", err)
+			s.config.Log.Error("denial webhook failed, lines lost", "lines", len(b.lines), "attempts", attempt, "err", err)
 			return true
 		case attempt == 1:
-			s.config.Log.Warn("denial webhook failed: trying again", "err", err)
+			s.config.Log.Warn("denial webhook failed, retrying", "err", err)
 		}
 		timer := time.NewTimer(max(wait, s.backoff(attempt)))
 		select {
@@ -77,19 +77,18 @@ func (s *Sender) post(ctx context.Context, b *batch) bool {
 	}
 }
 
-// backoff returns the wait after a failed attempt.
 func (s *Sender) backoff(attempt int) time.Duration {
 	wait := min(firstWait<<(attempt-1), mostWait)
 	return wait + time.Duration(s.random()*float64(wait))
 }
 
-// try sends one request. The wait is the Retry-After of the endpoint.
-func (s *Sender) try(ctx context.Context, id string, body []byte) (wait time.Duration, err error) {
+// send sends one request. It returns the Retry-After of the response.
+func (s *Sender) send(ctx context.Context, id string, body []byte) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.config.URL, bytes.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("%w: the request cannot be made", errRefused)
+		return 0, fmt.Errorf("%w: cannot create the request", errRefused)
 	}
 	for name, value := range s.config.Headers {
 		r.Header.Set(name, value)
@@ -105,7 +104,7 @@ func (s *Sender) try(ctx context.Context, id string, body []byte) (wait time.Dur
 	answer, err := s.client.Do(r)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // the address may have a token
+			err = e.Err // the URL may contain a token
 		}
 		return 0, err
 	}
@@ -122,7 +121,6 @@ func (s *Sender) try(ctx context.Context, id string, body []byte) (wait time.Dur
 	}
 }
 
-// Sign returns the value of X-Mete-Signature.
 func Sign(secret []byte, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	_, _ = mac.Write([]byte(timestamp + ".")) // never fails

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook posts the lines of a log to an HTTP endpoint, in batches.
+// Package webhook posts log lines to an HTTP endpoint in batches.
 //
-// Each request has a batch of JSON lines (application/x-ndjson), and an Idempotency-Key that its
-// retries repeat. A receiver that knows the key answers 2xx and ignores the batch.
-// With a secret, X-Mete-Signature is "sha256=" and the HMAC-SHA256 of X-Mete-Timestamp, a period
-// and the body, in hexadecimal digits.
+// Each request contains JSON lines (application/x-ndjson) and an Idempotency-Key, which its retries repeat. A
+// receiver that knows the key should answer 2xx and ignore the batch. With a secret, X-Mete-Signature is "sha256="
+// and the HMAC-SHA256 of X-Mete-Timestamp, a period and the body, in hexadecimal.
 //
-// The queue is bounded. If the endpoint is slow or down, the oldest lines are dropped and
-// counted; no writer waits.
+// The queue is bounded. If the endpoint is slow or down, the oldest lines are dropped and counted; writers never
+// wait.
 package webhook
 
 import (
@@ -21,10 +20,9 @@ import (
 )
 
 const (
-	// maxLineBytes bounds a line. A longer one is dropped.
+	// maxLineBytes bounds a line. Longer lines are dropped.
 	maxLineBytes = 16 << 10
 
-	// requestTimeout bounds one request.
 	requestTimeout = 30 * time.Second
 )
 
@@ -32,43 +30,43 @@ const (
 type Config struct {
 	URL     string
 	Headers map[string]string // of each request
-	Secret  []byte            // of the signature; empty: no signature
+	Secret  []byte            // for the signature; empty: no signature
 
-	Batch    int           // the most lines in one request
-	Interval time.Duration // the longest wait of a line for its batch
-	Queue    int           // the most lines that wait
-	Drain    time.Duration // for the lines that are left when the sender stops
+	Batch    int           // maximum lines per request
+	Interval time.Duration // longest wait for a full batch
+	Queue    int           // maximum queued lines
+	Drain    time.Duration // time for the remaining lines at shutdown
 
 	Log *slog.Logger
 }
 
-// A Sender posts lines. It is made by [New], and its methods are safe for concurrent use.
+// A Sender posts lines. Create it with [New]. It is safe for concurrent use.
 type Sender struct {
 	config Config
 	client *http.Client
 	random func() float64
-	filled chan struct{} // gets a value when a batch is full
+	filled chan struct{} // receives a value when a batch is full
 
 	mu    sync.Mutex // guards the fields below
-	lines [][]byte   // the oldest first
-	begun *batch     // it was sent without an answer when the sender stopped; nil for none
+	lines [][]byte   // oldest first
+	begun *batch     // sent without a response before shutdown; nil for none
 	stats Stats
 }
 
-// Stats count lines since the sender was made.
+// Stats counts lines since New.
 type Stats struct {
-	Sent    uint64 // in requests that the endpoint accepted
-	Dropped uint64 // for which the queue had no room
-	Failed  uint64 // that the endpoint refused, or did not accept in time
-	Waiting int    // in the queue now
+	Sent    uint64 // lines that the endpoint accepted
+	Dropped uint64 // lines that did not fit into the queue
+	Failed  uint64 // lines that the endpoint rejected or did not accept in time
+	Waiting int    // lines in the queue
 }
 
-// New returns a sender. It sends nothing before [Sender.Run].
+// New returns a sender. [Sender.Run] must run to send lines.
 func New(c Config) *Sender {
 	return &Sender{config: c, client: newClient(), random: randomPart, filled: make(chan struct{}, 1)}
 }
 
-// Write queues one line, as a handler of [log/slog] writes it. It never fails and never waits.
+// Write queues one line from a [log/slog] handler. It never fails and never blocks.
 func (s *Sender) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +89,6 @@ func (s *Sender) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Stats returns the counts as they are.
 func (s *Sender) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +97,8 @@ func (s *Sender) Stats() Stats {
 	return stats
 }
 
-// Run posts batches until ctx ends, and then the lines that are left, as long as the drain time
-// lasts. Lines that are left after that are logged as a number, and counted as failed.
+// Run posts batches until ctx ends, and then the remaining lines until the drain time ends. Lines that remain
+// after that count as failed, and Run logs their number.
 func (s *Sender) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Interval)
 	defer ticker.Stop()
@@ -113,7 +110,7 @@ func (s *Sender) Run(ctx context.Context) {
 		case <-ticker.C:
 		case <-s.filled:
 		}
-		for least := 1; ctx.Err() == nil; least = s.config.Batch { // after the first, only full ones
+		for least := 1; ctx.Err() == nil; least = s.config.Batch { // only full batches after the first
 			batch := s.next(least)
 			if batch == nil {
 				break
@@ -123,8 +120,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// postOrKeep posts a batch. If ctx ends before the endpoint accepts or refuses it, next returns
-// it again: a retry needs the same key and lines.
+// postOrKeep posts a batch. If ctx ends first, the next call of next returns it again, because a retry needs the
+// same key and lines.
 func (s *Sender) postOrKeep(ctx context.Context, b *batch) {
 	if !s.post(ctx, b) {
 		s.mu.Lock()
@@ -133,7 +130,6 @@ func (s *Sender) postOrKeep(ctx context.Context, b *batch) {
 	}
 }
 
-// drain posts the lines that are left.
 func (s *Sender) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
 	defer cancel()
@@ -152,17 +148,17 @@ func (s *Sender) drain(ctx context.Context) {
 	s.lines, s.begun, s.stats.Failed = nil, nil, s.stats.Failed+uint64(left)
 	s.mu.Unlock()
 	if left > 0 {
-		s.config.Log.Error("denial webhook stopped: lines lost", "lines", left)
+		s.config.Log.Error("denial webhook stopped, lines lost", "lines", left)
 	}
 }
 
-// A batch is the lines of one request, with all its retries.
+// A batch contains the lines of one request and its retries.
 type batch struct {
 	id    string
 	lines [][]byte
 }
 
-// next takes a batch from the queue, nil if it has fewer lines than least.
+// next takes a batch from the queue. It returns nil if the queue has fewer lines than least.
 func (s *Sender) next(least int) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +171,7 @@ func (s *Sender) next(least int) *batch {
 		return nil
 	}
 	b := newBatch(slices.Clone(s.lines[:n]))
-	s.lines = slices.Clone(s.lines[n:]) // the rest of the array can be collected
+	s.lines = slices.Clone(s.lines[n:]) // release the array
 	return b
 }
 
@@ -185,8 +181,7 @@ func (s *Sender) count(change func(*Stats)) {
 	change(&s.stats)
 }
 
-// DurationText is a ReplaceAttr of [log/slog] that has durations in JSON as in text: "8s", and
-// not nanoseconds.
+// DurationText is a ReplaceAttr function for [log/slog]. It writes durations in JSON as text such as "8s".
 func DurationText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())

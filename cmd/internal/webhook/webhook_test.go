@@ -129,7 +129,7 @@ func TestSender_Retries(t *testing.T) {
 			}
 		}
 		stop()
-		if got, want := s.Stats(), (Stats{Sent: 2}); got != want || log.Count("trying again") != 1 {
+		if got, want := s.Stats(), (Stats{Sent: 2}); got != want || log.Count("retrying") != 1 {
 			t.Errorf("%+v, want %+v; log:\n%s", got, want, log)
 		}
 	})

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A request as somebody has it: pasted, or attribute by attribute.
+// The form for a request: pasted text, or attributes.
 //
 //   requestForm({tree, onExplain(request), onMistake(), compact})  {node, set(attributes, cost), read(text), request(), missing(names)}
-//     request: {attributes: {name: value}, cost: number or absent}. onExplain is called when the viewer asks for it, and
-//     onMistake when what they have is no request.
-//   queryOf(request, tree)  the request as a URL's query, without values that may be credentials
-//   requestOf(params)       what queryOf made, {attributes, cost, missing: names that the URL leaves out}
+//     request: {attributes: {name: value}, cost: number or absent}. onExplain is called on submit, onMistake if the
+//     inputs are not a valid request.
+//   queryOf(request, tree)  the request as a URL query, without values that may be credentials
+//   requestOf(params)       the inverse of queryOf: {attributes, cost, missing: names that the URL omits}
 
 import {h, replace, show} from '../ui/dom.js';
 import {post} from '../shell/api.js';
 import {secretName} from '../rules/words.js';
 
-const unspoken = 'without'; // the parameter that names what the URL leaves out
+const unspoken = 'without'; // the parameter with the names that the URL omits
 const plain = ['method', 'path', 'host', 'ip:address'];
 
 export function requestForm({tree, onExplain, onMistake, compact = false}) {
 	const uid = `request-${Math.random().toString(36).slice(2, 8)}`;
 	const rows = h('div', {class: 'attr-rows', role: 'group', 'aria-label': 'Attributes'});
-	const cost = h('input', {class: 'input', id: `${uid}-cost`, inputmode: 'decimal', placeholder: 'as the policy says', autocomplete: 'off'});
+	const cost = h('input', {class: 'input', id: `${uid}-cost`, inputmode: 'decimal', placeholder: 'set by the policy', autocomplete: 'off'});
 	const names = h('datalist', {id: `${uid}-names`}, [...new Set([...plain, ...tree.attributes.map((a) => a.name)])].map((value) => h('option', {value})));
 	const said = h('div', {class: 'request-said', role: 'status'});
 	const text = h('textarea', {class: 'textarea request-text', id: `${uid}-text`, spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', rows: compact ? '3' : '6',
@@ -52,7 +52,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			readText();
 		}
 	});
-	text.addEventListener('paste', () => text.value === '' && setTimeout(readText)); // and not a part of something
+	text.addEventListener('paste', () => text.value === '' && setTimeout(readText)); // only if the paste fills the field
 
 	const form = {
 		node: h('div', {class: 'request-form stack-small'},
@@ -60,8 +60,8 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 				e.preventDefault();
 				readText();
 			}}, h('div', {class: 'field'}, h('label', {for: text.id}, 'Paste a request'), text,
-				h('p', {class: 'hint', id: `${uid}-hint`}, 'A curl command (in a browser: “Copy as cURL”), the text of an HTTP request, or lines such as header:x-api-key=k1. It is read, and never sent.')),
-			h('div', {class: 'row'}, h('button', {class: compact ? 'btn' : 'btn btn-primary', type: 'submit'}, 'Read and explain'))),
+				h('p', {class: 'hint', id: `${uid}-hint`}, 'A curl command (in a browser: “Copy as cURL”), the text of an HTTP request, or lines such as header:x-api-key=k1. The request is parsed but never sent.')),
+			h('div', {class: 'row'}, h('button', {class: compact ? 'btn' : 'btn btn-primary', type: 'submit'}, 'Parse and explain'))),
 			said,
 			h('form', {class: 'stack-small request-rows', novalidate: true, onsubmit: (e) => {
 				e.preventDefault();
@@ -86,7 +86,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			try {
 				const r = await post('v1/request', {text: written});
 				this.set(r.attributes, r.cost);
-				say([...r.notes.map((n) => sentence(show(n, 400))), r.unread.length > 0 && `No rule looks at ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
+				say([...r.notes.map((n) => sentence(show(n, 400))), r.unread.length > 0 && `No rule uses ${r.unread.map((n) => show(n, 60)).join(', ')}.`].filter(Boolean), false);
 				onExplain(this.request());
 			} catch (e) {
 				text.setAttribute('aria-invalid', 'true');
@@ -95,7 +95,7 @@ export function requestForm({tree, onExplain, onMistake, compact = false}) {
 			}
 		},
 		request: () => ({attributes: Object.fromEntries([...rows.children].map(pairOf).filter(([n]) => n !== '')), ...(cost.value.trim() && {cost: Number(cost.value)})}),
-		missing: (list) => say(list.map((n) => `The address leaves out the value of ${show(n, 60)}, which may be a credential: say it below.`), false),
+		missing: (list) => say(list.map((n) => `The link omits the value of ${show(n, 60)}, which may be a credential. Enter it below.`), false),
 	};
 	return form;
 }
@@ -105,7 +105,7 @@ function pairOf(node) {
 	return [name.value.trim(), value.value];
 }
 
-// attributeRow is the name of an attribute, its value, and a button that takes it out.
+// attributeRow has the name and value of an attribute and a button that removes it.
 function attributeRow({name, value, names, secret, remove}) {
 	const nameInput = h('input', {class: 'input mono', list: names, value: name, 'aria-label': 'Attribute', placeholder: 'header:x-api-key', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false'});
 	const valueInput = h('input', {class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false'});
@@ -115,7 +115,7 @@ function attributeRow({name, value, names, secret, remove}) {
 		const now = nameInput.value.trim();
 		valueInput.classList.toggle('secret', secret(now));
 		valueInput.setAttribute('aria-label', `Value of ${show(now, 60) || 'the attribute'}`);
-		out.setAttribute('aria-label', `Take out ${show(now, 60) || 'this attribute'}`);
+		out.setAttribute('aria-label', `Remove ${show(now, 60) || 'this attribute'}`);
 		valueInput.placeholder = now === 'ip:address' ? '192.0.2.1' : '';
 	};
 	nameInput.addEventListener('input', named);
@@ -123,7 +123,7 @@ function attributeRow({name, value, names, secret, remove}) {
 	return node;
 }
 
-// wrong says what keeps the rows from being a request, and goes there.
+// wrong returns the first error of the rows and moves the focus there.
 function wrong(rows, cost) {
 	const seen = new Set();
 	for (const node of rows.children) {
@@ -131,24 +131,24 @@ function wrong(rows, cost) {
 		const at = node.querySelector('input');
 		if (name === '' && value !== '') {
 			at.focus();
-			return 'This value has no name: say which attribute it is, such as header:x-api-key.';
+			return 'Enter the attribute of this value, such as header:x-api-key.';
 		}
 		if (name !== '' && seen.has(name.toLowerCase())) {
 			at.focus();
-			return `${show(name, 64)} is there twice.`;
+			return `${show(name, 64)} occurs twice.`;
 		}
 		seen.add(name.toLowerCase());
 	}
 	if (cost.value.trim() && !(Number(cost.value) > 0)) {
 		cost.focus();
-		return 'The cost is a number above 0, such as 1 or 0.5.';
+		return 'The cost must be a number above 0, such as 1 or 0.5.';
 	}
 	return '';
 }
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
 
-// select puts the cursor where a mistake is.
+// select moves the cursor to an error.
 function select(text, message) {
 	const place = /^line (\d+), column (\d+)/.exec(message);
 	if (!place) return;

@@ -5,11 +5,10 @@ import {dur, tokens} from '../ui/format.js';
 import {backAt, drawLevel} from './draw.js';
 import {onTheme} from '../ui/palette.js';
 
-const HEIGHT = 300; // px, where the style sheet says nothing
+const HEIGHT = 300; // px, unless the style sheet sets a height
 
-// levelChart draws a bucket's level over time, and its decisions. The x axis is time
-// before now and does not move; what is drawn does. The drawing is called by whoever
-// knows when something may be seen of it.
+// levelChart draws a bucket's level over time and its decisions. The x axis is the time before
+// now; it stays in place while the curve moves. The caller calls draw for each frame.
 export function levelChart(level, {span}) {
 	const canvas = h('canvas', {'aria-hidden': 'true'});
 	const reading = h('p', {class: 'level-reading', 'aria-live': 'off'});
@@ -54,7 +53,7 @@ export function levelChart(level, {span}) {
 
 	return {
 		node,
-		// draw takes the instant that is now, in seconds.
+		// draw takes the current time in seconds.
 		draw(now) {
 			state.now = now;
 			if (state.cursor !== null) {
@@ -66,7 +65,7 @@ export function levelChart(level, {span}) {
 			state.span = seconds;
 			redraw();
 		},
-		// summary is the sentence for those who do not see the drawing.
+		// summary sets the description for screen readers.
 		summary(text) {
 			figure.setAttribute('aria-label', text);
 		},
@@ -81,11 +80,11 @@ function readingText(level, t, back) {
 	const held = level.at(t);
 	const near = level.marks(t - 0.5).find((m) => m.t < t + 0.5);
 	const when = back < 0.05 ? 'now' : `${back.toFixed(back < 10 ? 1 : 0)} s ago`;
-	const what = held === null ? 'nobody looked' : `${tokens(held)} tokens`;
+	const what = held === null ? 'no data' : `${tokens(held)} tokens`;
 	return `${when}: ${what}${near ? `, ${markWords(near)}` : ''}`;
 }
 
-// markWords says what became of a request.
+// markWords describes a decision.
 function markWords(mark) {
 	const cost = `cost ${tokens(mark.cost)}`;
 	switch (mark.kind) {

@@ -11,13 +11,13 @@ const looks = {
 	elsewhere: ['', '○', 'denied by another limit'],
 };
 
-// decisionTable shows the latest decisions of a bucket, the latest first.
+// decisionTable shows the latest decisions of a bucket, newest first.
 export function decisionTable() {
 	const body = h('tbody');
-	const empty = h('p', {class: 'decisions-empty muted'}, 'None since you look. They stand here as they are made.');
+	const empty = h('p', {class: 'decisions-empty muted'}, 'No decisions since you opened this page. New decisions appear here.');
 	const table = h('table', {class: 'table decisions', hidden: true},
-		h('caption', {class: 'visually-hidden'}, 'The latest decisions, the latest first'),
-		h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'At'), h('th', {scope: 'col'}, 'Decision'), h('th', {scope: 'col', class: 'num'}, 'Cost'),
+		h('caption', {class: 'visually-hidden'}, 'The latest decisions, newest first'),
+		h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Time'), h('th', {scope: 'col'}, 'Decision'), h('th', {scope: 'col', class: 'num'}, 'Cost'),
 			h('th', {scope: 'col', class: 'num'}, 'Left'), h('th', {scope: 'col', class: 'num'}, 'Retry after'))), body);
 	let waiting = [];
 	let drawn = 0;
@@ -27,7 +27,7 @@ export function decisionTable() {
 			waiting.push(decision);
 			waiting = waiting.slice(-MOST);
 		},
-		// draw shows what came since, at most every so often.
+		// draw adds the new decisions, at most once per EVERY.
 		draw(now) {
 			if (waiting.length === 0 || now - drawn < EVERY) {
 				return;
@@ -48,12 +48,12 @@ function row(d) {
 	const [look, sign, words] = looks[d.kind];
 	return h('tr', null,
 		h('td', {class: 'nowrap'}, clock(d.t)),
-		h('td', null, h('span', {class: `badge ${look}`}, h('span', {'aria-hidden': 'true'}, sign), words), d.degraded && h('span', {class: 'badge badge-degraded', title: 'decided by this server alone'}, 'degraded')),
+		h('td', null, h('span', {class: `badge ${look}`}, h('span', {'aria-hidden': 'true'}, sign), words), d.degraded && h('span', {class: 'badge badge-degraded', title: 'decided without the store'}, 'degraded')),
 		h('td', {class: 'num'}, tokens(d.cost)), h('td', {class: 'num'}, leftText(d.left)),
 		h('td', {class: 'num'}, waitCell(d)));
 }
 
-// leftText has one decimal, so that a column of them can be read down.
+// leftText has one decimal, so that numbers in a column align.
 function leftText(left) {
 	return left < 1e6 ? (Math.floor(left * 10) / 10).toFixed(1) : tokens(left);
 }
@@ -65,7 +65,7 @@ function waitCell({kind, wait}) {
 	return kind === 'elsewhere' ? '–' : wait === Infinity ? 'never' : dur(wait);
 }
 
-// clock is a time of day to the tenth: several decisions a second are the rule.
+// clock returns a time of day in tenths of a second, because there are often several decisions per second.
 function clock(t) {
 	const d = new Date(t * 1000);
 	const two = (n) => String(n).padStart(2, '0');

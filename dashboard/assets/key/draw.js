@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a level chart looks like: plain drawing on a canvas, called several times a second.
+// Draws a level chart on a canvas, several times per second.
 
 import {tokens} from '../ui/format.js';
 import {paint} from '../ui/palette.js';
 
 const MARGIN = {left: 46, right: 14, top: 46, bottom: 46};
-const AHEAD = 0.14; // of the width is what comes
-const BIN = 6; // px: decisions closer than that are one mark
+const AHEAD = 0.14; // share of the width for the future
+const BIN = 6; // px; closer decisions share a mark
 
-// backAt is how many seconds before now are drawn at x.
+// backAt returns the seconds before now at x.
 export function backAt(state, x) {
 	const width = (state.width - MARGIN.left - MARGIN.right) * (1 - AHEAD);
 	return (1 - (x - MARGIN.left) / width) * state.span;
 }
 
-// drawLevel draws everything: the axes, the curve, what comes, and the decisions.
+// drawLevel draws the axes, the curve, its future and the decisions.
 export function drawLevel(c, level, state) {
 	c.clearRect(0, 0, state.width, state.height);
 	if (level.last === null) {
@@ -97,7 +97,7 @@ function drawGaps(c, plot, {now}, level) {
 	}
 }
 
-// label writes between two places, if there is room.
+// label writes a text between two positions if it fits.
 function label(c, text, left, right, y) {
 	if (right - left < c.measureText(text).width + 24) {
 		return;
@@ -108,9 +108,9 @@ function label(c, text, left, right, y) {
 	c.fillText(text, (left + right) / 2, y);
 }
 
-// drawUnknown says why nothing stands at the left: what was before is kept nowhere.
+// drawUnknown labels the empty left side: the server keeps no earlier levels.
 function drawUnknown(c, plot, level) {
-	label(c, 'drawn since you look', plot.left, plot.x(level.first[0]), plot.y(0) - 14);
+	label(c, 'drawn since you opened the page', plot.left, plot.x(level.first[0]), plot.y(0) - 14);
 }
 
 function drawCurve(c, plot, state, level, capacity) {
@@ -153,7 +153,7 @@ function drawCurve(c, plot, state, level, capacity) {
 	}
 }
 
-// trace makes a path of points; those that no pixel shows are left out.
+// trace makes a path of the points, without points that fall on the same pixel.
 function trace(c, plot, way) {
 	c.beginPath();
 	let drawn = -Infinity;
@@ -173,7 +173,7 @@ function trace(c, plot, way) {
 function drawMarks(c, plot, state, level, capacity) {
 	const bins = new Map();
 	for (const mark of level.marks(state.now - state.span)) {
-		// The bins stand still in time, so that marks do not flicker as they move.
+		// Bins have fixed times, so that marks do not flicker while they move.
 		const bin = Math.floor((mark.t * plot.second) / BIN);
 		const b = bins.get(bin) ?? {t: ((bin + 0.5) * BIN) / plot.second, allowed: 0, denied: 0, shadow: 0, elsewhere: 0};
 		b[mark.kind] += mark.kind === 'allowed' ? mark.cost : 1;

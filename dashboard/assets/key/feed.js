@@ -2,18 +2,23 @@
 
 import {stream} from '../shell/api.js';
 
-// followBucket watches one bucket, which was last seen at since, if at all. onBucket(bucket)
-// is told of it twice a second, onLevel(event) how its level went and goes on, onDecision(decision)
-// of each decision, onDropped(count) of those that were too many, onTrouble(text) why there is no
-// bucket at the moment, '' when there is again, and onState as a stream's. Times are seconds of the
-// server's clock, which now() shows; heard() is the last one that came.
+// followBucket watches a bucket. since is the time of its last known state, or NaN. It calls
+//
+//   onBucket(bucket)      twice per second
+//   onLevel(event)        with past and predicted levels
+//   onDecision(decision)  for each decision
+//   onDropped(count)      if there were too many decisions to send
+//   onTrouble(text)       with the reason if the bucket is unavailable, '' when it is back
+//   onState               as stream does
+//
+// Times are seconds of the server's clock: now() is the current time, heard() the time of the last event.
 export function followBucket(key, since, {onBucket, onLevel, onDecision, onDropped, onTrouble, onState}) {
-	let ahead = null; // this machine's clock, of the server's
-	let anew = true; // the clocks may have been set meanwhile
+	let ahead = null; // seconds by which the local clock is ahead of the server's
+	let anew = true; // measure ahead again, because a clock may have been set
 	let heard = null;
 	const at = (t) => {
 		const seen = Date.now() / 1000 - t;
-		ahead = anew ? seen : Math.min(ahead, seen); // the least delay is nearest to the truth
+		ahead = anew ? seen : Math.min(ahead, seen); // the event with the least delay gives the best estimate
 		anew = false;
 		heard = Math.max(heard ?? t, t);
 	};
@@ -36,7 +41,7 @@ export function followBucket(key, since, {onBucket, onLevel, onDecision, onDropp
 		},
 	};
 	const feed = stream(`v1/watch?${new URLSearchParams({key})}`, {onEvent: (name, data) => events[name]?.(data), onState: (state, problem) => {
-		anew ||= state === 'live'; // till then the old one is better than none
+		anew ||= state === 'live'; // until then, the old estimate is better than none
 		onState(state, problem);
 	}});
 	return {
@@ -46,7 +51,7 @@ export function followBucket(key, since, {onBucket, onLevel, onDecision, onDropp
 	};
 }
 
-// decisionOf is a decision as the page shows it.
+// decisionOf converts a decision for the page.
 function decisionOf({at, allowed, cost, remaining, retry_after: retry, wait, shadow, degraded}) {
 	const kind = allowed ? 'allowed' : shadow ? 'shadow' : retry === 0 ? 'elsewhere' : 'denied';
 	return {t: at, kind, cost, left: remaining, degraded, wait: allowed ? wait : retry ?? Infinity};

@@ -10,16 +10,16 @@ import {endOverride, mayEnd} from '../overrides/actions.js';
 import {auditList} from '../overrides/audit.js';
 import {inForce, limitText, whomText} from '../overrides/words.js';
 
-const EVERY = 10000; // ms between looks: others change overrides, too
+const EVERY = 10000; // ms between requests, because other servers and users change overrides
 const AUDIT = 50; // entries
-const SAME = 10000; // ms at most between what is noted of an act in two places
+const SAME = 10000; // ms within which an audit entry and an activity entry are the same act
 const acted = {reset: 'bucket/reset', taken: 'bucket/take'};
 
-let known = true; // whether the server says what administrators did: that of a program may not
+let known = true; // whether the server has v1/activity; an embedding program may not
 
-const scope = {key: 'just this key', match: 'this key among others', all: 'everybody'};
+const scope = {key: 'only this key', match: 'this key and others', all: 'all clients'};
 
-// keyHistory shows the overrides that a key falls under, and what was done to it.
+// keyHistory shows the overrides that apply to a key, and its past changes.
 export function keyHistory(target) {
 	const node = h('div', {class: 'stack'});
 	let timer = 0;
@@ -35,7 +35,7 @@ export function keyHistory(target) {
 			return;
 		}
 		if (target.masked || !me().see_keys) {
-			replace(node, heading('Overrides'), h('p', {class: 'muted'}, 'Whom overrides are about is masked. To see those of this key takes the role operate.'));
+			replace(node, heading('Overrides'), h('p', {class: 'muted'}, 'Targets of overrides are masked. To see the overrides of this key, you need the role operate.'));
 			return;
 		}
 		try {
@@ -46,9 +46,9 @@ export function keyHistory(target) {
 				shown(answer);
 			}
 		} catch {
-			// What stands there stays: the stream says that the server is away.
+			// Keep the old list: the stream reports that the server is unreachable.
 		}
-		clearTimeout(timer); // of a look that was begun meanwhile
+		clearTimeout(timer); // set by a concurrent look
 		timer = ended ? 0 : setTimeout(look, EVERY);
 	};
 	return {
@@ -61,7 +61,7 @@ export function keyHistory(target) {
 	};
 }
 
-// lately is what was done to a key beside overrides.
+// lately returns the past changes of a key, except overrides.
 async function lately(key) {
 	try {
 		if (known) return await get(`v1/activity?${new URLSearchParams({key})}`);
@@ -75,14 +75,14 @@ function heading(text) {
 	return h('div', {class: 'card-head'}, h('h2', null, text));
 }
 
-// lists puts what is in force and what was done into node, and returns what shows an
-// answer there: an End that is about to be pressed is not replaced.
+// lists fills node with the active overrides and the history. It returns a function that updates
+// them in place, so that an End button keeps its position.
 function lists(node, target, done) {
-	const none = h('p', {class: 'muted'}, 'None: the policy holds for this key.');
+	const none = h('p', {class: 'muted'}, 'None. The policy applies to this key.');
 	const list = h('ul', {class: 'plain stack-small'});
 	const items = keyed(list, {id: ({o}) => o.id, make: ({o, how}) => ({node: overrideItem(o, how, done)})});
-	const audit = auditList(known ? 'Nothing was done to this key lately.' : 'No override of this key was made lately. Resets are not kept here.');
-	replace(node, h('div', null, heading('Overrides in force'), none, list), h('div', null, heading('What was done'), audit.node));
+	const audit = auditList(known ? 'No recent changes to this key.' : 'No recent overrides of this key. This server does not record resets.');
+	replace(node, h('div', null, heading('Active overrides'), none, list), h('div', null, heading('Recent changes'), audit.node));
 	return (answer) => {
 		const here = answer.overrides.filter((o) => inForce(o, serverNow())).map((o) => ({o, how: o.about}));
 		none.hidden = here.length > 0;
@@ -92,7 +92,7 @@ function lists(node, target, done) {
 	};
 }
 
-// isOf reports whether an entry of the audit is of an act: the server that did it has both.
+// isOf reports whether an audit entry records an act; the server that performed it lists both.
 function isOf(entry, act) {
 	return act.status < 400 && acted[entry.what] === act.what && entry.reason === (act.reason ?? '') && Math.abs(Date.parse(entry.at) - Date.parse(act.at)) < SAME;
 }

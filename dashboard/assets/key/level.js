@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What one bucket held over the last minutes, and how it goes on. The server sends points;
-// this draws straight lines between them, and calculates no refill. Pure: no clock, no page.
+// The level of a bucket over the last minutes and its future. The server sends points; Level
+// interpolates linearly between them and calculates no refill. Pure: no clock, no page.
 // Times are seconds of the server's clock.
 
-const MAX_POINTS = 8000; // the oldest go first: a busy key has thousands of decisions a minute
+const MAX_POINTS = 8000; // older points are dropped; a busy key has thousands of decisions per minute
 const MAX_MARKS = 4000;
 
-// pointAt reads a line of [t, level] at t. The first point is at t or before, and the last
-// one goes on.
+// pointAt interpolates a line of [t, level] at t. The first point must be at t or earlier; after the
+// last point the line is constant.
 export function pointAt(line, t) {
 	const n = after(line, t);
 	const [a, b] = [line[Math.max(n - 1, 0)], line[n]];
 	return b && b[0] > a[0] ? a[1] + ((b[1] - a[1]) * (t - a[0])) / (b[0] - a[0]) : a[1];
 }
 
-// after is how many points lie at t or earlier.
+// after returns the number of points at t or earlier.
 function after(line, t) {
 	let from = 0;
 	let to = line.length;
@@ -30,10 +30,10 @@ function after(line, t) {
 	return from;
 }
 
-// A Level is one bucket over the last span seconds.
+// A Level holds the last span seconds of a bucket.
 export class Level {
-	#lines = []; // of [t, level]; between two of them nobody looked
-	#ahead = []; // how the last one goes on, from its end
+	#lines = []; // of [t, level]; between two lines there is no data
+	#ahead = []; // the predicted continuation of the last line
 	#marks = [];
 	#span;
 	#lost = null;
@@ -44,8 +44,8 @@ export class Level {
 		this.capacity = 0;
 	}
 
-	// tell notes an event of the server: its points, [seconds after t, level], of which those
-	// above 0 are still to come, and the waits at t. Events come in order.
+	// tell adds an event of the server: its points, [seconds after t, level], and the waits at t.
+	// Points after t are predictions. Events must be in order.
 	tell({t, levels, retry, full}) {
 		if (levels.length === 0 || (this.#lost !== null && t <= this.#lost)) {
 			return;
@@ -63,12 +63,12 @@ export class Level {
 		this.#forget(t - this.#span);
 	}
 
-	// decide notes a decision.
+	// decide adds a decision.
 	decide({t, kind, cost, wait}) {
 		this.#marks.push({t, kind, cost, wait});
 	}
 
-	// lose notes that nobody looks from t on, until the next event.
+	// lose starts a gap at t, until the next event.
 	lose(t) {
 		if (this.#lost === null && this.last !== null) {
 			this.#lost = Math.max(t, this.last[0]);
@@ -76,14 +76,13 @@ export class Level {
 		}
 	}
 
-	// extend makes what was to come until t a part of the last line.
+	// extend appends the predictions until t to the last line.
 	#extend(t) {
 		const line = this.#lines.at(-1);
 		line.push(...this.#ahead.slice(1).filter(([at]) => at < t), [t, pointAt(this.#ahead, t)]);
 	}
 
-	// forget drops what is older than from. One point before it stays: the line comes from
-	// there.
+	// forget drops points before from, except the last one, where the visible line starts.
 	#forget(from) {
 		while (this.#lines.length > 1 && this.#lines[0].at(-1)[0] < from) {
 			this.#lines.shift();
@@ -98,28 +97,28 @@ export class Level {
 		return this.#lines[0]?.[0] ?? null;
 	}
 
-	// last is the latest point, [t, level].
+	// last returns the latest point, [t, level].
 	get last() {
 		return this.#lines.at(-1)?.at(-1) ?? null;
 	}
 
-	// lost says since when nobody looks, null while somebody does.
+	// lost returns the start of the current gap, or null.
 	get lost() {
 		return this.#lost;
 	}
 
-	// gaps are when nobody looked: [from, to], to is null while it lasts.
+	// gaps returns the times without data, [from, to]; to is null for the current gap.
 	get gaps() {
 		const gaps = this.#lines.slice(1).map((line, i) => [this.#lines[i].at(-1)[0], line[0][0]]);
 		return this.#lost === null ? gaps : [...gaps, [this.#lost, null]];
 	}
 
-	// marks are the decisions since from.
+	// marks returns the decisions since from.
 	marks(from) {
 		return this.#marks.filter((m) => m.t >= from);
 	}
 
-	// at is what the bucket held at t, null where nobody knows.
+	// at returns the level at t, or null if it is unknown.
 	at(t) {
 		const line = this.#lines.findLast((l) => l[0][0] <= t);
 		if (!line || (t > line.at(-1)[0] && (line !== this.#lines.at(-1) || this.#lost !== null))) {
@@ -128,7 +127,7 @@ export class Level {
 		return pointAt(t > line.at(-1)[0] ? this.#ahead : line, t);
 	}
 
-	// ahead is how the bucket goes on from now if nobody takes anything.
+	// ahead returns the future level without requests.
 	ahead(now, until) {
 		if (this.last === null || this.#lost !== null) {
 			return [];
@@ -136,15 +135,14 @@ export class Level {
 		return [[now, pointAt(this.#ahead, now)], ...this.#ahead.filter(([t]) => t > now && t < until), [until, pointAt(this.#ahead, until)]];
 	}
 
-	// rising is by how much the line rises at now, in a second.
+	// rising returns the slope at now, in tokens per second.
 	rising(now) {
 		const n = after(this.#ahead, now);
 		const [a, b] = [this.#ahead[n - 1], this.#ahead[n]];
 		return a && b ? (b[1] - a[1]) / (b[0] - a[0]) : 0;
 	}
 
-	// curve is what the bucket held until now: lines of [t, level] with nothing between
-	// them where nobody looked.
+	// curve returns the level until now, as lines of [t, level] with gaps between them.
 	curve(now) {
 		const lines = this.#lines.map((line) => [...line]);
 		if (lines.length > 0 && this.#lost === null && now > this.last[0]) {
@@ -153,9 +151,8 @@ export class Level {
 		return lines;
 	}
 
-	// waits are the waits of the last event, counted down to t: retry until a request of the
-	// usual cost passes, full until the bucket is full. Infinity for never, null where nobody
-	// knows.
+	// waits returns the waits of the last event, counted down to t: retry until a request of the
+	// usual cost is allowed, full until the bucket is full. Infinity means never, null unknown.
 	waits(t) {
 		const rest = (length) => (length === null ? Infinity : Math.max(this.#told.t + length - t, 0));
 		if (this.last === null || this.#lost !== null) {

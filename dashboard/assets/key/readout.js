@@ -4,10 +4,9 @@ import {h} from '../ui/dom.js';
 import {dur, tokens} from '../ui/format.js';
 import {refillWords} from './words.js';
 
-const EVERY = 200; // ms between changes of the numbers: faster cannot be read
+const EVERY = 200; // ms between updates; faster changes are unreadable
 
-// bucketReadout says in numbers and words what a bucket holds, and what would become of
-// a request now.
+// bucketReadout shows the level of a bucket and the decision for a request now.
 export function bucketReadout(level) {
 	const now = h('span', {class: 'readout-level'}, '–');
 	const capacity = h('span', {class: 'readout-capacity'});
@@ -35,14 +34,14 @@ export function bucketReadout(level) {
 		verdict.className = `badge ${look}`;
 		set(verdict, words);
 		set(retry, live ? retryWords(bucket, waits.retry) : 'unknown');
-		set(stale, live ? '' : 'As it was last seen.');
-		sentence = `The bucket ${live ? 'holds' : 'was last seen with'} ${shown} of ${tokens(level.capacity)} tokens and gets ${flow}.${live ? ` A request of cost ${tokens(cost)} ${words} now.` : ''}`;
+		set(stale, live ? '' : 'Last known state.');
+		sentence = `The bucket ${live ? 'holds' : 'last held'} ${shown} of ${tokens(level.capacity)} tokens and gets ${flow}.${live ? ` A request of cost ${tokens(cost)} ${words} now.` : ''}`;
 	};
 	return {
 		node: h('div', {class: 'readout'}, h('p', {class: 'readout-big'}, now, capacity),
 			h('dl', {class: 'facts'}, h('dt', null, 'Refill'), refill, h('dt', null, 'Full'), full, request, h('dd', null, verdict), h('dt', null, 'Retry after'), retry), stale),
-		// draw shows what is so at t, and returns it: null where nothing is known. inflow is
-		// how much comes back in a second, bit by bit.
+		// draw shows the state at t and returns it, or null if it is unknown. inflow is the
+		// continuous refill in tokens per second.
 		draw(t, bucket) {
 			if (!level.last) {
 				return null;
@@ -62,10 +61,10 @@ function verdictOf(bucket, wait) {
 		return ['badge-denied', 'is blocked'];
 	}
 	if (bucket.allowed_by) {
-		return ['badge-allowed', 'passes, uncharged'];
+		return ['badge-allowed', 'is allowed, uncharged'];
 	}
 	if (wait === 0) {
-		return ['badge-allowed', 'passes'];
+		return ['badge-allowed', 'is allowed'];
 	}
 	return bucket.shadow ? ['badge-shadow', 'would be denied'] : ['badge-denied', 'is denied'];
 }
@@ -80,7 +79,7 @@ function retryWords(bucket, wait) {
 	return inWords(wait).replace('in ', '');
 }
 
-// inWords is when something is so.
+// inWords formats a wait.
 function inWords(seconds) {
 	if (seconds === null) {
 		return 'unknown';

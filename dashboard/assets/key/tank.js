@@ -3,12 +3,12 @@
 import {h, svg, replace} from '../ui/dom.js';
 import {tokens} from '../ui/format.js';
 
-const PACE = 0.12; // s that the stream takes for a dash, of a bucket that is full in a second
-const DROPS = 6; // that fall at once
+const PACE = 0.12; // s per dash of the stream, for a bucket that fills in one second
+const DROPS = 6; // visible at once
 
-// tank draws a bucket as a vessel: how full it is, a drop for what is taken, a shake for
-// what is denied. It is decoration beside the numbers, which say the same. What moves are
-// boxes, and not parts of a drawing: a browser moves those without painting them again.
+// tank draws a bucket as a vessel: its level, a drop for each take, a shake for each denial. It is
+// decoration: the numbers beside it show the same. The moving parts are boxes, which a browser
+// animates without repainting.
 export function tank() {
 	const fluid = h('div', {class: 'tank-fluid'}, wave('tank-wave tank-back'), wave('tank-wave'));
 	const drops = h('div', {class: 'tank-drops'});
@@ -22,7 +22,7 @@ export function tank() {
 
 	return {
 		node,
-		// update takes the level now, and how much of it comes back in a second, bit by bit.
+		// update takes the current level and the continuous refill in tokens per second.
 		update(level, capacity, inflow) {
 			if (marked !== capacity) {
 				marked = capacity;
@@ -39,7 +39,7 @@ export function tank() {
 				node.style.setProperty('--pace', `${Math.min(Math.max((PACE * capacity) / inflow, 0.4), 8).toFixed(2)}s`);
 			}
 		},
-		// decided shows one decision.
+		// decided animates a decision.
 		decided(kind) {
 			if (kind === 'elsewhere' || matchMedia('(prefers-reduced-motion: reduce)').matches) {
 				return;
@@ -49,7 +49,7 @@ export function tank() {
 				return;
 			}
 			vessel.classList.remove('shake', 'shake-shadow');
-			void vessel.offsetWidth; // begins the animation again
+			void vessel.offsetWidth; // restarts the animation
 			vessel.classList.add(kind === 'shadow' ? 'shake-shadow' : 'shake');
 		},
 	};
@@ -64,8 +64,7 @@ function drip(drops) {
 	drops.append(drop);
 }
 
-// wave is a surface and all that is below it, twice as wide as the vessel so that it can
-// move.
+// wave draws the water with its surface, twice as wide as the vessel so that it can move.
 function wave(name) {
 	return svg('svg', {class: name, viewBox: '0 0 200 160', preserveAspectRatio: 'none', focusable: 'false'},
 		svg('path', {d: 'M0 4 q25 -5 50 0 t50 0 t50 0 t50 0 V160 H0 Z'}));

@@ -12,12 +12,12 @@ import {levelChart} from './chart.js';
 import {tank} from './tank.js';
 
 const SPANS = [30, 60, 120]; // s
-const FRAME = 100; // ms between drawings: less than a pixel moves meanwhile
-const STILL = 1000; // and where motion is not welcome
-const SPOKEN = 5000; // ms between changes of the sentence for who cannot see it
+const FRAME = 100; // ms between frames, in which the curve moves less than a pixel
+const STILL = 1000; // ms between frames with reduced motion
+const SPOKEN = 5000; // ms between updates of the description for screen readers
 
-// A KeyView is one key's bucket, live: its level, its decisions, what can be done to it
-// and what was. bucket is what v1/bucket says of it.
+// A KeyView shows the live bucket of a key: its level, decisions, actions and history. bucket is the
+// response of v1/bucket.
 export class KeyView {
 	constructor(key, bucket) {
 		this.bucket = bucket;
@@ -41,7 +41,7 @@ export class KeyView {
 		this.level.capacity = bucket.capacity;
 		this.level.tell({t: since, levels: [[0, bucket.remaining]], retry: bucket.retry_after, full: bucket.full_after});
 		this.feed = this.follow(key, since);
-		this.draw(performance.now()); // what is known already takes its room at once
+		this.draw(performance.now()); // reserves the space of the known parts
 		this.stop = animate((time) => this.draw(time));
 	}
 
@@ -56,23 +56,23 @@ export class KeyView {
 		const card = (look, title, ...children) => h('section', {class: `card ${look}`, 'aria-label': title}, h('div', {class: 'card-head'}, h('h2', null, title)), children);
 		const live = card('key-live', 'Level', this.chart.node, legend(), this.note);
 		live.firstChild.append(this.state, spanButtons(this.chart));
-		this.chart.node.append(this.trouble); // over the drawing, which stands still meanwhile
+		this.chart.node.append(this.trouble); // over the chart, which is paused meanwhile
 		return h('div', {class: 'stack'},
 			h('header', {class: 'key-head'}, h('h2', {class: 'key-title', 'aria-label': `Key ${keyText(this.bucket.parts)}`}, keyParts(this.bucket)), this.facts),
 			h('div', {class: 'key-grid'}, live,
 				h('section', {class: 'card key-now', 'aria-label': 'Now'}, this.tank.node, this.readout.node),
 				card('key-acts', 'Actions', keyActions(() => this.target(), () => this.history.look())),
-				h('section', {class: 'card key-history', 'aria-label': 'Overrides and what was done'}, this.history.node),
+				h('section', {class: 'card key-history', 'aria-label': 'Overrides and recent changes'}, this.history.node),
 				card('card-flush key-decisions', 'Latest decisions', this.decisions.node))); // last: it grows
 	}
 
-	// target is what actions are about. Another limit is said by what this one is said by.
+	// target returns the target of actions, with the rate of its limit.
 	target() {
 		const {bucket} = this;
 		return {...bucket, tokens: bucket.rate.tokens, per: bucket.rate.per};
 	}
 
-	// head says what the bucket is of and under, when that has changed.
+	// head updates the header if it has changed.
 	head() {
 		const {rule, limit, mode, algorithm, words, shadow, shards, masked} = this.bucket;
 		const [other, block, allow] = ['override', 'blocked_by', 'allowed_by'].map((name) => this.bucket[name]?.id ?? '');
@@ -83,19 +83,19 @@ export class KeyView {
 		this.shown = now;
 		replace(this.facts, h('a', {href: `#/rules/${encodeURIComponent(rule)}`}, `rule ${show(rule, 64)}`), limit !== rule && h('span', null, `limit ${show(limit, 64)}`),
 			h('span', null, algorithm.replaceAll('_', ' ')), shards > 1 && h('span', null, `${shards} shards`),
-			shadow && h('span', {class: 'badge badge-shadow'}, 'in shadow: denies nobody'), other && h('span', {class: 'badge badge-level'}, 'another limit, by an override'),
+			shadow && h('span', {class: 'badge badge-shadow'}, 'in shadow: denies nothing'), other && h('span', {class: 'badge badge-level'}, 'limit changed by an override'),
 			block && h('span', {class: 'badge badge-denied'}, 'blocked'), allow && h('span', {class: 'badge badge-allowed'}, 'let through'),
 			masked && h('span', {class: 'badge'}, 'masked'),
-			!masked && this.bucket.parts?.some((p) => p.hashed) && h('span', null, '~ is a hash, of what may be a secret or is long'));
+			!masked && this.bucket.parts?.some((p) => p.hashed) && h('span', null, '~ marks the hash of a long value or a possible secret'));
 		this.blocked = block !== '';
 		this.remark();
 		this.history.look();
 	}
 
-	// remark says what is to be known of the drawing.
+	// remark updates the note below the chart.
 	remark() {
-		const more = this.dropped > 0 ? `${this.dropped} more decisions are not drawn: there were too many at once.` : '';
-		const text = this.blocked ? 'While it is blocked the bucket is not asked, and so no decisions are drawn.' : more;
+		const more = this.dropped > 0 ? `${this.dropped} more decisions are not drawn, because there were too many at once.` : '';
+		const text = this.blocked ? 'While the key is blocked, its bucket is not used and no decisions are drawn.' : more;
 		if (this.note.textContent !== text) {
 			this.note.textContent = text;
 		}
@@ -133,7 +133,7 @@ export class KeyView {
 		});
 	}
 
-	// say says why there is no bucket; '' that there is.
+	// say shows why the bucket is unavailable; '' hides the message.
 	say(text) {
 		this.trouble.hidden = text === '';
 		this.trouble.textContent = show(text.charAt(0).toUpperCase() + text.slice(1), 300);
@@ -143,7 +143,7 @@ export class KeyView {
 		this.mark();
 	}
 
-	// mark says in a word whether what is drawn is so now.
+	// mark shows whether the chart is up to date.
 	mark() {
 		const state = this.connection === 'live' && !this.trouble.hidden ? 'waiting' : this.connection;
 		if (this.state.textContent !== state) {
@@ -176,7 +176,7 @@ export class KeyView {
 }
 
 function spanButtons(chart) {
-	const node = h('div', {class: 'segmented', role: 'group', 'aria-label': 'How much time is drawn'}, SPANS.map((s) => h('button', {
+	const node = h('div', {class: 'segmented', role: 'group', 'aria-label': 'Time shown'}, SPANS.map((s) => h('button', {
 		type: 'button', 'aria-pressed': String(s === SPANS[1]), onclick: (e) => {
 			chart.span(s);
 			for (const b of node.children) {
@@ -189,19 +189,18 @@ function spanButtons(chart) {
 
 function legend() {
 	const entry = (look, sign, text) => h('li', null, h('span', {class: `legend-sign ${look}`, 'aria-hidden': 'true'}, sign), text);
-	return h('ul', {class: 'level-legend plain'}, entry('level', '━', 'level'), entry('level', '┅', 'what comes if nobody asks'), entry('muted', '┄', 'capacity'),
+	return h('ul', {class: 'level-legend plain'}, entry('level', '━', 'level'), entry('level', '┅', 'future without requests'), entry('muted', '┄', 'capacity'),
 		entry('allowed', '╹', 'allowed, by cost'), entry('denied', '✕', 'denied'), entry('shadow', '◆', 'would be denied'), entry('muted', '○', 'denied by another limit'));
 }
 
-// animate calls f about ten times a second while the page can be seen.
+// animate calls f about ten times per second while the page is visible.
 function animate(f) {
 	const still = matchMedia('(prefers-reduced-motion: reduce)');
 	let request = 0;
 	let timer = 0;
 	const frame = (time) => {
 		f(time);
-		// A timer between frames: at 60 frames a second most of them would find nothing
-		// to do, and still wake the machine.
+		// A timer between frames saves power: at 60 frames per second most would have nothing to do.
 		timer = setTimeout(() => {
 			request = requestAnimationFrame(frame);
 		}, (still.matches ? STILL : FRAME) - 16);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a bucket is and holds, in words. Pure.
+// Buckets in words. Pure.
 
 import {tokens} from '../ui/format.js';
 import {algorithmOf} from '../shell/vocabulary.js';
 
 const units = {0.001: 'millisecond', 1: 'second', 60: 'minute', 3600: 'hour', 86400: 'day', 604800: 'week'};
 
-// every is a length of time behind "for each" or "every".
+// every formats a duration after "any" or "every".
 export function every(seconds) {
 	return units[seconds] ?? span(seconds);
 }
 
-// span is a length of time as it is said.
+// span formats a duration in words.
 export function span(seconds) {
 	for (const [length, name] of [[86400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second'], [0.001, 'millisecond']]) {
 		const n = seconds / length;
@@ -23,8 +23,7 @@ export function span(seconds) {
 	return `${seconds} seconds`;
 }
 
-// refillWords say how a bucket gets tokens.
-// bucket is as v1/bucket has it.
+// refillWords describes the refill of a bucket, the response of v1/bucket.
 export function refillWords({algorithm, refill, rate: {tokens: n, per}}) {
 	const amount = `${tokens(n)} ${n === 1 ? 'token' : 'tokens'}`;
 	switch (algorithmOf(algorithm).shape) {
@@ -36,11 +35,11 @@ export function refillWords({algorithm, refill, rate: {tokens: n, per}}) {
 		case 'queue':
 			return `leaks ${amount} per ${every(per)}, evenly`;
 		default:
-			return refill === 'interval' ? `${amount} at once, every ${every(per)}` : `${perWords(n, per)}, all the time`;
+			return refill === 'interval' ? `${amount} at once, every ${every(per)}` : `${perWords(n, per)}, continuously`;
 	}
 }
 
-// perWords is a rate: so many in a unit of time, or one every so often.
+// perWords formats a rate: N tokens per unit, or 1 token every interval.
 function perWords(n, per) {
 	if (units[per] && n >= 1) {
 		return `${tokens(n)} ${n === 1 ? 'token' : 'tokens'} per ${units[per]}`;

@@ -3,29 +3,29 @@
 import {h, keyNode, show} from '../ui/dom.js';
 import {dateTime, num, pct} from '../ui/format.js';
 
-// countText is a count, or between which numbers it is.
+// countText formats a count, or its range if it is an estimate.
 export function countText(key) {
 	return key.error > 0 ? `${num(key.count - Math.min(key.error, key.count))}–${num(key.count)}` : num(key.count);
 }
 
-// keyHref is the address of a key's page.
+// keyHref returns the address of a key's page.
 export function keyHref(key) {
 	return `#/key?${new URLSearchParams(key.rule ? {key: key.key, rule: key.rule} : {key: key.key})}`;
 }
 
-// keyParts shows what a key is made of.
+// keyParts returns a node with the parts of a key.
 export function keyParts(key) {
 	const node = keyNode(key.parts);
 	if (key.mask) {
-		node.append(' ', h('span', {class: 'key-hash', title: 'a hash of the key, by which it can be told from others'}, `~${key.mask}`));
+		node.append(' ', h('span', {class: 'key-hash', title: 'a hash that identifies the key'}, `~${key.mask}`));
 	}
 	if (key.cut) {
-		node.append(' ', h('span', {class: 'badge', title: 'the key is longer than what is remembered of it'}, 'cut'));
+		node.append(' ', h('span', {class: 'badge', title: 'only the beginning of this long key is stored'}, 'cut'));
 	}
 	return node;
 }
 
-// waitText is how long is left of a wait that ends at a local time, or Infinity.
+// waitText formats the rest of a wait that ends at a local time, or Infinity.
 export function waitText(ends, now = Date.now()) {
 	if (ends === Infinity) {
 		return 'never';
@@ -46,17 +46,16 @@ export function waitText(ends, now = Date.now()) {
 const columns = [
 	{name: 'key', label: 'Key', sort: (k) => k.key},
 	{name: 'count', label: 'Count', number: true, sort: (k) => k.count},
-	{name: 'share', label: 'Share of its rule', sort: (k) => k.share},
+	{name: 'share', label: 'Share of rule', sort: (k) => k.share},
 	{name: 'first', label: 'First seen', sort: (k) => Date.parse(k.first)},
 	{name: 'last', label: 'Last seen', sort: (k) => Date.parse(k.last)},
 	{name: 'retry', label: 'Retry after', number: true, sort: (k) => k.ends},
 ];
 
-const MOST_HELD = 250; // rows: a pointer that is left there does not gather the keys of a night
+const MOST_HELD = 250; // rows kept while the pointer rests on the table
 
-// keyTable is a table of keys that is updated in place. Rows keep their order while
-// somebody points at them or is in them with the keyboard: what one is about to press
-// does not move away. It is {node, update(top, came), tick(now)}.
+// keyTable returns a table of keys that is updated in place: {node, update(top, came), tick(now)}.
+// Rows keep their order while the pointer or the focus is on them, so that a click does not miss.
 export function keyTable(options) {
 	return new KeyTable(options);
 }
@@ -102,7 +101,7 @@ class KeyTable {
 		return (x < y ? -1 : x > y ? 1 : 0) * (this.down ? -1 : 1) || (idOf(a) < idOf(b) ? -1 : 1);
 	}
 
-	// place puts the rows in order. Held, those that are there stay, and new ones come last.
+	// place sorts the rows. If the order is held, it only appends new rows.
 	place(mayHold) {
 		this.held = mayHold && this.holds();
 		this.onOrder?.(this.held);
@@ -122,7 +121,7 @@ class KeyTable {
 		}));
 	}
 
-	// forget removes rows of keys that have gone.
+	// forget removes the rows of keys that are no longer listed.
 	forget(may) {
 		const present = new Set(this.keys.map(idOf));
 		for (const [id, row] of this.rows) {
@@ -133,7 +132,7 @@ class KeyTable {
 		}
 	}
 
-	// update takes an answer of v1/top, and the local time at which it came.
+	// update takes a response of v1/top and its local time of arrival.
 	update(top, came) {
 		this.keys = keysOf(top, came);
 		for (const key of this.keys) {
@@ -150,7 +149,7 @@ class KeyTable {
 		this.place(true);
 	}
 
-	// tick lets waits run down.
+	// tick updates the countdowns.
 	tick(now) {
 		for (const row of this.rows.values()) {
 			row.tick(now);
@@ -158,8 +157,8 @@ class KeyTable {
 	}
 }
 
-// keysOf are the keys of an answer, and what follows from all of it: their share of what
-// their rule has, how many a second, and until when they wait.
+// keysOf returns the keys of a response with their share of the rule's total, their rate, and the
+// end of their wait.
 function keysOf(top, came) {
 	const totals = new Map(top.rules.map((r) => [r.rule, r.total]));
 	const seconds = Math.max((Date.parse(top.at) - Date.parse(top.since)) / 1000, 1);
@@ -173,7 +172,7 @@ function idOf(key) {
 	return `${key.limit}\n${key.key}`;
 }
 
-// glide moves rows to where they go, where motion is welcome.
+// glide animates rows to their new positions, unless the viewer prefers reduced motion.
 function glide(body, move) {
 	const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
 	const before = still ? null : new Map([...body.children].map((row) => [row, row.offsetTop]));
@@ -225,7 +224,7 @@ function makeRow(key, shown) {
 	};
 }
 
-// perSecond is a rate, with two digits that say something.
+// perSecond formats a rate with two significant digits.
 function perSecond(n) {
 	return `${n >= 9.95 ? num(Math.round(n)) : Number(n.toPrecision(2))}/s`;
 }
@@ -238,13 +237,13 @@ function stamp(node, text, at) {
 	}
 }
 
-// sinceText is how long ago something was, in ms.
+// sinceText formats an age in ms.
 function sinceText(ms) {
 	const s = Math.floor(ms / 1000);
 	return s < 1 ? 'now' : s < 120 ? `${s} s ago` : s < 7200 ? `${Math.floor(s / 60)} min ago` : `${Math.floor(s / 3600)} h ago`;
 }
 
-// set changes a text only where it is another one: nothing is laid out again for nothing.
+// set changes a text only if it differs, to avoid a layout.
 function set(node, text) {
 	if (node.textContent !== text) {
 		node.textContent = text;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What operators do to a key: reset, block, let through, another limit, and the end of
-// an override. Each says in words what will happen and to whom, asks for a reason, and
-// can be undone. A target is {key, rule, limit, parts, masked, cut} and, for another
-// limit, what is known of the one in force: {algorithm, refill, tokens, per, capacity}.
+// The operator's actions on a key: reset, block, let through, change the limit, and end an
+// override. Each action describes its effect, asks for a reason, and can be undone. A target is
+// {key, rule, limit, parts, masked, cut}. To change a limit, it also has the known parts of the
+// active limit: {algorithm, refill, tokens, per, capacity}.
 
 import {h, keyNode, keyText, show} from '../ui/dom.js';
 import {dateTime, tokens} from '../ui/format.js';
@@ -17,43 +17,43 @@ import {expiryOf, keptOf, keptWords, limitOverride, limitShape, limitWords} from
 import {expiryInput, limitInputs} from './inputs.js';
 import {bodyOf, inForce, limitText, whomText} from './words.js';
 
-const NEEDS = 'needs role operate; sign in';
-const AUTHOR = 'mete-author'; // where a browser remembers who somebody said they are
+const NEEDS = 'requires the role operate; sign in';
+const AUTHOR = 'mete-author'; // key in localStorage for the viewer's name
 
-// mayOperate says why the viewer may not act, "" where they may.
+// mayOperate returns why the viewer may not act, or "".
 export function mayOperate() {
 	return may('operate') ? '' : NEEDS;
 }
 
-// mayEnd says why the viewer may not end an override: it takes what it took to make it.
+// mayEnd returns why the viewer may not end an override, or "". Ending requires the same role as making.
 export function mayEnd(o) {
-	return actionOf(o.action).suspends && !may('configure') ? 'needs role configure; sign in' : mayOperate();
+	return actionOf(o.action).suspends && !may('configure') ? 'requires the role configure; sign in' : mayOperate();
 }
 
-// whyNot says why nothing can be done to a key, "" where something can.
+// whyNot returns why the viewer cannot change a key, or "".
 export function whyNot(target) {
 	if (target.masked) {
 		return NEEDS;
 	}
-	return mayOperate() || (target.cut ? 'the key is so long that only its beginning is known' : '');
+	return mayOperate() || (target.cut ? 'only the beginning of this long key is known' : '');
 }
 
-// resetKey makes a bucket full. done is called when it is so, and after an undo.
+// resetKey fills a bucket. It calls done afterwards and after an undo.
 export async function resetKey(target, done) {
 	await confirmed({
 		title: 'Reset this bucket?',
-		body: [about(target), h('p', null, 'It becomes full at once: ', h('strong', null, target.capacity === undefined ? 'all of its tokens' : `${tokens(target.capacity)} tokens`),
-			' are there for the next requests. Nobody else is touched. Another server may deny for a second more what it has just denied.')],
+		body: [about(target), h('p', null, 'The bucket becomes full at once, with ', h('strong', null, target.capacity === undefined ? 'all of its tokens' : `${tokens(target.capacity)} tokens`),
+			' for the next requests. No other key changes. Other servers may repeat a recent denial for up to a second.')],
 		confirm: 'Reset',
-		fields: [reasonField('what it is made full for')],
+		fields: [reasonField('Why the bucket is reset.')],
 		run: async ({reason}) => {
 			const answer = await post('v1/bucket/reset', {key: target.key, reason});
 			const given = Number(answer.given);
 			const at = performance.now();
 			toast({
-				text: `Reset ${keyText(target.parts)}: ${given > 0 ? `${tokens(given)} ${given === 1 ? 'token' : 'tokens'} given back` : 'it was full already'}.`,
+				text: `Reset ${keyText(target.parts)}: ${given > 0 ? `${tokens(given)} ${given === 1 ? 'token' : 'tokens'} added` : 'it was already full'}.`,
 				kind: 'ok',
-				// What would have come back meanwhile stays: nobody is left with less than
+				// Keep the tokens that would have refilled meanwhile, so that the client never has less than
 				// without the reset.
 				undo: given > 0 ? async () => {
 					const left = Math.ceil(pointAt(answer.missing, (performance.now() - at) / 1000) * 1000 - 1e-6) / 1000; // as the server rounds
@@ -68,56 +68,56 @@ export async function resetKey(target, done) {
 	});
 }
 
-// blockKey denies whatever would spend from a bucket.
+// blockKey denies all requests that would spend from a bucket.
 export function blockKey(target, done) {
 	return override(target, done, {
 		action: 'block', title: 'Block this key?', confirm: 'Block key', danger: true,
 		words: [h('p', null, 'Every request that would spend from this bucket is ', h('strong', {class: 'denied'}, 'denied'),
-			', whatever the rules say and however full it is, until the block ends. Clients are told to retry when it ends.')],
+			', regardless of the rules and its level, until the block ends. Retry-After tells clients when it ends.')],
 		make: () => ({action: 'block', key: target.key}),
 		toldOf: () => `Blocked ${keyText(target.parts)}`,
 	});
 }
 
-// allowKey lets pass whatever would spend from a bucket.
+// allowKey allows all requests that would spend from a bucket.
 export function allowKey(target, done) {
 	return override(target, done, {
 		action: 'allow', title: 'Let this key through?', confirm: 'Let through',
 		words: [h('p', null, 'Requests that would spend from this bucket pass rule ', h('strong', null, show(target.rule, 64)), ' ',
-			h('strong', {class: 'allowed'}, 'uncharged'), ' until then. Other rules still hold for them.')],
+			h('strong', {class: 'allowed'}, 'uncharged'), ' until then. Other rules still apply.')],
 		make: () => ({action: 'allow', key: target.key}),
 		toldOf: () => `Let through ${keyText(target.parts)}`,
 	});
 }
 
-// limitKey holds one key to another limit.
+// limitKey changes the limit of a key.
 export async function limitKey(shown, done) {
 	const b = await get(`v1/bucket?${new URLSearchParams({key: shown.key})}`);
 	const target = {...shown, ...b, tokens: b.rate.tokens, per: b.rate.per};
 	target.kept = keptOf(target, await ruleList(target.rule));
 	const inputs = limitInputs(target);
 	return override(target, done, {
-		action: 'limit', title: 'Another limit for this key?', confirm: 'Set limit',
-		words: [h('p', null, 'For this key alone, this takes the place of the limit ', h('strong', null, show(target.limit, 64)),
-			target.words ? ` (${target.words})` : '', '. What is missing from the bucket stays missing.', keptWords(target.kept)), inputs.node],
+		action: 'limit', title: 'Change the limit of this key?', confirm: 'Set limit',
+		words: [h('p', null, 'For this key only, this replaces the limit ', h('strong', null, show(target.limit, 64)),
+			target.words ? ` (${target.words})` : '', '. Spent tokens stay spent.', keptWords(target.kept)), inputs.node],
 		make: () => ({action: 'limit', key: target.key, rules: [target.rule], ...limitOverride(target, inputs.values())}),
-		toldOf: () => `Other limit set: ${limitWords(target, inputs.values())}`,
+		toldOf: () => `Limit changed: ${limitWords(target, inputs.values())}`,
 	});
 }
 
-// override asks, and makes an override of a key. Where one of the same kind is there
-// for just this key, the new one takes its place, and undo puts the old one back.
+// override asks for confirmation and makes an override of a key. It replaces an override of the
+// same kind for only this key; undo restores that one.
 async function override(target, done, {action, title, confirm, danger, words, make, toldOf}) {
 	const before = await sameKind(target, action);
 	const body = [about(target), ...words];
 	if (before) {
-		body.push(h('p', {class: 'notice'}, `It takes the place of ${show(before.id, 60)}, which ${show(before.author, 60)} made (“${show(before.reason, 120)}”).`));
+		body.push(h('p', {class: 'notice'}, `This replaces ${show(before.id, 60)} by ${show(before.author, 60)} (“${show(before.reason, 120)}”).`));
 	}
 	await askOverride({title, confirm, danger, body, make: () => inPlaceOf(before, make()), toldOf, before, done});
 }
 
-// inPlaceOf is an override that takes the place of one, of which it keeps the limits that
-// it does not name: of several overrides of a key only the first one's hold.
+// inPlaceOf returns the override that replaces before. It keeps the limits of before that it does not
+// name, because only the first of several overrides of a key applies.
 function inPlaceOf(before, body) {
 	if (!before) {
 		return body;
@@ -127,12 +127,12 @@ function inPlaceOf(before, body) {
 	return {...body, ...kept, id: before.id};
 }
 
-// askOverride asks for how long, why and who, and makes an override.
+// askOverride asks for the expiry, reason and author, and makes an override.
 export function askOverride({title, confirm, danger, body, make, toldOf, before = null, done}) {
 	const expiry = expiryInput();
 	return confirmed({
 		title, confirm, danger, body: [...body, expiry.node],
-		fields: [reasonField('Clients do not see it; people ask later.'), authorField()],
+		fields: [reasonField('For the audit log. Clients do not see it.'), authorField()],
 		run: async ({reason, author}) => {
 			remember(author);
 			const made = await put('v1/overrides', {...make(), reason: reason.trim(), author: author.trim(), expires_at: expiryOf(expiry.value(), serverNow())});
@@ -145,12 +145,12 @@ export function askOverride({title, confirm, danger, body, make, toldOf, before 
 	});
 }
 
-// restore undoes the making of an override.
+// restore undoes an override.
 async function restore(made, before) {
 	const {overrides} = await get('v1/overrides?audit=0');
 	const now = overrides.find((o) => o.id === made.id);
 	if (!now || JSON.stringify(bodyOf(now)) !== JSON.stringify(bodyOf(made))) {
-		throw new Error('Somebody has ended or changed it since.');
+		throw new Error('The override has been ended or changed since.');
 	}
 	if (before && inForce(before, serverNow())) {
 		await put('v1/overrides', bodyOf(before));
@@ -164,12 +164,12 @@ export async function endOverride(o, done) {
 	await confirmed({
 		title: 'End this override?',
 		body: [h('dl', {class: 'facts'},
-			h('dt', null, 'Does'), h('dd', null, show(actionOf(o.action).label), limitText(o) ? `: ${show(limitText(o))}` : ''),
-			h('dt', null, 'To'), h('dd', {class: 'mono'}, show(whomText(o), 300)),
-			h('dt', null, 'Because'), h('dd', null, `${show(o.reason)} (${show(o.author, 60)})`)),
-		h('p', null, 'The policy holds for them again, at once.')],
-		confirm: 'End it',
-		fields: [reasonField('why it is over'), authorField()],
+			h('dt', null, 'Effect'), h('dd', null, show(actionOf(o.action).label), limitText(o) ? `: ${show(limitText(o))}` : ''),
+			h('dt', null, 'Applies to'), h('dd', {class: 'mono'}, show(whomText(o), 300)),
+			h('dt', null, 'Reason'), h('dd', null, `${show(o.reason)} (${show(o.author, 60)})`)),
+		h('p', null, 'The policy applies again at once.')],
+		confirm: 'End override',
+		fields: [reasonField('Why the override ends.'), authorField()],
 		run: async (values) => {
 			remember(values.author);
 			await del(`v1/overrides/${encodeURIComponent(o.id)}?${new URLSearchParams({author: values.author.trim(), reason: values.reason.trim()})}`);
@@ -182,26 +182,26 @@ export async function endOverride(o, done) {
 	});
 }
 
-// sameKind is the override of that kind which is in force for just this key, if any.
+// sameKind returns the active override of the same kind for only this key, or null.
 async function sameKind(target, action) {
 	const {overrides} = await get(`v1/overrides?${new URLSearchParams({audit: 0, key: target.key})}`);
 	return overrides.find((o) => o.source === 'admin' && o.action === action && inForce(o, serverNow()) && o.about === 'key') ?? null;
 }
 
-// keyActions are the buttons of all that can be done to a key. Where the viewer may not,
-// they say so. targetOf is asked when one is pressed: what a bucket is may change.
+// keyActions returns the buttons for the actions on a key. Disabled buttons show the reason. targetOf
+// returns the current target when a button is pressed.
 export function keyActions(targetOf, done) {
 	const first = targetOf();
 	const all = [
-		['Reset', 'Makes the bucket full', resetKey, ''],
-		['Other limit', 'Another rate and capacity, for a time', limitKey, ''],
-		['Let through', 'Passes this rule uncharged, for a time', allowKey, ''],
-		['Block', 'Denies everything, for a time', blockKey, 'btn-danger'],
+		['Reset', 'Fills the bucket', resetKey, ''],
+		['Other limit', 'Changes rate and capacity for a time', limitKey, ''],
+		['Let through', 'Allows requests uncharged for a time', allowKey, ''],
+		['Block', 'Denies all requests for a time', blockKey, 'btn-danger'],
 	];
 	const reason = whyNot(first);
 	const press = (why, act) => once(() => why || tried(act(targetOf(), done)));
 	return h('ul', {class: 'key-actions plain'}, all.map(([label, hint, act, look], i) => {
-		const why = reason || (act === limitKey && !limitShape(first.algorithm) ? 'this algorithm has no limit to change here' : '');
+		const why = reason || (act === limitKey && !limitShape(first.algorithm) ? 'limits of this algorithm cannot be changed here' : '');
 		const id = `key-action-${i}`;
 		return h('li', {class: 'key-action'},
 			h('button', {type: 'button', class: `btn ${why ? '' : look}`, 'aria-describedby': id, 'aria-disabled': why ? 'true' : null, onclick: press(why, act)}, label),
@@ -209,8 +209,8 @@ export function keyActions(targetOf, done) {
 	}));
 }
 
-// once is an action that is not begun again while it goes on: a dialog may need an answer
-// of the server before it opens.
+// once wraps an action so that it does not start again while it runs. A dialog may wait for the server
+// before it opens.
 export function once(action) {
 	let busy = false;
 	return async () => {
@@ -224,7 +224,7 @@ export function once(action) {
 	};
 }
 
-// tried says what went wrong before a dialog could.
+// tried shows errors from before the dialog opens.
 async function tried(action) {
 	try {
 		await action;
@@ -233,7 +233,7 @@ async function tried(action) {
 	}
 }
 
-// confirmed asks, and does it while the dialog is open: what goes wrong is said there.
+// confirmed runs the action while the dialog is open, so that the dialog can show errors.
 function confirmed({run, ...question}) {
 	return confirmAction({...question, check: async (values) => {
 		try {
@@ -245,7 +245,7 @@ function confirmed({run, ...question}) {
 	}});
 }
 
-// mistakesOf are the server's words, at the fields that they are about.
+// mistakesOf returns the server's errors by field.
 function mistakesOf(err) {
 	const said = {};
 	const rest = [];
@@ -273,16 +273,15 @@ function reasonField(hint) {
 }
 
 function authorField() {
-	return {name: 'author', label: 'Your name', required: true, value: remembered() || me().name, hint: 'Whom to ask about it.'};
+	return {name: 'author', label: 'Your name', required: true, value: remembered() || me().name, hint: 'The contact for questions.'};
 }
 
-// remembered is the name that somebody gave last: a token is often shared, and its name
-// is then nobody's.
+// remembered returns the last entered name. A shared token's name does not identify a person.
 function remembered() {
 	try {
 		return localStorage.getItem(AUTHOR) ?? '';
 	} catch {
-		return ''; // without storage it is asked each time
+		return ''; // no storage: ask each time
 	}
 }
 
@@ -290,6 +289,6 @@ function remember(name) {
 	try {
 		localStorage.setItem(AUTHOR, name.trim());
 	} catch {
-		// as above
+		// no storage: ask each time
 	}
 }

@@ -10,8 +10,8 @@ import {whomText} from './words.js';
 
 const names = ['header:x-api-key', 'ip:address', 'jwt:sub', 'path', 'host', 'method'];
 
-// addOverride asks for an override by what requests have, or of all of them. rules are
-// those of the policy: [{name, keys, limits: [{name, algorithm, …}]}].
+// addOverride asks for an override by an attribute or for all requests. rules are the rules of the
+// policy: [{name, keys, limits: [{name, algorithm, …}]}].
 export function addOverride(rules, done) {
 	const about = h('p');
 	const limits = rules.flatMap((r) => r.limits.filter((l) => limitShape(l.algorithm)).map((l) => ({...l, rule: r.name, limit: l.name})));
@@ -22,7 +22,7 @@ export function addOverride(rules, done) {
 		inputs.of(target());
 		draw();
 	});
-	const ruleField = labelled('Rule', rule, 'A limit is for the attributes that the rule has in limit_keys.');
+	const ruleField = labelled('Rule', rule, 'The limit applies per value of the rule’s limit_keys.');
 	const action = choice(actionsFor(limits), 'block', () => draw());
 	const draw = () => {
 		const kind = actionOf(action.value);
@@ -38,25 +38,24 @@ export function addOverride(rules, done) {
 		...(actionOf(action.value).limit ? {rules: [target().rule], ...limitOverride(target(), inputs.values())} : {}),
 	});
 	return askOverride({
-		title: 'Add an override', confirm: 'Add it', done, make,
-		body: [labelled('What it does', action, may('configure') ? '' : `To hold for all requests (${actions().filter((a) => a.suspends).map((a) => a.label.toLowerCase()).join(', ')}) takes the role configure.`), about, whom.node, ruleField, inputs.node],
+		title: 'Add an override', confirm: 'Add override', done, make,
+		body: [labelled('Action', action, may('configure') ? '' : `Actions for all requests (${actions().filter((a) => a.suspends).map((a) => a.label.toLowerCase()).join(', ')}) require the role configure.`), about, whom.node, ruleField, inputs.node],
 		toldOf: (made) => `${actionOf(made.action).made} ${show(whomText(made), 120)}${actionOf(made.action).limit ? `: ${limitWords(target(), inputs.values())}` : ''}`,
 	});
 }
 
-// actionsFor are those that the viewer may take.
+// actionsFor returns the actions that the viewer may use.
 function actionsFor(limits) {
 	return actions().filter((a) => (!a.limit || limits.length > 0) && (!a.suspends || may('configure'))).map((a) => [a.action, a.choice ?? a.label]);
 }
 
-// whomInputs ask which requests it is about: those that have an attribute, or all of
-// them, where the action lets one choose.
+// whomInputs asks for the matching requests: by an attribute or, if the action permits, all.
 function whomInputs(rules, changed) {
 	const name = textInput({value: names[0], class: 'input mono', list: 'override-names', required: true});
 	const list = h('datalist', {id: 'override-names'}, [...new Set([...rules.flatMap((r) => r.keys), ...names])].map((value) => h('option', {value})));
 	const value = textInput({class: 'input mono', required: true});
-	const whose = choice([['all', 'All requests, of everybody'], ['some', 'Those with an attribute']], 'all', () => changed());
-	const whoseField = labelled('Which requests', whose);
+	const whose = choice([['all', 'All requests of all clients'], ['some', 'Requests with an attribute']], 'all', () => changed());
+	const whoseField = labelled('Applies to', whose);
 	const attribute = h('div', {class: 'fields-row'}, labelled('Attribute', name), labelled('Value', value, 'a value, a prefix*, or a network'));
 	const all = (kind) => kind.all && (!kind.some || whose.value === 'all');
 	const node = h('div', {class: 'stack-small'}, whoseField, attribute, list);

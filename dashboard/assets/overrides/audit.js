@@ -9,8 +9,7 @@ import {limitText, whomText} from './words.js';
 const what = {made: 'made', removed: 'ended', expired: 'expired'};
 const acts = {'bucket/reset': 'Reset', 'bucket/take': 'Reset undone', 'rules/reset': 'Rule reset'};
 
-// auditList shows what was done, the latest first: entries of the overrides' audit, and
-// of what administrators did to buckets. It is {node, update(entries)}.
+// auditList returns {node, update(entries)}: a list of audit and activity entries, newest first.
 export function auditList(empty) {
 	const none = h('p', {class: 'muted'}, empty);
 	const list = h('ol', {class: 'audit plain', hidden: true});
@@ -28,7 +27,7 @@ export function auditList(empty) {
 	}};
 }
 
-// bucketEntry is an act in the overrides' audit, where it is one among others'.
+// bucketEntry shows a change of a bucket from the audit log.
 function bucketEntry(entry) {
 	const node = actEntry({...entry, what: entry.what === 'taken' ? 'bucket/take' : 'bucket/reset', by: entry.author});
 	const amount = entry.tokens === undefined ? '' : ` · ${entry.tokens} ${entry.tokens === 1 ? 'token' : 'tokens'}`;
@@ -37,24 +36,23 @@ function bucketEntry(entry) {
 	return node;
 }
 
-// ruleEntry is a reset of a whole rule in the overrides' audit.
+// ruleEntry shows a reset of a whole rule from the audit log.
 function ruleEntry(entry) {
 	const node = actEntry({...entry, what: 'rules/reset', by: entry.author});
 	node.querySelector('.audit-what').append(` · ${entry.rule} · ${entry.buckets ?? 0} ${entry.buckets === 1 ? 'bucket' : 'buckets'}`);
 	return node;
 }
 
-// actEntry is what somebody did to a bucket. A take without a reason of the kind is one
-// by hand.
+// actEntry shows a change of a bucket. A take that is not an undo was made by hand.
 function actEntry(act) {
 	const name = act.what === 'bucket/take' && act.reason !== 'undo' ? 'Tokens taken' : acts[act.what] ?? act.what;
-	const unsure = act.status === 503 ? ' · not known whether it was done: the store did not answer' : '';
+	const unsure = act.status === 503 ? ' · result unknown: the store did not respond' : '';
 	return h('li', {class: 'audit-entry'}, h('span', {class: 'audit-mark', 'aria-hidden': 'true'}), h('p', {class: 'audit-what'}, h('strong', null, show(name)), unsure),
 		whoNode(act.by || act.from, act.reason, act.at));
 }
 
 function whoNode(who, why, at) {
-	return h('p', {class: 'audit-who'}, who ? show(who, 60) : 'somebody', why ? [': ', h('q', null, show(why))] : '', ' · ', h('time', {datetime: at, title: dateTime(at)}, ago(at)));
+	return h('p', {class: 'audit-who'}, who ? show(who, 60) : 'unknown', why ? [': ', h('q', null, show(why))] : '', ' · ', h('time', {datetime: at, title: dateTime(at)}, ago(at)));
 }
 
 function auditEntry(entry) {

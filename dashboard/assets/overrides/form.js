@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What people type to make an override, as the server takes it. Pure.
+// Converts the inputs of the override form for the server. Pure.
 
 import {tokens} from '../ui/format.js';
 import {algorithmOf} from '../shell/vocabulary.js';
 
 const seconds = {s: 1, min: 60, m: 60, h: 3600, d: 86400, w: 604800};
 
-// expiryChoices are how long an override mostly holds.
+// expiryChoices are the usual lifetimes of overrides.
 export const expiryChoices = [['15m', '15 minutes'], ['1h', '1 hour'], ['1d', '1 day'], ['7d', '1 week'], ['', 'Other…']];
 
-// parseDuration reads a time such as 90m, 1.5h or 2d 6h, in seconds. null is none.
+// parseDuration parses a duration such as 90m, 1.5h or 2d 6h into seconds, or null.
 export function parseDuration(text) {
 	const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*(s|min|m|h|d|w)(?=[\s\d]|$)\s*/gy)];
 	if (parts.length === 0 || parts.map((p) => p[0]).join('') !== text.trim()) {
@@ -20,26 +20,26 @@ export function parseDuration(text) {
 	return sum > 0 ? sum : null;
 }
 
-// expiryOf is when something ends that lasts so long, as the server takes it.
+// expiryOf returns the expiry for a lifetime, in the server's format.
 export function expiryOf(text, now) {
 	const length = parseDuration(text);
 	if (length === null) {
-		throw new Error(`“${text}” is not how long it lasts; write a number and a unit, such as 90m, 12h or 3d`);
+		throw new Error(`“${text}” is not a duration; enter a number and a unit, such as 90m, 12h or 3d`);
 	}
 	return new Date(Math.ceil((now + length * 1000) / 1000) * 1000).toISOString().replace('.000Z', 'Z');
 }
 
 const shapes = {rate: 'rate', queue: 'queue', window: 'window', sliding: 'window'};
 
-// limitShape says what the limit of an algorithm is made of: a rate, a rate and a queue,
-// or a window. null is one that is not changed here.
+// limitShape returns the inputs of an algorithm's limit: 'rate', 'queue' or 'window', or null if the
+// form cannot change it.
 export function limitShape(algorithm) {
 	return shapes[algorithmOf(algorithm).shape] ?? null;
 }
 
 const units = {1: '1s', 60: '1m', 3600: '1h', 86400: '1d'};
 
-// wordOf is a number of seconds as a policy writes it.
+// wordOf formats seconds as in a policy.
 export function wordOf(per) {
 	if (units[per]) {
 		return units[per];
@@ -53,16 +53,16 @@ export function wordOf(per) {
 	return us % 1000 === 0 ? `${us / 1000}ms` : `${us}us`;
 }
 
-// beginsWords say when intervals begin: as the limit in force has it.
+// beginsWords describes the start of intervals, which the active limit sets.
 function beginsWords({refill, anchor, start}) {
 	if (refill !== 'interval') {
 		return '';
 	}
 	const since = start > 0 ? `, and ${wordOf(start)}` : '';
-	return {epoch: `counted from 1970, 00:00 UTC${since}`, key: 'begins at a time of each key’s own', first: 'the first begins with the first request'}[anchor] ?? '';
+	return {epoch: `aligned to 1970-01-01 00:00 UTC${since}`, key: 'starts at a different time for each key', first: 'starts with the first request'}[anchor] ?? '';
 }
 
-// limitFields are what another limit is said by, with what is known of the one in force.
+// limitFields returns the inputs for a limit, with the values of the active one.
 export function limitFields(target) {
 	const amount = {name: 'tokens', label: 'Tokens', value: target.tokens ?? '', inputmode: 'decimal'};
 	const every = {name: 'every', label: 'Every', value: target.every ?? wordOf(target.per ?? 1), hint: beginsWords(target)};
@@ -77,18 +77,18 @@ export function limitFields(target) {
 	}
 }
 
-// rollsOver reports whether a window leaves to the next ones what it has not used.
+// rollsOver reports whether unused tokens carry over to the next windows.
 function rollsOver({algorithm, capacity, tokens}) {
 	return algorithmOf(algorithm).shape === 'window' && Number(tokens) > 0 && capacity > Number(tokens);
 }
 
-// withoutQueue is the capacity, in which a bucket shows its queue.
+// withoutQueue returns the capacity without the queue, which a bucket includes.
 function withoutQueue({capacity, queue}) {
 	return capacity === undefined ? '' : Math.round((capacity - (queue ?? 0)) * 1000) / 1000;
 }
 
-// keptOf is what the limit in force of a key has beside its numbers, which another limit
-// keeps: that of the override which has set it, or of the rule.
+// keptOf returns the fields of the active limit that a changed limit keeps. They come from the override
+// that set the limit, or from the rule.
 export function keptOf(target, rules) {
 	const own = target.override && limitOfOverride(target);
 	if (own) {
@@ -97,22 +97,22 @@ export function keptOf(target, rules) {
 	return rules.flatMap((r) => r.limits).find((l) => l.name === target.limit)?.kept ?? {};
 }
 
-// limitOfOverride is the config that an override has for the limit of a key.
+// limitOfOverride returns an override's config for the limit of a key.
 function limitOfOverride({override, rule, limit}) {
 	const named = override.limits?.find((l) => `${rule}/${l.name}` === limit || l.name === limit);
 	return named ? {...named, ...named.algorithm_config} : override.algorithm_config;
 }
 
-// keptWords say what is kept.
+// keptWords describes the kept fields.
 export function keptWords(kept = {}) {
 	const stages = (kept.staged_actions ?? []).filter((s) => s.action !== 'reject').map((s) =>
-		`from ${s.threshold ?? s.threshold_percent} % used ${s.action === 'throttle' ? `each request waits ${s.delay ?? `${s.delay_ms}ms`}` : 'requests are warned'}`);
+		`from ${s.threshold ?? s.threshold_percent}% used ${s.action === 'throttle' ? `each request waits ${s.delay ?? `${s.delay_ms}ms`}` : 'requests get a warning'}`);
 	const parts = [stages.length > 0 && `staged_actions (${stages.join(', ')})`, kept.max_reserved !== undefined && `max_reserved (${tokens(kept.max_reserved)})`].filter(Boolean);
-	return parts.length > 0 ? ` Kept as they are: ${parts.join(' and ')}.` : '';
+	return parts.length > 0 ? ` Unchanged: ${parts.join(' and ')}.` : '';
 }
 
-// limitConfig is the config of a limit, from the values of its fields. What is no number
-// goes as it is: the server says what is wrong with it.
+// limitConfig returns the config of a limit from its inputs. It sends invalid numbers unchanged, so that
+// the server reports them.
 export function limitConfig(target, values) {
 	const number = (name) => (/^\d+(\.\d+)?$/.test(values[name].trim()) ? Number(values[name]) : values[name].trim());
 	const rate = () => `${values.tokens.trim()}/${values.every.trim()}`;
@@ -126,13 +126,13 @@ export function limitConfig(target, values) {
 	}
 }
 
-// begins keeps where intervals begin.
+// begins keeps the start of intervals.
 function begins({anchor, start}) {
 	return {...(anchor && anchor !== 'epoch' ? {anchor} : {}), ...(start > 0 ? {start: wordOf(start)} : {})};
 }
 
-// limitOverride puts a limit into an override of a key's rule. Of a rule with several,
-// it is the one that the key is of.
+// limitOverride returns the override fields for a limit. If the rule has several limits, it names the
+// one of the key.
 export function limitOverride(target, values) {
 	const config = limitConfig(target, values);
 	const {algorithm} = target;
@@ -140,7 +140,7 @@ export function limitOverride(target, values) {
 	return name ? {limits: [{name, algorithm, ...config}]} : {algorithm, algorithm_config: config};
 }
 
-// limitWords say the limit that the fields describe.
+// limitWords describes the limit in the inputs.
 export function limitWords(target, values) {
 	switch (limitShape(target.algorithm)) {
 		case 'rate':

@@ -13,16 +13,16 @@ import {ruleList} from '../rules/list.js';
 import {keyHref, waitText} from '../keys/table.js';
 import {limitText, whomText} from './words.js';
 
-const EVERY = 5000; // ms between looks
+const EVERY = 5000; // ms between requests
 const AUDIT = 50; // entries
 
-const states = {in_force: 'in force', unfit: 'does not fit the policy', expired: 'expired'};
+const states = {in_force: 'active', unfit: 'does not fit the policy', expired: 'expired'};
 
-// overridesTab lists the exceptions from the policy, and what was done to them.
+// overridesTab lists the overrides and their history.
 export function overridesTab(root) {
 	if (!me().features.overrides) {
-		replace(root, h('div', {class: 'empty card'}, h('h2', null, 'This server keeps no overrides'),
-			h('p', null, 'A program that embeds mete gives its API a manager of package overrides.')));
+		replace(root, h('div', {class: 'empty card'}, h('h2', null, 'This server has no overrides'),
+			h('p', null, 'To use overrides in your own program, pass a manager of package overrides to the API.')));
 		return undefined;
 	}
 	let ended = false;
@@ -38,13 +38,13 @@ export function overridesTab(root) {
 	const rows = keyed(body, {id: (o) => o.id, make: (o) => ({node: row(o, look)})});
 	const full = table(body);
 	const empty = h('div', {class: 'empty', hidden: true});
-	const passing = h('p', {class: 'hint overrides-note', hidden: true}, 'They end with the server: its store is in memory alone.');
+	const passing = h('p', {class: 'hint overrides-note', hidden: true}, 'Overrides are lost on restart, because the store is in memory.');
 	const list = h('div', {class: 'card card-flush overrides-place'}, full, empty, passing);
-	const acts = auditList('Nothing was done yet.');
+	const acts = auditList('No changes yet.');
 	const audit = h('section', {class: 'card', 'aria-labelledby': 'audit-head', hidden: true},
-		h('div', {class: 'card-head'}, h('h2', {id: 'audit-head'}, 'What was done')), acts.node);
+		h('div', {class: 'card-head'}, h('h2', {id: 'audit-head'}, 'Recent changes')), acts.node);
 	full.hidden = true;
-	replace(root, h('div', {class: 'toolbar'}, h('div', {class: 'toolbar-filter'}, filter), h('label', {class: 'check'}, only, 'Only those in force'),
+	replace(root, h('div', {class: 'toolbar'}, h('div', {class: 'toolbar-filter'}, filter), h('label', {class: 'check'}, only, 'Active only'),
 		h('span', {class: 'spread'}), why && h('span', {class: 'hint', id: 'add-why'}, why), add), list, note, audit);
 
 	const look = async () => {
@@ -61,13 +61,13 @@ export function overridesTab(root) {
 			all = answer;
 			draw();
 		} catch (err) {
-			note.textContent = err.detail ?? 'The server does not answer. What stands here is from before.';
+			note.textContent = err.detail ?? 'The server does not respond. The list is out of date.';
 		}
-		clearTimeout(timer); // of a look that was begun meanwhile
+		clearTimeout(timer); // set by a concurrent look
 		timer = ended ? 0 : setTimeout(look, EVERY);
 	};
 	const draw = () => {
-		if (!all) return; // nothing came yet
+		if (!all) return; // no response yet
 		const text = filter.value.trim().toLowerCase();
 		const shown = all.overrides.filter((o) => (!only.checked || o.state === 'in_force') && (!text || words(o).includes(text)));
 		rows(shown);
@@ -104,15 +104,15 @@ function words(o) {
 
 function none(all, text) {
 	const expired = all.overrides.length > 0;
-	return [h('h2', null, text ? 'No override is like that' : 'No override is in force'),
-		h('p', null, text || expired ? 'Others may be there that have expired: untick “Only those in force”.' :
-			'The policy holds for everybody. An override blocks somebody, lets them through or gives them another limit, for a time.')];
+	return [h('h2', null, text ? 'No override matches the filter' : 'No active overrides'),
+		h('p', null, text || expired ? 'To see expired overrides, clear “Active only”.' :
+			'The policy applies to all clients. An override blocks a client, allows it or changes its limit for a time.')];
 }
 
 function table(body) {
 	return h('div', {class: 'table-wrap'}, h('table', {class: 'table overrides-table', role: 'table'},
 		h('caption', {class: 'visually-hidden'}, 'Overrides'),
-		h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, ['Does', 'To', 'Why', 'Ends', 'Action'].map((label) =>
+		h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, ['Effect', 'Applies to', 'Reason', 'Expires', 'Action'].map((label) =>
 			h('th', {scope: 'col', role: 'columnheader'}, label === 'Action' ? h('span', {class: 'visually-hidden'}, label) : label)))),
 		body));
 }
@@ -123,11 +123,11 @@ function row(o, done) {
 	const limit = limitText(o);
 	const cell = (label, ...children) => h('td', {role: 'cell', dataset: {label}}, ...children);
 	return h('tr', {role: 'row', class: o.state === 'in_force' ? null : 'over'},
-		cell('Does', h('span', {class: `badge badge-${actionOf(o.action).color}`}, show(actionOf(o.action).label)), limit && h('p', {class: 'small'}, show(limit))),
-		cell('To', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : o.source === 'local' ? ' · this server alone' : ''),
+		cell('Effect', h('span', {class: `badge badge-${actionOf(o.action).color}`}, show(actionOf(o.action).label)), limit && h('p', {class: 'small'}, show(limit))),
+		cell('Applies to', h('p', {class: 'mono overrides-whom'}, o.key && may('operate') ? h('a', {href: keyHref(o)}, show(whomText(o), 300)) : show(whomText(o), 300)), h('p', {class: 'small muted'}, show(o.id, 60), o.source === 'file' ? ' · policy file' : o.source === 'local' ? ' · this server alone' : ''),
 			(o.mistakes ?? []).map((m) => h('p', {class: 'mistake'}, show(m.detail, 300)))),
-		cell('Why', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),
-		cell('Ends', o.state === 'in_force' ?
+		cell('Reason', h('p', null, show(o.reason, 300)), h('p', {class: 'small muted'}, show(o.author, 60))),
+		cell('Expires', o.state === 'in_force' ?
 			[h('span', {class: 'nowrap', dataset: {ends: String(ends)}}, `in ${waitText(ends, serverNow())}`), h('p', {class: 'small muted'}, dateTime(o.expires_at))] :
 			h('span', {class: 'badge'}, states[o.state] ?? show(o.state))),
 		cell('', o.state === 'expired' ? null : h('button', {

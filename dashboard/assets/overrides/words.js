@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Overrides as people say them. Pure.
+// Overrides in words. Pure.
 
 const BODY = ['id', 'action', 'rules', 'match', 'key', 'algorithm', 'algorithm_config', 'limits', 'reason', 'author', 'expires_at'];
 
-// bodyOf is an override as it is sent to be made again: without what the server says
-// of it.
+// bodyOf returns an override as a request body, without the fields that the server adds.
 export function bodyOf(override) {
 	return Object.fromEntries(BODY.filter((name) => override[name] !== undefined).map((name) => [name, override[name]]));
 }
 
-// inForce reports whether an override holds now.
+// inForce reports whether an override is active.
 export function inForce(override, now) {
 	return (override.state ?? 'in_force') === 'in_force' && Date.parse(override.expires_at) > now;
 }
 
-// whomText says who an override is about.
+// whomText describes the targets of an override.
 export function whomText(override) {
 	const parts = [];
 	if (override.key) {
@@ -43,7 +42,7 @@ function valueText(wanted) {
 	return String(wanted);
 }
 
-// limitText is the limit of an override, "" where it has none.
+// limitText describes the limit of an override, or "".
 export function limitText(override) {
 	if (override.limits) {
 		return override.limits.map((l) => [l.name, configText({...l, ...l.algorithm_config})].filter(Boolean).join(': ')).join('; ');

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the limiter stands on. Each function returns {node, update()}.
+// The health line and the cards of the overview. Each function returns {node, update()}.
 //
-//   healthLine(live)  how it is, in plain words, and what to do
+//   healthLine(live)  the health and the remedies in a sentence each
 //   storeCard(live), policyCard(live), overridesCard(live)
-//   firstSteps(live, ctx)  what to type where nothing was asked yet
+//   firstSteps(live, ctx)  commands to try before the first request
 
 import {h, replace, show} from '../ui/dom.js';
 import {ago, dateTime, dur, num} from '../ui/format.js';
@@ -45,10 +45,10 @@ export function healthLine(live) {
 }
 
 function set(node, text) {
-	if (node.textContent !== text) node.textContent = text; // what is selected stays so
+	if (node.textContent !== text) node.textContent = text; // keeps the selection if nothing changed
 }
 
-// healthItem keeps its link while its words change.
+// healthItem keeps its link while its text changes.
 function healthItem({href}) {
 	const [said, help] = [h('strong'), h('span')];
 	const link = href?.startsWith('#/') ? h('a', {href}, 'Show') :
@@ -61,7 +61,7 @@ function healthItem({href}) {
 	}};
 }
 
-// factOf draws a term that is known. A value is text or {at}, an instant, and may be mono.
+// factOf draws a term and its value: a text, or {at} for a time. mono selects a monospaced font.
 function factOf({term}) {
 	const node = h('dd');
 	return {node: h('div', null, h('dt', null, term), node), update({value, mono}) {
@@ -79,8 +79,8 @@ function card(id, title, link, href) {
 	const node = h('section', {class: 'card', id}, h('div', {class: 'card-head'}, h('h2', null, title), badge, link && h('a', {class: 'btn btn-ghost btn-small', href}, link)), body);
 	const facts = keyed(list, {id: (f) => f.term, make: factOf});
 	let before = '';
-	// redraw draws again only what changed, so that text can be selected and read. pairs are [term, value, mono]; about
-	// is what the rest of the card is made of.
+	// redraw updates only changed nodes, so that a text selection survives. pairs are [term, value, mono]; about is the
+	// data behind restOf.
 	const redraw = ({kind = '', word, dot = true, pairs = [], about, restOf}) => {
 		facts(pairs.filter(([, value]) => value).map(([term, value, mono = false]) => ({term, value, mono})));
 		list.hidden = pairs.length === 0;
@@ -95,14 +95,14 @@ function card(id, title, link, href) {
 		rest.hidden = rest.childElementCount === 0;
 	};
 	return {node, redraw, waiting(...terms) {
-		redraw({word: '', dot: false, pairs: terms.map((term) => [term, '–']), about: null, restOf: () => null}); // as much room as they will take
+		redraw({word: '', dot: false, pairs: terms.map((term) => [term, '–']), about: null, restOf: () => null}); // reserves the final height
 	}};
 }
 
 const stateWords = {ok: ['badge-ok', 'answers'], degraded: ['badge-warn', 'degraded'], down: ['badge-bad', 'down']};
 const sinceWords = {ok: 'Answers since', degraded: 'Degraded since', down: 'Down since'};
-const breakerWords = {closed: 'closed: the store is asked', open: 'open: the store is not asked', 'half-open': 'half-open: the store is tried again'};
-const storeWords = {memory: 'memory of this server', redis: 'Redis', postgres: 'PostgreSQL'};
+const breakerWords = {closed: 'closed: the store is used', open: 'open: the store is skipped', 'half-open': 'half-open: the store is probed'};
+const storeWords = {memory: 'memory (this server only)', redis: 'Redis', postgres: 'PostgreSQL'};
 
 export function storeCard(live) {
 	const made = card('store-card', 'Store');
@@ -116,10 +116,10 @@ export function storeCard(live) {
 		made.redraw({kind, word, pairs: [
 			['Kind', storeWords[s.kind] ?? s.kind],
 			['Address', s.address && show(s.address, 200), true],
-			['Breaker', s.breaker === 'none' ? null : breakerWords[s.breaker] ?? s.breaker],
+			['Circuit breaker', s.breaker === 'none' ? null : breakerWords[s.breaker] ?? s.breaker],
 			[sinceWords[s.state] ?? 'Since', s.since && {at: s.since}],
-			['Buckets', s.buckets === null ? null : `${num(s.buckets)} that are not full`],
-			['Servers', s.kind !== 'memory' && s.nodes && `${num(s.nodes)} ${s.nodes === 1 ? 'uses' : 'share'} it`],
+			['Buckets', s.buckets === null ? null : `${num(s.buckets)} not full`],
+			['Servers', s.kind !== 'memory' && s.nodes && `${num(s.nodes)} ${s.nodes === 1 ? 'uses' : 'share'} this store`],
 		], about: [s.state, s.detail], restOf: () => s.detail && h('p', {class: s.state === 'down' ? 'notice notice-bad' : 'notice notice-warn'}, show(s.detail, 600))});
 	};
 	return {node: made.node, update};
@@ -129,7 +129,7 @@ function moment(at) {
 	return tell(h('time', {datetime: at, title: dateTime(at)}));
 }
 
-// tell says how long ago a moment is by now.
+// tell updates the age of a time element.
 function tell(node) {
 	const said = ago(node.dateTime);
 	if (node.textContent !== said) node.textContent = said;
@@ -141,17 +141,17 @@ export function policyCard(live) {
 	const update = () => {
 		const p = live.state?.policy;
 		if (!p) {
-			made.waiting('Source', 'Rules', 'In force since', 'Reloads');
+			made.waiting('Source', 'Rules', 'Active since', 'Reloads');
 			return;
 		}
-		made.redraw({kind: p.failing ? 'badge-warn' : 'badge-ok', word: p.failing ? 'reload refused' : 'in force', pairs: [
+		made.redraw({kind: p.failing ? 'badge-warn' : 'badge-ok', word: p.failing ? 'reload failed' : 'active', pairs: [
 			['Source', show(p.source, 200), true],
 			['Version', p.version ? String(p.version) : null],
-			['Bundle', p.bundle ? `${p.bundle.digest}, ${p.bundle.from_disk ? 'from the disk of the server; ' : ''}${p.bundle.age < 60 ? 'confirmed in the last minute' : `last confirmed ${dur(p.bundle.age)} ago`}` : null],
+			['Bundle', p.bundle ? `${p.bundle.digest}, ${p.bundle.from_disk ? 'from the server’s disk; ' : ''}${p.bundle.age < 60 ? 'confirmed in the last minute' : `last confirmed ${dur(p.bundle.age)} ago`}` : null],
 			['Rules', num(p.rules)],
-			['In force since', p.loaded && {at: p.loaded}],
+			['Active since', p.loaded && {at: p.loaded}],
 			['Expires', p.expires && {at: p.expires}],
-			['Reloads', `${num(p.reloads)} done${p.refused ? `, ${num(p.refused)} refused` : ''}`],
+			['Reloads', `${num(p.reloads)} succeeded${p.refused ? `, ${num(p.refused)} failed` : ''}`],
 		], about: [p.failing, p.failed, p.errors], restOf: () => p.failing && refusal(p)});
 	};
 	return {node: made.node, update};
@@ -159,8 +159,8 @@ export function policyCard(live) {
 
 function refusal(p) {
 	return h('div', {class: 'notice notice-warn'}, h('div', {class: 'stack-small'},
-		h('p', null, h('strong', null, 'The last reload was refused'), p.failed && [' ', moment(p.failed)], '. The policy before it stays in force.'),
-		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Mistakes'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
+		h('p', null, h('strong', null, 'The last reload failed'), p.failed && [' ', moment(p.failed)], '. The previous policy stays active.'),
+		p.errors?.length > 0 && h('ul', {class: 'plain mistakes mono', tabindex: '0', 'aria-label': 'Errors'}, p.errors.map((e) => h('li', null, show(e, 1000))))));
 }
 
 export function overridesCard(live) {
@@ -173,8 +173,8 @@ export function overridesCard(live) {
 		}
 		const some = Object.entries(o).filter(([, n]) => n > 0);
 		const all = some.reduce((sum, [, n]) => sum + n, 0);
-		made.redraw({word: all === 0 ? 'none' : `${num(all)} in force`, dot: false, about: o, restOf: () => (all === 0 ?
-			h('p', {class: 'muted'}, 'Everybody is treated as the policy says. Block a key, or give it another limit, on its page.') :
+		made.redraw({word: all === 0 ? 'none' : `${num(all)} active`, dot: false, about: o, restOf: () => (all === 0 ?
+			h('p', {class: 'muted'}, 'The policy applies to all clients. To block a key or change its limit, open its page.') :
 			h('ul', {class: 'plain over-actions'}, some.map(([action, n]) => {
 				const {count, color} = actionOf(action);
 				return h('li', null, h('span', {class: `badge badge-${color}`}, num(n)), ' ', count);
@@ -183,10 +183,10 @@ export function overridesCard(live) {
 	return {node: made.node, update};
 }
 
-// firstSteps stands where the charts are, which have nothing to show then: it comes and goes, and nothing moves.
+// firstSteps replaces the empty charts in the same space, so that nothing moves.
 export function firstSteps(live, ctx) {
 	const body = h('div', {class: 'stack-small'});
-	const node = h('section', {class: 'card first-steps', hidden: true}, h('h2', null, 'Nothing has been asked yet'), body);
+	const node = h('section', {class: 'card first-steps', hidden: true}, h('h2', null, 'No requests yet'), body);
 	let shown = false;
 	const update = () => {
 		const idle = live.state !== null && live.samples.length > 0 && live.samples.every((s) => s[1] + s[2] === 0);
@@ -196,9 +196,9 @@ export function firstSteps(live, ctx) {
 		node.parentElement?.classList.toggle('idle', idle);
 		if (!idle) return;
 		const commands = ctx.me.try ?? [];
-		replace(body, commands.length > 0 ? [h('p', {class: 'muted'}, commands.length > 1 ? 'Type one of these in a terminal, and watch this page.' : 'Type this in a terminal, and watch this page.'), commands.map((c) => copyLine(c))] :
-			h('p', {class: 'muted'}, 'Send a request through the limiter, and watch this page.'),
-		h('p', {class: 'muted'}, 'Or ', h('a', {href: '#/playground'}, 'play with a bucket'), ' in the meantime, or ', h('a', {href: '#/explain'}, 'ask what would happen'), ' to a request.'));
+		replace(body, commands.length > 0 ? [h('p', {class: 'muted'}, commands.length > 1 ? 'Run one of these commands in a terminal and watch this page.' : 'Run this command in a terminal and watch this page.'), commands.map((c) => copyLine(c))] :
+			h('p', {class: 'muted'}, 'Send a request through the limiter and watch this page.'),
+		h('p', {class: 'muted'}, 'Or try a bucket in the ', h('a', {href: '#/playground'}, 'playground'), ', or ', h('a', {href: '#/explain'}, 'explain a request'), '.'));
 	};
 	return {node, update};
 }

@@ -8,15 +8,15 @@ import {h} from '../ui/dom.js';
 import {dur, num, pct} from '../ui/format.js';
 import {chart, sparkline} from '../ui/chart.js';
 
-const now = 10; // seconds that the latency above the chart is the mean of
-const minute = 60; // all figures of a tile are of the last minute
+const now = 10; // seconds; the latency above the chart is their mean
+const minute = 60; // seconds that the tiles cover
 const sparkSeconds = 120;
 
 const tiles = [
-	{field: 'allowed', column: 0, label: 'Allowed', about: 'requests that were admitted'},
+	{field: 'allowed', column: 0, label: 'Allowed', about: 'requests that were allowed'},
 	{field: 'denied', column: 1, label: 'Denied', about: 'requests that were denied'},
-	{field: 'shadow', column: 2, label: 'Shadow-denied', about: 'what rules in shadow would have denied, and did not'},
-	{field: 'degraded', column: 3, label: 'Degraded', about: 'requests that were decided without the store'},
+	{field: 'shadow', column: 2, label: 'Shadow denials', about: 'requests that shadow rules would have denied'},
+	{field: 'degraded', column: 3, label: 'Degraded', about: 'requests decided without the store'},
 ];
 
 export function rateTiles(live) {
@@ -33,7 +33,7 @@ export function rateTiles(live) {
 		for (const t of made) {
 			const per = last.seconds ? last[t.field] / last.seconds : null;
 			t.value.textContent = per === null ? '–' : num(per < 100 ? Number(per.toFixed(1)) : per);
-			t.noteNode.textContent = last.seconds ? noteOf(t.field, last) : 'not known yet';
+			t.noteNode.textContent = last.seconds ? noteOf(t.field, last) : 'no data yet';
 			t.spark.update(padded(values[t.column]));
 		}
 	};
@@ -51,7 +51,7 @@ function padded(values) {
 
 const ranges = [[300, '5 min'], [900, '15 min']];
 
-// rangeButtons choose how much time is seen.
+// rangeButtons selects the time range of the charts.
 function rangeButtons(chosen, change) {
 	const node = h('div', {class: 'segmented', role: 'group', 'aria-label': 'Time shown'});
 	node.append(...ranges.map(([seconds, label]) => h('button', {type: 'button', 'aria-pressed': String(seconds === chosen), dataset: {range: seconds}, onclick: () => {
@@ -61,13 +61,13 @@ function rangeButtons(chosen, change) {
 	return node;
 }
 
-// press marks the button that is chosen.
+// press marks the selected button.
 function press(group, chosen) {
 	for (const b of group.children) b.setAttribute('aria-pressed', String(chosen(b)));
 }
 
 function restartMarks(live, [from]) {
-	return live.restarts.filter((r) => r.t > from).map((r) => ({x: r.t, color: 'axis', shape: 'line', label: 'the server was started again'}));
+	return live.restarts.filter((r) => r.t > from).map((r) => ({x: r.t, color: 'axis', shape: 'line', label: 'server restarted'}));
 }
 
 export function rateChart(live, onRange) {
@@ -82,7 +82,7 @@ export function rateChart(live, onRange) {
 	const series = (v) => [
 		{label: 'allowed', color: 'allowed', kind: 'area', values: v[0], width: 1.5},
 		{label: 'denied', color: 'denied', kind: 'area', values: v[1], width: 1.5},
-		{label: 'shadow-denied (not in the sum)', color: 'shadow', kind: 'line', values: v[2], dash: [5, 3], width: 1.5},
+		{label: 'shadow denials (not in the total)', color: 'shadow', kind: 'line', values: v[2], dash: [5, 3], width: 1.5},
 		{label: 'degraded', color: 'degraded', kind: 'line', values: v[3], dash: [2, 2], width: 1.5},
 	];
 	const spec = () => {
@@ -96,9 +96,9 @@ export function rateChart(live, onRange) {
 
 function summaryOf(live) {
 	const s = live.sums(minute);
-	if (!s.seconds) return 'Requests per second; nothing is known yet.';
+	if (!s.seconds) return 'Requests per second; no data yet.';
 	return `Requests per second. In the last minute ${num(s.allowed)} were allowed, ${num(s.denied)} denied, ` +
-		`${num(s.shadow)} would have been denied by rules in shadow, ${num(s.degraded)} were decided without the store.`;
+		`${num(s.shadow)} would have been denied by shadow rules, ${num(s.degraded)} were decided without the store.`;
 }
 
 const percentiles = ['p50', 'p95', 'p99'];
@@ -109,16 +109,16 @@ export function latencyChart(live) {
 	let hasStore = null;
 	const place = h('div');
 	const figures = h('div', {class: 'latency-now'});
-	const choice = h('div', {class: 'segmented', role: 'group', 'aria-label': 'Whose latency', hidden: true});
+	const choice = h('div', {class: 'segmented', role: 'group', 'aria-label': 'Latency of', hidden: true});
 	const node = h('section', {class: 'card over-latency'}, h('div', {class: 'card-head'}, h('h2', null, 'Latency'), choice), figures, place);
 	const columns = () => (what === 'store' ? [7, 8, 9] : [4, 5, 6]);
 	const spec = () => {
 		const {x, values, range} = live.columns(seconds);
 		const colors = ['a', 'b', 'c'];
-		return {x, xRange: range, marks: restartMarks(live, range), summary: `Latency of ${what}: half, 95% and 99% take at most so long.`,
+		return {x, xRange: range, marks: restartMarks(live, range), summary: `Latency of ${what}: 50th, 95th and 99th percentiles.`,
 			series: columns().map((c, i) => ({label: percentiles[i], color: colors[i], kind: i === 0 ? 'area' : 'line', values: values[c], dash: i === 2 ? [4, 3] : undefined, width: 1.5}))};
 	};
-	const drawn = chart(place, {...spec(), title: '', height: 234, sync: 'overview', empty: 'Nothing was measured in this time. One request in 16 is.', y: {format: dur, label: 'time per request'}});
+	const drawn = chart(place, {...spec(), title: '', height: 234, sync: 'overview', empty: 'No measurements in this time. One request in 16 is measured.', y: {format: dur, label: 'time per request'}});
 	const choose = (w) => {
 		what = w;
 		press(choice, (b) => b.dataset.of === w);
@@ -148,7 +148,7 @@ export function latencyChart(live) {
 	}};
 }
 
-// latest is the mean of what was measured lately.
+// latest returns the mean of the latest measurements.
 function latest(live, column) {
 	const known = live.samples.slice(-now).map((s) => s[column]).filter((v) => v !== null && v !== undefined);
 	return known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;

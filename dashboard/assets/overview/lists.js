@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is limited, and by what. Each function returns {node, update(), destroy()}.
+// The lists of the overview. Each function returns {node, update(), destroy()}.
 //
-//   busiestRules(live)  the rules with most traffic in the last minute
-//   topDenied(live)     the keys that were denied most
+//   busiestRules(live)  the rules with the most traffic in the last minute
+//   topDenied(live)     the keys with the most denials
 
 import {h, keyNode, replace, show} from '../ui/dom.js';
 import {ago, num, pct, rate} from '../ui/format.js';
@@ -13,7 +13,7 @@ import {get} from '../shell/api.js';
 
 const mostRules = 8;
 const mostKeys = 8;
-const rulesEvery = 2000; // milliseconds: rows that change places each second cannot be read
+const rulesEvery = 2000; // milliseconds; faster changes of the order are unreadable
 const keysEvery = 4000;
 const minute = 60;
 const together = new Map([['(none)', 'no rule'], ['(other)', 'other rules']]); // as in /metrics
@@ -21,7 +21,7 @@ const together = new Map([['(none)', 'no rule'], ['(other)', 'other rules']]); /
 export function busiestRules(live) {
 	const body = h('tbody');
 	const note = h('p', {class: 'empty', hidden: true}, 'No rule has decided anything in the last minute.');
-	const table = h('table', {class: 'table over-rules'}, h('caption', {class: 'visually-hidden'}, 'Rules with most traffic in the last minute'),
+	const table = h('table', {class: 'table over-rules'}, h('caption', {class: 'visually-hidden'}, 'Rules with the most traffic in the last minute'),
 		h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Rule'), h('th', {scope: 'col', class: 'num wide-only'}, 'Allowed'),
 			h('th', {scope: 'col', class: 'num'}, 'Denied'), h('th', {scope: 'col', class: 'num wide-only'}, 'Shadow'), h('th', {scope: 'col'}, 'Share denied'))), body);
 	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Busiest rules'),
@@ -66,8 +66,8 @@ export function topDenied(live, ctx) {
 	const list = h('ol', {class: 'plain top-keys'});
 	const rows = keyed(list, {id: (k) => `${k.limit ?? k.rule}\n${k.key}`, make: keyRow});
 	const note = h('div', {class: 'empty', hidden: true});
-	const masked = h('p', {class: 'hint top-note', hidden: true}, 'Keys are masked: to see them takes the role operate.');
-	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Denied most'), h('span', {class: 'hint'}, 'last minute'),
+	const masked = h('p', {class: 'hint top-note', hidden: true}, 'Keys are masked. To see them, you need the role operate.');
+	const node = h('section', {class: 'card card-flush'}, h('div', {class: 'card-head'}, h('h2', null, 'Most denied keys'), h('span', {class: 'hint'}, 'last minute'),
 		h('a', {class: 'btn btn-ghost btn-small', href: '#/keys?kind=denied'}, 'All keys')), list, note, masked);
 	const control = new AbortController();
 	const ask = async () => {
@@ -78,7 +78,7 @@ export function topDenied(live, ctx) {
 			masked.hidden = !top.masked || !top.keys?.length;
 		} catch (e) {
 			if (e.name === 'AbortError') return;
-			if (list.children.length === 0) say('Not known', e.message);
+			if (list.children.length === 0) say('Not available', e.message);
 		}
 	};
 	const say = (title, text) => {
@@ -89,7 +89,7 @@ export function topDenied(live, ctx) {
 		const most = Math.max(1, ...keys.map((k) => k.count));
 		rows(keys.map((k) => ({...k, most, said: `rule ${show(k.limit ?? k.rule, 64)}, ${ago(k.last)}`})));
 		note.hidden = keys.length > 0;
-		if (keys.length === 0) say('Nobody is being denied', 'Keys that a rule denies stand here as soon as it does.');
+		if (keys.length === 0) say('No denied keys', 'Keys appear here when a rule denies them.');
 	};
 	if (ctx.me.features.top) ask();
 	const timer = setInterval(ask, keysEvery);

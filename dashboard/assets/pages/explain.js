@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What would become of a request, and why. #/explain?a.NAME=VALUE&cost=… explains that request at once, and
-// #/explain?rule=NAME begins with one that falls under the rule.
+// Explains the decision on a request. #/explain?a.NAME=VALUE&cost=… explains that request at once, and
+// #/explain?rule=NAME starts with a request that matches the rule.
 
 import {h, replace, show} from '../ui/dom.js';
 import {get} from '../shell/api.js';
@@ -16,7 +16,7 @@ export default {
 	nav: 'explain',
 	async mount(root, params) {
 		const tree = await get('v1/rules');
-		if (!root.isConnected) return; // there is another page by now
+		if (!root.isConnected) return; // the viewer has left the page
 		const result = h('section', {class: 'explain-result', 'aria-label': 'Explanation'});
 		const ask = (request) => explainInto(result, request, tree, {share, reveal: true});
 		const form = requestForm({tree, onExplain: ask, onMistake: () => replace(result, waiting(tree))});
@@ -24,7 +24,7 @@ export default {
 		const examples = rulesOf(tree).filter((r) => r.example && r.mode !== 'off').slice(0, mostExamples);
 		root.append(h('div', {class: 'explain'},
 			h('div', {class: 'stack'}, h('section', {class: 'card', 'aria-label': 'Request'}, form.node),
-				examples.length > 0 && h('section', {class: 'explain-examples', 'aria-label': 'Examples'}, h('h2', {class: 'small muted'}, 'Or try one that falls under'),
+				examples.length > 0 && h('section', {class: 'explain-examples', 'aria-label': 'Examples'}, h('h2', {class: 'small muted'}, 'Or try a request that matches'),
 					h('div', {class: 'row'}, examples.map((r) => h('button', {type: 'button', class: 'btn btn-small', onclick: () => {
 						form.set(r.example);
 						ask(form.request());
@@ -39,7 +39,7 @@ export default {
 	},
 };
 
-// start shows what the address says.
+// start shows the request in the address.
 async function start(form, result, tree, params, share) {
 	const request = requestOf(params);
 	const rule = rulesOf(tree).find((r) => r.name === params.get('rule'));
@@ -63,7 +63,7 @@ async function start(form, result, tree, params, share) {
 }
 
 function waiting(tree) {
-	return h('div', {class: 'card empty'}, h('h2', null, 'Paste a request to see what would become of it'),
-		h('p', null, tree.rules > 0 ? 'Each rule is considered in its order: why it applies or does not, whose bucket it is, what that holds before and after, and when the request passes. Nothing is spent.' :
-			'There is no policy, and so no rule: every request passes.'));
+	return h('div', {class: 'card empty'}, h('h2', null, 'Paste a request to explain its decision'),
+		h('p', null, tree.rules > 0 ? 'You see each rule in order: why it applies or not, its bucket before and after, and when the request is allowed. No tokens are spent.' :
+			'There is no policy, so every request is allowed.'));
 }

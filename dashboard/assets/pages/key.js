@@ -14,7 +14,7 @@ export default {
 		}
 		const bucket = await get(`v1/bucket?${new URLSearchParams({key})}`).catch((err) => err);
 		if (bucket instanceof Error) {
-			replace(root, back(params), h('div', {class: 'empty card'}, h('h2', null, 'This bucket cannot be shown'),
+			replace(root, back(params), h('div', {class: 'empty card'}, h('h2', null, 'Cannot show this bucket'),
 				h('p', null, show(bucket.message, 400)), h('p', {class: 'mono'}, show(key, 200))));
 			return undefined;
 		}
@@ -30,13 +30,13 @@ function back(params) {
 		rule && [h('a', {href: `#/keys?${new URLSearchParams({rule})}`}, show(rule, 64)), h('span', {'aria-hidden': 'true'}, '›')], h('span', {'aria-current': 'page'}, 'Key'));
 }
 
-// askForKey is the page without a key.
+// askForKey shows a form for the key.
 function askForKey(root, ctx) {
 	const field = h('input', {class: 'input mono', id: 'key-field', required: true, autocomplete: 'off', spellcheck: 'false', placeholder: 'per-key:x-api-key=k1'});
 	replace(root, h('form', {class: 'card stack-small', onsubmit: (e) => {
 		e.preventDefault();
 		ctx.navigate(`#/key?${new URLSearchParams({key: field.value.trim()})}`);
-	}}, h('div', {class: 'field'}, h('label', {for: 'key-field'}, 'A bucket’s key, as an explanation shows it'), field),
+	}}, h('div', {class: 'field'}, h('label', {for: 'key-field'}, 'Bucket key, as shown by Explain'), field),
 	h('div', null, h('button', {class: 'btn btn-primary'}, 'Show'))));
 	return undefined;
 }

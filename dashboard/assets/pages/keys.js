@@ -8,21 +8,21 @@ import {keyTable} from '../keys/table.js';
 import {ruleList} from '../rules/list.js';
 import {overridesTab} from '../overrides/tab.js';
 
-const EVERY = 2000; // ms between looks
-const TICK = 250; // ms between steps of a countdown
+const EVERY = 2000; // ms between requests
+const TICK = 250; // ms between updates of a countdown
 const MOST = 50; // keys
 
 const kinds = {
-	denied: {label: 'Denied', total: 'denied', heading: 'Keys that are denied most',
-		empty: 'Nobody is being denied', hint: 'As soon as a rule denies a request, the keys it denies most stand here.'},
-	near: {label: 'Near limit', total: 'admitted near a limit', heading: 'Keys with little left',
-		empty: 'Nobody is near a limit', hint: 'Keys that are still admitted, but have little left, stand here before they are denied.'},
-	shadow: {label: 'Shadow', total: 'that a rule in shadow would deny', heading: 'Keys that rules in shadow would deny',
-		empty: 'No rule in shadow would deny anybody', hint: 'Give a rule “mode: shadow” to see whom it would deny before it does.'},
+	denied: {label: 'Denied', total: 'denials', heading: 'Most denied keys',
+		empty: 'No denied keys', hint: 'The most denied keys appear here as soon as a rule denies a request.'},
+	near: {label: 'Near limit', total: 'requests allowed near a limit', heading: 'Keys near their limit',
+		empty: 'No keys near a limit', hint: 'Keys that are still allowed but have few tokens left appear here before they are denied.'},
+	shadow: {label: 'Shadow', total: 'requests that shadow rules would deny', heading: 'Keys that shadow rules would deny',
+		empty: 'No shadow denials', hint: 'Set “mode: shadow” in a rule to see which keys it would deny.'},
 	overrides: {label: 'Overrides', heading: 'Exceptions from the policy'},
 };
 
-let page = null; // the one that is shown: {draw(params)}
+let page = null; // the current page: {draw(params)}
 
 export default {
 	title: 'Keys',
@@ -41,7 +41,7 @@ export default {
 		page.draw(params);
 		return () => leave?.();
 	},
-	// refresh keeps the tabs, and so the focus that is on one of them.
+	// refresh keeps the tabs and their focus.
 	refresh(params) {
 		page.draw(params);
 	},
@@ -49,7 +49,7 @@ export default {
 
 function keysOf(body, kind, params, ctx) {
 	if (!me().features.top) {
-		replace(body, blank('This server does not count keys', 'A program that embeds mete gives its API a tracker of package topkeys.'));
+		replace(body, blank('This server does not count keys', 'To count keys in your own program, pass a tracker of package topkeys to the API.'));
 		return undefined;
 	}
 	return liveKeys(body, kind, params, ctx);
@@ -76,7 +76,7 @@ function blank(title, ...hint) {
 	return h('div', {class: 'empty'}, h('h2', null, title), h('p', null, ...hint));
 }
 
-// liveKeys shows the keys of one kind and looks again every two seconds.
+// liveKeys shows the keys of one kind and refreshes them every two seconds.
 function liveKeys(root, kind, params, ctx) {
 	const filter = {rule: params.get('rule') ?? '', window: params.get('window') ?? ''};
 	const summary = h('p', {class: 'keys-summary'});
@@ -89,7 +89,7 @@ function liveKeys(root, kind, params, ctx) {
 	const rules = select('Rule', [['', 'All rules']], filter.rule, (rule) => change({rule}));
 	const window = select('Time', [['', 'Last minute'], ['30s', 'Last 30 s'], ['10s', 'Last 10 s']], filter.window, (w) => change({window: w}));
 	const pause = h('button', {type: 'button', class: 'btn', 'aria-pressed': 'false', onclick: () => setPaused(!paused)}, 'Pause');
-	const held = h('span', {class: 'held-note'}, 'order held while you point at it');
+	const held = h('span', {class: 'held-note'}, 'order paused while you point at a row');
 	replace(root,
 		h('div', {class: 'toolbar'}, summary, h('span', {class: 'toolbar-choices'}, rules.node, window.node, pause)), place, h('div', {class: 'keys-foot'}, h('div', null, rest, note), held));
 
@@ -101,14 +101,14 @@ function liveKeys(root, kind, params, ctx) {
 	const setPaused = (value) => {
 		paused = value;
 		pause.setAttribute('aria-pressed', String(paused));
-		pause.textContent = paused ? 'Go on' : 'Pause';
+		pause.textContent = paused ? 'Resume' : 'Pause';
 		place.classList.toggle('paused', paused);
 		paused || look();
 	};
 	const look = async () => {
 		clearTimeout(timer);
 		if (ended || paused || document.hidden) {
-			return; // what ends that looks again
+			return; // onVisible or setPaused looks again
 		}
 		try {
 			const query = new URLSearchParams({kind, limit: String(MOST)});
@@ -121,7 +121,7 @@ function liveKeys(root, kind, params, ctx) {
 			note.textContent = '';
 			drawTop(top);
 		} catch (err) {
-			note.textContent = `${show(err.message, 300)}${shown ? ' · What stands here is from before.' : ''}`;
+			note.textContent = `${show(err.message, 300)}${shown ? ' · The list is out of date.' : ''}`;
 		}
 		timer = ended ? 0 : setTimeout(look, EVERY);
 	};
@@ -129,7 +129,7 @@ function liveKeys(root, kind, params, ctx) {
 		shown = top;
 		const now = h('p', null, summaryOf(top, kind));
 		if (now.textContent !== summary.textContent) {
-			replace(summary, ...now.childNodes); // else what is selected stays so
+			replace(summary, ...now.childNodes); // otherwise keep the text selection
 		}
 		const wanted = top.keys.length > 0 || (table.node.isConnected && table.holds()) ? table.node : nobody;
 		if (!wanted.isConnected) {
@@ -151,7 +151,7 @@ function liveKeys(root, kind, params, ctx) {
 	};
 }
 
-// summaryOf says how much there is in all.
+// summaryOf returns the totals.
 function summaryOf(top, kind) {
 	const seconds = Math.max((Date.parse(top.at) - Date.parse(top.since)) / 1000, 1);
 	const nodes = [h('strong', null, num(top.total)), ` ${kinds[kind].total} in the last ${dur(Math.round(seconds))}`];
@@ -160,31 +160,31 @@ function summaryOf(top, kind) {
 	}
 	nodes.push('.');
 	if (top.masked) {
-		nodes.push(' ', h('span', {class: 'badge'}, 'masked'), ' To see keys takes the role operate.');
+		nodes.push(' ', h('span', {class: 'badge'}, 'masked'), ' To see keys, you need the role operate.');
 	} else if (top.keys.some((k) => k.parts?.some((p) => p.hashed))) {
-		nodes.push(' ~ is a hash, of what may be a secret or is long.');
+		nodes.push(' ~ marks the hash of a long value or a possible secret.');
 	}
 	return nodes;
 }
 
-// restText says what is not listed.
+// restText describes the keys that are not listed.
 function restText(top) {
 	if (top.keys.length === 0) {
 		return '';
 	}
 	const most = Math.max(0, ...top.rules.map((r) => r.unlisted), top.keys.length >= MOST ? top.keys.at(-1).count : 0);
 	const text = most > 0 ? `No other key has more than ${num(most)}.` : 'There are no other keys.';
-	return top.dropped > 0 ? `${text} ${num(top.dropped)} more were not counted, of whatever key.` : text;
+	return top.dropped > 0 ? `${text} ${num(top.dropped)} more requests were not counted.` : text;
 }
 
 function emptyOf(kind, filter) {
 	if (filter.rule) {
-		return blank(`${kinds[kind].empty} by rule ${show(filter.rule, 64)}`, h('a', {href: href({kind})}, 'Look at all rules'));
+		return blank(`${kinds[kind].empty} for rule ${show(filter.rule, 64)}`, h('a', {href: href({kind})}, 'Show all rules'));
 	}
 	return blank(kinds[kind].empty, kinds[kind].hint);
 }
 
-// select is a labelled choice. What is chosen stays, also when it is no longer offered.
+// select is a labeled list. It keeps the selected value, even if that is no longer an option.
 function select(label, fixed, chosen, onChange) {
 	const list = h('select', {class: 'select', onchange: () => onChange(list.value)});
 	let offered = '';
@@ -194,7 +194,7 @@ function select(label, fixed, chosen, onChange) {
 			options.push([chosen, show(chosen, 60)]);
 		}
 		const text = JSON.stringify(options);
-		if (text !== offered && document.activeElement !== list) { // an open list stays as it is
+		if (text !== offered && document.activeElement !== list) { // do not change an open list
 			offered = text;
 			replace(list, ...options.map(([value, words]) => h('option', {value, selected: value === chosen}, words)));
 			list.value = chosen;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is it healthy? What is limited? Who? Why?
+// The overview: health, traffic, rules, denied keys, store, policy and overrides.
 
 import {h} from '../ui/dom.js';
 import {latencyChart, rateChart, rateTiles} from '../overview/charts.js';
@@ -25,7 +25,7 @@ export default {
 			h('div', {class: 'over-cards'}, parts.store.node, parts.policy.node, parts.overrides.node)));
 		const update = () => all.forEach((p) => p.update());
 		const offs = ['state', 'samples', 'connection'].map((name) => live.on(name, update));
-		const lost = setInterval(() => { // then nobody else says that time goes by
+		const lost = setInterval(() => { // without events, only this timer updates the elapsed time
 			if (live.connection !== 'live') parts.health.update();
 		}, 1000);
 		update();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The playground: limits side by side on the same traffic, decided by the engine of the server in virtual time.
+// The playground page: limits side by side on the same traffic. The engine of the server decides, in virtual time.
 
 import {h, replace, show} from '../ui/dom.js';
 import {get, post} from '../shell/api.js';
@@ -25,7 +25,7 @@ class Playground {
 		this.cards = [];
 		this.timer = 0;
 		this.asking = null;
-		this.wrote = null; // the fragment that the page itself wrote last
+		this.wrote = null; // the fragment that the page wrote last
 		this.build(root);
 	}
 
@@ -34,13 +34,13 @@ class Playground {
 		this.trouble = h('div', {class: 'notice notice-bad', role: 'alert', hidden: true});
 		this.time = player({onMove: (t, from, playing) => this.move(t, from, playing)});
 		this.strip = arrivalStrip({onSeek: (t) => this.time.seek(t)});
-		this.time.actions.append(h('button', {type: 'button', class: 'btn', title: 'Send a request at this instant', dataset: {key: 'send'}, onclick: () => this.send()}, 'Send a request'));
+		this.time.actions.append(h('button', {type: 'button', class: 'btn', title: 'Send a request at the current time', dataset: {key: 'send'}, onclick: () => this.send()}, 'Send a request'));
 		this.traffic = h('div', {class: 'play-traffic'});
 		this.marks = legend();
 		this.comes = h('span', {class: 'play-comes muted'});
 		this.edit = h('details', {class: 'play-edit'}, h('summary', null, 'Change the traffic'), this.traffic);
 		this.lanes = h('div', {class: 'play-lanes'});
-		this.add = h('button', {type: 'button', class: 'btn', dataset: {key: 'add-lane'}, onclick: () => this.addLane()}, 'Add a limit beside it');
+		this.add = h('button', {type: 'button', class: 'btn', dataset: {key: 'add-lane'}, onclick: () => this.addLane()}, 'Add another limit');
 		this.spoken = h('p', {class: 'visually-hidden', 'aria-live': 'polite'});
 		root.append(h('div', {class: 'stack play'},
 			h('div', {class: 'play-top'}, this.picker.node, copyButton(() => location.href, 'Copy link')), this.trouble, this.time.node,
@@ -49,7 +49,7 @@ class Playground {
 			this.lanes, h('div', {class: 'row'}, this.add), this.spoken));
 	}
 
-	// begin shows another state, from its whole length on.
+	// begin shows another state, at its end.
 	begin(state, preset) {
 		this.state = copyOf(state);
 		this.time.stop();
@@ -66,7 +66,7 @@ class Playground {
 		this.timer = setTimeout(() => this.ask(), pauseBeforeAsking);
 	}
 
-	// rebuild makes all fields anew. Who was in one stays there.
+	// rebuild replaces all form fields and keeps the focus.
 	rebuild() {
 		const {key} = document.activeElement?.dataset ?? {};
 		const changed = (again) => this.changed(again);
@@ -101,11 +101,11 @@ class Playground {
 		this.cards.at(-1).form.querySelector('select')?.focus();
 	}
 
-	// send lets a request come at the instant at which the time stands.
+	// send adds a request at the current time.
 	send() {
 		if (!this.result) return;
 		if (this.state.hand.length >= this.offered.bounds.hand) {
-			toast({text: `At most ${this.offered.bounds.hand} requests can be sent by hand.`});
+			toast({text: `You can send at most ${this.offered.bounds.hand} requests by hand.`});
 			return;
 		}
 		const at = Math.min(this.time.at(), this.result.seconds - 1e-6);
@@ -156,7 +156,7 @@ class Playground {
 		for (const card of this.cards) card.cursor(t, from, playing);
 	}
 
-	// note shows mistakes beside their fields. What was played last stays, but pale.
+	// note shows errors beside their fields. The last result stays visible, but pale.
 	note(mistakes) {
 		const left = [];
 		this.cards.forEach((card, i) => {
@@ -170,7 +170,7 @@ class Playground {
 		this.lanes.classList.toggle('play-stale', mistakes.length > 0);
 	}
 
-	// write keeps the address at what is shown, so that it can be passed on.
+	// write updates the address, so that users can share it.
 	async write() {
 		try {
 			const query = await queryOf(this.state, this.offered.presets);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The policy as a tree (#/rules?filter=…), and one of its rules (#/rules/NAME).
+// The policy as a tree (#/rules?filter=…), and a single rule (#/rules/NAME).
 
 import {h, replace, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
@@ -9,19 +9,19 @@ import {overrideList} from '../rules/facts.js';
 import {rulePage} from '../rules/page.js';
 import {ruleTree} from '../rules/tree.js';
 
-const open = new Set(); // rules whose details are open, also after another page
+const open = new Set(); // rules with open details; they stay open when the viewer returns
 
-let shown = null; // {draw(params)} of the page that is shown
+let shown = null; // {draw(params)} of the current page
 
 export default {
 	title: 'Rules',
 	nav: 'rules',
 	async mount(root, params, ctx) {
 		let leave = null;
-		let renew = null; // shows another policy in what is drawn, where it can
+		let renew = null; // updates the page in place for a new policy, if it can
 		let ended = false;
 		let tree = await get('v1/rules');
-		if (!root.isConnected) return undefined; // another page has the address by now
+		if (!root.isConnected) return undefined; // the viewer has left the page
 		let version = policyOf(ctx.live.state);
 		const draw = (p) => {
 			leave?.();
@@ -32,16 +32,16 @@ export default {
 		};
 		shown = {draw};
 		draw(params);
-		// A policy that comes into force while it is looked at is shown.
+		// A new policy replaces the shown one.
 		const off = ctx.live.on('state', async (state) => {
 			const now = policyOf(state);
 			const before = version;
 			version = now;
 			if (!before || now === before) return;
 			const next = await get('v1/rules').catch(() => null);
-			if (ended || version !== now) return; // there is another page, or a newer policy
+			if (ended || version !== now) return; // the viewer has left the page, or there is a newer policy
 			if (!next) {
-				version = before; // the next state asks again
+				version = before; // retry with the next state
 				return;
 			}
 			tree = next;
@@ -58,14 +58,14 @@ export default {
 	},
 };
 
-// policyOf tells policies, and what is excepted from them, apart.
+// policyOf identifies a policy together with its overrides.
 function policyOf(state) {
 	return state && JSON.stringify([state.instance, state.policy.version, state.policy.loaded, state.policy.reloads, state.overrides]);
 }
 
 function treePage(root, tree, params, ctx) {
 	if (tree.rules === 0) {
-		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'There is no rule'), h('p', null, 'Without a policy every request passes. Start the server with --policy FILE.')));
+		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'No rules'), h('p', null, 'Without a policy, every request is allowed. Start the server with --policy FILE.')));
 		return null;
 	}
 	let view = null;
@@ -73,7 +73,7 @@ function treePage(root, tree, params, ctx) {
 	const count = h('span', {class: 'muted', role: 'status'});
 	const typing = document.activeElement?.id === 'rules-filter';
 	const filter = h('input', {class: 'input', type: 'search', id: 'rules-filter', placeholder: 'name, key, path, limit …', value: params.get('filter') ?? '', autocomplete: 'off', spellcheck: 'false'});
-	const none = h('div', {class: 'card empty', hidden: true}, h('h2', null, 'No rule has all of these words'),
+	const none = h('div', {class: 'card empty', hidden: true}, h('h2', null, 'No rule matches the filter'),
 		h('button', {type: 'button', class: 'btn', onclick: () => {
 			filter.value = '';
 			apply();
@@ -82,7 +82,7 @@ function treePage(root, tree, params, ctx) {
 	const apply = () => {
 		const n = view.filter(filter.value);
 		none.hidden = n > 0;
-		filter.value ? params.set('filter', filter.value) : params.delete('filter'); // also of a tree that is drawn anew
+		filter.value ? params.set('filter', filter.value) : params.delete('filter'); // keeps the filter when the tree is drawn again
 		count.textContent = n === tree.rules ? `${tree.rules} ${tree.rules === 1 ? 'rule' : 'rules'}` : `${n} of ${tree.rules} rules`;
 		history.replaceState(null, '', filter.value ? `#/rules?${new URLSearchParams({filter: filter.value})}` : '#/rules');
 	};
@@ -131,6 +131,6 @@ function warnings(tree) {
 
 function general(tree) {
 	if (tree.overrides.length === 0) return null;
-	return h('section', {class: 'card', 'aria-label': 'Overrides of all rules'}, h('div', {class: 'card-head'}, h('h2', null, 'Before any rule'), h('a', {href: '#/keys?kind=overrides', class: 'small'}, 'all overrides')),
+	return h('section', {class: 'card', 'aria-label': 'Overrides of all rules'}, h('div', {class: 'card-head'}, h('h2', null, 'Overrides of all rules'), h('a', {href: '#/keys?kind=overrides', class: 'small'}, 'all overrides')),
 		overrideList(tree.overrides));
 }

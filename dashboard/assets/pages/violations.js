@@ -25,8 +25,7 @@ export default {
 	},
 };
 
-// violations shows what the filter in the fragment means, which is read once: a page of
-// another one is mounted anew.
+// violations shows the rows for the filter in the fragment. A new filter mounts the page again.
 function violations(root, params, ctx) {
 	const filter = Object.fromEntries([...params].filter(([, value]) => value !== ''));
 	const range = rangeOf(filter, Date.now());
@@ -48,7 +47,7 @@ function violations(root, params, ctx) {
 
 	const look = async () => {
 		more.disabled = true;
-		more.textContent = 'Looking…';
+		more.textContent = 'Loading…';
 		try {
 			const page = await get(`v1/violations?${queryOf(filter, range, {limit: PAGE, cursor: next ?? ''})}`, {signal: asked.signal});
 			next = page.next;
@@ -70,11 +69,11 @@ function violations(root, params, ctx) {
 		count += page.rows.length;
 		table.add(page.rows);
 		foot.hidden = !next;
-		status.textContent = `${num(count)} rows shown${next ? ', there are more' : ', all there are'}`;
+		status.textContent = `${num(count)} rows shown${next ? ', more available' : ', no more'}`;
 	};
 	const failed = (err) => {
 		form.complain(notice, err);
-		replace(rows, h('div', {class: 'empty'}, h('h2', null, 'Nothing can be shown'),
+		replace(rows, h('div', {class: 'empty'}, h('h2', null, 'Cannot show violations'),
 			h('button', {type: 'button', class: 'btn', onclick: () => look()}, 'Try again')));
 	};
 	replace(rows, table.waiting());
@@ -94,26 +93,26 @@ function hashOf(values) {
 
 function masked() {
 	return h('p', {class: 'vio-masked'}, h('span', {class: 'badge'}, 'masked'),
-		' Addresses are networks here, paths end after their first part, and ~… stands for a key or a user. To see them takes the role operate.');
+		' Masked: addresses are networks, paths end after their first segment, and ~… is the hash of a key or a user. To see them, you need the role operate.');
 }
 
 function nothing(filter, hash) {
 	const by = Object.keys(filter).some((name) => !['range', 'from', 'to'].includes(name));
-	return h('div', {class: 'empty'}, h('h2', null, by ? 'No denials match' : 'Nobody was denied in this time'),
-		h('p', null, by ? 'There may be some in a longer time, or with fewer filters.' : 'That is good news, unless you expected some: look at a longer time.'),
+	return h('div', {class: 'empty'}, h('h2', null, by ? 'No denials match' : 'No denials in this time'),
+		h('p', null, by ? 'Try a longer time or fewer filters.' : 'Try a longer time.'),
 		h('div', {class: 'row'},
-			by && h('a', {class: 'btn', href: hash({range: filter.range, from: filter.from, to: filter.to})}, 'Leave the filters out'),
-			filter.range !== '7d' && h('a', {class: 'btn', href: hash({...filter, range: '7d', from: '', to: ''})}, 'Look at 7 days')));
+			by && h('a', {class: 'btn', href: hash({range: filter.range, from: filter.from, to: filter.to})}, 'Clear filters'),
+			filter.range !== '7d' && h('a', {class: 'btn', href: hash({...filter, range: '7d', from: '', to: ''})}, 'Show 7 days')));
 }
 
-// unconfigured says how to have violations.
+// unconfigured shows how to record violations.
 function unconfigured() {
 	return h('div', {class: 'card'}, h('div', {class: 'empty'},
-		h('h2', null, 'Violations are not recorded here'),
-		h('p', null, 'Who was denied, when and by which rule, can be kept in PostgreSQL, wherever the buckets are. Name a database and start the server again:'),
+		h('h2', null, 'Violations are not recorded'),
+		h('p', null, 'mete can record denials in PostgreSQL, whatever store holds the buckets. Set a database and restart the server:'),
 		copyLine('mete serve --violations postgres://mete@HOST/DATABASE'),
-		h('p', null, 'or in its settings:'),
+		h('p', null, 'or in the settings:'),
 		copyLine('violations: postgres://mete@HOST/DATABASE'),
-		h('p', null, 'The server makes the table. Keys and users are stored as hashes, and addresses as networks, unless you say otherwise.'),
-		me().features.top && h('p', null, 'Who is denied at this moment stands under ', h('a', {href: '#/keys'}, 'Keys'), ', without a database.')));
+		h('p', null, 'The server creates the table. By default, it stores keys and users as hashes and addresses as networks.'),
+		me().features.top && h('p', null, 'To see current denials without a database, open ', h('a', {href: '#/keys'}, 'Keys'), '.')));
 }

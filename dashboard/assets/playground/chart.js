@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a lane did over time: the level of its bucket, and below it every decision, allowed above the line and denied
-// below it; above both, when those start who had to wait. Drawn as SVG, so that the style sheet says the colours.
+// The chart of a lane: the level of its bucket over time, and below it every decision. Allowed requests are above the
+// line, denied ones below. Marks at the top show the start of waiting requests. The style sheet sets the colors.
 //
 //   laneChart({label, onSeek(t), onHover(t, within) or onHover(null)}) → {node, update(run), cursor(t, denied), waits(denied)}
 //   arrivalStrip({onSeek(t)})     → {node, update(run), cursor(t)}
-//   a run is what run.js makes of a lane
+//   a run is the result of runOf in run.js
 
 import {replace, svg, h} from '../ui/dom.js';
 import {dur, tokens} from '../ui/format.js';
@@ -18,7 +18,7 @@ const gap = 8;
 const stripHigh = 52;
 const axisHigh = 22;
 const columnWide = 5;
-const mostDots = 5; // in a column; where there are more, columns are bars
+const mostDots = 5; // in a column; if a column has more, columns are bars
 
 export function laneChart({label, onSeek, onHover}) {
 	const high = top + levelHigh + gap + stripHigh + axisHigh;
@@ -45,7 +45,7 @@ export function laneChart({label, onSeek, onHover}) {
 			plot.cursor(t, run.levelAt(t));
 			this.waits(denied);
 		},
-		// waits shows how long somebody who was denied has to, and what for.
+		// waits draws a line from a denied request to the instant at which a retry is allowed.
 		waits(denied) {
 			plot.ghost(denied, denied && {t: denied.at + denied.retry, level: Math.min(run.high, denied.level + denied.lack)});
 		},
@@ -54,7 +54,7 @@ export function laneChart({label, onSeek, onHover}) {
 
 export function arrivalStrip({onSeek}) {
 	const high = 40;
-	const plot = frame(high, 'When requests come', onSeek);
+	const plot = frame(high, 'Requests over time', onSeek);
 	let run = null;
 	const draw = (width) => {
 		if (!run || width <= 0) return;
@@ -71,14 +71,14 @@ export function arrivalStrip({onSeek}) {
 		node: plot.node,
 		update(next) {
 			run = next;
-			plot.node.setAttribute('aria-label', `When requests come: ${run.arrivals.length} in ${dur(run.seconds)}`);
+			plot.node.setAttribute('aria-label', `Requests over time: ${run.arrivals.length} in ${dur(run.seconds)}`);
 			draw(plot.width());
 		},
 		cursor: (t) => run && plot.cursor(t, null),
 	};
 }
 
-// frame is what both have: a picture of a certain height, a cursor, and a veil over what has not happened yet.
+// frame is the common part of both charts: a picture of a given height, a cursor, and a veil over the future.
 function frame(high, label, onSeek, onHover = () => {}) {
 	const below = svg('g');
 	const veil = svg('rect', {class: 'play-veil', y: 0, height: high - (high > 100 ? axisHigh : 0)});
@@ -153,8 +153,8 @@ function grid(run, x, y, width) {
 	return [...lines, ...words, unit];
 }
 
-// levelPath is a line through all knots. Where several share a column of pixels, it goes through the first, the lowest,
-// the highest and the last of those.
+// levelPath is a line through all knots. If several knots share a column of pixels, the line goes through the first, the
+// lowest, the highest and the last of them.
 function levelPath(run, x, y) {
 	const kept = [];
 	let column = [];
@@ -183,8 +183,8 @@ function levelPath(run, x, y) {
 
 const kinds = ['allowed', 'waits', 'denied'];
 
-// columned gathers what stands in one column. A column begins with its first, so that what comes evenly is drawn
-// evenly, and no two touch.
+// columned groups requests into columns. A column starts at its first request, so that evenly spaced requests are drawn
+// evenly, and columns do not touch.
 function columned(list, x, kindOf) {
 	const columns = [];
 	for (const d of list) {
@@ -199,7 +199,7 @@ function bar(px, from, size) {
 	return `M${(px - (columnWide - 1) / 2).toFixed(1)} ${from.toFixed(1)}h${columnWide - 1}v${size.toFixed(1)}h${1 - columnWide}Z`;
 }
 
-// decisions are columns above a line (allowed, and above those who wait first) and below it (denied).
+// decisions draws columns above a line (allowed requests, and on top the ones that wait) and below it (denied).
 function decisions(run, x, from, width) {
 	const columns = columned(run.decisions, x, (d) => kinds.indexOf(d.kind));
 	const base = from + stripHigh / 2;
@@ -213,7 +213,7 @@ function decisions(run, x, from, width) {
 			for (let n = 0; n < denied; n++) paths.denied += cross(px, base + 5 + n * 5, 2);
 			continue;
 		}
-		const size = (n) => (n > 0 ? Math.max(2, half * Math.sqrt(n / most)) : 0); // few are seen beside many
+		const size = (n) => (n > 0 ? Math.max(2, half * Math.sqrt(n / most)) : 0); // a few stay visible beside many
 		if (allowed) paths.allowed += bar(px, base - 1, -size(allowed + waits) * allowed / (allowed + waits));
 		if (waits) paths.waits += bar(px, base - 1 - size(allowed + waits) * allowed / (allowed + waits), -size(allowed + waits) * waits / (allowed + waits));
 		if (denied) paths.denied += bar(px, base + 1, size(denied));
@@ -225,7 +225,7 @@ function decisions(run, x, from, width) {
 		kinds.map((k) => paths[k] && svg('path', {class: `play-${k}`, d: paths[k]})));
 }
 
-// starts are the instants at which those begin who were let in, where some have to wait for that.
+// starts marks the instants at which allowed requests start, if some of them wait.
 function starts(run, x, width) {
 	if (!run.decisions.some((d) => d.kind === 'waits')) return [];
 	const seen = new Set();
@@ -258,7 +258,7 @@ function timeAxis(seconds, x, high, width) {
 		t === 0 ? '0 s' : dur(Number(t.toFixed(6)))));
 }
 
-// legend says what the marks mean; waits(any) whether some are there of those who wait.
+// legend explains the marks; waits(any) shows or hides the mark of waiting requests.
 export function legend() {
 	const mark = (kind, drawn) => svg('svg', {class: 'play-mark', viewBox: '0 0 12 12', 'aria-hidden': 'true'}, svg('g', {class: 'play-dots'}, svg('path', {class: `play-${kind}`, d: drawn})));
 	const waits = h('li', {hidden: true}, mark('waits', circle(6, 6, 3)), 'allowed, waits');

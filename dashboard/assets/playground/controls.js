@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of the playground. Each has a place in the input, by which the server names it when something is wrong.
+// Form fields of the playground. Each has the JSON pointer of its value, and the server names it in errors.
 //
 //   numberField({label, value, from, to, decimals, zero, unit, place, onInput})  a slider, and the number beside it
 //   choiceField({label, value, options, place, onInput})     options: [[value, label], …]
 //   partsField({label, value, options, place, onInput})      the same as buttons
 //   textField({label, value, place, rows, hint, onInput})
-//   showMistakes(root, mistakes) → those that belong to no field
+//   showMistakes(root, errors) → the errors without a field
 
 import {h} from '../ui/dom.js';
 
 let fields = 0;
 
-// steps are the values that a slider stops at: rising by a tenth to a half each, and easy to say.
+// steps are the round values at which a slider stops.
 export function steps(from, to, decimals, zero) {
 	const all = zero ? [0] : [];
 	for (let size = decimals ? 0.1 : 1; size <= to; size *= 10) {
@@ -84,12 +84,12 @@ export function textField({label, value, place, rows = 1, hint = '', onInput}) {
 	return framed(label, id, place, input, hint && h('p', {class: 'hint'}, hint));
 }
 
-// showMistakes puts each mistake beside its field, and takes away those that were there.
-export function showMistakes(root, mistakes) {
+// showMistakes puts each error beside its field and removes earlier ones.
+export function showMistakes(root, errors) {
 	const left = [];
 	for (const field of root.querySelectorAll('[data-place]')) mark(field, '');
 	const texts = new Map();
-	for (const m of mistakes) {
+	for (const m of errors) {
 		const field = [...root.querySelectorAll('[data-place]')].find((f) => f.dataset.place === m.pointer || `${m.pointer}`.startsWith(`${f.dataset.place}/`));
 		if (field) texts.set(field, [...(texts.get(field) ?? []), m.hint ? `${m.detail}: ${m.hint}` : m.detail]);
 		else left.push(m);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of a limit and of traffic, and what they change in the state.
+// The form fields of a limit and of traffic. A change updates the state.
 //
-//   laneForm(state, i, done)        done(rebuild): a value changed; rebuild where there are other fields now
-//   trafficForm(state, bounds, changed)  the same
-//   trafficWords(state)             what comes, in a sentence
+//   laneForm(state, i, done)        done(rebuild): a value changed; rebuild if the fields change
+//   trafficForm(state, bounds, changed)  changed is like done
+//   trafficWords(state)             the traffic in a sentence
 
 import {h} from '../ui/dom.js';
 import {choiceField, numberField, partsField, textField} from './controls.js';
@@ -19,7 +19,7 @@ const everies = [['', 'once'], ['100ms', 'every 100 ms'], ['500ms', 'every 500 m
 export function laneForm(state, i, done) {
 	const lane = state.lanes[i];
 	const changed = (rebuild) => {
-		delete state.lanes[i].name; // it was that of the limit that was there
+		delete state.lanes[i].name; // the name described the old limit
 		done(rebuild);
 	};
 	const at = `/lanes/${i}`;
@@ -29,7 +29,7 @@ export function laneForm(state, i, done) {
 		changed(rebuild);
 	};
 	const keep = (name) => (value) => {
-		lane[name] = value; // also where there is none: it must be said what is missing
+		lane[name] = value; // also an empty value, so that the server reports a missing field
 		changed(false);
 	};
 	const number = (name, label, more = {}) => numberField({label, value: lane[name], place: `${at}/${name}`, onInput: keep(name), to: 5000, ...more});
@@ -40,8 +40,8 @@ export function laneForm(state, i, done) {
 			state.lanes[i] = laneDefaults(v, lane);
 			changed(true);
 		}}),
-		number('tokens', window ? 'Tokens in a window' : 'Refill (tokens)', {decimals: !window}),
-		choiceField({label: window ? 'Length of a window' : 'per', value: lane.per, options: durations, place: `${at}/per`, onInput: set('per')}),
+		number('tokens', window ? 'Tokens per window' : 'Refill (tokens)', {decimals: !window}),
+		choiceField({label: window ? 'Window' : 'per', value: lane.per, options: durations, place: `${at}/per`, onInput: set('per')}),
 	];
 	if (shape === 'rate') {
 		list.push(number('capacity', 'Capacity', {to: 10000}));
@@ -55,17 +55,17 @@ export function laneForm(state, i, done) {
 			}}));
 	}
 	if (shape === 'queue') {
-		list.push(number('queue', 'Room in the queue', {zero: true}));
-		list.push(number('capacity', 'Start at once (capacity)', {value: lane.capacity ?? '1', onInput: (v) => (v === '1' ? set : keep)('capacity')(v === '1' ? '' : v)}));
+		list.push(number('queue', 'Queue (tokens)', {zero: true}));
+		list.push(number('capacity', 'Burst (capacity)', {value: lane.capacity ?? '1', onInput: (v) => (v === '1' ? set : keep)('capacity')(v === '1' ? '' : v)}));
 	}
-	if (shape === 'window') list.push(number('capacity', 'Capacity, if tokens roll over', {value: lane.capacity ?? '', onInput: set('capacity')}));
+	if (shape === 'window') list.push(number('capacity', 'Capacity, if unused tokens roll over', {value: lane.capacity ?? '', onInput: set('capacity')}));
 	if (shape === 'window' || lane.refill === 'interval') {
-		list.push(choiceField({label: window ? 'Windows begin' : 'Intervals begin', value: lane.anchor ?? '', place: `${at}/anchor`, onInput: set('anchor'),
-			options: [['', 'by the clock'], ['key', 'by the key'], ['first', 'with a request']]}));
+		list.push(choiceField({label: window ? 'Windows start' : 'Intervals start', value: lane.anchor ?? '', place: `${at}/anchor`, onInput: set('anchor'),
+			options: [['', 'by the clock'], ['key', 'per key'], ['first', 'at the first request']]}));
 	}
-	list.push(numberField({label: 'Cost of a request', value: lane.cost ?? '1', decimals: true, to: 100, place: `${at}/cost`, onInput: (v) => set('cost')(v === '1' ? '' : v)}));
+	list.push(numberField({label: 'Cost per request', value: lane.cost ?? '1', decimals: true, to: 100, place: `${at}/cost`, onInput: (v) => set('cost')(v === '1' ? '' : v)}));
 	if (state.retry) {
-		list.push(choiceField({label: 'Jitter of Retry-After', value: lane.jitter ?? '', place: `${at}/jitter`, onInput: set('jitter'),
+		list.push(choiceField({label: 'Retry-After jitter', value: lane.jitter ?? '', place: `${at}/jitter`, onInput: set('jitter'),
 			options: [['', '50%, the default'], ['0', 'none'], ['25%', '25%'], ['50%', '50%'], ['100%', '100%']]}));
 	}
 	return h('div', {class: 'play-fields'}, list);
@@ -84,9 +84,9 @@ export function trafficForm(state, bounds, changed) {
 		h('button', {type: 'button', class: 'btn btn-small', dataset: {key: 'no-hand'}, onclick: () => {
 			state.hand = [];
 			changed(true);
-		}}, 'Take them back'));
-	return h('div', {class: 'stack-small'}, h('ol', {class: 'plain play-phases', 'aria-label': 'Phases of the traffic'}, state.phases.map((_, i) => phaseForm(state, i, changed))),
-		h('div', {class: 'row', dataset: {place: '/traffic'}}, add, h('label', {class: 'check'}, retry, 'Who is denied comes back'), hand, h('p', {class: 'mistake', hidden: true})));
+		}}, 'Remove them'));
+	return h('div', {class: 'stack-small'}, h('ol', {class: 'plain play-phases', 'aria-label': 'Traffic phases'}, state.phases.map((_, i) => phaseForm(state, i, changed))),
+		h('div', {class: 'row', dataset: {place: '/traffic'}}, add, h('label', {class: 'check'}, retry, 'Denied clients retry'), hand, h('p', {class: 'mistake', hidden: true})));
 }
 
 function phaseForm(state, i, changed) {
@@ -98,18 +98,18 @@ function phaseForm(state, i, changed) {
 	};
 	const number = (name, label, more) => numberField({label, value: phase[name], place: `${at}/${name}`, onInput: set(name), ...more});
 	const form = {
-		steady: () => [number('rate', 'Requests a second', {decimals: true, to: 5000})],
-		poisson: () => [number('rate', 'Requests a second, on average', {decimals: true, to: 5000}), number('seed', 'Seed', {to: 100, zero: true})],
-		burst: () => [number('count', 'Requests at once', {to: 5000}), choiceField({label: 'How often', value: phase.every ?? '', options: everies, place: `${at}/every`, onInput: (v) => {
+		steady: () => [number('rate', 'Requests per second', {decimals: true, to: 5000})],
+		poisson: () => [number('rate', 'Requests per second, on average', {decimals: true, to: 5000}), number('seed', 'Seed', {to: 100, zero: true})],
+		burst: () => [number('count', 'Requests at once', {to: 5000}), choiceField({label: 'Repeat', value: phase.every ?? '', options: everies, place: `${at}/every`, onInput: (v) => {
 			if (v === '') delete phase.every;
 			else phase.every = v;
 			changed(false);
 		}})],
 		pause: () => [],
 		trace: () => [textField({label: 'Lines of an access log, or JSON lines', value: phase.trace, rows: 5, place: `${at}/trace`, onInput: set('trace'),
-			hint: 'Only the times matter, and what a request costs: {"at": 0.5, "cost": 2}. The text is sent to this server and kept nowhere.'})],
+			hint: 'Only the times and costs count: {"at": 0.5, "cost": 2}. The text is sent to this server and is not stored.'})],
 	}[phase.shape]?.() ?? [];
-	if (phase.shape !== 'trace') form.push(number('seconds', phase.shape === 'pause' ? 'Seconds without requests' : 'For so many seconds', {decimals: true, to: 3600}));
+	if (phase.shape !== 'trace') form.push(number('seconds', phase.shape === 'pause' ? 'Seconds without requests' : 'Duration in seconds', {decimals: true, to: 3600}));
 	return h('li', {class: 'play-phase'},
 		choiceField({label: `Phase ${i + 1}`, value: phase.shape, options: Object.entries(shapeNames), place: `${at}/shape`, onInput: (v) => {
 			state.phases[i] = phaseDefaults(v, phase);
@@ -124,12 +124,12 @@ function phaseForm(state, i, changed) {
 
 export function trafficWords(state) {
 	const words = state.phases.map((p) => ({
-		steady: () => `${p.rate} a second for ${p.seconds} s`,
-		poisson: () => `at random, ${p.rate} a second on average, for ${p.seconds} s`,
-		burst: () => `${p.count} at once${p.every ? `, again after each ${p.every}, for ${p.seconds} s` : ''}`,
-		pause: () => `nobody for ${p.seconds} s`,
+		steady: () => `${p.rate} per second for ${p.seconds} s`,
+		poisson: () => `random, ${p.rate} per second on average, for ${p.seconds} s`,
+		burst: () => `${p.count} at once${p.every ? `, every ${p.every} for ${p.seconds} s` : ''}`,
+		pause: () => `no requests for ${p.seconds} s`,
 		trace: () => 'a pasted trace',
 	}[p.shape]?.() ?? ''));
-	const more = [state.hand.length > 0 && `${state.hand.length} by hand`, state.retry && 'who is denied comes back'].filter(Boolean);
+	const more = [state.hand.length > 0 && `${state.hand.length} by hand`, state.retry && 'denied clients retry'].filter(Boolean);
 	return [words.join(', then '), ...more].join('; ');
 }

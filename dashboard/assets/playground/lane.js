@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One limit: its fields, its bucket, what it did, and what that means.
+// The card of one limit: its form, its bucket, its chart, and an explanation in sentences.
 //
-//   laneCard({number, onSeek(t), onRemove, exported() → the lane as the server exports it})
-//     → {node, form (where its fields go), edit (what holds that), update(run), cursor(t, from, playing),
-//        note(mistakes)}
+//   laneCard({number, onSeek(t), onRemove, exported() → the lane with its trace})
+//     → {node, form (the place of the fields), edit (the details element around it), update(run), cursor(t, from, playing),
+//        note(errors)}
 
 import {h, replace, show} from '../ui/dom.js';
 import {dur, pct, tokens} from '../ui/format.js';
@@ -17,7 +17,7 @@ import {algorithmOf} from '../shell/vocabulary.js';
 import {requestTable} from './table.js';
 
 const letters = ['A', 'B', 'C', 'D'];
-const mostDrops = 8; // that fall within one frame
+const mostDrops = 8; // per frame
 
 export function laneCard({number, onSeek, onRemove, exported}) {
 	const letter = letters[number];
@@ -46,7 +46,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 	let run = null;
 	let at = 0;
 
-	// hover tells of the requests under the mouse, until it leaves.
+	// hover describes the requests under the mouse until it leaves.
 	function hover(t, within) {
 		if (!run) return;
 		const {n, list} = t === null ? {list: []} : run.near(t, within);
@@ -87,15 +87,15 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 			table.update(run);
 			policy.update(lane);
 		},
-		note(mistakes) {
+		note(errors) {
 			if (form.querySelector('.mistake:not([hidden])')) edit.open = true;
-			wrong.hidden = mistakes.length === 0;
-			replace(wrong, mistakes.map((m) => h('p', null, show(m.hint ? `${m.detail}; ${m.hint}` : m.detail, 300))));
+			wrong.hidden = errors.length === 0;
+			replace(wrong, errors.map((m) => h('p', null, show(m.hint ? `${m.detail}; ${m.hint}` : m.detail, 300))));
 		},
 	};
 }
 
-// fall lets fall what was taken in a piece of time, or a part of that where it was much.
+// fall animates the decisions of a time span, or a sample of them if there are many.
 function fall(picture, run, from, to) {
 	const first = run.until(from).n;
 	const last = run.until(to).n;
@@ -120,31 +120,31 @@ function badges({totals: t}) {
 	return all.length > 0 && h('p', {class: 'row'}, all);
 }
 
-// readoutOf says what is under the cursor.
+// readoutOf describes the last request at the cursor.
 function readoutOf(run, t, so, level) {
 	const d = so.last;
-	if (!d) return `${dur(Number(t.toFixed(6)))}: nobody has come yet.`;
+	if (!d) return `${dur(Number(t.toFixed(6)))}: no requests yet.`;
 	const now = tokens(Number(level.toFixed(3)));
 	const changed = d.kind === 'allowed' && t > d.at && now !== tokens(d.level);
-	return requestWords(d, so.n) + (changed ? ` Now there ${now === '1' ? 'is' : 'are'} ${now}.` : '');
+	return requestWords(d, so.n) + (changed ? ` Now ${now} left.` : '');
 }
 
 function requestWords(d, n) {
 	const who = `Request ${tokens(n)}${d.attempt > 1 ? `, attempt ${d.attempt} of client ${d.client + 1},` : ''} at ${exact(d.at)}`;
-	if (d.kind === 'denied') return d.retry === Infinity ? `${who}: denied, and never possible.` : `${who}: denied. Retry after ${exact(d.retry)}.`;
-	return d.kind === 'waits' ? `${who}: allowed, starts after ${exact(d.wait)}.` : `${who}: allowed. It leaves ${tokens(d.level)}.`;
+	if (d.kind === 'denied') return d.retry === Infinity ? `${who}: denied, no retry can succeed.` : `${who}: denied. Retry after ${exact(d.retry)}.`;
+	return d.kind === 'waits' ? `${who}: allowed, starts after ${exact(d.wait)}.` : `${who}: allowed, ${tokens(d.level)} left.`;
 }
 
 function instantWords(list) {
 	const of = (kind) => list.filter((d) => d.kind === kind);
 	const retry = Math.max(...of('denied').map((d) => d.retry));
 	const wait = Math.max(...of('waits').map((d) => d.wait));
-	return `At ${exact(list[0].at)} come ${tokens(list.length)}: ${[of('allowed').length > 0 && `${tokens(of('allowed').length)} allowed`,
+	return `${tokens(list.length)} requests at ${exact(list[0].at)}: ${[of('allowed').length > 0 && `${tokens(of('allowed').length)} allowed`,
 		of('waits').length > 0 && `${tokens(of('waits').length)} wait up to ${exact(wait)}`,
-		of('denied').length > 0 && `${tokens(of('denied').length)} denied, ${retry === Infinity ? 'for ever' : `retry after ${exact(retry)}`}`].filter(Boolean).join(', ')}.`;
+		of('denied').length > 0 && `${tokens(of('denied').length)} denied, ${retry === Infinity ? 'forever' : `retry after ${exact(retry)}`}`].filter(Boolean).join(', ')}.`;
 }
 
-// policyPart shows the policy, and lets take it along.
+// policyPart shows the policy and offers downloads.
 function policyPart(current, exported) {
 	const code = h('code', {class: 'code'});
 	const files = (lane) => ({policy: `${lane.rule}.json`, trace: `${lane.rule}.jsonl`});
@@ -164,7 +164,7 @@ function policyPart(current, exported) {
 				const names = files(current().lane);
 				return `mete replay --policy ${names.policy} ${names.trace}`;
 			}, 'Copy the replay command')), code,
-		h('p', {class: 'hint'}, 'The policy is for mete serve --policy. mete replay decides the trace exactly as shown here.')));
+		h('p', {class: 'hint'}, 'Use the policy with mete serve --policy. mete replay decides the trace exactly as shown here.')));
 	node.update = (lane) => {
 		code.textContent = lane.policy;
 	};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Virtual time: where it stands, and how fast it goes.
+// The player of virtual time: position and speed.
 //
 //   player({onMove(t, from, playing)}) → {node, at(), seek(t), stop(), length(seconds), actions (a place for buttons)}
-//     onMove: time moved to t; playing, from from on; else it jumped.
+//     onMove: time moved to t. If playing, it passed continuously since from; else it jumped.
 
 import {h, svg} from '../ui/dom.js';
 import {dur} from '../ui/format.js';
 
-const wholeIn = 15; // seconds, unless real time is near that
+const wholeIn = 15; // seconds that a play takes, unless its real time is similar
 const speeds = [['auto', 'Automatic speed'], ['0.1', '1/10 of real time'], ['0.25', '1/4 of real time'], ['1', 'Real time'], ['10', '10 times'], ['60', '60 times'], ['600', '600 times']];
-const grain = 10000; // of the slider
+const grain = 10000; // slider positions
 
 export function player({onMove}) {
 	let seconds = 1;
@@ -83,7 +83,7 @@ export function player({onMove}) {
 			if (frame) stop();
 			move(to, false);
 		},
-		// length is how long it all lasts now. Where the time stood at the end, it does so again.
+		// length sets the total length. If time was at the end, it moves to the new end.
 		length(next) {
 			const ended = t >= seconds * 0.9999 || t === 0 && !frame;
 			seconds = next;

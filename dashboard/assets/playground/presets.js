@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Examples to begin with, and what there is to see in each.
+// The picker of examples, with the description of the chosen one.
 //
 //   presetPicker(presets, onPick(preset)) → {node, show(preset or null)}
 
 import {h, replace} from '../ui/dom.js';
 
 export function presetPicker(presets, onPick) {
-	const groups = new Map([['To learn with', presets.filter((p) => !p.source)]]);
+	const groups = new Map([['Learn the algorithms', presets.filter((p) => !p.source)]]);
 	for (const p of presets) {
 		if (!p.source) continue;
 		groups.set(p.source.title, [...(groups.get(p.source.title) ?? []), p]);
@@ -20,7 +20,7 @@ export function presetPicker(presets, onPick) {
 	const text = h('p', {class: 'play-text'});
 	const note = h('p', {class: 'play-note', hidden: true});
 	const node = h('div', {class: 'play-picker'}, h('div', {class: 'row'}, h('label', {for: 'play-preset', class: 'strong'}, 'Example'), select,
-		h('button', {type: 'button', class: 'btn', 'aria-label': 'Example before', onclick: step(-1)}, '←'), h('button', {type: 'button', class: 'btn', 'aria-label': 'Next example', onclick: step(1)}, '→')),
+		h('button', {type: 'button', class: 'btn', 'aria-label': 'Previous example', onclick: step(-1)}, '←'), h('button', {type: 'button', class: 'btn', 'aria-label': 'Next example', onclick: step(1)}, '→')),
 	text, note);
 
 	function pick(preset) {
@@ -31,10 +31,10 @@ export function presetPicker(presets, onPick) {
 		node,
 		show(preset) {
 			select.value = preset?.id ?? '';
-			text.textContent = preset?.text ?? 'Your own. Change anything: everything is decided anew by this server’s own engine, in virtual time. The link has it all.';
-			const said = preset?.source?.note;
-			note.hidden = !preset?.source;
-			replace(note, preset?.source && [h('span', {class: 'muted'}, 'From '), h('cite', null, preset.source.title), h('span', {class: 'muted'}, '. '), said]);
+			text.textContent = preset?.text ?? 'Your own settings. After each change, this server’s engine decides all requests again, in virtual time. The link contains all settings.';
+			const remark = preset?.source?.note;
+			note.hidden = !remark;
+			replace(note, remark);
 		},
 	};
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server says of a lane, made ready to be drawn and to be asked about an instant.
+// A lane of the response, prepared for drawing and for queries about an instant.
 //
 //   runOf(lane, seconds) → {lane, seconds, capacity, high, low, decisions, arrivals, knots, levelAt(t), until(t), near(t, within)}
 //     decisions: [{at, kind: allowed|waits|denied, retry, remaining, wait, before, level, cost, client, attempt, lack}]
-//     knots: [[t, level], …], also before and after each request
-//   exact(seconds)  a time with the digits that dur would round away
+//     knots: [[t, level], …], including the levels before and after each request
+//   exact(seconds)  a time with more digits than dur has
 
 import {dur} from '../ui/format.js';
 
@@ -29,12 +29,12 @@ export function runOf(lane, seconds) {
 		lane, seconds, capacity: lane.capacity, high: lane.capacity, low, decisions, knots,
 		arrivals: decisions.filter((d) => d.attempt === 1),
 		levelAt: (t) => levelAt(knots, t),
-		// until is what has happened by then.
+		// until counts the decisions up to t.
 		until(t) {
 			const n = after(decisions, (d) => d.at, t);
 			return {n, last: decisions[n - 1] ?? null, allowed: counts.allowed[n] + counts.waits[n], denied: counts.denied[n]};
 		},
-		// near is the decisions of the instant that is nearest, if one is within so many seconds; n is the number of the first.
+		// near returns the decisions of the nearest instant, at most within seconds away; n is the number of the first one.
 		near(t, within) {
 			const n = after(decisions, (d) => d.at, t);
 			const best = [decisions[n - 1], decisions[n]].filter((d) => d && Math.abs(d.at - t) <= within).sort((a, b) => Math.abs(a.at - t) - Math.abs(b.at - t))[0];
@@ -50,7 +50,7 @@ function around(d) {
 	return d.before === d.level ? [[d.at, d.level]] : [[d.at, d.before], [d.at, d.level]];
 }
 
-// after is how many come at t or earlier.
+// after counts the entries at t or earlier.
 function after(list, timeOf, t) {
 	let from = 0;
 	let to = list.length;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is played, and how a link says it. Numbers are kept as they were typed: the server reads them exactly.
+// The state of the page and its form in links. Numbers stay text as typed, because the server reads them exactly.
 //
-//   stateOf(input)            the state that an input of the server's is
-//   inputOf(state)            the other way round
-//   queryOf(state, presets)   what a link says, or throws an Error where that would be too long
+//   stateOf(input)            converts an input of the server to a state
+//   inputOf(state)            converts back
+//   queryOf(state, presets)   the query of a link; throws an Error if it is too long
 //   readQuery(params, {presets, bounds}) → {state, preset, problem}
-//   mistakesOf(state)         what is no number, as the server says mistakes
+//   mistakesOf(state)         invalid numbers, in the form of the errors of the server
 //   sameInput(a, b), copyOf(state), laneDefaults(algorithm, lane), phaseDefaults(shape, phase)
 
 import {algorithmOf, algorithms} from '../shell/vocabulary.js';
 
-const longestLink = 6000; // characters; some programs cut longer ones
+const longestLink = 6000; // characters; some programs cut longer links
 
-// algorithmNames are the algorithms that can be played, with their labels. A budget is a fixed window by another name.
+// algorithmNames are the algorithms of the playground with their labels. A budget is a fixed window with another name.
 export function algorithmNames() {
 	return Object.fromEntries(algorithms().filter((a) => a.shape !== 'budget').map((a) => [a.name, a.label]));
 }
@@ -44,7 +44,7 @@ export function inputOf(state) {
 	return {lanes: state.lanes, traffic: {phases, hand: state.hand, retry: state.retry}};
 }
 
-// mistakesOf finds what JSON could not say. Everything else is for the server to judge.
+// mistakesOf finds values that JSON cannot encode. The server checks everything else.
 export function mistakesOf(state) {
 	const mistakes = [];
 	const check = (from, at, names, form, hint) => {
@@ -52,9 +52,9 @@ export function mistakesOf(state) {
 			if (name in from && !form.test(from[name])) mistakes.push({pointer: `${at}/${name}`, detail: from[name] === '' ? 'a number is missing' : 'this is not a number', hint});
 		}
 	};
-	state.lanes.forEach((l, i) => check(l, `/lanes/${i}`, ['tokens', 'capacity', 'queue', 'cost'], aNumber, 'write it as in 10 or 0.5'));
+	state.lanes.forEach((l, i) => check(l, `/lanes/${i}`, ['tokens', 'capacity', 'queue', 'cost'], aNumber, 'write it like 10 or 0.5'));
 	state.phases.forEach((p, i) => {
-		check(p, `/traffic/phases/${i}`, ['rate', 'seconds'], aNumber, 'write it as in 10 or 0.5');
+		check(p, `/traffic/phases/${i}`, ['rate', 'seconds'], aNumber, 'write it like 10 or 0.5');
 		check(p, `/traffic/phases/${i}`, ['count', 'seed'], /^\d{1,15}$/, 'write a whole number');
 	});
 	return mistakes;
@@ -73,7 +73,7 @@ function ordered(state) {
 	return {...state, lanes: state.lanes.map((l) => sorted(l, laneFields)), phases: state.phases.map((p) => sorted(p, phaseFields))};
 }
 
-// laneDefaults is a lane of that algorithm that says as much the same as it can.
+// laneDefaults is a lane of the algorithm that keeps as many settings of lane as possible.
 export function laneDefaults(algorithm, lane = {}) {
 	const {tokens = '10', per = '1s', cost, jitter} = lane;
 	const next = {algorithm, tokens, per};
@@ -102,11 +102,11 @@ export async function queryOf(state, presets) {
 	if (state.hand.length > 0) parts.push(`hand=${state.hand.join(',')}`);
 	if (state.retry) parts.push('retry=1');
 	const query = parts.join('&');
-	if (query.length > longestLink) throw new Error('The pasted trace is too long for a link. Pass the trace on as a file: “Trace” saves it.');
+	if (query.length > longestLink) throw new Error('The pasted trace is too long for a link. Download the trace and share the file.');
 	return query;
 }
 
-// A comma and a percent sign within a value are escaped once more, so that commas part values.
+// Commas and percent signs in a value are escaped once more, because commas separate values.
 function said(first, from, names) {
 	const inner = (text) => String(text).replace(/[%,]/g, encodeURIComponent);
 	const text = [...first.map(inner), ...names.filter((n) => from[n] !== undefined).map((n) => `${n}=${inner(from[n])}`)].join(',');
@@ -117,7 +117,7 @@ export async function readQuery(params, {presets, bounds}) {
 	const named = params.get('preset');
 	const preset = presets.find((p) => p.id === named) ?? presets[0];
 	if (!params.has('lane') && !params.has('phase')) {
-		const problem = named && preset.id !== named ? 'The link names an example that is not there.' : '';
+		const problem = named && preset.id !== named ? 'The link names an unknown example.' : '';
 		return {state: stateOf(preset.input), preset, problem};
 	}
 	try {
@@ -125,14 +125,14 @@ export async function readQuery(params, {presets, bounds}) {
 			lanes: params.getAll('lane').map(readLane), phases: await Promise.all(params.getAll('phase').map(readPhase)),
 			hand: (params.get('hand') ?? '').split(',').filter(Boolean), retry: params.get('retry') === '1',
 		};
-		if (!drawable(state, bounds)) throw new Error('nothing that has a place on the page');
+		if (!drawable(state, bounds)) throw new Error('more lanes or phases than the page shows');
 		return {state, preset: presets.find((p) => sameInput(stateOf(p.input), state)) ?? null, problem: ''};
 	} catch {
-		return {state: stateOf(presets[0].input), preset: presets[0], problem: 'The link cannot be read: it may have been cut off.'};
+		return {state: stateOf(presets[0].input), preset: presets[0], problem: 'The link cannot be read. It may be cut off.'};
 	}
 }
 
-// drawable tells what fields and cards can be made of. Whether it can be played is for the server to judge.
+// drawable reports whether the page has fields and cards for a state. The server decides whether it can be played.
 function drawable({lanes, phases, hand}, bounds) {
 	const some = (list, most) => list.length > 0 && list.length <= most;
 	return some(lanes, bounds.lanes) && some(phases, bounds.phases) && hand.every((at) => aNumber.test(at));
@@ -164,7 +164,7 @@ async function readPhase(text) {
 	return {shape, ...fields};
 }
 
-// A text as base64url of raw DEFLATE.
+// packedText encodes a text as base64url of raw DEFLATE.
 
 async function packedText(text) {
 	const bytes = await bytesOf(new Blob([text]).stream().pipeThrough(new CompressionStream('deflate-raw')));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requests of a lane, one a row, for who wants the numbers.
+// The table of all requests of a lane.
 //
 //   requestTable(caption) → {node, update(run)}
 
@@ -26,11 +26,11 @@ export function requestTable(caption) {
 		most = pageRows;
 		draw();
 	}});
-	const heads = ['Request', 'At', 'Answer', 'Retry after', 'Waits', 'Left'];
+	const heads = ['Request', 'At', 'Answer', 'Retry after', 'Wait', 'Left'];
 	const table = h('table', {class: 'table'}, h('caption', {class: 'visually-hidden'}, caption),
 		h('thead', null, h('tr', null, heads.map((t, i) => h('th', {scope: 'col', class: i === 2 ? '' : 'num'}, t)))), body);
 	const node = h('details', {class: 'play-table', ontoggle: () => draw()}, h('summary', null, 'Requests'),
-		h('label', {class: 'check'}, denied, 'Only those denied'), h('div', {class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption}, table),
+		h('label', {class: 'check'}, denied, 'Denied only'), h('div', {class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption}, table),
 		h('div', {class: 'row'}, said, more));
 
 	function draw() {
@@ -39,7 +39,7 @@ export function requestTable(caption) {
 		replace(body, rows.slice(0, most).map(([d, i]) => h('tr', {class: `play-row-${d.kind}`}, h('th', {scope: 'row', class: 'num'}, tokens(i + 1)), cell(exact(d.at)),
 			h('td', null, h('span', {class: d.kind === 'waits' ? 'near' : d.kind}, words[d.kind]), d.attempt > 1 && h('span', {class: 'muted'}, ` (attempt ${d.attempt})`)),
 			cell(d.kind !== 'denied' ? '' : d.retry === Infinity ? 'never' : exact(d.retry)), cell(d.wait > 0 ? exact(d.wait) : ''), cell(tokens(d.level)))));
-		said.textContent = rows.length > most ? `${tokens(most)} of ${tokens(rows.length)}` : `${tokens(rows.length)} in all`;
+		said.textContent = rows.length > most ? `${tokens(most)} of ${tokens(rows.length)}` : `${tokens(rows.length)} in total`;
 		more.hidden = rows.length <= most;
 	}
 

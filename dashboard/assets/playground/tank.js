@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A bucket with its tokens. It is decoration: the numbers beside it say the same.
+// The picture of a bucket. It is decoration: the numbers beside it carry the same information.
 //
 //   bucketPicture() → {node, update(level, capacity), decided(kind)}
 //
-// A small bucket shows every token, and the one that is coming grows; a large one shows how full it is. Below a bucket
-// that may owe tokens stand those it does: what waits in the queue.
+// A small bucket shows every token, and the next token grows. A large bucket shows its level. Rings below a bucket are
+// the tokens that wait in its queue.
 
 import {replace, svg} from '../ui/dom.js';
 
@@ -51,7 +51,7 @@ export function bucketPicture() {
 			if (matchMedia('(prefers-reduced-motion: reduce)').matches) return;
 			if (kind === 'denied') {
 				body.classList.remove('bucket-shake');
-				void body.getBoundingClientRect(); // the animation begins anew
+				void body.getBoundingClientRect(); // restarts the animation
 				body.classList.add('bucket-shake');
 			}
 			if (flying.childElementCount >= mostFlying) return;
@@ -63,7 +63,7 @@ export function bucketPicture() {
 	};
 }
 
-// coinsFor lays a bucket out: as coins, or as a fluid where they would be too small.
+// coinsFor lays out a bucket as coins, or as a fluid if the coins would be too small.
 function coinsFor(capacity) {
 	const n = Math.ceil(capacity - 1e-9);
 	if (n > mostCoins || n < 1) return fluid(capacity);
@@ -108,7 +108,7 @@ function fluid(capacity) {
 const queueColumns = 10;
 const mostQueued = 2 * queueColumns;
 
-// queueOf draws a ring for each token that is owed, as many as there is room for.
+// queueOf draws a ring for each waiting token, up to a limit.
 function queueOf(owed) {
 	const shown = Math.min(owed, mostQueued);
 	const rings = Array.from({length: shown}, (_, i) => svg('circle', {class: 'bucket-queued', r: 3,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   ruleFacts(rule)      what a rule does where it applies, as a list of facts
-//   limitCard(limit, i, limits)  one of a rule's limits with all of its numbers
-//   overrideList(list)   exceptions from the rules
+//   ruleFacts(rule)      the effect of a rule as a list of facts
+//   limitCard(limit, i, limits)  a limit of a rule with all of its numbers
+//   overrideList(list)   the overrides of rules
 
 import {h, show} from '../ui/dom.js';
 import {ago, dateTime} from '../ui/format.js';
 import {actionOf} from '../shell/vocabulary.js';
 import {whose} from './words.js';
 
-// The server words the facts: this file knows no field of policies.
+// The server provides the texts of the facts, so this file does not depend on policy fields.
 export function ruleFacts(rule) {
 	const named = (l) => (rule.limits.length > 1 ? `${show(l.name.split('/').pop(), 40)}: ` : '');
 	return factList([['Buckets', whose(rule)], ...rows(rule.facts), ...rule.limits.flatMap((l) => [

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The keys of one rule that have least.
+// The most limited keys of a rule.
 //
-//   tightKeys(rule, limit)  {node, start(), stop()}: those that are denied most, and those that have little left;
-//                           asked for every few seconds between start and stop
+//   tightKeys(rule, limit)  {node, start(), stop()}: the most denied keys and the keys near the limit; refreshed every
+//                           few seconds between start and stop
 
 import {h} from '../ui/dom.js';
 import {keyed} from '../ui/keyed.js';
@@ -17,9 +17,9 @@ const every = 3000; // milliseconds
 export function tightKeys(rule, limit) {
 	const kinds = (rule.mode === 'shadow' ? ['shadow', 'near'] : ['denied', 'near']).map((kind) => ({kind, ...keyList(kind, limit)}));
 	const said = h('p', {class: 'muted small', role: 'status'});
-	const heads = {denied: 'Denied most', near: 'Little left', shadow: 'It would deny'};
+	const heads = {denied: 'Most denied', near: 'Near limit', shadow: 'Would be denied'};
 	const node = h('div', {class: 'tight'}, kinds.map(({kind, list}) => h('section', {class: 'tight-kind'},
-		h('div', {class: 'tight-head'}, h('h3', null, heads[kind]), h('a', {href: `#/keys?${new URLSearchParams({kind, rule: rule.name})}`, class: 'small'}, 'all of them',
+		h('div', {class: 'tight-head'}, h('h3', null, heads[kind]), h('a', {href: `#/keys?${new URLSearchParams({kind, rule: rule.name})}`, class: 'small'}, 'show all',
 			h('span', {class: 'visually-hidden'}, `: ${heads[kind]}`))), list)), said);
 	let timer = 0;
 	let running = false;
@@ -52,9 +52,9 @@ export function tightKeys(rule, limit) {
 	};
 }
 
-const none = {denied: 'Nobody is denied.', near: 'Nobody is near the limit.', shadow: 'Nobody would be denied.'};
+const none = {denied: 'No denied keys.', near: 'No keys near the limit.', shadow: 'No keys that would be denied.'};
 
-// keyList has room for all that it may show, so that what stands below it does not move.
+// keyList reserves space for all rows, so that the content below does not move.
 function keyList(kind, limit) {
 	const list = h('ol', {class: 'tight-list plain', style: {'--rows': String(limit)}});
 	const rows = keyed(list, {id: (k) => `${k.limit}\n${k.key}`, make: (k) => (k.none ? {node: h('li', {class: 'muted'}, k.none)} : keyRow(k, kind))});

@@ -3,9 +3,9 @@
 import {get} from '../shell/api.js';
 import {wordOf} from '../overrides/form.js';
 
-// ruleList is every rule of the policy, or only one: [{name, keys, limits: [{name, algorithm,
-// capacity, tokens, every, refill, anchor, start, kept}]}]. kept is what another limit keeps,
-// as policies write it. It is empty where the server does not say.
+// ruleList returns all rules of the policy, or one: [{name, keys, limits: [{name, algorithm,
+// capacity, tokens, every, refill, anchor, start, kept}]}]. kept has the policy fields that a
+// limit override keeps. The list is empty if the request fails.
 export async function ruleList(only = '') {
 	try {
 		const tree = await get(only ? `v1/rules?${new URLSearchParams({rule: only})}` : 'v1/rules');
@@ -27,8 +27,8 @@ function stageOf({at, delay}) {
 	return delay > 0 ? {...stage, delay: wordOf(delay)} : stage;
 }
 
-// rateOf reads 10/s or 7/1m. Of windows and intervals that is not what they are said by,
-// and so left to who writes another one.
+// rateOf parses 10/s or 7/1m. Windows and intervals are not configured by a rate, so their values
+// stay empty.
 function rateOf({algorithm, refill, rate}) {
 	if (algorithm !== 'token_bucket' || refill === 'interval') {
 		return {tokens: '', every: ''};

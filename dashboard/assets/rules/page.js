@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   rulePage(root, tree, name, ctx) → {leave(), update(tree)}  shows one rule; update shows what another policy makes of
-//                                   it, and leaves the rest as it is: a request that is being typed, the focus
+//   rulePage(root, tree, name, ctx) → {leave(), update(tree)}  shows a rule; update applies a new policy in place and
+//                                   keeps a half-typed request and the focus
 
 import {h, replace, show} from '../ui/dom.js';
 import {exampleOf, explainInto} from '../explain/explaining.js';
@@ -14,13 +14,13 @@ import {trafficTiles} from './traffic.js';
 export function rulePage(root, tree, name, ctx) {
 	const rule = rulesOf(tree).find((r) => r.name === name);
 	if (!rule) {
-		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'There is no such rule'), h('p', null, `The policy in force has no rule ${show(name, 64)}.`), h('a', {class: 'btn', href: '#/rules'}, 'All rules')));
+		replace(root, h('div', {class: 'card empty'}, h('h2', null, 'Rule not found'), h('p', null, `The active policy has no rule ${show(name, 64)}.`), h('a', {class: 'btn', href: '#/rules'}, 'All rules')));
 		return {leave() {}, update: () => false};
 	}
 	const tiles = trafficTiles(rule);
 	const keys = tightKeys(rule, 5);
 	const parts = [];
-	// part draws what is made of some of a rule, and again when that is another.
+	// part draws a part of a rule, and draws it again when its data has changed.
 	const part = (of, draw) => {
 		const node = h('div', {class: 'rule-part'});
 		let before = '';
@@ -35,15 +35,15 @@ export function rulePage(root, tree, name, ctx) {
 	const renew = (all) => {
 		const rules = rulesOf(all);
 		const now = rules.find((r) => r.name === name);
-		if (now?.mode !== rule.mode || JSON.stringify(now.limit_keys) !== JSON.stringify(rule.limit_keys)) return false; // it is another rule
+		if (now?.mode !== rule.mode || JSON.stringify(now.limit_keys) !== JSON.stringify(rule.limit_keys)) return false; // too different: draw the page again
 		for (const draw of parts) draw(now, rules, all);
 		return true;
 	};
 	const body = h('div', {class: 'stack rule'}, part((r) => [r.description, r.policy.id, r.fallback], head), tiles.node,
 		part((r, _, all) => all.warnings.filter((w) => w.rule === name), (r, _, all) => warned(r, all)),
 		h('div', {class: 'rule-cards'}, part((r) => r.limits, (r) => card('Limits', h('div', {class: 'rule-limits'}, r.limits.map(limitCard)))),
-			part((r, rules) => [r.match, r.policy.selector, r.group.name, rules.filter((t) => t.group === r.group).map((t) => [t.name, t.mode])], (r, rules) => card('Which requests', requests(r, rules)))),
-		h('div', {class: 'rule-cards'}, card('Keys', keys.node), part((r) => ({...r, overrides: [], policy: 0, group: 0, place: 0}), (r) => card('What it does', ruleFacts({...r, limits: []})))),
+			part((r, rules) => [r.match, r.policy.selector, r.group.name, rules.filter((t) => t.group === r.group).map((t) => [t.name, t.mode])], (r, rules) => card('Matching requests', requests(r, rules)))),
+		h('div', {class: 'rule-cards'}, card('Keys', keys.node), part((r) => ({...r, overrides: [], policy: 0, group: 0, place: 0}), (r) => card('Behavior', ruleFacts({...r, limits: []})))),
 		part((r) => r.overrides, (r) => (r.overrides.length > 0 ? card('Overrides', overrideList(r.overrides)) : [])),
 		h('section', {class: 'card', 'aria-label': 'Explain a request'}, h('div', {class: 'card-head'}, h('h2', null, 'Explain a request')), explainer(rule, tree)));
 	renew(tree);
@@ -65,7 +65,7 @@ function card(title, ...body) {
 function head(rule) {
 	return h('div', {class: 'page-head'}, h('nav', {'aria-label': 'Back'}, h('a', {href: '#/rules', class: 'small'}, '‹ All rules')),
 		h('div', {class: 'row'}, h('h1', null, show(rule.name, 64)), modeBadge(rule), rule.policy.id && h('span', {class: 'badge'}, `policy ${show(rule.policy.id, 64)}`),
-			rule.fallback && h('span', {class: 'badge'}, 'for the rest')),
+			rule.fallback && h('span', {class: 'badge'}, 'fallback')),
 		rule.description && h('p', {class: 'lede'}, show(rule.description, 1024)));
 }
 
@@ -74,23 +74,23 @@ function warned(rule, tree) {
 	return list.map((w) => h('div', {class: `notice ${w.note ? '' : 'notice-warn'}`}, h('div', null, show(w.reason, 400), w.hint && h('span', {class: 'muted'}, ` ${show(w.hint, 300)}`))));
 }
 
-// requests are those that the rule is about, and what goes before it.
+// requests describes the matching requests and the tiers of the rule.
 function requests(rule, rules) {
 	const tiers = rules.filter((r) => r.group === rule.group);
 	const parts = [
-		rule.policy.selector.length > 0 && [h('h3', null, 'Those of the policy'), wanted(rule.policy.selector)],
-		[h('h3', null, rule.policy.selector.length > 0 ? 'and of these' : 'Those in which'), wanted(rule.match, rule.fallback ? 'what no other rule takes' : 'all')],
-		tiers.length > 1 && [h('h3', null, rule.group.name ? `Tiers of group ${show(rule.group.name, 64)}` : 'Tiers'), h('p', {class: 'muted small'}, 'The first that matches applies.'),
+		rule.policy.selector.length > 0 && [h('h3', null, 'Selector of the policy'), wanted(rule.policy.selector)],
+		[h('h3', null, rule.policy.selector.length > 0 ? 'Match of the rule' : 'Match'), wanted(rule.match, rule.fallback ? 'requests that match no other rule' : 'all')],
+		tiers.length > 1 && [h('h3', null, rule.group.name ? `Tiers of group ${show(rule.group.name, 64)}` : 'Tiers'), h('p', {class: 'muted small'}, 'The first matching tier applies.'),
 			h('ol', {class: 'rule-tiers'}, tiers.map((t) => h('li', {class: t === rule ? 'strong' : null},
 				t === rule ? h('span', {'aria-current': 'true'}, show(t.name, 64)) : h('a', {href: ruleHref(t.name)}, show(t.name, 64)), ' ', modeBadge(t))))],
 	];
 	return h('div', {class: 'stack-small'}, parts.filter(Boolean));
 }
 
-// explainer is the form of the explain page, with a request that falls under the rule.
+// explainer is the form of the explain page, filled with a request that matches the rule.
 function explainer(rule, tree) {
 	const result = h('div', {class: 'explain-result'});
-	const says = h('p', {class: 'muted'}, 'What would become of the request, and why, stands here.');
+	const says = h('p', {class: 'muted'}, 'The decision and its reasons appear here.');
 	const form = requestForm({tree, compact: true, onExplain: (request) => explainInto(result, request, tree, {reveal: true}), onMistake: () => replace(result, says)});
 	form.set(Object.fromEntries(rule.limit_keys.map((k) => [k.replace(/^(ip:address)\/.*/, '$1'), ''])));
 	replace(result, says);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rule does now, from what the server says of itself (live.js).
+// The traffic of a rule, from the event stream (live.js).
 //
-//   trafficCell(name)   {node, update(live)}: how much, how much of it is denied, and the last minute
+//   trafficCell(name)   {node, update(live)}: the rate, the share of denials, and a chart of the last minute
 //   trafficTiles(name)  {node, update(live)}: the same, larger
 //   countsOf(live, name) [allowed, denied, shadow, near, degraded] of the last minute
 
@@ -17,7 +17,7 @@ export function countsOf(live, name) {
 	return Object.hasOwn(sums, name) ? sums[name] : [0, 0, 0, 0, 0];
 }
 
-// secondsOf is a number of each of the last seconds, null before the page was open.
+// secondsOf returns a number for each of the last seconds, null before the page was opened.
 function secondsOf(live, name, of) {
 	const values = new Array(window).fill(null);
 	const to = live.seconds.at(-1)?.[0] ?? 0;
@@ -37,19 +37,19 @@ export function trafficCell(name) {
 	share.append(meter, denied, shadowed);
 	const node = h('div', {class: 'traffic'}, flow, line, share);
 	let before = '';
-	let asleep = true; // nothing is drawn
+	let asleep = true; // nothing drawn yet
 	return {node, update(live) {
 		const [allowed, refused, shadow] = countsOf(live, name);
 		const all = allowed + refused;
 		const flows = rate(all / live.ruleSeconds(window));
-		if (flow.textContent !== flows) flow.textContent = flows; // of hundreds of rules most are as they were
+		if (flow.textContent !== flows) flow.textContent = flows; // most of several hundred rules have not changed
 		const quiet = all === 0 && shadow === 0;
 		if (!quiet || !asleep) drawn.update(quiet ? [] : secondsOf(live, name, (counts) => Math.max(counts[0] + counts[1], counts[2])));
 		asleep = quiet;
 		const said = JSON.stringify([allowed, refused, shadow]);
 		if (said === before) return;
 		before = said;
-		const words = quiet ? 'decided none' : refused === 0 && shadow > 0 ? '' : `${pct(refused, all)} denied`;
+		const words = quiet ? 'no decisions' : refused === 0 && shadow > 0 ? '' : `${pct(refused, all)} denied`;
 		meter.querySelector('.bar-part').style.width = `${(100 * refused / Math.max(all, 1)).toFixed(2)}%`;
 		denied.className = refused > 0 ? 'denied' : 'muted';
 		denied.textContent = words;
@@ -61,9 +61,9 @@ export function trafficCell(name) {
 export function trafficTiles(rule) {
 	const kinds = [
 		{label: 'Allowed', color: 'allowed', column: 0, note: (c) => `${num(c[0])} in the last minute`},
-		{label: 'Denied', color: 'denied', column: 1, note: (c) => `${pct(c[1], c[0] + c[1])} of what the rule decides`},
-		{label: 'In shadow', color: 'shadow', column: 2, note: (c) => (rule.mode === 'enforce' ? 'the rule is enforced' : `${num(c[2])} it would deny`)},
-		{label: 'Near the limit', color: 'near', column: 3, note: (c) => `${num(c[3])} had little left`},
+		{label: 'Denied', color: 'denied', column: 1, note: (c) => `${pct(c[1], c[0] + c[1])} of its decisions`},
+		{label: 'In shadow', color: 'shadow', column: 2, note: (c) => (rule.mode === 'enforce' ? 'the rule is enforced' : `${num(c[2])} would be denied`)},
+		{label: 'Near the limit', color: 'near', column: 3, note: (c) => `${num(c[3])} in the last minute`},
 	].map((kind) => {
 		const value = h('span', null, '–');
 		const note = h('p', {class: 'tile-note'}, ' ');

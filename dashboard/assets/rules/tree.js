@@ -2,8 +2,8 @@
 //
 // The policy as a tree: policies, groups, rules.
 //
-//   ruleTree(tree, {open})  {node, filter(text) → how many are shown, update(live), destroy()}
-//     open: a Set of the names of rules whose details are open; it is kept up to date
+//   ruleTree(tree, {open})  {node, filter(text) → the number of matches, update(live), destroy()}
+//     open: the Set of rule names with open details; ruleTree updates it
 
 import {h, replace, show} from '../ui/dom.js';
 import {limitLine, modeBadge, ruleHref, rulesOf, ruleText, wanted, whose} from './words.js';
@@ -11,7 +11,7 @@ import {ruleFacts, overrideList} from './facts.js';
 import {trafficCell} from './traffic.js';
 import {tightKeys} from './keys.js';
 
-const most = 300; // rules that are drawn; of more, a filter chooses
+const most = 300; // drawn rules; a filter selects among more
 
 export function ruleTree(tree, {open}) {
 	const rules = rulesOf(tree);
@@ -31,8 +31,8 @@ export function ruleTree(tree, {open}) {
 		}
 		const policies = tree.policies.map((p) => policyNode(p, tree, names, rules, rowOf)).filter(Boolean);
 		const rest = shown.length - names.size;
-		replace(node, policies.length > 0 && heads(), policies, rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules are not drawn: filter for those you look for.`),
-			policies.length > 0 && h('p', {class: 'hint'}, 'A request counts under one rule only: the one that denies it for the longest, or else has the fewest tokens left.'));
+		replace(node, policies.length > 0 && heads(), policies, rest > 0 && h('p', {class: 'muted'}, `${rest.toLocaleString('en')} more rules are not shown. Use the filter to find them.`),
+			policies.length > 0 && h('p', {class: 'hint'}, 'Each request counts under one rule: the rule with the longest wait if it is denied, otherwise the rule with the fewest tokens left.'));
 	};
 	return {node, filter(text) {
 		const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -48,12 +48,12 @@ export function ruleTree(tree, {open}) {
 	}};
 }
 
-// heads say what stands below them, for who sees the columns.
+// heads returns the column headings, which are hidden from screen readers.
 function heads() {
-	return h('div', {class: 'tree-heads', 'aria-hidden': 'true'}, ['Rule', 'Which requests', 'Limit', 'Last minute'].map((t) => h('span', null, t)));
+	return h('div', {class: 'tree-heads', 'aria-hidden': 'true'}, ['Rule', 'Matching requests', 'Limit', 'Last minute'].map((t) => h('span', null, t)));
 }
 
-// policyNode is a policy with those of its rules that are shown, null for none.
+// policyNode returns a policy with its shown rules, or null if there are none.
 function policyNode(policy, tree, names, rules, rowOf) {
 	const groups = policy.groups.map((g) => ({...g, shown: rules.filter((r) => r.group === g && names.has(r.name))})).filter((g) => g.shown.length > 0);
 	if (groups.length === 0) return null;
@@ -64,16 +64,16 @@ function policyNode(policy, tree, names, rules, rowOf) {
 		h('div', {class: 'tree-policy-head'}, h('h2', null, policy.id ? show(policy.id, 64) : 'Policy'), h('div', {class: 'tree-selector'}, wanted(policy.selector))), body);
 }
 
-// groupNode is rules of which the first that matches applies, or one that has no such.
+// groupNode returns a group of tiers, or a single rule.
 function groupNode(group, rowOf) {
 	const rows = group.shown.map((r) => rowOf(r).node);
 	if (group.rules.length === 1) return h('li', {class: 'tree-group'}, h('ul', {class: 'plain'}, rows));
 	return h('li', {class: 'tree-group tree-tiers'},
-		h('p', {class: 'tree-tiers-head'}, h('span', {class: 'badge'}, group.name ? `group ${show(group.name, 64)}` : 'tiers'), ' the first that matches applies'),
+		h('p', {class: 'tree-tiers-head'}, h('span', {class: 'badge'}, group.name ? `group ${show(group.name, 64)}` : 'tiers'), ' the first match applies'),
 		h('ol', {class: 'plain'}, rows));
 }
 
-// ruleRow is a line of the tree, and what opens below it.
+// ruleRow returns a row of the tree and its details.
 function ruleRow(rule, tree, open) {
 	const id = `rule-${rule.place}`;
 	const traffic = trafficCell(rule.name);
@@ -86,11 +86,11 @@ function ruleRow(rule, tree, open) {
 		if (!e.target.closest('a, button') && String(getSelection()) === '') set(!open.has(rule.name));
 	}}, caret,
 	h('div', {class: 'tree-name'}, h('div', {class: 'row'}, h('a', {href: ruleHref(rule.name), id: `${id}-link`, class: 'tree-link'}, show(rule.name, 64)), modeBadge(rule),
-		rule.fallback && h('span', {class: 'badge'}, 'for the rest'),
+		rule.fallback && h('span', {class: 'badge'}, 'fallback'),
 		warnings > 0 && h('span', {class: 'badge badge-warn'}, warnings === 1 ? '1 warning' : `${warnings} warnings`),
 		rule.overrides.length > 0 && h('span', {class: 'badge badge-info'}, rule.overrides.length === 1 ? '1 override' : `${rule.overrides.length} overrides`)),
 	h('div', {class: 'tree-whose'}, whose(rule))),
-	h('div', {class: 'tree-match'}, wanted(rule.match, rule.fallback ? 'what no other rule takes' : rule.policy.selector.length > 0 ? 'all of the policy’s' : 'all requests')),
+	h('div', {class: 'tree-match'}, wanted(rule.match, rule.fallback ? 'requests that match no other rule' : rule.policy.selector.length > 0 ? 'all requests of the policy' : 'all requests')),
 	h('div', {class: 'tree-limits'}, rule.limits.map(limitLine)),
 	traffic.node), panel);
 	const set = (opened) => {

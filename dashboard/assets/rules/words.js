@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules in words. The text of a policy is what somebody wrote: it goes through show().
+// Rules in words. Policy text is untrusted and goes through show().
 //
-//   rulesOf(tree)       all rules of v1/rules in their order, each with its policy and its group
+//   rulesOf(tree)       all rules of v1/rules in order, each with its policy and its group
 //   ruleHref(name)      the address of a rule's page
-//   ruleText(rule)      all that a filter looks at, in lower case
-//   modeBadge(rule)     its mode, if that is not enforce; null otherwise
-//   whose(rule)         who shares a bucket
-//   wanted(clauses)     a list of what is wanted of requests, or what stands for none
-//   limitLine(limit)    what a limit comes to, in a line
-//   secretName(name, tree)  whether the value of an attribute may be a credential
+//   ruleText(rule)      the text that the filter searches, in lower case
+//   modeBadge(rule)     the mode, or null for enforce
+//   whose(rule)         the keys of the rule's buckets
+//   wanted(clauses)     a list of match clauses, or a text if there are none
+//   limitLine(limit)    a limit in one line
+//   secretName(name, tree)  reports whether the value of an attribute may be a credential
 
 import {h, show} from '../ui/dom.js';
 
@@ -30,14 +30,14 @@ export function ruleText(rule) {
 
 export function modeBadge(rule) {
 	if (rule.mode === 'enforce') return null;
-	const said = {shadow: ['badge-shadow', 'shadow', 'decides, and denies nobody'], off: ['', 'off', 'is not there']}[rule.mode] ??
-		['badge-shadow', `enforced for ${rule.mode}`, `in force for ${rule.mode} of its keys, and in shadow for the others`];
+	const said = {shadow: ['badge-shadow', 'shadow', 'evaluated, but denies no requests'], off: ['', 'off', 'not evaluated']}[rule.mode] ??
+		['badge-shadow', `enforced for ${rule.mode}`, `enforced for ${rule.mode} of its keys, in shadow mode for the others`];
 	return h('span', {class: `badge ${said[0]}`, title: said[2]}, show(said[1], 40));
 }
 
 export function whose(rule) {
-	if (rule.limit_keys.length === 0) return h('span', {class: 'whose'}, 'one bucket for all');
-	return h('span', {class: 'whose'}, 'one for each ', rule.limit_keys.map((k, i) => [i > 0 && ' and ', h('code', null, show(k, 60))]));
+	if (rule.limit_keys.length === 0) return h('span', {class: 'whose'}, 'one bucket for all clients');
+	return h('span', {class: 'whose'}, 'one bucket per ', rule.limit_keys.map((k, i) => [i > 0 && ' and ', h('code', null, show(k, 60))]));
 }
 
 export function wanted(clauses, none = 'all requests') {
@@ -47,8 +47,8 @@ export function wanted(clauses, none = 'all requests') {
 
 function clause({attribute, wants}) {
 	const name = h('code', null, show(attribute, 60));
-	if (wants === 'any value') return [name, ' is there'];
-	if (wants === 'not any value') return [name, ' is not there'];
+	if (wants === 'any value') return [name, ' is present'];
+	if (wants === 'not any value') return [name, ' is absent'];
 	const [not, rest] = wants.startsWith('not ') ? ['is not ', wants.slice(4)] : ['is ', wants];
 	return [name, ` ${not}`, h('bdi', {dir: 'ltr'}, show(rest, 200))];
 }
@@ -59,7 +59,7 @@ export function limitLine(limit) {
 	return h('p', {class: 'limit-line'}, said, ' ', h('span', {class: 'limit-algorithm'}, algorithm));
 }
 
-// The words of package policy.
+// The words that package policy looks for in names of secrets.
 const telling = /auth|cookie|key|token|secret|session|passw|pwd|credential|signature|sid|jwt|cert|csrf/i;
 
 export function secretName(name, tree) {

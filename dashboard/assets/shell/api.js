@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking the server.
+// Requests to the server.
 //
 //   get(path, {signal}), post(path, body, {signal}), put(path, body), del(path, body)
-//              resolve to the JSON of the answer (null where there is none) or throw a Problem. A path is v1/…, the
-//              API's. A body that is a string goes as text, any other as JSON.
-//   Problem    an Error with status, title, detail, pointer, mistakes. status 0: the server could not be reached.
+//              resolve to the JSON of the response (null if empty) or throw a Problem. path is an API path, v1/…. A
+//              string body is sent as text, any other body as JSON.
+//   Problem    an Error with status, title, detail, pointer, mistakes. status 0: the server is unreachable.
 //   stream(path, {onEvent(name, data, id), onState('live' | 'reconnecting' | 'ended', problem)}) → {close()}
-//              events of the server, also after it was gone for a while; nothing while the page is hidden.
-//   headers()  for who asks otherwise
-//   serverNow()             the time by the server's clock, in ms, to a second: that of this machine may be wrong
+//              server-sent events, with reconnects; paused while the page is hidden
+//   headers()  the headers for requests that do not use these functions
+//   serverNow()  the time of the server's clock in ms, accurate to a second
 //
-// What comes while something is pressed is told when it is let go (press.js): pages hold still meanwhile.
+// Responses that arrive during a press are delivered after it (press.js), so that pages do not move meanwhile.
 //
-// Where a token is wanted the sign-in dialog asks for one, and what was asked is asked again. For what pages ask by
-// themselves (get, stream) it does so once only: who does not want to sign in is not asked each second.
+// If a request needs a token, the sign-in dialog asks for one and the request is repeated. For background requests
+// (get, stream), a viewer who declines is not asked again.
 
 import {onChange, signIn, token, urlOf} from './session.js';
 import {openStream} from './stream.js';
 import {released} from './press.js';
 
 let declined = false;
-let ahead = 0; // ms that this machine's clock is ahead of the server's
+let ahead = 0; // ms by which the local clock is ahead of the server's
 onChange(() => {
 	declined = false;
 });
 
 export class Problem extends Error {
 	constructor({status = 0, title = '', detail = '', pointer = '', mistakes = []}) {
-		super(detail || title || `the server answered ${status}`);
+		super(detail || title || `the server returned status ${status}`);
 		Object.assign(this, {name: 'Problem', status, title: title || 'Error', detail: detail || title, pointer, mistakes});
 	}
 }
@@ -69,7 +69,7 @@ async function request(method, path, body, signal) {
 	}
 }
 
-// send throws a Problem where there is no answer.
+// send throws a Problem if the server is unreachable.
 async function send(method, path, body, signal, more = {}) {
 	const head = {Accept: 'application/json', ...headers(), ...more};
 	if (body !== undefined) head['Content-Type'] = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
@@ -80,12 +80,11 @@ async function send(method, path, body, signal, more = {}) {
 		return answer;
 	} catch (e) {
 		if (e.name === 'AbortError') throw e;
-		throw new Problem({title: 'Unreachable', detail: 'the server cannot be reached'});
+		throw new Problem({title: 'Unreachable', detail: 'the server is unreachable'});
 	}
 }
 
-// noteTime learns the server's clock. What differs by less than a Date says is no
-// difference.
+// noteTime updates ahead from a Date header. It ignores differences within the header's resolution.
 function noteTime(date) {
 	const off = Date.now() - Date.parse(date ?? '');
 	if (!Number.isNaN(off)) ahead = Math.abs(off) < 2000 ? 0 : off;
@@ -97,7 +96,7 @@ async function jsonOf(answer) {
 	try {
 		return JSON.parse(text);
 	} catch {
-		throw new Problem({status: answer.status, title: 'Unreadable answer', detail: 'the answer is not JSON'});
+		throw new Problem({status: answer.status, title: 'Invalid response', detail: 'the response is not valid JSON'});
 	}
 }
 
@@ -106,7 +105,7 @@ async function problemOf(answer) {
 	return new Problem({...said, title: said.title ?? answer.statusText, status: answer.status});
 }
 
-// signedIn says whether to ask again, with another token.
+// signedIn reports whether to repeat the request with a new token.
 async function signedIn(problem, wanted) {
 	if (problem.status !== 401 && problem.status !== 403) return false;
 	if (declined && !wanted) return false;

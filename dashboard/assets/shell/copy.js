@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   copyLine(text)    a command, and a button that copies it
-//   copyButton(text)  the button alone; text may be a function
+//   copyLine(text)    a command with a copy button
+//   copyButton(text)  the button; text may be a function
 
 import {h} from '../ui/dom.js';
 import {icon} from './icons.js';
@@ -19,12 +19,12 @@ export function copyButton(text, label = 'Copy') {
 				word.textContent = label;
 			}, 1500);
 		} catch {
-			toast({text: 'The browser does not let the page copy. Select the text and copy it yourself.', kind: 'bad'});
+			toast({text: 'The browser does not allow copying. Select the text and copy it.', kind: 'bad'});
 		}
 	}}, icon('copy'), word);
 }
 
-// A page that came over plain HTTP from elsewhere has no clipboard, but may copy a selection.
+// Over plain HTTP from another host there is no clipboard API, but a page may copy a selection.
 async function copied(text) {
 	if (navigator.clipboard) return navigator.clipboard.writeText(text);
 	const area = h('textarea', {class: 'visually-hidden', value: text, readonly: true});

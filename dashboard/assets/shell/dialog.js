@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking people, and telling them.
+// Dialogs and messages.
 //
 //   confirmAction({title, body, confirm, cancel, danger, fields, check}) → Promise of {name: value, …}, or null
 //     body: nodes or strings. fields: [{name, label, type, required, value, hint, options, placeholder, mistake}], type is
-//     text, number, password, textarea, select (options: [value or [value, label], …]), checkbox or any other of an
-//     input. check(values): what is wrong with them, as {name: text} or a text, or nothing; may be async, and then the
-//     dialog stays open until it is done (so it can do the work itself and say what went wrong).
+//     text, number, password, textarea, select (options: [value or [value, label], …]), checkbox or another input type.
+//     check(values) returns the errors, as {name: text} or a text, or nothing. It may be async: the dialog stays open
+//     meanwhile, so check can also perform the action and report its failure.
 //   ask(…)  the same
-//   toast({text, undo, undoLabel, kind})  a message; undo is an async function. kind: ok, bad or nothing
-//   activity                  what was told, newest first: [{at, text, kind, undo, undone}]
-//   onActivity(f)             calls f when that changed; returns a function that stops it
-//   undoActivity(entry)       undoes one
+//   toast({text, undo, undoLabel, kind})  shows a message; undo is an async function. kind: ok, bad or empty
+//   activity                  the messages, newest first: [{at, text, kind, undo, undone}]
+//   onActivity(f)             calls f after changes; returns a function that stops it
+//   undoActivity(entry)       undoes an entry
 
 import {h, replace} from '../ui/dom.js';
 import {released} from './press.js';
 
-const toastStays = 8000; // milliseconds; with an undo twice as long
+const toastStays = 8000; // milliseconds; twice as long with an undo
 const mostActivity = 50;
 
 let dialogs = 0;
@@ -45,7 +45,7 @@ export function ask({title, body = [], confirm = 'OK', cancel = 'Cancel', danger
 		node.close();
 	});
 	node.addEventListener('mousedown', (e) => {
-		if (e.target === node) node.close(); // beside it
+		if (e.target === node) node.close(); // the backdrop
 	});
 	return new Promise((resolve) => {
 		node.addEventListener('close', () => {
@@ -62,14 +62,14 @@ function wrapText(body) {
 	return [body].flat(Infinity).filter(Boolean).map((b) => (b instanceof Node ? b : h('p', null, b)));
 }
 
-// accepted returns the values, or null after having said what is wrong with them.
+// accepted returns the values, or null after showing their errors.
 async function accepted(inputs, check, wrong) {
 	wrong.textContent = '';
 	const values = {};
 	let first = null;
 	for (const i of inputs) {
 		values[i.name] = i.value();
-		const mistake = i.required && values[i.name] === '' ? `${i.label} is needed.` : i.input.validity?.valid === false ? i.input.validationMessage : '';
+		const mistake = i.required && values[i.name] === '' ? `${i.label} is required.` : i.input.validity?.valid === false ? i.input.validationMessage : '';
 		i.say(mistake);
 		if (mistake) first ??= i;
 	}
@@ -160,11 +160,11 @@ export async function undoActivity(entry) {
 }
 
 async function showToast(entry) {
-	await released(); // it may come where something is pressed
+	await released(); // the toast may cover the pressed element
 	const host = document.getElementById('toasts');
 	const node = h('div', {class: `toast ${entry.kind ? `toast-${entry.kind}` : ''}`});
 	let timer = 0;
-	let from = null; // where the focus was before it came here
+	let from = null; // the element that had the focus before
 	const leave = () => {
 		clearTimeout(timer);
 		const held = node.contains(document.activeElement);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   icon(name)  a drawing of 20 by 20, in the colour of the text; an unknown name is an empty one
+//   icon(name)  a 20×20 icon in the color of the text; empty for unknown names
 
 import {svg} from '../ui/dom.js';
 
-// Paths on a grid of 20, drawn as lines of 1.5.
+// Paths on a 20×20 grid, stroked with a width of 1.5.
 const drawings = {
 	brand: ['M3.5 4l1.2 10.6A2 2 0 0 0 6.7 16.4h6.6a2 2 0 0 0 2-1.8L16.5 4', 'M4.4 9.6c1.9-1.3 3.7-1.3 5.6 0s3.7 1.3 5.6 0'],
 	overview: ['M3 16.5V11M8 16.5V4.5M13 16.5V8.5M17.5 16.5h-16'],

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server says of itself, once for all pages.
+// The server's event stream, shared by all pages.
 //
 //   live.on(name, f)     'state' (f(state)), 'samples' (f(samples)), 'connection' (f(connection)), 'instance'
-//                        (f(instance), another server than before); returns a function that stops it
+//                        (f(instance), after a restart); returns a function that stops it
 //   live.state           the last state event, or null
 //   live.samples         [[t, allowed, denied, shadow, degraded, d50, d95, d99, s50, s95, s99], …], oldest first
 //   live.connection      'connecting', 'live', 'reconnecting' or 'ended'
-//   live.heard           when something last came, as a Date, or null
-//   live.restarts        [{t, instance}]: when, in Unix seconds, another server was first heard
-//   live.rules(seconds)  {name: [allowed, denied, shadow, near, degraded]}, sums of that time, at most a minute
-//   live.ruleSeconds(seconds) how much of that time they are about: a server that has just started knows less
-//   live.sums(seconds)   {allowed, denied, shadow, degraded, seconds} of that time
-//   live.columns(seconds) {x, values: [10 arrays], range: [from, to]} for charts; nulls where nothing is known
+//   live.heard           the time of the last event, as a Date, or null
+//   live.restarts        [{t, instance}]: the first event of each new server process, in Unix seconds
+//   live.rules(seconds)  {name: [allowed, denied, shadow, near, degraded]}, sums of the last seconds, at most a minute
+//   live.ruleSeconds(seconds) the seconds that these sums cover: fewer after a restart
+//   live.sums(seconds)   {allowed, denied, shadow, degraded, seconds} of the last seconds
+//   live.columns(seconds) {x, values: [10 arrays], range: [from, to]} for charts; null for missing values
 //   live.start(), live.stop()
 
 import {get, stream} from './api.js';
 
 const kept = 900; // samples
 const ruleMemory = 60; // seconds
-const hole = 3; // seconds without a sample are a gap; fewer are a late one
-const trafficEvery = 4000; // milliseconds, until a minute of rules was heard
+const hole = 3; // seconds without a sample that count as a gap; fewer are a late sample
+const trafficEvery = 4000; // milliseconds, until a minute of rule events has arrived
 
 class Live {
 	constructor() {
@@ -82,7 +82,7 @@ class Live {
 
 	add({samples, rules}) {
 		for (const s of samples) {
-			while (this.samples.at(-1)?.[0] >= s[0]) this.samples.pop(); // told again, or the server's clock was set back
+			while (this.samples.at(-1)?.[0] >= s[0]) this.samples.pop(); // repeated, or the server's clock was set back
 			this.samples.push(s);
 		}
 		if (this.samples.length > kept) this.samples.splice(0, this.samples.length - kept);
@@ -95,7 +95,7 @@ class Live {
 		while (this.seconds[0][0] <= t - ruleMemory) this.seconds.shift();
 	}
 
-	// Until a whole minute was heard, the server's own sums are the truth, and what was heard since they were asked for.
+	// Until a minute of events has arrived, the counts are the server's sums plus the events since that request.
 	async askTraffic() {
 		clearInterval(this.asking);
 		const heardAll = () => this.since && (this.samples.at(-1)?.[0] ?? 0) - this.since >= ruleMemory;
@@ -113,7 +113,7 @@ class Live {
 				this.summed.clear();
 				this.tell('samples', this.samples);
 			} catch {
-				// the stream says what is wrong
+				// the stream reports the error
 			}
 		};
 		this.asking = setInterval(next, trafficEvery);
@@ -125,7 +125,7 @@ class Live {
 		const told = seconds >= ruleMemory ? this.traffic : null;
 		const from = told?.at ?? (this.samples.at(-1)?.[0] ?? 0) - seconds;
 		const sums = Object.fromEntries(Object.entries(told?.rules ?? {}).map(([name, counts]) => [name, [...counts]]));
-		this.summed.set(seconds, sums); // until the next second: a page of many rules asks for each of them
+		this.summed.set(seconds, sums); // cached until the next second, because a page asks for each of many rules
 		for (const [t, rules] of this.seconds) {
 			if (t <= from) continue;
 			for (const [name, counts] of rules) {

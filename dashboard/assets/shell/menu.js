@@ -4,9 +4,9 @@
 //
 //   menu({label, face() → nodes, content(close) → node, wide}) → node, with redraw()
 //
-// A content with a redraw() of its own is redrawn by that, and stays.
+// If the content has a redraw method, redraw calls it instead of replacing the content.
 //
-// Escape and a click elsewhere close it; the focus goes back to the button.
+// Escape and a click outside close the panel and return the focus to the button.
 
 import {h, replace} from '../ui/dom.js';
 import {released} from './press.js';

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// While something is being pressed the page holds still: what is replaced or moved between mouse down and mouse up is
-// not clicked.
+// Pauses updates during a press: an element that is replaced or moved between pointerdown and pointerup gets no click.
 //
-//   released()  null, or while something is pressed a promise that resolves as soon as it is no longer
+//   released()  null, or during a press a promise that resolves at its end
 
-const longest = 10000; // milliseconds: whoever has let go outside of the window is not waited for
-const click = 80; // milliseconds from pointerup to click, of a finger
+const longest = 10000; // milliseconds, because a release outside of the window is not reported
+const click = 80; // milliseconds from pointerup to click on touch screens
 
-let held = null; // {over, done, by}: by is the pointer's number or the key, and null once that is let go
+let held = null; // {over, done, by}: by is the pointer ID or the key, and null after the release
 let timer = 0;
 
 export function released() {
@@ -40,12 +39,12 @@ function endAfter(wait) {
 	}, wait);
 }
 
-// A slider is dragged, and a number stepped, to see what comes of it, and whoever opens a list lets go in a window of its own.
+// Sliders and number steppers show their effect while pressed, and an open list reports no release.
 const live = 'select, input[type=range], input[type=number]';
 
 addEventListener('pointerdown', (e) => e.isPrimary && e.button === 0 && !e.target.closest?.(live) && press(e.pointerId), true);
 for (const end of ['pointerup', 'pointercancel']) addEventListener(end, (e) => letGo(e.pointerId), true);
-// Scrollbars, menus and what is dragged may keep to themselves that the button was let go.
+// Scrollbars, menus and drags may not report the release of the button.
 addEventListener('pointermove', (e) => e.buttons === 0 && letGo(e.pointerId), true);
 addEventListener('keydown', (e) => e.key === ' ' && !e.repeat && press(e.key), true);
 addEventListener('keyup', (e) => letGo(e.key), true);

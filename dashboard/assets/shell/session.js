@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who looks.
+// The viewer's session.
 //
-//   me()              what v1/me said: {name, role, see_keys, sign_in, version, started, instance, features};
-//                     {} before it was asked
-//   load()            asks v1/me again, and resolves to it
-//   may(role)         whether the viewer has that role (read, operate, configure) or a higher one
-//   onChange(f)       calls f when that changed; returns a function that stops it
-//   signIn(reason)    asks for a token in a dialog; resolves to whether there is another one now
-//   openLink()        signs in by the one-time token that a link has behind #, and removes it from the address;
-//                     resolves to whether there was one
-//   signOut()         forgets the token; the page then asks for one, as it does at the start
+//   me()              the response of v1/me: {name, role, see_keys, sign_in, version, started, instance, features};
+//                     {} before the first response
+//   load()            requests v1/me again and resolves to it
+//   may(role)         reports whether the viewer has a role (read, operate, configure) or a higher one
+//   onChange(f)       calls f after changes; returns a function that stops it
+//   signIn(reason)    asks for a token in a dialog; resolves to whether there is a new one
+//   openLink()        signs in with the one-time token in the fragment and removes it from the address; resolves to
+//                     whether there was one
+//   signOut()         deletes the token; the page then asks for one
 //   token()           the token, or ''
-//   urlOf(path)       the URL of a path of the API
+//   urlOf(path)       the URL of an API path
 //
-// The token is kept for this tab only, and sent as Authorization: Bearer.
+// The token is stored for this tab only and sent as Authorization: Bearer.
 
 import {h} from '../ui/dom.js';
 import {ask} from './dialog.js';
@@ -30,7 +30,7 @@ let asking = null;
 try {
 	kept = sessionStorage.getItem(place) ?? '';
 } catch {
-	// without storage the token lasts as long as the page
+	// without storage, the token lasts until the page is closed
 }
 
 export function me() {
@@ -50,13 +50,13 @@ export function onChange(f) {
 	return () => listeners.delete(f);
 }
 
-// urlOf is the URL of a path of the API, such as v1/me: the page says where that is.
+// urlOf returns the URL of an API path, such as v1/me. index.html contains the base URL.
 export function urlOf(path) {
 	const api = document.querySelector('meta[name="mete-api"]').content;
 	return new URL(api + path, document.baseURI).href;
 }
 
-// say tells what v1/me answered.
+// say publishes a response of v1/me.
 export function say(answer) {
 	current = {...answer, features: answer.features ?? {}};
 	learn(answer);
@@ -69,7 +69,7 @@ export async function load() {
 	if (answer.ok) return say(await answer.json());
 	const problem = await answer.json().catch(() => ({}));
 	if (answer.status === 401 || answer.status === 403) return say({name: '', role: '', sign_in: problem.detail});
-	throw new Error(problem.detail ?? `v1/me answered ${answer.status}`);
+	throw new Error(problem.detail ?? `v1/me returned status ${answer.status}`);
 }
 
 function keep(value) {
@@ -101,25 +101,25 @@ async function askToken(reason) {
 			title: 'Sign in',
 			body: [reason && h('p', null, sentence(reason)), current.sign_in && !reason.includes(current.sign_in) && h('p', {class: 'muted'}, sentence(current.sign_in))],
 			confirm: 'Sign in',
-			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'It is kept in this tab only.', mistake: wrong}],
+			fields: [{name: 'token', label: 'Token', type: 'password', required: true, hint: 'The token is stored in this tab only.', mistake: wrong}],
 		});
 		if (!answer) {
 			keep(before);
-			if (wrong) await load().catch(() => {}); // the one that was tried has said who looks
+			if (wrong) await load().catch(() => {}); // the rejected token has changed me()
 			return false;
 		}
 		keep(answer.token.trim());
 		try {
 			await load();
 			if (current.role) return true;
-			wrong = 'The server does not know this token.';
+			wrong = 'The server rejected this token.';
 		} catch (e) {
-			wrong = `The server cannot be asked: ${e.message}`;
+			wrong = `Cannot reach the server: ${e.message}`;
 		}
 	}
 }
 
-// The link goes from the address before anything else, so that neither the history nor a copied address has its token.
+// openLink removes the token from the address first, so that neither the history nor a copied address contains it.
 export async function openLink() {
 	const [, once] = /^#token=([\w-]+)$/.exec(location.hash) ?? [];
 	if (!once) return false;
@@ -132,11 +132,11 @@ export async function openLink() {
 		const said = await answer.json();
 		if (answer.ok) keep(said.token);
 		else reason = said.detail;
-		if (answer.ok && asking) location.reload(); // without the dialog that asks for a token
+		if (answer.ok && asking) location.reload(); // closes the dialog that asks for a token
 	} catch (e) {
-		reason = `the server cannot be asked: ${e.message}`;
+		reason = `cannot reach the server: ${e.message}`;
 	}
-	await load().catch(() => {}); // the stream says when the server is there again
+	await load().catch(() => {}); // the stream reports when the server is reachable again
 	if (reason) signIn(reason);
 	return true;
 }

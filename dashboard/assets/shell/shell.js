@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands around a page: navigation, connection, account, theme, activity.
+// The frame around a page: navigation, connection, account, theme, activity.
 //
-//   shell({live, reroute}) → {select(nav, title)}   reroute shows the page anew, after another person signed in
+//   shell({live, reroute}) → {select(nav, title)}   reroute mounts the page again, after the viewer has changed
 
 import {h, replace, show} from '../ui/dom.js';
 import {keyed} from '../ui/keyed.js';
@@ -38,7 +38,7 @@ export function shell({live, reroute}) {
 		const s = live.state;
 		const version = s?.version ?? me().version;
 		lines([version && {what: 'version', text: `mete ${version}`}, s?.started && {what: 'started', text: `started ${ago(s.started)}`, title: dateTime(s.started)},
-			{what: 'zone', text: `times are ${zoneNow()}`}].filter(Boolean));
+			{what: 'zone', text: `times in ${zoneNow()}`}].filter(Boolean));
 	};
 	let who = '';
 	onChange((m) => {
@@ -54,10 +54,10 @@ export function shell({live, reroute}) {
 	});
 	live.on('state', server);
 	live.on('connection', (state) => {
-		if (state === 'live' && !me().instance) load().then(reroute, () => {}); // it was not there when the page was opened
+		if (state === 'live' && !me().instance) load().then(reroute, () => {}); // the server was down when the page was opened
 	});
 	live.on('instance', () => {
-		toast({text: 'The server was started again. Rates begin anew; what was seen before is kept on this page.'});
+		toast({text: 'The server was restarted. Rates start again; this page keeps its earlier data.'});
 		load().catch(() => {});
 	});
 	draw();
@@ -83,12 +83,12 @@ function footLine({what}) {
 	}};
 }
 
-// zoneNow is the time zone of all clock times of the pages: the browser's.
+// zoneNow returns the browser's time zone, which all pages use.
 function zoneNow() {
 	return new Intl.DateTimeFormat('en-GB', {timeZoneName: 'short'}).formatToParts(new Date()).find((p) => p.type === 'timeZoneName').value;
 }
 
-// connection says whether what is seen is of now.
+// connection shows whether the page is up to date.
 function connection(live) {
 	const word = h('span', {class: 'conn-word'});
 	const node = h('div', {class: 'conn', role: 'status', dataset: {state: 'connecting'}}, h('span', {class: 'conn-dot', 'aria-hidden': 'true'}), word);
@@ -97,7 +97,7 @@ function connection(live) {
 		node.dataset.state = state;
 		const words = {connecting: 'Connecting', live: 'Live', reconnecting: 'Reconnecting', ended: 'Not connected'};
 		word.textContent = words[state];
-		node.title = state === 'live' ? 'Live: once a second' : live.heard ? `What you see is of ${time(live.heard)}` : 'Nothing was heard yet';
+		node.title = state === 'live' ? 'Live: updated every second' : live.heard ? `Data from ${time(live.heard)}` : 'No data yet';
 	};
 	live.on('connection', draw);
 	draw();
@@ -112,10 +112,10 @@ function themeMenu() {
 		try {
 			localStorage.setItem('mete-theme', theme);
 		} catch {
-			// it lasts as long as the page
+			// without storage, the theme lasts until the page is closed
 		}
 	};
-	const themes = [['auto', 'As the system has it'], ['light', 'Light'], ['dark', 'Dark']];
+	const themes = [['auto', 'System'], ['light', 'Light'], ['dark', 'Dark']];
 	return menu({label: 'Theme', face: () => [icon('theme')], content: (close) => {
 		const now = root.dataset.theme ?? 'auto';
 		return h('div', {class: 'menu-list', role: 'group', 'aria-label': 'Theme'}, themes.map(([theme, text]) =>
@@ -136,7 +136,7 @@ function activityMenu() {
 }
 
 function activityList() {
-	const none = h('p', {class: 'muted'}, 'What you do here, and what happens meanwhile, is listed here until you close the page, with a button to undo it.');
+	const none = h('p', {class: 'muted'}, 'Your changes and other events appear here until you close the page. You can undo your changes.');
 	const list = h('ul', {class: 'plain activity'});
 	const update = keyed(list, {id: ({entry}) => entry, make: entryRow});
 	const node = h('div', {class: 'menu-body'}, h('h2', null, 'Activity'), none, list);
@@ -149,7 +149,7 @@ function activityList() {
 	return node;
 }
 
-// entryRow keeps its button while the undo is under way: the focus stays there.
+// entryRow keeps its button during the undo, so that the button keeps the focus.
 function entryRow({entry}) {
 	const button = entry.undo && h('button', {type: 'button', class: 'btn btn-small', onclick: () => undoActivity(entry)}, entry.undoLabel);
 	const node = h('li', {class: entry.kind === 'bad' ? 'denied' : null}, h('span', {class: 'activity-text'}, entry.text, h('span', {class: 'hint'}, time(entry.at))), button);
@@ -163,11 +163,11 @@ function entryRow({entry}) {
 	}};
 }
 
-const roleNames = {read: 'Read only', operate: 'Operator', configure: 'Owner'}; // of who has no name
+const roleNames = {read: 'Read only', operate: 'Operator', configure: 'Owner'}; // for viewers without a name
 const roleWords = {
-	read: 'may look',
-	operate: 'may look, and act on keys and overrides',
-	configure: 'may do everything',
+	read: 'read only',
+	operate: 'read, and change keys and overrides',
+	configure: 'full access',
 };
 
 function account() {
@@ -178,7 +178,7 @@ function account() {
 		const {name, role, sign_in: how, see_keys: keys} = me();
 		return h('div', {class: 'menu-body'},
 			role ? h('p', null, h('strong', null, show(name || 'You', 60)), ` ${name ? 'has' : 'have'} the role ${role}: ${roleWords[role] ?? role}.`) : h('p', null, 'You are not signed in.'),
-			role && h('p', {class: 'hint'}, keys ? 'Keys are shown as they are.' : 'Keys are masked: to see them takes the role operate.'),
+			role && h('p', {class: 'hint'}, keys ? 'Keys are shown in full.' : 'Keys are masked. To see them, you need the role operate.'),
 			!may('configure') && how && h('p', {class: 'hint'}, how),
 			h('div', {class: 'row'}, h('button', {type: 'button', class: 'btn', onclick: () => {
 				close();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server-sent events over fetch, since an EventSource cannot send a token.
+// Server-sent events over fetch, because an EventSource cannot send a token.
 //
 //   openStream(ask, onEvent, onState) → {close()}
-//     ask(signal, lastID) resolves to the body of an answer, or throws a Problem; with problem.again it is asked at once.
-//     A problem that another attempt does not mend (a 4xx but 408 and 429) ends the stream.
-//   eventReader(onEvent, onID) → a function that takes text as it comes
+//     ask(signal, lastID) resolves to the body of a response, or throws a Problem; with problem.again it is called
+//     again at once. A permanent problem (a 4xx except 408 and 429) ends the stream.
+//   eventReader(onEvent, onID) → a function that takes chunks of text
 
 import {released} from './press.js';
 
 const firstWait = 500; // milliseconds
 const longestWait = 5000;
-const silence = 40000; // the server sends something every 15 seconds
-const hiddenFor = 3000; // a page that is hidden for so long needs no stream
+const silence = 40000; // milliseconds; the server sends an event or a comment every 15 seconds
+const hiddenFor = 3000; // milliseconds after which a hidden page closes its stream
 
 export function openStream(ask, onEvent, onState) {
 	return new Stream(ask, onEvent, onState);
@@ -63,7 +63,7 @@ class Stream {
 		}
 		clearTimeout(this.watch);
 		await released();
-		if (this.closed || this.control !== control) return; // ended by us
+		if (this.closed || this.control !== control) return; // closed or replaced meanwhile
 		this.control = null;
 		this.over(problem);
 	}
@@ -91,7 +91,7 @@ class Stream {
 		this.onEvent(name, data, this.lastID);
 	}
 
-	// expect gives up on a server that says nothing for too long.
+	// expect aborts the request if the server sends nothing for too long.
 	expect() {
 		clearTimeout(this.watch);
 		const {control} = this;

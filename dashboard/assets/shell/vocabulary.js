@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of the server for the parts of a policy. Pages have no lists of their own. Pure.
+// The server's names for actions, algorithms and reasons. Pages have no lists of their own. Pure.
 //
-//   learn(answer)      takes them from the answer of v1/me: {actions, algorithms, reasons}
-//   actions()          the actions of overrides, each with its words and what it can be about
-//   actionOf(name)     one of them; an unknown action has its name for all words
+//   learn(answer)      stores them from the response of v1/me: {actions, algorithms, reasons}
+//   actions()          the actions of overrides, each with its texts and possible targets
+//   actionOf(name)     an action; an unknown one uses its name for all texts
 //   algorithms()       the algorithms of limits: [{name, label, reason, shape}]
-//   algorithmOf(name)  one of them; an unknown algorithm has no shape
-//   reasons()          the reasons of denials
+//   algorithmOf(name)  an algorithm; an unknown one has no shape
+//   reasons()          the reasons for denials
 
 let words = {actions: [], algorithms: [], reasons: []};
 

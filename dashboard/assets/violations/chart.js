@@ -2,7 +2,7 @@
 //
 //   violationChart({filter, range}) → {node, load(signal) → the names of rules, or null, destroy()}
 //
-// When denials were, by rule: a bar for each bin, one colour for each of the rules with most.
+// Denials over time: a bar per interval, with a color for each of the rules with the most denials.
 
 import {h, replace, show} from '../ui/dom.js';
 import {dateTime, dur, num} from '../ui/format.js';
@@ -13,9 +13,9 @@ import {queryOf} from './query.js';
 const colors = ['a', 'b', 'd', 'near', 'level'];
 
 export function violationChart({filter, range}) {
-	const total = h('p', {class: 'vio-total'}, h('span', {class: 'skeleton'}, 'counting how many there are'));
+	const total = h('p', {class: 'vio-total'}, h('span', {class: 'skeleton'}, 'counting denials'));
 	const place = h('div', {class: 'vio-chart'});
-	const node = h('section', {class: 'card', 'aria-label': 'When denials were'}, total, place);
+	const node = h('section', {class: 'card', 'aria-label': 'Denials over time'}, total, place);
 	let drawn = null;
 	return {
 		node,
@@ -26,7 +26,7 @@ export function violationChart({filter, range}) {
 				drawn = chart(place, specOf(answer, range));
 				return answer.series.map((s) => s.rule).filter(Boolean);
 			} catch (err) {
-				if (err.name !== 'AbortError') replace(total, h('span', {class: 'muted'}, `How many there are cannot be said: ${show(err.detail ?? err.message, 300)}`));
+				if (err.name !== 'AbortError') replace(total, h('span', {class: 'muted'}, `Cannot count the denials: ${show(err.detail ?? err.message, 300)}`));
 				return null;
 			}
 		},
@@ -37,7 +37,7 @@ export function violationChart({filter, range}) {
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 const total = (answer, kind) => sum(answer.series.map((s) => sum(s[kind])));
 
-// summary says how many there are.
+// summary returns the totals.
 function summary(answer) {
 	const denied = total(answer, 'denied');
 	const shadow = total(answer, 'shadow');
@@ -45,15 +45,15 @@ function summary(answer) {
 	const nodes = [];
 	if (denied > 0) nodes.push(h('strong', null, num(denied)), denied === 1 ? ' request denied' : ' requests denied');
 	if (denied > 0 && shadow > 0) nodes.push(', and ');
-	if (shadow > 0) nodes.push(h('strong', {class: 'shadow'}, num(shadow)), ' that rules in shadow would have denied');
+	if (shadow > 0) nodes.push(h('strong', {class: 'shadow'}, num(shadow)), shadow === 1 ? ' shadow denial' : ' shadow denials');
 	nodes.push(h('span', {class: 'muted'}, ` · ${num(answer.rules)} ${answer.rules === 1 ? 'rule' : 'rules'} · ${num(answer.rows)} ${answer.rows === 1 ? 'row' : 'rows'}`));
 	return nodes;
 }
 
 const others = (n) => (n === 1 ? '1 other rule' : `${num(n)} other rules`);
 
-// specOf is the chart of an answer: what was denied by rule, and above it all that was
-// let through by rules in shadow. Where there is nothing else, that is told by rule.
+// specOf returns the chart of a response: denials by rule, and above them the sum of shadow denials. If
+// there are only shadow denials, the chart shows them by rule.
 function specOf(answer, range) {
 	const only = total(answer, 'denied') === 0;
 	const kind = only ? 'shadow' : 'denied';
@@ -70,9 +70,9 @@ function specOf(answer, range) {
 	return {
 		series, x, height: 180, stacked: 'bars', days: range.to - range.from > 43200e3,
 		xRange: [answer.start - answer.step / 2, answer.start + (answer.bins - 0.5) * answer.step],
-		y: {label: `Denials in each ${dur(answer.step)}`},
+		y: {label: `Denials per ${dur(answer.step)}`},
 		empty: 'No denials in this time.',
-		summary: `denials in each ${dur(answer.step)} from ${dateTime(range.from / 1000)} to ${dateTime(range.to / 1000)}, ${num(total(answer, kind))} in all, by rule: ` +
+		summary: `denials per ${dur(answer.step)} from ${dateTime(range.from / 1000)} to ${dateTime(range.to / 1000)}, ${num(total(answer, kind))} in total, by rule: ` +
 			(series.map((s) => `${s.label} ${num(sum(s.values))}`).join(', ') || 'none'),
 	};
 }

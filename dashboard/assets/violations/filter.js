@@ -2,14 +2,14 @@
 //
 //   filterForm({filter, range, change(values), refresh(), file}) → {node, load(signal), offer(rules), complain(place, err)}
 //
-// The filters of the page of violations. What changes goes to the fragment, which can be shared.
+// The filters of the violations page. Changes go to the fragment, which users can share.
 
 import {h, replace, show} from '../ui/dom.js';
 import {get} from '../shell/api.js';
 import {reasons} from '../shell/vocabulary.js';
 import {fields, ranges} from './query.js';
 
-const modes = [['', 'Denied and in shadow'], ['enforced', 'Denied'], ['shadow', 'In shadow']];
+const modes = [['', 'Denied and shadow'], ['enforced', 'Denied'], ['shadow', 'Shadow']];
 const texts = {
 	endpoint: ['Endpoint begins with', 'GET /v1/ or /v1/'],
 	address: ['Address or network', '192.0.2.0/24'],
@@ -51,7 +51,7 @@ export function filterForm({filter, range, change, refresh, file}) {
 	const offer = (names) => rule.offer(names);
 	return {
 		node, offer,
-		// load offers the rules of the policy: beside them there may be some that were deleted.
+		// load adds the rules of the policy to the list, which may also contain deleted rules.
 		async load(signal) {
 			wide.addEventListener('change', () => {
 				more.open ||= wide.matches;
@@ -59,10 +59,10 @@ export function filterForm({filter, range, change, refresh, file}) {
 			try {
 				offer(namesIn(await get('v1/rules', {signal})));
 			} catch {
-				// those of the chart are offered all the same
+				// the list still has the rules of the chart
 			}
 		},
-		// complain says what is wrong, beside the field that it is about.
+		// complain shows an error beside its field.
 		complain(place, err) {
 			const [, name, text] = /^(\w+): (.*)$/s.exec(err.detail ?? '') ?? [];
 			for (const f of Object.values(inputs)) f.say?.('');
@@ -77,24 +77,24 @@ export function filterForm({filter, range, change, refresh, file}) {
 	};
 }
 
-// chips are the filters that are set, each a button that leaves it out: for phones, where
-// the fields are folded away.
+// chips shows the active filters as buttons that remove them, for phones, where the fields are
+// collapsed.
 function chips(filter, change) {
 	const set = fields.filter((name) => filter[name]);
 	return h('div', {class: 'vio-chips', hidden: set.length === 0}, set.map((name) => h('button', {type: 'button', class: 'btn btn-small vio-chip',
 		onclick: () => change({[name]: ''})},
-	h('span', {class: 'visually-hidden'}, 'Leave out the filter '), h('span', {class: 'muted'}, name), h('bdi', {class: 'vio-chip-value', dir: 'ltr'}, show(filter[name], 60)), h('span', {'aria-hidden': 'true'}, '×'))));
+	h('span', {class: 'visually-hidden'}, 'Remove the filter '), h('span', {class: 'muted'}, name), h('bdi', {class: 'vio-chip-value', dir: 'ltr'}, show(filter[name], 60)), h('span', {'aria-hidden': 'true'}, '×'))));
 }
 
-// times are the buttons for times, and two fields for any other time.
+// times returns the buttons for time ranges and two fields for a custom range.
 function times(filter, range, change) {
 	const custom = h('div', {class: 'row vio-custom', hidden: range.name !== 'custom'});
 	const from = moment('From', range.from);
 	const to = moment('To', range.to);
 	const apply = () => {
 		const [a, b] = [Date.parse(from.control.value), Date.parse(to.control.value)];
-		for (const [f, at] of [[from, a], [to, b]]) f.say(Number.isNaN(at) ? 'Say a day and a time' : '');
-		if (a >= b) to.say('This must be later than from');
+		for (const [f, at] of [[from, a], [to, b]]) f.say(Number.isNaN(at) ? 'Enter a date and a time' : '');
+		if (a >= b) to.say('Must be later than From');
 		else if (!Number.isNaN(a + b)) change({range: '', from: new Date(a).toISOString(), to: new Date(b).toISOString()});
 	};
 	replace(custom, from.node, to.node, h('button', {type: 'button', class: 'btn vio-apply', onclick: apply}, 'Show'));
@@ -124,7 +124,7 @@ function entry(name, label, placeholder, value) {
 	return field(`vio-${name}`, label, h('input', {class: 'input', name, value: value ?? '', placeholder, maxlength: '512', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false'}));
 }
 
-// field is a control with a label, and a place that says what is wrong with it.
+// field returns a control with a label and a place for errors.
 function field(id, label, control) {
 	const wrong = h('p', {class: 'mistake', id: `${id}-wrong`, role: 'alert'});
 	control.id = id;
@@ -138,13 +138,13 @@ function field(id, label, control) {
 	}};
 }
 
-// choice is a list. What is chosen stays, also where nobody offers it.
+// choice returns a list. It keeps the selected value, even if that is no longer an option.
 function choice(name, label, chosen = '', fixed) {
 	const control = h('select', {class: 'select', name, id: `vio-${name}`});
 	const known = new Map(fixed);
 	const offer = (values) => {
 		for (const v of values) known.has(v) || known.set(v, show(v, 60));
-		if (document.activeElement === control) return; // an open list stays as it is
+		if (document.activeElement === control) return; // do not change an open list
 		replace(control, [...known].map(([value, text]) => h('option', {value, selected: value === chosen}, text)));
 		control.value = chosen;
 	};
@@ -156,7 +156,7 @@ export function words(reason) {
 	return show(reason.replaceAll('_', ' '), 60);
 }
 
-// namesIn are the names of the rules in a policy, in their order.
+// namesIn returns the names of the rules of a policy in order.
 function namesIn(tree) {
 	return tree.policies.flatMap((p) => p.groups).flatMap((g) => g.rules).map((r) => r.name);
 }

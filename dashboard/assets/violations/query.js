@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the page of violations asks for.
+// The queries of the violations page.
 //
-//   ranges                       the times that can be chosen by a button: [name, words, seconds]
-//   rangeOf(filter, now)         {name, from, to} in ms: of a time that is chosen, or of from and to
+//   ranges                       the time ranges with a button: [name, label, seconds]
+//   rangeOf(filter, now)         {name, from, to} in ms, of a named range or of from and to
 //   queryOf(filter, range, more) the query of v1/violations
 
 export const ranges = [['15m', '15 min', 900], ['1h', '1 h', 3600], ['24h', '24 h', 86400], ['7d', '7 days', 604800]];
 export const firstRange = '24h';
 
-// fields are the filters beside the time, as both the fragment and the server name them.
+// fields are the filters except the time, as named in the fragment and by the server.
 export const fields = ['rule', 'mode', 'reason', 'endpoint', 'address', 'user', 'key'];
 
 export function rangeOf(filter, now) {

@@ -2,7 +2,7 @@
 //
 //   violationTable({link(values) → the fragment with these filters}) → {node, add(rows), waiting()}
 //
-// Rows of violations. Each name in it is a link that shows those alone.
+// The table of violations. Each value is a link that filters by it.
 
 import {h, show} from '../ui/dom.js';
 import {dateTime, dur, num, time, tokens} from '../ui/format.js';
@@ -10,10 +10,10 @@ import {me} from '../shell/session.js';
 import {words} from './filter.js';
 
 const dayText = new Intl.DateTimeFormat('en-GB', {day: 'numeric', month: 'short'});
-const others = '*'; // the key of rows for which there was no room
+const others = '*'; // the key of rows beyond the server's limit
 
 const columns = [
-	{name: 'at', label: 'When'},
+	{name: 'at', label: 'Time'},
 	{name: 'denials', label: 'Denials', number: true},
 	{name: 'rule', label: 'Rule'},
 	{name: 'key', label: 'Key'},
@@ -64,7 +64,7 @@ function ruleCell(row, link) {
 
 function keyCell(row, link) {
 	if (row.key === null) return dash();
-	if (row.key === others) return h('span', {class: 'muted', title: 'More keys were denied than a server may write rows for.'}, 'others, without room');
+	if (row.key === others) return h('span', {class: 'muted', title: 'The server had more denied keys than it can record.'}, 'other keys');
 	return only(link({key: row.key}), show(row.key, 120), 'key');
 }
 
@@ -82,23 +82,23 @@ function dash() {
 	return h('span', {class: 'muted'}, '–');
 }
 
-// details says the rest of a row.
+// details shows the remaining fields of a row.
 function details(row) {
 	const seconds = (Date.parse(row.last_at) - Date.parse(row.at)) / 1000;
 	const facts = [
 		['First', dateTime(row.at)],
 		row.denials > 1 && ['Last', `${dateTime(row.last_at)}, ${dur(seconds)} later`],
-		['Outcome', row.shadow ? 'let through: the rule is in shadow' : 'denied'],
+		['Outcome', row.shadow ? 'allowed: the rule is in shadow mode' : 'denied'],
 		['Limit', show(row.limit || '–', 128)],
 		['Reason', show(row.reason, 64)],
-		['Asked for', `${tokens(row.cost)} ${row.cost === 1 ? 'token' : 'tokens'}${row.denials > 1 ? ' in all' : ''}`],
-		row.tokens !== null && ['Bucket had', `${tokens(row.tokens)} ${row.tokens === 1 ? 'token' : 'tokens'} at the first`],
-		['Retry after', row.retry_after === null ? 'never: no wait helps' : `${dur(row.retry_after)}, as the first was told`],
+		['Cost', `${tokens(row.cost)} ${row.cost === 1 ? 'token' : 'tokens'}${row.denials > 1 ? ' in total' : ''}`],
+		row.tokens !== null && ['Bucket level', `${tokens(row.tokens)} ${row.tokens === 1 ? 'token' : 'tokens'} at the first denial`],
+		['Retry after', row.retry_after === null ? 'never: waiting does not help' : `${dur(row.retry_after)}, at the first denial`],
 		row.node && ['Server', show(row.node, 64)],
 		['Row', String(row.id)],
 	];
 	const known = row.key !== null && row.key !== others && !row.key.startsWith('~') && me().features.top;
 	return h('div', {class: 'vio-facts'},
 		h('dl', {class: 'facts'}, facts.filter(Boolean).map(([name, value]) => [h('dt', null, name), h('dd', null, value)])),
-		known && h('p', null, h('a', {href: `#/key?${new URLSearchParams({key: row.key, rule: row.rule})}`}, 'Look at this key’s bucket')));
+		known && h('p', null, h('a', {href: `#/key?${new URLSearchParams({key: row.key, rule: row.rule})}`}, 'Show this key’s bucket')));
 }

@@ -1,36 +1,36 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The action "mete" asks mete about a request, and does as it says.
+-- The action "mete" sends a request to mete for a decision and applies it.
 
--- The proxy "mete" in haproxy.cfg, where mete's address and timeouts are.
+-- The proxy "mete" in haproxy.cfg, which has the address and timeouts of mete.
 local PROXY = "abns@mete"
 
--- The end of all waiting, in milliseconds. It must be later than the timeouts of that
--- proxy: this client asks four times before it gives up.
+-- The total timeout in milliseconds. It must exceed the timeouts of the proxy, because
+-- this client tries four times.
 local BACKSTOP = 60000
 
--- The statuses that are for the client. Any other means that mete was asked wrongly.
+-- The statuses for the client. Any other status means a wrong decision request.
 local DENIALS = { [400] = true, [403] = true, [429] = true, [503] = true }
 
--- What HAProxy says in the place of a mete that does not answer. Not 400, which it says
--- of a question that is too long: a client could else make one, and pass.
+-- The statuses of HAProxy if mete does not answer. 400 is not one of them: HAProxy returns
+-- it for a request that is too long, and a client could provoke that to pass.
 local SILENCES = { [502] = true, [503] = true, [504] = true }
 
--- The fields of a denial that are for the client.
+-- The headers of a denial for the client.
 local FIELDS = { "cache-control", "content-type", "ratelimit", "ratelimit-policy", "retry-after", "x-ratelimit-reason" }
 
--- The fields of the client's that are about its connection and its body.
+-- The headers of the client about its connection and its body.
 local DROPPED = {
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade",
 }
 
--- How many lines of fields a request may have. HAProxy takes 101, and then its client
--- may not have more, and crashes: the question has some that the request has not.
+-- The most header lines of a request. HAProxy accepts 101 and its Lua client crashes
+-- above that, and the decision request has additional headers.
 local MOST_LINES = 80
 
--- question returns the fields that describe the request to mete: the client's, but
--- for those that only HAProxy may write. It returns nil where there are too many.
+-- question returns the headers of the decision request: the headers of the client, except
+-- the ones that only HAProxy may set. It returns nil if there are too many.
 local function question(txn)
     local fields, lines = txn.http:req_get_headers(), 0
     for _, values in pairs(fields) do
@@ -55,7 +55,7 @@ local function question(txn)
     return fields
 end
 
--- keep has haproxy.cfg find the first line of a field in a variable.
+-- keep stores the first line of a header in a variable for haproxy.cfg.
 local function keep(txn, answer, field, variable)
     local lines = answer.headers[field]
     if lines then
@@ -63,7 +63,7 @@ local function keep(txn, answer, field, variable)
     end
 end
 
--- deny answers the client as mete says.
+-- deny returns the response of mete to the client.
 local function deny(txn, answer)
     local reply = txn:reply({ status = answer.status, body = answer.body })
     for _, name in ipairs(FIELDS) do
@@ -74,7 +74,7 @@ local function deny(txn, answer)
     txn:done(reply)
 end
 
--- refuse answers the client in the place of mete.
+-- refuse returns an error to the client without mete.
 local function refuse(txn, status, title)
     local reply = txn:reply({
         status = status,
@@ -87,7 +87,7 @@ end
 core.register_action("mete", { "http-req" }, function(txn, mode)
     local fields = question(txn)
     if not fields then
-        refuse(txn, 431, "Request Header Fields Too Large") -- and is at an end
+        refuse(txn, 431, "Request Header Fields Too Large") -- ends the action
     end
     local answer = core.httpclient():get({
         url = "http://mete/v1/decision",

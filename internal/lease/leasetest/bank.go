@@ -10,12 +10,11 @@ import (
 	"github.com/metehq/mete/internal/lease"
 )
 
-// A Bank is a [lease.Lender] in memory. It is safe for concurrent use. The zero
-// Bank has no clock; Now is required.
+// A Bank is a [lease.Lender] in memory. It is safe for concurrent use. Now is required.
 type Bank struct {
 	Now func() bucket.Instant
 
-	mu    sync.Mutex // guards books
+	mu    sync.Mutex // protects books
 	books map[string]*Book
 }
 
@@ -26,14 +25,14 @@ func (b *Bank) Borrow(_ context.Context, loan lease.Loan) (lease.Grant, error) {
 	return b.book(loan.Key).Borrow(loan, b.Now())
 }
 
-// Take takes cost from key's bucket itself.
+// Take takes cost from key's bucket directly.
 func (b *Bank) Take(key string, l *bucket.Limit, cost bucket.Tokens) bucket.Snapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.book(key).Take(l, b.Now(), cost)
 }
 
-// Lent is how much of key's bucket is lent, settled to now.
+// Lent returns the leased tokens of key's bucket, settled to now.
 func (b *Bank) Lent(key string, l *bucket.Limit) bucket.Tokens {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leasetest has the store's side of leases in plain Go: the reference that
-// stores are compared with, and a [lease.Lender] for tests.
+// Package leasetest implements the store's side of leases in plain Go. It is the reference for stores, and has a
+// [lease.Lender] for tests.
 package leasetest
 
 import (
@@ -12,32 +12,29 @@ import (
 	"github.com/metehq/mete/internal/lease"
 )
 
-// A Book is one bucket and what of it is lent. Its zero value is a full bucket. It
-// is a value: a copy that shares no entries is made by [Book.Clone]. All its
-// methods take the limit and the store's instant, which may be earlier than the
-// last one.
+// A Book is one bucket and its leases. The zero value is a full bucket. [Book.Clone] copies it. The methods take
+// the limit and the store's clock, which can run backward.
 type Book struct {
 	State   bucket.State
-	Entries []Entry // in no order; no two of one holder
+	Entries []Entry // unordered, at most one per holder
 
-	// Unfloored leaves out that X must be missing while X is lent, to see that
-	// tests notice.
+	// Unfloored disables the rule that leased tokens count as spent, to prove that tests detect it.
 	Unfloored bool
 }
 
-// An Entry is what one holder has.
+// An Entry is the lease of one holder.
 type Entry struct {
 	Holder string
 	Amount bucket.Tokens
-	Spent  bucket.Tokens // as the holder counts, when Amount was written
+	Spent  bucket.Tokens // the holder's counter when Amount was written
 	Seq    uint64
 	Until  bucket.Instant
 }
 
-// ErrStale is the answer to a loan that is older than the entry.
-var ErrStale = errors.New("leasetest: a later loan of this holder has been answered")
+// ErrStale is the error of a loan that is older than the entry.
+var ErrStale = errors.New("leasetest: a later loan of this holder was already answered")
 
-// Lent is X: the sum of the entries.
+// Lent returns X, the sum of the entries.
 func (b *Book) Lent() (x bucket.Tokens) {
 	for _, e := range b.Entries {
 		x += e.Amount
@@ -45,15 +42,13 @@ func (b *Book) Lent() (x bucket.Tokens) {
 	return x
 }
 
-// Clone returns a copy of b.
 func (b *Book) Clone() Book {
 	c := *b
 	c.Entries = append([]Entry(nil), b.Entries...)
 	return c
 }
 
-// Settle brings the book to now, and returns that: an instant before the state's
-// own is taken as that one.
+// Settle updates the book to now, and returns the effective instant, which is not before the state's.
 func (b *Book) Settle(l *bucket.Limit, now bucket.Instant) bucket.Instant {
 	now = max(now, b.State.AsOf)
 	for i := b.earliest(); i >= 0 && b.Entries[i].Until <= now; i = b.earliest() {
@@ -64,8 +59,7 @@ func (b *Book) Settle(l *bucket.Limit, now bucket.Instant) bucket.Instant {
 	return now
 }
 
-// Take is a take as of any bucket. The wait of a cost that is above what can be
-// there while so much is lent is that until enough entries have ended.
+// Take takes like any bucket. If leases leave less than the cost, RetryAfter lasts until enough entries end.
 func (b *Book) Take(l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) bucket.Snapshot {
 	c := b.Clone()
 	at := c.Settle(l, now)
@@ -81,7 +75,7 @@ func (b *Book) Take(l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) buc
 	return snap
 }
 
-// retryAfter is the wait for cost from at, to which b is settled.
+// retryAfter returns the wait for cost after at, to which b is settled.
 func (b *Book) retryAfter(l *bucket.Limit, at bucket.Instant, cost bucket.Tokens) time.Duration {
 	c := b.Clone()
 	then := at
@@ -95,15 +89,14 @@ func (b *Book) retryAfter(l *bucket.Limit, at bucket.Instant, cost bucket.Tokens
 	return postponed(then-at, wait)
 }
 
-// postponed is a wait that begins so many microseconds later, at most [bucket.Longest].
+// postponed returns a wait that starts us microseconds later, at most [bucket.Longest].
 func postponed(us bucket.Instant, wait time.Duration) time.Duration {
 	late := min(time.Duration(us)*time.Microsecond, bucket.Longest)
 	return late + min(wait, bucket.Longest-late)
 }
 
-// FullAfter is how long it takes until the bucket would be full if all entries
-// ended when they do: then it may be forgotten. It is rounded up, and may be too
-// long.
+// FullAfter returns the time until the bucket is full if all entries expire. The bucket can be deleted then. The
+// result is rounded up, and may be too long.
 func (b *Book) FullAfter(l *bucket.Limit, now bucket.Instant) time.Duration {
 	c := b.Clone()
 	at := c.Settle(l, now)
@@ -119,21 +112,21 @@ func (b *Book) FullAfter(l *bucket.Limit, now bucket.Instant) time.Duration {
 	return max(full, postponed(last-at, l.Peek(all, last, 0, 0).FullAfter()))
 }
 
-// Refund gives amount back.
+// Refund returns amount to the bucket.
 func (b *Book) Refund(l *bucket.Limit, now bucket.Instant, amount bucket.Tokens) {
 	now = b.Settle(l, now)
 	b.State = l.Refund(b.State, now, amount)
 	b.floor(l, b.Lent())
 }
 
-// Reset makes the bucket as full as it can be while so much is lent.
+// Reset fills the bucket, except for leased tokens.
 func (b *Book) Reset(l *bucket.Limit, now bucket.Instant) {
 	now = b.Settle(l, now)
 	b.State = bucket.State{AsOf: now, Unit: l.Unit()}
 	b.floor(l, b.Lent())
 }
 
-// Borrow answers a loan as [lease.Lender] says. A stale loan changes nothing.
+// Borrow answers a loan: see [lease.Lender]. A stale loan changes nothing.
 func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) {
 	l, before := &loan.Limit, b.Clone()
 	now = b.Settle(l, now)
@@ -162,13 +155,11 @@ func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) 
 	return lease.Grant{Tokens: granted, Kept: kept, State: b.State, At: now}, nil
 }
 
-// refill brings the state to at, while X is what is lent now.
 func (b *Book) refill(l *bucket.Limit, at bucket.Instant) {
 	b.State, _ = l.Spend(b.State, at, 0, bucket.Forced)
 	b.floor(l, b.Lent())
 }
 
-// floor sees to it that x is missing.
 func (b *Book) floor(l *bucket.Limit, x bucket.Tokens) {
 	if !b.Unfloored {
 		b.State.Unit = l.Unit()
@@ -176,7 +167,6 @@ func (b *Book) floor(l *bucket.Limit, x bucket.Tokens) {
 	}
 }
 
-// earliest is the index of the entry that ends first, or -1.
 func (b *Book) earliest() int {
 	first := -1
 	for i, e := range b.Entries {

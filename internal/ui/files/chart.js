@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Charts, drawn by uPlot (a global of its own script).
+// Charts, drawn by uPlot, which is a global of its own script.
 //
 //   chart(container, spec) → {update(changes), destroy(), node}
 //     spec: series [{label, color, kind: line|area|bars|points|steps, values, width, dash, scale}] (null: a gap),
-//       x (Unix seconds, or seconds), xKind: clock|seconds, xRange [from, to], days (true: times are shown with their day), y {min, max, least (the axis ends there or above), label, format (without one: whole numbers)},
-//       scales {name: the same as y} (axes at the right, for series with scale: name), height, stacked (areas; 'bars': bars, too),
-//       utc (clock times are in UTC, with their day),
-//       marks [{x, y, color, shape: tick|dot|cross|line, row, label}] (without y: in rows at the foot),
+//       x (Unix seconds, or seconds), xKind: clock|seconds, xRange [from, to], days (true: show the day with the time),
+//       y {min, max, least (the lowest end of the axis), label, format (default: whole numbers)},
+//       scales {name: like y} (axes at the right, for series with scale: name), height, stacked (true: areas; 'bars': bars as well),
+//       utc (show clock times in UTC, with the day),
+//       marks [{x, y, color, shape: tick|dot|cross|line, row, label}] (without y: in rows at the bottom),
 //       bands [{from, to, low, high, color, label}] (from and to on x; low and high on y), sync (a name: cursors move
-//       together), empty (text while there is nothing), title, summary (a sentence, for who cannot see it)
-//     update takes any part of a spec: what is not named stays.
-//   sparkline(container, values, {color, max}) → {update(values), node}; nothing is drawn of values that are all 0
+//       together), empty (text for a chart without data), title, summary (a sentence for screen readers)
+//     update takes any part of a spec and keeps the rest.
+//   sparkline(container, values, {color, max}) → {update(values), node}; values that are all 0 draw nothing
 //   bar(part, all, {color, label}) → node
 
 import {h, svg, replace} from './dom.js';
@@ -96,7 +97,7 @@ class Chart {
 		}
 	}
 
-	// pointed is called by the plot when its cursor moved.
+	// The plot calls pointed when its cursor moves.
 	pointed(plot) {
 		chartTip(this.tip, this.spec, plot);
 	}
@@ -127,7 +128,7 @@ class Chart {
 	}
 }
 
-// What makes a plot another one than it was: all but its data.
+// shapeOf identifies everything except the data; a change needs a new plot.
 function shapeOf(spec) {
 	return JSON.stringify([spec.title, spec.xKind, spec.stacked, spec.sync, spec.y.label, Object.keys(spec.scales ?? {}),
 		spec.height, spec.series.map((s) => [s.label, s.color, s.kind, s.width, s.dash, s.scale])]);
@@ -162,7 +163,7 @@ export function sparkline(container, values, {color = 'level', max = 0} = {}) {
 			fills.at(-1).push([x, y]);
 			down = true;
 		});
-		if (!next.some(Boolean)) fills.length = 0; // quiet: there is nothing to see
+		if (!next.some(Boolean)) fills.length = 0; // no traffic: draw nothing
 		line.setAttribute('d', fills.length ? d : '');
 		area.setAttribute('d', fills.map((f) => `M${f[0][0]} ${high}${f.map((p) => `L${p[0]} ${p[1]}`).join('')}L${f.at(-1)[0]} ${high}Z`).join(''));
 	};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A chart as a table: for who cannot see it, and for who wants the numbers. It is in the page all the time, out of
-// sight until asked for; it changes every few seconds only, so that it can be read.
+// A chart as a table, for screen readers and for exact numbers. The table is always in the page, hidden until the user
+// opens it, and changes only every few seconds, so that it stays readable.
 //
 //   chartTable() → {node, toggle (a button), update(spec)}
 
 import {h, replace, svg} from './dom.js';
 import {chartValue, chartX} from './charttip.js';
 
-const mostTableRows = 200; // all of a histogram
-const fewTableRows = 60; // of what has more, as the seconds of a live chart
+const mostTableRows = 200; // for a whole histogram
+const fewTableRows = 60; // for longer data, such as the seconds of a live chart
 const tableAge = 5000; // milliseconds
 
 export function chartTable() {
@@ -56,12 +56,12 @@ function tableHead(spec) {
 		spec.series.map((s) => h('th', {scope: 'col', class: 'num'}, s.label + (s.scale && s.scale !== 'y' ? '' : unit)))));
 }
 
-// rowsApart is 1 where all values have a row. A sum left out would be missed in a histogram; a second of many is not.
+// rowsApart is the distance between rows: 1 if all values have a row. A histogram needs every row; a live chart does not.
 function rowsApart({x}) {
 	return x.length <= mostTableRows ? 1 : Math.ceil(x.length / fewTableRows);
 }
 
-// The newest first, evenly apart.
+// Rows are evenly spaced, the newest first.
 function tableRows(spec) {
 	const every = rowsApart(spec);
 	const rows = [];

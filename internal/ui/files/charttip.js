@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values of a chart at one place.
+// The values of a chart at one position.
 //
-//   chartTip(node, spec, plot)  shows them beside the plot's cursor, or hides the node
-//   chartWords(spec, i)         the same in a sentence
-//   chartX(spec, x)             a place on the x axis, in words
-//   chartValue(spec, series, v) one value, in the words of its axis
+//   chartTip(node, spec, plot)  shows the values beside the cursor, or hides the node
+//   chartWords(spec, i)         the values in a sentence
+//   chartX(spec, x)             a position on the x axis, in words
+//   chartValue(spec, series, v) one value in the format of its axis
 
 import {h, replace, show} from './dom.js';
 import {dateTime, dur, num, time} from './format.js';
 
-const nearMark = 8; // pixels between the cursor and a mark of which it tells
+const nearMark = 8; // the largest distance of a described mark from the cursor, in pixels
 const mostTipMarks = 4;
 
 export function chartX(spec, x) {

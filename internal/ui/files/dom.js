@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes of a page. Text that came from outside is only ever a text node.
+// DOM helpers. Text from outside always becomes a text node.
 //
 //   h(tag, props, ...children)    an HTML element
 //   svg(tag, props, ...children)  an SVG element
 //   clear(node), replace(node, ...children)
-//   show(value, most = 160)       a string in which nothing is invisible
-//   keyText(parts)                a bucket's key in one line of text
-//   keyNode(parts)                the same as a node, names and values told apart
+//   show(value, most = 160)       a string with all invisible characters escaped
+//   keyText(parts)                the key of a bucket in one line of text
+//   keyNode(parts)                the key as a node with separate names and values
 //
 // props: class, id, text, dataset, style (an object), on* (listeners), any attribute. Children: nodes, strings,
-// numbers, arrays of those; null, undefined and booleans are left out.
+// numbers, and arrays of these; null, undefined and booleans are ignored.
 
 const longestAttribute = 500;
 const properties = new Set(['value', 'checked', 'disabled', 'selected', 'indeterminate', 'open', 'hidden', 'readOnly']);
@@ -69,8 +69,8 @@ function short(value) {
 	return text.length > longestAttribute ? text.slice(0, longestAttribute) + '…' : text;
 }
 
-// What cannot be seen, or changes how its neighbours are seen: controls, format and bidi characters, lone surrogates,
-// private and unassigned ones, line separators, blanks that are not the space, fillers, variation selectors.
+// Characters that are invisible or change others: controls, format and bidi characters, lone surrogates, private and
+// unassigned characters, line separators, blanks, fillers, variation selectors.
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\u{e0100}-\u{e01ef}]/gu;
 const heaped = /(\p{M}{3})(\p{M}+)/gu; // more marks on one letter than any language needs
 const letters = {'\n': '\\n', '\r': '\\r', '\t': '\\t', '\0': '\\0'};
@@ -93,7 +93,7 @@ function escaped(c) {
 	return code > 0xffff ? `\\u{${code.toString(16)}}` : '\\u' + code.toString(16).padStart(4, '0');
 }
 
-// The name of a part without its kind, and its value: x-api-key for header:x-api-key.
+// The name of a part without its kind, such as x-api-key for header:x-api-key, and its value.
 function partOf(part) {
 	const name = String(part.name ?? '');
 	const known = /^(?:header|query|cookie|jwt|attribute):(.+)$/.exec(name);

@@ -7,7 +7,7 @@
 //   ago(date)       12 s ago · in 3 min               time(date)  14:03:27
 //   dateTime(date)  4 May 2026, 14:03:27              tokens(x)   41.5
 //
-// A value that is not there (null, undefined, NaN) is an en dash. A date is a Date, an RFC 3339 string or Unix seconds.
+// A missing value (null, undefined, NaN) is an en dash. A date is a Date, an RFC 3339 string or Unix seconds.
 
 const nothing = '–';
 const tidy = new Intl.NumberFormat('en', {maximumFractionDigits: 0});
@@ -21,7 +21,7 @@ function isNumber(n) {
 	return n !== null && n !== undefined && n !== '' && Number.isFinite(Number(n));
 }
 
-// Three digits that say something: 1.23, 12.3, 123.
+// Three significant digits: 1.23, 12.3, 123.
 function three(n) {
 	const size = Math.abs(n);
 	return String(Number(n.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists that change while they are looked at.
+// Lists that change while the user reads them.
 //
-//   keyed(parent, {id, make}) → update(items)  the children of a node are those of the items, in their order
+//   keyed(parent, {id, make}) → update(items)  sets the children of a node to the nodes of the items, in order
 //
-// id(item) tells items apart. make(item) → {node, update(item)}, where update is called with each item that is another one
-// than before, as JSON, and with the first; or {node}, and then the node is made anew. What is there already stays there: the node that has the focus, or selected text,
-// is not moved but the others around it, and where it goes the focus goes to its neighbour.
+// id(item) identifies an item. make(item) → {node, update(item)} calls update for the first item and for each item whose
+// JSON changed; make(item) → {node} creates the node again instead. A node with the focus or selected text is not moved:
+// the others move around it. If it is removed, its neighbor gets the focus.
 
 const focusable = 'a[href], button, input, select, textarea, summary, [tabindex]';
 
@@ -38,7 +38,7 @@ function refreshed(row, item, make) {
 	return made;
 }
 
-// takePlace puts a node where another one is, with the focus if that has it.
+// takePlace replaces a node with another one and moves the focus with it.
 function takePlace(old, node) {
 	const at = [...old.querySelectorAll(focusable)].indexOf(document.activeElement);
 	const held = old.contains(document.activeElement);
@@ -56,7 +56,7 @@ function arrange(parent, wanted) {
 	let at = parent.firstElementChild;
 	for (const node of wanted) {
 		if (node === held) {
-			while (at !== held) { // they come later, or are placed after it
+			while (at !== held) { // these come later
 				const next = at.nextElementSibling;
 				held.after(at);
 				at = next;
@@ -71,14 +71,14 @@ function arrange(parent, wanted) {
 	heir?.focus({preventScroll: true});
 }
 
-// heldIn is the child in which the focus is, or else the selected text.
+// heldIn is the child with the focus, or else with the selected text.
 function heldIn(parent) {
 	const selected = getSelection();
 	const within = [document.activeElement, selected?.isCollapsed === false && selected.anchorNode].find((n) => n && n !== parent && parent.contains(n));
 	return [...parent.children].find((child) => child.contains(within ?? null)) ?? null;
 }
 
-// heirOf is what gets the focus of a child that goes: something in its neighbour, or what it all stands in.
+// heirOf is the element that gets the focus of a removed child: one in its neighbor, or the parent.
 function heirOf(child, keep) {
 	for (const way of ['nextElementSibling', 'previousElementSibling']) {
 		for (let other = child[way]; other; other = other[way]) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colours of charts, which a canvas needs as numbers: the custom properties of base.css under the theme in force.
+// The colors of charts as numbers, which a canvas needs: the custom properties of base.css in the current theme.
 //
 //   paint(name, alpha = 1)  name is allowed, denied, shadow, degraded, level, near, a, b, c, d, grid, axis, text, line
-//   onTheme(f)              calls f when the theme changed; returns a function that stops that
+//   onTheme(f)              calls f when the theme changes; returns a function that ends this
 
 const listeners = new Set();
 const resolved = new Map();
@@ -19,7 +19,7 @@ function channels(name) {
 		if (!probe) {
 			probe = document.createElement('span');
 			probe.hidden = true;
-			probe.style.forcedColorAdjust = 'none'; // lines must differ also where the system chooses all other colours
+			probe.style.forcedColorAdjust = 'none'; // lines must differ even if the system chooses all other colors
 			document.body.append(probe);
 			watchTheme();
 		}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What uPlot is told of a chart.
+// The uPlot options and data of a chart.
 //
-//   plotOptions(owner, width)  options for owner.spec; owner.pointed(plot) hears of the cursor
-//   plotData(spec)             the columns; areas summed up where the chart is stacked
+//   plotOptions(owner, width)  options for owner.spec; calls owner.pointed(plot) when the cursor moves
+//   plotData(spec)             the columns; areas are summed up if the chart is stacked
 //   clockTicks(values, step, utc)  labels of an axis of wall clock time
 
 import {dur, num} from './format.js';
@@ -12,8 +12,8 @@ import {drawBands, drawMarks} from './plotmarks.js';
 
 const axisFont = '11px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, system-ui, sans-serif';
 
-// In a stacked chart areas stand on each other, in their order, and so do bars where it says 'bars'; everything else
-// stands on the axis.
+// In a stacked chart areas stand on each other in their order, and with 'bars' bars do so, too. All other series stand on
+// the axis.
 const stands = (spec, s) => spec.stacked && (s.kind === 'area' || (s.kind === 'bars' && spec.stacked === 'bars'));
 
 export function plotData(spec) {
@@ -27,7 +27,7 @@ export function plotData(spec) {
 	return [spec.x, ...columns];
 }
 
-// An area is filled down to the one that it stands on.
+// An area is filled down to the area below it.
 function plotBands(spec) {
 	const areas = spec.series.flatMap((s, i) => (stands(spec, s) ? [i + 1] : []));
 	return areas.slice(1).map((upper, i) => ({series: [upper, areas[i]]}));
@@ -62,17 +62,17 @@ function xSpan(spec, lo, hi) {
 	if (spec.xRange) return spec.xRange;
 	if (lo === null || lo === undefined) return spec.xKind === 'seconds' ? [0, 1] : [Date.now() / 1000 - 60, Date.now() / 1000];
 	if (lo === hi) return [lo - 0.5, hi + 0.5];
-	const half = spec.series.some((s) => s.kind === 'bars') ? (spec.x[1] - spec.x[0]) / 2 : 0; // so that all of the outer bars is seen
+	const half = spec.series.some((s) => s.kind === 'bars') ? (spec.x[1] - spec.x[0]) / 2 : 0; // the outer bars stay whole
 	return [lo - half, hi + half];
 }
 
-// The cursor stands where there is a value.
+// The cursor snaps to values.
 function snapped(u, left, top) {
 	const i = left < 0 || u.data[0].length === 0 ? -1 : u.posToIdx(left);
 	return [i < 0 ? left : u.valToPos(u.data[0][i], 'x'), top];
 }
 
-// An axis begins at zero unless told otherwise, and ends a little above what is drawn.
+// An axis begins at zero unless y sets min, and ends a little above the data.
 function ySpan(y = {}, lo, hi) {
 	const from = y.min ?? Math.min(0, lo ?? 0);
 	if (y.max !== undefined && y.max !== null) return [from, y.max];
@@ -82,7 +82,7 @@ function ySpan(y = {}, lo, hi) {
 
 function plotSeries({color, kind = 'line', width = 1.75, dash, scale = 'y'}, stacked) {
 	const stroke = () => paint(color);
-	// A value between two gaps has no line: it is a point.
+	// A value between two gaps has no line, so it is drawn as a point.
 	const alone = (u, at, _, gaps) => (gaps?.length ? lonely(u.data[at]) : null);
 	const made = {scale, width, dash, stroke, points: {show: false, size: width + 2, width: 0, fill: stroke, stroke, filter: alone}};
 	const strength = stacked ? 0.55 : 0.16;
@@ -111,14 +111,14 @@ function xAxis(spec) {
 	const values = spec.xKind === 'seconds' ?
 		(_, splits) => spanTicks(splits) :
 		(_, splits, __, ___, step) => clockTicks(splits, step, spec.utc);
-	// Labels of whole minutes are short, so that there may be more of them.
+	// Labels of whole minutes are short, so that more of them fit.
 	const minutes = (lo, hi) => spec.xKind !== 'seconds' && hi - lo >= 180;
 	const clock = spec.xKind === 'seconds' ? {} : {incrs: (_, __, lo, hi) => (minutes(lo, hi) ? wholeMinutes : anySeconds)};
 	return {...axisLook(), ...clock, values, size: 28, gap: 6, space: (_, __, lo, hi) => (minutes(lo, hi) ? 44 : 66), grid: {show: false},
 		border: {show: true, stroke: () => paint('grid'), width: 1}};
 }
 
-// What has no format of its own is counted, and there are no halves of what is counted.
+// Values without a format are counts, which have no fractions.
 const wholeSteps = Array.from({length: 16}, (_, i) => [1, 2, 5].map((n) => n * 10 ** i)).flat();
 
 function yAxis(of) {
@@ -126,7 +126,7 @@ function yAxis(of) {
 		values: (u, splits) => splits.map((v) => (isBare(u) ? '' : (of()?.format ?? num)(Number(v.toPrecision(12)))))};
 }
 
-// Labels of one axis are in one unit, as long as that reads well.
+// Labels of one axis share a unit if it suits all of them.
 function spanTicks(splits) {
 	const top = Math.max(...splits.map(Math.abs));
 	return splits.map((v) => {
@@ -135,7 +135,7 @@ function spanTicks(splits) {
 	});
 }
 
-// A plot with no value at all has no scale worth reading.
+// A plot without values has no useful scale.
 function isBare(u) {
 	return u.data.slice(1).every((column) => column.every((v) => v === null || v === undefined));
 }

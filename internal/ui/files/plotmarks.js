@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is drawn over and under the lines of a plot.
+// Bands and marks of a plot.
 //
-//   drawBands(plot, bands)  shaded spans, under the lines
-//   drawMarks(plot, marks)  ticks, dots, crosses and lines, over them
+//   drawBands(plot, bands)  draws shaded spans under the lines
+//   drawMarks(plot, marks)  draws ticks, dots, crosses and lines over the lines
 
 import {paint} from './palette.js';
 
-const rowHeight = 12; // of marks at the foot of the plot, in CSS pixels
+const rowHeight = 12; // of marks at the bottom of the plot, in CSS pixels
 
 export function drawBands(u, bands) {
 	const {ctx, bbox} = u;
@@ -57,7 +57,7 @@ export function drawMarks(u, marks) {
 	ctx.restore();
 }
 
-// A line from top to foot: something happened to the whole.
+// A line from top to bottom marks an event that affects the whole chart.
 function drawRule(ctx, x, bbox, px) {
 	ctx.beginPath();
 	ctx.setLineDash([4 * px, 4 * px]);

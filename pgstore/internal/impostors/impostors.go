@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package impostors is for tests of SQL: with it no name of PostgreSQL's own can be
-// called without its schema.
+// Package impostors helps tests to prove that SQL statements qualify every name of PostgreSQL with its schema.
 package impostors
 
 import "testing"
 
-// Install makes a schema evil with a function, an operator and a type for nearly each
-// that PostgreSQL has, and puts it before pg_catalog in the search path of all later
-// sessions. psql runs SQL as the owner of the database postgres. An impostor fails, and
-// so does each statement that calls one.
+// Install creates a schema evil with failing copies of most functions, operators and types of PostgreSQL. It puts
+// the schema before pg_catalog in the search path of all later sessions, so that each statement with an
+// unqualified name fails. The function psql runs SQL as the owner of the database postgres.
 func Install(t testing.TB, psql func(sql string) (text string, err error)) {
 	t.Helper()
 	if text, err := psql(script); err != nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodes records the nodes that use the same buckets in PostgreSQL, for
-// [presence.Join].
+// Package nodes registers the nodes that share buckets in PostgreSQL, for [presence.Join].
 package nodes
 
 import (
@@ -15,12 +14,11 @@ import (
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
-// beatSQL records a node, and returns the number of the others. A node locks its own
-// row first, and waits for no lock after that: so nodes never wait for each other in a
-// circle. A timestamp too far ahead is of another clock. Rows that no node counts are
-// removed, after a day by the nodes of any prefix.
+// beatSQL registers a node and returns the number of other nodes. A node locks its own row first and then waits
+// for no other lock, so nodes cannot deadlock. It ignores timestamps too far in the future, which come from a
+// wrong clock. It removes its prefix's ignored and expired rows, and after a day, the rows of any prefix.
 //
-// Names and operators are qualified: the session's search_path makes no difference.
+// Names and operators are qualified, so that the session's search_path has no effect.
 const beatSQL = `
 WITH clock AS MATERIALIZED (
 	SELECT t.now, t.now OPERATOR(pg_catalog.-) t.life AS since, t.now OPERATOR(pg_catalog.+) t.life AS until,
@@ -45,25 +43,24 @@ WHERE n.prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND n.id OPERATOR(pg_
 
 const leaveSQL = `DELETE FROM {schema}.node WHERE prefix OPERATOR(pg_catalog.=) $1::pg_catalog.bytea AND id OPERATOR(pg_catalog.=) $2::pg_catalog.text`
 
-// A Config identifies a node.
 type Config struct {
-	// Schema is where the table node is, and Prefix what the nodes have in common.
+	// Schema contains the table node, and Prefix is common to all nodes.
 	Schema, Prefix string
 
-	// ID tells the node apart from the others.
+	// ID is unique among the nodes.
 	ID string
 
-	// Every is the time between two beats, which must be the same for all nodes, and
-	// a millisecond at least. 0 is [presence.DefaultBeat].
+	// Every is the interval between two heartbeats, a millisecond or more. It must be the same for all nodes. 0
+	// is [presence.DefaultBeat].
 	Every time.Duration
 }
 
-// Join begins to record a node at intervals, as [presence.Join] does.
+// Join registers a node at intervals, as [presence.Join] does.
 func Join(ctx context.Context, pool *pgxpool.Pool, config Config) (*presence.Presence, error) {
 	return presence.Join(ctx, table{pool, config}, config.Every)
 }
 
-// A table implements [presence.Nodes]: the rows of the table node with one prefix.
+// A table implements [presence.Nodes] with the rows of the table node that have one prefix.
 type table struct {
 	pool   *pgxpool.Pool
 	config Config

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pools closes pools of connections, and tells the errors of servers that do
-// not answer from refusals.
+// Package pools closes connection pools, and detects errors of unavailable servers.
 package pools
 
 import (
@@ -10,11 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Patience is how long [Close] waits at most.
+// Patience is the longest that [Close] waits.
 const Patience = time.Second
 
-// Close closes a pool, and does not wait long for a server that hangs, for which pgx
-// does for 15 s.
+// Close closes a pool. It does not wait long for a hanging server, for which pgx waits 15 s.
 func Close(pool *pgxpool.Pool) {
 	closed := make(chan struct{})
 	go func() {

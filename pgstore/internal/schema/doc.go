@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema makes the tables and functions that mete keeps in PostgreSQL, in
-// a schema of choice.
+// Package schema creates the tables and functions of mete in PostgreSQL, in a configurable schema.
 //
-// A change of them is a file migrations/NNNN_name.sql. What has been released is
-// never edited: another file follows. In these files {schema} stands for the
-// quoted name of the schema. It qualifies every name of ours. The search path is
-// pg_catalog, here and in the functions, which set it themselves or are bound to their
-// names here. Statements outside of functions qualify operators, too. No setting
-// outlives the transaction. All that is missing is applied in one transaction, in
-// the order of the numbers, under an advisory lock, and recorded in
-// {schema}.migration.
+// A migration is a file migrations/NNNN_name.sql. Released migrations are never edited; a change is a new file.
+// In these files, {schema} stands for the quoted schema name, and qualifies every name that mete defines. The
+// search path is pg_catalog, both here and in functions, which either set it or bind their names at creation.
+// Statements outside of functions qualify operators, too. No setting outlives the transaction.
 //
-// A server that is newer than another adds what that does not know, and so must
-// leave in place what it needs.
+// All missing migrations run in one transaction, in the order of their numbers, under an advisory lock. The table
+// {schema}.migration records them.
+//
+// Older servers keep using a schema after a newer one has migrated it. A migration must therefore keep everything
+// that older versions need.
 package schema

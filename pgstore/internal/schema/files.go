@@ -12,18 +12,16 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// A migration is one file.
 type migration struct {
 	version int
 	name    string
 	text    string // with {schema} in it
 }
 
-// migrations are all there are, in their order.
-var migrations = read()
+var migrations = readMigrations()
 
-// read panics where a file cannot be one, which no test would let pass.
-func read() []migration {
+// readMigrations panics if a file name is invalid, which tests would detect.
+func readMigrations() []migration {
 	const dir = "migrations"
 	entries, err := files.ReadDir(dir)
 	if err != nil {

@@ -150,12 +150,12 @@ func TestMigrate_BadName(t *testing.T) {
 		{"", "must not be empty"},
 		{strings.Repeat("x", 64), "longer than 63 bytes"},
 		{strings.Repeat("é", 32), "longer than 63 bytes"},
-		{"a\x00b", "no zero byte"},
-		{"a\xff", "text in UTF-8"},
-		{"x'y", "must have none of"},
-		{"$$", "must have none of"},
-		{`a\b`, "must have none of"},
-		{"%s", "must have none of"},
+		{"a\x00b", "without zero bytes"},
+		{"a\xff", "valid UTF-8"},
+		{"x'y", "must not contain"},
+		{"$$", "must not contain"},
+		{`a\b`, "must not contain"},
+		{"%s", "must not contain"},
 		{"pg_mete", "must not begin with pg_"},
 	} {
 		if err := schema.Migrate(t.Context(), pool, tt.name); err == nil || !strings.Contains(err.Error(), tt.want) {

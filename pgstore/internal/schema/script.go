@@ -12,19 +12,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Default is the name of the schema unless another is chosen.
+// Default is the default name of the schema.
 const Default = "mete"
 
-// maxName is how long PostgreSQL's names may be, in bytes. It would cut off the
-// rest of a longer one.
+// maxName is the maximum length of PostgreSQL's names in bytes. PostgreSQL truncates longer ones.
 const maxName = 63
 
-// special are what functions are quoted by and what they put texts together with:
-// a name that is in them may have none.
+// special are characters with a meaning in function bodies and format strings.
 const special = `'$\%`
 
-// Check says whether a schema can have this name: 1 to 63 bytes of text without
-// any of ' $ \ %, which does not begin with pg_, as PostgreSQL's own do.
+// Check validates the name of a schema: 1 to 63 bytes of UTF-8, without the characters ' $ \ %. The prefix pg_ is
+// reserved for PostgreSQL.
 func Check(name string) error {
 	switch {
 	case name == "":
@@ -32,58 +30,53 @@ func Check(name string) error {
 	case len(name) > maxName:
 		return fmt.Errorf("schema: %q: must not be longer than %d bytes", name, maxName)
 	case strings.ContainsRune(name, 0) || !utf8.ValidString(name):
-		return fmt.Errorf("schema: %q: must be text in UTF-8, and have no zero byte", name)
+		return fmt.Errorf("schema: %q: must be valid UTF-8 without zero bytes", name)
 	case strings.ContainsAny(name, special):
-		return fmt.Errorf("schema: %q: must have none of ' $ \\ %%", name)
+		return fmt.Errorf("schema: %q: must not contain ' $ \\ %%", name)
 	case strings.HasPrefix(name, "pg_"):
-		return fmt.Errorf("schema: %q: must not begin with pg_, as PostgreSQL's own do", name)
+		return fmt.Errorf("schema: %q: must not begin with pg_, which PostgreSQL reserves", name)
 	}
 	return nil
 }
 
-// Quote returns the name as it stands in statements.
+// Quote returns the name as a quoted identifier.
 func Quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// In returns a statement with the schema's name in place of {schema}.
+// In returns a statement with {schema} replaced by the quoted name.
 func In(statement, name string) string {
 	return strings.ReplaceAll(statement, "{schema}", Quote(name))
 }
 
-// Locks of migrations have two numbers: lockClass, which are the letters of mete,
-// and the FNV-1a hash of 32 bits of the schema's name.
+// Advisory locks of migrations have two numbers: lockClass, which is "mete" in ASCII, and the FNV-1a hash of the
+// schema's name.
 const lockClass = 0x6d657465
 
-func lockOf(name string) int32 {
+func lockKey(name string) int32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return int32(h.Sum32())
 }
 
-// SQL returns a script that makes the schema and all that is missing in it, for
-// those who run such things themselves: with psql, and as often as they like. It
-// is what [Migrate] does.
+// SQL returns the work of [Migrate] as a script for psql. It can run repeatedly.
 func SQL(name string) (string, error) {
 	if err := Check(name); err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	b.WriteString("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n\n")
-	b.WriteString(begun(name))
+	b.WriteString(openSQL(name))
 	for _, m := range migrations {
-		b.WriteString(applying(m, name))
+		b.WriteString(migrationSQL(m, name))
 	}
 	b.WriteString("COMMIT;\n")
 	return b.String(), nil
 }
 
-// opening is for the numbers of the lock, the schema's name, and that as an
-// identifier.
+// opening has the parameters lock class, lock key, schema name and quoted schema name.
 //
-// Who waits for the lock sees what the one before it has done, as every statement
-// of a transaction that is read committed sees what is there when it begins. Who
-// lets its connection hang does not keep the others out for long. A table that is
-// locked by another is not waited for long either: whoever comes to it after us
-// waits as well.
+// The transaction is read committed, so after waiting for the lock, it sees the migrations of the previous
+// holder. A hanging connection does not block others for long. The lock timeout is short, because others would
+// queue behind a waiting migration.
 const opening = `SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL idle_in_transaction_session_timeout = '10s';
 SELECT pg_advisory_xact_lock(%[1]d, %[2]d);
@@ -105,7 +98,7 @@ CREATE TABLE IF NOT EXISTS %[4]s.migration (
 
 `
 
-// step is for the schema, and the version, name and text of a migration.
+// step has the parameters schema, version, name and text of a migration.
 const step = `DO $mete$
 BEGIN
 	IF NOT EXISTS (SELECT FROM %[1]s.migration WHERE version = %[2]d) THEN
@@ -119,12 +112,12 @@ $mete$;
 
 `
 
-// begun is the first part of a transaction that makes the schema.
-func begun(name string) string {
-	return fmt.Sprintf(opening, lockClass, lockOf(name), name, Quote(name))
+// openSQL returns the first part of the transaction.
+func openSQL(name string) string {
+	return fmt.Sprintf(opening, lockClass, lockKey(name), name, Quote(name))
 }
 
-// applying is the part of it that applies a migration, unless it has been.
-func applying(m migration, name string) string {
+// migrationSQL returns the part of the transaction that applies a migration unless it is applied.
+func migrationSQL(m migration, name string) string {
 	return fmt.Sprintf(step, Quote(name), m.version, m.name, In(strings.TrimSpace(m.text), name))
 }

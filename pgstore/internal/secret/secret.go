@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secret keeps the secret that the processes of a PostgreSQL store share.
+// Package secret keeps the secret that all processes with one PostgreSQL store share.
 package secret
 
 import (
@@ -22,16 +22,15 @@ const (
 	makeSQL = `INSERT INTO {schema}.secret (prefix, secret) VALUES ($1::pg_catalog.bytea, $2::pg_catalog.text) ON CONFLICT (prefix) DO NOTHING`
 )
 
-// Derive returns the key for a purpose that is the same for all processes with the same
-// schema and prefix. It derives the key from the secret in the table secret, and makes that
-// secret if there is none.
+// Derive returns a key for a purpose. The key is the same for all processes with the same schema and prefix. It
+// is derived from the secret in the table secret. Derive creates the secret if it is missing.
 func Derive(ctx context.Context, pool *pgxpool.Pool, schemaName, prefix, purpose string) (key [sha256.Size]byte, err error) {
 	var secret string
 	read := func() error {
 		return pool.QueryRow(ctx, schema.In(readSQL, schemaName), pgx.QueryExecModeExec, []byte(prefix)).Scan(&secret)
 	}
 	err = read()
-	if errors.Is(err, pgx.ErrNoRows) { // of several that make one at once, all read the first
+	if errors.Is(err, pgx.ErrNoRows) { // of concurrent inserts, the first one wins
 		_, err = pool.Exec(ctx, schema.In(makeSQL, schemaName), pgx.QueryExecModeExec, []byte(prefix), rand.Text()+rand.Text())
 		if err == nil {
 			err = read()

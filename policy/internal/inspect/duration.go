@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Duration writes d for messages without the zeros behind it: 1m, not 1m0s.
+// Duration formats d without trailing zero units: 1m, not 1m0s.
 func Duration(d time.Duration) string {
 	for _, unit := range []struct {
 		name string

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inspect has the view of a compiled policy that package lint needs and that is no
-// promise to programs.
+// Package inspect defines the internal view of a compiled policy for packages lint and diff.
 package inspect
 
 import (
@@ -10,38 +9,36 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// A Policy is a compiled policy. Slots number its attributes, in the order of
-// policy.Matcher.Attributes.
+// A Policy is a compiled policy. Slots are indexes into the attributes of policy.Matcher.Attributes.
 type Policy struct {
 	Space     *space.Space
 	Rules     []Rule     // in the order of policy.Matcher.Rules
 	Overrides []Override // of the file
 }
 
-// A Rule has the parts of a rule that its exported fields do not show.
+// A Rule has the unexported parts of a rule.
 type Rule struct {
 	Path     string // JSON Pointer (RFC 6901)
 	Group    int    // of its tiers
 	Scope    int    // of its policy
-	Selected int    // number of clauses that are those of the policy's selector
+	Selected int    // number of clauses from the policy's selector
 	Fallback bool
 	Missing  Missing
 	Clauses  []Clause
-	Takes    space.Box // the requests that its clauses and its key let in
+	Takes    space.Box // the requests that its clauses and its key accept
 	Limits   []Limit
 }
 
 // Missing is the treatment of a request that lacks an attribute of limit_keys.
 type Missing uint8
 
-// The treatments.
 const (
 	MissingSkip  Missing = iota // the rule does not apply
 	MissingDeny                 // the request is denied
 	MissingEmpty                // the attribute counts as empty
 )
 
-// A Clause is one attribute's part in a match.
+// A Clause is the condition on one attribute of a match.
 type Clause struct {
 	Slot     int
 	Negate   bool
@@ -50,13 +47,13 @@ type Clause struct {
 	Set      space.Set
 }
 
-// A Limit says where a limit stands in the file.
+// A Limit has the places of a limit in the file.
 type Limit struct {
 	Path   string // of its entry in limits, or of algorithm_config
-	Fields string // of the object that has its numbers
-	Starts bool   // the file says when the windows begin
+	Fields string // of the object with its numbers
+	Starts bool   // the file sets when the windows begin
 
-	Defaults bool // the file says default_cost
+	Defaults bool // the file sets default_cost
 }
 
 // An Override is an exception from the rules.

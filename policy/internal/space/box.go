@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Box is the requests whose attributes each lie in a set: its sides, by slot in ascending
-// order. An attribute without a side can be anything.
+// A Box is a set of requests. Each side restricts one attribute to a set; sides are in ascending order of their
+// slots. Attributes without a side are unrestricted.
 type Box []Side
 
 // A Side is the values of the attribute in a slot.
@@ -20,30 +20,29 @@ type Side struct {
 	Set  Set
 }
 
-// A Space knows the attributes of boxes. It is not safe for concurrent use.
+// A Space describes the attributes of boxes. It is not safe for concurrent use.
 type Space struct {
 	attribute func(slot int) Attribute
 	universe  []Set // by slot
 }
 
-// An Attribute is what boxes need to know of one.
 type Attribute struct {
 	Name      string
 	Addresses bool // its values are addresses
-	Secret    bool // its values are not shown
+	Secret    bool // messages must not show its values
 
-	// Plain are likely values, the likeliest first.
+	// Plain are typical values, the most likely first.
 	Plain []string
 }
 
-// New returns a space whose attributes are described by the function. Their number may grow.
+// New returns a space. attribute describes the attribute of a slot; attributes may be added later.
 func New(attribute func(slot int) Attribute) *Space { return &Space{attribute: attribute} }
 
 // Attribute returns the attribute in slot.
 func (s *Space) Attribute(slot int) Attribute { return s.attribute(slot) }
 
-// Plain returns a value in set that looks like one of the attribute in slot. It is false
-// where absence is all that set has.
+// Plain returns a typical value of the attribute in slot that is in set. It returns false if set contains only
+// absence.
 func (s *Space) Plain(slot int, set Set) (value string, ok bool) {
 	a := s.attribute(slot)
 	for _, plain := range a.Plain {
@@ -54,7 +53,7 @@ func (s *Space) Plain(slot int, set Set) (value string, ok bool) {
 	return set.Sample(a.Addresses)
 }
 
-// Everything is all that the attribute in slot can be.
+// Everything returns the set of all values of the attribute in slot, including absence.
 func (s *Space) Everything(slot int) Set {
 	for len(s.universe) <= slot {
 		s.universe = append(s.universe, Everything(s.attribute(len(s.universe)).Addresses))
@@ -80,7 +79,7 @@ func (b Box) Restricts(slot int) bool {
 	return ok
 }
 
-// Weight is the cost of comparing b with another box: 1 for a small one.
+// Weight returns the cost of comparing b with another box: 1 for a small box.
 func (b Box) Weight() int {
 	cuts := 0
 	for _, s := range b {
@@ -89,7 +88,7 @@ func (b Box) Weight() int {
 	return 1 + cuts/16
 }
 
-// With returns b with another side.
+// With returns a copy of b with a side added or replaced.
 func (b Box) With(slot int, set Set) Box {
 	i, ok := b.find(slot)
 	b = slices.Clone(b)
@@ -100,12 +99,12 @@ func (b Box) With(slot int, set Set) Box {
 	return b
 }
 
-// Apart reports whether no request is in both b and e.
+// Apart reports whether b and e have no request in common.
 func (s *Space) Apart(b, e Box) bool {
 	return slices.ContainsFunc(e, func(side Side) bool { return !s.Side(b, side.Slot).Meets(side.Set) })
 }
 
-// And returns the requests that are in both b and e.
+// And returns the intersection of b and e.
 func (s *Space) And(b, e Box) Box {
 	for _, side := range e {
 		b = b.With(side.Slot, s.Side(b, side.Slot).And(side.Set))
@@ -113,12 +112,12 @@ func (s *Space) And(b, e Box) Box {
 	return b
 }
 
-// Within reports whether all of b is in e.
+// Within reports whether b is a subset of e.
 func (s *Space) Within(b, e Box) bool {
 	return !slices.ContainsFunc(e, func(side Side) bool { return !s.Side(b, side.Slot).Within(side.Set) })
 }
 
-// Cut appends to left the rest of b without e, which it meets, as boxes that are apart.
+// Cut appends the difference of b and e to left, as disjoint boxes.
 func (s *Space) Cut(left []Box, b, e Box) []Box {
 	for _, side := range e {
 		have := s.Side(b, side.Slot)
@@ -130,11 +129,9 @@ func (s *Space) Cut(left []Box, b, e Box) []Box {
 	return left
 }
 
-// maxShownBytes is how much of a value messages show.
 const maxShownBytes = 60
 
-// Facts are the attributes of one request in b, for messages. Messages are logged, so that
-// no secret is in them.
+// Facts describes one request in b for messages. Messages are logged, so they contain no secrets.
 func (s *Space) Facts(b Box) string {
 	var facts []string
 	for _, side := range b {

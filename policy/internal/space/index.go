@@ -8,36 +8,34 @@ import (
 	"sort"
 )
 
-// An Index finds, among boxes, those that a box meets in one of its sides,
-// without looking at the others: in a group of thousands of tiers a rule meets
-// few. It leaves out no box that is not apart from the one that is asked about.
+// An Index finds the boxes that overlap a box in one attribute without comparing all of them. In a group of
+// thousands of tiers, a rule overlaps few. The index never misses a box that overlaps in all attributes.
 type Index struct {
 	boxes []Box
 	lines []line
 	all   []int32 // the numbers of boxes
 }
 
-// maxLines bounds the attributes by which an Index can tell boxes apart.
 const maxLines = 4
 
-// A line is one attribute, its values in order as numbers: absence is 0, and the
-// k'th of the cuts where any of the boxes begins or ends is k+1.
+// A line is one attribute with its values numbered in order. Absence is 0. The k'th cut, where a box begins or
+// ends, is k+1.
 type line struct {
 	slot  int
 	cuts  []string
-	boxes []span  // of one box after the other
-	from  []int32 // where those of a box begin in boxes, and where the last ones end
-	spans []span  // by lo
-	most  []int32 // the greatest hi of the part of spans that a place is the middle of
+	boxes []span  // sorted by box
+	from  []int32 // the index of each box's first span in boxes, and the end
+	spans []span  // sorted by lo
+	maxHi []int32 // the greatest hi in the part of spans around each middle
 	los   []int32 // of spans, ascending
 	his   []int32 // of spans, ascending
-	free  []int32 // boxes that have no side there, ascending
+	free  []int32 // boxes without a side in slot, ascending
 }
 
-// A span is what lies between two values of a line, hi not included.
+// A span is a half-open interval [lo, hi) on a line.
 type span struct{ lo, hi, of int32 }
 
-// NewIndex indexes boxes.
+// NewIndex returns an index of boxes.
 func NewIndex(boxes []Box) *Index {
 	sides := map[int]int{}
 	for _, b := range boxes {
@@ -72,7 +70,7 @@ func newLine(slot int, boxes []Box) line {
 	for i, b := range boxes {
 		l.from = append(l.from, int32(len(l.boxes)))
 		if at, ok := b.find(slot); ok {
-			l.boxes = l.append(l.boxes, b[at].Set, int32(i))
+			l.boxes = l.appendSpans(l.boxes, b[at].Set, int32(i))
 		} else {
 			l.free = append(l.free, int32(i))
 		}
@@ -84,13 +82,12 @@ func newLine(slot int, boxes []Box) line {
 		l.los, l.his = append(l.los, s.lo), append(l.his, s.hi)
 	}
 	slices.Sort(l.his)
-	l.most = make([]int32, len(l.spans))
-	l.measure(0, len(l.spans))
+	l.maxHi = make([]int32, len(l.spans))
+	l.computeMaxHi(0, len(l.spans))
 	return l
 }
 
-// append appends the spans of a set whose cuts are l's.
-func (l *line) append(spans []span, s Set, of int32) []span {
+func (l *line) appendSpans(spans []span, s Set, of int32) []span {
 	if s.missing {
 		spans = append(spans, span{0, 1, of})
 	}
@@ -109,30 +106,28 @@ func (l *line) number(cut string) int32 {
 	return int32(at) + 1
 }
 
-// measure fills in most for a part of spans.
-func (l *line) measure(from, to int) int32 {
+func (l *line) computeMaxHi(from, to int) int32 {
 	if from >= to {
 		return 0
 	}
 	middle := (from + to) / 2
-	l.most[middle] = max(l.spans[middle].hi, l.measure(from, middle), l.measure(middle+1, to))
-	return l.most[middle]
+	l.maxHi[middle] = max(l.spans[middle].hi, l.computeMaxHi(from, middle), l.computeMaxHi(middle+1, to))
+	return l.maxHi[middle]
 }
 
-// count is how many spans q meets.
-func (l *line) count(q span) int {
+func (l *line) countOverlaps(q span) int {
 	begun := sort.Search(len(l.los), func(i int) bool { return l.los[i] >= q.hi })
 	over := sort.Search(len(l.his), func(i int) bool { return l.his[i] > q.lo })
 	return begun - over
 }
 
-// meet appends the boxes of a part of spans that q meets.
-func (l *line) meet(found []int32, q span, from, to int) []int32 {
+// appendOverlaps appends the boxes with a span between from and to that overlaps q.
+func (l *line) appendOverlaps(found []int32, q span, from, to int) []int32 {
 	middle := (from + to) / 2
-	if from >= to || l.most[middle] <= q.lo {
+	if from >= to || l.maxHi[middle] <= q.lo {
 		return found
 	}
-	found = l.meet(found, q, from, middle)
+	found = l.appendOverlaps(found, q, from, middle)
 	s := l.spans[middle]
 	if s.lo >= q.hi {
 		return found
@@ -140,39 +135,38 @@ func (l *line) meet(found []int32, q span, from, to int) []int32 {
 	if s.hi > q.lo {
 		found = append(found, s.of)
 	}
-	return l.meet(found, q, middle+1, to)
+	return l.appendOverlaps(found, q, middle+1, to)
 }
 
-// Around returns the boxes, ascending and each once, that may hold all of the
-// i'th box.
+// Around returns the boxes that may contain all of the i'th box, ascending and without duplicates.
 func (o *Index) Around(i int) []int32 {
-	return o.fewest(i, func(spans []span) []span { // what holds the box holds each value in it
+	return o.query(i, func(spans []span) []span { // a box that contains the i'th box contains each of its values
 		lo := spans[0].lo
 		return []span{{lo, lo + 1, 0}}
 	})
 }
 
-// Beside returns the boxes, ascending and each once, that may meet the i'th.
+// Beside returns the boxes that may overlap the i'th, ascending and without duplicates.
 func (o *Index) Beside(i int) []int32 {
-	return o.fewest(i, func(spans []span) []span { return spans })
+	return o.query(i, func(spans []span) []span { return spans })
 }
 
-// fewest asks the line that has the fewest boxes for what is made of the i'th
-// box's spans. What it returns must not be changed.
-func (o *Index) fewest(i int, asked func([]span) []span) []int32 {
+// query uses the line with the fewest candidates. spansOf returns the spans to look up for the i'th box. The
+// caller must not modify the result.
+func (o *Index) query(i int, spansOf func([]span) []span) []int32 {
 	var best *line
 	var by []span
-	least := len(o.boxes) / 4 // else looking at all, in order, is no slower
+	least := len(o.boxes) / 4 // beyond this, scanning all boxes in order is as fast
 	for at := range o.lines {
 		l := &o.lines[at]
 		spans := l.boxes[l.from[i]:l.from[i+1]]
 		if len(spans) == 0 {
 			continue
 		}
-		spans = asked(spans)
+		spans = spansOf(spans)
 		n := len(l.free)
 		for _, q := range spans {
-			n += l.count(q)
+			n += l.countOverlaps(q)
 		}
 		if n < least {
 			best, by, least = l, spans, n
@@ -183,7 +177,7 @@ func (o *Index) fewest(i int, asked func([]span) []span) []int32 {
 	}
 	found := slices.Clone(best.free)
 	for _, q := range by {
-		found = best.meet(found, q, 0, len(best.spans))
+		found = best.appendOverlaps(found, q, 0, len(best.spans))
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

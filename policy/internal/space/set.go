@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package space computes with the requests that a rule takes. A [Set] has the values of one
-// attribute, and a [Box] has one set for every attribute that a rule restricts. Attributes
-// are numbered by slots, as in the matcher.
+// Package space computes with sets of requests. A [Set] has values of one attribute. A [Box] has one set for
+// every attribute that a rule restricts. Slots number the attributes, as in the matcher.
 package space
 
 import (
@@ -11,23 +10,22 @@ import (
 	"strings"
 )
 
-// A Set is a set of values of one attribute, absence among them.
+// A Set is a set of values of one attribute, possibly including absence.
 //
-// Present values are strings in byte order, and the set is a union of
-// intervals: a value v is in it if the number of cuts ≤ v is odd. One string s
-// is [s, s+"\x00"); a prefix p is [p, the first string after all those that
-// begin with p). Addresses are strings of one length per family, so that a
-// network is an interval, too.
+// Values are strings in byte order, and the set is a union of intervals: it contains v if the number of cuts ≤
+// v is odd. One string s is the interval [s, s+"\x00"). A prefix p is the interval from p to the first string
+// after all strings with that prefix. Addresses are strings of one length per family, so a network is an
+// interval, too.
 type Set struct {
 	missing bool
 	cuts    []string // strictly ascending
 }
 
-// Absent is the set of absence alone.
+// Absent returns the set of absence alone.
 func Absent() Set { return Set{missing: true} }
 
-// Everything is all values of an attribute, absence included. The values of some
-// attributes are addresses.
+// Everything returns the set of all values of an attribute, including absence. addresses tells whether the
+// values are addresses.
 func Everything(addresses bool) Set {
 	if !addresses {
 		return Set{missing: true, cuts: []string{""}}
@@ -44,10 +42,11 @@ func addressText(a netip.Addr) string {
 	return "6" + string(a.AsSlice())
 }
 
-// One is the set of one value.
+// One returns the set of one value.
 func One(s string) Set { return Set{cuts: []string{s, s + "\x00"}} }
 
-// WithPrefix takes UTF-8 text: no byte of it is the greatest there is.
+// WithPrefix returns the set of values with the prefix p. p must be UTF-8, because the byte 0xff has no
+// successor.
 func WithPrefix(p string) Set {
 	if p == "" {
 		return Set{cuts: []string{""}}
@@ -56,7 +55,7 @@ func WithPrefix(p string) Set {
 	return Set{cuts: []string{p, p[:last] + string([]byte{p[last] + 1})}}
 }
 
-// Network is the set of the addresses of p.
+// Network returns the set of the addresses of p.
 func Network(p netip.Prefix) Set {
 	first := p.Masked().Addr()
 	last := first.AsSlice()
@@ -77,11 +76,10 @@ func Network(p netip.Prefix) Set {
 // HasAbsence reports whether absence is in s.
 func (s Set) HasAbsence() bool { return s.missing }
 
-// Present is s without absence.
+// Present returns s without absence.
 func (s Set) Present() Set { return Set{cuts: s.cuts} }
 
-// Union is the union of all sets, of which there is at least one. It joins them in pairs, so
-// that long lists stay cheap.
+// Union returns the union of one or more sets. It merges them in pairs, so that long lists stay cheap.
 func Union(sets []Set) Set {
 	for len(sets) > 1 {
 		half := sets[:0]
@@ -97,8 +95,8 @@ func Union(sets []Set) Set {
 	return sets[0]
 }
 
-// combine returns the values for which op of membership in s and t holds. op
-// of two falsehoods must be false.
+// combine returns the values for which op holds, given their membership in s and t. op(false, false) must be
+// false.
 func (s Set) combine(t Set, op func(inS, inT bool) bool) Set {
 	out := Set{missing: op(s.missing, t.missing)}
 	i, j, in := 0, 0, false
@@ -122,17 +120,17 @@ func (s Set) combine(t Set, op func(inS, inT bool) bool) Set {
 	return out
 }
 
-// Or is the union of s and t.
+// Or returns the union of s and t.
 func (s Set) Or(t Set) Set { return s.combine(t, func(a, b bool) bool { return a || b }) }
 
-// And is the intersection of s and t.
+// And returns the intersection of s and t.
 func (s Set) And(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && b }) }
 
-// Not is s without t.
+// Not returns s without t.
 func (s Set) Not(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && !b }) }
 
-// any reports whether op of membership in s and t holds for any value.
-func (s Set) any(t Set, op func(inS, inT bool) bool) bool {
+// anyValue reports whether op holds for any value, given its membership in s and t.
+func (s Set) anyValue(t Set, op func(inS, inT bool) bool) bool {
 	if op(s.missing, t.missing) {
 		return true
 	}
@@ -158,12 +156,12 @@ func (s Set) any(t Set, op func(inS, inT bool) bool) bool {
 }
 
 // Meets reports whether s and t have a value in common.
-func (s Set) Meets(t Set) bool { return s.any(t, func(a, b bool) bool { return a && b }) }
+func (s Set) Meets(t Set) bool { return s.anyValue(t, func(a, b bool) bool { return a && b }) }
 
 // Within reports whether t has all values of s.
-func (s Set) Within(t Set) bool { return !s.any(t, func(a, b bool) bool { return a && !b }) }
+func (s Set) Within(t Set) bool { return !s.anyValue(t, func(a, b bool) bool { return a && !b }) }
 
-// Empty reports whether s has nothing, and not absence either.
+// Empty reports whether s has no values and no absence.
 func (s Set) Empty() bool { return !s.missing && len(s.cuts) == 0 }
 
 // Has reports whether the value v is in s.
@@ -175,23 +173,22 @@ func (s Set) Has(v string) bool {
 	return n%2 == 1
 }
 
-// Sample returns a value in s for people to read. s must not be empty; ok is false where
-// absence is all it has.
+// Sample returns a readable value in s, which must not be empty. ok is false if s contains only absence.
 func (s Set) Sample(addresses bool) (value string, ok bool) {
 	if len(s.cuts) == 0 {
 		return "", false
 	}
 	if !addresses {
-		for _, nice := range []string{s.cuts[0], s.cuts[0] + "x", "x", "/", "GET"} {
-			if nice != "" && s.Has(nice) && !strings.ContainsRune(nice, 0) {
-				return nice, true
+		for _, readable := range []string{s.cuts[0], s.cuts[0] + "x", "x", "/", "GET"} {
+			if readable != "" && s.Has(readable) && !strings.ContainsRune(readable, 0) {
+				return readable, true
 			}
 		}
 		return s.cuts[0], true
 	}
-	for _, nice := range []string{"192.0.2.1", "2001:db8::1"} {
-		if s.Has(addressText(netip.MustParseAddr(nice))) {
-			return nice, true
+	for _, readable := range []string{"192.0.2.1", "2001:db8::1"} {
+		if s.Has(addressText(netip.MustParseAddr(readable))) {
+			return readable, true
 		}
 	}
 	addr, _ := netip.AddrFromSlice([]byte(s.cuts[0][1:]))

@@ -1,89 +1,80 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Buckets, and all that is done to them. The arithmetic is that of package bucket,
--- in bigint. What follows the line of dashes is there twice: for {schema}.bucket,
--- which is unlogged, and for {schema}.bucket_durable, which is not.
+-- Buckets and all operations on them. The arithmetic is that in package bucket, in bigint. The part after the line
+-- of dashes exists twice: for the unlogged table {schema}.bucket and the logged table {schema}.bucket_durable.
 --
--- A row holds one account for each version of a key's limit that is in use: package
--- bucket calls it a Row. The first account is in columns, and the others, which few
--- rows have, are in the column others. An account has these fields:
+-- A row holds one account per version of a key's limit in use: package bucket calls it a Row. The first account is
+-- in columns. Further accounts, which few rows have, are in the column others. An account has these fields:
 --
---   lim     the version of this format, 1, a colon, and the limit as package bucket
---           encodes it. An account belongs to a limit where the texts are equal.
---           Another version, or no limit, is an error and never a full bucket. The
---           empty text is a row that has been made to be locked and is not written yet
---   spent   what the account misses at as_of, microseconds since 1970: of a token
---           bucket in units of 1/p thousandth of a token, else in thousandths
---   as_of   of a sliding window the beginning, of a sliding log the last of the
---           instants
---   prev    of what was spent in a sliding window and in the one before, the part of
---           that
---   log     the entries of a sliding log, an instant and a cost each
+--   lim     the format version 1, a colon, and the limit as package bucket encodes it. An account belongs to a
+--           limit with the same text. Any other version is an error and never a full bucket. The empty text is
+--           a row that was inserted to be locked and is not written yet
+--   spent   spent tokens at as_of, in microseconds since 1970. The unit is 1/p thousandth of a token for a token
+--           bucket, and a thousandth otherwise
+--   as_of   for a sliding window, its start; for a sliding log, its last instant
+--   prev    for a sliding window, the part of spent that belongs to the previous window
+--   log     for a sliding log, the entries: pairs of an instant and a cost
 --
 -- A key without a row has a full bucket.
 --
--- full_at is when all accounts are full if nothing more is taken: then the row may go.
--- No index has it, or anything else that a take changes: so updates stay within the
--- page (HOT) and leave the index alone.
+-- full_at is the time when all accounts are full if nothing more is taken. The row can be deleted then. Neither
+-- full_at nor any other column that a take changes has an index, so updates are HOT and do not touch the index.
 --
--- Locks are taken in one pass over the keys in their order, by INSERT … ON CONFLICT:
--- whether a row is there or not, whoever is second waits for it there. So two calls
--- never wait for each other. The plan of such an INSERT needs no statistics either.
--- Decisions read the clock after that wait.
+-- Calls lock rows in one pass over the keys in ascending order, by INSERT … ON CONFLICT. A second call waits at the
+-- first common key, whether the row exists or not, so calls cannot deadlock. The plan of such an INSERT needs no
+-- statistics. Decisions read the clock after the wait.
 --
--- Names mean the same in every session: bodies of SQL functions and views are bound to
--- them here. Functions that clients or views call set their search_path, and the other
--- functions run within those.
+-- Names have the same meaning in every session: the bodies of SQL functions and views are bound at creation.
+-- Functions that clients or views call set their search_path, and other functions run within those.
 
 CREATE FUNCTION {schema}.microseconds() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
 RETURN (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
 
--- ceiling is x / y, rounded up, for x >= 0.
+-- ceiling returns x / y rounded up, for x >= 0.
 CREATE FUNCTION {schema}.ceiling(x bigint, y bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN x = 0 THEN 0 ELSE (x - 1) / y + 1 END;
 
--- refilled is what a token bucket misses at clock.
+-- refilled returns the spent tokens of a token bucket at clock.
 CREATE FUNCTION {schema}.refilled(spent bigint, as_of bigint, clock bigint, n bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN clock - as_of > spent / n THEN 0 ELSE spent - greatest(clock - as_of, 0) * n END;
 
--- earliest is the first instant at which a token bucket that holds c admits cost, and
--- 0 where it does at as_of already.
+-- earliest returns the first instant at which a token bucket with capacity c admits cost, or 0 if it already does
+-- at as_of.
 CREATE FUNCTION {schema}.earliest(spent bigint, as_of bigint, cost bigint, c bigint, n bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN spent + cost <= c THEN 0 ELSE as_of + (spent + cost - c - 1) / n + 1 END;
 
--- full_after is an instant after which a token bucket is full that misses s at t.
+-- full_after returns an instant after which a token bucket is full, if it has spent s at t.
 CREATE FUNCTION {schema}.full_after(t bigint, s bigint, n bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t + s / n + 1;
 
--- into is how far a window of length p has come, in 4096ths: two digits to the base
--- of 64, as the product may be more than a bigint holds.
+-- into returns the elapsed part of a window of length p in 4096ths. It computes two digits of base 64, because
+-- the product can exceed a bigint.
 CREATE FUNCTION {schema}.into(elapsed bigint, p bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN elapsed * 64 / p * 64 + elapsed * 64 % p * 64 / p;
 
--- step is the beginning of the interval that t is in.
+-- step returns the start of the interval that contains t.
 CREATE FUNCTION {schema}.step(t bigint, start bigint, p bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t - ((t - start) % p + p) % p;
 
--- A rate_limit is a limit, as package bucket has it: of algorithm 0 (continuous), 1
--- (stepped), 2 (sliding window) or 3 (sliding log), with capacity c, refilled by n
--- every p microseconds, with so much debt at most.
+-- A rate_limit is a limit of package bucket. The algorithm is 0 (continuous), 1 (stepped), 2 (sliding window) or
+-- 3 (sliding log). It has capacity c, refills n every p microseconds, and allows up to debt reserved tokens.
 CREATE TYPE {schema}.rate_limit AS (
 	algorithm bigint, c bigint, n bigint, p bigint, debt bigint, start bigint, first boolean, queued boolean);
 
 CREATE TYPE {schema}.account AS (lim text, spent bigint, as_of bigint, prev bigint, log bigint[]);
 
--- An array of such lists is an array of arrays.
+-- wraps account[], because PostgreSQL has no arrays of arrays.
 CREATE TYPE {schema}.accounts AS (list {schema}.account[]);
 CREATE TYPE {schema}.sliding_log AS (entries bigint[]); -- t1, c1, t2, c2 …, oldest first
 
--- limit_of reads a limit that a row has. The views call it, too.
+-- limit_of parses a limit of a row. The views call it, too.
 CREATE FUNCTION {schema}.limit_of(lim text, key bytea) RETURNS {schema}.rate_limit
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -94,16 +85,16 @@ BEGIN
 		v := string_to_array(substr(lim, 3), ',')::bigint[];
 		IF v[5] & 224 = 0 AND v[5] & 12 < 12 AND v[3] > 0 AND v[4] > 0 THEN
 			RETURN ROW(v[5] & 3, v[1], v[3], v[4], v[2], v[5] >> 8, v[5] >> 2 & 3 = 2, v[5] & 16 > 0)::{schema}.rate_limit;
-		ELSIF v = '{0,0,0,0,0}' THEN -- it holds nothing
+		ELSIF v = '{0,0,0,0,0}' THEN -- the limit that holds nothing
 			RETURN '(0,0,1,1,0,0,f,f)'::{schema}.rate_limit;
 		END IF;
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'MT001',
-		MESSAGE = format('key %L holds no bucket of version 1: limit %L', encode(key, 'escape'), lim);
+		MESSAGE = format('key %L has no bucket in format version 1: limit %L', encode(key, 'escape'), lim);
 END $$;
 
--- look is what an account that is no log misses at clock (s), the instant that is true
--- of (t), and the part of a window that is before this one (w).
+-- look returns the spent tokens of an account other than a log at clock (s), the instant for which they are valid
+-- (t), and the part that belongs to the previous window (w).
 CREATE FUNCTION {schema}.look(l {schema}.rate_limit, clock bigint,
 	spent bigint, as_of bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -144,8 +135,8 @@ BEGIN
 	END IF;
 END $$;
 
--- admits says whether cost may be spent of a bucket that misses s at t, within a wait
--- of so many microseconds; -1 is a plain take, and -2 whatever can be owed.
+-- admits reports whether cost may be spent from a bucket that has spent s at t, within a wait in microseconds. -1
+-- is a plain take, and -2 uses all of the allowed debt.
 CREATE FUNCTION {schema}.admits(l {schema}.rate_limit, clock bigint,
 	s bigint, t bigint, w bigint, cost bigint, wait bigint) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -174,7 +165,7 @@ BEGIN
 	RETURN room * l.p + loan >= 0 AND s <= room * l.p + loan;
 END $$;
 
--- remaining is what a bucket holds that misses s at t.
+-- remaining returns the remaining tokens of a bucket that has spent s at t.
 CREATE FUNCTION {schema}.remaining(l {schema}.rate_limit, clock bigint, s bigint, t bigint, w bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN greatest(0, CASE l.algorithm
@@ -182,8 +173,8 @@ RETURN greatest(0, CASE l.algorithm
 		WHEN 1 THEN l.c - s
 		ELSE l.c - (s - w) - {schema}.ceiling(w * (4096 - {schema}.into(greatest(clock - t, 0), l.p)), 4096) END);
 
--- full_at is when a bucket is full that misses s at t, but no later than 36 000 years
--- after that; of a log, one window after the last of its instants.
+-- full_at returns the time when a bucket is full that has spent s at t, at most 36,000 years after t. A log is
+-- full one window after its last instant.
 CREATE FUNCTION {schema}.full_at(l {schema}.rate_limit, s bigint, t bigint, w bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
@@ -198,13 +189,12 @@ BEGIN ATOMIC
 	SELECT coalesce(sum(c), 0)::bigint FROM unnest(g) WITH ORDINALITY AS e (c, i) WHERE i % 2 = 0;
 END;
 
--- log_newest is the last instant of a log, 0 where it is empty.
+-- log_newest returns the last instant of a log, or 0 if it is empty.
 CREATE FUNCTION {schema}.log_newest(g bigint[]) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(g[cardinality(g) - 1], 0);
 
--- log_live is how many entries have left the window that ends at t, and what the
--- others add up to.
+-- log_live returns the number of expired entries at t, and the sum of the other entries.
 CREATE FUNCTION {schema}.log_live(l {schema}.rate_limit, g bigint[], t bigint, OUT gone int, OUT sum bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -215,8 +205,7 @@ BEGIN
 	sum := {schema}.log_sum(CASE WHEN gone = 0 THEN g ELSE g[2 * gone + 1 :] END);
 END $$;
 
--- log_wait is how long until a log of which gone entries have left, and the others add
--- up to sum, admits cost: -1 is never.
+-- log_wait returns the wait until a log with gone expired entries and the given sum admits cost: -1 is never.
 CREATE FUNCTION {schema}.log_wait(l {schema}.rate_limit, g bigint[], gone int, sum bigint, clock bigint, cost bigint, wait bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -233,9 +222,8 @@ BEGIN
 	RETURN g[2 * i - 1] + l.p - clock;
 END $$;
 
--- log_spent is the log with cost, without those that have left, its sum and its last
--- instant. What is spent at one instant is one entry, and of too many the last two
--- are.
+-- log_spent returns the log after a take of cost, without expired entries, its sum and its last instant. Takes at
+-- one instant share an entry. At the maximum number of entries, the last two are merged.
 CREATE FUNCTION {schema}.log_spent(l {schema}.rate_limit, g bigint[], gone int, at bigint, cost bigint, OUT h bigint[], OUT sum bigint, OUT t bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -255,7 +243,7 @@ BEGIN
 	sum := {schema}.log_sum(h);
 END $$;
 
--- log_refunded is the log without its oldest costs.
+-- log_refunded returns the log without its oldest costs.
 CREATE FUNCTION {schema}.log_refunded(l {schema}.rate_limit, g bigint[], at bigint, back bigint, OUT h bigint[], OUT sum bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -295,9 +283,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- missing returns what an account misses at clock, in thousandths (m). s, t and w are
--- those of look. Of a log, s is the sum of its entries, t its instant at clock, and w
--- the number of entries that have left the window.
+-- missing returns the spent tokens of an account at clock in thousandths (m), and the results s, t and w of look.
+-- For a log, s is the sum of its entries, t its instant at clock, and w the number of expired entries.
 CREATE FUNCTION {schema}.missing(l {schema}.rate_limit, a {schema}.account, clock bigint,
 	OUT m bigint, OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -313,9 +300,8 @@ BEGIN
 		ELSE s - w + {schema}.ceiling(w * (4096 - {schema}.into(greatest(clock - t, 0), l.p)), 4096) END;
 END $$;
 
--- opened returns the account of a limit in a row: its own account, or else a new one
--- that begins with the state of the account that misses most. A new account is fresh
--- if it misses anything.
+-- opened returns the account of a limit in a row. If the row does not have it, the new account starts with the
+-- state of the account with the most spent tokens. A new account is fresh if it has spent anything.
 CREATE FUNCTION {schema}.opened(l {schema}.rate_limit, asked text, list {schema}.account[], key bytea, clock bigint,
 	OUT own {schema}.account, OUT fresh boolean)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -350,9 +336,9 @@ BEGIN
 	END IF;
 END $$;
 
--- written returns the accounts of a row after a decision about cost. The account that
--- decided comes first. Two of the others follow: they are charged the same cost, but
--- stop at empty. If all others are full, the row drops them.
+-- written returns the accounts of a row after a decision about cost. The account that decided comes first. Two
+-- other accounts follow, which are charged the same cost, at most until they are empty. If all others are full,
+-- the row drops them.
 CREATE FUNCTION {schema}.written(own {schema}.account, list {schema}.account[], key bytea, clock bigint, cost bigint) RETURNS {schema}.account[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -383,7 +369,7 @@ BEGIN
 	RETURN CASE WHEN others THEN kept ELSE kept[1:1] END;
 END $$;
 
--- refunded returns the account after an administrator's refund.
+-- refunded returns the account after an admin refund.
 CREATE FUNCTION {schema}.refunded(l {schema}.rate_limit, a {schema}.account, clock bigint, back bigint) RETURNS {schema}.account
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -411,9 +397,9 @@ BEGIN
 	RETURN a;
 END $$;
 
--- canceled returns the account after a take was canceled, in whole or in part, as far
--- as that breaks no bound. cost, taken_at and missed are those of the take: what it
--- cost, the instant of the account, and what the account missed after it.
+-- canceled returns the account after a take was canceled, fully or partly. It exceeds no limit: see
+-- bucket.Limit.Cancel. The parameters cost, taken_at and missed are the take's cost, its instant, and the spent
+-- tokens after it.
 CREATE FUNCTION {schema}.canceled(l {schema}.rate_limit, a {schema}.account, clock bigint, back bigint,
 	cost bigint, taken_at bigint, missed bigint) RETURNS {schema}.account
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -422,7 +408,7 @@ DECLARE
 	r record;
 	unit bigint := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
 	whole boolean := back >= cost;
-	came bigint; -- back since the take
+	came bigint; -- refilled since the take
 BEGIN
 	back := least(back, cost);
 	IF back <= 0 OR a.spent = 0 THEN RETURN a; END IF;
@@ -446,7 +432,7 @@ BEGIN
 	came := greatest(r.t - taken_at, 0);
 	IF l.algorithm = 1 THEN came := came / l.p; END IF;
 	came := CASE WHEN came > most / l.n THEN most ELSE came * l.n END;
-	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- before multiplying
+	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- avoids an overflow
 	back := CASE WHEN back > most / unit THEN most ELSE back * unit END;
 	IF r.s > l.c * unit THEN -- in debt
 		IF NOT whole OR came <> missed - r.s THEN RETURN a; END IF;
@@ -460,7 +446,7 @@ BEGIN
 	RETURN a;
 END $$;
 
--- due returns when all accounts are full.
+-- due returns the time when all accounts are full.
 CREATE FUNCTION {schema}.due(list {schema}.account[], key bytea) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -473,7 +459,7 @@ BEGIN
 	RETURN latest;
 END $$;
 
--- From here on, what there is for each of the two tables of buckets.
+-- The part below exists for each of the two bucket tables.
 DO $both$
 DECLARE
 	name text;
@@ -485,7 +471,7 @@ CREATE {unlogged} TABLE {schema}.{bucket} (
 	spent   bigint NOT NULL,
 	as_of   bigint NOT NULL,
 	full_at bigint NOT NULL,
-	took    bigint NOT NULL DEFAULT 0, -- scratch: what the last call took; below 0, the call has made the row
+	took    bigint NOT NULL DEFAULT 0, -- scratch: amount of the last call; negative if the call inserted the row
 	prev    bigint,
 	lim     text COLLATE "C" NOT NULL,
 	log     bigint[],
@@ -493,20 +479,20 @@ CREATE {unlogged} TABLE {schema}.{bucket} (
 	key     bytea PRIMARY KEY
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
 	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
-ALTER TABLE {schema}.{bucket} ALTER log SET STORAGE EXTERNAL; -- it changes too often to be compressed
+ALTER TABLE {schema}.{bucket} ALTER log SET STORAGE EXTERNAL; -- compression costs too much for frequent changes
 
--- Takes that are remembered by their IDs: what was answered, and the limits that held
--- then. Refunds are remembered by their own, with no answer.
+-- Takes that are remembered by ID: the answer, and the limits at that time. Refunds are remembered by their own
+-- IDs, without an answer.
 CREATE {unlogged} TABLE {schema}.{bucket}_memory (
 	id     bytea PRIMARY KEY,
 	at     bigint NOT NULL, -- by the clock of the take
-	until  bigint NOT NULL, -- by the server's: then the row may go
+	until  bigint NOT NULL, -- by the server's clock; the row can be deleted then
 	answer bigint[] NOT NULL,
 	limits text[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- states returns the rows that there are for keys, by their number. It looks them up
--- one by one, whatever the planner believes the size of the table to be.
+-- states returns the existing rows of keys with their positions. It looks up each key separately, independent of
+-- the planner's estimate of the table size.
 CREATE FUNCTION {schema}.{bucket}_states(keys bytea[])
 RETURNS TABLE (i bigint, lim text, spent bigint, as_of bigint, prev bigint, log bigint[], others {schema}.account[])
 LANGUAGE plpgsql STABLE ROWS 10
@@ -517,8 +503,8 @@ BEGIN
 		FROM unnest(keys) WITH ORDINALITY AS k (key, i) JOIN {schema}.{bucket} b ON b.key = k.key;
 END $$;
 
--- late sets as_of of a row that its call has just made to now, and returns that. A call
--- that waited before it could make the row has read the clock too early.
+-- late sets as_of of a row that the call has just inserted to now, and returns it. A call that waited before the
+-- insert has read the clock too early.
 CREATE FUNCTION {schema}.{bucket}_late(k bytea) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -529,16 +515,14 @@ BEGIN
 	RETURN clock;
 END $$;
 
--- take_one takes amount or the part of it that there is, in whole costs, from one
--- token bucket. All numbers are in units of 1/p thousandth: c is what the bucket
--- holds. took says how much it was, and the state is the one after; 0 is a denial, by
--- the state that is returned. Where the row is not one account of this limit, or
--- nothing could be decided, took is -1. A clock below 0 is the server's. With look, it
--- looks first whether there is anything to take, for when that is not likely: then
--- nothing is locked.
+-- take_one takes amount, or the available part of it in whole costs, from one token bucket. All numbers are in
+-- units of 1/p thousandth, and c is the capacity. The result took is the amount, with the state after it; 0 is a
+-- denial, with the deciding state. took is -1 if the row is not one account of this limit, or if nothing could be
+-- decided. A negative clock selects the server's clock. With look, the function first reads the row without a
+-- lock, for takes that are probably denied.
 --
--- The clock is read when the row is locked, and once more for what is written: should
--- it have stepped back between the two, the earliest instant counts that admits.
+-- The clock is read when the row is locked, and again for the written row. If it stepped back in between, the
+-- earliest admitting instant counts.
 CREATE FUNCTION {schema}.{bucket}_take_one(INOUT clock bigint, k bytea, asked text, amount bigint, c bigint, n bigint,
 	cost bigint, look boolean, OUT took bigint, OUT spent bigint, OUT as_of bigint)
 LANGUAGE plpgsql VOLATILE
@@ -586,9 +570,9 @@ BEGIN
 	took := -1;
 END $$;
 
--- take_many is take_one for any number of keys in ascending order. Each has an
--- amount, and the number of its limit among lims, c, n and cost. It returns a row for
--- each key that it could decide: took is 0 for those denied.
+-- take_many is take_one for any number of keys in ascending order. Each key has an amount, and the position of
+-- its limit among lims, c, n and cost. It returns a row for each key that it could decide; took is 0 for a
+-- denial.
 CREATE FUNCTION {schema}.{bucket}_take_many(clock bigint, keys bytea[], which bigint[], amounts bigint[],
 	lims text[], c bigint[], n bigint[], cost bigint[], look boolean)
 RETURNS TABLE (key bytea, took bigint, spent bigint, as_of bigint, now bigint)
@@ -614,8 +598,7 @@ BEGIN
 			INTO keys, which, amounts;
 		IF keys IS NULL THEN RETURN; END IF;
 	END IF;
-	-- took brings the number of the limit; a row that is new keeps it, as its amount
-	-- is what is missing.
+	-- took passes the position of the limit. A new row keeps it, because its amount is the spent tokens.
 	RETURN QUERY INSERT INTO {schema}.{bucket} AS b (key, lim, spent, as_of, full_at, took)
 		SELECT k.key, lims[k.which], k.amount, CASE WHEN given THEN clock ELSE {schema}.microseconds() END,
 			{schema}.full_after(CASE WHEN given THEN clock ELSE {schema}.microseconds() END, k.amount, n[k.which]) + shift, k.which - 1000000
@@ -634,7 +617,7 @@ BEGIN
 			CASE WHEN b.took < 0 AND NOT given AND {schema}.microseconds() > b.as_of + 1000 THEN {schema}.{bucket}_late(b.key) ELSE b.as_of END,
 			CASE WHEN given THEN clock ELSE {schema}.microseconds() END;
 	GET DIAGNOSTICS done = ROW_COUNT;
-	IF done < cardinality(keys) THEN -- by the states that there are now; what was taken is shown by its first row
+	IF done < cardinality(keys) THEN -- by the current states; for a charged key, the first result row counts
 		IF NOT given THEN clock := {schema}.microseconds(); END IF;
 		RETURN QUERY SELECT keys[s.i], 0::bigint, s.spent, s.as_of, clock FROM {schema}.{bucket}_states(keys) s
 			WHERE s.lim = lims[which[s.i]] AND s.others IS NULL AND
@@ -642,8 +625,8 @@ BEGIN
 	END IF;
 END $$;
 
--- lock locks the rows of keys, in their order. It makes those that are missing, and
--- returns their keys: somebody has to write them or to forget them.
+-- lock locks the rows of keys in ascending order. It inserts missing rows and returns their keys; the caller must
+-- write or delete them.
 CREATE FUNCTION {schema}.{bucket}_lock(keys bytea[]) RETURNS bytea[]
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -658,7 +641,7 @@ BEGIN
 	RETURN fresh;
 END $$;
 
--- forget removes rows that are locked, which makes their buckets full.
+-- forget deletes locked rows, so that their buckets are full.
 CREATE FUNCTION {schema}.{bucket}_forget(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off AS $$
@@ -670,8 +653,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- reset makes buckets full, all of them in one step: a take of several sees all of
--- them before it, or all after it.
+-- reset fills buckets atomically: a take of several buckets sees all of them before the reset, or all of them
+-- after it.
 CREATE FUNCTION {schema}.{bucket}_reset(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -680,44 +663,39 @@ BEGIN
 	PERFORM {schema}.{bucket}_forget(keys);
 END $$;
 
--- take does all that takes and refunds can be, one after another in one step. keys
--- are in ascending order. A limit is a text, as a row has it, and eight numbers: those
--- of a rate_limit. Numbers that refer to keys, limits and ids count from 1. The program
--- is, for each operation,
+-- take runs any takes and refunds, one after another, atomically. The keys are in ascending order. A limit is its text
+-- in a row, and eight numbers: the fields of a rate_limit. Positions of keys, limits and ids start at 1. The program
+-- has these numbers per operation:
 --
---   1, flags (1: a dry run, 2: up to), wait as admits has it, the id that it is
---      remembered by or 0, how many charges, and for each: key, limit, cost
---   2, the id or 0, how many charges, and for each: key, limit, what is given back, and
---      of the take that is canceled the cost, its instant, and what was missing after
---      it; a cost of -1 is that of no take
+--   1, flags (1: dry run, 2: up to), wait as in admits, the position of the id that remembers it or 0, the number
+--      of charges, and per charge: key, limit, cost
+--   2, the position of the id or 0, the number of charges, and per charge: key, limit, refunded amount, and the
+--      canceled take's cost, its instant, and the spent tokens after it; a cost of -1 is no take
 --
--- The answers are, for each take, 1 (taken), 0 (denied) or 2 (it was taken before: limits
--- has what its limits were), the time, and for each charge what it cost and four
--- numbers:
+-- The answers have these numbers per take: 1 (taken), 0 (denied) or 2 (taken before; limits has the limits of that
+-- time), the time, and per charge its cost and four numbers:
 --
---   0, spent, as_of, prev    the account before; with an id that was not denied, the
---                            one after
---   1, sum, behind, wait     of a log: what it counts, by how much its instant is
---                            ahead of the clock, and the wait, -1 being never
+--   0, spent, as_of, prev    the account before the take; after it if the take has an id and was not denied
+--   1, sum, behind, wait     a log's sum, the distance of its instant from the clock, and the wait; -1 is never
 --
--- look is that of take_one.
+-- look is as in take_one.
 CREATE FUNCTION {schema}.{bucket}_take(clock bigint, keys bytea[], lims text[], numbers bigint[], program bigint[],
 	ids bytea[], look boolean, OUT answers bigint[], OUT limits text[])
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off AS $$ -- of the memory, which may have been empty when this was planned
+SET enable_seqscan = off AS $$ -- the memory may have been empty at planning time
 #variable_conflict use_column
 DECLARE
 	given CONSTANT boolean := clock >= 0;
 	shift bigint := 0;
 	size CONSTANT int := cardinality(program);
-	-- The rows, by the number of their key, and which are to be written.
+	-- The rows by the position of their key, and the rows to write.
 	firsts text[]; spents bigint[]; as_ofs bigint[]; prevs bigint[]; dues bigint[]; dirty boolean[];
 	logs {schema}.sliding_log[];
 	others {schema}.accounts[];
 	list {schema}.account[]; was {schema}.account[];
 	a {schema}.account;
-	fresh bytea[]; -- rows made to be locked
+	fresh bytea[]; -- rows inserted to be locked
 	writes boolean := false;
 	r record;
 	rates {schema}.rate_limit[];
@@ -726,7 +704,7 @@ DECLARE
 	memo int; flags bigint; wait bigint; cost bigint; room bigint; due bigint;
 	ok boolean;
 	s bigint; t bigint; w bigint;
-	-- What the accounts of an operation were, and look like at the clock.
+	-- The accounts of an operation before it, and their state at the clock.
 	befores {schema}.account[]; opened boolean[]; several boolean[];
 	costs bigint[]; ss bigint[]; ts bigint[]; ws bigint[]; waits bigint[];
 	g bigint[]; sum bigint;
@@ -738,8 +716,7 @@ BEGIN
 		rates[i] := ROW(numbers[j - 7], numbers[j - 6], numbers[j - 5], numbers[j - 4], numbers[j - 3], numbers[j - 2],
 			numbers[j - 1] = 1, numbers[j] = 1);
 	END LOOP;
-	-- The first time without locks: where that comes to nothing that is to be written,
-	-- it is the answer.
+	-- The first pass uses no locks. If it writes nothing, its result is the answer.
 	FOR locked IN CASE WHEN look THEN 0 ELSE 1 END .. 1 LOOP
 		IF locked = 1 THEN
 			fresh := {schema}.{bucket}_lock(keys);
@@ -831,7 +808,7 @@ BEGIN
 					t := {schema}.log_newest(a.log);
 					SELECT y.gone, y.sum FROM {schema}.log_live(l, coalesce(a.log, '{}'), greatest(clock, t)) AS y INTO w, s;
 					IF flags >= 2 THEN room := least(room, greatest(l.c - s, 0)); END IF;
-				ELSIF l.algorithm = 0 THEN -- most are, and this is look
+				ELSIF l.algorithm = 0 THEN -- the common case: an inlined look
 					t := a.as_of; s := a.spent; w := 0;
 					IF clock > t THEN
 						s := CASE WHEN clock - t > s / l.n THEN 0 ELSE least(s - (clock - t) * l.n, (l.c + l.debt) * l.p) END;
@@ -880,7 +857,7 @@ BEGIN
 						IF memo > 0 THEN answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev]; END IF;
 					END IF;
 				ELSE
-					cost := 0; -- it is written so that the next one does not begin anew
+					cost := 0; -- written, so that the next take does not create it again
 				END IF;
 				IF several[j] THEN
 					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::{schema}.account] || (others[k]).list;
@@ -916,17 +893,16 @@ BEGIN
 	END IF;
 	SELECT array_agg(d.key) FROM unnest(keys, dirty) AS d (key, dirty) WHERE NOT d.dirty AND d.key = ANY (fresh) INTO fresh;
 	IF fresh IS NOT NULL THEN
-		PERFORM {schema}.{bucket}_forget(fresh); -- what is denied leaves nothing behind
+		PERFORM {schema}.{bucket}_forget(fresh); -- denied takes leave no rows
 	END IF;
 END $$;
 
--- sweep removes rows of buckets that have been full for a second, and of takes that are
--- remembered no longer: up to most of each, in so many pages of each table from a part
--- of it on, 0 being its beginning. It skips rows that somebody has locked, and does
--- nothing while another sweeps: then swept is -1. share is how much of the table it was.
+-- sweep deletes the rows of buckets that have been full for a second, and expired memory rows: up to most rows of
+-- each. It reads this many pages of each table, starting at a part between 0 and 1. It skips locked rows, and
+-- returns swept = -1 while another sweep runs. The result share is the fraction of the table that was read.
 --
--- The second is for takes that have read the clock and make a row in a moment: they
--- must find what others have taken since.
+-- The second is for takes that have read the clock and are about to insert a row: they must find the takes of
+-- others.
 CREATE FUNCTION {schema}.{bucket}_sweep(part float8, pages bigint, most int, OUT swept bigint, OUT share float8)
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -956,8 +932,7 @@ BEGIN
 	swept := swept + gone;
 END $$;
 
--- {bucket}_view shows the accounts of the buckets to people. Bytes of keys that are no
--- text are escaped.
+-- {bucket}_view shows the accounts of the buckets to operators. It escapes bytes of keys that are not text.
 CREATE VIEW {schema}.{bucket}_view AS
 	SELECT encode(b.key, 'escape') AS key, CASE (l.l).algorithm WHEN 2 THEN 'sliding window' WHEN 3 THEN 'sliding log' WHEN 0 THEN 'bucket' WHEN 1 THEN 'bucket' ELSE 'unknown' END AS kind,
 		round(a.spent::numeric / CASE (l.l).algorithm WHEN 0 THEN (l.l).p ELSE 1 END / 1000, 6) AS missing,

@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- A row of rate_limit_rule is one rule, a row of rate_limit_policy what a policy
--- says beside its rules. Both hold documents in the policy language, in spec.
--- Package rules turns them into a policy.
+-- A row of rate_limit_rule is one rule, and a row of rate_limit_policy has the other fields of a policy. Both
+-- have documents in the policy language in the column spec. Package rules compiles them into a policy.
 
--- Attributes that the placeholders and labels of a key_pattern, and the column plan,
--- stand for. method, path and host stand for themselves.
+-- Maps the words in a key_pattern, and the column plan, to attributes. The words method, path and host map to
+-- themselves.
 CREATE TABLE {schema}.rate_limit_attribute (
     name      text COLLATE "C" PRIMARY KEY,
     attribute text COLLATE "C" NOT NULL,
@@ -72,7 +71,7 @@ CREATE TABLE {schema}.rate_limit_rule (
             WHEN 'endpoint' THEN ':' || key_pattern LIKE '%:endpoint:%'
             WHEN 'ip' THEN ':' || key_pattern LIKE '%:ip:%'
             ELSE false END),
-    -- NaN is above all numbers, infinity included.
+    -- NaN compares greater than all numbers, including infinity.
     CONSTRAINT rate_limit_rule_rate_per_second_check
         CHECK (rate_per_second > 0 AND rate_per_second <= 9007199254740.991),
     CONSTRAINT rate_limit_rule_burst_capacity_check
@@ -93,26 +92,24 @@ CREATE TABLE {schema}.rate_limit_rule (
         CHECK (is_fallback OR spec ? 'limit_keys')
 );
 
--- Two active rules with the same keys and match would both apply: an operator who
--- raises one of them would see no change. Rows may share both where group, mode or
--- on_missing differ.
+-- Two active rules with the same keys and match would both apply, so raising one limit would have no effect. Rows
+-- can share both if group, mode or on_missing differ.
 CREATE UNIQUE INDEX rate_limit_rule_key_pattern_plan_key
     ON {schema}.rate_limit_rule (policy, md5((spec -> 'limit_keys')::text || coalesce(spec -> 'match', '{}')::text))
     WHERE is_active AND NOT is_fallback AND NOT spec ?| ARRAY['group', 'mode', 'on_missing'];
 CREATE UNIQUE INDEX rate_limit_rule_fallback_key
     ON {schema}.rate_limit_rule (policy) WHERE is_active AND is_fallback;
 
-COMMENT ON TABLE {schema}.rate_limit_rule IS 'Rules of mete: all servers apply the active ones within a second.';
-COMMENT ON COLUMN {schema}.rate_limit_rule.spec IS 'The rule, as it stands in a policy file. A statement that changes another column changes spec with it, and the reverse.';
-COMMENT ON COLUMN {schema}.rate_limit_rule.name IS 'The name is a part of bucket keys: a rule with another name begins with full buckets.';
-COMMENT ON COLUMN {schema}.rate_limit_rule.key_pattern IS 'The attributes and values that a bucket is for: user:{user_id}, endpoint:/api/search, global.';
-COMMENT ON COLUMN {schema}.rate_limit_rule.plan IS 'The rule counts requests of this plan only; NULL is all plans.';
-COMMENT ON COLUMN {schema}.rate_limit_rule.priority IS 'The lowest priority of a group applies first; then the lowest rule_id.';
-COMMENT ON COLUMN {schema}.rate_limit_rule.is_fallback IS 'The rule applies where no other rule of its policy does.';
-COMMENT ON TABLE {schema}.rate_limit_policy IS 'Documents of the policies beside their rules. That of the empty name is for all policies.';
+COMMENT ON TABLE {schema}.rate_limit_rule IS 'Rules of mete. All servers apply active rules within a second.';
+COMMENT ON COLUMN {schema}.rate_limit_rule.spec IS 'The rule in the policy language. Changes of other columns update spec, and the reverse.';
+COMMENT ON COLUMN {schema}.rate_limit_rule.name IS 'A part of bucket keys: a renamed rule starts with full buckets.';
+COMMENT ON COLUMN {schema}.rate_limit_rule.key_pattern IS 'The attributes and values that identify a bucket: user:{user_id}, endpoint:/api/search, global.';
+COMMENT ON COLUMN {schema}.rate_limit_rule.plan IS 'The rule applies only to requests of this plan; NULL matches all plans.';
+COMMENT ON COLUMN {schema}.rate_limit_rule.priority IS 'In a group, the row with the lowest priority applies first, then the lowest rule_id.';
+COMMENT ON COLUMN {schema}.rate_limit_rule.is_fallback IS 'The rule applies if no other rule of its policy does.';
+COMMENT ON TABLE {schema}.rate_limit_policy IS 'Policy fields other than rules. The row with the empty name applies to all policies.';
 
--- The revision grows with each statement that changes rules. Its row also puts the
--- writers in order.
+-- The revision increases with each statement that changes rules. Its row also serializes writers.
 CREATE TABLE {schema}.rate_limit_revision (
     only_row   boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     revision   bigint      NOT NULL,
@@ -121,18 +118,17 @@ CREATE TABLE {schema}.rate_limit_revision (
 
 INSERT INTO {schema}.rate_limit_revision (revision) VALUES (1);
 
--- rate_limit_pattern_parts returns the parts of a key_pattern, each as the word of a
--- placeholder, or as a label and its value.
+-- rate_limit_pattern_parts returns the parts of a key_pattern: the word of a placeholder, or a label and its
+-- value.
 CREATE FUNCTION {schema}.rate_limit_pattern_parts(key_pattern text) RETURNS SETOF text[] LANGUAGE sql IMMUTABLE
     SET search_path = pg_catalog, pg_temp AS $function$
     SELECT regexp_matches(key_pattern,
         '(?:^|:)(?:(?:[a-z][a-z0-9_-]{0,31}:)?[{]([^{}]+)[}]|([a-z][a-z0-9_-]{0,31}):([^:{}[:space:]]+))', 'g')
 $function$;
 
--- rate_limit_pattern returns the limit_keys and the match that a key_pattern stands
--- for, and NULL for custom. It reads what it can of a broken pattern, which a
--- constraint refuses. A word without a row in rate_limit_attribute is an error, or
--- else stands for itself.
+-- rate_limit_pattern returns the limit_keys and the match of a key_pattern, and NULL for custom. It parses the
+-- valid parts of an invalid pattern, which a constraint rejects. A word that is not in rate_limit_attribute is an
+-- error if strict is set, and otherwise maps to itself.
 CREATE FUNCTION {schema}.rate_limit_pattern(key_pattern text, strict boolean) RETURNS jsonb LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -153,9 +149,9 @@ BEGIN
         ELSIF known IS NULL AND (NOT strict OR word ~ '^(header|query|cookie|jwt|ip):' OR word IN ('method', 'path', 'host')) THEN
             known := word;
         ELSIF known IS NULL THEN
-            RAISE check_violation USING MESSAGE = format('"%s" stands for no attribute', word),
+            RAISE check_violation USING MESSAGE = format('"%s" is not a known attribute', word),
                 DETAIL = (SELECT string_agg(a.name, ', ' ORDER BY a.name) FROM {schema}.rate_limit_attribute a) || ', method, path, host',
-                HINT = format('insert it into rate_limit_attribute, or write an attribute such as {header:x-user} or {attribute:%s}', word),
+                HINT = format('insert it into rate_limit_attribute, or use an attribute such as {header:x-user} or {attribute:%s}', word),
                 COLUMN = 'key_pattern';
         END IF;
         IF part[1] IS NOT NULL THEN
@@ -168,8 +164,8 @@ BEGIN
 END
 $function$;
 
--- rate_limit_pattern_of returns a key_pattern for the limit_keys and the path of a
--- rule, and custom where a pattern cannot say them.
+-- rate_limit_pattern_of returns a key_pattern for the limit_keys and the path of a rule, or custom if no pattern
+-- can express them.
 CREATE FUNCTION {schema}.rate_limit_pattern_of(spec jsonb) RETURNS text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -191,8 +187,7 @@ BEGIN
 END
 $function$;
 
--- rate_limit_rule_row writes the columns that a statement has changed into spec, and
--- then sets the columns by spec.
+-- rate_limit_rule_row copies changed columns to spec, and then sets all columns from spec.
 CREATE FUNCTION {schema}.rate_limit_rule_row() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -210,13 +205,13 @@ BEGIN
     IF jsonb_typeof(doc) <> 'object' OR jsonb_typeof(coalesce(doc -> 'match', '{}')) <> 'object'
         OR jsonb_typeof(coalesce(doc -> 'algorithm_config', '{}')) <> 'object' OR jsonb_typeof(coalesce(doc -> 'limit_keys', '[]')) <> 'array' THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_spec_check', COLUMN = 'spec',
-            MESSAGE = 'spec must be a JSON object, and match and algorithm_config in it as well; limit_keys must be a list';
+            MESSAGE = 'spec, match and algorithm_config must be JSON objects, and limit_keys a list';
     END IF;
     match := coalesce(doc -> 'match', '{}');
     config := coalesce(doc -> 'algorithm_config', '{}');
 
-    -- 1. Columns that the statement sets go into spec. Where spec has the value of the
-    -- column already, spec stays as it is written: a row can be inserted back.
+    -- 1. Copy the columns that the statement sets to spec. If spec already has the value, keep its text, so that
+    -- a row can be inserted back unchanged.
     IF NEW.name IS DISTINCT FROM was.name AND NEW.name IS DISTINCT FROM doc ->> 'name' THEN
         doc := (doc - 'name') || jsonb_strip_nulls(jsonb_build_object('name', NEW.name));
     END IF;
@@ -234,7 +229,7 @@ BEGIN
     IF (NEW.rate_per_second, NEW.burst_capacity) IS DISTINCT FROM (was.rate_per_second, was.burst_capacity)
         AND coalesce(NEW.rate_per_second, NEW.burst_capacity) IS NOT NULL AND (doc ? 'limits' OR doc ->> 'algorithm' <> 'token_bucket') THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_limit_check', COLUMN = 'spec',
-            MESSAGE = 'rate_per_second and burst_capacity are the limit of a token_bucket, and spec has another limit';
+            MESSAGE = 'rate_per_second and burst_capacity require a token_bucket, but spec has a different limit';
     END IF;
     IF NEW.key_pattern IS DISTINCT FROM was.key_pattern THEN
         said := {schema}.rate_limit_pattern(NEW.key_pattern, true);
@@ -242,7 +237,7 @@ BEGIN
             FOR value IN SELECT jsonb_object_keys({schema}.rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
                 match := match - value;
             END LOOP;
-            -- A fallback without limit_keys has none.
+            -- A fallback without limit_keys stays without.
             IF NOT (NEW.is_fallback AND said -> 'limit_keys' = '[]' AND NOT doc ? 'limit_keys') THEN
                 doc := doc || jsonb_build_object('limit_keys', said -> 'limit_keys');
             END IF;
@@ -251,8 +246,8 @@ BEGIN
     END IF;
     IF NEW.plan IS DISTINCT FROM was.plan THEN
         IF plan_attr IS NULL THEN
-            RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_plan_check', COLUMN = 'plan', MESSAGE = 'plan stands for no attribute',
-                HINT = 'insert into rate_limit_attribute what plan stands for';
+            RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_plan_check', COLUMN = 'plan', MESSAGE = 'plan is not mapped to an attribute',
+                HINT = 'add plan to rate_limit_attribute';
         END IF;
         match := (match - plan_attr) || jsonb_strip_nulls(jsonb_build_object(plan_attr, NEW.plan));
     END IF;
@@ -264,10 +259,10 @@ BEGIN
         AND match @> coalesce(NEW.spec -> 'match', '{}') AND config @> coalesce(NEW.spec -> 'algorithm_config', '{}')
         AND match @> coalesce({schema}.rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}')) THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_twice_check', COLUMN = 'spec',
-            MESSAGE = 'spec and another column say different things of one field', HINT = 'say it once';
+            MESSAGE = 'spec and another column have different values for one field', HINT = 'set it in one place';
     END IF;
 
-    -- 2. Columns follow spec. A column that the statement has set stays as it is.
+    -- 2. Set the columns from spec, except the columns that the statement sets.
     IF NEW.name IS NOT DISTINCT FROM was.name THEN
         NEW.name := doc ->> 'name';
     END IF;
@@ -296,7 +291,7 @@ BEGIN
         NEW.plan := CASE WHEN jsonb_typeof(match -> plan_attr) = 'string' AND length(value) BETWEEN 1 AND 32
             AND value ~ '^[^*]+$' AND value = btrim(value) THEN value END;
     END IF;
-    -- A pattern stays as it was written while it agrees with spec.
+    -- Keep the text of a pattern that agrees with spec.
     IF NEW.key_pattern IS NULL OR NEW.key_pattern IS NOT DISTINCT FROM was.key_pattern THEN
         said := {schema}.rate_limit_pattern(NEW.key_pattern, false);
         IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR NOT match @> (said -> 'match') THEN
@@ -310,7 +305,7 @@ BEGIN
             ELSE 'custom' END;
     END IF;
     IF NEW.name IS NULL THEN
-        -- user:{user_id} of the plan free is called user-free.
+        -- The default name of user:{user_id} with the plan free is user-free.
         value := regexp_replace(NEW.key_pattern, '(^|:)([a-z0-9_-]+):[{]\2[^}]*[}]', '\1\2', 'g');
         value := regexp_replace(regexp_replace(value, '[{}]', '', 'g') || coalesce('-' || NEW.plan, ''), '[^!-~]', '_', 'g');
         IF length(value) > 64 THEN
@@ -332,15 +327,14 @@ $function$;
 CREATE TRIGGER rate_limit_rule_row BEFORE INSERT OR UPDATE ON {schema}.rate_limit_rule
     FOR EACH ROW EXECUTE FUNCTION {schema}.rate_limit_rule_row();
 
--- rate_limit_attribute_row gives rules whose key_pattern or plan names a word the new
--- attribute of the word.
+-- rate_limit_attribute_row updates the rules with a changed word in their key_pattern or plan.
 CREATE FUNCTION {schema}.rate_limit_attribute_row() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
-    -- An INSERT that has read the old attribute ends before the lock is held.
+    -- An INSERT that has read the old attribute ends before this lock is granted.
     LOCK TABLE {schema}.rate_limit_rule IN SHARE ROW EXCLUSIVE MODE;
-    -- One UPDATE changes limit_keys and match: the trigger of the rules would make
-    -- another pattern for a spec with only one of them changed.
+    -- A single UPDATE changes limit_keys and match. If only one of them changed, the trigger of the rules would
+    -- create a different pattern.
     UPDATE {schema}.rate_limit_rule r SET spec = r.spec
         || CASE WHEN u.in_keys THEN jsonb_build_object('limit_keys',
             (SELECT coalesce(jsonb_agg(CASE key WHEN to_jsonb(OLD.attribute) THEN to_jsonb(NEW.attribute) ELSE key END ORDER BY n), '[]')
@@ -361,7 +355,7 @@ $function$;
 CREATE TRIGGER rate_limit_attribute_row AFTER UPDATE ON {schema}.rate_limit_attribute
     FOR EACH ROW WHEN (OLD.attribute <> NEW.attribute) EXECUTE FUNCTION {schema}.rate_limit_attribute_row();
 
--- A user who may write rules needs no rights to the revision.
+-- Users with write access to rules need no privileges for the revision.
 CREATE FUNCTION {schema}.rate_limit_changed() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -375,8 +369,8 @@ BEGIN
 END
 $function$;
 
--- Triggers need no right to their function. A user who could attach it to a table of
--- their own would have all servers read all rules, as often as they like.
+-- Triggers need no privilege for their function. A user who could attach it to another table could make all
+-- servers read all rules at any rate.
 REVOKE EXECUTE ON FUNCTION {schema}.rate_limit_changed() FROM PUBLIC;
 
 CREATE TRIGGER rate_limit_rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON {schema}.rate_limit_rule

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Who shares the buckets of a prefix, and the secret that they share.
+-- The nodes that share the buckets of a prefix, and their shared secret.
 
--- A row is a server, and when it last said that it is there. After a crash of the
--- database it is empty until they have said so again.
+-- A row is a server and its last heartbeat. After a crash of the database, the table is empty until the next
+-- heartbeats.
 CREATE UNLOGGED TABLE {schema}.node (
     prefix bytea       NOT NULL,
     id     text        NOT NULL,
@@ -12,7 +12,7 @@ CREATE UNLOGGED TABLE {schema}.node (
     CONSTRAINT node_pkey PRIMARY KEY (prefix, id)
 ) WITH (fillfactor = 50);
 
-COMMENT ON TABLE {schema}.node IS 'Servers of mete that use this schema now.';
+COMMENT ON TABLE {schema}.node IS 'Servers of mete that currently use this schema.';
 
 CREATE TABLE {schema}.secret (
     prefix  bytea       NOT NULL,
@@ -22,4 +22,4 @@ CREATE TABLE {schema}.secret (
     CONSTRAINT secret_pkey PRIMARY KEY (prefix)
 );
 
-COMMENT ON TABLE {schema}.secret IS 'What keys of hashes are derived from: whoever reads it can try out whose a bucket is.';
+COMMENT ON TABLE {schema}.secret IS 'The secret for deriving hash keys. A reader can find the client of a hashed key by trying values.';

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Small documents that servers share: overrides that were made while they ran. The
--- table is logged: a crash does not lift a block.
+-- Small documents that servers share, such as overrides from the API. The table is logged, so that a crash does
+-- not lift a block.
 
 CREATE TABLE {schema}.document (
     prefix     bytea       NOT NULL,
@@ -13,4 +13,4 @@ CREATE TABLE {schema}.document (
     CONSTRAINT document_pkey PRIMARY KEY (prefix, name)
 );
 
-COMMENT ON TABLE {schema}.document IS 'What administrators of mete have decided at run time. Change it through the API: mete override.';
+COMMENT ON TABLE {schema}.document IS 'Documents that servers of mete share, such as overrides. Change them with mete override.';

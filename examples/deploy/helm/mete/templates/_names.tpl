@@ -1,6 +1,6 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 
-{{- /* The name of all objects: "mete" for a release of that name, else RELEASE-mete. */ -}}
+{{- /* The name of all objects: the release name if it contains "mete", else RELEASE-mete. */ -}}
 {{- define "mete.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
@@ -25,8 +25,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- .Values.policy.existingConfigMap | default (printf "%s-policy" (include "mete.name" .)) -}}
 {{- end -}}
 
-{{- /* The settings of the server. The chart owns the settings of the first half: the
-schema rejects them in values. */ -}}
+{{- /* The settings of the server. The schema rejects values for the settings in $own and for
+admin_tokens. */ -}}
 {{- define "mete.settings" -}}
 {{- $own := dict "policy" "../policy/policy.yaml" "listen" "0.0.0.0:8080" "admin_listen" "0.0.0.0:8081" -}}
 {{- $tokens := list
@@ -35,8 +35,8 @@ schema rejects them in values. */ -}}
 {{- toYaml (merge $own (dict "admin_tokens" $tokens) .Values.settings) -}}
 {{- end -}}
 
-{{- /* Nine tenths of the memory limit: the garbage collector works harder before the
-kernel kills the process. */ -}}
+{{- /* 90% of the memory limit, so that the garbage collector runs more often before the kernel
+kills the process. */ -}}
 {{- define "mete.memoryLimit" -}}
 {{- $limit := .Values.resources.limits.memory -}}
 {{- $mib := trimSuffix "Mi" $limit | int -}}
@@ -46,7 +46,7 @@ kernel kills the process. */ -}}
 {{- printf "%dMiB" (div (mul $mib 9) 10) -}}
 {{- end -}}
 
-{{- /* HTTPS where the settings name a certificate for an address. */ -}}
+{{- /* HTTPS if the settings have a certificate for the address. */ -}}
 {{- define "mete.scheme" -}}
 {{- if get (get .Values.settings "tls" | default dict) "cert" }}HTTPS{{ else }}HTTP{{ end -}}
 {{- end -}}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mete
+
+import (
+	"context"
+	"time"
+
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/seen"
+	"github.com/metehq/mete/policy"
+	"github.com/metehq/mete/store"
+)
+
+// takeClaims takes the costs of claims from the store and records the answer in the claims' statuses. If the
+// memory proves that the store would deny, takeClaims denies without calling the store, even during an outage.
+func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
+	mode.Within = e.within // set first, because a copy of mode waits for the last write to it
+	charges := e.charge(claims, l.config.Scale)
+	memory := l.memoryFor(ctx)
+	var began bucket.Instant
+	if memory != nil && memory.Denies() {
+		began = memory.Now()
+		if snaps, denied := memory.Deny(e.snapshotBuffer(), charges, mode, began); denied {
+			e.setSnapshots(snaps)
+			return false, nil
+		}
+	}
+	local := false
+	if l.outage != nil {
+		if mode.Within, err = l.recoverKeys(ctx, charges, mode.Within); err != nil {
+			return false, err
+		}
+		local = hasLocal(claims)
+	}
+	noted := memory != nil && (local || memory.Denies())
+	var asked seen.Asked
+	if noted {
+		asked = memory.Ask(began)
+	}
+	if local {
+		l.outage.Depart(&e.trip, charges, mode)
+	}
+	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.snapshotBuffer(), charges, mode)
+	if err != nil {
+		return false, err
+	}
+	e.setSnapshots(snaps)
+	if noted {
+		answer := memory.Answer(asked, mode, allowed, snaps)
+		for i, c := range e.order {
+			memory.Note(&answer, &charges[i], &c.status.Snapshot, c.onStoreError == policy.StoreErrorLocal)
+		}
+	}
+	if local {
+		e.trip.Land()
+	}
+	return allowed, nil
+}
+
+func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
+	memory := l.memoryFor(ctx)
+	var asked seen.Asked
+	if memory != nil {
+		asked = memory.Ask(memory.Now())
+	}
+	snaps, allowed, err := l.sharded.Take(ctx, nil, charges, mode)
+	if err != nil || memory == nil {
+		return snaps, allowed, err
+	}
+	answer := memory.Answer(asked, mode, allowed, snaps)
+	for i := range charges {
+		memory.Note(&answer, &charges[i], &snaps[i], false)
+	}
+	return snaps, allowed, nil
+}
+
+// refundCharges refunds charges in the store. The memory doubts their buckets afterwards, even after an error
+// or inside a transaction, because the refund may have been applied.
+func (l *Limiter) refundCharges(ctx context.Context, refunds []Refund, id string) error {
+	err := l.sharded.Refund(ctx, refunds, id)
+	if l.memory != nil {
+		for i := range refunds {
+			l.memory.Doubt(refunds[i].Key)
+		}
+	}
+	return err
+}
+
+func (l *Limiter) storeFor(sharded bool) Store {
+	if sharded {
+		return l.sharded
+	}
+	return l.store
+}
+
+// memoryFor returns the memory of recent store answers. It returns nil if the limiter has no memory, or if the
+// caller may roll back calls with ctx.
+func (l *Limiter) memoryFor(ctx context.Context) *seen.Memory {
+	if l.memory == nil || l.inTransaction(ctx) {
+		return nil
+	}
+	return l.memory
+}
+
+// inTransaction reports whether the caller may roll back the effects of a call with ctx. The answer then proves
+// nothing about the buckets.
+func (l *Limiter) inTransaction(ctx context.Context) bool {
+	return l.joins != nil && l.joins.InTransaction(ctx)
+}
+
+func findOnStoreError(what policy.OnStoreError, claims []claim) *claim {
+	for i := range claims {
+		if claims[i].onStoreError == what {
+			return &claims[i]
+		}
+	}
+	return nil
+}
+
+func hasLocal(claims []claim) bool { return findOnStoreError(policy.StoreErrorLocal, claims) != nil }
+
+// recoverKeys charges the local costs of the charges' keys to the store, and returns the rest of within. After
+// an error, the caller must not call the store for the request either.
+func (l *Limiter) recoverKeys(ctx context.Context, charges []store.Charge, within time.Duration) (time.Duration, error) {
+	left, err := l.outage.Recover(ctx, charges, within)
+	if err != nil && ctx.Err() != nil {
+		err = contextError(ctx)
+	}
+	return left, err
+}
