@@ -178,6 +178,7 @@ var (
 
 // pageTexts returns the text, the comments and the labels of an HTML page.
 func pageTexts(text string) []fragment {
+	text = action.ReplaceAllStringFunc(text, func(a string) string { return "x" + strings.Repeat("\n", strings.Count(a, "\n")) })
 	var all []fragment
 	words, from, line := "", 1, 1
 	end := func() {
