@@ -37,7 +37,7 @@ func goStrings(source string) ([]fragment, error) {
 		if isProse(b.String()) {
 			words := b.String()
 			if single { // An error consists of clauses, which may be long together.
-				words = strings.ReplaceAll(words, "; ", ";\n\n")
+				words = strings.NewReplacer("; ", ";\n\n", ": ", ":\n\n").Replace(words)
 			}
 			all = append(all, fragment{line: line, text: words, single: single})
 		}
