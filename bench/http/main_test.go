@@ -55,7 +55,7 @@ func TestRunRefusesBadFlags(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	good := "Running 1s test\n\nresult requests=7 elapsed=1000000 p50=12 p99=345 failed=0 refused=0\n"
-	want := loading{7, time.Second, 12 * time.Microsecond, 345 * time.Microsecond}
+	want := wrkFigures{7, time.Second, 12 * time.Microsecond, 345 * time.Microsecond}
 	if got, err := parse(good); err != nil || got != want {
 		t.Errorf("parse(%q) = %+v, %v; want %+v", good, got, err, want)
 	}

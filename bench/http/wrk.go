@@ -20,7 +20,7 @@ type request struct {
 	paced        bool   // with a pause of some milliseconds before each
 }
 
-type loading struct {
+type wrkFigures struct {
 	requests int64
 	elapsed  time.Duration
 	p50, p99 time.Duration
@@ -45,7 +45,7 @@ var wrkScript []byte
 const pauses = "\nfunction delay() return math.random(2, 6) end\n"
 
 // load makes wrk send r over the given number of connections. Every answer must be a success.
-func (s *stage) load(ctx context.Context, url string, r request, connections int, d time.Duration) (l loading, err error) {
+func (s *stage) load(ctx context.Context, url string, r request, connections int, d time.Duration) (l wrkFigures, err error) {
 	script := plainFile
 	if r.paced {
 		script = pacedFile
@@ -68,7 +68,7 @@ func (s *stage) load(ctx context.Context, url string, r request, connections int
 	return parse(string(out))
 }
 
-func parse(out string) (l loading, err error) {
+func parse(out string) (l wrkFigures, err error) {
 	var failed, refused, elapsed, p50, p99 int64
 	_, line, _ := strings.Cut(out, "\nresult ")
 	if _, err := fmt.Sscanf(line, "requests=%d elapsed=%d p50=%d p99=%d failed=%d refused=%d",
