@@ -69,8 +69,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What cannot run here is shown beside what was measured, and as much slower as the
-// machine is.
+// Recorded rivals are scaled by the speed of this machine.
 func TestRecorded(t *testing.T) {
 	at := func(scenario, subject string, callers int, takes float64) contest.Result {
 		one := func() *report.Stat { return report.NewStat([]float64{takes}) }
