@@ -17,7 +17,7 @@ func TestLocal_AnsweredTakeIsNotInFlight(t *testing.T) {
 		{"name": "trial", "group": "b", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 10}}`)
 	n, asked := c.nodes[0], 0
 	n.line.hook = func(mete.Mode) {
-		if asked++; asked != 2 { // the second question is about the shadow rule
+		if asked++; asked != 2 { // the second call is for the shadow rule
 			return
 		}
 		n.line.cut(down)

@@ -46,10 +46,10 @@ type Config struct {
 	// Local decides during an outage if a rule or OnStoreError is set to local. It is required in that case.
 	// Use a store in the memory of this process, such as a memstore, and share it with nothing else.
 	//
-	// A local bucket has the limit's capacity and rate divided by the number of nodes. It starts with its share
-	// of the deficit that this limiter last saw, minus requests in flight. After the outage, the limiter
-	// charges the local costs to the store before it takes from the same key again. Local buckets ignore shards
-	// and leases, and the store does not know the IDs of requests that they admitted.
+	// A local bucket has the limit's capacity and rate divided by the number of nodes. It starts with its share of
+	// the last known deficit, and withholds the cost of requests in flight. After the outage, the limiter charges
+	// the local costs to the store before it takes from the same key again. Local buckets ignore shards and leases,
+	// and the store does not know the IDs of requests that they admitted.
 	//
 	// [Limiter.Stats] counts the cost of an outage, and doc/architecture.md bounds it.
 	Local Store
@@ -80,8 +80,8 @@ type Config struct {
 	// for 65,536 more keys.
 	DenyKeys int
 
-	// DenyExactly calls the store for denials that would show fewer tokens from memory than from the store.
-	// This affects sliding logs and leased limits.
+	// DenyExactly calls the store if a denial from memory would show fewer tokens than the store. This affects
+	// sliding logs and leased limits.
 	DenyExactly bool
 
 	// Now is the clock for the expiry of overrides and for the age of remembered store answers. Set it for

@@ -23,8 +23,8 @@ type Decision struct {
 	// Allowed reports whether the request may go ahead.
 	Allowed bool
 
-	// Rule is the name of the deciding rule. It has the longest wait if the request is denied, or the fewest tokens
-	// left if it is allowed. It is empty if no rule applied.
+	// Rule is the name of the deciding rule. If the request is denied, it is the rule with the longest wait.
+	// Otherwise it is the rule with the fewest tokens left. It is empty if no rule applied.
 	Rule string
 
 	// Reason tells why the request was denied, such as "token_bucket_exceeded", "missing_attribute", "blocked"
@@ -181,7 +181,7 @@ func (s *Status) wait(dryRun bool) time.Duration {
 	return s.Wait()
 }
 
-// Stage returns the active stage of the limit after an admitted request, or nil. [Decision.Wait] already
+// Stage returns the stage of the limit that an admitted request has reached, or nil. [Decision.Wait] already
 // includes its Delay.
 func (s *Status) Stage() *policy.Stage {
 	if !s.Allowed || len(s.Limit.Stages) == 0 {

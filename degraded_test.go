@@ -52,7 +52,7 @@ func TestTake_StoreFails(t *testing.T) {
 			}
 			want := time.Duration(0)
 			if !tc.allowed {
-				want = time.Second // nobody knows, and not at once is better than at once
+				want = time.Second // an estimate, because the real wait is unknown
 			}
 			if d.RetryAfter != want {
 				t.Errorf("retry after %v, want %v", d.RetryAfter, want)

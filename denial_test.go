@@ -198,7 +198,7 @@ func TestOnDenial_AllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := mete.Request{Attributes: attrs}
-		least := math.Inf(1) // the race detector has pools forget at random
+		least := math.Inf(1) // the race detector empties pools at random
 		for range 50 {
 			least = min(least, testing.AllocsPerRun(1, func() { l.Take(t.Context(), req) }))
 		}

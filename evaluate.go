@@ -78,7 +78,7 @@ func (e *evaluation) release() {
 	evaluations.Put(e)
 }
 
-// policyAware attributes depend on the policy and the time that decide them.
+// policyAware is implemented by attributes that depend on the deciding policy and the time.
 type policyAware interface {
 	Under(m *policy.Matcher, now bucket.Instant)
 }

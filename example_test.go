@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Each API key has 3 tokens, and one more every minute. All of them together have 100 a second.
+// Each API key gets a burst of 3 tokens, refilled at one per minute. All keys together get 100 per second.
 func Example() {
 	matcher, err := policy.Load([]byte(`{
 		"rules": [
@@ -48,8 +48,8 @@ func Example() {
 	// after 0s "per key": allowed false, retry after 1m0s
 }
 
-// The other examples have no policy: their requests bring the limits. These are
-// 10 tokens and one more every minute, and 100 and ten more.
+// The other examples have no policy: their requests contain the limits. These are 10 tokens, refilled at one per
+// minute, and 100 tokens, refilled at ten per minute.
 var (
 	ctx   = context.Background()
 	small = must(bucket.NewLimit(10*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Minute}))
@@ -68,7 +68,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A denial is no error: it says when to come again.
+// A denial is not an error. It contains the wait until a retry succeeds.
 func ExampleLimiter_Take() {
 	limiter := withNew()
 	for range 2 {
@@ -82,7 +82,7 @@ func ExampleLimiter_Take() {
 	// true  0s false token_bucket_exceeded 10m0s
 }
 
-// A message counts for its sender and for all users together: both are charged, or neither is.
+// A message is charged to its sender and to all users together, or to neither.
 func ExampleLimiter_Take_severalKeys() {
 	limiter := withNew()
 	send := func(sender string, recipients int) {
@@ -103,7 +103,7 @@ func ExampleLimiter_Take_severalKeys() {
 	// true everyone has 92 false everyone has 92 true everyone has 84
 }
 
-// A worker that can use a part takes what there is.
+// A worker takes the available part of a batch.
 func ExampleLimiter_TakeUpTo() {
 	limiter := withNew()
 	for range 3 {
@@ -118,7 +118,7 @@ func ExampleLimiter_TakeUpTo() {
 	// true 6 true 4 false 0
 }
 
-// Wait sleeps, but never in vain.
+// Wait sleeps until the request is admitted, and returns at once if that is impossible.
 func ExampleLimiter_Wait() {
 	limiter := withNew()
 	if _, err := limiter.Wait(ctx, mete.Request{Charges: tenOf("crawler")}); err != nil {
@@ -131,12 +131,12 @@ func ExampleLimiter_Wait() {
 	// Output: true
 }
 
-// What a call to a language model costs is known when it has answered. It counts as one request whatever that is.
+// The cost of a call to a language model is known only after its answer. The call also counts as one request.
 func ExampleLimiter_Reserve() {
 	limiter := withNew()
 	request := mete.Request{Charges: []mete.Charge{
 		{Key: "requests:alice", Limit: small, Cost: 1, Fixed: true},
-		{Key: "tokens:alice", Limit: large, Cost: 50}, // what it may cost
+		{Key: "tokens:alice", Limit: large, Cost: 50}, // estimated cost
 	}}
 	reservation, err := limiter.Reserve(ctx, request)
 	if err != nil {
@@ -145,7 +145,7 @@ func ExampleLimiter_Reserve() {
 	if !reservation.Allowed {
 		log.Fatal("come again in ", reservation.RetryAfter)
 	}
-	used := 20 * bucket.Token // says the model
+	used := 20 * bucket.Token // actual cost
 	if err := reservation.Settle(ctx, mete.TokensOf(used)); err != nil {
 		log.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func ExampleLimiter_Reserve() {
 	// 9 80
 }
 
-// What has happened is charged although the tokens are not there. The bucket then owes them.
+// Finished work is charged even without available tokens. The bucket is then in debt.
 func ExampleLimiter_Charge() {
 	limiter := withNew()
 	if _, err := limiter.Take(ctx, mete.Request{Charges: tenOf("job:7")}); err != nil {

@@ -45,7 +45,7 @@ type Limiter struct {
 // store has no secret or does not answer.
 func New(s Store, m *policy.Matcher, config Config) (*Limiter, error) {
 	if s == nil {
-		return nil, fmt.Errorf("mete: new: %w: make one with memstore.New, redisstore.Open or pgstore.Open", store.ErrRequired)
+		return nil, fmt.Errorf("mete: new: %w: create one with memstore.New, redisstore.Open or pgstore.Open", store.ErrRequired)
 	}
 	if err := config.complete(); err != nil {
 		return nil, fmt.Errorf("mete: new: %w", err)
@@ -179,7 +179,7 @@ func (l *Limiter) preparePolicy(m *policy.Matcher) (*policy.Matcher, error) {
 	}
 	for _, r := range m.Rules() {
 		if l.config.Local == nil && r.OnStoreError == policy.StoreErrorLocal && r.Mode < policy.ModeShadow {
-			return nil, fmt.Errorf("rule %q says on_store_error: local: set Config.Local", r.Name)
+			return nil, fmt.Errorf("rule %q has on_store_error: local: set Config.Local", r.Name)
 		}
 	}
 	if m.NeedsHashKey() {

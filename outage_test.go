@@ -45,7 +45,7 @@ func (b *ideal) charge(now bucket.Instant, cost bucket.Tokens) {
 type schedule struct {
 	nodes    int
 	faults   []fault
-	together bool // all lines break and mend at once
+	together bool // all wires fail and recover at once
 	seeing   bool // every node looks at the bucket right before, and recovers right after
 	rule     string
 	denyFor  time.Duration // as Config.DenyFor

@@ -190,8 +190,8 @@ func (w *waiter) maxWait() time.Duration {
 	return max(time.Until(w.deadline), 1)
 }
 
-// retryAfter returns how long to sleep before the next attempt, or an error if no attempt can succeed. A limit
-// on debt alone does not end the wait.
+// retryAfter returns how long to sleep before the next attempt, or an error if no attempt can succeed. If only the
+// debt limit prevents a reservation, the caller waits and tries again.
 func (w *waiter) retryAfter(d *Decision, longest time.Duration) (time.Duration, error) {
 	if len(d.Limits()) == 0 {
 		return 0, fmt.Errorf("%w: %s", addRule(ErrRefused, d.Rule), d.Reason)

@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// hand is a controller whose clock is moved by hand.
+// hand is a controller with a manual clock.
 type hand struct {
 	*adaptive.Controller
 	now bucket.Instant
@@ -134,7 +134,7 @@ func TestObserve_CutsAndGrows(t *testing.T) {
 	want("as slow as may be", 1)
 	h.second(101*time.Millisecond, nil)
 	want("slower", 0.9)
-	for range 19 { // which have waited behind what was too much
+	for range 19 { // requests that waited behind the overload
 		h.now += 50_000
 		h.Observe(101*time.Millisecond, nil)
 	}
@@ -177,8 +177,7 @@ func TestBegin(t *testing.T) {
 	adaptive.Call{}.Done(nil)
 }
 
-// TestObserve_AnyInput keeps the factor between floor and ceiling whatever comes,
-// on a clock that goes anywhere.
+// TestObserve_AnyInput keeps the factor between floor and 1 for any input and any clock.
 func TestObserve_AnyInput(t *testing.T) {
 	for _, law := range []adaptive.Law{adaptive.AIMD, adaptive.Gradient} {
 		r := rand.New(testseed.PCG(20260101, uint64(law)))

@@ -16,8 +16,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A handler in front of a database: what passes is observed, and what passes is
-// less while the database is slow or fails.
+// A handler in front of a database observes admitted requests, and admits fewer while the database is slow or fails.
 func Example() {
 	control, err := adaptive.New(adaptive.Config{Target: 200 * time.Millisecond, Floor: 0.2})
 	if err != nil {
@@ -42,7 +41,7 @@ func Example() {
 		d, err := limiter.Take(r.Context(), request)
 		if err != nil || !d.Allowed {
 			http.Error(w, "try again later", http.StatusTooManyRequests)
-			return // not observed: the database had no part in it
+			return // not observed: the database was not involved
 		}
 		call := control.Begin()
 		err = query(r.Context())

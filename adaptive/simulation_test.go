@@ -14,9 +14,8 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// A simulation is a server behind a limit that a controller scales. It serves one
-// request after another from a queue, after a fixed delay. Its clients come at
-// random and do not come again. Time is virtual, chance is seeded.
+// A simulation is a server behind a scaled limit. It serves requests from a queue one at a time, with a fixed
+// delay. Clients arrive at random and do not retry. The clock is virtual and the random numbers are seeded.
 type simulation struct {
 	t       *testing.T
 	now     bucket.Instant
@@ -27,11 +26,11 @@ type simulation struct {
 	state bucket.State
 
 	delay   int64   // of every request, in µs
-	serves  float64 // requests a second
+	serves  float64 // requests per second
 	fails   float64 // share of requests
-	offered float64 // requests a second
+	offered float64 // requests per second
 
-	free   bucket.Instant // when the server has served what is queued
+	free   bucket.Instant // when the server has served its queue
 	queue  []request      // by when they end
 	passed int
 }
@@ -43,7 +42,7 @@ type request struct {
 
 var errServer = errors.New("server failed")
 
-// limitPerSecond is what the limit lets pass while the factor is 1.
+// limitPerSecond is the limit at a factor of 1.
 const limitPerSecond = 1000
 
 func simulate(t *testing.T, config adaptive.Config) *simulation {
@@ -60,8 +59,7 @@ func simulate(t *testing.T, config adaptive.Config) *simulation {
 	return s
 }
 
-// run lets clients come for so many seconds and returns the least and the
-// greatest factor meanwhile.
+// run simulates so many seconds, and returns the smallest and the largest factor.
 func (s *simulation) run(seconds float64) (least, most float64) {
 	least, most = 1, 0
 	s.passed = 0
@@ -95,7 +93,7 @@ func (s *simulation) arrive() {
 	s.queue = append(s.queue, q)
 }
 
-// endUntil ends the requests whose time has come.
+// endUntil ends the requests that are done by then.
 func (s *simulation) endUntil(then bucket.Instant) {
 	for len(s.queue) > 0 && s.queue[0].end <= then {
 		q := s.queue[0]
@@ -118,7 +116,7 @@ func (s *simulation) settles(want float64) int {
 	return 0
 }
 
-// laws are the defaults of both.
+// laws are the defaults of both laws.
 var laws = []struct {
 	name   string
 	config adaptive.Config
@@ -127,8 +125,7 @@ var laws = []struct {
 	{"gradient", adaptive.Config{Law: adaptive.Gradient}},
 }
 
-// TestSimulation_Overload steps the load up to more than the server can do, and
-// its speed back.
+// TestSimulation_Overload raises the load above the server's capacity, and later restores the capacity.
 func TestSimulation_Overload(t *testing.T) {
 	for _, law := range laws {
 		for _, server := range []struct {
@@ -151,7 +148,7 @@ func TestSimulation_Overload(t *testing.T) {
 	}
 }
 
-// swings asserts the band that the package documents, for five minutes.
+// swings asserts the documented band for five minutes.
 func swings(t *testing.T, s *simulation) {
 	t.Helper()
 	least, most := s.run(300)
@@ -166,8 +163,8 @@ func swings(t *testing.T, s *simulation) {
 	}
 }
 
-// recovers asserts that the factor comes back to 1, and stays: within (1 −
-// floor)/step intervals and ten for the queue.
+// recovers asserts that the factor returns to 1 and stays there: within (1 − floor)/step intervals plus ten for
+// the queue.
 func recovers(t *testing.T, s *simulation) {
 	t.Helper()
 	seconds := s.settles(1)
@@ -180,14 +177,13 @@ func recovers(t *testing.T, s *simulation) {
 	}
 }
 
-// TestSimulation_Failures lets every second request fail for a while: that brings
-// the factor to the floor and not below, however long it lasts.
+// TestSimulation_Failures fails every second request for a while: the factor drops to the floor and never below.
 func TestSimulation_Failures(t *testing.T) {
 	for _, law := range laws {
 		t.Run(law.name, func(t *testing.T) {
 			s := simulate(t, law.config)
 			s.offered = 1200
-			s.fails = 0.02 // of 1000 a second, never 5 % in a second
+			s.fails = 0.02 // of 1000 per second: never 5% in a second
 			if least, _ := s.run(60); least != 1 {
 				t.Errorf("2 %% failures: the factor fell to %.3f, want 1", least)
 			}
@@ -202,8 +198,8 @@ func TestSimulation_Failures(t *testing.T) {
 	}
 }
 
-// TestSimulation_SlowerForGood makes every request take five times as long,
-// whatever the load. A gradient learns it, and AIMD has a target for it.
+// TestSimulation_SlowerForGood makes every request five times slower, regardless of the load. A gradient
+// adapts, and AIMD has a target for it.
 func TestSimulation_SlowerForGood(t *testing.T) {
 	s := simulate(t, adaptive.Config{Law: adaptive.Gradient})
 	s.offered = 300
@@ -219,8 +215,7 @@ func TestSimulation_SlowerForGood(t *testing.T) {
 	}
 }
 
-// TestSimulation_Idle: silence changes nothing, and few requests are enough to
-// learn from.
+// TestSimulation_Idle: intervals without requests change nothing, and a few requests are enough.
 func TestSimulation_Idle(t *testing.T) {
 	for _, law := range laws {
 		t.Run(law.name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestClosestBelow_IsTheBestOfAll(t *testing.T) {
 }
 
 func TestSpecCompile_ReportsAnApproximation(t *testing.T) {
-	rate := bucket.Rate{Tokens: 1_000_000_001, Per: time.Second} // 1000000.001 a second
+	rate := bucket.Rate{Tokens: 1_000_000_001, Per: time.Second} // 1000000.001 per second
 	l, report, err := bucket.Spec{Capacity: 9_000_000_000 * bucket.Token, Rate: rate}.Compile()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// hundred returns a limit of the kind of 100 tokens a second.
+// hundred returns a limit of this kind with 100 tokens per second.
 func hundred(t testing.TB, kind bucket.Spec) bucket.Limit {
 	t.Helper()
 	kind.Rate = bucket.PerSecond(100 * bucket.Token)
@@ -24,8 +24,8 @@ func hundred(t testing.TB, kind bucket.Spec) bucket.Limit {
 	return l.For("key")
 }
 
-// TestEveryAlgorithm_AllocatesNothing: but for a sliding log, which has to keep
-// its entries. In place, it allocates only where they outgrow their memory.
+// TestEveryAlgorithm_AllocatesNothing: only a sliding log allocates, for its entries. In place, it allocates
+// only when they outgrow their memory.
 func TestEveryAlgorithm_AllocatesNothing(t *testing.T) {
 	for _, kind := range kinds {
 		l, now := hundred(t, kind.spec), bucket.Instant(1<<50)
@@ -33,7 +33,7 @@ func TestEveryAlgorithm_AllocatesNothing(t *testing.T) {
 		var snap bucket.Snapshot
 		for _, tt := range []struct {
 			name string
-			log  float64 // allocations a call that a sliding log may need
+			log  float64 // allocations per call that a sliding log may need
 			run  func()
 		}{
 			{"SpendOn", 0.2, func() { l.SpendOn(&s, now, bucket.Token, 0).Show(&snap, &l, bucket.Token, now) }},
@@ -80,8 +80,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 	}
 }
 
-// BenchmarkSlidingLog_Bound is what the longest log there is costs: a denial, and
-// an admission that copies it.
+// BenchmarkSlidingLog_Bound measures the longest log: a denial, and an admission that copies it.
 func BenchmarkSlidingLog_Bound(b *testing.B) {
 	l := slidingLog(b, bucket.MaxLogTokens, time.Hour)
 	var s bucket.State

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// BenchmarkRow takes from a row with so many accounts, one of which asks.
+// BenchmarkRow takes from a row with several accounts.
 func BenchmarkRow(b *testing.B) {
 	for accounts := 1; accounts <= bucket.MaxAccounts; accounts++ {
 		b.Run(fmt.Sprintf("%d accounts", accounts), func(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// BenchmarkCancel gives back a take at once.
+// BenchmarkCancel cancels each take at once.
 func BenchmarkCancel(b *testing.B) {
 	l := limit(b, "1000000", "1000/1s")
 	now := bucket.Instant(1_700_000_000_000_000)

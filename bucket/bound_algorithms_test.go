@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// mostIn returns what l may admit at most from one instant to another, both
-// included: promise G1 in the words of each algorithm. It is −1 where nothing is
-// promised: a sliding limit says nothing about more than one window.
+// mostIn returns the most that l may admit between two instants, both included: guarantee G1 for each
+// algorithm. It is −1 without a guarantee: a sliding limit has none for more than one window.
 func mostIn(o *oracleLimit, from, to int64) *big.Int {
 	n, p := o.limit.Refill()
 	times := int64(0)
@@ -51,9 +50,8 @@ func checkMost(t *testing.T, o *oracleLimit, admitted []admission) {
 	}
 }
 
-// hammer takes from s, by random costs and mostly as soon as they may be had,
-// with a clock that also steps back. It returns what was admitted, at the latest
-// instant that an admitted caller has seen.
+// hammer takes random costs from s, mostly as early as possible, with a clock that also steps back. It returns
+// the admissions at the latest instant that an admitted caller has seen.
 func hammer(r *rand.Rand, o *oracleLimit, s bucket.State, now int64) (admitted []admission) {
 	l, latest := o.limit, int64(0)
 	for range 40 {
@@ -78,7 +76,7 @@ func hammer(r *rand.Rand, o *oracleLimit, s bucket.State, now int64) (admitted [
 	return admitted
 }
 
-// TestEveryAlgorithm_KeepsItsBound is promise G1.
+// TestEveryAlgorithm_KeepsItsBound is guarantee G1.
 func TestEveryAlgorithm_KeepsItsBound(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		total := 0
@@ -94,8 +92,7 @@ func TestEveryAlgorithm_KeepsItsBound(t *testing.T) {
 	})
 }
 
-// TestChangedAlgorithm_KeepsItsBound: what another limit left behind gives nobody
-// more than a fresh bucket would.
+// TestChangedAlgorithm_KeepsItsBound: a state of another limit never yields more than a fresh bucket.
 func TestChangedAlgorithm_KeepsItsBound(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		for range 250 {
@@ -106,8 +103,7 @@ func TestChangedAlgorithm_KeepsItsBound(t *testing.T) {
 	})
 }
 
-// TestSlidingLog_ReachesTheBound: a client that comes as soon as it may gets the
-// whole limit in every window.
+// TestSlidingLog_ReachesTheBound: a client that takes as early as possible gets the whole limit in every window.
 func TestSlidingLog_ReachesTheBound(t *testing.T) {
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}.Compile()
 	if err != nil {
@@ -129,8 +125,7 @@ func TestSlidingLog_ReachesTheBound(t *testing.T) {
 	}
 }
 
-// TestSlidingWindow_NearlyReachesTwiceTheLimit: the bound is not above what can
-// happen.
+// TestSlidingWindow_NearlyReachesTwiceTheLimit: the bound is tight.
 func TestSlidingWindow_NearlyReachesTwiceTheLimit(t *testing.T) {
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}.Compile()
 	if err != nil {
@@ -143,7 +138,7 @@ func TestSlidingWindow_NearlyReachesTwiceTheLimit(t *testing.T) {
 	}
 }
 
-// TestLeakyBucket_SpacesItsOutput: from a queue, one token leaves at a time.
+// TestLeakyBucket_SpacesItsOutput: the queue releases one token at a time.
 func TestLeakyBucket_SpacesItsOutput(t *testing.T) {
 	l, _, err := bucket.Spec{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 7000, Per: time.Second}, Queue: 5 * bucket.Token}.Compile()
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An admission is tokens that may be used from an instant on.
+// An admission is an amount of tokens that may be used from an instant on.
 type admission struct{ at, cost int64 }
 
-// checkBound checks promise G1 over all pairs of admissions: what was admitted
-// from the first to the second is at most capacity + rate·(t + slack).
+// checkBound checks guarantee G1 over all pairs of admissions: between them, at most capacity + rate·(t +
+// slack) was admitted.
 func checkBound(t *testing.T, l bucket.Limit, list []admission, slack int64) {
 	t.Helper()
 	n, p := l.Refill()
@@ -31,8 +31,7 @@ func checkBound(t *testing.T, l bucket.Limit, list []admission, slack int64) {
 	}
 }
 
-// greedy draws a limit small enough to be exhausted often, and a step near the
-// time one cost takes.
+// greedy returns a limit that is exhausted often, and a step of about the refill time of one cost.
 func greedy(r *rand.Rand) (l bucket.Limit, cost func() int64, step func() int64) {
 	for {
 		l = randomLimit(r)
@@ -43,8 +42,8 @@ func greedy(r *rand.Rand) (l bucket.Limit, cost func() int64, step func() int64)
 	}
 }
 
-// TestTake_NeverExceedsTheBound plays random schedules of callers whose clocks
-// disagree: the interval is measured by the clock that is furthest ahead.
+// TestTake_NeverExceedsTheBound plays random schedules of callers with different clocks. The fastest clock
+// measures the interval.
 func TestTake_NeverExceedsTheBound(t *testing.T) {
 	r, denied := random(7), 0
 	for range 400 {
@@ -71,9 +70,8 @@ func TestTake_NeverExceedsTheBound(t *testing.T) {
 	}
 }
 
-// TestReserve_NeverExceedsTheBound counts a reservation at the instant its work
-// may start. Waits are rounded up to a microsecond, so that an interval between
-// two starts may be shown up to one microsecond shorter than it is.
+// TestReserve_NeverExceedsTheBound counts a reservation at the start of its work. Waits are rounded up to a
+// microsecond, so an interval between two starts may appear one microsecond too short.
 func TestReserve_NeverExceedsTheBound(t *testing.T) {
 	r := random(8)
 	for range 400 {
@@ -98,8 +96,7 @@ func TestReserve_NeverExceedsTheBound(t *testing.T) {
 	}
 }
 
-// TestTake_ReachesTheBound: the bound is not vacuous. A client that takes as
-// soon as it may gets all of it.
+// TestTake_ReachesTheBound: the bound is tight. A client that takes as early as possible gets all of it.
 func TestTake_ReachesTheBound(t *testing.T) {
 	r := random(9)
 	for range 300 {

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A job is an admitted take that has not been canceled as a whole.
+// A job is an admitted take that has not been completely canceled.
 type job struct {
 	start bucket.Instant
 	cost  bucket.Tokens // what it keeps
@@ -19,8 +19,7 @@ type job struct {
 	over  bool // it has been settled
 }
 
-// play takes, delays, cancels and settles in random order, and returns the work that
-// starts.
+// play takes, delays, cancels and settles in random order, and returns the work that starts.
 func play(r *rand.Rand, l bucket.Limit, steps int) []job {
 	_, p := l.Refill()
 	pause := max(int64(float64(p)/10), 1)
@@ -61,10 +60,9 @@ func play(r *rand.Rand, l bucket.Limit, steps int) []job {
 	return jobs
 }
 
-// TestCancel_NeverStartsMoreThanTheBound: whatever is taken, delayed, canceled and
-// settled, the work that starts in any interval is at most capacity + rate·t. A
-// client that hangs up while it is delayed had its tokens back, and its place went
-// to another client.
+// TestCancel_NeverStartsMoreThanTheBound: after any takes, delays, cancellations and settlements, the work that
+// starts in any interval is at most capacity + rate·t. If a delayed client that disconnects got its tokens
+// back, its place could be assigned twice.
 func TestCancel_NeverStartsMoreThanTheBound(t *testing.T) {
 	r := random(140)
 	for range 6000 {
@@ -75,7 +73,7 @@ func TestCancel_NeverStartsMoreThanTheBound(t *testing.T) {
 			sum := bucket.Tokens(0)
 			for _, j := range jobs[i:] {
 				sum += j.cost
-				// Starts are rounded up to a microsecond, each.
+				// Each start is rounded up to a microsecond.
 				elapsed := int64(j.start-jobs[i].start) + 1
 				if int64(sum)*p > int64(l.Capacity())*p+elapsed*int64(n) {
 					t.Fatalf("%v: %v start within %d µs, the capacity is %v", l, sum, elapsed, l.Capacity())
@@ -85,8 +83,7 @@ func TestCancel_NeverStartsMoreThanTheBound(t *testing.T) {
 	}
 }
 
-// smallLimit returns a token bucket or a leaky bucket of few tokens, as a debt is
-// then often.
+// smallLimit returns a token bucket or a leaky bucket of few tokens, which is often in debt.
 func smallLimit(r *rand.Rand) bucket.Limit {
 	for {
 		s := bucket.Spec{
@@ -104,8 +101,8 @@ func smallLimit(r *rand.Rand) bucket.Limit {
 	}
 }
 
-// TestCancel_OfSteppedLimits: the work that starts in an interval of time is at most
-// the capacity, and the tokens of each refill in it.
+// TestCancel_OfSteppedLimits: the work that starts in an interval is at most the capacity plus the tokens of
+// each refill in it.
 func TestCancel_OfSteppedLimits(t *testing.T) {
 	r := random(141)
 	for range 4000 {
@@ -133,8 +130,8 @@ func TestCancel_OfSteppedLimits(t *testing.T) {
 	}
 }
 
-// TestCancel_OfSlidingLimits: a log admits at most its limit in any window, and each
-// window of two counters at most twice that.
+// TestCancel_OfSlidingLimits: a log admits at most its limit in any window, and two counters at most twice that
+// per window.
 func TestCancel_OfSlidingLimits(t *testing.T) {
 	r := random(142)
 	for range 4000 {
@@ -163,9 +160,8 @@ func TestCancel_OfSlidingLimits(t *testing.T) {
 	}
 }
 
-// TestCancel_IsNeverFullerThanWithoutTheTake: a canceled take leaves the bucket no
-// fuller than it would be if the take had never been. If the first take begins the
-// intervals, the world without it begins them at the same instant, by the least take.
+// TestCancel_IsNeverFullerThanWithoutTheTake: after a cancellation the bucket holds at most as much as without
+// the take. If the first take starts the intervals, the smallest take starts them in the other run.
 func TestCancel_IsNeverFullerThanWithoutTheTake(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		for range 2000 {

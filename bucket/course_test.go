@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// levelAt reads a course as a page draws it: along straight lines.
+// levelAt reads a course along straight lines, as a page draws it.
 func levelAt(course []bucket.Point, after time.Duration) float64 {
 	last := course[0]
 	for _, p := range course {
@@ -24,8 +24,7 @@ func levelAt(course []bucket.Point, after time.Duration) float64 {
 	return float64(last.Level)
 }
 
-// A course is drawn where the engine finds the bucket later, at every instant and not
-// only at its points.
+// A course matches the engine at every instant, also between its points.
 func TestCourse_IsWhatTheEngineHoldsThen(t *testing.T) {
 	const most = 50
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
@@ -121,7 +120,7 @@ func TestCourse_Owed(t *testing.T) {
 	}
 }
 
-// A server draws the course of a watched bucket twice a second: one line, and 30 steps.
+// A server draws the course of a watched bucket twice per second: one line and 30 steps.
 func BenchmarkCourse(b *testing.B) {
 	for name, refill := range map[string]bucket.Algorithm{"continuous": bucket.Continuous, "stepped": bucket.Stepped} {
 		l, _, err := bucket.Spec{Algorithm: refill, Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}}.Compile()

@@ -11,17 +11,16 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// The stepped bucket and the sliding window in doubles, as a Lua script has
-// them: see doubles_test.go.
+// The stepped bucket and the sliding window in doubles, like a Lua script: see doubles_test.go.
 
-// doubleAny is a limit with what a script is sent besides the numbers.
+// doubleAny is a limit with the extra arguments of a script.
 type doubleAny struct {
 	doubleLimit
 	start         float64
 	first, queued bool
 }
 
-// part returns ⌊a/b⌋ and the rest, for any a and b > 0.
+// divMod returns ⌊a/b⌋ and the rest, for any a and b > 0.
 func divMod(a, b float64) (quotient, rest float64) {
 	quotient = math.Floor(a / b)
 	return quotient, a - quotient*b
@@ -64,9 +63,8 @@ func (l doubleAny) step(t *testing.T, s doubleState, now float64) (spent, at flo
 	return math.Min(spent, exact(t, l.c+l.debt)), at
 }
 
-// reach is how long it takes from a caller's instant until so many intervals have
-// passed. This interval begins behind microseconds after that instant. The result is
-// exact, or at least 2^53: each term is, and so is the rounded sum.
+// reach returns the time from a caller's instant until so many intervals have passed. This interval starts behind
+// microseconds after that instant. The result is exact or at least 2^53, because each term and the rounded sum are.
 func (l doubleAny) reach(t *testing.T, times, behind float64) float64 {
 	if behind > 0 {
 		return times*l.p + behind
@@ -74,12 +72,10 @@ func (l doubleAny) reach(t *testing.T, times, behind float64) float64 {
 	return (times-1)*l.p + exact(t, l.p+behind)
 }
 
-// uncompared is a wait that a script does not calculate: a reservation's, where the
-// tokens come after more than 2^53 µs.
+// uncompared is the wait of a reservation with tokens after more than 2^53 µs, which a script does not compute.
 const uncompared = -2
 
-// takeStepped takes or, where maxWait is below 0, takes without a place in the
-// queue; forced is −2.
+// takeStepped takes. With a negative maxWait it does not queue; forced is −2.
 func (l doubleAny) takeStepped(t *testing.T, s doubleState, now, cost, maxWait float64) (doubleState, doubleAnswer) {
 	spent, at := l.step(t, s, now)
 	behind := exact(t, at-now)
@@ -134,8 +130,7 @@ func (l doubleAny) slide(w doubleWindow, now float64) doubleWindow {
 	return w
 }
 
-// into is ⌊elapsed·4096/p⌋ in two digits to the base of 64: the product may be
-// more than a double holds.
+// into returns ⌊elapsed·4096/p⌋ in two digits to the base 64, because the product may exceed a double's exact range.
 func (l doubleAny) into(t *testing.T, elapsed float64) float64 {
 	high, rest := divMod(exact(t, elapsed*64), l.p)
 	low, _ := divMod(exact(t, rest*64), l.p)
@@ -198,7 +193,7 @@ func (l doubleAny) takeWindow(t *testing.T, w doubleWindow, now, cost float64, f
 	return w, a
 }
 
-// enormous returns a stepped or sliding limit as large as the arithmetic allows.
+// enormous returns the largest possible stepped or sliding limit.
 func enormous(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 	for {
 		s := kind
@@ -229,8 +224,7 @@ func doublesOf(o *oracleLimit) doubleAny {
 	return doubleAny{doubles(o.limit), float64(o.start), o.limit.Anchor() == bucket.AnchorFirst, o.limit.Queued()}
 }
 
-// TestDoubles_GiveTheSameNumbersForEveryAlgorithm also fails where an intermediate
-// leaves the integers that a double holds.
+// TestDoubles_GiveTheSameNumbersForEveryAlgorithm also fails if an intermediate value is not an exact integer.
 func TestDoubles_GiveTheSameNumbersForEveryAlgorithm(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		if kind.Algorithm != bucket.Stepped && kind.Algorithm != bucket.SlidingWindow {

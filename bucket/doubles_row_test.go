@@ -11,10 +11,9 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Cancellations and new accounts in doubles, as a Lua script has them: see
-// doubles_test.go.
+// Cancellations and new accounts in doubles, like a Lua script: see doubles_test.go.
 
-// refilled is what comes back within so many microseconds, at most 2^53 − 1.
+// refilled returns the refill within us microseconds, at most 2^53 − 1.
 func (l doubleAny) refilled(t *testing.T, us float64, stepped bool) float64 {
 	times, most := math.Max(us, 0), float64(1<<53-1)
 	if stepped {
@@ -26,7 +25,7 @@ func (l doubleAny) refilled(t *testing.T, us float64, stepped bool) float64 {
 	return exact(t, times*l.n)
 }
 
-// look returns what is missing now, of which instant that is true, and the unit.
+// look returns the missing amount, its instant and its unit.
 func (l doubleAny) look(t *testing.T, s doubleState, now float64, stepped bool) (spent, at, unit float64) {
 	if stepped {
 		spent, at = l.step(t, s, now)
@@ -56,7 +55,7 @@ func (l doubleAny) cancel(t *testing.T, s doubleState, now, amount float64, take
 	return doubleState{exact(t, spent-back), at, unit}
 }
 
-// begin is the account that one of limit l begins with where another misses most.
+// begin returns the new account of l next to an account with the largest missing amount.
 func (l doubleAny) begin(t *testing.T, missing, holds, at float64, stepped bool) doubleState {
 	lacks := math.Min(math.Min(missing, holds), l.c) + math.Min(math.Max(missing-holds, 0), l.debt)
 	if !stepped {
@@ -68,7 +67,7 @@ func (l doubleAny) begin(t *testing.T, missing, holds, at float64, stepped bool)
 	return doubleState{exact(t, lacks), at, 1}
 }
 
-// aLimit is a continuous or a stepped limit, as large as the arithmetic allows.
+// aLimit returns a continuous or stepped limit of the largest possible size.
 func aLimit(t *testing.T, r *rand.Rand, stepped bool) (bucket.Limit, doubleAny) {
 	t.Helper()
 	if stepped {
@@ -82,8 +81,7 @@ func aLimit(t *testing.T, r *rand.Rand, stepped bool) (bucket.Limit, doubleAny) 
 	}
 }
 
-// TestDoubles_CancelTheSame also fails where an intermediate leaves the integers that
-// a double holds.
+// TestDoubles_CancelTheSame also fails if an intermediate value is not an exact integer.
 func TestDoubles_CancelTheSame(t *testing.T) {
 	r := random(31)
 	canceled := 0
@@ -128,7 +126,7 @@ func TestDoubles_CancelTheSame(t *testing.T) {
 	}
 }
 
-// TestDoubles_OpenTheSame begins an account for a limit beside that of another.
+// TestDoubles_OpenTheSame opens an account of a limit next to another limit's.
 func TestDoubles_OpenTheSame(t *testing.T) {
 	r := random(32)
 	gained := 0

@@ -10,9 +10,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// This file is the arithmetic as a Lua script has it: doubles only, division
-// by math.Floor. It must give the numbers of the package, and no intermediate
-// may leave the integers that a double holds exactly.
+// This file repeats the arithmetic like a Lua script: only doubles, and division with math.Floor. It must
+// compute the same numbers as the package, and every intermediate value must be an exact integer.
 
 type doubleLimit struct{ c, n, p, debt float64 }
 
@@ -23,7 +22,7 @@ type doubleAnswer struct {
 	remaining, retry /* −1 never */, full float64
 }
 
-// exact fails the test where v is no integer below 2^53.
+// exact fails the test if v is not an integer below 2^53.
 func exact(t *testing.T, v float64) float64 {
 	t.Helper()
 	if v != math.Floor(v) || math.Abs(v) >= 1<<53 {
@@ -32,12 +31,11 @@ func exact(t *testing.T, v float64) float64 {
 	return v
 }
 
-// cut is a wait as it is shown: at most 2^53 − 1. A sum of two exact numbers is exact,
-// or it is beyond that.
+// cut caps a wait at 2^53 − 1. The sum of two exact numbers is exact or above the cap.
 func cut(v float64) float64 { return math.Min(v, longest) }
 
-// up is ceil(a/b). The division rounds, but for a below 2^53 never up to the
-// next integer, so math.floor((a-1)/b)+1 is what a script may write.
+// up returns ceil(a/b). For a below 2^53 the division never rounds up to the next integer, so a script may use
+// math.floor((a-1)/b)+1.
 func up(a, b float64) float64 {
 	if a == 0 {
 		return 0

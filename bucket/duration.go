@@ -14,8 +14,8 @@ import (
 var ErrDuration = errors.New("bucket: invalid duration")
 
 // ParseDuration parses decimal numbers with units, such as "300ms", "1.5h" or "1d12h". It accepts the units of
-// [time.ParseDuration] plus d for 24 hours and w for 7 days. It never rounds: it rejects fractions of a
-// nanosecond, and also signs, exponents and numbers without a unit.
+// [time.ParseDuration] plus d for 24 hours and w for 7 days. It never rounds. It rejects fractions of a nanosecond,
+// signs, exponents, and numbers without a unit.
 func ParseDuration(s string) (time.Duration, error) {
 	var total time.Duration
 	for rest := s; ; {

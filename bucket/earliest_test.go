@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// A queue is served one after another, each when the bucket lets it. Earliest
-// knows at the beginning when the last of it is.
+// A queue is served in order, as early as the bucket allows. Earliest predicts the end of its last request.
 func TestSnapshot_Earliest(t *testing.T) {
 	specs := []bucket.Spec{
 		{Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 3 * time.Second}},

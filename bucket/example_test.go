@@ -11,7 +11,7 @@ import (
 )
 
 func Example() {
-	// Two at once, then one every half second.
+	// A burst of two, refilled at one per half second.
 	limit, err := bucket.NewLimit(2*bucket.Token, bucket.PerSecond(2*bucket.Token))
 	if err != nil {
 		log.Fatal(err)
@@ -38,8 +38,8 @@ func ExampleLimit_Take_never() {
 
 func ExampleLimit_Reserve() {
 	limit, _ := bucket.NewLimit(3*bucket.Token, bucket.PerSecond(bucket.Token))
-	// Three are there and five are asked: the work may start when two more
-	// have come. It need not be checked again.
+	// Three tokens are available and five are requested. The work may start when two more have refilled, without
+	// another check.
 	_, snap := limit.Reserve(bucket.State{}, 0, 5*bucket.Token, 10*time.Second)
 	fmt.Println(snap.Allowed, snap.Wait())
 	// Output: true 2s

@@ -2,5 +2,5 @@
 
 package bucket
 
-// ClosestBelow is tested against every fraction there is.
+// ClosestBelow is tested against all fractions.
 var ClosestBelow = closestBelow

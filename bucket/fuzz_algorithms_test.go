@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A tape is what a fuzz target plays on a pair: operations, each a byte and three
-// numbers: how far time moves on, the cost, and how long to wait.
+// A tape encodes the operations of a fuzz target. Each is a byte and three numbers: the time step, the cost and
+// the wait.
 type tape []byte
 
 func (t *tape) number() int64 {
@@ -35,8 +35,8 @@ func taped(numbers ...int64) []byte {
 	return t
 }
 
-// play plays the tape from an instant on, at most 64 operations; op 8 and above
-// change between the limits, which the oracle must be able to follow.
+// play plays at most 64 operations of the tape from an instant on. Operations from 8 on switch between the
+// limits, which the oracle must support.
 func (t tape) play(tt *testing.T, now int64, limits ...*oracleLimit) {
 	var p pair
 	o := limits[0]
@@ -65,7 +65,7 @@ func (t tape) play(tt *testing.T, now int64, limits ...*oracleLimit) {
 	}
 }
 
-// compiled returns the limit of s where there is one that an oracle can simulate.
+// compiled returns the limit of s if it compiles and an oracle can simulate it.
 func compiled(t *testing.T, s bucket.Spec) (*oracleLimit, bool) {
 	o, err := oracleFor(s, "some key")
 	if err != nil {
@@ -138,8 +138,7 @@ func FuzzSlidingLog(f *testing.F) {
 	})
 }
 
-// FuzzChangedAlgorithm changes between two limits of any kind, of much the same
-// numbers.
+// FuzzChangedAlgorithm switches between two limits of any kind with similar numbers.
 func FuzzChangedAlgorithm(f *testing.F) {
 	for i := range uint8(64) {
 		f.Add(i, int64(10_000), int64(10_000), int64(1e7), int64(5000), int64(1e15),
@@ -169,8 +168,7 @@ func FuzzChangedAlgorithm(f *testing.F) {
 	})
 }
 
-// FuzzAnyState reads any state that keeps the invariants, at any instant, under
-// any limit: the answer is sane, and so is the state after it.
+// FuzzAnyState reads any valid state, at any instant, under any limit. The answer and the next state must be valid.
 func FuzzAnyState(f *testing.F) {
 	for i := range uint8(8) {
 		f.Add(i, int64(1<<50), int64(1<<40), int64(1e9), int64(7), int64(1<<53-1), int64(1<<52), int64(-5e6), int64(1<<40), int64(0), int64(5), int64(math.MinInt64))

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// lapse returns how much later to look, in microseconds: by what the limit and
-// the answer need, and on either side of where the answer changes.
+// lapse returns a random duration in microseconds, near the points where the limit and the answer change.
 func lapse(r *rand.Rand, o *oracleLimit, s bucket.Snapshot) int64 {
 	_, p := o.limit.Refill()
 	switch r.IntN(8) {
@@ -27,7 +26,7 @@ func lapse(r *rand.Rand, o *oracleLimit, s bucket.Snapshot) int64 {
 	return upTo(r, min(s.RetryAfter.Microseconds(), 1<<50))
 }
 
-// sameLater compares what a peek at s is said to look like later with a peek then.
+// sameLater compares Later of a peek at s with a later peek.
 func sameLater(t *testing.T, o *oracleLimit, s bucket.State, now, cost, wait, later int64) {
 	t.Helper()
 	l := o.limit
@@ -82,7 +81,7 @@ func TestLater_IsAPeekThen(t *testing.T) {
 	})
 }
 
-// What was taken is shown as it is with the cost gone.
+// An admitted cost stays spent.
 func TestLater_AfterATake(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		for range 3000 {
@@ -108,8 +107,7 @@ func TestLater_AfterATake(t *testing.T) {
 	})
 }
 
-// A snapshot may be of another limit than the state was written under: what is
-// shown later never denies what the limit admits then.
+// A snapshot may have another limit than its state. Later never denies a cost that the limit then admits.
 func TestLater_NeverDeniesTooLong(t *testing.T) {
 	r := random(140)
 	for range 20_000 {

@@ -123,7 +123,7 @@ func (s Spec) compileContinuous() (Limit, *Approximation, error) {
 	if maxP := maxUnits / max(int64(bounded), 1); l.p > maxP {
 		used := closestBelow(asked, maxP)
 		if used.Sign() == 0 || !isCloseEnough(asked, used) {
-			return Limit{}, nil, fmt.Errorf("%w: rate %v with a capacity of %v: no rate below it is close enough and representable; "+
+			return Limit{}, nil, fmt.Errorf("%w: rate %v with a capacity of %v cannot be represented closely enough; "+
 				"use a smaller capacity or a rounder rate", ErrLimit, s.Rate, bounded)
 		}
 		l.n, l.p = used.Num().Int64(), used.Denom().Int64()

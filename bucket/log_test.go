@@ -18,8 +18,8 @@ func slidingLog(t testing.TB, tokens bucket.Tokens, per time.Duration) bucket.Li
 	return l
 }
 
-// TestLog_IsBounded: beyond MaxLogEntries the newest two are remembered as one, at
-// the later instant, which admits less and never more than a log of all would.
+// TestLog_IsBounded: beyond MaxLogEntries the two newest entries are merged at the later instant. The log then
+// admits at most as much as one with all entries.
 func TestLog_IsBounded(t *testing.T) {
 	const window = 20_000_000 // twice as long as the bound fills in
 	l := slidingLog(t, bucket.MaxLogTokens, window*time.Microsecond)
@@ -54,7 +54,7 @@ func TestLog_IsBounded(t *testing.T) {
 		t.Errorf("%d entries at most, %d denied: want the bound of %d reached, and the limit", most, denied, bucket.MaxLogEntries)
 	}
 	checkInvariants(t, l, bucket.State{}, s)
-	// What was joined leaves together, at the instant of the newest.
+	// Merged entries expire together, at the instant of the newest.
 	after := l.Peek(s, s.AsOf, 0, 0).FullAfter()
 	if after != window*time.Microsecond || l.Full(s, s.AsOf+window-1) || !l.Full(s, s.AsOf+window) {
 		t.Errorf("full after %v, want exactly one window after the newest", after)
@@ -80,7 +80,7 @@ func TestNewLog_ReadsWhatEntriesWrote(t *testing.T) {
 	}
 }
 
-// TestLog_ForgetsInPlace: a bucket that is used for ever does not grow.
+// TestLog_ForgetsInPlace: a bucket in constant use does not grow.
 func TestLog_ForgetsInPlace(t *testing.T) {
 	l := slidingLog(t, 10_000, time.Second)
 	var s bucket.State

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// longestSteps is a stepped limit with an empty bucket whose first token comes after
-// 35 years, and each of the others 35 years later.
+// longestSteps is a stepped limit with an empty bucket. Its tokens arrive one per 35 years.
 func longestSteps(t *testing.T) (bucket.Limit, bucket.State) {
 	t.Helper()
 	l, _, err := bucket.Spec{
@@ -28,7 +27,7 @@ func longestSteps(t *testing.T) (bucket.Limit, bucket.State) {
 	return l, s
 }
 
-// No maxWait admits a reservation whose tokens come after Longest.
+// No maxWait admits a reservation with tokens after Longest.
 func TestLongest_ReservationsEndThere(t *testing.T) {
 	l, s := longestSteps(t)
 	_, p := l.Refill()
@@ -48,8 +47,7 @@ func TestLongest_ReservationsEndThere(t *testing.T) {
 	}
 }
 
-// The RetryAfter of a denied reservation is exact (G3), though its tokens come after
-// Longest.
+// The RetryAfter of a denied reservation is exact (G3), even with tokens after Longest.
 func TestLongest_RetryAfterOfAReservationIsExact(t *testing.T) {
 	l, s := longestSteps(t)
 	for _, now := range []bucket.Instant{0, 12345} {
@@ -64,7 +62,7 @@ func TestLongest_RetryAfterOfAReservationIsExact(t *testing.T) {
 	}
 }
 
-// A clock at the beginning of time is not within an interval: the distance leaves 64 bits.
+// An instant at the smallest value is not within an interval: the distance overflows 64 bits.
 func TestLongest_ReservationsBeforeAllTime(t *testing.T) {
 	l, _, err := bucket.Spec{Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: bucket.PerSecond(bucket.Token)}.Compile()
 	if err != nil {
@@ -80,7 +78,7 @@ func TestLongest_ReservationsBeforeAllTime(t *testing.T) {
 	}
 }
 
-// Every method shows a longer time as Longest.
+// Every method caps durations at Longest.
 func TestLongest_IsShown(t *testing.T) {
 	l, s := longestSteps(t)
 	snap := l.Peek(s, 0, l.Capacity(), 0)
@@ -99,7 +97,7 @@ func TestLongest_IsShown(t *testing.T) {
 	}
 }
 
-// Later counts down from the exact wait, not from the cut one.
+// Later counts down from the exact wait, not from the capped one.
 func TestLongest_LaterCountsFromTheWait(t *testing.T) {
 	steps, spent := longestSteps(t)
 	continuous := limit(t, "0", "0.003/1h")
@@ -131,7 +129,7 @@ func TestLongest_LaterCountsFromTheWait(t *testing.T) {
 	}
 }
 
-// Shards that are full after Longest have a wait. It is not never.
+// Shards that are full after Longest have a wait other than never.
 func TestLongest_ShardsHaveAWait(t *testing.T) {
 	l := limit(t, "9000000000000", "1000/1s") // n = p = 1
 	shards, free := bucket.Shards{}, bucket.Shards{}

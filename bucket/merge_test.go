@@ -30,7 +30,7 @@ func TestShard_PartsAddUp(t *testing.T) {
 	for range 3000 {
 		l, n := randomLimit(r), 2+r.IntN(63)
 		if _, err := l.Shard(0, n); err != nil {
-			continue // TestShard_Refused says which those are
+			continue // see TestShard_Refused
 		}
 		var capacity, owed bucket.Tokens
 		rate := new(big.Rat)
@@ -110,7 +110,7 @@ type pool struct {
 	states []bucket.State
 }
 
-// look returns what the shards hold.
+// look returns the contents of the shards.
 func (p *pool) look(now bucket.Instant) bucket.Shards {
 	seen := make(bucket.Shards, len(p.limits))
 	for i, l := range p.limits {
@@ -119,7 +119,7 @@ func (p *pool) look(now bucket.Instant) bucket.Shards {
 	return seen
 }
 
-// take charges the shards as Spread says, and returns the whole.
+// take charges the shards as Spread decides, and returns the merged snapshot.
 func (p *pool) take(t *testing.T, now bucket.Instant, cost bucket.Tokens, maxWait time.Duration) bucket.Snapshot {
 	t.Helper()
 	seen := p.look(now)
@@ -146,8 +146,8 @@ func randomPool(t *testing.T, r *rand.Rand) *pool {
 	}
 }
 
-// TestShards_RetryAfterIsExact denies a cost, and asks again a microsecond before
-// the promised instant and at it.
+// TestShards_RetryAfterIsExact denies a cost, and tries again a microsecond before the wait has passed and
+// exactly then.
 func TestShards_RetryAfterIsExact(t *testing.T) {
 	r := random(32)
 	denials := 0
@@ -181,9 +181,8 @@ func TestShards_RetryAfterIsExact(t *testing.T) {
 	}
 }
 
-// TestShards_NeverMoreThanTheWhole charges one bucket with all that the shards
-// admit: it admits it, too, and holds as much or more. What the shards lose while
-// one of them is full stays within the part of the capacity that the others have.
+// TestShards_NeverMoreThanTheWhole charges one bucket with every cost that the shards admit: it admits them,
+// too, and holds at least as much. The loss of the shards stays within (1 − 1/n) of the capacity.
 func TestShards_NeverMoreThanTheWhole(t *testing.T) {
 	r := random(33)
 	for range 600 {
@@ -268,7 +267,7 @@ func TestShards_OwesAsShortAsItCan(t *testing.T) {
 	}
 }
 
-// TestShards_Preview asks how long a cost will have to wait, and then spends it.
+// TestShards_Preview compares the predicted wait of a cost with the actual one.
 func TestShards_Preview(t *testing.T) {
 	r := random(34)
 	waited := 0

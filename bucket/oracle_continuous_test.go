@@ -9,10 +9,9 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// The continuous bucket is a number of tokens, a rational, that rises with time
-// up to the capacity.
+// The continuous bucket is a rational number of tokens that rises with time up to the capacity.
 
-// level returns the tokens there are at now under l, and the bucket's instant.
+// level returns the tokens at now under l, and the bucket's instant.
 func (o *oracle) level(l *oracleLimit, now int64) (level *big.Rat, asOf int64) {
 	asOf = max(now, o.asOf, 0)
 	if o.missing == nil || o.missing.Sign() == 0 {
@@ -28,8 +27,8 @@ func (o *oracle) level(l *oracleLimit, now int64) (level *big.Rat, asOf int64) {
 	return level, asOf
 }
 
-// lends returns what may be owed by work that can wait for maxWait.
-func (l *oracleLimit) lends(maxWait int64) *big.Rat {
+// loan returns the debt available to work that can wait for maxWait.
+func (l *oracleLimit) loan(maxWait int64) *big.Rat {
 	if maxWait == forced || maxWait == 0 && l.limit.Queued() {
 		return l.debt
 	}
@@ -39,9 +38,9 @@ func (l *oracleLimit) lends(maxWait int64) *big.Rat {
 
 func (o *oracle) askContinuous(l *oracleLimit, now, cost, maxWait int64, spend bool) answer {
 	level, asOf := o.level(l, now)
-	// lack is what has to be refilled before the cost fits.
+	// lack is the refill that the cost requires.
 	lack := new(big.Rat).SetInt64(cost)
-	lack.Sub(lack, l.lends(maxWait)).Sub(lack, level)
+	lack.Sub(lack, l.loan(maxWait)).Sub(lack, level)
 	full := new(big.Rat).Add(lack, level)
 	a := answer{}
 	switch {
@@ -74,12 +73,12 @@ func (o *oracle) refundContinuous(l *oracleLimit, now, amount int64) {
 	o.leave(l, least(level, l.capacity), asOf)
 }
 
-// leave writes a bucket that holds so much.
+// leave writes a bucket with this level.
 func (o *oracle) leave(l *oracleLimit, level *big.Rat, asOf int64) {
 	*o = oracle{missing: new(big.Rat).Sub(l.capacity, level), asOf: asOf, unit: l.unit}
 }
 
-// wait is how long a caller at now waits for a bucket at asOf to refill lack.
+// wait returns the time from now until a bucket at asOf has refilled lack.
 func wait(lack, rate *big.Rat, asOf, now int64) time.Duration {
 	us := ceil(new(big.Rat).Quo(lack, rate))
 	us.Add(us, big.NewInt(asOf)).Sub(us, big.NewInt(now))

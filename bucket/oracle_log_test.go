@@ -2,7 +2,7 @@
 
 package bucket_test
 
-// The sliding log is a list of costs, of which those in (t − W, t] count.
+// The sliding log is a list of costs. The ones in (t − W, t] count.
 type list struct {
 	l                   *oracleLimit
 	limit, debt, length int64
@@ -19,7 +19,7 @@ func (o *oracle) entries(l *oracleLimit) *list {
 	return g
 }
 
-// now is t, or the instant of the newest entry where that is later.
+// now returns t, or the instant of the newest entry if that is later.
 func (g *list) now(t int64) int64 {
 	t = max(t, 0)
 	for _, e := range g.entries {
@@ -50,7 +50,7 @@ func (g *list) admits(t, cost, maxWait int64) bool {
 func (g *list) remaining(t int64) int64 { _, sum := g.live(t); return g.limit - sum }
 func (g *list) full(t int64) bool       { _, sum := g.live(t); return sum == 0 }
 
-// owes: what was forced beyond the limit is shown as owed until nothing is left.
+// owes reports debt: a forced cost beyond the limit counts as debt until the log is empty.
 func (g *list) owes(t, now int64) bool {
 	_, before := g.live(now)
 	_, sum := g.live(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An oracleRow is a bucket with the accounts of several limits, as the design has
-// it: each account is an oracle of its own.
+// An oracleRow is a bucket with the accounts of several limits. Each account is a separate oracle.
 type oracleRow []oracleAccount
 
 type oracleAccount struct {
@@ -20,7 +19,7 @@ type oracleAccount struct {
 	o oracle
 }
 
-// lacks is what the bucket misses at now, in whole thousandths.
+// lacks returns the missing amount at now, in whole thousandths.
 func (o *oracle) lacks(l *oracleLimit, now int64) int64 {
 	if l.limit.Algorithm() == bucket.Continuous {
 		level, _ := o.level(l, now)
@@ -38,7 +37,7 @@ func (r oracleRow) find(l *oracleLimit) int {
 	return -1
 }
 
-// open returns the account of l, a new one where it has none.
+// open returns the account of l, or a new one.
 func (r oracleRow) open(l *oracleLimit, now int64) (o oracle, fresh bool) {
 	if i := r.find(l); i >= 0 {
 		return r[i].o, false
@@ -67,8 +66,8 @@ func (r oracleRow) open(l *oracleLimit, now int64) (o oracle, fresh bool) {
 	return o, missing > 0
 }
 
-// ask answers a take or, without spend, a peek. A take that some other bucket
-// denies spends nothing here either, but keeps the account that it opened.
+// ask answers a take or, without spend, a peek. A take that another bucket denies spends nothing here, but
+// keeps the account that it opened.
 func (r *oracleRow) ask(l *oracleLimit, now, cost, maxWait int64, op byte) answer {
 	o, fresh := r.open(l, now)
 	a := o.ask(l, now, cost, maxWait, op == 't')
@@ -103,7 +102,7 @@ func (r *oracleRow) write(l *oracleLimit, o oracle, now, cost int64) {
 
 func (o *oracle) isFull(l *oracleLimit, now int64) bool { return o.lacks(l, now) == 0 }
 
-// force spends a cost that is there.
+// force spends an available cost.
 func (o *oracle) force(l *oracleLimit, now, cost int64) {
 	if l.limit.Algorithm() != bucket.Continuous {
 		o.view(l, now).spend(o, now, cost)
@@ -119,13 +118,13 @@ func (r oracleRow) refund(now, amount int64) {
 	}
 }
 
-// A take is what the oracle notes of one that it admitted.
+// A take is the oracle's record of an admitted take.
 type take struct {
 	cost, at int64
 	lacked   *big.Rat // after it
 }
 
-// taken notes the take that has just been admitted.
+// taken records the take that was just admitted.
 func (o *oracle) taken(cost int64) take {
 	return take{cost, o.asOf, new(big.Rat).Set(o.missing)}
 }
@@ -136,7 +135,7 @@ func (r oracleRow) cancel(l *oracleLimit, now, amount int64, t take) {
 	}
 }
 
-// cancel gives back what the design allows.
+// cancel refunds the allowed part of a take.
 func (o *oracle) cancel(l *oracleLimit, now, amount int64, t take) {
 	if amount = min(amount, t.cost); amount <= 0 || o.missing == nil || o.missing.Sign() == 0 {
 		return
@@ -180,8 +179,7 @@ func (o *oracle) cancel(l *oracleLimit, now, amount int64, t take) {
 	o.giveBack(l, amount, t, level, asOf, elapsed.Mul(elapsed, l.rate))
 }
 
-// giveBack is cancel for a bucket that holds level, and has been given refilled
-// since the take.
+// giveBack is cancel for a bucket with this level and refill since the take.
 func (o *oracle) giveBack(l *oracleLimit, amount int64, t take, level *big.Rat, asOf int64, refilled *big.Rat) {
 	missing := new(big.Rat).Sub(l.capacity, level)
 	back := big.NewRat(amount, 1)
@@ -198,7 +196,7 @@ func (o *oracle) giveBack(l *oracleLimit, amount int64, t take, level *big.Rat, 
 	}
 }
 
-// A twin is a row and its oracle, kept in step.
+// A twin is a row and its oracle.
 type twin struct {
 	row    bucket.Row
 	oracle oracleRow

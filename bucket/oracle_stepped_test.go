@@ -4,8 +4,8 @@ package bucket_test
 
 import "github.com/metehq/mete/bucket"
 
-// The stepped bucket is simulated beginning by beginning: each brings a whole
-// interval's tokens. Only those in a row that cannot fill it are leapt over.
+// The stepped bucket is simulated interval by interval, each of which adds its tokens. Runs of intervals that
+// cannot fill the bucket are skipped.
 type steps struct {
 	l                  *oracleLimit
 	capacity, debt, n  int64
@@ -18,19 +18,19 @@ func (o *oracle) steps(l *oracleLimit, now int64) *steps {
 	s := &steps{l: l, capacity: int64(l.limit.Capacity()), debt: int64(l.limit.MaxReserved()), n: int64(n), interval: p}
 	s.level, s.since, s.asOf = s.capacity-o.carried(l).Num().Int64(), o.asOf, o.asOf
 	if l.limit.Anchor() != bucket.AnchorFirst && !s.whole() {
-		// Intervals that were others' bring nothing before their end.
+		// Intervals of another limit add no tokens before their end.
 		if s.since = floorTo(o.asOf, l.start, p); s.since < o.asOf {
 			s.since += p
 		}
 	}
 	s.level, s.since = s.at(now)
-	s.level = max(s.level, -s.debt) // a lowered limit is owed no more than it lends
+	s.level = max(s.level, -s.debt) // after a limit is lowered, the debt is within its debt limit
 	return s
 }
 
 func (s *steps) whole() bool { return s.level >= s.capacity }
 
-// at returns what is there at t, and the beginning of the interval t lies in.
+// at returns the tokens at t, and the start of the interval that contains t.
 func (s *steps) at(t int64) (level, since int64) {
 	b, t := *s, max(t, s.asOf)
 	if leap := min((s.capacity-s.level)/s.n, (t-s.since)/s.interval) - 1; leap > 0 {
@@ -49,8 +49,7 @@ func (s *steps) at(t int64) (level, since int64) {
 	return b.level, b.since
 }
 
-// comes returns the beginning at which so much will be there, which the bucket
-// must be able to hold.
+// comes returns the interval start with want tokens, which must be at most the capacity.
 func (s *steps) comes(level, since, want int64) int64 {
 	if leap := (want-level)/s.n - 1; leap > 0 {
 		level, since = level+leap*s.n, since+leap*s.interval

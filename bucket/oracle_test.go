@@ -12,16 +12,15 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An oracle is the textbook bucket of any algorithm, as slow as it is plain. It
-// shares nothing with the package but the meaning of a limit. This file holds
-// what the algorithms have in common; each has a file of its own.
+// An oracle is a simple and slow textbook bucket of any algorithm. It shares only the meaning of a limit with
+// the package. This file contains the common part; each algorithm has its own file.
 //
-// All amounts are in thousandths, all times in microseconds.
+// Amounts are in thousandths, and times in microseconds.
 type oracle struct {
 	missing *big.Rat    // from full, at asOf; nil is a bucket never written
-	asOf    int64       // what the state's AsOf is said to be
+	asOf    int64       // the expected AsOf of the state
 	unit    string      // what the limit counted in that wrote it
-	prev    int64       // of a sliding window: what was spent in the one before
+	prev    int64       // of a sliding window: the previous window's count
 	log     []admission // of a sliding log
 }
 
@@ -43,7 +42,7 @@ func waitOf(us int64) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// longest is the longest wait that is shown, and that counts, in microseconds.
+// longest is the cap of waits in microseconds.
 const longest = 1<<53 - 1
 
 // oracleOf reads a limit through its exported methods.
@@ -66,8 +65,7 @@ func oracleOf(l bucket.Limit) *oracleLimit {
 	}
 }
 
-// oracleFor returns the limit of s for one key, with the start of its intervals
-// that no method tells.
+// oracleFor returns the limit of s for one key, with the start of its intervals, which no method returns.
 func oracleFor(s bucket.Spec, key string) (*oracleLimit, error) {
 	l, _, err := s.Compile()
 	if err != nil {
@@ -84,7 +82,7 @@ func oracleFor(s bucket.Spec, key string) (*oracleLimit, error) {
 	return o, nil
 }
 
-// An answer is what a snapshot has to show.
+// An answer is the expected content of a snapshot.
 type answer struct {
 	Allowed                     bool
 	Remaining                   bucket.Tokens
@@ -95,13 +93,12 @@ func answerOf(s bucket.Snapshot) answer {
 	return answer{s.Allowed, s.Remaining(), s.RetryAfter, s.FullAfter(), s.Wait()}
 }
 
-// A view is a bucket under one limit, as it would be at any instant if nothing
-// more happened to it.
+// A view is a bucket under one limit at any instant, if nothing else happens.
 type view interface {
 	admits(t, cost, maxWait int64) bool
 	remaining(t int64) int64
 	full(t int64) bool
-	owes(t, now int64) bool // at t, as said to a caller at now
+	owes(t, now int64) bool // at t, in the answer to a caller at now
 	end() int64             // an instant at which it is surely full
 	spend(o *oracle, now, cost int64)
 	refund(o *oracle, now, amount int64)
@@ -138,7 +135,7 @@ func (o *oracle) ask(l *oracleLimit, now, cost, maxWait int64, spend bool) answe
 	return a
 }
 
-// refund gives amount back to a bucket that has been charged.
+// refund returns amount to a bucket that has been charged.
 func (o *oracle) refund(l *oracleLimit, now, amount int64) {
 	switch {
 	case amount <= 0 || o.missing == nil || o.missing.Sign() == 0:
@@ -149,8 +146,8 @@ func (o *oracle) refund(l *oracleLimit, now, amount int64) {
 	}
 }
 
-// until returns the wait from now until the first instant, up to end, at which
-// what is asked for is so: it stays so from then on.
+// until returns the wait from now until the first instant, up to end, at which so is true. It must stay true
+// from then on.
 func until(now, end int64, so func(t int64) bool) time.Duration {
 	if so(now) {
 		return 0
@@ -169,8 +166,8 @@ func until(now, end int64, so func(t int64) bool) time.Duration {
 	return time.Duration(min(hi-now, longest)) * time.Microsecond
 }
 
-// carried is what is missing when l takes over: rounded up and at most its
-// capacity where the bucket was written in another unit.
+// carried returns the missing amount when l takes over. If the unit differs, it is rounded up and at most the
+// capacity.
 func (o *oracle) carried(l *oracleLimit) *big.Rat {
 	switch {
 	case o.missing == nil:
@@ -186,7 +183,7 @@ func (o *oracle) write(l *oracleLimit, missing, asOf int64) {
 	*o = oracle{missing: big.NewRat(missing, 1), asOf: asOf, unit: l.unit}
 }
 
-// floorTo returns the last multiple of step, moved by start, that is not above t.
+// floorTo returns the last multiple of step plus start that is at most t.
 func floorTo(t, start, step int64) int64 {
 	return t - new(big.Int).Mod(big.NewInt(t-start), big.NewInt(step)).Int64()
 }
@@ -204,13 +201,13 @@ func least(a, b *big.Rat) *big.Rat {
 	return new(big.Rat).Set(b)
 }
 
-// A pair is a bucket and its oracle, kept in step.
+// A pair is a bucket and its oracle.
 type pair struct {
 	state  bucket.State
 	oracle oracle
 }
 
-// ask takes or peeks on both and compares them.
+// ask takes or peeks on both and compares the answers.
 func (p *pair) ask(t *testing.T, l bucket.Limit, now, cost, maxWait int64, spend bool) bucket.Snapshot {
 	t.Helper()
 	return p.play(t, oracleOf(l), now, cost, maxWait, spend)
@@ -250,7 +247,7 @@ func (p *pair) giveBack(t *testing.T, o *oracleLimit, now, amount int64) {
 	p.check(t, o.limit, before)
 }
 
-// check checks what the state must be, and must be by the oracle.
+// check compares the state with the oracle and with its invariants.
 func (p *pair) check(t *testing.T, l bucket.Limit, before bucket.State) {
 	t.Helper()
 	checkInvariants(t, l, before, p.state)
@@ -259,7 +256,7 @@ func (p *pair) check(t *testing.T, l bucket.Limit, before bucket.State) {
 	}
 }
 
-// checkInvariants checks what State promises.
+// checkInvariants checks the invariants of State.
 func checkInvariants(t *testing.T, l bucket.Limit, before, after bucket.State) {
 	t.Helper()
 	if after == before {

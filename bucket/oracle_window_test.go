@@ -2,8 +2,7 @@
 
 package bucket_test
 
-// The sliding window is two counters that move on at every whole multiple of its
-// length, and the inequality of the design.
+// The sliding window is two counters that move on at every multiple of its length, plus an inequality.
 type counters struct {
 	l                       *oracleLimit
 	limit, debt, length     int64
@@ -34,7 +33,7 @@ func (c *counters) at(t int64) counters {
 	return now
 }
 
-// counts returns what counts at t, in 4096ths.
+// counts returns the count at t, in 4096ths.
 func (c *counters) counts(t int64) int64 {
 	now := c.at(t)
 	e := max(t-now.start, 0) * 4096 / now.length

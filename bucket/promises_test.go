@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// wornOf returns a limit of the kind, and a bucket of it that has lived.
+// wornOf returns a limit of this kind, and a bucket of it with a random history.
 func wornOf(r *rand.Rand, kind bucket.Spec) (o *oracleLimit, s bucket.State, now int64) {
 	o, now = randomOf(r, kind), upTo(r, 1<<50)
 	for range 1 + r.IntN(8) {
@@ -29,9 +29,8 @@ func wornOf(r *rand.Rand, kind bucket.Spec) (o *oracleLimit, s bucket.State, now
 	return o, s, min(now, 1<<51)
 }
 
-// TestEveryRetryAfter_IsExact is promise G3, by the package's own answers: the
-// same call is denied a microsecond before, and admitted then. What is told never
-// is denied by a full bucket, too.
+// TestEveryRetryAfter_IsExact is guarantee G3: the same call is denied a microsecond before its wait has
+// passed, and admitted exactly then. If the wait is never, even a full bucket denies.
 func TestEveryRetryAfter_IsExact(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		checked, never := 0, 0
@@ -63,8 +62,8 @@ func TestEveryRetryAfter_IsExact(t *testing.T) {
 	})
 }
 
-// TestEveryFullBucket_MayBeForgotten is promise G5: a bucket is full exactly
-// after FullAfter, and from then on nobody can tell whether it was forgotten.
+// TestEveryFullBucket_MayBeForgotten is guarantee G5: a bucket is full exactly after FullAfter, and evicting it
+// from then on changes nothing.
 func TestEveryFullBucket_MayBeForgotten(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		checked := 0
@@ -102,12 +101,12 @@ func TestEveryFullBucket_MayBeForgotten(t *testing.T) {
 	})
 }
 
-// TestEveryWait_IsExact: work that was admitted to start later may start then,
-// when its bucket owes nothing, and not a microsecond before.
+// TestEveryWait_IsExact: delayed work may start exactly after its wait, when its bucket has no debt, and not a
+// microsecond earlier.
 func TestEveryWait_IsExact(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		if kind.Algorithm == bucket.SlidingLog {
-			return // which says when nothing at all is left
+			return // the wait until the log is empty
 		}
 		checked := 0
 		for range 4000 {
@@ -130,8 +129,8 @@ func TestEveryWait_IsExact(t *testing.T) {
 	})
 }
 
-// TestEveryWayToAsk_AgreesWithTheOthers: Peek, Reserve, Spend and SpendOn
-// decide alike, and those that return a state leave the old one as it was.
+// TestEveryWayToAsk_AgreesWithTheOthers: Peek, Reserve, Spend and SpendOn decide alike. The ones that return a
+// state do not change the old one.
 func TestEveryWayToAsk_AgreesWithTheOthers(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		for range 3000 {
@@ -163,7 +162,7 @@ func TestEveryWayToAsk_AgreesWithTheOthers(t *testing.T) {
 	})
 }
 
-// copyOf returns a copy of s that shares nothing with it.
+// copyOf returns a deep copy of s.
 func copyOf(s bucket.State) bucket.State {
 	if s.Log != nil {
 		s.Log = bucket.NewLog(slices.Clone(s.Log.Entries()))
@@ -177,8 +176,8 @@ func alike(a, b bucket.State) bool {
 	return same && a == b
 }
 
-// TestUpTo_TakesWhatIsThere: a part of a cost, chosen by what is there, is admitted
-// wherever there is a token, or all of the cost.
+// TestUpTo_TakesWhatIsThere: the computed part of a cost is admitted if there is at least one token or the
+// whole cost.
 func TestUpTo_TakesWhatIsThere(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		for range 2000 {
@@ -186,7 +185,7 @@ func TestUpTo_TakesWhatIsThere(t *testing.T) {
 			l, at, cost := o.limit, bucket.Instant(now), bucket.Tokens(1+upTo(r, 1<<41))
 			there := l.Peek(s, at, 0, 0).Remaining()
 			part := bucket.UpTo(cost, there)
-			// A wait below 0 is not even a place in the queue.
+			// A negative wait excludes the queue.
 			if got, want := l.Peek(s, at, part, -1).Allowed, there >= min(bucket.Token, cost); got != want {
 				t.Fatalf("%v, %+v at %d: %v of %v with %v there: allowed %v, want %v", l, s, now, part, cost, there, got, want)
 			}

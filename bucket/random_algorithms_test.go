@@ -11,10 +11,10 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// kinds are all the limits there are, but for their numbers.
+// kinds are all kinds of limits, without numbers.
 var kinds = []struct {
 	name string
-	spec bucket.Spec // its Queue says that there is one
+	spec bucket.Spec // a nonzero Queue means a queue
 }{
 	{"token bucket", bucket.Spec{}},
 	{"leaky bucket", bucket.Spec{Queue: 1}},
@@ -26,14 +26,14 @@ var kinds = []struct {
 	{"sliding log", bucket.Spec{Algorithm: bucket.SlidingLog}},
 }
 
-// eachKind runs f for every kind of limit, with random numbers of its own.
+// eachKind runs f for every kind of limit with its own random numbers.
 func eachKind(t *testing.T, f func(t *testing.T, r *rand.Rand, kind bucket.Spec)) {
 	for i, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) { f(t, random(100+uint64(i)), kind.spec) })
 	}
 }
 
-// randomPer returns a period from a microsecond to most.
+// randomPer returns a period between a microsecond and most.
 func randomPer(r *rand.Rand, most int64) time.Duration {
 	units := []int64{1, 1000, 1e6, 60e6, 3600e6, 86400e6}
 	for {
@@ -47,7 +47,7 @@ func randomPer(r *rand.Rand, most int64) time.Duration {
 	}
 }
 
-// randomOf returns a limit of the kind that its oracle can simulate.
+// randomOf returns a limit of this kind that its oracle can simulate.
 func randomOf(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 	for {
 		s := kind
@@ -81,8 +81,7 @@ func randomOf(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 	}
 }
 
-// walk returns an instant after now, by what the limit needs; sometimes before
-// it, or far after.
+// walk returns an instant after now at a distance that suits the limit, sometimes before now or far after.
 func walk(r *rand.Rand, o *oracleLimit, now int64) int64 {
 	_, p := o.limit.Refill()
 	switch r.IntN(20) {
@@ -116,7 +115,7 @@ func patience(r *rand.Rand, o *oracleLimit) int64 {
 	return randomWait(r, o.limit)
 }
 
-// random does one random operation on a pair.
+// random executes one random operation on a pair.
 func (p *pair) random(t *testing.T, r *rand.Rand, o *oracleLimit, now int64) {
 	t.Helper()
 	switch r.IntN(10) {
@@ -144,13 +143,12 @@ func TestEveryAlgorithm_AgreesWithItsOracle(t *testing.T) {
 	})
 }
 
-// beyond says whether the bucket is full only after the longest wait there is.
+// beyond reports whether the bucket is full only after the longest wait.
 func (o *oracle) beyond(l *oracleLimit) bool {
 	return l.limit.Algorithm() == bucket.Stepped && l.limit.TimeFor(bucket.Tokens(o.carried(l).Num().Int64())) > far
 }
 
-// TestChangedAlgorithm_AgreesWithTheOracle changes the limit for another of any
-// kind, and back, in the middle of a history.
+// TestChangedAlgorithm_AgreesWithTheOracle replaces the limit by one of any kind, and back, during a history.
 func TestChangedAlgorithm_AgreesWithTheOracle(t *testing.T) {
 	r := random(120)
 	for range 3000 {

@@ -12,17 +12,17 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// seed makes the random runs repeat. A failure prints all it needs.
+// seed makes the random runs repeatable. A failure prints all its inputs.
 const seed = 20260101
 
 func random(stream uint64) *rand.Rand { return rand.New(testseed.PCG(seed, stream)) }
 
-// upTo returns a random number from 0 to most, small ones as likely as large.
+// upTo returns a random number from 0 to most, with small and large ones equally likely.
 func upTo(r *rand.Rand, most int64) int64 {
 	return r.Int64N(1 + max(most, 0)>>r.IntN(63))
 }
 
-// randomLimit returns a limit of any size that compiles.
+// randomLimit returns a valid limit of any size.
 func randomLimit(r *rand.Rand) bucket.Limit {
 	periods := []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour, 24 * time.Hour}
 	for {
@@ -64,7 +64,7 @@ func randomCost(r *rand.Rand, l bucket.Limit) int64 {
 	return upTo(r, c)
 }
 
-// randomStep moves now: mostly on, by what the limit needs, sometimes back or far.
+// randomStep moves now, mostly forward by a step that suits the limit, sometimes back or far.
 func randomStep(r *rand.Rand, l bucket.Limit, now int64) int64 {
 	full := l.TimeFor(l.Capacity() + 1).Microseconds()
 	switch r.IntN(16) {
@@ -80,10 +80,10 @@ func randomStep(r *rand.Rand, l bucket.Limit, now int64) int64 {
 	return now + upTo(r, full)
 }
 
-// mostMicros is the longest wait that a time.Duration holds, in microseconds.
+// mostMicros is the longest time.Duration in microseconds.
 const mostMicros = math.MaxInt64 / 1000
 
-// randomWait returns a wait in microseconds that a time.Duration holds.
+// randomWait returns a wait in microseconds that fits in a time.Duration.
 func randomWait(r *rand.Rand, l bucket.Limit) int64 {
 	switch r.IntN(6) {
 	case 0:
@@ -96,7 +96,7 @@ func randomWait(r *rand.Rand, l bucket.Limit) int64 {
 	return 0
 }
 
-// randomRun plays steps on a pair, changing the limit now and then.
+// randomRun plays steps on a pair and sometimes changes the limit.
 func randomRun(t *testing.T, r *rand.Rand, steps int) {
 	var p pair
 	l, now := randomLimit(r), upTo(r, 1<<52)
@@ -122,7 +122,7 @@ func randomRun(t *testing.T, r *rand.Rand, steps int) {
 	}
 }
 
-// resized returns l with another capacity and, by chance, the same rate.
+// resized returns l with another capacity and, at random, the same rate.
 func resized(t *testing.T, r *rand.Rand, l bucket.Limit) bucket.Limit {
 	t.Helper()
 	n, p := l.Refill()

@@ -93,7 +93,7 @@ func roundPerSecond(s string) (Rate, error) {
 	if !ok {
 		return Rate{}, fmt.Errorf("%w: %q is not a decimal number", ErrRate, s)
 	}
-	asked.Quo(asked, big.NewRat(1000, 1)) // thousandths a microsecond
+	asked.Quo(asked, big.NewRat(1000, 1)) // thousandths per microsecond
 	whole := new(big.Int).Div(asked.Num(), asked.Denom())
 	if !whole.IsInt64() || whole.Int64() >= int64(MaxTokens) {
 		return Rate{}, fmt.Errorf("%w: %q tokens per second is above %v", ErrRate, s, MaxTokens)

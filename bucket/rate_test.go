@@ -157,7 +157,7 @@ func TestRate_String(t *testing.T) {
 	}
 }
 
-// Numbers with more digits than a Rate takes become the closest rate below.
+// Numbers with too many digits become the closest lower rate.
 func TestParsePerSecond_LongDecimals(t *testing.T) {
 	for _, s := range []string{"0.3333333333333333", "16.666666666666668", "3.14159265358979", "0.00001234567890123456789", "123456789.123456789123", "1e-9"} {
 		r, err := bucket.ParsePerSecond(s)

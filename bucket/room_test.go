@@ -46,7 +46,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Where a snapshot promises room, a take is admitted then, and not before.
+// After RoomAfter, and not before, a take is admitted.
 func TestRoomAfter_IsRetryAfter(t *testing.T) {
 	rate := bucket.Rate{Tokens: 7 * bucket.Token, Per: 3 * time.Second}
 	for _, spec := range []bucket.Spec{

@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// TestRow_AgreesWithTheOracle plays takes, peeks, refunds and cancellations of up
-// to four limits of any kind on one row.
+// TestRow_AgreesWithTheOracle plays takes, peeks, refunds and cancellations of up to four limits of any kind on
+// one row.
 func TestRow_AgreesWithTheOracle(t *testing.T) {
 	r := random(130)
 	for range 4000 {

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// compile returns a limit that must be one.
+// compile returns the limit or fails the test.
 func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
 	t.Helper()
 	l, _, err := spec.Compile()
@@ -58,7 +58,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// However a limit is shared, its shares add up to it and fit the arithmetic.
+// The shares of a limit add up to it and fit the arithmetic.
 func TestShare_NeverMoreThanTheWhole(t *testing.T) {
 	r := rand.New(testseed.PCG(1, 7))
 	for range 20_000 {
@@ -89,7 +89,7 @@ func TestShare_NeverMoreThanTheWhole(t *testing.T) {
 	}
 }
 
-// A snapshot's state goes on as the bucket does.
+// A snapshot's state evolves like its bucket.
 func TestSnapshot_State(t *testing.T) {
 	for _, spec := range []bucket.Spec{
 		{Capacity: 20_000, Rate: bucket.PerSecond(10_000)},
@@ -118,8 +118,8 @@ func TestSnapshot_State(t *testing.T) {
 	}
 }
 
-// What is owed is what was spent beyond the capacity, to the thousandth, in every
-// algorithm that can owe. It is paid back as the bucket refills.
+// The debt is the amount spent beyond the capacity, to the thousandth, in every algorithm with debt. It shrinks
+// as the bucket refills.
 func TestOwed(t *testing.T) {
 	const token = bucket.Token
 	tenIn := func(per time.Duration) bucket.Rate { return bucket.Rate{Tokens: 10 * token, Per: per} }

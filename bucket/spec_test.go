@@ -115,8 +115,7 @@ func TestLimit_SaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestLimitFor_BeginsByTheKey: a key's intervals begin at its FNV-1a hash, and no
-// other limit knows keys.
+// TestLimitFor_BeginsByTheKey: a key's intervals start at its FNV-1a hash. Other limits do not depend on keys.
 func TestLimitFor_BeginsByTheKey(t *testing.T) {
 	l, _, err := bucket.Spec{
 		Algorithm: bucket.Stepped, Anchor: bucket.AnchorKey, Capacity: 1000, Rate: bucket.Rate{Tokens: 1000, Per: time.Hour},
@@ -148,8 +147,8 @@ func TestLimitFor_BeginsByTheKey(t *testing.T) {
 	}
 }
 
-// TestSame_ComparesAllButTheKey: limits of other numbers differ, and limits that step
-// by another clock differ although their states look alike.
+// TestSame_ComparesAllButTheKey: limits with other numbers differ. Limits with other intervals differ, although
+// their states look alike.
 func TestSame_ComparesAllButTheKey(t *testing.T) {
 	none := bucket.Tokens(0)
 	for i, kind := range kinds {

@@ -121,8 +121,8 @@ func ceilDiv(a, b int64) int64 {
 	return (a-1)/b + 1
 }
 
-// refillTime returns the microseconds until lack units have refilled. The bucket's instant is behind
-// microseconds after the caller's.
+// refillTime returns the microseconds until lack units have refilled. behind is the number of microseconds from the
+// caller's instant to the bucket's.
 func (l *Limit) refillTime(lack, behind int64) int64 {
 	times := ceilDiv(lack, l.n)
 	if l.how&howAlgorithm != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// limit compiles a limit that the test knows to be good.
+// limit compiles a valid limit.
 func limit(t testing.TB, capacity, rate string, maxReserved ...bucket.Tokens) bucket.Limit {
 	t.Helper()
 	c, err := bucket.ParseTokens(capacity)

@@ -48,8 +48,8 @@ func (t Tokens) String() string {
 	return s
 }
 
-// ParseTokens parses a decimal number of tokens such as "20", "0.5" or "1e3". It never rounds: it rejects
-// fractions of a thousandth, and also signs and amounts above [MaxTokens].
+// ParseTokens parses a decimal number of tokens such as "20", "0.5" or "1e3". It never rounds. It rejects fractions
+// of a thousandth, signs, and amounts above [MaxTokens].
 func ParseTokens(s string) (Tokens, error) {
 	digits, scale, err := parseDecimal(s)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A number that amounts cannot be is a number all the same.
+// A number outside of the range is still a number.
 func TestParseTokens_SaysWhatIsWrong(t *testing.T) {
 	for in, want := range map[string]string{"-1": "has a sign", "+1": "has a sign", "one": "not a decimal number", "1e99": "exponent beyond", "": "not a decimal number"} {
 		if _, err := bucket.ParseTokens(in); err == nil || !strings.Contains(err.Error(), want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/bucket/testdata/vectors"
 )
 
-// TestVectors replays every published vector on this package and on the oracle.
-// To add one, write the step with any answer: the failure says what both have.
+// TestVectors replays every published vector on this package and on the oracle. To add a step, write it with
+// any answer: the failure prints both actual answers.
 func TestVectors(t *testing.T) {
 	cases, err := vectors.Load()
 	if err != nil {
@@ -63,7 +63,7 @@ func replay(t *testing.T, c vectors.Case) {
 	}
 }
 
-// A takenBy is a bucket of the step that took from it.
+// A takenBy identifies the bucket of a step that took from it.
 type takenBy struct{ step, bucket int }
 
 // ask compares a take or a peek of the package and of the oracle with the step.
@@ -133,8 +133,8 @@ func oracleCharged(t *testing.T, c vectors.Charge) *oracleLimit {
 	return o
 }
 
-// checkRefill checks the refill of a charge's limit against the rate asked for:
-// equal to it or, where that does not fit, the best of all fractions below.
+// checkRefill compares the refill of a charge's limit with the requested rate. If that does not fit, it must be
+// the best lower fraction.
 func checkRefill(t *testing.T, c vectors.Charge) {
 	t.Helper()
 	n, p := c.Limit.Refill()

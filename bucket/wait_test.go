@@ -9,10 +9,10 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// far is the longest wait that is still exact everywhere.
+// far is the longest wait that is exact everywhere.
 const far = time.Duration(1<<52) * time.Microsecond
 
-// used returns a bucket of l in some state: spent, idle, in debt or behind.
+// used returns a bucket of l in a random state: spent, idle, in debt or behind.
 func used(l bucket.Limit, r interface{ IntN(int) int }, costs func() int64, steps func(int64) int64, now int64) (bucket.State, int64) {
 	var s bucket.State
 	for range 1 + r.IntN(6) {
@@ -22,8 +22,8 @@ func used(l bucket.Limit, r interface{ IntN(int) int }, costs func() int64, step
 	return s, now
 }
 
-// TestRetryAfter_IsExact is promise G3: the same call is denied a microsecond
-// before the wait is over, and admitted exactly then.
+// TestRetryAfter_IsExact is guarantee G3: the same call is denied a microsecond before the wait has passed, and
+// admitted exactly then.
 func TestRetryAfter_IsExact(t *testing.T) {
 	r, checked, behind := random(2), 0, 0
 	for range 8000 {
@@ -51,8 +51,7 @@ func TestRetryAfter_IsExact(t *testing.T) {
 	}
 }
 
-// TestNever_IsNever: what is told never is denied by a full bucket, too, and
-// what is not has a wait or is admitted.
+// TestNever_IsNever: if the wait is never, even a full bucket denies. Otherwise the cost has a wait or is admitted.
 func TestNever_IsNever(t *testing.T) {
 	r := random(3)
 	for range 8000 {
@@ -70,8 +69,7 @@ func TestNever_IsNever(t *testing.T) {
 	}
 }
 
-// TestFullAfter_IsExact: the bucket is full then and not a microsecond earlier,
-// and a forgotten bucket cannot be told from it.
+// TestFullAfter_IsExact: the bucket is full exactly then, and evicting it changes nothing.
 func TestFullAfter_IsExact(t *testing.T) {
 	r, checked := random(4), 0
 	for range 8000 {
@@ -100,8 +98,7 @@ func TestFullAfter_IsExact(t *testing.T) {
 	}
 }
 
-// TestWait_IsExact: an admitted reservation owes nothing when its wait is over,
-// and something a microsecond earlier.
+// TestWait_IsExact: an admitted reservation has no debt after its wait, and some a microsecond earlier.
 func TestWait_IsExact(t *testing.T) {
 	r, checked := random(5), 0
 	for range 8000 {
@@ -123,8 +120,8 @@ func TestWait_IsExact(t *testing.T) {
 	}
 }
 
-// TestTakeAll_WaitsForTheLongest: over several buckets the longest wait of those
-// that deny is the exact one, and a denial charges none of them.
+// TestTakeAll_WaitsForTheLongest: the wait of a request is the longest one of the denying buckets, and a denial
+// charges none.
 func TestTakeAll_WaitsForTheLongest(t *testing.T) {
 	r, checked := random(6), 0
 	for range 8000 {

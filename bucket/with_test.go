@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// What a peek shows, with its cost, is what the take after it shows.
+// A peek plus its cost equals the following take.
 func TestSnapshot_With(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
 		for range 300 {

@@ -121,7 +121,7 @@ func TestOverrides_BadInput(t *testing.T) {
 		{"PUT", "/v1/overrides", with(`"b1"`, `1`), 422, []string{`"pointer":"/id"`, "must be text"}},
 		{"PUT", "/v1/overrides", with(`"b1"`, `"filed"`), 422, []string{`"pointer":"/id"`, "already used"}},
 		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `2023-11-14T22:13:20Z`), 422, []string{"must be in the future"}},
-		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `tomorrow`), 422, []string{"must be an instant"}},
+		{"PUT", "/v1/overrides", with(`2023-11-14T22:14:20Z`, `tomorrow`), 422, []string{"must be a timestamp"}},
 		{"PUT", "/v1/overrides", with(`"block"`, `"blok"`), 422, []string{`"pointer":"/action"`}},
 		{"PUT", "/v1/overrides", with(`header:x-api-key`, `heder:x-api-key`), 422, []string{`"pointer":"/match/heder:x-api-key"`}},
 		{"PUT", "/v1/overrides", with(`"k1"`, `"\ud800"`), 400, []string{"unpaired surrogate"}},

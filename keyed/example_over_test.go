@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A limiter of redisstore or pgstore returns its Store. In tests a memstore will do.
+// A limiter of redisstore or pgstore returns its Store. Tests can use a memstore.
 func ExampleOver() {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {
@@ -23,7 +23,7 @@ func ExampleOver() {
 	}
 	for range 3 {
 		allowed, err := uploads.Allow(context.Background(), "alice")
-		if err != nil { // the store does not answer: here the upload goes on
+		if err != nil { // the store does not answer: continue the upload
 			allowed = true
 		}
 		fmt.Println(allowed)

@@ -22,7 +22,7 @@ func Example() {
 	// true
 }
 
-// What a client has to be told is in the snapshot.
+// The snapshot contains the information for the client.
 func ExampleLimiter_Take() {
 	downloads := keyed.Must("1/1m", 100)
 	for range 2 {
@@ -37,7 +37,7 @@ func ExampleLimiter_Take() {
 	// come back in 40m0s
 }
 
-// A part of the work is better than none of it.
+// TakeUpTo sends a part of a batch.
 func ExampleLimiter_TakeUpTo() {
 	letters := keyed.Must("1/1m", 100)
 	letters.Take("alice", 60)

@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/keyed"
 )
 
-// clock is a virtual time: it moves when it is told to.
+// clock is a manual clock.
 type clock struct{ now bucket.Instant }
 
 func newLimiter(t testing.TB, spec bucket.Spec, c *clock) *keyed.Limiter {
@@ -28,7 +28,7 @@ func newLimiter(t testing.TB, spec bucket.Spec, c *clock) *keyed.Limiter {
 	return l
 }
 
-// three holds 3 tokens, and gets one a second.
+// three holds 3 tokens, refilled at one per second.
 var three = bucket.Spec{Capacity: 3 * bucket.Token, Rate: bucket.PerSecond(bucket.Token)}
 
 func TestAllow(t *testing.T) {
@@ -140,7 +140,7 @@ func TestRefundAndReset(t *testing.T) {
 	}
 }
 
-// With intervals of each key's own, keys do not get their tokens at one instant.
+// With anchor: key, keys do not get their tokens at the same instant.
 func TestAllow_IntervalsOfTheKey(t *testing.T) {
 	c := &clock{now: bucket.At(time.Unix(1_700_000_000, 0))}
 	l := newLimiter(t, bucket.Spec{

@@ -87,7 +87,7 @@ func NewShared(store mete.Store, limit bucket.Limit, config SharedConfig) (*Shar
 	case store == nil:
 		return nil, fmt.Errorf("%w: take the Store of redisstore.NewLimiter or pgstore.NewLimiter, or memstore.New", ErrStore)
 	case limit == (bucket.Limit{}):
-		return nil, fmt.Errorf("keyed: over: %w: the limit is required: make one with bucket.NewLimit or bucket.Spec", bucket.ErrLimit)
+		return nil, fmt.Errorf("keyed: over: %w: the limit is required: create one with bucket.NewLimit or bucket.Spec", bucket.ErrLimit)
 	case !validName(config.Name):
 		return nil, fmt.Errorf("%w: %q: must be at most %d of a-z, 0-9, - and _", ErrName, config.Name, maxNameBytes)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A spy is a store that fails when it is told to, and keeps the keys that it was given.
+// A spy is a store that fails on request, and records its keys.
 type spy struct {
 	*memstore.Store
 	err  error
@@ -60,7 +60,7 @@ func allows(t *testing.T, s *keyed.Shared, key string, want bool) {
 	}
 }
 
-// The methods decide as the methods of a limiter in memory.
+// The methods decide like the methods of a limiter in memory.
 func TestOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, s := t.Context(), over(t, newSpy(t), "1/s", 3)
@@ -106,7 +106,7 @@ func TestOver(t *testing.T) {
 	})
 }
 
-// An error of the store is never an admission.
+// A store error is never an admission.
 func TestOver_WithoutTheStore(t *testing.T) {
 	kept := newSpy(t)
 	s := over(t, kept, "10/1m", 20)
@@ -139,7 +139,7 @@ func TestOver_HashesKeys(t *testing.T) {
 	}
 }
 
-// Limiters of one process, and of several, share buckets by name and by nothing else.
+// Limiters of one or several processes share buckets only by name.
 func TestNewShared_Names(t *testing.T) {
 	store := newSpy(t)
 	limit, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Hour})
@@ -210,7 +210,7 @@ func TestOver_Errors(t *testing.T) {
 	}
 }
 
-// A store without a secret would give each process buckets of its own.
+// A store without a secret would give each process separate buckets.
 func TestOver_StoreWithoutASecret(t *testing.T) {
 	_, err := keyed.Over(struct{ mete.Store }{newSpy(t)}, "10/1m", 20)
 	if err == nil || !strings.Contains(err.Error(), "DeriveKey") {

@@ -115,8 +115,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What has refilled since a reservation does not come back with it: a login that is
-// canceled later gives nothing above the rate. A refund gives it all the same.
+// Refilled tokens do not return with a canceled reservation: a login that is canceled later does not exceed the
+// rate. A refund returns them.
 func TestReserve_CancelKeepsTheBound(t *testing.T) {
 	c := &clock{now: bucket.At(time.Unix(1_700_000_000, 0))}
 	l := newLimiter(t, three, c)

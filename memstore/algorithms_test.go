@@ -42,9 +42,8 @@ func everyAlgorithm(tb testing.TB) []bucket.Limit {
 	return limits
 }
 
-// Every algorithm decides as in the plainest of stores, also where keys are
-// forgotten, put aside, and change from one algorithm to another. Near the
-// epoch, far from the start of the store, and with a clock that steps back.
+// Every algorithm decides like the model, also when keys are evicted, become side rows, and change their
+// algorithm. The test runs near the epoch, far from the start of the store, and with a clock that steps back.
 func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(30) {
@@ -95,8 +94,7 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 	}
 }
 
-// What was put aside for a bucket is forgotten with it: where another takes its
-// place, and where a shard grows.
+// A side row is evicted with its slot, by a replacement and by growth.
 func TestAlgorithms_LogsAreForgottenWhole(t *testing.T) {
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}}.Compile()
 	if err != nil {

@@ -101,7 +101,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeOne is BenchmarkTake's hot key by the shortest way.
+// BenchmarkTakeOne is BenchmarkTake's hot key with TakeOne.
 func BenchmarkTakeOne(b *testing.B) {
 	generous, stingy := mustLimit(b, 1_000_000_000*bucket.Token, 1000*bucket.Token), mustLimit(b, bucket.Token, 1)
 	for name, limit := range map[string]*bucket.Limit{"allow": &generous, "deny": &stingy} {
@@ -154,8 +154,7 @@ func BenchmarkTakeThree(b *testing.B) {
 	}
 }
 
-// BenchmarkAlgorithms takes from one hot bucket of each algorithm, through the
-// same calls.
+// BenchmarkAlgorithms takes from one hot bucket of each algorithm.
 func BenchmarkAlgorithms(b *testing.B) {
 	plenty := bucket.Rate{Tokens: 2_000_000_000 * bucket.Token, Per: time.Second}
 	for _, bc := range []struct {
@@ -191,8 +190,8 @@ func BenchmarkAlgorithms(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeByID takes under IDs that are new, that have been admitted, and
-// that are denied, and for comparison what else goes under the shard's mutex.
+// BenchmarkTakeByID takes under new, admitted and denied IDs, and for comparison with other operations under
+// the shard's mutex.
 func BenchmarkTakeByID(b *testing.B) {
 	limit, empty := mustLimit(b, 1_000_000_000*bucket.Token, 1_000_000*bucket.Token), mustLimit(b, bucket.Token, 1)
 	ids := benchKeys(1 << 20)

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// BenchmarkVersions takes from one key under two limits that alternate, as in a deploy.
+// BenchmarkVersions takes from one key under two alternating limits, as in a deploy.
 func BenchmarkVersions(b *testing.B) {
 	s := mustNew(b, memstore.Config{})
 	limits := []bucket.Limit{mustLimit(b, 1<<40, bucket.Token), mustLimit(b, 1<<39, bucket.Token)}
@@ -23,7 +23,7 @@ func BenchmarkVersions(b *testing.B) {
 	}
 }
 
-// BenchmarkCancel takes from one key and gives it back.
+// BenchmarkCancel takes from one key and cancels.
 func BenchmarkCancel(b *testing.B) {
 	s := mustNew(b, memstore.Config{})
 	charges := []store.Charge{{Key: "k", Limit: mustLimit(b, 1<<40, bucket.Token), Cost: bucket.Token}}

@@ -41,8 +41,7 @@ func TestNew_RefusesBadBounds(t *testing.T) {
 	}
 }
 
-// G11: a flood of keys cannot make the store forget a caller who is limited, nor
-// grow it beyond its bound.
+// G11: a flood of keys neither evicts a limited client nor exceeds the bound.
 func TestStore_FloodForgetsNobody(t *testing.T) {
 	for _, maxKeys := range []int{1, 10, 1000, 20_000} {
 		t.Run(fmt.Sprint(maxKeys), func(t *testing.T) {
@@ -73,7 +72,7 @@ func TestStore_FloodForgetsNobody(t *testing.T) {
 	}
 }
 
-// At the bound, new keys share one bucket for each limit, and it limits.
+// At the bound, new keys share one bucket per limit, and it limits.
 func TestStore_OverflowBucketLimits(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{MaxKeys: 100, Now: clock.Now})
@@ -95,7 +94,7 @@ func TestStore_OverflowBucketLimits(t *testing.T) {
 	if admitted[slow] != 5 || admitted[other] != 7 {
 		t.Errorf("overflow buckets of 5 and 7 admitted %d and %d", admitted[slow], admitted[other])
 	}
-	// Several charges that spill into one bucket see each other.
+	// Several charges with the same overflow bucket see each other.
 	clock.Advance(5_000_000_000)
 	for i := range 100 {
 		take(t, s, fmt.Sprintf("old%d", i), slow, bucket.Token)
@@ -109,8 +108,8 @@ func TestStore_OverflowBucketLimits(t *testing.T) {
 	}
 }
 
-// A key that leaves the overflow bucket takes its debt along, so that nobody has
-// more than the limit by having had two buckets.
+// A key that leaves the overflow bucket takes its deficit along, so that two buckets never yield more than the
+// limit.
 func TestStore_LeavingOverflowForgivesNothing(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{MaxKeys: 10, Now: clock.Now})
@@ -132,7 +131,7 @@ func TestStore_LeavingOverflowForgivesNothing(t *testing.T) {
 	}
 }
 
-// Full buckets make room: nothing is lost, and nobody has to sweep.
+// Full buckets make room without a loss and without a sweep by the caller.
 func TestStore_FullBucketsMakeRoom(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{MaxKeys: 5000, Now: clock.Now})
@@ -148,7 +147,7 @@ func TestStore_FullBucketsMakeRoom(t *testing.T) {
 	}
 }
 
-// Every bucket survives growth, and under concurrency.
+// Every bucket survives growth, also under concurrency.
 func TestStore_GrowthLosesNothing(t *testing.T) {
 	const keys, workers = 20_000, 4
 	s := mustNew(t, memstore.Config{MaxKeys: 100_000})
@@ -175,8 +174,8 @@ func TestStore_GrowthLosesNothing(t *testing.T) {
 	}
 }
 
-// Single takes, which use no lock, and takes of several buckets, refunds and
-// changing limits, which do, work on the same buckets at once.
+// Lock-free takes of one bucket run concurrently with locked takes of several buckets, refunds and limit
+// changes on the same buckets.
 func TestStore_MixedPathsConserve(t *testing.T) {
 	s := mustNew(t, memstore.Config{})
 	limits := []bucket.Limit{mustLimit(t, 1000*bucket.Token, 1), mustLimit(t, 1000*bucket.Token, 2)}
@@ -197,7 +196,7 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 						}
 					}
 				case 1:
-					if spent[i].Add(-100) < 0 { // give back only what is there
+					if spent[i].Add(-100) < 0 { // refund only spent tokens
 						spent[i].Add(100)
 						continue
 					}
@@ -214,16 +213,15 @@ func TestStore_MixedPathsConserve(t *testing.T) {
 	for i, key := range keys {
 		snaps, _, _ := s.Take(t.Context(), nil, []store.Charge{{Key: key, Limit: limits[0]}}, mete.Mode{DryRun: true})
 		want := 1000*bucket.Token - bucket.Tokens(spent[i].Load())
-		// A change of limit rounds what is missing up to a thousandth; a second of
-		// test refills a thousandth or two.
+		// A limit change rounds the missing amount up to a thousandth, and a second of the test refills a
+		// thousandth or two.
 		if got := snaps[0].Remaining(); got < want-2000 || got > want+100 {
 			t.Errorf("bucket %q holds %v, want %v", key, got, want)
 		}
 	}
 }
 
-// Limits whose state does not fit one word for long go another way, to the same
-// numbers.
+// Limits with a state that soon overflows one word use another path with the same numbers.
 func TestStore_FastRefill(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{Now: clock.Now})

@@ -20,11 +20,10 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// halfAnHour is into windows of an hour.
+// halfAnHour is half an hour into windows of an hour.
 const halfAnHour = bucket.Instant(1_700_000_000_000_000/3_600_000_000*3_600_000_000 + 1_800_000_000)
 
-// steadyLimits returns limits of each algorithm that hold 100 tokens and give
-// nothing back around [halfAnHour].
+// steadyLimits returns limits of each algorithm that hold 100 tokens and refill nothing around [halfAnHour].
 func steadyLimits(t *testing.T) []bucket.Limit {
 	t.Helper()
 	const full = 100 * bucket.Token
@@ -47,9 +46,8 @@ func steadyLimits(t *testing.T) []bucket.Limit {
 	return limits
 }
 
-// Limits change from one algorithm to another while many goroutines take, give
-// back, and bring keys that make shards grow, and the clock steps to and fro.
-// What is missing from a bucket stays what was taken from it.
+// Limits change their algorithm while many goroutines take, refund, and add keys that make shards grow, and the
+// clock steps back and forth. The deficit of a bucket stays equal to its takes.
 func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 	limits := steadyLimits(t)
 	for _, rarely := range []int{2, 40, 1000} { // how rarely a limit changes
@@ -61,9 +59,8 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 				return clock.Now()
 			}})
 			keys := []string{"a", "b", "c"}
-			// No bucket is ever full: what is taken from a full one by steps of ten
-			// hours counts from the last of them, and a window of an hour that takes
-			// over would have it back at once.
+			// No bucket is ever full. Takes from a full bucket with steps of ten hours count from the last
+			// step, and a window of an hour would refill them at once.
 			for _, key := range keys {
 				take(t, s, key, limits[0], bucket.Token)
 			}
@@ -89,7 +86,7 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 						if step%16 == 0 {
 							charges = append(charges, store.Charge{Key: fmt.Sprint("new", w, step), Limit: limits[0], Cost: 1})
 						}
-						if r.IntN(3) == 0 { // give back only what is there
+						if r.IntN(3) == 0 { // refund only spent tokens
 							charges = slices.DeleteFunc(charges[:len(chosen)], func(c store.Charge) bool {
 								i := slices.Index(keys, c.Key)
 								if spent[i].Add(-int64(c.Cost)) >= 0 {

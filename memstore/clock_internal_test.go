@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A stalling clock is read, and then another goroutine takes before the reader goes
-// on: all in one call, so that a test need not wait for a race.
+// A stallingClock lets another goroutine take after the clock was read, in one call, so that a test need not
+// wait for a race.
 type stallingClock struct {
 	now   bucket.Instant
 	stall func() // called once, after the clock was read
@@ -25,9 +25,8 @@ func (c *stallingClock) read() bucket.Instant {
 	return now
 }
 
-// A take that stalls after it has read the clock is not denied what the bucket holds
-// when it is decided: another take found tokens by a later clock, and left enough.
-// Takes under locks, and of several buckets, read the clock while they hold them.
+// A take that stalls after reading the clock is not denied available tokens: another take found a refill by a
+// later clock and left enough. Takes under locks and of several buckets read the clock while they hold them.
 func TestTake_DeniesNothingByAnEarlierClock(t *testing.T) {
 	rate := bucket.Rate{Tokens: 10 * bucket.Token, Per: 10 * time.Second}
 	for name, spec := range map[string]bucket.Spec{

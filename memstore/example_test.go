@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A program that limits by a key and needs no policy asks the store itself.
+// A program that limits by a key without a policy calls the store itself.
 func ExampleStore_TakeOne() {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

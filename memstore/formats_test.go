@@ -15,8 +15,7 @@ import (
 
 var formats = flag.String("formats", "", "write the stored formats of this `version`, such as dev or v0.1.0, to testdata/formats")
 
-// The files of earlier versions are restored, and the buckets in them decide as they
-// did then.
+// Files of earlier versions are restored, and their buckets decide as before.
 func TestFormats(t *testing.T) {
 	const name = "buckets"
 	storetest.Formats{

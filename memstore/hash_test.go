@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Keys that differ in little, or only in length, must not share a hash, nor half
-// of one.
+// Similar keys, and keys that differ only in length, must not share a hash or half of one.
 func TestHasher_NoCollisions(t *testing.T) {
 	k := newHasher()
 	seen0, seen1 := map[uint64]string{}, map[uint64]string{}
@@ -37,7 +36,7 @@ func TestHasher_NoCollisions(t *testing.T) {
 	}
 }
 
-// A changed bit of the key changes each bit of the hash about every other time.
+// A changed bit of the key flips each bit of the hash with a probability of one half.
 func TestHasher_Avalanche(t *testing.T) {
 	for _, length := range []int{1, 3, 4, 7, 8, 15, 16, 17, 32, 33, 100} {
 		flips, samples := 0, 0
@@ -59,7 +58,7 @@ func TestHasher_Avalanche(t *testing.T) {
 	}
 }
 
-// Hashes spread evenly over shards and homes, whatever the keys have in common.
+// Hashes spread evenly over shards and homes, even for similar keys.
 func TestHasher_Spreads(t *testing.T) {
 	k := newHasher()
 	const keys, cells = 256_000, 256

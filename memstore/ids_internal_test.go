@@ -8,8 +8,8 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// What is remembered is bounded, and the newest: of two takes with one ID the
-// later stays when the earlier, which was over, is forgotten.
+// The number of records is bounded, and the newest stay: of two takes with one ID, the later stays when the
+// expired one is removed.
 func TestIDs_AreBounded(t *testing.T) {
 	most := MaxIDs / len(ids{})
 	stripe := idStripe{known: map[hash]*idRecord{}}

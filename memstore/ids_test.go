@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// What was answered is answered again, whatever has become of the limit.
+// An answer is repeated even after the limit has changed.
 func TestIDs_AnswerAsItWasUnderAnotherLimit(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{Now: clock.Now})

@@ -100,7 +100,7 @@ func (s *Store) assignNumber(l *bucket.Limit, family string) *entry {
 	defer s.limits.mu.Unlock()
 	e := s.limits.byName[name]
 	if e == nil {
-		name.family = strings.Clone(family) // which may be part of something large
+		name.family = strings.Clone(family) // the string may be part of a large one
 		e = s.limits.add(name, s.base)
 	}
 	if e == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A client that makes up a limit for every call gets exact answers, bounded memory,
-// and numbers that are taken back: an honest limit has a place in the table again.
+// A client that creates a limit per call gets exact answers, bounded memory, and reclaimed numbers: a regular
+// limit gets a slot again.
 func TestLimits_MadeUpOnesAreBounded(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 1000, Now: func() bucket.Instant { return now }})
@@ -35,7 +35,7 @@ func TestLimits_MadeUpOnesAreBounded(t *testing.T) {
 	if got := len(s.limits.byName); got > maxNumbers {
 		t.Errorf("%d limits have numbers, at most %d can", got, maxNumbers)
 	}
-	// Each take of a limit that got no number pays for a step.
+	// Each take of a limit without a number executes a step.
 	i := maxNumbers + 5000
 	for ; s.limits.exhausted.Load() || len(s.limits.free) == 0; i++ {
 		if i > maxNumbers+10_000 {
@@ -52,8 +52,7 @@ func TestLimits_MadeUpOnesAreBounded(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// Numbers that slots name, and those that were just looked up, stay as they are while
-// many goroutines make up limits.
+// Numbers in slots, and numbers that were just looked up, stay while many goroutines create limits.
 func TestLimits_NumbersInUseStay(t *testing.T) {
 	s := newStore(t, Config{MaxKeys: 5000})
 	var kept []bucket.Limit
@@ -67,7 +66,7 @@ func TestLimits_NumbersInUseStay(t *testing.T) {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for i := range 400 {
-				// As if all numbers were taken: each look-up of a new limit pays for a step.
+				// As if all numbers were used: each lookup of a new limit executes a step.
 				l := limitOf(t, bucket.Token+bucket.Tokens(1000*g+i), bucket.Token, time.Second)
 				if _, _, err := s.Take(t.Context(), nil, []store.Charge{{Key: strconv.Itoa(i), Limit: l, Cost: 1}}, mete.Mode{UpTo: true}); err != nil {
 					t.Error(err)
@@ -97,8 +96,7 @@ func TestLimits_NumbersInUseStay(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// When there are too many overflow buckets, a limit without one gives nothing, and
-// those that have one go on.
+// At the bound of overflow buckets, a limit without one is denied, and limits with one continue.
 func TestOverflow_IsBounded(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})

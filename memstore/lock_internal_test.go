@@ -42,15 +42,14 @@ func (s *Store) take1(t testing.TB, key string, l bucket.Limit, cost bucket.Toke
 // pass lets time pass for a store on the process's clock.
 func (s *Store) pass(d time.Duration) { s.started = s.started.Add(-d) }
 
-// sweepAll sweeps all shards, due or not.
+// sweepAll sweeps all shards immediately.
 func (s *Store) sweepAll() {
 	for i := range s.shards {
 		s.rebuild(&s.shards[i], s.instant(), s.instant())
 	}
 }
 
-// checkInvariants fails t where a lock or a state put aside is left behind, or a
-// bucket cannot be found.
+// checkInvariants fails t if a lock or a side row is left behind, or a bucket cannot be found.
 func checkInvariants(t *testing.T, s *Store) {
 	t.Helper()
 	total := 0
@@ -93,8 +92,8 @@ func checkInvariants(t *testing.T, s *Store) {
 	}
 }
 
-// Under the process's clock a slot's instant lags behind. Another rate must not
-// refill for that lag, nor take it for spending.
+// Under the process's clock a slot's instant lags behind. Another rate must neither refill for that lag nor
+// count it as spending.
 func TestRateChange_UnderTheProcessClock(t *testing.T) {
 	s := newStore(t, Config{})
 	slow, quick := limitOf(t, 10*bucket.Token, 1*bucket.Token, time.Second), limitOf(t, 10*bucket.Token, 10*bucket.Token, time.Second)
@@ -122,8 +121,7 @@ func TestRateChange_UnderTheProcessClock(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// A key that had no place when a take looked, but has one when it looks again,
-// is not new.
+// A key without a slot on the first search and with one on the second is not new.
 func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
@@ -146,8 +144,7 @@ func TestOpen_AgainFindsWhatCameMeanwhile(t *testing.T) {
 	s.unlock(tx)
 }
 
-// A slot that was made for a take which then began again is no fuller than a
-// forgotten bucket: not at an instant before it was forgotten.
+// A slot created for an abandoned take is no fuller than an evicted bucket at an instant before its eviction.
 func TestOpen_AbandonedSlotsRemember(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
@@ -168,7 +165,7 @@ func TestOpen_AbandonedSlotsRemember(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// Whether there is overload is decided under the locks.
+// Overload is decided under the locks.
 func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 2, Now: func() bucket.Instant { return now }})
@@ -195,7 +192,7 @@ func TestOpen_SeesOverloadThatCameMeanwhile(t *testing.T) {
 	}
 }
 
-// A bucket that was forgotten at one instant is not full at an earlier one.
+// A bucket that was evicted at one instant is not full at an earlier one.
 func TestForgotten_ThenTheClockStepsBack(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
@@ -223,8 +220,8 @@ func TestForgotten_ThenTheClockStepsBack(t *testing.T) {
 	}
 }
 
-// A take that writes both words of a slot leaves a first one that was never there
-// before, so that no reader of both takes parts of two states for one.
+// A take that writes both words of a slot sets a first word that never existed before, so that no reader mixes
+// parts of two states.
 func TestTake_CountsGenerationsOn(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{Now: func() bucket.Instant { return now }})
@@ -248,8 +245,7 @@ func TestTake_CountsGenerationsOn(t *testing.T) {
 	}
 }
 
-// A bucket that a take of several is about to charge is not given up, though it
-// is still full.
+// A full bucket is not replaced while a take of several buckets is about to charge it.
 func TestTakeOver_LeavesBusySlots(t *testing.T) {
 	s := newStore(t, Config{})
 	l := limitOf(t, 5*bucket.Token, bucket.Token, time.Second)
@@ -266,7 +262,7 @@ func TestTakeOver_LeavesBusySlots(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// Nor is what was spent from an overflow bucket that was forgotten.
+// The same applies to an evicted overflow bucket.
 func TestForgottenOverflow_ThenTheClockStepsBack(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{MaxKeys: 1, Now: func() bucket.Instant { return now }})
@@ -287,8 +283,8 @@ func TestForgottenOverflow_ThenTheClockStepsBack(t *testing.T) {
 	}
 }
 
-// While a take of several buckets ends, one may show it and another not yet: who
-// has seen the first is not told what the second held before, by no algorithm.
+// At the end of a take of several buckets, one may show the take and another not yet. A caller that has seen
+// the first never gets the second's old state, under any algorithm.
 func TestTakeOne_SaysNothingOfABusySlot(t *testing.T) {
 	s := newStore(t, Config{})
 	for i, spec := range []bucket.Spec{
@@ -317,8 +313,7 @@ func TestTakeOne_SaysNothingOfABusySlot(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// A full bucket is forgotten no earlier than at its own instant: whoever takes
-// next would see that its time had run back.
+// A full bucket is evicted no earlier than its own instant. Otherwise the next take would see its time run back.
 func TestForgotten_NotBeforeItsInstant(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{Now: func() bucket.Instant { return now }})
@@ -333,8 +328,7 @@ func TestForgotten_NotBeforeItsInstant(t *testing.T) {
 	}
 }
 
-// A goroutine may stall between reading the clock and reading the bucket, and a
-// clock may step back.
+// A goroutine may stall between reading the clock and reading the bucket, and a clock may step back.
 func TestStaleInstant_CreatesNothing(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	c := Config{MaxKeys: 1, Now: func() bucket.Instant { return now }}

@@ -311,8 +311,8 @@ func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	c.after = c.before
 }
 
-// readOverflow replaces the state of a bucket without an account of its limit by the overflow bucket's state if that
-// lacks more. The key may have spent it there.
+// readOverflow handles a bucket without an account of its limit. If the overflow bucket lacks more, its state
+// replaces the bucket's state, because the key may have spent those tokens there.
 func (s *Store) readOverflow(c *cell, now bucket.Instant, known bool) {
 	shared := bucket.State{AsOf: s.shard(c.overflow).evictedAt}
 	if sl, _ := s.find(c.overflow); sl != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A key that leaves the overflow bucket begins with what is missing there by
-// then, and no more: what has come back since is its own.
+// A key that leaves the overflow bucket starts with its current deficit: the refill since then belongs to the key.
 func TestStore_LeavingOverflowRefills(t *testing.T) {
 	quick := memstore.LimitOf(t, bucket.Token, bucket.Token, time.Microsecond)
 	for _, l := range everyAlgorithm(t) {

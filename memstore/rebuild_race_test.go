@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A shard grows while takes change its second words: the race detector would tell.
+// A shard grows while takes change its second words, under the race detector.
 func TestStore_GrowsDuringTakes(t *testing.T) {
 	s, err := memstore.New(memstore.Config{Now: func() bucket.Instant { return bucket.At(time.Now()) }})
 	if err != nil {

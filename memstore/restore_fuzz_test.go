@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// Whatever is in a file, also behind a checksum that is right: it is refused, or
-// makes a store that is sound, and can be saved and restored.
+// Any file, even with a valid checksum, is rejected or yields a valid store that can be saved and restored.
 func FuzzRestore(f *testing.F) {
 	for _, at := range []bucket.Instant{0, 20_000, 1_700_000_000_000_000} {
 		clock := new(storetest.Clock)
@@ -76,7 +75,7 @@ func summed(data []byte) []byte {
 	return append(data[:len(data):len(data)], sum[:]...)
 }
 
-// framed returns what Save would write if states was all that it has to say.
+// framed returns the file of Save with these states.
 func framed(states []byte, at int64) []byte {
 	saved := binary.AppendVarint(nil, at>>4)
 	file := append([]byte("mete memstore 3\n"), 'h', byte(len(saved)+48))
@@ -85,7 +84,7 @@ func framed(states []byte, at int64) []byte {
 	return append(append(file, states...), "t\x02\x00\x00"...)
 }
 
-// fileOf returns what Save writes, but for the checksum.
+// fileOf returns the file of Save without the checksum.
 func fileOf(tb testing.TB, s *memstore.Store) []byte {
 	tb.Helper()
 	data, err := os.ReadFile(saved(tb, s))

@@ -23,8 +23,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// charge returns some charges of keys of each algorithm. One in so many keys comes with
-// another version of its limit; with 0, none does.
+// charge returns random charges of keys of each algorithm. One in versions keys has another version of its
+// limit; with 0, none has.
 func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]store.Charge, mete.Mode) {
 	var charges []store.Charge
 	for _, k := range r.Perm(60)[:1+r.IntN(3)] {
@@ -46,9 +46,8 @@ func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]store.Charge, 
 	return charges, mode
 }
 
-// A restored store decides as the one that was saved would have gone on: about
-// every algorithm, near the epoch too, and years after its start, and about keys with
-// accounts of several versions of a limit.
+// A restored store decides like the saved one: for every algorithm, near the epoch, years after its start, and
+// for keys with accounts of several versions.
 func TestRestore_GoesOn(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(12) {
@@ -89,8 +88,8 @@ func TestRestore_GoesOn(t *testing.T) {
 	}
 }
 
-// Saved at the bound, restored with another: nobody is forgotten, and those who
-// shared an overflow bucket have not got new ones.
+// A store saved at the bound is restored with another bound: no limited client is reset, and keys of an
+// overflow bucket do not get new ones.
 func TestRestore_AtTheBound(t *testing.T) {
 	clock := storetest.NewClock()
 	limit := mustLimit(t, bucket.Token, 1)
@@ -112,9 +111,8 @@ func TestRestore_AtTheBound(t *testing.T) {
 	}
 }
 
-// Whatever the new store admits with a clock that steps back, the model admits.
-// Buckets that were full when they were saved are so, even if the clock steps back
-// beyond that: this one does not.
+// With a clock that steps back, the model admits everything that the restored store admits. Buckets that were
+// full when saved stay full, unless the clock steps back beyond the save, which it does not here.
 func TestRestore_AdmitsNoMoreWhereTheClockStepsBack(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(12) {
@@ -145,8 +143,8 @@ func TestRestore_AdmitsNoMoreWhereTheClockStepsBack(t *testing.T) {
 	}
 }
 
-// Where the clock was set back in between, no time has passed: nothing is
-// forgiven, and nobody waits for the old time, but for windows to begin.
+// If the clock was set back in between, no time has passed. No deficit is lost, and no client waits for the old
+// time, except for the start of windows.
 func TestRestore_ClockSetBack(t *testing.T) {
 	r := rand.New(testseed.PCG(1, 9))
 	for i, limit := range everyAlgorithm(t) {
@@ -186,7 +184,7 @@ func TestRestore_ClockSetBack(t *testing.T) {
 	}
 }
 
-// On the process's clock, from a store that lived an hour in the future.
+// On the process's clock, from a store that was an hour in the future.
 func TestRestore_ProcessClock(t *testing.T) {
 	limit := mustLimit(t, 5*bucket.Token, bucket.Token/100)
 	for _, ahead := range []time.Duration{0, time.Hour} {
@@ -212,7 +210,7 @@ func TestRestore_NoFile(t *testing.T) {
 	}
 }
 
-// Whatever a file is that Save did not write just so, it is refused.
+// A file that differs from Save's output in any byte is rejected.
 func TestRestore_Refuses(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{Now: clock.Now})
@@ -259,7 +257,7 @@ func TestRestore_Refuses(t *testing.T) {
 	}
 }
 
-// A derived key is a purpose's own, the store's own, and outlives the process.
+// A derived key is specific to its purpose and its store, and survives the process.
 func TestDeriveKey(t *testing.T) {
 	a, b := mustNew(t, memstore.Config{}), mustNew(t, memstore.Config{})
 	key := func(s *memstore.Store, purpose string) [32]byte {

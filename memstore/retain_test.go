@@ -13,13 +13,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A caller may write its keys and charges to the same memory again and again: no call
-// keeps them. The limits cover each way in which a store keeps a bucket.
+// A caller may reuse the memory of its keys and charges: no call retains them. The limits cover each form of
+// storage.
 func TestTake_KeepsNeitherKeysNorCharges(t *testing.T) {
 	rate := bucket.Rate{Tokens: 3 * bucket.Token, Per: 1000 * time.Hour}
 	memory := make([]byte, 8)
 	charges := make([]store.Charge, 2)
-	// key writes a key over the last one with the same index.
+	// key overwrites the previous key with the same index.
 	key := func(i int, text string) string {
 		at := memory[4*i : 4*i+4]
 		copy(at, text)

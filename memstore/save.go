@@ -42,7 +42,7 @@ func (s *Store) Save(path string) (err error) {
 	return atomicfile.Replace(path, next, s.write)
 }
 
-var errInstant = errors.New("the clock is out of bounds")
+var errInstant = errors.New("clock is out of range")
 
 func (s *Store) write(f io.Writer) error {
 	sum := sha256.New()

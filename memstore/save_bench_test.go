@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// million returns a store of a million keys that will not be full for hours.
+// million returns a store of a million keys that are not full for hours.
 func million(b *testing.B, algorithm bucket.Algorithm) (*memstore.Store, []string) {
 	limit, _, err := bucket.Spec{Algorithm: algorithm, Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: 100 * bucket.Token, Per: 100 * time.Hour}}.Compile()
 	if err != nil {
@@ -61,7 +61,7 @@ func BenchmarkRestore(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeWhileSaving tells how long takes are held up by a save.
+// BenchmarkTakeWhileSaving measures the delay of takes by a save.
 func BenchmarkTakeWhileSaving(b *testing.B) {
 	s, keys := million(b, bucket.Continuous)
 	limit := mustLimit(b, 1000*bucket.Token, bucket.Token)

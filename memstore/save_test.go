@@ -39,7 +39,7 @@ func mustRestore(tb testing.TB, path string, c memstore.Config) *memstore.Store 
 	return s
 }
 
-// The file is the owner's, takes the place of the one before, and is alone.
+// Only the owner can read the file. It replaces the previous one, and no other file remains.
 func TestSave_ReplacesTheFile(t *testing.T) {
 	clock := storetest.NewClock()
 	s, limit := mustNew(t, memstore.Config{Now: clock.Now}), mustLimit(t, 5*bucket.Token, 1)
@@ -61,7 +61,7 @@ func TestSave_ReplacesTheFile(t *testing.T) {
 	only(t, path)
 }
 
-// only checks that there is nothing but the file in its directory.
+// only checks that the directory contains only the file.
 func only(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -98,7 +98,7 @@ func TestSave_Fails(t *testing.T) {
 	}
 }
 
-// slowLimits returns limits of each kind that give back nothing while a test runs.
+// slowLimits returns limits of each kind that refill nothing during a test.
 func slowLimits(tb testing.TB, tokens bucket.Tokens) []bucket.Limit {
 	tb.Helper()
 	rate := bucket.Rate{Tokens: tokens, Per: 1000 * time.Hour}
@@ -119,9 +119,8 @@ func slowLimits(tb testing.TB, tokens bucket.Tokens) []bucket.Limit {
 	return limits
 }
 
-// While takes go on, a save holds what was taken before it began, and nothing
-// that was not taken when it ended. What the restored store then admits is the
-// rest.
+// During takes, a save contains all takes before its start, and no takes after its end. The restored store then
+// admits the rest.
 func TestSave_WhileTakesGoOn(t *testing.T) {
 	const keys, tokens = 60, 2000
 	limits := slowLimits(t, tokens*bucket.Token)

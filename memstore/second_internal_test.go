@@ -22,8 +22,8 @@ func (s *Store) widened() bool {
 	return false
 }
 
-// Token buckets under the process's clock take one word each, whatever is done to them.
-// Other buckets take two, until none of them is left in their shard.
+// Token buckets under the process's clock take one word each after any operation. Other buckets take two until
+// none is left in their shard.
 func TestTable_SecondWords(t *testing.T) {
 	s := newStore(t, Config{})
 	l := limitOf(t, 5*bucket.Token, bucket.Token, time.Hour)
@@ -71,8 +71,8 @@ func TestTable_SecondWords(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// A restored bucket may be of an instant to come, even under a clock that never steps
-// back. It holds until then what it held, and does not owe what comes back meanwhile.
+// A restored bucket may have a future instant, even under a clock that never steps back. Until then it keeps
+// its content, and has no debt for its refill.
 func TestRestore_InstantsToCome(t *testing.T) {
 	now := bucket.At(time.Now()) + 3_600_000_000
 	s := newStore(t, Config{Now: func() bucket.Instant { return now }})

@@ -17,9 +17,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// Many goroutines take from one bucket, from several of every algorithm, and
-// from new ones whose arrival rebuilds the shards, all at once. As the clock
-// stands still, what each bucket admitted and what it holds make a full one.
+// Many goroutines take from one bucket, from several of every algorithm, and from new ones that rebuild the
+// shards. The clock stands still, so each bucket's admissions and rest add up to its capacity.
 func TestTake_ConservesUnderConcurrency(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{MaxKeys: 1 << 20, Now: clock.Now})

@@ -58,8 +58,8 @@ const (
 	// dropped marks buckets that were left out of a new table. Its generation is 0, which no slot in use has.
 	dropped = locked
 
-	// plainAt marks a second word of encode. It makes the compare-and-swap of a concurrent take fail, which
-	// would otherwise raise the instant of a slot that is no longer virtual.
+	// plainAt marks a second word written by encode. A concurrent take that expects a virtual slot then fails its
+	// compare-and-swap, instead of raising the slot's instant.
 	plainAt = 1 << 63
 )
 

@@ -20,7 +20,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TakeOne is Take, in brief.
+// TakeOne decides like Take.
 func TestTakeOne_IsTake(t *testing.T) {
 	clock := storetest.NewClock()
 	one, all := mustNew(t, memstore.Config{MaxKeys: 40, Now: clock.Now}), mustNew(t, memstore.Config{MaxKeys: 40, Now: clock.Now})

@@ -21,8 +21,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// Whatever a small store admits, the model admits that has been charged with
-// just that: at the bound a store may deny more, and never admit more.
+// The model admits every cost that a small store admits: at the bound a store may deny more, but never admit more.
 func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 	limits := []bucket.Limit{
 		memstore.LimitOf(t, 5*bucket.Token, 1, time.Second), memstore.LimitOf(t, 5*bucket.Token, 5*bucket.Token, time.Second),
@@ -77,8 +76,8 @@ func someCharges(r *rand.Rand, keys int, limits []bucket.Limit) []store.Charge {
 	return charges
 }
 
-// One key with 5 tokens that come back in hours: around it the store runs full,
-// and has room again. However that falls, nobody gets a sixth.
+// One key has 5 tokens that refill in hours, while the store becomes full and has room again. The key never
+// gets a sixth.
 func TestStress_RoomAndOverflow(t *testing.T) {
 	slow, quick := memstore.LimitOf(t, 5*bucket.Token, 1, time.Second), memstore.LimitOf(t, bucket.Token, bucket.Token, time.Millisecond)
 	for round := range 1500 {
@@ -115,8 +114,8 @@ func TestStress_RoomAndOverflow(t *testing.T) {
 	}
 }
 
-// Many goroutines on the process's clock and on one that counts calls, with
-// room and without: no key gets more than its limit, no lock is left behind.
+// Many goroutines run on the process's clock and on a counting one, with and without room. No key exceeds its
+// limit, and no lock remains.
 func TestStress_ManyGoroutines(t *testing.T) {
 	for _, tc := range []struct {
 		maxKeys, keys int

@@ -20,8 +20,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// On the process's clock the store answers as the model does, also where versions of a
-// limit alternate: a bucket is refilled by its old limit until the change.
+// On the process's clock the store agrees with the model, also with alternating versions of a limit: a bucket
+// refills by its old limit until the change.
 func TestVersions_AgreeWithTheModelOnTheProcessClock(t *testing.T) {
 	limits := everyAlgorithm(t)
 	limits = append(limits, mustLimit(t, 19*bucket.Token, 500*bucket.Token), mustLimit(t, 20*bucket.Token, 400*bucket.Token))
@@ -52,8 +52,8 @@ func TestVersions_AgreeWithTheModelOnTheProcessClock(t *testing.T) {
 	}
 }
 
-// A lowered rate is not counted back to the last take: the old rate has filled the
-// bucket by then. Redis and PostgreSQL decide so, too.
+// A lowered rate does not apply to the time before the change: the old rate has filled the bucket by then.
+// Redis and PostgreSQL decide alike.
 func TestVersions_OldRateRefillsUntilTheChange(t *testing.T) {
 	quick, slow := mustLimit(t, 10*bucket.Token, 10*bucket.Token), mustLimit(t, 10*bucket.Token, 3)
 	check := func(t *testing.T, s *memstore.Store, pass func(time.Duration)) {
@@ -68,8 +68,8 @@ func TestVersions_OldRateRefillsUntilTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { check(t, mustNew(t, memstore.Config{}), time.Sleep) })
 }
 
-// Two versions that differ in their burst alone, or in their rate, are charged together
-// by many goroutines: both accounts of a bucket miss all that was admitted.
+// Many goroutines charge two versions that differ only in burst or rate. Both accounts of a bucket lack all
+// admitted costs.
 func TestVersions_ConserveUnderConcurrency(t *testing.T) {
 	clock := storetest.NewClock() // stands still
 	s := mustNew(t, memstore.Config{Now: clock.Now})
@@ -121,8 +121,8 @@ func TestVersions_ConserveUnderConcurrency(t *testing.T) {
 	memstore.CheckInvariants(t, s)
 }
 
-// Around a store that runs full and has room again, two versions alternate on one
-// key: each stays within its own bound.
+// While the store becomes full and has room again, two versions alternate on one key. Each stays within its own
+// bound.
 func TestVersions_KeepTheirBoundsWithoutRoom(t *testing.T) {
 	quick := mustLimit(t, bucket.Token, 1000*bucket.Token) // full again in 1 ms
 	for seed := range uint64(300) {
@@ -154,8 +154,7 @@ func TestVersions_KeepTheirBoundsWithoutRoom(t *testing.T) {
 	}
 }
 
-// A key whose limit stays has a place in the table again, when the accounts of the
-// other versions are full.
+// A key with an unchanged limit gets a slot again when the accounts of the other versions are full.
 func TestVersions_EndWhenTheOthersAreFull(t *testing.T) {
 	clock := storetest.NewClock()
 	s := mustNew(t, memstore.Config{Now: clock.Now})
@@ -179,8 +178,7 @@ func TestVersions_EndWhenTheOthersAreFull(t *testing.T) {
 	}
 }
 
-// Many goroutines take two keys together and give them back, or reset them. Whoever
-// looks sees both or neither.
+// Many goroutines take two keys together, and refund or reset them. A reader sees the effect on both or on neither.
 func TestRefundAndReset_AreOneStep(t *testing.T) {
 	s, l := mustNew(t, memstore.Config{}), mustLimit(t, 1000*bucket.Token, 1)
 	limits := map[string]bucket.Limit{"continuous": l}

@@ -25,8 +25,8 @@ const (
 	// either kind is dropped.
 	MaxActs = MaxEntries / 2
 
-	// maxNoteTries bounds the retries of a note when other changes get in between. A note can wait, but no
-	// other process would repeat it.
+	// maxNoteTries bounds the retries of a note when other changes get in between. A note can wait, but no other
+	// process would repeat it.
 	maxNoteTries = 200
 )
 
@@ -34,8 +34,8 @@ const (
 // bucket nor the overrides; call it after the act.
 //
 // For [WhatReset] and [WhatTaken], the entry requires Key, Tokens and Author. [WhatCleared] requires Rule and
-// Author instead, and may have Buckets. Reason, Role and From may be empty. Note sets ID and At; all other
-// fields must be zero. Note returns the entry with these fields, even after an error.
+// Author instead, and may have Buckets. Reason, Role and From may be empty. Note sets ID and At; all other fields
+// must be zero. Note returns the entry with these fields, even after an error.
 //
 // Note waits for other notes of this manager and for concurrent changes of the document, until ctx ends. If the
 // entry is invalid, the error is a [policy.Errors]. After any other error, the entry may or may not have been
@@ -62,8 +62,8 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 	return e, nil
 }
 
-// checkAct returns the errors of an act. It bounds the texts but accepts any content, because the act has
-// already happened.
+// checkAct returns the errors of an act. It bounds the texts but accepts any content, because the act has already
+// happened.
 func checkAct(e *Entry) (wrong policy.Errors) {
 	if !e.isAct() {
 		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("invalid what %q", e.What), Hint: "use reset, taken or cleared"})
@@ -100,8 +100,8 @@ func (e *Entry) isAct() bool {
 }
 
 // toStored returns the form of e in a document. Older versions expect that every entry has an override before or
-// after the change, and keep only fields that they know. An act therefore has an override with only the key,
-// which older versions mask like any other key.
+// after the change, and keep only fields that they know. An act therefore has an override with only the key, which
+// older versions mask like any other key.
 func (e Entry) toStored() Entry {
 	if e.isAct() {
 		e.Before, e.Key = &policy.Override{Key: e.Key}, ""

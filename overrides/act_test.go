@@ -33,7 +33,7 @@ func (n *node) note(e overrides.Entry) overrides.Entry {
 	return noted
 }
 
-// stored is the document as it is in a store.
+// stored returns the document in the store.
 func stored(t *testing.T, s store.Documents) (data []byte, revision int64) {
 	t.Helper()
 	data, revision, err := s.Document(t.Context(), overrides.DefaultName, 0)
@@ -43,8 +43,7 @@ func stored(t *testing.T, s store.Documents) (data []byte, revision int64) {
 	return data, revision
 }
 
-// What was done to a bucket is known to all, also to who begins later, and is nothing
-// to the overrides.
+// All processes see an act on a bucket, including processes that start later. It does not affect the overrides.
 func TestNote(t *testing.T) {
 	c := newClock()
 	kept := newStore(t, c)
@@ -81,7 +80,7 @@ func TestNote(t *testing.T) {
 	a.wantTakes("removed", "bad", true)
 }
 
-// A note is no reason to put the policy in force anew.
+// A note does not activate the policy again.
 func TestNote_AppliesNothing(t *testing.T) {
 	var applied atomic.Int64
 	c := newClock()
@@ -122,8 +121,8 @@ func TestNote_AppliesNothing(t *testing.T) {
 	}
 }
 
-// A version from before acts takes it that each entry has an override before or after,
-// and writes back only what it knows of an entry.
+// A version from before acts expects an override before or after in each entry. It writes back only the fields
+// that it knows.
 func TestNote_OlderVersion(t *testing.T) {
 	type older struct {
 		ID       string           `json:"id"`
@@ -175,7 +174,7 @@ func TestNote_OlderVersion(t *testing.T) {
 	}
 }
 
-// An entry of a later version need not be like those that are known.
+// Entries of later versions may have an unknown form.
 func TestNote_LaterVersion(t *testing.T) {
 	c := newClock()
 	kept := newStore(t, c)
@@ -218,7 +217,7 @@ func TestNote_AtOnce(t *testing.T) {
 	}
 }
 
-// What was done to buckets does not push out what was done to overrides.
+// Acts on buckets do not displace changes of overrides.
 func TestNote_Bound(t *testing.T) {
 	c := newClock()
 	kept := newStore(t, c)

@@ -35,13 +35,12 @@ const (
 	maxReasonSize = 256
 )
 
-// Put creates an override, or replaces the override with its ID. If the ID is empty, Put generates one. Put
-// sets the creation time. The override is active in this process when Put returns, and in other processes soon
-// after.
+// Put creates an override, or replaces the override with its ID. If the ID is empty, Put generates one. Put sets
+// the creation time. The override is active in this process when Put returns, and in other processes soon after.
 //
 // If the override is invalid, the error is a [policy.Errors] with paths such as "/match". An error that wraps
-// [store.ErrRevision] means repeated conflicts with other changes. After any other error of a store, the
-// override may or may not have been created.
+// [store.ErrRevision] means repeated conflicts with other changes. After any other error of a store, the override
+// may or may not have been created.
 func (m *Manager) Put(ctx context.Context, o policy.Override) (Status, error) {
 	return m.PutIf(ctx, o, func(policy.Override) error { return nil })
 }
@@ -136,8 +135,8 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 	return wrong
 }
 
-// Remove ends an override that was made at run time. The author and the reason are required; if they are
-// invalid, the error is a [policy.Errors]. Other errors are [ErrNotFound], [ErrInFile], and the errors of Put.
+// Remove ends an override that was made at run time. The author and the reason are required; if they are invalid,
+// the error is a [policy.Errors]. Other errors are [ErrNotFound], [ErrInFile], and the errors of Put.
 func (m *Manager) Remove(ctx context.Context, id, author, reason string) error {
 	return m.RemoveIf(ctx, id, author, reason, func(policy.Override) error { return nil })
 }
@@ -172,7 +171,6 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 	return nil
 }
 
-// notFoundError returns the reason why there is no override to remove.
 func (m *Manager) notFoundError(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,8 +194,8 @@ func checkText(name, text string, most int) policy.Errors {
 	return nil
 }
 
-// change edits the document and adds e to the audit in one step, on top of changes by other processes. It may
-// call edit up to most times.
+// change edits the document and adds e to the audit in one step, on top of changes by other processes. It may call
+// edit up to most times.
 func (m *Manager) change(ctx context.Context, e *Entry, most int, edit func(*document, *Entry) error) error {
 	for attempt := 1; ; attempt++ {
 		sent, err := m.try(ctx, e, edit)

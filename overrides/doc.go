@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overrides manages exceptions from an active policy. They block or exempt clients, replace a limit,
-// put all rules in shadow mode, or suspend all limits. Each override has a reason, an author and an expiry
-// time. [policy.Override] describes the actions and their precedence.
+// Package overrides manages exceptions from an active policy. They block or exempt clients, replace a limit, put
+// all rules in shadow mode, or suspend all limits. Each override has a reason, an author and an expiry time.
+// [policy.Override] describes the actions and their precedence.
 //
 // A [Manager] stands between the policy loader and the limiter:
 //
@@ -21,25 +21,24 @@
 //
 // # Storage
 //
-// The overrides and the audit are in one document of a store ([store.Documents]) that several processes share.
-// A change updates both in one step; the second of two concurrent changes builds on the first. While the store
-// does not answer, changes fail, and the overrides that were read last stay active. If the store loses the
-// document or its latest revision, a manager that has read it writes it back. Without a store, the overrides
-// are kept only in the process.
+// The overrides and the audit are in one document of a store ([store.Documents]) that several processes share. A
+// change updates both in one step; the second of two concurrent changes builds on the first. While the store does
+// not answer, changes fail, and the overrides that were read last stay active. If the store loses the document or
+// its latest revision, a manager that has read it writes it back. Without a store, the overrides are kept only in
+// the process.
 //
-// [Manager.PutLocal] creates an override in one process only. It needs no store and lasts at most one hour. It
-// is for emergencies in which the store is down.
+// [Manager.PutLocal] creates an override in one process only. It needs no store and lasts at most one hour. It is
+// for emergencies in which the store is down.
 //
 // # Policy changes
 //
-// An override may not fit a new policy, for example because its rule is gone. The policy is activated
-// nevertheless. The override stays in the document, inactive until it fits again. [Manager.List] reports the
-// reason.
+// An override may not fit a new policy, for example because its rule is gone. The policy is activated nevertheless.
+// The override stays in the document, inactive until it fits again. [Manager.List] reports the reason.
 //
 // # Audit
 //
-// The audit records every change with its time, author, reason, and the override before and after it. It keeps
-// the last [MaxEntries] entries, or fewer if they do not fit into the document; at most [MaxActs] of them are
-// acts on buckets. It also records expirations. An expired override is listed for [Keep] longer. Matches and
-// keys can contain secrets: they are in the document, but never in logs.
+// The audit records every change with its time, author, reason, and the override before and after it. It keeps the
+// last [MaxEntries] entries, or fewer if they do not fit into the document; at most [MaxActs] of them are acts on
+// buckets. It also records expirations. An expired override is listed for [Keep] longer. Matches and keys can
+// contain secrets: they are in the document, but never in logs.
 package overrides

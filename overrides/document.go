@@ -18,8 +18,7 @@ const (
 	// MaxEntries bounds the audit. The oldest entries are dropped first.
 	MaxEntries = 1000
 
-	// MaxBytes bounds the overrides of a document, as JSON. The rest of [store.MaxDocumentBytes] is for the
-	// audit.
+	// MaxBytes bounds the overrides of a document, as JSON. The rest of [store.MaxDocumentBytes] is for the audit.
 	MaxBytes = 512 << 10
 
 	// version is the version of the document format. A manager does not change documents with a later version.
@@ -49,8 +48,8 @@ type Entry struct {
 	Reason   string    `json:"reason"`   // may be empty for a bucket
 
 	// For an act on a bucket: its key, the tokens that were added or taken, the role of the author, and the
-	// client's address. Unknown values are empty. Older versions drop Tokens, Role and From when they change
-	// the document.
+	// client's address. Unknown values are empty. Older versions drop Tokens, Role and From when they change the
+	// document.
 	Key    string      `json:"key,omitempty"`
 	Tokens json.Number `json:"tokens,omitempty"`
 	Role   string      `json:"role,omitempty"`
@@ -128,7 +127,6 @@ func (d *document) index(id string) int {
 	return slices.IndexFunc(d.Overrides, func(r record) bool { return r.Override.ID == id })
 }
 
-// isLaterThan reports whether d is a later revision of other.
 func (d *document) isLaterThan(other document) bool {
 	n := len(other.Audit)
 	return n == 0 || d.hasEntry(other.Audit[n-1].ID)
@@ -138,7 +136,6 @@ func (d *document) hasEntry(entry string) bool {
 	return slices.ContainsFunc(d.Audit, func(e Entry) bool { return e.ID == entry })
 }
 
-// sameOverrides reports whether d and other have equal overrides, regardless of the audit.
 func (d *document) sameOverrides(other *document) bool {
 	return slices.EqualFunc(d.Overrides, other.Overrides, func(a, b record) bool { return reflect.DeepEqual(a, b) })
 }

@@ -60,8 +60,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// That an override expired is remembered once, whoever follows, and a day later it is
-// listed no more.
+// An expiration is recorded once, regardless of the process that follows. A day later, the override is no
+// longer listed.
 func TestFollow_Expiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock()

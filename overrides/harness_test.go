@@ -82,7 +82,7 @@ func newNode(t *testing.T, c *clock, documents store.Documents, text string) *no
 	return n
 }
 
-// refresh is what Follow does now and then.
+// refresh does one poll of Follow.
 func (n *node) refresh() {
 	n.t.Helper()
 	if err := n.Load(n.t.Context()); err != nil {
@@ -90,7 +90,7 @@ func (n *node) refresh() {
 	}
 }
 
-// put makes an override, for an hour unless it says otherwise.
+// put creates an override, for an hour by default.
 func (n *node) put(o policy.Override) overrides.Status {
 	n.t.Helper()
 	if o.Reason == "" {
@@ -141,7 +141,7 @@ func raise(id, key string) policy.Override {
 		Algorithm: "token_bucket", Config: json.RawMessage(`{"rate": "1/1d", "burst": 4}`)}
 }
 
-// states are those of all overrides, by their IDs.
+// states returns the states of all overrides by ID.
 func (n *node) states() map[string]overrides.State {
 	all := map[string]overrides.State{}
 	for _, s := range n.List() {

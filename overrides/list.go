@@ -35,8 +35,8 @@ type Status struct {
 	Mistakes policy.Errors // the reasons for StateUnfit
 }
 
-// List returns all overrides: first from the policy file, then the shared ones in order of creation, then the
-// local ones. The caller must not modify their data.
+// List returns all overrides: first from the policy file, then the shared ones in order of creation, then the local
+// ones. The caller must not modify their data.
 func (m *Manager) List() []Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,6 @@ func (m *Manager) List() []Status {
 	return list
 }
 
-// status returns the status of a shared override. The caller holds mu.
 func (m *Manager) status(o policy.Override, now time.Time) Status {
 	s := Status{Override: o, State: stateOf(o, now), Source: SourceAdmin}
 	if why := m.unfit[o.ID]; why != nil && s.State == StateInForce {

@@ -61,8 +61,8 @@ func (m *Manager) logActive() {
 	}
 }
 
-// logFit logs overrides that stopped fitting the policy, or fit it again. The caller holds mu, and m has the
-// old state.
+// logFit logs overrides that stopped fitting the policy, or fit it again. The caller holds mu, and m has the old
+// state.
 func (m *Manager) logFit(d document, unfit map[string]policy.Errors) {
 	for i := range d.Overrides {
 		o := &d.Overrides[i].Override

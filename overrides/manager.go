@@ -32,8 +32,7 @@ type Config struct {
 	// concurrent calls.
 	Apply func(*policy.Matcher) error
 
-	// Documents stores the overrides. If it is nil, or does not support documents, overrides end with this
-	// process.
+	// Documents stores the overrides. If it is nil, or does not support documents, overrides end with this process.
 	Documents store.Documents
 
 	// Cleared, if set, is called with each rule that another manager noted as cleared: see [WhatCleared].
@@ -49,13 +48,12 @@ type Config struct {
 	// Now is the clock that expires overrides. It should be the limiter's clock. Nil is the wall clock.
 	Now func() bucket.Instant
 
-	// Logger logs every change of an override and every failure, without matches and keys. Nil is
-	// [slog.Default].
+	// Logger logs every change of an override and every failure, without matches and keys. Nil is [slog.Default].
 	Logger *slog.Logger
 }
 
-// A Manager manages the overrides of a policy. It is safe for concurrent use and starts no goroutine. [New]
-// makes one.
+// A Manager manages the overrides of a policy. It is safe for concurrent use and starts no goroutine. [New] makes
+// one.
 type Manager struct {
 	config Config
 	noting chan struct{} // held by the writer of a note
@@ -117,8 +115,8 @@ func (m *Manager) Load(ctx context.Context) error {
 	return nil
 }
 
-// Base replaces the active policy and keeps the overrides that fit it. Overrides that do not fit are not an
-// error. If Apply fails, nothing changes.
+// Base replaces the active policy and keeps the overrides that fit it. Overrides that do not fit are not an error.
+// If Apply fails, nothing changes.
 func (m *Manager) Base(base *policy.Matcher) error {
 	if base == nil {
 		return errors.New("overrides: base: policy is required")

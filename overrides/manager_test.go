@@ -150,7 +150,7 @@ func isMistakes(err error) bool {
 	return ok
 }
 
-// A reload keeps what was made before, and fails for none of it.
+// A reload keeps existing overrides, and none of them makes it fail.
 func TestBase_KeepsOverrides(t *testing.T) {
 	n := newNode(t, newClock(), nil, rules)
 	n.put(block("b", "bad"))
@@ -231,7 +231,7 @@ func TestNew_BadInput(t *testing.T) {
 
 func second(_ *overrides.Manager, err error) error { return err }
 
-// No log has what is in a match or a key.
+// Logs never contain a match or a key.
 func TestLog_HasNoSecrets(t *testing.T) {
 	n := newNode(t, newClock(), nil, rules)
 	n.put(block("b", "secret"))

@@ -122,8 +122,7 @@ func TestShared_AtOnce(t *testing.T) {
 	}
 }
 
-// A request is decided by what was there before a change, or by what is there after
-// it: never by a mix.
+// A request is decided by the overrides before a change or by the overrides after it, never by a mix.
 func TestPut_WhileRequestsAreDecided(t *testing.T) {
 	c := newClock()
 	n := newNode(t, c, nil, rules)
@@ -235,7 +234,7 @@ func (f *fragile) SetDocument(_ context.Context, _ string, data []byte, revision
 	return f.revision, nil
 }
 
-// What the store has lost is written back by who knows it, once.
+// A manager that knows the document writes it back once after the store has lost it.
 func TestStore_Loses(t *testing.T) {
 	for _, clock := range []int64{1000, 0} { // the store's after the loss: it may have gone back, too
 		for i := range 4 {
@@ -281,7 +280,7 @@ func mustSet(t *testing.T, s store.Documents, data []byte, revision int64) {
 	}
 }
 
-// What cannot be read is not written over.
+// An unreadable document is not overwritten.
 func TestStore_Garbage(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", `{"version": 0}`, `{"version": 2, "overrides": []}`, `{"overrides": 1, "version": 1}`} {
 		c := newClock()

@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Follow applies changes of other processes and records expirations until ctx ends. It polls every
-// [Config.Poll]. While the store does not answer, the overrides that were read last stay active, and Follow
-// logs this once.
+// Follow applies changes of other processes and records expirations until ctx ends. It polls every [Config.Poll].
+// While the store does not answer, the overrides that were read last stay active, and Follow logs this once.
 func (m *Manager) Follow(ctx context.Context) {
 	ticker := time.NewTicker(m.config.Poll)
 	defer ticker.Stop()
@@ -79,8 +78,8 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 		return r, nil
 	}
 	d, err := decode(data)
-	// A lower revision is an older document, unless the clock of the store has also gone back. Then it begins
-	// with the known audit.
+	// A lower revision is an older document, unless the clock of the store has also gone back. Then it begins with
+	// the known audit.
 	if err != nil || revision > known || d.isLaterThan(own) {
 		r.document = d
 		return r, err
@@ -134,7 +133,6 @@ func (m *Manager) adopt(d document, revision, since int64) error {
 	return err
 }
 
-// adoptLocked implements adopt, and returns the rules that were cleared since.
 func (m *Manager) adoptLocked(d document, revision, since int64) (cleared []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

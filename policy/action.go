@@ -15,21 +15,21 @@ const (
 	ActionBreakGlass Action = "break_glass" // admit all requests, without any decision
 )
 
-// An ActionKind describes an [Action] to parsers, programs and people. Its JSON form is for web pages, which
-// have no list of actions of their own.
+// An ActionKind describes an [Action] to parsers, programs and people. Its JSON form is for web pages, which have
+// no list of actions of their own.
 type ActionKind struct {
 	Action Action `json:"action"`
 
-	// The parts that an override with the action may have: a match, no match (all requests), rules, and a
-	// bucket key. With Limit, it must have a limit.
+	// The parts that an override with the action may have: a match, no match (all requests), rules, and a bucket
+	// key. With Limit, it must have a limit.
 	Some  bool `json:"some"`
 	All   bool `json:"all"`
 	Rules bool `json:"rules"`
 	Key   bool `json:"key"`
 	Limit bool `json:"limit"`
 
-	// Suspends reports whether the action keeps rules from denying. Such an override needs the role configure,
-	// and is logged as a warning.
+	// Suspends reports whether the action keeps rules from denying. Such an override needs the role configure, and
+	// is logged as a warning.
 	Suspends bool `json:"suspends"`
 
 	Label     string `json:"label"`                // on a button or in a list: "Block"
@@ -53,7 +53,7 @@ var actionKinds = []ActionKind{
 	{
 		Action: ActionAllow, Some: true, Rules: true, Key: true,
 		Label: "Let through", Verb: "lets pass", Count: "let through", Made: "Let through", Color: "allowed",
-		Effect: "Every request with this attribute passes all rules uncharged until then.",
+		Effect: "Until it ends, requests with this attribute pass all rules without charge.",
 	},
 	{
 		Action: ActionLimit, Some: true, Rules: true, Key: true, Limit: true,

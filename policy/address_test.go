@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Clients behind NAT64 do not share one bucket, and a client of 6to4 has only one: that
-// of their IPv4 addresses, by which rules match them.
+// Clients behind NAT64 do not share one bucket, and a client of 6to4 has only one bucket. Rules match both by
+// their IPv4 addresses.
 func TestAddress_OfIPv4InIPv6(t *testing.T) {
 	m := load(t, `{"name": "r", "limit_keys": ["ip:address"], "match": {"ip:address": "192.0.2.0/24"}, @}`)
 	want := keyOf(t, m, policy.Map{"ip:address": "192.0.2.1"})

@@ -72,7 +72,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// What a policy says is what a program says, whatever the numbers.
+// A policy compiles to the limit that a program would create.
 func TestAlgorithms_AreSpecs(t *testing.T) {
 	r := rand.New(testseed.PCG(1, 2))
 	for range 2000 {
@@ -118,7 +118,7 @@ func TestAlgorithms_AreSpecs(t *testing.T) {
 	}
 }
 
-// A rule's limits can be of all algorithms, and a denial says which it was.
+// A rule can have limits of all algorithms, and a denial names the algorithm.
 func TestAlgorithms_Mixed(t *testing.T) {
 	limits := limitsOf(t, `"limits": [
 		{"rps": 10, "burst": 20},

@@ -45,8 +45,8 @@ const (
 	// maxAttributeBytes bounds the name of an attribute.
 	maxAttributeBytes = 128
 
-	// defaultBits is the IPv6 prefix length that identifies a client. A site gets a /64, so a client that has
-	// one address of it can use all of them.
+	// defaultBits is the IPv6 prefix length that identifies a client. A site gets a /64, so a client that has one
+	// address of it can use all of them.
 	defaultBits = 64
 )
 
@@ -92,14 +92,14 @@ func (e *attributeError) Error() string {
 
 func (e *attributeError) Unwrap() error { return ErrAttribute }
 
-// An Attribute is the parsed name of a fact about a request, such as header:x-api-key. Attributes are
-// comparable. [ParseAttribute] makes them; the zero Attribute names no fact.
+// An Attribute is the parsed name of a fact about a request, such as header:x-api-key. Attributes are comparable.
+// [ParseAttribute] makes them; the zero Attribute names no fact.
 type Attribute struct {
 	Source Source
 	Name   string // after the colon, if any; header names in lower case
 
-	// Bits is the prefix length of IPv6 addresses, as in ip:address/56. The default is 64; for other sources it
-	// is 0. IPv4 addresses always count in full.
+	// Bits is the prefix length of IPv6 addresses, as in ip:address/56. The default is 64; for other sources it is
+	// 0. IPv4 addresses always count in full.
 	Bits int
 
 	text string // without the /bits, so that all prefixes of one address are one fact
@@ -117,8 +117,8 @@ func (a Attribute) Spelled() string {
 }
 
 // Attributes are the facts about one request. Lookup returns the value of a, and whether the request has the
-// attribute: an empty value is present. For [SourceIP] the value is the text of an address; the policy cuts it
-// to its prefix.
+// attribute: an empty value is present. For [SourceIP] the value is the text of an address; the policy cuts it to
+// its prefix.
 type Attributes interface {
 	Lookup(a Attribute) (value string, ok bool)
 }
@@ -133,8 +133,8 @@ func (m Map) Lookup(a Attribute) (value string, ok bool) {
 	return value, ok
 }
 
-// Normalize returns the name that a [Map] uses for the attribute s: "header:x-api-key" for "Header:X-Api-Key",
-// and "ip:address" for "ip:address/56".
+// Normalize returns the name that a [Map] uses for the attribute s: "header:x-api-key" for "Header:X-Api-Key", and
+// "ip:address" for "ip:address/56".
 func Normalize(s string) (string, error) {
 	a, err := ParseAttribute(s)
 	return a.text, err
@@ -218,8 +218,8 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 	return Attribute{Source: SourceIP, Name: name, Bits: bits, text: "ip:address"}, nil
 }
 
-// parseCustom parses the name of an attribute that the embedding program defines. Words that are one letter
-// away from a source (headers:, hots) are errors, because the rule would silently never apply.
+// parseCustom parses the name of an attribute that the embedding program defines. Words that are one letter away
+// from a source (headers:, hots) are errors, because the rule would silently never apply.
 func parseCustom(s string, hasName bool) (Attribute, *attributeError) {
 	word, name, _ := strings.Cut(s, ":")
 	for i, c := range []byte(word) {

@@ -43,7 +43,7 @@ func TestUnknownFacts(t *testing.T) {
 			t.Errorf("%s: %v, want the hint %s", fact, err, hint)
 		}
 	}
-	// Names of a program's own stay possible, those that only begin like a reserved word too.
+	// Custom names are valid if they only begin with the letters of a reserved word.
 	for _, own := range []string{"tenant", "user:id", "timezone", "uagroup:x", "geofence:id", "country", "bot"} {
 		if a, err := policy.ParseAttribute(own); err != nil || a.Source != policy.SourceCustom {
 			t.Errorf("%s: %v, %v; want a custom attribute", own, a, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// manyRules are policies of so many rules over a tenth as many paths and hosts,
-// with ten rules for each, and a request that falls under those of one place.
+// manyRules returns a policy of n rules over n/10 paths and hosts, with ten rules each. It also returns a
+// request that matches the rules of one place.
 func manyRules(n int) map[string]func() (text string, attrs policy.Map) {
 	places := max(n/10, 1)
 	host := func(i int) string { return fmt.Sprintf("h%d.example.com", i%40) }
@@ -43,7 +43,7 @@ func manyRules(n int) map[string]func() (text string, attrs policy.Map) {
 	}
 }
 
-// Ten rules, and ten thousand of which as many apply: ratios matter.
+// Ten rules, and ten thousand rules with ten that match. The ratio matters.
 func BenchmarkMatchMany(b *testing.B) {
 	for _, shape := range []string{"match", "selectors"} {
 		for _, n := range []int{10, 100, 1000, 10_000} {
@@ -84,8 +84,7 @@ func TestMatchAllocates_Many(t *testing.T) {
 	}
 }
 
-// beside returns m with so many overrides, of which one is about a request with that
-// header, each for another value.
+// beside returns m with n overrides. Each matches another value of one header.
 func beside(tb testing.TB, m *policy.Matcher, n int) *policy.Matcher {
 	list := make([]policy.Override, n)
 	for i := range list {
@@ -105,7 +104,7 @@ func beside(tb testing.TB, m *policy.Matcher, n int) *policy.Matcher {
 	return next
 }
 
-// A request pays for the overrides that are about it, and not for the others.
+// A request pays only for the overrides that match it.
 func BenchmarkMatchOverrides(b *testing.B) {
 	m := load(b, `{"name": "r", "limit_keys": ["header:x-customer"], @}`)
 	for _, n := range []int{0, 10, policy.MaxOverrides} {

@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// hotPaths are policies and requests as a server sees them, with the number of
-// keys that have to be made: each costs one allocation, nothing else does.
+// hotPaths returns policies and requests as a server sees them, with the number of new keys. Each new key costs
+// one allocation.
 var hotPaths = []struct {
 	name  string
 	rules []string

@@ -20,7 +20,7 @@ func repeat(n int, format string) string {
 	return strings.Join(out, ",")
 }
 
-// Everything has a bound: what lies at it is accepted, one more is one mistake.
+// Every bound is inclusive: the bound is valid, and one more is one error.
 func TestBounds(t *testing.T) {
 	const limit = `"algorithm_config": {"rps": 1, "burst": 1}`
 	for _, tc := range []struct {
@@ -74,7 +74,7 @@ func TestBounds(t *testing.T) {
 			errors.As(err, &es)
 			return len(es)
 		}
-		if tc.name == "policies" { // each has mistakes of its own, and so is not too many limits
+		if tc.name == "policies" { // each has errors of its own, and so is not too many limits
 			if got := mistakes(tc.most + 1); got != 1 {
 				t.Errorf("%s: %d mistakes above the bound, want 1", tc.name, got)
 			}
@@ -86,7 +86,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A file that is nothing but mistakes has a readable list of them.
+// The errors of a completely invalid file are readable.
 func TestErrorsBounded(t *testing.T) {
 	_, err := policy.Load([]byte(`{"name": "r", "limit_keys": [], `+repeat(50000, `"x%d": 1`)+`}`), policy.Options{})
 	var es policy.Errors
@@ -95,7 +95,7 @@ func TestErrorsBounded(t *testing.T) {
 	}
 }
 
-// What a terminal would act on is escaped.
+// Characters that control a terminal are escaped.
 func TestErrorVisible(t *testing.T) {
 	_, err := policy.Load([]byte(`{"rules": [], "\u001b[31m\u0007": 1, "mode": "\u009b"}`), policy.Options{})
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b\x07\u009b") {

@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-// A KeyError reports why the policy has no bucket with a key. Its text contains the name of the limit, but not
-// the rest of the key, which may identify a client.
+// A KeyError reports why the policy has no bucket with a key. Its text contains the name of the limit, but not the
+// rest of the key, which may identify a client.
 type KeyError struct {
 	Reason string // without the package, as in "no limit has the name \"fre\""
 	Hint   string // the remedy; may be empty
@@ -44,12 +44,11 @@ func (e *RuleError) Error() string {
 // default cost of a request. If key lacks the tag of slot_by, Bucket adds it.
 //
 // Match.Shadow and the Block and Allow of the verdict hold for all requests that spend from the bucket. Bucket
-// ignores overrides that depend on more than the key, including shadow overrides that exempt some requests from
-// a Block.
+// ignores overrides that depend on more than the key, including shadow overrides that exempt some requests from a
+// Block.
 //
-// The error is a [KeyError]. The policy cannot produce the key, the key has been truncated, or it is ambiguous.
-// A key is ambiguous if it contains the hash of a value, and an override replaces the limit for values with a
-// prefix.
+// The error is a [KeyError]. The policy cannot produce the key, the key has been truncated, or it is ambiguous. A
+// key is ambiguous if it contains the hash of a value, and an override replaces the limit for values with a prefix.
 func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error) {
 	parsed, err := ParseKey(key)
 	if err != nil {
@@ -81,8 +80,8 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	return found, v, err
 }
 
-// Families returns the key families of the limits of a rule: see [store.Family]. If the policy has no such
-// rule, the error is a [RuleError].
+// Families returns the key families of the limits of a rule: see [store.Family]. If the policy has no such rule,
+// the error is a [RuleError].
 func (m *Matcher) Families(rule string) ([]string, error) {
 	names := make([]string, len(m.rules))
 	for i, r := range m.rules {

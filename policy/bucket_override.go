@@ -27,8 +27,8 @@ const (
 	yes
 )
 
-// applyOverrides applies the overrides that affect every request of the bucket, which belongs to the at'th
-// limit of the numbered rule.
+// applyOverrides applies the overrides that affect every request of the bucket, which belongs to the at'th limit of
+// the numbered rule.
 func (k *keyFacts) applyOverrides(found *Match, number, at int, components string) (v Verdict, err error) {
 	var block, allow *exception
 	shadowed := false
@@ -61,8 +61,7 @@ func (k *keyFacts) applyOverrides(found *Match, number, at int, components strin
 	return v, nil
 }
 
-// applyRuleOverrides applies the overrides of one rule. Of several limits the first wins, as it does for
-// requests.
+// applyRuleOverrides applies the overrides of one rule. Of several limits the first wins, as it does for requests.
 func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
 	all := slices.Clone(x.keys[components])
 	for i := range x.list {
@@ -125,8 +124,8 @@ func answerOf(holds bool) answer {
 	return no
 }
 
-// holdsEmpty answers for a value that is empty or missing, which a key does not distinguish. An address is
-// never empty, and not every rule accepts missing attributes.
+// holdsEmpty answers for a value that is empty or missing, which a key does not distinguish. An address is never
+// empty, and not every rule accepts missing attributes.
 func (k *keyFacts) holdsEmpty(c *clause, part *component) answer {
 	missing, there := answerOf(c.holds(&fact{})), answerOf(c.holds(&fact{present: true}))
 	switch {
@@ -155,8 +154,8 @@ func (k *keyFacts) holdsHash(c *clause, hash string) answer {
 	return answerOf(c.negate)
 }
 
-// holdsNetwork answers for an address or a prefix in a key. A clause network inside the prefix matches only
-// some of its addresses.
+// holdsNetwork answers for an address or a prefix in a key. A clause network inside the prefix matches only some of
+// its addresses.
 func holdsNetwork(c *clause, value string) answer {
 	if len(c.prefixes) > 0 { // every value is an address
 		return answerOf(!c.negate)

@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// FuzzBucketAgainstMatch: by its key, a bucket has the rule and the limit that it has
-// by a request, and what goes for all of its requests goes for that one.
+// FuzzBucketAgainstMatch: a bucket has the same rule and limit by its key and by a request. Facts about all of
+// its requests hold for that request.
 func FuzzBucketAgainstMatch(f *testing.F) {
 	for seed := range uint64(300) {
 		r := rand.New(testseed.PCG(seed, 1))

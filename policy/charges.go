@@ -9,8 +9,7 @@ import (
 )
 
 // The compiler bounds the number of buckets that one request can be charged in. It does not know the meaning of
-// attributes. Through the index, it recognizes rules of different policies with selectors that exclude each
-// other.
+// attributes. Through the index, it recognizes rules of different policies with selectors that exclude each other.
 
 // bucketCount returns the largest number of buckets that the rule charges for one request.
 func (r *Rule) bucketCount() (n int) {
@@ -53,9 +52,8 @@ func (c *compiler) checkCharges() {
 	}
 }
 
-// chargeKinds returns the sets of mutually exclusive rules that d belongs to: a request is charged by at most
-// one rule of each. A rule that is enforced for a share of its keys is in shadow beside another that is
-// enforced.
+// chargeKinds returns the sets of mutually exclusive rules that d belongs to: a request is charged by at most one
+// rule of each. A rule that is enforced for a share of its keys is in shadow beside another that is enforced.
 func (d *draft) chargeKinds() []string {
 	shadow := "shadow " + d.group // groups begin with a digit
 	switch {
@@ -67,10 +65,10 @@ func (d *draft) chargeKinds() []string {
 	return []string{d.group}
 }
 
-// maxBuckets bounds the number of buckets that a request with rules in b is charged in. charged has the buckets
-// per group that are already counted. Rules that do not depend on the value of b's attribute may share a group
-// with rules that do, and may exclude each other. With tiers, maxBuckets counts each group once and assumes
-// that all these rules match together. Without tiers, it does the reverse. Both results are upper bounds.
+// maxBuckets bounds the number of buckets that a request with rules in b is charged in. charged has the buckets per
+// group that are already counted. Rules that do not depend on the value of b's attribute may share a group with
+// rules that do, and may exclude each other. With tiers, maxBuckets counts each group once and assumes that all
+// these rules match together. Without tiers, it does the reverse. Both results are upper bounds.
 func (c *compiler) maxBuckets(b *branch, charged map[string]int, tiers bool) (total int) {
 	for ; b != nil; b = b.rest {
 		if b.slot < 0 {
@@ -128,8 +126,8 @@ func (c *compiler) maxBucketsOfValue(b *branch, charged map[string]int, tiers bo
 	return max(chain, exact, networks)
 }
 
-// countBuckets returns how many more buckets rules charge. Rules of one kind exclude each other. It adds its
-// counts to inner unless inner is nil.
+// countBuckets returns the number of additional buckets that rules charge. Rules of one kind exclude each other. It
+// adds its counts to inner unless inner is nil.
 func (c *compiler) countBuckets(rules []int32, charged, inner map[string]int) (total int) {
 	most := map[string]int{}
 	for _, i := range rules {

@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// crowd is a policy of many rules in few policies, about the number of limits that
-// one request may fall under, with requests that fall under many of them.
+// crowd returns a policy with about as many limits as one request may have, and requests that match many of its
+// rules.
 type crowd struct {
 	*rand.Rand
 	rare  int      // how rare clauses are
@@ -60,8 +60,7 @@ func (r crowd) policies() (policies [][]string) {
 
 var ruleOfPolicy = regexp.MustCompile(`^/policies/(\d+)/spec/rules/(\d+)`)
 
-// matcher compiles what is left of policies without the rules that are refused: for
-// those that can never match, and for those with which there are too many.
+// matcher compiles policies without the rules that are rejected as unreachable or as too many.
 func (r crowd) matcher(t *testing.T) *policy.Matcher {
 	policies := r.policies()
 	hosts := []string{r.of("one.example", "two.example"), r.of("one.example", "two.example"), "one.example", "two.example"}

@@ -41,8 +41,7 @@ func TestMaxMatches_OfPoliciesThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// For some keys a rule that is in force in part applies in shadow, beside the tier
-// behind it.
+// For some keys, a partially enforced rule applies in shadow, beside the next tier.
 func TestMaxMatches_OfRulesInPart(t *testing.T) {
 	rules := func(n int, mode string) (out []string) {
 		for i := range n {

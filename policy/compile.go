@@ -62,8 +62,7 @@ func (c *compiler) slotFor(a Attribute) int {
 	return i
 }
 
-// findReader returns the first rule that matches by an attribute or has it in its key, or the file if no rule
-// does.
+// findReader returns the first rule that matches by an attribute or has it in its key, or the file if no rule does.
 func (c *compiler) findReader(slot int) *parse.Node {
 	for _, d := range c.drafts {
 		if slices.Contains(d.LimitKeys, c.matcher.attributes[slot]) ||

@@ -33,9 +33,8 @@ func (c *cost) amount(value string, ok bool) bucket.Tokens {
 
 const maxCostBytes = 64
 
-// parseCost parses the cost that a request names: a plain decimal number above 0, such as 5, 0.5 or 1e3. It
-// rounds up to a thousandth. Signs, hexadecimal numbers, nan, inf and numbers above [bucket.MaxTokens] are
-// invalid.
+// parseCost parses the cost that a request names: a plain decimal number above 0, such as 5, 0.5 or 1e3. It rounds
+// up to a thousandth. Signs, hexadecimal numbers, nan, inf and numbers above [bucket.MaxTokens] are invalid.
 func parseCost(s string) (bucket.Tokens, bool) {
 	const enough = 1e17 // further digits matter only for rounding up
 	s = strings.Trim(s, " \t")
@@ -114,8 +113,8 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	return bucket.Tokens(v), v <= int64(bucket.MaxTokens)
 }
 
-// readCost reads the cost of requests under a limit. most is the highest cost that the limit admits, or 0 if it
-// is unknown; mostIs describes it in messages.
+// readCost reads the cost of requests under a limit. most is the highest cost that the limit admits, or 0 if it is
+// unknown; mostIs describes it in messages.
 func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}

@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// costs is a policy whose requests name their cost in a header: 7 where they
-// name none, no less than 0.5 and no more than 100.
+// costs returns a policy with costs in a header: 7 by default, and from 0.5 to 100.
 func costs(t testing.TB) *policy.Matcher {
 	t.Helper()
 	return load(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1000, "cost_source": "header:X-Cost",

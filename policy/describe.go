@@ -7,8 +7,8 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A Description has the properties of a rule that are not fields of [Rule], such as its place and the requests
-// that it matches. It is a value; the caller must not change the data that it refers to.
+// A Description has the properties of a rule that are not fields of [Rule], such as its place and the requests that
+// it matches. It is a value; the caller must not change the data that it refers to.
 type Description struct {
 	// Path is the JSON Pointer (RFC 6901) to the rule in the file.
 	Path string
@@ -17,8 +17,8 @@ type Description struct {
 	Policy string
 	Scope  int
 
-	// Group is the number of the rule's group, from 0: rules of one group are tiers. GroupName is the name in
-	// the file. It is empty if the rules are tiers because they have the same limit_keys.
+	// Group is the number of the rule's group, from 0: rules of one group are tiers. GroupName is the name in the
+	// file. It is empty if the rules are tiers because they have the same limit_keys.
 	Group     int
 	GroupName string
 

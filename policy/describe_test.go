@@ -86,7 +86,7 @@ func TestMatcher_Describe(t *testing.T) {
 	}
 }
 
-// Exceptions that are made while a policy is in force belong to its rules, too.
+// Overrides that are added to an active policy belong to its rules, too.
 func TestMatcher_Describe_WithOverrides(t *testing.T) {
 	m := mustLoad(t, described)
 	o := policy.Override{ID: "later", Action: policy.ActionAllow, Rules: []string{"paid", "free"}, Match: []byte(`{"header:x-tenant": "vip"}`),
@@ -152,8 +152,7 @@ func takes(m *policy.Matcher, attrs policy.Map, r *policy.Rule) bool {
 	return v.Missing == r || slices.ContainsFunc(matches, func(match policy.Match) bool { return match.Rule == r })
 }
 
-// A request that no earlier tier takes is found between them, and where there are too
-// many to look at none is said to be.
+// Sample finds a request that no earlier tier takes. If there are too many tiers to compare, it finds none.
 func TestMatcher_Sample_BehindTiers(t *testing.T) {
 	var b strings.Builder
 	for i := range 2000 {

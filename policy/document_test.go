@@ -15,7 +15,6 @@ import (
 
 	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/policy"
-	"github.com/metehq/mete/policy/lint"
 	"github.com/metehq/mete/policytest"
 )
 
@@ -71,7 +70,7 @@ func TestDocument_HasEveryField(t *testing.T) {
 	}
 }
 
-// A schemaObject is what a JSON Schema says of an object, as far as it matters here.
+// A schemaObject has the parts of a JSON Schema object that matter here.
 type schemaObject struct {
 	Properties map[string]schemaProperty
 	Required   []string
@@ -89,13 +88,13 @@ type schemaProperty struct {
 	Items       *schemaProperty
 }
 
-// forms are the words for those of the JSON Schema that are not their names.
+// forms are words for the definitions of the JSON Schema with unclear names.
 var forms = map[string]string{
 	"amountOrNone": "amount", "extent": "amount or duration", "values": "value, or a list of them", "scalar": "value", "percent": "percent",
-	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state",
+	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state", "instant": "timestamp",
 }
 
-// form says in a word or two what p is.
+// form describes p in a word or two.
 func (p *schemaProperty) form() string {
 	name := p.Ref[strings.LastIndexByte(p.Ref, '/')+1:]
 	switch {
@@ -142,11 +141,11 @@ func documentParts(t *testing.T) map[string]string {
 		"bundle": fieldTable(defs["bundle"]), "entry": fieldTable(defs["entry"]), "policy": fieldTable(defs["file"]), "selector": fieldTable(defs["selector"]),
 		"rule": fieldTable(defs["rule"]), "override": fieldTable(defs["override"]), "state": fieldTable(defs["state"]),
 		"switch":     fieldTable(defs["killSwitch"]),
-		"algorithms": algorithmTables(defs), "warnings": warningTable(), "bounds": boundTable(t),
+		"algorithms": algorithmTables(defs), "bounds": boundTable(t),
 	}
 }
 
-// fieldTable lists the fields of an object, those that are required first.
+// fieldTable lists the fields of an object, required fields first.
 func fieldTable(o schemaObject) string {
 	fields := slices.Sorted(maps.Keys(o.Properties))
 	required := func(f string) bool { return slices.Contains(o.Required, f) }
@@ -175,11 +174,10 @@ func fieldTable(o schemaObject) string {
 // algorithmNames are in the order of the document.
 var algorithmNames = []string{"token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "cost_based"}
 
-// algorithmTables list what each algorithm must say, and what each field is for.
+// algorithmTables list the fields of each algorithm, and describe each field.
 func algorithmTables(defs map[string]schemaObject) string {
 	var b strings.Builder
 	b.WriteString("| `algorithm` | Required | Optional |\n|---|---|---|\n")
-	of := map[string][]string{}
 	property := map[string]schemaProperty{}
 	for _, name := range algorithmNames {
 		o := defs[name]
@@ -200,7 +198,6 @@ func algorithmTables(defs map[string]schemaObject) string {
 		}
 		var can []string
 		for _, f := range slices.Sorted(maps.Keys(o.Properties)) {
-			of[f] = append(of[f], name)
 			property[f] = o.Properties[f]
 			if !needed[f] && !strings.HasSuffix(f, "_cost") && f != "cost_source" {
 				can = append(can, f)
@@ -208,14 +205,10 @@ func algorithmTables(defs map[string]schemaObject) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, strings.Join(must, ", "), strings.Join(quoted(can), ", "))
 	}
-	b.WriteString("\n| Field | Algorithms | Type | Description |\n|---|---|---|---|\n")
-	for _, f := range slices.Sorted(maps.Keys(of)) {
-		names := strings.Join(of[f], ", ")
-		if len(of[f]) == len(algorithmNames) {
-			names = "all"
-		}
+	b.WriteString("\n| Field | Type | Description |\n|---|---|---|\n")
+	for _, f := range slices.Sorted(maps.Keys(property)) {
 		p := property[f]
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f, names, p.form(), p.Description)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f, p.form(), p.Description)
 	}
 	b.WriteString("\n" + strings.Replace(fieldTable(defs["stage"]), "| Field |", "| Field of a stage |", 1))
 	return b.String()
@@ -226,19 +219,6 @@ func quoted(names []string) (all []string) {
 		all = append(all, "`"+n+"`")
 	}
 	return all
-}
-
-func warningTable() string {
-	var b strings.Builder
-	b.WriteString("| Code | Finding |\n|---|---|\n")
-	for _, k := range lint.Kinds() {
-		star := ""
-		if k.Note {
-			star = " *"
-		}
-		fmt.Fprintf(&b, "| [`%s`](lint.md#%[1]s)%s | %s |\n", k.Code, star, k.Summary)
-	}
-	return b.String()
 }
 
 // boundTable lists the constants of the package that bound something. One that is

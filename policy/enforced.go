@@ -16,9 +16,9 @@ type enforced struct {
 	shadowUntil bucket.Instant   // until then, no request is denied
 }
 
-// Enforces reports whether a rule that can deny a request at now, or an override that changes its decision,
-// reads the attribute. It ignores rules that are off or in shadow, and all rules during global_shadow or
-// break_glass. Rules that are enforced for a share of their keys count.
+// Enforces reports whether a rule that can deny a request at now, or an override that changes its decision, reads
+// the attribute. It ignores rules that are off or in shadow, and all rules during global_shadow or break_glass.
+// Rules that are enforced for a share of their keys count.
 func (m *Matcher) Enforces(a Attribute, now bucket.Instant) bool {
 	if now < m.enforced.shadowUntil {
 		return false
@@ -63,8 +63,8 @@ func newEnforced(m *Matcher) (e enforced) {
 	return e
 }
 
-// addException records an exception from r. An exception that blocks is active even if r is in shadow; r's key
-// and match then decide whether it blocks. Other exceptions do not change a rule in shadow.
+// addException records an exception from r. An exception that blocks is active even if r is in shadow; r's key and
+// match then decide whether it blocks. Other exceptions do not change a rule in shadow.
 func (e *enforced) addException(x *exception, r *Rule) {
 	if r.Mode == ModeOff || r.Mode == ModeShadow && x.Action != ActionBlock {
 		return

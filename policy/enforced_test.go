@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What rules in force read is enforced, and what overrides read, until they expire.
+// Enforced rules and active overrides read attributes until they expire.
 func TestMatcher_Enforces(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "on", "limit_keys": ["header:on-key"], "match": {"header:on-match": "*"}, "algorithm_config": {"rps": 1, "burst": 1, "cost_source": "header:on-cost"}},

@@ -66,8 +66,8 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	return true
 }
 
-// find returns the exception from the i'th rule for a request with these key components, or nil. A block wins
-// over an allow, and an allow over a limit.
+// find returns the exception from the i'th rule for a request with these key components, or nil. A block wins over
+// an allow, and an allow over a limit.
 func (x *exceptions) find(m *Matcher, s *scratch, i int, key []byte) *exception {
 	r := x.rules[i]
 	if r == nil {

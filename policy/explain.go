@@ -18,8 +18,8 @@ type Explanation struct {
 	// Shadow is the override that keeps all rules from denying, or nil.
 	Shadow *Override
 
-	// Rules are all rules, in the order of the policy. Rules is empty if an override decided before any rule
-	// was considered.
+	// Rules are all rules, in the order of the policy. Rules is empty if an override decided before any rule was
+	// considered.
 	Rules []Consideration
 }
 
@@ -28,13 +28,13 @@ type Consideration struct {
 	Rule    *Rule
 	Outcome Outcome
 
-	// Shadow reports whether a rule that applies or takes precedence denies nothing: by its mode, for this key,
-	// or by an override.
+	// Shadow reports whether a rule that applies or takes precedence denies nothing: by its mode, for this key, or
+	// by an override.
 	Shadow bool
 
-	// Attribute is the first attribute that is missing or does not match, if that is why the rule did not apply
-	// or denied the request. Value and Present are its value in the request. Wants describes the values that
-	// the rule matches.
+	// Attribute is the first attribute that is missing or does not match, if that is why the rule did not apply or
+	// denied the request. Value and Present are its value in the request. Wants describes the values that the rule
+	// matches.
 	Attribute Attribute
 	Value     string
 	Present   bool
@@ -43,16 +43,14 @@ type Consideration struct {
 	// By is the rule that applied instead of this one (Taken, Unneeded).
 	By *Rule
 
-	// Override is the exception from the rule (Exempt, Blocked), or the override that replaced its limit, or
-	// nil.
+	// Override is the exception from the rule (Exempt, Blocked), or the override that replaced its limit, or nil.
 	Override *Override
 
 	// Matches are the limits of this rule that apply to the request.
 	Matches []Match
 }
 
-// Explain decides like [Matcher.Match] and reports the reasons. It visits every rule instead of using the
-// index.
+// Explain decides like [Matcher.Match] and reports the reasons. It visits every rule instead of using the index.
 func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Instant) Explanation {
 	f := founds.Get().(*Found)
 	defer founds.Put(f)

@@ -17,8 +17,8 @@ type Fact struct {
 	Label string // for people
 	Value string // plain text, partly from the policy file
 
-	// Notable reports whether the fact differs from the default. Facts that the description of a limit contains
-	// are not notable.
+	// Notable reports whether the fact differs from the default. Facts that the description of a limit contains are
+	// not notable.
 	Notable bool
 }
 

@@ -38,8 +38,8 @@ const (
 	inLimits  = inStaged | inLeakyBucket
 )
 
-// A field is one row of the table of fields. The parser, the JSON Schema, the YAML writer, the dashboard and
-// mete explain know only the content of the row.
+// A field is one row of the table of fields. The parser, the JSON Schema, the YAML writer, the dashboard and mete
+// explain know only the content of the row.
 type field struct {
 	name string
 	in   place  // the objects that can have it
@@ -52,8 +52,8 @@ type field struct {
 	leads     bool // people write it first, regardless of its place in the table
 	inherited bool // policies inherit it from their bundle, and rules from their policy
 
-	// rule and limit read the field of a rule (or of its policy) or of a limit with a known bucket. Both are
-	// nil for a field that its object reads together with others.
+	// rule and limit read the field of a rule (or of its policy) or of a limit with a known bucket. Both are nil
+	// for a field that its object reads together with others.
 	rule  func(*compiler, *draft, *parse.Node)
 	limit func(*compiler, *Limit, *parse.Node)
 
@@ -64,8 +64,8 @@ type field struct {
 	showLimit func(*Limit) (value string, notable bool)
 }
 
-// fields are all fields of the language, in the order of messages and YAML. A name has several rows if its
-// meaning differs between objects.
+// fields are all fields of the language, in the order of messages and YAML. A name has several rows if its meaning
+// differs between objects.
 var fields = []field{
 	{name: "bundle_version", in: inBundle, doc: "The version of the bundle. A server rejects a bundle with a lower version than the active one.",
 		form: parse.Schema{"type": "integer", "minimum": 1}},

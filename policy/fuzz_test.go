@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// FuzzLoad: any file is either a policy that decides requests or a list of
-// mistakes, each on one line and at a place that is there.
+// FuzzLoad: any file is either a policy that decides requests, or a list of errors. Each error is one line and
+// has an existing place.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/bad/*.json", "testdata/seeds/*.json"} {
 		files, err := filepath.Glob(pattern)

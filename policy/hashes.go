@@ -17,8 +17,8 @@ const (
 )
 
 // hashes is a cache of keyed hashes, because computing one costs as much as the rest of a decision. It does not
-// hold the values, which may be credentials. It identifies a value by 128 bits of two other hashes with seeds
-// that only this process has.
+// hold the values, which may be credentials. It identifies a value by 128 bits of two other hashes with seeds that
+// only this process has.
 type hashes struct {
 	seeds [2]maphash.Seed
 	table [maxHashes]atomic.Pointer[madeHash]

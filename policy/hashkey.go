@@ -20,9 +20,9 @@ var (
 // servers that share a store need the same purpose.
 const HashPurpose = "hashes in bucket keys"
 
-// NeedsHashKey reports whether m has no [Options.HashKey] and can hash a part of a bucket key. Only addresses
-// are never hashed: any other value may be long. Until [Matcher.WithHashKey], m uses a random key of the
-// process. Another process, or this one after a restart, would have other keys for the same buckets.
+// NeedsHashKey reports whether m has no [Options.HashKey] and can hash a part of a bucket key. Only addresses are
+// never hashed: any other value may be long. Until [Matcher.WithHashKey], m uses a random key of the process.
+// Another process, or this one after a restart, would have other keys for the same buckets.
 func (m *Matcher) NeedsHashKey() bool {
 	return m.keyer.random && m.hashes()
 }
@@ -36,10 +36,9 @@ func (m *Matcher) WithHashKey(key []byte) *Matcher {
 	}
 }
 
-// HashKeyID returns an identifier of the key of m's hashes, 22 characters long. Equal keys have equal
-// identifiers. A store keeps it to detect a process that hashes with another key. A reader of the identifier
-// can test guesses of the key, like a reader of the hashes. It is empty if m hashes nothing, or uses a random
-// key.
+// HashKeyID returns an identifier of the key of m's hashes, 22 characters long. Equal keys have equal identifiers.
+// A store keeps it to detect a process that hashes with another key. A reader of the identifier can test guesses of
+// the key, like a reader of the hashes. It is empty if m hashes nothing, or uses a random key.
 func (m *Matcher) HashKeyID() string {
 	if m.keyer.random || !m.hashes() {
 		return ""

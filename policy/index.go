@@ -10,8 +10,8 @@ import (
 )
 
 // An index finds the rules that may apply to a request, so that a decision costs only the relevant rules,
-// regardless of the total. Each branch looks up one attribute. It continues with the rules that want that
-// value, and with the rules that do not depend on the attribute.
+// regardless of the total. Each branch looks up one attribute. It continues with the rules that want that value,
+// and with the rules that do not depend on the attribute.
 //
 // The index returns every rule that applies. The clauses of a rule decide whether it does.
 
@@ -25,8 +25,8 @@ const (
 	leafItems = 8
 
 	// maxPlaces bounds the entries in the branches of one index, and maxLookedAt the values that are counted to
-	// choose an attribute. Beyond either, the index stops dividing, because lists of many values in several
-	// clauses multiply.
+	// choose an attribute. Beyond either, the index stops dividing, because lists of many values in several clauses
+	// multiply.
 	maxPlaces   = 1 << 21
 	maxLookedAt = 1 << 22
 )
@@ -60,8 +60,8 @@ func (b *branch) find(found []int32, m *Matcher, s *scratch) []int32 {
 	return sortUnique(b.collect(found, m, s))
 }
 
-// allItems returns the numbers of all items, in ascending order, if no attribute divides them; otherwise nil.
-// The caller must not change the slice.
+// allItems returns the numbers of all items, in ascending order, if no attribute divides them; otherwise nil. The
+// caller must not change the slice.
 func (b *branch) allItems() []int32 {
 	if b == nil || b.slot >= 0 {
 		return nil
@@ -141,8 +141,8 @@ func (x *indexer) newBranch(items []item) *branch {
 	return b
 }
 
-// patternFor returns the values of slot under which a branch keeps the item. It returns nil if the item does
-// not depend on slot.
+// patternFor returns the values of slot under which a branch keeps the item. It returns nil if the item does not
+// depend on slot.
 func (it *item) patternFor(slot int) *pattern {
 	for i := range it.clauses {
 		c := &it.clauses[i]
@@ -161,8 +161,8 @@ type tally struct { // entries that the attribute would take
 	patterns []*pattern // of the items that depend on it
 }
 
-// chooseSlot returns the attribute that leaves the fewest items in the worst case, or -1 if no attribute is
-// worth dividing by.
+// chooseSlot returns the attribute that leaves the fewest items in the worst case, or -1 if no attribute is worth
+// dividing by.
 func (x *indexer) chooseSlot(items []item) int {
 	tallies := map[int]*tally{}
 	var slots []int
@@ -229,8 +229,8 @@ func (p *pattern) eachValue(f func(string)) {
 	}
 }
 
-// divide distributes items to the values of b's slot. It creates branches in the order of the items, so that
-// the same policy gives the same index even if maxPlaces cuts it off.
+// divide distributes items to the values of b's slot. It creates branches in the order of the items, so that the
+// same policy gives the same index even if maxPlaces cuts it off.
 func (x *indexer) divide(b *branch, items []item) {
 	exact, prefixes, networks := shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
 	var rest []item

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A chooser chooses by what a fuzzer says, and always the first when that is over.
+// A chooser makes choices from the input of a fuzzer, and always the first choice after its end.
 type chooser struct{ data []byte }
 
 func (c *chooser) below(n int) int {
@@ -111,7 +111,7 @@ func (c *chooser) policyText() (rules, overrides []string) {
 
 var badPlace = regexp.MustCompile(`^/(rules|overrides)/(\d+)`)
 
-// matcher compiles what is left of a policy without what is wrong in it.
+// matcher compiles the valid parts of a policy.
 func (c *chooser) matcher(t testing.TB) *policy.Matcher {
 	rules, overrides := c.policyText()
 	for {
@@ -155,9 +155,8 @@ func (c *chooser) request() policy.Map {
 	return attrs
 }
 
-// asRules is a policy with the matches of m's overrides for rules, by which it is
-// seen which of them hold without an index of overrides. Those that cannot hold for
-// any request are missing.
+// asRules returns a policy with the matches of m's overrides as rules. It shows which overrides match without
+// their index. Overrides that match no request are missing.
 func asRules(t testing.TB, m *policy.Matcher) *policy.Matcher {
 	var rules []string
 	for _, o := range m.Overrides() {
@@ -180,8 +179,7 @@ func asRules(t testing.TB, m *policy.Matcher) *policy.Matcher {
 	return naive
 }
 
-// wholeVerdict is what overrides say of a whole request: what blocks it, what
-// allows it, and whether all is in shadow.
+// wholeVerdict returns the decision of the overrides about a whole request: block, allow, and shadow.
 func wholeVerdict(m, naive *policy.Matcher, attrs policy.Map, now bucket.Instant) (block, allow string, shadow bool) {
 	holds := map[string]bool{}
 	if naive != nil {

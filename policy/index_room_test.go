@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// clauses are some about three attributes, of which the last is an address.
+// clauses returns clauses on three attributes. The last one is an address.
 func clauses(r *rand.Rand) (list []clause) {
 	for slot := range 3 {
 		if r.IntN(3) == 0 {
@@ -38,8 +38,8 @@ func clauses(r *rand.Rand) (list []clause) {
 	return list
 }
 
-// An index that has no room left to divide, or may not look for what would, leaves
-// out nothing that holds, and is the same one every time.
+// An index without space to divide, or with its search used up, still finds everything. It is the same every
+// time.
 func TestIndex_WithoutRoom(t *testing.T) {
 	m := &Matcher{}
 	for _, name := range []string{"a", "b", "ip:address"} {

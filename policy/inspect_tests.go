@@ -14,8 +14,8 @@ var stepFields = []string{"times", "every", "cost", "max_wait", "expect"}
 // TestSection returns the tests section of the file as JSON, or nil. Package policytest parses it.
 func (m *Matcher) TestSection() []byte { return m.tests }
 
-// InspectTests returns the parts of m and of the language that package policytest needs. It is not part of the
-// API. A nil m is an invalid policy.
+// InspectTests returns the parts of m and of the language that package policytest needs. It is not part of the API.
+// A nil m is an invalid policy.
 func (m *Matcher) InspectTests() parse.Tests {
 	t := parse.Tests{Test: testTable, Step: stepTable, Expect: expectTable, StepFields: stepFields}
 	if m == nil {
@@ -35,8 +35,8 @@ func (m *Matcher) InspectTests() parse.Tests {
 	return t
 }
 
-// Parts returns the reason and the hint of an attribute error.
-// Parts returns the reason of an attribute error and a hint.
+// Parts returns the reason and the hint of an attribute error. Parts returns the reason of an attribute error and a
+// hint.
 func (e *attributeError) Parts() (reason, hint string) { return e.reason, e.hint }
 
 // readTests keeps the section tests.

@@ -10,16 +10,16 @@ import (
 )
 
 // JSONSchema returns a JSON Schema (draft 2020-12) of policy files for editors. It describes the fields and the
-// forms of their values. [Load] rejects everything that the schema rejects, and more: the schema does not
-// relate fields to each other.
+// forms of their values. [Load] rejects everything that the schema rejects, and more: the schema does not relate
+// fields to each other.
 func JSONSchema() []byte { return bytes.Clone(jsonSchema()) }
 
 var jsonSchema = sync.OnceValue(func() []byte { return wholeSchema().JSON() })
 
 type schemas = []parse.Schema
 
-// wholeSchema describes a file in any of its forms. It lists the top-level fields twice, because editors
-// complete the names in properties.
+// wholeSchema describes a file in any of its forms. It lists the top-level fields twice, because editors complete
+// the names in properties.
 func wholeSchema() parse.Schema {
 	properties := parse.Schema{}
 	for _, t := range []*parse.Table{ruleTable, entryTable, fileTable, bundleTable} {

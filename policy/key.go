@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Key is the key of a bucket. It has the name of the limit and, for each attribute of the rule's limit_keys,
-// a label and a value.
+// A Key is the key of a bucket. It has the name of the limit and, for each attribute of the rule's limit_keys, a
+// label and a value.
 //
 //	free:ip=2001:db8:1:2::/64|path=/v1/users
 //	{acme}free:tenant=acme|header:x-api-key=~k3Jd0fQ…
@@ -22,18 +22,17 @@ import (
 //	part  = label "=" value
 //	value = *( plain / escape ) / "~" hash
 //
-// An escape is %XX. Space, control characters, bytes beyond ASCII and the characters "%|~{}" are escaped
-// everywhere. The colon is escaped in a limit, and the equals sign in a label. The value in braces is the hash
-// tag of slot_by: see slot.go. A tilde starts the hash, 128 bits in base64, of a value that is long or may be a
-// secret.
+// Escapes (%XX) replace space, control characters, bytes beyond ASCII, percent signs, bars, tildes and braces. Limits
+// also escape the colon, and labels the equals sign. The value in braces is the hash tag of slot_by (slot.go). A tilde
+// starts the hash of a value that is long or may be a secret: 128 bits in base64.
 //
 // A key names exactly one bucket, because names of limits are unique in a policy and the text of a key is
 // unambiguous. No request can produce a key longer than [MaxKeyBytes], or put a space, a control character or a
 // brace into a key.
 //
 // Stores, package keyed and internal/shards treat keys as opaque text, because programs may use keys of any
-// grammar. They only append text that no key of a policy ends with. Package topkeys truncates long keys as
-// text, and marks them.
+// grammar. They only append text that no key of a policy ends with. Package topkeys truncates long keys as text,
+// and marks them.
 type Key string
 
 const (
@@ -43,8 +42,8 @@ const (
 	// maxComponentBytes bounds an escaped value in a key. Longer values are hashed.
 	maxComponentBytes = 64
 
-	// maxLabelBytes bounds the escaped name of an attribute in a key. A longer name is replaced by its position
-	// in limit_keys.
+	// maxLabelBytes bounds the escaped name of an attribute in a key. A longer name is replaced by its position in
+	// limit_keys.
 	maxLabelBytes = 24
 
 	// hashBytes is the number of bytes of a hash in a key, and hashChars the length of their text.
@@ -67,8 +66,8 @@ const (
 	hashMark = "~"
 )
 
-// ParseKey converts text from a person or a client to a Key. The error is a [KeyError]: the text is empty or
-// too long, or has an unclosed brace. [Matcher.Bucket] reports whether a policy can produce the key.
+// ParseKey converts text from a person or a client to a Key. The error is a [KeyError]: the text is empty or too
+// long, or has an unclosed brace. [Matcher.Bucket] reports whether a policy can produce the key.
 func ParseKey(text string) (Key, error) {
 	switch {
 	case text == "":
@@ -118,8 +117,8 @@ func (k Key) Parts() []KeyPart {
 	return parts
 }
 
-// split returns the three portions of the key in escaped form, without the braces and without the colon after
-// the limit.
+// split returns the three portions of the key in escaped form, without the braces and without the colon after the
+// limit.
 func (k Key) split() (tag, limit, components string) {
 	rest := string(k)
 	if strings.HasPrefix(rest, tagOpen) {
@@ -163,8 +162,8 @@ func isValue(value string) bool {
 	return err == nil && len(hash) == hashBytes
 }
 
-// isCut reports whether a part has a hash where keys of policies have none. Package topkeys truncates long keys
-// and appends a tilde and a hash.
+// isCut reports whether a part has a hash where keys of policies have none. Package topkeys truncates long keys and
+// appends a tilde and a hash.
 func isCut(c string) bool {
 	at := strings.Index(c, hashMark)
 	return at >= 0 && (!strings.HasSuffix(c[:at], labelEnd) || len(c)-at != len(hashMark)+hashChars)

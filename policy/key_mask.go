@@ -26,8 +26,8 @@ const (
 	masked = "…"
 )
 
-// Mask returns the limit and a hash of the key under secret, for readers that must not learn the client. Equal
-// keys have equal masks, so readers can tell keys apart and recognize them.
+// Mask returns the limit and a hash of the key under secret, for readers that must not learn the client. Equal keys
+// have equal masks, so readers can tell keys apart and recognize them.
 func (k Key) Mask(secret []byte) Key {
 	h := hmac.New(sha256.New, secret)
 	h.Write([]byte("mete top\x00" + string(k))) // never fails
@@ -72,9 +72,9 @@ func isBase64(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// Mask returns a shortened value for readers that must not learn it. It keeps the network of an address,
-// nothing of a hash, and two letters of other values. Short values are masked completely, because two letters
-// would reveal most of them.
+// Mask returns a shortened value for readers that must not learn it. It keeps the network of an address, nothing of
+// a hash, and two letters of other values. Short values are masked completely, because two letters would reveal
+// most of them.
 func (p KeyPart) Mask() string {
 	if p.Hashed {
 		return maskedHash

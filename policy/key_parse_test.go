@@ -74,8 +74,8 @@ func TestOwnKeyPrefix(t *testing.T) {
 	}
 }
 
-// FuzzParseKey: a key that is built of hostile values reads back as these values, and a
-// reader of any text neither panics nor calls a text a value that is not one.
+// FuzzParseKey: a key of hostile values parses to the same values. Parsing any text neither panics nor returns
+// an invalid value.
 func FuzzParseKey(f *testing.F) {
 	f.Add("", "r", "tenant", "acme", "path", "/v1")
 	f.Add("acme", "a:b/c", "a=b", "c=d|e", "", "")

@@ -100,8 +100,7 @@ func TestKeyIdentity(t *testing.T) {
 	}
 }
 
-// FuzzKey: whatever two requests say, they have one key only if they say the
-// same, and the key is fit for every store.
+// FuzzKey: two requests have the same key only if their values are equal. Every key is valid in every store.
 func FuzzKey(f *testing.F) {
 	f.Add("a|b", "c", "a", "b|c")
 	f.Add("", "", "", "%00")

@@ -41,9 +41,9 @@ func (c *component) name() string {
 	return label
 }
 
-// Secret reports whether the value of a may be a credential, judging by the name of a. Keys then contain a hash
-// of the value. Hashing too much costs operators a readable key; hashing too little would put a credential into
-// a store.
+// Secret reports whether the value of a may be a credential, judging by the name of a. Keys then contain a hash of
+// the value. Hashing too much costs operators a readable key; hashing too little would put a credential into a
+// store.
 func (a Attribute) Secret() bool {
 	switch a.Source {
 	case SourceCookie:

@@ -8,8 +8,8 @@ import (
 )
 
 // keys makes the texts of bucket keys. They outlive the decision, so a new key needs new memory. A client with
-// frequent requests needs none, because keys caches recent texts. It is not safe for concurrent use. The zero
-// keys is ready for use.
+// frequent requests needs none, because keys caches recent texts. It is not safe for concurrent use. The zero keys
+// is ready for use.
 type keys struct {
 	known [knownKeys]string // by a part of their hash
 	slab  []byte            // new texts, back to back; never overwritten
@@ -18,8 +18,8 @@ type keys struct {
 const (
 	knownKeys = 256 // a power of 2
 
-	// slabBytes are allocated at a time, which is cheaper than one allocation per key. A program that keeps a
-	// key also keeps the memory of its neighbors.
+	// slabBytes are allocated at a time, which is cheaper than one allocation per key. A program that keeps a key
+	// also keeps the memory of its neighbors.
 	slabBytes = 512
 )
 

@@ -27,8 +27,7 @@ type Limit struct {
 	// Approximation is nil if the rate is exact.
 	Approximation *bucket.Approximation
 
-	// Stages apply to admitted requests when most of the limit is used. Their thresholds rise: see
-	// [Limit.Stage].
+	// Stages apply to admitted requests when most of the limit is used. Their thresholds rise: see [Limit.Stage].
 	Stages []Stage
 
 	// Override is the override that replaced the rule's limit, or nil.

@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A limit keeps the name that the file gives it, also where it is the only one: else a
-// second entry would rename its buckets, which would begin full.
+// A single limit keeps the name from the file. Otherwise adding a second limit would rename its buckets, and
+// these would begin full.
 func TestLimits_TheOnlyOneKeepsItsName(t *testing.T) {
 	const (
 		day  = `{"name": "day", "algorithm": "fixed_window", "tokens": 100, "window": "1d"}`

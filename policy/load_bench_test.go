@@ -37,7 +37,7 @@ var hugeFiles = []struct {
 		}
 		return `{"bundle_version":1,"policies":[` + strings.Join(policies, ",") + `]}`
 	}},
-	{"lists", func() string { // lists of paths and of methods, and a rule behind them for what is left
+	{"lists", func() string { // lists of paths and of methods, and a rule for the rest
 		var rules []string
 		for i := range policy.MaxRules - 1 {
 			rules = append(rules, fmt.Sprintf(`{"name":"r%d","limit_keys":["jwt:sub"],"match":{"path":["/a/%d","/b/%d","/c/%d/*"],"method":["GET","HEAD"]%s},`+

@@ -25,8 +25,7 @@ func mistakesIn(file []byte) (es policy.Errors) {
 	return es
 }
 
-// Every file in testdata/bad has its whole list of mistakes beside it, one a
-// line. go test -rewrite writes the lists anew.
+// Every file in testdata/bad has a list of its errors, one per line. Update the lists with go test -rewrite.
 func TestBad(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.json")
 	if err != nil || len(files) == 0 {
@@ -98,7 +97,7 @@ func resolves(data []byte, pointer string) bool {
 	return true
 }
 
-// A policy with ten different mistakes has all ten reported, no more.
+// All ten errors of a policy are reported, and no others.
 func TestTenMistakes(t *testing.T) {
 	data, err := os.ReadFile("testdata/bad/ten.json")
 	if err != nil {

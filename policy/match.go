@@ -25,8 +25,7 @@ type Match struct {
 	Shadow bool          // the limit must not deny: by the rule's mode, for this key, or by an override
 }
 
-// A Verdict is the decision of a policy regardless of limits. The zero Verdict leaves the decision to the
-// limits.
+// A Verdict is the decision of a policy regardless of limits. The zero Verdict leaves the decision to the limits.
 type Verdict struct {
 	Missing *Rule     // denies the request because it lacks an attribute (on_missing: deny)
 	Block   *Override // denies the request
@@ -90,11 +89,11 @@ func (s *scratch) end() {
 	s.lookedUp, s.found, s.attrs, s.shadow = s.lookedUp[:0], s.found[:0], nil, false
 }
 
-// A Found holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found
-// is ready for use.
+// A Found holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found is
+// ready for use.
 type Found struct {
-	// Matches are the limits that apply to the request, in the order of the rules. Their keys stay valid when
-	// the Found is reused.
+	// Matches are the limits that apply to the request, in the order of the rules. Their keys stay valid when the
+	// Found is reused.
 	Matches []Match
 
 	// Skipped are the rules that do not apply because the request lacks an attribute of their key (on_missing:
@@ -116,9 +115,9 @@ func (f *Found) Forget() {
 
 var founds = sync.Pool{New: func() any { return new(Found) }}
 
-// Match appends to dst the limits that apply to attrs, in the order of the rules. A cost above 0 replaces the
-// costs of the rules. Nil attrs have no attributes. Match looks up an attribute at most once, and only if a
-// rule depends on it. now is compared with expiry times; it matters only if the matcher is [Matcher.Timed].
+// Match appends to dst the limits that apply to attrs, in the order of the rules. A cost above 0 replaces the costs
+// of the rules. Nil attrs have no attributes. Match looks up an attribute at most once, and only if a rule depends
+// on it. now is compared with expiry times; it matters only if the matcher is [Matcher.Timed].
 //
 // If the verdict denies the request, there may be matches nevertheless.
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
@@ -173,8 +172,8 @@ const (
 	OutcomeDisabled                 // its mode is off
 )
 
-// consider evaluates the i'th rule after the earlier rules of its group. If the rule applies, consider appends
-// its limits to dst.
+// consider evaluates the i'th rule after the earlier rules of its group. If the rule applies, consider appends its
+// limits to dst.
 func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	tier, scope := &s.tiers[r.group], &s.scopes[r.scope]
@@ -215,9 +214,9 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 	return m.charge(dst, s, i, shadow || s.shadow, v)
 }
 
-// inShadow reports whether r, which is enforced for a share of its keys, is in shadow for the request. A
-// request that is denied because it lacks an attribute has no key. Its address then replaces the key, together
-// with the attributes that it has.
+// inShadow reports whether r, which is enforced for a share of its keys, is in shadow for the request. A request
+// that is denied because it lacks an attribute has no key. Its address then replaces the key, together with the
+// attributes that it has.
 func (m *Matcher) inShadow(s *scratch, r *Rule, complete bool) bool {
 	s.key = m.appendComponents(s.key[:0], s, r)
 	if !complete && r.onMissing == inspect.MissingDeny {
@@ -242,7 +241,7 @@ func (m *Matcher) appendComponents(key []byte, s *scratch, r *Rule) []byte {
 	return key
 }
 
-// charge appends the limits of the i'th rule, which applies, or obeys an override.
+// charge appends the limits of the i'th rule, which applies, unless an override exempts or blocks the key.
 func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
 	limits := r.Limits

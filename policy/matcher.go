@@ -12,10 +12,10 @@ const MaxFileBytes = 8 << 20
 
 // Options are settings that are not part of a policy file.
 type Options struct {
-	// HashKey keys the hash that replaces long and secret components of bucket keys. Processes that share a
-	// store must have the same key, and must keep it across restarts to find their buckets. If it is empty,
-	// mete.New and SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey]. A key that is
-	// kept outside of the store protects the hashes from readers of the store.
+	// HashKey keys the hash that replaces long and secret components of bucket keys. Processes that share a store
+	// must have the same key, and must keep it across restarts to find their buckets. If it is empty, mete.New and
+	// SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey]. A key that is kept outside of
+	// the store protects the hashes from readers of the store.
 	HashKey []byte
 
 	// Now is the time that is compared with the expires_at of a bundle. Zero is the current time.
@@ -73,8 +73,8 @@ func (m *Matcher) Uses(s Source) bool { return int(s) < len(m.uses) && m.uses[s]
 // Attributes returns the attributes that the rules read, in the order of the file.
 func (m *Matcher) Attributes() []Attribute { return slices.Clone(m.attributes) }
 
-// Warnings returns the warnings about valid but questionable parts, in the order of the file. Package lint
-// returns these and more.
+// Warnings returns the warnings about valid but questionable parts, in the order of the file. Package lint returns
+// these and more.
 func (m *Matcher) Warnings() []Warning { return slices.Clone(m.warnings) }
 
 // Timed reports whether the result of [Matcher.Match] depends on the time.
@@ -83,12 +83,12 @@ func (m *Matcher) Timed() bool { return m.exceptions != nil }
 // Delays reports whether any limit can admit a request for a later time.
 func (m *Matcher) Delays() bool { return m.delays }
 
-// Expires returns the expires_at of a bundle, or zero. The matcher keeps working after that time; operators
-// should replace an expired bundle.
+// Expires returns the expires_at of a bundle, or zero. The matcher keeps working after that time; operators should
+// replace an expired bundle.
 func (m *Matcher) Expires() time.Time { return m.expires }
 
-// Overrides returns the exceptions of the file, followed by the overrides of [Matcher.WithOverrides]. The
-// caller must not modify their data.
+// Overrides returns the exceptions of the file, followed by the overrides of [Matcher.WithOverrides]. The caller
+// must not modify their data.
 func (m *Matcher) Overrides() []Override {
 	if m.exceptions == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 // A Mode sets the share of its keys that a rule is enforced for. It counts the exempt keys in hundredths of a
-// percent. A mode between [ModeEnforce] and [ModeShadow] is enforced for a part of the keys and in shadow for
-// the others. The greater of two modes is the weaker.
+// percent. A mode between [ModeEnforce] and [ModeShadow] is enforced for a part of the keys and in shadow for the
+// others. The greater of two modes is the weaker.
 type Mode uint16
 
 const (
@@ -22,13 +22,13 @@ const (
 	ModeOff     Mode = 10_001 // ignore the rule
 )
 
-// Partial reports whether a rule with the mode is enforced for some keys and in shadow for others. The choice
-// is stable: the keys of 10% are among the keys of 20%, in every process. If values are hashed, the processes
-// must share [Options.HashKey].
+// Partial reports whether a rule with the mode is enforced for some keys and in shadow for others. The choice is
+// stable: the keys of 10% are among the keys of 20%, in every process. If values are hashed, the processes must
+// share [Options.HashKey].
 func (m Mode) Partial() bool { return ModeEnforce < m && m < ModeShadow }
 
-// String returns the form of policy files: enforce, shadow, off, or the share of the keys that the rule is
-// enforced for, such as 25%.
+// String returns the form of policy files: enforce, shadow, off, or the share of the keys that the rule is enforced
+// for, such as 25%.
 func (m Mode) String() string {
 	switch {
 	case m == ModeEnforce:

@@ -39,7 +39,7 @@ func TestMode_InPartWithoutTheKey(t *testing.T) {
 	}
 }
 
-// While all is in shadow, nobody is denied for lack of an attribute.
+// In global shadow mode, no request is denied because it lacks an attribute.
 func TestShadowOverride_OnMissing(t *testing.T) {
 	m := loadWhole(t, `{"rules": [{"name": "r", "limit_keys": ["k"], "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}],
 		"global_shadow": {"reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}}`)
@@ -68,8 +68,8 @@ func TestStages_BeginAtTheShare(t *testing.T) {
 	}
 }
 
-// Of clients without the key, on_missing: deny denies the share that the mode names:
-// the same clients each time, and those of 10% are among those of 25%.
+// Of clients without the key, on_missing: deny denies the share of the mode. The clients are the same each
+// time, and the clients of 10% are among the clients of 25%.
 func TestMode_DeniesAShareOfClientsWithoutTheKey(t *testing.T) {
 	const rule = `{"name": "r", "limit_keys": ["header:x-c"], "mode": %q, "on_missing": "deny", @}`
 	const clients = 10_000
@@ -116,8 +116,8 @@ func TestMode_WithoutTheKeyByNetwork(t *testing.T) {
 	}
 }
 
-// Two tiers in force for shares of their keys leave each other requests: each has keys
-// of its own. Only a tier in force for all keys takes all requests.
+// Two partially enforced tiers leave each other requests, because each has its own keys. Only a fully enforced
+// tier takes all requests.
 func TestTiers_InForceForShares(t *testing.T) {
 	const rule = `{"name": %q, "limit_keys": ["ip:address"], "mode": %q, "algorithm_config": {"rps": 1, "burst": 5}}`
 	for _, tc := range []struct {
@@ -151,8 +151,8 @@ func TestTiers_InForceForShares(t *testing.T) {
 	}
 }
 
-// A rule without keys has one bucket, which a share spares or not: of two such tiers
-// the later one has nothing left exactly where matching leaves it nothing.
+// A rule without keys has one bucket, which a share exempts or not. Of two such tiers, the later one is
+// unreachable exactly if matching leaves it no request.
 func TestTiers_OneKeyInForceForAShare(t *testing.T) {
 	const rule = `{"name": %q, "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 5}}`
 	found := map[bool]int{}
@@ -165,7 +165,7 @@ func TestTiers_OneKeyInForceForAShare(t *testing.T) {
 			return matches[0].Shadow
 		}
 		_, err := policy.Load(file(fmt.Sprintf(rule, first)+", "+fmt.Sprintf(rule, second)), policy.Options{})
-		left := shadow(first) && !shadow(second) // a tier in shadow leaves one in force its requests
+		left := shadow(first) && !shadow(second) // a tier in shadow leaves its requests to an enforced tier
 		if (err == nil) != left {
 			t.Errorf("tiers %s and %s: %v; left: %t", first, second, err, left)
 		}

@@ -4,7 +4,7 @@ package policy
 
 import "testing"
 
-// Of equal parts of all hashes a mode spares as many as it says.
+// Of evenly distributed hashes, a mode exempts its share.
 func TestMode_Spares(t *testing.T) {
 	for _, m := range []Mode{1, 2, 5_000, 7_500, 9_998, 9_999} {
 		spared := Mode(0)

@@ -48,8 +48,8 @@ func sides(t *testing.T, mode, rule string) (enforced map[string]bool, share flo
 	return enforced, float64(len(enforced)) / keys
 }
 
-// A share of the keys is about as many, the same ones each time, and those of a
-// smaller share are among them; another rule has others.
+// A share of the keys has about the right size and is stable. It contains the keys of smaller shares; another
+// rule has other keys.
 func TestMode_Share(t *testing.T) {
 	before := map[string]bool{}
 	for _, mode := range []string{"0%", "1%", "10%", "25%", "50%", "99%", "100%"} {
@@ -95,8 +95,7 @@ func TestMode_ShareStays(t *testing.T) {
 	}
 }
 
-// For the keys that it spares, a rule in part is as one in shadow: the tier behind
-// it applies.
+// For exempt keys, a partially enforced rule is in shadow: the next tier applies.
 func TestMode_ShareAmongTiers(t *testing.T) {
 	m := load(t, `{"name": "new", "limit_keys": ["path"], "mode": "50%", @}`, `{"name": "old", "limit_keys": ["path"], @}`)
 	seen := map[string]int{}
@@ -113,8 +112,7 @@ func TestMode_ShareAmongTiers(t *testing.T) {
 	}
 }
 
-// A rule that is off is as if it were not there, whatever it would match; that of a
-// policy goes for all its rules.
+// A rule that is off is ignored. The mode of a policy applies to all its rules.
 func TestMode_Off(t *testing.T) {
 	m := load(t, `{"name": "off", "limit_keys": [], "mode": "off", @}`, `{"name": "on", "limit_keys": [], @}`)
 	if got, _ := names(t, m, policy.Map{}); fmt.Sprint(got) != "[on]" || len(m.Rules()) != 2 {

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// The networks of a clause that names clients may together have as many addresses as one network with this
-// prefix.
+// The networks of a clause that names clients may together have as many addresses as one network with this prefix.
 const (
 	widestIPv4 = 16 // a /16
 	widestIPv6 = 32 // a /32
 )
 
-// NamesClients reports whether an override affects only clients that it names. Either its key belongs to a
-// bucket that not all clients share, or its match names ip:address, jwt:sub, or all limit keys of one rule.
-// Method, path and host do not count, because clients share them. One of several limit keys, such as a plan
-// beside an address, names no client. A clause that names clients:
+// NamesClients reports whether an override affects only clients that it names. Either its key belongs to a bucket
+// that not all clients share, or its match names ip:address, jwt:sub, or all limit keys of one rule. Method, path
+// and host do not count, because clients share them. One of several limit keys, such as a plan beside an address,
+// names no client. A clause that names clients:
 //
 //   - is not negated, and has no star and no empty value;
 //   - has networks that together are no wider than a /16, or a /32 of IPv6.
@@ -112,8 +111,7 @@ func areNarrow(networks []netip.Prefix) bool {
 	return four <= 1<<(32-widestIPv4) && six <= 1<<(site-widestIPv6)
 }
 
-// keyNamesClients reports whether the bucket of r with these key components belongs to clients that the key
-// names.
+// keyNamesClients reports whether the bucket of r with these key components belongs to clients that the key names.
 func (r *Rule) keyNamesClients(components string) bool {
 	values := r.keyValues(components)
 	named := func(i int) bool {

@@ -74,7 +74,7 @@ func TestNamesClients(t *testing.T) {
 		"plan:x-plan=free|ip=192.0.2.1":          true,
 		"agent:accept=text|user=kim":             true,
 		"agent:accept=text|user=":                false,
-		"free:x-api-key=":                        false, // of all who send none
+		"free:x-api-key=":                        false, // of all clients without a key
 		"route:path=/a|tenant=":                  false,
 		"page:path=/a":                           false,
 		"all:":                                   false,

@@ -16,8 +16,7 @@ type numbers struct {
 	bucket.Spec
 	ok bool // they are complete
 
-	// most is the highest cost that a request can have, or 0 if it is unknown. mostIs describes it: "burst of
-	// 20".
+	// most is the highest cost that a request can have, or 0 if it is unknown. mostIs describes it: "burst of 20".
 	most   bucket.Tokens
 	mostIs string
 }
@@ -198,8 +197,8 @@ func (c *compiler) readLeakyBucket(o *parse.Object) numbers {
 	return n
 }
 
-// readExtent reads a required field: a number of tokens, or the time that the rate takes to refill them. Only
-// queue may be 0.
+// readExtent reads a required field: a number of tokens, or the time that the rate takes to refill them. Only queue
+// may be 0.
 func (c *compiler) readExtent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
 	n := o.Need(name, hint)
 	if n == nil {

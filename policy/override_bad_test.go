@@ -86,7 +86,7 @@ func TestWithOverrides_BadInput(t *testing.T) {
 	}
 }
 
-// What no bucket has for a key is refused: nobody would learn that it does nothing.
+// Impossible keys are rejected, because such an override would silently have no effect.
 func TestOverride_BadKeys(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "net", "limit_keys": ["ip:address/48", "header:x-user"], "algorithm_config": {"rps": 1, "burst": 10}},
@@ -138,7 +138,7 @@ func TestOverride_BadKeys(t *testing.T) {
 	}
 }
 
-// What is not JSON of an override is no override.
+// Invalid JSON is not an override.
 func TestParseOverride(t *testing.T) {
 	const good = `{"id":"x","action":"limit","rules":["user"],"match":{"header:x-user":["ann",{"not":"b"}]},"algorithm":"token_bucket",` +
 		`"algorithm_config":{"rps":0.10,"burst":3},"reason":"r","author":"a","expires_at":"2026-11-21T12:01:00Z"}`
@@ -159,8 +159,8 @@ func TestParseOverride(t *testing.T) {
 		`{"id": 1}`:                    "/id: id must be text",
 		`{"rules": "user"}`:            "/rules: rules must be a list",
 		`{"rules": [1]}`:               "/rules/0: rules must be names",
-		`{"expires_at": 1}`:            "/expires_at: expires_at must be an instant",
-		`{"expires_at": "2026-13-01"}`: "must be an instant",
+		`{"expires_at": 1}`:            "/expires_at: expires_at must be a timestamp",
+		`{"expires_at": "2026-13-01"}`: "must be a timestamp",
 		"{\"id\": \"\xff\"}":           "UTF-8",
 		strings.Repeat(`{"match":`, 20) + `1` + strings.Repeat(`}`, 20): "deeper than",
 	} {

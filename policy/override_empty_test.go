@@ -28,7 +28,7 @@ func TestOverride_TellsAbsentFromEmpty(t *testing.T) {
 		switch {
 		case (err == nil) != tc.ok:
 			t.Errorf("%s: error %v, want %t", tc.match, err, !tc.ok)
-		case err != nil && !strings.Contains(err.Error(), "name its values"):
+		case err != nil && !strings.Contains(err.Error(), "list its values"):
 			t.Errorf("%s: error %v has no hint", tc.match, err)
 		case err == nil:
 			one, _ := m.Match(nil, policy.Map{}, 0, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// ParseOverride parses an [Override] in the JSON form of policy files. It reports unknown and duplicate fields
-// and fields of the wrong type, as [Errors]. [Matcher.WithOverrides] checks the rest.
+// ParseOverride parses an [Override] in the JSON form of policy files. It reports unknown and duplicate fields and
+// fields of the wrong type, as [Errors]. [Matcher.WithOverrides] checks the rest.
 func ParseOverride(data []byte) (o Override, err error) {
 	c := newCompiler(&Matcher{}, time.Time{})
 	root := c.Parse(data, MaxFileBytes)

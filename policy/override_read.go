@@ -217,7 +217,7 @@ func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 		}
 		if cl.splitsBucket(r, a) {
 			c.Absent(o.Node, fmt.Sprintf("rule %q uses one bucket for requests with and without a value of %v (on_missing: empty), and the override matches only some of them", r.Name, a),
-				"name its values, or use match: {} for all buckets, or key for the bucket of the empty value")
+				"list its values, or use match: {} for all buckets, or key for the bucket of the empty value")
 			return
 		}
 		for _, n := range cl.networks {
@@ -232,15 +232,15 @@ func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 	}
 }
 
-// splitsBucket reports whether c distinguishes requests without the attribute a from requests with an empty
-// one, although they share a bucket of r. An address is never empty.
+// splitsBucket reports whether c distinguishes requests without the attribute a from requests with an empty one,
+// although they share a bucket of r. An address is never empty.
 func (c *clause) splitsBucket(r *Rule, a Attribute) bool {
 	return r.onMissing == inspect.MissingEmpty && a.Source != SourceIP && c.holds(&fact{}) != c.holds(&fact{present: true})
 }
 
-// readOverrideLimits reads the limits that replace a rule's. They must use the same buckets: another name or
-// other shards would start with full ones. Limits that are not named, omitted costs, shards and leases stay as
-// in the rule.
+// readOverrideLimits reads the limits that replace a rule's. They must use the same buckets: another name or other
+// shards would start with full ones. Limits that are not named, omitted costs, shards and leases stay as in the
+// rule.
 func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int) {
 	of := c.rules()[number]
 	if f := o.Field("algorithm"); f != nil {
@@ -395,8 +395,8 @@ func (c *compiler) findRuleByKey(prefix string) (number int, ok bool) {
 	return number, ok
 }
 
-// suggestRule returns a hint at a rule with a similar name. After many errors it returns none, because it
-// compares every rule.
+// suggestRule returns a hint at a rule with a similar name. After many errors it returns none, because it compares
+// every rule.
 func (c *compiler) suggestRule(name string) string {
 	const enough = 20
 	if c.Found() > enough {

@@ -8,8 +8,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Exceptions in a file are about all requests, like those made while a server runs,
-// and not about those alone that the policy they stand behind is about.
+// Overrides in a file apply to all requests, regardless of the selector of the policy before them.
 func TestOverrides_AreNotBoundBySelectors(t *testing.T) {
 	const (
 		api   = `{"selector": {"hosts": "api.example.com", "pathPrefix": "/v1"}, "rules": [{"name": "api", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 5}}]`

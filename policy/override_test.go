@@ -26,7 +26,7 @@ const overridden = `{"rules": [
 	{"name": "all", "group": "all", "limit_keys": [], "algorithm_config": {"rps": 1000, "burst": 1000}}
 ]%s}`
 
-// an override is what a test writes shortly: without those who have made it.
+// override is the short form of an override in tests, without the author.
 func override(body string) string {
 	return `{` + body + `, "reason": "r", "author": "a", "expires_at": "2026-11-21T12:01:00Z"}`
 }
@@ -77,8 +77,8 @@ func parsed(t testing.TB, bodies ...string) []policy.Override {
 	return list
 }
 
-// outcome is what becomes of a request: who blocks it or lets it pass, or the limits
-// with their capacities, an asterisk where they are shadow.
+// outcome describes the decision about a request: the override that blocks or allows it, or the limits with
+// their capacities. An asterisk marks limits in shadow.
 func outcome(m *policy.Matcher, attrs policy.Map, now time.Time) string {
 	matches, v := m.Match(nil, attrs, 0, bucket.At(now))
 	switch {
@@ -168,7 +168,7 @@ func TestOverride_Expires(t *testing.T) {
 	}
 }
 
-// What goes before what does not depend on the order in which they are written.
+// The precedence of actions does not depend on their order in the file.
 func TestOverride_Precedence(t *testing.T) {
 	all := []string{
 		`"action": "break_glass"`,
@@ -203,7 +203,7 @@ func TestOverride_Precedence(t *testing.T) {
 	}
 }
 
-// A key is what a match shows, with a tag of slot_by and of hashed secrets, too.
+// An override by key works with a tag of slot_by and with hashed secrets.
 func TestOverride_Key(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "plain", "limit_keys": ["header:x-user"], "algorithm_config": {"rps": 1, "burst": 10}},
@@ -254,7 +254,7 @@ func TestOverride_Key(t *testing.T) {
 	}
 }
 
-// A bucket with another limit keeps what is missing, and admits no more than both do.
+// A bucket with another limit keeps its spent tokens, and never admits more than both limits together.
 func TestOverride_KeepsWhatIsMissing(t *testing.T) {
 	before, after := plain(t), atRunTime(t, `"action": "limit", "rules": ["user"], "match": {"header:x-user": "ann"}, "algorithm_config": {"rps": 1, "burst": 14}`)
 	ann := policy.Map{"header:x-user": "ann"}
@@ -282,7 +282,7 @@ func TestOverride_KeepsWhatIsMissing(t *testing.T) {
 	if got := spend(before); got != 0 {
 		t.Errorf("lowered again: %d more, want none", got)
 	}
-	now += 6_000_000 // of which 4 pay for what was taken beyond the lower limit
+	now += 6_000_000 // 4 of them pay for tokens taken beyond the lower limit
 	if got := spend(before); got != 2 {
 		t.Errorf("6 s later at 1/s: %d, want 2", got)
 	}
@@ -329,8 +329,7 @@ func renamed(list []policy.Override) []policy.Override {
 	return list
 }
 
-// Buckets that are split or lent stay so: an override has the same, and a limit that
-// cannot is a mistake.
+// An override keeps the shards and leases of its rule. A limit that does not support them is an error.
 func TestOverride_KeepsShardsAndLeases(t *testing.T) {
 	m := load(t, `{"name": "split", "limit_keys": ["path"], "algorithm_config": {"rps": 10, "burst": 100, "shards": 4}}`,
 		`{"name": "lent", "limit_keys": ["path"], "group": "g", "algorithm_config": {"rps": 10, "burst": 100, "leased": true}}`)

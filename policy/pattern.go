@@ -66,8 +66,8 @@ func (p *pattern) includes(f *fact) bool {
 	return false
 }
 
-// readMatch reads a rule's match, and narrows the rule's box by the match and by the key. It returns false if
-// an error leaves the box unknown.
+// readMatch reads a rule's match, and narrows the rule's box by the match and by the key. It returns false if an
+// error leaves the box unknown.
 func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
 	ok := c.addSelector(d)
 	d.Rule.selectorClauses = len(d.clauses)
@@ -116,7 +116,7 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 	}
 	slot := c.slotFor(a)
 	if seen[slot] {
-		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one, with a list")
+		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one clause with a list")
 		return false
 	}
 	seen[slot] = true

@@ -16,8 +16,8 @@ import (
 // rateNames are the fields with the rate. A limit needs one of them.
 var rateNames = []string{"tokens_per_second", "rps", "rate"}
 
-// readRate reads the rate of a limit from the named fields, or from any rate field if names is empty. Other
-// rate fields are errors.
+// readRate reads the rate of a limit from the named fields, or from any rate field if names is empty. Other rate
+// fields are errors.
 func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate, ok bool) {
 	var first *parse.Node
 	ok = true

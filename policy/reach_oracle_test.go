@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// The index leaves out no earlier rule that matters: what is reported is what
-// comparing each rule with all before it finds.
+// The index finds every earlier rule that matters: the reports are the same as without an index.
 func TestUnreachable_AsEachWithEach(t *testing.T) {
 	const seed = 3
 	rnd := rand.New(testseed.PCG(seed, 0))
@@ -45,7 +44,7 @@ func TestUnreachable_AsEachWithEach(t *testing.T) {
 	}
 }
 
-// eachWithEach is [compiler.unreachable] without an index, for one group.
+// eachWithEach is [compiler.reportUnreachable] without an index, for one group.
 func eachWithEach(c *compiler) {
 	var tiers []*draft
 	for _, d := range c.drafts {

@@ -9,8 +9,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// The request by which a mistake is shown goes into logs, and what rules match may be
-// a credential.
+// The example request of an error is logged, so it must not contain values that may be credentials.
 func TestUnreachable_ShowsNoSecrets(t *testing.T) {
 	const text = `{"rules": [
 		{"name": "a", "limit_keys": [], "match": {"header:x-api-key": "hunter2", "jwt:plan": "pro"}, "algorithm_config": {"rps": 1, "burst": 1}},

@@ -120,8 +120,8 @@ func TestUnreachableOracle(t *testing.T) {
 	}
 }
 
-// reachable reports whether any request is decided by the last of rules: it
-// tries each rule in a policy of its own, so that nothing can be refused.
+// reachable reports whether any request is decided by the last of rules. It tries each rule in a policy of its
+// own, so that nothing is rejected.
 func reachable(t *testing.T, rules []string, values []string) bool {
 	t.Helper()
 	var alone []*policy.Matcher

@@ -100,8 +100,8 @@ func (c *compiler) reportUnreachableIn(group []*draft) {
 }
 
 // takesAll reports whether an earlier tier takes every request of its match from a later one. A tier in shadow
-// takes none from an enforced tier. Two partially enforced tiers have different keys, because each hashes them
-// with its own name.
+// takes none from an enforced tier. Two partially enforced tiers have different keys, because each hashes them with
+// its own name.
 func takesAll(earlier, later Mode) bool {
 	switch {
 	case earlier == ModeEnforce, later == ModeOff:

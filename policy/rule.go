@@ -73,8 +73,8 @@ var (
 	storeErrorWords = []string{"open", "closed", "local"}
 )
 
-// A draft is a rule while its file is being parsed. A policy and a bundle also have drafts, with the fields
-// that their rules inherit.
+// A draft is a rule while its file is being parsed. A policy and a bundle also have drafts, with the fields that
+// their rules inherit.
 type draft struct {
 	*Rule
 	at     *parse.Node
@@ -119,8 +119,8 @@ func (c *compiler) readRule(n *parse.Node, listed bool) {
 	c.readLimits(d.Rule, o)
 }
 
-// readFallback reads a policy's fallback_limit: the rule for requests that match no other rule. Without
-// limit_keys it is one bucket for all of them.
+// readFallback reads a policy's fallback_limit: the rule for requests that match no other rule. Without limit_keys
+// it is one bucket for all of them.
 func (c *compiler) readFallback(n *parse.Node) {
 	o := c.Object(n, fallbackTable)
 	if o == nil {
@@ -221,8 +221,8 @@ func (c *compiler) readAttribute(n *parse.Node) (Attribute, bool) {
 	return a, true
 }
 
-// readGroup returns the name of the tiers that a rule belongs to: its group, or the rules with the same
-// limit_keys in any order.
+// readGroup returns the name of the tiers that a rule belongs to: its group, or the rules with the same limit_keys
+// in any order.
 func (c *compiler) readGroup(r *Rule, n *parse.Node) string {
 	if n != nil {
 		name, ok := c.Name(n, "group", MaxNameBytes)

@@ -9,16 +9,16 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// Bounds of the search for a sample: the number of earlier rules to compare, and the number of pieces of the
-// rule's remaining box.
+// Bounds of the search for a sample: the number of earlier rules to compare, and the number of pieces of the rule's
+// remaining box.
 const (
 	maxSampleRules  = 1000
 	maxSamplePieces = 64
 )
 
-// Sample returns a plain request that matches the i'th rule and no earlier rule of its group. It returns false
-// if it finds none. It treats attributes as independent, ignores overrides, and does not compare all rules of
-// large policies.
+// Sample returns a plain request that matches the i'th rule and no earlier rule of its group. It returns false if
+// it finds none. It treats attributes as independent, ignores overrides, and does not compare all rules of large
+// policies.
 func (m *Matcher) Sample(i int) (Map, bool) {
 	r := m.rules[i]
 	in := newSpace(m)

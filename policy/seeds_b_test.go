@@ -13,9 +13,8 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// What the documents that the language comes from get wrong, in words or in their
-// code, one by one. What is decided by a limiter is in its tests, and what a front
-// door sends in theirs.
+// Errors in the documents that the language comes from, in words or in code. Tests of the limiter cover
+// decisions, and tests of the endpoints cover responses.
 func TestSourceMistakes(t *testing.T) {
 	for _, tc := range []struct {
 		mistake string
@@ -103,7 +102,7 @@ func freeThrottlesPaying(t *testing.T) {
 	m := loadFile(t, "testdata/seeds/tiers.json")
 	wants(t, m, "enterprise", policy.Map{"header:x-api-key": "k", "jwt:plan": "enterprise"})
 	wants(t, m, "free", policy.Map{"header:x-api-key": "k"})
-	// Where each is in a group of its own, both apply, and that is told.
+	// In groups of their own, both rules apply.
 	m = mustLoad(t, `{"rules": [
 		{"name": "enterprise", "group": "a", "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "enterprise"}, "algorithm_config": {"rps": 1000, "burst": 2000}},
 		{"name": "free", "group": "b", "limit_keys": ["jwt:sub"], "algorithm_config": {"rps": 10, "burst": 20}}]}`)

@@ -14,7 +14,7 @@ import (
 // The files in testdata/seeds are the JSON examples of the documents the
 // language comes from, as they stand there.
 
-// loadFile compiles a file that has no mistakes.
+// loadFile compiles a valid file.
 func loadFile(t *testing.T, path string) *policy.Matcher {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -28,7 +28,7 @@ func loadFile(t *testing.T, path string) *policy.Matcher {
 	return m
 }
 
-// want is what a test expects of one match.
+// want is the expectation of one match.
 type want struct {
 	rule     string
 	capacity bucket.Tokens
@@ -59,8 +59,7 @@ func expect(t *testing.T, m *policy.Matcher, attrs policy.Map, wants ...want) []
 	return got
 }
 
-// The reference configuration: one bucket of 200 for all, 100 a second, one
-// token a request.
+// The reference configuration: one bucket of 200 for all requests, 100 per second, one token per request.
 func TestSeedReference(t *testing.T) {
 	m := loadFile(t, "testdata/seeds/reference.json")
 	w := want{"default", 200 * bucket.Token, 100 * bucket.Token, bucket.Token}
@@ -96,8 +95,7 @@ func TestSeedGlobalRPS(t *testing.T) {
 	}
 }
 
-// Tiers: an enterprise caller has enterprise limits only, and free is what all
-// others fall back to.
+// Tiers: an enterprise caller has only enterprise limits; all other callers have the free limits.
 func TestSeedTiers(t *testing.T) {
 	m := loadFile(t, "testdata/seeds/tiers.json")
 	free := want{"free", 20 * bucket.Token, 10 * bucket.Token, bucket.Token}
@@ -105,7 +103,7 @@ func TestSeedTiers(t *testing.T) {
 		want{"enterprise", 2000 * bucket.Token, 1000 * bucket.Token, bucket.Token})
 	expect(t, m, policy.Map{"header:x-api-key": "k", "jwt:plan": "pro"}, free)
 	expect(t, m, policy.Map{"header:x-api-key": "k"}, free)
-	expect(t, m, policy.Map{"jwt:plan": "enterprise"}) // nobody to keep a bucket for
+	expect(t, m, policy.Map{"jwt:plan": "enterprise"}) // no bucket is needed
 }
 
 // Every example has a test above.

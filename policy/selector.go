@@ -45,8 +45,8 @@ func (c *compiler) readSelector(n *parse.Node) {
 	}
 }
 
-// selectPaths reads pathExact and pathPrefix; a path may match either. A prefix matches whole segments: /v1
-// matches /v1 and paths that begin with /v1/, but not /v1x.
+// selectPaths reads pathExact and pathPrefix; a path may match either. A prefix matches whole segments: /v1 matches
+// /v1 and paths that begin with /v1/, but not /v1x.
 func (c *compiler) selectPaths(o *parse.Object) {
 	a, _ := parseAttribute("path")
 	cl, all, ok := clause{}, space.Set{}, true

@@ -62,7 +62,7 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// A selector narrows what the rules of its policy match, and those of no other.
+// A selector narrows only the rules of its own policy.
 func TestSelector_AndMatch(t *testing.T) {
 	m, err := bundle(t,
 		`"selector": {"pathPrefix": "/v1"}, "rules": [{"name": "deep", "limit_keys": [], "match": {"path": "/v1/x*"}, @}, {"name": "v1", "limit_keys": [], @}]`,

@@ -17,13 +17,13 @@ const (
 	// shardKeyBytes is the length of the suffix that a shard adds to the key of its bucket.
 	shardKeyBytes = 4
 
-	// maxShardMatches replaces MaxMatches in policies with shards, because the ID of a request then needs a key
-	// of its own.
+	// maxShardMatches replaces MaxMatches in policies with shards, because the ID of a request then needs a key of
+	// its own.
 	maxShardMatches = MaxMatches - 1
 )
 
-// soundShardTokens is the least that a shard should hold. With fewer tokens, requests more often find their
-// shards empty while others are not.
+// soundShardTokens is the least that a shard should hold. With fewer tokens, requests more often find their shards
+// empty while others are not.
 const soundShardTokens = 5 * bucket.Token
 
 // readShards reads the number of buckets that the limit l is split over. Each needs a part of the limit.

@@ -9,14 +9,14 @@ import (
 	"github.com/metehq/mete/internal/parse"
 )
 
-// slot_by puts the buckets of one tenant into one slot of a Redis Cluster, where one script reaches all of
-// them. Keys then begin with a hash tag, the tenant's value in braces:
+// slot_by puts the buckets of one tenant into one slot of a Redis Cluster, where one script reaches all of them.
+// Keys then begin with a hash tag, the tenant's value in braces:
 //
 //	{acme}free:tenant=acme|path=/v1/users
 //
 // The tag comes from an attribute of the key, so it never splits a bucket. Tenants share the buckets of a rule
-// without that attribute, and these keys have no tag. The tag never merges buckets, because the rest of the key
-// is unchanged. Values contain no braces, and no other key begins with one.
+// without that attribute, and these keys have no tag. The tag never merges buckets, because the rest of the key is
+// unchanged. Values contain no braces, and no other key begins with one.
 
 func (c *compiler) readSlotBy(d *draft, n *parse.Node) {
 	d.slotBy = nil
@@ -42,8 +42,8 @@ func (c *compiler) setTag(d *draft) {
 	}
 }
 
-// appendTag appends the tag of a key. A missing or empty attribute makes no tag, because Redis would not
-// recognize an empty one.
+// appendTag appends the tag of a key. A missing or empty attribute makes no tag, because Redis would not recognize
+// an empty one.
 func (k *keyer) appendTag(dst []byte, by *component, f *fact) []byte {
 	if f.value == "" {
 		return dst

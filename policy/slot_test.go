@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// loadText compiles a file that has no mistakes.
+// loadText compiles a valid file.
 func loadText(t testing.TB, text string) *policy.Matcher {
 	t.Helper()
 	m, err := policy.Load([]byte(text), policy.Options{HashKey: []byte("test")})
@@ -52,7 +52,7 @@ func TestSlotBy_Key(t *testing.T) {
 	}
 }
 
-// What a key does not tell apart a tag does not either: a bucket stays one.
+// The tag distinguishes only values that the key distinguishes, so it never splits a bucket.
 func TestSlotBy_MissingIsEmpty(t *testing.T) {
 	m := slotted(t, "tenant", `"tenant"`, `"on_missing": "empty",`)
 	if missing, empty := keyOf(t, m, policy.Map{}), keyOf(t, m, policy.Map{"tenant": ""}); missing != empty {
@@ -116,7 +116,7 @@ func TestLeased(t *testing.T) {
 	}
 }
 
-// A rule's own goes before that of its policy.
+// The slot_by of a rule overrides the slot_by of its policy.
 func TestSlotBy_OfARule(t *testing.T) {
 	m := loadText(t, `{"slot_by": "tenant", "rules": [
 		{"name": "a", "limit_keys": ["tenant", "path"], "slot_by": "path", "algorithm_config": {"rps": 1, "burst": 1}},

@@ -87,8 +87,8 @@ func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action stri
 	return action, delay, true
 }
 
-// readThreshold reads the used share in percent where a stage begins, and returns its node. share is nil if it
-// is unknown.
+// readThreshold reads the used share in percent where a stage begins, and returns its node. share is nil if it is
+// unknown.
 func (c *compiler) readThreshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	f := o.Field("threshold_percent")
 	if f == nil {

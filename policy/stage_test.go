@@ -58,7 +58,7 @@ func TestStages_Bad(t *testing.T) {
 	}
 }
 
-// A mistake in one stage does not hide those of the others.
+// An error in one stage does not hide errors in other stages.
 func TestStages_AllMistakes(t *testing.T) {
 	_, err := tryLoad(`{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 10, "staged_actions": [
 		{"threshold": 120, "action": "warn"}, 5, {"threshold": 50, "action": "explode"}, {"threshold": "x", "action": "throttle", "delay": "99h"},
@@ -75,8 +75,7 @@ func TestStages_AllMistakes(t *testing.T) {
 	}
 }
 
-// Budgets of weeks begin on Monday, those of days at midnight, UTC, or when start
-// says.
+// Weekly budgets begin on Monday, and daily budgets at midnight UTC, unless start is set.
 func TestBudget_Begins(t *testing.T) {
 	for config, want := range map[string]time.Duration{
 		`"period": "1d"`: 0, `"period": "1h"`: 0, `"period": "7d"`: 4 * 24 * time.Hour, `"period": "1w"`: 4 * 24 * time.Hour,

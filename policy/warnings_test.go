@@ -67,8 +67,8 @@ func TestLoad_MisspeltModeIsOneMistake(t *testing.T) {
 	}
 }
 
-// A misspelt word excuses nothing else in its rule, and a field in the wrong
-// place is told where it belongs.
+// A misspelled word does not hide other errors in its rule. The error of a field in the wrong place names the
+// right place.
 func TestLoad_EveryMistakeOfARule(t *testing.T) {
 	_, err := policy.Load([]byte(`{"name": "r", "limit_keys": [], "algorithm": "tokn", "mode": "x", "cost_source": "header:c",
 		"algorithm_config": {"rps": -1, "burst": 0, "brust": 2, "max_reserved": -1}}`), policy.Options{})

@@ -10,7 +10,6 @@ import (
 )
 
 // A bucket that holds nothing paces all requests: each reserves the next free instant.
-// That is "capacity zero and always reserve" of source document 003.
 func TestRun_CapacityZeroPaces(t *testing.T) {
 	const file = `{"rules": [{"name": "mail", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 0, "max_reserved": 5}}],
 		"tests": [{"name": "one a second", "steps": [

@@ -18,8 +18,8 @@ type Tester[T any] interface {
 	Errorf(format string, args ...any)
 }
 
-// Check runs all tests of m as subtests of t, and logs the rules that they do not cover. It fails if the policy
-// has no tests, because they were probably lost on the way.
+// Check runs all tests of m as subtests of t, and logs the rules that they do not cover. It fails if the policy has
+// no tests, because they were probably lost on the way.
 func Check[T Tester[T]](t T, m *policy.Matcher) {
 	t.Helper()
 	tests, _, err := Read(m)

@@ -59,8 +59,8 @@ func (r *runner) coverStatuses(statuses []mete.Status) {
 
 const maxNames = 10
 
-// Gaps describes the rules that the tests do not cover, one line each: rules that applied to no request, and
-// rules that never denied one. It returns nil if there are no tests or no gaps.
+// Gaps describes the rules that the tests do not cover, one line each: rules that applied to no request, and rules
+// that never denied one. It returns nil if there are no tests or no gaps.
 func (r *Report) Gaps() []string {
 	if len(r.Results) == 0 {
 		return nil

@@ -15,6 +15,6 @@
 //	}
 //
 // Load the policy with a fixed [policy.Options.HashKey]. Otherwise each process hashes keys that may be secrets
-// differently. Some results depend on the hash: the keys of a partially enforced rule, and the windows of
-// anchor: key.
+// differently. Some results depend on the hash: the keys of a partially enforced rule, and the windows of anchor:
+// key.
 package policytest

@@ -38,8 +38,8 @@ func (f *Failure) explain(m *policy.Matcher, at bucket.Instant) []string {
 	return f.appendRules(why, e.Rules)
 }
 
-// appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation names, are
-// explained in full. The others are explained only if no rule applies.
+// appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation names, are explained
+// in full. The others are explained only if no rule applies.
 func (f *Failure) appendRules(why []string, rules []policy.Consideration) []string {
 	var others []*policy.Consideration
 	applies := false
@@ -101,9 +101,9 @@ func (f *Failure) describeRule(c *policy.Consideration) []string {
 	case policy.OutcomeUnneeded:
 		name += fmt.Sprintf(" does not apply: rule %s does", c.By.Name)
 	case policy.OutcomeExempt:
-		name += " exempts it, by override " + c.Override.ID
+		name = fmt.Sprintf("override %s exempts the request from %s", c.Override.ID, name)
 	case policy.OutcomeBlocked:
-		name += " is blocked by override " + c.Override.ID
+		name = fmt.Sprintf("override %s blocks the key of the request under %s", c.Override.ID, name)
 	}
 	return []string{name}
 }

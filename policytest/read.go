@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Read returns the tests of the policy file of m, in the order of the file, and warnings. It reports all
-// errors, as [policy.Errors]. It does not run the tests.
+// Read returns the tests of the policy file of m, in the order of the file, and warnings. It reports all errors, as
+// [policy.Errors]. It does not run the tests.
 func Read(m *policy.Matcher) ([]Test, []policy.Warning, error) { return read(m.TestSection(), m) }
 
 // Load is [policy.Load] for files with tests: its [policy.Errors] include errors of the tests. If the rules are

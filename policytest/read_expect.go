@@ -140,8 +140,8 @@ func (r *reader) readNumber(f *parse.Node, what string, most int) (int, bool) {
 	return 0, false
 }
 
-// readCounts reads the number of denied requests per rule. The value is one rule that denies all requests, a
-// list of such rules, or an object with a number per rule.
+// readCounts reads the number of denied requests per rule. The value is one rule that denies all requests, a list
+// of such rules, or an object with a number per rule.
 func (r *reader) readCounts(f *parse.Node, all int, of claim) []Count {
 	counts := []Count{}
 	switch {

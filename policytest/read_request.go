@@ -17,16 +17,15 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// attributesOf are the attributes of a test's requests. If numbered is set, their values contain [Number].
-// address is the node of the address.
+// attributesOf are the attributes of a test's requests. If numbered is set, their values contain [Number]. address
+// is the node of the address.
 type attributesOf struct {
 	policy.Map
 	numbered bool
 	address  *parse.Node
 }
 
-// changeAttributes returns the attributes of a step: the test's attributes with the changes of with and
-// without.
+// changeAttributes returns the attributes of a step: the test's attributes with the changes of with and without.
 func (r *reader) changeAttributes(o *parse.Object, base attributesOf) attributesOf {
 	with, without := o.Field("with"), o.Field("without")
 	if with == nil && without == nil {

@@ -75,7 +75,7 @@ func TestTests_Begin(t *testing.T) {
 	}
 }
 
-// Front doors spell a path, a host and the name of a header in one way.
+// A path, a host and the name of a header are normalized like in requests.
 func TestTests_Attributes(t *testing.T) {
 	m := loadTests(t, `[{"name": "a", "request": {"Header:X-Api-Key": 17, "host": "Example.COM:80", "path": "/a//b/%63;v=1", "jwt:admin": true, "method": "GET"}, "steps": [
 		{"with": {"header:x-api-key": "k-{n}", "ip:address": "192.0.2.{n}"}, "times": 255},
@@ -224,7 +224,7 @@ func TestTests_AreBounded(t *testing.T) {
 	}
 }
 
-// FuzzTests: any tests are either mistakes or can be run, within their bounds.
+// FuzzTests: any tests are either invalid or can run within their bounds.
 func FuzzTests(f *testing.F) {
 	for _, seed := range []string{
 		`[]`, `{}`, `[{"name": "a", "expect": "allowed"}]`,

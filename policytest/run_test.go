@@ -69,8 +69,7 @@ func TestRun_Passing(t *testing.T) {
 	}
 }
 
-// Every expectation fails once, and says why. go test -rewrite writes the texts
-// anew.
+// Every expectation fails once, with an explanation. Update the texts with go test -rewrite.
 func TestRun_Failing(t *testing.T) {
 	report := run(t, load(t, read(t, "testdata/failing.json")))
 	var got strings.Builder
@@ -96,7 +95,7 @@ func TestRun_Failing(t *testing.T) {
 	}
 }
 
-// Where it happened is in the failure, for programs.
+// A failure has its place for programs.
 func TestRun_Place(t *testing.T) {
 	report := run(t, load(t, `[{"name": "a", "request": {"header:x-user": "u"}, "steps": [
 		{"times": 3, "expect": "allowed"}, {"after": "250ms", "times": 4, "every": "10ms", "expect": {"allowed": true}}]}]`))
@@ -159,7 +158,7 @@ func TestReport_Gaps(t *testing.T) {
 	}
 }
 
-// Rules are listed as far as they can be read.
+// Gaps shortens long lists of rules.
 func TestReport_GapsAreBounded(t *testing.T) {
 	var rules []string
 	for i := range 30 {

@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// What the documents that the language comes from say of their examples, as tests
-// beside them.
+// The examples of the documents that the language comes from, as tests.
 var seeds = map[string]string{
 	"reference.json": `[{"name": "one bucket for all: 200 at once, then 100 a second", "steps": [
 		{"with": {"ip:address": "192.0.2.{n}"}, "times": 200, "expect": "allowed"},

@@ -24,15 +24,15 @@ const (
 	maxTestValueBytes = 8192 // of an attribute's value
 )
 
-// TestsBegin is the default begin of a test, so that every test is repeatable. It is a Thursday at midnight
-// UTC, where windows of an hour, a day and a week also begin.
+// TestsBegin is the default begin of a test, so that every test is repeatable. It is a Thursday at midnight UTC,
+// where windows of an hour, a day and a week also begin.
 var TestsBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // testsEnd is below the range of bucket.Instant.
 var testsEnd = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// A Test is an entry of tests in a policy file: requests in virtual time, and the expected decisions. [Read]
-// parses it, and [Run] runs it. The caller must not modify it.
+// A Test is an entry of tests in a policy file: requests in virtual time, and the expected decisions. [Read] parses
+// it, and [Run] runs it. The caller must not modify it.
 type Test struct {
 	Name  string // unique, one line, at most 200 bytes
 	Path  string // JSON Pointer (RFC 6901)
@@ -84,8 +84,8 @@ func (s *Step) Instant(n int) bucket.Instant {
 	return s.At + bucket.Instant(n)*bucket.Instant(s.Every/time.Microsecond)
 }
 
-// An Expect has the expectations about a step's requests. The zero Expect has none. Decisions are expected of
-// all requests; numbers that change with every request are expected of the last one.
+// An Expect has the expectations about a step's requests. The zero Expect has none. Decisions are expected of all
+// requests; numbers that change with every request are expected of the last one.
 type Expect struct {
 	Path string // JSON Pointer (RFC 6901); empty if nothing is expected
 
@@ -93,8 +93,8 @@ type Expect struct {
 	Denied  []Count // the number of requests that each rule or limit denies; nil is any
 	Reason  string  // of denied requests; "" is any
 
-	// WouldDeny is the number of requests requests that each rule in shadow would deny. Rules that it does not list may
-	// deny any number. If it is empty but not nil, no rule may deny.
+	// WouldDeny is the number of requests requests that each rule in shadow would deny. Rules that it does not list
+	// may deny any number. If it is empty but not nil, no rule may deny.
 	WouldDeny []Count
 
 	Rule     string   // the rule or limit that decides each request; "" is any

@@ -20,9 +20,8 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the lists of mistakes in test
 // brokenNow is when the policies in testdata/broken are read.
 var brokenNow = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
-// Every policy in testdata/broken has one thing wrong with it, as people get it
-// wrong, and beside it all that they are told: each mistake with its place, and
-// what to write instead. go test -rewrite writes these anew; read them then.
+// Every policy in testdata/broken has a typical error, and a file with all reported errors, places and hints.
+// Update these files with go test -rewrite, then read them.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.yaml")
 	if err != nil || len(files) < 100 {

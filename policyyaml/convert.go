@@ -97,8 +97,8 @@ func (c *converter) writeMapping(n *yamltree.Node, path string, depth int) {
 	c.out.WriteByte('}')
 }
 
-// checkKey reports whether key can be a key of the object at path, and records an error otherwise. lines are
-// the lines of the previous keys.
+// checkKey reports whether key can be a key of the object at path, and records an error otherwise. lines are the
+// lines of the previous keys.
 func (c *converter) checkKey(key *yamltree.Node, path string, lines map[string]int) bool {
 	at := joinPath(path, key.Value)
 	first, seen := lines[key.Value]
@@ -139,8 +139,8 @@ func (c *converter) writeScalar(n *yamltree.Node, path string) {
 	c.out.WriteString(v.json)
 }
 
-// comparedAsText matches the paths of attribute values. Numbers are compared there as they are written,
-// including forms that JSON changes, such as 0x10 and +5.
+// comparedAsText matches the paths of attribute values. Numbers are compared there as they are written, including
+// forms that JSON changes, such as 0x10 and +5.
 var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 
 func (c *converter) writeString(s string) { c.out.WriteString(quoteJSON(s)) }

@@ -55,7 +55,7 @@ func TestExamples_OnTheDashboard(t *testing.T) {
 	}
 }
 
-// A shownRule is what a test looks at of one.
+// A shownRule has the fields of a rule that a test compares.
 type shownRule struct {
 	Name    string     `json:"name"`
 	Place   int        `json:"place"`
@@ -63,7 +63,7 @@ type shownRule struct {
 	Limits  []any      `json:"limits"`
 }
 
-// shownRules are what the API answers, by name.
+// shownRules returns the rules of the API response by name.
 func shownRules(t *testing.T, m *policy.Matcher) map[string]shownRule {
 	t.Helper()
 	store, err := memstore.New(memstore.Config{})

@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-// Every block of YAML in doc/policy.md is a policy that can be copied: nothing is
-// wrong with it, nothing to be warned of, and its tests pass.
+// Every YAML block in doc/policy.md is a valid policy without warnings, and its tests pass.
 func TestDocument_Policies(t *testing.T) {
 	data, err := os.ReadFile("../doc/policy.md")
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 type Mistake struct { // the name that the caller gave
 	File string // as the caller named it
 
-	// Line and Column count from 1, columns in characters. They are 0 for an error without a place. A missing
-	// field has the place of its object.
+	// Line and Column count from 1, columns in characters. They are 0 for an error without a place. A missing field
+	// has the place of its object.
 	Line, Column int
 
 	policy.Error
 }
 
-// String formats m on one line, like a compiler:
-// "policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)".
+// String formats m on one line, like a compiler: "policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above
+// 0 (got -5)".
 func (m Mistake) String() string {
 	var b strings.Builder
 	b.WriteString(m.File)

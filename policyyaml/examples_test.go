@@ -34,8 +34,7 @@ func exampleFiles(t *testing.T, dir string, least int) []string {
 	return files
 }
 
-// What an example is for is in its tests: they pass, and each of its rules denies
-// somebody in one of them.
+// The tests of an example show its purpose: they pass, and each of its rules denies a request.
 func TestExamples_DoWhatTheySay(t *testing.T) {
 	for _, file := range append(exampleFiles(t, policiesDir, 6), exampleFiles(t, cookbookDir, 20)...) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestExamples_DoWhatTheySay(t *testing.T) {
 	}
 }
 
-// There is nothing to say against what people copy.
+// mete check has no warnings about the examples.
 func TestExamples_WarnOfNothing(t *testing.T) {
 	for _, file := range exampleFiles(t, cookbookDir, 20) {
 		for _, w := range lint.Check(loadExample(t, file), time.Now()) {
@@ -77,8 +76,7 @@ func loadExample(t *testing.T, file string) *policy.Matcher {
 	return m
 }
 
-// Whoever copies an example for a form that guesses are made at has a limit that one
-// slash does not go around.
+// Examples for forms that attackers guess at have no limit that a trailing slash evades.
 func TestExamples_CoverTheSlashAtTheEnd(t *testing.T) {
 	form := regexp.MustCompile(`path: "?\[?"?(/login|/signup|/password-reset)\b[^*]`)
 	both := regexp.MustCompile(`path: \["?(/[a-z-]+)"?, "?(/[a-z-]+)/"?\]`)

@@ -5,14 +5,14 @@
 //	matcher, err := policyyaml.LoadFile("policy.yaml")
 //	limiter, err := redisstore.NewLimiter(ctx, "redis://127.0.0.1:6379?prefix=shop:", matcher)
 //
-// If the contents are invalid, the error is an [Errors]. It reports every invalid field with its line and
-// column, and a hint:
+// If the contents are invalid, the error is an [Errors]. It reports every invalid field with its line and column,
+// and a hint:
 //
 //	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
 //
-// YAML follows the core schema of YAML 1.2 and is converted to JSON first. So both languages have the same
-// meaning: numbers keep their exact text, and yes and on are strings. The package rejects files that are not
-// UTF-8, and YAML that JSON cannot express: keys that are not strings, tags and merge keys.
+// YAML follows the core schema of YAML 1.2 and is converted to JSON first. So both languages have the same meaning:
+// numbers keep their exact text, and yes and on are strings. The package rejects files that are not UTF-8, and YAML
+// that JSON cannot express: keys that are not strings, tags and merge keys.
 package policyyaml
 
 import (
@@ -34,8 +34,8 @@ import (
 const MaxBytes = policy.MaxFileBytes
 
 // LoadFile reads and compiles the policy file at path, with the zero [policy.Options]. For other options, use
-// [Read] and [Parse]. If the contents are invalid, the error is an [Errors]. Any other error comes from reading
-// the file.
+// [Read] and [Parse]. If the contents are invalid, the error is an [Errors]. Any other error comes from reading the
+// file.
 func LoadFile(path string) (*policy.Matcher, error) {
 	data, err := Read(path)
 	if err != nil {
@@ -72,9 +72,9 @@ func ReadFrom(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Parse is [Load] with a name for the file, which errors contain. The extensions .json, .yaml and .yml
-// determine the language. Otherwise, the contents are JSON if they begin with a brace, and YAML if not. Invalid
-// contents are an [Errors].
+// Parse is [Load] with a name for the file, which errors contain. The extensions .json, .yaml and .yml determine
+// the language. Otherwise, the contents are JSON if they begin with a brace, and YAML if not. Invalid contents are
+// an [Errors].
 func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -128,8 +128,8 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	return nil, all
 }
 
-// foundAt reports whether found has an error at path. Further errors at that path are consequences of the
-// replaced value.
+// foundAt reports whether found has an error at path. Further errors at that path are consequences of the replaced
+// value.
 func foundAt(found Errors, path string) bool {
 	return slices.ContainsFunc(found, func(m Mistake) bool { return path == m.Path })
 }

@@ -56,8 +56,7 @@ func TestParse_NumbersAreExact(t *testing.T) {
 	}
 }
 
-// TestParse_NumbersAreComparedAsWritten: JSON has no other way to write 0x10 than 16, and
-// a match is about text.
+// TestParse_NumbersAreComparedAsWritten: JSON can write 0x10 only as 16, but a match compares text.
 func TestParse_NumbersAreComparedAsWritten(t *testing.T) {
 	for _, number := range []string{"0x10", "0o17", "+5", ".5", "5.", "1.10", "1e3", "7"} {
 		file := strings.Replace(fmt.Sprintf(yamlRule, "1", "2"), "    algorithm:", "    match: { \"header:x\": ["+number+", other] }\n    algorithm:", 1) +
@@ -110,7 +109,7 @@ func TestParse_WordsStayWords(t *testing.T) {
 	}
 }
 
-// TestParse_AliasesStandForValues reads a file that says its limit once.
+// TestParse_AliasesStandForValues reads a file that defines its limit once.
 func TestParse_AliasesStandForValues(t *testing.T) {
 	const file = `
 rules:
@@ -142,9 +141,8 @@ func TestParse_JSONByNameOrBrace(t *testing.T) {
 	}
 }
 
-// TestParse_Mistakes compares all mistakes of every file in testdata/bad with
-// the list beside it: each line there is how a mistake begins. What package
-// policy says of its own mistakes is tested there.
+// TestParse_Mistakes compares the errors of every file in testdata/bad with a list. Each line of the list is
+// the beginning of an error. Package policy tests the texts of its own errors.
 func TestParse_Mistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*")
 	if err != nil {
@@ -231,8 +229,7 @@ func TestRead_Bounds(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the file, there is a policy or an Errors, and what it says
-// can be printed.
+// FuzzParse: every file gives a policy or an Errors with printable text.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/bad/*")
 	for _, file := range files {

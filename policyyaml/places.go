@@ -14,9 +14,8 @@ import (
 // A Place is a position in a file, counted from 1, columns in characters. The zero Place is no position.
 type Place struct{ Line, Column int }
 
-// Places returns the places of paths, which are JSON Pointers, in a policy file. name and data are as in
-// [Parse]. A missing field has the place of the closest object that exists. An empty path, for the whole file,
-// has no place.
+// Places returns the places of paths, which are JSON Pointers, in a policy file. name and data are as in [Parse]. A
+// missing field has the place of the closest object that exists. An empty path, for the whole file, has no place.
 func Places(name string, data []byte, paths []string) map[string]Place {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	places := map[string]Place{}
@@ -49,8 +48,8 @@ func placesInYAML(root *yamltree.Node, paths []string) map[string]Place {
 	return places
 }
 
-// placeInYAML returns the place of a path. A scalar is at its own place, and a mapping or sequence at the place
-// of its key.
+// placeInYAML returns the place of a path. A scalar is at its own place, and a mapping or sequence at the place of
+// its key.
 func placeInYAML(n *yamltree.Node, path string) (Place, bool) {
 	at := Place{n.Line, n.Column}
 	for rest := path; rest != ""; {

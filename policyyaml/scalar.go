@@ -53,8 +53,7 @@ func resolve(text string) scalar {
 	return scalar{json: quoteJSON(text)}
 }
 
-// jsonNumber converts a YAML number to JSON, which has no plus sign and needs digits on both sides of the
-// point.
+// jsonNumber converts a YAML number to JSON, which has no plus sign and needs digits on both sides of the point.
 func jsonNumber(text string) string {
 	text = strings.TrimPrefix(text, "+")
 	sign := ""

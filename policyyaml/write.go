@@ -49,8 +49,8 @@ func ruleDepth(file any) int {
 	return 2
 }
 
-// limitsDepth is the depth below a rule up to which values get lines of their own: its limits. Deeper values
-// are written on one line.
+// limitsDepth is the depth of limits below a rule. Values down to this depth get lines of their own, and deeper
+// values share a line.
 const limitsDepth = 2
 
 type writer struct {

@@ -64,7 +64,7 @@ func readsBack(t *testing.T, name string, asJSON []byte) {
 	}
 }
 
-// What rows are exported to, which is in none of the examples.
+// The export of database rows, a form that no example has.
 func TestWriteYAML_Bundles(t *testing.T) {
 	const rule = `{"name": "%s", "limit_keys": ["ip:address"], "mode": "25%%", "headers": ["x", "legacy"], "jitter": "50%%", "limits": [
 		{"rps": 1, "burst": 5, "staged_actions": [{"threshold": 50, "action": "warn"}]}, {"algorithm": "cost_based", "budget": 9, "period": "24h"}]}`
@@ -85,7 +85,7 @@ func TestWriteYAML_Bundles(t *testing.T) {
 	}
 }
 
-// Whatever a string looks like, it comes back as one.
+// Every string survives a round trip as a string.
 func TestWriteYAML_Strings(t *testing.T) {
 	values := []string{"on", "Yes", "NULL", "true", "1e3", "1_000", "0x10", "~", "", " x", "x ", "#", "a: b", "a #b", "- a", "[a]", "{a}", "&a", "!a",
 		"%", "@", "`", "'", "\"", "\\", "\n", "\t\x1b\u0085\u2028\u2029\ufeff", "é", "😀", "2026-01-02", "12:30:45", ".inf", "=", "<<", "a/b", "free plan", "?"}

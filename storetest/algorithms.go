@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// kinds returns one limit of each kind, with ten tokens that refill in ten seconds.
-func kinds(t testing.TB) map[string]bucket.Limit {
+// limitKinds returns one limit of each kind, with ten tokens that refill in ten seconds.
+func limitKinds(t testing.TB) map[string]bucket.Limit {
 	t.Helper()
 	rate, second := bucket.Rate{Tokens: 10 * bucket.Token, Per: 10 * time.Second}, bucket.Rate{Tokens: bucket.Token, Per: time.Second}
 	limits := map[string]bucket.Limit{}
@@ -42,17 +42,17 @@ func (s *subject) empty(key string, l bucket.Limit) {
 	if _, allowed := s.take(mete.Mode{}, charge(key, l, l.Capacity())); !allowed {
 		s.Fatalf("%s: a full bucket denied its capacity", key)
 	}
-	s.remaining(key, l, 0)
+	s.assertRemaining(key, l, 0)
 }
 
-// retryIsExact: a cost is admitted after exactly its wait if there are no other takes.
-func retryIsExact(t *testing.T, open Open) {
-	for name, l := range kinds(t) {
+// checkExactRetry: a cost is admitted after exactly its wait if there are no other takes.
+func checkExactRetry(t *testing.T, open Open) {
+	for name, l := range limitKinds(t) {
 		if l.Queued() {
 			continue // a queue admits at once, with a later start
 		}
 		t.Run(name, func(t *testing.T) {
-			s := begin(t, open)
+			s := newSubject(t, open)
 			s.take(mete.Mode{}, charge(name, l, 4*bucket.Token))
 			s.clock.Advance(1_234_567)
 			s.take(mete.Mode{}, charge(name, l, 6*bucket.Token))
@@ -75,10 +75,10 @@ func retryIsExact(t *testing.T, open Open) {
 	}
 }
 
-func refundsEveryAlgorithm(t *testing.T, open Open) {
-	for name, l := range kinds(t) {
+func checkRefunds(t *testing.T, open Open) {
+	for name, l := range limitKinds(t) {
 		t.Run(name, func(t *testing.T) {
-			s := begin(t, open)
+			s := newSubject(t, open)
 			refund := func(cost bucket.Tokens) {
 				t.Helper()
 				if err := s.store.Refund(t.Context(), []mete.Refund{{Charge: charge(name, l, cost)}}, ""); err != nil {
@@ -87,23 +87,23 @@ func refundsEveryAlgorithm(t *testing.T, open Open) {
 			}
 			s.empty(name, l)
 			refund(3 * bucket.Token)
-			s.remaining(name, l, 3*bucket.Token)
+			s.assertRemaining(name, l, 3*bucket.Token)
 			refund(100 * bucket.Token)
-			s.remaining(name, l, 10*bucket.Token)
+			s.assertRemaining(name, l, 10*bucket.Token)
 			s.empty(name, l)
 			if err := s.store.Reset(t.Context(), []string{name}); err != nil {
 				t.Fatal(err)
 			}
-			s.remaining(name, l, 10*bucket.Token)
+			s.assertRemaining(name, l, 10*bucket.Token)
 		})
 	}
 }
 
-// forcedGoesIntoDebt: a forced cost is charged up to the debt limit.
-func forcedGoesIntoDebt(t *testing.T, open Open) {
-	for name, l := range kinds(t) {
+// checkForcedDebt: a forced cost is charged up to the debt limit.
+func checkForcedDebt(t *testing.T, open Open) {
+	for name, l := range limitKinds(t) {
 		t.Run(name, func(t *testing.T) {
-			s := begin(t, open)
+			s := newSubject(t, open)
 			s.empty(name, l)
 			owe := min(l.MaxReserved(), 20*bucket.Token)
 			if l.MaxReserved() > 0 {
@@ -115,7 +115,7 @@ func forcedGoesIntoDebt(t *testing.T, open Open) {
 				if snaps, allowed = s.take(mete.Mode{}, charge(name, l, bucket.Token)); allowed {
 					t.Errorf("admitted although it owes %v: %s", owe, show(snaps))
 				}
-				s.remaining(name, l, 0)
+				s.assertRemaining(name, l, 0)
 				if snaps, _ = s.take(mete.Mode{DryRun: true}, charge(name, l, 0)); snaps[0].FullAfter() != before {
 					t.Errorf("full after %v, and after a denial %v", before, snaps[0].FullAfter())
 				}
@@ -130,11 +130,11 @@ func forcedGoesIntoDebt(t *testing.T, open Open) {
 	}
 }
 
-// allOrNoneOfEveryAlgorithm: if any limit denies, none is charged.
-func allOrNoneOfEveryAlgorithm(t *testing.T, open Open) {
-	for denier := range kinds(t) {
+// checkAllOrNoneOfEveryAlgorithm: if any limit denies, none is charged.
+func checkAllOrNoneOfEveryAlgorithm(t *testing.T, open Open) {
+	for denier := range limitKinds(t) {
 		t.Run(denier, func(t *testing.T) {
-			s, limits := begin(t, open), kinds(t)
+			s, limits := newSubject(t, open), limitKinds(t)
 			var charges []store.Charge
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				charges = append(charges, charge(name, limits[name], 2*bucket.Token))
@@ -152,7 +152,7 @@ func allOrNoneOfEveryAlgorithm(t *testing.T, open Open) {
 			}
 			for _, c := range charges {
 				if c.Key != denier {
-					s.remaining(c.Key, c.Limit, 8*bucket.Token)
+					s.assertRemaining(c.Key, c.Limit, 8*bucket.Token)
 				}
 			}
 		})

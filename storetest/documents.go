@@ -23,19 +23,19 @@ func RunDocuments(t *testing.T, at OpenDocuments) {
 		name  string
 		check func(*testing.T, func() store.Documents)
 	}{
-		{"there is none at first", noDocument},
-		{"what was written is read", readsWhatWasWritten},
-		{"documents that are known are not sent", knownDocument},
-		{"another revision is refused", otherRevision},
-		{"one of many wins", oneOfManyWins},
-		{"sizes", documentSizes},
-		{"names", documentNames},
+		{"a new store has no documents", checkNoDocument},
+		{"a written document can be read", checkDocumentRoundTrip},
+		{"a known revision returns no data", checkKnownRevision},
+		{"another revision is an error", checkOtherRevision},
+		{"one of several concurrent writes succeeds", checkConcurrentWrites},
+		{"sizes", checkDocumentSizes},
+		{"names", checkDocumentNames},
 	} {
 		t.Run(r.name, func(t *testing.T) { r.check(t, at(t)) })
 	}
 }
 
-func noDocument(t *testing.T, open func() store.Documents) {
+func checkNoDocument(t *testing.T, open func() store.Documents) {
 	s := open()
 	for _, known := range []int64{0, 1} {
 		if data, revision, err := s.Document(t.Context(), "none", known); data != nil || revision != 0 || err != nil {
@@ -56,7 +56,7 @@ func set(t *testing.T, s store.Documents, name, text string, revision int64) int
 	return next
 }
 
-func wantDocument(t *testing.T, s store.Documents, name, text string, revision int64) {
+func assertDocument(t *testing.T, s store.Documents, name, text string, revision int64) {
 	t.Helper()
 	data, got, err := s.Document(t.Context(), name, 0)
 	if err != nil || data == nil || string(data) != text || got != revision {
@@ -64,17 +64,17 @@ func wantDocument(t *testing.T, s store.Documents, name, text string, revision i
 	}
 }
 
-func readsWhatWasWritten(t *testing.T, open func() store.Documents) {
+func checkDocumentRoundTrip(t *testing.T, open func() store.Documents) {
 	s := open()
 	first := set(t, s, "a", "one\x00\n\xff", 0)
 	other := set(t, s, "a_b-9", "other", 0)
 	for _, s := range []store.Documents{s, open()} {
-		wantDocument(t, s, "a", "one\x00\n\xff", first)
-		wantDocument(t, s, "a_b-9", "other", other)
+		assertDocument(t, s, "a", "one\x00\n\xff", first)
+		assertDocument(t, s, "a_b-9", "other", other)
 	}
 	second := set(t, open(), "a", "", first)
-	wantDocument(t, s, "a", "", second)
-	wantDocument(t, open(), "a", "", second)
+	assertDocument(t, s, "a", "", second)
+	assertDocument(t, open(), "a", "", second)
 
 	data := []byte("mine")
 	third, err := s.SetDocument(t.Context(), "a", data, second)
@@ -82,10 +82,10 @@ func readsWhatWasWritten(t *testing.T, open func() store.Documents) {
 		t.Fatal(err)
 	}
 	data[0] = 'x'
-	wantDocument(t, s, "a", "mine", third)
+	assertDocument(t, s, "a", "mine", third)
 }
 
-func knownDocument(t *testing.T, open func() store.Documents) {
+func checkKnownRevision(t *testing.T, open func() store.Documents) {
 	s := open()
 	revision := set(t, s, "a", "text", 0)
 	if data, got, err := s.Document(t.Context(), "a", revision); data != nil || got != revision || err != nil {
@@ -96,7 +96,7 @@ func knownDocument(t *testing.T, open func() store.Documents) {
 	}
 }
 
-func otherRevision(t *testing.T, open func() store.Documents) {
+func checkOtherRevision(t *testing.T, open func() store.Documents) {
 	s := open()
 	first := set(t, s, "a", "one", 0)
 	second := set(t, s, "a", "two", first)
@@ -105,11 +105,11 @@ func otherRevision(t *testing.T, open func() store.Documents) {
 			t.Errorf("replacing revision %d where there is %d: %d, %v; want %v", revision, second, next, err, store.ErrRevision)
 		}
 	}
-	wantDocument(t, s, "a", "two", second)
+	assertDocument(t, s, "a", "two", second)
 }
 
 // Concurrent writers append to one document, and no write is lost.
-func oneOfManyWins(t *testing.T, open func() store.Documents) {
+func checkConcurrentWrites(t *testing.T, open func() store.Documents) {
 	const writers, each = 8, 5
 	revisions := make(chan int64, writers*each)
 	var all sync.WaitGroup
@@ -151,18 +151,18 @@ func oneOfManyWins(t *testing.T, open func() store.Documents) {
 	}
 }
 
-func documentSizes(t *testing.T, open func() store.Documents) {
+func checkDocumentSizes(t *testing.T, open func() store.Documents) {
 	s := open()
 	most := strings.Repeat("x", store.MaxDocumentBytes)
 	revision := set(t, s, "a", most, 0)
-	wantDocument(t, open(), "a", most, revision)
+	assertDocument(t, open(), "a", most, revision)
 	if _, err := s.SetDocument(t.Context(), "a", []byte(most+"x"), revision); !errors.Is(err, store.ErrDocument) {
 		t.Errorf("a document of %d bytes: %v, want %v", len(most)+1, err, store.ErrDocument)
 	}
-	wantDocument(t, s, "a", most, revision)
+	assertDocument(t, s, "a", most, revision)
 }
 
-func documentNames(t *testing.T, open func() store.Documents) {
+func checkDocumentNames(t *testing.T, open func() store.Documents) {
 	s := open()
 	for _, name := range []string{"", "A", "a b", "a/b", "a:b", "é", "a\x00", "..", strings.Repeat("a", store.MaxDocumentName+1)} {
 		if _, _, err := s.Document(t.Context(), name, 0); !errors.Is(err, store.ErrDocument) {
@@ -173,5 +173,5 @@ func documentNames(t *testing.T, open func() store.Documents) {
 		}
 	}
 	long := strings.Repeat("a", store.MaxDocumentName)
-	wantDocument(t, s, long, "text", set(t, s, long, "text", 0))
+	assertDocument(t, s, long, "text", set(t, s, long, "text", 0))
 }

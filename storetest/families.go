@@ -18,11 +18,11 @@ const maxClearCalls = 100_000
 // RunFamilies tests a store that implements [store.Clearer]. Each subtest is named after a guarantee.
 func RunFamilies(t *testing.T, open Open) {
 	for _, r := range []rule{
-		{name: "a family is cleared, with every kind of key", check: clearsAFamily},
-		{name: "every algorithm and version is cleared", check: clearsEveryAlgorithm},
-		{name: "many buckets are cleared in several calls", check: clearsMany},
-		{name: "other families keep their tokens under concurrency", check: clearKeepsOthers},
-		{name: "a from of another store is refused", check: clearRefusesFrom},
+		{name: "a family is cleared, with every kind of key", check: checkClearFamily},
+		{name: "every algorithm and version is cleared", check: checkClearAlgorithms},
+		{name: "many buckets are cleared in several calls", check: checkClearMany},
+		{name: "other families keep their tokens under concurrency", check: checkClearKeepsOthers},
+		{name: "an invalid from is an error", check: checkClearFrom},
 	} {
 		t.Run(r.name, func(t *testing.T) { r.check(t, open) })
 	}
@@ -64,7 +64,7 @@ func missing(t *testing.T, s mete.Store, key string, l bucket.Limit) bucket.Toke
 	return snaps[0].Missing()
 }
 
-func clearsAFamily(t *testing.T, open Open) {
+func checkClearFamily(t *testing.T, open Open) {
 	s, l := open(t, NewClock().Now), limit(t, 5*bucket.Token, "1/1h")
 	mine := []string{
 		"free:ip=192.0.2.1", "free:ip=2001:db8:1:2::/64|path=/v1", "{acme}free:tenant=acme", "{acme}free:tenant=acme|#3", "free:", "free:|#12",
@@ -98,9 +98,9 @@ func clearsAFamily(t *testing.T, open Open) {
 	}
 }
 
-func clearsEveryAlgorithm(t *testing.T, open Open) {
+func checkClearAlgorithms(t *testing.T, open Open) {
 	s := open(t, NewClock().Now)
-	limits := kinds(t)
+	limits := limitKinds(t)
 	want := int64(0)
 	for name, l := range limits {
 		want += 2
@@ -131,7 +131,7 @@ func clearsEveryAlgorithm(t *testing.T, open Open) {
 	}
 }
 
-func clearsMany(t *testing.T, open Open) {
+func checkClearMany(t *testing.T, open Open) {
 	const takes = 40
 	s, l := open(t, NewClock().Now), limit(t, bucket.Token, "1/1h")
 	for i := range takes {
@@ -154,7 +154,7 @@ func clearsMany(t *testing.T, open Open) {
 }
 
 // Concurrent takes of other families keep each of their tokens spent.
-func clearKeepsOthers(t *testing.T, open Open) {
+func checkClearKeepsOthers(t *testing.T, open Open) {
 	const takers, takes = 4, 50
 	s, l := open(t, NewClock().Now), limit(t, takers*takes*bucket.Token, "1/1h")
 	var all sync.WaitGroup
@@ -181,7 +181,7 @@ func clearKeepsOthers(t *testing.T, open Open) {
 	}
 }
 
-func clearRefusesFrom(t *testing.T, open Open) {
+func checkClearFrom(t *testing.T, open Open) {
 	clearer, _ := store.As[store.Clearer](open(t, NewClock().Now))
 	for _, from := range []string{"x", "-1", "99999999999999999999", "x/y/z"} {
 		if _, next, err := clearer.ClearFamilies(t.Context(), []string{"free:"}, from); !errors.Is(err, store.ErrFrom) {

@@ -234,7 +234,7 @@ func spend(t *testing.T, s mete.Store, clock *Clock) {
 		}
 		return snaps[0]
 	}
-	limits := kinds(t)
+	limits := limitKinds(t)
 	token := limits["token bucket"]
 	for _, name := range namesOf(limits) {
 		take(name, limits[name], 4, mete.Mode{})
@@ -268,7 +268,7 @@ func spend(t *testing.T, s mete.Store, clock *Clock) {
 // it holds until it is full.
 func questions(t *testing.T) []answer {
 	t.Helper()
-	limits := kinds(t)
+	limits := limitKinds(t)
 	type place struct{ key, limit string }
 	places := []place{{"never taken", "token bucket"}, {inDebt, "token bucket"}, {takeID, "token bucket"},
 		{twoAccounts, "token bucket"}, {twoAccounts, "sliding log"}, {twoAccounts, "fixed window"}}

@@ -18,8 +18,8 @@ func charge(key string, l bucket.Limit, cost bucket.Tokens) store.Charge {
 	return store.Charge{Key: key, Limit: l, Cost: cost}
 }
 
-func idChargesOnce(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+func checkIDChargesOnce(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1h")
 	charges := []store.Charge{charge("a", l, 3*bucket.Token), charge("b", l, 2*bucket.Token)}
 	first, _ := s.take(mete.Mode{ID: "x"}, charges...)
 	for range 3 {
@@ -33,24 +33,24 @@ func idChargesOnce(t *testing.T, open Open) {
 		t.Errorf("a part was taken, and came again: allowed %v, %s; want the part", allowed, show(again))
 	}
 	s.clock.Set(start)
-	s.remaining("a", l, 7*bucket.Token)
-	s.remaining("b", l, 8*bucket.Token)
+	s.assertRemaining("a", l, 7*bucket.Token)
+	s.assertRemaining("b", l, 8*bucket.Token)
 }
 
-func idNamesOneTake(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+func checkIDAndKeys(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1h")
 	for attempt := range bucket.Tokens(2) { // other keys and other IDs are other takes, other costs are not, and no take evicts another
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token+attempt))
 		s.take(mete.Mode{ID: "x"}, charge("b", l, bucket.Token))
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token), charge("b", l, bucket.Token))
 		s.take(mete.Mode{ID: "z"}, charge("a", l, bucket.Token))
 	}
-	s.remaining("a", l, 7*bucket.Token)
-	s.remaining("b", l, 8*bucket.Token)
+	s.assertRemaining("a", l, 7*bucket.Token)
+	s.assertRemaining("b", l, 8*bucket.Token)
 }
 
-func idOfADenialIsFree(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
+func checkIDOfDenial(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 2*bucket.Token, "1/10s")
 	s.take(mete.Mode{}, charge("k", l, 2*bucket.Token))
 	for range 2 {
 		if _, allowed := s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token)); allowed {
@@ -61,22 +61,22 @@ func idOfADenialIsFree(t *testing.T, open Open) {
 	if _, allowed := s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token)); !allowed {
 		t.Error("a denial was remembered")
 	}
-	s.remaining("k", l, 0)
+	s.assertRemaining("k", l, 0)
 }
 
-func idMakesNoDryRun(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/1h")
+func checkIDOfDryRun(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 2*bucket.Token, "1/1h")
 	s.take(mete.Mode{ID: "x", DryRun: true}, charge("k", l, bucket.Token))
 	s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token))
-	s.remaining("k", l, bucket.Token)
+	s.assertRemaining("k", l, bucket.Token)
 	s.take(mete.Mode{}, charge("k", l, bucket.Token))
 	if _, allowed := s.take(mete.Mode{ID: "x", DryRun: true}, charge("k", l, bucket.Token)); allowed {
 		t.Error("a dry run was answered from memory")
 	}
 }
 
-func idExpires(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+func checkIDExpiry(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1h")
 	horizon := store.RetryHorizon.Microseconds()
 	s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token))
 	s.clock.Set(start + bucket.Instant(horizon) - 1)
@@ -87,13 +87,13 @@ func idExpires(t *testing.T, open Open) {
 	s.take(mete.Mode{ID: "x"}, charge("k", l, bucket.Token))
 	s.clock.Advance(2 * horizon)
 	refilled := bucket.Tokens(4 * horizon * int64(bucket.Token) / time.Hour.Microseconds())
-	s.remaining("k", l, 8*bucket.Token+refilled)
+	s.assertRemaining("k", l, 8*bucket.Token+refilled)
 }
 
-// idChargesOnceAtATime makes the same attempts in many goroutines.
-func idChargesOnceAtATime(t *testing.T, open Open) {
+// checkConcurrentIDs makes the same attempts in many goroutines.
+func checkConcurrentIDs(t *testing.T, open Open) {
 	const ids = 50
-	s, l := begin(t, open), limit(t, 1000*bucket.Token, "1/1000h")
+	s, l := newSubject(t, open), limit(t, 1000*bucket.Token, "1/1000h")
 	var admitted atomic.Int64
 	race(func(r *rand.Rand) {
 		for _, id := range r.Perm(ids) {
@@ -109,15 +109,15 @@ func idChargesOnceAtATime(t *testing.T, open Open) {
 	if got := admitted.Load(); got != ids*racers {
 		t.Errorf("%d of %d attempts were admitted", got, ids*racers)
 	}
-	s.remaining("a", l, (1000-ids)*bucket.Token)
-	s.remaining("b", l, (1000-ids)*bucket.Token)
+	s.assertRemaining("a", l, (1000-ids)*bucket.Token)
+	s.assertRemaining("b", l, (1000-ids)*bucket.Token)
 }
 
-// refundWithAnIDIsGivenOnce: within the retry horizon, a repeated refund does nothing. It is independent of a
+// checkRefundID: within the retry horizon, a repeated refund does nothing. It is independent of a
 // take's ID.
-func refundWithAnIDIsGivenOnce(t *testing.T, open Open) {
+func checkRefundID(t *testing.T, open Open) {
 	l := limit(t, 10*bucket.Token, "1/1h")
-	s := begin(t, open)
+	s := newSubject(t, open)
 	back := func(id, key string) {
 		t.Helper()
 		if err := s.store.Refund(t.Context(), Refunds(charge(key, l, 2*bucket.Token)), id); err != nil {
@@ -128,15 +128,15 @@ func refundWithAnIDIsGivenOnce(t *testing.T, open Open) {
 	s.take(mete.Mode{}, charge("b", l, 10*bucket.Token))
 	back("one", "a")
 	back("one", "a")
-	s.remaining("a", l, 2*bucket.Token)
+	s.assertRemaining("a", l, 2*bucket.Token)
 	back("two", "a")
-	s.remaining("a", l, 4*bucket.Token)
+	s.assertRemaining("a", l, 4*bucket.Token)
 	back("one", "b")
-	s.remaining("b", l, 2*bucket.Token)
+	s.assertRemaining("b", l, 2*bucket.Token)
 	s.clock.Advance(store.RetryHorizon.Microseconds() + 1)
 	back("one", "a")
-	s.remaining("a", l, 6*bucket.Token+33*bucket.Token/1000)
+	s.assertRemaining("a", l, 6*bucket.Token+33*bucket.Token/1000)
 	back("", "a")
 	back("", "a")
-	s.remaining("a", l, 10*bucket.Token)
+	s.assertRemaining("a", l, 10*bucket.Token)
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// agreesWithModel runs the same random operations against the store and against [Naive], and compares every
+// checkModel runs the same random operations against the store and against [Naive], and compares every
 // number. The clock also steps back and far ahead. The name of the subtest contains the seed.
-func agreesWithModel(t *testing.T, open Open) { agrees(t, open, 4, 20) }
+func checkModel(t *testing.T, open Open) { compareWithModel(t, open, 4, 20) }
 
-func agreesWithModelBriefly(t *testing.T, open Open) { agrees(t, open, 4, 3) }
+func checkModelBriefly(t *testing.T, open Open) { compareWithModel(t, open, 4, 3) }
 
-// agreesWithModelOneByOne uses one bucket at a time.
-func agreesWithModelOneByOne(t *testing.T, open Open) { agrees(t, open, 1, 20) }
+// checkModelSingly uses one bucket at a time.
+func checkModelSingly(t *testing.T, open Open) { compareWithModel(t, open, 1, 20) }
 
-func agrees(t *testing.T, open Open, buckets int, seeds uint64) {
+func compareWithModel(t *testing.T, open Open, buckets int, seeds uint64) {
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			s := begin(t, open)
+			s := newSubject(t, open)
 			model := NewNaive(s.clock.Now)
 			r := rand.New(testseed.PCG(seed, 7))
 			limits := randomLimits(t, r)

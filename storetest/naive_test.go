@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// The model keeps the contract that it stands for.
+// The model satisfies the contract.
 func TestNaive(t *testing.T) {
 	storetest.Run(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewNaive(now) })
 }

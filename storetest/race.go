@@ -27,10 +27,10 @@ func race(f func(r *rand.Rand)) {
 	wg.Wait()
 }
 
-// conserves takes from one bucket in many goroutines while the clock advances. The sum of the takes and the
+// checkConservation takes from one bucket in many goroutines while the clock advances. The sum of the takes and the
 // rest must equal the initial content plus the refill, to the thousandth.
-func conserves(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 500*bucket.Token, "1/1ms")
+func checkConservation(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 500*bucket.Token, "1/1ms")
 	var admitted atomic.Int64
 	// The bucket is never full from here on, so no refill is lost: the racers take more than the refill.
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 100 * bucket.Token})
@@ -54,13 +54,13 @@ func conserves(t *testing.T, open Open) {
 	if bound := int64(l.Capacity()) + elapsed; admitted.Load() > bound {
 		t.Errorf("admitted %d thousandths in %d µs, at most %d are allowed", admitted.Load(), elapsed, bound)
 	}
-	s.remaining("k", l, l.Capacity()+bucket.Tokens(elapsed)-bucket.Tokens(admitted.Load()))
+	s.assertRemaining("k", l, l.Capacity()+bucket.Tokens(elapsed)-bucket.Tokens(admitted.Load()))
 }
 
-// serializes takes from overlapping sets of buckets in many goroutines. Each bucket must be charged exactly the
+// checkSerialization takes from overlapping sets of buckets in many goroutines. Each bucket must be charged exactly the
 // admitted cost, and no lock may remain.
-func serializes(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 300*bucket.Token, "1/1000h")
+func checkSerialization(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 300*bucket.Token, "1/1000h")
 	keys := []string{"a", "b", "c", "d", "e"}
 	spent := make([]atomic.Int64, len(keys))
 	race(func(r *rand.Rand) {
@@ -91,7 +91,7 @@ func serializes(t *testing.T, open Open) {
 	empty := 0
 	for i, k := range keys {
 		left := l.Capacity() - bucket.Tokens(spent[i].Load())
-		if s.remaining(k, l, left); left == 0 {
+		if s.assertRemaining(k, l, left); left == 0 {
 			empty++
 		}
 	}

@@ -36,7 +36,7 @@ type subject struct {
 	taken    map[takenBy]bucket.Taken // by the steps of a vector
 }
 
-func begin(t *testing.T, open Open) *subject {
+func newSubject(t *testing.T, open Open) *subject {
 	t.Helper()
 	clock := NewClock()
 	return &subject{T: t, store: open(t, clock.Now), clock: clock}
@@ -56,7 +56,7 @@ func (s *subject) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snapsh
 	return snaps, allowed
 }
 
-func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
+func (s *subject) assertRemaining(key string, l bucket.Limit, want bucket.Tokens) {
 	s.Helper()
 	snaps, _ := s.take(mete.Mode{DryRun: true}, store.Charge{Key: key, Limit: l})
 	if got := snaps[0].Remaining(); got != want {
@@ -64,20 +64,20 @@ func (s *subject) remaining(key string, l bucket.Limit, want bucket.Tokens) {
 	}
 }
 
-func newBucketIsFull(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 3*bucket.Token, "1/1s")
-	s.remaining("k", l, 3*bucket.Token)
+func checkNewBucket(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 3*bucket.Token, "1/1s")
+	s.assertRemaining("k", l, 3*bucket.Token)
 	for i := range 4 {
 		snaps, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token})
 		if want := i < 3; allowed != want || snaps[0].Allowed != want {
 			t.Errorf("take %d of a bucket of 3: allowed %v, snapshot %v; want %v", i+1, allowed, snaps[0].Allowed, want)
 		}
 	}
-	s.remaining("other", l, 3*bucket.Token)
+	s.assertRemaining("other", l, 3*bucket.Token)
 }
 
-func deniedChangesNothing(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
+func checkDenial(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 2*bucket.Token, "1/10s")
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
 	for range 100 { // hammering does not put the refill off
 		s.clock.Advance(50_000)
@@ -96,8 +96,8 @@ func deniedChangesNothing(t *testing.T, open Open) {
 	}
 }
 
-func dryRunChangesNothing(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/10s")
+func checkDryRun(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 2*bucket.Token, "1/10s")
 	for range 5 {
 		if _, allowed := s.take(mete.Mode{DryRun: true}, store.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token}); !allowed {
 			t.Fatal("a dry run was denied although nothing has been spent")
@@ -108,11 +108,11 @@ func dryRunChangesNothing(t *testing.T, open Open) {
 	if want := 10 * time.Second; allowed || snaps[0].RetryAfter != want {
 		t.Errorf("dry run of 2 with 1 left: allowed %v, retry after %v; want denied, %v", allowed, snaps[0].RetryAfter, want)
 	}
-	s.remaining("k", l, bucket.Token)
+	s.assertRemaining("k", l, bucket.Token)
 }
 
-func allOrNone(t *testing.T, open Open) {
-	s := begin(t, open)
+func checkAllOrNone(t *testing.T, open Open) {
+	s := newSubject(t, open)
 	user, global := limit(t, 10*bucket.Token, "1/1s"), limit(t, 3*bucket.Token, "1/1h")
 	charges := []store.Charge{
 		{Key: "a:user", Limit: user, Cost: bucket.Token},
@@ -134,12 +134,12 @@ func allOrNone(t *testing.T, open Open) {
 			t.Fatalf("a denied request is shown with %v tokens in another bucket, want 7: it was charged", got)
 		}
 	}
-	s.remaining("a:user", user, 7*bucket.Token)
-	s.remaining("c:new", user, 7*bucket.Token)
+	s.assertRemaining("a:user", user, 7*bucket.Token)
+	s.assertRemaining("c:new", user, 7*bucket.Token)
 }
 
-func manyBuckets(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, bucket.Token, "1/1h")
+func checkManyBuckets(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, bucket.Token, "1/1h")
 	charges := make([]store.Charge, store.MaxCharges)
 	for i := range charges {
 		charges[i] = store.Charge{Key: fmt.Sprintf("k%02d", i), Limit: l, Cost: bucket.Token}
@@ -152,8 +152,8 @@ func manyBuckets(t *testing.T, open Open) {
 	}
 }
 
-func snapshotsAppend(t *testing.T, open Open) {
-	s := begin(t, open)
+func checkSnapshotOrder(t *testing.T, open Open) {
+	s := newSubject(t, open)
 	prefix := []bucket.Snapshot{{RetryAfter: 42}}
 	charges := []store.Charge{
 		{Key: "a", Limit: limit(t, 1*bucket.Token, "1/1s"), Cost: bucket.Token},
@@ -168,17 +168,17 @@ func snapshotsAppend(t *testing.T, open Open) {
 	}
 }
 
-func neverIsNever(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 2*bucket.Token, "1/1s")
+func checkNever(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 2*bucket.Token, "1/1s")
 	snaps, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 2*bucket.Token + 1})
 	if allowed || snaps[0].RetryAfter != bucket.Never {
 		t.Errorf("cost above capacity: allowed %v, retry after %v; want denied, never", allowed, snaps[0].RetryAfter)
 	}
-	s.remaining("k", l, 2*bucket.Token)
+	s.assertRemaining("k", l, 2*bucket.Token)
 }
 
-func refundIsBounded(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+func checkRefundBound(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1h")
 	refund := func(key string, cost bucket.Tokens) {
 		t.Helper()
 		if err := s.store.Refund(t.Context(), []mete.Refund{{Charge: store.Charge{Key: key, Limit: l, Cost: cost}}}, ""); err != nil {
@@ -187,37 +187,37 @@ func refundIsBounded(t *testing.T, open Open) {
 	}
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 8 * bucket.Token})
 	refund("k", 3*bucket.Token)
-	s.remaining("k", l, 5*bucket.Token)
+	s.assertRemaining("k", l, 5*bucket.Token)
 	refund("k", 100*bucket.Token)
-	s.remaining("k", l, 10*bucket.Token)
+	s.assertRemaining("k", l, 10*bucket.Token)
 	refund("unknown", bucket.Token)
-	s.remaining("unknown", l, 10*bucket.Token)
+	s.assertRemaining("unknown", l, 10*bucket.Token)
 }
 
-func resetIsFull(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1h")
+func checkReset(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1h")
 	for _, key := range []string{"a", "b", "c"} {
 		s.take(mete.Mode{}, store.Charge{Key: key, Limit: l, Cost: 10 * bucket.Token})
 	}
 	if err := s.store.Reset(t.Context(), []string{"a", "b", "unknown"}); err != nil {
 		t.Fatal(err)
 	}
-	s.remaining("a", l, 10*bucket.Token)
-	s.remaining("b", l, 10*bucket.Token)
-	s.remaining("c", l, 0)
+	s.assertRemaining("a", l, 10*bucket.Token)
+	s.assertRemaining("b", l, 10*bucket.Token)
+	s.assertRemaining("c", l, 0)
 	if _, allowed := s.take(mete.Mode{}, store.Charge{Key: "a", Limit: l, Cost: 10 * bucket.Token}); !allowed {
 		t.Error("a reset bucket denied its capacity")
 	}
-	s.remaining("a", l, 0)
+	s.assertRemaining("a", l, 0)
 }
 
-func limitChanges(t *testing.T, open Open) {
-	s := begin(t, open)
+func checkLimitChange(t *testing.T, open Open) {
+	s := newSubject(t, open)
 	small, big := limit(t, 10*bucket.Token, "1/1h"), limit(t, 100*bucket.Token, "7/3h")
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: small, Cost: 9 * bucket.Token})
-	s.remaining("k", big, 91*bucket.Token)
+	s.assertRemaining("k", big, 91*bucket.Token)
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: big, Cost: 90 * bucket.Token})
-	s.remaining("k", small, 0)
+	s.assertRemaining("k", small, 0)
 	s.clock.Advance(3600e6)
-	s.remaining("k", small, bucket.Token)
+	s.assertRemaining("k", small, bucket.Token)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-func (s *subject) took(mode mete.Mode, charges []store.Charge, wantAllowed bool, want ...bucket.Tokens) {
+func (s *subject) assertTaken(mode mete.Mode, charges []store.Charge, wantAllowed bool, want ...bucket.Tokens) {
 	s.Helper()
 	snaps, allowed := s.take(mode, charges...)
 	if allowed != wantAllowed {
@@ -23,34 +23,34 @@ func (s *subject) took(mode mete.Mode, charges []store.Charge, wantAllowed bool,
 	}
 }
 
-func upToTakesWhatIsThere(t *testing.T, open Open) {
-	s, l := begin(t, open), limit(t, 10*bucket.Token, "1/1s")
+func checkUpTo(t *testing.T, open Open) {
+	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1s")
 	four := []store.Charge{{Key: "k", Limit: l, Cost: 4 * bucket.Token}}
 	upTo, look := mete.Mode{UpTo: true}, mete.Mode{UpTo: true, DryRun: true}
-	s.took(upTo, four, true, 4*bucket.Token)
-	s.took(upTo, four, true, 4*bucket.Token)
-	s.took(look, four, true, 2*bucket.Token)
-	s.took(upTo, four, true, 2*bucket.Token)
-	s.took(upTo, four, false, bucket.Token)
-	s.remaining("k", l, 0)
+	s.assertTaken(upTo, four, true, 4*bucket.Token)
+	s.assertTaken(upTo, four, true, 4*bucket.Token)
+	s.assertTaken(look, four, true, 2*bucket.Token)
+	s.assertTaken(upTo, four, true, 2*bucket.Token)
+	s.assertTaken(upTo, four, false, bucket.Token)
+	s.assertRemaining("k", l, 0)
 
 	s.clock.Advance(2_999_999) // whole tokens
-	s.took(upTo, four, true, 2*bucket.Token)
-	s.remaining("k", l, 999)
-	s.took(upTo, []store.Charge{{Key: "k", Limit: l, Cost: 700}}, true, 700)
-	s.took(upTo, []store.Charge{{Key: "k", Limit: l, Cost: 700}}, false, 700)
+	s.assertTaken(upTo, four, true, 2*bucket.Token)
+	s.assertRemaining("k", l, 999)
+	s.assertTaken(upTo, []store.Charge{{Key: "k", Limit: l, Cost: 700}}, true, 700)
+	s.assertTaken(upTo, []store.Charge{{Key: "k", Limit: l, Cost: 700}}, false, 700)
 }
 
-func upToTakesTheSameOfAll(t *testing.T, open Open) {
-	s, big, small := begin(t, open), limit(t, 100*bucket.Token, "1/1h"), limit(t, 3*bucket.Token, "1/1h")
+func checkUpToOfSeveral(t *testing.T, open Open) {
+	s, big, small := newSubject(t, open), limit(t, 100*bucket.Token, "1/1h"), limit(t, 3*bucket.Token, "1/1h")
 	charges := []store.Charge{
 		{Key: "a", Limit: big, Cost: 10 * bucket.Token},
 		{Key: "b", Limit: small, Cost: 10 * bucket.Token},
 		{Key: "c", Limit: big, Cost: 2 * bucket.Token},
 	}
-	s.took(mete.Mode{UpTo: true}, charges, true, 3*bucket.Token, 3*bucket.Token, 2*bucket.Token)
-	s.took(mete.Mode{UpTo: true}, charges, false, bucket.Token, bucket.Token, bucket.Token)
-	s.remaining("a", big, 97*bucket.Token)
-	s.remaining("b", small, 0)
-	s.remaining("c", big, 98*bucket.Token)
+	s.assertTaken(mete.Mode{UpTo: true}, charges, true, 3*bucket.Token, 3*bucket.Token, 2*bucket.Token)
+	s.assertTaken(mete.Mode{UpTo: true}, charges, false, bucket.Token, bucket.Token, bucket.Token)
+	s.assertRemaining("a", big, 97*bucket.Token)
+	s.assertRemaining("b", small, 0)
+	s.assertRemaining("c", big, 98*bucket.Token)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// vectorsHold replays the shared vectors, each on its own store.
-func vectorsHold(t *testing.T, open Open) {
+// checkVectors replays the shared vectors, each on its own store.
+func checkVectors(t *testing.T, open Open) {
 	cases, err := vectors.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func vectorsHold(t *testing.T, open Open) {
 			continue // limiters reject these cases before the store
 		}
 		t.Run(c.File+"/"+c.Name, func(t *testing.T) {
-			s := begin(t, open)
+			s := newSubject(t, open)
 			for i, step := range c.Steps {
 				s.clock.Set(step.At)
 				s.vectorStep(i, fmt.Sprintf("step %d (%s at %d)", i, step.Op, step.At), step)

@@ -53,8 +53,8 @@ type admission struct {
 	wait time.Duration // its maximum wait
 }
 
-// within checks that a limit alone would admit the same takes, so they are within its own bound.
-func within(l bucket.Limit, admissions []admission) error {
+// checkWithin checks that a limit alone would admit the same takes, so they are within its own bound.
+func checkWithin(l bucket.Limit, admissions []admission) error {
 	var s bucket.State
 	sum := bucket.Tokens(0)
 	for i, a := range admissions {
@@ -91,16 +91,16 @@ func (s *subject) alternate(r *rand.Rand, key string, limits []bucket.Limit, tak
 	return admitted
 }
 
-// versionsKeepTheirBounds: two or three versions of a limit use one bucket, as in a rolling deploy. Each admits
+// checkVersionBounds: two or three versions of a limit use one bucket, as in a rolling deploy. Each admits
 // at most as much as alone.
-func versionsKeepTheirBounds(t *testing.T, open Open) { keepTheirBounds(t, open, 1) }
+func checkVersionBounds(t *testing.T, open Open) { checkBoundsOfPairs(t, open, 1) }
 
-func someVersionsKeepTheirBounds(t *testing.T, open Open) { keepTheirBounds(t, open, 8) }
+func checkSomeVersionBounds(t *testing.T, open Open) { checkBoundsOfPairs(t, open, 8) }
 
-// keepTheirBounds tests all pairs of versions, or every nth.
-func keepTheirBounds(t *testing.T, open Open, nth int) {
+// checkBoundsOfPairs tests all pairs of versions, or every nth.
+func checkBoundsOfPairs(t *testing.T, open Open, nth int) {
 	limits := versions(t)
-	s := begin(t, open)
+	s := newSubject(t, open)
 	for i, a := range limits {
 		for j, b := range limits {
 			if i == j || (i*len(limits)+j)%nth != 0 {
@@ -117,7 +117,7 @@ func keepTheirBounds(t *testing.T, open Open, nth int) {
 			}
 			admitted := s.alternate(r, fmt.Sprintf("pair%02d.%02d", i, j), set, 60, 100_000+int64(r.IntN(3))*3_000_000, wait)
 			for v, l := range set {
-				if err := within(l, admitted[v]); err != nil {
+				if err := checkWithin(l, admitted[v]); err != nil {
 					t.Errorf("%v beside %v: %v", a, b, err)
 				}
 			}
@@ -125,11 +125,11 @@ func keepTheirBounds(t *testing.T, open Open, nth int) {
 	}
 }
 
-// changeKeepsWhatIsMissing: after a change of the limit, the bucket is at most empty and keeps its debt within the
+// checkChangeKeepsDeficit: after a change of the limit, the bucket is at most empty and keeps its debt within the
 // new debt limit. It has refilled by the old limit until the change.
-func changeKeepsWhatIsMissing(t *testing.T, open Open) {
+func checkChangeKeepsDeficit(t *testing.T, open Open) {
 	limits := versions(t)
-	s := begin(t, open)
+	s := newSubject(t, open)
 	for i, a := range limits {
 		for j, b := range limits {
 			if i == j {
@@ -166,9 +166,9 @@ func changeKeepsWhatIsMissing(t *testing.T, open Open) {
 	}
 }
 
-// endedOverrideLeavesAnEmptyBucket: a client spends all of a temporary high limit. Under its old limit, the
+// checkEndedOverride: a client spends all of a temporary high limit. Under its old limit, the
 // bucket is then at most empty.
-func endedOverrideLeavesAnEmptyBucket(t *testing.T, open Open) {
+func checkEndedOverride(t *testing.T, open Open) {
 	window := func(tokens int64) bucket.Limit {
 		l, _, err := bucket.Spec{
 			Algorithm: bucket.Stepped, Capacity: bucket.Tokens(tokens) * bucket.Token,
@@ -179,7 +179,7 @@ func endedOverrideLeavesAnEmptyBucket(t *testing.T, open Open) {
 		}
 		return l
 	}
-	s, usual, raised := begin(t, open), window(10), window(1000)
+	s, usual, raised := newSubject(t, open), window(10), window(1000)
 	for range 10 {
 		s.take(mete.Mode{}, charge("k", usual, bucket.Token))
 	}
@@ -191,13 +191,13 @@ func endedOverrideLeavesAnEmptyBucket(t *testing.T, open Open) {
 		t.Errorf("after the override: allowed %v, retry after %v; want denied until the window ends", allowed, snaps[0].RetryAfter)
 	}
 	s.clock.Advance(snaps[0].RetryAfter.Microseconds())
-	s.remaining("k", usual, usual.Capacity())
+	s.assertRemaining("k", usual, usual.Capacity())
 }
 
-// canceledTakesKeepTheBound: takes with a wait are admitted and canceled in random order. The started work
+// checkCancellationBound: takes with a wait are admitted and canceled in random order. The started work
 // stays within capacity + rate·t in every interval.
-func canceledTakesKeepTheBound(t *testing.T, open Open) {
-	s := begin(t, open)
+func checkCancellationBound(t *testing.T, open Open) {
+	s := newSubject(t, open)
 	for seed := range uint64(12) {
 		r := rand.New(testseed.PCG(seed, 11))
 		capacity := bucket.Tokens(1+r.IntN(20)) * bucket.Token

@@ -82,7 +82,7 @@ test('a link contains all settings', async () => {
 	}
 });
 
-test('a pasted trace is packed into the link, or too long for one', async () => {
+test('a link contains a pasted trace, or reports that it is too long', async () => {
 	const state = {...stateOf(presets[0].input), phases: [{shape: 'trace', trace: '<script>alert(1)</script>\n\u202e{"at":1}\n'}]};
 	const query = await queryOf(state, presets);
 	assert.match(query, /phase=trace,z=[-_0-9A-Za-z]+$/);
@@ -93,7 +93,7 @@ test('a pasted trace is packed into the link, or too long for one', async () => 
 	await assert.rejects(queryOf(state, presets), /too long for a link/);
 });
 
-test('another algorithm keeps of a lane what it can', () => {
+test('a new algorithm keeps compatible settings', () => {
 	assert.deepEqual(laneDefaults('leaky_bucket', {tokens: '3', per: '2s', capacity: '9', cost: '2'}), {algorithm: 'leaky_bucket', tokens: '3', per: '2s', cost: '2', queue: '10'});
 	assert.deepEqual(laneDefaults('token_bucket', {tokens: '3', per: '2s', queue: '4'}), {algorithm: 'token_bucket', tokens: '3', per: '2s', capacity: '3'});
 	assert.deepEqual(laneDefaults('sliding_log'), {algorithm: 'sliding_log', tokens: '10', per: '1s'});
@@ -118,6 +118,6 @@ test('the chart of an example shows the decisions of the server', () => {
 	}
 });
 
-test('a time is written with the digits that rounding would lose', () => {
+test('exact keeps digits that dur rounds away', () => {
 	for (const [seconds, want] of [[0, '0 s'], [0.0123456, '12.346 ms'], [19.95, '19.95 s'], [320, '5 min 20 s']]) assert.equal(exact(seconds), want);
 });

@@ -30,13 +30,13 @@ func newHandler(limiter *mete.Limiter) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /", pages.Wrap(say("hello")))
-	mux.Handle("GET /search", search.Wrap(say("found")))
-	mux.Handle("POST /uploads", uploads.Wrap(say("thank you")))
+	mux.Handle("GET /", pages.Wrap(respond("hello")))
+	mux.Handle("GET /search", search.Wrap(respond("found")))
+	mux.Handle("POST /uploads", uploads.Wrap(respond("thank you")))
 	return mux, nil
 }
 
-func say(text string) http.Handler {
+func respond(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) })
 }
 

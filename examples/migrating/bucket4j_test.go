@@ -17,8 +17,8 @@ import (
 // Several limits are charged together or not at all. bucket4j needs one bucket for that, mete does not.
 func TestBucket4j_SeveralKeys(t *testing.T) {
 	c := newClock()
-	l := several(t, c)
-	user, tenant := holds(t, 5, "5/1m"), holds(t, 10, "10/1m")
+	l := newChargeLimiter(t, c)
+	user, tenant := tokenBucket(t, 5, "5/1m"), tokenBucket(t, 10, "10/1m")
 	d := take(t, l, charge(t, user, "user", 5), charge(t, tenant, "tenant", 11))
 	if d.Allowed || d.RetryAfter != bucket.Never {
 		t.Errorf("11 of 10: allowed %v, retry after %v; want never", d.Allowed, d.RetryAfter)
@@ -31,7 +31,7 @@ func TestBucket4j_SeveralKeys(t *testing.T) {
 // At seven tokens every three seconds no fraction is lost, as in bucket4j.
 func TestBucket4j_RemainderIsCarried(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 7, "7/3s"), c)
+	l := newLimiter(t, tokenBucket(t, 7, "7/3s"), c)
 	l.Take("k", 7)
 	admitted := 0
 	for range 300_000 {
@@ -67,7 +67,7 @@ func TestBucket4j_InterruptedWait(t *testing.T) {
 // Refund, like addTokens, stops at the capacity. mete has no forceAddTokens.
 func TestBucket4j_RefundStopsAtTheCapacity(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 10, "10/1m"), c)
+	l := newLimiter(t, tokenBucket(t, 10, "10/1m"), c)
 	l.Take("k", 4)
 	l.Refund("k", 100)
 	l.Refund("k", -100)
@@ -80,10 +80,10 @@ func TestBucket4j_RefundStopsAtTheCapacity(t *testing.T) {
 // worst empty.
 func TestBucket4j_ChangedLimit(t *testing.T) {
 	c := newClock()
-	l := several(t, c)
-	take(t, l, charge(t, holds(t, 10, "10/1m"), "k", 8))
+	l := newChargeLimiter(t, c)
+	take(t, l, charge(t, tokenBucket(t, 10, "10/1m"), "k", 8))
 	for _, tt := range []struct{ capacity, want bucket.Tokens }{{10, 2}, {100, 92}, {5, 0}} {
-		d, err := l.Peek(context.Background(), mete.Request{Charges: []mete.Charge{charge(t, holds(t, tt.capacity, "10/1m"), "k", 1)}})
+		d, err := l.Peek(context.Background(), mete.Request{Charges: []mete.Charge{charge(t, tokenBucket(t, tt.capacity, "10/1m"), "k", 1)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +95,8 @@ func TestBucket4j_ChangedLimit(t *testing.T) {
 
 // consumeIgnoringRateLimits corresponds to Charge, which may run into debt.
 func TestBucket4j_ForcedCharge(t *testing.T) {
-	l := several(t, newClock())
-	spec := holds(t, 10, "10/1m")
+	l := newChargeLimiter(t, newClock())
+	spec := tokenBucket(t, 10, "10/1m")
 	d, err := l.Charge(context.Background(), mete.Request{Charges: []mete.Charge{charge(t, spec, "k", 15)}})
 	if err != nil || !d.Allowed {
 		t.Fatalf("charge 15 of 10: allowed %v, error %v", d.Allowed, err)

@@ -11,15 +11,15 @@ import (
 )
 
 // Convex compared "value < consuming" after the subtraction: it admitted 9 of 10 requests, and never a cost of 6 of 10.
-func TestConvex_AllOfTheCapacity(t *testing.T) {
-	play(t, holds(t, 10, "10/1m"),
+func TestConvex_WholeCapacity(t *testing.T) {
+	play(t, tokenBucket(t, 10, "10/1m"),
 		step{0, 6, true, 0}, step{0, 4, true, 0}, step{0, 1, false, 6 * time.Second})
-	play(t, holds(t, 10, "10/1m"), step{0, 10, true, 0})
+	play(t, tokenBucket(t, 10, "10/1m"), step{0, 10, true, 0})
 }
 
 // In Convex, a clock that stepped back by 30 s removed 5 of 10 tokens and later returned them twice.
 func TestConvex_ClockStepsBack(t *testing.T) {
-	play(t, holds(t, 10, "10/1m"),
+	play(t, tokenBucket(t, 10, "10/1m"),
 		step{0, 1, true, 0},
 		step{-30 * time.Second, 9, true, 0},
 		step{30 * time.Second, 1, false, 6 * time.Second},
@@ -29,13 +29,13 @@ func TestConvex_ClockStepsBack(t *testing.T) {
 // In Convex, maxReserved: 0 was unbounded. In mete, 0 allows no reservation and nil is unbounded.
 func TestConvex_MaxReservedZero(t *testing.T) {
 	c := newClock()
-	none, spec := bucket.Tokens(0), holds(t, 10, "10/1m")
+	none, spec := bucket.Tokens(0), tokenBucket(t, 10, "10/1m")
 	for _, tt := range []struct {
 		maxReserved *bucket.Tokens
 		want        bool
 	}{{&none, false}, {nil, true}} {
 		spec.MaxReserved = tt.maxReserved
-		r, err := limited(t, spec, c).Reserve("k", 1000, 24*time.Hour)
+		r, err := newLimiter(t, spec, c).Reserve("k", 1000, 24*time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,22 +47,22 @@ func TestConvex_MaxReservedZero(t *testing.T) {
 
 // In Convex, a negative count credited 15 of 10 tokens.
 func TestConvex_NegativeCost(t *testing.T) {
-	play(t, holds(t, 10, "10/1m"),
+	play(t, tokenBucket(t, 10, "10/1m"),
 		step{0, 10, true, 0}, step{0, -15, false, bucket.Never}, step{0, 1, false, 6 * time.Second})
 }
 
 // A fixed window admits twice its tokens around its end. A sliding log does not.
 func TestConvex_AroundTheEndOfAWindow(t *testing.T) {
-	window := holds(t, 100, "100/1m")
+	window := tokenBucket(t, 100, "100/1m")
 	window.Algorithm = bucket.Stepped
-	log := holds(t, 100, "100/1m")
+	log := tokenBucket(t, 100, "100/1m")
 	log.Algorithm = bucket.SlidingLog
 	for _, tt := range []struct {
 		spec bucket.Spec
 		want int
 	}{{window, 200}, {log, 100}} {
 		c := newClock() // a minute begins
-		l := limited(t, tt.spec, c)
+		l := newLimiter(t, tt.spec, c)
 		admitted := 0
 		for _, pass := range []time.Duration{59_950 * time.Millisecond, 100 * time.Millisecond} {
 			c.now = c.now.Add(pass)
@@ -79,12 +79,12 @@ func TestConvex_AroundTheEndOfAWindow(t *testing.T) {
 }
 
 // In Convex, windows without a start began at random, so a restart moved them. In mete the key sets the start.
-func TestConvex_StartIsOfTheKey(t *testing.T) {
-	spec := holds(t, 1, "1/1h")
+func TestConvex_KeySetsStart(t *testing.T) {
+	spec := tokenBucket(t, 1, "1/1h")
 	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorKey
 	var waits [2]time.Duration
 	for i := range waits { // two processes, one after the other
-		l := limited(t, spec, newClock())
+		l := newLimiter(t, spec, newClock())
 		l.Allow("k")
 		waits[i] = l.Peek("k", 1).RetryAfter
 	}
@@ -95,8 +95,8 @@ func TestConvex_StartIsOfTheKey(t *testing.T) {
 
 // If several limits deny, RetryAfter is the longest wait, not the first.
 func TestConvex_LongestWait(t *testing.T) {
-	l := several(t, newClock())
-	a, b := holds(t, 1, "1/1s"), holds(t, 1, "1/1h")
+	l := newChargeLimiter(t, newClock())
+	a, b := tokenBucket(t, 1, "1/1s"), tokenBucket(t, 1, "1/1h")
 	take(t, l, charge(t, a, "a", 1), charge(t, b, "b", 1))
 	if d := take(t, l, charge(t, a, "a", 1), charge(t, b, "b", 1)); d.Allowed || d.RetryAfter != time.Hour {
 		t.Errorf("allowed %v, retry after %v; want the hour of the second limit", d.Allowed, d.RetryAfter)
@@ -105,7 +105,7 @@ func TestConvex_LongestWait(t *testing.T) {
 
 // In Convex, a start in the future denied unused keys.
 func TestConvex_UnusedIsNeverDenied(t *testing.T) {
-	spec := holds(t, 1, "1/1h")
+	spec := tokenBucket(t, 1, "1/1h")
 	spec.Algorithm, spec.Start = bucket.Stepped, 59*time.Minute
 	play(t, spec, step{0, 1, true, 0})
 }
@@ -113,9 +113,9 @@ func TestConvex_UnusedIsNeverDenied(t *testing.T) {
 // In Convex, ten shards of 10 tokens denied first after 64 of 100, or after 94 with two choices. One of two shards can
 // never hold 60 of 100.
 func TestConvex_Shards(t *testing.T) {
-	l := several(t, newClock())
+	l := newChargeLimiter(t, newClock())
 	sharded := func(key string, shards int, cost bucket.Tokens) mete.Charge {
-		c := charge(t, holds(t, 100, "100/1h"), key, cost)
+		c := charge(t, tokenBucket(t, 100, "100/1h"), key, cost)
 		c.Shards = shards
 		return c
 	}

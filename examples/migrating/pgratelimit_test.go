@@ -11,7 +11,7 @@ import (
 
 // fivePerTen corresponds to tokenBucket(5, "10s", 20). Its intervals begin with the first take.
 func fivePerTen(t *testing.T) bucket.Spec {
-	spec := holds(t, 20, "5/10s")
+	spec := tokenBucket(t, 20, "5/10s")
 	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorFirst
 	return spec
 }
@@ -48,9 +48,9 @@ func TestPgRatelimit_DenialBlocksNothingElse(t *testing.T) {
 
 // Fixed windows of pg-ratelimit counted denied requests, so a refund did not help after 1000 denials.
 func TestPgRatelimit_DenialIsFree(t *testing.T) {
-	spec := holds(t, 5, "5/1m")
+	spec := tokenBucket(t, 5, "5/1m")
 	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorFirst
-	l := limited(t, spec, newClock())
+	l := newLimiter(t, spec, newClock())
 	l.Take("k", 5)
 	for range 1000 {
 		l.Allow("k")
@@ -63,7 +63,7 @@ func TestPgRatelimit_DenialIsFree(t *testing.T) {
 // In pg-ratelimit, a refund of 10 to 19 tokens gave 29 until the next call, and lost the current interval.
 func TestPgRatelimit_Refund(t *testing.T) {
 	c := newClock()
-	l := limited(t, fivePerTen(t), c)
+	l := newLimiter(t, fivePerTen(t), c)
 	l.Take("k", 20)
 	c.now = c.now.Add(9900 * time.Millisecond)
 	l.Refund("k", 1)
@@ -87,10 +87,10 @@ func TestPgRatelimit_ClockStepsBack(t *testing.T) {
 // After ten requests at 0 s, the reset of pg-ratelimit was 60 s at 59 s and 120 s at 60 s. The first success was at
 // 66 s.
 func TestPgRatelimit_SlidingWindowWait(t *testing.T) {
-	spec := holds(t, 10, "10/1m")
+	spec := tokenBucket(t, 10, "10/1m")
 	spec.Algorithm = bucket.SlidingWindow
 	c := newClock() // a window begins
-	l := limited(t, spec, c)
+	l := newLimiter(t, spec, c)
 	l.Take("k", 10)
 	c.now = c.now.Add(59 * time.Second)
 	wait := l.Take("k", 1).RetryAfter
@@ -104,10 +104,10 @@ func TestPgRatelimit_SlidingWindowWait(t *testing.T) {
 
 // Two counters admit up to 18 of 10 within a minute. A sliding log is exact.
 func TestPgRatelimit_SlidingLogIsExact(t *testing.T) {
-	spec := holds(t, 10, "10/1m")
+	spec := tokenBucket(t, 10, "10/1m")
 	spec.Algorithm = bucket.SlidingLog
 	c := newClock()
-	l := limited(t, spec, c)
+	l := newLimiter(t, spec, c)
 	var admitted []bucket.Instant
 	for range 600 {
 		c.now = c.now.Add(500 * time.Millisecond)

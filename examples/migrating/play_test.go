@@ -26,8 +26,8 @@ type step struct {
 	retryAfter time.Duration // where denied
 }
 
-// holds returns a token bucket with a capacity and a rate such as "10/1m".
-func holds(t *testing.T, capacity bucket.Tokens, rate string) bucket.Spec {
+// tokenBucket returns a token bucket with a capacity and a rate such as "10/1m".
+func tokenBucket(t *testing.T, capacity bucket.Tokens, rate string) bucket.Spec {
 	t.Helper()
 	r, err := bucket.ParseRate(rate)
 	if err != nil {
@@ -45,8 +45,8 @@ func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
 	return limit
 }
 
-// limited returns a limiter for spec.
-func limited(t *testing.T, spec bucket.Spec, c *clock) *keyed.Limiter {
+// newLimiter returns a limiter for spec.
+func newLimiter(t *testing.T, spec bucket.Spec, c *clock) *keyed.Limiter {
 	t.Helper()
 	l, err := keyed.New(compile(t, spec), keyed.Config{Now: func() bucket.Instant { return c.now }})
 	if err != nil {
@@ -59,7 +59,7 @@ func limited(t *testing.T, spec bucket.Spec, c *clock) *keyed.Limiter {
 func play(t *testing.T, spec bucket.Spec, steps ...step) {
 	t.Helper()
 	c := newClock()
-	l := limited(t, spec, c)
+	l := newLimiter(t, spec, c)
 	for i, s := range steps {
 		c.now = c.now.Add(s.after)
 		got := l.Take("k", s.cost)
@@ -70,8 +70,8 @@ func play(t *testing.T, spec bucket.Spec, steps ...step) {
 	}
 }
 
-// several returns a limiter for requests with Charges.
-func several(t *testing.T, c *clock) *mete.Limiter {
+// newChargeLimiter returns a limiter for requests with Charges.
+func newChargeLimiter(t *testing.T, c *clock) *mete.Limiter {
 	t.Helper()
 	store, err := memstore.New(memstore.Config{Now: func() bucket.Instant { return c.now }})
 	if err != nil {

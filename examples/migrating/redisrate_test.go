@@ -11,7 +11,7 @@ import (
 
 // In redis_rate, AllowN(11) of 10 per minute returned a retry in 60 s, each time.
 func TestRedisRate_CostAboveCapacity(t *testing.T) {
-	play(t, holds(t, 10, "10/1m"),
+	play(t, tokenBucket(t, 10, "10/1m"),
 		step{0, 11, false, bucket.Never},
 		step{time.Minute, 11, false, bucket.Never},
 	)
@@ -20,7 +20,7 @@ func TestRedisRate_CostAboveCapacity(t *testing.T) {
 // In redis_rate, AllowN(-5) returned "allowed -5, remaining 15" of 10 and stored nothing.
 func TestRedisRate_NegativeCost(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 10, "10/1m"), c)
+	l := newLimiter(t, tokenBucket(t, 10, "10/1m"), c)
 	if got := l.Take("k", -5); got.Allowed || got.Remaining() != 10*bucket.Token {
 		t.Errorf("cost -5: allowed %v, %v remaining; want denied, 10", got.Allowed, got.Remaining())
 	}
@@ -33,7 +33,7 @@ func TestRedisRate_NegativeCost(t *testing.T) {
 // AllowAtMost corresponds to TakeUpTo, which takes whole tokens.
 func TestRedisRate_AllowAtMost(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 10, "10/1m"), c)
+	l := newLimiter(t, tokenBucket(t, 10, "10/1m"), c)
 	l.Take("k", 8)
 	c.now = c.now.Add(3 * time.Second) // half a token
 	if got := l.TakeUpTo("k", 5); !got.Allowed || got.Cost != 2*bucket.Token {

@@ -15,7 +15,7 @@ import (
 
 // RateQuota{PerMin(20), MaxBurst: 5} admits 6 at once, which is a capacity of 6.
 func TestThrottled_BurstIsCapacityMinusOne(t *testing.T) {
-	play(t, holds(t, 6, "20/1m"),
+	play(t, tokenBucket(t, 6, "20/1m"),
 		step{0, 6, true, 0},
 		step{0, 1, false, 3 * time.Second},
 	)
@@ -24,7 +24,7 @@ func TestThrottled_BurstIsCapacityMinusOne(t *testing.T) {
 // 3/1s is exactly 3 per second, also after eleven days. PerSec(3) was one token every 333,333,333 ns.
 func TestThrottled_RatesAreExact(t *testing.T) {
 	const million = 1_000_000
-	play(t, holds(t, 3*million, "3/1s"),
+	play(t, tokenBucket(t, 3*million, "3/1s"),
 		step{0, 3 * million, true, 0},
 		step{million*time.Second - time.Microsecond, 3 * million, false, time.Microsecond},
 		step{time.Microsecond, 3 * million, true, 0},
@@ -36,7 +36,7 @@ func TestThrottled_RatesAreChecked(t *testing.T) {
 	if _, err := bucket.ParseRate("0/1s"); err == nil {
 		t.Error(`ParseRate("0/1s"): no error`)
 	}
-	play(t, holds(t, 2_000_000_000, "2000000000/1s"),
+	play(t, tokenBucket(t, 2_000_000_000, "2000000000/1s"),
 		step{0, 2_000_000_000, true, 0},
 		step{0, 2000, false, time.Microsecond},
 		step{time.Microsecond, 2000, true, 0},
@@ -44,7 +44,7 @@ func TestThrottled_RatesAreChecked(t *testing.T) {
 }
 
 func TestThrottled_Never(t *testing.T) {
-	play(t, holds(t, 6, "20/1m"), step{0, 7, false, bucket.Never})
+	play(t, tokenBucket(t, 6, "20/1m"), step{0, 7, false, bucket.Never})
 }
 
 // throttled tries a compare-and-swap ten times, so a hot key gets errors.
@@ -69,7 +69,7 @@ func TestThrottled_HotKeyIsDecided(t *testing.T) {
 
 // A bounded cache that evicts by age resets clients that can invent many keys.
 func TestThrottled_FloodForgetsNobody(t *testing.T) {
-	limit := compile(t, holds(t, 1, "1/1h"))
+	limit := compile(t, tokenBucket(t, 1, "1/1h"))
 	l, err := keyed.New(limit, keyed.Config{MaxKeys: 1000})
 	if err != nil {
 		t.Fatal(err)

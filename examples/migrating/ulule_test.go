@@ -16,7 +16,7 @@ func TestUlule_DenialIsFree(t *testing.T) {
 	for range 1000 {
 		steps = append(steps, step{0, 1, false, 6 * time.Second})
 	}
-	play(t, holds(t, 10, "10/1m"), append(steps, step{6 * time.Second, 1, true, 0})...)
+	play(t, tokenBucket(t, 10, "10/1m"), append(steps, step{6 * time.Second, 1, true, 0})...)
 }
 
 // All addresses of an IPv6 /64 have one bucket, not 2^64 of them.
@@ -25,7 +25,7 @@ func TestUlule_NetworkIsOneClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := several(t, newClock())
+	l := newChargeLimiter(t, newClock())
 	if err := l.SetPolicy(matcher); err != nil {
 		t.Fatal(err)
 	}

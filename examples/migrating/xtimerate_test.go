@@ -17,7 +17,7 @@ import (
 // Two callers with clocks a second apart alternate.
 func TestXTimeRate_AlternatingClocks(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 10, "10/1s"), c)
+	l := newLimiter(t, tokenBucket(t, 10, "10/1s"), c)
 	admitted := 0
 	for i := range 1000 {
 		if c.now = c.now.Add(time.Second); i%2 == 0 {
@@ -33,7 +33,7 @@ func TestXTimeRate_AlternatingClocks(t *testing.T) {
 }
 
 func TestXTimeRate_NegativeCost(t *testing.T) {
-	play(t, holds(t, 10, "10/1s"),
+	play(t, tokenBucket(t, 10, "10/1s"),
 		step{0, 10, true, 0},
 		step{0, -5, false, bucket.Never},
 		step{0, 1, false, 100 * time.Millisecond}, // nothing was given back
@@ -43,7 +43,7 @@ func TestXTimeRate_NegativeCost(t *testing.T) {
 // A third of a token per second, sampled every millisecond, is one token in three seconds, not 0.9999999999999564.
 func TestXTimeRate_NoFractionIsLost(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 1, "1/3s"), c)
+	l := newLimiter(t, tokenBucket(t, 1, "1/3s"), c)
 	l.Allow("k")
 	for range 3000 {
 		if l.Take("k", 0); l.Allow("k") {
@@ -60,7 +60,7 @@ func TestXTimeRate_NoFractionIsLost(t *testing.T) {
 // since, and none while a later reservation exists.
 func TestXTimeRate_CancelAfterTheStart(t *testing.T) {
 	c := newClock()
-	l := limited(t, holds(t, 10, "1/1h"), c)
+	l := newLimiter(t, tokenBucket(t, 10, "1/1h"), c)
 	reserve := func(cost int) *mete.Reservation {
 		t.Helper()
 		r, err := l.Reserve("k", cost, 2*time.Hour)
@@ -106,9 +106,9 @@ func TestXTimeRate_WaitForMoreThanTheCapacity(t *testing.T) {
 			t.Errorf("wait for 15 of 10: error %v, after %v; want 5s", err, time.Since(start))
 		}
 	})
-	spec, none := holds(t, 10, "1/1s"), bucket.Tokens(0)
+	spec, none := tokenBucket(t, 10, "1/1s"), bucket.Tokens(0)
 	spec.MaxReserved = &none
-	if err := limited(t, spec, newClock()).Wait(context.Background(), "k", 15); !errors.Is(err, mete.ErrNever) {
+	if err := newLimiter(t, spec, newClock()).Wait(context.Background(), "k", 15); !errors.Is(err, mete.ErrNever) {
 		t.Errorf("wait for 15 of 10, max reserved 0: error %v, want ErrNever", err)
 	}
 }

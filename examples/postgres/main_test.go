@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// open opens a shop for the duration of the test.
+// open opens a shop until the test ends.
 func open(t *testing.T, p *proctest.Postgres) *shop {
 	t.Helper()
 	s, err := openShop(t.Context(), p.URL()+"&schema=limits")
@@ -52,7 +52,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Without PostgreSQL orders fail, and other requests are decided locally.
+// Without PostgreSQL there are no orders, and what else is asked is decided here.
 func TestOrder_WithoutPostgres(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	s := open(t, p)

@@ -10,7 +10,8 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// take makes four requests with a key. It returns the numbers of allowed and of degraded ones.
+// take returns how many of four requests with a key are allowed, and how many without
+// Redis.
 func take(t *testing.T, limiter *mete.Limiter, key string) (allowed, degraded int) {
 	t.Helper()
 	for range 4 {
@@ -38,7 +39,8 @@ func TestLimiters_ShareBuckets(t *testing.T) {
 	t.Error("Redis is always late")
 }
 
-// share makes two limiters decide requests of one key and reports whether Redis answered all of them.
+// share has two limiters decide about a key, one after the other, and reports whether
+// Redis has answered all that they asked.
 func share(t *testing.T, url, key string) bool {
 	for i, want := range []int{3, 0} {
 		limiter, err := newLimiter(t.Context(), url)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialect implements two settings of rules for responses: the header fields that report the limits, and
-// the jitter of the waits of denied clients.
+// Package dialect implements two settings of rules for responses: the header fields that report the limits, and the
+// jitter of the waits of denied clients.
 package dialect
 
 import (
@@ -70,8 +70,8 @@ func (d Set) String() string {
 // MaxJitterPercent bounds the share that is added to a wait.
 const MaxJitterPercent = 100
 
-// Jitter is the spread of the Retry-After of denied clients: 0 to max(1 s, N%) of the wait, in whole seconds.
-// The zero Jitter uses the server's setting.
+// Jitter is the spread of the Retry-After of denied clients: 0 to max(1 s, N%) of the wait, in whole seconds. The
+// zero Jitter uses the server's setting.
 type Jitter struct{ percentAndOne uint8 }
 
 // JitterOf returns the Jitter for a percentage from 0 (off) to [MaxJitterPercent].

@@ -26,11 +26,12 @@ const maxNodes = 1 << 16
 // # Bound
 //
 // Let N nodes lose the store at once, where nodes returns N. A bucket of the store then refills without charges, and
-// N local buckets replace it, with shares that add up to it. If each starts with an N'th of its deficit, their total
-// deficit is at least the deficit of one bucket after the same costs. A full bucket loses refill and never gains
-// any: see [bucket.Limit.Share]. Recovery charges the difference between the local bucket and the same bucket
-// without its local costs. The store's own refill equals the total refill of the local buckets without these costs.
-// The store's deficit is therefore again at least the deficit of one bucket. The limit can be exceeded only by:
+// N local buckets replace it, with shares that add up to it. If each starts with an N'th part of its deficit, their
+// total deficit is at least the deficit of one bucket after the same costs. The method [bucket.Limit.Share] computes
+// the shares. A full bucket loses refill and never gains any. Recovery charges the difference between the local
+// bucket and the same bucket without its local costs. The store's own refill equals the total refill of the local
+// buckets without these costs. The store's deficit is therefore again at least the deficit of one bucket. Only the
+// following amounts can exceed the limit.
 //
 //   - Costs of other nodes since a node last saw the bucket: its local bucket has an N'th of them too much. In one
 //     outage this is less than one capacity over all nodes, and zero with a single node.
@@ -62,8 +63,8 @@ const maxNodes = 1 << 16
 //     accounts may lose too much, down to empty.
 //   - The rest of an account's due is charged under its own version: see chargeNeed.
 //
-// The memory does not contain the cost of a take with a lost answer. It can exceed the bound of a sliding window or
-// log. If recovery charges another version, the account may then be empty unnoticed.
+// The memory does not contain the cost of a take with a lost answer. Such a cost can exceed the bound of a sliding
+// window or log. If recovery charges another version, the account may then be empty unnoticed.
 type Fallback struct {
 	local    store.Store
 	remote   store.Store

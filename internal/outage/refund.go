@@ -33,7 +33,7 @@ func (f *Fallback) Refund(ctx context.Context, r Refund) bool {
 	return f.local.Refund(ctx, local, "") == nil
 }
 
-// IsOpen reports whether costs of the account are still uncharged.
+// IsOpen reports whether the account has uncharged costs.
 func (a *Account) IsOpen() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

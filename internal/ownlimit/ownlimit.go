@@ -64,7 +64,7 @@ func Check(l bucket.Limit, cost bucket.Tokens, shards int) error {
 	}
 	if !badCost {
 		if _, snap := l.Take(bucket.State{}, 0, cost); snap.RetryAfter == bucket.Never {
-			errs = append(errs, fmt.Errorf("cost %v: more than %v can ever admit", cost, l))
+			errs = append(errs, fmt.Errorf("cost %v: more than the limit (%v) can ever admit", cost, l))
 		}
 	}
 	if !badShards && shards > 1 {

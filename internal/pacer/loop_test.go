@@ -66,7 +66,7 @@ func lag(r *rand.Rand, mean, jitter time.Duration) time.Duration {
 	return mean + time.Duration(r.Int64N(int64(2*jitter)+1)) - jitter
 }
 
-// run offers load requests a second, in each of some clients, for that long.
+// run offers load requests per second in each client for that long.
 func run(s *server, clients int, load float64, long time.Duration, mean, jitter time.Duration) {
 	r := rand.New(testseed.PCG(1, 2))
 	var group sync.WaitGroup
@@ -101,8 +101,7 @@ func run(s *server, clients int, load float64, long time.Duration, mean, jitter 
 	group.Wait()
 }
 
-// share is what a run came to, in percent: of the requests that were refused, and
-// of the limit that was used.
+// share returns the percentage of refused requests, and of the limit that was used.
 func (s *server) share(rate float64, long time.Duration) (refused, used float64) {
 	return 100 * float64(s.refused) / float64(s.refused+s.admitted), 100 * float64(s.admitted) / (rate * long.Seconds())
 }
@@ -134,26 +133,24 @@ var specs = []struct {
 	{name: "bucket 100/s of 20", spec: tokenBucket(20, 100, time.Second), shared: 92},
 	{name: "bucket 10/s of 20", spec: tokenBucket(20, 10, time.Second), shared: 98, most: 6},
 	{name: "bucket 10/s of 15", spec: tokenBucket(15, 10, time.Second), shared: 95, most: 6},
-	// A second, rounded, is as long as what it is to time: three clients meet.
+	// The announced second is rounded to the period itself, so three clients collide.
 	{name: "bucket 1/s of 5", spec: tokenBucket(5, 1, time.Second), shared: 95, most: 20},
 	{name: "window 100/10s", spec: fixedWindow(100, 10*time.Second), shared: 95},
 	{name: "window 600/1m", spec: fixedWindow(600, time.Minute), shared: 95},
-	// The end of each window is known only to a round trip.
+	// The end of each window is known only to within a round trip.
 	{name: "window 50/1s", spec: fixedWindow(50, time.Second), least: 94, shared: 80},
 	{name: "rollover 5/10s of 20", spec: bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate(5, 10*time.Second)},
 		shared: 95, most: 3},
-	// What is kept back is one of the hundred.
+	// One of the hundred is reserved.
 	{name: "sliding window 100/10s", spec: sliding(bucket.SlidingWindow, 100, 10*time.Second), least: 97.5, shared: 85},
 	{name: "sliding window 600/1m", spec: sliding(bucket.SlidingWindow, 600, time.Minute), shared: 90},
-	// What others leave to be used comes back a window later, and lets all fall
-	// back together.
+	// Tokens that others leave unused return one window later, and all clients fall back together.
 	{name: "sliding log 100/10s", spec: sliding(bucket.SlidingLog, 100, 10*time.Second), shared: 50},
 	{name: "leaky 10/s, queue 20", spec: bucket.Spec{Capacity: bucket.Token, Queue: 20 * bucket.Token, Rate: rate(10, time.Second)}, shared: 95, most: 4},
 }
 
-// At 120 % of what the limit allows, less than 1 % of the requests are refused,
-// and nearly all of the limit is used. Clients that share a key know of each
-// other only by what is left.
+// At 120% of the limit, less than 1% of the requests are refused, and nearly the whole limit is used. Clients
+// that share a key see each other only through the remainder.
 func TestLoop(t *testing.T) {
 	requests := 6000.0 // with fewer, the shares of other seeds differ by more than 1%
 	if testing.Short() {

@@ -296,7 +296,7 @@ func (p *Pacer) pauseLocked(now time.Time, t Ticket, a Answer) {
 	p.pausedAt = p.sent
 }
 
-// maxQuiet is the number of consecutive answers without a limit after which the limit is removed.
+// maxUnmentioned is the number of consecutive answers without a limit after which the limit is removed.
 const maxUnmentioned = 64
 
 func (p *Pacer) learnLocked(now time.Time, t Ticket, a Answer) {

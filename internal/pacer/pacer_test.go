@@ -28,7 +28,7 @@ func left(n int64, within time.Duration) pacer.Answer {
 	return pacer.Answer{Announced: []ratelimitfields.Announced{{Name: "l", Remaining: n, Reset: within}}}
 }
 
-// A server that says nothing is not slowed down.
+// A server without announced limits is not slowed down.
 func TestPacer_SaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, begin := pacer.New(), time.Now()
@@ -41,7 +41,7 @@ func TestPacer_SaysNothing(t *testing.T) {
 	})
 }
 
-// Nothing is known before the first answer, so one request goes first.
+// One request goes first, because nothing is known before the first answer.
 func TestPacer_AwaitsFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, begin := pacer.New(), time.Now()
@@ -64,7 +64,7 @@ func TestPacer_AwaitsFirstAnswer(t *testing.T) {
 	})
 }
 
-// What is left is spent over the time it has to last, but for a tenth.
+// The remainder is spent evenly until the reset, except for a tenth.
 func TestPacer_SpendsEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, begin := pacer.New(), time.Now()
@@ -109,7 +109,7 @@ func TestPacer_FirstInFirstOut(t *testing.T) {
 	})
 }
 
-// One that leaves the queue holds up nobody behind it.
+// A request that leaves the queue does not delay others.
 func TestPacer_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
@@ -165,7 +165,7 @@ func TestPacer_TooMany(t *testing.T) {
 	})
 }
 
-// Whatever a server says, some request goes to see within the longest pause.
+// After any answers, some request probes the server within the longest pause.
 func TestPacer_HostileAnswers(t *testing.T) {
 	const most, longest = 999_999_999_999_999, 31 * 24 * time.Hour
 	for _, a := range []ratelimitfields.Announced{
@@ -188,7 +188,7 @@ func TestPacer_HostileAnswers(t *testing.T) {
 	}
 }
 
-// Refusals that do not say how long to wait, or not at all, make the pauses longer.
+// Refusals without a wait make the pauses longer.
 func TestPacer_BareRefusals(t *testing.T) {
 	for _, answer := range []pacer.Answer{{Refused: true}, {Refused: true, HasWait: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestPacer_BareRefusals(t *testing.T) {
 	}
 }
 
-// Those that wait out a pause do not leave together.
+// Requests that wait for a pause do not leave together.
 func TestPacer_RampsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()

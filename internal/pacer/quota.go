@@ -27,11 +27,11 @@ const (
 	// startBurst is the part of the remainder that an idle client may send at once.
 	startBurst = 0.1
 
-	// restParts is the inverse of the share of a limit that stays unused, so that refills are spent at their
+	// restParts is the inverse of the share of a limit that stays unused. The reserve lets refills be spent at their
 	// own rate.
 	restParts = 400
 
-	// maxSharers bounds how far a client falls below an even share when others spend the remainder.
+	// maxSharers bounds how far a client's share of the remainder shrinks when other clients spend it.
 	maxSharers = 16
 )
 
@@ -204,9 +204,9 @@ func (q *quota) learn(now time.Time, seq, sent uint64, l *ratelimitfields.Announ
 	q.margin *= 0.995
 }
 
-// setBound updates the end of the window. Seconds are rounded up, so each answer bounds the end only to the
-// second. All answers of a window refer to the same end, so the earliest bound is the closest. The next window
-// ends one span later.
+// setBound updates the end of the window. Seconds are rounded up, so each answer contains the end only to the
+// second. All answers of a window refer to the same end, so the earliest bound is the closest. The next window ends
+// one span later.
 func (q *quota) setBound(now time.Time, seq uint64, l *ratelimitfields.Announced) {
 	q.setSpan(l)
 	span := l.Reset
@@ -232,8 +232,9 @@ func (q *quota) setBound(now time.Time, seq uint64, l *ratelimitfields.Announced
 	}
 }
 
-// setSpan updates the refill time of the whole quota: the announced window, or the longest time to reset so
-// far. If that is always the whole window, a shorter one is more precise: it is rounded, but never down.
+// setSpan updates the refill time of the whole quota: the announced window, or the longest time to reset so far. In
+// a sliding window, the time to reset is always the whole window, rounded up. The shortest one is then the most
+// precise.
 func (q *quota) setSpan(l *ratelimitfields.Announced) {
 	q.longest = max(q.longest, (l.Reset + time.Second - 1).Truncate(time.Second))
 	switch {

@@ -26,8 +26,8 @@ const (
 	KindObject
 )
 
-// A Node is one value of a document with its place. Decoding with encoding/json alone would lose duplicate
-// fields, the spelling of numbers and the places of errors.
+// A Node is one value of a document with its place. Decoding with encoding/json alone would lose duplicate fields,
+// the spelling of numbers and the places of errors.
 type Node struct {
 	Kind   Kind
 	Text   string   // of a string, or a number or boolean as the document spells it

@@ -15,8 +15,8 @@ import (
 
 const maxNumberBytes = 100
 
-// Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if
-// n is not such a list.
+// Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if n is
+// not such a list.
 func (r *Report) Items(n *Node, what string, some bool, most int) ([]*Node, bool) {
 	switch {
 	case n.Kind != KindList:
@@ -56,8 +56,8 @@ func (r *Report) String(n *Node, what string, most int) (string, bool) {
 	return "", false
 }
 
-// Name returns the string n if it is a valid name: not empty and without surrounding spaces. Its characters are
-// those that a structured-field string can have (RFC 9651, section 3.3.3).
+// Name returns the string n if it is a valid name: not empty and without surrounding spaces. Only the characters of a
+// structured-field string are valid (RFC 9651, section 3.3.3).
 func (r *Report) Name(n *Node, what string, most int) (string, bool) {
 	s, ok := r.String(n, what, most)
 	switch {
@@ -134,7 +134,7 @@ func (r *Report) Instant(n *Node, what string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, n.Text)
 	if n.Kind != KindText || err != nil {
-		r.Add(n, what+" must be an instant", "as in 2026-01-02T15:04:05Z")
+		r.Add(n, what+" must be a timestamp", "as in 2026-01-02T15:04:05Z")
 		return time.Time{}
 	}
 	return t

@@ -105,7 +105,6 @@ func (p *play) describeDenial(f *api.PlayFirstDenial) string {
 		formatTokens(l.Capacity()), formatAmount(refilled), before, formatAmount(spent), formatTokens(d.Level), formatAmount(d.Cost))
 }
 
-// describeRetries reports the retries of denied clients.
 func (p *play) describeRetries(t *api.PlayTotals) string {
 	most, served := 1, 0
 	for _, d := range p.decisions {
@@ -122,7 +121,6 @@ func (p *play) describeRetries(t *api.PlayTotals) string {
 	return s
 }
 
-// plural returns the count with the singular or plural form.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -130,7 +128,6 @@ func plural(n int, one, many string) string {
 	return formatCount(n) + " " + many
 }
 
-// describeLimit describes the limit and the cost of a request.
 func (p *play) describeLimit() string {
 	s := prose.Limit(p.limit)
 	if p.Cost != "" && p.Cost != "1" {

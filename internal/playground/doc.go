@@ -32,7 +32,6 @@ const (
 // Mistakes holds all errors of an input.
 type Mistakes []api.Mistake
 
-// Error returns one error per line.
 func (ms Mistakes) Error() string {
 	lines := make([]string, len(ms))
 	for i, m := range ms {

@@ -29,7 +29,6 @@ var Algorithms = func() (names []string) {
 // Client is the address of all requests, and the key of the only bucket of a lane.
 const Client = "192.0.2.1"
 
-// file is a policy file with one rule.
 type file struct {
 	Rules [1]rule `json:"rules"`
 }
@@ -55,7 +54,6 @@ type config struct {
 	Cost     json.Number `json:"fixed_cost,omitempty"`
 }
 
-// A lane is a compiled limit.
 type lane struct {
 	api.PlayLane
 	rule    string // the name of the rule
@@ -65,7 +63,6 @@ type lane struct {
 	per     time.Duration
 }
 
-// A laneSpec is the description of a lane in the input.
 type laneSpec api.PlayLane
 
 // compile validates a lane and compiles its policy. It adds errors to ms with pointers below field, and returns nil
@@ -133,7 +130,6 @@ func (l laneSpec) load(field string, ms *Mistakes) *lane {
 	return c
 }
 
-// algorithmConfig returns the algorithm_config of the rule.
 func (l laneSpec) algorithmConfig() config {
 	c := config{Refill: l.Refill, Anchor: l.Anchor, Queue: l.Queue, Cost: l.Cost}
 	if l.Refill == "continuous" {

@@ -62,17 +62,16 @@ type play struct {
 
 	writer *ratelimitfields.Writer // formats Retry-After; nil if denied clients do not retry
 
-	decisions []decision
-	levels    []api.Point
-	late      int            // denied requests that would retry after the end
-	never     int            // denied requests that can never be allowed
-	full      bucket.Instant // when the bucket is full again after the last request
+	decisions    []decision
+	levels       []api.Point
+	lateRetries  int            // denied requests that would retry after the end
+	neverAllowed int            // denied requests that can never be allowed
+	full         bucket.Instant // when the bucket is full again after the last request
 }
 
-// A decision adds the cost in the request, or 0 if the cost is the rule's.
 type decision struct {
 	api.PlayDecision
-	asked bucket.Tokens
+	requestCost bucket.Tokens // 0 if the request has no cost of its own
 }
 
 // jitterKey is fixed, so that jitter is the same in all plays.
@@ -150,7 +149,6 @@ func (p *play) sampleStep(ctx context.Context, at bucket.Instant) error {
 	return nil
 }
 
-// takeNext decides the next request.
 func (p *play) takeNext(ctx context.Context, field string) error {
 	v := heap.Pop(&p.queue).(attempt)
 	p.now = v.at
@@ -170,7 +168,7 @@ func (p *play) takeNext(ctx context.Context, field string) error {
 	case d.Allowed:
 		return nil
 	case d.RetryAfter == bucket.Never:
-		p.never++
+		p.neverAllowed++
 		return nil
 	case p.writer == nil:
 		return nil
@@ -178,7 +176,6 @@ func (p *play) takeNext(ctx context.Context, field string) error {
 	return p.scheduleRetry(v, &d, field)
 }
 
-// scheduleRetry adds the retry of a denied client after its Retry-After.
 func (p *play) scheduleRetry(v attempt, d *mete.Decision, field string) error {
 	header := http.Header{}
 	p.writer.Header(header, d, strconv.Itoa(v.client))
@@ -187,7 +184,7 @@ func (p *play) scheduleRetry(v attempt, d *mete.Decision, field string) error {
 		return fmt.Errorf("playground: retry-after: %w", err)
 	}
 	if wait >= int64((p.end-v.at+second-1)/second) {
-		p.late++
+		p.lateRetries++
 		return nil
 	}
 	if len(p.decisions)+len(p.queue) >= MaxRequests {
@@ -211,7 +208,6 @@ type attempt struct {
 	try    int
 }
 
-// queue is a heap of attempts, ordered by time.
 type queue []attempt
 
 func (q queue) Len() int { return len(q) }
@@ -226,7 +222,6 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// secondsAt returns the time from the start to an instant.
 func secondsAt(at bucket.Instant) api.Seconds {
 	return api.Seconds(time.Duration(at) * time.Microsecond)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// buildResult returns the result of a finished play.
 func (p *play) buildResult(export bool) api.PlayLaneResult {
 	l := p.limit.Bucket
 	n, per := l.Refill()
@@ -40,7 +39,7 @@ func (p *play) buildResult(export bool) api.PlayLaneResult {
 }
 
 func (p *play) sumTotals() api.PlayTotals {
-	t := api.PlayTotals{Sent: len(p.decisions), Share: 1, Never: p.never, Unserved: p.late}
+	t := api.PlayTotals{Sent: len(p.decisions), Share: 1, Never: p.neverAllowed, Unserved: p.lateRetries}
 	crowd := 0
 	for i := range p.decisions {
 		d := &p.decisions[i]
@@ -107,15 +106,14 @@ func (p *play) findFirstDenial() *api.PlayFirstDenial {
 	return &api.PlayFirstDenial{Request: i + 1, At: secondsAt(d.At), RetryAfter: api.Seconds(d.RetryAfter), Before: i}
 }
 
-// formatTrace returns the requests as a trace for mete replay.
 func (p *play) formatTrace() string {
 	var b []byte
 	for i := range p.decisions {
 		d := &p.decisions[i]
 		b = api.AppendMicros(append(b, `{"at":`...), int64(d.At))
 		b = append(b, `,"ip":"`+Client+`"`...)
-		if d.asked > 0 {
-			b = append(append(b, `,"cost":`...), d.asked.String()...)
+		if d.requestCost > 0 {
+			b = append(append(b, `,"cost":`...), d.requestCost.String()...)
 		}
 		b = append(b, "}\n"...)
 	}

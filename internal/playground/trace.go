@@ -92,7 +92,6 @@ func parseJSON(line string) (a arrival, err error) {
 	return a, nil
 }
 
-// logTime is the time format of access logs.
 const logTime = "02/Jan/2006:15:04:05 -0700"
 
 // parseLog returns the first time in brackets in a line of an access log. The user name in front of it comes from the

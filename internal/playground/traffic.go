@@ -28,11 +28,10 @@ type arrival struct {
 	cost bucket.Tokens  // 0: the cost of the rule
 }
 
-// timeline is the traffic as a list of requests.
 type timeline struct {
-	arrivals []arrival // in the order of time
-	end      bucket.Instant
-	drawn    bool // too many requests were generated, and the error is reported
+	arrivals   []arrival // in the order of time
+	end        bucket.Instant
+	overflowed bool // too many requests were generated, and the error is reported
 }
 
 // shapes lists the fields of each shape, without shape itself.
@@ -72,7 +71,6 @@ func newTimeline(t *api.PlayTraffic, ms *Mistakes) timeline {
 	return tl
 }
 
-// addHandRequests adds the requests that the user sent by hand.
 func addHandRequests(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
 	if len(t.Hand) > MaxHand {
 		ms.add("/traffic/hand", "remove some", "%d requests by hand are more than %d", len(t.Hand), MaxHand)
@@ -95,9 +93,9 @@ func addHandRequests(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
 // add adds an arrival. It returns false if there are too many.
 func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms *Mistakes) bool {
 	if len(tl.arrivals) >= MaxRequests {
-		if !tl.drawn {
+		if !tl.overflowed {
 			ms.add(field, "lower it, or shorten the traffic", "more than %d requests", MaxRequests)
-			tl.drawn = true
+			tl.overflowed = true
 		}
 		return false
 	}
@@ -105,7 +103,6 @@ func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms 
 	return true
 }
 
-// A phase is one part of the traffic.
 type phase api.PlayPhase
 
 // addArrivals adds the arrivals of the phase and moves the end of the timeline.

@@ -58,8 +58,8 @@ func TestTuning_Figures(t *testing.T) {
 			checkClaim(t, at, claims[i], &result.Lanes[i])
 		}
 	}
-	if rows != 6 {
-		t.Errorf("%s has figures in %d rows, want 6", tuningPage, rows)
+	if rows != 7 {
+		t.Errorf("%s has figures in %d rows, want 7", tuningPage, rows)
 	}
 }
 

@@ -44,7 +44,7 @@ func newStore(t *testing.T) *memstore.Store {
 	return s
 }
 
-// start starts a loop over a store that is down. One token has been spent locally.
+// start starts a loop over a store that is down, with one token spent locally.
 func start(t *testing.T) (*flaky, *mete.Limiter, *recovery.Loop) {
 	t.Helper()
 	store := &flaky{Store: newStore(t)}
@@ -67,7 +67,7 @@ func start(t *testing.T) (*flaky, *mete.Limiter, *recovery.Loop) {
 	return store, limiter, loop
 }
 
-// charged asserts that so much has been charged, except for the refill of 20 seconds.
+// charged asserts the charged amount, minus the refill of 20 seconds.
 func charged(t *testing.T, limiter *mete.Limiter, want bucket.Tokens) {
 	t.Helper()
 	const refill = 20 * bucket.Token / 3600
@@ -76,7 +76,7 @@ func charged(t *testing.T, limiter *mete.Limiter, want bucket.Tokens) {
 	}
 }
 
-// Without a take after the outage, the store is charged an interval later at most.
+// Without a take after the outage, the store is charged within an interval.
 func TestLoop_ChargesWithoutATake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, limiter, loop := start(t)
@@ -118,7 +118,7 @@ func TestLoop_CallsNoStoreWithoutNeed(t *testing.T) {
 	})
 }
 
-// The process that spent the tokens is about to end.
+// The process with local costs is about to end.
 func TestLoop_CloseChargesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, limiter, loop := start(t)
@@ -146,7 +146,7 @@ func TestLoop_CloseReportsAnOutage(t *testing.T) {
 	})
 }
 
-// The first attempts after an outage can fail: the breaker is open, or connections are new.
+// The first attempts after an outage can fail: the circuit breaker is open, or connections are new.
 func TestLoop_CloseTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, limiter, loop := start(t)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package requesttext parses requests that people write: the text of an HTTP request, or the attributes of
-// policies. The result has the attributes that an endpoint would read, so that a decision about the request can
-// be explained.
+// policies. The result has the attributes that an endpoint would read, so that a decision about the request can be
+// explained.
 //
 // The result contains secret values, but errors and notes never do.
 package requesttext

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// readHTTP parses an HTTP request: a request line and headers, up to an empty line. Browsers show ":method:
-// GET", ":path: /x" and ":authority: h" instead of a request line.
+// readHTTP parses an HTTP request: a request line and headers, up to an empty line. Browsers show ":method: GET",
+// ":path: /x" and ":authority: h" instead of a request line.
 func readHTTP(text string) (*http.Request, error) {
 	r := &http.Request{Header: http.Header{}}
 	begun, at := false, 0
@@ -83,8 +83,8 @@ func isVersion(s string) bool {
 	return len(s) > len("HTTP/") && strings.EqualFold(s[:len("HTTP/")], "HTTP/")
 }
 
-// isHTTP reports whether text is probably an HTTP request. It then begins with a complete request line or a
-// line that only browsers show, or its second line is a header.
+// isHTTP reports whether text is probably an HTTP request. It then begins with a complete request line or a line
+// that only browsers show, or its second line is a header.
 func isHTTP(text string) bool {
 	line, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "\n")
 	for _, name := range []string{":method:", ":path:", ":authority:", ":scheme:"} {

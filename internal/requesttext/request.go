@@ -33,8 +33,8 @@ type Request struct {
 // ClaimsNote is the note on [Request.Claims].
 const ClaimsNote = "the claims come from a token that was not verified here; a server that verifies tokens uses them only if the token is valid"
 
-// Read parses the text of an HTTP request, or one operand per line: see [Request.Operand]. Errors with a place
-// are an [Error].
+// Read parses the text of an HTTP request, or one operand per line: see [Request.Operand]. Errors with a place are
+// an [Error].
 func Read(text string) (Request, error) {
 	var r Request
 	if err := CheckText(text); err != nil {
@@ -236,9 +236,9 @@ func (r *Request) setCost(text string) error {
 	return nil
 }
 
-// AddHTTP adds the method, the RequestURI, the host, and each parameter, header and cookie of an HTTP request,
-// as endpoints read them. For a value that occurs twice, it adds the first and a note. It reads the claims of a
-// bearer token without verifying it. assumed names headers that the client adds automatically.
+// AddHTTP adds the method, the RequestURI, the host, and each parameter, header and cookie of an HTTP request, as
+// endpoints read them. For a value that occurs twice, it adds the first and a note. It reads the claims of a bearer
+// token without verifying it. assumed names headers that the client adds automatically.
 func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
 	if err := r.setMethod(sent.Method); err != nil {
 		return err

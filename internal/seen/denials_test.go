@@ -32,7 +32,7 @@ func TestTake_HammeringAsksOnce(t *testing.T) {
 	}
 }
 
-// Once it is known what a bucket holds, it is known for every cost.
+// A known bucket is known for every cost.
 func TestTake_OtherCosts(t *testing.T) {
 	s, l := begin(t, seen.Config{DenyFor: time.Hour}), slow(t)
 	s.take(store.Mode{}, 1, charge("k", l, 8))
@@ -54,7 +54,7 @@ func TestTake_OtherCosts(t *testing.T) {
 	}
 }
 
-// The bucket that denies is one, the other is shown as it was last seen.
+// One bucket denies, and the other is shown as last seen.
 func TestTake_SeveralBuckets(t *testing.T) {
 	s, l := begin(t, seen.Config{}), slow(t)
 	both := []store.Charge{charge("everyone", l, 1), charge("user", l, 10)}
@@ -70,7 +70,7 @@ func TestTake_SeveralBuckets(t *testing.T) {
 	s.take(store.Mode{}, 5, charge("everyone", l, 1))
 }
 
-// A take that the memory cannot be sure about goes to the store.
+// A take without a certain denial goes to the store.
 func TestTake_AsksTheStore(t *testing.T) {
 	l := slow(t)
 	wider := compile(t, bucket.Spec{Capacity: 20 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Second}})
@@ -141,8 +141,7 @@ func TestTake_DeniesNothing(t *testing.T) {
 	}
 }
 
-// Whoever waits until the very instant, without a way to the store, is admitted,
-// though the store cuts instants.
+// A client with a latency of 0 that waits until the exact instant is admitted, although the store rounds instants.
 func TestTake_CutInstants(t *testing.T) {
 	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Microsecond}})
 	clock := time.Hour + 999

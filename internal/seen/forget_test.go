@@ -32,7 +32,7 @@ func TestTake_AgainAfterDenyFor(t *testing.T) {
 	}
 }
 
-// An answer that has been overtaken by a later one is no younger for that.
+// An answer that arrives after a later one is still older.
 func TestTake_OvertakenAnswer(t *testing.T) {
 	s, c := begin(t, seen.Config{DenyFor: 3 * time.Second}), charge("k", slow(t), 10)
 	s.take(store.Mode{}, 1, c)
@@ -67,7 +67,7 @@ func TestRefundAndReset_Forget(t *testing.T) {
 					t.Error("denied after the tokens were back")
 				}
 
-				// A denial that is on its way meanwhile is of before.
+				// A denial in flight is from before.
 				s.clock.Advance(way)
 				s.inner.after = func() {
 					s.inner.after = nil
@@ -88,7 +88,7 @@ func TestRefundAndReset_Forget(t *testing.T) {
 	}
 }
 
-// A refund that failed may have reached the store all the same.
+// A failed refund may have reached the store.
 func TestRefund_ForgetsWhateverComesOfIt(t *testing.T) {
 	s, c := begin(t, seen.Config{}), charge("k", slow(t), 10)
 	s.take(store.Mode{}, 1, c)
@@ -106,7 +106,7 @@ func TestRefund_ForgetsWhateverComesOfIt(t *testing.T) {
 	}
 }
 
-// An ID's take is answered as it was, which is not how the bucket is.
+// An answer by ID repeats an old state, not the bucket's current one.
 func TestTake_AnswersOfIDsAreOld(t *testing.T) {
 	s, l := begin(t, seen.Config{DenyFor: time.Hour}), slow(t)
 	s.take(store.Mode{ID: "x"}, 1, charge("k", l, 10))

@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// missing returns the amount that a bucket misses by the memory, -1 for an unknown bucket.
+// missing returns the deficit of a bucket in the memory, or -1 for an unknown bucket.
 func (s *setup) missing(key string, l bucket.Limit) bucket.Tokens {
 	for _, account := range s.memory.Recall(key) {
 		if account.Limit == l {
@@ -22,8 +22,8 @@ func (s *setup) missing(key string, l bucket.Limit) bucket.Tokens {
 	return -1
 }
 
-// A dry run opens no account for a new version of the limit. The store will count from the
-// account of the old version, which may refill faster.
+// A dry run opens no account for a new version of the limit. The store continues from the old version's
+// account, which may refill faster.
 func TestTake_AfterADryRunOfAnotherVersion(t *testing.T) {
 	fast := compile(t, bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.PerSecond(bucket.Token)})
 	for _, local := range []bool{false, true} {
@@ -40,7 +40,7 @@ func TestTake_AfterADryRunOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// No answer shows the whole bucket of a charge with shards.
+// No answer covers the whole bucket of a sharded charge.
 func TestTake_ShardsAreNotDenied(t *testing.T) {
 	s, c := begin(t, seen.Config{Local: true}), charge("k", slow(t), 10)
 	for _, shards := range []int{0, 4} {
@@ -55,7 +55,7 @@ func TestTake_ShardsAreNotDenied(t *testing.T) {
 	s.take(store.Mode{}, 5, c)
 }
 
-// A later answer that misses less tells of tokens that were given back elsewhere.
+// A later answer with a smaller deficit means that tokens were refunded elsewhere.
 func TestMemory_TokensGivenBackElsewhere(t *testing.T) {
 	s, c := begin(t, seen.Config{Local: true}), charge("k", slow(t), 10)
 	s.take(store.Mode{}, 1, c)
@@ -94,8 +94,7 @@ func TestMemory_OneSightingForBoth(t *testing.T) {
 	}
 }
 
-// A denied reservation changes nothing, and leaves a denial as it was. What others have
-// taken meanwhile counts.
+// A denied reservation changes nothing and keeps a denial. Costs of other processes count.
 func TestMemory_DeniedReservation(t *testing.T) {
 	s, c := begin(t, seen.Config{Local: true}), charge("k", slow(t), 4)
 	s.take(store.Mode{}, 1, charge("k", slow(t), 8))
@@ -113,7 +112,7 @@ func TestMemory_DeniedReservation(t *testing.T) {
 	s.take(store.Mode{}, 5, c)
 }
 
-// Of two answers on their way at once, the one that misses more is the later one.
+// Of two concurrent answers, the one with the larger deficit is the later one.
 func TestMemory_OvertakenAnswer(t *testing.T) {
 	for _, first := range []bucket.Tokens{3, 8} { // the second shows 3 or 8
 		s := begin(t, seen.Config{Local: true})

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// limits are some of every kind, that empty and refill within seconds.
+// limits returns limits of every kind that empty and refill within seconds.
 func limits(t testing.TB) []bucket.Limit {
 	var all []bucket.Limit
 	for _, per := range []time.Duration{time.Millisecond, 700 * time.Millisecond, 3 * time.Second} {
@@ -36,7 +36,7 @@ func limits(t testing.TB) []bucket.Limit {
 	return all
 }
 
-// someCharges returns charges of one bucket or two, each of its own limit.
+// someCharges returns charges of one or two buckets with their own limits.
 func someCharges(r *rand.Rand, all []bucket.Limit) []store.Charge {
 	chosen := r.Perm(len(all))[:1+r.IntN(2)]
 	slices.Sort(chosen)
@@ -51,8 +51,7 @@ func someCharges(r *rand.Rand, all []bucket.Limit) []store.Charge {
 	return charges
 }
 
-// sameToPeople reports whether two snapshots agree in all but what remains of a
-// sliding log, which is not too much in got.
+// sameToPeople reports whether two snapshots are equal, except that got may have fewer tokens of a sliding log.
 func sameToPeople(got, want bucket.Snapshot) bool {
 	if got.Limit.Algorithm() != bucket.SlidingLog {
 		return got == want
@@ -61,7 +60,7 @@ func sameToPeople(got, want bucket.Snapshot) bool {
 		got.FullAfter() == want.FullAfter() && got.Remaining() <= want.Remaining()
 }
 
-// Where the store answers at once, a client cannot tell the memory from the store.
+// With a store that answers at once, a client cannot distinguish the memory from the store.
 func TestTake_LikeTheStore(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(testseed.PCG(seed, 1))
@@ -106,9 +105,8 @@ func TestTake_LikeTheStore(t *testing.T) {
 	}
 }
 
-// The memory denies no take that the store would admit, however long the way to the store is,
-// and also if other processes take from it meanwhile. The store cuts instants to microseconds,
-// and the memory cuts them elsewhere.
+// The memory denies no take that the store would admit, with any latency and with takes of other processes.
+// Store and memory round instants differently.
 func TestTake_FarFromTheStore(t *testing.T) {
 	all := limits(t)
 	for seed := range uint64(60) {
@@ -147,8 +145,7 @@ func TestTake_FarFromTheStore(t *testing.T) {
 	}
 }
 
-// Who is alone and waits as long as is shown is admitted, and has waited at most
-// one round trip too long.
+// A client that waits for the returned time is admitted, and has waited at most one round trip too long.
 func TestTake_WaitsAreTrue(t *testing.T) {
 	all := limits(t)
 	for seed := range uint64(100) {

@@ -19,8 +19,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A client that asks after its refund gets the tokens, also while the store denies other takes
-// of the same keys.
+// A take after a refund by the same client gets the tokens, even while the store denies other takes of the same
+// keys.
 func TestTake_RacesWithRefunds(t *testing.T) {
 	inner, err := memstore.New(memstore.Config{})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestTake_RacesWithRefunds(t *testing.T) {
 		hammering.Go(func() {
 			r := rand.New(testseed.PCG(1, uint64(worker)))
 			for ctx.Err() == nil {
-				// A token more than there is: it is denied, and spends nothing.
+				// One token more than available: denied, and nothing is spent.
 				charges := []store.Charge{charge(fmt.Sprint("key", r.IntN(8)), l, 1)}
 				charges[0].Cost++
 				if _, allowed, err := s.Take(ctx, nil, charges, store.Mode{}); allowed || err != nil {

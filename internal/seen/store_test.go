@@ -15,14 +15,14 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// a remembering store denies by a memory, and notes in it the answers of another store.
+// A remembering store denies from a memory, and records the answers of another store in it.
 type remembering struct {
 	inner  store.Store
 	memory *seen.Memory
 	local  bool // all buckets may be decided locally
 }
 
-// remember returns a remembering store. Without DenyFor and DenyKeys it has usual ones.
+// remember returns a remembering store, with defaults for DenyFor and DenyKeys.
 func remember(inner store.Store, c seen.Config) *remembering {
 	if c.DenyFor == 0 {
 		c.DenyFor = time.Second
@@ -84,7 +84,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// a counted store counts its takes, and calls the test before and after it answers.
+// A counted store counts its takes, and calls the test before and after it answers.
 type counted struct {
 	store.Store
 	takes         atomic.Int64
@@ -113,7 +113,7 @@ func (c *counted) Refund(ctx context.Context, refunds []store.Refund, id string)
 	return c.Store.Refund(ctx, refunds, id)
 }
 
-// a setup is a memory before a counted store on a clock.
+// A setup is a memory in front of a counted store with a clock.
 type setup struct {
 	*testing.T
 	clock  *storetest.Clock
@@ -131,8 +131,7 @@ func begin(t *testing.T, config seen.Config) *setup {
 	return &setup{t, clock, inner, s.memory, s}
 }
 
-// take takes by way of the memory, and asserts how often the store has been asked
-// until then.
+// take takes through the memory, and asserts the number of store calls so far.
 func (s *setup) take(mode store.Mode, asked int64, charges ...store.Charge) ([]bucket.Snapshot, bool) {
 	s.Helper()
 	snaps, allowed, err := s.store.Take(s.Context(), nil, charges, mode)
@@ -154,7 +153,7 @@ func compile(t testing.TB, spec bucket.Spec) bucket.Limit {
 	return l
 }
 
-// slow returns a limit of ten tokens, which refills one in ten seconds.
+// slow returns a limit of ten tokens, refilled at one per ten seconds.
 func slow(t testing.TB) bucket.Limit {
 	t.Helper()
 	return compile(t, bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Second}})

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Of a sliding log and of a leased bucket no more is known than was answered.
+// For sliding logs and leased buckets, only the answer itself is known.
 func TestTake_WhatIsNotInASnapshot(t *testing.T) {
 	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
 	for name, leased := range map[string]bool{"sliding log": false, "leased": true} {
@@ -55,7 +55,7 @@ func TestTake_WhatIsNotInASnapshot(t *testing.T) {
 	}
 }
 
-// Beside a bucket that denies they are shown as they were.
+// Next to a denying bucket they are shown as last seen.
 func TestTake_WhatIsNotInASnapshotBesideADenial(t *testing.T) {
 	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
 	s, l := begin(t, seen.Config{}), slow(t)

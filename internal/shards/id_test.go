@@ -22,7 +22,7 @@ func TestSharded_ReplaysAnID(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
 	c.Cost = 45 * bucket.Token
 	user := store.Charge{Key: "user", Limit: tokens(t, 100, oneAnHour), Cost: bucket.Token}
-	for attempt := range 3 { // the second of which could not be paid
+	for attempt := range 3 { // the second attempt cannot be paid
 		snaps, allowed := s.take(mete.Mode{ID: "a"}, c, user)
 		if !allowed || snaps[0].Cost != c.Cost || snaps[1].Cost != user.Cost || !snaps[0].Allowed || !snaps[1].Allowed {
 			t.Errorf("attempt %d: %v, costs %v and %v; want admitted, 45 and 1", attempt+1, allowed, snaps[0].Cost, snaps[1].Cost)
@@ -48,7 +48,7 @@ func TestSharded_ReplaysAnID(t *testing.T) {
 
 func TestSharded_ForgetsAnID(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
-	c.Limit = tokens(t, 100, oneAnHour) // of which the shards that are not full get their part
+	c.Limit = tokens(t, 100, oneAnHour) // shards that are not full get their part
 	s.take(mete.Mode{ID: "a"}, c)
 	s.clock.Advance(store.RetryHorizon.Microseconds() - 1)
 	s.take(mete.Mode{ID: "a"}, c)
@@ -113,8 +113,7 @@ func TestSharded_OneIDManyAttempts(t *testing.T) {
 	})
 }
 
-// A store that is full of keys may make two markers share a bucket: neither take
-// is answered with the other.
+// In a store that is full of keys, two markers may share a bucket. Neither take gets the other's answer.
 func TestSharded_ForeignMarker(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
 	const before = 20
@@ -128,7 +127,7 @@ func TestSharded_ForeignMarker(t *testing.T) {
 	s.holds(c, (100-before)*bucket.Token)
 }
 
-// renamed gives all keys of markers one name.
+// renamed gives all marker keys one name.
 type renamed struct{ mete.Store }
 
 func (r *renamed) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {

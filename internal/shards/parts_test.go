@@ -16,12 +16,12 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A parted store takes each bucket in a part of its own, as a cluster does where each is on
-// another node. One part can fail: the parts before it are then undone.
+// A parted store takes each bucket in a separate part, like a cluster with each bucket on another node. If a
+// part fails, the earlier parts are undone.
 type parted struct {
 	mete.Store
 	backwards bool // the parts come in the other order
-	parts     int  // that were begun, but for those that only look
+	parts     int  // parts that were started, without dry runs
 	fails     int  // the part that fails, from 1; 0 for none
 	late      bool // the failing part is made all the same, and its answer is lost
 }
@@ -72,8 +72,8 @@ func (p *parted) Take(ctx context.Context, dst []bucket.Snapshot, charges []stor
 	return append(dst, snaps...), true, nil
 }
 
-// Whatever part of a take with an ID fails, and whether it is made all the same: a retry
-// is admitted, and what it costs has been charged.
+// If any part of a take with an ID fails, whether or not it was executed, a retry is admitted and its cost has
+// been charged.
 func TestSharded_RetryIsNeverUncharged(t *testing.T) {
 	for _, backwards := range []bool{false, true} {
 		for _, late := range []bool{false, true} {
@@ -90,8 +90,7 @@ func TestSharded_RetryIsNeverUncharged(t *testing.T) {
 	}
 }
 
-// retried takes tokens under an ID until it is admitted, and once more. It reports whether
-// a part has failed.
+// retried takes tokens under an ID until they are admitted, and once more. It reports whether a part has failed.
 func retried(t *testing.T, shared *parted, tokens bucket.Tokens) bool {
 	t.Helper()
 	where := fmt.Sprintf("%d tokens, part %d fails, made all the same: %v, backwards: %v", tokens, shared.fails, shared.late, shared.backwards)
@@ -134,7 +133,7 @@ func tokensPerHour(t *testing.T, capacity int64) bucket.Limit {
 	return tokens(t, capacity, oneAnHour)
 }
 
-// Two attempts with one ID at the same time pay both, and one of them gives back.
+// Two concurrent attempts with one ID both pay, and one of them refunds.
 func TestSharded_OneIDInParts(t *testing.T) {
 	clock := storetest.NewClock()
 	shared := &parted{Store: storetest.NewNaive(clock.Now)}

@@ -36,7 +36,7 @@ func onEachStore(t *testing.T, f func(t *testing.T, shared mete.Store, clock *st
 	})
 }
 
-// compete lets eight goroutines take 400 times each, and returns what they got.
+// compete takes 400 times in each of eight goroutines, and returns the admitted amount.
 func compete(t *testing.T, shared mete.Store, c store.Charge, most int64, pause func(r *rand.Rand)) bucket.Tokens {
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
@@ -62,8 +62,8 @@ func compete(t *testing.T, shared mete.Store, c store.Charge, most int64, pause 
 	return bucket.Tokens(admitted.Load())
 }
 
-// TestSharded_Conserves is G1 for the sum, without a clock: what was admitted and
-// what is left are the capacity, to the last thousandth.
+// TestSharded_Conserves is G1 for the sum, without a clock: the admitted amount and the rest add up to the
+// capacity, to the thousandth.
 func TestSharded_Conserves(t *testing.T) {
 	onEachStore(t, func(t *testing.T, shared mete.Store, _ *storetest.Clock) {
 		c := store.Charge{Key: "hot", Limit: tokens(t, 500, oneAnHour), Shards: 10}
@@ -78,9 +78,8 @@ func TestSharded_Conserves(t *testing.T) {
 	})
 }
 
-// TestSharded_Bound is G1 for the sum, with a clock: capacity + rate·t, for any
-// interval. A clock that another goroutine moves between the calls of one take
-// is what several processes see.
+// TestSharded_Bound is G1 for the sum, with a clock: capacity + rate·t in any interval. Another goroutine moves
+// the clock between the calls of one take, as several processes would see it.
 func TestSharded_Bound(t *testing.T) {
 	onEachStore(t, func(t *testing.T, shared mete.Store, clock *storetest.Clock) {
 		start := clock.Now()
@@ -92,8 +91,7 @@ func TestSharded_Bound(t *testing.T) {
 	})
 }
 
-// TestSharded_RefundRaces: what is given back at the same time as it is taken is
-// neither doubled nor, while shards miss it, lost.
+// TestSharded_RefundRaces: a refund during takes is neither doubled nor lost while shards lack it.
 func TestSharded_RefundRaces(t *testing.T) {
 	clock := storetest.NewClock()
 	shared := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
@@ -126,8 +124,8 @@ func TestSharded_RefundRaces(t *testing.T) {
 	}
 }
 
-// underUse offers load, in tokens a second, to one bucket and to shards for so
-// long, at random instants. It returns what each admitted.
+// underUse offers load, in tokens per second, to one bucket and to shards at random instants. It returns both
+// admitted amounts.
 func underUse(t *testing.T, load float64, n, seconds int) (one, split int) {
 	clock := storetest.NewClock()
 	r := rand.New(testseed.PCG(20260101, uint64(n)))
@@ -151,9 +149,8 @@ func underUse(t *testing.T, load float64, n, seconds int) (one, split int) {
 	return one, split
 }
 
-// TestSharded_UnderUse measures how much less shards admit than one bucket: of a
-// capacity of 100 and 100/s. What they can be behind each time the limit is used
-// up is (1 − 1/n) of the capacity; here it is less than that in all.
+// TestSharded_UnderUse compares the admissions of shards with one bucket of capacity 100 and 100/s. Each time
+// the limit is used up, shards may lose (1 − 1/n) of the capacity. Here the total loss is less than that.
 func TestSharded_UnderUse(t *testing.T) {
 	const seconds = 30
 	for _, shards := range []int{2, 10, 20} {

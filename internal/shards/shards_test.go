@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A hotStore is a sharded store over a naive one that is held to the contract of
-// stores.
+// A hotStore is a sharded store over a naive one with checked calls.
 type hotStore struct {
 	*testing.T
 	mete.Store
@@ -36,8 +35,7 @@ func newHotStore(t *testing.T) *hotStore {
 	return &hotStore{t, shards.New(asked, r.IntN), clock, asked}
 }
 
-// strict fails the test where it is asked what a store never is. It counts calls,
-// and lets others in between.
+// strict fails the test if a call breaks the contract of stores. It counts calls, and lets others run in between.
 type strict struct {
 	mete.Store
 	t      *testing.T
@@ -78,7 +76,7 @@ func (s *hotStore) take(mode mete.Mode, charges ...store.Charge) ([]bucket.Snaps
 	return snaps, allowed
 }
 
-// holds asserts what the whole bucket of a charge holds.
+// holds asserts the content of the whole bucket of a charge.
 func (s *hotStore) holds(c store.Charge, want bucket.Tokens) {
 	s.Helper()
 	c.Cost = 0
@@ -118,7 +116,7 @@ var (
 	oneAnHour    = bucket.Rate{Tokens: bucket.Token, Per: time.Hour}
 )
 
-// hot is a charge of one token to 100, refilled by 10/s, over ten shards.
+// hot returns a charge of one token to 100, refilled at 10/s, over ten shards.
 func hot(t *testing.T) store.Charge {
 	return store.Charge{Key: "hot", Limit: tokens(t, 100, tenPerSecond), Cost: bucket.Token, Shards: 10}
 }
@@ -154,7 +152,7 @@ func TestSharded_CommonTakeAsksTwice(t *testing.T) {
 
 func TestSharded_TheFullerPays(t *testing.T) {
 	s, c := newHotStore(t), hot(t)
-	// Of other random numbers, one sequence in fifty leaves more in a shard at the end.
+	// With other random numbers, one sequence in fifty leaves more in a shard at the end.
 	s.Store = shards.New(s.asked, rand.New(rand.NewPCG(20260101, 5)).IntN)
 	one := store.Charge{Key: "hot|#3", Limit: tokens(t, 10, bucket.PerSecond(bucket.Token)), Cost: 5 * bucket.Token}
 	s.asked.Store.Take(t.Context(), nil, []store.Charge{one}, mete.Mode{})
@@ -176,7 +174,7 @@ func TestSharded_TheFullerPays(t *testing.T) {
 			}
 		}
 	}
-	// All but the third began with twice as much: two choices even that out.
+	// All but the third started with twice as much: choosing between two shards evens that out.
 	for i, left := range s.left(c) {
 		if left > 2*bucket.Token {
 			t.Errorf("shard %q has %v left of 5 in ten, want at most 2", keys[i], left)
@@ -192,7 +190,7 @@ func TestSharded_CostsAboveAShard(t *testing.T) {
 	}
 	c.Cost = 4 * bucket.Token
 	snaps, allowed := s.take(mete.Mode{}, c)
-	// A shard refills a thousandth every millisecond, all of them at once here.
+	// All shards refill a thousandth every millisecond.
 	if want := 101 * time.Millisecond; allowed || snaps[0].RetryAfter != want || snaps[0].Cost != c.Cost {
 		t.Fatalf("4 of 2.999: %v, retry after %v of cost %v; want denied, %v, 4", allowed, snaps[0].RetryAfter, snaps[0].Cost, want)
 	}

@@ -11,8 +11,8 @@ const maxWordBytes = 128
 // far is the distance between words that are not compared.
 const far = 1 << 10
 
-// Nearest returns the known word that s most likely stands for, ignoring case, or "". Among equally near words
-// the first wins. The shortest words may have one error, and longer ones one more per three letters.
+// Nearest returns the known word that s most likely stands for, ignoring case, or "". Among equally near words the
+// first wins. The shortest words may have one error, and longer ones one more per three letters.
 func Nearest(s string, known []string) string {
 	if len(s) > maxWordBytes {
 		return ""

@@ -16,7 +16,7 @@ import (
 // Var is the environment variable with the seed of a run, a decimal number.
 const Var = "METE_TEST_SEED"
 
-// run is read by tests, not before them, so that the go command reruns them when it changes.
+// run reads the variable during a test, so that the go command reruns tests when it changes.
 var run = sync.OnceValue(func() uint64 { return parse(os.Getenv(Var)) })
 
 // PCG returns a source with the two seeds of a test and the seed of the run.

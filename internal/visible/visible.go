@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package visible makes untrusted text safe to print, so that names, values and file contents cannot control
-// the terminal.
+// Package visible makes untrusted text safe to print, so that names, values and file contents cannot control the
+// terminal.
 package visible
 
 import (
@@ -19,8 +19,8 @@ func Lines(s string) string {
 	return Escape(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }
 
-// Escape returns s with the characters for which hidden is true as \uXXXX. Invalid UTF-8 becomes U+FFFD,
-// because a terminal may interpret it.
+// Escape returns s with the characters for which hidden is true as \uXXXX. Invalid UTF-8 becomes U+FFFD, because a
+// terminal may interpret it.
 func Escape(s string, hidden func(rune) bool) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
 		return s

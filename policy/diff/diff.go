@@ -8,8 +8,8 @@
 //	}
 //
 // No difference means that both policies allow, deny and charge every request alike. Different spellings of one
-// policy have no differences. If several rules deny a request, the response names one of them; the choice does
-// not count as a difference.
+// policy have no differences. If several rules deny a request, the response names one of them; the choice does not
+// count as a difference.
 package diff
 
 import (
@@ -26,8 +26,8 @@ import (
 // A Kind is the kind of a difference.
 type Kind string
 
-// The kinds. RuleMoved is an unchanged rule that loses requests to, or gains requests from, another unchanged
-// rule because their order changed.
+// The kinds. RuleMoved is an unchanged rule that loses requests to, or gains requests from, another unchanged rule
+// because their order changed.
 const (
 	RuleAdded       Kind = "rule_added"
 	RuleRemoved     Kind = "rule_removed"
@@ -65,8 +65,8 @@ type Change struct {
 	Old, New string
 }
 
-// An Example is a request and both decisions about it. The decisions can be equal, because some differences
-// appear only when the store fails, for other keys, or in header fields.
+// An Example is a request and both decisions about it. The decisions can be equal, because some differences appear
+// only when the store fails, for other keys, or in header fields.
 type Example struct {
 	Request  policy.Map
 	Old, New Decision
@@ -78,12 +78,11 @@ type Decision struct {
 	Matches []policy.Match
 }
 
-// Compare returns the differences between two policies: the rules of the new policy in their order, then
-// removed rules, then overrides. It ignores expired overrides. Load both policies with the same
-// [policy.Options.HashKey].
+// Compare returns the differences between two policies: the rules of the new policy in their order, then removed
+// rules, then overrides. It ignores expired overrides. Load both policies with the same [policy.Options.HashKey].
 //
-// Compare treats attributes as independent. If the policies have too many overlapping rules, it reports rules
-// as moved that may not have moved.
+// Compare treats attributes as independent. If the policies have too many overlapping rules, it reports rules as
+// moved that may not have moved.
 func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	c := &comparer{now: bucket.At(now), slots: map[string]int{}}
 	c.space = space.New(func(slot int) space.Attribute { return c.attributes[slot] })

@@ -18,8 +18,8 @@ func (c *comparer) newExample(s *side, r *rule) *Example {
 	return c.findExample(c.region(s, r), r)
 }
 
-// region returns the requests of a rule that no earlier rule takes. Beyond the bounds of the search, it returns
-// all requests that the rule matches.
+// region returns the requests of a rule that no earlier rule takes. Beyond the bounds of the search, it returns all
+// requests that the rule matches.
 func (c *comparer) region(s *side, r *rule) []space.Box {
 	looks := c.looks
 	defer func() { c.looks = looks }() // each example has its own bound
@@ -76,8 +76,8 @@ func (c *comparer) findExample(pieces []space.Box, rules ...*rule) *Example {
 	return first
 }
 
-// newRequest returns the i'th request in a box. The first has every attribute of the rules' keys, the second has
-// no optional attribute, and the others have different keys.
+// newRequest returns the i'th request in a box. The first has every attribute of the rules' keys, the second has no
+// optional attribute, and the others have different keys.
 func (c *comparer) newRequest(b space.Box, i int, rules []*rule) policy.Map {
 	keys := map[int]bool{}
 	for _, r := range rules {
@@ -120,8 +120,8 @@ func (c *comparer) decide(s *side, request policy.Map) (d Decision) {
 	return d
 }
 
-// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If several rules
-// deny a request because it lacks an attribute, it does not matter which rule is named.
+// Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If several rules deny a
+// request because it lacks an attribute, it does not matter which rule is named.
 func (d *Decision) Equal(e *Decision) bool {
 	if overrideID(d.Block) != overrideID(e.Block) || overrideID(d.Allow) != overrideID(e.Allow) || (d.Missing == nil) != (e.Missing == nil) {
 		return false

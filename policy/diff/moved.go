@@ -7,15 +7,15 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// Bounds of the search for moved rules and for examples. Beyond maxLooks, a rule in another order counts as
-// moved without comparing its requests.
+// Bounds of the search for moved rules and for examples. Beyond maxLooks, a rule in another order counts as moved
+// without comparing its requests.
 const (
 	maxLooks  = 1 << 20
 	maxPieces = 256
 )
 
-// precedes reports whether rule e takes precedence over rule r of the same policy. Then e is an earlier tier of
-// its group, or r is a fallback beside e.
+// precedes reports whether rule e takes precedence over rule r of the same policy. Then e is an earlier tier of its
+// group, or r is a fallback beside e.
 func precedes(e, r *rule) bool {
 	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
 		return false // it takes nothing
@@ -23,14 +23,14 @@ func precedes(e, r *rule) bool {
 	return e.view.Group == r.view.Group && e.index < r.index || r.view.Fallback && e.view.Scope == r.view.Scope
 }
 
-// takesAll reports whether e, which precedes r, takes all its requests from r. A partially enforced rule takes
-// only some of them.
+// takesAll reports whether e, which precedes r, takes all its requests from r. A partially enforced rule takes only
+// some of them.
 func takesAll(e, r *rule) bool {
 	return e.Mode == policy.ModeEnforce || e.Mode == policy.ModeShadow && r.Mode == policy.ModeShadow
 }
 
-// compareOrder compares an unchanged rule with the other unchanged rules. It has moved if one of them takes
-// some of its requests in only one policy.
+// compareOrder compares an unchanged rule with the other unchanged rules. It has moved if one of them takes some of
+// its requests in only one policy.
 func (c *comparer) compareOrder(o, n *rule) []Difference {
 	if c.near == nil {
 		c.old.hashPredecessors()
@@ -71,8 +71,8 @@ func (c *comparer) compareOrder(o, n *rule) []Difference {
 	return []Difference{d}
 }
 
-// sharedRequests returns the requests of rule r that rule e would take, too, or nil. Beyond the bounds of the search,
-// it returns all requests of both.
+// sharedRequests returns the requests of rule r that rule e would take, too, or nil. Beyond the bounds of the
+// search, it returns all requests of both.
 func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
 	if c.looks++; c.looks <= maxLooks && c.space.Apart(r.box, e.box) {
 		return nil
@@ -88,8 +88,8 @@ func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
 	return left
 }
 
-// subtract returns pieces without the requests that rules before r take. It returns false beyond the bounds of
-// the search.
+// subtract returns pieces without the requests that rules before r take. It returns false beyond the bounds of the
+// search.
 func (c *comparer) subtract(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
 	for i := range s.rules {
 		e := &s.rules[i]
@@ -123,8 +123,8 @@ func (s *side) newIndex() *space.Index {
 	return space.NewIndex(boxes)
 }
 
-// hashPredecessors sets each rule's set to the sum of the hashes of the unchanged rules before it. Equal sums mean equal
-// sets, which avoids comparing all pairs of rules.
+// hashPredecessors computes the set of each rule: the sum of the hashes of the unchanged rules before it. Equal
+// sums mean equal sets, which avoids comparing all pairs of rules.
 func (s *side) hashPredecessors() {
 	type group struct {
 		group int

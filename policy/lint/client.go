@@ -35,8 +35,8 @@ func (l *linter) checkQueues() {
 	}
 }
 
-// checkUnverifiedKeys finds rules with only client credentials in their keys, if no other rule counts the
-// requests by an attribute that clients cannot make up.
+// checkUnverifiedKeys finds rules with only client credentials in their keys, if no other rule counts the requests
+// by an attribute that clients cannot make up.
 func (l *linter) checkUnverifiedKeys() {
 	for _, d := range l.rules {
 		if l.looks > maxLintLooks {
@@ -62,8 +62,8 @@ func (l *linter) checkUnverifiedKeys() {
 	}
 }
 
-// checkHiddenTiers finds rules on paths, methods or hosts behind a broader tier that takes some of their
-// requests and allows more.
+// checkHiddenTiers finds rules on paths, methods or hosts behind a broader tier that takes some of their requests
+// and allows more.
 func (l *linter) checkHiddenTiers() {
 	for _, d := range l.rules {
 		if !l.matchesTarget(d) {
@@ -151,8 +151,8 @@ func (l *linter) checkClientAllows() {
 	}
 }
 
-// checkSpellings finds rules that clients evade with another spelling of the same request: HEAD for GET, and a
-// path with or without a trailing slash.
+// checkSpellings finds rules that clients evade with another spelling of the same request: HEAD for GET, and a path
+// with or without a trailing slash.
 func (l *linter) checkSpellings() {
 	type selector struct{ scope, slot int }
 	reported := map[selector]bool{} // once for all rules of a policy
@@ -181,8 +181,8 @@ func (l *linter) checkSpellings() {
 	}
 }
 
-// findTwin returns a value that c accepts, and an equivalent value that c and all rules as strict miss. twin is
-// "" if there is none.
+// findTwin returns a value that c accepts, and an equivalent value that c and all rules as strict miss. twin is ""
+// if there is none.
 func (l *linter) findTwin(d *rule, c *inspect.Clause) (value, twin string) {
 	switch l.attributes[c.Slot].Source {
 	case policy.SourceMethod:

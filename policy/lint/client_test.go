@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// What clients can choose, spell in another way, or wait for too long.
+// Checks of attributes that clients can choose, spell differently, or wait for too long.
 func TestLint_Clients(t *testing.T) {
 	const (
 		strict = `"algorithm_config": {"rps": 10, "burst": 20}`
@@ -91,8 +91,8 @@ func TestLint_Clients(t *testing.T) {
 	}
 }
 
-// The hint at a cap for all requests does not remove the cap: in one group with the
-// others it would count only what they leave over.
+// The hint for a cap on all requests does not remove the cap. In one group with the others, it would count only
+// the remaining requests.
 func TestLint_HintAtACap(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "pro", "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "pro"}, "algorithm_config": {"rps": 1000, "burst": 2000}},

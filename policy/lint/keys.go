@@ -105,8 +105,8 @@ func (l *linter) catches(e *rule, outside space.Box) bool {
 	})
 }
 
-// needsLess reports whether e's keys need only client-written attributes that d needs, too, other than the i'th
-// of d's limit_keys.
+// needsLess reports whether e's keys need only client-written attributes that d needs, too, other than the i'th of
+// d's limit_keys.
 func needsLess(e, d *rule, i int) bool {
 	return !slices.ContainsFunc(e.LimitKeys, func(a policy.Attribute) bool {
 		at := slices.IndexFunc(d.LimitKeys, func(b policy.Attribute) bool { return a.String() == b.String() })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lint finds valid but probably unintended parts of a policy. Examples are rules that a client evades
-// by omitting a header, limits that are never reached, and costs that no bucket holds. Each kind of warning has
-// a stable code: see [Kinds].
+// Package lint finds valid but probably unintended parts of a policy. Examples are rules that a client evades by
+// omitting a header, limits that are never reached, and costs that no bucket holds. Each kind of warning has a
+// stable code: see [Kinds].
 package lint
 
 import (
@@ -27,13 +27,13 @@ const (
 	// expensive.
 	maxClientLooks = 1 << 16
 
-	// maxLintWeight bounds the values, counted by [space.Box.Weight], in files with rules that are compared
-	// across groups.
+	// maxLintWeight bounds the values, counted by [space.Box.Weight], in files with rules that are compared across
+	// groups.
 	maxLintWeight = 1 << 15
 )
 
-// Check returns the warnings about a policy: the warnings of the parser, and the findings in the rules. They
-// are in the order of the rules, the overrides and the tests. now is for overrides that last too long.
+// Check returns the warnings about a policy: the warnings of the parser, and the findings in the rules. They are in
+// the order of the rules, the overrides and the tests. now is for overrides that last too long.
 func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	in := m.Inspect()
 	l := linter{
@@ -140,7 +140,7 @@ func maxCost(l *policy.Limit) bucket.Tokens {
 	return most
 }
 
-// checkWeeks finds weekly windows that begin on Thursdays because the file has no start.
+// checkWeeks finds weekly windows that begin on Thursdays because the file sets no start.
 func (l *linter) checkWeeks() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
@@ -150,7 +150,7 @@ func (l *linter) checkWeeks() {
 				continue
 			}
 			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {
-				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, like 1970", limit.Name), `set start: "4d" for Mondays`)
+				l.warn(at.Fields, "week-start", fmt.Sprintf("the weeks of limit %q begin on Thursdays at 0:00 UTC, because 1970 did", limit.Name), `set start: "4d" for Mondays`)
 			}
 		}
 	}

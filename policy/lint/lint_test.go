@@ -18,7 +18,7 @@ import (
 
 var lintNow = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// Each policy, and the warnings it has: a code, a path and a part of what is said.
+// Each policy has warnings with a code, a path and a part of the text.
 func TestLint(t *testing.T) {
 	const (
 		strict = `"algorithm_config": {"rps": 10, "burst": 20}`

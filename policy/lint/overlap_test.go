@@ -17,7 +17,7 @@ import (
 
 var ruleInQuotes = regexp.MustCompile(`rule "(r\d)"`)
 
-// idleRules are the rules that warnings say are never reached.
+// idleRules returns the rules that warnings report as never reached.
 func idleRules(m *policy.Matcher) map[string]string {
 	idle := map[string]string{}
 	for _, w := range lint.Check(m, lintNow) {
@@ -32,8 +32,7 @@ func idleRules(m *policy.Matcher) map[string]string {
 	return idle
 }
 
-// A rule that is said never to be reached denies no request that the others admit,
-// whatever their groups, keys and matches.
+// A rule that is reported as never reached denies no request that the others admit.
 func TestLint_NeverReachedRules(t *testing.T) {
 	const seed = 11
 	rnd := rand.New(testseed.PCG(seed, 0))

@@ -20,8 +20,8 @@ func sortByPlace(warnings []policy.Warning) {
 	slices.SortStableFunc(warnings, func(a, b policy.Warning) int { return slices.Compare(sortKey(a.Path), sortKey(b.Path)) })
 }
 
-// sortKey returns the part of a path that determines the order: the ranks of the fields in order, and the
-// indexes of entries.
+// sortKey returns the part of a path that determines the order: the ranks of the fields in order, and the indexes
+// of entries.
 func sortKey(path string) (numbers []int) {
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		n, known := order[name]

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A limit is never reached if another limit on the same requests never admits more. [maxAdmitted] bounds the
-// tokens that a limit admits in any time t. Each algorithm admits everything below some bound. Both bounds are
+// A limit is never reached if another limit on the same requests never admits more. [maxAdmitted] bounds the tokens
+// that a limit admits in any time t. Each algorithm admits everything below some bound. Both bounds are
 // conservative: they may miss a redundant limit, but never report a needed one.
 
 // slack is the tolerance for floating-point errors.
@@ -37,10 +37,9 @@ func maxAdmitted(l bucket.Limit, t float64) float64 {
 	return capacity + amount*t/per
 }
 
-// maxEstimate bounds the estimate of a sliding window that counts the requests of l. The estimate is a weighted
-// sum of l's requests in at most two windows, so it is at most the requests in two windows. If a linear
-// function bounds l's requests, its value at one window is a bound, too. The window is counted in parts of
-// 1/4096.
+// maxEstimate bounds the estimate of a sliding window that counts the requests of l. The estimate is a weighted sum
+// of l's requests in at most two windows, so it is at most the requests in two windows. If a linear function bounds
+// l's requests, its value at one window is a bound, too. The window is counted in parts of 1/4096.
 func maxEstimate(l bucket.Limit, window float64) float64 {
 	return min(maxAdmitted(l, 2*window), maxAdmitted(l, 0)+meanRate(l)*window*(1+1.0/4096))
 }

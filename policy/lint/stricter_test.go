@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// A limit that is said never to be reached denies nothing that the others admit,
-// whatever is asked and when.
+// A limit that is reported as never reached denies nothing that the others admit.
 func TestLint_NeverReached(t *testing.T) {
 	const seed = 7
 	rnd := rand.New(testseed.PCG(seed, 0))

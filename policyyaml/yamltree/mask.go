@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Mask hides the comments in data, and the values of keys for which show returns false. The result keeps lines
-// and columns, so a file with secrets can be shown. The file may be invalid.
+// Mask hides the comments in data, and the values of keys for which show returns false. The result keeps lines and
+// columns, so a file with secrets can be shown. The file may be invalid.
 func Mask(data []byte, show func(key string) bool) string {
 	var text [][]rune
 	for line := range strings.SplitSeq(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n") {
@@ -82,8 +82,8 @@ func Mask(data []byte, show func(key string) bool) string {
 	return b.String()
 }
 
-// replaceTabs returns data with spaces instead of tabs, except in indentations, where tabs are errors. The
-// lexer miscounts lines after a tab in quotes.
+// replaceTabs returns data with spaces instead of tabs, except in indentations, where tabs are errors. The lexer
+// miscounts lines after a tab in quotes.
 func replaceTabs(data []byte) []byte {
 	made, indented := slices.Clone(data), false
 	for i, c := range made {

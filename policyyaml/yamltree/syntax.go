@@ -62,8 +62,8 @@ func tokenize(data []byte) (token.Tokens, rune) {
 	return lexer.Tokenize(text.String()), colon
 }
 
-// checkTokens bounds the depth and the width of a tree before the recursive parser reads its tokens. It also
-// finds errors that the parser ignores.
+// checkTokens bounds the depth and the width of a tree before the recursive parser reads its tokens. It also finds
+// errors that the parser ignores.
 func checkTokens(tokens token.Tokens) *SyntaxError {
 	type block struct{ column, fields int }
 	var blocks []block     // the open block collections, by column
@@ -178,8 +178,8 @@ func parentColumn(tk *token.Token) int {
 	return tk.Position.Column
 }
 
-// fold returns the value of a plain scalar (YAML 1.2, section 6.5): a line break becomes a space, and each
-// blank line a line feed.
+// fold returns the value of a plain scalar (YAML 1.2, section 6.5): a line break becomes a space, and each blank
+// line a line feed.
 func fold(text string) string {
 	var b strings.Builder
 	breaks := 0
@@ -200,8 +200,8 @@ func fold(text string) string {
 	return b.String()
 }
 
-// checkPlain returns the error in a plain scalar. The lexer allows more characters than YAML, reads past a
-// missing comma or colon, and folds some lines incorrectly.
+// checkPlain returns the error in a plain scalar. The lexer allows more characters than YAML, reads past a missing
+// comma or colon, and folds some lines incorrectly.
 func checkPlain(tk *token.Token, inFlow bool) (reason, hint string) {
 	text := strings.TrimSpace(tk.Origin)
 	switch i := strings.IndexAny(text, "[]{},"); {

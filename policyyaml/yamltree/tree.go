@@ -72,8 +72,8 @@ func (n *Node) Resolve() *Node {
 	return n
 }
 
-// A SyntaxError is the first error that makes a file invalid YAML. It contains no text of the file, which may
-// be secret.
+// A SyntaxError is the first error that makes a file invalid YAML. It contains no text of the file, which may be
+// secret.
 type SyntaxError struct {
 	Line, Column int    // from 1
 	Reason, Hint string // the hint may be empty

@@ -166,7 +166,7 @@ func rulesKeyboard(t *testing.T, site *browser.Site) {
 	page.TabTo("searchbox", "Filter rules")
 	page.TabTo("button", "Details of tokens")
 	page.Press("Enter")
-	page.WaitText(".tree-panel:not([hidden])", "header:x-max-tokens says it: at least 100, at most 8000; 1000 if it does not")
+	page.WaitText(".tree-panel:not([hidden])", "header:x-max-tokens: at least 100, at most 8000; otherwise 1000")
 	page.WaitText(".tree-panel:not([hidden])", "denied, after 20ms")
 	page.Poll("the button says that it is open", "document.activeElement.getAttribute('aria-expanded') === 'true'")
 	page.TabTo("link", "Open the rule")

@@ -59,7 +59,7 @@ export function arrivalStrip({onSeek}) {
 	const draw = (width) => {
 		if (!run || width <= 0) return;
 		const x = scaleX(run.seconds, width);
-		const columns = columned(run.arrivals, x, () => 0);
+		const columns = columnsOf(run.arrivals, x, () => 0);
 		const most = Math.max(1, ...columns.map((c) => c.counts[0]));
 		replace(plot.below, svg('path', {class: 'play-base', d: `M${left} ${high - 4.5}H${width - right}`}),
 			svg('path', {class: 'play-come', d: columns.map((c) => bar(c.px, high - 5, -Math.max(4, 30 * c.counts[0] / most))).join('')}),
@@ -183,9 +183,9 @@ function levelPath(run, x, y) {
 
 const kinds = ['allowed', 'waits', 'denied'];
 
-// columned groups requests into columns. A column starts at its first request, so that evenly spaced requests are drawn
+// columnsOf groups requests into columns. A column starts at its first request, so that evenly spaced requests are drawn
 // evenly, and columns do not touch.
-function columned(list, x, kindOf) {
+function columnsOf(list, x, kindOf) {
 	const columns = [];
 	for (const d of list) {
 		const px = Math.max(left, Math.min(x(x.end), x(d.at)));
@@ -201,7 +201,7 @@ function bar(px, from, size) {
 
 // decisions draws columns above a line (allowed requests, and on top the ones that wait) and below it (denied).
 function decisions(run, x, from, width) {
-	const columns = columned(run.decisions, x, (d) => kinds.indexOf(d.kind));
+	const columns = columnsOf(run.decisions, x, (d) => kinds.indexOf(d.kind));
 	const base = from + stripHigh / 2;
 	const half = stripHigh / 2 - 2;
 	const most = Math.max(1, ...columns.map(({counts: c}) => Math.max(c[0] + c[1], c[2])));

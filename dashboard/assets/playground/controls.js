@@ -94,7 +94,7 @@ export function showMistakes(root, errors) {
 		if (field) texts.set(field, [...(texts.get(field) ?? []), m.hint ? `${m.detail}: ${m.hint}` : m.detail]);
 		else left.push(m);
 	}
-	for (const [field, said] of texts) mark(field, said.length > 1 ? `${said[0]} (and ${said.length - 1} more)` : said[0]);
+	for (const [field, list] of texts) mark(field, list.length > 1 ? `${list[0]} (and ${list.length - 1} more)` : list[0]);
 	return left;
 }
 

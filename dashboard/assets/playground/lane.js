@@ -64,7 +64,7 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 		const level = run.levelAt(t);
 		const so = run.until(t);
 		picture.update(level, run.capacity);
-		if (playing) fall(picture, run, from, t);
+		if (playing) animateDecisions(picture, run, from, t);
 		const shown = Math.abs(level - Math.round(level)) < 0.0005 ? Math.round(level) : Number(level.toFixed(run.capacity < 100 ? 2 : 1));
 		amount.textContent = tokens(Math.max(shown, 0));
 		of.textContent = ` of ${tokens(run.capacity)}${shown < 0 ? `, ${tokens(-shown)} waiting` : ''}`;
@@ -95,8 +95,8 @@ export function laneCard({number, onSeek, onRemove, exported}) {
 	};
 }
 
-// fall animates the decisions of a time span, or a sample of them if there are many.
-function fall(picture, run, from, to) {
+// animateDecisions shows the decisions of a time span, or a sample of them if there are many.
+function animateDecisions(picture, run, from, to) {
 	const first = run.until(from).n;
 	const last = run.until(to).n;
 	const every = Math.max(1, Math.ceil((last - first) / mostDrops));

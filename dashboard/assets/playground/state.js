@@ -94,10 +94,10 @@ export function phaseDefaults(shape, phase = {}) {
 export async function queryOf(state, presets) {
 	const preset = presets.find((p) => sameInput(stateOf(p.input), state));
 	if (preset) return `preset=${encodeURIComponent(preset.id)}`;
-	const parts = state.lanes.map((l) => `lane=${said([l.algorithm, `${l.tokens}/${l.per}`], l, laneFields.filter((n) => !['algorithm', 'tokens', 'per'].includes(n)))}`);
+	const parts = state.lanes.map((l) => `lane=${joinFields([l.algorithm, `${l.tokens}/${l.per}`], l, laneFields.filter((n) => !['algorithm', 'tokens', 'per'].includes(n)))}`);
 	for (const p of state.phases) {
 		const packed = 'trace' in p ? {...p, z: await packedText(p.trace)} : p;
-		parts.push(`phase=${said([p.shape], packed, [...phaseFields.filter((n) => n !== 'shape' && n !== 'trace'), 'z'])}`);
+		parts.push(`phase=${joinFields([p.shape], packed, [...phaseFields.filter((n) => n !== 'shape' && n !== 'trace'), 'z'])}`);
 	}
 	if (state.hand.length > 0) parts.push(`hand=${state.hand.join(',')}`);
 	if (state.retry) parts.push('retry=1');
@@ -107,7 +107,7 @@ export async function queryOf(state, presets) {
 }
 
 // Commas and percent signs in a value are escaped once more, because commas separate values.
-function said(first, from, names) {
+function joinFields(first, from, names) {
 	const inner = (text) => String(text).replace(/[%,]/g, encodeURIComponent);
 	const text = [...first.map(inner), ...names.filter((n) => from[n] !== undefined).map((n) => `${n}=${inner(from[n])}`)].join(',');
 	return encodeURIComponent(text).replaceAll('%2C', ',').replaceAll('%2F', '/').replaceAll('%3D', '=').replaceAll('%20', '+');

@@ -16,7 +16,7 @@ export function requestTable(caption) {
 	let most = pageRows;
 	let only = false;
 	const body = h('tbody');
-	const said = h('p', {class: 'hint'});
+	const summary = h('p', {class: 'hint'});
 	const more = h('button', {type: 'button', class: 'btn btn-small', onclick: () => {
 		most += 5 * pageRows;
 		draw();
@@ -31,7 +31,7 @@ export function requestTable(caption) {
 		h('thead', null, h('tr', null, heads.map((t, i) => h('th', {scope: 'col', class: i === 2 ? '' : 'num'}, t)))), body);
 	const node = h('details', {class: 'play-table', ontoggle: () => draw()}, h('summary', null, 'Requests'),
 		h('label', {class: 'check'}, denied, 'Denied only'), h('div', {class: 'table-wrap', tabindex: '0', role: 'region', 'aria-label': caption}, table),
-		h('div', {class: 'row'}, said, more));
+		h('div', {class: 'row'}, summary, more));
 
 	function draw() {
 		if (!node.open || !run) return;
@@ -39,7 +39,7 @@ export function requestTable(caption) {
 		replace(body, rows.slice(0, most).map(([d, i]) => h('tr', {class: `play-row-${d.kind}`}, h('th', {scope: 'row', class: 'num'}, tokens(i + 1)), cell(exact(d.at)),
 			h('td', null, h('span', {class: d.kind === 'waits' ? 'near' : d.kind}, words[d.kind]), d.attempt > 1 && h('span', {class: 'muted'}, ` (attempt ${d.attempt})`)),
 			cell(d.kind !== 'denied' ? '' : d.retry === Infinity ? 'never' : exact(d.retry)), cell(d.wait > 0 ? exact(d.wait) : ''), cell(tokens(d.level)))));
-		said.textContent = rows.length > most ? `${tokens(most)} of ${tokens(rows.length)}` : `${tokens(rows.length)} in total`;
+		summary.textContent = rows.length > most ? `${tokens(most)} of ${tokens(rows.length)}` : `${tokens(rows.length)} in total`;
 		more.hidden = rows.length <= most;
 	}
 

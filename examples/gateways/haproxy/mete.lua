@@ -1,36 +1,36 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The action "mete" sends a request to mete for a decision and applies it.
+-- The action "mete" asks mete about a request and applies the decision.
 
--- The proxy "mete" in haproxy.cfg, which has the address and timeouts of mete.
+-- The proxy "mete" in haproxy.cfg has mete's address and timeouts.
 local PROXY = "abns@mete"
 
--- The total timeout in milliseconds. It must exceed the timeouts of the proxy, because
--- this client tries four times.
+-- The total timeout in milliseconds. It must exceed the timeouts of that proxy: this
+-- client tries four times before it gives up.
 local BACKSTOP = 60000
 
--- The statuses for the client. Any other status means a wrong decision request.
+-- The statuses for the client. Any other status means that mete is misconfigured.
 local DENIALS = { [400] = true, [403] = true, [429] = true, [503] = true }
 
--- The statuses of HAProxy if mete does not answer. 400 is not one of them: HAProxy returns
--- it for a request that is too long, and a client could provoke that to pass.
+-- The statuses that HAProxy sends if mete does not respond. 400 is excluded: HAProxy
+-- sends it for a request that is too long, so a client could cause it and pass.
 local SILENCES = { [502] = true, [503] = true, [504] = true }
 
--- The headers of a denial for the client.
+-- The fields of a denial that are sent to the client.
 local FIELDS = { "cache-control", "content-type", "ratelimit", "ratelimit-policy", "retry-after", "x-ratelimit-reason" }
 
--- The headers of the client about its connection and its body.
+-- Fields that describe the client's connection and body.
 local DROPPED = {
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade",
 }
 
--- The most header lines of a request. HAProxy accepts 101 and its Lua client crashes
--- above that, and the decision request has additional headers.
+-- The maximum number of header lines of a request. HAProxy accepts 101, but its client
+-- crashes at that number, and the request to mete has some more.
 local MOST_LINES = 80
 
--- question returns the headers of the decision request: the headers of the client, except
--- the ones that only HAProxy may set. It returns nil if there are too many.
+-- question returns the fields that describe the request to mete: the client's fields,
+-- except the ones that only HAProxy may write. It returns nil if there are too many.
 local function question(txn)
     local fields, lines = txn.http:req_get_headers(), 0
     for _, values in pairs(fields) do
@@ -55,7 +55,7 @@ local function question(txn)
     return fields
 end
 
--- keep stores the first line of a header in a variable for haproxy.cfg.
+-- keep stores the first line of a field in a variable for haproxy.cfg.
 local function keep(txn, answer, field, variable)
     local lines = answer.headers[field]
     if lines then
@@ -63,7 +63,7 @@ local function keep(txn, answer, field, variable)
     end
 end
 
--- deny returns the response of mete to the client.
+-- deny sends mete's denial to the client.
 local function deny(txn, answer)
     local reply = txn:reply({ status = answer.status, body = answer.body })
     for _, name in ipairs(FIELDS) do
@@ -74,7 +74,7 @@ local function deny(txn, answer)
     txn:done(reply)
 end
 
--- refuse returns an error to the client without mete.
+-- refuse responds to the client without mete.
 local function refuse(txn, status, title)
     local reply = txn:reply({
         status = status,
@@ -87,7 +87,7 @@ end
 core.register_action("mete", { "http-req" }, function(txn, mode)
     local fields = question(txn)
     if not fields then
-        refuse(txn, 431, "Request Header Fields Too Large") -- ends the action
+        refuse(txn, 431, "Request Header Fields Too Large") -- and is at an end
     end
     local answer = core.httpclient():get({
         url = "http://mete/v1/decision",

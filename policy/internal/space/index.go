@@ -151,8 +151,8 @@ func (o *Index) Beside(i int) []int32 {
 	return o.query(i, func(spans []span) []span { return spans })
 }
 
-// query uses the line with the fewest candidates. spansOf returns the spans to look up for the i'th box. The
-// caller must not modify the result.
+// query uses the line with the fewest candidates. spansOf returns the spans to look up for the i'th box. The caller
+// must not modify the result.
 func (o *Index) query(i int, spansOf func([]span) []span) []int32 {
 	var best *line
 	var by []span

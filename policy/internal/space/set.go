@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package space computes with sets of requests. A [Set] has values of one attribute. A [Box] has one set for
-// every attribute that a rule restricts. Slots number the attributes, as in the matcher.
+// Package space computes with sets of requests. A [Set] has values of one attribute. A [Box] has one set for every
+// attribute that a rule restricts. Slots number the attributes, as in the matcher.
 package space
 
 import (
@@ -12,10 +12,9 @@ import (
 
 // A Set is a set of values of one attribute, possibly including absence.
 //
-// Values are strings in byte order, and the set is a union of intervals: it contains v if the number of cuts ≤
-// v is odd. One string s is the interval [s, s+"\x00"). A prefix p is the interval from p to the first string
-// after all strings with that prefix. Addresses are strings of one length per family, so a network is an
-// interval, too.
+// Values are strings in byte order, and the set is a union of intervals: it contains v if the number of cuts ≤ v is
+// odd. One string s is the interval [s, s+"\x00"). A prefix p is the interval from p to the first string after all
+// strings with that prefix. Addresses are strings of one length per family, so a network is an interval, too.
 type Set struct {
 	missing bool
 	cuts    []string // strictly ascending
@@ -24,8 +23,8 @@ type Set struct {
 // Absent returns the set of absence alone.
 func Absent() Set { return Set{missing: true} }
 
-// Everything returns the set of all values of an attribute, including absence. addresses tells whether the
-// values are addresses.
+// Everything returns the set of all values of an attribute, including absence. addresses tells whether the values
+// are addresses.
 func Everything(addresses bool) Set {
 	if !addresses {
 		return Set{missing: true, cuts: []string{""}}
@@ -45,8 +44,7 @@ func addressText(a netip.Addr) string {
 // One returns the set of one value.
 func One(s string) Set { return Set{cuts: []string{s, s + "\x00"}} }
 
-// WithPrefix returns the set of values with the prefix p. p must be UTF-8, because the byte 0xff has no
-// successor.
+// WithPrefix returns the set of values with the prefix p. p must be UTF-8, because the byte 0xff has no successor.
 func WithPrefix(p string) Set {
 	if p == "" {
 		return Set{cuts: []string{""}}
@@ -95,8 +93,7 @@ func Union(sets []Set) Set {
 	return sets[0]
 }
 
-// combine returns the values for which op holds, given their membership in s and t. op(false, false) must be
-// false.
+// combine returns the values for which op holds, given their membership in s and t. op(false, false) must be false.
 func (s Set) combine(t Set, op func(inS, inT bool) bool) Set {
 	out := Set{missing: op(s.missing, t.missing)}
 	i, j, in := 0, 0, false
