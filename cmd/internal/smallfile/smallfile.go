@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package smallfile reads files of bounded size.
 package smallfile
 
 import (
