@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# "work" is the pattern that names every package of every module in go.work.
+# The pattern "work" matches all packages of all modules in go.work.
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -11,17 +11,17 @@ TIME     ?= 10m
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## serve with a built-in example policy; needs Go only
+run: ## serve a built-in example policy; needs only Go
 	@echo "building mete; the first time, this takes half a minute"
 	$(GO) run ./cmd/mete serve
 
-test: setup ## run the tests that judge a change; ten minutes on two cores
+test: setup ## run the tests that a change needs; ten minutes on two cores
 	scripts/test
 
 test-long: setup ## run all tests, checks and builds with fresh seeds; half an hour on two cores
 	scripts/test long; status=$$?; scripts/check long && exit $$status
 
-soak: setup ## two servers under mixed load for TIME (10m), with all that goes wrong
+soak: setup ## run two servers under load and faults for TIME (10m)
 	cd proof && METE_SOAK=$(TIME) $(GO) test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak
 
 check: ## format, vet, staticcheck, tidy modules, house rules, prose, commits, another system
@@ -30,7 +30,7 @@ check: ## format, vet, staticcheck, tidy modules, house rules, prose, commits, a
 bench: ## compare with other in-memory limiters
 	cd bench && $(GO) run ./compare
 
-bench-http: setup ## mete serve beside bare net/http, ReverseProxy and nginx; nine minutes
+bench-http: setup ## compare mete serve with net/http, ReverseProxy and nginx; nine minutes
 	cd bench && $(GO) run ./http -rounds 5 -time 2s
 
 bench-redis: setup ## compare with other limiters that use Redis; ten minutes
@@ -39,10 +39,10 @@ bench-redis: setup ## compare with other limiters that use Redis; ten minutes
 bench-postgres: setup ## compare with other limiters that use PostgreSQL; ten minutes
 	cd bench && $(GO) run ./postgres
 
-bench-replay: ## lines of an access log a second, beside GoAccess and plain scans
+bench-replay: ## compare the replay of an access log with GoAccess and plain scans
 	cd bench && $(GO) run ./replay
 
-bench-dashboards: ## what 100 open dashboards cost mete serve; three minutes
+bench-dashboards: ## measure the cost of 100 open dashboards; three minutes
 	cd bench && $(GO) run ./dashboards
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
@@ -51,5 +51,5 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 release: ## make a version from a clean tree: VERSION=v1.2.3
 	scripts/release $(VERSION)
 
-setup: ## install what the tests need and this machine lacks
+setup: ## install the programs that the tests need
 	scripts/setup

@@ -35,8 +35,8 @@ func BenchmarkTake(b *testing.B) {
 	})
 }
 
-// BenchmarkTakeParallel does so on GOMAXPROCS goroutines. The time shown is
-// that of the wall over all calls.
+// BenchmarkTakeParallel runs on GOMAXPROCS goroutines. The time is wall time divided
+// by all calls.
 func BenchmarkTakeParallel(b *testing.B) {
 	each(b, func(b *testing.B, limiter subject.Limiter, calls workload.Keys) {
 		b.RunParallel(func(pb *testing.PB) {

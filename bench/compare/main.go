@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command compare measures mete's in-memory store and its rivals in one run, and prints a table. See
-// ../README.md.
+// Command compare measures mete's in-memory store and its rivals in one run, and prints a table. See ../README.md.
 package main
 
 import (
@@ -135,7 +134,6 @@ func compare(c config, progress io.Writer) ([]result, error) {
 	return results, nil
 }
 
-// conditions describes the machine and the run.
 func conditions(c config) string {
 	text := fmt.Sprintf("%s, %s/%s, %d CPUs; median of %d × %v (churn: of %d × 1,000,000 calls); serial: 1 processor, parallel: %d",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.rounds, c.time, c.rounds, procs)

@@ -129,7 +129,6 @@ func fill(limiter subject.Limiter, keys workload.Keys) {
 	}
 }
 
-// A worker is the part of a run in one goroutine.
 type worker struct {
 	limiter     subject.Limiter
 	calls       workload.Keys

@@ -40,7 +40,6 @@ func summarize(sc scenario, subject string, samples []sample) result {
 	return r
 }
 
-// find returns the result of a subject in a scenario, or nil.
 func find(results []result, scenario, subject string) *result {
 	for i := range results {
 		if results[i].Scenario == scenario && results[i].Subject == subject {

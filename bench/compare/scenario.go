@@ -7,7 +7,6 @@ import (
 	"github.com/metehq/mete/bench/workload"
 )
 
-// A scenario is one measurement for all subjects.
 type scenario struct {
 	name  string // short: for -only, JSON and the targets
 	title string
@@ -19,7 +18,6 @@ type scenario struct {
 	calls func() workload.Keys
 }
 
-// A kind is a method of measuring.
 type kind int
 
 const (

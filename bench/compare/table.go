@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/bench/subject"
 )
 
-// writeScenario writes the results of one scenario, if there are any.
 func writeScenario(w io.Writer, sc scenario, results []result) {
 	head := []string{"", "serial ns", "parallel ns", "serial ÷ mete", "parallel ÷ mete", "allocs a call"}
 	figures := []func(result) *report.Stat{serialRate, parallelRate}

@@ -58,10 +58,8 @@ var targets = []target{
 	{scenario: "memory", figure: "objects a key", of: objects, most: 0.01},
 }
 
-// compared are the rivals of the targets.
 var compared = []string{subject.Sethvargo, subject.Throttled, subject.Httprate, subject.XTimeMap}
 
-// A verdict is the outcome of a target.
 type verdict struct {
 	Scenario string  `json:"scenario"`
 	Figure   string  `json:"figure"`
@@ -76,7 +74,6 @@ type verdict struct {
 	Met      bool    `json:"met"`
 }
 
-// judge returns the verdicts on the targets with measured figures.
 func judge(results []result) []verdict {
 	var verdicts []verdict
 	for _, t := range targets {

@@ -133,8 +133,8 @@ func TestEveryoneTakesTurns(t *testing.T) {
 	}
 }
 
-// TestLoopMeasures counts what the loop asks for: each key once before it
-// settles, and then no more than is counted, but for the warm-up.
+// TestLoopMeasures counts the calls of the loop: each key once before it settles, and
+// then the counted calls and the warm-up.
 func TestLoopMeasures(t *testing.T) {
 	var used time.Duration
 	var before, after atomic.Int64

@@ -26,7 +26,6 @@ type Loop struct {
 	CPU func(context.Context) (time.Duration, error)
 }
 
-// fillers is the number of callers that make the keys known.
 const fillers = 16
 
 // WarmUp is the share of the time, 1/WarmUp, in which callers take but nothing is measured, while connections
@@ -110,8 +109,7 @@ func (t Task) check(limiter remote.Limiter) error {
 	return expect(limiter.Caller(), keys, t.Scenario.Wanted())
 }
 
-// runTogether lets the callers take until d has passed. It returns the latencies, and the time until the last
-// answer.
+// runTogether lets the callers take until d has passed. It returns the latencies, and the time until the last answer.
 func (t Task) runTogether(limiter remote.Limiter, d time.Duration) (*report.Histogram, time.Duration, error) {
 	latencies := make([]report.Histogram, t.Callers)
 	var group errorGroup
@@ -165,7 +163,6 @@ func expect(take remote.Take, keys []string, want bool) error {
 	return nil
 }
 
-// An errorGroup waits for goroutines and keeps the first error.
 type errorGroup struct {
 	wg   sync.WaitGroup
 	once sync.Once

@@ -49,7 +49,6 @@ func summarize(at Cell, entrant string, samples []Sample, failed error) Result {
 	return r
 }
 
-// relate sets the ratios of all results.
 func relate(results []Result, bases []string) {
 	for i := range results {
 		r := &results[i]
@@ -66,7 +65,6 @@ func relate(results []Result, bases []string) {
 	}
 }
 
-// find returns the result of an entrant in a cell, or nil if it has no figures.
 func find(results []Result, scenario string, callers int, entrant string) *Result {
 	for i := range results {
 		r := &results[i]

@@ -24,10 +24,8 @@ type Scenario struct {
 // Wanted is the right answer to every call except the first one of a key.
 func (sc Scenario) Wanted() bool { return sc.Quota != subject.Deny }
 
-// eachKey returns one call per key.
 func (sc Scenario) eachKey() workload.Calls { return sc.tiers(workload.Each(sc.Keys)) }
 
-// randomKeys returns the calls of a measurement.
 func (sc Scenario) randomKeys() workload.Calls { return sc.tiers(workload.Uniform(sc.Keys, sc.Calls)) }
 
 func (sc Scenario) tiers(users workload.Keys) workload.Calls {

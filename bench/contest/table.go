@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// writeScenario writes the results of one scenario, if there are any, and then the failures.
 func (o Outcome) writeScenario(w io.Writer, sc Scenario) {
 	head := []string{"", "callers", "takes/s"}
 	for _, name := range o.bases {

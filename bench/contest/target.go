@@ -8,8 +8,7 @@ import (
 	"github.com/metehq/mete/bench/report"
 )
 
-// A Target is a promise about one figure of some entrants, relative to the figure of a rival in the same
-// cell.
+// A Target is a promise about one figure of some entrants, relative to the figure of a rival in the same cell.
 type Target struct {
 	Scenario string
 	Callers  int

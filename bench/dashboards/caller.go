@@ -47,7 +47,6 @@ var (
 	length   = []byte("Content-Length: ")
 )
 
-// readAnswer reads one answer, which must be a decision.
 func readAnswer(in *bufio.Reader) error {
 	line, err := in.ReadSlice('\n')
 	if err != nil {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command dashboards measures the cost of open dashboards for mete's server. It sends decisions as fast as
-// the server answers, in turns with and without dashboards, and prints the added cost per decision. See
-// ../README.md.
+// Command dashboards measures the cost of open dashboards for mete's server. It sends decisions as fast as the server
+// answers, in turns with and without dashboards, and prints the added cost per decision. See ../README.md.
 package main
 
 import (
@@ -87,7 +86,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return write(stdout, c, pairs)
 }
 
-// A pair has the two halves of a round.
 type pair struct {
 	without, with figures
 	events        int // sent to all dashboards

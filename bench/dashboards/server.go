@@ -20,7 +20,6 @@ import (
 //go:embed policy.yaml
 var policy []byte
 
-// A server is the mete under test.
 type server struct {
 	dir         string
 	addr, admin string // host:port
@@ -28,7 +27,6 @@ type server struct {
 	daemon      *daemon.Daemon
 }
 
-// serve starts a program. Without one, it builds mete.
 func serve(ctx context.Context, program string) (_ *server, err error) {
 	s := &server{}
 	if s.dir, err = os.MkdirTemp("", "mete-bench-dashboards-"); err != nil {
@@ -70,7 +68,6 @@ func serve(ctx context.Context, program string) (_ *server, err error) {
 	return s, nil
 }
 
-// close ends the server and removes its files.
 func (s *server) close() {
 	if s.daemon != nil {
 		s.daemon.Stop()
@@ -78,7 +75,6 @@ func (s *server) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// figures holds the measurement of some decisions.
 type figures struct {
 	decisions int64
 	elapsed   time.Duration
@@ -89,7 +85,6 @@ type figures struct {
 func (f figures) rate() float64 { return float64(f.decisions) / f.elapsed.Seconds() }
 func (f figures) cpu() float64  { return f.used.Seconds() / float64(f.decisions) }
 
-// measure sends decisions over the given number of connections.
 func (s *server) measure(ctx context.Context, callers int, d time.Duration) (figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -25,7 +25,6 @@ type viewers struct {
 	n    int
 }
 
-// ended is the end of one viewer.
 type ended struct {
 	events int
 	err    error

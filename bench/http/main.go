@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command http measures mete's server over HTTP and compares it with minimal programs on net/http: the API,
-// the reverse proxy, and the overhead behind nginx. It starts all servers and prints tables. See
-// ../README.md.
+// Command http measures mete's server over HTTP and compares it with minimal programs on net/http: the API, the
+// reverse proxy, and the overhead behind nginx. It starts all servers and prints tables. See ../README.md.
 package main
 
 import (

@@ -55,7 +55,7 @@ func TestRunRefusesBadFlags(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	good := "Running 1s test\n\nresult requests=7 elapsed=1000000 p50=12 p99=345 failed=0 refused=0\n"
-	want := loading{7, time.Second, 12 * time.Microsecond, 345 * time.Microsecond}
+	want := wrkFigures{7, time.Second, 12 * time.Microsecond, 345 * time.Microsecond}
 	if got, err := parse(good); err != nil || got != want {
 		t.Errorf("parse(%q) = %+v, %v; want %+v", good, got, err, want)
 	}
@@ -69,8 +69,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What cannot run here is shown beside what was measured, and as much slower as the
-// machine is.
+// Recorded rivals are scaled by the speed of this machine.
 func TestRecorded(t *testing.T) {
 	at := func(scenario, subject string, callers int, takes float64) contest.Result {
 		one := func() *report.Stat { return report.NewStat([]float64{takes}) }

@@ -19,7 +19,6 @@ const (
 	asks1 = "nginx that asks mete with GOMAXPROCS=1"
 )
 
-// batchTakes is the number of takes in a batch.
 const batchTakes = 100
 
 // events returns the scenarios. A take of proxies and gateways is a request.

@@ -29,12 +29,10 @@ var (
 	gatewayConf string
 )
 
-// startAPI starts mete with its API.
 func (s *stage) startAPI(ctx context.Context) (*server, error) {
 	return s.startOnce("api", func() (*server, error) { return s.startMete(ctx, nil, "api.yaml", "") })
 }
 
-// startGateway starts mete as a reverse proxy.
 func (s *stage) startGateway(ctx context.Context) (*server, error) {
 	return s.startOnce("gate", func() (*server, error) {
 		upstream, err := s.startUpstream(ctx)
@@ -45,7 +43,6 @@ func (s *stage) startGateway(ctx context.Context) (*server, error) {
 	})
 }
 
-// startMete starts mete with its own settings file.
 func (s *stage) startMete(ctx context.Context, variables []string, name, settings string) (*server, error) {
 	_, _, addr, err := daemon.FreeAddr()
 	if err != nil {
@@ -76,7 +73,6 @@ func (s *stage) constantAnswer(r request) func(context.Context) (*server, error)
 	}
 }
 
-// fetchAnswer returns mete's answer to r.
 func (s *stage) fetchAnswer(ctx context.Context, r request) ([]byte, error) {
 	api, err := s.startAPI(ctx)
 	if err != nil {
@@ -94,7 +90,6 @@ func (s *stage) fetchAnswer(ctx context.Context, r request) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// startBareProxy starts a minimal reverse proxy.
 func (s *stage) startBareProxy(ctx context.Context) (*server, error) {
 	return s.startOnce("bare gate", func() (*server, error) {
 		upstream, err := s.startUpstream(ctx)
@@ -113,14 +108,12 @@ func (s *stage) startBare(ctx context.Context, args ...string) (*server, error) 
 	return s.startServer(ctx, nil, addr, s.floor, append([]string{"-listen", addr}, args...)...)
 }
 
-// startUpstream starts the server behind proxies and gateways.
 func (s *stage) startUpstream(ctx context.Context) (*server, error) {
 	return s.startOnce("upstream", func() (*server, error) {
 		return s.startNginx(ctx, "upstream", upstreamConf, "ANSWER", strings.Repeat("0123456789abcde ", 64))
 	})
 }
 
-// startNginxAlone starts an nginx that does not call mete.
 func (s *stage) startNginxAlone(ctx context.Context) (*server, error) {
 	return s.startOnce("alone", func() (*server, error) {
 		upstream, err := s.startUpstream(ctx)

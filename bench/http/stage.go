@@ -30,7 +30,6 @@ type server struct {
 	warm bool
 }
 
-// open makes the directory and builds the programs.
 func (s *stage) open(ctx context.Context) (err error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return fmt.Errorf("%w: install it", err)
@@ -65,7 +64,6 @@ func (s *stage) close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// startOnce returns the running server of that name, or starts it.
 func (s *stage) startOnce(name string, start func() (*server, error)) (*server, error) {
 	if srv := s.running[name]; srv != nil {
 		return srv, nil

@@ -14,15 +14,13 @@ import (
 	"time"
 )
 
-// A request is repeated by a client.
 type request struct {
 	method, path string
 	body         string // JSON; "" for none
 	paced        bool   // with a pause of some milliseconds before each
 }
 
-// A loading holds the figures of one run of wrk.
-type loading struct {
+type wrkFigures struct {
 	requests int64
 	elapsed  time.Duration
 	p50, p99 time.Duration
@@ -30,7 +28,6 @@ type loading struct {
 
 const takeBody = `{"attributes":{"header:x-api-key":"user:00000001234"}}`
 
-// batchBody returns a batch of n takes with different keys.
 func batchBody(n int) string {
 	takes := make([]string, n)
 	for i := range takes {
@@ -48,7 +45,7 @@ var wrkScript []byte
 const pauses = "\nfunction delay() return math.random(2, 6) end\n"
 
 // load makes wrk send r over the given number of connections. Every answer must be a success.
-func (s *stage) load(ctx context.Context, url string, r request, connections int, d time.Duration) (l loading, err error) {
+func (s *stage) load(ctx context.Context, url string, r request, connections int, d time.Duration) (l wrkFigures, err error) {
 	script := plainFile
 	if r.paced {
 		script = pacedFile
@@ -71,8 +68,7 @@ func (s *stage) load(ctx context.Context, url string, r request, connections int
 	return parse(string(out))
 }
 
-// parse reads the line that the script prints.
-func parse(out string) (l loading, err error) {
+func parse(out string) (l wrkFigures, err error) {
 	var failed, refused, elapsed, p50, p99 int64
 	_, line, _ := strings.Cut(out, "\nresult ")
 	if _, err := fmt.Sscanf(line, "requests=%d elapsed=%d p50=%d p99=%d failed=%d refused=%d",
@@ -92,7 +88,6 @@ const (
 	pacedFile = "paced.lua"
 )
 
-// write writes a file to the directory of the run and returns its path.
 func (s *stage) write(name string, content []byte) (string, error) {
 	path := filepath.Join(s.dir, name)
 	return path, os.WriteFile(path, content, 0o600)

@@ -20,7 +20,6 @@ import (
 	"github.com/metehq/mete/bench/subject/inpostgres"
 )
 
-// flexibleName is the rival that is not a Go program.
 const flexibleName = "rate-limiter-flexible"
 
 //go:embed flexible
@@ -143,14 +142,12 @@ func (f *flexible) tryInstall(ctx context.Context) error {
 	return err
 }
 
-// remove removes the installation.
 func (f *flexible) remove() {
 	if f.dir != "" {
 		_ = os.RemoveAll(f.dir)
 	}
 }
 
-// command runs a program in the directory of the installation and returns its output.
 func (f *flexible) command(ctx context.Context, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = f.dir

@@ -31,7 +31,7 @@ func task() (contest.Task, inpostgres.Place) {
 		inpostgres.Place{URL: "postgres://nowhere", Logged: sc.logged, Connections: 2}
 }
 
-// npm is content if what is to be installed is there.
+// npm succeeds if the files of the package are present.
 const npm = `test "$1" = ci && test -s package.json && test -s package-lock.json && test -s measure.mjs`
 
 // TestFlexible has a program in the place of Node.js, which tells what it was
@@ -100,7 +100,7 @@ func TestFlexibleNeedsNode(t *testing.T) {
 	}
 }
 
-// TestLockNamesNoRegistry keeps to whatever registry who runs it has.
+// TestLockNamesNoRegistry lets npm use the registry of its settings.
 func TestLockNamesNoRegistry(t *testing.T) {
 	lock, err := flexibleFiles.ReadFile("flexible/package-lock.json")
 	if err != nil {

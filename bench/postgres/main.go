@@ -33,7 +33,6 @@ func main() {
 // maxConnections leaves some of the 100 connections of a server with default settings.
 const maxConnections = 90
 
-// bases are the rivals of the ratios.
 var bases = []string{inpostgres.Classic, inpostgres.Single, flexibleName}
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -14,7 +14,6 @@ import (
 
 const many = 10_000
 
-// A scenario uses tables of one kind.
 type scenario struct {
 	contest.Scenario
 	logged bool
@@ -30,7 +29,6 @@ var scenarios = []scenario{
 	{contest.Scenario{Name: "deny", Title: "One hot key, denied; logged tables", Quota: subject.Deny, Keys: 1, Calls: 1}, true},
 }
 
-// events returns the scenarios with all subjects in each.
 func (s *server) events(rival *flexible) []contest.Event {
 	var events []contest.Event
 	for _, sc := range scenarios {

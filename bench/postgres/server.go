@@ -16,8 +16,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// A server is a new PostgreSQL server with the settings of initdb: commits of logged tables wait for the
-// disk.
+// A server is a new PostgreSQL server with the settings of initdb: commits of logged tables wait for the disk.
 type server struct {
 	programs    string // directory, or empty
 	parent      string // parent of its directory
@@ -111,7 +110,6 @@ func (s *server) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// stop ends the server and waits for it.
 func (s *server) stop() {
 	if s.control != nil {
 		_ = s.control.Close(context.Background())

@@ -56,7 +56,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return contest.NewOutcome(conditions, events, results, []string{inredis.RedisRate}, targets).Write(stdout, c.JSON)
 }
 
-// involved are the modules of the version line.
 var involved = []string{
 	"github.com/go-redis/redis_rate/v10",
 	"github.com/redis/go-redis/v9",

@@ -24,7 +24,6 @@ var scenarios = []contest.Scenario{
 	{Name: "deny", Title: "One hot key, denied", Quota: subject.Deny, Keys: 1, Calls: 1},
 }
 
-// events returns the scenarios with the subjects of each.
 func (s *server) events() []contest.Event {
 	var events []contest.Event
 	for _, sc := range scenarios {
@@ -39,7 +38,6 @@ func (s *server) events() []contest.Event {
 	return events
 }
 
-// contains reports whether a subject takes part in sc.
 func contains(sc contest.Scenario, s inredis.Subject) bool {
 	switch s.Kind {
 	case inredis.Leased:

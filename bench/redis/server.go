@@ -16,7 +16,6 @@ import (
 	"github.com/metehq/mete/bench/daemon"
 )
 
-// A server is a new Redis server without persistence.
 type server struct {
 	program string
 
@@ -62,7 +61,6 @@ func (s *server) connect(ctx context.Context) error {
 	return err
 }
 
-// stop ends the server and waits for it.
 func (s *server) stop() {
 	if s.control != nil {
 		s.control.Close()
@@ -73,7 +71,6 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// flush removes all keys.
 func (s *server) flush(ctx context.Context) error {
 	return s.control.Do(ctx, s.control.B().Flushall().Sync().Build()).Error()
 }

@@ -111,7 +111,6 @@ func write(w io.Writer, results []result, lines int) {
 	fmt.Fprintf(w, "\nTarget: %s at %d lines per second or more: %s.\n", results[0].name, target, verdict)
 }
 
-// seconds formats the median and the range of a time.
 func seconds(s *report.Stat) string {
 	return fmt.Sprintf("%.2f [%.2f–%.2f]", s.Median, s.Min, s.Max)
 }

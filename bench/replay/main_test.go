@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The log is the same each time, and what its measures are said to be.
+// Equal arguments give equal logs with the documented measures.
 func TestWriteLog(t *testing.T) {
 	var first, second bytes.Buffer
 	for _, w := range []io.Writer{&first, &second} {
@@ -35,8 +35,7 @@ func TestWriteLog(t *testing.T) {
 	}
 }
 
-// The whole command, with a short log: that every subject runs. Its figures say
-// nothing.
+// Every subject runs on a short log. The figures have no meaning.
 func TestRun(t *testing.T) {
 	var out, progress strings.Builder
 	if err := run(context.Background(), []string{"-lines", "2000", "-rounds", "1", "-dir", t.TempDir()}, &out, &progress); err != nil {

@@ -62,7 +62,6 @@ func subjects(c config, log accessLog) (all []subject, absent []string) {
 	return all, absent
 }
 
-// program returns a function that runs a program to its end.
 func program(env []string, name string, args ...string) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -129,7 +128,6 @@ func measure(ctx context.Context, subjects []subject, rounds int, progress io.Wr
 	return results, nil
 }
 
-// build builds mete from the workspace and returns the path of the program.
 func build(ctx context.Context, dir string) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -151,7 +149,6 @@ var (
 	stricter []byte
 )
 
-// An accessLog has the paths of the log, plain and compressed, and of the policies.
 type accessLog struct {
 	path, gzipped    string
 	policy, stricter string

@@ -64,7 +64,6 @@ func class(d time.Duration) int {
 	return (shift+1)*fine + int(u>>shift) - fine
 }
 
-// edge returns the longest duration of class i.
 func edge(i int) time.Duration {
 	if i < fine {
 		return time.Duration(i)

@@ -17,7 +17,7 @@ func TestStat(t *testing.T) {
 		{[]float64{3}, report.Stat{Median: 3, Min: 3, Max: 3}, "3.0"},
 		{[]float64{3, 1, 2}, report.Stat{Median: 2, Min: 1, Max: 3}, "2.0 [1.0–3.0]"},
 		{[]float64{4, 1, 2, 3}, report.Stat{Median: 2.5, Min: 1, Max: 4}, "2.5 [1.0–4.0]"},
-		{[]float64{0, 0.5, 1}, report.Stat{Median: 0.5, Min: 0, Max: 1}, "0.5"}, // below 1 a range says nothing
+		{[]float64{0, 0.5, 1}, report.Stat{Median: 0.5, Min: 0, Max: 1}, "0.5"}, // no range below 1
 		{[]float64{900, 1000, 1050}, report.Stat{Median: 1000, Min: 900, Max: 1050}, "1000"},
 	} {
 		got := report.NewStat(c.values)

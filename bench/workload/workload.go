@@ -30,8 +30,7 @@ func Each(n int) Keys {
 	return keys(n, func() int { next++; return next - 1 })
 }
 
-// Uniform returns calls with keys of uniform probability among n. Equal arguments give equal keys, also in
-// Zipf.
+// Uniform returns calls with keys of uniform probability among n. Equal arguments give equal keys, also in Zipf.
 func Uniform(n, calls int) Keys {
 	rng := rand.New(rand.NewSource(seed))
 	return keys(calls, func() int { return rng.Intn(n) })

@@ -78,9 +78,9 @@ func (s *shop) close() error {
 	return s.limiter.Close()
 }
 
-// order places an order, or changes nothing. From the take to the end of the transaction, other orders of the
+// placeOrder places an order, or changes nothing. From the take to the end of the transaction, other orders of the
 // same customer wait. Slow work should come before the take.
-func (s *shop) order(ctx context.Context, customer, item string) error {
+func (s *shop) placeOrder(ctx context.Context, customer, item string) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		d, err := s.limiter.Take(pgstore.WithTx(ctx, tx), mete.Request{Attributes: mete.Attrs{"customer": customer}})
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"testing/fstest"
 )
 
-// The guides of doc/adding.md are true: each names exactly the source files that have
-// something about the part that it follows, and a newcomer misses none.
+// Each guide of doc/adding.md names exactly the source files that its search finds. A newcomer misses no
+// file.
 
 const guides = "doc/adding.md"
 

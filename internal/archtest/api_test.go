@@ -15,22 +15,20 @@ import (
 	"testing/fstest"
 )
 
-// Every package that others may import has its exported names in its api.txt: a
-// change of what is promised is seen in review, and made on purpose. After such a
-// change:
+// Every public package lists its exported names in its api.txt, so that reviewers see changes of the API.
+// After such a change:
 //
 //	go test ./internal/archtest -run TestAPI -update
-var update = flag.Bool("update", false, "write every api.txt anew")
+var update = flag.Bool("update", false, "write every api.txt")
 
-// A package has few enough names to be read in ten minutes. The identifiers of
-// the package count; methods and fields do not, nor do constants whose type is
-// one of its own.
+// The maximum number of exported identifiers, so that users can read a package in ten minutes. Methods,
+// fields and constants of a type in the package do not count.
 const (
 	maxRootNames = 36
 	maxNames     = 20
 )
 
-// manyNames begins the line of an api.txt that says why there are more.
+// manyNames starts the line of an api.txt that excuses more names.
 var manyNames = fmt.Sprintf("# more than %d: ", maxNames)
 
 // checkAPI compares the api.txt files in fsys with the tree.
@@ -45,10 +43,10 @@ func checkAPI(t *tree, fsys fs.FS) []finding {
 			continue
 		}
 		for _, line := range difference(s.lines, golden) {
-			found = append(found, finding{place, "does not have: " + line})
+			found = append(found, finding{place, "lacks: " + line})
 		}
 		for _, line := range difference(golden, s.lines) {
-			found = append(found, finding{place, "is not so any more: " + line})
+			found = append(found, finding{place, "lists a removed or changed name: " + line})
 		}
 		limit, excused := maxRootNames, false
 		if dir != "." {
@@ -64,7 +62,7 @@ func checkAPI(t *tree, fsys fs.FS) []finding {
 	return append(found, strayGoldens(all, fsys)...)
 }
 
-// strayGoldens finds files of packages that are no more.
+// strayGoldens finds the files of removed packages.
 func strayGoldens(all map[string]*surface, fsys fs.FS) []finding {
 	var found []finding
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -82,8 +80,7 @@ func strayGoldens(all map[string]*surface, fsys fs.FS) []finding {
 	return found
 }
 
-// readGolden returns the comments at the beginning of an api.txt, and its other
-// lines.
+// readGolden returns the leading comments and the other lines of an api.txt.
 func readGolden(fsys fs.FS, name string) (comments, lines []string, err error) {
 	text, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -99,13 +96,12 @@ func readGolden(fsys fs.FS, name string) (comments, lines []string, err error) {
 	return comments, lines, nil
 }
 
-// difference returns the lines of a that b does not have.
+// difference returns the lines of a that are not in b.
 func difference(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) })
 }
 
-// writeGoldens writes every api.txt below root, and keeps the comments of those
-// that are there.
+// writeGoldens writes every api.txt below root. It keeps the comments.
 func writeGoldens(t *tree, root string) error {
 	for dir, s := range surfaces(t) {
 		place := goldenPath(dir)
@@ -172,14 +168,14 @@ func TestAPI_Broken(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		file map[string]string // changes the sound tree
-		api  map[string]string // by path, beside those that are right
-		want string            // part of what is found; empty for nothing
+		api  map[string]string // by path, added to the valid files
+		want string            // part of the finding; empty for none
 	}{
 		{"nothing", nil, nil, ""},
 		{"a new package", map[string]string{"adaptive/a.go": source("adaptive", "")}, nil, "adaptive/api.txt: is missing"},
 		{"packages nobody imports", map[string]string{"internal/n/n.go": source("n", ""), "bench/b/b.go": source("b", "")}, nil, ""},
-		{"a new name", map[string]string{"policy/p.go": source("policy", "func F() {}")}, nil, "policy/api.txt: does not have: func F()"},
-		{"a name that is gone", nil, map[string]string{"policy/api.txt": "func F()\n"}, "policy/api.txt: is not so any more: func F()"},
+		{"a new name", map[string]string{"policy/p.go": source("policy", "func F() {}")}, nil, "policy/api.txt: lacks: func F()"},
+		{"a name that is gone", nil, map[string]string{"policy/api.txt": "func F()\n"}, "policy/api.txt: lists a removed or changed name: func F()"},
 		{"a package that is gone", nil, map[string]string{"old/api.txt": ""}, "old/api.txt: belongs to no public package"},
 		{"too many", map[string]string{"policy/p.go": source("policy", many.String())}, nil, "policy: exports 21 names, want at most 20"},
 	} {

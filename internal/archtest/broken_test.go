@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-// sound is a small repository that keeps every rule.
+// sound is a small repository without findings.
 var sound = map[string]string{
 	"go.mod":     "module example.org/m\n\ngo 1.26.0\n",
 	"cmd/go.mod": "module example.org/m/cmd\n\ngo 1.26.0\n\nrequire (\n\texample.org/m v0.0.0\n\texample.net/x v1.0.0 // indirect\n)\n\nreplace example.org/m => ../\n",
@@ -51,11 +51,10 @@ func TestRules_SoundTree(t *testing.T) {
 	}
 }
 
-// TestRules_BrokenTree breaks the sound tree in one place and wants one finding.
 func TestRules_BrokenTree(t *testing.T) {
 	tests := []struct {
 		rule, path, text string
-		want             string // place: part of what was found
+		want             string // place: part of the finding
 	}{
 		{"imports", "bucket/b.go", source("bucket", `import "example.org/m/policy"`), "bucket/b.go: bucket must not import policy"},
 		{"imports", "policy/p.go", source("policy", `import "example.org/m"`), "policy/p.go: policy must not import ."},
@@ -84,8 +83,8 @@ func TestRules_BrokenTree(t *testing.T) {
 
 		{"license", "policy/q.go", "package policy\n", "policy/q.go: must start with"},
 
-		{"names", "policy/helpers.go", testSource("policy", ""), "policy/helpers.go: name the file"},
-		{"names", "policy/util_test.go", testSource("policy", ""), "policy/util_test.go: name the file"},
+		{"names tell", "policy/helpers.go", testSource("policy", ""), "policy/helpers.go: name the file"},
+		{"names tell", "policy/util_test.go", testSource("policy", ""), "policy/util_test.go: name the file"},
 		{"names", "internal/common/c.go", source("common", ""), "internal/common: name the package"},
 
 		{"small", "policy/p.go", source("policy", strings.Repeat("\n", 500)), "policy/p.go: lines, want at most 500"},
@@ -94,8 +93,8 @@ func TestRules_BrokenTree(t *testing.T) {
 		{"no clock", "bucket/b.go", source("bucket", `import "os"`), "bucket/b.go: must not import os"},
 		{"no clock", "bucket/b.go", source("bucket", "import \"time\"\n\nvar now = time.Now()"), "bucket/b.go:8: time.Now"},
 
-		{"what they do", "policy/p.go", source("policy", "func (p) apart() bool {}\nfunc setApart() {}\n"), "policy/p.go:6: name the function apart"},
-		{"what they do", "policy/p.go", source("policy", "func closed() bool {}\nfunc answered() error {}\n"), "policy/p.go:7: name the function answered"},
+		{"after their action", "policy/p.go", source("policy", "func (p) apart() bool {}\nfunc setApart() {}\n"), "policy/p.go:6: name the function apart"},
+		{"after their action", "policy/p.go", source("policy", "func closed() bool {}\nfunc answered() error {}\n"), "policy/p.go:7: name the function answered"},
 
 		{"sleeps", "policy/p_test.go", testSource("policy_test", "func f() { time.Sleep(1) }"), "policy/p_test.go:5: time.Sleep"},
 		{"sleeps", "policy/p_test.go", testSource("policy_test", "func f() { <-time.After(1) }"), "policy/p_test.go:5: <-time.After"},
@@ -138,7 +137,7 @@ func TestLoad_NoRootModule(t *testing.T) {
 	}
 }
 
-// loadFiles loads the sound tree with some files added or replaced.
+// loadFiles loads the sound tree with added or replaced files.
 func loadFiles(t *testing.T, changed map[string]string) *tree {
 	t.Helper()
 	files := maps.Clone(sound)

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// pureImports are all that package bucket may import: nothing that knows the
-// time or the world outside.
+// pureImports are the allowed imports of package bucket: nothing with a clock or I/O.
 var pureImports = []string{
 	"cmp", "errors", "fmt", "math", "math/big", "math/bits", "slices", "strconv", "strings", "time",
 }
@@ -42,8 +41,8 @@ func checkPure(t *tree) []finding {
 	return found
 }
 
-// checkSleep rejects every wait for nothing but time. It allows time.Sleep where it
-// takes no time, which is inside a synctest bubble, and in benchmarks of other programs.
+// checkSleep rejects every wait for time alone. It allows time.Sleep in a synctest bubble, where it takes no
+// time, and in benchmarks of other programs.
 func checkSleep(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {
@@ -64,8 +63,8 @@ func checkSleep(t *tree) []finding {
 	return found
 }
 
-// bubblesOf returns the parts of f that run in bubbles: the calls of synctest.Test, and
-// the helpers of the tests if f imports testing/synctest.
+// bubblesOf returns the parts of f that run in bubbles: the calls of synctest.Test, and the helpers of tests
+// in files that import testing/synctest.
 func bubblesOf(f *file) []ast.Node {
 	var bubbles []ast.Node
 	inBubbles := f.isTest() && slices.Contains(f.imports(), "testing/synctest")
@@ -85,8 +84,7 @@ func bubblesOf(f *file) []ast.Node {
 	return bubbles
 }
 
-// boundsOf returns the receives of selects that wait for something else, too: there a
-// timer bounds the wait.
+// boundsOf returns the receives in selects with another case: there a timer bounds the wait.
 func boundsOf(f *file) []ast.Node {
 	var bounds []ast.Node
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
@@ -102,8 +100,8 @@ func boundsOf(f *file) []ast.Node {
 	return bounds
 }
 
-// receivedTimer returns the channel of package time that n receives from, or "": it is
-// time.After(d), or the field C of a timer or ticker.
+// receivedTimer returns the channel of package time that n receives from, or "". It is time.After(d), or the
+// field C of a timer or ticker.
 func receivedTimer(n ast.Node) string {
 	receive, ok := n.(*ast.UnaryExpr)
 	if !ok || receive.Op != token.ARROW {
@@ -128,7 +126,6 @@ func isTestName(name string) bool {
 	})
 }
 
-// isWithin reports whether n is inside one of the nodes.
 func isWithin(n ast.Node, nodes []ast.Node) bool {
 	return slices.ContainsFunc(nodes, func(o ast.Node) bool { return o.Pos() <= n.Pos() && n.End() <= o.End() })
 }
@@ -146,7 +143,6 @@ func checkSkip(t *tree) []finding {
 	return found
 }
 
-// eachSelector calls visit for every receiver.name in root.
 func eachSelector(root ast.Node, visit func(receiver, name string, n ast.Node)) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok {

@@ -14,9 +14,8 @@ import (
 	"testing/fstest"
 )
 
-// What the documents say can be followed, run and looked up: links lead
-// somewhere, code is code that a test runs, tests that are named exist, and the
-// first page stays one that is read.
+// Documents must be true: links have a target, code blocks are in a tested example, named tests exist, and
+// the README stays short.
 
 const maxReadmeLines = 200
 
@@ -28,7 +27,7 @@ var (
 	notInAnchor     = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// A library is the documents of the repository and what they speak of.
+// A library has the documents of the repository and the files that they refer to.
 type library struct {
 	fsys     fs.FS
 	docs     map[string]string // Markdown, by path
@@ -69,13 +68,13 @@ func readLibrary(fsys fs.FS) (*library, error) {
 	return l, err
 }
 
-// check returns what is wrong with the documents, in no order.
+// check returns the findings in no particular order.
 func (l *library) check() []finding {
 	var found []finding
 	for name, text := range l.docs {
 		for _, m := range linkPattern.FindAllStringSubmatch(text, -1) {
 			if !l.leadsSomewhere(name, m[1]) {
-				found = append(found, finding{name, fmt.Sprintf("the link %s leads nowhere", m[1])})
+				found = append(found, finding{name, fmt.Sprintf("the link %s has no target", m[1])})
 			}
 		}
 		for _, m := range testNamePattern.FindAllStringSubmatch(text, -1) {
@@ -96,8 +95,7 @@ func (l *library) check() []finding {
 	return found
 }
 
-// leadsSomewhere follows a link within the repository. Others are not asked for:
-// a test needs no network.
+// leadsSomewhere checks a link within the repository. It accepts all others, because a test needs no network.
 func (l *library) leadsSomewhere(from, link string) bool {
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 		return true
@@ -115,7 +113,7 @@ func (l *library) leadsSomewhere(from, link string) bool {
 	})
 }
 
-// anchorOf is how forges name a heading.
+// anchorOf returns the anchor that GitHub gives a heading.
 func anchorOf(heading string) string {
 	return strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
@@ -130,7 +128,7 @@ func blocks(text, language string) []string {
 	return all
 }
 
-// unindent removes what begins a line with space: a quotation moves to the left.
+// unindent removes the indentation of all lines, to compare quotations.
 func unindent(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -155,11 +153,11 @@ func TestDocuments(t *testing.T) {
 func TestDocuments_Broken(t *testing.T) {
 	for _, tt := range []struct {
 		readme string
-		want   string // part of what was found; empty for nothing
+		want   string // part of the finding; empty for none
 	}{
 		{"[a](doc/a.md#at-the-end-1) [b](#top) [c](https://example.org/x) [d](examples)\n# Top", ""},
-		{"[a](doc/b.md)", "doc/b.md leads nowhere"},
-		{"[a](doc/a.md#end)", "doc/a.md#end leads nowhere"},
+		{"[a](doc/b.md)", "doc/b.md has no target"},
+		{"[a](doc/a.md#end)", "doc/a.md#end has no target"},
 		{"proved by `TestA`, `FuzzA`", ""},
 		{"proved by `TestB`", "no test TestB"},
 		{"\n```go\nx := 1\ny := 2\n```\n", ""},

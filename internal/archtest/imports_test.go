@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// A layer is a directory with all below it, and what of ours its packages may
-// import beside each other. Directories stand for all below them, too, except
-// that "." is the root package alone.
+// A layer is a directory tree with the packages of ours that it may import. The names are directories, which
+// include their subdirectories, except ".", which is the root package alone.
 type layer struct {
 	dir   string
 	may   []string
-	tests []string // what its tests may import in addition
+	tests []string // additional imports of its tests
 
-	assembles []string // what the file limiter.go may import in addition
+	assembles []string // additional imports of the file limiter.go
 }
 
-// Groups of directories that layers refer to.
+// Groups of directories.
 var (
 	engine   = []string{".", "policy", "store", "bucket"}
 	stores   = []string{"memstore", "redisstore", "pgstore", "storetest"}
@@ -28,8 +27,7 @@ var (
 	doors    = []string{"httplimit", "httpapi", "respapi", "proxy", "dashboard", "client", "grpclimit"}
 )
 
-// layers are in the order of the picture in doc/architecture.md. A package that
-// has no layer yet needs a line here.
+// layers are in the order of the picture in doc/architecture.md. Add a line for each new package.
 var layers = []layer{
 	{dir: "internal/spell"},
 	{dir: "internal/visible"},
@@ -37,64 +35,63 @@ var layers = []layer{
 	{dir: "internal/clientaddr"},
 	{dir: "bucket"},
 	{dir: "api", may: []string{"bucket"}},                              // the JSON of the HTTP API: servers, clients and commands share it
-	{dir: "store", may: []string{"bucket"}},                            // the contract between a limiter and what keeps its buckets
-	{dir: "internal/dialect"},                                          // the header fields that a policy file names
-	{dir: "internal/parse", may: []string{"bucket", "internal/spell"}}, // it reads documents by tables, and knows nothing of rules
+	{dir: "store", may: []string{"bucket"}},                            // the contract between a limiter and its store
+	{dir: "internal/dialect"},                                          // the header fields that policy files name
+	{dir: "internal/parse", may: []string{"bucket", "internal/spell"}}, // it reads documents by tables, and has no knowledge of rules
 	{dir: "policy", may: []string{"bucket", "store", "internal/parse", "internal/dialect", "internal/spell", "internal/visible", "internal/requestpath", "internal/clientaddr"}, tests: []string{"policytest"}},
 
-	// The engine's own parts: they know stores, and nothing of rules.
+	// Parts of the engine that use stores and have no knowledge of rules.
 	{dir: "internal/shards", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
 	{dir: "internal/seen", may: []string{"bucket", "store"}, tests: join(engine, stores...)},
 	{dir: "internal/outage", may: []string{"bucket", "store", "internal/seen"}, tests: join(engine, stores...)},
 	{dir: ".", may: []string{"bucket", "policy", "store", "internal/shards", "internal/outage", "internal/seen"}, tests: join(stores, "internal")},
 
-	// What scales costs needs to know what they are, and no more.
+	// It scales costs, which need no knowledge of limits.
 	{dir: "adaptive", may: []string{"bucket"}, tests: join(stores, ".", "policy")},
 
-	// Stores know keys, limits and costs, never rules. NewLimiter puts a limiter together.
+	// Stores know keys, limits and costs, never rules. NewLimiter assembles a limiter.
 	{dir: "memstore", may: []string{".", "store", "bucket", "internal/atomicfile"}, tests: []string{"storetest", "internal", "policy"}},
 	{dir: "redisstore", may: []string{".", "store", "bucket", "internal/lane", "internal/lease", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
-	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "policytest", "pgstore", "internal/spell"}, tests: join(stores, "internal")},                                // it keeps policies, and no buckets
-	{dir: "pgstore/violations", may: []string{".", "api", "store", "bucket", "policy", "pgstore/internal", "internal/clientaddr", "internal/denial"}, tests: join(stores, "internal")}, // it keeps what was denied
+	{dir: "pgstore/rules", may: []string{".", "store", "bucket", "policy", "policytest", "pgstore", "internal/spell"}, tests: join(stores, "internal")},                                // it stores policies, and no buckets
+	{dir: "pgstore/violations", may: []string{".", "api", "store", "bucket", "policy", "pgstore/internal", "internal/clientaddr", "internal/denial"}, tests: join(stores, "internal")}, // it stores denials
 	{dir: "pgstore", may: []string{".", "store", "bucket", "internal/lane", "internal/calls", "internal/opening", "internal/presence", "internal/sharedkey"}, assembles: assembly, tests: join(stores, "internal", "guard", "keyed", "policy")},
 	{dir: "storetest", may: []string{".", "store", "bucket", "internal/testseed"}, tests: join(stores, "internal", "policy")},
-	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it has a store within
+	{dir: "guard", may: []string{".", "store", "bucket", "policy", "memstore", "internal/recovery"}, tests: join(stores, "internal", "policy")}, // it wraps a store
 
-	// It reads the policy files that people write.
+	// It reads policy files.
 	{dir: "policyyaml", may: []string{"policy", "policytest", "internal/excerpt", "internal/visible"}, tests: join(engine, "httpapi", "memstore", "policytest")},
 
-	// What runs the tests of a policy brings the store along that they need.
+	// It runs the tests of a policy with a store of its own.
 	{dir: "policytest", may: join(engine, "memstore", "internal/parse", "internal/spell", "internal/requestpath")},
 
 	{dir: "keyed", may: []string{".", "store", "bucket", "memstore"}},
 
-	// It keeps what administrators say of a policy, in whatever keeps documents.
+	// It keeps the overrides of administrators in a store of documents.
 	{dir: "overrides", may: engine, tests: stores},
 
-	// It records what administrators do.
+	// It records the actions of administrators.
 	{dir: "audit", may: []string{"api", "bucket", "overrides"}, tests: engine},
 
-	// They count what the hooks of a limiter are told.
+	// They count the calls of a limiter's hooks.
 	{dir: "topkeys", may: engine, tests: stores},
 	{dir: "monitor", may: join(engine, "api", "internal/sse"), tests: stores},
 
-	// Front doors translate: they get their Limiter, and know of no store. PerAddress of
-	// httplimit brings one for itself.
+	// Adapters translate protocols. They get a Limiter, and have no store, except in PerAddress of httplimit.
 	{dir: "httplimit", may: join(engine, "api", "internal", "memstore"), tests: join(stores, doors...)},
 	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "monitor", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "dashboard", may: []string{"api", "internal"}, tests: join(engine, join(stores, doors...)...)}, // pages, and no data
-	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // doors ask it for claims
+	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // adapters read claims with it
 	{dir: "proxy", may: join(engine, "api", "internal", "httplimit"), tests: join(stores, doors...)},
 	{dir: "client", may: []string{"api", "store", "bucket"}, tests: join(engine, join(stores, join(doors, "audit", "monitor", "overrides", "topkeys", "internal")...)...)}, // it links no engine and no policy,
 
-	// It decides simulated traffic by the engine as it is, with a store of its own.
+	// It decides simulated traffic with the real engine and a store of its own.
 	{dir: "internal/playground", may: join(engine, "api", "memstore", "internal"), tests: stores},
 
 	{dir: "internal", may: join(engine, "api"), tests: join(stores, doors...)},
 
-	// Programs put the parts together.
+	// Programs assemble all parts.
 	{dir: "cmd", may: join(engine, join(stores, join(doors, "adaptive", "guard", "keyed", "policytest", "policyyaml", "jwtclaims", "api", "audit", "monitor", "overrides", "topkeys", "internal")...)...)},
 	{dir: "bench", may: join(engine, join(stores, join(doors, "api", "keyed", "internal")...)...)},
 	{dir: "proof", may: join(engine, join(stores, join(doors, "api", "internal", "overrides", "topkeys")...)...)},
@@ -104,7 +101,7 @@ var layers = []layer{
 
 func join(a []string, b ...string) []string { return slices.Concat(a, b) }
 
-// checkImports holds every import of ours against the layers.
+// checkImports compares all imports of our packages with the layers.
 func checkImports(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {
@@ -132,8 +129,8 @@ func layerOf(dir string) (layer, bool) {
 	return layers[i], true
 }
 
-// allows reports whether a package of the layer may import the one in dir. Every test
-// may seed its random numbers and use the test kit.
+// allows reports whether a package of the layer may import the one in dir. Every test may use the seeds and
+// the test kit.
 func (l layer) allows(dir string, test bool) bool {
 	may := join(l.may, l.dir)
 	if test {
@@ -142,13 +139,11 @@ func (l layer) allows(dir string, test bool) bool {
 	return containsAny(may, dir)
 }
 
-// containsAny reports whether dir is one of parents or below one.
 func containsAny(parents []string, dir string) bool {
 	return slices.ContainsFunc(parents, func(m string) bool { return contains(m, dir) })
 }
 
-// contains reports whether dir is parent or below it. The root package contains
-// itself only.
+// contains reports whether dir is parent or below it. The root package contains only itself.
 func contains(parent, dir string) bool {
 	return dir == parent || parent != "." && strings.HasPrefix(dir, parent+"/")
 }

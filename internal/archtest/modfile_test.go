@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// parseModule reads what the rules need of a go.mod file. The go command has
-// already refused a file with mistakes.
+// parseModule reads the directives of a valid go.mod file.
 func parseModule(text string) *module {
 	m := new(module)
 	for _, d := range directives(text) {
@@ -40,8 +39,8 @@ func parseWork(text string) workfile {
 	return w
 }
 
-// directives are the lines of a go.mod or go.work file as words, those of a
-// block each with the word that opened it. Each has two words at least.
+// directives returns the lines of a go.mod or go.work file as at least two words. Lines of a block start with
+// the word of the block.
 func directives(text string) [][]string {
 	var all [][]string
 	block := ""

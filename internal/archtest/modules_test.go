@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// checkRootAlone finds requirements and third-party imports of the root module,
-// its tests included.
+// checkRootAlone finds requirements and third-party imports of the root module, including its tests.
 func checkRootAlone(t *tree) []finding {
 	var found []finding
 	root := t.root()
@@ -32,8 +31,7 @@ func checkRootAlone(t *tree) []finding {
 	return found
 }
 
-// isStandard says whether an import path is the standard library's: its first
-// element is no host name.
+// isStandard reports whether an import path is in the standard library: its first element has no dot.
 func isStandard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")
@@ -49,7 +47,7 @@ func checkModules(t *tree) []finding {
 			found = append(found, finding{"go.work", fmt.Sprintf("does not use ./%s", m.dir)})
 		}
 		if m.version != t.work.version {
-			found = append(found, finding{place, fmt.Sprintf("go %s, but go.work says go %s", m.version, t.work.version)})
+			found = append(found, finding{place, fmt.Sprintf("go %s, but go.work has go %s", m.version, t.work.version)})
 		}
 		if want := path.Join(root.path, m.dir); m.path != want {
 			found = append(found, finding{place, fmt.Sprintf("module %s, want %s", m.path, want)})
@@ -68,8 +66,8 @@ func checkModules(t *tree) []finding {
 	return append(found, checkPathInStrings(t)...)
 }
 
-// checkPathInStrings finds production code that spells the module path out
-// where it is not an import: it would be forgotten when the path changes.
+// checkPathInStrings finds module paths in strings of production code. A change of the module path could miss
+// them.
 func checkPathInStrings(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// rootLayers are the files of the root package, from the ground up. A file uses what is
-// declared in its own layer and in those below, so a take is read from the top down.
+// rootLayers are the files of the root package, from the bottom up. A file may use only declarations of its
+// own layer and of lower ones, so that readers follow a take from the top down.
 var rootLayers = [][]string{
 	{"doc.go", "errors.go", "store.go", "tokens.go"},
 	{"decision.go", "request.go"},
@@ -26,11 +26,11 @@ var rootLayers = [][]string{
 	{"wait.go"},
 }
 
-// rootFields are types of later files that a file may name, because they are fields.
+// rootFields are types of higher files that a file may use for fields.
 var rootFields = map[string][]string{"limiter.go": {"queues"}}
 
-// checkRootLayers finds what a file of the root package uses of a layer above its own. Of
-// methods, it knows the unexported ones whose name is unique.
+// checkRootLayers finds uses of higher layers in the root package. It checks methods only if they are
+// unexported and their name is unique.
 func checkRootLayers(t *tree) []finding {
 	level := map[string]int{}
 	for i, files := range rootLayers {

@@ -24,45 +24,45 @@ type finding struct {
 var rules = []rule{
 	{
 		"imports follow the layers", "the arithmetic must be usable without the engine, the engine without " +
-			"any protocol or store, and each store and front door without the others",
+			"any protocol or store, and each store and adapter without the others",
 		checkImports,
 	},
 	{
-		"the root package has layers", "a maintainer reads one decision from the top down, and never climbs back",
+		"the root package has layers", "maintainers read a decision from the top down",
 		checkRootLayers,
 	},
 	{
-		"the root module stands alone", "users of the library must never have a version moved under them",
+		"the root module stands alone", "the library must never change the version of another module of its users",
 		checkRootAlone,
 	},
 	{
-		"modules agree", "one workspace builds and tests everything, with one version of the language " +
+		"modules agree", "one workspace builds and tests everything, with one Go version " +
 			"and one module path to change",
 		checkModules,
 	},
 	{
-		"packages are documented once", "a reader of the package list learns from each what it is for",
+		"packages are documented once", "readers of the package list learn the purpose of each package",
 		checkPackageDocs,
 	},
 	{
-		"files carry their license", "a file that is copied elsewhere still says what one may do with it",
+		"files carry their license", "a copied file keeps its license",
 		checkLicense,
 	},
 	{
-		"names say what is inside", "a file or package named for its kind attracts whatever has no other place",
+		"names tell the content", "a file or package with a vague name attracts unrelated code",
 		checkNames,
 	},
 	{
-		"functions are named for what they do", "a call such as apart(a) or lacking(b) sends its reader to the declaration, every time",
+		"functions are named after their action", "a call such as apart(a) sends its readers to the declaration",
 		checkFunctionNames,
 	},
 	{
-		"files and functions stay small", "what does not fit on a few screens is read by nobody",
+		"files and functions stay small", "readers skip code that fills many screens",
 		checkSizes,
 	},
 	{
 		"bucket has no clock and does no I/O", "time is an argument of the arithmetic, so that every store " +
-			"can bring its own and every test can bring any",
+			"and every test can choose it",
 		checkPure,
 	},
 	{

@@ -15,10 +15,10 @@ const (
 	spdxLine         = "// SPDX-License-Identifier: Apache-2.0"
 	maxFileLines     = 500
 	maxFunctionLines = 70
-	longMark         = "long:" // in a comment above a longer function: its reason
+	longMark         = "long:" // starts the reason in the comment of a longer function
 )
 
-// vagueNames say what kind of thing a file or package holds, not what it is about.
+// vagueNames name a kind of content instead of its subject.
 var vagueNames = []string{
 	"util", "utils", "helper", "helpers", "common", "types", "constants", "consts",
 	"misc", "shared", "impl", "base", "models", "interfaces",
@@ -40,19 +40,18 @@ func checkNames(t *tree) []finding {
 	for _, f := range t.files {
 		name := strings.TrimSuffix(strings.TrimSuffix(path.Base(f.path), ".go"), "_test")
 		if slices.Contains(vagueNames, name) {
-			found = append(found, finding{f.path, "name the file for what is in it"})
+			found = append(found, finding{f.path, "name the file after its content"})
 		}
 		if !dirs[f.dir] && slices.Contains(vagueNames, path.Base(f.dir)) {
-			found = append(found, finding{f.dir, "name the package for what is in it"})
+			found = append(found, finding{f.dir, "name the package after its content"})
 		}
 		dirs[f.dir] = true
 	}
 	return found
 }
 
-// checkPackageDocs wants one package comment in the production files of every
-// directory. It begins as go doc shows it best: "Package name", or the name of
-// the command.
+// checkPackageDocs requires one package comment per directory outside of tests. It starts with "Package
+// name", or with the name of the command.
 func checkPackageDocs(t *tree) []finding {
 	var found []finding
 	documented := map[string][]string{} // by directory: the files with a package comment
@@ -79,7 +78,7 @@ func checkPackageDocs(t *tree) []finding {
 	return found
 }
 
-// checkSizes leaves tests alone: a table is as long as it has cases.
+// checkSizes ignores tests, because a table is as long as its cases.
 func checkSizes(t *tree) []finding {
 	var found []finding
 	for _, f := range t.files {

@@ -13,16 +13,15 @@ import (
 	"strings"
 )
 
-// A surface is what a package offers to those who import it.
+// A surface is the exported API of a package.
 type surface struct {
-	lines []string // sorted, one for each exported name, field and method
+	lines []string // sorted, one per exported name, field and method
 
-	// names are those that its readers have to know: of the package, not of its
-	// types. The constants of one of its types are known with the type.
+	// names are the exported identifiers of the package, without the constants of its own types.
 	names []string
 }
 
-// surfaces returns that of every package that others may import, by directory.
+// surfaces returns the surface of every public package, by directory.
 func surfaces(t *tree) map[string]*surface {
 	found := map[string]*surface{}
 	for _, f := range t.files {
@@ -46,13 +45,13 @@ func surfaces(t *tree) map[string]*surface {
 	for _, s := range found {
 		slices.Sort(s.lines)
 		slices.Sort(s.names)
-		// What is there once for each system is one name.
+		// A declaration for several systems counts once.
 		s.lines, s.names = slices.Compact(s.lines), slices.Compact(s.names)
 	}
 	return found
 }
 
-// unpublished are modules and directories that nobody imports.
+// unpublished are the directories and modules without users.
 var unpublished = []string{"bench", "cmd", "examples", "proof", "tools"}
 
 func isPublic(f *file) bool {
@@ -76,7 +75,7 @@ func (s *surface) addFunc(d *ast.FuncDecl) {
 }
 
 func (s *surface) addDecl(d *ast.GenDecl) {
-	var last *ast.ValueSpec // what a constant without a value repeats
+	var last *ast.ValueSpec // repeated by constants without a value
 	for i, spec := range d.Specs {
 		switch spec := spec.(type) {
 		case *ast.TypeSpec:
@@ -97,8 +96,7 @@ func (s *surface) addDecl(d *ast.GenDecl) {
 	}
 }
 
-// addVars leaves values out: they are no promise, and their types are seen from
-// the names and the documentation.
+// addVars omits values, which are not part of the API.
 func (s *surface) addVars(spec *ast.ValueSpec) {
 	for _, name := range spec.Names {
 		if !name.IsExported() {
@@ -147,8 +145,7 @@ func (s *surface) addType(spec *ast.TypeSpec) {
 	}
 }
 
-// addMember adds the fields of one line, a method of an interface, or what is
-// embedded.
+// addMember adds the fields of one line, a method of an interface, or an embedded type.
 func (s *surface) addMember(prefix string, f *ast.Field) {
 	if len(f.Names) == 0 {
 		if ast.IsExported(baseName(f.Type)) {
@@ -172,8 +169,7 @@ func (s *surface) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// signature are the types of parameters and results. Their names may change
-// without breaking anybody.
+// signature returns the types of parameters and results. Their names are not part of the API.
 func signature(t *ast.FuncType) string {
 	results := types(t.Results)
 	switch len(results) {
@@ -211,8 +207,7 @@ func typeParams(fields *ast.FieldList) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// baseName is the name of a type without its pointer, package and arguments; of
-// what is no name it is empty.
+// baseName returns the name of a type without pointer, package and arguments, or "".
 func baseName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -229,8 +224,7 @@ func baseName(e ast.Expr) string {
 	return ""
 }
 
-// text is e as gofmt writes it, in one line. Function types keep the names of
-// their parameters.
+// text formats e in one line. Function types keep the names of parameters.
 func text(e ast.Expr) string {
 	if e == nil {
 		return ""
@@ -242,5 +236,5 @@ func text(e ast.Expr) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// goldenPath is where the surface of the package in dir is written down.
+// goldenPath returns the path of the api.txt of the package in dir.
 func goldenPath(dir string) string { return path.Join(dir, "api.txt") }

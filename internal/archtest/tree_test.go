@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// A tree is the source of the repository, read once.
+// A tree is the source of the repository.
 type tree struct {
 	fset    *token.FileSet
 	work    workfile
@@ -28,7 +28,7 @@ type module struct {
 	path     string
 	version  string // the go directive
 	requires []string
-	replaces []string // what is replaced
+	replaces []string // the replaced paths
 }
 
 // A workfile is go.work.
@@ -37,7 +37,7 @@ type workfile struct {
 	uses    []string // directories as modules have them
 }
 
-// A file is one Go file outside testdata.
+// A file is a Go file outside testdata.
 type file struct {
 	path   string // from the root of the repository
 	dir    string
@@ -48,7 +48,7 @@ type file struct {
 
 func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// imports are f's import paths in order.
+// imports returns f's import paths in order.
 func (f *file) imports() []string {
 	var paths []string
 	for _, spec := range f.syntax.Imports {
@@ -59,11 +59,10 @@ func (f *file) imports() []string {
 	return paths
 }
 
-// root is the module whose directory is the repository's.
+// root returns the module in the root directory.
 func (t *tree) root() *module { return t.modules[0] }
 
-// own strips the root's path from an import path: "policy", "." for the root
-// package. It is false for packages that are not ours.
+// own returns the directory of one of our packages, such as "policy", or "." for the root package.
 func (t *tree) own(importPath string) (dir string, ok bool) {
 	if importPath == t.root().path {
 		return ".", true
@@ -71,7 +70,7 @@ func (t *tree) own(importPath string) (dir string, ok bool) {
 	return strings.CutPrefix(importPath, t.root().path+"/")
 }
 
-// at says where pos is, as path:line.
+// at returns pos as path:line.
 func (t *tree) at(pos token.Pos) string {
 	p := t.fset.Position(pos)
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
@@ -113,7 +112,7 @@ func load(fsys fs.FS) (*tree, error) {
 	return t, nil
 }
 
-// isIgnored follows the go command, which looks into none of these.
+// isIgnored reports whether the go command ignores a directory.
 func isIgnored(dir string) bool {
 	return dir == "testdata" || dir == "vendor" || dir == "node_modules" ||
 		len(dir) > 1 && (dir[0] == '.' || dir[0] == '_')

@@ -35,7 +35,6 @@ func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
 	return admitted, maybe
 }
 
-// primingCost is the cost that keeps a bucket below full.
 func primingCost(l bucket.Limit) bucket.Tokens { return l.Capacity() / 10 * 9 }
 
 // Bounded fails the test if a bucket admitted more than its limit allows in any interval, according to the

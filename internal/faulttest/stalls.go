@@ -10,7 +10,6 @@ import (
 // A stall is a time in which the machine did not run this process. Delays in it are not the store's fault.
 type stall struct{ from, to time.Time }
 
-// watchStalls returns the stalls until ctx is done.
 func watchStalls(ctx context.Context) (stalls []stall) {
 	const beat = 5 * time.Millisecond
 	ticker := time.NewTimer(beat)
@@ -29,7 +28,6 @@ func watchStalls(ctx context.Context) (stalls []stall) {
 	}
 }
 
-// stalledTime returns the time of the stalls between began and ended.
 func stalledTime(stalls []stall, began, ended time.Time) (sum time.Duration) {
 	for _, s := range stalls {
 		if s.from.Before(began) {

@@ -27,7 +27,6 @@ type Taker struct {
 	ended    atomic.Int64 // answered or failed takes
 }
 
-// timeout returns the timeout of takes.
 func (k *Taker) timeout() time.Duration {
 	if k.Patient {
 		return Patience
@@ -214,7 +213,6 @@ func (tr *Traffic) Stop() {
 	tr.running.Wait()
 }
 
-// buckets returns one charge of each bucket.
 func (tr *Traffic) buckets() []store.Charge {
 	var all []store.Charge
 	for _, k := range tr.Takers {

@@ -29,9 +29,8 @@ type Cluster struct {
 	t testing.TB
 }
 
-// StartCluster starts a cluster of masters that share the slots evenly, each with the given number of
-// replicas, and waits until the cluster is ready. The args go to every node. A silent node counts as failed
-// after 1.5 s.
+// StartCluster starts a cluster of masters that share the slots evenly, each with the given number of replicas, and
+// waits until the cluster is ready. The args go to every node. A silent node counts as failed after 1.5 s.
 func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -57,8 +56,7 @@ func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster 
 	return c
 }
 
-// addSlots returns the command that assigns the slots from first up to but excluding end, in the syntax of
-// Redis 6.
+// addSlots returns the command that assigns the slots from first up to but excluding end, in the syntax of Redis 6.
 func addSlots(first, end int) []string {
 	command := []string{"CLUSTER", "ADDSLOTS"}
 	for slot := first; slot < end; slot++ {
@@ -85,7 +83,6 @@ func (c *Cluster) waitUntil(what string, check func() error) {
 	}
 }
 
-// livingNodes returns the nodes that answer.
 func (c *Cluster) livingNodes() []*Redis {
 	c.t.Helper()
 	living := slices.Collect(func(yield func(*Redis) bool) {

@@ -33,7 +33,6 @@ func (m member) has(slot int) bool {
 	})
 }
 
-// members returns the view of a node, sorted by ID.
 func members(node *Redis) ([]member, error) {
 	text, err := node.Do("CLUSTER", "NODES")
 	if err != nil {
@@ -79,7 +78,6 @@ func (c *Cluster) checkLinks() error {
 	return nil
 }
 
-// checkReady checks the conditions of [Cluster.WaitReady].
 func (c *Cluster) checkReady() error {
 	living := c.livingNodes()
 	var agreed string

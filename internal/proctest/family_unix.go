@@ -18,10 +18,8 @@ import (
 	"syscall"
 )
 
-// stopSignals are the signals of PostgreSQL by [StopMode].
 var stopSignals = [...]os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT}
 
-// A relative is a process in the output of ps.
 type relative struct {
 	pid, parent int
 	state       byte // T: stopped, Z: zombie

@@ -82,8 +82,7 @@ func (p *Proxy) CutNow() {
 	}
 }
 
-// Refuse makes new connections fail as if no process listened. Current connections stay open: see
-// [Proxy.CutNow].
+// Refuse makes new connections fail as if no process listened. Current connections stay open: see [Proxy.CutNow].
 func (p *Proxy) Refuse(on bool) {
 	p.t.Helper()
 	p.mu.Lock()

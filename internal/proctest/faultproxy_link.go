@@ -16,7 +16,6 @@ const (
 	chunksDelayed = 1024
 )
 
-// A link is one client connection through a proxy.
 type link struct {
 	client, server net.Conn
 	closed         chan struct{}
@@ -33,13 +32,11 @@ func (l *link) close() {
 	})
 }
 
-// A chunk is a piece of a reply.
 type chunk struct {
 	data []byte
 	due  time.Time
 }
 
-// serve forwards one connection until either side closes it.
 func (p *Proxy) serve(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
@@ -58,7 +55,6 @@ func (p *Proxy) serve(client net.Conn) {
 	p.deliverReplies(l, replies)
 }
 
-// forwardRequests forwards the data of the client.
 func (p *Proxy) forwardRequests(l *link) {
 	defer l.close()
 	buffer := make([]byte, chunkSize)
@@ -100,7 +96,6 @@ func (p *Proxy) receiveReplies(l *link, replies chan<- chunk) {
 	}
 }
 
-// deliverReplies forwards chunks at their due times.
 func (p *Proxy) deliverReplies(l *link, replies <-chan chunk) {
 	for c := range replies {
 		if wait := time.Until(c.due); wait > 0 {
@@ -119,7 +114,6 @@ func (p *Proxy) deliverReplies(l *link, replies <-chan chunk) {
 	}
 }
 
-// drops reports whether l drops data.
 func (p *Proxy) drops(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,10 +39,9 @@ type PgBouncer struct {
 	config string // path of the configuration file
 }
 
-// StartPgBouncer starts a pooler in front of the server that a URL names, and waits until it listens. The
-// server may start later. The pooler assigns connections per transaction: settings and prepared statements of
-// a client are lost after each. The settings are lines such as "default_pool_size=2". The test's cleanup ends
-// the pooler.
+// StartPgBouncer starts a pooler in front of the server that a URL names, and waits until it listens. The server may
+// start later. The pooler assigns connections per transaction: settings and prepared statements of a client are lost
+// after each. The settings are lines such as "default_pool_size=2". The test's cleanup ends the pooler.
 func StartPgBouncer(t testing.TB, postgresURL string, settings ...string) *PgBouncer {
 	t.Helper()
 	server, err := url.Parse(postgresURL)

@@ -30,8 +30,7 @@ func FreeAddr(t testing.TB) string {
 }
 
 // reserveAddr finds a free TCP port and reserves it until the reservation is closed or the process ends. The
-// reservation is a UDP socket, because the system gives each UDP port to one process only, and test servers
-// use TCP.
+// reservation is a UDP socket, because the system gives each UDP port to one process only, and test servers use TCP.
 func reserveAddr() (addr string, reservation net.PacketConn, err error) {
 	for range 100 {
 		port := minPort + rand.IntN(maxPort-minPort)

@@ -12,7 +12,6 @@ import (
 	"testing"
 )
 
-// dataName is the subdirectory with the files of a server.
 const dataName = "data"
 
 // cleanupScript is a shell script that waits for the end of its input, and thus of the test process. It then ends
@@ -112,7 +111,6 @@ func makeSubdirectory(home string) (string, error) {
 	return dir, err
 }
 
-// removeAfter removes a directory when the test ends.
 func removeAfter(t testing.TB, dir string) {
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {

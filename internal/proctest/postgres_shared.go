@@ -38,8 +38,7 @@ func PostgresURL(t testing.TB) string {
 	return named
 }
 
-// PostgresSchema returns the name of a new schema in the database of [PostgresURL]. The test's cleanup drops
-// it.
+// PostgresSchema returns the name of a new schema in the database of [PostgresURL]. The test's cleanup drops it.
 func PostgresSchema(t testing.TB) string {
 	t.Helper()
 	db := PostgresURL(t)

@@ -105,8 +105,7 @@ func (p *Process) Resume() {
 	}
 }
 
-// Kill kills the process and its children, and waits until they have ended. The process may be paused or have
-// ended.
+// Kill kills the process and its children, and waits until they have ended. The process may be paused or have ended.
 func (p *Process) Kill() {
 	select {
 	case <-p.done:
@@ -137,7 +136,6 @@ func (p *Process) Stop() error {
 	return p.err
 }
 
-// stop reports whether the process ended without being killed.
 func (p *Process) stop(grace time.Duration) bool {
 	err := interrupt(p.cmd.Process)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {

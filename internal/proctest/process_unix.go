@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// setProcessGroup makes cmd the leader of a process group: it gets no signal that is meant for the test, and can be
+// setProcessGroup makes cmd the leader of a process group, so that it gets no signals of the test and can be
 // killed with its children.
 func setProcessGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {

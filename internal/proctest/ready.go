@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// pollInterval is the time between two probes.
 const pollInterval = 10 * time.Millisecond
 
 // A Probe returns nil, or an error with the unmet condition. It ends when its context is done.

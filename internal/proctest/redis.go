@@ -18,7 +18,6 @@ import (
 // RedisVar is the environment variable with the server of [RedisAddr], such as redis://host:port.
 const RedisVar = "METE_TEST_REDIS"
 
-// startTimeout is the time limit for a new server to answer.
 const startTimeout = time.Minute
 
 // A Redis is a server for a test, on a loopback port. [Redis.Do] may be called concurrently, even while the

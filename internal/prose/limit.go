@@ -102,7 +102,6 @@ func intervalStarts(l bucket.Limit, every string) string {
 	return fmt.Sprintf("every %s from %s UTC", every, first.Format("2006-01-02 15:04:05.999999"))
 }
 
-// formatClock formats the time of day, with seconds unless they are zero.
 func formatClock(t time.Time) string {
 	if t.Second() == 0 && t.Nanosecond() == 0 {
 		return t.Format("15:04")

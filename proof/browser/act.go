@@ -127,7 +127,6 @@ func scrollIntoView(ctx context.Context, e element) (x, y float64, err error) {
 	return x, y, err
 }
 
-// fillable are the roles of fields.
 var fillable = []string{"textbox", "searchbox", "spinbutton", "combobox", "slider", "Date", "DateTime", "InputTime"}
 
 // Fill sets the field with a label: it types the text, chooses the option with that value or label, or moves
@@ -174,7 +173,6 @@ func (p *Page) Fill(label, value string) {
 	}
 }
 
-// field returns the only field with a label.
 func (p *Page) field(ctx context.Context, label string) (element, error) {
 	var all []element
 	for _, role := range fillable {

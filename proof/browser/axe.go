@@ -39,7 +39,6 @@ const axeRun = `axe.run(document, {
 	resultTypes: ['violations'],
 }).then(r => JSON.stringify({tested: r.passes.length, violations: r.violations}))`
 
-// mostPlaces is the maximum number of reported places per fault.
 const mostPlaces = 3
 
 type axeResult struct {
@@ -109,8 +108,7 @@ func (p *Page) Axe() {
 	}
 }
 
-// settle waits until animations have ended. It ignores the level of a filling bucket, which may move for
-// minutes.
+// settle waits until animations have ended. It ignores the level of a filling bucket, which may move for minutes.
 func (p *Page) settle() {
 	p.t.Helper()
 	p.Poll("nothing moves", `document.fonts.status === 'loaded' && document.getAnimations().every(a =>

@@ -16,11 +16,9 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// programs are the names of Chromium, the best first. The headless shell opens a tab in a fraction of the
-// time.
+// programs are the names of Chromium, the best first. The headless shell opens a tab in a fraction of the time.
 var programs = []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// chromium is the one browser of a test run.
 var chromium struct {
 	once sync.Once
 	ctx  context.Context // of chromedp; the parent of the tabs

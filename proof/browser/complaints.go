@@ -34,7 +34,6 @@ type complaints struct {
 	tolerated []string
 }
 
-// setOrigin sets the origin of the page on the first call.
 func (c *complaints) setOrigin(url string) error {
 	from, err := origin(url)
 	c.mu.Lock()

@@ -24,8 +24,7 @@ type element struct {
 
 func (e element) String() string { return fmt.Sprintf("%s %q", e.role, e.name) }
 
-// find returns the elements in the scope of the page with this role and name. A * in the name matches any
-// text.
+// find returns the elements in the scope of the page with this role and name. A * in the name matches any text.
 func (p *Page) find(ctx context.Context, role, name string) ([]element, error) {
 	root, err := chromedp.Run(ctx, chromedp.Evaluate[*runtime.RemoteObject](p.root()))
 	if err != nil {
@@ -88,7 +87,6 @@ func matchesName(pattern, name string) bool {
 	}
 }
 
-// findOne is find for exactly one element.
 func (p *Page) findOne(ctx context.Context, role, name string) (element, error) {
 	found, err := p.find(ctx, role, name)
 	switch {

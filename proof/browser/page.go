@@ -16,7 +16,6 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// pollInterval is the time between two polls of a page.
 const pollInterval = 40 * time.Millisecond
 
 // A Page is a tab with its own storage and cache. Only the test's goroutine may call its methods. The test
@@ -53,15 +52,13 @@ func Open(t testing.TB, size Size, theme Theme) *Page {
 	return p
 }
 
-// In returns the page limited to the first element of a selector: page.In("dialog[open]").Click("button",
-// "Cancel").
+// In returns the page limited to the first element of a selector: page.In("dialog[open]").Click("button", "Cancel").
 func (p *Page) In(selector string) *Page {
 	part := *p
 	part.scope = selector
 	return &part
 }
 
-// must runs an action on the page.
 func (p *Page) must(what string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
@@ -71,7 +68,6 @@ func (p *Page) must(what string, do func(context.Context) error) {
 	}
 }
 
-// waitUntil repeats an action on the page until it succeeds.
 func (p *Page) waitUntil(what string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
@@ -121,8 +117,7 @@ func (p *Page) URL() string {
 	return Eval[string](p, "location.href")
 }
 
-// Eval returns the value of a JavaScript expression in the page, after awaiting a promise. Use [JS] to quote
-// values.
+// Eval returns the value of a JavaScript expression in the page, after awaiting a promise. Use [JS] to quote values.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	var value T
@@ -160,7 +155,6 @@ func origin(of string) (string, error) {
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// shorten shortens a text for messages.
 func shorten(text string) string {
 	const most = 200
 	if len(text) > most {
@@ -169,7 +163,6 @@ func shorten(text string) string {
 	return text
 }
 
-// report logs the page of a failed test.
 func (p *Page) report() {
 	ctx, cancel := context.WithTimeout(p.ctx, meted.Patience)
 	defer cancel()

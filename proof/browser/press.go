@@ -42,7 +42,6 @@ func (p *Page) Hold(role, name string, while func()) {
 	}
 }
 
-// mouse presses or releases the left button.
 func mouse(what input.DispatchMouseEventType, x, y float64) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: what, X: x, Y: y, Button: input.MouseButtonLeft, ClickCount: 1})

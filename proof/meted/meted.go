@@ -149,7 +149,6 @@ func (s *Server) Start() {
 	s.await()
 }
 
-// await waits until the server logs that it listens.
 func (s *Server) await() {
 	s.t.Helper()
 	s.Process.WaitReady(Patience, func(context.Context) error {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Commits checks the messages of the commits on HEAD: a subject such as
-// "memstore: keep shards small" and a body with the reason. It skips merge
-// commits and the commits before this rule.
+// Commits checks the messages of the commits on HEAD: a subject such as "memstore: keep shards small" and a body with
+// the reason. It skips merge commits and the commits before this rule.
 package main
 
 import (
@@ -62,7 +61,6 @@ func check(dir, base string) ([]string, error) {
 	return found, nil
 }
 
-// checkMessage returns every error of a message.
 func checkMessage(subject, body string) []error {
 	var errs []error
 	if !subjectPattern.MatchString(subject) {

@@ -19,12 +19,10 @@ type changes struct {
 	lines       map[string][]span
 }
 
-// A span is a range of line numbers, both ends included.
 type span struct{ first, last int }
 
-// changesSinceUpstream compares the working tree with the newest commit that
-// HEAD shares with its upstream branch or origin/main. Without such a branch, or
-// with nothing of its own on HEAD, the base is the parent of HEAD.
+// changesSinceUpstream compares the working tree with the newest commit that HEAD shares with its upstream branch or
+// origin/main. Without such a branch, or with nothing of its own on HEAD, the base is the parent of HEAD.
 func changesSinceUpstream() (changes, error) {
 	for _, branch := range []string{"@{upstream}", "origin/main"} {
 		base, err := git.Run(".", "merge-base", "HEAD", branch)
@@ -102,7 +100,6 @@ func parseDiff(diff string) (map[string][]span, error) {
 	return lines, nil
 }
 
-// has reports whether the line of h is among the changes.
 func (c changes) has(h hit) bool {
 	for _, s := range c.lines[h.path] {
 		if s.first <= h.line && h.line <= s.last {

@@ -21,13 +21,11 @@ var maxDensity = map[int]int{inComments: 15, inDocs: 30}
 
 var commentLine = regexp.MustCompile(`^\s*//`)
 
-// A density has the matches of oddEnglish.
 type density struct {
 	hits  []hit
 	lines map[int]int // by kind
 }
 
-// measure searches the comments and documents of sources for odd English.
 func measure(sources []source) density {
 	d := density{lines: map[int]int{}}
 	for _, s := range sources {

@@ -66,7 +66,6 @@ var extractors = map[string]struct {
 	"Dockerfile": {inFiles, lineComments("#")}, ".gitignore": {inFiles, lineComments("#")},
 }
 
-// scripts are shell scripts without an extension.
 var scripts = regexp.MustCompile(`^(scripts/[^./]+|\.ci/[^./]+)$`)
 
 // extract returns the kind and the texts of a file that Vale cannot read.
@@ -125,7 +124,6 @@ var (
 	action       = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 )
 
-// shellTexts returns the comments and the messages of a shell script.
 func shellTexts(text string) []fragment {
 	all := lineComments("#")(text)
 	for i, line := range strings.Split(text, "\n") {
@@ -138,7 +136,6 @@ func shellTexts(text string) []fragment {
 	return all
 }
 
-// yamlTexts returns the comments and the descriptions of a YAML file.
 func yamlTexts(text string) []fragment {
 	all := lineComments("#")(text)
 	for i, line := range strings.Split(text, "\n") {
@@ -149,7 +146,6 @@ func yamlTexts(text string) []fragment {
 	return all
 }
 
-// jsonTexts returns the descriptions of a JSON file.
 func jsonTexts(text string) []fragment {
 	var all []fragment
 	for i, line := range strings.Split(text, "\n") {
@@ -182,6 +178,7 @@ var (
 
 // pageTexts returns the text, the comments and the labels of an HTML page.
 func pageTexts(text string) []fragment {
+	text = action.ReplaceAllStringFunc(text, func(a string) string { return "x" + strings.Repeat("\n", strings.Count(a, "\n")) })
 	var all []fragment
 	words, from, line := "", 1, 1
 	end := func() {

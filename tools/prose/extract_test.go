@@ -42,10 +42,10 @@ func TestExtract(t *testing.T) {
 
 func TestGoStrings(t *testing.T) {
 	source := "package p\n\nimport \"some path/x\"\n\ntype t struct {\n\tf int `no: tag`\n}\n\n" +
-		"var e = errors.New(\"one two; three four\")\n\nvar s = \"five \" +\n\tf(\"six seven\") + \"eight\"\n\n" +
+		"var e = errors.New(\"one two; three four: five six\")\n\nvar s = \"five \" +\n\tf(\"six seven\") + \"eight\"\n\n" +
 		"const long = `Nine ten.\n\n  code\nEleven.\n`\n"
 	found, err := goStrings(source)
-	want := []string{"11: five xeight", "12: six seven", "14: Nine ten.", "16: code", "17: Eleven.", "9: one two;", "9: three four"}
+	want := []string{"11: five xeight", "12: six seven", "14: Nine ten.", "16: code", "17: Eleven.", "9: five six", "9: one two;", "9: three four:"}
 	if got := placed(found); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// goStrings returns the string literals of two or more words in a Go file:
-// errors, log lines, help and descriptions. A sum of strings is one text, in which
-// other operands are "x".
+// goStrings returns the string literals of two or more words in a Go file: errors, log lines, help and descriptions.
+// A sum of strings is one text, in which other operands are "x".
 func goStrings(source string) ([]fragment, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "", source, 0)
@@ -38,7 +37,7 @@ func goStrings(source string) ([]fragment, error) {
 		if isProse(b.String()) {
 			words := b.String()
 			if single { // An error consists of clauses, which may be long together.
-				words = strings.ReplaceAll(words, "; ", ";\n\n")
+				words = strings.NewReplacer("; ", ";\n\n", ": ", ":\n\n").Replace(words)
 			}
 			all = append(all, fragment{line: line, text: words, single: single})
 		}
@@ -74,7 +73,6 @@ func goStrings(source string) ([]fragment, error) {
 	return all, nil
 }
 
-// operands returns the operands of a sum.
 func operands(e ast.Expr) []ast.Expr {
 	if b, isSum := e.(*ast.BinaryExpr); isSum && b.Op == token.ADD {
 		return append(operands(b.X), operands(b.Y)...)

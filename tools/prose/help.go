@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-// A row of a table in a help text: "  command    description" or, of flags,
-// "      --flag VALUE    description".
+// A row of a table in a help text: "  command    description" or, of flags, "      --flag VALUE    description".
 var helpRow = regexp.MustCompile(`^(?:  |      )\S(?:\S| \S)*(?: {2,}(\S.*))?$`)
 
-// helpText returns the fenced blocks of a document as Markdown prose. Each line
-// keeps its number. Table rows become list items; commands and settings become
-// empty lines.
+// helpText returns the fenced blocks of a document as Markdown prose. Each line keeps its number. Table rows become
+// list items; commands and settings become empty lines.
 func helpText(document string) string {
 	lines := strings.Split(document, "\n")
 	fenced, inList := "", false

@@ -18,7 +18,6 @@ import (
 	"github.com/metehq/mete/tools/internal/git"
 )
 
-// A hit is a place that breaks a rule.
 type hit struct {
 	path    string
 	line    int
@@ -31,8 +30,7 @@ type hit struct {
 // blocks. Vale skips those blocks, so it also gets the text of helpText.
 var helpDocuments = []string{"doc/cli.md", "doc/config.md"}
 
-// excluded are paths that other projects or programs wrote, and Vale's rules, which
-// quote the words that they refuse.
+// excluded are paths that other projects or programs wrote, and Vale's rules, which quote the words that they refuse.
 var excluded = regexp.MustCompile(`(^|/)(testdata|node_modules)/|(^|/)package(-lock)?\.json$|^internal/ui/files/uplot/|^tools/vale/styles/`)
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
@@ -111,8 +109,7 @@ func lint(sources []source) ([]hit, error) {
 	return hits, nil
 }
 
-// readSources reads the files under paths that have text to check. It skips files that git
-// ignores.
+// readSources reads the files under paths that have text to check. It skips files that git ignores.
 func readSources(paths ...string) ([]source, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, paths...)
 	out, err := git.Run(".", args...)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Prose checks the English of documents, help texts, Go comments and strings,
-// pages, and the comments of other files. Each of Vale's rules has a ceiling, which
-// only falls. Changed lines must have no hits.
+// Prose checks the English of documents, help texts, Go comments and strings, pages, and the comments of other files.
+// Each of Vale's rules has a ceiling, which only falls. Changed lines must have no hits.
 //
 //	go run ./tools/prose              check
 //	go run ./tools/prose -list PATH…  list all hits in the files and directories
@@ -121,7 +120,6 @@ func run(w io.Writer, o options) (ok bool, err error) {
 	return odd.report(w) && ok, nil
 }
 
-// fromRoot returns paths of the working directory as paths of root.
 func fromRoot(root string, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
@@ -190,7 +188,6 @@ func list(w io.Writer, hits []hit, match func(hit) bool) {
 	}
 }
 
-// ruleNames returns the names of the Vale rules in dir.
 func ruleNames(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yml"))
 	if err != nil {

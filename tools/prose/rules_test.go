@@ -15,17 +15,22 @@ func TestRules(t *testing.T) {
 	sentences := []struct{ rule, bad, good string }{
 		{"FreeRelative", "Who asks names the claims.", "Who may ask for claims?"},
 		{"FreeRelative", "Where a rule has no key, one bucket serves all.", "If a rule has no key, one bucket serves all."},
+		{"FreeRelative", "What clients send is checked.", "What to do in an emergency"},
 		{"Heading", "## What claims are worth", "## JWT claims"},
 		{"Idioms", "The log shows what became of a request.", "The log shows the request's outcome."},
+		{"Idioms", "The switch is about logins.", "The question is about logins."},
 		{"Idioms", "The rule is about logins.", "A call takes about 5 ms, which is about the same."},
 		{"PerUnit", "A store pays 55 bytes a bucket.", "A store takes a second to write 55 bytes per bucket."},
 		{"Percent", "It admits 10 % of the keys.", "It admits 10% of the keys."},
 		{"Say", "The policy says which keys count.", "The policy lists the keys, and `say` is no flag."},
 		{"SentenceLength", strings.Repeat("many ", 25) + "words.", strings.Repeat("many ", 24) + "words."},
 		{"Spelling", "The bar has another colour.", "The bar has another color."},
+		{"ThoseThat", "Two rules, of which the first counts.", "Limits follow those of the policy, one of which counts."},
 		{"ThoseThat", "The store evicts those that are idle.", "The store evicts idle buckets."},
 		{"WhatIs", "The answer is what clients get.", "What is the answer, and what was it?"},
 		{"Who", "The key names who pays.", "The key names clients who pay."},
+		{"Words", "A mistake in the file.", "A rule without a key is usually a mistake."},
+		{"Words", "The store must forget a bucket.", "A Mistake has a place."},
 		{"Words", "The policy is in force.", "The policy is active."},
 	}
 	var text strings.Builder

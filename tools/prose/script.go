@@ -14,7 +14,6 @@ func scriptTexts(text string) []fragment {
 	return s.found
 }
 
-// styleComments returns the comments of a CSS file.
 func styleComments(text string) []fragment {
 	var all []fragment
 	line, end := 1, 0
@@ -82,7 +81,6 @@ func (s *scanner) code(inTemplate bool) {
 	}
 }
 
-// lineComment scans a comment to the end of its line.
 func (s *scanner) lineComment() {
 	comment, _, _ := strings.Cut(s.text[s.at+2:], "\n")
 	words := strings.TrimPrefix(comment, " ")
@@ -132,7 +130,6 @@ func (s *scanner) add(line int, text string) {
 	s.found = append(s.found, fragment{line: line, text: text})
 }
 
-// skip moves n bytes ahead.
 func (s *scanner) skip(n int) {
 	end := min(s.at+n, len(s.text))
 	s.line += strings.Count(s.text[s.at:end], "\n")

@@ -10,10 +10,8 @@ import (
 	"strings"
 )
 
-// kinds are the columns of a table.
 var kinds = [...]string{"docs", "help", "comments", "tests", "strings", "pages", "files"}
 
-// The indexes of kinds.
 const (
 	inDocs = iota
 	inHelp

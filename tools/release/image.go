@@ -130,9 +130,8 @@ func (r *release) imageDocuments(p *program) ([]file, error) {
 	return documents, nil
 }
 
-// authorities returns the certificates that Mozilla trusts, as the Go project
-// publishes them. A certificate that is trusted with a condition is left out,
-// because the file cannot hold the condition.
+// authorities returns the certificates that Mozilla trusts, as the Go project publishes them. A certificate that is
+// trusted with a condition is left out, because the file cannot hold the condition.
 func authorities() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {

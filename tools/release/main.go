@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Release makes a version of mete for scripts/release. It works in a temporary clone. Only at the end, it
-// adds the tags and the folder dist/VERSION to the repository, or neither. The same commit gives the same
-// bytes.
+// Release makes a version of mete for scripts/release. It works in a temporary clone. Only at the end, it adds the
+// tags and the folder dist/VERSION to the repository, or neither. The same commit gives the same bytes.
 package main
 
 import (

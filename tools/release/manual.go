@@ -60,7 +60,6 @@ func (r *release) writeManual(ctx context.Context, programs []*program) ([]packa
 	return files, nil
 }
 
-// pack compresses a manual page, without a time.
 func pack(text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	zw, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

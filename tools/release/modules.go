@@ -125,7 +125,6 @@ func (r *release) pin(dir string, earlier []string) error {
 	return os.WriteFile(name, modfile.Format(f.Syntax), 0o644)
 }
 
-// dirOf returns the directory of one of our modules.
 func (r *release) dirOf(modulePath string) (dir string, ours bool) {
 	if modulePath == r.modulePath {
 		return ".", true

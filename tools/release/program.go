@@ -17,7 +17,6 @@ import (
 	"strings"
 )
 
-// A platform is a system and a processor as the go command names them.
 type platform struct{ os, arch string }
 
 var platforms = []platform{
@@ -26,7 +25,6 @@ var platforms = []platform{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// A program is mete for one platform.
 type program struct {
 	platform
 	path    string // of the file
@@ -80,7 +78,6 @@ func (r *release) checkStamps(p *program) error {
 	return nil
 }
 
-// base returns the name of a file to publish, without its extension.
 func (r *release) base(p platform) string {
 	return fmt.Sprintf("mete_%s_%s_%s", r.number(), p.os, p.arch)
 }

@@ -22,8 +22,7 @@ import (
 
 const unknown = "NOASSERTION" // SPDX's word for an unchecked fact
 
-// noticesName is the file with the licenses of the modules in a program. Most of
-// them must accompany every copy.
+// noticesName is the file with the licenses of the modules in a program. Most of them must accompany every copy.
 const noticesName = "THIRD_PARTY_LICENSES"
 
 // writeSBOM writes the software bill of materials of a program, in SPDX 2.3, from the modules that the go

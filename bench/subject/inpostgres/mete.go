@@ -38,7 +38,6 @@ func openMete(ctx context.Context, at Place, q subject.Quota) (*remote.Store, fu
 	return limited, closeBoth, err
 }
 
-// newMeteStore measures the store without a limiter.
 func newMeteStore(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
 	store, closeStore, err := openMete(ctx, at, q)
 	if err != nil {
@@ -47,7 +46,6 @@ func newMeteStore(ctx context.Context, at Place, q subject.Quota) (remote.Limite
 	return remote.Limiter{Caller: store.Alone(), Close: closeStore}, nil
 }
 
-// newMeteLimiter measures the limiter that programs use.
 func newMeteLimiter(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
 	store, closeStore, err := openMete(ctx, at, q)
 	if err != nil {

@@ -36,7 +36,6 @@ func open(addr string, q subject.Quota, leased bool) (*remote.Store, func(), err
 	return limited, closeBoth, err
 }
 
-// newMeteStore measures the store without a limiter.
 func newMeteStore(leased bool) func(string, subject.Quota) (remote.Limiter, error) {
 	return func(addr string, q subject.Quota) (remote.Limiter, error) {
 		store, closeStore, err := open(addr, q, leased)
@@ -47,7 +46,6 @@ func newMeteStore(leased bool) func(string, subject.Quota) (remote.Limiter, erro
 	}
 }
 
-// newMeteLimiter measures the limiter that programs use.
 func newMeteLimiter(leased bool) func(string, subject.Quota) (remote.Limiter, error) {
 	return func(addr string, q subject.Quota) (remote.Limiter, error) {
 		store, closeStore, err := open(addr, q, leased)

@@ -64,7 +64,6 @@ func (s *Store) Limited() (func() Take, error) {
 	}, nil
 }
 
-// charge appends a charge of one token for each key.
 func (s *Store) charge(dst []store.Charge, keys []string) []store.Charge {
 	for _, key := range keys {
 		dst = append(dst, store.Charge{Key: key, Limit: s.limit, Cost: bucket.Token, Leased: s.leased})

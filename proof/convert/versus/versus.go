@@ -137,7 +137,6 @@ func Open(t *testing.T, g Gateway, c Case) *Pair {
 	return p
 }
 
-// mete runs a command in dir and returns its output.
 func mete(t *testing.T, dir string, args ...string) (string, error) {
 	cmd := exec.Command(meted.Program(t), args...)
 	cmd.Dir = dir
@@ -145,7 +144,6 @@ func mete(t *testing.T, dir string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// write writes a file of a configuration.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

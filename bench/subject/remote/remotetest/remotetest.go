@@ -57,7 +57,6 @@ func denies(t *testing.T, limiter remote.Limiter) {
 	Ask(t, take, true, "user:00000000002")
 }
 
-// severalKeys takes from two full buckets and an empty one.
 func severalKeys(t *testing.T, limiter remote.Limiter) {
 	take := limiter.Caller()
 	Ask(t, take, true, "a", "b", "c")

@@ -31,8 +31,7 @@ func (p *Page) textExpression(selector string) string {
 	return at + "?.innerText"
 }
 
-// Text returns the visible text of the first element of a selector or, if it is empty, of the scope of
-// [Page.In].
+// Text returns the visible text of the first element of a selector or, if it is empty, of the scope of [Page.In].
 func (p *Page) Text(selector string) string {
 	p.t.Helper()
 	text := Eval[*string](p, p.textExpression(selector))

@@ -42,8 +42,7 @@ func (p *Page) picture(name string, beyond bool) {
 	p.keepScreenshot(name, data)
 }
 
-// PictureOf saves a picture of the page from the top of one element to the bottom of another, as wide as the
-// window.
+// PictureOf saves a picture of the page from the top of one element to the bottom of another, as wide as the window.
 func (p *Page) PictureOf(path, top, bottom string) {
 	p.t.Helper()
 	p.settle()
@@ -62,7 +61,6 @@ func (p *Page) PictureOf(path, top, bottom string) {
 	})
 }
 
-// keepsArtifacts reports whether go test runs with -artifacts.
 func keepsArtifacts() bool {
 	set := flag.Lookup("test.artifacts")
 	return set != nil && set.Value.String() == "true"
@@ -70,7 +68,6 @@ func keepsArtifacts() bool {
 
 var notInFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// keepScreenshot saves a picture and returns its path.
 func (p *Page) keepScreenshot(name string, data []byte) string {
 	p.t.Helper()
 	dir := os.Getenv("METE_SCREENSHOTS")

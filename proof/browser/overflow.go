@@ -4,8 +4,8 @@ package browser
 
 import "fmt"
 
-// sideways is a script that returns the innermost elements that extend beyond the window and are not clipped.
-const sideways = `(() => {
+// overflowScript is a script that returns the innermost elements that extend beyond the window and are not clipped.
+const overflowScript = `(() => {
 	const width = %d;
 	const page = document.documentElement;
 	if (page.scrollWidth <= width && innerWidth <= width) return [];
@@ -24,7 +24,7 @@ const sideways = `(() => {
 // NoSideways fails the test if the page scrolls horizontally.
 func (p *Page) NoSideways() {
 	p.t.Helper()
-	if wide := Eval[[]string](p, fmt.Sprintf(sideways, p.size.width)); len(wide) > 0 {
+	if wide := Eval[[]string](p, fmt.Sprintf(overflowScript, p.size.width)); len(wide) > 0 {
 		p.t.Errorf("%s is wider than the window: %q", p.URL(), wide)
 	}
 }
