@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// TestPacket_IsWhatPgxReads has pgx decode what is written here.
+// TestPacket_IsWhatPgxReads decodes packets with pgx.
 func TestPacket_IsWhatPgxReads(t *testing.T) {
 	var p packet
-	for range 2 { // a packet is used again
+	for range 2 { // a packet is reused
 		p.reset()
 		p.int(-1)
 		p.int(math.MaxInt64)
@@ -62,7 +62,7 @@ func decodesAll[T any](t *testing.T, value []byte, oid uint32, want []T, equal f
 	}
 }
 
-// TestElements_ReadsWhatPgxWrites is the other way round.
+// TestElements_ReadsWhatPgxWrites is the reverse test.
 func TestElements_ReadsWhatPgxWrites(t *testing.T) {
 	for _, want := range [][]int64{{}, {7}, {1, -1, math.MaxInt64}} {
 		value, err := pgtype.NewMap().Encode(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, want, nil)
@@ -82,7 +82,7 @@ func TestElements_ReadsWhatPgxWrites(t *testing.T) {
 	}
 }
 
-// TestElements_OfSomethingElse must not break on what no server sends.
+// TestElements_OfSomethingElse proves that invalid arrays do not panic.
 func TestElements_OfSomethingElse(t *testing.T) {
 	var p packet
 	p.ints([]int64{1, 2})

@@ -15,8 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// lending is a store that lends of a bucket of ten tokens, which refills one a
-// second.
+// lending is a store that leases from a bucket of ten tokens that refills one per second.
 func lending(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) []store.Charge, borrow func(bucket.Tokens, time.Duration) lease.Grant) {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
@@ -68,7 +67,7 @@ func TestLending_OfABucketInDebt(t *testing.T) {
 	}
 }
 
-// TestLending_WaitIsExact has a cost wait until what is lent has come back (G3).
+// TestLending_WaitIsExact waits for leases to end (G3).
 func TestLending_WaitIsExact(t *testing.T) {
 	clock := storetest.NewClock()
 	s, charge, borrow := lending(t, Config{Now: clock.Now})
@@ -97,8 +96,7 @@ func TestLending_WaitIsExact(t *testing.T) {
 	}
 }
 
-// TestLending_IsNotForgotten: what is lent is remembered for as long, and what is
-// missing of the bucket until that would have come back.
+// TestLending_IsNotForgotten proves how long leases and the spending after them are remembered.
 func TestLending_IsNotForgotten(t *testing.T) {
 	s, charge, borrow := lending(t, Config{})
 	began := time.Now()
