@@ -92,7 +92,7 @@ func TestTake_NoRowOfADenial(t *testing.T) {
 		if _, allowed := takes(t, s, of(small, 2, "c"), mode); allowed && !mode.UpTo {
 			t.Errorf("%+v: want denied", mode)
 		}
-		if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil { // of what is full
+		if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil {
 			t.Error(err)
 		}
 		if n := number(t, pool, "SELECT count(*) FROM "+schema+".bucket"); n != 0 {

@@ -23,8 +23,8 @@ type refusal struct {
 	begin, end string // statements of the superuser
 	lock       string // a statement in a transaction that lasts until end
 	want       string // the error
-	reconnect  bool   // so that what begin says holds
-	forgets    bool   // what the buckets were
+	reconnect  bool   // so that begin takes effect
+	forgets    bool   // the buckets are lost
 }
 
 var refusals = []refusal{{
@@ -57,8 +57,8 @@ var refusals = []refusal{{
 	end:   "ALTER TABLE keep RENAME TO bucket; ALTER TABLE bucket SET SCHEMA mete; GRANT ALL ON mete.bucket TO app",
 }}
 
-// late reports whether a take's own deadline came first: in the queue, in flight, or at a lock, for which it
-// waits for the remaining time at most.
+// late reports whether a take's own deadline came first: in the queue, in flight, or at a lock. It waits for a lock
+// for the remaining time at most.
 func (r refusal) late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) ||
 		r.lock != "" && err != nil && strings.Contains(err.Error(), "SQLSTATE 55P03") && mete.Spent(err) == mete.NotSpent

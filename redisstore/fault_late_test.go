@@ -20,8 +20,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestFault_TimeoutHolds proves that a take without a deadline waits for the store's timeout at most, or twice as
-// long if it waits for another call first.
+// TestFault_TimeoutHolds proves that a take without a deadline waits for the store's timeout at most. If it waits
+// for another call first, it may take twice as long.
 func TestFault_TimeoutHolds(t *testing.T) {
 	faulttest.Alone(t)
 	const timeout = 100 * time.Millisecond

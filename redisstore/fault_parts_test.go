@@ -107,7 +107,7 @@ func TestFault_DeniedPartsAreFree(t *testing.T) {
 	}
 }
 
-// TestFault_PartsAreChargedOnceByID takes by ID from two slots, one of which answers late. The take is undone in
+// TestFault_PartsAreChargedOnceByID takes by ID from two slots. One of them answers late. The take is undone in
 // both, and a retry is charged exactly once.
 func TestFault_PartsAreChargedOnceByID(t *testing.T) {
 	faulttest.Alone(t)

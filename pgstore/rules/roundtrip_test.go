@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// corpus returns policy files in JSON: all valid files of package policy's tests and fuzz corpus, and some files
+// corpus returns policy files in JSON: all valid files of package policy's tests and fuzz corpus. It adds files
 // that are hard to express as rows.
 func corpus(t testing.TB) map[string][]byte {
 	t.Helper()

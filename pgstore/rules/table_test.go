@@ -34,7 +34,7 @@ func TestTable_RowsOfTheSource(t *testing.T) {
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "pro", "path": "/api/search"}, "user-pro:sub=42 endpoint%3A/api/search: global:"},
 		// A pattern with a path matches only that path.
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "pro", "path": "/api/other"}, "user-pro:sub=42 global:"},
-		{policy.Map{"jwt:plan": "free", "path": "/"}, "global:"}, // nobody to count
+		{policy.Map{"jwt:plan": "free", "path": "/"}, "global:"}, // no user
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "trial"}, "global:"},
 	} {
 		if got := falls(m, tt.request); got != tt.want {

@@ -115,8 +115,8 @@ func TestRecorder_AggregatesAKey(t *testing.T) {
 	}
 }
 
-// TestRecorder_AttackByAKey records a million denials of one key in a few rows per window: one, or four if a busy
-// machine sent nothing for a window.
+// TestRecorder_AttackByAKey records a million denials of one key in a few rows per window. There is one row, or
+// four if a busy machine sent nothing for a window.
 func TestRecorder_AttackByAKey(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Window = 50 * time.Millisecond })

@@ -49,7 +49,7 @@ func migrated(t testing.TB, url, name string) *database {
 	return d
 }
 
-// connect returns a pool that waits for nobody.
+// connect returns a pool that does not wait for the server.
 func connect(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
