@@ -244,7 +244,7 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 		}
 	}
 	grouped := len(order)
-	order = b.rest(order)
+	order = b.appendRest(order)
 	found, changed := maps.Clone(a.rows), map[string]bool{}
 	for i, x := range order {
 		c := &x.charges[0]
@@ -313,7 +313,7 @@ func (a *agreement) compareRows(changed map[string]bool, before, after int64) {
 	}
 }
 
-// read returns the rows of all keys or of one, and their expiry.
+// readRows returns the rows of all keys or of one, and their expiry.
 func (a *agreement) read(key string) (map[string]bucket.Row, map[string]int64) {
 	a.Helper()
 	rows, err := a.pool.Query(a.Context(), `SELECT convert_from(b.key, 'UTF8'), b.full_at, x.lim, x.spent, x.as_of FROM `+a.table()+` b,
@@ -332,7 +332,7 @@ func (a *agreement) read(key string) (map[string]bucket.Row, map[string]int64) {
 			a.Fatal(err)
 		}
 		key = strings.TrimPrefix(key, "p:")
-		l, err := readLimText(lim)
+		l, err := parseLimit(lim)
 		if err != nil {
 			a.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func (b *batch) setLockTimeout(timeout time.Duration) {
 // addLockTimeout adds the lock timeout to the parameters, except in a caller's transaction.
 func (b *batch) addLockTimeout() {
 	if !b.store.joined {
-		b.packet.begin()
+		b.packet.beginParam()
 		b.packet.bytes = append(b.packet.bytes, b.lockTimeout...)
 	}
 }
@@ -137,7 +137,7 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 			continue
 		}
 		delete(still, k)
-		its := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !a.needs(k) })
+		its := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !a.usesKey(k) })
 		if failed := b.runHeldExcept(ctx, conn, its, still, seen); failed != nil {
 			still[k], err = noRow, failed
 		}
@@ -203,7 +203,7 @@ func (a *ask) keys() []string {
 	return keys
 }
 
-func (a *ask) needs(key string) bool {
+func (a *ask) usesKey(key string) bool {
 	return slices.ContainsFunc(a.charges, func(c store.Charge) bool { return c.Key == key })
 }
 
@@ -248,9 +248,9 @@ func (s *Store) findLocked(ctx context.Context, conn *pgx.Conn, keys []string) (
 		return locked, nil
 	}
 	var p packet
-	p.array(pgtype.ByteaOID, len(keys))
+	p.beginArray(pgtype.ByteaOID, len(keys))
 	for _, k := range keys {
-		p.text(s.config.Prefix, k)
+		p.appendText(s.config.Prefix, k)
 	}
 	err := s.query(ctx, conn, &s.statements.locked, p.end(), func(row [][]byte) {
 		if len(row) != 2 || len(row[0]) < len(s.config.Prefix) {

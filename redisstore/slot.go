@@ -72,8 +72,8 @@ var tags = sync.OnceValue(func() *[slots]string {
 	return &tags
 })
 
-// laneOf returns the lane of charges in one slot, or nil if they are in several slots.
-func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
+// laneFor returns the lane of charges in one slot, or nil if they are in several slots.
+func (s *Store) laneFor(charges []store.Charge) *lane.Lane[*ask] {
 	if !s.cluster {
 		return s.lanes.At(0)
 	}

@@ -129,9 +129,9 @@ func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule)
 		delete(p.Spec, "fallback_limit")
 	}
 	for i, f := range list {
-		f.doc.put("name", compiled[i].Name)
+		f.doc.set("name", compiled[i].Name)
 		if f.doc["limit_keys"] == nil && !f.fallback {
-			f.doc.put("limit_keys", []string{})
+			f.doc.set("limit_keys", []string{})
 		}
 	}
 	return list
@@ -162,7 +162,7 @@ func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
 			group := freeName(f.doc.text("name"), func(name string) bool { return members[name] > 0 })
 			members[group] = len(docs)
 			for _, doc := range docs {
-				doc.put("group", group)
+				doc.set("group", group)
 			}
 		}
 	}

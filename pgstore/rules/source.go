@@ -148,7 +148,7 @@ func (s *Source) Read(ctx context.Context) (*Set, error) {
 	return set, nil
 }
 
-func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
+func (s *Source) qualify(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
 
 type beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
