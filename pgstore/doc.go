@@ -51,7 +51,7 @@
 //
 // # Errors
 //
-// Errors are [mete.StoreError]. A statement that PostgreSQL rejects is rolled back: the error is NotSpent. If the
+// Errors of takes, refunds and resets are of type [*mete.StoreError]. A statement that PostgreSQL rejects is rolled back: the error is NotSpent. If the
 // connection is lost or the answer is late, the error is MaybeSpent, and the store does not retry. The store
 // retries a statement that PostgreSQL rolled back because of a concurrent one.
 //

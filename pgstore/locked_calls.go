@@ -128,8 +128,8 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	b.store.held.add(still)
 	err = b.runHeldExcept(ctx, conn, b.asks, still, seen)
 
-	// A bucket without a row shows only in a wait whether it is locked. Each such bucket gets a short wait in a
-	// call of its own, so that it delays no other bucket.
+	// Only a wait shows whether a bucket without a row is locked. Each such bucket gets a short wait in a call of its
+	// own, so that it delays no other bucket.
 	b.setLockTimeout(heldPoll * 2)
 	for began, keys := time.Now(), slices.Collect(maps.Keys(still)); len(keys) > 0 && time.Since(began) < heldRound; keys = keys[1:] {
 		k := keys[0]

@@ -88,7 +88,7 @@ func (s *Store) laneFor(charges []store.Charge) *lane.Lane[*ask] {
 
 func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
 
-// A part is charges that one script takes, and their positions in the take.
+// A part is a set of charges that one script call takes, with their positions in the take.
 type part struct {
 	slot    int
 	charges []store.Charge

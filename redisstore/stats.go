@@ -7,7 +7,7 @@ import (
 	"github.com/metehq/mete/internal/calls"
 )
 
-// Stats are counters since the store was created, and gauges of its current state.
+// Stats holds counters since the store was created, and gauges of its current state.
 type Stats struct {
 	// Calls counts script calls, Asks the takes, refunds and loans in them, and Failed the calls that returned an
 	// error.

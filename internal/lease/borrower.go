@@ -89,7 +89,7 @@ func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap b
 	return snap, lot, false
 }
 
-// A Lot is the tokens of one [Borrower.Take]. The zero Lot is empty.
+// A Lot holds the tokens of one [Borrower.Take]. The zero Lot is empty.
 type Lot struct {
 	bucket *leasedBucket
 	cost   bucket.Tokens

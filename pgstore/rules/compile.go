@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// A policyRows is the active rows of one policy.
+// A policyRows holds the active rows of one policy.
 type policyRows struct {
 	id       string
 	rows     []*Rule // without the fallback

@@ -181,8 +181,8 @@ func keysOf(doc object) string {
 	return strings.Join(names, " ")
 }
 
-// sameRule reports whether a row equals a rule of a file. If the rule is alone in its group, a group with the
-// rule's name equals no group.
+// sameRule reports whether a row equals a rule of a file. A row without a group also equals a rule that is alone in
+// a group with its own name.
 func sameRule(doc object, row json.RawMessage, alone bool) bool {
 	if sameJSON(marshal(doc), row) {
 		return true

@@ -38,7 +38,7 @@ const (
 	poolIdleTime = 30 * time.Second
 )
 
-// Config are the settings of a [Source]. The zero value selects the defaults.
+// Config holds the settings of a [Source]. The zero value selects the defaults.
 type Config struct {
 	// Schema contains the tables. Empty selects the URL's schema, or else [pgstore.DefaultSchema].
 	Schema string

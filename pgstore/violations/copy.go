@@ -16,15 +16,15 @@ var columns = []string{
 	"rule_name", "limit_name", "reason", "cost", "retry_after", "denials", "last_at", "shadow", "node",
 }
 
-// append appends the row in the text format of COPY, which needs no prepared statement. The function there
+// append appends the row in the text format of COPY, which needs no prepared statement. The parameter toServer
 // converts local times to the database's clock.
-func (r *row) append(dst []byte, number int64, node string, there func(time.Time) time.Time) []byte {
+func (r *row) append(dst []byte, number int64, node string, toServer func(time.Time) time.Time) []byte {
 	w := copyWriter{strconv.AppendInt(dst, number, 10)}
 	w.writeText(r.key, false)
 	w.writeText(r.user, true)
 	w.writePrefix(r.addr)
 	w.writeText(r.endpoint, true)
-	w.writeTime(there(r.first))
+	w.writeTime(toServer(r.first))
 	w.writeTokens(r.tokens)
 	w.writeText(sanitize(r.id.rule, maxRule), false)
 	w.writeText(sanitize(r.id.limit, maxLimit), false)
@@ -32,7 +32,7 @@ func (r *row) append(dst []byte, number int64, node string, there func(time.Time
 	w.writeTokens(r.cost)
 	w.writeWait(r.retry)
 	w.writeInt(r.count)
-	w.writeTime(there(r.last))
+	w.writeTime(toServer(r.last))
 	w.writeBool(r.id.shadow)
 	w.writeText(node, false)
 	return append(w.line, '\n')

@@ -32,7 +32,7 @@ type Summary struct {
 	Hours []Group
 }
 
-// A Group is the denials with a common value.
+// A Group counts the denials with a common value.
 type Group struct {
 	Name            string
 	Denials, Shadow int64

@@ -166,7 +166,7 @@ func (r *Recorder) assignNumbers(ctx context.Context, conn *pgx.Conn, b *batch) 
 	case err != nil:
 		return err
 	case len(numbers) != len(b.rows):
-		return fmt.Errorf("%d numbers for %d rows", len(numbers), len(b.rows))
+		return fmt.Errorf("got %d IDs for %d rows", len(numbers), len(b.rows))
 	}
 	there, here := time.UnixMicro(micros), time.Now()
 	if r.config.Now != nil {

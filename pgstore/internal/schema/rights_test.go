@@ -84,7 +84,7 @@ func TestMigrate_AnotherProgram(t *testing.T) {
 	name := proctest.PostgresSchema(t)
 	run(t, pool, fmt.Sprintf(`CREATE SCHEMA %s; CREATE TABLE %[1]s.migration (version int PRIMARY KEY, name text);
 		INSERT INTO %[1]s.migration VALUES (1, 'users')`, name))
-	if err := schema.Migrate(t.Context(), pool, name); err == nil || !strings.Contains(err.Error(), `its migration 1 is "users"`) {
+	if err := schema.Migrate(t.Context(), pool, name); err == nil || !strings.Contains(err.Error(), `migration 1 is "users"`) {
 		t.Errorf("Migrate over another program's schema: %v", err)
 	}
 }
