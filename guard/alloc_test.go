@@ -29,7 +29,7 @@ func TestTake_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// While something has failed lately, gobreaker allocates for every call.
+// TestTake_AllocatesNothingOnceAllIsWell proves that only recent failures cause allocations, in gobreaker.
 func TestTake_AllocatesNothingOnceAllIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{})

@@ -20,7 +20,7 @@ import (
 
 var errIll = errors.New("connection refused")
 
-// a patient is a store that can be ill, behind a guard.
+// a patient is a store with outages, behind a guard.
 type patient struct {
 	*testing.T
 	inner *counted
@@ -37,7 +37,7 @@ func admit(t *testing.T, config guard.Config) *patient {
 	return &patient{t, inner, guarded(t, inner, config), slow(t)}
 }
 
-// take takes nothing n times, and returns what came of the last.
+// take takes zero tokens n times, and returns the last result.
 func (p *patient) take(ctx context.Context, n int) (err error) {
 	for range n {
 		_, _, err = p.guard.Take(ctx, nil, []store.Charge{charge("k", p.limit, 0)}, mete.Mode{})
@@ -47,7 +47,7 @@ func (p *patient) take(ctx context.Context, n int) (err error) {
 
 func (p *patient) fails(err error) { p.inner.fail = func() error { return err } }
 
-// is asserts what state the breaker is in, and how often the store was asked.
+// is asserts the state of the breaker, and the number of calls to the store.
 func (p *patient) is(when string, state guard.State, asked int64) {
 	p.Helper()
 	if got := p.guard.State(); got != state {
@@ -157,7 +157,7 @@ func TestBreaker_None(t *testing.T) {
 	p.is("after 100 failures", guard.Closed, 100)
 }
 
-// What was denied is denied, also while the store cannot be asked.
+// TestBreaker_DenialsGoOn proves that denials continue while the breaker is open.
 func TestBreaker_DenialsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{Failures: 1})

@@ -17,8 +17,8 @@ const (
 
 // Fixed parameters of the breaker.
 const (
-	// Window is the period in which the breaker measures the failure rate. It opens at half only after MinCalls
-	// calls. Calls before the first failure do not count.
+	// Window is the period in which the breaker measures the failure rate. A rate of one half opens it only after
+	// MinCalls calls. Calls before the first failure do not count.
 	Window   = 10 * time.Second
 	MinCalls = 20
 
@@ -26,7 +26,7 @@ const (
 	Patience = 50 * time.Millisecond
 )
 
-// Config are the settings of a [Store]. The zero value selects the defaults.
+// Config holds the settings of a [Store]. The zero value selects the defaults.
 type Config struct {
 	// NoBreaker disables the circuit breaker.
 	NoBreaker bool

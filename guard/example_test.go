@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/memstore"
 )
 
-// A store in memory stands for one behind a network.
+// A store in memory stands for a remote one.
 func Example() {
 	far, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // long.
 const denyFor = time.Second
 
-// A Node is the view of one process on a store that several processes share.
+// A Node is one process's view of a shared store.
 type Node interface {
 	mete.Store
 	io.Closer

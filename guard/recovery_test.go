@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A store that hangs is seen to by those who charge it with what was spent in its
-// place: they wait as long as anybody, and no caller's impatience is in it.
+// TestBreaker_RecoveryOfAStoreThatHangs detects a hanging store by the charges of local spending, which have no
+// short deadline.
 func TestBreaker_RecoveryOfAStoreThatHangs(t *testing.T) {
 	const deadline = 20 * time.Millisecond // of the rule
 	synctest.Test(t, func(t *testing.T) {
@@ -29,10 +29,10 @@ func TestBreaker_RecoveryOfAStoreThatHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.inner.fail = func() error {
-			time.Sleep(deadline) // as long as Mode.Within says
+			time.Sleep(deadline) // as long as Mode.Within
 			return &mete.StoreError{Op: "take", Store: "far", Err: context.DeadlineExceeded}
 		}
-		for range 10 { // all but the first are charges
+		for range 10 { // all except the first are charges
 			began := time.Now()
 			d, err := l.Take(t.Context(), mete.Request{})
 			if took := time.Since(began); err != nil || !d.Allowed || took > deadline {

@@ -102,7 +102,7 @@ func (s *Store) State() State {
 	return s.breaker.currentState()
 }
 
-// Stats are counters of a [Store] since its creation.
+// Stats holds counters of a [Store] since its creation.
 type Stats struct {
 	State    State
 	Opened   uint64 // number of openings

@@ -32,11 +32,11 @@ func guarded(t testing.TB, inner mete.Store, config guard.Config) *guard.Store {
 	return s
 }
 
-// a counted store counts its takes, and fails by a function of the test.
+// a counted store counts its takes, and fails as the test requests.
 type counted struct {
 	mete.Store
 	takes atomic.Int64
-	fail  func() error // if not nil, and nor is what it returns, the answer
+	fail  func() error // if it is not nil and returns an error, the take fails
 }
 
 func (c *counted) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
@@ -67,7 +67,7 @@ func compile(t testing.TB, spec bucket.Spec) bucket.Limit {
 	return l
 }
 
-// slow is a limit of ten tokens, of which one comes back in ten seconds.
+// slow is a limit of ten tokens that refills one per ten seconds.
 func slow(t testing.TB) bucket.Limit {
 	t.Helper()
 	return compile(t, bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Second}})
@@ -101,19 +101,19 @@ func TestNew_Wrong(t *testing.T) {
 	}
 }
 
-// a door can be pinged and closed.
-type door struct {
+// A pinger is a store with Ping and Close.
+type pinger struct {
 	mete.Store
 	ping, close error
 }
 
-func (d door) Ping(context.Context) error { return d.ping }
-func (d door) Close() error               { return d.close }
+func (d pinger) Ping(context.Context) error { return d.ping }
+func (d pinger) Close() error               { return d.close }
 
 func TestPingAndClose(t *testing.T) {
 	naive := storetest.NewNaive(storetest.NewClock().Now)
 	ping, shut := errors.New("ping"), errors.New("close")
-	s := guarded(t, door{naive, ping, shut}, guard.Config{})
+	s := guarded(t, pinger{naive, ping, shut}, guard.Config{})
 	if err := s.Ping(t.Context()); err != ping {
 		t.Errorf("Ping() = %v, want what the store says", err)
 	}

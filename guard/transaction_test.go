@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A joining store has the calls of one transaction in a store of their own, which a
-// rollback throws away.
+// A joining store keeps the calls of a transaction in a separate store, which a rollback discards.
 type joining struct {
 	*counted
 	inside mete.Store
@@ -39,13 +38,13 @@ func (j *joining) Refund(ctx context.Context, refunds []mete.Refund, id string) 
 	return j.counted.Refund(ctx, refunds, id)
 }
 
-// around is a store around another one.
+// around wraps another store.
 type around struct{ mete.Store }
 
 func (a around) Unwrap() mete.Store { return a.Store }
 
-// A transaction that fails says nothing about the store, and an open breaker does not
-// stand between a transaction and its own connection.
+// TestTransaction_DoesNotCount proves that failed transactions do not count, and that an open breaker admits
+// calls in a transaction.
 func TestTransaction_DoesNotCount(t *testing.T) {
 	clock := storetest.NewClock()
 	fails := &counted{Store: storetest.NewNaive(clock.Now), fail: func() error { return errors.New("the connection is gone") }}

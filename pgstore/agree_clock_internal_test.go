@@ -14,16 +14,15 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestPaths_AgreeByTheServersClock takes by every way one at a time: what is in the row
-// then is what package bucket makes of what was there, at the instant that the row
-// says, and the row goes when its bucket is full.
+// TestPaths_AgreeByTheServersClock takes through each path. The row must then hold the result of package bucket
+// for its previous content, at the row's instant. The row expires when its bucket is full.
 func TestPaths_AgreeByTheServersClock(t *testing.T) {
 	t.Parallel()
 	a := newAgreement(t, 100)
 	a.store.config.Now = nil
 	for i := range 600 {
 		before := bucket.Instant(a.serverTime())
-		a.clock.Set(before) // by which states are planted
+		a.clock.Set(before) // states are planted relative to this instant
 		if i%3 == 0 {
 			a.plant()
 		}
@@ -41,7 +40,7 @@ func TestPaths_AgreeByTheServersClock(t *testing.T) {
 	}
 }
 
-// allWays counts the ways of a take.
+// allWays counts the paths of a take.
 const allWays = 4
 
 func (a *agreement) takeBy(way int, c store.Charge) bucket.Snapshot {
@@ -50,9 +49,9 @@ func (a *agreement) takeBy(way int, c store.Charge) bucket.Snapshot {
 	b.Reset()
 	b.Add(a.store.newAsk([]store.Charge{c}, mete.Mode{}))
 	a.store.denying.Store(a.r.IntN(2) == 0)
-	a.store.unprepared.Store(way != 0) // else it is a statement of its own
+	a.store.unprepared.Store(way != 0) // else it is a separate statement
 	switch way {
-	case 2: // together with another
+	case 2: // together with another take
 		b.Add(a.store.newAsk([]store.Charge{{Key: "other", Limit: a.limits[1], Cost: 1}}, mete.Mode{}))
 	case 3:
 		b.ungroup()
@@ -73,7 +72,7 @@ func (a *agreement) takeBy(way int, c store.Charge) bucket.Snapshot {
 	return x.snaps[0]
 }
 
-// ungroup has all asks go the general way.
+// ungroup makes all asks use the second statement.
 func (b *batch) ungroup() {
 	clear(b.groups)
 	b.groups = b.groups[:0]
@@ -89,8 +88,8 @@ func (a *agreement) compareAlone(c store.Charge, snap bucket.Snapshot, before, a
 	row, fullAt := rows[c.Key], due[c.Key]
 	_, begins := old.Open(&c.Limit, before)
 	if begins {
-		// The account of a new version begins, also if the take is denied. The account that
-		// misses most depends on the instant, and the wait can be longer at a later one.
+		// The account of a new version starts even if the take is denied. The account with the most spent tokens
+		// depends on the instant, and a later instant can mean a longer wait.
 		_, now := snap.Verdict()
 		left, want, _ := take(old, &c.Limit, now, c.Cost)
 		if now < before || now > after || !reflect.DeepEqual(row, left) || snap != want {
@@ -124,7 +123,7 @@ func (a *agreement) compareAlone(c store.Charge, snap bucket.Snapshot, before, a
 		if !leaves(old, row, c, before, after) {
 			a.Fatalf("%+v of %+v between %d and %d: left %+v, want %+v", c, old, before, after, row, want)
 		}
-		// The readAnswers is about the state that was left.
+		// The answer describes the state after the take.
 		answers := []time.Duration{snap.FullAfter(), full.FullAfter() + time.Duration(at-before)*time.Microsecond}
 		if !slices.IsSorted(answers) || snap.Remaining() != full.Remaining() {
 			a.Errorf("%+v of %+v: %v, full after %v; left %v, full after %v", c, old, snap.Remaining(), answers[0], full.Remaining(), answers[1])
@@ -158,8 +157,8 @@ func leaves(old, row bucket.Row, c store.Charge, before, after bucket.Instant) b
 	return false
 }
 
-// TestPaths_DenialOfAFourthVersion denies a take of a version that takes the place of the
-// third. The others are full, so the row drops them, and has fewer accounts than before.
+// TestPaths_DenialOfAFourthVersion denies a take of a fourth version, which replaces the third. The others are
+// full, so the row drops them and has fewer accounts.
 func TestPaths_DenialOfAFourthVersion(t *testing.T) {
 	a := newAgreement(t, 100)
 	a.store.config.Now = nil

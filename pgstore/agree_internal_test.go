@@ -22,12 +22,11 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// maxState bounds what a state counts.
+// maxState bounds the numbers in a state.
 const maxState = 1<<53 - 1
 
-// TestPaths_Agree sends takes from token buckets by each of the ways that there are,
-// with and without a look before: the answers, and the rows after them, are those of
-// package bucket, whatever was in the rows.
+// TestPaths_Agree sends takes from token buckets through each path, with and without a first read. Answers and
+// rows must equal the results of package bucket, for any previous rows.
 func TestPaths_Agree(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -43,7 +42,7 @@ func TestPaths_Agree(t *testing.T) {
 	}
 }
 
-// An agreement is a store whose ways are chosen for it, and a model of what it has.
+// An agreement is a store with a selectable path, and a model of its content.
 type agreement struct {
 	*testing.T
 	r     *rand.Rand
@@ -81,7 +80,7 @@ func newAgreement(t *testing.T, seed uint64) *agreement {
 	return a
 }
 
-// spec returns a token bucket; those of the first kinds are what is usual.
+// spec returns a token bucket; the first kinds are common ones.
 func (a *agreement) spec(kind int) bucket.Spec {
 	spec := bucket.Spec{Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 900 * time.Millisecond}}
 	owed := bucket.Tokens(a.r.Int64N(20_000))
@@ -91,7 +90,7 @@ func (a *agreement) spec(kind int) bucket.Spec {
 		spec.Rate = bucket.Rate{Tokens: bucket.Token, Per: time.Microsecond}
 	case 2:
 		spec.MaxReserved = &owed
-	default: // as large and as slow as there can be
+	default: // the largest and slowest possible
 		owed = bucket.Tokens(a.upTo(maxState))
 		spec.Capacity = bucket.Tokens(1 + a.upTo(maxState-1))
 		spec.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + a.upTo(maxState-1)), Per: time.Duration(1+a.upTo(1<<40)) * time.Microsecond}
@@ -102,7 +101,7 @@ func (a *agreement) spec(kind int) bucket.Spec {
 	return spec
 }
 
-// upTo returns a number from 0 to most of any magnitude, and often one of the last.
+// upTo returns a number of any magnitude from 0 to most, and often most.
 func (a *agreement) upTo(most int64) int64 {
 	if a.r.IntN(4) == 0 {
 		return most - min(a.r.Int64N(3), most)
@@ -131,7 +130,7 @@ func (a *agreement) step() {
 		key := fmt.Sprint("k", k)
 		b.Add(a.store.newAsk([]store.Charge{{Key: key, Limit: l, Cost: a.cost(l, a.rows[key])}}, mete.Mode{}))
 	}
-	if a.r.IntN(3) == 0 { // whatever it is
+	if a.r.IntN(3) == 0 { // any time
 		b.ungroup()
 	}
 	look := a.r.IntN(2) == 0
@@ -149,7 +148,7 @@ func (a *agreement) step() {
 	a.compare(b, look, before, a.serverTime())
 }
 
-// pass moves the clock: on, back, or not at all.
+// pass moves the clock forward, backward, or not at all.
 func (a *agreement) pass() {
 	now := a.clock.Now()
 	switch a.r.IntN(6) {
@@ -163,8 +162,7 @@ func (a *agreement) pass() {
 	}
 }
 
-// plant puts a row of a bucket where it is: mostly one account of its limit, but also
-// those of others.
+// plant inserts a bucket's row: usually one account of its limit, but also accounts of other limits.
 func (a *agreement) plant() {
 	k := a.r.IntN(8)
 	var row bucket.Row
@@ -206,7 +204,7 @@ func (a *agreement) write(key string, row bucket.Row) {
 	}
 }
 
-// state returns any state that an account may have.
+// state returns any valid state of an account.
 func (a *agreement) state(l bucket.Limit) bucket.State {
 	n, p := l.Refill()
 	c, most := int64(l.Capacity())*p, int64(l.Capacity()+l.MaxReserved())*p
@@ -217,7 +215,7 @@ func (a *agreement) state(l bucket.Limit) bucket.State {
 	return s
 }
 
-// cost is often about what the bucket holds.
+// cost returns a cost that is often close to the bucket's content.
 func (a *agreement) cost(l bucket.Limit, row bucket.Row) bucket.Tokens {
 	s, _ := row.Open(&l, a.clock.Now())
 	c, there := int64(l.Capacity()), int64(l.Peek(s, a.clock.Now(), 0, 0).Remaining())
@@ -235,7 +233,7 @@ func (a *agreement) serverTime() (now int64) {
 	return now
 }
 
-// compare does with the model what b has done: first those who are of a group.
+// compare repeats b's takes with the model, grouped takes first.
 func (a *agreement) compare(b *batch, look bool, before, after int64) {
 	a.Helper()
 	now := a.clock.Now()
@@ -246,7 +244,7 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 		}
 	}
 	grouped := len(order)
-	order = b.rest(order)
+	order = b.appendRest(order)
 	found, changed := maps.Clone(a.rows), map[string]bool{}
 	for i, x := range order {
 		c := &x.charges[0]
@@ -273,7 +271,7 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 	a.compareRows(changed, before, after)
 }
 
-// take is what package bucket makes of a take from a row, and whether that is written.
+// take is the result of package bucket for a take from a row. It also reports whether the row is written.
 func take(row bucket.Row, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) (bucket.Row, bucket.Snapshot, bool) {
 	state, fresh := row.Open(l, now)
 	state, snap := l.Take(state, now, cost)
@@ -286,8 +284,8 @@ func take(row bucket.Row, l *bucket.Limit, now bucket.Instant, cost bucket.Token
 	return row, snap, false
 }
 
-// compareRows sees that rows are what the model has. The time after which they may go
-// is when all accounts are full, and an hour, by the server's clock.
+// compareRows compares the rows with the model. A row expires when all accounts are full, plus an hour, by the
+// server's clock.
 func (a *agreement) compareRows(changed map[string]bool, before, after int64) {
 	a.Helper()
 	got, due := a.read("")
@@ -301,7 +299,7 @@ func (a *agreement) compareRows(changed map[string]bool, before, after int64) {
 		delete(got, key)
 		const hour, most = int64(time.Hour / time.Microsecond), 1 << 50
 		full := row.FullAfter(a.clock.Now()).Microseconds()
-		for i := range row { // a row that is full stays until its clock
+		for i := range row { // a full row stays until its clock
 			full = max(full, int64(row[i].State.AsOf-a.clock.Now()))
 		}
 		if changed[key] && full < most {
@@ -315,7 +313,7 @@ func (a *agreement) compareRows(changed map[string]bool, before, after int64) {
 	}
 }
 
-// read returns the rows of all keys, or of one, and when they may go.
+// readRows returns the rows of all keys or of one, and their expiry.
 func (a *agreement) read(key string) (map[string]bucket.Row, map[string]int64) {
 	a.Helper()
 	rows, err := a.pool.Query(a.Context(), `SELECT convert_from(b.key, 'UTF8'), b.full_at, x.lim, x.spent, x.as_of FROM `+a.table()+` b,
@@ -334,7 +332,7 @@ func (a *agreement) read(key string) (map[string]bucket.Row, map[string]int64) {
 			a.Fatal(err)
 		}
 		key = strings.TrimPrefix(key, "p:")
-		l, err := readLimText(lim)
+		l, err := parseLimit(lim)
 		if err != nil {
 			a.Fatal(err)
 		}

@@ -20,9 +20,9 @@ type outcome struct {
 	state    bucket.State
 }
 
-// read reads a row for a limit. Only the first row with a charge counts. The clock is read after the decision, so
+// readRow reads a row for a limit. Only the first row with a charge counts. The clock is read after the decision, so
 // it is capped by the state's time.
-func (t *outcome) read(l *bucket.Limit, fields ...[]byte) {
+func (t *outcome) readRow(l *bucket.Limit, fields ...[]byte) {
 	var v [4]int64
 	for i, f := range fields {
 		var ok bool

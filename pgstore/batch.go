@@ -53,11 +53,11 @@ func (b *batch) Asks() []*ask { return b.asks }
 // and only the second statement reads the clock after locking.
 func (b *batch) Add(a *ask) bool {
 	b.asks = append(b.asks, a)
-	b.places = append(b.places, b.place(a))
+	b.places = append(b.places, b.joinGroup(a))
 	return true
 }
 
-func (b *batch) place(a *ask) int {
+func (b *batch) joinGroup(a *ask) int {
 	if !a.isPlain() || b.store.joined {
 		return -1
 	}
@@ -76,8 +76,8 @@ func (b *batch) place(a *ask) int {
 	return at
 }
 
-// rest appends the asks without a group, and the asks that their group could not decide.
-func (b *batch) rest(dst []*ask) []*ask {
+// appendRest appends the asks without a group, and the asks that their group could not decide.
+func (b *batch) appendRest(dst []*ask) []*ask {
 	for i, a := range b.asks {
 		if b.places[i] < 0 || a.retryMixed {
 			dst = append(dst, a)

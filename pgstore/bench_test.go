@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// BenchmarkTake has so many callers take one token from one of so many buckets, which
-// nearly always hold it. It includes the way to a server on this machine.
+// BenchmarkTake measures takes of one token for different numbers of callers and buckets, which are nearly always
+// admitted. It includes the round trip to a local server.
 func BenchmarkTake(b *testing.B) {
 	pool := newPool(b)
 	schema := migrated(b, pool)

@@ -22,7 +22,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestBounds has calls stand still while others come.
+// TestBounds blocks calls while others arrive.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
@@ -40,7 +40,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A dam is a store whose calls stand still, until release.
+// A dam is a store with calls that block until release.
 type dam struct {
 	*testing.T
 	store   *pgstore.Store
@@ -54,8 +54,8 @@ func newDam(t *testing.T, p *proctest.Postgres, config pgstore.Config) *dam {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A server that stands still does not say that it is alive: on a slow machine a
-	// connection was not used for so long that the pool would ask.
+	// On a slow machine, the pool would ping connections that were unused for long, and a blocked server does not
+	// answer.
 	options.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	pool := poolOf(t, options)
 	config.Schema = migrated(t, pool)
@@ -68,7 +68,7 @@ func newDam(t *testing.T, p *proctest.Postgres, config pgstore.Config) *dam {
 	return d
 }
 
-// send asks for k in a goroutine.
+// send takes from k in a goroutine.
 func (d *dam) send(mode mete.Mode) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -81,7 +81,7 @@ func (d *dam) send(mode mete.Mode) <-chan error {
 	return done
 }
 
-// are waits until so many asks wait and so many calls are on their way.
+// are waits until this many asks wait and this many calls are in flight.
 func (d *dam) are(waiting, inFlight int) {
 	d.Helper()
 	until(d, func() error {
@@ -124,7 +124,7 @@ func queueIsFull(t *testing.T, p *proctest.Postgres) {
 	holds(t, d.store, "k", d.limit, 995*bucket.Token)
 }
 
-// batchesAreBounded has more waiting than goes in one call.
+// batchesAreBounded queues more takes than fit in a call.
 func batchesAreBounded(t *testing.T, p *proctest.Postgres) {
 	d := newDam(t, p, pgstore.Config{MaxBatch: 4, MaxInFlight: 1})
 	asks := []<-chan error{d.send(mete.Mode{})}
@@ -175,7 +175,7 @@ func TestTake_CallsAreBounded(t *testing.T) {
 	all.Wait()
 }
 
-// inTheOrderOfCalls has takes wait for a bucket that cannot serve all.
+// inTheOrderOfCalls queues takes from a bucket that cannot serve all.
 func inTheOrderOfCalls(t *testing.T, p *proctest.Postgres) {
 	d := newDam(t, p, pgstore.Config{MaxInFlight: 1, MaxBatch: 8})
 	asks := []<-chan error{d.send(mete.Mode{})}
@@ -184,7 +184,7 @@ func inTheOrderOfCalls(t *testing.T, p *proctest.Postgres) {
 	var mu sync.Mutex
 	var served []int
 	var all sync.WaitGroup
-	for i := range 20 { // three calls, of which the second is in part too late
+	for i := range 20 { // three calls; the second is partly too late
 		all.Go(func() {
 			_, allowed, err := d.store.Take(context.Background(), nil, short, mete.Mode{})
 			if err != nil {
@@ -212,7 +212,7 @@ func withinWhileQueued(t *testing.T, p *proctest.Postgres) {
 	first := d.send(mete.Mode{Within: awhile})
 	d.are(0, 1)
 	err := <-d.send(mete.Mode{Within: 20 * time.Millisecond})
-	notSpent(t, err, context.DeadlineExceeded) // it was not asked
+	notSpent(t, err, context.DeadlineExceeded) // it was not sent
 	second := d.send(mete.Mode{})
 	d.are(1, 1)
 	d.release()
@@ -220,8 +220,7 @@ func withinWhileQueued(t *testing.T, p *proctest.Postgres) {
 	holds(t, d.store, "k", d.limit, 997*bucket.Token)
 }
 
-// withinOfACall is about one that is on its way: of its own call, and of one that the
-// caller leaves.
+// withinOfACall tests timeouts of calls in flight: a call with a single ask, and a call that its caller abandons.
 func withinOfACall(t *testing.T, p *proctest.Postgres) {
 	for _, within := range []time.Duration{0, 500 * time.Millisecond} {
 		d := newDam(t, p, pgstore.Config{})
@@ -268,8 +267,8 @@ func canceled(t *testing.T, p *proctest.Postgres) {
 	holds(t, d.store, "k", d.limit, 998*bucket.Token)
 }
 
-// closeAnswersWhatIsAsked waits for takes that are on their way and those that
-// wait for a call; what is asked later fails.
+// closeAnswersWhatIsAsked proves that Close waits for calls in flight and queued takes, and that later takes
+// fail.
 func closeAnswersWhatIsAsked(t *testing.T, p *proctest.Postgres) {
 	d := newDam(t, p, pgstore.Config{MaxInFlight: 1})
 	asks := []<-chan error{d.send(mete.Mode{})}
@@ -280,7 +279,7 @@ func closeAnswersWhatIsAsked(t *testing.T, p *proctest.Postgres) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- d.store.Close() }()
-	until(t, func() error { // then it is closing
+	until(t, func() error { // it is closing now
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		_, _, err := d.store.Take(ctx, nil, of(d.limit, 0, "k"), mete.Mode{DryRun: true})
@@ -305,7 +304,7 @@ func closeAnswersWhatIsAsked(t *testing.T, p *proctest.Postgres) {
 	}
 }
 
-// TestTake_KeysOfAnyBytes has keys that are no text, and as long as they may be.
+// TestTake_KeysOfAnyBytes uses keys that are not text, of the maximum length.
 func TestTake_KeysOfAnyBytes(t *testing.T) {
 	pool := newPool(t)
 	s := open(t, pool, pgstore.Config{Schema: migrated(t, pool), Prefix: strings.Repeat("\xff", 255) + "\x00", SweepEvery: -1, Timeout: awhile})
@@ -319,7 +318,7 @@ func TestTake_KeysOfAnyBytes(t *testing.T) {
 		for _, key := range keys { // alone
 			takes(t, s, of(l, 1, key), mete.Mode{})
 		}
-		takes(t, s, of(l, 1, keys...), mete.Mode{}) // in the general way
+		takes(t, s, of(l, 1, keys...), mete.Mode{}) // in the second statement
 		var all sync.WaitGroup
 		for _, key := range keys { // together
 			all.Go(func() {
@@ -349,8 +348,7 @@ func TestTake_KeysOfAnyBytes(t *testing.T) {
 	}
 }
 
-// largestCalls has as many charges in a take as there may be, and as many
-// takes in a call, plain and not.
+// largestCalls sends the maximum number of charges per take, and of takes per call, plain and other.
 func largestCalls(t *testing.T, p *proctest.Postgres) {
 	d := newDam(t, p, pgstore.Config{MaxInFlight: 1})
 	asks := []<-chan error{d.send(mete.Mode{})}
@@ -383,13 +381,13 @@ func largestCalls(t *testing.T, p *proctest.Postgres) {
 	holds(t, d.store, "n000", d.limit, 999*bucket.Token)
 }
 
-// TestTake_AllocatesLittle counts what a take of its own call costs.
+// TestTake_AllocatesLittle counts the allocations of a take in a call of its own.
 func TestTake_AllocatesLittle(t *testing.T) {
 	pool := newPool(t)
 	s := open(t, pool, pgstore.Config{Schema: migrated(t, pool), SweepEvery: -1, Timeout: awhile})
 	charges := of(tokens(t, 1_000_000, "1/1s"), 1, "k")
 	var snaps []bucket.Snapshot
-	const most = 60 // two dozen are those of a context with a deadline, and of pgx
+	const most = 60 // two dozen come from a context with a deadline, and from pgx
 	if got := testing.AllocsPerRun(200, func() {
 		var err error
 		if snaps, _, err = s.Take(context.Background(), snaps[:0], charges, mete.Mode{}); err != nil {

@@ -61,7 +61,7 @@ func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 			b.replayGroups()
 		}
 	}
-	rest := b.rest(nil)
+	rest := b.appendRest(nil)
 	switch {
 	case len(rest) == 0:
 	case conn.IsClosed() || ctx.Err() != nil:
@@ -156,33 +156,33 @@ func (b *batch) takePlain(ctx context.Context, conn *pgx.Conn) error {
 	}
 	p := &b.packet
 	p.reset()
-	p.int(b.clock)
-	p.array(pgtype.ByteaOID, len(order))
+	p.addInt(b.clock)
+	p.beginArray(pgtype.ByteaOID, len(order))
 	for _, g := range order {
-		p.text(b.store.config.Prefix, g.key)
+		p.appendText(b.store.config.Prefix, g.key)
 	}
-	p.ints(which)
-	p.array(pgtype.Int8OID, len(order))
+	p.addInts(which)
+	p.beginArray(pgtype.Int8OID, len(order))
 	for i, g := range order {
-		p.number(limits[which[i]-1].amount(g.count))
+		p.appendInt(limits[which[i]-1].amount(g.count))
 	}
-	p.array(pgtype.TextOID, len(limits))
+	p.beginArray(pgtype.TextOID, len(limits))
 	for i := range limits {
-		p.text(limVersion, limits[i].limit.Encode())
+		p.appendText(limVersion, limits[i].limit.Encode())
 	}
 	for _, field := range rateFields {
-		p.array(pgtype.Int8OID, len(limits))
+		p.beginArray(pgtype.Int8OID, len(limits))
 		for i := range limits {
-			p.number(field(&limits[i]))
+			p.appendInt(field(&limits[i]))
 		}
 	}
-	p.bool(look)
+	p.addBool(look)
 	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeMany, p.end(), func(row [][]byte) {
 		if len(row) == 5 && len(row[0]) >= len(b.store.config.Prefix) {
 			if at, ok := b.index[string(row[0][len(b.store.config.Prefix):])]; ok {
 				g := &b.groups[at]
-				g.answer.read(g.limit, row[1:]...)
+				g.answer.readRow(g.limit, row[1:]...)
 			}
 		}
 	})
@@ -198,18 +198,18 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	}
 	p := &b.packet
 	p.reset()
-	p.int(b.clock)
-	p.key(b.store.config.Prefix, g.key)
-	p.key(limVersion, g.limit.Encode())
-	p.int(r.amount(g.count))
+	p.addInt(b.clock)
+	p.addBytes(b.store.config.Prefix, g.key)
+	p.addBytes(limVersion, g.limit.Encode())
+	p.addInt(r.amount(g.count))
 	for _, field := range rateFields {
-		p.int(field(&r))
+		p.addInt(field(&r))
 	}
-	p.bool(look)
+	p.addBool(look)
 	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeOne, p.end(), func(row [][]byte) {
 		if len(row) == 4 { // the clock comes first
-			g.answer.read(g.limit, row[1], row[2], row[3], row[0])
+			g.answer.readRow(g.limit, row[1], row[2], row[3], row[0])
 		}
 	})
 }
@@ -219,15 +219,15 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate) error {
 	p := &b.packet
 	p.reset()
-	p.key(b.store.config.Prefix, g.key)
+	p.addBytes(b.store.config.Prefix, g.key)
 	for _, v := range [...]int64{r.cost, r.c, r.n} {
-		p.int(v)
+		p.addInt(v)
 	}
-	p.key(limVersion, g.limit.Encode())
+	p.addBytes(limVersion, g.limit.Encode())
 	b.addLockTimeout()
 	return b.store.query(ctx, conn, &b.store.statements.takeAlone, p.end(), func(row [][]byte) {
 		if len(row) == 4 {
-			g.answer.read(g.limit, row...)
+			g.answer.readRow(g.limit, row...)
 		}
 	})
 }

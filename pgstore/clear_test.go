@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// rows is how many buckets a schema has.
+// rows counts the buckets of a schema.
 func rows(t *testing.T, s pgstore.Config) (n int) {
 	t.Helper()
 	if err := newPool(t).QueryRow(t.Context(), "SELECT count(*) FROM "+s.Schema+".bucket").Scan(&n); err != nil {
@@ -22,7 +22,7 @@ func rows(t *testing.T, s pgstore.Config) (n int) {
 	return n
 }
 
-// Clear removes what begins with the prefix, and nothing else.
+// TestClear proves that Clear deletes only the keys with the prefix.
 func TestClear(t *testing.T) {
 	pool := newPool(t)
 	config := pgstore.Config{Schema: migrated(t, pool), Timeout: awhile}
@@ -40,7 +40,7 @@ func TestClear(t *testing.T) {
 			t.Errorf("clear %d: %d rows are left, want %d", i, got, want)
 		}
 	}
-	spend(t, stores[0], "k") // which is full again
+	spend(t, stores[0], "k") // full again
 }
 
 func TestClear_Many(t *testing.T) {
@@ -51,7 +51,7 @@ func TestClear_Many(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const takes = 200 // of so many keys that one batch is not enough
+	const takes = 200 // too many keys for one batch
 	for i := range takes {
 		charges := make([]store.Charge, store.MaxCharges)
 		for j := range charges {

@@ -18,7 +18,7 @@ const (
 	DefaultMaxInFlight = 4
 )
 
-// Config are the settings of a [Store]. The zero value selects the defaults.
+// Config holds the settings of a [Store]. The zero value selects the defaults.
 type Config struct {
 	// Schema contains the tables: see [Migrate]. Empty is [DefaultSchema].
 	Schema string

@@ -21,10 +21,9 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestTake_NoDeadlock has 64 writers do all there is to do to one, few and many
-// buckets, in two stores as two processes would, while both sweep: nothing fails,
-// PostgreSQL never has to end one for the sake of another, and what has been taken
-// and not given back is missing, to the last thousandth.
+// TestTake_NoDeadlock has 64 writers run all operations on one, few and many buckets, in two stores that both
+// sweep, like two processes. Nothing fails, and PostgreSQL detects no deadlock. At the end, exactly the spent
+// tokens are missing.
 func TestTake_NoDeadlock(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
@@ -32,7 +31,7 @@ func TestTake_NoDeadlock(t *testing.T) {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) {
 			pool := poolTo(t, p.URL())
 			c := &crowd{schema: migrated(t, pool), rows: rows, kept: make([]atomic.Int64, rows)}
-			// It refills a thousandth an hour.
+			// The limit refills a thousandth per hour.
 			c.limit = compiled(t, bucket.Spec{Capacity: 2000 * bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: time.Hour}})
 			ctx, cancel := context.WithTimeout(t.Context(), lasts(t, 4500*time.Millisecond)/3)
 			defer cancel()
@@ -56,7 +55,7 @@ func TestTake_NoDeadlock(t *testing.T) {
 		})
 	}
 	pool := poolTo(t, p.URL())
-	until(t, func() error { // who leaves says how many there were
+	until(t, func() error { // each writer reports its number of takes
 		if n := number(t, pool, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"); n > 1 {
 			return fmt.Errorf("%d connections are still there", n)
 		}
@@ -67,15 +66,15 @@ func TestTake_NoDeadlock(t *testing.T) {
 	}
 }
 
-// enough takes mean something, however long a slow machine is about them.
+// A slow machine must also do enough takes to be significant.
 const enough = 500
 
-// A crowd is what writers share.
+// A crowd is the shared state of the writers.
 type crowd struct {
 	schema string
 	rows   int
 	limit  bucket.Limit
-	kept   []atomic.Int64 // of each bucket, what is taken and not given back
+	kept   []atomic.Int64 // per bucket: taken and not refunded
 	denied atomic.Int64
 	taken  atomic.Int64
 }
@@ -102,10 +101,10 @@ type writer struct {
 	name  string
 	r     *rand.Rand
 	turns int
-	owned []store.Charge // taken by this writer, and to be given back
+	owned []store.Charge // taken by this writer, to be refunded
 }
 
-// turn does something.
+// turn performs a random operation.
 func (w *writer) turn(t *testing.T) {
 	w.turns++
 	var err error
@@ -122,7 +121,7 @@ func (w *writer) turn(t *testing.T) {
 	}
 }
 
-// others are keys that are reset: what is in them does not count.
+// others are keys that are reset; their content is not compared.
 func (w *writer) others() []string {
 	var keys []string
 	for range 1 + w.r.IntN(3) {
@@ -188,7 +187,7 @@ func (w *writer) take() error {
 			continue
 		}
 		kept := w.kept[w.number(c.Key)].Add(int64(snaps[i].Cost))
-		// Some is never given back, but the bucket is not to stay empty.
+		// Some tokens are never refunded, but the bucket must not stay empty.
 		if c.Cost = snaps[i].Cost; kept > int64(w.limit.Capacity()/2) || w.r.IntN(4) > 0 {
 			w.owned = append(w.owned, c)
 		}
@@ -196,7 +195,7 @@ func (w *writer) take() error {
 	return nil
 }
 
-// charges are from one bucket to five.
+// charges returns charges of one to five buckets.
 func (w *writer) charges() []store.Charge {
 	var keys []string
 	for range 1 + max(w.r.IntN(8)-3, 0) {
@@ -211,7 +210,7 @@ func (w *writer) charges() []store.Charge {
 		charges[i].Cost = bucket.Tokens(1 + w.r.IntN(3000))
 	}
 	if w.r.IntN(3) > 0 {
-		charges[0].Cost = bucket.Token // which is combined with others
+		charges[0].Cost = bucket.Token // combined with other takes
 	}
 	return charges
 }

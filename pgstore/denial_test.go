@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestTake_DenialWritesNothing has buckets that deny, in every way: once the store
-// has seen that, rows are neither written nor locked, and none is made.
+// TestTake_DenialWritesNothing denies takes through all paths. Once the store expects denials, it neither writes,
+// locks nor inserts rows.
 func TestTake_DenialWritesNothing(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -55,7 +55,7 @@ func TestTake_DenialWritesNothing(t *testing.T) {
 		}
 		all.Wait()
 	}
-	denyAll(10) // now the store knows
+	denyAll(10) // from now on, the store expects denials
 	rows := func() []string {
 		t.Helper()
 		return lines(t, pool, "SELECT convert_from(key, 'UTF8') || ' at ' || ctid::text || ' by ' || xmin::text || ', locked by ' || xmax::text FROM "+schema+".bucket ORDER BY key")
@@ -70,7 +70,7 @@ func TestTake_DenialWritesNothing(t *testing.T) {
 	}
 	gone(t, own)
 	const of = "SELECT n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = $2"
-	if got := number(t, pool, of, schema, "bucket"); got > 4+2*3*8*10 { // the first denials of several made rows, and removed them
+	if got := number(t, pool, of, schema, "bucket"); got > 4+2*3*8*10 { // the first denials of several buckets inserted rows, and deleted them
 		t.Errorf("%d rows were written", got)
 	}
 	if got := number(t, pool, of, schema, "bucket_memory"); got != 0 {
@@ -78,8 +78,7 @@ func TestTake_DenialWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTake_NoRowOfADenial makes the first take that a store sees a denial, when it
-// does not look before: what it has locked does not stay.
+// TestTake_NoRowOfADenial denies a store's first take, which has no first read: it leaves no row.
 func TestTake_NoRowOfADenial(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -93,7 +92,7 @@ func TestTake_NoRowOfADenial(t *testing.T) {
 		if _, allowed := takes(t, s, of(small, 2, "c"), mode); allowed && !mode.UpTo {
 			t.Errorf("%+v: want denied", mode)
 		}
-		if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil { // of what is full
+		if err := s.Refund(t.Context(), storetest.Refunds(charges...), ""); err != nil {
 			t.Error(err)
 		}
 		if n := number(t, pool, "SELECT count(*) FROM "+schema+".bucket"); n != 0 {

@@ -39,8 +39,7 @@
 //
 // # Hash key
 //
-// All processes with one schema and prefix hash parts of bucket keys with the same key:
-// see [Store.DeriveKey].
+// All processes with one schema and prefix hash parts of bucket keys with the same key: see [Store.DeriveKey].
 //
 // # Durability
 //
@@ -51,9 +50,10 @@
 //
 // # Errors
 //
-// Errors are [mete.StoreError]. A statement that PostgreSQL rejects is rolled back: the error is NotSpent. If the
-// connection is lost or the answer is late, the error is MaybeSpent, and the store does not retry. The store
-// retries a statement that PostgreSQL rolled back because of a concurrent one.
+// Errors of takes, refunds and resets are of type [*mete.StoreError]. A statement that PostgreSQL rejects is
+// rolled back: the error is NotSpent. If the connection is lost or the answer is late, the error is MaybeSpent,
+// and the store does not retry. The store retries a statement that PostgreSQL rolled back because of a concurrent
+// one.
 //
 // # Sessions and poolers
 //

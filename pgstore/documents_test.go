@@ -34,7 +34,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A document that was written is there after a crash, unlike buckets.
+// TestDocuments_Crash proves that documents survive a crash, unlike buckets.
 func TestDocuments_Crash(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
@@ -48,7 +48,7 @@ func TestDocuments_Crash(t *testing.T) {
 	p.Restart()
 	var data []byte
 	var got int64
-	for range 10 { // connections that were cut are found one by one
+	for range 10 { // broken connections are detected one by one
 		if data, got, err = open(t, pool, config).Document(t.Context(), "a", 0); err == nil {
 			break
 		}

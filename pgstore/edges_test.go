@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// An edge is a take of token after token, or of what it says, at which a decision of
-// the function could turn.
+// An edge is a take that nearly changes the decision of the function, or a take of token after token.
 type edge struct {
 	at    bucket.Instant // after the start
 	limit bucket.Limit
@@ -24,8 +23,7 @@ type edge struct {
 	mode  mete.Mode
 }
 
-// TestTake_AtTheEdges has takes of which a microsecond, a thousandth or a unit more
-// would be decided otherwise.
+// TestTake_AtTheEdges makes takes that a microsecond, a thousandth or a unit more would decide differently.
 func TestTake_AtTheEdges(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -57,7 +55,7 @@ func edgesOf(t *testing.T) map[string][]edge {
 	short := compiled(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: ms}})
 	stepped := compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 1000, Per: 100 * ms}, MaxReserved: &none})
 	owing := compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 1000, Per: 100 * ms}})
-	odd := compiled(t, bucket.Spec{Capacity: 5000, Rate: bucket.Rate{Tokens: 3000, Per: ms}, MaxReserved: &few}) // 3 in a microsecond
+	odd := compiled(t, bucket.Spec{Capacity: 5000, Rate: bucket.Rate{Tokens: 3000, Per: ms}, MaxReserved: &few}) // 3 per microsecond
 	all := map[string][]edge{
 		"a window is forced to its last": {{0, window, 6000, mete.Mode{}}, {100_000, window, 10_000, force}, {100_000, window, 1, force}},
 		"a window is forced beyond":      {{100_000, window, 10_001, force}, {100_000, window, 10_000, force}},

@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A server makes its limiter once, and limits by the rules of a policy.
+// A server creates its limiter once, and applies the rules of a policy.
 func ExampleNewLimiter() {
 	ctx := context.Background()
 	rules, err := policy.Load([]byte(`{"rules": [{"name": "user", "limit_keys": ["header:x-user"],
@@ -39,7 +39,7 @@ func ExampleNewLimiter() {
 	fmt.Println(decision.Allowed, decision.RetryAfter)
 }
 
-// A program that has a pool uses it, with tables in a schema of their own.
+// A program can use its existing pool, with tables in a separate schema.
 func ExampleNew() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://app@db.example.com/app")
@@ -57,13 +57,13 @@ func ExampleNew() {
 	defer store.Close()
 }
 
-// An order and what it costs are one: where the order fails, nothing has been spent,
-// and an order over the quota is never stored.
+// An order and its charge are one transaction: a failed order spends nothing, and an order above the quota is
+// never stored.
 func ExampleStore_TakeTx() {
 	var (
 		ctx    context.Context
 		pool   *pgxpool.Pool
-		limits *pgstore.Store // by New, or the Store of a Node
+		limits *pgstore.Store // from New, or the Store of a Node
 	)
 	quota, err := bucket.NewLimit(1000*bucket.Token, bucket.Rate{Tokens: 1000 * bucket.Token, Per: 24 * time.Hour})
 	if err != nil {
@@ -74,18 +74,18 @@ func ExampleStore_TakeTx() {
 		if _, err := tx.Exec(ctx, "INSERT INTO orders (customer) VALUES ($1)", 42); err != nil {
 			return err
 		}
-		// Late, as others who order for this customer wait from here on.
+		// Take late, because other orders of this customer wait from here on.
 		charges := []store.Charge{{Key: "orders:42", Limit: quota, Cost: bucket.Token}}
 		_, allowed, err := limits.TakeTx(ctx, tx, nil, charges, mete.Mode{})
 		if err == nil && !allowed {
 			err = errQuota
 		}
-		return err // and all is undone
+		return err // rolls back everything
 	})
 	fmt.Println(err)
 }
 
-// A limiter decides within a transaction by the rules that it has.
+// A limiter decides within a transaction by its rules.
 func ExampleWithTx() {
 	var (
 		ctx     context.Context

@@ -24,7 +24,7 @@ func (r refusal) Unwrap() error { return r.error }
 
 func newRefusal(err error) error { return refusal{err} }
 
-// newStoreError classifies an error of a call by what it may have spent. PostgreSQL rolls back a statement that
+// newStoreError determines whether a failed call may have spent tokens. PostgreSQL rolls back a statement that
 // it rejects with an ERROR. If it ends the connection (FATAL), or the connection is lost, the statement may have
 // run, unless it was not sent.
 func newStoreError(err error) *mete.StoreError {

@@ -18,11 +18,11 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// hourly has ten tokens and brings ten an hour: a clock that is off by an hour
-// would fill or withhold all of them.
+// hourly has ten tokens and refills ten per hour. A clock that is wrong by an hour would fill the bucket or stop
+// its refill.
 var hourly = faulttest.Limit(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
 
-// hour takes so many tokens and sees what is left.
+// hour takes this many tokens and checks the rest.
 func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) {
 	t.Helper()
 	c := []store.Charge{{Key: "k", Limit: hourly, Cost: tokens * bucket.Token}}
@@ -35,9 +35,8 @@ func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) 
 	}
 }
 
-// The test runs itself again as a process of its own, where it makes the clock
-// what it likes: an hour behind, and then one ahead, under a store that is open.
-// Steps of the server's clock are storetest's, by virtual time.
+// TestFault_ClockOfTheApp runs itself in another process with a wrong clock, an hour behind and then an hour
+// ahead, while a store is open. storetest covers steps of the server's clock with virtual time.
 func TestFault_ClockOfTheApp(t *testing.T) {
 	const variable = "METE_TEST_CLOCK"
 	if url := os.Getenv(variable); url != "" {
@@ -68,7 +67,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 	hour(t, p.store, 1, 0, true)
 }
 
-// underSteps takes before and after the clock has moved on by two hours.
+// underSteps takes before and after the clock advances by two hours.
 func underSteps(t *testing.T, url string) {
 	options, config, err := pgstore.ParseURL(url)
 	if err != nil {
@@ -79,7 +78,7 @@ func underSteps(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	config.SweepEvery = -1 // it would tick all the while
+	config.SweepEvery = -1 // it would tick all the time
 	config.Timeout = faulttest.Patience
 	s, err := pgstore.New(pool, config)
 	if err != nil {
@@ -87,7 +86,7 @@ func underSteps(t *testing.T, url string) {
 	}
 	defer s.Close()
 	hour(t, s, 3, 3, true)
-	time.Sleep(2 * time.Hour) // of the bubble
+	time.Sleep(2 * time.Hour) // of the synctest bubble
 	hour(t, s, 4, 3, false)
 	hour(t, s, 2, 1, true)
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// A disk can be filled, and emptied again.
+// A disk is a file system that can be filled and emptied.
 type disk struct {
 	dir        string // for a server's files
 	fill, free func(s *proctest.Postgres)
 }
 
-// smallDisk mounts one in memory. Who may not do so has one on which no file may
+// smallDisk mounts a file system in memory. Without the privilege, it returns a directory in which no file can
 // grow while it is full.
 func smallDisk(t *testing.T) disk {
 	t.Helper()
@@ -46,7 +46,7 @@ func smallDisk(t *testing.T) disk {
 			}
 		}}
 	}
-	limit := func(s *proctest.Postgres, bytes string) { // of those that have not ended meanwhile
+	limit := func(s *proctest.Postgres, bytes string) { // except processes that have ended meanwhile
 		const sh = `test $(id -u) != 0 || as="setpriv --reuid=$(stat -c %u "$3") --regid=$(stat -c %g "$3") --clear-groups"
 			for pid in $1 $(pgrep -P $1); do $as prlimit --pid $pid --fsize=$2: || test ! -e /proc/$pid || exit; done`
 		if output, err := exec.Command("sh", "-c", sh, "sh", fmt.Sprint(s.Process.Pid()), bytes, data).CombinedOutput(); err != nil {
@@ -64,7 +64,7 @@ func mkdir(t *testing.T, dir string) string {
 	return dir
 }
 
-// ballast takes all the space that there is.
+// ballast fills all free space.
 func ballast(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "ballast"))
@@ -79,8 +79,8 @@ func ballast(t *testing.T, dir string) {
 	}
 }
 
-// A disk that is full makes takes fail that need space, and then the server, which
-// cannot write its log. What it acknowledged is there when it has space again.
+// TestFault_DiskFull fills the disk. Takes that need space fail, and then the server, which cannot write its log.
+// Acknowledged takes are present when space is free again.
 func TestFault_DiskFull(t *testing.T) {
 	faulttest.Alone(t)
 	d := smallDisk(t)

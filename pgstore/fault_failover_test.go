@@ -16,8 +16,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// pair starts a server and another that follows it, and without which it commits
-// nothing.
+// pair starts a server and a synchronous standby.
 func pair(t *testing.T) (primary, standby *proctest.Postgres) {
 	t.Helper()
 	primary = proctest.StartPostgres(t)
@@ -47,8 +46,8 @@ func pair(t *testing.T) (primary, standby *proctest.Postgres) {
 	return primary, standby
 }
 
-// A standby that takes over has what was committed to the durable table; of the
-// unlogged one it has nothing, so that all of its buckets are full.
+// TestFault_Failover promotes a standby. It has all commits of the durable table, but an empty unlogged table,
+// with all buckets full.
 func TestFault_Failover(t *testing.T) {
 	t.Parallel()
 	for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
@@ -83,8 +82,7 @@ func TestFault_Failover(t *testing.T) {
 	}
 }
 
-// leavesStandby has a store ask a standby: each time by another connection, as that may
-// be to another server.
+// leavesStandby takes from a standby. Each take uses a new connection, which may reach a different server.
 func leavesStandby(t *testing.T, standby *proctest.Postgres, durable bool) {
 	t.Helper()
 	pool := poolTo(t, standby.URL())
@@ -107,8 +105,8 @@ func leavesStandby(t *testing.T, standby *proctest.Postgres, durable bool) {
 	}
 }
 
-// A server that takes no writes any more keeps its connections: as a primary does that
-// hands its place over to another, in some clouds.
+// TestFault_Switchover makes a server read-only while it keeps its connections, as in a planned failover of some
+// clouds.
 func TestFault_Switchover(t *testing.T) {
 	faulttest.Alone(t)
 	before, after := proctest.StartPostgres(t), proctest.StartPostgres(t)

@@ -16,17 +16,16 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// outwaited reports whether nothing was spent because a lock was not there in time: 64
-// calls for three rows, on a machine that does other things, too.
+// outwaited reports whether a NotSpent error is a lock timeout: 64 calls compete for three rows on a busy
+// machine.
 func outwaited(err error) bool {
 	const lockNotAvailable = "55P03"
 	failed, ok := errors.AsType[*pgconn.PgError](err)
 	return mete.Spent(err) == mete.NotSpent && (ok && failed.Code == lockNotAvailable || errors.Is(err, store.ErrOverloaded))
 }
 
-// Where a database's transactions are isolated more than they are by default,
-// PostgreSQL undoes statements for the sake of others. Callers do not learn of it,
-// however many write to few buckets: 64 calls at a time.
+// TestFault_Isolation uses a higher default isolation level, where PostgreSQL rolls back statements because of
+// concurrent ones. Callers do not notice, even with 64 concurrent calls on few buckets.
 func TestFault_Isolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {

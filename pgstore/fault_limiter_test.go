@@ -17,13 +17,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// outageRule has more tokens than a test tries to take on a slow machine, and they do not
-// come back while a test looks.
+// outageRule has more tokens than the test can take on a slow machine, and does not refill during an assertion.
 const outageRule = `{"rules": [{"name": "all", "limit_keys": [], "on_store_error": %q, "deadline": "50ms",
 	"algorithm_config": {"rate": "1/1000h", "burst": 1000}}]}`
 
-// A rule says what becomes of requests while the server is gone, within its deadline,
-// and of what was spent meanwhile when it is back. None is denied by a limit.
+// TestFault_Outage proves that rules apply during an outage within their deadline, and that local spending is
+// charged afterwards. No limit denies a request.
 func TestFault_Outage(t *testing.T) {
 	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
@@ -54,7 +53,7 @@ func TestFault_Outage(t *testing.T) {
 	}
 	s.Kill()
 	for how, l := range limiters {
-		late := 0 // a machine that does other things too is late now and then
+		late := 0 // a busy machine is sometimes late
 		for range 4 {
 			began := time.Now()
 			d, err := l.Take(t.Context(), mete.Request{})
@@ -71,7 +70,7 @@ func TestFault_Outage(t *testing.T) {
 		}
 	}
 	s.Restart()
-	// Locally four were spent: they are charged before anybody takes.
+	// Four tokens were spent locally: they are charged before the next take.
 	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.StoreErrorOpen: 998, policy.StoreErrorClosed: 998, policy.StoreErrorLocal: 994} {
 		faulttest.Eventually(t, fmt.Sprint(how, ": the store decides again"), func() error {
 			d, err := limiters[how].Take(t.Context(), mete.Request{})

@@ -43,9 +43,8 @@ func hold(t *testing.T, p *place, charges []store.Charge) (release func()) {
 	}
 }
 
-// Who takes in a transaction keeps others from these buckets until it ends, and from
-// no other ones: not even those that are taken together with them. Who is kept knows
-// that nothing was spent.
+// TestFault_LockHeld takes in a transaction. Takes from these buckets wait until it ends, and fail as NotSpent.
+// Takes from other buckets do not wait, even in the same call.
 func TestFault_LockHeld(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]bool{"bucket": true, "new bucket": false} {
@@ -53,7 +52,7 @@ func TestFault_LockHeld(t *testing.T) {
 	}
 }
 
-// lateOf counts the calls from one time to another, and those of them that failed.
+// lateOf counts the calls in a period, and the failed ones.
 func lateOf(takers []*faulttest.Taker, from, to time.Time) (late, all int) {
 	for _, k := range takers {
 		for _, c := range k.Calls {
@@ -75,7 +74,7 @@ func heldFor(t *testing.T, there bool) {
 	free := plainAndOthers()
 	tr := startTraffic(t, p, free)
 	tr.GoesOn(20)
-	// The same beside it, of other tables, shows how late the machine is by itself.
+	// The control uses other tables, and shows the delays of the machine itself.
 	control := startTraffic(t, at(t, p.url, p.url+"&application_name=control", pgstore.Config{Durable: true}), plainAndOthers())
 	charges, first := chargesOf(key), int64(0)
 	if there {
@@ -92,7 +91,7 @@ func heldFor(t *testing.T, there bool) {
 	began := time.Now()
 	others.Ends(20, giveUp...)
 	tr.Ends(20)
-	faulttest.Eventually(t, "there are no more connections than the pool has", func() error { // but for those that are about to end
+	faulttest.Eventually(t, "there are no more connections than the pool has", func() error { // except calls that are about to end
 		n, err := strconv.ParseInt(p.must("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mete'"), 10, 64)
 		if pool := int64(p.pool.Config().MaxConns); err == nil && n > pool {
 			err = fmt.Errorf("%d connections, where the pool has %d", n, pool)
@@ -104,7 +103,7 @@ func heldFor(t *testing.T, there bool) {
 			t.Errorf("%d takes of %q were answered while it was locked", n, key)
 		}
 	}
-	tr.GoesOn(10) // none of them waits until it is free
+	tr.GoesOn(10) // none of them waits for the lock
 	release()
 	ended := time.Now()
 	others.GoesOn(10)
@@ -113,10 +112,10 @@ func heldFor(t *testing.T, there bool) {
 	control.Stop()
 	tr.Stop()
 
-	// Of those who have nothing to do with it, but for its first moments.
+	// Unrelated takes are late only at the start.
 	late, all := lateOf(free, began, ended)
 	byItself, controls := lateOf(control.Takers, began, ended)
-	most := min(0.25+3*float64(byItself)/float64(max(controls, 1)), 0.9) // all of them, if they waited for the lock
+	most := min(0.25+3*float64(byItself)/float64(max(controls, 1)), 0.9) // all of them would fail if they waited for the lock
 	if float64(late) > most*float64(all) || all < 100 {
 		t.Errorf("%d of %d takes of other buckets failed, and %d of %d of other tables", late, all, byItself, controls)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// behindProxy opens a store that reaches a server through a proxy only.
+// behindProxy opens a store that reaches a server only through a proxy.
 func behindProxy(t *testing.T, config pgstore.Config) (*place, *proctest.Proxy) {
 	t.Helper()
 	s := proctest.StartPostgres(t)
@@ -22,11 +22,10 @@ func behindProxy(t *testing.T, config pgstore.Config) (*place, *proctest.Proxy) 
 	return at(t, s.URL(), behind(s.URL(), proxy.Addr), config), proxy
 }
 
-// What a caller is told about a take whose reply was lost is true: it may have been
-// spent, once, and is not spent again under its ID.
+// TestFault_ReplyLost proves that a take with a lost reply is spent at most once, and only once under an ID.
 func TestFault_ReplyLost(t *testing.T) {
 	faulttest.Alone(t)
-	p, proxy := behindProxy(t, pgstore.Config{Timeout: faulttest.Patience, SweepEvery: -1}) // nobody else asks
+	p, proxy := behindProxy(t, pgstore.Config{Timeout: faulttest.Patience, SweepEvery: -1}) // no other calls
 	charges := slowCharges("k", "l")
 	charged := func() int64 {
 		t.Helper()
@@ -56,8 +55,8 @@ func TestFault_ReplyLost(t *testing.T) {
 				mode.ID, spent, err, mete.Spent(err) == mete.NotSpent)
 		}
 		if err != nil {
-			lost += int(spent) // else it was the reply to a greeting that was cut
-		} // or to the pool, which asks whether a connection is alive that it has not used for a second
+			lost += int(spent) // else the reply to a greeting was cut
+		} // or to a ping of the pool, after a second without use
 		for range 2 {
 			if _, err := p.take(charges, mode); err != nil {
 				t.Fatal(err)
@@ -102,7 +101,7 @@ func TestFault_SlowNetwork(t *testing.T) {
 		tr.Ends(6)
 		proxy.Delay(0)
 	}
-	proxy.CutNow() // what is still on its way would keep all that follows
+	proxy.CutNow() // data in flight would block all later data
 	tr.GoesOn(20)
 	tr.Stop()
 	tr.Harmed()
@@ -118,7 +117,7 @@ func TestFault_NetworkGone(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		tr.GoesOn(20)
 		proxy.Blackhole(true)
-		if cut { // new connections are taken, and then nothing
+		if cut { // accepts connections, then stays silent
 			proxy.CutNow()
 		}
 		tr.Ends(20)
@@ -132,7 +131,7 @@ func TestFault_NetworkGone(t *testing.T) {
 	tr.Conserved()
 }
 
-// A server that is halted answers nobody, and late what it was asked before.
+// TestFault_Paused pauses a server. It answers nothing, and answers earlier calls late.
 func TestFault_Paused(t *testing.T) {
 	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)

@@ -18,8 +18,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// A pool whose connections others have is a failure within the caller's time, by
-// which nothing is spent.
+// TestFault_PoolExhausted uses up all connections of the pool. Takes fail within their deadline, as NotSpent.
 func TestFault_PoolExhausted(t *testing.T) {
 	faulttest.Alone(t)
 	p := at(t, proctest.StartPostgres(t).URL(), "", pgstore.Config{SweepEvery: -1})
@@ -39,7 +38,7 @@ func TestFault_PoolExhausted(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("take in mode %+v: %v; want that it was too late", mode, err)
 			}
-			if mode.Within == 0 && mete.Spent(err) != mete.NotSpent { // else it may have its turn later
+			if mode.Within == 0 && mete.Spent(err) != mete.NotSpent { // else it may get a connection later
 				t.Errorf("take in mode %+v: %v; want that it is not spent", mode, err)
 			}
 		})
@@ -56,7 +55,7 @@ func TestFault_PoolExhausted(t *testing.T) {
 	tr.Conserved()
 }
 
-// A server that has too many connections has not been asked.
+// TestFault_TooManyConnections proves that a rejected connection spends nothing.
 func TestFault_TooManyConnections(t *testing.T) {
 	faulttest.Alone(t)
 	const most = 8
@@ -87,7 +86,7 @@ func TestFault_TooManyConnections(t *testing.T) {
 	}
 	tr.Ends(4)
 	for _, conn := range others {
-		_ = conn.Close(t.Context()) // it may have been sent away
+		_ = conn.Close(t.Context()) // it may have been rejected
 	}
 	tr.GoesOn(20)
 	tr.Stop()

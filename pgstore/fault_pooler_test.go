@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// A pooler says that a server has gone in its own words, and with its own codes.
+// TestFault_Pooler proves that errors of a pooler for a lost server are recognized.
 func TestFault_Pooler(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(s *proctest.Postgres, b *proctest.PgBouncer, p *place, tr *faulttest.Traffic){

@@ -13,9 +13,8 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// The ways a server ends. Unlogged buckets are full after those that are a crash,
-// and as they were after those that are in order; durable ones are always as they
-// were.
+// ends are the ways in which a server ends. Unlogged buckets are full after a crash, and unchanged after a clean
+// shutdown. Durable buckets are always unchanged.
 var ends = []struct {
 	name  string
 	crash bool
@@ -43,8 +42,7 @@ var ends = []struct {
 	}},
 }
 
-// killBackend ends one of the server's processes that work for the store, which is
-// a crash of all of it.
+// killBackend kills one server process of the store, which crashes the server.
 func killBackend(t *testing.T, p *place) {
 	t.Helper()
 	before := p.must("SELECT pg_postmaster_start_time(), pg_stat_get_snapshot_timestamp() IS NULL")

@@ -17,14 +17,14 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A refusal is a server that answers, and does not do what it is asked.
+// A refusal is a server that answers with an error.
 type refusal struct {
 	name       string
 	begin, end string // statements of the superuser
-	lock       string // one that it runs in a transaction until the end
-	want       string // what it says
-	reconnect  bool   // so that what begin says holds
-	forgets    bool   // what the buckets were
+	lock       string // a statement in a transaction that lasts until end
+	want       string // the error
+	reconnect  bool   // so that begin takes effect
+	forgets    bool   // the buckets are lost
 }
 
 var refusals = []refusal{{
@@ -57,15 +57,15 @@ var refusals = []refusal{{
 	end:   "ALTER TABLE keep RENAME TO bucket; ALTER TABLE bucket SET SCHEMA mete; GRANT ALL ON mete.bucket TO app",
 }}
 
-// late says whether a take's own time was over before the server's: in the queue, on
-// its way, or at the lock, for which it waits no longer than it has left.
+// late reports whether a take's own deadline came first: in the queue, in flight, or at a lock. It waits for a lock
+// for the remaining time at most.
 func (r refusal) late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) ||
 		r.lock != "" && err != nil && strings.Contains(err.Error(), "SQLSTATE 55P03") && mete.Spent(err) == mete.NotSpent
 }
 
-// What a server refuses is not spent; it is the server's failure and not a denial,
-// and is over when that is.
+// TestFault_Refused proves that rejected takes spend nothing. The error is a failure and not a denial, and ends
+// with its cause.
 func TestFault_Refused(t *testing.T) {
 	faulttest.Alone(t)
 	s := proctest.StartPostgres(t)
@@ -95,7 +95,7 @@ func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 		for _, charges := range [][]store.Charge{charges, charges[:1]} {
 			allowed, err := p.take(charges, mode)
 			if mode.Within > 0 && fault.late(err) {
-				continue // it came behind another
+				continue // it was queued behind another take
 			}
 			if allowed || err == nil || mete.Spent(err) != mete.NotSpent || !strings.Contains(err.Error(), fault.want) {
 				t.Errorf("take of %d in mode %+v: %v, %v; want %q and not spent", len(charges), mode, allowed, err, fault.want)

@@ -20,14 +20,12 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// slack is what a machine that does other things too may add to what callers want.
+// slack is the tolerance for delays of a busy machine.
 const slack = 200 * time.Millisecond
 
-// faultLimit refills so slowly that no fault lasts until a bucket that was emptied
-// is full again, on a slow machine either: then what has been taken shows to the last unit. A bucket of
-// vastLimit admits all that is asked, so that faults find it being written.
-// Buckets of slowLimit and ampleLimit do not refill, but for less than a token,
-// while a test looks.
+// faultLimit refills so slowly that an empty bucket is not full by the end of any fault, even on a slow machine.
+// All spending then shows exactly. A bucket of vastLimit admits everything, so that faults hit during writes.
+// Buckets of slowLimit and ampleLimit refill less than a token during an assertion.
 var (
 	faultLimit = faulttest.Limit(400, bucket.PerSecond(2*bucket.Token))
 	vastLimit  = faulttest.Limit(1_000_000, bucket.PerSecond(10*bucket.Token))
@@ -35,8 +33,8 @@ var (
 	ampleLimit = faulttest.Limit(100_000, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Second})
 )
 
-// chargesOf are of a token each, from buckets of faultLimit or, as their keys say,
-// vastLimit or ampleLimit. The keys are in order.
+// chargesOf returns charges of a token each, from buckets of faultLimit, vastLimit or ampleLimit by their keys.
+// The keys are sorted.
 func chargesOf(keys ...string) []store.Charge {
 	var charges []store.Charge
 	for _, k := range keys {
@@ -60,17 +58,16 @@ func slowCharges(keys ...string) []store.Charge {
 	return charges
 }
 
-// A place is a schema of a server, with a store that may reach it by another way.
+// A place is a schema of a server, with a store that may use a proxy.
 type place struct {
 	t     *testing.T
-	url   string // past whatever is in between
+	url   string // a direct connection
 	table string
 	pool  *pgxpool.Pool // the store's
 	store *pgstore.Store
 }
 
-// at migrates, and connects as [pgstore.Open] does; by way of another address, if
-// there is one.
+// at migrates and connects like [pgstore.Open], through another address if there is one.
 func at(t *testing.T, url, way string, config pgstore.Config) *place {
 	t.Helper()
 	p := &place{t: t, url: url, table: "mete.bucket"}
@@ -101,13 +98,13 @@ func at(t *testing.T, url, way string, config pgstore.Config) *place {
 	return p
 }
 
-// behind is url by way of another address.
+// behind returns url with a proxy's address.
 func behind(url, addr string) string {
 	_, database, _ := strings.Cut(strings.TrimPrefix(url, "postgres://postgres@"), "/")
 	return "postgres://postgres@" + addr + "/" + database
 }
 
-// do runs statements past the store, and returns the rows as text.
+// do runs statements on a direct connection, and returns the rows as text.
 func (p *place) do(sql string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), faulttest.Patience)
 	defer cancel()
@@ -126,7 +123,7 @@ func (p *place) do(sql string) (string, error) {
 	return strings.Join(lines, "\n"), err
 }
 
-// must is do of what cannot be refused.
+// must is do for statements that cannot fail.
 func (p *place) must(sql string) string {
 	p.t.Helper()
 	text, err := p.do(sql)
@@ -142,7 +139,7 @@ func (p *place) take(charges []store.Charge, mode mete.Mode) (bool, error) {
 	return allowed, err
 }
 
-// charged is how many takes are missing from a bucket that does not refill.
+// charged returns the number of takes missing from a bucket that does not refill.
 func (p *place) charged(key string) int64 {
 	p.t.Helper()
 	s := p.state(key)
@@ -150,8 +147,7 @@ func (p *place) charged(key string) int64 {
 	return (s.Spent + unit - 1) / unit
 }
 
-// state reads a bucket's state from the table, as an operator would. A bucket that
-// has no row is full.
+// state reads a bucket's state from the table, as an operator would. A bucket without a row is full.
 func (p *place) state(key string) (s bucket.State) {
 	p.t.Helper()
 	row := p.must("SELECT spent, split_part(lim, ',', 4), as_of FROM " + p.table + " WHERE key = '" + key + "'")

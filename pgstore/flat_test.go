@@ -20,9 +20,8 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// TestSweep_KeepsTablesFlat has new clients come all the time, who are soon full
-// again, beside some who stay: what the tables and their indexes take on the disk
-// does not grow after the first third.
+// TestSweep_KeepsTablesFlat has constantly new clients with buckets that are soon full, and a few that stay. The
+// tables and their indexes do not grow on disk after the first third.
 func TestSweep_KeepsTablesFlat(t *testing.T) {
 	p := proctest.StartPostgres(t, "autovacuum_naptime=1s")
 	pool := poolTo(t, p.URL())
@@ -76,15 +75,14 @@ func TestSweep_KeepsTablesFlat(t *testing.T) {
 	if stats.Swept < sweptEarly*2 {
 		t.Errorf("%d rows were swept in a third of the time, %d in all: the run is too short to mean anything", sweptEarly, stats.Swept)
 	}
-	// A row and its entry in the index take 130 bytes: what is not used again would
-	// be seen. On a busy machine what is used again is more after a while; on one that is
-	// so slow that few rows are swept, most of them were so before a vacuum came.
+	// A row and its index entry take 130 bytes, so a leak would show. On a busy machine, the reused space grows for a
+	// while. If few rows are swept on a slow machine, most of them were swept before the first vacuum.
 	const telling = 10_000
 	if late > 2*early && late > 100*stats.Swept && stats.Swept > telling {
 		t.Errorf("%d bytes after %v, %d after %v, and %d rows swept: want no growth", early, long/3, late, long, stats.Swept)
 	}
 	t.Logf("%d asks, %d rows swept, %d bytes, %d in the end", stats.Asks, stats.Swept, early, late)
-	// What all this leaves behind is what is not full.
+	// At the end, only buckets that are not full have rows.
 	until(t, func() error {
 		if n := number(t, pool, "SELECT count(*) FROM "+schema+".bucket"); n > 0 {
 			return fmt.Errorf("%d rows are left", n)

@@ -29,19 +29,18 @@ var formats = flag.String("formats", "", "write the stored formats of this `vers
 // formatsSchema is the name of the schema in testdata/formats.
 const formatsSchema = "formats_schema"
 
-// storedTables are the tables whose rows are kept in testdata/formats, a file each.
+// storedTables are the tables with a file of rows in testdata/formats.
 var storedTables = []string{"bucket", "bucket_memory", "document", "secret", "rate_limit_policy", "rate_limit_rule", "rate_limit_violation"}
 
-// Schemas of earlier versions are migrated and read. Their buckets decide as they did
-// then, and their rules and violations are the same. The schema is a script, because a
-// migration never changes after its release.
+// TestFormats migrates and reads the schemas of earlier versions. Decisions, rules and violations must be
+// unchanged. The schema is stored as a script, because a migration never changes after its release.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
 	config := func(schema string, now func() bucket.Instant) pgstore.Config {
 		return pgstore.Config{Schema: schema, Now: now, Timeout: awhile, SweepEvery: -1}
 	}
-	var schema string // of the store that Open has returned
+	var schema string // of the last store that Open returned
 	storetest.Formats{
 		Dir: "testdata/formats", Write: *formats,
 		Open: func(t *testing.T, now func() bucket.Instant) mete.Store {
@@ -66,7 +65,7 @@ func TestFormats(t *testing.T) {
 	}.Run(t)
 }
 
-// saveFormats adds a rule and a violation to a schema, and writes it to files.
+// saveFormats adds a rule and a violation to a schema, and writes the schema to files.
 func saveFormats(t *testing.T, pool *pgxpool.Pool, schema, dir string) {
 	t.Helper()
 	source, err := rules.New(t.Context(), pool, rules.Config{Schema: schema})
@@ -112,8 +111,7 @@ func saveFormats(t *testing.T, pool *pgxpool.Pool, schema, dir string) {
 	}
 }
 
-// loadFormats creates a schema from files, as the version that wrote them had it, and
-// returns its name.
+// loadFormats creates a schema from files in the version that wrote them, and returns its name.
 func loadFormats(t *testing.T, pool *pgxpool.Pool, dir string) string {
 	t.Helper()
 	name := proctest.PostgresSchema(t)
@@ -132,12 +130,12 @@ func loadFormats(t *testing.T, pool *pgxpool.Pool, dir string) string {
 			t.Fatalf("%s: %v", table, err)
 		}
 	}
-	// The time of the server goes on, and these rows are not to be removed.
+	// The server's clock has advanced since, and these rows must not be swept.
 	run(t, pool, "UPDATE "+name+".bucket_memory SET until = until + 1000000::bigint * 86400 * 36500")
 	return name
 }
 
-// columnsOf returns the columns of a table that the database does not generate.
+// columnsOf returns the columns of a table that are not generated.
 func columnsOf(t *testing.T, pool *pgxpool.Pool, schema, table string) (columns string) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), `SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute
@@ -156,7 +154,7 @@ func fileText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// rulesOf returns the policy that the rows of a schema are.
+// rulesOf returns the policy of a schema.
 func rulesOf(t *testing.T, pool *pgxpool.Pool, schema string) string {
 	t.Helper()
 	source, err := rules.New(t.Context(), pool, rules.Config{Schema: schema, ReadOnly: true})
@@ -174,7 +172,7 @@ func rulesOf(t *testing.T, pool *pgxpool.Pool, schema string) string {
 	return string(set.Export())
 }
 
-// violationsOf returns the violations of a schema, in JSON.
+// violationsOf returns the violations of a schema in JSON.
 func violationsOf(t *testing.T, pool *pgxpool.Pool, schema string) string {
 	t.Helper()
 	reader, err := violations.NewReader(pool, violations.Config{Schema: schema, Raw: true})

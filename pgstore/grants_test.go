@@ -22,8 +22,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// documentedGrants are the statements that doc/postgres.md gives for a server that
-// may not change tables.
+// documentedGrants returns the statements in doc/postgres.md for a server that may not change tables.
 func documentedGrants(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../doc/postgres.md")
@@ -39,8 +38,7 @@ func documentedGrants(t *testing.T) string {
 	return begin + rest
 }
 
-// asServer returns the URL of a database with a schema that its owner has made, for
-// the user of the document.
+// asServer returns the URL of a database with an existing schema, for the documented user.
 func asServer(t *testing.T) string {
 	t.Helper()
 	p := proctest.StartPostgres(t)
@@ -53,7 +51,7 @@ func asServer(t *testing.T) string {
 	return strings.Replace(p.URL(), "//postgres@", "//mete_server:PASSWORD@", 1)
 }
 
-// The user of the document can do all that a store does, and no more than that.
+// TestGrants proves that the documented user can do everything that a store does, and no more.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	url := asServer(t)
@@ -91,7 +89,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// swept sees that a full bucket is removed.
+// swept asserts that a full bucket is swept.
 func swept(t *testing.T, s *pgstore.Store) {
 	t.Helper()
 	l, err := bucket.NewLimit(bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Microsecond})
@@ -113,7 +111,7 @@ func swept(t *testing.T, s *pgstore.Store) {
 	}
 }
 
-// That user can also follow rules and record violations.
+// TestGrants_RulesAndViolations proves that the user can also follow rules and record violations.
 func TestGrants_RulesAndViolations(t *testing.T) {
 	url := asServer(t)
 	source, err := rules.Open(t.Context(), url, rules.Config{})

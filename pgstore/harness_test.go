@@ -19,11 +19,10 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// awhile is how long tests wait for what must come, however slow the machine.
+// awhile is the timeout for expected events, even on a slow machine.
 const awhile = time.Minute
 
-// lasts returns how long a test of endurance goes on: a moment, or as long as
-// METE_TEST_LONG says, such as 10m.
+// lasts returns the duration of an endurance test: short, or METE_TEST_LONG, such as 10m.
 func lasts(t *testing.T, moment time.Duration) time.Duration {
 	t.Helper()
 	const variable = "METE_TEST_LONG"
@@ -48,7 +47,7 @@ func compiled(t testing.TB, spec bucket.Spec) bucket.Limit {
 	return l
 }
 
-// tokens returns a token bucket of so many tokens, whose rate is as in "5/10s".
+// tokens returns a token bucket of this capacity with a rate such as "5/10s".
 func tokens(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	t.Helper()
 	r, err := bucket.ParseRate(rate)
@@ -58,7 +57,7 @@ func tokens(t testing.TB, capacity bucket.Tokens, rate string) bucket.Limit {
 	return compiled(t, bucket.Spec{Capacity: capacity * bucket.Token, Rate: r})
 }
 
-// of returns the charges of so many tokens from each of keys, which are in order.
+// of returns charges of this many tokens from each of keys, which are sorted.
 func of(l bucket.Limit, cost bucket.Tokens, keys ...string) []store.Charge {
 	charges := make([]store.Charge, len(keys))
 	for i, k := range keys {
@@ -77,7 +76,7 @@ func takes(t testing.TB, s mete.Store, charges []store.Charge, mode mete.Mode) (
 	return snaps, allowed
 }
 
-// holds asserts what is in a bucket, in thousandths.
+// holds asserts a bucket's tokens, in thousandths.
 func holds(t testing.TB, s mete.Store, key string, l bucket.Limit, want bucket.Tokens) {
 	t.Helper()
 	snaps, _ := takes(t, s, of(l, 0, key), mete.Mode{DryRun: true})
@@ -86,7 +85,7 @@ func holds(t testing.TB, s mete.Store, key string, l bucket.Limit, want bucket.T
 	}
 }
 
-// poolNamed connects to the server that tests share, under a name of its own.
+// poolNamed connects to the shared server under an application name of its own.
 func poolNamed(t testing.TB, name string) *pgxpool.Pool {
 	t.Helper()
 	options, err := pgxpool.ParseConfig(proctest.PostgresURL(t))
@@ -103,8 +102,7 @@ func poolNamed(t testing.TB, name string) *pgxpool.Pool {
 	return pool
 }
 
-// gone closes a pool, and waits until its connections have left the server: then
-// all that they did is in its statistics.
+// gone closes a pool and waits until its connections have left the server, so that the statistics are complete.
 func gone(t testing.TB, pool *pgxpool.Pool) {
 	t.Helper()
 	name := pool.Config().ConnConfig.RuntimeParams["application_name"]
@@ -128,7 +126,7 @@ func until(t testing.TB, f func() error) {
 	}
 }
 
-// number returns what a query for one number does.
+// number returns the result of a query for one number.
 func number(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) (n int64) {
 	t.Helper()
 	if err := pool.QueryRow(context.Background(), sql, arguments...).Scan(&n); err != nil {
@@ -137,7 +135,7 @@ func number(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) (n i
 	return n
 }
 
-// lines returns what a query for one column of text does.
+// lines returns the result of a query for one column of text.
 func lines(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) []string {
 	t.Helper()
 	rows, err := pool.Query(context.Background(), sql, arguments...)
@@ -158,7 +156,7 @@ func run(t testing.TB, pool *pgxpool.Pool, sql string, arguments ...any) {
 	}
 }
 
-// notSpent asserts an error that says so, and is of this kind.
+// notSpent asserts a NotSpent error of this kind.
 func notSpent(t testing.TB, err, kind error) {
 	t.Helper()
 	if err == nil || mete.Spent(err) != mete.NotSpent {

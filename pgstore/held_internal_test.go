@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// So many buckets count as held and no more, each for its time or until it is seen
-// not to be.
+// TestHeld_Bounds bounds the number of held buckets. Each is held for its time, or until it is seen free.
 func TestHeld_Bounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h held
@@ -30,7 +29,7 @@ func TestHeld_Bounds(t *testing.T) {
 		if !is("k") || is(fmt.Sprint(2*maxHeld-1)) {
 			t.Error("a bucket beyond the bound is held in place of one that was")
 		}
-		h.add(map[string]holder{"k": 2}) // known ones always may
+		h.add(map[string]holder{"k": 2}) // known buckets are always allowed
 		if by := h.holders([]*ask{{charges: []store.Charge{{Key: "k"}}}})["k"]; by != 2 {
 			t.Errorf("held by %d, want 2", by)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// kept is a timeout of a take, which passes.
+// kept is a timeout that a take exceeds.
 const kept = 300 * time.Millisecond
 
 // counted waits until the store counts the buckets as held.
@@ -31,8 +31,8 @@ func counted(t *testing.T, s *pgstore.Store, keys ...string) {
 	})
 }
 
-// TestHeld_ThenBusy has a bucket that was held be locked afterwards by one after
-// another, without a pause: who was kept from it has their turn.
+// TestHeld_ThenBusy locks a bucket that was held by one transaction after another, without a pause: waiting takes
+// still get their turn.
 func TestHeld_ThenBusy(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -49,7 +49,7 @@ func TestHeld_ThenBusy(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var others sync.WaitGroup
-	for range 3 { // of whom two wait
+	for range 3 { // two of them wait
 		others.Go(func() {
 			for ctx.Err() == nil {
 				if _, err := d.pool.Exec(context.Background(), "BEGIN; SELECT FROM "+d.schema+".bucket FOR UPDATE; SELECT pg_sleep(0.01); COMMIT", pgx.QueryExecModeSimpleProtocol); err != nil {
@@ -73,8 +73,8 @@ func TestHeld_ThenBusy(t *testing.T) {
 	d.has(0, 8)
 }
 
-// TestHeld_NewOneBeside has two buckets be held, one of which has no row yet: when the
-// other is free again, those who wait for it do not wait for the first.
+// TestHeld_NewOneBeside holds two buckets, one of them without a row. When the other is released, takes from it
+// do not wait for the first.
 func TestHeld_NewOneBeside(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -111,8 +111,7 @@ func TestHeld_NewOneBeside(t *testing.T) {
 	holds(t, d.store, "fresh", d.limit, 6000)
 }
 
-// TestHeld_GivesUp asks for a bucket that stays locked: that ends in time, with nothing
-// spent.
+// TestHeld_GivesUp takes from a bucket that stays locked: the take fails in time, as NotSpent.
 func TestHeld_GivesUp(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -135,7 +134,7 @@ func TestHeld_GivesUp(t *testing.T) {
 			t.Fatalf("%+v: still waits", mode)
 		}
 	}
-	until(t, func() error { // what nobody waits for any more may still be on its way, on a slow machine
+	until(t, func() error { // on a slow machine, abandoned takes may still be in flight
 		if n := number(t, d.pool, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND state <> 'idle'", d.schema); n > 0 {
 			return fmt.Errorf("%d calls are on their way", n)
 		}
@@ -145,8 +144,7 @@ func TestHeld_GivesUp(t *testing.T) {
 	d.has(0, 9)
 }
 
-// TestTake_LeavesNoDeadline uses a connection for something else, later than a take on
-// it might have lasted.
+// TestTake_LeavesNoDeadline uses a connection for something else, after the deadline of a take on it.
 func TestTake_LeavesNoDeadline(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -154,7 +152,7 @@ func TestTake_LeavesNoDeadline(t *testing.T) {
 	options.MaxConns = 1
 	pool := poolOf(t, options)
 	s := open(t, pool, pgstore.Config{Schema: d.schema, Timeout: kept, SweepEvery: -1})
-	until(t, func() error { // in time, which a slow machine may not be at once
+	until(t, func() error { // eventually, on a slow machine
 		_, _, err := s.Take(context.Background(), nil, of(d.limit, 1, "k"), mete.Mode{})
 		return err
 	})

@@ -17,8 +17,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestTake_UpdatesStayInTheirPage counts how many of the updates are HOT, which
-// leave no new entry in the index.
+// TestTake_UpdatesStayInTheirPage counts HOT updates, which add no index entry.
 func TestTake_UpdatesStayInTheirPage(t *testing.T) {
 	hour := bucket.Rate{Tokens: 1_000_000 * bucket.Token, Per: time.Hour}
 	plain := compiled(t, bucket.Spec{Capacity: hour.Tokens, Rate: hour})
@@ -27,7 +26,7 @@ func TestTake_UpdatesStayInTheirPage(t *testing.T) {
 	log := compiled(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Hour}})
 	for _, tt := range []struct {
 		name   string
-		laps   int // of each caller
+		laps   int // per caller
 		limits []bucket.Limit
 	}{
 		{"one limit", 2600, []bucket.Limit{plain}},
@@ -43,8 +42,7 @@ func TestTake_UpdatesStayInTheirPage(t *testing.T) {
 	}
 }
 
-// isHot takes from buckets of users, of which a tenth shares one of the next limit,
-// and so on.
+// isHot takes from buckets of users. A tenth of them shares a bucket of the next limit, and so on.
 func isHot(t *testing.T, laps int, limits []bucket.Limit, durable bool) {
 	const callers, keys = 8, 1000
 	pool := newPool(t)
@@ -79,7 +77,7 @@ func isHot(t *testing.T, laps int, limits []bucket.Limit, durable bool) {
 	}
 }
 
-// TestMigrate_NoIndexButTheKey is why they can be.
+// TestMigrate_NoIndexButTheKey proves the condition for HOT updates.
 func TestMigrate_NoIndexButTheKey(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// logins returns a limiter of 3 for each key over the store of l.
+// logins returns a limiter of 3 per key over the store of l.
 func logins(t *testing.T, l *mete.Limiter) *keyed.Shared {
 	t.Helper()
 	limit, err := bucket.NewLimit(3*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
@@ -27,7 +27,7 @@ func logins(t *testing.T, l *mete.Limiter) *keyed.Shared {
 	return s
 }
 
-// Two processes share the buckets of a keyed limiter, and the secret of its hashes.
+// TestKeyed_Shared proves that two processes share the buckets and the secret of a keyed limiter.
 func TestKeyed_Shared(t *testing.T) {
 	t.Parallel()
 	url := shared(t)
@@ -49,7 +49,7 @@ func TestKeyed_Shared(t *testing.T) {
 	}
 }
 
-// A closed PostgreSQL limiter stands for one that does not answer.
+// TestKeyed_WithoutTheStore uses a closed limiter in place of an outage.
 func TestKeyed_WithoutTheStore(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(t, shared(t), "")

@@ -14,7 +14,7 @@ import (
 // limVersion begins the text of a limit in a row, before bucket.Limit.Encode. Rows of another version are errors.
 const limVersion = "1:"
 
-func readLimText(text string) (bucket.Limit, error) {
+func parseLimit(text string) (bucket.Limit, error) {
 	encoded, known := strings.CutPrefix(text, limVersion)
 	l, err := bucket.DecodeLimit(encoded)
 	if !known || err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// shared returns the URL of a schema of its own on the server that tests share.
+// shared returns the URL of a new schema on the shared server.
 func shared(t *testing.T) string {
 	t.Helper()
 	return with(proctest.PostgresURL(t), "schema="+proctest.PostgresSchema(t))
 }
 
-// proxied returns a proxy before a server, and a limiter that reaches the server so.
+// proxied returns a proxy for a server, and a limiter that uses it.
 func proxied(t *testing.T, server *proctest.Postgres) (*proctest.Proxy, *mete.Limiter) {
 	t.Helper()
 	proxy := proctest.StartProxy(t, server.Addr)
@@ -32,8 +32,7 @@ func proxied(t *testing.T, server *proctest.Postgres) (*proctest.Proxy, *mete.Li
 	return proxy, newLimiter(t, url+"&durable=true&timeout=10s", "")
 }
 
-// matcher returns a policy with a limit of 3 for each API key. Keys are hashed with key,
-// or with the store's own where that is empty.
+// matcher returns a policy with a limit of 3 per API key. An empty key selects the store's hash key.
 func matcher(t *testing.T, key string) *policy.Matcher {
 	t.Helper()
 	m, err := policy.Load([]byte(`{"rules": [{"name": "per-key", "limit_keys": ["header:x-api-key"], "on_store_error": "local",
@@ -63,8 +62,8 @@ func take(t *testing.T, l *mete.Limiter) mete.Decision {
 	return d
 }
 
-// Processes that share PostgreSQL limit together although none of them has a secret: that is
-// the store's.
+// TestNewLimiter_OfThreeProcesses proves that processes share limits without a configured secret: they use the
+// store's.
 func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 	t.Parallel()
 	prepare := func() string { return with(shared(t), "prefix=shop:&timeout=1m") }
@@ -86,7 +85,8 @@ func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 	}
 }
 
-// After an outage PostgreSQL is charged for the local takes, although no client comes again.
+// TestNewLimiter_RecoversByItself proves that PostgreSQL is charged for local takes after an outage, without any
+// request.
 func TestNewLimiter_RecoversByItself(t *testing.T) {
 	t.Parallel()
 	proxy, l := proxied(t, proctest.StartPostgres(t))
@@ -108,7 +108,7 @@ func TestNewLimiter_RecoversByItself(t *testing.T) {
 	}
 }
 
-// Without PostgreSQL, a process admits its share of the limit: there are two processes.
+// TestNewLimiter_DividesTheLimit proves that during an outage, each of two processes admits half of the limit.
 func TestNewLimiter_DividesTheLimit(t *testing.T) {
 	t.Parallel()
 	server := proctest.StartPostgres(t)
@@ -127,7 +127,7 @@ func TestNewLimiter_DividesTheLimit(t *testing.T) {
 	}
 }
 
-// A program that ends in time charges what it spent in an outage.
+// TestLimiter_CloseChargesTheRest proves that Close charges the spending of an outage.
 func TestLimiter_CloseChargesTheRest(t *testing.T) {
 	t.Parallel()
 	server := proctest.StartPostgres(t)
@@ -182,7 +182,7 @@ func TestNewLimiter_Errors(t *testing.T) {
 	}
 }
 
-// Hooks and other settings need no program of forty lines either.
+// TestNode_NewLimiter proves that hooks and other settings work with a Node.
 func TestNode_NewLimiter(t *testing.T) {
 	t.Parallel()
 	node, err := pgstore.Open(t.Context(), shared(t))
@@ -203,7 +203,7 @@ func TestNode_NewLimiter(t *testing.T) {
 	}
 }
 
-// Two limiters with different keys on one PostgreSQL would admit twice the limit.
+// TestNewLimiter_RefusesAnotherHashKey rejects a second hash key, which would double the limit.
 func TestNewLimiter_RefusesAnotherHashKey(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -237,8 +237,8 @@ func TestNewLimiter_RefusesAnotherHashKey(t *testing.T) {
 	}
 }
 
-// Charges of requests, and so the limits of middleware, are decided in memory without
-// PostgreSQL. They have no rule that could demand it.
+// TestNewLimiter_LimitsChargesInAnOutage proves that charges without a rule, such as in middleware, are decided
+// in memory during an outage.
 func TestNewLimiter_LimitsChargesInAnOutage(t *testing.T) {
 	t.Parallel()
 	proxy, l := proxied(t, proctest.StartPostgres(t))

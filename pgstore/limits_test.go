@@ -17,9 +17,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestTake_AtTheBounds has limits, costs and times that are as large as there can
-// be: the functions come to the same as the model, and keep a row for an hour and
-// until its bucket is full.
+// TestTake_AtTheBounds uses the largest limits, costs and times. The functions agree with the model, and keep a
+// row for an hour and until its bucket is full.
 func TestTake_AtTheBounds(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
@@ -85,7 +84,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 			}
 			charges[0].Cost = 0
 			snaps, _, _ := model.Take(t.Context(), nil, charges, mete.Mode{DryRun: true})
-			// Where there are other accounts, the row stays as long as they do.
+			// With further accounts, the row stays as long as they do.
 			due := number(t, pool, "SELECT coalesce(min(full_at), 0) FROM "+schema+".bucket WHERE key = $1 AND spent > 0 AND others IS NULL AND lim = '1:' || $2", []byte(prefix+c.Key), l.Encode())
 			if due == 0 {
 				continue
@@ -98,7 +97,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 	}
 }
 
-// upTo returns a number from 0 to most of any magnitude, and often the last.
+// upTo returns a number of any magnitude from 0 to most, and often most.
 func upTo(r *rand.Rand, most int64) int64 {
 	if r.IntN(4) == 0 {
 		return most - min(r.Int64N(3), most)
@@ -106,7 +105,7 @@ func upTo(r *rand.Rand, most int64) int64 {
 	return r.Int64N(most+1) >> r.IntN(40)
 }
 
-// boundSpec returns a spec of which some part is near a bound. It may not compile.
+// boundSpec returns a spec with some part near a bound. It may not compile.
 func boundSpec(r *rand.Rand, kind bucket.Algorithm) bucket.Spec {
 	spec := bucket.Spec{Algorithm: kind, Rate: bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: time.Microsecond}}
 	owed := bucket.Tokens(upTo(r, 1<<53-1))

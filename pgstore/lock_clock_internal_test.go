@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestTake_ClockAfterTheLock has every way of a take wait for a lock. The take is judged
-// by the time after the wait, whether there is a row or not.
+// TestTake_ClockAfterTheLock makes each path of a take wait for a lock. The take is decided by the time after the
+// wait, with or without a row.
 func TestTake_ClockAfterTheLock(t *testing.T) {
 	slow, err := bucket.NewLimit(10*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Hour})
 	if err != nil {
@@ -31,7 +31,7 @@ func TestTake_ClockAfterTheLock(t *testing.T) {
 		for _, tt := range []struct {
 			name  string
 			limit bucket.Limit
-			lock  string // of the transaction that is waited for, which is rolled back
+			lock  string // of the blocking transaction, which is rolled back
 		}{
 			{"no row", slow, "INSERT INTO %s (key, lim, spent, as_of, full_at) VALUES ('p:k', '', 0, 0, 0)"},
 			{"row", quick, "SELECT FROM %s WHERE key = 'p:k' FOR UPDATE"},
@@ -39,7 +39,7 @@ func TestTake_ClockAfterTheLock(t *testing.T) {
 			t.Run(name+", "+tt.name, func(t *testing.T) {
 				a := newAgreement(t, 0)
 				a.store.config.Now = nil
-				if tt.name == "row" { // it is empty when the wait begins
+				if tt.name == "row" { // the bucket is empty when the wait starts
 					a.write("k", bucket.Row{{Limit: tt.limit, State: bucket.State{
 						Spent: 10_000 * tt.limit.Unit(), AsOf: bucket.Instant(a.serverTime()), Unit: tt.limit.Unit()}}})
 				}
@@ -88,7 +88,7 @@ func TestTake_ClockAfterTheLock(t *testing.T) {
 	}
 }
 
-// choose has b go one of the ways of takeBySomeWay.
+// choose makes b use one of the paths of takeBySomeWay.
 func (a *agreement) choose(b *batch, way int) {
 	a.store.denying.Store(false)
 	a.store.unprepared.Store(way != 0)
@@ -116,7 +116,7 @@ func (a *agreement) waits(conn *pgx.Conn) {
 	}
 }
 
-// passes waits until the server's clock is past an instant, and returns what it is then.
+// passes waits until the server's clock is past an instant, and returns it.
 func (a *agreement) passes(at int64) (now int64) {
 	a.Helper()
 	err := proctest.Poll(a.Context(), func(context.Context) error {

@@ -66,7 +66,7 @@ func (b *batch) setLockTimeout(timeout time.Duration) {
 // addLockTimeout adds the lock timeout to the parameters, except in a caller's transaction.
 func (b *batch) addLockTimeout() {
 	if !b.store.joined {
-		b.packet.begin()
+		b.packet.beginParam()
 		b.packet.bytes = append(b.packet.bytes, b.lockTimeout...)
 	}
 }
@@ -128,8 +128,8 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	b.store.held.add(still)
 	err = b.runHeldExcept(ctx, conn, b.asks, still, seen)
 
-	// A bucket without a row shows only in a wait whether it is locked. Each such bucket gets a short wait in a
-	// call of its own, so that it delays no other bucket.
+	// Only a wait shows whether a bucket without a row is locked. Each such bucket gets a short wait in a call of its
+	// own, so that it delays no other bucket.
 	b.setLockTimeout(heldPoll * 2)
 	for began, keys := time.Now(), slices.Collect(maps.Keys(still)); len(keys) > 0 && time.Since(began) < heldRound; keys = keys[1:] {
 		k := keys[0]
@@ -137,7 +137,7 @@ func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 			continue
 		}
 		delete(still, k)
-		its := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !a.needs(k) })
+		its := slices.DeleteFunc(slices.Clone(b.asks), func(a *ask) bool { return !a.usesKey(k) })
 		if failed := b.runHeldExcept(ctx, conn, its, still, seen); failed != nil {
 			still[k], err = noRow, failed
 		}
@@ -203,7 +203,7 @@ func (a *ask) keys() []string {
 	return keys
 }
 
-func (a *ask) needs(key string) bool {
+func (a *ask) usesKey(key string) bool {
 	return slices.ContainsFunc(a.charges, func(c store.Charge) bool { return c.Key == key })
 }
 
@@ -248,9 +248,9 @@ func (s *Store) findLocked(ctx context.Context, conn *pgx.Conn, keys []string) (
 		return locked, nil
 	}
 	var p packet
-	p.array(pgtype.ByteaOID, len(keys))
+	p.beginArray(pgtype.ByteaOID, len(keys))
 	for _, k := range keys {
-		p.text(s.config.Prefix, k)
+		p.appendText(s.config.Prefix, k)
 	}
 	err := s.query(ctx, conn, &s.statements.locked, p.end(), func(row [][]byte) {
 		if len(row) != 2 || len(row[0]) < len(s.config.Prefix) {

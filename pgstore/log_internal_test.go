@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestLog_Long has a sliding log of as many entries as there may be, and more.
+// TestLog_Long fills a sliding log to its maximum number of entries, and beyond.
 func TestLog_Long(t *testing.T) {
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
 	if err != nil {
@@ -26,7 +26,7 @@ func TestLog_Long(t *testing.T) {
 	a.clock.Advance(1)
 	var entries []bucket.Entry
 	var numbers []int64
-	for range bucket.MaxLogEntries - 6 { // but for six
+	for range bucket.MaxLogEntries - 6 { // except six
 		e := bucket.Entry{At: a.clock.Now(), Cost: bucket.Tokens(1 + r.Int64N(20))}
 		entries, numbers = append(entries, e), append(numbers, int64(e.At), int64(e.Cost))
 		a.clock.Advance(10)
@@ -53,12 +53,12 @@ func TestLog_Long(t *testing.T) {
 		}
 	}
 	var tail []bucket.Instant
-	for i := range 15 { // beyond the last but one, the last two are one
-		a.clock.Advance(int64(i % 3)) // some at one instant
+	for i := range 15 { // beyond the maximum, the last two are merged
+		a.clock.Advance(int64(i % 3)) // some at the same instant
 		take(bucket.Tokens(1+i), false)
 		tail = append(tail, a.clock.Now())
 	}
-	for rest := range bucket.Tokens(8) { // when so little of it is left
+	for rest := range bucket.Tokens(8) { // with so few tokens left
 		take(l.Capacity()-rest, true)
 	}
 	take(l.Capacity(), false)
@@ -70,7 +70,7 @@ func TestLog_Long(t *testing.T) {
 		}
 		model = l.Refund(model, a.clock.Now(), back)
 	}
-	for range 4 { // the entries leave, some at a time
+	for range 4 { // entries expire one after another
 		a.clock.Advance(232_000)
 		take(l.Capacity()/2, true)
 		take(l.Capacity()-3000, true)
@@ -91,7 +91,7 @@ func TestLog_Long(t *testing.T) {
 			take(l.Capacity(), true)
 		}
 	}
-	a.clock.Set(a.clock.Now() + 1_000_000 - 1) // what was taken last leaves in a moment
+	a.clock.Set(a.clock.Now() + 1_000_000 - 1) // the last take expires soon
 	take(l.Capacity(), false)
 	a.clock.Advance(1)
 	take(l.Capacity(), false)

@@ -9,8 +9,8 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// TestMain keeps the tests away from the server of other packages, whose transactions
-// change the pages, locks and statistics that the tests look at.
+// TestMain isolates these tests from the server that other packages share, because other transactions affect
+// pages, locks and statistics.
 func TestMain(m *testing.M) {
 	os.Unsetenv(proctest.PostgresVar)
 	os.Exit(m.Run())

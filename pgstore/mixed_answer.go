@@ -97,12 +97,12 @@ func (a *ask) readCharge(i int, v [perCharge]int64, at bucket.Instant, r *answer
 	c := a.charges[i]
 	c.Cost = bucket.Tokens(v[0])
 	if remembered {
-		if c.Limit, err = readLimText(r.names[i]); err != nil {
+		if c.Limit, err = parseLimit(r.names[i]); err != nil {
 			return snap, err
 		}
 	}
 	if v[1] == 1 {
-		logVerdict(v).Show(&snap, &c.Limit, c.Cost, at)
+		parseLogVerdict(v).Show(&snap, &c.Limit, c.Cost, at)
 		return snap, nil
 	}
 	state := bucket.State{Spent: v[2], AsOf: bucket.Instant(v[3]), Unit: c.Limit.Unit(), Prev: v[4]}
@@ -118,7 +118,7 @@ func (a *ask) readCharge(i int, v [perCharge]int64, at bucket.Instant, r *answer
 	return snap, nil
 }
 
-func logVerdict(v [perCharge]int64) bucket.Verdict {
+func parseLogVerdict(v [perCharge]int64) bucket.Verdict {
 	wait := bucket.Never
 	if v[4] >= 0 {
 		wait = time.Duration(v[4]) * time.Microsecond

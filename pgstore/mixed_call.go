@@ -43,25 +43,25 @@ func (g *mixedCall) take(ctx context.Context, conn *pgx.Conn) error {
 	g.encode()
 	p := &g.packet
 	p.reset()
-	p.int(g.clock)
-	p.array(pgtype.ByteaOID, len(g.keys))
+	p.addInt(g.clock)
+	p.beginArray(pgtype.ByteaOID, len(g.keys))
 	for _, k := range g.keys {
-		p.text(g.store.config.Prefix, k)
+		p.appendText(g.store.config.Prefix, k)
 	}
-	p.array(pgtype.TextOID, len(g.limits))
+	p.beginArray(pgtype.TextOID, len(g.limits))
 	for i := range g.limits {
-		p.text(limVersion, g.limits[i].Encode())
+		p.appendText(limVersion, g.limits[i].Encode())
 	}
-	p.array(pgtype.Int8OID, 8*len(g.limits))
+	p.beginArray(pgtype.Int8OID, 8*len(g.limits))
 	for i := range g.limits {
 		g.addLimit(&g.limits[i])
 	}
-	p.ints(g.program)
-	p.array(pgtype.ByteaOID, len(g.ids))
+	p.addInts(g.program)
+	p.beginArray(pgtype.ByteaOID, len(g.ids))
 	for _, id := range g.ids {
-		p.text("", id)
+		p.appendText("", id)
 	}
-	p.bool(g.isReadOnly() || g.store.looksFirst())
+	p.addBool(g.isReadOnly() || g.store.looksFirst())
 	g.addLockTimeout()
 	var broken error
 	err := g.store.query(ctx, conn, &g.store.statements.take, p.end(), func(row [][]byte) {
@@ -134,7 +134,7 @@ func (g *mixedCall) addLimit(l *bucket.Limit) {
 	}
 	for _, v := range [...]int64{int64(l.Algorithm()), int64(l.Capacity()), n, per, int64(l.MaxReserved()),
 		l.Start().Microseconds(), boolInt(l.Anchor() == bucket.AnchorFirst), boolInt(l.Queued())} {
-		g.packet.number(v)
+		g.packet.appendInt(v)
 	}
 }
 

@@ -49,7 +49,7 @@ func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node
 	if err != nil {
 		return nil, err
 	}
-	n, err := open(ctx, pool, config)
+	n, err := openNode(ctx, pool, config)
 	if err != nil {
 		pool.Close()
 		return nil, pools.Unanswered(err)
@@ -58,7 +58,7 @@ func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node
 	return n, nil
 }
 
-func open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Node, error) {
+func openNode(ctx context.Context, pool *pgxpool.Pool, config Config) (*Node, error) {
 	if err := Migrate(ctx, pool, config.Schema); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// spend takes all there is of a bucket, and sees that there is no more.
+// spend takes all tokens of a bucket and checks that it is empty.
 func spend(t *testing.T, s mete.Store, key string) {
 	t.Helper()
 	l, err := bucket.NewLimit(3*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Hour})
@@ -37,7 +37,7 @@ func spend(t *testing.T, s mete.Store, key string) {
 	}
 }
 
-// openURL opens a store and closes it in the end.
+// openURL opens a store and closes it at the end of the test.
 func openURL(t *testing.T, raw string) *pgstore.Node {
 	t.Helper()
 	n, err := pgstore.Open(t.Context(), raw)
@@ -52,7 +52,7 @@ func openURL(t *testing.T, raw string) *pgstore.Node {
 	return n
 }
 
-// with is a URL with more parameters.
+// with returns a URL with further parameters.
 func with(url, parameters string) string {
 	if strings.Contains(url, "?") {
 		return url + "&" + parameters
@@ -60,7 +60,7 @@ func with(url, parameters string) string {
 	return url + "?" + parameters
 }
 
-// count is how many rows a table of a schema has.
+// count returns the number of rows of a table.
 func count(t *testing.T, schema, table string) (n int) {
 	t.Helper()
 	sql := "SELECT count(*) FROM " + pgx.Identifier{schema, table}.Sanitize()
@@ -78,7 +78,7 @@ func TestOpen(t *testing.T) {
 	if got := n.Nodes(); got != 1 {
 		t.Errorf("Nodes() = %d, want 1", got)
 	}
-	durable := openURL(t, with(url, "durable=true")) // finds all there
+	durable := openURL(t, with(url, "durable=true")) // finds an existing schema
 	spend(t, durable, "rule:k")
 	spend(t, durable, "rule:other")
 	for table, want := range map[string]int{"bucket": 1, "bucket_durable": 2, "node": 2} {
@@ -125,7 +125,7 @@ func TestOpen_TLS(t *testing.T) {
 	}
 }
 
-// Of several hosts the first that takes writes is used.
+// TestOpen_Hosts proves that the first host that accepts writes is used.
 func TestOpen_Hosts(t *testing.T) {
 	t.Parallel()
 	primary := proctest.StartPostgres(t)
@@ -137,7 +137,7 @@ func TestOpen_Hosts(t *testing.T) {
 	}
 }
 
-// standbyServer waits for a primary that it is not told of.
+// standbyServer starts a standby without a reachable primary.
 func standbyServer(t *testing.T) *proctest.Postgres {
 	t.Helper()
 	p := proctest.StartPostgres(t)
@@ -149,7 +149,7 @@ func standbyServer(t *testing.T) *proctest.Postgres {
 	return p
 }
 
-// Errors tell a server that is not there from one that refuses, and no password.
+// TestOpen_Fails proves that errors distinguish an unavailable server from a rejection, and contain no password.
 func TestOpen_Fails(t *testing.T) {
 	t.Parallel()
 	server := proctest.StartPostgres(t)
@@ -200,7 +200,7 @@ func TestOpen_Fails(t *testing.T) {
 		{at("nobody:secret", server.Addr, "postgres?"), `role "nobody" does not exist`, false},
 		{at("u:right", server.Addr, "none?"), `database "none" does not exist`, false},
 		{at("u:right", server.Addr, "closed?"), "permission denied for database", false},
-		{at("u:right", server.Addr, "postgres?"), `permission denied for database postgres`, false}, // to make the schema
+		{at("u:right", server.Addr, "postgres?"), `permission denied for database postgres`, false}, // to create the schema
 		{at("u:right", server.Addr, "postgres?"), `CREATE SCHEMA "mete" AUTHORIZATION "u"`, false},
 		{at("crowded", server.Addr, "postgres?"), "too many connections for role", true},
 		{at("postgres", server.Addr, "aged?"), "the server is PostgreSQL 130011: use 14 or later", false},
@@ -221,7 +221,7 @@ func TestOpen_Fails(t *testing.T) {
 	}
 }
 
-// A server that does not go on is given up.
+// TestOpen_Paused proves that Open gives up on a paused server.
 func TestOpen_Paused(t *testing.T) {
 	t.Parallel()
 	server := proctest.StartPostgres(t)
@@ -237,8 +237,8 @@ func TestOpen_Paused(t *testing.T) {
 	server.Resume()
 }
 
-// All nodes of a schema and prefix have the same secret, also when they make it at
-// once.
+// TestDeriveKey proves that all nodes of a schema and prefix get the same secret, even if they create it
+// concurrently.
 func TestDeriveKey(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	a, b := openURL(t, server.URL()), openURL(t, server.URL())
@@ -283,7 +283,7 @@ func TestDeriveKey(t *testing.T) {
 	}
 }
 
-// pgx would wait 15 s for each connection of a server that hangs.
+// TestNode_CloseWhileTheServerHangs proves that Close is fast; pgx alone would wait 15 s per connection.
 func TestNode_CloseWhileTheServerHangs(t *testing.T) {
 	t.Parallel()
 	server := proctest.StartPostgres(t)
@@ -302,7 +302,7 @@ func TestNode_CloseWhileTheServerHangs(t *testing.T) {
 	}
 }
 
-// age has a database say that its server is an older one.
+// age makes a database report an older server version.
 func age(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())

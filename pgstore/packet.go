@@ -18,7 +18,7 @@ type packet struct {
 
 func (p *packet) reset() { p.bytes, p.starts = p.bytes[:0], p.starts[:0] }
 
-func (p *packet) begin() { p.starts = append(p.starts, len(p.bytes)) }
+func (p *packet) beginParam() { p.starts = append(p.starts, len(p.bytes)) }
 
 // end returns the parameters, which are valid until reset.
 func (p *packet) end() [][]byte {
@@ -33,13 +33,13 @@ func (p *packet) end() [][]byte {
 	return p.values
 }
 
-func (p *packet) int(v int64) {
-	p.begin()
+func (p *packet) addInt(v int64) {
+	p.beginParam()
 	p.bytes = binary.BigEndian.AppendUint64(p.bytes, uint64(v))
 }
 
-func (p *packet) bool(v bool) {
-	p.begin()
+func (p *packet) addBool(v bool) {
+	p.beginParam()
 	if v {
 		p.bytes = append(p.bytes, 1)
 	} else {
@@ -47,43 +47,43 @@ func (p *packet) bool(v bool) {
 	}
 }
 
-// key adds a bytea or text parameter that consists of two parts.
-func (p *packet) key(prefix, key string) {
-	p.begin()
+// addBytes adds a bytea or text parameter that consists of two parts.
+func (p *packet) addBytes(prefix, key string) {
+	p.beginParam()
 	p.bytes = append(append(p.bytes, prefix...), key...)
 }
 
-// array begins an array parameter of this size. Its elements follow.
-func (p *packet) array(oid uint32, size int) {
-	p.begin()
-	p.word(1) // dimensions
+// beginArray begins an array parameter of this size. Its elements follow.
+func (p *packet) beginArray(oid uint32, size int) {
+	p.beginParam()
+	p.appendWord(1) // dimensions
 	if size == 0 {
 		binary.BigEndian.PutUint32(p.bytes[len(p.bytes)-4:], 0)
 	}
-	p.word(0) // no nulls
-	p.word(oid)
+	p.appendWord(0) // no nulls
+	p.appendWord(oid)
 	if size > 0 {
-		p.word(uint32(size))
-		p.word(1) // the first index
+		p.appendWord(uint32(size))
+		p.appendWord(1) // the first index
 	}
 }
 
-func (p *packet) word(v uint32) { p.bytes = binary.BigEndian.AppendUint32(p.bytes, v) }
+func (p *packet) appendWord(v uint32) { p.bytes = binary.BigEndian.AppendUint32(p.bytes, v) }
 
-func (p *packet) number(v int64) {
-	p.word(8)
+func (p *packet) appendInt(v int64) {
+	p.appendWord(8)
 	p.bytes = binary.BigEndian.AppendUint64(p.bytes, uint64(v))
 }
 
-func (p *packet) text(prefix, text string) {
-	p.word(uint32(len(prefix) + len(text)))
+func (p *packet) appendText(prefix, text string) {
+	p.appendWord(uint32(len(prefix) + len(text)))
 	p.bytes = append(append(p.bytes, prefix...), text...)
 }
 
-func (p *packet) ints(values []int64) {
-	p.array(pgtype.Int8OID, len(values))
+func (p *packet) addInts(values []int64) {
+	p.beginArray(pgtype.Int8OID, len(values))
 	for _, v := range values {
-		p.number(v)
+		p.appendInt(v)
 	}
 }
 

@@ -11,23 +11,23 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// TestPacket_IsWhatPgxReads has pgx decode what is written here.
+// TestPacket_IsWhatPgxReads decodes packets with pgx.
 func TestPacket_IsWhatPgxReads(t *testing.T) {
 	var p packet
-	for range 2 { // a packet is used again
+	for range 2 { // a packet is reused
 		p.reset()
-		p.int(-1)
-		p.int(math.MaxInt64)
-		p.bool(true)
-		p.bool(false)
-		p.key("p\x00", "k\xff")
-		p.ints([]int64{1, -2, math.MinInt64})
-		p.ints(nil)
-		p.array(pgtype.ByteaOID, 2)
-		p.text("p:", "\x00")
-		p.text("", "")
-		p.array(pgtype.TextOID, 1)
-		p.text("", "ü")
+		p.addInt(-1)
+		p.addInt(math.MaxInt64)
+		p.addBool(true)
+		p.addBool(false)
+		p.addBytes("p\x00", "k\xff")
+		p.addInts([]int64{1, -2, math.MinInt64})
+		p.addInts(nil)
+		p.beginArray(pgtype.ByteaOID, 2)
+		p.appendText("p:", "\x00")
+		p.appendText("", "")
+		p.beginArray(pgtype.TextOID, 1)
+		p.appendText("", "ü")
 		values := p.end()
 		if len(values) != 9 {
 			t.Fatalf("%d values, want 9", len(values))
@@ -62,7 +62,7 @@ func decodesAll[T any](t *testing.T, value []byte, oid uint32, want []T, equal f
 	}
 }
 
-// TestElements_ReadsWhatPgxWrites is the other way round.
+// TestElements_ReadsWhatPgxWrites is the reverse test.
 func TestElements_ReadsWhatPgxWrites(t *testing.T) {
 	for _, want := range [][]int64{{}, {7}, {1, -1, math.MaxInt64}} {
 		value, err := pgtype.NewMap().Encode(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, want, nil)
@@ -82,10 +82,10 @@ func TestElements_ReadsWhatPgxWrites(t *testing.T) {
 	}
 }
 
-// TestElements_OfSomethingElse must not break on what no server sends.
+// TestElements_OfSomethingElse proves that invalid arrays do not panic.
 func TestElements_OfSomethingElse(t *testing.T) {
 	var p packet
-	p.ints([]int64{1, 2})
+	p.addInts([]int64{1, 2})
 	good := slices.Clone(p.end()[0])
 	for n := range len(good) {
 		if readElements(good[:n], func([]byte) {}) {
@@ -115,7 +115,7 @@ func changed(value []byte, at int, b byte) []byte {
 
 func FuzzElements(f *testing.F) {
 	var p packet
-	p.ints([]int64{1, 2})
+	p.addInts([]int64{1, 2})
 	f.Add(p.end()[0])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -22,9 +22,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestSearchPath has a schema before pg_catalog in which functions, operators and types
-// have the names of PostgreSQL's own. Nothing that the package sends, and no function
-// in the schema, calls any of them.
+// TestSearchPath puts a schema with copies of PostgreSQL's functions, operators and types before pg_catalog. No
+// statement of the package, and no function in the schema, calls a copy.
 func TestSearchPath(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)
@@ -77,8 +76,7 @@ func TestSearchPath(t *testing.T) {
 	}
 }
 
-// everyAlgorithm takes from one bucket under limits of every algorithm by turns, and
-// gives back what was taken.
+// everyAlgorithm takes from one bucket under limits of every algorithm in turn, and refunds the takes.
 func everyAlgorithm(t *testing.T, s *pgstore.Store) {
 	t.Helper()
 	hour := bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour}
@@ -104,8 +102,8 @@ func everyAlgorithm(t *testing.T, s *pgstore.Store) {
 	}
 }
 
-// everyWay takes by the server's clock: one bucket and several, alone and together,
-// denied, with a lock that is held, in a transaction.
+// everyWay takes by the server's clock: one bucket and several, alone and together, denied, with a held lock, and
+// in a transaction.
 func everyWay(t *testing.T, pool *pgxpool.Pool, s *pgstore.Store) {
 	t.Helper()
 	few, lots := tokens(t, 3, "1/1h"), tokens(t, 1000, "1/1h")

@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A pool that answers is not enough: New does not make the schema.
+// TestPing proves that a reachable server is not enough: New does not create the schema.
 func TestPing(t *testing.T) {
 	pool := newPool(t)
 	config := pgstore.Config{Schema: proctest.PostgresSchema(t), SweepEvery: -1}

@@ -16,9 +16,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestPlans_OfAnEmptyTable has connections plan all statements while the tables are
-// empty, and known to be. When they have grown, and nobody has told the planner yet,
-// rows are still looked up by their keys.
+// TestPlans_OfAnEmptyTable plans all statements while the tables are empty, and known to be. When the tables have
+// grown without new statistics, rows are still found by their keys.
 func TestPlans_OfAnEmptyTable(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t, "autovacuum=off")
@@ -80,7 +79,7 @@ func TestPlans_OfAnEmptyTable(t *testing.T) {
 	all(true)
 	pool.Close()
 	direct.Close()
-	until(t, func() error { // what connections did is counted when they have left
+	until(t, func() error { // statistics are complete when connections have left
 		const others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 		if n, err := p.Psql(others); n != "0" || err != nil {
 			return fmt.Errorf("%s connections are there, %w", n, err)

@@ -21,8 +21,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestPooler_Store is TestStore by way of a pooler that lends connections for a
-// transaction.
+// TestPooler_Store is TestStore through a pooler in transaction mode.
 func TestPooler_Store(t *testing.T) {
 	t.Parallel()
 	b := proctest.StartPgBouncer(t, proctest.PostgresURL(t), "default_pool_size=4")
@@ -34,9 +33,8 @@ func TestPooler_Store(t *testing.T) {
 	})
 }
 
-// TestPooler_Crowd has two stores begin at once behind a pooler, whatever their
-// connections are set to: nothing fails, nothing is lost when they find out that
-// prepared statements are not theirs, and nothing of theirs stays on the server.
+// TestPooler_Crowd starts two stores concurrently behind a pooler, for any connection settings. Nothing fails or
+// is lost when prepared statements turn out not to work, and nothing stays on the server.
 func TestPooler_Crowd(t *testing.T) {
 	b := proctest.StartPgBouncer(t, proctest.PostgresURL(t), "default_pool_size=4")
 	direct := newPool(t)
@@ -64,7 +62,7 @@ func TestPooler_Crowd(t *testing.T) {
 				stores = append(stores, open(t, pool, pgstore.Config{Schema: schema, Timeout: awhile, SweepEvery: often}))
 			}
 			crowded(t, stores)
-			until(t, func() error { // sweeps have one for a moment
+			until(t, func() error { // sweeps briefly use one
 				if n := number(t, direct, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); n > 0 {
 					return fmt.Errorf("%d advisory locks are held", n)
 				}
@@ -74,7 +72,7 @@ func TestPooler_Crowd(t *testing.T) {
 	}
 }
 
-// crowded has 64 goroutines take all that is in a bucket, alone and with others.
+// crowded takes all tokens of a bucket from 64 goroutines, alone and with other buckets.
 func crowded(t *testing.T, stores []*pgstore.Store) {
 	t.Helper()
 	l := tokens(t, 400, "1/1000h")
@@ -122,8 +120,7 @@ func crowded(t *testing.T, stores []*pgstore.Store) {
 	holds(t, stores[1], "k", l, l.Capacity())
 }
 
-// TestPooler_Tx takes within transactions, of which each has a connection as long
-// as it lasts.
+// TestPooler_Tx takes within transactions, each with its own connection.
 func TestPooler_Tx(t *testing.T) {
 	b := proctest.StartPgBouncer(t, proctest.PostgresURL(t), "default_pool_size=2")
 	pool := poolTo(t, b.URL())

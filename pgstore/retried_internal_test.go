@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// What PostgreSQL has undone for another's sake is tried so often and not more; other
-// errors are not, nor is anything in a transaction of the caller's.
+// TestRetried proves that only statements that PostgreSQL rolled back are retried, a bounded number of times, and
+// never in a caller's transaction.
 func TestRetried(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), proctest.PostgresURL(t))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestRetried(t *testing.T) {
 	for name, tt := range map[string]struct {
 		joined bool
 		err    error
-		fails  int // so often, then it succeeds
+		fails  int // this often, then it succeeds
 		want   int
 		spent  store.Spending
 	}{

@@ -21,9 +21,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestVersions_Conserve has two stores with two versions of a policy take from the same
-// buckets at once: each version admits what its own bucket held and no more, and both
-// find it empty then.
+// TestVersions_Conserve takes from the same buckets in two stores with two versions of a policy. Each version
+// admits exactly the content of its own bucket, and both find it empty then.
 func TestVersions_Conserve(t *testing.T) {
 	const keys = 8
 	pool := newPool(t)
@@ -81,8 +80,8 @@ func TestVersions_Conserve(t *testing.T) {
 	}
 }
 
-// TestRow_Unreadable has rows of a later version, and rows that are none: to use one is
-// an error that says what to do, until it is reset, and others are none the worse.
+// TestRow_Unreadable has rows of a later version, and invalid rows. Using one is an error with a remedy until it
+// is reset. Other buckets are not affected.
 func TestRow_Unreadable(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -96,7 +95,7 @@ func TestRow_Unreadable(t *testing.T) {
 		key := fmt.Sprint("bad", i)
 		run(t, pool, "INSERT INTO "+schema+".bucket (key, lim, spent, as_of, full_at, others) VALUES ($1, $2, 1, 1, 9e15, "+row[1]+")", []byte(key), row[0])
 		var all sync.WaitGroup
-		for j := range 8 { // they are asked for together
+		for j := range 8 { // in the same call
 			all.Go(func() {
 				good := of(l, 1, fmt.Sprint("good", j))
 				if _, allowed, err := s.Take(context.Background(), nil, good, mete.Mode{UpTo: true}); err != nil || !allowed {
@@ -124,8 +123,7 @@ func TestRow_Unreadable(t *testing.T) {
 	}
 }
 
-// TestSweep_SeveralAccounts keeps a row until all of its accounts are full, and the view
-// shows each of them.
+// TestSweep_SeveralAccounts keeps a row until all of its accounts are full. The view shows each of them.
 func TestSweep_SeveralAccounts(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -154,8 +152,8 @@ func TestSweep_SeveralAccounts(t *testing.T) {
 	})
 }
 
-// TestReset_IsOneStep resets three buckets, of which the second is locked and the first
-// has no row. A take of the first and the third comes before all of it, or after.
+// TestReset_IsOneStep resets three buckets: the first has no row, and the second is locked. A take of the first
+// and third comes before or after the whole reset.
 func TestReset_IsOneStep(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -207,7 +205,7 @@ func TestReset_IsOneStep(t *testing.T) {
 	}
 }
 
-// TestRefundTx_ID gives back once what is committed, and forgets what is rolled back.
+// TestRefundTx_ID refunds once if the transaction commits, and not at all if it rolls back.
 func TestRefundTx_ID(t *testing.T) {
 	d := newDesk(t)
 	takes(t, d.store, of(d.limit, 10, "k"), mete.Mode{ID: "x"})
@@ -238,8 +236,8 @@ func TestRefundTx_ID(t *testing.T) {
 	d.has(0, 4)
 }
 
-// TestTakeTx_ClockAfterTheLock has a transaction wait for one bucket while another of
-// its take is spent, or spent and swept: it is judged by what is there after the wait.
+// TestTakeTx_ClockAfterTheLock waits for one bucket while another bucket of the take is spent, or spent and
+// swept. The take is decided by the state after the wait.
 func TestTakeTx_ClockAfterTheLock(t *testing.T) {
 	for _, tt := range []struct {
 		name, rate string
@@ -282,7 +280,7 @@ func TestTakeTx_ClockAfterTheLock(t *testing.T) {
 				}
 				return nil
 			})
-			due := serverTime(t, d.pool) + 2000 // it has refilled then
+			due := serverTime(t, d.pool) + 2000 // it has refilled by then
 			until(t, func() error {
 				if now := serverTime(t, d.pool); now <= due {
 					return fmt.Errorf("it is %d", now)

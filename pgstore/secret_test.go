@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Processes that share PostgreSQL limit together although none of them has a HashKey: the
-// secret is that of the store.
+// TestHashKey_OfThreeProcesses proves that processes without a HashKey share limits through the store's secret.
 func TestHashKey_OfThreeProcesses(t *testing.T) {
 	t.Parallel()
 	prepare := func() string { return with(proctest.PostgresURL(t), "timeout=1m&schema="+proctest.PostgresSchema(t)) }
@@ -36,7 +35,7 @@ func TestHashKey_OfThreeProcesses(t *testing.T) {
 	}
 }
 
-// takesThree is one process: it tries to spend the limit of one client on its own.
+// takesThree is one process that tries to spend a client's whole limit.
 func takesThree(t *testing.T, url string) string {
 	node, err := pgstore.Open(t.Context(), url)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// TestTake_SlowCallsOfOthers has stores compete for a bucket on a server that is so
-// slow that each call keeps it locked for longer than the others wait for a lock at
-// a time: they wait for it again, and all are answered.
+// TestTake_SlowCallsOfOthers has stores compete for a bucket on a slow server: each call locks it for longer than
+// others wait for a lock. They wait again, and all are answered.
 func TestTake_SlowCallsOfOthers(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)

@@ -106,7 +106,7 @@ func (s *Store) queryAny(ctx context.Context, conn *pgx.Conn, st *statement, par
 		}
 		s.unprepared.Store(true)
 	}
-	return read(conn.PgConn().ExecParams(ctx, st.sql, params, st.oids, binaryFormat, binaryFormat), each)
+	return readRows(conn.PgConn().ExecParams(ctx, st.sql, params, st.oids, binaryFormat, binaryFormat), each)
 }
 
 func (s *Store) queryPrepared(ctx context.Context, conn *pgx.Conn, st *statement, params [][]byte, each func(values [][]byte)) error {
@@ -114,7 +114,7 @@ func (s *Store) queryPrepared(ctx context.Context, conn *pgx.Conn, st *statement
 	if err != nil {
 		return newRefusal(err)
 	}
-	return read(conn.PgConn().ExecStatement(ctx, prepared, params, binaryFormat, binaryFormat), each)
+	return readRows(conn.PgConn().ExecStatement(ctx, prepared, params, binaryFormat, binaryFormat), each)
 }
 
 // queryCommitted is query in a transaction at the level read committed, in one round trip. At higher levels,
@@ -138,7 +138,7 @@ func (s *Store) queryCommitted(ctx context.Context, conn *pgx.Conn, st *statemen
 	return err
 }
 
-func read(rows *pgconn.ResultReader, each func(values [][]byte)) error {
+func readRows(rows *pgconn.ResultReader, each func(values [][]byte)) error {
 	for rows.NextRow() {
 		each(rows.Values())
 	}

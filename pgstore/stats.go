@@ -12,7 +12,7 @@ import (
 // but not including 2^i. The last element also counts all larger values.
 type Histogram = calls.Histogram
 
-// Stats are counters since the store was created, and gauges of its current state.
+// Stats holds counters since the store was created, and gauges of its current state.
 type Stats struct {
 	// Calls counts database calls, Asks the takes and refunds in them, and Failed the calls that returned an
 	// error.

@@ -120,17 +120,17 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	slices.Sort(keys) // the locking order
 	keys = slices.Compact(keys)
 	var p packet
-	p.array(pgtype.ByteaOID, len(keys))
+	p.beginArray(pgtype.ByteaOID, len(keys))
 	for _, k := range keys {
-		p.text(s.config.Prefix, k)
+		p.appendText(s.config.Prefix, k)
 	}
 	if tx, ok := txFrom(ctx); ok {
 		err := checkTx(ctx, tx)
 		if err == nil {
-			err = s.joinedStore().query(ctx, tx.Conn(), &s.statements.reset, p.end(), ignore)
+			err = s.joinedStore().query(ctx, tx.Conn(), &s.statements.reset, p.end(), discardRow)
 		}
 		if err != nil {
-			return txError(err, "reset")
+			return newTxError(err, "reset")
 		}
 		return nil
 	}
@@ -142,7 +142,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	}
 	defer conn.Release()
 	err = s.retry(ctx, conn.Conn(), func(ctx context.Context, conn *pgx.Conn) error {
-		return s.query(ctx, conn, &s.statements.reset, p.end(), ignore)
+		return s.query(ctx, conn, &s.statements.reset, p.end(), discardRow)
 	})
 	if err != nil {
 		return withOp(err, "reset")
@@ -150,7 +150,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	return nil
 }
 
-func ignore([][]byte) {}
+func discardRow([][]byte) {}
 
 // Ping implements [store.Pinger]. It also verifies that the schema exists.
 func (s *Store) Ping(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return withOp(newNotSpent(err), "ping")
 	}
 	defer conn.Release()
-	if err := s.query(ctx, conn.Conn(), &s.statements.ping, nil, ignore); err != nil {
+	if err := s.query(ctx, conn.Conn(), &s.statements.ping, nil, discardRow); err != nil {
 		return withOp(err, "ping")
 	}
 	return nil

@@ -56,7 +56,7 @@ func open(t testing.TB, pool *pgxpool.Pool, config pgstore.Config) *pgstore.Stor
 	return s
 }
 
-// Each store of a run has a prefix of its own in one schema.
+// TestStore uses a separate prefix per store in one schema.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]pgstore.Config{
@@ -77,7 +77,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// prefixes returns a function that returns another prefix each time.
+// prefixes returns a function that returns a new prefix each time.
 func prefixes() func() string {
 	var mu sync.Mutex
 	n := 0

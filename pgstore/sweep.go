@@ -78,10 +78,10 @@ func (w *sweeper) sweep(ctx context.Context) (more bool, err error) {
 	}
 	defer conn.Release()
 	var p packet
-	p.int(int64(math.Float64bits(w.part)))
-	p.int(w.pages)
-	p.begin()
-	p.word(sweepRows)
+	p.addInt(int64(math.Float64bits(w.part)))
+	p.addInt(w.pages)
+	p.beginParam()
+	p.appendWord(sweepRows)
 	swept, share := int64(-1), 0.0
 	err = w.store.query(ctx, conn.Conn(), &w.store.statements.sweep, p.end(), func(row [][]byte) {
 		if len(row) == 2 && len(row[0]) == 8 && len(row[1]) == 8 {

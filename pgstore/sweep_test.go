@@ -27,14 +27,14 @@ func serverTime(t testing.TB, pool *pgxpool.Pool) int64 {
 	return number(t, pool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 }
 
-// keysOf returns the keys that have rows.
+// keysOf returns the keys with rows.
 func keysOf(t testing.TB, pool *pgxpool.Pool, schema string) []string {
 	t.Helper()
 	return lines(t, pool, "SELECT convert_from(key, 'UTF8') FROM "+schema+".bucket ORDER BY key")
 }
 
-// TestSweep_OfFullBuckets has two stores sweep the same table, by their clock: every
-// row goes, and none before its bucket is full.
+// TestSweep_OfFullBuckets sweeps one table in two stores by their intervals: every row is deleted, and none
+// before its bucket is full.
 func TestSweep_OfFullBuckets(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -46,7 +46,7 @@ func TestSweep_OfFullBuckets(t *testing.T) {
 		{Algorithm: bucket.SlidingWindow},
 		{Algorithm: bucket.SlidingLog},
 	}
-	full := map[string]int64{} // the earliest that a bucket can be full
+	full := map[string]int64{} // the earliest time when a bucket can be full
 	for i := range 60 {
 		spec := specs[i%len(specs)]
 		spec.Rate = bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Duration(1+i) * 20 * time.Millisecond}
@@ -78,7 +78,7 @@ func TestSweep_OfFullBuckets(t *testing.T) {
 		return nil
 	})
 	holds(t, s, "never", never[0].Limit, 9*bucket.Token)
-	until(t, func() error { // the last may not be counted yet, and one may have been all
+	until(t, func() error { // the last sweep may not be counted yet, and one sweep may have deleted all
 		if a.Stats().Swept+b.Stats().Swept == 0 {
 			return errors.New("no rows were swept")
 		}
@@ -89,8 +89,7 @@ func TestSweep_OfFullBuckets(t *testing.T) {
 	}
 }
 
-// TestSweep_SkipsLockedRows has a row locked that is due: a sweep does not wait for
-// it, and so nobody waits for the sweep.
+// TestSweep_SkipsLockedRows locks a full row: a sweep does not wait for it, so no take waits for the sweep.
 func TestSweep_SkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
@@ -129,8 +128,8 @@ func TestSweep_SkipsLockedRows(t *testing.T) {
 	left()
 }
 
-// TestSweep_FullRowThatIsTakenFrom keeps what is taken between the look at a row and
-// its removal: a row that somebody has locked stays, full or not.
+// TestSweep_FullRowThatIsTakenFrom keeps takes between the read of a row and its deletion: a locked row stays,
+// full or not.
 func TestSweep_FullRowThatIsTakenFrom(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -139,7 +138,7 @@ func TestSweep_FullRowThatIsTakenFrom(t *testing.T) {
 	takes(t, s, of(l, 1, "k"), mete.Mode{})
 	run(t, pool, "UPDATE "+schema+".bucket SET spent = 0, full_at = 0")
 	open(t, pool, pgstore.Config{Schema: schema, SweepEvery: often})
-	for i := range 200 { // each of them finds it due, or gone
+	for i := range 200 { // each of them finds it full, or deleted
 		takes(t, s, of(l, 1, "k"), mete.Mode{})
 		holds(t, s, "k", l, 999*bucket.Token)
 		if i%2 == 0 {
@@ -150,8 +149,8 @@ func TestSweep_FullRowThatIsTakenFrom(t *testing.T) {
 	}
 }
 
-// TestSweep_InSmallBatches asks the function itself: it removes as much as it may,
-// and says how much that was.
+// TestSweep_InSmallBatches calls the function directly: it deletes at most the given number, and returns the
+// number.
 func TestSweep_InSmallBatches(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -176,7 +175,7 @@ func TestSweep_InSmallBatches(t *testing.T) {
 	}
 }
 
-// TestSweep_OfMemories removes what takes are remembered by, when their time is over.
+// TestSweep_OfMemories deletes expired memories of takes.
 func TestSweep_OfMemories(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -204,8 +203,7 @@ func TestSweep_OfMemories(t *testing.T) {
 	holds(t, s, "k", l, 86*bucket.Token)
 }
 
-// TestSweep_SparesVirtualTime has a store whose clock is in the last century beside
-// one that sweeps.
+// TestSweep_SparesVirtualTime has a store with a clock in the last century, and another one that sweeps.
 func TestSweep_SparesVirtualTime(t *testing.T) {
 	pool := newPool(t)
 	schema := migrated(t, pool)
@@ -235,7 +233,7 @@ func TestSweep_SparesVirtualTime(t *testing.T) {
 	}
 }
 
-// After Close, no sweep uses a connection.
+// TestSweep_AfterClose proves that no sweep uses a connection after Close.
 func TestSweep_AfterClose(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)

@@ -49,18 +49,18 @@ func (s *Store) RefundTx(ctx context.Context, tx pgx.Tx, refunds []mete.Refund, 
 
 func (s *Store) runTx(ctx context.Context, tx pgx.Tx, a *ask, op string) error {
 	if err := checkTx(ctx, tx); err != nil {
-		return txError(newNotSpent(err), op)
+		return newTxError(newNotSpent(err), op)
 	}
 	b := newBatch(s.joinedStore())
 	b.Reset()
 	b.Add(a)
 	if _ = b.runOn(ctx, tx.Conn()); a.Err != nil {
-		return txError(a.Err, op)
+		return newTxError(a.Err, op)
 	}
 	return nil
 }
 
-func txError(err error, op string) error {
+func newTxError(err error, op string) error {
 	err = newStoreError(err).Err
 	if _, pgErr := errors.AsType[*pgconn.PgError](err); pgErr {
 		err = fmt.Errorf("%w: %w", store.ErrTransaction, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// flaky is a store that can be away.
+// flaky is a store with outages.
 type flaky struct {
 	mete.Store
 	down atomic.Bool
@@ -33,9 +33,8 @@ func (f *flaky) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 	return f.Store.Take(ctx, dst, charges, mode)
 }
 
-// What this process spent while PostgreSQL was away is charged in no transaction of a
-// caller: one that is rolled back leaves the debt paid. Nor does a transaction that is
-// rolled back leave anything in the memory of the limiter.
+// TestWithTx_RecoveryIsNotRolledBack charges the spending of an outage outside of the caller's transaction, so a
+// rollback leaves it charged. A rolled-back transaction also leaves no cached decisions.
 func TestWithTx_RecoveryIsNotRolledBack(t *testing.T) {
 	d := newDesk(t)
 	away := &flaky{Store: d.store}

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A desk is a store with a table of work beside it.
+// A desk is a store and a table of work.
 type desk struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -48,7 +48,7 @@ func (d *desk) begin(options pgx.TxOptions) pgx.Tx {
 	return tx
 }
 
-// take takes within tx, which must not fail.
+// take takes within tx, and must succeed.
 func (d *desk) take(tx pgx.Tx, cost bucket.Tokens, mode mete.Mode, keys ...string) bool {
 	d.Helper()
 	snaps, allowed, err := d.store.TakeTx(d.Context(), tx, nil, of(d.limit, cost, keys...), mode)
@@ -81,7 +81,7 @@ func (d *desk) rollback(tx pgx.Tx) {
 	}
 }
 
-// has asserts how much work is done, and what the bucket k holds.
+// has asserts the amount of finished work, and the tokens of the bucket k.
 func (d *desk) has(work int64, tokens bucket.Tokens) {
 	d.Helper()
 	if got := number(d, d.pool, "SELECT count(*) FROM "+d.schema+".work"); got != work {
@@ -151,7 +151,7 @@ func TestTakeTx_Savepoint(t *testing.T) {
 	d.has(1, 7)
 }
 
-// TestTakeTx_Denied leaves nothing, and the transaction goes on.
+// TestTakeTx_Denied spends nothing, and the transaction continues.
 func TestTakeTx_Denied(t *testing.T) {
 	d := newDesk(t)
 	takes(t, d.store, of(d.limit, 10, "k"), mete.Mode{})
@@ -172,7 +172,7 @@ func TestTakeTx_Denied(t *testing.T) {
 	}
 }
 
-// TestTakeTx_IDOfARollback is an ID that nobody has used.
+// TestTakeTx_IDOfARollback proves that a rolled-back ID counts as unused.
 func TestTakeTx_IDOfARollback(t *testing.T) {
 	d := newDesk(t)
 	for i, keys := range [][]string{{"k"}, {"a", "k"}} {
@@ -192,8 +192,8 @@ func TestTakeTx_IDOfARollback(t *testing.T) {
 	d.has(0, 8)
 }
 
-// TestTakeTx_OthersWait has others ask for what a transaction has taken: they are
-// answered after its end, by what has come of it.
+// TestTakeTx_OthersWait takes from a bucket that a transaction has used. The takes are answered after its end, by
+// its outcome.
 func TestTakeTx_OthersWait(t *testing.T) {
 	for _, commits := range []bool{true, false} {
 		t.Run(fmt.Sprint("commits ", commits), func(t *testing.T) {
@@ -232,10 +232,10 @@ func TestTakeTx_OthersWait(t *testing.T) {
 	}
 }
 
-// TestTakeTx_Ended is about transactions in which nothing can be done.
+// TestTakeTx_Ended covers transactions that can no longer be used.
 func TestTakeTx_Ended(t *testing.T) {
 	d := newDesk(t)
-	takes(t, d.store, of(d.limit, 1, "k"), mete.Mode{}) // there is something to give back
+	takes(t, d.store, of(d.limit, 1, "k"), mete.Mode{}) // there is something to refund
 	ways := map[string]func(tx pgx.Tx) error{
 		"take": func(tx pgx.Tx) error {
 			_, _, err := d.store.TakeTx(t.Context(), tx, nil, of(d.limit, 1, "k"), mete.Mode{})
@@ -263,7 +263,7 @@ func TestTakeTx_Ended(t *testing.T) {
 			ended := d.begin(pgx.TxOptions{})
 			d.exec(ended, "COMMIT")
 			notSpent(t, way(ended), pgx.ErrTxClosed)
-			_ = ended.Rollback(t.Context()) // gives the connection back
+			_ = ended.Rollback(t.Context()) // releases the connection
 
 			aborted := d.begin(pgx.TxOptions{})
 			if _, err := aborted.Exec(t.Context(), "SELECT 1/0"); err == nil {
@@ -288,7 +288,7 @@ func TestTakeTx_Ended(t *testing.T) {
 	d.has(0, 9)
 }
 
-// isState asserts what PostgreSQL says.
+// isState asserts a SQLSTATE.
 func isState(t testing.TB, err error, want string) {
 	t.Helper()
 	if said, ok := errors.AsType[*pgconn.PgError](err); !ok || said.Code != want {
@@ -296,15 +296,15 @@ func isState(t testing.TB, err error, want string) {
 	}
 }
 
-// TestTakeTx_RepeatableRead has transactions that others get in the way of: each is
-// undone with an error that says so, and tried again as a whole.
+// TestTakeTx_RepeatableRead has concurrent transactions that conflict: each fails with a serialization error and
+// is retried as a whole.
 func TestTakeTx_RepeatableRead(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
 			d := newDesk(t)
 			takes(t, d.store, of(d.limit, 1, "k"), mete.Mode{})
 			tx := d.begin(pgx.TxOptions{IsoLevel: level})
-			d.exec(tx, "SELECT count(*) FROM "+d.schema+".work") // now it has begun
+			d.exec(tx, "SELECT count(*) FROM "+d.schema+".work") // starts the transaction
 			takes(t, d.store, of(d.limit, 1, "k"), mete.Mode{})
 			_, _, err := d.store.TakeTx(t.Context(), tx, nil, of(d.limit, 1, "k"), mete.Mode{})
 			notSpent(t, err, nil)
@@ -321,7 +321,7 @@ func TestTakeTx_RepeatableRead(t *testing.T) {
 	}
 }
 
-// retried takes one token and does some work, as often as it must.
+// retried takes one token and does some work, with as many retries as needed.
 func (d *desk) retried(level pgx.TxIsoLevel) {
 	for range 1000 {
 		err := pgx.BeginTxFunc(d.Context(), d.pool, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error {
@@ -345,8 +345,8 @@ func (d *desk) retried(level pgx.TxIsoLevel) {
 	d.Error("a transaction was undone a thousand times")
 }
 
-// TestWithTx_Limiter decides by the rules of a policy within a transaction: what is
-// taken, reserved, settled and given back goes with it.
+// TestWithTx_Limiter decides by a policy within a transaction: takes, reservations, settlements and refunds share
+// its outcome.
 func TestWithTx_Limiter(t *testing.T) {
 	d := newDesk(t)
 	m, err := policy.Load([]byte(`{"rules": [
@@ -393,7 +393,7 @@ func TestWithTx_Limiter(t *testing.T) {
 		if err := r.Settle(ctx, 2); err != nil {
 			t.Error(err)
 		}
-		hold(5, 20) // to others, until the end
+		hold(5, 20) // for others, until the end
 		if !commits {
 			d.rollback(tx)
 			hold(5, 20)
@@ -413,7 +413,7 @@ func TestWithTx_Limiter(t *testing.T) {
 	}
 }
 
-// TestTakeTx_NoCharges takes nothing from nobody.
+// TestTakeTx_NoCharges takes no charges without a transaction.
 func TestTakeTx_NoCharges(t *testing.T) {
 	d := newDesk(t)
 	tx := d.begin(pgx.TxOptions{})
@@ -427,7 +427,7 @@ func TestTakeTx_NoCharges(t *testing.T) {
 	cancel()
 	_, _, err := d.store.TakeTx(ctx, tx, nil, of(d.limit, 1, "k"), mete.Mode{})
 	notSpent(t, err, context.Canceled)
-	d.take(tx, 1, mete.Mode{}, "k") // the transaction is none the worse for it
+	d.take(tx, 1, mete.Mode{}, "k") // the transaction still works
 	d.commit(tx)
 	d.has(0, 9)
 }

@@ -69,14 +69,14 @@ func parseURL(raw string) (options *pgxpool.Config, config Config, err error) {
 	if err != nil {
 		return nil, config, err
 	}
-	if config, err = values.config(); err != nil {
+	if config, err = values.parseConfig(); err != nil {
 		return nil, config, err
 	}
 	options, err = pgxpool.ParseConfig("postgres://" + place + "?" + values.encode())
 	if err != nil {
 		return nil, config, withoutSecrets(err, place, values)
 	}
-	return options, config, adjust(options, config, values)
+	return options, config, setPoolDefaults(options, config, values)
 }
 
 // checkHosts validates the text before the parameters. Its errors show no part of it, because any part could be a
@@ -114,8 +114,8 @@ func withoutSecrets(err error, place string, values parameters) error {
 	return fmt.Errorf("pgx cannot parse it: %s", text)
 }
 
-// adjust sets defaults that the URL does not override.
-func adjust(options *pgxpool.Config, config Config, values parameters) error {
+// setPoolDefaults sets defaults that the URL does not override.
+func setPoolDefaults(options *pgxpool.Config, config Config, values parameters) error {
 	c := options.ConnConfig
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,

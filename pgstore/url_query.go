@@ -91,7 +91,7 @@ func (p parameters) secrets(place string) []string {
 	return all
 }
 
-func (p parameters) config() (c Config, err error) {
+func (p parameters) parseConfig() (c Config, err error) {
 	c.Schema, c.Prefix = p["schema"], p["prefix"]
 	if p.has("schema") {
 		err = schema.Check(c.Schema)
@@ -108,11 +108,11 @@ func (p parameters) config() (c Config, err error) {
 			err = errors.Join(err, fmt.Errorf("timeout: %q: must be a number above 0 with a unit, such as 500ms or 2s", text))
 		}
 	}
-	return c, errors.Join(err, p.count("max_batch", &c.MaxBatch), p.count("max_queue", &c.MaxQueue), p.count("max_in_flight", &c.MaxInFlight))
+	return c, errors.Join(err, p.parseCount("max_batch", &c.MaxBatch), p.parseCount("max_queue", &c.MaxQueue), p.parseCount("max_in_flight", &c.MaxInFlight))
 }
 
-// count parses a number into n, if it is present.
-func (p parameters) count(name string, n *int) (err error) {
+// parseCount parses a number into n, if it is present.
+func (p parameters) parseCount(name string, n *int) (err error) {
 	text, ok := p[name]
 	if !ok {
 		return nil

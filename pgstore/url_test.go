@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/pgstore"
 )
 
-// bare clears what the environment says of PostgreSQL.
+// bare clears PostgreSQL's environment variables.
 func bare(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSSLMODE", "PGAPPNAME", "PGCONNECT_TIMEOUT", "PGTARGETSESSIONATTRS", "PGOPTIONS", "PGSERVICE"} {
@@ -43,7 +43,7 @@ func TestParseURL(t *testing.T) {
 		c := o.ConnConfig
 		hosts := fmt.Sprintf("%s:%d", c.Host, c.Port)
 		for _, f := range c.Fallbacks {
-			if host := fmt.Sprintf("%s:%d", f.Host, f.Port); !strings.HasSuffix(hosts, host) { // sslmode=prefer has each twice
+			if host := fmt.Sprintf("%s:%d", f.Host, f.Port); !strings.HasSuffix(hosts, host) { // sslmode=prefer lists each host twice
 				hosts += " " + host
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// aclRule is the rule that doc/redis.md gives for a server by itself.
+// aclRule returns the ACL rule in doc/redis.md for a server on a single Redis.
 func aclRule(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../doc/redis.md")
@@ -31,7 +31,7 @@ func aclRule(t *testing.T) []string {
 	return strings.Fields(strings.NewReplacer("\\\n", " ", "'", "").Replace(rest))
 }
 
-// The user of the document can do all that a store does, and no more than that.
+// TestACL proves that the documented user can do everything that a store does, and no more.
 func TestACL(t *testing.T) {
 	r := proctest.StartRedis(t)
 	rule := aclRule(t)
@@ -74,7 +74,7 @@ func TestACL(t *testing.T) {
 	}
 }
 
-// What a user needs beyond that with sentinels and in a cluster stands in the
+// TestACL_SentinelAndCluster proves the documented additions for Sentinel and Cluster.
 // document, too.
 func TestACL_SentinelAndCluster(t *testing.T) {
 	t.Parallel()

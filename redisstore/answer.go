@@ -26,14 +26,14 @@ func newAnswerError(what, text string) error {
 
 type wordReader struct{ rest string }
 
-func (w *wordReader) next() string {
+func (w *wordReader) nextWord() string {
 	word, rest, _ := strings.Cut(w.rest, " ")
 	w.rest = rest
 	return word
 }
 
 func (w *wordReader) nextInt() (int64, bool) {
-	v, err := strconv.ParseInt(w.next(), 10, 64)
+	v, err := strconv.ParseInt(w.nextWord(), 10, 64)
 	return v, err == nil
 }
 
@@ -72,7 +72,7 @@ func (p *program) readAnswers(text string) {
 		if at == done {
 			done++
 			admitted, ok := w.nextInt()
-			t.state, t.err = parseState(w.next(), p.limits[p.groups[at].limit].Unit())
+			t.state, t.err = parseState(w.nextWord(), p.limits[p.groups[at].limit].Unit())
 			if t.admitted = admitted; !ok && t.err == nil {
 				t.err = newAnswerError("invalid count", text)
 			}
@@ -149,7 +149,7 @@ func (a *ask) readAnswer(w *wordReader, now bucket.Instant) {
 }
 
 func (a *ask) readTake(w *wordReader) {
-	verdict := w.next()
+	verdict := w.nextWord()
 	at, ok := w.nextInt()
 	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
 		a.Err = newAnswerError("invalid verdict", verdict)
@@ -157,7 +157,7 @@ func (a *ask) readTake(w *wordReader) {
 	a.snaps = a.snaps[:0]
 	agree := true
 	for i := range a.charges {
-		snap, err := a.readPart(i, w.next(), bucket.Instant(at))
+		snap, err := a.readPart(i, w.nextWord(), bucket.Instant(at))
 		if err != nil {
 			a.Err = err
 		}
@@ -226,8 +226,8 @@ func (a *ask) readLeasedPart(c store.Charge, text, ends string, at bucket.Instan
 
 func (a *ask) readBorrow(w *wordReader, now bucket.Instant) {
 	granted, ok := w.nextInt()
-	kept := w.next()
-	state, err := parseState(w.next(), a.charges[0].Limit.Unit())
+	kept := w.nextWord()
+	state, err := parseState(w.nextWord(), a.charges[0].Limit.Unit())
 	switch {
 	case !ok || err != nil:
 		a.Err = newAnswerError("invalid grant", kept)

@@ -60,8 +60,7 @@ func TestCutPacked(t *testing.T) {
 	}
 }
 
-// FuzzAnswer gives every ask of a program an answer or an error, whatever the
-// script says.
+// FuzzAnswer proves that each ask of a program gets an answer or an error, for any answer of the script.
 func FuzzAnswer(f *testing.F) {
 	f.Add("1700000000000000 - - 1 1", true)
 	f.Add("1700000000000000 "+packRow("10000+1/1000", 5, 17)+" "+packRow("10000+1/1000", 0, 17)+" 1 2 0", true)

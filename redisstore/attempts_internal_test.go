@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// attempts are takes in parts of one bucket in each of two slots, step by step.
+// attempts are takes in two parts, one bucket in each of two slots, step by step.
 type attempts struct {
 	*testing.T
 	store   *Store
@@ -27,7 +27,7 @@ func startAttempts(t *testing.T) *attempts {
 	return startAttemptsBy(t, nil)
 }
 
-// startAttemptsBy has the attempts by a clock; nil is the server's.
+// startAttemptsBy starts attempts with a clock; nil is the server's.
 func startAttemptsBy(t *testing.T, now func() bucket.Instant) *attempts {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: proctest.StartCluster(t, 3, 0).Addrs, DisableCache: true})
@@ -58,7 +58,7 @@ func (a *attempts) begin(id, attempt string) *partsTake {
 	}
 }
 
-// take has an attempt take part i.
+// take takes part i of an attempt.
 func (a *attempts) take(t *partsTake, i int) {
 	a.Helper()
 	if allowed, err := t.take(a.Context(), i); err != nil || !allowed {
@@ -66,7 +66,7 @@ func (a *attempts) take(t *partsTake, i int) {
 	}
 }
 
-// missing asserts how many tokens have been taken of the first part's bucket.
+// missing asserts the spent tokens of the first part's bucket.
 func (a *attempts) missing(want bucket.Tokens) {
 	a.Helper()
 	c := a.begin("", "").parts[0].charges[0]
@@ -79,8 +79,8 @@ func (a *attempts) missing(want bucket.Tokens) {
 	}
 }
 
-// TestAttempts_AtOnce has a request come twice at a time. Whatever becomes of one
-// attempt, the other's tokens stay taken until it gives them back itself.
+// TestAttempts_AtOnce sends a request twice at a time. If one attempt is undone, the other's tokens stay spent
+// until it is undone itself.
 func TestAttempts_AtOnce(t *testing.T) {
 	t.Parallel()
 	a := startAttempts(t)
@@ -89,9 +89,9 @@ func TestAttempts_AtOnce(t *testing.T) {
 	a.take(first, 0)
 	a.take(second, 0)
 	a.missing(1)
-	second.undo(1) // as its second part failed
+	second.undo(1) // because its second part failed
 	a.missing(1)
-	a.take(first, 1) // and it is admitted
+	a.take(first, 1) // admitted
 
 	again := a.begin("x", "again")
 	a.take(again, 0)
@@ -111,14 +111,13 @@ func TestAttempts_AtOnce(t *testing.T) {
 		}
 		order[0].undo(1)
 		a.missing(2)
-		order[1].undo(1) // nobody wants it any more
+		order[1].undo(1) // the last attempt is undone
 		order[1].undo(1)
 		a.missing(1)
 	}
 }
 
-// TestAttempts_Many has so many attempts that not all of them are kept apart: what
-// they took stays taken.
+// TestAttempts_Many makes too many attempts to record all of them: their tokens stay spent.
 func TestAttempts_Many(t *testing.T) {
 	t.Parallel()
 	a := startAttempts(t)
@@ -140,8 +139,7 @@ func TestAttempts_Many(t *testing.T) {
 	}
 }
 
-// TestAttempts_AreRemembered for as long as they are said to be, whoever comes and
-// goes.
+// TestAttempts_AreRemembered proves how long attempts are remembered.
 func TestAttempts_AreRemembered(t *testing.T) {
 	a := startAttempts(t)
 	first, second := a.begin("x", "first"), a.begin("x", "second")
@@ -160,8 +158,8 @@ func TestAttempts_AreRemembered(t *testing.T) {
 	lives()
 }
 
-// TestAttempts_UndoWhatMayHaveBeenTaken gives back a part whose answer was lost, as
-// Redis remembers whose take it was, and nothing where it was not taken.
+// TestAttempts_UndoWhatMayHaveBeenTaken undoes a part after a lost answer. Redis remembers which attempt took it,
+// and refunds nothing if none did.
 func TestAttempts_UndoWhatMayHaveBeenTaken(t *testing.T) {
 	t.Parallel()
 	a := startAttempts(t)
@@ -175,15 +173,15 @@ func TestAttempts_UndoWhatMayHaveBeenTaken(t *testing.T) {
 		lost.undo(1)
 		a.missing(0)
 		again := a.begin(fmt.Sprint(arrived), "again")
-		a.take(again, 0) // is charged, as nothing is remembered
+		a.take(again, 0) // charged, because nothing is remembered
 		a.missing(1)
 		again.undo(1)
 		a.missing(0)
 	}
 }
 
-// TestAttempts_SeenWithoutAName has a take that was made by an attempt come again in
-// one step: its caller was told that it is admitted, so it stays taken.
+// TestAttempts_SeenWithoutAName repeats an attempt's take in one step. Its caller has seen it admitted, so the
+// tokens stay spent.
 func TestAttempts_SeenWithoutAName(t *testing.T) {
 	a := startAttempts(t)
 	a.charges = a.charges[:1]
@@ -196,9 +194,8 @@ func TestAttempts_SeenWithoutAName(t *testing.T) {
 	a.missing(1)
 }
 
-// TestUndo_KeepsNoRefill undoes takes when the bucket has refilled, and another take
-// has spent that. A bucket that got back all of them would admit more than its
-// capacity and what refilled.
+// TestUndo_KeepsNoRefill undoes takes after the bucket has refilled and another take has spent the refill.
+// Returning all tokens would admit more than the capacity and the refill.
 func TestUndo_KeepsNoRefill(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
@@ -234,8 +231,7 @@ func TestUndo_KeepsNoRefill(t *testing.T) {
 	}
 }
 
-// TestUndo_Once gives back what a take without an ID took, twice, as after a lost
-// answer, and together with other asks.
+// TestUndo_Once undoes a take without an ID twice, as after a lost answer, and together with other asks.
 func TestUndo_Once(t *testing.T) {
 	t.Parallel()
 	a := startAttempts(t)

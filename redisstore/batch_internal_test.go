@@ -20,8 +20,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestBatch_IsAsOneByOne sends random asks in batches, and compares every answer
-// with that of the model, which is asked one by one.
+// TestBatch_IsAsOneByOne sends random asks in batches, and compares each answer with the model's, which gets them
+// one by one.
 func TestBatch_IsAsOneByOne(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
@@ -54,20 +54,19 @@ func TestBatch_IsAsOneByOne(t *testing.T) {
 	}
 }
 
-// batches are asks of one store and its model.
+// batches are the asks of one store and its model.
 type batches struct {
 	*testing.T
 	*rand.Rand
 	store  *Store
 	model  *storetest.Naive
 	limits []bucket.Limit
-	plain  bool // nothing but plain takes of token buckets
+	plain  bool // only plain takes of token buckets
 
-	admitted [][]mete.Refund // that may be canceled
+	admitted [][]mete.Refund // can be canceled
 }
 
-// someLimits returns limits of which some share all but the capacity and the
-// interval.
+// someLimits returns limits. Some of them share everything except the capacity and the interval.
 func (b *batches) someLimits() []bucket.Limit {
 	var limits []bucket.Limit
 	for len(limits) < 8 {
@@ -107,7 +106,7 @@ func (b *batches) someLimits() []bucket.Limit {
 	return limits
 }
 
-// someAsks returns asks, many of which are of the same buckets.
+// someAsks returns asks. Many of them use the same buckets.
 func (b *batches) someAsks() []*ask {
 	var asks []*ask
 	last := []store.Charge{}
@@ -150,7 +149,7 @@ func (b *batches) someMode() (op int, mode mete.Mode) {
 	return opTake, mode
 }
 
-// someRefunds returns an administrator's refund of charges, or cancels a take.
+// someRefunds returns an admin refund of charges, or cancels a take.
 func (b *batches) someRefunds(charges []store.Charge) []mete.Refund {
 	if len(b.admitted) == 0 || b.IntN(3) == 0 {
 		return storetest.Refunds(charges...)
@@ -183,10 +182,10 @@ func (b *batches) someCharges() []store.Charge {
 	return charges
 }
 
-// send has the asks answered, in as few calls as can be.
+// send gets the answers to the asks in as few calls as possible.
 func (b *batches) send(asks []*ask) {
 	for len(asks) > 0 {
-		b.store.mixed.Store(0) // so that what can be plain is
+		b.store.mixed.Store(0) // so that plain asks stay plain
 		var p program
 		p.reset(b.store.config.Prefix, b.store.now())
 		n := 0

@@ -25,7 +25,7 @@ func benchKeys(n int) []string {
 	return keys
 }
 
-// ample is a limit that always allows.
+// ample is a limit that always admits.
 func ample(b *testing.B) bucket.Limit {
 	l, err := bucket.NewLimit(1e9*bucket.Token, bucket.Rate{Tokens: 1e6 * bucket.Token, Per: time.Second})
 	if err != nil {
@@ -34,8 +34,7 @@ func ample(b *testing.B) bucket.Limit {
 	return l
 }
 
-// BenchmarkTake is a take by Redis, of one of so many keys, in one bucket or in
-// three, by so many callers at a time.
+// BenchmarkTake measures takes for different numbers of keys, buckets per take, and concurrent callers.
 func BenchmarkTake(b *testing.B) {
 	client, l := connect(b, proctest.StartRedis(b).Addr), ample(b)
 	for _, n := range []int{1, 10_000} {
@@ -49,7 +48,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeLeased is a take of a hot bucket that Redis hardly hears of.
+// BenchmarkTakeLeased measures takes from a hot bucket with leases.
 func BenchmarkTakeLeased(b *testing.B) {
 	client, l := connect(b, proctest.StartRedis(b).Addr), ample(b)
 	for _, callers := range []int{1, 64} {
@@ -60,7 +59,7 @@ func BenchmarkTakeLeased(b *testing.B) {
 }
 
 func takeBy(b *testing.B, s *redisstore.Store, callers int, keys []string, buckets int, l bucket.Limit, leased bool) {
-	ctx := context.Background() // which nobody cancels
+	ctx := context.Background() // never canceled
 	taker := func() func() {
 		charges, snaps := make([]store.Charge, buckets), make([]bucket.Snapshot, 0, buckets)
 		return func() {

@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestTake_AtTheBounds has limits, costs and times that are as large as there can
-// be: the script counts in doubles, and comes to the same as the model's integers.
+// TestTake_AtTheBounds uses the largest limits, costs and times. The script computes in doubles, and must agree
+// with the model's integers.
 func TestTake_AtTheBounds(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	for seed := range uint64(120) {
@@ -67,8 +67,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 	}
 }
 
-// TestTake_InTheLongestWindow is about a share of a window whose quotient is so
-// close to a whole number that a double does not tell them apart.
+// TestTake_InTheLongestWindow uses a part of a window with a quotient too close to an integer for a double.
 func TestTake_InTheLongestWindow(t *testing.T) {
 	const per, tokens = 1<<47 - 1, 4096 * bucket.Token
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: tokens, Per: per * time.Microsecond}}.Compile()
@@ -89,7 +88,7 @@ func TestTake_InTheLongestWindow(t *testing.T) {
 	if !take(tokens, 2*per) {
 		t.Fatal("a full window was denied")
 	}
-	const last = (4095*per - 1) / 4096 // 4095/4096 of the window, less the least there is
+	const last = (4095*per - 1) / 4096 // 4095/4096 of the window, minus the smallest unit
 	if take(tokens-bucket.Token, 3*per+last) {
 		t.Error("admitted a microsecond before the share was there")
 	}
@@ -98,7 +97,7 @@ func TestTake_InTheLongestWindow(t *testing.T) {
 	}
 }
 
-// upTo returns a number from 0 to most of any magnitude, and often the last.
+// upTo returns a number of any magnitude from 0 to most, and often most.
 func upTo(r *rand.Rand, most int64) int64 {
 	if r.IntN(4) == 0 {
 		return most - min(r.Int64N(3), most)
@@ -106,7 +105,7 @@ func upTo(r *rand.Rand, most int64) int64 {
 	return r.Int64N(most+1) >> r.IntN(40)
 }
 
-// boundSpec returns a spec of which some part is near a bound. It may not compile.
+// boundSpec returns a spec with some part near a bound. It may not compile.
 func boundSpec(r *rand.Rand, kind bucket.Algorithm) bucket.Spec {
 	spec := bucket.Spec{Algorithm: kind, Rate: bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: time.Microsecond}}
 	owed := bucket.Tokens(upTo(r, 1<<53-1))

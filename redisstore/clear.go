@@ -72,7 +72,7 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 			return 0, "", fmt.Errorf("redisstore: clear families: %w", err)
 		}
 	}
-	masters, view, err := s.masters(ctx)
+	masters, view, err := s.findMasters(ctx)
 	if err != nil {
 		return 0, "", withOp(newStoreError(err), "clear families")
 	}
@@ -95,8 +95,8 @@ func (s *Store) ClearFamilies(ctx context.Context, families []string, from strin
 	return removed, at.String(), nil
 }
 
-// masters returns the servers that hold keys, sorted by address, and a hash of their addresses and run IDs.
-func (s *Store) masters(ctx context.Context) (list []master, view string, err error) {
+// findMasters returns the servers that hold keys, sorted by address, and a hash of their addresses and run IDs.
+func (s *Store) findMasters(ctx context.Context) (list []master, view string, err error) {
 	for addr, client := range s.client.Nodes() {
 		ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 		answers := client.DoMulti(ctx, client.B().Info().Section("server").Build(), client.B().Info().Section("replication").Build())

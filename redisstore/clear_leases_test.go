@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A node gives leased tokens of a cleared family back. The bucket then misses only tokens that the
-// node had spent of its lease, until it is cleared again.
+// TestForgetFamilies_EndsLeases proves that a node returns the leases of a cleared family. Until the bucket is
+// cleared again, only tokens that the node has spent from its lease are missing.
 func TestForgetFamilies_EndsLeases(t *testing.T) {
 	t.Parallel()
 	client := connect(t, proctest.StartRedis(t).Addr)

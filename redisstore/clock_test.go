@@ -25,8 +25,7 @@ func serverTime(t *testing.T, client rueidis.Client) int64 {
 	return v[0]*1_000_000 + v[1]
 }
 
-// TestTake_ByTheServersClock sees that what is written is of the instant that the
-// server takes it for, to the microsecond.
+// TestTake_ByTheServersClock proves that the written state has the server's time, to the microsecond.
 func TestTake_ByTheServersClock(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, err := redisstore.New(client, redisstore.Config{})

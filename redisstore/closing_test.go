@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestTake_ClientIsClosed closes the client, which is the caller's, while takes are
-// on the wire: they may be spent, as Redis may still read them.
+// TestTake_ClientIsClosed closes the caller's client while takes are in flight. They may be spent, because Redis
+// may still read them.
 func TestTake_ClientIsClosed(t *testing.T) {
 	t.Parallel()
 	r := proctest.StartRedis(t)
@@ -25,10 +25,10 @@ func TestTake_ClientIsClosed(t *testing.T) {
 	charges := func(i int) []store.Charge {
 		return []store.Charge{{Key: fmt.Sprint("k", i), Limit: perSecond(t, 10, 1), Cost: bucket.Token}}
 	}
-	if _, _, err := s.Take(t.Context(), nil, charges(0), mete.Mode{}); err != nil { // has the script loaded
+	if _, _, err := s.Take(t.Context(), nil, charges(0), mete.Mode{}); err != nil { // loads the script
 		t.Fatal(err)
 	}
-	waiting(t, s, 0, 0) // nor is its call counted as one of those below
+	waiting(t, s, 0, 0) // this call is not counted below
 	r.Pause()
 	failed := make(chan error, takes)
 	for i := range takes {

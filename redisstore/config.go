@@ -20,7 +20,7 @@ const (
 	maxKeys = 2048 // per call, approximately
 )
 
-// Config are the settings of a [Store]. The zero value selects the defaults.
+// Config holds the settings of a [Store]. The zero value selects the defaults.
 type Config struct {
 	// Prefix begins the names of all keys. In a cluster, a hash tag such as {mete}: keeps all buckets in one
 	// slot, so that every take is atomic. Braces are allowed for one hash tag only.

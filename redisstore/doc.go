@@ -65,7 +65,7 @@
 //
 // # Errors
 //
-// Errors are [mete.StoreError]. A call that Redis rejects has spent nothing ([mete.NotSpent]). If the answer is
-// lost, the call may have spent tokens ([mete.MaybeSpent]). The store does not retry such a call; the caller can,
-// with a [mete.Mode.ID].
+// Errors of takes, refunds and resets are of type [*mete.StoreError]. A call that Redis rejects has spent nothing
+// ([mete.NotSpent]). If the answer is lost, the call may have spent tokens ([mete.MaybeSpent]). The store does
+// not retry such a call; the caller can, with a [mete.Mode.ID].
 package redisstore

@@ -47,7 +47,7 @@ func openAt(t *testing.T, client rueidis.Client, prefix string) *redisstore.Stor
 	return s
 }
 
-// What is no document is an error, and is not written over.
+// TestDocuments_Garbage proves that an invalid document is an error and is not overwritten.
 func TestDocuments_Garbage(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, key := openAt(t, client, "p:"), "p:doc:a"
@@ -73,7 +73,7 @@ func TestDocuments_Garbage(t *testing.T) {
 	}
 }
 
-// A document that Redis has lost, and that is made again, has another revision.
+// TestDocuments_Lost proves that a document gets a different revision if it is lost and created again.
 func TestDocuments_Lost(t *testing.T) {
 	r := proctest.StartRedis(t)
 	s := open(t, connect(t, r.Addr), redisstore.Config{})

@@ -18,7 +18,7 @@ const (
 	opBorrow
 )
 
-// plainEven marks a program of plain takes that share one limit and one cost.
+// plainEven marks a program for which isEven is true.
 const plainEven = 2
 
 // Special waits of an operation; other values are microseconds.
@@ -84,7 +84,7 @@ func (p *program) updateLimitTexts() {
 	}
 }
 
-// isEven reports whether the program is plain takes of one bucket each that share one limit and one cost. State i
+// isEven reports whether the program consists of plain takes of one bucket each, with one limit and one cost. State i
 // then belongs to group i.
 func (p *program) isEven() bool {
 	if !p.plain || len(p.limits) != 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// Each API key may make 100 requests per minute, together in all processes.
+// Each API key may make 100 requests per minute over all processes.
 func ExampleNewLimiter() {
 	ctx := context.Background()
 	matcher, err := policy.Load([]byte(`{"rules": [{"name": "search", "limit_keys": ["header:x-api-key"],

@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestExpiry_OfSlowBuckets has keys live for as many hours as their buckets need,
-// whether they are taken from alone, with others, or in ways that are less plain.
+// TestExpiry_OfSlowBuckets proves that keys live for as many hours as their buckets need, for all variants of
+// takes.
 func TestExpiry_OfSlowBuckets(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, err := redisstore.New(client, redisstore.Config{})

@@ -39,18 +39,18 @@ func kinds(t testing.TB) map[string]bucket.Limit {
 	return limits
 }
 
-// livesFor asserts that a key lives for at least so long, but not much longer.
+// livesFor asserts the time to live of a key, with a small tolerance.
 func livesFor(t *testing.T, client rueidis.Client, key string, want time.Duration) {
 	t.Helper()
-	const moment = 5 * time.Second // the rest of a second, and what passes in the test
+	const moment = 5 * time.Second // the rest of a second, and the duration of the test
 	ms, err := client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64()
 	if got := time.Duration(ms) * time.Millisecond; err != nil || got < want-moment+time.Second || got > want+moment {
 		t.Errorf("key %q lives for another %v, %v; want %v", key, got, err, want)
 	}
 }
 
-// TestExpiry_AfterTheClockSteppedBack has a server's clock step back by an hour.
-// Time stands still in the buckets until then, so they have to be kept as long.
+// TestExpiry_AfterTheClockSteppedBack steps a server's clock back by an hour. The buckets do not refill until
+// then, so their keys must live that much longer.
 func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	const step = time.Hour
@@ -94,8 +94,7 @@ func TestExpiry_AfterTheClockSteppedBack(t *testing.T) {
 	}
 }
 
-// TestExpiry_OfAnOldWindow has a window of which only the one before counts, and
-// that lies ahead.
+// TestExpiry_OfAnOldWindow has spending in the previous window only, and a window start in the future.
 func TestExpiry_OfAnOldWindow(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, err := redisstore.New(client, redisstore.Config{})
@@ -116,7 +115,7 @@ func TestExpiry_OfAnOldWindow(t *testing.T) {
 	livesFor(t, client, "tb:k", snaps[0].FullAfter())
 }
 
-// TestExpiry_UnderVirtualTime has keys live for an hour, whatever Now says.
+// TestExpiry_UnderVirtualTime proves that keys live for an hour of real time.
 func TestExpiry_UnderVirtualTime(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, err := redisstore.New(client, redisstore.Config{Now: func() bucket.Instant { return 1_000_000_000_000 }})
@@ -136,9 +135,8 @@ func TestExpiry_UnderVirtualTime(t *testing.T) {
 	}
 }
 
-// TestExpiry_OfLongDebts has buckets owe so much that they are not full for longer
-// than Redis can tell. They live for some hundred years, and do no harm to what is
-// taken with them.
+// TestExpiry_OfLongDebts reserves more than Redis' longest expiry can express. The keys live for some hundred
+// years, and takes with them work.
 func TestExpiry_OfLongDebts(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s := open(t, client, redisstore.Config{})
@@ -163,8 +161,8 @@ func TestExpiry_OfLongDebts(t *testing.T) {
 	}
 }
 
-// TestExpiry_OfTwoVersions has a row live until the bucket is full under both of its
-// limits, whichever was charged last.
+// TestExpiry_OfTwoVersions proves that a row lives until the bucket is full under both limits, whichever was
+// charged last.
 func TestExpiry_OfTwoVersions(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, err := redisstore.New(client, redisstore.Config{})
@@ -188,7 +186,7 @@ func TestExpiry_OfTwoVersions(t *testing.T) {
 				}
 				want = max(want, snaps[0].FullAfter())
 			}
-			if i == 0 && lasting.Algorithm() == bucket.Continuous { // it was charged both costs
+			if i == 0 && lasting.Algorithm() == bucket.Continuous { // charged both costs
 				want = lasting.TimeFor(4 * bucket.Token)
 			}
 			livesFor(t, client, "tb:"+key, want)

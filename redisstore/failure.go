@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// newStoreError classifies an error of a call by what it may have spent. A call that Redis rejects has spent
+// newStoreError determines whether a failed call may have spent tokens. A call that Redis rejects has spent
 // nothing: Redis rejects writes before the script's first one. Any other error within the script may come after a
 // write. A closing client fails calls in flight with the same error as later calls.
 func newStoreError(err error) *mete.StoreError {

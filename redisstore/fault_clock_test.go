@@ -19,11 +19,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// hourly has ten tokens and brings ten an hour: a clock that is off by an hour
-// would fill or withhold all of them.
+// hourly has ten tokens and refills ten per hour. A clock that is wrong by an hour would fill the bucket or stop
+// its refill.
 var hourly = faulttest.Limit(10, bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Hour})
 
-// hour takes so many tokens and sees what is left.
+// hour takes this many tokens and checks the rest.
 func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) {
 	t.Helper()
 	c := []store.Charge{{Key: "k", Limit: hourly, Cost: tokens * bucket.Token}}
@@ -36,9 +36,8 @@ func hour(t *testing.T, s mete.Store, tokens, left bucket.Tokens, allowed bool) 
 	}
 }
 
-// The test runs itself again as a process of its own, where it makes the clock
-// what it likes: an hour behind, and then one ahead, under a store that is open.
-// Steps of the server's clock are storetest's, by virtual time.
+// TestFault_ClockOfTheApp runs itself in another process with a wrong clock, an hour behind and then an hour
+// ahead, while a store is open. storetest covers steps of the server's clock with virtual time.
 func TestFault_ClockOfTheApp(t *testing.T) {
 	const variable = "METE_TEST_CLOCK"
 	if addr := os.Getenv(variable); addr != "" {
@@ -69,15 +68,15 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 	hour(t, s, 1, 0, true)
 }
 
-// underSteps takes before and after the clock has moved on by two hours.
+// underSteps takes before and after the clock advances by two hours.
 func underSteps(t *testing.T, addr string) {
 	options, config, err := redisstore.ParseURL("redis://" + addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Prefix = "" // as that of the other process
+	config.Prefix = "" // like the other process's clock
 	config.Timeout = faulttest.Patience
-	options.Dialer.KeepAlive = -1 // it would tick all the while
+	options.Dialer.KeepAlive = -1 // it would tick all the time
 	client, err := rueidis.NewClient(options)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +88,7 @@ func underSteps(t *testing.T, addr string) {
 	}
 	defer s.Close()
 	hour(t, s, 3, 3, true)
-	time.Sleep(2 * time.Hour) // of the bubble
+	time.Sleep(2 * time.Hour) // of the synctest bubble
 	hour(t, s, 4, 3, false)
 	hour(t, s, 2, 1, true)
 }

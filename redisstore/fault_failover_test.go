@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// A replica that takes over may not have what its master acknowledged last: that
-// is forgiven, and no more than what a bucket holds.
+// TestFault_SentinelFailover promotes a replica that may lack the master's last writes. At most a bucket's
+// capacity is lost.
 func TestFault_SentinelFailover(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*proctest.Redis){
@@ -34,7 +34,7 @@ func TestFault_SentinelFailover(t *testing.T) {
 			sentinel.WaitMaster(replica)
 			tr.GoesOn(150)
 			if name == "master paused" {
-				master.Resume() // and is told that it is none
+				master.Resume() // and learns that it is a replica
 				tr.GoesOn(50)
 			}
 			tr.Stop()
@@ -45,12 +45,10 @@ func TestFault_SentinelFailover(t *testing.T) {
 	}
 }
 
-// failoverTimeout is after how long a replica gives up what CLUSTER FAILOVER asks of it,
-// which is 5 s.
+// failoverTimeout is how long a replica tries CLUSTER FAILOVER: 5 s.
 const failoverTimeout = 6 * time.Second
 
-// A master that hands its place over to its replica loses nothing. One that is
-// lost may.
+// TestFault_ClusterNodeLost proves that a planned failover loses nothing, while a lost master may lose writes.
 func TestFault_ClusterNodeLost(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 1)
@@ -63,7 +61,7 @@ func TestFault_ClusterNodeLost(t *testing.T) {
 		if c.Owner(c.SlotOf("tb:plain")) != master {
 			return nil
 		}
-		if time.Since(asked) > failoverTimeout { // a slow machine has not come to it
+		if time.Since(asked) > failoverTimeout { // on a slow machine, it has not started
 			if _, err := replica.Do("CLUSTER", "FAILOVER"); err != nil {
 				return err
 			}
@@ -79,7 +77,7 @@ func TestFault_ClusterNodeLost(t *testing.T) {
 	tr.Conserved()
 
 	var takers []*faulttest.Taker
-	for range 2 { // in all slots, and together
+	for range 2 { // in all slots, and in several at once
 		takers = append(takers, &faulttest.Taker{Charges: chargesOf("a", "b", "c", "d")}, &faulttest.Taker{Charges: chargesOf("d", "e", "f"), IDs: true},
 			&faulttest.Taker{Charges: chargesOf("{plain}g")})
 	}

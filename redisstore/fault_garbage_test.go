@@ -22,12 +22,12 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// A fakeRedis stands before a Redis, and answers some scripts otherwise.
+// A fakeRedis is a proxy for a Redis that changes the answers of some scripts.
 type fakeRedis struct {
 	redis   *proctest.Redis
-	answer  func() (reply string, instead bool) // of the Redis's; a hangUp closes the connection
+	answer  func() (reply string, instead bool) // an answer of Redis; a hangUp closes the connection
 	conns   atomic.Int64
-	last    atomic.Int64 // the connection that last asked for a script
+	last    atomic.Int64 // the connection with the last script
 	running sync.WaitGroup
 }
 
@@ -104,12 +104,11 @@ func readCommand(r *bufio.Reader) (command []string, err error) {
 
 func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + text + "\r\n" }
 
-// What is no answer is an error that says maybe spent, and the next take is
-// answered.
+// TestFault_Garbage proves that an invalid answer is a MaybeSpent error, and that the next take works.
 func TestFault_Garbage(t *testing.T) {
 	faulttest.Alone(t)
 	var next atomic.Pointer[string]
-	var given atomic.Int64 // of such replies
+	var given atomic.Int64 // of invalid replies
 	f := &fakeRedis{answer: func() (string, bool) {
 		if reply := next.Load(); reply != nil {
 			given.Add(1)
@@ -120,7 +119,7 @@ func TestFault_Garbage(t *testing.T) {
 	s, _ := dialURL(t, "redis://"+startFake(t, f), redisstore.Config{Timeout: 100 * time.Millisecond})
 	tests := []struct {
 		reply string
-		drops bool // so that the connection is no use any more
+		drops bool // so that the connection is unusable
 	}{
 		{"garbage\r\n", true}, {"\r\n", true}, {"\x00\x01\x02\r\n\r\n", true}, {"?1\r\n", true}, {"$x\r\n", true},
 		{"$5\r\nabc" + hangUp, true}, {"$" + hangUp, true}, {hangUp, true}, {"*2\r\n$1\r\na\r\n" + hangUp, true},
@@ -145,7 +144,7 @@ func TestFault_Garbage(t *testing.T) {
 	for _, tt := range tests {
 		next.Store(&tt.reply)
 		before := given.Load()
-		faulttest.Eventually(t, "it is answered", func() error { // on a slow machine a take is over before it is asked
+		faulttest.Eventually(t, "it is answered", func() error { // on a slow machine, a take can time out before it is sent
 			snaps, allowed, err := s.Take(t.Context(), nil, chargesOf("k"), mete.Mode{})
 			if err == nil || mete.Spent(err) != mete.MaybeSpent {
 				t.Errorf("reply %q: %v, %v, %v; want an error that says maybe spent", tt.reply, snaps, allowed, err)
@@ -164,16 +163,16 @@ func TestFault_Garbage(t *testing.T) {
 	}
 }
 
-// Takes that are asked again one by one, since one of them could not be answered,
-// do not wait for a server that is gone, one after the other.
+// TestFault_SilentAfterSpoiled proves that takes that are retried one by one do not each wait for a silent
+// server.
 func TestFault_SilentAfterSpoiled(t *testing.T) {
 	faulttest.Alone(t)
-	const timeout = 2 * time.Second // in which all come to wait, however slow the machine
+	const timeout = 2 * time.Second // long enough for all to wait, even on a slow machine
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	calls := 0 // one connection at a time
 	f := &fakeRedis{answer: func() (string, bool) {
 		switch calls++; calls {
-		case 3: // after one that the server does not know, and the script's text
+		case 3: // after an unknown script hash, and the script's text
 			close(asked)
 			<-goOn
 		case 4:

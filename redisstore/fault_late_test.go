@@ -20,8 +20,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A caller who does not say how long it waits, waits for a call: no longer than
-// the store's timeout, or twice where it comes second.
+// TestFault_TimeoutHolds proves that a take without a deadline waits for the store's timeout at most. If it waits
+// for another call first, it may take twice as long.
 func TestFault_TimeoutHolds(t *testing.T) {
 	faulttest.Alone(t)
 	const timeout = 100 * time.Millisecond
@@ -55,9 +55,9 @@ func TestFault_TimeoutHolds(t *testing.T) {
 	}
 }
 
-// A caller's own deadline counts where it is the nearest, also of one who is alone.
+// TestFault_CallersDeadline proves that a caller's earlier deadline counts, also for a single caller.
 func TestFault_CallersDeadline(t *testing.T) {
-	const timeout = faulttest.Patience // half of it is no slow machine
+	const timeout = faulttest.Patience // a slow machine does not take half of it
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: timeout})
 	if _, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{}); err != nil {
@@ -74,8 +74,8 @@ func TestFault_CallersDeadline(t *testing.T) {
 	}
 }
 
-// Every bucket holds another number of tokens, so that an answer that is another
-// call's would show.
+// TestFault_LateRepliesAreNobodysElse gives each bucket a different number of tokens, so that an answer of a
+// different call would show.
 func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
 	faulttest.Alone(t)
 	const buckets = 50
@@ -83,7 +83,7 @@ func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
 	key := func(i int) string { return fmt.Sprint("k", i) }
 	for i := range buckets {
 		c := store.Charge{Key: key(i), Limit: slowLimit, Cost: bucket.Tokens(1+i) * bucket.Token}
-		faulttest.Eventually(t, "a take is answered", func() error { // in such a short time
+		faulttest.Eventually(t, "a take is answered", func() error { // within such a short timeout
 			_, _, err := s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{ID: c.Key})
 			return err
 		})

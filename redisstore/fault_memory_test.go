@@ -21,7 +21,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// busy takes, gives back and takes by ID from buckets of every algorithm.
+// busy takes, refunds, and takes by ID from buckets of every algorithm.
 func busy(t *testing.T, s *redisstore.Store, ids bool) {
 	var all sync.WaitGroup
 	for name, l := range specimensOf(time.Second) {
@@ -52,7 +52,7 @@ func busy(t *testing.T, s *redisstore.Store, ids bool) {
 	all.Wait()
 }
 
-// Nothing stays that does not say until when.
+// TestFault_NoKeyForEver proves that every key expires.
 func TestFault_NoKeyForEver(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
@@ -70,13 +70,13 @@ func TestFault_NoKeyForEver(t *testing.T) {
 	}
 }
 
-// When traffic stops there soon is nothing left.
+// TestFault_MemoryComesBack proves that Redis is empty soon after traffic stops.
 func TestFault_MemoryComesBack(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	busy(t, s, false)
-	if err := s.Close(); err != nil { // gives back what is lent
+	if err := s.Close(); err != nil { // returns leases
 		t.Error(err)
 	}
 	faulttest.Eventually(t, "there are no keys", func() error {
@@ -90,11 +90,11 @@ func TestFault_MemoryComesBack(t *testing.T) {
 	}
 }
 
-// moment is for how much longer a key may live than its bucket needs it.
+// moment is how much longer a key may live than its bucket needs.
 const moment = 2*time.Second + 100*time.Millisecond
 
-// A key lives as long as its bucket is not full: not shorter, since a bucket that
-// is forgotten is a full one, and by no more than a moment longer.
+// TestFault_KeysLiveUntilFull proves that a key lives until its bucket is full. An earlier expiry would fill the
+// bucket.
 func TestFault_KeysLiveUntilFull(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
@@ -118,7 +118,7 @@ func TestFault_KeysLiveUntilFull(t *testing.T) {
 			const gone = -2
 			until, early := time.Unix(sec, us*1000+ttl*1e6), began.Add(full-time.Millisecond)
 			if ttl == gone && !time.Unix(sec, us*1000).Before(early) {
-				continue // it is over already
+				continue // it has expired already
 			}
 			if late := ended.Add(full + moment); ttl < 0 || until.Before(early) || until.After(late) {
 				t.Errorf("%s: expires %v after the take, which took %v; want %v", key, until.Sub(began), ended.Sub(began), full)
@@ -127,7 +127,7 @@ func TestFault_KeysLiveUntilFull(t *testing.T) {
 	}
 }
 
-// G4: a denied take writes nothing, whatever it is of.
+// TestFault_DeniedWritesNothing proves that denied takes of all kinds write nothing (G4).
 func TestFault_DeniedWritesNothing(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
@@ -135,7 +135,7 @@ func TestFault_DeniedWritesNothing(t *testing.T) {
 	var charges []store.Charge
 	for name, l := range specimensOf(1000 * time.Hour) {
 		c := store.Charge{Key: name, Limit: l, Cost: bucket.Token, Leased: true}
-		for { // until there is less than a token
+		for { // until less than a token is left
 			_, allowed, err := s.Take(t.Context(), nil, []store.Charge{c}, mete.Mode{})
 			if err != nil {
 				t.Fatal(err)
@@ -164,7 +164,7 @@ func TestFault_DeniedWritesNothing(t *testing.T) {
 	for line := range strings.Lines(stats) {
 		command, _, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":")
 		switch command {
-		case "evalsha", "eval", "time", "get", "mget", "getrange", "strlen", "config|resetstat", "config", "info", "ping", "# Commandstats\r\n": // a client asks now and then whether a connection is alive
+		case "evalsha", "eval", "time", "get", "mget", "getrange", "strlen", "config|resetstat", "config", "info", "ping", "# Commandstats\r\n": // a client pings its connections at intervals
 		default:
 			t.Errorf("%d denied takes and no other: %q", denied, line)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// behindProxy opens a store that reaches a server through a proxy only.
+// behindProxy opens a store that reaches a server only through a proxy.
 func behindProxy(t *testing.T, config redisstore.Config) (s *redisstore.Store, direct rueidis.Client, proxy *proctest.Proxy) {
 	t.Helper()
 	r := proctest.StartRedis(t)
@@ -62,8 +62,8 @@ func TestFault_ReplyLost(t *testing.T) {
 			t.Errorf("take with ID %q whose reply was cut: charged %d times, error %v", id, spent, err)
 		}
 		if err != nil {
-			lost += int(spent) // else it was the reply to a greeting that was cut
-		} // or to the client, which asks now and then whether the connection is alive
+			lost += int(spent) // else the reply to a greeting was cut
+		} // or to the client's ping
 		for range 3 {
 			if err := take(id); err != nil {
 				t.Fatal(err)
@@ -108,7 +108,7 @@ func TestFault_SlowNetwork(t *testing.T) {
 		tr.Ends(8)
 		proxy.Delay(0)
 	}
-	proxy.CutNow() // what is still on its way would keep all that follows
+	proxy.CutNow() // data in flight would block all later data
 	tr.GoesOn(50)
 	tr.Stop()
 	tr.Harmed()
@@ -124,7 +124,7 @@ func TestFault_NetworkGone(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		tr.GoesOn(50)
 		proxy.Blackhole(true)
-		if cut { // new connections are taken, and then nothing
+		if cut { // accepts connections, then stays silent
 			proxy.CutNow()
 		}
 		tr.Ends(20)

@@ -17,9 +17,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Takes from several slots are all or nothing while one of their nodes does not
-// answer, or loses connections: what has been taken of the others is given back,
-// as often as it takes, and once.
+// TestFault_PartsWithoutANode proves that takes from several slots are all or nothing while a node does not
+// answer or loses connections. Earlier charges are refunded exactly once, with retries.
 func TestFault_PartsWithoutANode(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
@@ -62,7 +61,7 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 			}
 		}
 	}
-	// Each of two takers of a kind would wait for a node, twice at least. Else the machine stood still.
+	// Each of two takers per kind waits for a node at least twice, unless the machine stalls.
 	if slow[true] >= 4 && slow[false] == 0 {
 		t.Errorf("%d takes of several buckets took as long as a node did not answer, want %v", slow[true], faulttest.Within)
 	}
@@ -70,8 +69,8 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 	tr.Conserved()
 }
 
-// A take that one slot denies is free for the others (G4): also for a log, which
-// would forget its oldest entry for the one that it is given back.
+// TestFault_DeniedPartsAreFree proves that a take that one slot denies does not change other slots (G4). A log
+// must keep its oldest entry, too.
 func TestFault_DeniedPartsAreFree(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
@@ -79,7 +78,7 @@ func TestFault_DeniedPartsAreFree(t *testing.T) {
 	now.Store(1_700_000_000_000_000)
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{Timeout: faulttest.Patience, Now: func() bucket.Instant { return bucket.Instant(now.Load()) }})
 	for name, l := range specimensOf(time.Minute) {
-		other := 0 // whose slot comes later
+		other := 0 // in a later slot
 		for c.SlotOf(fmt.Sprint("tb:~", other)) <= c.SlotOf("tb:"+name) {
 			other++
 		}
@@ -108,8 +107,8 @@ func TestFault_DeniedPartsAreFree(t *testing.T) {
 	}
 }
 
-// A take by ID of two slots, one of which does not answer in time, is undone in both,
-// and when it comes again it is charged once: never twice, and never to nobody.
+// TestFault_PartsAreChargedOnceByID takes by ID from two slots. One of them answers late. The take is undone in
+// both, and a retry is charged exactly once.
 func TestFault_PartsAreChargedOnceByID(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)

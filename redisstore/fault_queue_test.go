@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// held returns a store whose calls, one at a time, wait for a server that is
-// paused: one take is with it, and may be spent. It returns what resume brings.
+// held returns a store with one call in flight to a paused server. One take is in it, and may be spent. It
+// returns a function that resumes the server.
 func held(t *testing.T, config redisstore.Config) (s *redisstore.Store, r *proctest.Redis, first chan error) {
 	t.Helper()
 	r = proctest.StartRedis(t)
@@ -27,7 +27,7 @@ func held(t *testing.T, config redisstore.Config) (s *redisstore.Store, r *proct
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.ConnWriteTimeout = faulttest.Patience // else a client takes the connection for dead on a slow machine
+	options.ConnWriteTimeout = faulttest.Patience // else a client on a slow machine closes the connection
 	s, _ = dialWith(t, options, config)
 	if err := s.Reset(t.Context(), []string{"k"}); err != nil {
 		t.Fatal(err)
@@ -43,8 +43,7 @@ func held(t *testing.T, config redisstore.Config) (s *redisstore.Store, r *proct
 	return s, r, first
 }
 
-// waiting waits until so many takes wait in the queue, and so many calls are on
-// the wire.
+// waiting waits until this many takes are queued and this many calls are in flight.
 func waiting(t *testing.T, s *redisstore.Store, want, inFlight int) {
 	t.Helper()
 	faulttest.Eventually(t, "takes have come and gone", func() error {
@@ -55,7 +54,7 @@ func waiting(t *testing.T, s *redisstore.Store, want, inFlight int) {
 	})
 }
 
-// unspent sees to it that an error says not spent, and why.
+// unspent asserts a NotSpent error with this cause.
 func unspent(t *testing.T, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) || mete.Spent(err) != mete.NotSpent {
@@ -124,7 +123,7 @@ func TestFault_QueueIsBounded(t *testing.T) {
 	waiting(t, s, 0, 0)
 }
 
-// Takes that nobody waits for any more take no room, however many come.
+// TestFault_LateTakesTakeNoRoom proves that abandoned takes occupy no space in the queue.
 func TestFault_LateTakesTakeNoRoom(t *testing.T) {
 	faulttest.Alone(t)
 	s, r, first := held(t, redisstore.Config{MaxQueue: 1})
@@ -142,8 +141,8 @@ func TestFault_LateTakesTakeNoRoom(t *testing.T) {
 	}
 }
 
-// Close waits for what is on the wire and in the queue, answers it, and takes
-// nothing more.
+// TestFault_CloseWithTakesInFlight proves that Close waits for the calls in flight and queued takes, and rejects
+// later takes.
 func TestFault_CloseWithTakesInFlight(t *testing.T) {
 	faulttest.Alone(t)
 	s, r, first := held(t, redisstore.Config{})

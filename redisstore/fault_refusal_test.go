@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// must sends a command that cannot be refused.
+// must sends a command that cannot be rejected.
 func must(t *testing.T, r *proctest.Redis, args ...string) string {
 	t.Helper()
 	reply, err := r.Do(args...)
@@ -27,13 +27,13 @@ func must(t *testing.T, r *proctest.Redis, args ...string) string {
 	return reply
 }
 
-// A refusal is a server that answers, and does not do what it is asked.
+// A refusal is a server that answers with an error.
 type refusal struct {
 	name string
 	args []string // of the server
-	want string   // what it says
+	want string   // the error
 
-	midway bool // it may say so in the midst of the script
+	midway bool // the error may occur within the script
 
 	begin, end func(t *testing.T, r *proctest.Redis)
 }
@@ -102,8 +102,8 @@ var refusals = []refusal{{
 	end: func(t *testing.T, r *proctest.Redis) { must(t, r, "SCRIPT", "KILL") },
 }}
 
-// What a server refuses is not spent, but for what it may refuse in the midst of the
-// script; it is the server's failure and not a denial, and is over when that is.
+// TestFault_Refused proves that rejected calls spend nothing, unless the server rejects within the script. The
+// error is a failure and not a denial, and ends with its cause.
 func TestFault_Refused(t *testing.T) {
 	t.Parallel()
 	for _, fault := range refusals {
@@ -121,7 +121,7 @@ func TestFault_Refused(t *testing.T) {
 			for _, mode := range []mete.Mode{{}, {ID: "x"}, {Within: faulttest.Within}, {UpTo: true}} {
 				_, allowed, err := s.Take(t.Context(), nil, charges, mode)
 				if mode.Within > 0 && errors.Is(err, context.DeadlineExceeded) {
-					continue // a slow machine: the caller's time was over before the server's answer
+					continue // a slow machine: the caller's deadline came first
 				}
 				if allowed || err == nil || mete.Spent(err) != spent || !strings.Contains(err.Error(), fault.want) {
 					t.Errorf("take in mode %+v: %v, %v; want %q and spending %v", mode, allowed, err, fault.want, spent)
@@ -146,12 +146,12 @@ func TestFault_Refused(t *testing.T) {
 	}
 }
 
-// A server that lets nobody in has not been asked, so that nothing is spent.
+// TestFault_NotLetIn proves that a failed authentication spends nothing.
 func TestFault_NotLetIn(t *testing.T) {
 	faulttest.Alone(t)
 	s, direct, proxy := behindProxy(t, redisstore.Config{})
 	tr := startTraffic(t, s, direct, plainAndOthers())
-	let := func(how string) { // over a connection that has been let in before
+	let := func(how string) { // over a connection that was authenticated before
 		user := direct.B().Arbitrary("ACL", "SETUSER", "default", how).Build()
 		if err := direct.Do(t.Context(), user).Error(); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// undone waits until what came to nothing has been given back.
+// undone waits until all canceled parts are refunded.
 func undone(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	faulttest.Eventually(t, "all is given back", func() error {
@@ -25,8 +25,8 @@ func undone(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// A slot moves from node to node while its buckets are taken from, alone and
-// together, with IDs and without.
+// TestFault_Resharding moves a slot between nodes while its buckets are used, alone and together, with and
+// without IDs.
 func TestFault_Resharding(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
@@ -56,7 +56,7 @@ func TestFault_Resharding(t *testing.T) {
 	tr.GoesOn(50)
 	tr.Stop()
 	undone(t, s)
-	tr.Harmed() // IDs wait until a slot has moved
+	tr.Harmed() // takes with IDs wait until the slot has moved
 	tr.Prompt()
 	tr.Bounded(0)
 	tr.Conserved()

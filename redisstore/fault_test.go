@@ -17,16 +17,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slack is what a machine that does other things too may add to what callers want.
+// slack is the tolerance for delays of a busy machine.
 const slack = 150 * time.Millisecond
 
-// faultLimit refills so slowly that no fault lasts until a bucket that was emptied
-// is full again, on a slow machine either: then what has been taken shows to the last unit.
-// A bucket of slowLimit does not refill while a test looks.
+// faultLimit refills so slowly that an empty bucket is not full by the end of any fault, even on a slow machine.
+// All spending then shows exactly. A bucket of slowLimit does not refill during an assertion.
 var (
 	faultLimit = faulttest.Limit(400, bucket.PerSecond(2*bucket.Token))
 	slowLimit  = faulttest.Limit(200, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
-	partsLimit = faulttest.Limit(20_000, bucket.Rate{Tokens: bucket.Token, Per: 100 * time.Hour}) // whose parts keep next to nothing
+	partsLimit = faulttest.Limit(20_000, bucket.Rate{Tokens: bucket.Token, Per: 100 * time.Hour}) // with nearly empty parts
 )
 
 func chargesOf(keys ...string) []store.Charge {
@@ -61,7 +60,7 @@ func leased(keys ...string) []store.Charge {
 	return charges
 }
 
-// dialURL connects as redisstore.Open does.
+// dialURL connects like redisstore.Open.
 func dialURL(t testing.TB, url string, config redisstore.Config) (*redisstore.Store, rueidis.Client) {
 	t.Helper()
 	options, _, err := redisstore.ParseURL(url)
@@ -82,22 +81,22 @@ func dialWith(t testing.TB, options rueidis.ClientOption, config redisstore.Conf
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // the server may be dead by now
+	t.Cleanup(func() { _ = s.Close() }) // the server may be down by now
 	return s, client
 }
 
-// startTraffic lets takers take, with the buckets read by way of client.
+// startTraffic starts takers, and reads the buckets through client.
 func startTraffic(t *testing.T, s mete.Store, client rueidis.Client, takers []*faulttest.Taker) *faulttest.Traffic {
 	t.Helper()
 	return faulttest.Start(t, faulttest.Place{
 		Store: s, Name: "redisstore", Slack: slack,
 		State:  func(key string) bucket.State { return stateOf(t, client, key) },
-		Unsure: func(key string) bool { return key == "lent" }, // some may be lent, or is lost
+		Unsure: func(key string) bool { return key == "lent" }, // tokens may be leased or lost
 		Parts:  client.Mode() == rueidis.ClientModeCluster,
 	}, takers)
 }
 
-// plainAndOthers are takers of all kinds: two for each.
+// plainAndOthers are two takers of each kind.
 func plainAndOthers() []*faulttest.Taker {
 	var all []*faulttest.Taker
 	for range 2 {
@@ -132,8 +131,7 @@ func readState(t interface{ Fatalf(string, ...any) }, text string) (s bucket.Sta
 	return s
 }
 
-// charged is how many takes are missing from a bucket, with what has come back
-// since counted in.
+// charged returns the number of takes missing from a bucket, including the refill since.
 func charged(t *testing.T, client rueidis.Client, key string) int64 {
 	t.Helper()
 	s := stateOf(t, client, key)

@@ -24,9 +24,9 @@ import (
 
 var formats = flag.String("formats", "", "write the stored formats of this `version`, such as dev or v0.1.0, to testdata/formats")
 
-// The keys that earlier versions wrote are read, and the buckets in them decide as they
-// did then. Keys and values are in the file "keys", a pair of quoted texts a line, without
-// the prefix. An expired bucket equals a full one, so the file has no expiry.
+// TestFormats reads the keys of earlier versions, and compares the decisions with those versions. The file "keys"
+// has keys and values without the prefix, one pair of quoted strings per line. An expired bucket equals a full
+// one, so the file has no expiry.
 func TestFormats(t *testing.T) {
 	const name = "keys"
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
@@ -91,7 +91,7 @@ func TestFormats(t *testing.T) {
 	}.Run(t)
 }
 
-// unquoted cuts a quoted text from the beginning of a line.
+// unquoted cuts a quoted string from the start of a line.
 func unquoted(t *testing.T, line *string) string {
 	t.Helper()
 	quoted, err := strconv.QuotedPrefix(strings.TrimSpace(*line))

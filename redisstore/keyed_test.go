@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// logins returns a limiter of 3 for each key over the store of l.
+// logins returns a limiter of 3 per key over the store of l.
 func logins(t *testing.T, l *mete.Limiter) *keyed.Shared {
 	t.Helper()
 	limit, err := bucket.NewLimit(3*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: 1000 * time.Hour})
@@ -28,7 +28,7 @@ func logins(t *testing.T, l *mete.Limiter) *keyed.Shared {
 	return s
 }
 
-// Two processes share the buckets of a keyed limiter, and the secret of its hashes.
+// TestKeyed_Shared proves that two processes share the buckets and the secret of a keyed limiter.
 func TestKeyed_Shared(t *testing.T) {
 	url := "redis://" + proctest.StartRedis(t).Addr
 	first, second := logins(t, newLimiter(t, url, "")), logins(t, newLimiter(t, url, ""))
@@ -49,7 +49,7 @@ func TestKeyed_Shared(t *testing.T) {
 	}
 }
 
-// A closed Redis limiter stands for one that does not answer.
+// TestKeyed_WithoutTheStore uses a closed limiter in place of a Redis outage.
 func TestKeyed_WithoutTheStore(t *testing.T) {
 	l := newLimiter(t, "redis://"+proctest.StartRedis(t).Addr, "")
 	s := logins(t, l)

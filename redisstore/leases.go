@@ -68,11 +68,11 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 		answers, allowed, err = s.take(ctx, nil, rest, mode)
 	}
 	if err != nil {
-		s.untake(charges, &held, &snaps, cmp.Or(mode.Within, s.config.Timeout))
+		s.returnLots(charges, &held, &snaps, cmp.Or(mode.Within, s.config.Timeout))
 		return dst, false, err
 	}
 	if !allowed {
-		s.untake(charges, &held, &snaps, cmp.Or(mode.Within, s.config.Timeout))
+		s.returnLots(charges, &held, &snaps, cmp.Or(mode.Within, s.config.Timeout))
 	}
 	for i := range charges {
 		if held[i] != (lease.Lot{}) {
@@ -84,8 +84,8 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 	return dst, allowed, nil
 }
 
-// untake returns tokens to the leases, and restores their snapshots.
-func (s *Store) untake(charges []store.Charge, held *[store.MaxCharges]lease.Lot, snaps *[store.MaxCharges]bucket.Snapshot, within time.Duration) {
+// returnLots returns tokens to the leases, and restores their snapshots.
+func (s *Store) returnLots(charges []store.Charge, held *[store.MaxCharges]lease.Lot, snaps *[store.MaxCharges]bucket.Snapshot, within time.Duration) {
 	for i := range charges {
 		if held[i] == (lease.Lot{}) {
 			continue

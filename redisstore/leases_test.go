@@ -18,7 +18,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// sharing returns stores that share their buckets, as nodes do.
+// sharing returns stores that share their buckets, like nodes.
 func sharing(t testing.TB, client rueidis.Client, n int) []*redisstore.Store {
 	t.Helper()
 	prefix := fmt.Sprintf("nodes%d:", stores.Add(1))
@@ -43,14 +43,14 @@ func perSecond(t testing.TB, capacity, rate bucket.Tokens) bucket.Limit {
 	return l
 }
 
-// TestLeases_KeepTheBound has three nodes take from one bucket as fast as they
-// can. What they admit is within the limit, although hardly any take asks Redis.
+// TestLeases_KeepTheBound takes from one bucket on three nodes at full speed. They stay within the limit, with
+// hardly any calls.
 func TestLeases_KeepTheBound(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	nodes, l := sharing(t, client, 3), perSecond(t, 2000, 50_000)
 	charges := []store.Charge{{Key: "hot", Limit: l, Cost: bucket.Token, Leased: true}}
 	var admitted, asked, byOne atomic.Int64
-	// What one bucket in memory admits of the same takes: a slow machine asks for less.
+	// The reference is one bucket in memory with the same takes, because a slow machine sends fewer.
 	var mu sync.Mutex
 	var one bucket.State
 	began := time.Now()
@@ -95,8 +95,7 @@ func TestLeases_KeepTheBound(t *testing.T) {
 	t.Logf("%d of %d admitted, of %.0f; %d asked Redis", admitted.Load(), asked.Load(), most, calls)
 }
 
-// TestLeases_WithOtherLimits charges a leased bucket and one that denies: what was
-// taken of the lease comes back.
+// TestLeases_WithOtherLimits charges a leased bucket and one that denies: the leased tokens are returned.
 func TestLeases_WithOtherLimits(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	node := sharing(t, client, 1)[0]

@@ -25,7 +25,7 @@ func (l lender) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error
 	a := newAsk(opBorrow, charges[:], mete.Mode{})
 	a.loan = loan
 	l.store.addLeases(a)
-	if err := a.submit(ctx, l.store.laneOf(charges[:]), l.store.config.Timeout); err != nil {
+	if err := a.submit(ctx, l.store.laneFor(charges[:]), l.store.config.Timeout); err != nil {
 		return lease.Grant{}, withOp(err, "borrow")
 	}
 	grant := a.grant

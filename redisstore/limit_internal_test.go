@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// TestTextOf_TellsLimitsApart: an account is found by the text of its limit, so two
-// limits have one text only where they are equal.
+// TestTextOf_TellsLimitsApart proves that two limits have the same text only if they are equal, because an
+// account is found by its text.
 func TestTextOf_TellsLimitsApart(t *testing.T) {
 	r := rand.New(testseed.PCG(1, 17))
 	seen := map[string]bucket.Limit{formatLimit(&bucket.Limit{}): {}}
@@ -59,8 +59,8 @@ func TestTextOf_TellsLimitsApart(t *testing.T) {
 	}
 }
 
-// TestTextOf_IsShort: Redis keeps a string of up to 44 bytes in one piece with its
-// object, and a row of a common limit is one.
+// TestTextOf_IsShort proves that a row of a common limit has at most 44 bytes. Redis keeps such a string in one
+// allocation.
 func TestTextOf_IsShort(t *testing.T) {
 	const most = 44
 	for _, rate := range []bucket.Rate{bucket.PerSecond(100 * bucket.Token), {Tokens: 100 * bucket.Token, Per: time.Minute}, {Tokens: 1000 * bucket.Token, Per: time.Hour}} {

@@ -19,8 +19,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// matcher returns a policy with a limit of 3 for each API key. Keys are hashed with key,
-// or with the store's own where that is empty.
+// matcher returns a policy with a limit of 3 per API key. An empty key selects the store's hash key.
 func matcher(t *testing.T, key string) *policy.Matcher {
 	t.Helper()
 	m, err := policy.Load([]byte(`{"rules": [{"name": "per-key", "limit_keys": ["header:x-api-key"], "on_store_error": "local",
@@ -50,7 +49,7 @@ func take(t *testing.T, l *mete.Limiter) mete.Decision {
 	return d
 }
 
-// recovered waits until Redis has been charged for so much, except for the refill.
+// recovered waits until Redis has been charged this much, minus the refill.
 func recovered(t *testing.T, l *mete.Limiter, taken bucket.Tokens) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), awhile)
@@ -65,8 +64,8 @@ func recovered(t *testing.T, l *mete.Limiter, taken bucket.Tokens) {
 	}
 }
 
-// Processes that share Redis limit together although none of them has a secret: that is
-// the store's.
+// TestNewLimiter_OfThreeProcesses proves that processes share limits without a configured secret: they use the
+// store's.
 func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 	prepare := func() string { return "redis://" + proctest.StartRedis(t).Addr + "?prefix=shop:&timeout=10s" }
 	results := proctest.Again(t, 3, prepare, func(url string) string {
@@ -87,7 +86,8 @@ func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 	}
 }
 
-// After an outage Redis is charged for the local takes, although no client comes again.
+// TestNewLimiter_RecoversByItself proves that Redis is charged for local takes after an outage, without any
+// request.
 func TestNewLimiter_RecoversByItself(t *testing.T) {
 	r := proctest.StartRedis(t)
 	proxy := proctest.StartProxy(t, r.Addr)
@@ -101,7 +101,7 @@ func TestNewLimiter_RecoversByItself(t *testing.T) {
 	recovered(t, l, bucket.Token)
 }
 
-// Without Redis, a process admits its share of the limit: there are two processes.
+// TestNewLimiter_DividesTheLimit proves that without Redis, each of two processes admits half of the limit.
 func TestNewLimiter_DividesTheLimit(t *testing.T) {
 	r := proctest.StartRedis(t)
 	proxy := proctest.StartProxy(t, r.Addr)
@@ -120,7 +120,8 @@ func TestNewLimiter_DividesTheLimit(t *testing.T) {
 	}
 }
 
-// The circuit breaker opens, and lets the recovery try when no client does.
+// TestNewLimiter_RecoversBehindTheBreaker opens the circuit breaker, which lets the recovery probe without
+// requests.
 func TestNewLimiter_RecoversBehindTheBreaker(t *testing.T) {
 	r := proctest.StartRedis(t)
 	proxy := proctest.StartProxy(t, r.Addr)
@@ -150,7 +151,7 @@ func TestNewLimiter_InACluster(t *testing.T) {
 	}
 }
 
-// A program that ends in time charges what it spent in an outage.
+// TestLimiter_CloseChargesTheRest proves that Close charges the spending of an outage.
 func TestLimiter_CloseChargesTheRest(t *testing.T) {
 	r := proctest.StartRedis(t)
 	proxy := proctest.StartProxy(t, r.Addr)
@@ -204,7 +205,7 @@ func TestNewLimiter_Errors(t *testing.T) {
 	}
 }
 
-// Hooks and other settings need no program of forty lines either.
+// TestNode_NewLimiter proves that hooks and other settings work with a Node.
 func TestNode_NewLimiter(t *testing.T) {
 	node, err := redisstore.Open(t.Context(), "redis://"+proctest.StartRedis(t).Addr)
 	if err != nil {
@@ -224,7 +225,7 @@ func TestNode_NewLimiter(t *testing.T) {
 	}
 }
 
-// Two limiters with different keys on one Redis would admit twice the limit.
+// TestNewLimiter_RefusesAnotherHashKey rejects a second hash key on one Redis, which would double the limit.
 func TestNewLimiter_RefusesAnotherHashKey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, second string
@@ -257,7 +258,7 @@ func TestNewLimiter_RefusesAnotherHashKey(t *testing.T) {
 	}
 }
 
-// A secret that Redis lost cannot come back, so the next one replaces it without an error.
+// TestNewLimiter_AfterALostSecret proves that a new secret replaces a lost one without an error.
 func TestNewLimiter_AfterALostSecret(t *testing.T) {
 	r := proctest.StartRedis(t)
 	newLimiter(t, "redis://"+r.Addr, "")
@@ -267,8 +268,8 @@ func TestNewLimiter_AfterALostSecret(t *testing.T) {
 	newLimiter(t, "redis://"+r.Addr, "")
 }
 
-// Charges of requests, and so the limits of middleware, are decided in memory without
-// Redis. They have no rule that could demand it.
+// TestNewLimiter_LimitsChargesInAnOutage proves that charges without a rule, such as in middleware, are decided
+// in memory during an outage.
 func TestNewLimiter_LimitsChargesInAnOutage(t *testing.T) {
 	proxy := proctest.StartProxy(t, proctest.StartRedis(t).Addr)
 	l := newLimiter(t, "redis://"+proxy.Addr, "")
@@ -293,7 +294,8 @@ func TestNewLimiter_LimitsChargesInAnOutage(t *testing.T) {
 	}
 }
 
-// NewLimiter ends with its context, also when Redis answers no more after the connection.
+// TestNode_NewLimiterEndsWithItsContext proves that NewLimiter ends with its context if Redis stops answering
+// after the connection.
 func TestNode_NewLimiterEndsWithItsContext(t *testing.T) {
 	proxy := proctest.StartProxy(t, proctest.StartRedis(t).Addr)
 	node, err := redisstore.Open(t.Context(), "redis://"+proxy.Addr+"?timeout=1h")

@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestLog_Long has a sliding log of as many entries as there may be, and more.
+// TestLog_Long fills a sliding log to its maximum number of entries, and beyond.
 func TestLog_Long(t *testing.T) {
 	t.Parallel()
 	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
@@ -43,11 +43,11 @@ func TestLog_Long(t *testing.T) {
 		take(1, mete.Mode{})
 	}
 	all := l.Capacity()
-	for rest := range bucket.Tokens(25) { // when so little of it is left
+	for rest := range bucket.Tokens(25) { // with so few tokens left
 		take(all-rest, mete.Mode{DryRun: true})
 	}
 	take(all, mete.Mode{})
-	for range 20 { // the entries leave, some at a time
+	for range 20 { // entries expire one after another
 		clock.Advance(93_000)
 		take(all/2, mete.Mode{DryRun: true})
 		take(all-3000, mete.Mode{DryRun: true})
@@ -65,8 +65,7 @@ func TestLog_Long(t *testing.T) {
 	}
 }
 
-// TestLog_OfAnotherAlgorithm gives back to a bucket whose limit becomes a log: the
-// row has an end as all have.
+// TestLog_OfAnotherAlgorithm refunds a bucket after its limit became a log: the row is still well-formed.
 func TestLog_OfAnotherAlgorithm(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	s, err := redisstore.New(client, redisstore.Config{})
@@ -83,7 +82,7 @@ func TestLog_OfAnotherAlgorithm(t *testing.T) {
 		t.Fatal(err)
 	}
 	snaps, _, err := s.Take(t.Context(), nil, c, mete.Mode{})
-	most := bucket.Token + 1 + bucket.Tokens(time.Since(began).Milliseconds()/2) // half a token a second has come back
+	most := bucket.Token + 1 + bucket.Tokens(time.Since(began).Milliseconds()/2) // half a token per second has refilled
 	if err != nil || snaps[0].Remaining() < bucket.Token || snaps[0].Remaining() > most {
 		t.Errorf("%v, %v remain, want 1 to %v", err, snaps[0].Remaining(), most)
 	}

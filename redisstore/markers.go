@@ -20,7 +20,7 @@ type markers struct {
 	busy bool
 }
 
-func (m *markers) drop(key string) {
+func (m *markers) enqueue(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.keys) < maxUndoing {

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// TestMarkers_AreDeleted has one slot deny what another admits, again and again.
-// Nothing is left of that, although it is remembered that it was given back.
+// TestMarkers_AreDeleted has one slot deny takes that another admits. The markers of the refunds are deleted.
 func TestMarkers_AreDeleted(t *testing.T) {
 	t.Parallel()
 	a := startAttempts(t)

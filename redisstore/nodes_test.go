@@ -13,11 +13,10 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// beat is short, so that the tests are; but a node that a slow machine keeps from three
-// of them is one that is gone.
+// beat is short to keep the tests short. A node misses three of them only if it is gone, even on a slow machine.
 const beat = 100 * time.Millisecond
 
-// join lets a node join, which leaves when the test ends, unless it has died.
+// join joins a node that leaves when the test ends, unless it has died.
 func join(t *testing.T, addr, prefix, id string) *redisstore.Presence {
 	t.Helper()
 	client := connect(t, addr)
@@ -35,7 +34,7 @@ func leave(t *testing.T, p *redisstore.Presence) {
 	}
 }
 
-// await waits until the nodes all count so many.
+// await waits until all nodes count this many.
 func await(t *testing.T, want int, nodes ...*redisstore.Presence) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), awhile)
@@ -62,7 +61,7 @@ func TestJoin(t *testing.T) {
 	await(t, 3, a, b, dying)
 	await(t, 1, other)
 
-	proxy.Blackhole(true) // dies, for the others
+	proxy.Blackhole(true) // it stops without leaving
 	await(t, 2, a, b)
 	if got := dying.Nodes(); got != 3 {
 		t.Errorf("who is cut off counts %d nodes, want 3 as before", got)
@@ -88,7 +87,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A node of which Redis has forgotten the others does not think that it is alone.
+// TestJoin_RedisForgets proves that a node remembers the count after Redis has lost the other nodes.
 func TestJoin_RedisForgets(t *testing.T) {
 	r := proctest.StartRedis(t)
 	a, b := join(t, r.Addr, "", "a"), join(t, r.Addr, "", "b")

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// spend takes all there is of a bucket, and sees that there is no more.
+// spend takes all tokens of a bucket and checks that it is empty.
 func spend(t *testing.T, s mete.Store, key string) {
 	t.Helper()
 	l, err := bucket.NewLimit(3*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Hour})
@@ -33,7 +33,7 @@ func spend(t *testing.T, s mete.Store, key string) {
 	}
 }
 
-// openURL opens a store and closes it in the end.
+// openURL opens a store and closes it at the end of the test.
 func openURL(t *testing.T, raw string) *redisstore.Node {
 	t.Helper()
 	n, err := redisstore.Open(t.Context(), raw)
@@ -48,7 +48,7 @@ func openURL(t *testing.T, raw string) *redisstore.Node {
 	return n
 }
 
-// refused opens what is refused, and not only late, as on a slow machine.
+// refused opens a URL that must be rejected, and not just time out.
 func refused(t *testing.T, raw string) (err error) {
 	t.Helper()
 	for range 20 {
@@ -76,7 +76,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpen_Socket(t *testing.T) {
-	// A path of a socket must be short.
+	// The path of a socket must be short.
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "s")
 	proctest.StartRedis(t, "--unixsocket", socket)
@@ -90,7 +90,7 @@ func TestOpen_TLS(t *testing.T) {
 
 	for _, tt := range []struct{ raw, want string }{
 		{"rediss://" + r.Addr, "certificate"},
-		{"rediss://" + r.Addr + "?ca=" + files.cert, ""}, // and no certificate of ours
+		{"rediss://" + r.Addr + "?ca=" + files.cert, ""}, // and without a client certificate
 		{"rediss://" + r.Addr + "?server_name=other.example&" + good.Encode(), "other.example"},
 	} {
 		if err := refused(t, tt.raw); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -133,7 +133,7 @@ func TestOpen_Cluster(t *testing.T) {
 	}
 }
 
-// Errors tell a server that is not there from one that refuses, and no password.
+// TestOpen_Fails proves that errors distinguish an unavailable server from a rejection, and contain no password.
 func TestOpen_Fails(t *testing.T) {
 	r := proctest.StartRedis(t)
 	if _, err := r.Do("CONFIG", "SET", "requirepass", "right"); err != nil {

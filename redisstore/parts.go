@@ -72,7 +72,7 @@ func (t *partsTake) submit(ctx context.Context, i int, mode mete.Mode) (bool, er
 		if !until.IsZero() {
 			within = max(time.Until(until), time.Nanosecond)
 		}
-		err := a.submit(ctx, t.store.laneOf(p.charges), within)
+		err := a.submit(ctx, t.store.laneFor(p.charges), within)
 		if err == nil {
 			for j, at := range p.order {
 				t.snaps[at] = a.snaps[j]

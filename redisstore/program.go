@@ -30,7 +30,7 @@ type program struct {
 	admitted []int64        // per operation of a plain call: remaining takes
 }
 
-// A group is consecutive plain takes from one bucket at one cost.
+// A group is a run of plain takes from one bucket at one cost.
 type group struct {
 	state int // position among the rows
 	limit int

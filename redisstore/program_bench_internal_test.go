@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// BenchmarkProgram is what a batch of 64 takes costs this process beside its way to
-// Redis: it is put together, written, and its answer read.
+// BenchmarkProgram measures the local cost of a batch of 64 takes: building and encoding the program, and reading
+// the answer.
 func BenchmarkProgram(b *testing.B) {
 	l, err := bucket.NewLimit(1000*bucket.Token, bucket.PerSecond(100))
 	if err != nil {

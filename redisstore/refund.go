@@ -32,7 +32,7 @@ func (s *Store) Refund(ctx context.Context, refunds []mete.Refund, id string) er
 		charges[i] = refunds[i].Charge
 	}
 	by := bySlot
-	if s.laneOf(charges) != nil {
+	if s.laneFor(charges) != nil {
 		todo := undoing{refunds: refunds}
 		if id != "" {
 			todo.memory = s.refundKey(id, charges, charges[0].Key)
@@ -105,7 +105,7 @@ func (u *undoer) submit(ctx context.Context, todo *undoing, within time.Duration
 	a := newRefund(todo.refunds)
 	a.memory, a.attempt = todo.memory, todo.attempt
 	u.store.addLeases(a)
-	err := a.submit(ctx, u.store.laneOf(a.charges), cmp.Or(within, u.store.config.Timeout))
+	err := a.submit(ctx, u.store.laneFor(a.charges), cmp.Or(within, u.store.config.Timeout))
 	if err == nil {
 		a.release()
 	}

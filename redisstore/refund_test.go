@@ -17,8 +17,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// twoNodes returns a key of the first node of a cluster, whose slots come first, and
-// one of the last.
+// twoNodes returns a key in the first slots of a cluster, and one in the last.
 func twoNodes(c *proctest.Cluster) (a, b string) {
 	for i := 0; a == "" || b == ""; i++ {
 		key := fmt.Sprint("k", i)
@@ -32,7 +31,7 @@ func twoNodes(c *proctest.Cluster) (a, b string) {
 	return a, b
 }
 
-// missingOf is how much a bucket lacks.
+// missingOf returns the spent tokens of a bucket.
 func missingOf(t *testing.T, s mete.Store, key string) bucket.Tokens {
 	t.Helper()
 	var snaps []bucket.Snapshot
@@ -44,8 +43,7 @@ func missingOf(t *testing.T, s mete.Store, key string) bucket.Tokens {
 	return missing - missing%bucket.Token
 }
 
-// takeBoth spends 50 tokens of two buckets, and then 10 of both, which it returns as
-// refunds.
+// takeBoth spends 50 tokens of two buckets, then 10 of both, and returns the latter as refunds.
 func takeBoth(t *testing.T, s mete.Store, a, b string) []mete.Refund {
 	t.Helper()
 	charges := slowCharges(a, b)
@@ -62,8 +60,8 @@ func takeBoth(t *testing.T, s mete.Store, a, b string) []mete.Refund {
 	return nil
 }
 
-// A reservation of two slots is canceled again and again while one node is gone: the
-// other gives back once.
+// TestRefund_OfSlotsWithoutANodeIsGivenOnce cancels a reservation of two slots repeatedly while one node is down:
+// the other refunds once.
 func TestRefund_OfSlotsWithoutANodeIsGivenOnce(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
@@ -101,7 +99,7 @@ func TestRefund_OfSlotsWithoutANodeIsGivenOnce(t *testing.T) {
 	}
 }
 
-// A reset of two slots, one of whose nodes is gone, says that something was changed.
+// TestReset_OfSlotsWithoutANode resets two slots while one node is down: the error is MaybeSpent.
 func TestReset_OfSlotsWithoutANode(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
@@ -123,26 +121,26 @@ func TestReset_OfSlotsWithoutANode(t *testing.T) {
 	}
 }
 
-// A refund of two slots, one of which does not answer in time, is completed in the
-// background, once, however often it is sent under its ID.
+// TestRefund_OfSlotsIsCompleted refunds two slots while one answers late. The refund is completed in the
+// background, once, even if it is repeated under its ID.
 func TestRefund_OfSlotsIsCompleted(t *testing.T) {
 	faulttest.Alone(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{Timeout: 300 * time.Millisecond})
-	patient, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{}) // for what must be answered
+	patient, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{}) // for calls that must be answered
 	a, b := twoNodes(c)
 	want := 60 * bucket.Token
 	for _, id := range []string{"", "x", "y"} {
 		for _, canceled := range []bool{true, false} {
 			var refunds []mete.Refund
-			faulttest.Eventually(t, "the buckets are there", func() error { // though the node was away
+			faulttest.Eventually(t, "the buckets are there", func() error { // despite the outage
 				_, _, err := s.Take(t.Context(), nil, slowCharges(b), mete.Mode{DryRun: true})
 				return err
 			})
 			if err := patient.Reset(t.Context(), []string{a, b}); err != nil {
 				t.Fatal(err)
 			}
-			if refunds = takeBoth(t, patient, a, b); !canceled { // an administrator's
+			if refunds = takeBoth(t, patient, a, b); !canceled { // an admin refund
 				refunds[0].Taken, refunds[1].Taken = bucket.Taken{}, bucket.Taken{}
 				if id != "" {
 					id += " of an administrator"
@@ -168,8 +166,8 @@ func TestRefund_OfSlotsIsCompleted(t *testing.T) {
 	}
 }
 
-// A debt of a cost above the capacity is canceled when more of it has refilled than
-// the bucket held: it leaves a full bucket, and never one that is fuller.
+// TestRefund_OfACostAboveTheCapacity cancels a cost above the capacity after more than a capacity has refilled.
+// The bucket is full, and never more than full.
 func TestRefund_OfACostAboveTheCapacity(t *testing.T) {
 	clock := storetest.NewClock()
 	client := connect(t, proctest.StartRedis(t).Addr)

@@ -29,9 +29,9 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 		}
 		groups[at] = append(groups[at], s.bucketPrefix+k)
 	}
-	done, alone, err := s.del(ctx, groups)
+	done, alone, err := s.deleteGroups(ctx, groups)
 	if len(alone) > 0 { // the slot is moving to another node
-		more, _, later := s.del(ctx, alone)
+		more, _, later := s.deleteGroups(ctx, alone)
 		if done += more; err == nil {
 			err = later
 		}
@@ -45,9 +45,9 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	return withOp(err, "reset")
 }
 
-// del deletes each group of keys atomically. It returns the number of deleted groups, the keys of moving slots
-// one by one, and the first other error.
-func (s *Store) del(ctx context.Context, groups [][]string) (done int, alone [][]string, first *mete.StoreError) {
+// deleteGroups deletes each group of keys atomically. It returns the number of deleted groups, the keys of moving
+// slots one by one, and the first other error.
+func (s *Store) deleteGroups(ctx context.Context, groups [][]string) (done int, alone [][]string, first *mete.StoreError) {
 	commands := make(rueidis.Commands, 0, len(groups))
 	for _, keys := range groups {
 		commands = append(commands, s.client.B().Del().Key(keys...).Build())

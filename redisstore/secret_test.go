@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/redisstore"
 )
 
-// Processes that share Redis limit together although none of them has a HashKey: the
-// secret is that of the store.
+// TestHashKey_OfThreeProcesses proves that processes without a HashKey share limits through the store's secret.
 func TestHashKey_OfThreeProcesses(t *testing.T) {
 	prepare := func() string { return "redis://" + proctest.StartRedis(t).Addr + "?prefix=shop:" }
 	results := proctest.Again(t, 3, prepare, func(url string) string { return takesThree(t, url) })
@@ -35,7 +34,7 @@ func TestHashKey_OfThreeProcesses(t *testing.T) {
 	}
 }
 
-// takesThree is one process: it tries to spend the limit of one client on its own.
+// takesThree is one process that tries to spend a client's whole limit.
 func takesThree(t *testing.T, url string) string {
 	node, err := redisstore.Open(t.Context(), url)
 	if err != nil {

@@ -72,8 +72,8 @@ var tags = sync.OnceValue(func() *[slots]string {
 	return &tags
 })
 
-// laneOf returns the lane of charges in one slot, or nil if they are in several slots.
-func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
+// laneFor returns the lane of charges in one slot, or nil if they are in several slots.
+func (s *Store) laneFor(charges []store.Charge) *lane.Lane[*ask] {
 	if !s.cluster {
 		return s.lanes.At(0)
 	}
@@ -88,7 +88,7 @@ func (s *Store) laneOf(charges []store.Charge) *lane.Lane[*ask] {
 
 func (s *Store) slot(key string) int { return slotOf(s.bucketPrefix, key) }
 
-// A part is charges that one script takes, and their positions in the take.
+// A part is a set of charges that one script call takes, with their positions in the take.
 type part struct {
 	slot    int
 	charges []store.Charge

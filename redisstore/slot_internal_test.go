@@ -4,7 +4,7 @@ package redisstore
 
 import "testing"
 
-// The examples of the Redis Cluster specification, and its CRC's check value.
+// TestSlot has the examples of the Redis Cluster specification, and the check value of the CRC.
 func TestSlot(t *testing.T) {
 	if got := crc16(0, "123456789"); got != 0x31c3 {
 		t.Errorf("crc16 of 123456789 is %#x, want 0x31c3", got)

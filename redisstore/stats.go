@@ -7,7 +7,7 @@ import (
 	"github.com/metehq/mete/internal/calls"
 )
 
-// Stats are counters since the store was created, and gauges of its current state.
+// Stats holds counters since the store was created, and gauges of its current state.
 type Stats struct {
 	// Calls counts script calls, Asks the takes, refunds and loans in them, and Failed the calls that returned an
 	// error.
@@ -22,8 +22,8 @@ type Stats struct {
 	// Latency is the duration of calls in microseconds, and Batch the number of asks per call.
 	Latency, Batch Histogram
 
-	// Undoing is the number of pending refunds to slots that did not answer. Lost counts abandoned refunds, whose
-	// tokens come back by refilling.
+	// Undoing is the number of pending refunds to slots that did not answer. Lost counts abandoned refunds.
+	// Their tokens come back by refilling.
 	Undoing int
 	Lost    int64
 

@@ -17,10 +17,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// awhile is how long tests wait for what must come, however slow the machine.
+// awhile is the timeout for expected events, even on a slow machine.
 const awhile = time.Minute
 
-// stores counts those that have been opened on one server: each has keys of its own.
+// stores counts the stores on one server, each with its own keys.
 var stores atomic.Int64
 
 func connect(t testing.TB, addr ...string) rueidis.Client {

@@ -23,9 +23,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// TestStress_ScriptAndCoreAgree has many goroutines do all there is to do to few
-// buckets of all algorithms, by the server's own clock. Where the script and
-// package bucket do not come to the same, a take fails. Afterwards nothing is left.
+// TestStress_ScriptAndCoreAgree runs all operations on few buckets of all algorithms from many goroutines, by the
+// server's clock. A take fails if the script and package bucket disagree. At the end, Redis is empty.
 func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	t.Parallel()
 	client := connect(t, proctest.StartRedis(t).Addr)
@@ -74,7 +73,7 @@ func TestStress_ScriptAndCoreAgree(t *testing.T) {
 	}
 }
 
-// stressed returns limits that are full again within seconds, whatever is owed.
+// stressed returns limits that are full again within seconds, even with reservations.
 func stressed(t *testing.T) (limits []bucket.Limit) {
 	t.Helper()
 	owed := 3 * bucket.Token
@@ -103,7 +102,7 @@ func stress(r *rand.Rand, limits []bucket.Limit) (charges []store.Charge, mode m
 	for _, k := range r.Perm(2 * len(limits))[:1+max(r.IntN(5)-2, 0)] {
 		l := limits[k/2]
 		if r.IntN(20) == 0 {
-			l = limits[r.IntN(len(limits))] // a key's limit changes now and then
+			l = limits[r.IntN(len(limits))] // a key's limit changes occasionally
 		}
 		charges = append(charges, store.Charge{Key: fmt.Sprintf("k%02d", k), Limit: l, Cost: bucket.Tokens(r.Int64N(3000))})
 	}

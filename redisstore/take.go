@@ -23,7 +23,7 @@ func (s *Store) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 }
 
 func (s *Store) take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
-	l := s.laneOf(charges)
+	l := s.laneFor(charges)
 	if l == nil {
 		return s.takeInParts(ctx, dst, charges, mode, bySlot)
 	}

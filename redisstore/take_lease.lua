@@ -7,8 +7,8 @@
 
 local leases = {}
 
--- lent returns the leased tokens of a limit.
-local function lent(list, name)
+-- leased returns the leased tokens of a limit.
+local function leased(list, name)
 	local sum = 0
 	for _, e in ipairs(list or {}) do
 		if e[6] == name then sum = sum + e[2] end
@@ -18,7 +18,7 @@ end
 
 -- settle updates an account with leases to the current time.
 local function settle(x, list)
-	local sum, at, this = lent(list, x.l), max(now, x.t), now
+	local sum, at, this = leased(list, x.l), max(now, x.t), now
 	if sum == 0 then return end
 	local function come(t)
 		now = t
@@ -59,9 +59,9 @@ local function loans(k, lease)
 	return list
 end
 
--- lend writes the leases of k and extends the row's life: after the last lease ends, the leased tokens still have
--- to refill.
-local function lend(k, lease, list)
+-- writeLeases writes the leases of k and extends the row's life: after the last lease ends, the leased tokens
+-- still have to refill.
+local function writeLeases(k, lease, list)
 	local lines, sums, last, us = {}, {}, 0, 0
 	for j, e in ipairs(list) do
 		lines[j] = format('%s %d %d %d %d %s\n', unpack(e))

@@ -133,7 +133,7 @@ local function take()
 		end
 		if not dry and (ok or e.fresh) then
 			write(k, x, ok and cost or 0)
-			if list then lend(k, a[c+3], list) end
+			if list then writeLeases(k, a[c+3], list) end
 		end
 		v = v .. ((part or id > 0) and format(' %d:', cost) or ' :') .. text
 		if ok and id > 0 then v = v .. ':' .. ARGV[a[memory + 1 + j]] end
@@ -202,17 +202,17 @@ local function giveback()
 		if cost >= 0 then -- a take, which one account admitted
 			local x = own(k, name)
 			pick(name)
-			if x then cancel(x, amount, min(lent(list, name), C) * unit, cost, t, missed) end
+			if x then cancel(x, amount, min(leased(list, name), C) * unit, cost, t, missed) end
 		elseif amount > 0 then
 			local x = rows[k]
 			while x do
 				pick(x.l)
-				refund(x, amount, min(lent(list, x.l), C) * unit)
+				refund(x, amount, min(leased(list, x.l), C) * unit)
 				x = x.after
 			end
 		end
 		if rows[k] then dirty[k] = true end
-		if list then lend(k, lease, list) end
+		if list then writeLeases(k, lease, list) end
 		c = c + 7
 	end
 end
@@ -235,14 +235,14 @@ local function borrow()
 	end
 	if kept == 0 then keep = 0 end
 	if back >= up(s, unit) then s = 0 else s = s - back * unit end
-	s = max(s, min(lent(list, name) + keep, C) * unit)
+	s = max(s, min(leased(list, name) + keep, C) * unit)
 	local granted = min(want, max(C - lacks(s, at), 0))
 	if keep + granted > 0 then
 		list[#list + 1] = {holder, keep + granted, used, seq, max(now, x.t) + term, name}
 	end
 	become(x, s + granted * unit, at)
 	if keep + granted > 0 or own(k, name) or not rows[k] then write(k, x, granted) end
-	lend(k, lease, list)
+	writeLeases(k, lease, list)
 	answer(format('%d %d %s', granted, kept, show(x)))
 end
 

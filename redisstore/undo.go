@@ -49,7 +49,7 @@ type undoer struct {
 func (u *undoer) submitOnce(ctx context.Context, todo *undoing, within time.Duration) error {
 	err := u.submit(ctx, todo, within)
 	if err == nil && todo.attempt == "" && !todo.permanent {
-		u.markers.drop(todo.memory) // it succeeded at once, so no retry needs the marker
+		u.markers.enqueue(todo.memory) // it succeeded at once, so no retry needs the marker
 	}
 	return err
 }
@@ -58,7 +58,7 @@ func (u *undoer) submitOnce(ctx context.Context, todo *undoing, within time.Dura
 func (u *undoer) begin(todo undoing, within time.Duration) (done bool) {
 	todo.until = time.Now().Add(todo.full)
 	if todo.attempt != "" {
-		todo.expire() // because its take expires too
+		todo.capDeadline() // because its take expires too
 	}
 	err := u.submitOnce(context.Background(), &todo, within)
 	if err == nil {
@@ -132,12 +132,12 @@ func (u *undoer) takeDue() []undoing {
 
 func (t *undoing) noteFailure(err error) {
 	if mete.Spent(err) == mete.MaybeSpent {
-		t.expire() // Redis remembers a completed refund for a limited time
+		t.capDeadline() // Redis remembers a completed refund for a limited time
 	}
 }
 
-// expire shortens the deadline of t, so that it ends before Redis expires the memory of a completed refund.
-func (t *undoing) expire() {
+// capDeadline shortens the deadline of t, so that it ends before Redis expires the memory of a completed refund.
+func (t *undoing) capDeadline() {
 	if last := time.Now().Add(store.RetryHorizon / 2); last.Before(t.until) {
 		t.until = last
 	}

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// TestPending_CountsWhatIsOnItsWay takes what is to be given back out of the queue, as
-// an attempt does: it is still to be given back.
+// TestPending_CountsWhatIsOnItsWay removes refunds from the queue, as an attempt does: they are still pending.
 func TestPending_CountsWhatIsOnItsWay(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	u := undoer{queue: []undoing{{until: later}, {until: later}}}

@@ -12,11 +12,10 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// pemFiles are those of a certificate and its key.
+// pemFiles are the files of a certificate and its key.
 type pemFiles struct{ cert, key string }
 
-// tlsRedis starts a server that speaks TLS to those who show its certificate,
-// which has signed itself.
+// tlsRedis starts a server that requires its own self-signed certificate from TLS clients.
 func tlsRedis(t *testing.T) (*proctest.Redis, pemFiles) {
 	t.Helper()
 	r, config := proctest.StartRedisTLS(t, "--tls-auth-clients", "yes")

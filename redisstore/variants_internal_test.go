@@ -18,9 +18,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestVariants_EqualTheGeneralScript sends the same random batches through the variants
-// of the script and through its general part. Answers and rows are equal, also where
-// a row has debt, lies ahead of the clock, or belongs to another limit.
+// TestVariants_EqualTheGeneralScript sends the same random batches through the variants and the general part of
+// the script. Answers and rows are equal, including rows with debt, a future time or a different limit.
 func TestVariants_EqualTheGeneralScript(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
@@ -57,16 +56,16 @@ func TestVariants_EqualTheGeneralScript(t *testing.T) {
 	}
 }
 
-// variants are two stores that are asked the same.
+// variants are two stores that get the same asks.
 type variants struct {
 	*testing.T
 	*rand.Rand
 	client rueidis.Client
-	stores [2]*Store // by variants, and by the general part
+	stores [2]*Store // by the variants, and by the general part
 	limits []bucket.Limit
 	costs  []bucket.Tokens
 
-	even, plain int // calls that a variant has answered
+	even, plain int // calls that a variant answered
 }
 
 func (v *variants) chooseLimits() {
@@ -87,11 +86,11 @@ func (v *variants) chooseLimits() {
 	}
 }
 
-// send has one random batch answered by both stores.
+// send sends one random batch to both stores.
 func (v *variants) send() {
 	mode, forced := mete.Mode{}, v.IntN(8) == 0
 	if forced {
-		mode.MaxWait = bucket.Forced // no variant has that, but it leaves debt
+		mode.MaxWait = bucket.Forced // no variant supports it, but it leaves a debt
 	}
 	several, limits, costs := v.IntN(2) == 0, len(v.limits), len(v.costs)
 	if v.IntN(2) == 0 {
@@ -122,7 +121,7 @@ func (v *variants) send() {
 		for _, a := range batches[i] {
 			p.add(a)
 		}
-		s.mixed.Store(int64(i)) // the next call is a general one, or not
+		s.mixed.Store(int64(i)) // randomly skip the variants in the next call
 		s.run(&p, s.config.Timeout)
 		switch {
 		case p.plain && p.isEven():
@@ -150,8 +149,8 @@ func (v *variants) send() {
 	}
 }
 
-// TestStore_ByTheGeneralScript has the vectors and random takes answered by the general
-// part of the script alone. TestStore_OnOneServer has the variants answer what they can.
+// TestStore_ByTheGeneralScript runs the vectors and random takes through the general part of the script.
+// TestStore_OnOneServer uses the variants if possible.
 func TestStore_ByTheGeneralScript(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})

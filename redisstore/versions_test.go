@@ -16,8 +16,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestRow_IsWhatTheDocumentSays pins down the stored format: other versions of this
-// package read it.
+// TestRow_IsWhatTheDocumentSays pins the stored format, because other versions of this package read it.
 func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	now := bucket.Instant(1_700_000_000_250_000)
@@ -38,7 +37,7 @@ func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		limits []bucket.Limit // one after the other
+		limits []bucket.Limit // one after another
 		want   string
 	}{
 		{"token bucket", []bucket.Limit{token}, packed("20000+1/100")},
@@ -76,9 +75,8 @@ func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 	}
 }
 
-// TestVersions_AtOnce has takers under three versions of a limit, on one bucket and
-// with a second one, as fast as they can. Each version admits no more than it would
-// alone, and the row is gone when all of its accounts are full.
+// TestVersions_AtOnce takes at full speed under three versions of a limit, from one bucket and with a second one.
+// Each version admits no more than it would alone, and the row is deleted when all accounts are full.
 func TestVersions_AtOnce(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	nodes := sharing(t, client, 3)
@@ -122,7 +120,7 @@ func TestVersions_AtOnce(t *testing.T) {
 			}
 			total += admitted[v].Load()
 		}
-		// Bounded each by itself: at least one is spent, as 960 were asked for.
+		// Each version has its own bound. At least one is exhausted, because 960 tokens were requested.
 		refilled := int64(3 * (1 + 100*time.Since(began).Hours()))
 		if total > most+refilled || total < 50 {
 			t.Errorf("%v admitted %d together, want 50 to %d", limits, total, most+refilled)
@@ -139,9 +137,8 @@ func TestVersions_AtOnce(t *testing.T) {
 	}
 }
 
-// TestLeases_OfTwoVersions has two nodes lend a bucket under two versions of its
-// limit. Each keeps its own bound, and what is lent under one is no account of the
-// other's.
+// TestLeases_OfTwoVersions leases a bucket on two nodes under two versions of its limit. Each version keeps its
+// own bound, and their leases are separate.
 func TestLeases_OfTwoVersions(t *testing.T) {
 	client := connect(t, proctest.StartRedis(t).Addr)
 	nodes := sharing(t, client, 2)

@@ -31,7 +31,7 @@ func TestOrder(t *testing.T) {
 		denied bool
 	}{
 		{a, "tea", true, false},
-		{a, "", false, false}, // the database refuses it, and it costs nothing
+		{a, "", false, false}, // the database rejects it, and it costs nothing
 		{b, "", false, false},
 		{b, "milk", true, false},
 		{a, "sugar", true, false},
@@ -52,7 +52,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Without PostgreSQL there are no orders, and what else is asked is decided here.
+// TestOrder_WithoutPostgres proves that orders fail without PostgreSQL, and that other takes are decided locally.
 func TestOrder_WithoutPostgres(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	s := open(t, p)

@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// take returns how many of four requests with a key are allowed, and how many without
-// Redis.
+// take returns the number of admitted takes among four requests with a key, and of takes without Redis.
 func take(t *testing.T, limiter *mete.Limiter, key string) (allowed, degraded int) {
 	t.Helper()
 	for range 4 {
@@ -31,7 +30,7 @@ func take(t *testing.T, limiter *mete.Limiter, key string) (allowed, degraded in
 
 func TestLimiters_ShareBuckets(t *testing.T) {
 	r := proctest.StartRedis(t)
-	for try := range 20 { // on a slow machine Redis may be late, and is not asked
+	for try := range 20 { // on a slow machine, Redis may be late
 		if share(t, "redis://"+r.Addr, fmt.Sprint("k", try)) {
 			return
 		}
@@ -39,8 +38,7 @@ func TestLimiters_ShareBuckets(t *testing.T) {
 	t.Error("Redis is always late")
 }
 
-// share has two limiters decide about a key, one after the other, and reports whether
-// Redis has answered all that they asked.
+// share takes from a key with two limiters in turn, and reports whether Redis answered all takes.
 func share(t *testing.T, url, key string) bool {
 	for i, want := range []int{3, 0} {
 		limiter, err := newLimiter(t.Context(), url)

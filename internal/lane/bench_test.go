@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// An instant is a batch whose call takes no time: what remains is the lane's.
+// An instant is a batch with a call that takes no time, to measure the lane alone.
 type instant []*ask
 
 func (b *instant) Reset()                          { *b = (*b)[:0] }
@@ -50,7 +50,7 @@ func TestDo_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkDo is what a lane costs an ask.
+// BenchmarkDo measures the overhead of a lane per ask.
 func BenchmarkDo(b *testing.B) {
 	b.Run("alone", func(b *testing.B) {
 		b.ReportAllocs()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds are the settings of lanes that stores have in common.
+// Bounds holds the settings of lanes that stores have in common.
 type Bounds struct {
 	MaxBatch, MaxQueue, MaxInFlight int
 	Timeout                         time.Duration

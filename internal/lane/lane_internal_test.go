@@ -12,7 +12,7 @@ import (
 
 type order struct{ Ticket }
 
-// A list is a batch that goes nowhere.
+// A list is a batch without a server.
 type list []*order
 
 func (l *list) Reset()                          { *l = (*l)[:0] }
@@ -20,8 +20,7 @@ func (l *list) Add(o *order) bool               { *l = append(*l, o); return tru
 func (l *list) Asks() []*order                  { return *l }
 func (l *list) Run(time.Duration) time.Duration { return 0 }
 
-// TestLane_ForgetsWhoLeft has callers come and go while the wire is busy. However
-// many they are, the queue has no more of them than wait, and some.
+// TestLane_ForgetsWhoLeft has callers come and go while calls are in flight. The queue holds few abandoned asks.
 func TestLane_ForgetsWhoLeft(t *testing.T) {
 	l := New(Config[*order]{MaxQueue: 100, MaxBatch: 100, MaxInFlight: 1}).At(0)
 	l.inFlight = 1

@@ -17,10 +17,10 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// pass lets d go by in the bubble.
+// pass advances the bubble's clock by d.
 func pass(d time.Duration) { time.Sleep(d) }
 
-// A crowd are callers of a lane. Whoever comes has come to wait before the next.
+// A crowd is a set of callers of a lane. Each one waits before the next one arrives.
 type crowd struct {
 	*testing.T
 	lane *lane.Lane[*ask]
@@ -36,7 +36,7 @@ func (c *crowd) come(a *ask) {
 	synctest.Wait()
 }
 
-// same asserts that these calls were made so far.
+// same asserts the calls so far.
 func (c *crowd) same(s *server, want ...[]int) {
 	c.Helper()
 	if got := s.begun(); !slices.EqualFunc(got, want, slices.Equal) {
@@ -86,8 +86,8 @@ func TestDo_WhatABatchRefusesIsFirstInTheNext(t *testing.T) {
 	})
 }
 
-// TestDo_NobodyWaitsForLong has more callers than go in one call, who all ask
-// again at once: nobody waits for more calls than take all of them.
+// TestDo_NobodyWaitsForLong has more callers than fit in one call. All ask again at once. Each ask waits for
+// as few calls as possible.
 func TestDo_NobodyWaitsForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, atOnce, end = 50, 7, 300 * time.Second
@@ -165,8 +165,7 @@ func TestDo_AnErrorIsTheAsks(t *testing.T) {
 	})
 }
 
-// TestDo_ALongWayIsFilled has a server that answers any number of calls at a
-// time.
+// TestDo_ALongWayIsFilled has a server that answers any number of concurrent calls.
 func TestDo_ALongWayIsFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s server

@@ -75,7 +75,7 @@ func (s *Lanes[A]) Close() {
 	s.calls.Wait()
 }
 
-// Stats are statistics over all lanes.
+// Stats holds statistics over all lanes.
 type Stats struct {
 	Waiting  int   // asks in the queues
 	InFlight int   // calls in flight

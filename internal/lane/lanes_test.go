@@ -64,7 +64,7 @@ func TestClose_WaitsForWhatIsOnItsWay(t *testing.T) {
 		for i := range 10 {
 			c.come(&ask{number: i})
 		}
-		d.all.Go(func() { // who may leave, and so has no call in its own goroutine
+		d.all.Go(func() { // it can be abandoned, so it has no inline call
 			if free, err := d.lane.Do(t.Context(), new(ask), 0); !free || err != nil {
 				t.Errorf("free %v, %v", free, err)
 			}
@@ -79,7 +79,7 @@ func TestClose_WaitsForWhatIsOnItsWay(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		for i := range 3 { // one of which nobody has asked yet
+		for i := range 3 { // an unused one
 			for _, ctx := range []context.Context{t.Context(), context.Background()} {
 				if free, err := lanes.At(i).Do(ctx, new(ask), 0); !free || !errors.Is(err, lane.ErrClosed) || mete.Spent(err) != mete.NotSpent {
 					t.Errorf("lane %d, closed: free %v, %v", i, free, err)

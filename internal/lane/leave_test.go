@@ -20,7 +20,7 @@ func TestDo_Leaves(t *testing.T) {
 		return context.WithTimeout(ctx, 500*time.Millisecond)
 	}
 	for name, tt := range map[string]struct {
-		busy    bool // a call of a second is on its way
+		busy    bool // a call of a second is in flight
 		context func(context.Context) (context.Context, context.CancelFunc)
 		within  time.Duration
 		free    bool
@@ -86,7 +86,7 @@ func TestDo_Leaves(t *testing.T) {
 	}
 }
 
-// TestDo_AnAnswerCounts that comes in the instant in which the caller leaves.
+// TestDo_AnAnswerCounts delivers an answer at the same instant as the timeout.
 func TestDo_AnAnswerCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s server
@@ -107,8 +107,7 @@ func TestDo_AnAnswerCounts(t *testing.T) {
 	})
 }
 
-// TestDo_WhoLeftTakesNoRoom has so many come and leave that a queue which counted
-// them would be full.
+// TestDo_WhoLeftTakesNoRoom abandons so many asks that a queue which counted them would be full.
 func TestDo_WhoLeftTakesNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server{takes: func(int) time.Duration { return time.Hour }}

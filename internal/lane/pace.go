@@ -24,7 +24,7 @@ const epoch = 512
 func (p *pace) limit() int { return max(p.now, p.min) }
 
 // observe records the latency of a call, the number of calls in flight, and whether asks were waiting at its end.
-// Latencies below 3/2 of the lowest permit one more call, and above 4 times of it, one less.
+// A latency below 3/2 of the lowest permits one call more, and a latency above 4 times the lowest one call less.
 func (p *pace) observe(took time.Duration, flying int, waiting bool) {
 	if p.calls++; p.calls > epoch {
 		p.now, p.calls = p.min, 1

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// fly lets a pace see calls that take as long as took says for so many on their
-// way, and returns how many it allows in the end.
+// fly observes calls with the latencies of took, by calls in flight, and returns the final limit.
 func fly(p *pace, took func(flying int) time.Duration) int {
 	for range 2000 {
 		n := p.limit()
@@ -32,7 +31,7 @@ func TestPace_ALongWireIsFilled(t *testing.T) {
 func TestPace_ABusyServerIsNotFlooded(t *testing.T) {
 	for _, fewest := range []int{1, 2} {
 		p := pace{min: fewest, max: 16}
-		p.observe(40*time.Microsecond, 1, false) // how fast it is alone
+		p.observe(40*time.Microsecond, 1, false) // the latency of a single call
 		queued := func(n int) time.Duration { return time.Duration(n) * 100 * time.Microsecond }
 		if got := fly(&p, queued); got > 4 {
 			t.Errorf("%d calls to a server that works them off one by one, want 4 at most", got)

@@ -10,26 +10,26 @@ import (
 	"github.com/metehq/mete/internal/lane"
 )
 
-// An ask wants its number back.
+// An ask expects its number as the answer.
 type ask struct {
 	lane.Ticket
 	number, answer int
-	apart          bool // it goes in no call with another such
+	apart          bool // it cannot share a call with another such ask
 }
 
-// A server answers calls, each after a time.
+// A server answers each call after a delay.
 type server struct {
 	takes func(n int) time.Duration // for n asks; nil is a second
 	fails error                     // of every ask
 
 	mu       sync.Mutex
-	calls    [][]int // the numbers of each, in the order in which they began
+	calls    [][]int // the numbers per call, in the order of their start
 	timeouts []time.Duration
-	now      int // calls that are being answered
-	most     int // of them at a time
+	now      int // calls in progress
+	most     int // maximum of calls in progress
 }
 
-// lanes returns lanes to s. What config leaves out is large.
+// lanes returns lanes to s, with large defaults.
 func (s *server) lanes(config lane.Config[*ask]) *lane.Lanes[*ask] {
 	for _, f := range []struct {
 		bound *int
@@ -76,7 +76,7 @@ func (s *server) answer(asks []*ask, timeout time.Duration) time.Duration {
 	return took
 }
 
-// A batch is a call of a server in the making.
+// A batch is a call of a server in preparation.
 type batch struct {
 	server *server
 	asks   []*ask

@@ -16,9 +16,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// TestDo_IsAskedOnce has callers who leave whenever they like. What they were told
-// holds: what was answered was asked once, what was not spent never, and no ask
-// that is free gets an answer of another call.
+// TestDo_IsAskedOnce has callers that abandon asks at any time. An answered ask was sent once, a NotSpent one
+// never, and no free ask gets an answer of another call.
 func TestDo_IsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, each = 40, 300
@@ -79,7 +78,7 @@ func TestDo_IsAskedOnce(t *testing.T) {
 	})
 }
 
-// patience returns how long somebody waits: some always, some not at all.
+// patience returns a random timeout: some callers wait forever, some not at all.
 func patience(ctx context.Context) (_ context.Context, cancel context.CancelFunc, within time.Duration) {
 	d := time.Duration(rand.IntN(40)) * time.Millisecond
 	switch rand.IntN(4) {

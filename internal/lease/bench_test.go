@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/internal/lease/leasetest"
 )
 
-// leased returns a Borrower that holds enough of "hot" for any benchmark.
+// leased returns a Borrower that has leased enough of "hot" for any benchmark.
 func leased(tb testing.TB) (*lease.Borrower, bucket.Limit) {
 	tb.Helper()
 	limit, err := bucket.NewLimit(1_000_000_000*bucket.Token, bucket.PerSecond(500_000_000*bucket.Token))
@@ -38,7 +38,7 @@ func leased(tb testing.TB) (*lease.Borrower, bucket.Limit) {
 	}
 }
 
-// BenchmarkTake_Hit is a take from a slice, loans in the background included.
+// BenchmarkTake_Hit measures a take from a lease, including loans in the background.
 func BenchmarkTake_Hit(b *testing.B) {
 	borrower, limit := leased(b)
 	missed := 0
@@ -62,7 +62,7 @@ func BenchmarkTake_HitParallel(b *testing.B) {
 	report(b, borrower, 0)
 }
 
-// BenchmarkTake_Cold is what buckets that are not leased pay.
+// BenchmarkTake_Cold measures a take from a bucket that is not leased.
 func BenchmarkTake_Cold(b *testing.B) {
 	borrower, limit := leased(b)
 	keys := make([]string, 10_000)

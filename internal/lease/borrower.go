@@ -78,7 +78,7 @@ func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap b
 			if int64(rest) < n.low.Load() {
 				b.prefetch(n, now, cost)
 			}
-			n.show(&snap, now, cost, rest)
+			n.fillSnapshot(&snap, now, cost, rest)
 			return snap, Lot{n, cost, count}, true
 		}
 	}
@@ -89,7 +89,7 @@ func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap b
 	return snap, lot, false
 }
 
-// A Lot is the tokens of one [Borrower.Take]. The zero Lot is empty.
+// A Lot holds the tokens of one [Borrower.Take]. The zero Lot is empty.
 type Lot struct {
 	bucket *leasedBucket
 	cost   bucket.Tokens

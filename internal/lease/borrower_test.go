@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/internal/lease/leasetest"
 )
 
-// thousand holds 1000 tokens and gets 2000 a second.
+// thousand holds 1000 tokens and refills 2000 per second.
 var thousand = bucket.Spec{Capacity: 1000 * bucket.Token, Rate: bucket.PerSecond(2000 * bucket.Token)}
 
 func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
@@ -27,7 +27,7 @@ func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
 	return limit
 }
 
-// newBank returns a bank with the clock of the bubble.
+// newBank returns a bank with the bubble's clock.
 func newBank() *leasetest.Bank {
 	return &leasetest.Bank{Now: func() bucket.Instant { return bucket.At(time.Now()) }}
 }
@@ -42,14 +42,13 @@ func newBorrower(t *testing.T, c lease.Config) *lease.Borrower {
 	return b
 }
 
-// pass lets d go by in the bubble.
+// pass advances the bubble's clock by d.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// ask takes n tokens, one by one with gap in between, and returns how many were
-// there without the store.
+// ask takes n tokens, one by one with gap in between, and returns the number served from leases.
 func ask(b *lease.Borrower, key string, limit *bucket.Limit, n int, gap time.Duration) (hits int) {
 	for range n {
 		if _, _, ok := b.Take(key, limit, bucket.Token); ok {
@@ -64,7 +63,7 @@ func TestTake_HotBucketIsLeased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bank, limit := newBank(), compile(t, thousand)
 		b := newBorrower(t, lease.Config{Lender: bank})
-		const takes = 2000 // in two seconds
+		const takes = 2000 // within two seconds
 		hits := ask(b, "a", &limit, takes, time.Millisecond)
 		if hits < takes*98/100 {
 			t.Errorf("%d of %d takes of a hot bucket were answered here, want 98 %%", hits, takes)
@@ -73,7 +72,7 @@ func TestTake_HotBucketIsLeased(t *testing.T) {
 		if s.Leased != 1 || s.Spent != bucket.Tokens(hits)*bucket.Token || s.Granted != s.Spent+s.Returned+s.Lost+s.Unspent {
 			t.Errorf("%+v after %d takes that were answered here", s, hits)
 		}
-		if s.Loans > 60 { // one every half period, and those by which it grew
+		if s.Loans > 60 { // one per half period, plus the loans for growth
 			t.Errorf("%d loans in two seconds, want about 45", s.Loans)
 		}
 		if want := 200 * bucket.Token; s.WorstUnderUse != want {
@@ -87,8 +86,7 @@ func TestTake_HotBucketIsLeased(t *testing.T) {
 		if s := b.Stats(); s.Lost != 0 || s.Efficiency() < 0.9 {
 			t.Errorf("efficiency %.3f, want 0.9: %+v", s.Efficiency(), s)
 		}
-		// Nothing has been closed: were a goroutine left after another tick, the test
-		// would panic.
+		// Nothing has been closed: a goroutine left after the next tick would make the test panic.
 		pass(100 * time.Millisecond)
 	})
 }
@@ -134,7 +132,7 @@ func TestTake_NotLeased(t *testing.T) {
 	}
 }
 
-// The snapshot of a node that is alone shows the bucket as it is.
+// TestTake_Snapshot proves that the snapshot of a single node shows the real bucket.
 func TestTake_Snapshot(t *testing.T) {
 	for name, spec := range map[string]bucket.Spec{
 		"continuous": {Capacity: 1000 * bucket.Token, Rate: bucket.PerSecond(50 * bucket.Token)},
@@ -158,8 +156,8 @@ func TestTake_Snapshot(t *testing.T) {
 						continue
 					}
 					hits++
-					// What comes back while something is lent may be cut off. The take that
-					// asked for the loan may have come to the bank after it.
+					// Refill during a lease may be cut off. The take that caused the loan may have reached the
+					// bank after it.
 					if got := snap.Remaining(); got > want.Remaining()+bucket.Token || got < want.Remaining()-100*bucket.Token {
 						t.Fatalf("%v remain, want %v and less by at most what is lent", got, want.Remaining())
 					}
@@ -191,7 +189,7 @@ func TestLot_Untake(t *testing.T) {
 			t.Errorf("undone: %+v, want %+v", after, before)
 		}
 		_, lot, _ = b.Take("a", &limit, 3*bucket.Token)
-		pass(time.Second) // the slice is given back: the store knows that it was spent
+		pass(time.Second) // the slice is returned: the store knows that it was spent
 		if lot.Untake() {
 			t.Error("a take was undone after the store had been told of it")
 		}
@@ -201,7 +199,7 @@ func TestLot_Untake(t *testing.T) {
 	})
 }
 
-// What is asked for under another limit is not spent from the old one's slice.
+// TestTake_LimitChanges proves that a take under another limit does not spend the old limit's lease.
 func TestTake_LimitChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bank, old := newBank(), compile(t, thousand)

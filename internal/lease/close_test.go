@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/internal/lease/leasetest"
 )
 
-// between is a Lender with something in between.
+// between is a Lender that intercepts calls.
 type between struct {
 	lender lease.Lender
 	loans  atomic.Int64
@@ -53,7 +53,7 @@ func TestClose_GivesBack(t *testing.T) {
 			pass(time.Millisecond)
 		}
 		slow.delay.Store(int64(50 * time.Millisecond))
-		ask(b, "a", &limit, 40, time.Millisecond) // a loan is under way
+		ask(b, "a", &limit, 40, time.Millisecond) // a loan is in flight
 		if err := b.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
@@ -113,7 +113,7 @@ func TestClose_OfStoreThatFails(t *testing.T) {
 	}
 }
 
-// A store that has nothing to lend, or does not answer, is not pestered.
+// TestTake_BacksOff proves that a store without tokens, or without an answer, gets few loans.
 func TestTake_BacksOff(t *testing.T) {
 	for name, breaks := range map[string]func(*between, *leasetest.Bank, *bucket.Limit){
 		"empty": func(_ *between, bank *leasetest.Bank, l *bucket.Limit) { bank.Take("a", l, l.Capacity()) },
@@ -137,7 +137,7 @@ func TestTake_BacksOff(t *testing.T) {
 	}
 }
 
-// Many at once spend a bucket that does not refill: all of it, and no more.
+// TestTake_Concurrent spends a bucket without refill concurrently: exactly its tokens.
 func TestTake_Concurrent(t *testing.T) {
 	limit := compile(t, bucket.Spec{Capacity: 100_000 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 24 * time.Hour}})
 	bank := &leasetest.Bank{Now: func() bucket.Instant { return 1e15 }}

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// Config are the settings of a [Borrower]. All except Lender and Node have defaults.
+// Config holds the settings of a [Borrower]. All except Lender and Node have defaults.
 type Config struct {
 	// Lender is the store. It is required.
 	Lender Lender

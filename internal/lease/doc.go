@@ -13,12 +13,12 @@
 // store stops counting. So the bucket and all nodes together never hold more than a bucket that every request is
 // charged to directly. A loan, a return and a direct take change both sides alike. Refill stops at capacity − X
 // here, and at capacity there. Tokens that a node loses are missing only here. Hence all nodes together admit at
-// most capacity + rate·t in any interval of length t.
+// most capacity + rate·t in an interval, where t is its length.
 //
 // Two clocks measure a lease. The node counts [Config.TTL] from before its request, and the store counts TTL +
-// Grace from its answer. If the store's clock jumps ahead by more than Grace, or the store loses acknowledged
-// writes, the tokens leased at that moment can be spent twice, at most N·s (see below). A backward jump only makes
-// leases longer.
+// Grace from its answer. The store's clock may jump ahead by more than Grace, or the store may lose acknowledged
+// writes. The tokens leased at that moment can then be spent twice. That is at most N·s, as defined below. A
+// backward jump only makes leases longer.
 //
 // # Worst-case under-use
 //

@@ -72,7 +72,7 @@ func (n *leasedBucket) resize(c *Config, now time.Duration) {
 		n.size = 0
 		return
 	}
-	asks := n.requested()
+	asks := n.totalRequested()
 	passed := max(now-n.asked, time.Microsecond)
 	horizon := c.Period + 2*n.latency
 	wanted := bucket.Tokens(min(float64(asks-n.reported)*float64(horizon)/float64(passed), maxSlice))

@@ -4,9 +4,8 @@ package lease
 
 import "time"
 
-// Drive takes the goroutines away from b, for a test that has a schedule of its
-// own: send is given every loan and calls answer with what comes of it, or never.
-// The test calls Tick every period.
+// Drive replaces the goroutines of b for a test with its own schedule. The function send gets every loan, and
+// later calls answer with the result, or never. The test calls Tick every period.
 func (b *Borrower) Drive(send func(loan Loan, answer func(Grant, error))) {
 	b.startTicker = b.flights.Done
 	b.sendLoan = func(n *leasedBucket, loan Loan) {
@@ -14,10 +13,10 @@ func (b *Borrower) Drive(send func(loan Loan, answer func(Grant, error))) {
 	}
 }
 
-// Tick looks after what is leased.
+// Tick maintains the leases.
 func (b *Borrower) Tick(now time.Duration) { b.tick(now) }
 
-// Held is what may be spent at now, by all that b knows.
+// Held returns the tokens that b can spend now.
 func (b *Borrower) Held(key string, now time.Duration) int64 {
 	n := (*b.leased.Load())[key]
 	if n == nil || int64(now) >= n.until.Load() {
@@ -26,7 +25,7 @@ func (b *Borrower) Held(key string, now time.Duration) int64 {
 	return int64(n.purse.held())
 }
 
-// ShareOf is the most that b holds of a bucket.
+// ShareOf returns the most tokens of a bucket that b leases.
 func (b *Borrower) ShareOf(key string) int64 {
 	if n := (*b.leased.Load())[key]; n != nil {
 		return int64(n.share)

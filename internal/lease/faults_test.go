@@ -20,7 +20,7 @@ var specs = map[string]bucket.Spec{
 	},
 }
 
-// storm lets everything go wrong for d.
+// storm injects all faults for d.
 func (w *world) storm(d time.Duration) {
 	until := w.now + d
 	w.chance = chances{loseRequest: 0.05, loseReply: 0.05, late: 0.05, untake: 0.1}
@@ -45,13 +45,13 @@ func (w *world) storm(d time.Duration) {
 		w.reset()
 		w.nodes[w.r.IntN(len(w.nodes))].borrower.Forget(key)
 	})
-	for at := 2 * time.Second; at < d; at += 7 * time.Second { // Grace is for one at a time
+	for at := 2 * time.Second; at < d; at += 7 * time.Second { // Grace covers one at a time
 		w.after(at, func() { w.step(time.Duration(w.r.Int64N(int64(7*time.Second))) - 5*time.Second) })
 	}
 	w.run(d)
 }
 
-// startWithClients starts a node with clients of one kind or another.
+// startWithClients starts a node with clients of different kinds.
 func (w *world) startWithClients(d time.Duration) {
 	n := w.start(lease.Config{})
 	switch w.began % 4 {
@@ -59,16 +59,16 @@ func (w *world) startWithClients(d time.Duration) {
 		n.every(700*time.Microsecond, d, 1, bucket.Token)
 	case 1: // bursts
 		n.every(250*time.Millisecond, d, 200, bucket.Token)
-	case 2: // not the same cost always, and less of it
+	case 2: // varying costs, and lower load
 		n.every(3*time.Millisecond, d, 1, 250)
 		n.every(20*time.Millisecond, d, 1, 7*bucket.Token)
-	case 3: // next to idle, then hot for a moment
+	case 3: // nearly idle, then hot for a moment
 		n.every(900*time.Millisecond, d, 60, bucket.Token)
 		n.every(300*time.Millisecond, d, 1, bucket.Token)
 	}
 }
 
-// calm lets all entries come to their end in a network that works.
+// calm runs without faults until all entries have ended.
 func (w *world) calm() {
 	w.chance = chances{}
 	w.run(20 * time.Second)
@@ -98,8 +98,8 @@ func TestFaults_BoundHolds(t *testing.T) {
 	}
 }
 
-// conserved says that every token that was lent was spent, came back, or was lost
-// with an entry or an answer, and that nothing is lent any more.
+// conserved asserts that every granted token was spent, returned, or lost with an entry or an answer, and that no
+// lease is left.
 func (w *world) conserved() {
 	w.t.Helper()
 	w.settle()
@@ -121,7 +121,7 @@ func (w *world) conserved() {
 	}
 }
 
-// A seed is all that a run depends on.
+// TestFaults_Replay proves that a run depends only on its seed.
 func TestFaults_Replay(t *testing.T) {
 	run := func() string {
 		w := newWorld(t, 7, specs["continuous"])
@@ -136,15 +136,15 @@ func TestFaults_Replay(t *testing.T) {
 	}
 }
 
-// TestFaults_CheckNotices: without the floor, buckets refill to the brim while
-// nodes hold slices of them, and the check finds that.
+// TestFaults_CheckNotices disables the floor. Buckets then refill completely while nodes hold leases, and the
+// check fails.
 func TestFaults_CheckNotices(t *testing.T) {
 	w := newWorld(t, 1, specs["continuous"])
 	w.book.Unfloored = true
 	for range 4 {
 		n := w.start(lease.Config{})
 		n.every(2*time.Millisecond, time.Second, 1, bucket.Token)
-		w.after(1100*time.Millisecond, func() { // all that the slices hold, and all that the bucket holds
+		w.after(1100*time.Millisecond, func() { // all tokens of the leases, and of the bucket
 			for range 1000 {
 				n.take(bucket.Token)
 			}

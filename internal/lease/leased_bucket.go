@@ -75,17 +75,17 @@ type credit struct {
 	retired  time.Duration // start of retiring
 }
 
-// tryAcquire acquires busy for the caller, who releases it by clearing it.
+// tryAcquire acquires busy for the caller. The caller releases it by clearing it.
 func (n *leasedBucket) tryAcquire() bool { return !n.busy.Load() && n.busy.CompareAndSwap(false, true) }
 
-// requested returns the total of requested tokens, including takes that the lease could not serve.
-func (n *leasedBucket) requested() bucket.Tokens {
+// totalRequested returns the total of requested tokens, including takes that the lease could not serve.
+func (n *leasedBucket) totalRequested() bucket.Tokens {
 	return n.deposited - n.purse.held() + bucket.Tokens(n.missed.Load())
 }
 
-// show fills in the snapshot of a take: the bucket as of the last loan, refilled since, plus the remaining leased
-// tokens.
-func (n *leasedBucket) show(snap *bucket.Snapshot, now time.Duration, cost, rest bucket.Tokens) {
+// fillSnapshot fills in the snapshot of a take: the bucket as of the last loan, refilled since, plus the
+// remaining leased tokens.
+func (n *leasedBucket) fillSnapshot(snap *bucket.Snapshot, now time.Duration, cost, rest bucket.Tokens) {
 	k := n.known.Load()
 	spent := min(max(k.spent-int64(rest)*k.unit, 0), k.most)
 	at := k.at.Add(now - k.when)

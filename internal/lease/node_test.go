@@ -12,25 +12,25 @@ import (
 	"github.com/metehq/mete/internal/lease"
 )
 
-// A node is a process with a Borrower, and clients who ask it.
+// A node is a process with a Borrower and its clients.
 type node struct {
 	w        *world
 	name     string
 	borrower *lease.Borrower
 	config   lease.Config
 	alive    bool
-	began    time.Duration // of its clock
-	drift    int64         // of its clock, in millionths
+	began    time.Duration // offset of its clock
+	drift    int64         // drift of its clock, in millionths
 	spent    bucket.Tokens
 }
 
 var (
-	errTimeout = errors.New("timeout")
-	errNobody  = errors.New("nobody answers")
+	errTimeout  = errors.New("timeout")
+	errNoAnswer = errors.New("no answer")
 )
 
-// nobody is a Lender for nodes whose loans go through the world.
-type nobody struct{ lease.Lender }
+// noLender is a Lender for nodes with loans that go through the world.
+type noLender struct{ lease.Lender }
 
 // start adds a node.
 func (w *world) start(config lease.Config) *node {
@@ -39,7 +39,7 @@ func (w *world) start(config lease.Config) *node {
 		w: w, name: fmt.Sprintf("node%d", w.began), alive: true,
 		began: time.Duration(w.r.Int64N(int64(time.Hour))), drift: w.r.Int64N(401) - 200,
 	}
-	config.Lender, config.Node, config.Now = nobody{}, n.name, n.clock
+	config.Lender, config.Node, config.Now = noLender{}, n.name, n.clock
 	b, err := lease.New(config)
 	if err != nil {
 		w.t.Fatal(err)
@@ -68,7 +68,7 @@ func (n *node) tick() {
 	}
 }
 
-// crash ends the node without a word.
+// crash ends the node without returning leases.
 func (n *node) crash() {
 	n.alive = false
 	for i, m := range n.w.nodes {
@@ -79,7 +79,7 @@ func (n *node) crash() {
 	}
 }
 
-// every lets a client come again and again for d, as long as the node lives.
+// every runs a client repeatedly for d, while the node lives.
 func (n *node) every(gap, d time.Duration, takes int, cost bucket.Tokens) {
 	until := n.w.now + d
 	var next func()
@@ -116,7 +116,7 @@ func (n *node) take(cost bucket.Tokens) bool {
 	return true
 }
 
-// untake is what comes of a request that another bucket has denied.
+// untake undoes a request that another bucket has denied.
 func (n *node) untake(lot lease.Lot, at int, cost bucket.Tokens) {
 	switch {
 	case !n.alive:
@@ -129,12 +129,12 @@ func (n *node) untake(lot lease.Lot, at int, cost bucket.Tokens) {
 	}
 }
 
-// delay is how long a message takes.
+// delay returns the latency of a message.
 func (w *world) delay() time.Duration {
 	return 100*time.Microsecond + time.Duration(w.r.ExpFloat64()*float64(400*time.Microsecond))
 }
 
-// send takes a loan to the store and back, or not.
+// send transmits a loan to the store and its answer back, or loses them.
 func (n *node) send(loan lease.Loan, answer func(lease.Grant, error)) {
 	w, done := n.w, false
 	reply := func(g lease.Grant, err error) {
@@ -151,22 +151,22 @@ func (n *node) send(loan lease.Loan, answer func(lease.Grant, error)) {
 	w.after(n.config.TTL, func() { reply(lease.Grant{}, errTimeout) })
 	if w.refuse || w.r.Float64() < w.chance.loseRequest {
 		if w.refuse || w.r.IntN(2) == 0 { // and the node learns of it
-			w.after(w.delay(), func() { reply(lease.Grant{}, errNobody) })
+			w.after(w.delay(), func() { reply(lease.Grant{}, errNoAnswer) })
 		}
 		return
 	}
 	there := max(w.delay(), w.held-w.now)
 	if w.r.Float64() < w.chance.late {
-		there += time.Duration(w.r.Int64N(int64(8 * time.Second))) // longer than an entry lasts, even
+		there += time.Duration(w.r.Int64N(int64(8 * time.Second))) // longer than the lifetime of an entry
 	}
 	w.after(there, func() {
 		g, err := w.borrow(loan)
 		if done {
-			w.unknown += g.Tokens // it took too long
+			w.unknown += g.Tokens // it came too late
 		}
 		if w.r.Float64() < w.chance.loseReply {
 			w.unknown += g.Tokens
-			w.after(w.delay(), func() { reply(lease.Grant{}, errNobody) })
+			w.after(w.delay(), func() { reply(lease.Grant{}, errNoAnswer) })
 			return
 		}
 		w.after(w.delay(), func() { reply(g, err) })

@@ -70,7 +70,7 @@ func (b *Borrower) maintain(n *leasedBucket, now time.Duration) {
 
 // isIdle reports, at the second tick after the last take, that there was none.
 func (n *leasedBucket) isIdle() bool {
-	asks := n.requested()
+	asks := n.totalRequested()
 	if asks != n.seen {
 		n.seen, n.idleTicks = asks, 0
 		return false
@@ -81,7 +81,7 @@ func (n *leasedBucket) isIdle() bool {
 
 func (n *leasedBucket) isCold(period, now time.Duration) bool {
 	cost := max(bucket.Tokens(n.cost.Load()), 1)
-	takes := float64(n.requested()-n.reported) / float64(cost)
+	takes := float64(n.totalRequested()-n.reported) / float64(cost)
 	return takes*float64(period) < HotTakes/4*float64(now-n.asked)
 }
 

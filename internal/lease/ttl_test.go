@@ -14,11 +14,11 @@ import (
 	"github.com/metehq/mete/internal/lease/leasetest"
 )
 
-// deaf is a Lender whose answers take so long, whatever the context says.
+// deaf is a Lender that answers after this delay, ignoring the context.
 type deaf struct {
 	lender lease.Lender
 	delay  time.Duration
-	sent   time.Time // the last loan that was answered
+	sent   time.Time // the last answered loan
 	err    error
 }
 
@@ -32,7 +32,7 @@ func (d *deaf) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error)
 	return d.lender.Borrow(ctx, loan)
 }
 
-// A slice is spent until TTL after it was asked for, however late the answer came.
+// TestTake_StopsAtTTL proves that a slice is spent until TTL after its request, however late the answer came.
 func TestTake_StopsAtTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := compile(t, bucket.Spec{Capacity: 100_000 * bucket.Token, Rate: bucket.PerSecond(100_000 * bucket.Token)})
@@ -46,7 +46,7 @@ func TestTake_StopsAtTTL(t *testing.T) {
 		}
 		d.err = errors.New("no route")
 		var last time.Time
-		for range 300 { // from now on less than is held
+		for range 300 { // fewer tokens than held from now on
 			if _, _, ok := b.Take("a", &limit, bucket.Token); ok {
 				last = time.Now()
 			}
@@ -59,7 +59,7 @@ func TestTake_StopsAtTTL(t *testing.T) {
 	})
 }
 
-// A grant that comes when its time is over is not spent.
+// TestTake_GrantComesTooLate proves that an expired grant is not spent.
 func TestTake_GrantComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bank, limit := newBank(), compile(t, thousand)
@@ -74,14 +74,14 @@ func TestTake_GrantComesTooLate(t *testing.T) {
 	})
 }
 
-// forgetful is a Lender that can lose its memory.
+// forgetful is a Lender that can lose its data.
 type forgetful struct{ bank *leasetest.Bank }
 
 func (f *forgetful) Borrow(ctx context.Context, loan lease.Loan) (lease.Grant, error) {
 	return f.bank.Borrow(ctx, loan)
 }
 
-// What a store has forgotten is not spent any more once the node learns of it.
+// TestTake_StoreForgets proves that a node stops spending leases that the store has lost, once it learns of it.
 func TestTake_StoreForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := compile(t, thousand)

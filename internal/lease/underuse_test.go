@@ -11,15 +11,14 @@ import (
 	"github.com/metehq/mete/internal/lease"
 )
 
-// A gauge holds what the package says about under-use against what is. It does not
-// look at runs with refunds, resets or takes that are undone.
+// A gauge compares the documented under-use with the real one, in runs without refunds, resets or undone takes.
 type gauge struct {
 	w       *world
-	ideal   bucket.State // every request is taken from it, too
+	ideal   bucket.State // a bucket that every request is charged to
 	seen    int          // of the record
-	entries int          // the most at a time
+	entries int          // the maximum at any time
 
-	unspent, missing float64 // the worst so far, in parts of what is said
+	unspent, missing float64 // the worst case so far, as a fraction of the bound
 	lag              bucket.Tokens
 }
 
@@ -86,8 +85,8 @@ func TestUnderUse_Kept(t *testing.T) {
 	}
 }
 
-// TestUnderUse_Approached comes near both bounds. Four nodes ask for more than their
-// share in every period, which the rate makes up for.
+// TestUnderUse_Approached comes close to both bounds. Four nodes request more than their share in every period,
+// at the rate of the refill.
 func TestUnderUse_Approached(t *testing.T) {
 	w := newWorld(t, 1, bucket.Spec{Capacity: 1000 * bucket.Token, Rate: bucket.PerSecond(8000 * bucket.Token)})
 	g := w.gauge()
@@ -96,8 +95,8 @@ func TestUnderUse_Approached(t *testing.T) {
 	}
 	w.run(2 * time.Second)
 
-	// The network fails. The nodes spend all they have, and what is spent comes back
-	// only to the brim above what is written down.
+	// The network fails. The nodes spend all leased tokens, and the bucket refills only up to the recorded
+	// leases.
 	w.refuse = true
 	w.run(250 * time.Millisecond)
 	// Then it delivers the loans of all nodes at once: each gets a full slice.
@@ -117,7 +116,7 @@ func TestUnderUse_Approached(t *testing.T) {
 	}
 }
 
-// TestUnderUse_Crash: what a crash costs is what the node held, once.
+// TestUnderUse_Crash proves that a crash costs the node's leased tokens, once.
 func TestUnderUse_Crash(t *testing.T) {
 	w := newWorld(t, 1, bucket.Spec{Capacity: 1000 * bucket.Token, Rate: bucket.PerSecond(5000 * bucket.Token)})
 	n := w.start(lease.Config{})

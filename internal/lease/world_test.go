@@ -14,44 +14,43 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// A world is nodes that share one bucket in a store, over a network, in virtual
-// time. Everything happens in events, one after another, and all chance comes from
-// one seed: what went wrong once goes wrong again.
+// A world is a set of nodes that share one bucket in a store over a network, in virtual time. Events run one
+// after another, with one random seed, so that failures are reproducible.
 type world struct {
 	t      *testing.T
 	r      *rand.Rand
-	now    time.Duration // true time, which nobody sees
+	now    time.Duration // true time, unknown to nodes and store
 	events schedule
 	number int
 
 	limit  bucket.Limit
 	book   leasetest.Book
-	offset time.Duration // of the store's clock
+	offset time.Duration // offset of the store's clock
 	chance chances
-	refuse bool          // the network takes no loans
-	held   time.Duration // it keeps loans back until then
+	refuse bool          // the network rejects loans
+	held   time.Duration // it delays loans until then
 	nodes  []*node
-	began  int // nodes so far
+	began  int // number of nodes so far
 
-	watch func() // after every event
+	watch func() // called after every event
 
 	record   []happening
-	lent     bucket.Tokens // what the store granted
-	back     bucket.Tokens // what it got back
-	spent    bucket.Tokens // of that, by nodes
-	over     bucket.Tokens // entries that ended by themselves
-	unknown  bucket.Tokens // granted, and the answer was lost or too late
+	lent     bucket.Tokens // granted by the store
+	back     bucket.Tokens // returned to the store
+	spent    bucket.Tokens // of these, returned by nodes
+	over     bucket.Tokens // expired entries
+	unknown  bucket.Tokens // granted, with a lost or late answer
 	answered int
 	failed   int
 }
 
-// chances are how likely things go wrong, of 1.
+// chances are the probabilities of faults.
 type chances struct {
 	loseRequest, loseReply, late float64
-	untake                       float64 // another bucket denies what was taken here
+	untake                       float64 // another bucket denies a take
 }
 
-// A happening is what a bucket that is asked every time would have seen.
+// A happening is an event as a bucket without leases would see it.
 type happening struct {
 	at       bucket.Instant
 	amount   bucket.Tokens
@@ -78,7 +77,7 @@ func newWorld(t *testing.T, seed uint64, spec bucket.Spec) *world {
 
 type event struct {
 	at     time.Duration
-	number int // events of one instant happen in the order they were planned
+	number int // events at one instant run in the order of planning
 	do     func()
 }
 
@@ -96,13 +95,13 @@ func (s *schedule) Pop() any {
 	return last
 }
 
-// after plans do.
+// after schedules do.
 func (w *world) after(d time.Duration, do func()) {
 	w.number++
 	heap.Push(&w.events, event{w.now + max(d, 0), w.number, do})
 }
 
-// run lets d pass.
+// run advances the time by d.
 func (w *world) run(d time.Duration) {
 	until := w.now + d
 	for len(w.events) > 0 && w.events[0].at <= until {
@@ -117,13 +116,13 @@ func (w *world) run(d time.Duration) {
 	w.now = until
 }
 
-// instant is what the store's clock says.
+// instant returns the store's clock.
 func (w *world) instant() bucket.Instant { return bucket.Instant(1e15).Add(w.now + w.offset) }
 
-// bucketTime is the instant in the bucket, where time never runs backwards.
+// bucketTime returns the bucket's time, which never runs backward.
 func (w *world) bucketTime() bucket.Instant { return max(w.instant(), w.book.State.AsOf) }
 
-// settle is done before whatever the store does, to see which entries end.
+// settle precedes each operation of the store, and records the entries that end.
 func (w *world) settle() {
 	now := w.bucketTime()
 	for _, e := range w.book.Entries {
@@ -134,14 +133,14 @@ func (w *world) settle() {
 	w.book.Settle(&w.limit, w.instant())
 }
 
-// missing is what the bucket misses, in its units.
+// missing returns the spent tokens of the bucket, in its units.
 func (w *world) missing() int64 {
 	c := w.book.Clone()
 	c.Settle(&w.limit, w.instant())
 	return c.State.Spent
 }
 
-// take asks the store itself.
+// take takes from the store directly.
 func (w *world) take(cost bucket.Tokens) {
 	w.settle()
 	if w.book.Take(&w.limit, w.instant(), cost).Allowed {
@@ -161,13 +160,13 @@ func (w *world) reset() {
 	w.record = append(w.record, happening{at: w.bucketTime(), kind: reset})
 }
 
-// step sets the store's clock. The bucket notices.
+// step sets the store's clock.
 func (w *world) step(d time.Duration) {
 	w.offset += d
 	w.take(1)
 }
 
-// borrow is a loan that has come to the store.
+// borrow handles a loan that has reached the store.
 func (w *world) borrow(loan lease.Loan) (lease.Grant, error) {
 	w.settle()
 	before := w.book.State.Spent
@@ -179,7 +178,7 @@ func (w *world) borrow(loan lease.Loan) (lease.Grant, error) {
 	return g, err
 }
 
-// check is what holds after every event.
+// check asserts the invariants after every event.
 func (w *world) check() {
 	c := w.book.Clone()
 	now := c.Settle(&w.limit, w.instant())
@@ -203,8 +202,7 @@ func (w *world) check() {
 	}
 }
 
-// verify takes all that was admitted from one bucket, in order, and counts what
-// was not there.
+// verify takes all admitted costs from one bucket in order, and counts the excess.
 func (w *world) verify() (violations int) {
 	var state bucket.State
 	for _, h := range w.record {

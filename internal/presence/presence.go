@@ -16,7 +16,7 @@ const DefaultBeat = 5 * time.Second
 
 const (
 	// missedBeats is the number of missing heartbeats after which a node no longer counts. Nodes uses the highest
-	// of as many counts, because a store that has lost its data sees other nodes only at their next heartbeat.
+	// of that many counts, because a store that has lost its data sees other nodes only at their next heartbeat.
 	missedBeats = 3
 
 	// minTimeout is the shortest timeout of a heartbeat. A longer interval allows more.

@@ -74,8 +74,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A process with a key of its own needs no right to the store's secret, and is refused all
-// the same if its key is another one.
+// TestCheck_WithoutTheSecret proves that a process with a configured key needs no access to the store's secret,
+// and is still rejected for a different key.
 func TestCheck_WithoutTheSecret(t *testing.T) {
 	s := &noSecret{}
 	for key, want := range map[string]error{"a": nil, "b": policy.ErrHashKey} {
@@ -90,14 +90,14 @@ func TestCheck_WithoutTheSecret(t *testing.T) {
 	}
 }
 
-// A noSecret store refuses its secret.
+// A noSecret store denies access to its secret.
 type noSecret struct{ memory }
 
 func (*noSecret) DeriveKey(context.Context, string) ([sha256.Size]byte, error) {
 	return [sha256.Size]byte{}, errors.New("no right to the secret")
 }
 
-// A store that lost its secret makes another one. Its processes have no other choice.
+// TestCheck_AfterALostSecret proves that a store replaces a lost secret, so that its processes continue.
 func TestCheck_AfterALostSecret(t *testing.T) {
 	store := memory{secret: "first"}
 	for _, secret := range []string{"first", "second"} {

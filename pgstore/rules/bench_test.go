@@ -4,8 +4,8 @@ package rules_test
 
 import "testing"
 
-// The benchmark measures how long a change of one of ten thousand rows takes to become
-// a policy. That includes reading all rows.
+// BenchmarkLoad_TenThousandRows measures the time from a change of one of ten thousand rows to the new policy,
+// including the read of all rows.
 func BenchmarkLoad_TenThousandRows(b *testing.B) {
 	d := newDatabase(b)
 	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity, plan)

@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Rows that the constraints let pass and the language does not: each is named, with
-// its column, and all at once.
+// TestLoad_NamesBrokenRows has rows that pass the constraints but do not compile. One error names each of them
+// with its column.
 func TestLoad_NamesBrokenRows(t *testing.T) {
 	d := newDatabase(t)
 	d.source()
@@ -65,8 +65,8 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 	}
 }
 
-// A table without active rules is a mistake, as an empty file is: limits that go
-// because somebody deletes rows must not.
+// TestLoad_NoRules proves that a table without active rules is an error, so that deleting rows does not lift all
+// limits.
 func TestLoad_NoRules(t *testing.T) {
 	d := newDatabase(t)
 	for _, sql := range []string{``, `UPDATE {schema}.rate_limit_rule SET is_active = false`} {
@@ -103,8 +103,8 @@ func TestLoad_Bounds(t *testing.T) {
 	}
 }
 
-// Rules count together where a request can match them together. Rules of different
-// plans, or of different paths, count once.
+// TestLoad_CountsRulesThatMatchTogether counts rules that can match the same request. Rules of different plans or
+// paths count once.
 func TestLoad_CountsRulesThatMatchTogether(t *testing.T) {
 	d := newDatabase(t)
 	d.must(`INSERT INTO {schema}.rate_limit_rule (key_pattern, rate_per_second, burst_capacity, plan)
@@ -158,8 +158,8 @@ func TestOpen_ReadOnlyMakesNothing(t *testing.T) {
 	}
 }
 
-// The error for tables of an earlier development version names that version. The
-// script in the error makes room for the tables of this version.
+// TestOpen_TablesOfAnEarlierDevelopmentVersion proves that the error for old tables names the version, and that
+// its script drops them.
 func TestOpen_TablesOfAnEarlierDevelopmentVersion(t *testing.T) {
 	d := newDatabase(t)
 	d.must(`DROP TABLE {schema}.rate_limit_rule, {schema}.rate_limit_attribute, {schema}.rate_limit_revision, {schema}.rate_limit_policy;

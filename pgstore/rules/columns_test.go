@@ -25,7 +25,7 @@ func (d *database) columnsOf(name string) string {
 		coalesce(plan, '-'), coalesce(window_tokens::text, '-') || '/' || coalesce(window_length, '-'), 'v' || version, spec) FROM {schema}.rate_limit_rule WHERE name = '%s'`, name)), "\n")
 }
 
-// A statement may set columns or spec: each follows the other.
+// TestTable_ColumnsAndSpecAgree proves that columns follow spec, and spec follows columns.
 func TestTable_ColumnsAndSpecAgree(t *testing.T) {
 	d := newDatabase(t)
 	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, rate_per_second, burst_capacity, plan, description)
@@ -52,7 +52,7 @@ func TestTable_ColumnsAndSpecAgree(t *testing.T) {
 			`custom custom -/- - 100/1m v9 {"name": "r", "algorithm": "sliding_window", "limit_keys": ["header:x{"], "algorithm_config": {"tokens": 100, "window": "1m"}}`},
 		{`spec = '{"name": "r", "limit_keys": [], "limits": [{"rps": 1, "burst": 2}]}'`, `global global -/- - -/- v10 {"name": "r", "limits": [{"rps": 1, "burst": 2}], "limit_keys": []}`},
 		{`rate_per_second = NULL, spec = spec || '{"match": {}}'`, `global global -/- - -/- v10 {"name": "r", "limits": [{"rps": 1, "burst": 2}], "limit_keys": []}`},
-		// Both at once: columns come last.
+		// Both at once: columns win.
 		{`spec = '{"name": "r", "limit_keys": [], "algorithm_config": {"tokens_per_second": 1, "burst": 2}}', key_pattern = '{ip}', rate_per_second = 3`,
 			`{ip} custom 3/2 - -/- v11 {"name": "r", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 3, "burst": 2}}`},
 		{`spec = (spec || '{"name": "r", "mode": "enforce"}') - 'mode'`, `{ip} custom 3/2 - -/- v11 {"name": "r", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 3, "burst": 2}}`},
@@ -68,8 +68,8 @@ func TestTable_ColumnsAndSpecAgree(t *testing.T) {
 	}
 }
 
-// A word with another attribute changes all rules whose pattern or plan has the word,
-// and no others.
+// TestTable_WordsChangeRules maps a word to another attribute. All rules with the word in their pattern or plan
+// change, and no others.
 func TestTable_WordsChangeRules(t *testing.T) {
 	d := newDatabase(t)
 	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, rate_per_second, burst_capacity, plan) VALUES
@@ -84,7 +84,7 @@ func TestTable_WordsChangeRules(t *testing.T) {
 	if got := strings.Join(d.query(`SELECT key_pattern || ' ' || coalesce(plan, '-') FROM {schema}.rate_limit_rule ORDER BY name`), ", "); got != want {
 		t.Errorf("the patterns and plans are %s, want %s", got, want)
 	}
-	// A word that is gone leaves the rules as they are, and their patterns can be changed.
+	// A deleted word leaves the rules unchanged, and their patterns can be changed.
 	d.must(`DELETE FROM {schema}.rate_limit_attribute WHERE name IN ('user', 'plan')`)
 	d.must(`UPDATE {schema}.rate_limit_rule SET priority = 1`)
 	if got, want := falls(d.load(), request), "a:x-user=42 b: c:sub=7 d:x-user=42|ip=192.0.2.1"; got != want {
@@ -96,7 +96,7 @@ func TestTable_WordsChangeRules(t *testing.T) {
 	}
 }
 
-// A row can be inserted back as it is, in whichever form its spec has the limit.
+// TestTable_RowsInsertBack inserts a row back unchanged, for every form of the limit in spec.
 func TestTable_RowsInsertBack(t *testing.T) {
 	d := newDatabase(t)
 	const columns = `rule_id, name, key_pattern, scope, rate_per_second, burst_capacity, plan, is_active, description, priority, policy, is_fallback, spec, version, created_at, updated_at`
@@ -150,7 +150,7 @@ func TestTable_RowsInsertBack(t *testing.T) {
 	}
 }
 
-// A row can be copied under another name, where its spec has no name.
+// TestTable_RowsCopy copies a row under another name, if its spec has no name.
 func TestTable_RowsCopy(t *testing.T) {
 	d := newDatabase(t)
 	d.must(`INSERT INTO {schema}.rate_limit_rule (spec) VALUES
@@ -163,7 +163,7 @@ func TestTable_RowsCopy(t *testing.T) {
 	}
 }
 
-// A word that is a label and a placeholder of one pattern changes both.
+// TestTable_WordChangesLabelAndPlaceholder changes a word that is both a label and a placeholder of one pattern.
 func TestTable_WordChangesLabelAndPlaceholder(t *testing.T) {
 	d := newDatabase(t)
 	d.must(`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, rate_per_second, burst_capacity) VALUES
@@ -179,7 +179,8 @@ func TestTable_WordChangesLabelAndPlaceholder(t *testing.T) {
 	}
 }
 
-// A rule that is inserted while its word changes has the new attribute.
+// TestTable_WordChangesRulesBeingInserted changes a word while a rule is inserted: the rule gets the new
+// attribute.
 func TestTable_WordChangesRulesBeingInserted(t *testing.T) {
 	d := newDatabase(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

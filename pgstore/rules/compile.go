@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// A policyRows is the active rows of one policy.
+// A policyRows holds the active rows of one policy.
 type policyRows struct {
 	id       string
 	rows     []*Rule // without the fallback
@@ -65,7 +65,7 @@ func (c *policyRows) addGroups(needed func(doc object) bool) {
 		if _, named := doc["group"]; !named && needed(doc) {
 			group := freeName(c.rows[i].Name, func(name string) bool { return taken[name] })
 			taken[group] = true
-			doc.put("group", group)
+			doc.set("group", group)
 		}
 	}
 }
@@ -79,11 +79,11 @@ func freeName(wanted string, taken func(string) bool) string {
 	return name
 }
 
-// spec returns the policy in the policy language. The document holds the policy's own fields.
-func (c *policyRows) spec(document json.RawMessage) object {
+// buildSpec returns the policy in the policy language. The document holds the policy's own fields.
+func (c *policyRows) buildSpec(document json.RawMessage) object {
 	spec, _ := parseObject(document) // a CHECK constraint verified that it is an object
 	if len(c.rows) > 0 || c.fallback == nil {
-		spec.put("rules", c.docs)
+		spec.set("rules", c.docs)
 	}
 	if c.fallback != nil {
 		spec["fallback_limit"] = c.fallback.Spec
@@ -109,10 +109,10 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 	list := make([]object, len(byPolicy))
 	for i, c := range byPolicy {
 		c.addGroups(func(object) bool { return true })
-		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
+		list[i] = object{"id": marshal(c.id), "spec": marshal(c.buildSpec(s.Policies[c.id]))}
 	}
-	file.put("policies", list)
-	file.put("bundle_version", max(s.Revision, 1))
+	file.set("policies", list)
+	file.set("bundle_version", max(s.Revision, 1))
 	m, err := policytest.Load(marshal(file), opts)
 	var mistakes policy.Errors
 	switch {

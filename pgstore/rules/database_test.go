@@ -21,7 +21,7 @@ import (
 // patience bounds every wait of these tests. Nothing waits that long.
 const patience = time.Minute
 
-// A database is a schema with the tables of rules, in a PostgreSQL.
+// A database is a schema with the tables of rules.
 type database struct {
 	t      testing.TB
 	url    string
@@ -29,13 +29,13 @@ type database struct {
 	*rules.Source
 }
 
-// newDatabase makes the tables in a new schema.
+// newDatabase creates the tables in a new schema.
 func newDatabase(t testing.TB) *database {
 	t.Helper()
 	return openDatabase(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{})
 }
 
-// openDatabase opens a schema, through whatever answers at the URL.
+// openDatabase opens a schema through the server at the URL.
 func openDatabase(t testing.TB, at, schema string, config rules.Config) *database {
 	t.Helper()
 	d := &database{t: t, url: withSchema(t, at, schema), schema: schema}
@@ -59,8 +59,7 @@ func withSchema(t testing.TB, at, schema string) string {
 	return u.String()
 }
 
-// exec runs one statement, as somebody with a psql would, in which {schema} is the
-// schema.
+// exec runs one statement like a user of psql. {schema} stands for the schema.
 func (d *database) exec(sql string, args ...any) error {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -87,7 +86,7 @@ func (d *database) insert(columns, values string) error {
 	return d.exec("INSERT INTO {schema}.rate_limit_rule (" + columns + ") VALUES (" + values + ")")
 }
 
-// refusedBy returns the constraint that refused a statement.
+// refusedBy returns the constraint that rejected a statement.
 func refusedBy(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.ConstraintName
@@ -95,7 +94,7 @@ func refusedBy(err error) string {
 	return ""
 }
 
-// load compiles what is in the tables.
+// load compiles the tables.
 func (d *database) load() *policy.Matcher {
 	d.t.Helper()
 	m, _, err := d.Load(d.t.Context(), options)
@@ -115,7 +114,7 @@ func (d *database) rows() *rules.Set {
 	return set
 }
 
-// falls returns the limits that a request falls under, with their keys.
+// falls returns the limits that apply to a request, with their keys.
 func falls(m *policy.Matcher, request policy.Map) string {
 	matches, _ := m.Match(nil, request, 0, 0)
 	var keys []string
@@ -145,7 +144,7 @@ func (d *database) query(sql string) (found []string) {
 	return found
 }
 
-// connect makes a connection of the test's own.
+// connect opens a separate connection for the test.
 func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
 	u, err := url.Parse(d.url)
 	if err != nil {
@@ -177,7 +176,7 @@ func (d *database) eventually(what string, ok func() bool) {
 	}
 }
 
-// How a user has times and intervals written does not matter.
+// TestRead_DateStyle proves that a user's date and interval styles have no effect.
 func TestRead_DateStyle(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	d := openDatabase(t, p.URL(), "mete", rules.Config{})
@@ -193,8 +192,8 @@ func TestRead_DateStyle(t *testing.T) {
 	d.load()
 }
 
-// Who may do no more than name the schema can neither have the servers read the rules
-// nor learn which there are.
+// TestTriggers_AreNobodyElses proves that a user with only USAGE on the schema cannot make servers read the
+// rules, or learn their names.
 func TestTriggers_AreNobodyElses(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	d := openDatabase(t, p.URL(), "mete", rules.Config{})
@@ -208,7 +207,7 @@ func TestTriggers_AreNobodyElses(t *testing.T) {
 	}
 }
 
-// A server that hangs does not keep anybody from ending.
+// TestClose_ServerHangs proves that Close ends while the server hangs.
 func TestClose_ServerHangs(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	d := openDatabase(t, p.URL(), "mete", rules.Config{})

@@ -19,8 +19,9 @@
 //
 // The column scope has no effect on decisions. The database maintains rule_id, version, created_at and
 // updated_at. Constraints reject invalid rows: bad rates, bursts, patterns, scopes and names, and an INSERT with
-// contradicting spec and columns. A rate must be positive and finite, and a burst at least 1. Constraints also reject a second active
-// rule with the same limit_keys and match, unless group, mode or on_missing in spec differ.
+// contradicting spec and columns. A rate must be positive and finite, and a burst at least 1. Constraints also
+// reject a second active rule with the same limit_keys and match, unless group, mode or on_missing in spec
+// differ.
 //
 // All rows that match a request apply to it, whatever their limit_keys, as if each had its own group. Rows with
 // the same group are tiers: only the first match applies.

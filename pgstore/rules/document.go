@@ -30,7 +30,7 @@ func (o object) text(field string) (s string) {
 	return s
 }
 
-func (o object) put(field string, value any) { o[field] = marshal(value) }
+func (o object) set(field string, value any) { o[field] = marshal(value) }
 
 func marshal(value any) json.RawMessage {
 	var b bytes.Buffer

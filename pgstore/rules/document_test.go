@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What doc/rules.md has as SQL runs, and makes a policy.
+// TestDocument_SQLRuns runs the SQL in doc/rules.md and compiles the result.
 func TestDocument_SQLRuns(t *testing.T) {
 	text, err := os.ReadFile("../../doc/rules.md")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestDocument_SQLRuns(t *testing.T) {
 	}
 }
 
-// Who is granted what the document says can follow and edit, and nothing else.
+// TestDocument_Rights proves that the documented privileges suffice to follow and edit, and for nothing else.
 func TestDocument_Rights(t *testing.T) {
 	text, err := os.ReadFile("../../doc/rules.md")
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *Source) editTx(ctx context.Context, tx pgx.Tx, edit func(*Set) error) (
 		"SET LOCAL idle_in_transaction_session_timeout = '30s'",
 		"LOCK TABLE {schema}.rate_limit_rule, {schema}.rate_limit_policy IN SHARE ROW EXCLUSIVE MODE",
 	} {
-		if _, err := tx.Exec(ctx, s.sql(sql)); err != nil {
+		if _, err := tx.Exec(ctx, s.qualify(sql)); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +165,7 @@ func (s *Source) write(ctx context.Context, tx pgx.Tx, before, wanted []Rule) er
 	kept := byID(wanted)
 	for i := range before {
 		if kept[before[i].ID] == nil {
-			if _, err := tx.Exec(ctx, s.sql(deleteRule), pgx.QueryExecModeExec, before[i].ID); err != nil {
+			if _, err := tx.Exec(ctx, s.qualify(deleteRule), pgx.QueryExecModeExec, before[i].ID); err != nil {
 				return newRuleError(err, &before[i])
 			}
 		}
@@ -208,14 +208,14 @@ func (s *Source) writeRow(ctx context.Context, tx pgx.Tx, sql string, r *Rule, f
 	args := append([]any{pgx.QueryExecModeExec}, first...)
 	args = append(args, orNull(r.Name), orNull(r.KeyPattern), orNull(r.Scope), orNull(r.RatePerSecond), orNull(r.BurstCapacity), orNull(r.Plan),
 		orNull(r.Description), r.Active, r.Priority, cmp.Or(r.Policy, DefaultPolicy), r.Fallback, spec)
-	_, err := tx.Exec(ctx, s.sql(sql), args...)
+	_, err := tx.Exec(ctx, s.qualify(sql), args...)
 	return newRuleError(err, r)
 }
 
 func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted map[string]json.RawMessage) error {
 	for id := range before {
 		if _, kept := wanted[id]; !kept {
-			if _, err := tx.Exec(ctx, s.sql(deletePolicy), pgx.QueryExecModeExec, id); err != nil {
+			if _, err := tx.Exec(ctx, s.qualify(deletePolicy), pgx.QueryExecModeExec, id); err != nil {
 				return err
 			}
 		}
@@ -224,7 +224,7 @@ func (s *Source) writePolicies(ctx context.Context, tx pgx.Tx, before, wanted ma
 		if old, there := before[id]; there && sameJSON(old, spec) {
 			continue
 		}
-		if _, err := tx.Exec(ctx, s.sql(setPolicy), pgx.QueryExecModeExec, id, string(spec)); err != nil {
+		if _, err := tx.Exec(ctx, s.qualify(setPolicy), pgx.QueryExecModeExec, id, string(spec)); err != nil {
 			return newPolicyError(err, id)
 		}
 	}

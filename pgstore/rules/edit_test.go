@@ -26,7 +26,7 @@ func (d *database) edit(change func(*rules.Set) error) []rules.Change {
 	return changes
 }
 
-// summary names what changed: +added ~changed −gone.
+// summary lists the changes: +added ~changed −gone.
 func summary(changes []rules.Change) string {
 	var words []string
 	for _, c := range changes {
@@ -81,8 +81,7 @@ func TestEdit_WritesWhatChanged(t *testing.T) {
 	}
 }
 
-// Nothing is written where the set does not compile, where a row is refused, where
-// the edit says no, or is a dry run.
+// TestEdit_WritesAllOrNothing proves that a failed edit and a dry run write nothing.
 func TestEdit_WritesAllOrNothing(t *testing.T) {
 	d := newDatabase(t)
 	d.source()
@@ -122,7 +121,7 @@ func TestEdit_WritesAllOrNothing(t *testing.T) {
 	}
 }
 
-// Edits at the same time are one after the other, and each sees what is there.
+// TestEdit_OneAfterTheOther proves that concurrent edits are serialized, and each sees the previous ones.
 func TestEdit_OneAfterTheOther(t *testing.T) {
 	d := newDatabase(t)
 	d.source()
@@ -148,7 +147,7 @@ func TestEdit_OneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Every file of the corpus, and random ones, go into the database and come out again.
+// TestImport_IntoTheDatabase imports and exports every file of the corpus, and random ones.
 func TestImport_IntoTheDatabase(t *testing.T) {
 	d := newDatabase(t)
 	files := corpus(t)
@@ -184,8 +183,7 @@ func TestImport_IntoTheDatabase(t *testing.T) {
 	}
 }
 
-// Rows that people have written stay as they are when what was exported of them is
-// imported again: their words for attributes, their numbers, what is not active.
+// TestImport_KeepsRows imports an export. Rows stay unchanged: their words, numbers and inactive rules.
 func TestImport_KeepsRows(t *testing.T) {
 	d := newDatabase(t)
 	d.source()
@@ -231,8 +229,7 @@ func TestImport_ChangesByName(t *testing.T) {
 	}
 }
 
-// A rule may change its name, or its place with another, without being taken for a
-// copy of itself.
+// TestImport_RenamedRules renames a rule, and swaps two rules, without conflicts.
 func TestImport_RenamedRules(t *testing.T) {
 	d := newDatabase(t)
 	rule := `{"name": %q, "limit_keys": ["ip:address"], "algorithm_config": {"rps": %d, "burst": 5}}`
@@ -245,7 +242,7 @@ func TestImport_RenamedRules(t *testing.T) {
 	}
 }
 
-// A row that was by itself becomes a tier with the file, and is by itself again.
+// TestImport_RowBecomesTier imports a row as a tier, and as a separate rule again.
 func TestImport_RowBecomesTier(t *testing.T) {
 	d := newDatabase(t)
 	rule := `{"name": %q, "limit_keys": ["ip:address"], "match": %s, "algorithm_config": {"rps": 1, "burst": 5}}`
@@ -279,7 +276,7 @@ func TestImport_Refuses(t *testing.T) {
 	}
 }
 
-// What PostgreSQL says without a column gets one.
+// TestEdit_RefusalsNameTheColumn proves that each rejection names a column.
 func TestEdit_RefusalsNameTheColumn(t *testing.T) {
 	d := newDatabase(t)
 	for _, spec := range []string{`[]`, `{"rules": []}`, `{"policies": []}`, `{"bundle_version": 7}`} {

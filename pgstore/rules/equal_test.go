@@ -18,7 +18,7 @@ import (
 
 var options = policy.Options{HashKey: []byte("test")}
 
-// load compiles a policy file without mistakes.
+// load compiles a valid policy file.
 func load(t testing.TB, data []byte) *policy.Matcher {
 	t.Helper()
 	m, err := policytest.Load(data, options)
@@ -28,7 +28,7 @@ func load(t testing.TB, data []byte) *policy.Matcher {
 	return m
 }
 
-// compile compiles rows without mistakes.
+// compile compiles valid rows.
 func compile(t testing.TB, s *rules.Set) *policy.Matcher {
 	t.Helper()
 	m, err := s.Compile(options)
@@ -50,8 +50,7 @@ func rowsText(s *rules.Set) string {
 	return b.String()
 }
 
-// shape is the rules of a policy as text, without the groups of rules that apply
-// together.
+// shape returns the rules of a policy as text, without the groups of rules that apply together.
 func shape(m *policy.Matcher) string {
 	var b strings.Builder
 	for _, r := range m.Rules() {
@@ -64,7 +63,7 @@ func shape(m *policy.Matcher) string {
 	return b.String()
 }
 
-// sameDecisions compares what two policies make of the same requests.
+// sameDecisions compares the decisions of two policies for the same requests.
 func sameDecisions(t testing.TB, what string, want, got *policy.Matcher, values map[string][]string) {
 	t.Helper()
 	if w, g := shape(want), shape(got); w != g {

@@ -37,7 +37,7 @@ func (m Mistake) Error() string {
 	return text
 }
 
-// Errors are all errors in a set of rules, in the order of the rules.
+// Errors lists all errors in a set of rules, in the order of the rules.
 type Errors []Mistake
 
 // Error returns the errors, one per line.

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A program that decides by the rules in a database, and follows them. It has no
-// output that could be compared: it needs a database.
+// A program decides by the rules in a database, and follows them. The example has no output, because it needs a
+// database.
 func Example() {
 	ctx := context.Background()
 	source, err := rules.Open(ctx, "postgres://mete@localhost/limits", rules.Config{})
@@ -23,7 +23,7 @@ func Example() {
 	defer source.Close()
 	m, revision, err := source.Load(ctx, policy.Options{})
 	if err != nil {
-		log.Fatal(err) // each mistake with its row
+		log.Fatal(err) // one error per line, with its row
 	}
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -9,7 +9,7 @@ func (s *Set) Export() []byte {
 	byPolicy, _ := s.policies()
 	file, _ := parseObject(s.Policies[""]) // a CHECK constraint verified that it is an object
 	if len(byPolicy) == 0 {
-		file.put("rules", []object{})
+		file.set("rules", []object{})
 		return marshal(file)
 	}
 	list := make([]object, len(byPolicy))
@@ -19,13 +19,13 @@ func (s *Set) Export() []byte {
 			same[keysOf(doc)]++
 		}
 		c.addGroups(func(doc object) bool { return same[keysOf(doc)] > 1 })
-		list[i] = object{"id": marshal(c.id), "spec": marshal(c.spec(s.Policies[c.id]))}
+		list[i] = object{"id": marshal(c.id), "spec": marshal(c.buildSpec(s.Policies[c.id]))}
 	}
 	if len(list) > 1 || byPolicy[0].id != DefaultPolicy {
-		file.put("policies", list)
+		file.set("policies", list)
 		return marshal(file)
 	}
-	spec := byPolicy[0].spec(s.Policies[DefaultPolicy])
+	spec := byPolicy[0].buildSpec(s.Policies[DefaultPolicy])
 	for field, value := range file {
 		if spec[field] == nil { // a policy's field precedes the bundle's
 			spec[field] = value

@@ -2,10 +2,10 @@
 
 package rules
 
-// FileFields are the fields that Import does not take for a part of a policy.
+// FileFields are the fields that Import does not count as a part of a policy.
 var FileFields = fileFields
 
-// RefusalNames returns the constraints that refused knows.
+// RefusalNames returns the constraints with a known meaning.
 func RefusalNames() (names []string) {
 	for name := range refusals {
 		names = append(names, name)

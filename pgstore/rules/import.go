@@ -129,9 +129,9 @@ func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule)
 		delete(p.Spec, "fallback_limit")
 	}
 	for i, f := range list {
-		f.doc.put("name", compiled[i].Name)
+		f.doc.set("name", compiled[i].Name)
 		if f.doc["limit_keys"] == nil && !f.fallback {
-			f.doc.put("limit_keys", []string{})
+			f.doc.set("limit_keys", []string{})
 		}
 	}
 	return list
@@ -162,7 +162,7 @@ func (s *Set) nameTiers(list []fileRule) (members map[string]int) {
 			group := freeName(f.doc.text("name"), func(name string) bool { return members[name] > 0 })
 			members[group] = len(docs)
 			for _, doc := range docs {
-				doc.put("group", group)
+				doc.set("group", group)
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func keysOf(doc object) string {
 	return strings.Join(names, " ")
 }
 
-// sameRule reports whether a row equals a rule of a file. If the rule is alone in its group, a group with the
-// rule's name equals no group.
+// sameRule reports whether a row equals a rule of a file. A row without a group also equals a rule that is alone in
+// a group with its own name.
 func sameRule(doc object, row json.RawMessage, alone bool) bool {
 	if sameJSON(marshal(doc), row) {
 		return true

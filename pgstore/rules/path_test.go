@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/pgstore/rules"
 )
 
-// TestSearchPath has a schema before pg_catalog in which functions, operators and types
-// have the names of PostgreSQL's own. No statement of the package, and no trigger or
-// constraint of its tables, calls any of them.
+// TestSearchPath puts a schema with copies of PostgreSQL's functions, operators and types before pg_catalog. No
+// statement of the package, and no trigger or constraint of its tables, calls a copy.
 func TestSearchPath(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	impostors.Install(t, p.Psql)
@@ -45,7 +44,7 @@ func TestSearchPath(t *testing.T) {
 			}
 		}
 	}
-	if m, revision, err := f.Load(t.Context(), options); err != nil || m == nil || revision != 6 { // one for each row
+	if m, revision, err := f.Load(t.Context(), options); err != nil || m == nil || revision != 6 { // one per row
 		t.Errorf("load: revision %d, %v; want 6", revision, err)
 	}
 	if set, err := f.Read(t.Context()); err != nil || len(set.Rules) != 1 || set.Policies == nil {

@@ -18,20 +18,20 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// row is a row of a policy, whose spec has these fields, a limit, and limit_keys.
+// row returns a row of a policy with these fields in spec, a limit, and limit_keys.
 func row(name, of, fields string) rules.Rule {
 	spec := fmt.Sprintf(`{"name": %q, "algorithm_config": {"rps": 1, "burst": 5}, %s}`, name, fields)
 	return rules.Rule{Name: name, Policy: cmp.Or(of, rules.DefaultPolicy), Active: true, Spec: json.RawMessage(spec)}
 }
 
-// fallback is the row of a fallback_limit.
+// fallback returns the row of a fallback_limit.
 func fallback(name, of, fields string) rules.Rule {
 	r := row(name, of, fields)
 	r.Fallback = true
 	return r
 }
 
-// setOf is a set of rows.
+// setOf returns a set of rows.
 func setOf(rows ...rules.Rule) *rules.Set {
 	s := &rules.Set{Revision: 1, Rules: rows, Policies: map[string]json.RawMessage{}}
 	for i := range s.Rules {
@@ -40,8 +40,7 @@ func setOf(rows ...rules.Rule) *rules.Set {
 	return s
 }
 
-// A fallback is for requests to which no other row of its policy applies, wherever it
-// stands.
+// TestCompile_Fallback applies a fallback to requests that no other row of its policy matches, in any position.
 func TestCompile_Fallback(t *testing.T) {
 	s := setOf(
 		fallback("rest", "", `"limit_keys": ["ip:address"]`),
@@ -70,7 +69,7 @@ func TestCompile_Fallback(t *testing.T) {
 	}
 }
 
-// A mistake names its row, or the document of its policy.
+// TestCompile_NamesTheRow proves that an error names its row, or the document of its policy.
 func TestCompile_NamesTheRow(t *testing.T) {
 	global := `"limit_keys": []`
 	for _, tt := range []struct {
@@ -106,8 +105,8 @@ func TestCompile_NamesTheRow(t *testing.T) {
 	}
 }
 
-// Rows without a group apply together, also in the file that they are exported to, and
-// beside a group that has the name of one of them.
+// TestExport_Policies exports rows without a group, which still apply together, even beside a group with the name
+// of one of them.
 func TestExport_Policies(t *testing.T) {
 	user := `"limit_keys": ["jwt:sub"]`
 	s := setOf(
@@ -133,7 +132,7 @@ func TestExport_Policies(t *testing.T) {
 	}
 }
 
-// A file keeps its overrides, tests and descriptions in the documents of policies.
+// TestImport_KeepsTheRest keeps overrides, tests and descriptions of a file in the documents of policies.
 func TestImport_KeepsTheRest(t *testing.T) {
 	const rule = `{"name": "r", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 5}}`
 	const why = `"reason": "x", "author": "a", "expires_at": "2999-01-01T00:00:00Z"`
@@ -165,7 +164,8 @@ func TestImport_KeepsTheRest(t *testing.T) {
 	}
 }
 
-// Import knows each field that a policy of a bundle cannot have and a file can.
+// TestImport_KnowsTheFieldsOfAFile proves that Import knows each field that is valid in a file but not in a
+// policy of a bundle.
 func TestImport_KnowsTheFieldsOfAFile(t *testing.T) {
 	var schema struct {
 		Defs map[string]struct{ Properties map[string]any } `json:"$defs"`

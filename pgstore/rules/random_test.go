@@ -16,10 +16,10 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// A generator makes policies of few words, so that rules meet.
+// A generator generates policies with a small vocabulary, so that rules overlap.
 type generator struct {
 	*rand.Rand
-	rules int // made so far
+	rules int // generated so far
 }
 
 func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
@@ -29,7 +29,7 @@ var (
 	someValues     = []any{"/a", "/b", "/a/*", "/a*", "free", "pro", "x", 5, true, "GET", "*", "/a/b"}
 )
 
-// inOrder ranges over a map by its keys, so that a seed makes the same policies each time.
+// inOrder iterates over a map by its sorted keys, so that a seed always generates the same policies.
 func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -40,7 +40,7 @@ func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
 	}
 }
 
-// anyRule is a rule; a fallback has fewer fields.
+// anyRule returns a rule; a fallback has fewer fields.
 func (g *generator) anyRule(fallback bool) map[string]any {
 	g.rules++
 	r := map[string]any{"name": fmt.Sprintf("r%d", g.rules)}
@@ -98,7 +98,7 @@ func (g *generator) match() map[string]any {
 	return match
 }
 
-// limit gives a rule its limits.
+// limit adds limits to a rule.
 func (g *generator) limit(r map[string]any) {
 	config := map[string]any{g.pick("rps", "tokens_per_second"): json.Number(g.pick("1", "0.5", "1e1")), "burst": json.Number(g.pick("1", "20.0", "1.5"))}
 	r["algorithm_config"] = config
@@ -116,7 +116,7 @@ func (g *generator) limit(r map[string]any) {
 	}
 }
 
-// anyPolicy is a policy by itself.
+// anyPolicy returns a single policy.
 func (g *generator) anyPolicy() map[string]any {
 	p := map[string]any{}
 	var rules []any
@@ -152,7 +152,7 @@ func (g *generator) anyPolicy() map[string]any {
 	return p
 }
 
-// randomPolicy is a policy file.
+// randomPolicy returns a policy file.
 func randomPolicy(rng *rand.Rand) []byte {
 	g := &generator{Rand: rng}
 	file := g.anyPolicy()

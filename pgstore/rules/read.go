@@ -82,11 +82,11 @@ func (s *Source) read(ctx context.Context, db beginner, which rowSelection) (*Se
 
 func (s *Source) readTx(ctx context.Context, tx pgx.Tx, which rowSelection) (*Set, error) {
 	set := &Set{Policies: map[string]json.RawMessage{}, schema: s.config.Schema}
-	if err := tx.QueryRow(ctx, s.sql(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
+	if err := tx.QueryRow(ctx, s.qualify(selectRevision), pgx.QueryExecModeExec).Scan(&set.Revision); err != nil {
 		return nil, err
 	}
 	var count, size int64
-	if err := tx.QueryRow(ctx, s.sql(selectSize), pgx.QueryExecModeExec, bool(which)).Scan(&count, &size); err != nil {
+	if err := tx.QueryRow(ctx, s.qualify(selectSize), pgx.QueryExecModeExec, bool(which)).Scan(&count, &size); err != nil {
 		return nil, err
 	}
 	switch most := int64(MaxRows); {
@@ -96,7 +96,7 @@ func (s *Source) readTx(ctx context.Context, tx pgx.Tx, which rowSelection) (*Se
 		return nil, Errors{{Reason: fmt.Sprintf("there are %d rules with %d bytes of spec, the maximum is %d with %d", count, size, most, int64(maxReadBytes)),
 			Hint: "delete inactive rules"}}
 	}
-	rows, err := tx.Query(ctx, s.sql(selectPolicies), pgx.QueryExecModeExec)
+	rows, err := tx.Query(ctx, s.qualify(selectPolicies), pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Source) readTx(ctx context.Context, tx pgx.Tx, which rowSelection) (*Se
 	}); err != nil {
 		return nil, err
 	}
-	if rows, err = tx.Query(ctx, s.sql(selectRules), pgx.QueryExecModeExec, bool(which)); err != nil {
+	if rows, err = tx.Query(ctx, s.qualify(selectRules), pgx.QueryExecModeExec, bool(which)); err != nil {
 		return nil, err
 	}
 	set.Rules, err = pgx.CollectRows(rows, scanRule)
@@ -151,7 +151,7 @@ func (s *Source) explainMissing(ctx context.Context, err error) error {
 	if row.Scan(&old) == nil && old {
 		return fmt.Errorf("schema %q has the rules of an earlier development version of mete, which this version cannot read: "+
 			"export them with that version, by mete rules export; then run %s and import them with this version, by mete rules import",
-			s.config.Schema, s.sql(dropOld))
+			s.config.Schema, s.qualify(dropOld))
 	}
 	return fmt.Errorf("schema %q has no rules: mete rules list or mete serve creates the tables; to use a different schema, add ?schema=NAME", s.config.Schema)
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-// corpus are policy files in JSON: those of the policy's own tests that compile, the
-// inputs of its fuzz test among them, and some that are here for what rows cannot say
-// easily.
+// corpus returns policy files in JSON: all valid files of package policy's tests and fuzz corpus. It adds files
+// that are hard to express as rows.
 func corpus(t testing.TB) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -54,7 +53,7 @@ func corpus(t testing.TB) map[string][]byte {
 	return files
 }
 
-// fromFile is a set of rows made of a file, with IDs as a database would give them.
+// fromFile imports a file into a set of rows, with IDs as in a database.
 func fromFile(t testing.TB, data []byte) *rules.Set {
 	t.Helper()
 	s := &rules.Set{Revision: 1}
@@ -64,7 +63,7 @@ func fromFile(t testing.TB, data []byte) *rules.Set {
 	return numbered(s)
 }
 
-// numbered gives rows IDs, and their specs the form of jsonb.
+// numbered adds IDs to rows, and converts their specs to the form of jsonb.
 func numbered(s *rules.Set) *rules.Set {
 	for i := range s.Rules {
 		r := &s.Rules[i]
@@ -73,7 +72,7 @@ func numbered(s *rules.Set) *rules.Set {
 	return s
 }
 
-// jsonb writes JSON as PostgreSQL might: in another order, with spaces.
+// jsonb writes JSON like PostgreSQL: in a different order, with spaces.
 func jsonb(text json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, " ", "\t"); err != nil {
@@ -82,7 +81,7 @@ func jsonb(text json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// valuesOf are the values that a file speaks of, for requests that have them.
+// valuesOf returns the attribute values in a file, for requests.
 func valuesOf(data []byte) map[string][]string {
 	values := map[string][]string{}
 	var walk func(attribute string, v any)
@@ -115,8 +114,8 @@ func valuesOf(data []byte) map[string][]string {
 	return values
 }
 
-// The rows of every file decide as the file does, and so does their export. An import
-// of the export changes no row.
+// TestRoundTrip_Files proves that the rows of every file, and their export, decide like the file. An import of
+// the export changes no row.
 func TestRoundTrip_Files(t *testing.T) {
 	sound := 0
 	for name, data := range corpus(t) {
@@ -145,7 +144,7 @@ func TestRoundTrip_Files(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: what is a policy says the same as rows and as their export.
+// FuzzRoundTrip proves that a valid policy has the same meaning as rows, and as their export.
 func FuzzRoundTrip(f *testing.F) {
 	for _, data := range corpus(f) {
 		f.Add(data)

@@ -42,7 +42,7 @@ func (r *Rule) sameRow(o *Rule) bool {
 		r.Active == o.Active && r.Priority == o.Priority && r.Policy == o.Policy && r.Fallback == o.Fallback && bytes.Equal(r.Spec, o.Spec)
 }
 
-// A Set is the rows at one revision. It is not safe for concurrent use.
+// A Set holds the rows at one revision. It is not safe for concurrent use.
 type Set struct {
 	// Revision increases with each change of the tables. [Set.Compile] returns it as the policy's version.
 	Revision int64

@@ -38,7 +38,7 @@ const (
 	poolIdleTime = 30 * time.Second
 )
 
-// Config are the settings of a [Source]. The zero value selects the defaults.
+// Config holds the settings of a [Source]. The zero value selects the defaults.
 type Config struct {
 	// Schema contains the tables. Empty selects the URL's schema, or else [pgstore.DefaultSchema].
 	Schema string
@@ -148,7 +148,7 @@ func (s *Source) Read(ctx context.Context) (*Set, error) {
 	return set, nil
 }
 
-func (s *Source) sql(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
+func (s *Source) qualify(text string) string { return strings.ReplaceAll(text, "{schema}", s.schema) }
 
 type beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)

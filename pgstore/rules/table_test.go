@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// The rows of the document that the table comes from, as they stand there.
+// source has the example rows of the documentation.
 func (d *database) source() {
 	d.t.Helper()
 	d.must(`INSERT INTO {schema}.rate_limit_rule (key_pattern, scope, rate_per_second, burst_capacity, plan) VALUES
@@ -29,12 +29,12 @@ func TestTable_RowsOfTheSource(t *testing.T) {
 		request policy.Map
 		want    string
 	}{
-		// All tiers together: those of the plan, and those of no plan.
+		// All tiers apply: the plan's, and the tier without a plan.
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "free", "path": "/api/search"}, "user-free:sub=42 endpoint%3A/api/search: global:"},
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "pro", "path": "/api/search"}, "user-pro:sub=42 endpoint%3A/api/search: global:"},
-		// A pattern is matched, and does not limit all paths.
+		// A pattern with a path matches only that path.
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "pro", "path": "/api/other"}, "user-pro:sub=42 global:"},
-		{policy.Map{"jwt:plan": "free", "path": "/"}, "global:"}, // nobody to count
+		{policy.Map{"jwt:plan": "free", "path": "/"}, "global:"}, // no user
 		{policy.Map{"jwt:sub": "42", "jwt:plan": "trial"}, "global:"},
 	} {
 		if got := falls(m, tt.request); got != tt.want {
@@ -51,7 +51,7 @@ func TestTable_RowsOfTheSource(t *testing.T) {
 	}
 }
 
-// What is not active is in force nowhere, whatever its plan.
+// TestTable_InactiveRulesDoNotApply proves that inactive rules never apply, for any plan.
 func TestTable_InactiveRulesDoNotApply(t *testing.T) {
 	d := newDatabase(t)
 	d.source()
@@ -78,7 +78,7 @@ func TestTable_PatternsAreMatched(t *testing.T) {
 		{"global", "global", "r:"},
 		{"ip:{ip}", "ip", "r:ip=2001:db8::/64"},
 		{"ip:{ip:address/48}", "ip", "r:ip=2001:db8::/48"},
-		{"ip:{header:x-region}", "ip", "r:x-region=eu"}, // labels are for people
+		{"ip:{header:x-region}", "ip", "r:x-region=eu"}, // labels are comments
 		{"endpoint:{path}", "endpoint", "r:path=/api/items/7"},
 		{"endpoint:/api/*", "endpoint", "r:"},
 		{"endpoint:/api", "endpoint", ""},
@@ -101,8 +101,8 @@ func TestTable_PatternsAreMatched(t *testing.T) {
 	}
 }
 
-// Each row here is refused by a constraint, which is the one that is meant; and the
-// message of none of them is missing.
+// TestTable_Checks proves that each invalid row is rejected by the expected constraint, and that every constraint
+// has a message.
 func TestTable_Checks(t *testing.T) {
 	d := newDatabase(t)
 	d.source()
@@ -186,7 +186,7 @@ func TestTable_Checks(t *testing.T) {
 	}
 }
 
-// Rows may share a pattern and plan where something sets them apart, or where only
+// TestTable_CopiesThatAreNone has rows that may share a pattern and plan, because they differ otherwise or only
 // one is active.
 func TestTable_CopiesThatAreNone(t *testing.T) {
 	d := newDatabase(t)

@@ -82,19 +82,19 @@ func (w *watcher) follow(ctx context.Context) (answered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer hangUp(conn)
-	told, err := w.listen(ctx, conn)
+	defer closeConn(conn)
+	listening, err := w.listen(ctx, conn)
 	if err != nil {
 		return false, err
 	}
 	for {
 		looked := time.Now()
-		if err := w.look(ctx, conn); err != nil {
+		if err := w.readIfChanged(ctx, conn); err != nil {
 			return answered, err
 		}
 		answered = true
 		w.noteRecovery()
-		if err := w.wait(ctx, conn, told); err != nil {
+		if err := w.wait(ctx, conn, listening); err != nil {
 			return true, err
 		}
 		sleep(ctx, time.Until(looked.Add(lookPause)))
@@ -124,7 +124,7 @@ func (w *watcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-func hangUp(conn *pgx.Conn) {
+func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
@@ -132,7 +132,7 @@ func hangUp(conn *pgx.Conn) {
 
 // listen enables notifications, and reports false if they cannot work. A pooler reports an invented process ID,
 // and a replica sends no notifications.
-func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err error) {
+func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (listening bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var process uint32
@@ -141,32 +141,32 @@ func (w *watcher) listen(ctx context.Context, conn *pgx.Conn) (told bool, err er
 	if err := conn.QueryRow(ctx, ask, pgx.QueryExecModeExec).Scan(&process, &follows); err != nil {
 		return false, err
 	}
-	if told = process == conn.PgConn().PID() && !follows; told {
+	if listening = process == conn.PgConn().PID() && !follows; listening {
 		_, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{w.config.Schema}.Sanitize())
 		if _, refused := errors.AsType[*pgconn.PgError](err); !refused {
 			return true, err
 		}
-		told = false
+		listening = false
 	}
 	if !w.polling {
-		w.config.Logger.Info("polling rules: no notifications through a pooler or from a replica", "every", w.pollInterval(told))
+		w.config.Logger.Info("polling rules: no notifications through a pooler or from a replica", "every", w.pollInterval(listening))
 	}
 	w.polling = true
 	return false, nil
 }
 
-func (w *watcher) pollInterval(told bool) time.Duration {
-	if told {
+func (w *watcher) pollInterval(listening bool) time.Duration {
+	if listening {
 		return w.config.Poll
 	}
 	return min(w.config.Poll, PooledPoll)
 }
 
 // wait returns when there may be a change, or when the connection is lost.
-func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
-	limited, cancel := context.WithTimeout(ctx, w.pollInterval(told))
+func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, listening bool) error {
+	limited, cancel := context.WithTimeout(ctx, w.pollInterval(listening))
 	defer cancel()
-	if !told {
+	if !listening {
 		<-limited.Done()
 		return ctx.Err()
 	}
@@ -180,12 +180,12 @@ func (w *watcher) wait(ctx context.Context, conn *pgx.Conn, told bool) error {
 	return err
 }
 
-func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
+func (w *watcher) readIfChanged(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	w.notified = false
 	var revision int64
-	if err := conn.QueryRow(limited, w.sql(selectRevision), pgx.QueryExecModeExec).Scan(&revision); err != nil {
+	if err := conn.QueryRow(limited, w.qualify(selectRevision), pgx.QueryExecModeExec).Scan(&revision); err != nil {
 		return w.explainMissing(ctx, err)
 	}
 	if revision == w.seen {

@@ -17,10 +17,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// soon is how long a change may take to be in force.
+// soon is the longest time until a change is active.
 const soon = time.Second
 
-// An update is what a follower was told.
+// An update is a call of changed.
 type update struct {
 	policy   *policy.Matcher
 	revision int64
@@ -68,13 +68,13 @@ func (f *follower) next() update {
 	}
 }
 
-// listening waits until so many connections to the server wait for changes.
+// listening waits until this many connections listen for changes.
 func (d *database) listening(n int) {
 	d.t.Helper()
 	d.eventually("connections wait for changes", func() bool { return len(d.listeners()) == n })
 }
 
-// listeners are the processes of the server that have looked at the schema, and wait.
+// listeners returns the server processes that have read the schema and are waiting.
 func (d *database) listeners() []string {
 	d.t.Helper()
 	return d.query(`SELECT pid FROM pg_stat_activity WHERE application_name = 'mete rules' AND state = 'idle'
@@ -86,7 +86,7 @@ func TestWatch_TellsEveryNodeWithinASecond(t *testing.T) {
 	a := follow(t, at, schema, rules.Config{Poll: time.Hour})
 	b := follow(t, at, schema, rules.Config{Poll: time.Hour})
 	a.listening(2)
-	least := map[*follower]time.Duration{a: patience, b: patience} // a slow machine is late now and then
+	least := map[*follower]time.Duration{a: patience, b: patience} // a slow machine is sometimes late
 	for i, sql := range []string{
 		`INSERT INTO {schema}.rate_limit_rule (name, key_pattern, scope, rate_per_second, burst_capacity) VALUES ('r', 'user:{user_id}', 'user', 1, 5)`,
 		`UPDATE {schema}.rate_limit_rule SET burst_capacity = 6`,
@@ -115,8 +115,7 @@ func TestWatch_TellsEveryNodeWithinASecond(t *testing.T) {
 	}
 }
 
-// What many statements change in one transaction is one update; what is rolled back
-// is none.
+// TestWatch_Transactions proves that a transaction of many statements is one update, and a rollback is none.
 func TestWatch_Transactions(t *testing.T) {
 	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: time.Hour})
 	f.listening(1)
@@ -132,7 +131,7 @@ func TestWatch_Transactions(t *testing.T) {
 	}
 }
 
-// What the database does not tell of, the poll sees.
+// TestWatch_PollSeesTheRest proves that polling finds changes without a notification.
 func TestWatch_PollSeesTheRest(t *testing.T) {
 	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: 10 * time.Millisecond})
 	f.source()
@@ -144,7 +143,7 @@ func TestWatch_PollSeesTheRest(t *testing.T) {
 	}
 }
 
-// A schema may have a name that must be quoted wherever it stands.
+// TestWatch_OddSchema uses a schema name that must be quoted.
 func TestWatch_OddSchema(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	d := openDatabase(t, p.URL(), `Odd "schéma"`, rules.Config{})
@@ -171,7 +170,7 @@ func TestWatch_OddSchema(t *testing.T) {
 	watching.Wait()
 }
 
-// A broken row is told once for each revision; the next good one follows.
+// TestWatch_BrokenRowIsTold reports an invalid row once per revision, and the next valid revision.
 func TestWatch_BrokenRowIsTold(t *testing.T) {
 	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: 10 * time.Millisecond})
 	f.source()
@@ -186,8 +185,7 @@ func TestWatch_BrokenRowIsTold(t *testing.T) {
 	}
 }
 
-// Whoever cuts the connection, nothing is missed: it is made again, and what came
-// in between is seen.
+// TestWatch_ConnectionCut proves that no change is missed while the connection is lost and restored.
 func TestWatch_ConnectionCut(t *testing.T) {
 	f := follow(t, proctest.PostgresURL(t), proctest.PostgresSchema(t), rules.Config{Poll: time.Hour})
 	f.source()
@@ -229,7 +227,7 @@ func TestWatch_ServerRestarts(t *testing.T) {
 	}
 }
 
-// A connection that is there and dead is noticed by the poll.
+// TestWatch_ServerHangs proves that polling detects a dead connection.
 func TestWatch_ServerHangs(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	f := follow(t, p.URL(), "mete", rules.Config{Poll: 50 * time.Millisecond})
@@ -244,8 +242,8 @@ func TestWatch_ServerHangs(t *testing.T) {
 	}
 }
 
-// Behind a pooler in transaction mode nobody is told; the poll is faster instead, and
-// nothing listens on the pooler's connections.
+// TestWatch_Pooler proves that polling is faster behind a pooler, which delivers no notifications, and that no
+// pooled connection listens.
 func TestWatch_Pooler(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	b := proctest.StartPgBouncer(t, p.URL())
@@ -254,7 +252,7 @@ func TestWatch_Pooler(t *testing.T) {
 	f.source()
 	f.next()
 	late := patience
-	for i := 0; i < 5 && late > soon; i++ { // a slow machine is late now and then
+	for i := 0; i < 5 && late > soon; i++ { // a slow machine is sometimes late
 		f.must(`UPDATE {schema}.rate_limit_rule SET burst_capacity = 7, priority = priority + 1`)
 		changed := time.Now()
 		u := f.next()
@@ -281,9 +279,9 @@ func TestWatch_Pooler(t *testing.T) {
 	}
 }
 
-// A logBuffer is a log that may be read while it is written.
+// A logBuffer is a log that can be read while it is written.
 type logBuffer struct {
-	mu  sync.Mutex // guards the field below
+	mu  sync.Mutex // protects the field below
 	buf bytes.Buffer
 }
 
@@ -299,10 +297,10 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// count returns how often a text is in the log.
+// count returns the number of occurrences of a text in the log.
 func (b *logBuffer) count(text string) int { return strings.Count(b.String(), text) }
 
-// Every user of a database may notify its channels. A flood of that costs few looks.
+// TestWatch_NotifyFlood proves that a flood of notifications, which any user can send, causes few reads.
 func TestWatch_NotifyFlood(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	f := follow(t, p.URL(), "mete", rules.Config{Poll: time.Hour})
@@ -314,7 +312,7 @@ func TestWatch_NotifyFlood(t *testing.T) {
 	if u := f.next(); u.err != nil {
 		t.Errorf("update %+v, want a policy", u)
 	}
-	// The database counts what a connection has done when that rests.
+	// The server updates the statistics of a connection when it is idle.
 	f.eventually("the watcher rests", func() bool {
 		return len(f.query(`SELECT pid FROM pg_stat_activity WHERE application_name = 'mete rules' AND state = 'idle'
 			AND state_change < clock_timestamp() - interval '1.5 s'`)) == 1

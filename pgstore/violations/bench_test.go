@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// BenchmarkRecord records denials of one key, of many, and of more than there is
-// room for.
+// BenchmarkRecord records denials of one key, of many keys, and of more keys than fit.
 func BenchmarkRecord(b *testing.B) {
 	d := newDatabase(b)
 	for _, keys := range []int{1, 1000, 1 << 20} {

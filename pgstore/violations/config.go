@@ -39,7 +39,7 @@ const (
 	maxQueue  = 1 << 20
 )
 
-// Config are the settings of a [Recorder] and of a [Reader]. A Recorder requires Key or Raw; everything else has
+// Config holds the settings of a [Recorder] and of a [Reader]. A Recorder requires Key or Raw; everything else has
 // a default.
 type Config struct {
 	// Schema contains the table: see pgstore.Migrate. Empty is "mete".

@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A limiter whose denials are recorded, and who they were in the last hour. The
-// tables are made by pgstore.Migrate.
+// A limiter records its denials, and a reader lists the denials of the last hour. pgstore.Migrate has created the
+// tables.
 func Example() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://mete@localhost/limits")
@@ -31,7 +31,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer recorder.Close() // writes what is left
+	defer recorder.Close() // writes the remaining rows
 
 	rules, err := policy.Load([]byte(`{"name": "user", "limit_keys": ["jwt:sub"], "algorithm_config": {"rps": 10, "burst": 20}}`), policy.Options{})
 	if err != nil {

@@ -4,10 +4,10 @@ package violations
 
 import "time"
 
-// ListStatement is what List asks.
-func (r *Reader) ListStatement(q Query) (statement string, args []any) { return r.list(q, 50) }
+// ListStatement returns the statement of List.
+func (r *Reader) ListStatement(q Query) (statement string, args []any) { return r.listSQL(q, 50) }
 
-// HistogramStatement is what Histogram asks.
+// HistogramStatement returns the statement of Histogram.
 func (r *Reader) HistogramStatement(q Query) (statement string, args []any) {
-	return r.histogram(q, time.Minute)
+	return r.histogramSQL(q, time.Minute)
 }

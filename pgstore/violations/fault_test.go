@@ -29,7 +29,7 @@ func (d *database) holds(s violations.Stats) {
 	}
 }
 
-// A server that hangs is not noticed by who is denied, nor is its end.
+// TestRecorder_ServerHangs proves that denied requests do not notice a hanging server, or its end.
 func TestRecorder_ServerHangs(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	d := migrated(t, server.URL(), "mete")
@@ -112,7 +112,7 @@ func TestRecorder_ServerRestarts(t *testing.T) {
 	d.holds(s)
 }
 
-// Rows whose answer was lost are written once.
+// TestRecorder_AnswerIsLost proves that rows are written once if the answer is lost.
 func TestRecorder_AnswerIsLost(t *testing.T) {
 	d := newDatabase(t)
 	u, err := url.Parse(d.url)
@@ -144,7 +144,7 @@ func TestRecorder_AnswerIsLost(t *testing.T) {
 		return nil
 	})
 	proxy.CutNow()
-	if err := held.Rollback(t.Context()); err != nil { // now it is written, and nobody is told
+	if err := held.Rollback(t.Context()); err != nil { // now it is committed, but not acknowledged
 		t.Fatal(err)
 	}
 	s := settle(t, r)
@@ -154,7 +154,7 @@ func TestRecorder_AnswerIsLost(t *testing.T) {
 	d.holds(s)
 }
 
-// What the server refuses is tried again, unless it is the rows that it refuses.
+// TestRecorder_ServerRefuses proves that rejected writes are retried, unless the rows are the reason.
 func TestRecorder_ServerRefuses(t *testing.T) {
 	for state, kept := range map[string]bool{
 		"53100": true,  // disk_full
@@ -192,7 +192,7 @@ func TestRecorder_ServerRefuses(t *testing.T) {
 	}
 }
 
-// The table may come later than the recorder.
+// TestRecorder_TableComesLater creates the table after the recorder.
 func TestRecorder_TableComesLater(t *testing.T) {
 	d := &database{t: t, url: proctest.PostgresURL(t), schema: proctest.PostgresSchema(t)}
 	d.pool = connect(t, d.url)
@@ -232,7 +232,7 @@ func TestClose_WritesWhatIsThere(t *testing.T) {
 	}
 }
 
-// Close has an end, and says what it could not write.
+// TestClose_ServerHangs proves that Close ends, and reports the lost denials.
 func TestClose_ServerHangs(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	d := migrated(t, server.URL(), "mete")
@@ -257,15 +257,14 @@ func TestClose_ServerHangs(t *testing.T) {
 	server.Resume()
 }
 
-// The time that Close takes is bounded from its beginning, also where a write is under
-// way then.
+// TestClose_WhileWriting proves that the timeout of Close starts with the call, even while a write is in flight.
 func TestClose_WhileWriting(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	d := migrated(t, server.URL(), "mete")
-	const timeout = 5 * time.Second // of which half is more than a slow machine adds
+	const timeout = 5 * time.Second // half of it exceeds the delays of a slow machine
 	r := d.recorder(func(c *violations.Config) { c.Timeout = timeout })
 	r.Record(t.Context(), denial("free", "a", mete.Attrs{}))
-	settle(t, r) // and the days are made
+	settle(t, r) // and the partitions are created
 	tx, err := d.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

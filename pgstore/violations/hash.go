@@ -19,8 +19,8 @@ const (
 // hashLength is the length of a hash with its prefix.
 var hashLength = len(policy.AppendKeyHash(nil, make([]byte, sha256.Size)))
 
-// hash returns the keyed hash of text in the format of bucket keys.
-func hash(key []byte, what, text string) string {
+// hashText returns the keyed hash of text in the format of bucket keys.
+func hashText(key []byte, what, text string) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("mete violation " + what + "\x00"))
 	h.Write([]byte(text))

@@ -52,13 +52,13 @@ type Series struct {
 func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
 	h, err := newHistogram(q)
 	if err == nil {
-		statement, args := r.histogram(q, h.Step)
+		statement, args := r.histogramSQL(q, h.Step)
 		err = r.read(ctx, pgx.ReadCommitted, func(ctx context.Context, tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, statement, args...)
 			if err != nil {
 				return err
 			}
-			return h.fill(rows)
+			return h.scanRows(rows)
 		})
 	}
 	if err != nil {
@@ -100,9 +100,9 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// histogram returns the statement of Histogram. It counts denials per bin, for each of the top rules and for the
+// histogramSQL returns the statement of Histogram. It counts denials per bin, for each of the top rules and for the
 // rest.
-func (r *Reader) histogram(q Query, step time.Duration) (statement string, args []any) {
+func (r *Reader) histogramSQL(q Query, step time.Duration) (statement string, args []any) {
 	q.After = Place{}
 	where, args := r.where(q)
 	return fmt.Sprintf(`WITH counted AS MATERIALIZED (
@@ -120,7 +120,7 @@ func (r *Reader) histogram(q Query, step time.Duration) (statement string, args 
 		int64(step/time.Second), enforced, inShadow, r.table(), where, maxSeries, Others), args
 }
 
-func (h *Histogram) fill(rows pgx.Rows) error {
+func (h *Histogram) scanRows(rows pgx.Rows) error {
 	var rank, bin, enforced, shadow, n int64
 	var rule string
 	first := h.Start.UnixMicro() / h.Step.Microseconds()

@@ -15,10 +15,10 @@ import (
 // Raw.
 func (r *Reader) Masked(v Violation) Violation {
 	if v.Key != "" && v.Key != Others && !isHash(v.Key) {
-		v.Key = hash(r.config.Key, kindKey, v.Key)
+		v.Key = hashText(r.config.Key, kindKey, v.Key)
 	}
 	if v.User != "" && !isHash(v.User) {
-		v.User = hash(r.config.Key, kindUser, v.User)
+		v.User = hashText(r.config.Key, kindUser, v.User)
 	}
 	if v.Network.IsValid() {
 		if n := clientaddr.Network(v.Network.Addr()); n.Bits() < v.Network.Bits() {

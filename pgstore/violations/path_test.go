@@ -17,15 +17,14 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// TestSearchPath has a schema before pg_catalog in which functions, operators and types
-// have the names of PostgreSQL's own. No statement of the package, and no trigger,
-// function or constraint of its table, calls any of them.
+// TestSearchPath puts a schema with copies of PostgreSQL's functions, operators and types before pg_catalog. No
+// statement of the package, and no trigger, function or constraint of its table, calls a copy.
 func TestSearchPath(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	impostors.Install(t, server.Psql)
 	d := migrated(t, server.URL(), "mete")
 	var keys [2]string
-	for i := range keys { // the first call makes the secret
+	for i := range keys { // the first call creates the secret
 		key, err := violations.DeriveKey(t.Context(), d.pool, d.schema)
 		if err != nil {
 			t.Error(err)
@@ -41,7 +40,7 @@ func TestSearchPath(t *testing.T) {
 		attributes := mete.Attrs{"jwt:sub": "alice", "ip:address": "192.0.2.7", "method": "GET", "path": "/a"}
 		r.Record(t.Context(), denial("free", "free:a", attributes))
 		r.Record(t.Context(), shadowed("free", "free:a", attributes))
-		testkit.Eventually(t, "the database and its recorder", func() error { // the upkeep comes before the first write
+		testkit.Eventually(t, "the database and its recorder", func() error { // maintenance precedes the first write
 			if s := r.Stats(); s.Waiting != 0 && !strings.Contains(log.String(), "impostor") {
 				return fmt.Errorf("%d denials wait to be written: %+v", s.Waiting, s)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// Nothing needs a session: each transaction may go to another one.
+// TestRecorder_BehindAPooler proves that no session is needed: each transaction can use a different one.
 func TestRecorder_BehindAPooler(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	pooler := proctest.StartPgBouncer(t, server.URL())
@@ -54,7 +54,7 @@ func TestRecorder_BehindAPooler(t *testing.T) {
 	}
 }
 
-// All who ask at once get the same key, and another schema has another.
+// TestDeriveKey proves that concurrent callers get the same key, and that other schemas have other keys.
 func TestDeriveKey(t *testing.T) {
 	d, other := newDatabase(t), newDatabase(t)
 	keys := make([]string, 8)

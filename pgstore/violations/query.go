@@ -104,17 +104,17 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 		t.add("reason OPERATOR(pg_catalog.=) %s::pg_catalog.text", sanitize(q.Reason, maxReason))
 	}
 	if q.Key != "" {
-		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.Key, maxKey), hash(r.config.Key, kindKey, q.Key))
+		t.add("(bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text OR bucket_key OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.Key, maxKey), hashText(r.config.Key, kindKey, q.Key))
 	}
 	if q.User != "" {
-		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.User, maxUser), hash(r.config.Key, kindUser, q.User))
+		t.add("(user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text OR user_id OPERATOR(pg_catalog.=) %s::pg_catalog.text)", sanitize(q.User, maxUser), hashText(r.config.Key, kindUser, q.User))
 	}
 	if q.Network.IsValid() {
 		of := q.Network.Masked()
 		t.add("(ip_address OPERATOR(pg_catalog.<<=) %s::pg_catalog.text::pg_catalog.inet OR ip_address OPERATOR(pg_catalog.=) %s::pg_catalog.text::pg_catalog.inet)", of.String(), clientaddr.Network(of.Addr()).String())
 	}
 	if q.Endpoint != "" {
-		t.endpoint(q.Endpoint)
+		t.addEndpoint(q.Endpoint)
 	}
 	switch q.Mode {
 	case Enforced:
@@ -132,8 +132,8 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 	return " WHERE " + strings.Join(t.all, " AND "), t.args
 }
 
-// endpoint adds a condition on the endpoint's prefix, or on the path's.
-func (t *conditions) endpoint(begin string) {
+// addEndpoint adds a condition on the endpoint's prefix, or on the path's.
+func (t *conditions) addEndpoint(begin string) {
 	of := "endpoint"
 	if strings.HasPrefix(begin, "/") {
 		of = "pg_catalog.substr(endpoint, pg_catalog.strpos(endpoint, ' ') OPERATOR(pg_catalog.+) 1)" // the whole endpoint if it has no method

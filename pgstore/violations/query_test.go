@@ -47,8 +47,7 @@ func TestList_ByWhatIsRecordedBesides(t *testing.T) {
 	}
 }
 
-// Who goes on behind the last row of each page sees every row once, in order, also where
-// many have one time.
+// TestList_PageByPage proves that paging returns every row once, in order, even if many rows have the same time.
 func TestList_PageByPage(t *testing.T) {
 	d := newDatabase(t)
 	d.exec("INSERT INTO " + d.table("") + ` (bucket_key, rule_name, requested_at)
@@ -139,7 +138,7 @@ func TestReader_GivesUp(t *testing.T) {
 	}
 }
 
-// What people look for is found by an index, however much there is.
+// TestReader_UsesIndexes proves that common queries use an index, for any amount of data.
 func TestReader_UsesIndexes(t *testing.T) {
 	d := newDatabase(t)
 	d.exec("SELECT " + d.table("_maintain") + "(timestamptz '2026-11-21 12:00Z', interval '30 days')")
@@ -175,8 +174,7 @@ func TestReader_UsesIndexes(t *testing.T) {
 	checkPlan(t, d, "histogram of a user", "_user_id_", statement, args)
 }
 
-// checkPlan sees that a statement uses an index of a day with rows, and reads none of
-// them from one end to the other.
+// checkPlan asserts that a statement uses an index of a day with rows, and scans no such day completely.
 func checkPlan(t *testing.T, d *database, name, index, statement string, args []any) {
 	t.Helper()
 	rows, err := d.pool.Query(t.Context(), "EXPLAIN "+statement, args...)
@@ -191,7 +189,7 @@ func checkPlan(t *testing.T, d *database, name, index, statement string, args []
 	if !strings.Contains(plan, "rate_limit_violation_p20261120"+index) {
 		t.Errorf("%s: it does not use the index %s:\n%s", name, index, plan)
 	}
-	for _, day := range []string{"p20261120", "p20261121"} { // the others are empty
+	for _, day := range []string{"p20261120", "p20261121"} { // the other days are empty
 		if strings.Contains(plan, "Seq Scan on rate_limit_violation_"+day) {
 			t.Errorf("%s: it reads a whole day:\n%s", name, plan)
 		}
@@ -201,7 +199,7 @@ func checkPlan(t *testing.T, d *database, name, index, statement string, args []
 func TestHistogram(t *testing.T) {
 	d := newDatabase(t)
 	begin := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for i := range 20 { // the last ones have most
+	for i := range 20 { // the last ones have the most
 		for range i + 1 {
 			d.exec("INSERT INTO "+d.table("")+" (bucket_key, rule_name, requested_at, denials, shadow) VALUES ('k', $1, $2, 2, $3)",
 				fmt.Sprintf("r%02d", i), begin.Add(time.Duration(i)*time.Minute), i%2 == 1)
@@ -254,7 +252,7 @@ func TestHistogram_Bins(t *testing.T) {
 	}{
 		{time.Microsecond, time.Second},
 		{15 * time.Minute, 10 * time.Second},
-		{time.Hour, 30 * time.Second}, // 121 of them, as it begins within one
+		{time.Hour, 30 * time.Second}, // 121 bins, because it starts within one
 		{24 * time.Hour, 15 * time.Minute},
 		{7 * 24 * time.Hour, 2 * time.Hour},
 		{30 * 24 * time.Hour, 12 * time.Hour},

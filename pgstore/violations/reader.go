@@ -99,13 +99,13 @@ func nonEmpty(s string) *string {
 func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error) {
 	limit, err := q.rowLimit(DefaultList)
 	if err == nil {
-		statement, args := r.list(q, limit)
+		statement, args := r.listSQL(q, limit)
 		err = r.read(ctx, pgx.ReadCommitted, func(ctx context.Context, tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, statement, args...)
 			if err != nil {
 				return err
 			}
-			list, err = pgx.CollectRows(rows, scan)
+			list, err = pgx.CollectRows(rows, scanViolation)
 			return err
 		})
 	}
@@ -115,12 +115,12 @@ func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error
 	return list, nil
 }
 
-// list returns the statement of List. All statements of this package qualify functions, operators and types with
+// listSQL returns the statement of List. All statements of this package qualify functions, operators and types with
 // their schema, so that the session's search_path has no effect.
-func (r *Reader) list(q Query, limit int) (statement string, args []any) {
+func (r *Reader) listSQL(q Query, limit int) (statement string, args []any) {
 	where, args := r.where(q)
-	return `SELECT violation_id, ` + instant("requested_at") + `, ` + instant("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::pg_catalog.text, coalesce(endpoint, ''),
-		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, ` + microseconds("retry_after") + `, denials, shadow, node
+	return `SELECT violation_id, ` + instantSQL("requested_at") + `, ` + instantSQL("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::pg_catalog.text, coalesce(endpoint, ''),
+		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, ` + microsecondsSQL("retry_after") + `, denials, shadow, node
 		FROM ` + r.table() + where + fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args
 }
 
@@ -142,7 +142,7 @@ func (r *Reader) read(ctx context.Context, level pgx.TxIsoLevel, f func(context.
 	return err
 }
 
-func scan(row pgx.CollectableRow) (v Violation, err error) {
+func scanViolation(row pgx.CollectableRow) (v Violation, err error) {
 	var network *string
 	var at, last int64
 	var wait *int64
@@ -164,16 +164,16 @@ func scan(row pgx.CollectableRow) (v Violation, err error) {
 	return v, nil
 }
 
-// microseconds returns an SQL expression for a time or an interval as a number. The text form depends on settings
+// microsecondsSQL returns an SQL expression for a time or an interval as a number. The text form depends on settings
 // of the user.
-func microseconds(of string) string {
+func microsecondsSQL(of string) string {
 	return "(extract(epoch FROM " + of + ") OPERATOR(pg_catalog.*) 1000000)::bigint"
 }
 
-// instant returns an SQL expression for a time since 1970. Infinite times, which other programs can write, become
+// instantSQL returns an SQL expression for a time since 1970. Infinite times, which other programs can write, become
 // 0.
-func instant(at string) string {
-	return "CASE WHEN pg_catalog.isfinite(" + at + ") THEN " + microseconds(at) + " ELSE 0 END"
+func instantSQL(at string) string {
+	return "CASE WHEN pg_catalog.isfinite(" + at + ") THEN " + microsecondsSQL(at) + " ELSE 0 END"
 }
 
 func (r *Reader) table() string {

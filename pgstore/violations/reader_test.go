@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// filled has some denials, an hour apart, hidden or raw.
+// filled adds some denials, an hour apart, hashed or raw.
 func filled(t *testing.T, raw bool) *database {
 	d := newDatabase(t)
 	now := time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC)
@@ -69,7 +69,7 @@ func TestList_FindsWhatIsAskedFor(t *testing.T) {
 				t.Errorf("raw %v, %s: rows of the hours %v, want %s", raw, tt.name, got, tt.want)
 			}
 		}
-		// What is stored can be asked for as it stands there.
+		// Stored values can be used in queries.
 		rows, err := r.List(t.Context(), violations.Query{Rule: "pro"})
 		if err != nil || len(rows) != 1 {
 			t.Fatalf("%d rows of pro, %v", len(rows), err)

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A limiter with the hook fills the table.
+// TestRecorder_IsTheHookOfALimiter fills the table through the hook of a limiter.
 func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Raw = true })
@@ -45,8 +45,8 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 	}
 	alice := mete.Attrs{"jwt:sub": "alice", "ip:address": "192.0.2.7", "method": "GET", "path": "/v1/things?secret=1"}
 	ask(alice, 0)                                           // allowed
-	ask(alice, 0)                                           // denied, and not seen by the trial
-	ask(mete.Attrs{"ip:address": "::ffff:192.0.2.7"}, 0)    // denied by the trial alone
+	ask(alice, 0)                                           // denied, and not counted by the trial rule
+	ask(mete.Attrs{"ip:address": "::ffff:192.0.2.7"}, 0)    // denied only by the trial rule
 	ask(mete.Attrs{"jwt:sub": "bob"}, 3*bucket.Token)       // never
 	ask(mete.Attrs{"method": "PUT", "ip:address": "zz"}, 0) // no x
 	ask(mete.Attrs{"jwt:sub": "eve"}, 0)                    // blocked
@@ -71,7 +71,7 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 		t.Fatalf("%d rows, want %d: %+v", len(got), len(want), got)
 	}
 	for i, w := range want {
-		g := got[len(got)-1-i] // the newest is first
+		g := got[len(got)-1-i] // newest first
 		if age := time.Since(g.At); age < 0 || age > patience || g.Last != g.At {
 			t.Errorf("row %d: at %v, last %v", i, g.At, g.Last)
 		}
@@ -88,7 +88,7 @@ func TestRecorder_IsTheHookOfALimiter(t *testing.T) {
 	}
 }
 
-// The first denials of a key have a row each, what follows shares one.
+// TestRecorder_AggregatesAKey proves that the first denials of a key have a row each, and further ones share one.
 func TestRecorder_AggregatesAKey(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Window = time.Minute })
@@ -115,8 +115,8 @@ func TestRecorder_AggregatesAKey(t *testing.T) {
 	}
 }
 
-// A million denials of one key are a few rows in each window: one, or four where
-// the key was forgotten because a busy machine sent nothing for a window.
+// TestRecorder_AttackByAKey records a million denials of one key in a few rows per window. There is one row, or
+// four if a busy machine sent nothing for a window.
 func TestRecorder_AttackByAKey(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Window = 50 * time.Millisecond })
@@ -136,8 +136,8 @@ func TestRecorder_AttackByAKey(t *testing.T) {
 	}
 }
 
-// A flood of keys writes a bounded number of rows in each window, and the table
-// still has the number of denials, for each rule.
+// TestRecorder_FloodOfKeys proves that a flood of keys writes a bounded number of rows per window with exact
+// counts per rule.
 func TestRecorder_FloodOfKeys(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Window, c.MaxRows, c.MaxQueue = 50*time.Millisecond, 100, 1600 })
@@ -174,7 +174,7 @@ func TestRecorder_FloodOfKeys(t *testing.T) {
 	}
 }
 
-// G12: unless it was chosen, no key, user or address is in any column.
+// TestRecorder_HidesWhoItWas proves that by default, no column contains a key, user or address (G12).
 func TestRecorder_HidesWhoItWas(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(nil)

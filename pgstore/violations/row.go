@@ -89,7 +89,7 @@ func (r *Recorder) storedText(what, text string, width int) string {
 	if r.config.Raw {
 		return sanitize(text, width)
 	}
-	return hash(r.config.Key, what, text)
+	return hashText(r.config.Key, what, text)
 }
 
 // requestEndpoint returns the known parts of a request's method and path.

@@ -30,7 +30,7 @@ type source struct {
 	active bool // a denial came in this window
 }
 
-// count adds a denial to an open row, if there is one. Otherwise, hasRoom reports whether a new row fits.
+// count adds a denial to an open row, if there is one. Otherwise, room reports whether a new row fits.
 func (s *shard) count(i rowID, cost bucket.Tokens, now time.Time) (counted, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

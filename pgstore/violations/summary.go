@@ -32,7 +32,7 @@ type Summary struct {
 	Hours []Group
 }
 
-// A Group is the denials with a common value.
+// A Group counts the denials with a common value.
 type Group struct {
 	Name            string
 	Denials, Shadow int64
@@ -82,7 +82,7 @@ func (r *Reader) summarize(ctx context.Context, tx pgx.Tx, q Query, limit int) (
 		{&s.Hours, hour, "1 DESC", maxHours},
 	} {
 		statement := fmt.Sprintf("SELECT %[1]s, %[2]s, %[3]s, %[8]s FROM %[4]s%[5]s GROUP BY 1 HAVING %[1]s IS NOT NULL ORDER BY %[6]s LIMIT %[7]d",
-			part.what, enforced, inShadow, r.table(), where, part.order, part.limit, instant("pg_catalog.max(last_at)"))
+			part.what, enforced, inShadow, r.table(), where, part.order, part.limit, instantSQL("pg_catalog.max(last_at)"))
 		rows, err := tx.Query(ctx, statement, args...)
 		if err != nil {
 			return s, err

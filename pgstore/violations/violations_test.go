@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A database has the table, in a schema of its own.
+// A database has the table in a schema of its own.
 type database struct {
 	t      testing.TB
 	url    string
@@ -33,13 +33,13 @@ const patience = 30 * time.Second
 
 var hashKey = []byte("a key of the test")
 
-// newDatabase uses the server that all tests share.
+// newDatabase uses the shared server.
 func newDatabase(t testing.TB) *database {
 	t.Helper()
 	return migrated(t, proctest.PostgresURL(t), proctest.PostgresSchema(t))
 }
 
-// migrated makes the tables.
+// migrated creates the tables.
 func migrated(t testing.TB, url, name string) *database {
 	t.Helper()
 	d := &database{t: t, url: url, schema: name, pool: connect(t, url)}
@@ -49,7 +49,7 @@ func migrated(t testing.TB, url, name string) *database {
 	return d
 }
 
-// connect returns a pool that waits for nobody.
+// connect returns a pool that does not wait for the server.
 func connect(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
@@ -65,7 +65,7 @@ func connect(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// table is the table's quoted name, or that of another thing in the schema.
+// table returns a quoted name in the schema, the table's by default.
 func (d *database) table(suffix string) string {
 	return pgx.Identifier{d.schema, "rate_limit_violation" + suffix}.Sanitize()
 }
@@ -80,7 +80,7 @@ func (d *database) exec(sql string, args ...any) {
 	}
 }
 
-// one is the one value that a query returns.
+// one returns the single value of a query.
 func one[T any](d *database, sql string, args ...any) (v T) {
 	d.t.Helper()
 	if err := d.pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
@@ -89,13 +89,13 @@ func one[T any](d *database, sql string, args ...any) (v T) {
 	return v
 }
 
-// denials is how many there are in the table.
+// denials returns the number of denials in the table.
 func (d *database) denials() int64 {
 	d.t.Helper()
 	return one[int64](d, "SELECT coalesce(sum(denials), 0)::bigint FROM "+d.table(""))
 }
 
-// recorder returns one with short windows, which ends with the test.
+// recorder returns a recorder with short windows, which is closed at the end of the test.
 func (d *database) recorder(change func(*violations.Config)) *violations.Recorder {
 	d.t.Helper()
 	config := violations.Config{Schema: d.schema, Key: hashKey, Window: 10 * time.Millisecond, Node: "node-1"}
@@ -110,7 +110,7 @@ func (d *database) recorder(change func(*violations.Config)) *violations.Recorde
 	return r
 }
 
-// reader returns one that has the key.
+// reader returns a reader with the key.
 func (d *database) reader() *violations.Reader {
 	d.t.Helper()
 	r, err := violations.NewReader(d.pool, violations.Config{Schema: d.schema, Key: hashKey})
@@ -120,7 +120,7 @@ func (d *database) reader() *violations.Reader {
 	return r
 }
 
-// denial is one of a rule by its one limit, of the bucket with this key.
+// denial returns a denial of a rule with one limit, for the bucket with this key.
 func denial(rule, key string, attrs mete.Attrs) *mete.Denial {
 	limit, err := bucket.NewLimit(10*bucket.Token, bucket.Rate{Tokens: bucket.Token, Per: time.Second})
 	if err != nil {
@@ -136,13 +136,13 @@ func denial(rule, key string, attrs mete.Attrs) *mete.Denial {
 	}
 }
 
-// shadowed is the same, of a rule in shadow.
+// shadowed is denial for a shadow rule.
 func shadowed(rule, key string, attrs mete.Attrs) *mete.Denial {
 	d := denial(rule, key, attrs)
 	return &mete.Denial{Decision: mete.Decision{Allowed: true, Shadow: d.Limits()}, Attributes: attrs}
 }
 
-// settle waits until nothing waits to be written.
+// settle waits until no denial waits for a write.
 func settle(t testing.TB, r *violations.Recorder) violations.Stats {
 	t.Helper()
 	testkit.Eventually(t, "the database and its recorder", func() error {

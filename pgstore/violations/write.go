@@ -149,7 +149,7 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 		}
 	}
 	b.attempts++
-	_, err = conn.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(b.text), r.copyStatement())
+	_, err = conn.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(b.text), r.copySQL())
 	if b.attempts > 1 && sqlState(err) == uniqueViolation {
 		return nil
 	}
@@ -160,13 +160,13 @@ func (r *Recorder) write(ctx context.Context, b *batch) error {
 func (r *Recorder) assignNumbers(ctx context.Context, conn *pgx.Conn, b *batch) error {
 	var numbers []int64
 	var micros int64
-	err := conn.QueryRow(ctx, "SELECT numbers, "+instant("at")+" FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
+	err := conn.QueryRow(ctx, "SELECT numbers, "+instantSQL("at")+" FROM "+r.table("rate_limit_violation_numbers")+"($1::int)",
 		pgx.QueryExecModeExec, len(b.rows)).Scan(&numbers, &micros)
 	switch {
 	case err != nil:
 		return err
 	case len(numbers) != len(b.rows):
-		return fmt.Errorf("%d numbers for %d rows", len(numbers), len(b.rows))
+		return fmt.Errorf("got %d IDs for %d rows", len(numbers), len(b.rows))
 	}
 	there, here := time.UnixMicro(micros), time.Now()
 	if r.config.Now != nil {
@@ -181,7 +181,7 @@ func (r *Recorder) assignNumbers(ctx context.Context, conn *pgx.Conn, b *batch) 
 
 func (r *Recorder) table(name string) string { return pgx.Identifier{r.config.Schema, name}.Sanitize() }
 
-func (r *Recorder) copyStatement() string {
+func (r *Recorder) copySQL() string {
 	return "COPY " + r.table("rate_limit_violation") + " (" + strings.Join(columns, ", ") + ") FROM STDIN"
 }
 

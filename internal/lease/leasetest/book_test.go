@@ -29,12 +29,12 @@ func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
 	return limit
 }
 
-// loan is the first one of a holder, who wants so much.
+// loan is the first loan of a holder for this many tokens.
 func loan(l bucket.Limit, holder string, want bucket.Tokens, ttl time.Duration) lease.Loan {
 	return lease.Loan{Limit: l, Holder: holder, Seq: 1, Want: want, TTL: ttl}
 }
 
-// random returns a book in which a few things have happened, and its instant.
+// random returns a book after a few random operations, and its instant.
 func random(t *testing.T, r *rand.Rand, l bucket.Limit) (leasetest.Book, bucket.Instant) {
 	t.Helper()
 	var b leasetest.Book
@@ -53,8 +53,8 @@ func random(t *testing.T, r *rand.Rand, l bucket.Limit) (leasetest.Book, bucket.
 	return b, now
 }
 
-// Settling more often makes no difference: entries end when they do, not when
-// somebody looks.
+// TestBook_LookingMakesNoDifference proves that settling more often has no effect, because entries end at their
+// time.
 func TestBook_LookingMakesNoDifference(t *testing.T) {
 	for i := range uint64(2000) {
 		r := rand.New(testseed.PCG(i, 1))
@@ -73,7 +73,7 @@ func TestBook_LookingMakesNoDifference(t *testing.T) {
 	}
 }
 
-// Waits are exact while things are lent, and a bucket may be forgotten after
+// TestBook_Waits proves that waits are exact while leases exist, and that a bucket can be deleted after
 // FullAfter.
 func TestBook_Waits(t *testing.T) {
 	for i := range uint64(2000) {
@@ -118,19 +118,19 @@ func TestBook_Borrow(t *testing.T) {
 		granted           bucket.Tokens
 		kept              bool
 		err               error
-		there, lent       bucket.Tokens // afterwards; what comes back meanwhile is less than a token
+		there, lent       bucket.Tokens // afterwards, with less than a token refilled meanwhile
 	}{
 		{seq: 1, want: 30, granted: 30, there: 70, lent: 30},
 		{seq: 2, spent: 20, keep: 10, want: 20, granted: 20, kept: true, there: 50, lent: 30},
 		{seq: 2, spent: 20, keep: 10, want: 20, err: leasetest.ErrStale, there: 50, lent: 30},
 		{seq: 1, want: 30, err: leasetest.ErrStale, there: 50, lent: 30},
-		{seq: 3, spent: 25, keep: 5, kept: true, there: 70, lent: 5},               // it does not know of the 20
-		{seq: 4, spent: 25, want: 90, granted: 75, kept: true, there: 0, lent: 75}, // all that is there
+		{seq: 3, spent: 25, keep: 5, kept: true, there: 70, lent: 5},               // the holder does not know of the 20
+		{seq: 4, spent: 25, want: 90, granted: 75, kept: true, there: 0, lent: 75}, // all remaining tokens
 		{seq: 5, spent: 100, want: 10, granted: 0, kept: true, there: 0},
 		{seq: 7, spent: 100, kept: false, there: 0},
-		{seq: 6, spent: 100, keep: 50, want: 1, granted: 0, there: 0}, // nothing is written down of what it keeps
+		{seq: 6, spent: 100, keep: 50, want: 1, granted: 0, there: 0}, // its kept tokens are not recorded
 		{after: 10 * time.Hour, seq: 8, spent: 100, want: 5, granted: 5, there: 5, lent: 5},
-		{after: 10*time.Hour + time.Second, seq: 9, spent: 100, keep: 5, kept: false, there: 5}, // over
+		{after: 10*time.Hour + time.Second, seq: 9, spent: 100, keep: 5, kept: false, there: 5}, // ended
 	} {
 		g, err := b.Borrow(lease.Loan{
 			Limit: l, Holder: "h", Seq: tt.seq, Spent: tt.spent * bucket.Token, Keep: tt.keep * bucket.Token,
@@ -146,7 +146,7 @@ func TestBook_Borrow(t *testing.T) {
 	}
 }
 
-// A reset or a refund leaves missing what is lent, until that is over.
+// TestBook_ResetAndRefund proves that leased tokens count as spent after a reset or a refund.
 func TestBook_ResetAndRefund(t *testing.T) {
 	l := compile(t, specs[0])
 	now := bucket.Instant(1e15)

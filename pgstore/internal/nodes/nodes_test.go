@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/pgstore/internal/schema"
 )
 
-// beat is short, so that the tests are; but a node that a slow machine keeps from three
-// of them is one that is gone.
+// beat is short to keep the tests short. A node misses three of them only if it is gone, even on a slow machine.
 const beat = 100 * time.Millisecond
 
 // dial connects to a server, until the end of the test.
@@ -35,7 +34,7 @@ func dial(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// crowd returns a schema of which nodes can be members, and a pool to look at it.
+// crowd returns a schema for nodes, and a pool to inspect it.
 func crowd(t *testing.T) (string, *pgxpool.Pool) {
 	t.Helper()
 	name, pool := proctest.PostgresSchema(t), dial(t, proctest.PostgresURL(t))
@@ -63,7 +62,7 @@ func leave(t *testing.T, nodes ...*presence.Presence) {
 	}
 }
 
-// await waits until the nodes all count so many.
+// await waits until all nodes count this many.
 func await(t *testing.T, want int, nodes ...*presence.Presence) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -81,7 +80,7 @@ func await(t *testing.T, want int, nodes ...*presence.Presence) {
 	}
 }
 
-// through is a URL by way of a proxy.
+// through returns a URL with a proxy's address.
 func through(t *testing.T, raw string) (string, *proctest.Proxy) {
 	t.Helper()
 	u, err := url.Parse(raw)
@@ -103,7 +102,7 @@ func TestJoin(t *testing.T) {
 	await(t, 3, a, b, dying)
 	await(t, 1, other)
 
-	proxy.Blackhole(true) // dies, for the others
+	proxy.Blackhole(true) // it stops without leaving
 	await(t, 2, a, b)
 	if got := dying.Nodes(); got != 3 {
 		t.Errorf("who is cut off counts %d nodes, want 3 as before", got)
@@ -120,8 +119,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A crash empties the table. Who has seen the others does not think that it is
-// alone, and counts them again in the end.
+// TestJoin_Crash proves that a crash empties the table, and that nodes keep their count and later count each
+// other again.
 func TestJoin_Crash(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	const name = schema.Default
@@ -140,8 +139,8 @@ func TestJoin_Crash(t *testing.T) {
 	leave(t, a, b, c)
 }
 
-// Rows that nobody counts are removed: those of nodes that are gone, those that a
-// clock has written which has been set back, and old ones of any prefix.
+// TestJoin_Removes deletes rows that no node counts: rows of dead nodes, rows with a future time, and old rows of
+// any prefix.
 func TestJoin_Removes(t *testing.T) {
 	name, pool := crowd(t)
 	if _, err := pool.Exec(t.Context(), `INSERT INTO `+name+`.node VALUES
@@ -159,8 +158,7 @@ func TestJoin_Removes(t *testing.T) {
 	leave(t, p)
 }
 
-// A node waits for no other that is about to say that it is back: that one may wait
-// for it.
+// TestJoin_WaitsForNoOther proves that a node never waits for another node's row, because that could deadlock.
 func TestJoin_WaitsForNoOther(t *testing.T) {
 	name, pool := crowd(t)
 	if _, err := pool.Exec(t.Context(), "INSERT INTO "+name+".node VALUES ('', 'back', now() - interval '1 hour')"); err != nil {
@@ -179,7 +177,7 @@ func TestJoin_WaitsForNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := 0
-	for range 20 { // a machine that is busy may take longer than nodes are counted
+	for range 20 { // a busy machine may take longer than nodes count
 		if _, err := pool.Exec(t.Context(), "UPDATE "+name+".node SET seen = now()"); err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func findMissing(there map[int]string) (missing []migration, err error) {
 		case !ok:
 			missing = append(missing, m)
 		case name != m.name:
-			return nil, fmt.Errorf("its migration %d is %q, not %q: the schema belongs to another program", m.version, name, m.name)
+			return nil, fmt.Errorf("migration %d is %q, not %q: the schema belongs to another program", m.version, name, m.name)
 		}
 	}
 	return missing, nil

@@ -52,13 +52,13 @@ func list(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) []string {
 	return all
 }
 
-// versions are what a schema says has been applied.
+// versions returns the applied migrations of a schema.
 func versions(t testing.TB, pool *pgxpool.Pool, name string) []string {
 	t.Helper()
 	return list(t, pool, "SELECT format('%s_%s.sql', to_char(version, 'FM0000'), name) FROM "+schema.Quote(name)+".migration ORDER BY version")
 }
 
-// inFiles are the names of the files.
+// inFiles returns the names of the files.
 func inFiles(t testing.TB) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir("migrations")
@@ -109,7 +109,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// What lands in the schema is all there is, whatever its name.
+// TestMigrate_KeepsToItsSchema proves that all objects are in the schema, for any schema name.
 func TestMigrate_KeepsToItsSchema(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	pool := connect(t, server.URL())
@@ -145,7 +145,7 @@ var strange = []string{
 }
 
 func TestMigrate_BadName(t *testing.T) {
-	pool := connect(t, "postgres://nobody@127.0.0.1:1/none") // which is not asked
+	pool := connect(t, "postgres://nobody@127.0.0.1:1/none") // which is not used
 	for _, tt := range []struct{ name, want string }{
 		{"", "must not be empty"},
 		{strings.Repeat("x", 64), "longer than 63 bytes"},
@@ -217,7 +217,7 @@ func TestMigrate_PgBouncer(t *testing.T) {
 	}
 }
 
-// A context that has ended is heeded while another holds the lock.
+// TestMigrate_Cancel proves that Migrate ends with its context while another process holds the lock.
 func TestMigrate_Cancel(t *testing.T) {
 	pool := connect(t, proctest.PostgresURL(t))
 	name := proctest.PostgresSchema(t)

@@ -29,7 +29,7 @@ func await(t testing.TB, pool *pgxpool.Pool, sql, want string) {
 	}
 }
 
-// A user that may not create says what to do, and doing that helps.
+// TestMigrate_Rights proves that the error for missing privileges has a remedy that works.
 func TestMigrate_Rights(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	admin := connect(t, server.URL())
@@ -54,14 +54,14 @@ func TestMigrate_Rights(t *testing.T) {
 	run(t, admin, `GRANT USAGE ON SCHEMA other TO "app user"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA other TO "app user"`)
 	migrate(t, user, "other")
 
-	// Once more was added by a newer program, which is no matter.
+	// A newer program has added another migration, which does no harm.
 	run(t, admin, `INSERT INTO other.migration (version, name) VALUES (9999, 'later')`)
 	if err := schema.Migrate(t.Context(), user, "other"); err != nil {
 		t.Errorf("Migrate of a newer schema: %v", err)
 	}
 }
 
-// A migration that is missing is applied, also when later ones are there.
+// TestMigrate_OldAndNew applies a missing migration even if later ones are applied.
 func TestMigrate_OldAndNew(t *testing.T) {
 	pool := connect(t, proctest.PostgresURL(t))
 	name := proctest.PostgresSchema(t)
@@ -84,13 +84,12 @@ func TestMigrate_AnotherProgram(t *testing.T) {
 	name := proctest.PostgresSchema(t)
 	run(t, pool, fmt.Sprintf(`CREATE SCHEMA %s; CREATE TABLE %[1]s.migration (version int PRIMARY KEY, name text);
 		INSERT INTO %[1]s.migration VALUES (1, 'users')`, name))
-	if err := schema.Migrate(t.Context(), pool, name); err == nil || !strings.Contains(err.Error(), `its migration 1 is "users"`) {
+	if err := schema.Migrate(t.Context(), pool, name); err == nil || !strings.Contains(err.Error(), `migration 1 is "users"`) {
 		t.Errorf("Migrate over another program's schema: %v", err)
 	}
 }
 
-// A script that an administrator runs is all that a program needs, and may be run
-// again.
+// TestSQL proves that an admin's script creates everything, and can run again.
 func TestSQL(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	pool := connect(t, server.URL())

@@ -641,8 +641,8 @@ BEGIN
 	RETURN fresh;
 END $$;
 
--- forget deletes locked rows, so that their buckets are full.
-CREATE FUNCTION {schema}.{bucket}_forget(keys bytea[]) RETURNS void
+-- delete_rows deletes locked rows, so that their buckets are full.
+CREATE FUNCTION {schema}.{bucket}_delete_rows(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off AS $$
 DECLARE
@@ -660,7 +660,7 @@ LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM {schema}.{bucket}_lock(keys);
-	PERFORM {schema}.{bucket}_forget(keys);
+	PERFORM {schema}.{bucket}_delete_rows(keys);
 END $$;
 
 -- take runs any takes and refunds, one after another, atomically. The keys are in ascending order. A limit is its text
@@ -893,7 +893,7 @@ BEGIN
 	END IF;
 	SELECT array_agg(d.key) FROM unnest(keys, dirty) AS d (key, dirty) WHERE NOT d.dirty AND d.key = ANY (fresh) INTO fresh;
 	IF fresh IS NOT NULL THEN
-		PERFORM {schema}.{bucket}_forget(fresh); -- denied takes leave no rows
+		PERFORM {schema}.{bucket}_delete_rows(fresh); -- denied takes leave no rows
 	END IF;
 END $$;
 

@@ -25,90 +25,81 @@ BEGIN
 		EXECUTE $migration$
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Buckets, and all that is done to them. The arithmetic is that of package bucket,
--- in bigint. What follows the line of dashes is there twice: for "formats_schema".bucket,
--- which is unlogged, and for "formats_schema".bucket_durable, which is not.
+-- Buckets and all operations on them. The arithmetic is that in package bucket, in bigint. The part after the line
+-- of dashes exists twice: for the unlogged table "formats_schema".bucket and the logged table "formats_schema".bucket_durable.
 --
--- A row holds one account for each version of a key's limit that is in use: package
--- bucket calls it a Row. The first account is in columns, and the others, which few
--- rows have, are in the column others. An account has these fields:
+-- A row holds one account per version of a key's limit in use: package bucket calls it a Row. The first account is
+-- in columns. Further accounts, which few rows have, are in the column others. An account has these fields:
 --
---   lim     the version of this format, 1, a colon, and the limit as package bucket
---           encodes it. An account belongs to a limit where the texts are equal.
---           Another version, or no limit, is an error and never a full bucket. The
---           empty text is a row that has been made to be locked and is not written yet
---   spent   what the account misses at as_of, microseconds since 1970: of a token
---           bucket in units of 1/p thousandth of a token, else in thousandths
---   as_of   of a sliding window the beginning, of a sliding log the last of the
---           instants
---   prev    of what was spent in a sliding window and in the one before, the part of
---           that
---   log     the entries of a sliding log, an instant and a cost each
+--   lim     the format version 1, a colon, and the limit as package bucket encodes it. An account belongs to a
+--           limit with the same text. Any other version is an error and never a full bucket. The empty text is
+--           a row that was inserted to be locked and is not written yet
+--   spent   spent tokens at as_of, in microseconds since 1970. The unit is 1/p thousandth of a token for a token
+--           bucket, and a thousandth otherwise
+--   as_of   for a sliding window, its start; for a sliding log, its last instant
+--   prev    for a sliding window, the part of spent that belongs to the previous window
+--   log     for a sliding log, the entries: pairs of an instant and a cost
 --
 -- A key without a row has a full bucket.
 --
--- full_at is when all accounts are full if nothing more is taken: then the row may go.
--- No index has it, or anything else that a take changes: so updates stay within the
--- page (HOT) and leave the index alone.
+-- full_at is the time when all accounts are full if nothing more is taken. The row can be deleted then. Neither
+-- full_at nor any other column that a take changes has an index, so updates are HOT and do not touch the index.
 --
--- Locks are taken in one pass over the keys in their order, by INSERT … ON CONFLICT:
--- whether a row is there or not, whoever is second waits for it there. So two calls
--- never wait for each other. The plan of such an INSERT needs no statistics either.
--- Decisions read the clock after that wait.
+-- Calls lock rows in one pass over the keys in ascending order, by INSERT … ON CONFLICT. A second call waits at the
+-- first common key, whether the row exists or not, so calls cannot deadlock. The plan of such an INSERT needs no
+-- statistics. Decisions read the clock after the wait.
 --
--- Names mean the same in every session: bodies of SQL functions and views are bound to
--- them here. Functions that clients or views call set their search_path, and the other
--- functions run within those.
+-- Names have the same meaning in every session: the bodies of SQL functions and views are bound at creation.
+-- Functions that clients or views call set their search_path, and other functions run within those.
 
 CREATE FUNCTION "formats_schema".microseconds() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE
 RETURN (date_part('epoch', clock_timestamp()) * 1000000)::bigint;
 
--- ceiling is x / y, rounded up, for x >= 0.
+-- ceiling returns x / y rounded up, for x >= 0.
 CREATE FUNCTION "formats_schema".ceiling(x bigint, y bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN x = 0 THEN 0 ELSE (x - 1) / y + 1 END;
 
--- refilled is what a token bucket misses at clock.
+-- refilled returns the spent tokens of a token bucket at clock.
 CREATE FUNCTION "formats_schema".refilled(spent bigint, as_of bigint, clock bigint, n bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN clock - as_of > spent / n THEN 0 ELSE spent - greatest(clock - as_of, 0) * n END;
 
--- earliest is the first instant at which a token bucket that holds c admits cost, and
--- 0 where it does at as_of already.
+-- earliest returns the first instant at which a token bucket with capacity c admits cost, or 0 if it already does
+-- at as_of.
 CREATE FUNCTION "formats_schema".earliest(spent bigint, as_of bigint, cost bigint, c bigint, n bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN spent + cost <= c THEN 0 ELSE as_of + (spent + cost - c - 1) / n + 1 END;
 
--- full_after is an instant after which a token bucket is full that misses s at t.
+-- full_after returns an instant after which a token bucket is full, if it has spent s at t.
 CREATE FUNCTION "formats_schema".full_after(t bigint, s bigint, n bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t + s / n + 1;
 
--- into is how far a window of length p has come, in 4096ths: two digits to the base
--- of 64, as the product may be more than a bigint holds.
+-- into returns the elapsed part of a window of length p in 4096ths. It computes two digits of base 64, because
+-- the product can exceed a bigint.
 CREATE FUNCTION "formats_schema".into(elapsed bigint, p bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN elapsed * 64 / p * 64 + elapsed * 64 % p * 64 / p;
 
--- step is the beginning of the interval that t is in.
+-- step returns the start of the interval that contains t.
 CREATE FUNCTION "formats_schema".step(t bigint, start bigint, p bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t - ((t - start) % p + p) % p;
 
--- A rate_limit is a limit, as package bucket has it: of algorithm 0 (continuous), 1
--- (stepped), 2 (sliding window) or 3 (sliding log), with capacity c, refilled by n
--- every p microseconds, with so much debt at most.
+-- A rate_limit is a limit of package bucket. The algorithm is 0 (continuous), 1 (stepped), 2 (sliding window) or
+-- 3 (sliding log). It has capacity c, refills n every p microseconds, and allows up to debt reserved tokens.
 CREATE TYPE "formats_schema".rate_limit AS (
 	algorithm bigint, c bigint, n bigint, p bigint, debt bigint, start bigint, first boolean, queued boolean);
 
 CREATE TYPE "formats_schema".account AS (lim text, spent bigint, as_of bigint, prev bigint, log bigint[]);
 
--- An array of such lists is an array of arrays.
+-- wraps account[], because PostgreSQL has no arrays of arrays.
 CREATE TYPE "formats_schema".accounts AS (list "formats_schema".account[]);
 CREATE TYPE "formats_schema".sliding_log AS (entries bigint[]); -- t1, c1, t2, c2 …, oldest first
 
--- limit_of reads a limit that a row has. The views call it, too.
+-- limit_of parses a limit of a row. The views call it, too.
 CREATE FUNCTION "formats_schema".limit_of(lim text, key bytea) RETURNS "formats_schema".rate_limit
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -119,16 +110,16 @@ BEGIN
 		v := string_to_array(substr(lim, 3), ',')::bigint[];
 		IF v[5] & 224 = 0 AND v[5] & 12 < 12 AND v[3] > 0 AND v[4] > 0 THEN
 			RETURN ROW(v[5] & 3, v[1], v[3], v[4], v[2], v[5] >> 8, v[5] >> 2 & 3 = 2, v[5] & 16 > 0)::"formats_schema".rate_limit;
-		ELSIF v = '{0,0,0,0,0}' THEN -- it holds nothing
+		ELSIF v = '{0,0,0,0,0}' THEN -- the limit that holds nothing
 			RETURN '(0,0,1,1,0,0,f,f)'::"formats_schema".rate_limit;
 		END IF;
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'MT001',
-		MESSAGE = format('key %L holds no bucket of version 1: limit %L', encode(key, 'escape'), lim);
+		MESSAGE = format('key %L has no bucket in format version 1: limit %L', encode(key, 'escape'), lim);
 END $$;
 
--- look is what an account that is no log misses at clock (s), the instant that is true
--- of (t), and the part of a window that is before this one (w).
+-- look returns the spent tokens of an account other than a log at clock (s), the instant for which they are valid
+-- (t), and the part that belongs to the previous window (w).
 CREATE FUNCTION "formats_schema".look(l "formats_schema".rate_limit, clock bigint,
 	spent bigint, as_of bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -169,8 +160,8 @@ BEGIN
 	END IF;
 END $$;
 
--- admits says whether cost may be spent of a bucket that misses s at t, within a wait
--- of so many microseconds; -1 is a plain take, and -2 whatever can be owed.
+-- admits reports whether cost may be spent from a bucket that has spent s at t, within a wait in microseconds. -1
+-- is a plain take, and -2 uses all of the allowed debt.
 CREATE FUNCTION "formats_schema".admits(l "formats_schema".rate_limit, clock bigint,
 	s bigint, t bigint, w bigint, cost bigint, wait bigint) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -199,7 +190,7 @@ BEGIN
 	RETURN room * l.p + loan >= 0 AND s <= room * l.p + loan;
 END $$;
 
--- remaining is what a bucket holds that misses s at t.
+-- remaining returns the remaining tokens of a bucket that has spent s at t.
 CREATE FUNCTION "formats_schema".remaining(l "formats_schema".rate_limit, clock bigint, s bigint, t bigint, w bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN greatest(0, CASE l.algorithm
@@ -207,8 +198,8 @@ RETURN greatest(0, CASE l.algorithm
 		WHEN 1 THEN l.c - s
 		ELSE l.c - (s - w) - "formats_schema".ceiling(w * (4096 - "formats_schema".into(greatest(clock - t, 0), l.p)), 4096) END);
 
--- full_at is when a bucket is full that misses s at t, but no later than 36 000 years
--- after that; of a log, one window after the last of its instants.
+-- full_at returns the time when a bucket is full that has spent s at t, at most 36,000 years after t. A log is
+-- full one window after its last instant.
 CREATE FUNCTION "formats_schema".full_at(l "formats_schema".rate_limit, s bigint, t bigint, w bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
@@ -223,13 +214,12 @@ BEGIN ATOMIC
 	SELECT coalesce(sum(c), 0)::bigint FROM unnest(g) WITH ORDINALITY AS e (c, i) WHERE i % 2 = 0;
 END;
 
--- log_newest is the last instant of a log, 0 where it is empty.
+-- log_newest returns the last instant of a log, or 0 if it is empty.
 CREATE FUNCTION "formats_schema".log_newest(g bigint[]) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(g[cardinality(g) - 1], 0);
 
--- log_live is how many entries have left the window that ends at t, and what the
--- others add up to.
+-- log_live returns the number of expired entries at t, and the sum of the other entries.
 CREATE FUNCTION "formats_schema".log_live(l "formats_schema".rate_limit, g bigint[], t bigint, OUT gone int, OUT sum bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -240,8 +230,7 @@ BEGIN
 	sum := "formats_schema".log_sum(CASE WHEN gone = 0 THEN g ELSE g[2 * gone + 1 :] END);
 END $$;
 
--- log_wait is how long until a log of which gone entries have left, and the others add
--- up to sum, admits cost: -1 is never.
+-- log_wait returns the wait until a log with gone expired entries and the given sum admits cost: -1 is never.
 CREATE FUNCTION "formats_schema".log_wait(l "formats_schema".rate_limit, g bigint[], gone int, sum bigint, clock bigint, cost bigint, wait bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -258,9 +247,8 @@ BEGIN
 	RETURN g[2 * i - 1] + l.p - clock;
 END $$;
 
--- log_spent is the log with cost, without those that have left, its sum and its last
--- instant. What is spent at one instant is one entry, and of too many the last two
--- are.
+-- log_spent returns the log after a take of cost, without expired entries, its sum and its last instant. Takes at
+-- one instant share an entry. At the maximum number of entries, the last two are merged.
 CREATE FUNCTION "formats_schema".log_spent(l "formats_schema".rate_limit, g bigint[], gone int, at bigint, cost bigint, OUT h bigint[], OUT sum bigint, OUT t bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -280,7 +268,7 @@ BEGIN
 	sum := "formats_schema".log_sum(h);
 END $$;
 
--- log_refunded is the log without its oldest costs.
+-- log_refunded returns the log without its oldest costs.
 CREATE FUNCTION "formats_schema".log_refunded(l "formats_schema".rate_limit, g bigint[], at bigint, back bigint, OUT h bigint[], OUT sum bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -320,9 +308,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- missing returns what an account misses at clock, in thousandths (m). s, t and w are
--- those of look. Of a log, s is the sum of its entries, t its instant at clock, and w
--- the number of entries that have left the window.
+-- missing returns the spent tokens of an account at clock in thousandths (m), and the results s, t and w of look.
+-- For a log, s is the sum of its entries, t its instant at clock, and w the number of expired entries.
 CREATE FUNCTION "formats_schema".missing(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint,
 	OUT m bigint, OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -338,9 +325,8 @@ BEGIN
 		ELSE s - w + "formats_schema".ceiling(w * (4096 - "formats_schema".into(greatest(clock - t, 0), l.p)), 4096) END;
 END $$;
 
--- opened returns the account of a limit in a row: its own account, or else a new one
--- that begins with the state of the account that misses most. A new account is fresh
--- if it misses anything.
+-- opened returns the account of a limit in a row. If the row does not have it, the new account starts with the
+-- state of the account with the most spent tokens. A new account is fresh if it has spent anything.
 CREATE FUNCTION "formats_schema".opened(l "formats_schema".rate_limit, asked text, list "formats_schema".account[], key bytea, clock bigint,
 	OUT own "formats_schema".account, OUT fresh boolean)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -375,9 +361,9 @@ BEGIN
 	END IF;
 END $$;
 
--- written returns the accounts of a row after a decision about cost. The account that
--- decided comes first. Two of the others follow: they are charged the same cost, but
--- stop at empty. If all others are full, the row drops them.
+-- written returns the accounts of a row after a decision about cost. The account that decided comes first. Two
+-- other accounts follow, which are charged the same cost, at most until they are empty. If all others are full,
+-- the row drops them.
 CREATE FUNCTION "formats_schema".written(own "formats_schema".account, list "formats_schema".account[], key bytea, clock bigint, cost bigint) RETURNS "formats_schema".account[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -408,7 +394,7 @@ BEGIN
 	RETURN CASE WHEN others THEN kept ELSE kept[1:1] END;
 END $$;
 
--- refunded returns the account after an administrator's refund.
+-- refunded returns the account after an admin refund.
 CREATE FUNCTION "formats_schema".refunded(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint, back bigint) RETURNS "formats_schema".account
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -436,9 +422,9 @@ BEGIN
 	RETURN a;
 END $$;
 
--- canceled returns the account after a take was canceled, in whole or in part, as far
--- as that breaks no bound. cost, taken_at and missed are those of the take: what it
--- cost, the instant of the account, and what the account missed after it.
+-- canceled returns the account after a take was canceled, fully or partly. It exceeds no limit: see
+-- bucket.Limit.Cancel. The parameters cost, taken_at and missed are the take's cost, its instant, and the spent
+-- tokens after it.
 CREATE FUNCTION "formats_schema".canceled(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint, back bigint,
 	cost bigint, taken_at bigint, missed bigint) RETURNS "formats_schema".account
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -447,7 +433,7 @@ DECLARE
 	r record;
 	unit bigint := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
 	whole boolean := back >= cost;
-	came bigint; -- back since the take
+	came bigint; -- refilled since the take
 BEGIN
 	back := least(back, cost);
 	IF back <= 0 OR a.spent = 0 THEN RETURN a; END IF;
@@ -471,7 +457,7 @@ BEGIN
 	came := greatest(r.t - taken_at, 0);
 	IF l.algorithm = 1 THEN came := came / l.p; END IF;
 	came := CASE WHEN came > most / l.n THEN most ELSE came * l.n END;
-	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- before multiplying
+	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- avoids an overflow
 	back := CASE WHEN back > most / unit THEN most ELSE back * unit END;
 	IF r.s > l.c * unit THEN -- in debt
 		IF NOT whole OR came <> missed - r.s THEN RETURN a; END IF;
@@ -485,7 +471,7 @@ BEGIN
 	RETURN a;
 END $$;
 
--- due returns when all accounts are full.
+-- due returns the time when all accounts are full.
 CREATE FUNCTION "formats_schema".due(list "formats_schema".account[], key bytea) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -498,7 +484,7 @@ BEGIN
 	RETURN latest;
 END $$;
 
--- From here on, what there is for each of the two tables of buckets.
+-- The part below exists for each of the two bucket tables.
 DO $both$
 DECLARE
 	name text;
@@ -510,7 +496,7 @@ CREATE {unlogged} TABLE "formats_schema".{bucket} (
 	spent   bigint NOT NULL,
 	as_of   bigint NOT NULL,
 	full_at bigint NOT NULL,
-	took    bigint NOT NULL DEFAULT 0, -- scratch: what the last call took; below 0, the call has made the row
+	took    bigint NOT NULL DEFAULT 0, -- scratch: amount of the last call; negative if the call inserted the row
 	prev    bigint,
 	lim     text COLLATE "C" NOT NULL,
 	log     bigint[],
@@ -518,20 +504,20 @@ CREATE {unlogged} TABLE "formats_schema".{bucket} (
 	key     bytea PRIMARY KEY
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000,
 	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
-ALTER TABLE "formats_schema".{bucket} ALTER log SET STORAGE EXTERNAL; -- it changes too often to be compressed
+ALTER TABLE "formats_schema".{bucket} ALTER log SET STORAGE EXTERNAL; -- compression costs too much for frequent changes
 
--- Takes that are remembered by their IDs: what was answered, and the limits that held
--- then. Refunds are remembered by their own, with no answer.
+-- Takes that are remembered by ID: the answer, and the limits at that time. Refunds are remembered by their own
+-- IDs, without an answer.
 CREATE {unlogged} TABLE "formats_schema".{bucket}_memory (
 	id     bytea PRIMARY KEY,
 	at     bigint NOT NULL, -- by the clock of the take
-	until  bigint NOT NULL, -- by the server's: then the row may go
+	until  bigint NOT NULL, -- by the server's clock; the row can be deleted then
 	answer bigint[] NOT NULL,
 	limits text[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- states returns the rows that there are for keys, by their number. It looks them up
--- one by one, whatever the planner believes the size of the table to be.
+-- states returns the existing rows of keys with their positions. It looks up each key separately, independent of
+-- the planner's estimate of the table size.
 CREATE FUNCTION "formats_schema".{bucket}_states(keys bytea[])
 RETURNS TABLE (i bigint, lim text, spent bigint, as_of bigint, prev bigint, log bigint[], others "formats_schema".account[])
 LANGUAGE plpgsql STABLE ROWS 10
@@ -542,8 +528,8 @@ BEGIN
 		FROM unnest(keys) WITH ORDINALITY AS k (key, i) JOIN "formats_schema".{bucket} b ON b.key = k.key;
 END $$;
 
--- late sets as_of of a row that its call has just made to now, and returns that. A call
--- that waited before it could make the row has read the clock too early.
+-- late sets as_of of a row that the call has just inserted to now, and returns it. A call that waited before the
+-- insert has read the clock too early.
 CREATE FUNCTION "formats_schema".{bucket}_late(k bytea) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -554,16 +540,14 @@ BEGIN
 	RETURN clock;
 END $$;
 
--- take_one takes amount or the part of it that there is, in whole costs, from one
--- token bucket. All numbers are in units of 1/p thousandth: c is what the bucket
--- holds. took says how much it was, and the state is the one after; 0 is a denial, by
--- the state that is returned. Where the row is not one account of this limit, or
--- nothing could be decided, took is -1. A clock below 0 is the server's. With look, it
--- looks first whether there is anything to take, for when that is not likely: then
--- nothing is locked.
+-- take_one takes amount, or the available part of it in whole costs, from one token bucket. All numbers are in
+-- units of 1/p thousandth, and c is the capacity. The result took is the amount, with the state after it; 0 is a
+-- denial, with the deciding state. took is -1 if the row is not one account of this limit, or if nothing could be
+-- decided. A negative clock selects the server's clock. With look, the function first reads the row without a
+-- lock, for takes that are probably denied.
 --
--- The clock is read when the row is locked, and once more for what is written: should
--- it have stepped back between the two, the earliest instant counts that admits.
+-- The clock is read when the row is locked, and again for the written row. If it stepped back in between, the
+-- earliest admitting instant counts.
 CREATE FUNCTION "formats_schema".{bucket}_take_one(INOUT clock bigint, k bytea, asked text, amount bigint, c bigint, n bigint,
 	cost bigint, look boolean, OUT took bigint, OUT spent bigint, OUT as_of bigint)
 LANGUAGE plpgsql VOLATILE
@@ -611,9 +595,9 @@ BEGIN
 	took := -1;
 END $$;
 
--- take_many is take_one for any number of keys in ascending order. Each has an
--- amount, and the number of its limit among lims, c, n and cost. It returns a row for
--- each key that it could decide: took is 0 for those denied.
+-- take_many is take_one for any number of keys in ascending order. Each key has an amount, and the position of
+-- its limit among lims, c, n and cost. It returns a row for each key that it could decide; took is 0 for a
+-- denial.
 CREATE FUNCTION "formats_schema".{bucket}_take_many(clock bigint, keys bytea[], which bigint[], amounts bigint[],
 	lims text[], c bigint[], n bigint[], cost bigint[], look boolean)
 RETURNS TABLE (key bytea, took bigint, spent bigint, as_of bigint, now bigint)
@@ -639,8 +623,7 @@ BEGIN
 			INTO keys, which, amounts;
 		IF keys IS NULL THEN RETURN; END IF;
 	END IF;
-	-- took brings the number of the limit; a row that is new keeps it, as its amount
-	-- is what is missing.
+	-- took passes the position of the limit. A new row keeps it, because its amount is the spent tokens.
 	RETURN QUERY INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, took)
 		SELECT k.key, lims[k.which], k.amount, CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END,
 			"formats_schema".full_after(CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END, k.amount, n[k.which]) + shift, k.which - 1000000
@@ -659,7 +642,7 @@ BEGIN
 			CASE WHEN b.took < 0 AND NOT given AND "formats_schema".microseconds() > b.as_of + 1000 THEN "formats_schema".{bucket}_late(b.key) ELSE b.as_of END,
 			CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END;
 	GET DIAGNOSTICS done = ROW_COUNT;
-	IF done < cardinality(keys) THEN -- by the states that there are now; what was taken is shown by its first row
+	IF done < cardinality(keys) THEN -- by the current states; for a charged key, the first result row counts
 		IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
 		RETURN QUERY SELECT keys[s.i], 0::bigint, s.spent, s.as_of, clock FROM "formats_schema".{bucket}_states(keys) s
 			WHERE s.lim = lims[which[s.i]] AND s.others IS NULL AND
@@ -667,8 +650,8 @@ BEGIN
 	END IF;
 END $$;
 
--- lock locks the rows of keys, in their order. It makes those that are missing, and
--- returns their keys: somebody has to write them or to forget them.
+-- lock locks the rows of keys in ascending order. It inserts missing rows and returns their keys; the caller must
+-- write or delete them.
 CREATE FUNCTION "formats_schema".{bucket}_lock(keys bytea[]) RETURNS bytea[]
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -683,8 +666,8 @@ BEGIN
 	RETURN fresh;
 END $$;
 
--- forget removes rows that are locked, which makes their buckets full.
-CREATE FUNCTION "formats_schema".{bucket}_forget(keys bytea[]) RETURNS void
+-- delete_rows deletes locked rows, so that their buckets are full.
+CREATE FUNCTION "formats_schema".{bucket}_delete_rows(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off AS $$
 DECLARE
@@ -695,54 +678,49 @@ BEGIN
 	END LOOP;
 END $$;
 
--- reset makes buckets full, all of them in one step: a take of several sees all of
--- them before it, or all after it.
+-- reset fills buckets atomically: a take of several buckets sees all of them before the reset, or all of them
+-- after it.
 CREATE FUNCTION "formats_schema".{bucket}_reset(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	PERFORM "formats_schema".{bucket}_lock(keys);
-	PERFORM "formats_schema".{bucket}_forget(keys);
+	PERFORM "formats_schema".{bucket}_delete_rows(keys);
 END $$;
 
--- take does all that takes and refunds can be, one after another in one step. keys
--- are in ascending order. A limit is a text, as a row has it, and eight numbers: those
--- of a rate_limit. Numbers that refer to keys, limits and ids count from 1. The program
--- is, for each operation,
+-- take runs any takes and refunds, one after another, atomically. The keys are in ascending order. A limit is its text
+-- in a row, and eight numbers: the fields of a rate_limit. Positions of keys, limits and ids start at 1. The program
+-- has these numbers per operation:
 --
---   1, flags (1: a dry run, 2: up to), wait as admits has it, the id that it is
---      remembered by or 0, how many charges, and for each: key, limit, cost
---   2, the id or 0, how many charges, and for each: key, limit, what is given back, and
---      of the take that is canceled the cost, its instant, and what was missing after
---      it; a cost of -1 is that of no take
+--   1, flags (1: dry run, 2: up to), wait as in admits, the position of the id that remembers it or 0, the number
+--      of charges, and per charge: key, limit, cost
+--   2, the position of the id or 0, the number of charges, and per charge: key, limit, refunded amount, and the
+--      canceled take's cost, its instant, and the spent tokens after it; a cost of -1 is no take
 --
--- The answers are, for each take, 1 (taken), 0 (denied) or 2 (it was taken before: limits
--- has what its limits were), the time, and for each charge what it cost and four
--- numbers:
+-- The answers have these numbers per take: 1 (taken), 0 (denied) or 2 (taken before; limits has the limits of that
+-- time), the time, and per charge its cost and four numbers:
 --
---   0, spent, as_of, prev    the account before; with an id that was not denied, the
---                            one after
---   1, sum, behind, wait     of a log: what it counts, by how much its instant is
---                            ahead of the clock, and the wait, -1 being never
+--   0, spent, as_of, prev    the account before the take; after it if the take has an id and was not denied
+--   1, sum, behind, wait     a log's sum, the distance of its instant from the clock, and the wait; -1 is never
 --
--- look is that of take_one.
+-- look is as in take_one.
 CREATE FUNCTION "formats_schema".{bucket}_take(clock bigint, keys bytea[], lims text[], numbers bigint[], program bigint[],
 	ids bytea[], look boolean, OUT answers bigint[], OUT limits text[])
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off AS $$ -- of the memory, which may have been empty when this was planned
+SET enable_seqscan = off AS $$ -- the memory may have been empty at planning time
 #variable_conflict use_column
 DECLARE
 	given CONSTANT boolean := clock >= 0;
 	shift bigint := 0;
 	size CONSTANT int := cardinality(program);
-	-- The rows, by the number of their key, and which are to be written.
+	-- The rows by the position of their key, and the rows to write.
 	firsts text[]; spents bigint[]; as_ofs bigint[]; prevs bigint[]; dues bigint[]; dirty boolean[];
 	logs "formats_schema".sliding_log[];
 	others "formats_schema".accounts[];
 	list "formats_schema".account[]; was "formats_schema".account[];
 	a "formats_schema".account;
-	fresh bytea[]; -- rows made to be locked
+	fresh bytea[]; -- rows inserted to be locked
 	writes boolean := false;
 	r record;
 	rates "formats_schema".rate_limit[];
@@ -751,7 +729,7 @@ DECLARE
 	memo int; flags bigint; wait bigint; cost bigint; room bigint; due bigint;
 	ok boolean;
 	s bigint; t bigint; w bigint;
-	-- What the accounts of an operation were, and look like at the clock.
+	-- The accounts of an operation before it, and their state at the clock.
 	befores "formats_schema".account[]; opened boolean[]; several boolean[];
 	costs bigint[]; ss bigint[]; ts bigint[]; ws bigint[]; waits bigint[];
 	g bigint[]; sum bigint;
@@ -763,8 +741,7 @@ BEGIN
 		rates[i] := ROW(numbers[j - 7], numbers[j - 6], numbers[j - 5], numbers[j - 4], numbers[j - 3], numbers[j - 2],
 			numbers[j - 1] = 1, numbers[j] = 1);
 	END LOOP;
-	-- The first time without locks: where that comes to nothing that is to be written,
-	-- it is the answer.
+	-- The first pass uses no locks. If it writes nothing, its result is the answer.
 	FOR locked IN CASE WHEN look THEN 0 ELSE 1 END .. 1 LOOP
 		IF locked = 1 THEN
 			fresh := "formats_schema".{bucket}_lock(keys);
@@ -856,7 +833,7 @@ BEGIN
 					t := "formats_schema".log_newest(a.log);
 					SELECT y.gone, y.sum FROM "formats_schema".log_live(l, coalesce(a.log, '{}'), greatest(clock, t)) AS y INTO w, s;
 					IF flags >= 2 THEN room := least(room, greatest(l.c - s, 0)); END IF;
-				ELSIF l.algorithm = 0 THEN -- most are, and this is look
+				ELSIF l.algorithm = 0 THEN -- the common case: an inlined look
 					t := a.as_of; s := a.spent; w := 0;
 					IF clock > t THEN
 						s := CASE WHEN clock - t > s / l.n THEN 0 ELSE least(s - (clock - t) * l.n, (l.c + l.debt) * l.p) END;
@@ -905,7 +882,7 @@ BEGIN
 						IF memo > 0 THEN answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev]; END IF;
 					END IF;
 				ELSE
-					cost := 0; -- it is written so that the next one does not begin anew
+					cost := 0; -- written, so that the next take does not create it again
 				END IF;
 				IF several[j] THEN
 					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
@@ -941,17 +918,16 @@ BEGIN
 	END IF;
 	SELECT array_agg(d.key) FROM unnest(keys, dirty) AS d (key, dirty) WHERE NOT d.dirty AND d.key = ANY (fresh) INTO fresh;
 	IF fresh IS NOT NULL THEN
-		PERFORM "formats_schema".{bucket}_forget(fresh); -- what is denied leaves nothing behind
+		PERFORM "formats_schema".{bucket}_delete_rows(fresh); -- denied takes leave no rows
 	END IF;
 END $$;
 
--- sweep removes rows of buckets that have been full for a second, and of takes that are
--- remembered no longer: up to most of each, in so many pages of each table from a part
--- of it on, 0 being its beginning. It skips rows that somebody has locked, and does
--- nothing while another sweeps: then swept is -1. share is how much of the table it was.
+-- sweep deletes the rows of buckets that have been full for a second, and expired memory rows: up to most rows of
+-- each. It reads this many pages of each table, starting at a part between 0 and 1. It skips locked rows, and
+-- returns swept = -1 while another sweep runs. The result share is the fraction of the table that was read.
 --
--- The second is for takes that have read the clock and make a row in a moment: they
--- must find what others have taken since.
+-- The second is for takes that have read the clock and are about to insert a row: they must find the takes of
+-- others.
 CREATE FUNCTION "formats_schema".{bucket}_sweep(part float8, pages bigint, most int, OUT swept bigint, OUT share float8)
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -981,8 +957,7 @@ BEGIN
 	swept := swept + gone;
 END $$;
 
--- {bucket}_view shows the accounts of the buckets to people. Bytes of keys that are no
--- text are escaped.
+-- {bucket}_view shows the accounts of the buckets to operators. It escapes bytes of keys that are not text.
 CREATE VIEW "formats_schema".{bucket}_view AS
 	SELECT encode(b.key, 'escape') AS key, CASE (l.l).algorithm WHEN 2 THEN 'sliding window' WHEN 3 THEN 'sliding log' WHEN 0 THEN 'bucket' WHEN 1 THEN 'bucket' ELSE 'unknown' END AS kind,
 		round(a.spent::numeric / CASE (l.l).algorithm WHEN 0 THEN (l.l).p ELSE 1 END / 1000, 6) AS missing,
@@ -1008,12 +983,11 @@ BEGIN
 		EXECUTE $migration$
 -- SPDX-License-Identifier: Apache-2.0
 --
--- A row of rate_limit_rule is one rule, a row of rate_limit_policy what a policy
--- says beside its rules. Both hold documents in the policy language, in spec.
--- Package rules turns them into a policy.
+-- A row of rate_limit_rule is one rule, and a row of rate_limit_policy has the other fields of a policy. Both
+-- have documents in the policy language in the column spec. Package rules compiles them into a policy.
 
--- Attributes that the placeholders and labels of a key_pattern, and the column plan,
--- stand for. method, path and host stand for themselves.
+-- Maps the words in a key_pattern, and the column plan, to attributes. The words method, path and host map to
+-- themselves.
 CREATE TABLE "formats_schema".rate_limit_attribute (
     name      text COLLATE "C" PRIMARY KEY,
     attribute text COLLATE "C" NOT NULL,
@@ -1080,7 +1054,7 @@ CREATE TABLE "formats_schema".rate_limit_rule (
             WHEN 'endpoint' THEN ':' || key_pattern LIKE '%:endpoint:%'
             WHEN 'ip' THEN ':' || key_pattern LIKE '%:ip:%'
             ELSE false END),
-    -- NaN is above all numbers, infinity included.
+    -- NaN compares greater than all numbers, including infinity.
     CONSTRAINT rate_limit_rule_rate_per_second_check
         CHECK (rate_per_second > 0 AND rate_per_second <= 9007199254740.991),
     CONSTRAINT rate_limit_rule_burst_capacity_check
@@ -1101,26 +1075,24 @@ CREATE TABLE "formats_schema".rate_limit_rule (
         CHECK (is_fallback OR spec ? 'limit_keys')
 );
 
--- Two active rules with the same keys and match would both apply: an operator who
--- raises one of them would see no change. Rows may share both where group, mode or
--- on_missing differ.
+-- Two active rules with the same keys and match would both apply, so raising one limit would have no effect. Rows
+-- can share both if group, mode or on_missing differ.
 CREATE UNIQUE INDEX rate_limit_rule_key_pattern_plan_key
     ON "formats_schema".rate_limit_rule (policy, md5((spec -> 'limit_keys')::text || coalesce(spec -> 'match', '{}')::text))
     WHERE is_active AND NOT is_fallback AND NOT spec ?| ARRAY['group', 'mode', 'on_missing'];
 CREATE UNIQUE INDEX rate_limit_rule_fallback_key
     ON "formats_schema".rate_limit_rule (policy) WHERE is_active AND is_fallback;
 
-COMMENT ON TABLE "formats_schema".rate_limit_rule IS 'Rules of mete: all servers apply the active ones within a second.';
-COMMENT ON COLUMN "formats_schema".rate_limit_rule.spec IS 'The rule, as it stands in a policy file. A statement that changes another column changes spec with it, and the reverse.';
-COMMENT ON COLUMN "formats_schema".rate_limit_rule.name IS 'The name is a part of bucket keys: a rule with another name begins with full buckets.';
-COMMENT ON COLUMN "formats_schema".rate_limit_rule.key_pattern IS 'The attributes and values that a bucket is for: user:{user_id}, endpoint:/api/search, global.';
-COMMENT ON COLUMN "formats_schema".rate_limit_rule.plan IS 'The rule counts requests of this plan only; NULL is all plans.';
-COMMENT ON COLUMN "formats_schema".rate_limit_rule.priority IS 'The lowest priority of a group applies first; then the lowest rule_id.';
-COMMENT ON COLUMN "formats_schema".rate_limit_rule.is_fallback IS 'The rule applies where no other rule of its policy does.';
-COMMENT ON TABLE "formats_schema".rate_limit_policy IS 'Documents of the policies beside their rules. That of the empty name is for all policies.';
+COMMENT ON TABLE "formats_schema".rate_limit_rule IS 'Rules of mete. All servers apply active rules within a second.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.spec IS 'The rule in the policy language. Changes of other columns update spec, and the reverse.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.name IS 'A part of bucket keys: a renamed rule starts with full buckets.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.key_pattern IS 'The attributes and values that identify a bucket: user:{user_id}, endpoint:/api/search, global.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.plan IS 'The rule applies only to requests of this plan; NULL matches all plans.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.priority IS 'In a group, the row with the lowest priority applies first, then the lowest rule_id.';
+COMMENT ON COLUMN "formats_schema".rate_limit_rule.is_fallback IS 'The rule applies if no other rule of its policy does.';
+COMMENT ON TABLE "formats_schema".rate_limit_policy IS 'Policy fields other than rules. The row with the empty name applies to all policies.';
 
--- The revision grows with each statement that changes rules. Its row also puts the
--- writers in order.
+-- The revision increases with each statement that changes rules. Its row also serializes writers.
 CREATE TABLE "formats_schema".rate_limit_revision (
     only_row   boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
     revision   bigint      NOT NULL,
@@ -1129,18 +1101,17 @@ CREATE TABLE "formats_schema".rate_limit_revision (
 
 INSERT INTO "formats_schema".rate_limit_revision (revision) VALUES (1);
 
--- rate_limit_pattern_parts returns the parts of a key_pattern, each as the word of a
--- placeholder, or as a label and its value.
+-- rate_limit_pattern_parts returns the parts of a key_pattern: the word of a placeholder, or a label and its
+-- value.
 CREATE FUNCTION "formats_schema".rate_limit_pattern_parts(key_pattern text) RETURNS SETOF text[] LANGUAGE sql IMMUTABLE
     SET search_path = pg_catalog, pg_temp AS $function$
     SELECT regexp_matches(key_pattern,
         '(?:^|:)(?:(?:[a-z][a-z0-9_-]{0,31}:)?[{]([^{}]+)[}]|([a-z][a-z0-9_-]{0,31}):([^:{}[:space:]]+))', 'g')
 $function$;
 
--- rate_limit_pattern returns the limit_keys and the match that a key_pattern stands
--- for, and NULL for custom. It reads what it can of a broken pattern, which a
--- constraint refuses. A word without a row in rate_limit_attribute is an error, or
--- else stands for itself.
+-- rate_limit_pattern returns the limit_keys and the match of a key_pattern, and NULL for custom. It parses the
+-- valid parts of an invalid pattern, which a constraint rejects. A word that is not in rate_limit_attribute is an
+-- error if strict is set, and otherwise maps to itself.
 CREATE FUNCTION "formats_schema".rate_limit_pattern(key_pattern text, strict boolean) RETURNS jsonb LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -1161,9 +1132,9 @@ BEGIN
         ELSIF known IS NULL AND (NOT strict OR word ~ '^(header|query|cookie|jwt|ip):' OR word IN ('method', 'path', 'host')) THEN
             known := word;
         ELSIF known IS NULL THEN
-            RAISE check_violation USING MESSAGE = format('"%s" stands for no attribute', word),
+            RAISE check_violation USING MESSAGE = format('"%s" is not a known attribute', word),
                 DETAIL = (SELECT string_agg(a.name, ', ' ORDER BY a.name) FROM "formats_schema".rate_limit_attribute a) || ', method, path, host',
-                HINT = format('insert it into rate_limit_attribute, or write an attribute such as {header:x-user} or {attribute:%s}', word),
+                HINT = format('insert it into rate_limit_attribute, or use an attribute such as {header:x-user} or {attribute:%s}', word),
                 COLUMN = 'key_pattern';
         END IF;
         IF part[1] IS NOT NULL THEN
@@ -1176,8 +1147,8 @@ BEGIN
 END
 $function$;
 
--- rate_limit_pattern_of returns a key_pattern for the limit_keys and the path of a
--- rule, and custom where a pattern cannot say them.
+-- rate_limit_pattern_of returns a key_pattern for the limit_keys and the path of a rule, or custom if no pattern
+-- can express them.
 CREATE FUNCTION "formats_schema".rate_limit_pattern_of(spec jsonb) RETURNS text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -1199,8 +1170,7 @@ BEGIN
 END
 $function$;
 
--- rate_limit_rule_row writes the columns that a statement has changed into spec, and
--- then sets the columns by spec.
+-- rate_limit_rule_row copies changed columns to spec, and then sets all columns from spec.
 CREATE FUNCTION "formats_schema".rate_limit_rule_row() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -1218,13 +1188,13 @@ BEGIN
     IF jsonb_typeof(doc) <> 'object' OR jsonb_typeof(coalesce(doc -> 'match', '{}')) <> 'object'
         OR jsonb_typeof(coalesce(doc -> 'algorithm_config', '{}')) <> 'object' OR jsonb_typeof(coalesce(doc -> 'limit_keys', '[]')) <> 'array' THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_spec_check', COLUMN = 'spec',
-            MESSAGE = 'spec must be a JSON object, and match and algorithm_config in it as well; limit_keys must be a list';
+            MESSAGE = 'spec, match and algorithm_config must be JSON objects, and limit_keys a list';
     END IF;
     match := coalesce(doc -> 'match', '{}');
     config := coalesce(doc -> 'algorithm_config', '{}');
 
-    -- 1. Columns that the statement sets go into spec. Where spec has the value of the
-    -- column already, spec stays as it is written: a row can be inserted back.
+    -- 1. Copy the columns that the statement sets to spec. If spec already has the value, keep its text, so that
+    -- a row can be inserted back unchanged.
     IF NEW.name IS DISTINCT FROM was.name AND NEW.name IS DISTINCT FROM doc ->> 'name' THEN
         doc := (doc - 'name') || jsonb_strip_nulls(jsonb_build_object('name', NEW.name));
     END IF;
@@ -1242,7 +1212,7 @@ BEGIN
     IF (NEW.rate_per_second, NEW.burst_capacity) IS DISTINCT FROM (was.rate_per_second, was.burst_capacity)
         AND coalesce(NEW.rate_per_second, NEW.burst_capacity) IS NOT NULL AND (doc ? 'limits' OR doc ->> 'algorithm' <> 'token_bucket') THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_limit_check', COLUMN = 'spec',
-            MESSAGE = 'rate_per_second and burst_capacity are the limit of a token_bucket, and spec has another limit';
+            MESSAGE = 'rate_per_second and burst_capacity require a token_bucket, but spec has a different limit';
     END IF;
     IF NEW.key_pattern IS DISTINCT FROM was.key_pattern THEN
         said := "formats_schema".rate_limit_pattern(NEW.key_pattern, true);
@@ -1250,7 +1220,7 @@ BEGIN
             FOR value IN SELECT jsonb_object_keys("formats_schema".rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
                 match := match - value;
             END LOOP;
-            -- A fallback without limit_keys has none.
+            -- A fallback without limit_keys stays without.
             IF NOT (NEW.is_fallback AND said -> 'limit_keys' = '[]' AND NOT doc ? 'limit_keys') THEN
                 doc := doc || jsonb_build_object('limit_keys', said -> 'limit_keys');
             END IF;
@@ -1259,8 +1229,8 @@ BEGIN
     END IF;
     IF NEW.plan IS DISTINCT FROM was.plan THEN
         IF plan_attr IS NULL THEN
-            RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_plan_check', COLUMN = 'plan', MESSAGE = 'plan stands for no attribute',
-                HINT = 'insert into rate_limit_attribute what plan stands for';
+            RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_plan_check', COLUMN = 'plan', MESSAGE = 'plan is not mapped to an attribute',
+                HINT = 'add plan to rate_limit_attribute';
         END IF;
         match := (match - plan_attr) || jsonb_strip_nulls(jsonb_build_object(plan_attr, NEW.plan));
     END IF;
@@ -1272,10 +1242,10 @@ BEGIN
         AND match @> coalesce(NEW.spec -> 'match', '{}') AND config @> coalesce(NEW.spec -> 'algorithm_config', '{}')
         AND match @> coalesce("formats_schema".rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}')) THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_twice_check', COLUMN = 'spec',
-            MESSAGE = 'spec and another column say different things of one field', HINT = 'say it once';
+            MESSAGE = 'spec and another column have different values for one field', HINT = 'set it in one place';
     END IF;
 
-    -- 2. Columns follow spec. A column that the statement has set stays as it is.
+    -- 2. Set the columns from spec, except the columns that the statement sets.
     IF NEW.name IS NOT DISTINCT FROM was.name THEN
         NEW.name := doc ->> 'name';
     END IF;
@@ -1304,7 +1274,7 @@ BEGIN
         NEW.plan := CASE WHEN jsonb_typeof(match -> plan_attr) = 'string' AND length(value) BETWEEN 1 AND 32
             AND value ~ '^[^*]+$' AND value = btrim(value) THEN value END;
     END IF;
-    -- A pattern stays as it was written while it agrees with spec.
+    -- Keep the text of a pattern that agrees with spec.
     IF NEW.key_pattern IS NULL OR NEW.key_pattern IS NOT DISTINCT FROM was.key_pattern THEN
         said := "formats_schema".rate_limit_pattern(NEW.key_pattern, false);
         IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR NOT match @> (said -> 'match') THEN
@@ -1318,7 +1288,7 @@ BEGIN
             ELSE 'custom' END;
     END IF;
     IF NEW.name IS NULL THEN
-        -- user:{user_id} of the plan free is called user-free.
+        -- The default name of user:{user_id} with the plan free is user-free.
         value := regexp_replace(NEW.key_pattern, '(^|:)([a-z0-9_-]+):[{]\2[^}]*[}]', '\1\2', 'g');
         value := regexp_replace(regexp_replace(value, '[{}]', '', 'g') || coalesce('-' || NEW.plan, ''), '[^!-~]', '_', 'g');
         IF length(value) > 64 THEN
@@ -1340,15 +1310,14 @@ $function$;
 CREATE TRIGGER rate_limit_rule_row BEFORE INSERT OR UPDATE ON "formats_schema".rate_limit_rule
     FOR EACH ROW EXECUTE FUNCTION "formats_schema".rate_limit_rule_row();
 
--- rate_limit_attribute_row gives rules whose key_pattern or plan names a word the new
--- attribute of the word.
+-- rate_limit_attribute_row updates the rules with a changed word in their key_pattern or plan.
 CREATE FUNCTION "formats_schema".rate_limit_attribute_row() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $function$
 BEGIN
-    -- An INSERT that has read the old attribute ends before the lock is held.
+    -- An INSERT that has read the old attribute ends before this lock is granted.
     LOCK TABLE "formats_schema".rate_limit_rule IN SHARE ROW EXCLUSIVE MODE;
-    -- One UPDATE changes limit_keys and match: the trigger of the rules would make
-    -- another pattern for a spec with only one of them changed.
+    -- A single UPDATE changes limit_keys and match. If only one of them changed, the trigger of the rules would
+    -- create a different pattern.
     UPDATE "formats_schema".rate_limit_rule r SET spec = r.spec
         || CASE WHEN u.in_keys THEN jsonb_build_object('limit_keys',
             (SELECT coalesce(jsonb_agg(CASE key WHEN to_jsonb(OLD.attribute) THEN to_jsonb(NEW.attribute) ELSE key END ORDER BY n), '[]')
@@ -1369,7 +1338,7 @@ $function$;
 CREATE TRIGGER rate_limit_attribute_row AFTER UPDATE ON "formats_schema".rate_limit_attribute
     FOR EACH ROW WHEN (OLD.attribute <> NEW.attribute) EXECUTE FUNCTION "formats_schema".rate_limit_attribute_row();
 
--- A user who may write rules needs no rights to the revision.
+-- Users with write access to rules need no privileges for the revision.
 CREATE FUNCTION "formats_schema".rate_limit_changed() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $function$
 DECLARE
@@ -1383,8 +1352,8 @@ BEGIN
 END
 $function$;
 
--- Triggers need no right to their function. A user who could attach it to a table of
--- their own would have all servers read all rules, as often as they like.
+-- Triggers need no privilege for their function. A user who could attach it to another table could make all
+-- servers read all rules at any rate.
 REVOKE EXECUTE ON FUNCTION "formats_schema".rate_limit_changed() FROM PUBLIC;
 
 CREATE TRIGGER rate_limit_rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "formats_schema".rate_limit_rule
@@ -1403,29 +1372,27 @@ BEGIN
 		EXECUTE $migration$
 -- SPDX-License-Identifier: Apache-2.0
 
--- Denied requests, as package violations records them. A row stands for one
--- request or, while a key is under attack, for as many as denials says.
+-- Denied requests that package violations records. A row counts one or more requests in denials.
 --
--- rule_name tells a rule apart wherever the policy comes from. rule_id is that of
--- the rate_limit_rule of this name when the row was written, if there was one. It is
--- no foreign key: a rule can be deleted, and what it denied stays known.
+-- rule_name identifies a rule, independent of the source of the policy. rule_id is the rate_limit_rule with this
+-- name at the time of the write, if any. It is not a foreign key, so that denials of deleted rules stay known.
 CREATE TABLE "formats_schema".rate_limit_violation (
     violation_id   bigint           GENERATED BY DEFAULT AS IDENTITY,
-    bucket_key     varchar(256)     NOT NULL, -- a keyed hash, unless chosen otherwise
-    user_id        varchar(255),              -- the same; a subject is not always a number
-    ip_address     inet,                      -- cut to /24 or /48, unless chosen otherwise
+    bucket_key     varchar(256)     NOT NULL, -- a keyed hash by default
+    user_id        varchar(255), -- a keyed hash by default
+    ip_address     inet, -- truncated to /24 or /48 by default
     endpoint       varchar(255),              -- method and path, without query
-    requested_at   timestamptz      NOT NULL DEFAULT clock_timestamp(), -- the first of them
-    tokens_at_time double precision,          -- null where no bucket was asked
+    requested_at   timestamptz      NOT NULL DEFAULT clock_timestamp(), -- of the first denial
+    tokens_at_time double precision, -- null if there was no bucket
     rule_id        bigint,
     rule_name      varchar(64)      NOT NULL,
     limit_name     varchar(128)     NOT NULL DEFAULT '',
     reason         varchar(64)      NOT NULL DEFAULT '',
-    cost           double precision NOT NULL DEFAULT 1, -- of all of them
-    retry_after    interval,                  -- of the first; null for never
+    cost           double precision NOT NULL DEFAULT 1, -- sum over all denials
+    retry_after    interval, -- of the first denial; null for never
     denials        bigint           NOT NULL DEFAULT 1 CHECK (denials > 0),
-    last_at        timestamptz      NOT NULL DEFAULT clock_timestamp(), -- the last of them
-    shadow         boolean          NOT NULL DEFAULT false, -- would have been denied
+    last_at        timestamptz      NOT NULL DEFAULT clock_timestamp(), -- of the last denial
+    shadow         boolean          NOT NULL DEFAULT false, -- a shadow rule would have denied it
     node           varchar(64)      NOT NULL DEFAULT '',
     PRIMARY KEY (requested_at, violation_id)
 ) PARTITION BY RANGE (requested_at);
@@ -1435,7 +1402,7 @@ CREATE INDEX rate_limit_violation_ip ON "formats_schema".rate_limit_violation (i
 CREATE INDEX rate_limit_violation_key ON "formats_schema".rate_limit_violation (bucket_key, requested_at DESC);
 CREATE INDEX rate_limit_violation_rule ON "formats_schema".rate_limit_violation (rule_name, requested_at DESC);
 
--- Whatever has no day of its own: an insert never fails for want of one.
+-- Rows without a partition of their day, so that an insert never fails.
 CREATE TABLE "formats_schema".rate_limit_violation_rest PARTITION OF "formats_schema".rate_limit_violation DEFAULT;
 
 CREATE FUNCTION "formats_schema".rate_limit_violation_row() RETURNS trigger
@@ -1450,15 +1417,15 @@ BEGIN
 END
 $row$;
 
--- Triggers need no right to their function. Who could hang it on a table of their own
--- would learn which rules there are.
+-- Triggers need no privilege for their function. A user who could attach it to another table could learn the
+-- names of rules.
 REVOKE EXECUTE ON FUNCTION "formats_schema".rate_limit_violation_row() FROM PUBLIC;
 
 CREATE TRIGGER rate_limit_violation_row BEFORE INSERT ON "formats_schema".rate_limit_violation
     FOR EACH ROW EXECUTE FUNCTION "formats_schema".rate_limit_violation_row();
 
--- rate_limit_violation_numbers gives out numbers for rows that are to be written,
--- and the time. Who has numbers can write again what may have been written.
+-- rate_limit_violation_numbers reserves IDs for new rows, and returns the time. With fixed IDs, a client can
+-- safely repeat a write.
 CREATE FUNCTION "formats_schema".rate_limit_violation_numbers(n integer, OUT numbers bigint[], OUT at timestamptz)
 LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -1467,17 +1434,16 @@ AS $numbers$
     FROM generate_series(1, least(n, 100000));
 $numbers$;
 
--- rate_limit_violation_maintain makes the partitions of the days around at (null:
--- now), and drops those that hold nothing younger than keep. Any number of nodes
--- may call it at once. It acts as its owner, so that a node needs no right to
--- create or drop: whoever may delete rows may call it.
+-- rate_limit_violation_maintain creates the partitions of the days around at (null: now), and drops the
+-- partitions whose rows are all older than keep. Nodes can call it concurrently. It runs with its owner's
+-- privileges, so a node needs no privilege to create or drop tables: any user with the DELETE privilege can call
+-- it.
 --
--- A day of which rows are in the rest already gets no partition: they leave the
--- rest by age, some at a time.
+-- A day with rows in the default partition gets no partition. These rows are deleted by age, in batches.
 CREATE FUNCTION "formats_schema".rate_limit_violation_maintain(at timestamptz, keep interval, OUT made integer, OUT dropped integer, OUT trimmed integer)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET datestyle = 'ISO' -- by others, bounds are written that are read as another time
+SET datestyle = 'ISO' -- other styles are ambiguous in partition bounds
 SET timezone = 'UTC'
 SET lock_timeout = '2s'
 AS $maintain$
@@ -1493,7 +1459,7 @@ DECLARE
     part   text;
 BEGIN
     IF NOT has_table_privilege(session_user, parent, 'DELETE') THEN
-        RAISE insufficient_privilege USING MESSAGE = 'permission denied for ' || parent || ': the user needs the right to delete from it';
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied for ' || parent || ': the user needs the DELETE privilege';
     END IF;
     made := 0; dropped := 0; trimmed := 0;
     PERFORM pg_advisory_xact_lock(1835365477::bigint << 32 | parent::oid::bigint);
@@ -1535,10 +1501,10 @@ BEGIN
 		EXECUTE $migration$
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Who shares the buckets of a prefix, and the secret that they share.
+-- The nodes that share the buckets of a prefix, and their shared secret.
 
--- A row is a server, and when it last said that it is there. After a crash of the
--- database it is empty until they have said so again.
+-- A row is a server and its last heartbeat. After a crash of the database, the table is empty until the next
+-- heartbeats.
 CREATE UNLOGGED TABLE "formats_schema".node (
     prefix bytea       NOT NULL,
     id     text        NOT NULL,
@@ -1547,7 +1513,7 @@ CREATE UNLOGGED TABLE "formats_schema".node (
     CONSTRAINT node_pkey PRIMARY KEY (prefix, id)
 ) WITH (fillfactor = 50);
 
-COMMENT ON TABLE "formats_schema".node IS 'Servers of mete that use this schema now.';
+COMMENT ON TABLE "formats_schema".node IS 'Servers of mete that currently use this schema.';
 
 CREATE TABLE "formats_schema".secret (
     prefix  bytea       NOT NULL,
@@ -1557,7 +1523,7 @@ CREATE TABLE "formats_schema".secret (
     CONSTRAINT secret_pkey PRIMARY KEY (prefix)
 );
 
-COMMENT ON TABLE "formats_schema".secret IS 'What keys of hashes are derived from: whoever reads it can try out whose a bucket is.';
+COMMENT ON TABLE "formats_schema".secret IS 'The secret for deriving hash keys. A reader can find the client of a hashed key by trying values.';
 $migration$;
 		INSERT INTO "formats_schema".migration (version, name) VALUES (4, 'node');
 	END IF;
@@ -1570,8 +1536,8 @@ BEGIN
 		EXECUTE $migration$
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Small documents that servers share: overrides that were made while they ran. The
--- table is logged: a crash does not lift a block.
+-- Small documents that servers share, such as overrides from the API. The table is logged, so that a crash does
+-- not lift a block.
 
 CREATE TABLE "formats_schema".document (
     prefix     bytea       NOT NULL,
@@ -1583,7 +1549,7 @@ CREATE TABLE "formats_schema".document (
     CONSTRAINT document_pkey PRIMARY KEY (prefix, name)
 );
 
-COMMENT ON TABLE "formats_schema".document IS 'What administrators of mete have decided at run time. Change it through the API: mete override.';
+COMMENT ON TABLE "formats_schema".document IS 'Documents that servers of mete share, such as overrides. Change them with mete override.';
 $migration$;
 		INSERT INTO "formats_schema".migration (version, name) VALUES (5, 'document');
 	END IF;

@@ -43,7 +43,7 @@ func TestBreaker_FewCallsAreNoSign(t *testing.T) {
 	})
 }
 
-// Failures are in a row only where nothing was answered between them.
+// TestBreaker_InARow proves that an answer ends a series of failures.
 func TestBreaker_InARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{Failures: 3})
@@ -65,7 +65,7 @@ func TestBreaker_InARow(t *testing.T) {
 	})
 }
 
-// What counts is that the store did not answer.
+// TestBreaker_WhatCounts proves that only missing answers count.
 func TestBreaker_WhatCounts(t *testing.T) {
 	canceled := func(t *testing.T) context.Context {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -125,8 +125,8 @@ func TestBreaker_WhatCounts(t *testing.T) {
 	}
 }
 
-// A rule in a hurry does not open the breaker for others, who are answered; nor does
-// it keep it closed where nobody is.
+// TestBreaker_BriefDeadlines proves that a rule with a short timeout does not open the breaker while other calls
+// are answered. It does not keep the breaker closed otherwise.
 func TestBreaker_BriefDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{})
@@ -149,7 +149,7 @@ func TestBreaker_BriefDeadlines(t *testing.T) {
 	})
 }
 
-// A call of before the breaker opened is no probe.
+// TestBreaker_LateFailure proves that a call from before the opening is not a probe.
 func TestBreaker_LateFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{Failures: 1, OpenFor: time.Second, Probes: 2})
@@ -171,7 +171,7 @@ func TestBreaker_LateFailure(t *testing.T) {
 	})
 }
 
-// A call that panics is over, too.
+// TestBreaker_Panic proves that a panic ends a call, too.
 func TestBreaker_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{Failures: 2, OpenFor: time.Second, Probes: 1})
@@ -196,8 +196,8 @@ func TestBreaker_Panic(t *testing.T) {
 	})
 }
 
-// One call that stalls fails all the takes in it, and no more: it takes a spell of
-// failures to open the breaker.
+// TestBreaker_OneStall proves that a single stalled call, which fails all of its takes, does not open the
+// breaker.
 func TestBreaker_OneStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := admit(t, guard.Config{Spell: guard.DefaultSpell})

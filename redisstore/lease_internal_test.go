@@ -19,8 +19,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestLending_IsAsTheBookSays runs the same loans, takes, refunds and resets
-// against Redis and against the reference, on a clock that also steps back.
+// TestLending_IsAsTheBookSays runs the same loans, takes, refunds and resets against Redis and the reference,
+// with a clock that also steps back.
 func TestLending_IsAsTheBookSays(t *testing.T) {
 	t.Parallel()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
@@ -118,7 +118,7 @@ func (b *bookkeeping) borrow(r *rand.Rand, want bucket.Tokens) {
 	b.seq++
 	seq := b.seq
 	if r.IntN(10) == 0 {
-		seq -= uint64(r.Int64N(int64(seq))) // comes late
+		seq -= uint64(r.Int64N(int64(seq))) // a late loan
 	}
 	keep := bucket.Tokens(0)
 	for _, e := range b.book.Entries {

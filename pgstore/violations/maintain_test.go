@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// A testClock says what it is told.
+// A testClock returns the time that the test sets.
 type testClock struct{ micros atomic.Int64 }
 
 func newClock(at time.Time) *testClock {
@@ -31,12 +31,11 @@ func newClock(at time.Time) *testClock {
 func (c *testClock) Now() bucket.Instant     { return bucket.Instant(c.micros.Load()) }
 func (c *testClock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
-// retry lets a little time go by at each look, so that an upkeep that a busy
-// machine made fail is tried again, a minute later by this clock. It is less than
-// five minutes until patience is over.
+// retry advances the clock slightly at each check, so that maintenance that failed on a busy machine is retried a
+// virtual minute later. The total is less than five minutes.
 func (c *testClock) retry() { c.advance(50 * time.Millisecond) }
 
-// days are the partitions there are, without their common beginning.
+// days returns the partitions without their common prefix.
 func (d *database) days() string {
 	d.t.Helper()
 	return one[string](d, `SELECT coalesce(string_agg(replace(inhrelid::regclass::text, $1, ''), ' ' ORDER BY inhrelid::regclass::text), '')
@@ -55,7 +54,7 @@ func (d *database) awaitDays(clock *testClock, want string) {
 	})
 }
 
-// Days are made ahead, and go when all in them is too old.
+// TestRecorder_KeepsDays creates partitions ahead, and drops expired ones.
 func TestRecorder_KeepsDays(t *testing.T) {
 	d := newDatabase(t)
 	clock := newClock(time.Date(2031, 1, 1, 23, 50, 0, 0, time.UTC))
@@ -84,7 +83,7 @@ func TestRecorder_KeepsDays(t *testing.T) {
 	}
 }
 
-// A day that has rows in the rest stays there, and leaves by age.
+// TestRecorder_RowsWithoutADay keeps a day's rows in the default partition, and deletes them by age.
 func TestRecorder_RowsWithoutADay(t *testing.T) {
 	d := newDatabase(t)
 	d.exec("INSERT INTO " + d.table("") + " (bucket_key, rule_name, requested_at) VALUES ('k', 'r', '2031-01-02 12:00+00'), ('k', 'r', '2031-01-06 12:00+00')")
@@ -107,7 +106,7 @@ func TestRecorder_RowsWithoutADay(t *testing.T) {
 	})
 }
 
-// Many nodes begin at once, and write to days of which there is one each.
+// TestRecorder_TwentyNodes starts many nodes concurrently: each day has one partition.
 func TestRecorder_TwentyNodes(t *testing.T) {
 	d := newDatabase(t)
 	const nodes, each = 20, 500
@@ -148,8 +147,8 @@ func TestRecorder_TwentyNodes(t *testing.T) {
 	}
 }
 
-// The rights that pgstore.Migrate asks for are enough, and less is an error that is
-// counted and logged, and is over when they are granted.
+// TestRecorder_Rights proves that the documented privileges suffice. Missing ones cause a counted and logged
+// error, which ends when they are granted.
 func TestRecorder_Rights(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	d := migrated(t, server.URL(), "audit")
@@ -170,7 +169,7 @@ func TestRecorder_Rights(t *testing.T) {
 		t.Errorf("stats %+v, want it written after all", s)
 	}
 	clock.advance(time.Hour)
-	user.awaitDays(clock, "20301231 20310102 20310103 20310104") // the day of the row began without
+	user.awaitDays(clock, "20301231 20310102 20310103 20310104") // the day of the row started without it
 	for text, want := range map[string]int{"cannot write violations, retrying": 1, "violation writes recovered": 1, "cannot maintain partitions": 1, "permission denied for": 2} {
 		if got := strings.Count(log.String(), text); got != want {
 			t.Errorf("logged %d times %q, want %d:\n%s", got, text, want, log)
@@ -183,7 +182,7 @@ func TestRecorder_Rights(t *testing.T) {
 	}
 }
 
-// Rules can be deleted, and what they denied stays.
+// TestRecorder_DeletedRules proves that denials of deleted rules stay.
 func TestRecorder_DeletedRules(t *testing.T) {
 	d := newDatabase(t)
 	rules := pgx.Identifier{d.schema, "rate_limit_rule"}.Sanitize()
@@ -203,8 +202,8 @@ func TestRecorder_DeletedRules(t *testing.T) {
 	}
 }
 
-// How a user has times and intervals written does not matter, and in no time zone days
-// begin at another time.
+// TestDateStyle proves that date and interval styles have no effect, and that days start at the same time in
+// every time zone.
 func TestDateStyle(t *testing.T) {
 	server := proctest.StartPostgres(t)
 	first := connect(t, server.URL())

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// Whatever a client sends is storable, and is stored.
+// TestRecorder_ForeignText proves that any text from clients can be stored.
 func TestRecorder_ForeignText(t *testing.T) {
 	d := newDatabase(t)
 	r := d.recorder(func(c *violations.Config) { c.Raw = true })

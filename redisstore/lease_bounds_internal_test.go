@@ -15,9 +15,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// lending is a store that lends of a bucket of ten tokens, which refills one a
-// second.
-func lending(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) []store.Charge, borrow func(bucket.Tokens, time.Duration) lease.Grant) {
+// newLeasingStore returns a store that leases from a bucket of ten tokens that refills one per second.
+func newLeasingStore(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) []store.Charge, borrow func(bucket.Tokens, time.Duration) lease.Grant) {
 	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
 	if err != nil {
@@ -51,7 +50,7 @@ func lending(t *testing.T, config Config) (s *Store, charge func(bucket.Tokens) 
 
 func TestLending_OfABucketInDebt(t *testing.T) {
 	clock := storetest.NewClock()
-	s, charge, _ := lending(t, Config{Now: clock.Now})
+	s, charge, _ := newLeasingStore(t, Config{Now: clock.Now})
 	stepped, _, err := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: bucket.PerSecond(bucket.Token)}.Compile()
 	if err != nil {
 		t.Fatal(err)
@@ -68,10 +67,10 @@ func TestLending_OfABucketInDebt(t *testing.T) {
 	}
 }
 
-// TestLending_WaitIsExact has a cost wait until what is lent has come back (G3).
+// TestLending_WaitIsExact waits for leases to end (G3).
 func TestLending_WaitIsExact(t *testing.T) {
 	clock := storetest.NewClock()
-	s, charge, borrow := lending(t, Config{Now: clock.Now})
+	s, charge, borrow := newLeasingStore(t, Config{Now: clock.Now})
 	if g := borrow(4*bucket.Token, time.Minute); g.Tokens != 4*bucket.Token {
 		t.Fatalf("lent %v", g.Tokens)
 	}
@@ -97,10 +96,9 @@ func TestLending_WaitIsExact(t *testing.T) {
 	}
 }
 
-// TestLending_IsNotForgotten: what is lent is remembered for as long, and what is
-// missing of the bucket until that would have come back.
+// TestLending_IsNotForgotten proves how long leases and the spending after them are remembered.
 func TestLending_IsNotForgotten(t *testing.T) {
-	s, charge, borrow := lending(t, Config{})
+	s, charge, borrow := newLeasingStore(t, Config{})
 	began := time.Now()
 	borrow(4*bucket.Token, time.Minute)
 	lives := func(least time.Duration) {

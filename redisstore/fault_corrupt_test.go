@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// specimensOf are limits of every algorithm, which bring twenty tokens in a time.
+// specimensOf returns limits of every algorithm that refill twenty tokens per period.
 func specimensOf(per time.Duration) map[string]bucket.Limit {
 	rate := bucket.Rate{Tokens: 20 * bucket.Token, Per: per}
 	return map[string]bucket.Limit{
@@ -39,7 +39,7 @@ func compiled(spec bucket.Spec) bucket.Limit {
 
 func zeros(n int) string { return strings.Repeat("\x00", n) }
 
-// foreign are commands that put under a key what no bucket is.
+// foreign are commands that write a value that is not a bucket.
 var foreign = [][]string{
 	{"RPUSH", "K", "1:1@1 20000+1/50", "1:2@2 20000+1/50"},
 	{"HSET", "K", "spent", "1"},
@@ -77,7 +77,7 @@ var foreign = [][]string{
 	{"SET", "K", "2:20000+1/50 " + zeros(6) + "\xf8\x7f" + zeros(8)}, // not a number
 	{"SET", "K", "2:20000+1/50 " + zeros(14) + "\xf0\x7f"},           // infinite
 	{"SET", "K", "2:20000+1/50 " + zeros(14) + "\xe0\x3f"},
-	{"SET", "K", "3:1500@1700000000000000 20000+1/50"}, // of later ones
+	{"SET", "K", "3:1500@1700000000000000 20000+1/50"}, // of later versions
 	{"SET", "K", "10:1500@1700000000000000 20000+1/50"},
 	{"SET", "K", "1:log sum="},
 	{"SET", "K", "1:log sum=x first=0 lines=0 l20000+20000/1000000\n"},
@@ -89,8 +89,8 @@ var foreign = [][]string{
 	{"SET", "K", "\x00\xff\x00"},
 }
 
-// A key that holds what no bucket is spoils its own takes alone, which say that
-// nothing was spent, until it is reset.
+// TestFault_SpoiledKeys proves that a key with an invalid value fails only its own takes until it is reset, and
+// that nothing is spent.
 func TestFault_SpoiledKeys(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
@@ -112,7 +112,7 @@ func TestFault_SpoiledKeys(t *testing.T) {
 	tr.Conserved()
 }
 
-// spoil has a key hold something foreign, while it is taken from.
+// spoil writes an invalid value while the key is used.
 func spoil(t *testing.T, s mete.Store, r *proctest.Redis, key string, l bucket.Limit, args []string) {
 	charge := []store.Charge{{Key: key, Limit: l, Cost: bucket.Token}}
 	two := append(charge[:1:1], slowCharges(key+"+")...)
@@ -139,7 +139,7 @@ func spoil(t *testing.T, s mete.Store, r *proctest.Redis, key string, l bucket.L
 	}
 }
 
-// What is remembered of takes may be spoiled, too: then that of its ID fails.
+// TestFault_SpoiledMemory proves that an invalid memory of a take fails only takes with its ID.
 func TestFault_SpoiledMemory(t *testing.T) {
 	faulttest.Alone(t)
 	r := proctest.StartRedis(t)
