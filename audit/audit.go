@@ -60,7 +60,6 @@ type Log struct {
 	next int // the number of actions so far
 }
 
-// A record is an action on this server.
 type record struct {
 	api.Activity
 	entry string // ID of its entry in the shared audit log, if any
@@ -145,7 +144,6 @@ func (a *Action) Changed(what overrides.What, tokens bucket.Tokens) {
 	}, "key", a.masked, "tokens", tokens.String())
 }
 
-// note writes an entry to the shared audit log. fields describe it in an error log.
 func (a *Action) note(e overrides.Entry, fields ...any) {
 	// The change stays even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.request.Context()), a.log.config.NoteTimeout)
@@ -203,7 +201,6 @@ func (l *Log) List() []api.Activity {
 	return l.merge(l.config.Overrides.Audit())
 }
 
-// merge combines this server's actions with the shared audit log.
 func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,5 +220,4 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 	return list[:min(len(list), MaxActions)]
 }
 
-// whats maps changes of buckets to their names in the log.
 var whats = map[overrides.What]string{overrides.WhatReset: "bucket/reset", overrides.WhatTaken: "bucket/take", overrides.WhatCleared: "rules/reset"}

@@ -71,7 +71,6 @@ func (c *Client) Activity(ctx context.Context) (api.Activities, error) {
 	return a, err
 }
 
-// change sends a request to change buckets.
 func (c *Client) change(ctx context.Context, op string, to *url.URL, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {

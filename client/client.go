@@ -95,7 +95,6 @@ func (c *Client) decide(ctx context.Context, op string, req Request) (Decision, 
 	return answer.Decision, nil
 }
 
-// post sends a request to the endpoint of op and decodes the response.
 func (c *Client) post(ctx context.Context, op string, req Request, answer any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -104,7 +103,6 @@ func (c *Client) post(ctx context.Context, op string, req Request, answer any) e
 	return c.send(ctx, op, http.MethodPost, c.base.JoinPath("v1", op), body, answer)
 }
 
-// send sends a request of any kind and decodes the response.
 func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body []byte, answer any) error {
 	hreq, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -128,7 +126,6 @@ func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body 
 	return decode(op, resp, text, answer)
 }
 
-// decode decodes a response or a problem. Other responses do not come from a mete server.
 func decode(op string, resp *http.Response, text []byte, answer any) error {
 	garbled := func(reason string) error {
 		return &Error{Op: op, Kind: Garbled, Status: resp.StatusCode, Err: errors.New(reason)}

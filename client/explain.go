@@ -13,7 +13,6 @@ import (
 // error.
 const MaxExplanationBytes = 16 << 20
 
-// maxBytes returns the maximum length of a response.
 func maxBytes(op string) int64 {
 	if op == "explain" || op == "traffic" {
 		return MaxExplanationBytes

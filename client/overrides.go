@@ -51,7 +51,6 @@ func (c *Client) PutLocalOverrideJSON(ctx context.Context, o json.RawMessage) (a
 	return c.putOverride(ctx, "put local override", o, "local", "true")
 }
 
-// putOverride sends an override, with an optional parameter given by name and value.
 func (c *Client) putOverride(ctx context.Context, op string, body []byte, parameter ...string) (made api.OverrideStatus, err error) {
 	to := c.base.JoinPath("v1", "overrides")
 	if len(parameter) == 2 {

@@ -92,7 +92,6 @@ func (c *ClientInterceptor) Unary() grpc.UnaryClientInterceptor {
 	}
 }
 
-// pace waits for the tokens of a call.
 func (c *ClientInterceptor) pace(ctx context.Context, method string, cc *grpc.ClientConn) error {
 	if c.limiter == nil {
 		return nil
@@ -110,7 +109,6 @@ func (c *ClientInterceptor) pace(ctx context.Context, method string, cc *grpc.Cl
 	return unsentError(ctx, &d, err)
 }
 
-// unsentError returns the status of a call that was not sent.
 func unsentError(ctx context.Context, d *mete.Decision, err error) error {
 	switch {
 	case errors.Is(err, mete.ErrDeadlineTooSoon):

@@ -97,7 +97,6 @@ func (s *clientStream) RecvMsg(m any) error {
 	return err
 }
 
-// settle reports the first result of the stream to its scope.
 func (s *clientStream) settle(err error, trailers metadata.MD) {
 	s.settled.Do(func() { settle(s.scope, s.ticket, err, trailers) })
 }

@@ -77,7 +77,6 @@ type Config struct {
 	OmitTrailers bool
 }
 
-// validate sets defaults and returns the errors in c.
 func (c *Config) validate() error {
 	var errs []error
 	if c.MaxWait < 0 {
@@ -99,7 +98,6 @@ func (c *Config) source() (*httpfacts.Source, error) {
 	})
 }
 
-// forwardedHeader returns ForwardedKey as an HTTP/1 header name.
 func (c *Config) forwardedHeader() string {
 	if c.ForwardedKey == "" {
 		return "X-Forwarded-For"
@@ -146,7 +144,6 @@ const (
 	defaultMaxDelay = 30 * time.Second
 )
 
-// validate sets defaults and returns the errors in c.
 func (c *ClientConfig) validate() error {
 	var errs []error
 	if c.MaxAttempts < 0 || c.MaxAttempts > MaxAttempts {

@@ -49,7 +49,6 @@ func denialStatus(d *mete.Decision) *status.Status {
 	return s
 }
 
-// message describes a denial to people.
 func message(d *mete.Decision, wait time.Duration) string {
 	switch {
 	case d.Reason == mete.ReasonStoreError:
@@ -70,7 +69,6 @@ func message(d *mete.Decision, wait time.Duration) string {
 	return fmt.Sprintf("limit %q is exceeded: retry in %v", name, wait)
 }
 
-// quotaFailure lists the limits that denied the call, or returns nil.
 func quotaFailure(d *mete.Decision) *errdetails.QuotaFailure {
 	var violations []*errdetails.QuotaFailure_Violation
 	for i := range d.Limits() {

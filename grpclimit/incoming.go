@@ -14,7 +14,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// authorityKey is the metadata key of the authority in gRPC.
 const authorityKey = ":authority"
 
 // incoming reads the attributes of a call to a server. It is not safe for concurrent use.
@@ -33,14 +32,12 @@ type incoming struct {
 // limits are read before, and are always enforced.
 func (in *incoming) Under(m *policy.Matcher, now bucket.Instant) { in.policy, in.now = m, now }
 
-// dispute records that the attribute that is being read occurs twice.
 func (in *incoming) dispute(what string) {
 	if in.policy == nil || in.policy.Enforces(in.asked, in.now) {
 		in.disputed = what
 	}
 }
 
-// Lookup implements [policy.Attributes].
 func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	in.asked = a
 	switch a.Source {
@@ -78,7 +75,6 @@ func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// metadata returns the value of a metadata key.
 func (in *incoming) metadata(key string) (string, bool) {
 	values := metadata.ValueFromIncomingContext(in.ctx, key)
 	switch {
@@ -112,7 +108,6 @@ func (in *incoming) address() (string, bool) {
 	return facts.Address()
 }
 
-// cookie returns the value of the first cookie with the given name.
 func cookie(lines []string, name string) (string, bool) {
 	for _, line := range lines {
 		if value, ok := httpfacts.CookieValue(line, name); ok {

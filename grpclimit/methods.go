@@ -64,7 +64,6 @@ func By(attributes ...string) Key { return Key{names: attributes, set: len(attri
 // Everyone uses one bucket for all callers.
 func Everyone() Key { return Key{names: []string{}, set: true} }
 
-// keyPrefix is the prefix of the bucket keys of method limits.
 var keyPrefix = policy.OwnKeyPrefix("grpc")
 
 // A methodTable finds the limits of a method. It is a policy: its rules match calls and build keys, and the
@@ -74,7 +73,6 @@ type methodTable struct {
 	entries map[*policy.Rule]*methodEntry
 }
 
-// A methodEntry is a validated [MethodLimit].
 type methodEntry struct {
 	rule   *policy.Rule
 	limit  policy.Limit // the actual limit
@@ -82,7 +80,6 @@ type methodEntry struct {
 	shards int
 }
 
-// A methodRule is the policy rule of a [MethodLimit].
 type methodRule struct {
 	Name      string              `json:"name"`
 	Group     string              `json:"group"` // unique, so that all rules apply
@@ -135,7 +132,6 @@ func newMethodTable(limits []MethodLimit, hashKey []byte, limiter *mete.Limiter)
 	return t, nil
 }
 
-// compile validates l and returns its limit.
 func (l *MethodLimit) compile() (bucket.Limit, error) {
 	switch {
 	case len(l.Methods) == 0:

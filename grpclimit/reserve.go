@@ -26,7 +26,6 @@ func reserve(ctx context.Context, limiter *mete.Limiter, methods *methodTable, a
 	return r, nil
 }
 
-// capWait limits wait to the time until ctx's deadline.
 func capWait(ctx context.Context, wait time.Duration) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok && wait > 0 {
 		return max(min(wait, time.Until(deadline)), 0)
@@ -34,7 +33,6 @@ func capWait(ctx context.Context, wait time.Duration) time.Duration {
 	return wait
 }
 
-// missingAttribute returns the denial of a call that lacks an attribute of a key.
 func missingAttribute(r *policy.Rule) mete.Decision {
 	return mete.Decision{Rule: r.Name, Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}
 }

@@ -41,7 +41,6 @@ func retryDelay(err error) (wait time.Duration, told bool) {
 	return wait, told
 }
 
-// shouldRetry reports whether a failed call is sent again, and after how long.
 func (c *ClientInterceptor) shouldRetry(ctx context.Context, err error, attempt int) (time.Duration, bool) {
 	wait, told := retryDelay(err)
 	if !told || attempt >= c.config.MaxAttempts {
@@ -84,7 +83,6 @@ func (b *budget) spend() bool {
 	}
 }
 
-// earn adds the credit for a successful call.
 func (b *budget) earn() {
 	for {
 		missing := b.missing.Load()

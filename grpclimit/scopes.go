@@ -85,7 +85,6 @@ func (c *ClientInterceptor) waitTurn(ctx context.Context, scope *pacer.Pacer, ag
 	return ticket, undecidedError(ctx, err)
 }
 
-// answer returns the server's limits in the result of a call.
 func answer(err error, trailers metadata.MD) pacer.Answer {
 	a := pacer.Answer{Refused: status.Code(err) == codes.ResourceExhausted}
 	a.Wait, a.HasWait = retryDelay(err)

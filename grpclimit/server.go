@@ -117,12 +117,10 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 	return said, nil
 }
 
-// isExempt reports whether a call is not limited.
 func (in *Interceptor) isExempt(ctx context.Context, method string) bool {
 	return in.config.Exempt != nil && in.config.Exempt(ctx, method)
 }
 
-// deny returns the error for a denied call or message.
 func (in *Interceptor) deny(ctx context.Context, method string, d *mete.Decision) error {
 	if in.config.Denied != nil {
 		if err := in.config.Denied(ctx, method, *d); err != nil {
@@ -138,7 +136,6 @@ func (in *Interceptor) report(ctx context.Context, d *mete.Decision) {
 	}
 }
 
-// outlasts reports whether ctx outlasts a wait.
 func outlasts(ctx context.Context, wait time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
@@ -147,7 +144,6 @@ func outlasts(ctx context.Context, wait time.Duration) bool {
 	return !ok || time.Until(deadline) > wait
 }
 
-// sleep waits for d or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// A serverStream limits every message after the first.
 type serverStream struct {
 	grpc.ServerStream
 	in     *Interceptor
@@ -40,7 +39,6 @@ func (s *serverStream) RecvMsg(m any) error {
 	return err
 }
 
-// keepTrailers stores the trailers of the latest decision.
 func (s *serverStream) keepTrailers(said metadata.MD) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

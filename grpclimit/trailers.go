@@ -30,7 +30,6 @@ func newFields() (*ratelimitfields.Writer, error) {
 	return ratelimitfields.New(ratelimitfields.Config{Dialects: []string{"draft-11"}, ExactWaits: true})
 }
 
-// trailers returns the trailers for d.
 func (in *Interceptor) trailers(d *mete.Decision) metadata.MD {
 	if d.Allowed && (in.config.OmitTrailers || len(d.Limits()) == 0) {
 		return nil

@@ -237,7 +237,6 @@ func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action
 	return api.NewProblem(http.StatusMethodNotAllowed, r.URL.Path+" takes "+allow)
 }
 
-// notFoundDetail explains a 404 for path.
 func notFoundDetail(path string) string {
 	switch path {
 	case "/v1/decision":

@@ -81,7 +81,6 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request, action *audit.A
 	return serveJSON(w, api.BucketTake{Taken: api.Amount(taken), After: bucketOf(&after)})
 }
 
-// A bucketRequest is a request to change one bucket.
 type bucketRequest struct {
 	key, reason string
 	tokens      bucket.Tokens
@@ -129,7 +128,7 @@ func bucketOf(b *mete.Bucket) api.Bucket {
 	l := b.Snapshot.Limit
 	rate := l.Rate()
 	x := api.Bucket{
-		At: b.At.Time(), Rule: b.Rule.Name, Limit: printable(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
+		At: b.At.Time(), Rule: b.Rule.Name, Limit: toValidUTF8(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
 		Capacity: api.Amount(maxTokens(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
 		Rate: api.Rate{Tokens: api.Amount(rate.Tokens), Per: api.Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: api.Seconds(b.Limit.Bucket.Start()),
@@ -158,14 +157,12 @@ func bucketProblem(err error, unsure string) *api.Problem {
 	return api.NewProblem(http.StatusServiceUnavailable, unsure)
 }
 
-// memberProblem returns a 400 for one member of the body.
 func memberProblem(pointer, detail string) *api.Problem {
 	p := api.NewProblem(http.StatusBadRequest, detail)
 	p.Pointer = pointer
 	return p
 }
 
-// reason reads the reason for a change.
 func (d *decoder) reason() string {
 	text := d.wantString("the reason is not a string; give it in a few words")
 	if d.problem == nil && len(text) > maxReasonBytes {

@@ -31,7 +31,6 @@ func (a *API) Unmask(_ context.Context, masked string) (key string, ok bool) {
 	return "", false
 }
 
-// rulesWithLimit returns the names of the rules that have a limit with the given name.
 func (a *API) rulesWithLimit(limit string) (names []string) {
 	if m := a.lim.Policy(); m != nil {
 		for _, r := range m.Rules() {
@@ -60,7 +59,6 @@ func (a *API) maskBucket(x *api.Bucket, key bool) {
 	maskParts(x.Parts)
 }
 
-// resolveKey returns the true key for a key that may be masked.
 func (a *API) resolveKey(ctx context.Context, key string) (string, *api.Problem) {
 	if key == "" {
 		return "", api.NewProblem(http.StatusBadRequest, "the key is missing; send a bucket key from an explanation or /v1/top")

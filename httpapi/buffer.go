@@ -12,7 +12,6 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A buffer holds the input and output of one request.
 type buffer struct {
 	in, out []byte
 	limits  []api.Limit // limits of one decision
@@ -60,7 +59,6 @@ func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 }
 
-// readProblem converts an error from reading a body.
 func readProblem(err error) *api.Problem {
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {

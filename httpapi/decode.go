@@ -24,7 +24,6 @@ type decoder struct {
 	maxWait  time.Duration // maximum max_wait
 }
 
-// release clears everything that was read and keeps the memory.
 func (d *decoder) release() {
 	clear(d.requests)
 	clear(d.path[:cap(d.path)])
@@ -85,7 +84,6 @@ func (d *decoder) add(req mete.Request) {
 	d.requests = append(d.requests, req)
 }
 
-// member reads one member of a request.
 func (d *decoder) member(name string, req *mete.Request) {
 	switch name {
 	case "attributes":

@@ -81,13 +81,13 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 	if r.By != nil {
 		x.By = r.By.Name
 	}
-	x.Facts = notable(nil, "", r.Rule.Facts())
+	x.Facts = appendNotable(nil, "", r.Rule.Facts())
 	for i := range r.Rule.Limits {
 		l, of := &r.Rule.Limits[i], ""
 		if len(r.Rule.Limits) > 1 {
 			of = " of " + l.Name
 		}
-		x.Facts = notable(x.Facts, of, l.Facts())
+		x.Facts = appendNotable(x.Facts, of, l.Facts())
 	}
 	for i := range r.Accounts {
 		x.Limits = append(x.Limits, explainLimit(e, &r.Accounts[i]))
@@ -95,8 +95,7 @@ func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
 	return x
 }
 
-// notable appends the notable facts of a limit or rule to list.
-func notable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
+func appendNotable(list []api.Fact, of string, facts []policy.Fact) []api.Fact {
 	for _, f := range facts {
 		if f.Notable {
 			list = append(list, api.Fact{Field: f.Field, Label: f.Label + of, Value: f.Value, Notable: true})

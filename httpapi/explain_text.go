@@ -13,7 +13,6 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// describeDecision explains the decision in a sentence.
 func describeDecision(e *mete.Explanation) string {
 	d := &e.Decision
 	decider := d.Decider()
@@ -40,7 +39,6 @@ func describeDecision(e *mete.Explanation) string {
 	return fmt.Sprintf("denied%s: %v of %v tokens left, and it costs %v", limitPhrase(decider), decider.Room(), maxTokens(decider), decider.Cost)
 }
 
-// maxTokens returns the most tokens that a limit can ever hold.
 func maxTokens(s *mete.Status) bucket.Tokens {
 	l := &s.Snapshot.Limit
 	if l.Queued() {
@@ -49,7 +47,6 @@ func maxTokens(s *mete.Status) bucket.Tokens {
 	return l.Capacity()
 }
 
-// limitPhrase names the rule and, if the rule has several limits, the limit.
 func limitPhrase(s *mete.Status) string {
 	if s.Limit.Name == s.Rule.Name {
 		return rulePhrase(s.Rule.Name)
@@ -57,7 +54,6 @@ func limitPhrase(s *mete.Status) string {
 	return rulePhrase(s.Rule.Name) + ", limit " + s.Limit.Name
 }
 
-// rulePhrase names a rule. Limits that a request contains have no rule.
 func rulePhrase(name string) string {
 	if name == "" {
 		return ""
@@ -65,7 +61,6 @@ func rulePhrase(name string) string {
 	return " by rule " + name
 }
 
-// missingAttribute describes the missing attribute that denies the request.
 func missingAttribute(e *mete.Explanation) string {
 	for i := range e.Rules {
 		if r := &e.Rules[i]; r.Outcome == policy.OutcomeDenying && !r.Shadow {
@@ -75,7 +70,6 @@ func missingAttribute(e *mete.Explanation) string {
 	return "an attribute is missing"
 }
 
-// describeRule explains the outcome of a rule in a sentence.
 func describeRule(e *mete.Explanation, r *mete.Considered) string {
 	switch r.Outcome {
 	case policy.OutcomeApplies:
@@ -112,7 +106,6 @@ func describeAttribute(r *mete.Considered) string {
 	return fmt.Sprintf("%v is %q", r.Attribute, clip(r.Value))
 }
 
-// describeApplied explains how a rule applied.
 func describeApplied(e *mete.Explanation, r *mete.Considered) string {
 	text := "applies"
 	if r.Shadow {
@@ -175,7 +168,6 @@ func shadowSuffix(e *mete.Explanation, r *mete.Considered) string {
 	return ""
 }
 
-// describeOverride names an override with its author, expiry and reason.
 func describeOverride(o *policy.Override) string {
 	var by strings.Builder
 	fmt.Fprintf(&by, "override %s", o.ID)

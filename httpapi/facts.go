@@ -28,7 +28,6 @@ type fact struct {
 // maxListed is the largest number of attributes without an index.
 const maxListed = 16
 
-// Lookup implements [policy.Attributes].
 func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	i := f.find(a.String())
 	if i < 0 || f.list[i].absent {
@@ -53,7 +52,6 @@ func (f *facts) find(name string) int {
 	return -1
 }
 
-// add adds a new attribute.
 func (f *facts) add(one fact) {
 	f.list = append(f.list, one)
 	switch n := len(f.list); {
@@ -72,7 +70,6 @@ func (f *facts) clear() {
 	f.list, f.index = f.list[:0], nil
 }
 
-// attributes reads the attributes of one request.
 func (d *decoder) attributes() *facts {
 	if d.used == len(d.facts) {
 		d.facts = append(d.facts, new(facts))

@@ -118,12 +118,11 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	return &gateway{taker: turn.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, onMisuse: config.Misasked}, nil
 }
 
-// serve responds with the decision about the request that the gateway describes.
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if !g.source.Trusts(r) {
 		return g.rejectMisuse(api.NewProblem(http.StatusForbidden, "the sender is not a trusted gateway; add its address to the trusted proxies"))
 	}
-	original, p := g.profile.original(r)
+	original, p := g.profile.originalRequest(r)
 	if p != nil {
 		return g.rejectMisuse(p)
 	}

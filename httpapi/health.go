@@ -23,7 +23,6 @@ func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
 	return serveHealth(w, http.StatusOK, `{"status":"ok"}`)
 }
 
-// readyz reports whether the server accepts traffic.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -65,7 +64,6 @@ func (a *API) localMember() string {
 // errStoreDown hides the store's error, because /readyz is public.
 var errStoreDown = errors.New("the store does not answer")
 
-// pingStore checks that the store responds.
 func (a *API) pingStore(ctx context.Context) error {
 	if p, ok := a.lim.Store().(store.Pinger); ok && p.Ping(ctx) != nil {
 		return errStoreDown

@@ -50,7 +50,6 @@ type CurlRequest struct {
 	Notes   []string      // notes about ignored parts of the command
 }
 
-// liveEndpoints returns the endpoints of [Live] by path.
 func (a *API) liveEndpoints() map[string]endpoint {
 	if a.live.Watches == nil {
 		a.live.Watches = new(monitor.Watches)

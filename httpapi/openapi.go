@@ -30,7 +30,6 @@ var openAPI = func() []byte {
 	return bytes.Replace(openAPIText, []byte(`"$override-actions"`), []byte(strings.Join(words, ", ")), 1)
 }()
 
-// openAPITag is the ETag of openAPI.
 var openAPITag = func() string {
 	sum := sha256.Sum256(openAPI)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`

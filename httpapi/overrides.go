@@ -131,7 +131,6 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return serveJSON(w, statusOf(&s))
 }
 
-// removeOverride serves DELETE /v1/overrides/ID.
 func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if p := a.checkSender(w, r); p != nil {
 		return p
@@ -180,11 +179,9 @@ func (a *API) checkOverrideRole(w http.ResponseWriter, r *http.Request, o policy
 	return p
 }
 
-// operateHint explains which overrides the role operate may change.
 const operateHint = "the role operate suffices only for an override that names clients: by the key of a bucket that not all clients share, or by a match with " +
 	"values of ip:address, jwt:sub or a limit key, without \"not\" and *, and with networks that are together no wider than a /16, or a /32 of IPv6"
 
-// parseQuery parses the query and rejects parameters that are unknown or repeated.
 func parseQuery(r *http.Request, known ...string) (url.Values, *api.Problem) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -205,7 +202,6 @@ func parseQuery(r *http.Request, known ...string) (url.Values, *api.Problem) {
 	return query, nil
 }
 
-// overrideProblem converts an error from changing an override.
 func overrideProblem(err error) *api.Problem {
 	mistakes, wrong := errors.AsType[policy.Errors](err)
 	switch {

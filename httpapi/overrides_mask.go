@@ -27,7 +27,6 @@ func maskOverrides(list *api.Overrides) {
 	}
 }
 
-// maskOverride masks the clients of o, if o is not nil.
 func maskOverride(o *api.Override) {
 	if o == nil {
 		return
@@ -47,7 +46,6 @@ func maskOverride(o *api.Override) {
 	o.Match, _ = json.Marshal(clauses) // it came from JSON
 }
 
-// maskedValues masks every string in a clause of a match.
 func maskedValues(v any) any {
 	switch v := v.(type) {
 	case string:

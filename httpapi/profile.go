@@ -30,7 +30,6 @@ const (
 // Profiles returns all profiles in the order of the documentation.
 func Profiles() []Profile { return []Profile{NGINX, NGINXLua, HAProxy, Caddy, Traefik} }
 
-// A profile holds the canonical header names of a [Profile].
 type profile struct {
 	method, uri, host string
 
@@ -48,8 +47,8 @@ func (p Profile) headers() (profile, error) {
 	return profile{}, fmt.Errorf("gateway: unknown profile %q: known are nginx, nginx-lua, haproxy, caddy and traefik", string(p))
 }
 
-// original returns the client's request as the gateway describes it. The other headers are the client's own.
-func (p profile) original(r *http.Request) (*http.Request, *api.Problem) {
+// originalRequest returns the client's request as the gateway describes it. The other headers are the client's own.
+func (p profile) originalRequest(r *http.Request) (*http.Request, *api.Problem) {
 	var values [3]string
 	for i, name := range [...]string{p.method, p.uri, p.host} {
 		// Two lines could be the gateway's and the client's, in unknown order.

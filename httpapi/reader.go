@@ -36,7 +36,6 @@ func (d *reader) open(body []byte) *api.Problem {
 	return nil
 }
 
-// close returns the first error. Text after the value is also an error.
 func (d *reader) close() *api.Problem {
 	if d.problem == nil && !d.end() {
 		d.fail("unexpected text after the request; send one JSON object")
@@ -49,7 +48,7 @@ func (d *reader) close() *api.Problem {
 func (d *reader) members(known []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		seen, depth := uint(0), len(d.path)
-		for first := true; d.more('{', '}', first); first = false {
+		for first := true; d.hasMore('{', '}', first); first = false {
 			name, ok := d.string()
 			if !ok {
 				d.failSyntax("a quoted member name") // at the position of the previous member
@@ -84,7 +83,7 @@ func (d *reader) members(known []string) iter.Seq[string] {
 func (d *reader) elements() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		i, depth := 0, len(d.path)
-		for ; d.more('[', ']', i == 0); i++ {
+		for ; d.hasMore('[', ']', i == 0); i++ {
 			d.path = append(d.path[:depth], strconv.Itoa(i))
 			if !yield(i) {
 				return
@@ -96,8 +95,8 @@ func (d *reader) elements() iter.Seq[int] {
 	}
 }
 
-// more reads the punctuation of an object or array and reports whether another part follows.
-func (d *reader) more(opening, closing byte, first bool) bool {
+// hasMore reads the punctuation of an object or array and reports whether another part follows.
+func (d *reader) hasMore(opening, closing byte, first bool) bool {
 	switch {
 	case d.problem != nil:
 		return false
@@ -120,7 +119,6 @@ func (d *reader) more(opening, closing byte, first bool) bool {
 	return true
 }
 
-// wantString reads a string. It fails with detail if the value has another type.
 func (d *reader) wantString(detail string) string {
 	value, ok := d.string()
 	switch {
@@ -187,7 +185,6 @@ func halfCharacter(text string) bool {
 	return high != 0
 }
 
-// number reads a number and returns its text.
 func (d *reader) number() (text string, ok bool) {
 	if !d.startsNumber() {
 		return "", false
@@ -199,7 +196,6 @@ func (d *reader) number() (text string, ok bool) {
 	return text, true
 }
 
-// null reads null and reports whether it was present.
 func (d *reader) null() bool {
 	if d.next() != 'n' || d.word() != "null" {
 		return false
@@ -225,7 +221,6 @@ func (d *reader) end() bool {
 	return d.at == len(d.text)
 }
 
-// skip reads c and reports whether it was present.
 func (d *reader) skip(c byte) bool {
 	if d.next() != c {
 		return false
@@ -248,7 +243,6 @@ func (d *reader) word() string {
 
 const halfDetail = `a string contains an unpaired surrogate escape (\ud800 to \udfff); send the whole character`
 
-// failSyntax reports a syntax error at the current position.
 func (d *reader) failSyntax(want string) {
 	switch {
 	case d.half:

@@ -35,7 +35,6 @@ func (a *API) serveRequest(w http.ResponseWriter, r *http.Request) *api.Problem 
 	return serveJSON(w, parsedRequest(a.lim.Policy(), &request))
 }
 
-// parseRequest parses a curl command, the text of an HTTP request, or attributes.
 func (a *API) parseRequest(text string) (requesttext.Request, error) {
 	if !requesttext.IsCurl(text) {
 		return requesttext.Read(text)
@@ -108,7 +107,6 @@ func parsedRequest(m *policy.Matcher, request *requesttext.Request) api.ParsedRe
 	return out
 }
 
-// notesOf returns notes about parts that the request's text does not contain.
 func notesOf(request *requesttext.Request, uses map[policy.Source]bool, looked map[string]bool) (notes []string) {
 	for _, name := range request.Assumed {
 		if looked[name] {

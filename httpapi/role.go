@@ -22,7 +22,6 @@ const (
 	Configure      // change any override, reload the policy
 )
 
-// roleNames are the text forms of the roles.
 var roleNames = [...]string{"none", "read", "operate", "configure"}
 
 // ParseRole parses a role that can be assigned: read, operate or configure.

@@ -50,7 +50,6 @@ func (a *API) resetRule(w http.ResponseWriter, r *http.Request, action *audit.Ac
 	return serveJSON(w, answer)
 }
 
-// ruleRequest reads the body of a request to reset a rule.
 func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleChange, p *api.Problem) {
 	if p := a.checkSender(w, r); p != nil {
 		return q, p
@@ -92,7 +91,6 @@ func (a *API) ruleRequest(w http.ResponseWriter, r *http.Request) (q api.RuleCha
 	return q, nil
 }
 
-// ruleProblem converts an error from resetting a rule.
 func ruleProblem(err error) *api.Problem {
 	var unknown *policy.RuleError
 	switch {

@@ -31,12 +31,10 @@ func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return serveJSON(w, rulesOf(m, a.canSeeKeys(r), only, a.lint.warnings(m)))
 }
 
-// emptyRules returns Rules with empty lists instead of nil, for JSON.
 func emptyRules() api.Rules {
 	return api.Rules{Scopes: []api.RuleScope{}, General: []api.RuleOverride{}, Warned: []api.RuleWarning{}, Attributes: []api.RuleAttribute{}}
 }
 
-// rulesOf describes m, or one rule of it.
 func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Warning) api.Rules {
 	t := emptyRules()
 	t.Version, t.Rules = m.Version(), len(m.Rules())
@@ -97,7 +95,6 @@ func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 	return n
 }
 
-// storeErrors maps settings to their text in policy files.
 var storeErrors = map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"}
 
 func limitOf(l *policy.Limit) api.RuleLimit {

@@ -34,7 +34,6 @@ func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleCl
 	return clauses
 }
 
-// exampleOf returns an example request that matches rule i.
 func exampleOf(m *policy.Matcher, i int, d *policy.Description, seesKeys bool) map[string]string {
 	if !seesKeys && slices.ContainsFunc(d.Match, func(c policy.Clause) bool { return c.Attribute.Secret() }) {
 		return nil
@@ -43,7 +42,6 @@ func exampleOf(m *policy.Matcher, i int, d *policy.Description, seesKeys bool) m
 	return example
 }
 
-// globalOverrides returns the overrides that do not belong to a single rule.
 func globalOverrides(m *policy.Matcher, descriptions []policy.Description, seesKeys bool) []api.RuleOverride {
 	of := map[string]bool{}
 	for _, d := range descriptions {
@@ -110,7 +108,6 @@ func (c *lintCache) warnings(m *policy.Matcher) []policy.Warning {
 	return c.found
 }
 
-// warningsOf converts warnings about m and adds the rule of each.
 func warningsOf(m *policy.Matcher, descriptions []policy.Description, warnings []policy.Warning) (list []api.RuleWarning) {
 	rules := map[string]string{} // by path
 	for i, r := range m.Rules() {

@@ -30,7 +30,6 @@ func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return api.NewProblem(http.StatusUnsupportedMediaType, "duplicate Content-Type; send only application/json")
 }
 
-// checkMedia returns a problem if the content type is not JSON in UTF-8.
 func checkMedia(sent string) *api.Problem {
 	media, params, err := mime.ParseMediaType(sent)
 	if err != nil || media != "application/json" {

@@ -87,7 +87,6 @@ func (t *target) matchKind(o *api.Override) string {
 	return "match"
 }
 
-// clauseMatches reports whether a clause of a match accepts value.
 func clauseMatches(wanted any, value string) bool {
 	switch wanted := wanted.(type) {
 	case []any:
@@ -102,7 +101,6 @@ func clauseMatches(wanted any, value string) bool {
 	return value == text
 }
 
-// matchesEntry reports whether an audit entry applies to the target.
 func (t *target) matchesEntry(e *api.AuditEntry) bool {
 	if e.Key != "" {
 		return t.hasKey(e.Key)

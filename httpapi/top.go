@@ -40,7 +40,6 @@ type Top struct {
 	MaskKey []byte
 }
 
-// setDefaults fills in defaults.
 func (t *Top) setDefaults() {
 	if t.Now == nil {
 		t.Now = func() bucket.Instant { return bucket.At(time.Now()) }
@@ -51,7 +50,6 @@ func (t *Top) setDefaults() {
 	}
 }
 
-// A topQuery holds the parameters of /v1/top.
 type topQuery struct {
 	kind   topkeys.Kind
 	rule   string // "" for all rules
@@ -102,11 +100,10 @@ type rankedKey struct {
 	*topkeys.Key
 }
 
-// topKey converts k. It masks the key if masked is true.
 func (a *API) topKey(k rankedKey, now bucket.Instant, masked bool) api.TopKey {
 	key := policy.Key(k.Key.Key)
 	shown := api.TopKey{
-		Rule: k.name, Limit: printable(key.Limit()), Key: k.Key.Key, Cut: k.Cut, Parts: topParts(key, k.rule), Count: k.Count, Error: k.Error,
+		Rule: k.name, Limit: toValidUTF8(key.Limit()), Key: k.Key.Key, Cut: k.Cut, Parts: topParts(key, k.rule), Count: k.Count, Error: k.Error,
 		First: k.First.Time(), Last: k.Last.Time(), RetryAfter: topWait(k.Key, now),
 	}
 	if !masked {
@@ -119,7 +116,6 @@ func (a *API) topKey(k rankedKey, now bucket.Instant, masked bool) api.TopKey {
 	return shown
 }
 
-// topWait returns the rest of the wait that the last denial reported.
 func topWait(k *topkeys.Key, now bucket.Instant) api.Seconds {
 	const never = bucket.Instant(bucket.Never / time.Microsecond)
 	switch {
@@ -131,7 +127,6 @@ func topWait(k *topkeys.Key, now bucket.Instant) api.Seconds {
 	return api.Seconds(time.Duration(k.Retry-now) * time.Microsecond)
 }
 
-// topQuery parses the parameters of /v1/top.
 func (a *API) topQuery(r *http.Request) (q topQuery, p *api.Problem) {
 	query, p := parseQuery(r, "rule", "kind", "limit", "window")
 	if p != nil {
@@ -163,7 +158,6 @@ func (a *API) topQuery(r *http.Request) (q topQuery, p *api.Problem) {
 	return q, nil
 }
 
-// rules returns the rules of the active policy by name.
 func (a *API) rules() map[string]*policy.Rule {
 	rules := map[string]*policy.Rule{}
 	if m := a.lim.Policy(); m != nil {
@@ -174,7 +168,6 @@ func (a *API) rules() map[string]*policy.Rule {
 	return rules
 }
 
-// noRule returns an error text for an unknown rule, with a suggestion.
 func noRule(name string, known []string) string {
 	text := fmt.Sprintf("no rule is named %.80q", name)
 	if near := spell.Nearest(name, known); near != "" {

@@ -18,17 +18,15 @@ func topParts(key policy.Key, r *policy.Rule) []api.KeyPart {
 		if r != nil && i < len(r.LimitKeys) {
 			name = r.LimitKeys[i].Spelled()
 		}
-		parts = append(parts, api.KeyPart{Name: printable(name), Value: printable(p.Value), Hashed: p.Hashed})
+		parts = append(parts, api.KeyPart{Name: toValidUTF8(name), Value: toValidUTF8(p.Value), Hashed: p.Hashed})
 	}
 	return parts
 }
 
-// maskParts masks the values of the parts.
 func maskParts(parts []api.KeyPart) {
 	for i, p := range parts {
 		parts[i].Value = policy.KeyPart{Value: p.Value, Hashed: p.Hashed}.Mask()
 	}
 }
 
-// printable replaces invalid UTF-8, which JSON cannot represent.
-func printable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func toValidUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -67,7 +67,6 @@ func (a *API) serveTrafficStream(w http.ResponseWriter, r *http.Request) *api.Pr
 	return nil // the response has begun
 }
 
-// streamProblem explains why a stream could not be opened.
 func streamProblem(w http.ResponseWriter, err error) *api.Problem {
 	if errors.Is(err, sse.ErrEnding) {
 		return api.NewProblem(http.StatusServiceUnavailable, "the server is stopping")

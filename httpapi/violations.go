@@ -36,7 +36,6 @@ type FilterError struct{ Field, Detail string }
 // Error implements error.
 func (e *FilterError) Error() string { return "httpapi: filter: " + e.Field + ": " + e.Detail }
 
-// serveViolations serves one page of /v1/violations.
 func (a *API) serveViolations(w http.ResponseWriter, r *http.Request) *api.Problem {
 	f, p := a.violationFilter(r)
 	if p != nil {
@@ -63,7 +62,6 @@ func (a *API) serveViolations(w http.ResponseWriter, r *http.Request) *api.Probl
 	return serveJSON(w, page)
 }
 
-// serveViolationHistogram serves /v1/violations/histogram.
 func (a *API) serveViolationHistogram(w http.ResponseWriter, r *http.Request) *api.Problem {
 	f, p := a.violationFilter(r)
 	if p != nil {
@@ -79,7 +77,6 @@ func (a *API) serveViolationHistogram(w http.ResponseWriter, r *http.Request) *a
 	return serveJSON(w, histogram)
 }
 
-// violationFilter parses the filter of a request, if the server records violations.
 func (a *API) violationFilter(r *http.Request) (ViolationFilter, *api.Problem) {
 	if a.live.Violations == nil {
 		return ViolationFilter{}, api.NewProblem(http.StatusNotFound, "this server does not record violations; start it with --violations postgres://HOST/DATABASE")

@@ -28,7 +28,6 @@ const (
 	maxFiles = 4
 )
 
-// csvColumns is the header line.
 var csvColumns = []string{
 	"at", "last_at", "denials", "mode", "rule", "limit", "reason", "key", "user", "address", "endpoint",
 	"tokens", "cost", "retry_after", "node", "id",
@@ -69,7 +68,6 @@ func (a *API) serveViolationsCSV(w http.ResponseWriter, r *http.Request) *api.Pr
 	return nil
 }
 
-// writeViolations writes rows and then the remaining pages.
 func (a *API) writeViolations(w http.ResponseWriter, r *http.Request, f ViolationFilter, rows []api.Violation) (err error) {
 	control := http.NewResponseController(w)
 	out := newCSV(w)

@@ -23,7 +23,6 @@ const (
 	maxViolations = 200
 )
 
-// violationRange is the default time range of a filter.
 const violationRange = 24 * time.Hour
 
 // maxFilterBytes bounds each filter value. No stored value is longer.
@@ -58,7 +57,6 @@ type ViolationPlace struct {
 	ID int64
 }
 
-// violationFields maps parameters to their parsers.
 var violationFields = map[string]func(f *ViolationFilter, value string) error{
 	"from":     func(f *ViolationFilter, v string) (err error) { f.From, err = readTime(v); return err },
 	"to":       func(f *ViolationFilter, v string) (err error) { f.To, err = readTime(v); return err },
@@ -108,7 +106,6 @@ func readFilter(query url.Values, seesKeys bool, now time.Time) (f ViolationFilt
 	return f, nil
 }
 
-// parameterProblem returns a 400 for one parameter.
 func parameterProblem(name, detail string) *api.Problem {
 	return api.NewProblem(http.StatusBadRequest, name+": "+detail)
 }
@@ -121,7 +118,6 @@ func readTime(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// readNetwork parses an address or a network.
 func readNetwork(text string) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked(), nil
@@ -193,7 +189,6 @@ func (f *ViolationFilter) checkVisible() *api.Problem {
 	return nil
 }
 
-// forbiddenParameter returns a 403 for a parameter that requires a higher role.
 func forbiddenParameter(name, detail string) *api.Problem {
 	return api.NewProblem(http.StatusForbidden, name+": "+detail)
 }

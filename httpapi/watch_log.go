@@ -77,7 +77,6 @@ func (c *watchLog) addDecision(_ context.Context, d *mete.Decision, status *mete
 	}
 }
 
-// addBucket records the state of the bucket in the store for the next event.
 func (c *watchLog) addBucket(b *mete.Bucket, shown api.Bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +97,6 @@ func (c *watchLog) frame() []byte {
 	return frame
 }
 
-// invalidate marks the level as unknown.
 func (c *watchLog) invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +126,6 @@ func (c *watchLog) extend(now time.Time) {
 	c.drawn = now
 }
 
-// undoTime is how long a page offers to undo a reset, plus a margin.
 const undoTime = 5 * time.Minute
 
 // missingAfter returns the tokens that the bucket would still lack over time without the reset. A snapshot of a

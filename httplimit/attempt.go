@@ -11,7 +11,6 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// An attempt is one request that the middleware decides.
 type attempt struct {
 	facts   *httpfacts.Facts
 	routes  []*route      // routes whose limits apply
@@ -27,7 +26,6 @@ func newAttempt(facts *httpfacts.Facts) *attempt {
 	return a
 }
 
-// release returns a to the pool. It does not release the facts.
 func (a *attempt) release() {
 	clear(a.routes)
 	clear(a.charges)
@@ -73,7 +71,6 @@ func (a *attempt) setNames(d *mete.Decision) {
 	}
 }
 
-// client returns the values that identify the client of d, for its jitter.
 func (a *attempt) client(d *mete.Decision) []string {
 	parts := a.facts.Client(d)
 	if decider := d.Decider(); decider != nil {
@@ -86,7 +83,6 @@ func (a *attempt) client(d *mete.Decision) []string {
 	return parts
 }
 
-// missingKey returns the denial of a request that lacks the key of a limit.
 func missingKey(r *route) mete.Decision {
 	return mete.Decision{Rule: r.rule.Name, Reason: mete.ReasonMissingAttribute, RetryAfter: bucket.Never}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// deny writes the response to a denied request.
 func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decision, a *attempt) {
 	m.shareDenial(w.Header(), r)
 	client := a.client(d)
@@ -40,13 +39,11 @@ func (w *denialWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// FlushError implements the method for [http.ResponseController].
 func (w *denialWriter) FlushError() error {
 	w.begin()
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap implements the method for [http.ResponseController].
 func (w *denialWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *denialWriter) begin() {

@@ -77,7 +77,6 @@ func ByFunc(name string, f func(*http.Request) (value string, ok bool), missing 
 	return k
 }
 
-// append appends the form of value that appears in bucket keys.
 func (k *Key) append(dst []byte, value string, h hashKey) []byte {
 	switch {
 	case k.hashes:

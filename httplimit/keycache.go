@@ -28,7 +28,6 @@ type cacheSlot struct {
 	entry atomic.Pointer[cachedKey]
 }
 
-// A cachedKey is a string with a key followed by its value.
 type cachedKey struct {
 	text string
 	key  int // length of the key

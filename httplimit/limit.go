@@ -133,7 +133,6 @@ func (r *route) keyOf(facts *httpfacts.Facts, req *http.Request, h hashKey, spac
 	return slot.add(r.key.append(append(space, r.prefix...), value, h), value, hash)
 }
 
-// checkName validates the name of a limit or a key.
 func checkName(name string) error {
 	plain := func(c rune) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_./", c)

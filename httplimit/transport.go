@@ -88,7 +88,6 @@ func NewTransport(config TransportConfig) *Transport {
 	return t
 }
 
-// origin returns the scheme and host of the request.
 func origin(r *http.Request) string {
 	if r.URL == nil {
 		return "" // Base returns the error
@@ -140,12 +139,10 @@ func (t *Transport) deadline(ctx context.Context) time.Time {
 	return latest
 }
 
-// inTime reports whether the current pause ends before r's deadline.
 func (t *Transport) inTime(r *http.Request, p *pacer.Pacer) bool {
 	return time.Now().Add(p.PausedFor()).Before(t.deadline(r.Context()))
 }
 
-// waitError explains why r was not sent.
 func waitError(r *http.Request, err error) error {
 	if errors.Is(err, pacer.ErrTooLate) {
 		err = fmt.Errorf("%w: %w", mete.ErrDeadlineTooSoon, err)
@@ -153,7 +150,6 @@ func waitError(r *http.Request, err error) error {
 	return fmt.Errorf("httplimit: %s %s: %w", r.Method, origin(r), err)
 }
 
-// parseResponse returns the rate limit information in a response.
 func parseResponse(res *http.Response) pacer.Answer {
 	now := time.Now()
 	a := pacer.Answer{

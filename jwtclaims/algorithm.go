@@ -74,7 +74,6 @@ func isSecret(bits int) func(any) error {
 // errKind means that a key is for other algorithms. This is normal, because key sets have keys of many kinds.
 var errKind = errors.New("no configured algorithm uses this kind of key")
 
-// fits returns an error if a key cannot be used for an algorithm.
 func fits(algorithm string, jwk jwkset.JWK) error {
 	meta := jwk.Marshal()
 	switch {

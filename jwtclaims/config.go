@@ -73,7 +73,6 @@ type Config struct {
 // defaultAlgorithms has the strongest common algorithm of each asymmetric kind.
 var defaultAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 
-// withDefaults validates c, reports all errors and fills in defaults.
 func (c Config) withDefaults() (Config, error) {
 	var wrong []error
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf("jwtclaims: "+format, args...)) }
@@ -115,7 +114,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(wrong...)
 }
 
-// isURL reports whether keySet is a URL and not a path.
 func isURL(keySet string) bool { return strings.Contains(keySet, "://") }
 
 // redactKeySet returns the name of a key set for logs. It removes the query of a URL, which may contain a

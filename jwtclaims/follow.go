@@ -20,7 +20,6 @@ const (
 	firstRetry = time.Second
 )
 
-// start reads the key set for the first time.
 func (v *Verifier) start(ctx context.Context) error {
 	_, err := v.readKeySet(ctx, true)
 	keys := v.keys.Load()
@@ -51,7 +50,6 @@ func (v *Verifier) requestRead() {
 	}
 }
 
-// report logs when reads start to fail and when they work again.
 func (v *Verifier) report(news follow.News, err error) {
 	switch news {
 	case follow.Failed:

@@ -36,7 +36,6 @@ type keys struct {
 	refused    *refusals
 }
 
-// noKeys returns the keys of a verifier that has not read its key set yet.
 func noKeys() *keys {
 	return &keys{remembered: newMemory(1), refused: new(refusals)}
 }
@@ -77,7 +76,6 @@ func readKeys(data []byte, c Config) (*keys, error) {
 	return k, nil
 }
 
-// add adds the key with index i to the algorithms that it fits.
 func (k *keys) add(i int, raw json.RawMessage, algorithms []string, fitting map[string][]jwkset.JWK) error {
 	var parts jwkset.JWKMarshal
 	if err := json.Unmarshal(raw, &parts); err != nil {
@@ -112,22 +110,18 @@ func (k *keys) add(i int, raw json.RawMessage, algorithms []string, fitting map[
 	return nil
 }
 
-// ignore records why a key is ignored.
 func (k *keys) ignore(kid string, why error) {
 	k.ignored = append(k.ignored, fmt.Sprintf("key %q: %v", kid, why))
 }
 
-// hasKID reports whether keys contains a key with the ID kid.
 func hasKID(keys []jwkset.JWK, kid string) bool {
 	return kid != "" && slices.ContainsFunc(keys, func(k jwkset.JWK) bool { return k.Marshal().KID == kid })
 }
 
-// notes returns the reasons for the first ignored keys.
 func (k *keys) notes() string {
 	return strings.Join(k.ignored[:min(len(k.ignored), maxNotes)], "; ")
 }
 
-// errUnknownKey means that the key of a token is not in the set.
 var errUnknownKey = errors.New("jwtclaims: unknown key")
 
 // errCritical means that a token has critical extensions, which are not supported (RFC 7515, section 4.1.11).

@@ -30,7 +30,6 @@ func digestOf(token string) digest {
 	return sha256.Sum256([]byte(token))
 }
 
-// A verdict holds the claims of a verified token.
 type verdict struct {
 	claims map[string]string
 	until  time.Time
@@ -49,7 +48,6 @@ type memory struct {
 
 func newMemory(size int) *memory { return &memory{size: size, young: map[digest]verdict{}} }
 
-// claims returns the claims of a cached token.
 func (m *memory) claims(d digest, now time.Time) (map[string]string, bool) {
 	m.mu.RLock()
 	v, ok := m.young[d]
@@ -67,7 +65,6 @@ func (m *memory) claims(d digest, now time.Time) (map[string]string, bool) {
 	return v.claims, true
 }
 
-// remember caches a verified token.
 func (m *memory) remember(d digest, v verdict, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,13 +32,10 @@ const (
 	BadAudience    Reason = "audience"        // aud is different or missing
 )
 
-// reasons lists all reasons.
 var reasons = [...]Reason{SeveralHeaders, Oversized, Malformed, BadAlgorithm, NoExpiry, UnknownKey, BadSignature, Expired, NotYetValid, BadIssuer, BadAudience}
 
-// isMissing reports whether err means that a token lacks a required claim.
 func isMissing(err error) bool { return errors.Is(err, jwt.ErrTokenRequiredClaimMissing) }
 
-// reasonOf translates a parser error. If a token has several errors, the first counts.
 func reasonOf(err error) Reason {
 	for _, known := range []struct {
 		err    error
@@ -76,7 +73,6 @@ type tally struct {
 	last   time.Time
 }
 
-// count counts a rejected token.
 func (t *tally) count(reason Reason, now time.Time) {
 	for i, r := range reasons {
 		if r == reason {
@@ -100,7 +96,6 @@ func (t *tally) count(reason Reason, now time.Time) {
 	t.log.Warn("bearer tokens rejected", "reasons", strings.Join(parts, " "))
 }
 
-// all returns the counts of all reasons.
 func (t *tally) all() map[Reason]int64 {
 	counts := make(map[Reason]int64, len(reasons))
 	for i, r := range reasons {

@@ -24,7 +24,6 @@ const (
 	maxRedirects = 3
 )
 
-// A source reads a key set.
 type source func(ctx context.Context) ([]byte, error)
 
 func newSource(c Config) source {

@@ -100,7 +100,6 @@ func (v *Verifier) Attribute(r *http.Request, a policy.Attribute) (value string,
 	return value, ok
 }
 
-// claims returns the claims of a valid token, and nil for an invalid one.
 func (v *Verifier) claims(token string) map[string]string {
 	keys, now, d := v.keys.Load(), time.Now(), digestOf(token)
 	if claims, ok := keys.remembered.claims(d, now); ok {
@@ -124,7 +123,6 @@ func (v *Verifier) claims(token string) map[string]string {
 	return verdict.claims
 }
 
-// verify verifies a token. It runs cheap checks first.
 func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Reason) {
 	parts := strings.SplitN(token, ".", 4)
 	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // an encrypted token has five parts; decoders skip line ends

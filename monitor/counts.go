@@ -33,7 +33,6 @@ type Counts struct {
 	known atomic.Int64
 }
 
-// A ruleCount counts the decisions of one rule.
 type ruleCount struct{ allowed, denied, shadow, near, degraded atomic.Uint64 }
 
 // NewCounts returns empty counts. store is the name of the store on the page: memory, redis or postgres.

@@ -232,7 +232,6 @@ func (h *Monitor) samplesFrame(samples []sample, rules []ruleSample) []byte {
 	return f
 }
 
-// send queues frames for a listener. It disconnects a listener that is too far behind.
 func (h *Monitor) send(l *Listener, frames [][]byte) {
 	for _, f := range frames {
 		select {
@@ -262,7 +261,6 @@ func (h *Monitor) Listen(after string) (l *Listener, first [][]byte) {
 	return l, [][]byte{h.state, h.whole}
 }
 
-// since returns the samples after an event ID of this instance.
 func (h *Monitor) since(id string) []sample {
 	seen, latest := int64(0), int64(0)
 	if n := len(h.history); n > 0 {

@@ -16,7 +16,6 @@ type sample struct {
 	times  [6]*float64 // nil if not measured
 }
 
-// row returns the sample for JSON.
 func (s *sample) row() []any {
 	row := make([]any, 0, 1+len(s.counts)+len(s.times))
 	row = append(row, s.at)
@@ -29,7 +28,6 @@ func (s *sample) row() []any {
 	return row
 }
 
-// A ruleSample holds the counts of one rule in one second.
 type ruleSample struct {
 	rule   string
 	counts api.RuleCounts
@@ -43,10 +41,8 @@ func (s *ruleSample) row() []any {
 	return row
 }
 
-// quantiles lists the displayed quantiles.
 var quantiles = [...]float64{0.50, 0.95, 0.99}
 
-// counts returns the counts in the order of a sample.
 func (t *Totals) counts() [4]uint64 { return [4]uint64{t.Allowed, t.Denied, t.Shadow, t.Degraded} }
 
 func (t *RuleTotals) counts() api.RuleCounts {

@@ -49,7 +49,6 @@ func (ws *Watches) Watch(key string, f func(context.Context, *mete.Decision, *me
 	return func() { ws.remove(w) }, nil
 }
 
-// A watch is a function and the key that it watches.
 type watch struct {
 	key     string
 	call    func(context.Context, *mete.Decision, *mete.Status)

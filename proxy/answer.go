@@ -103,7 +103,6 @@ func (b *responseBody) Close() error {
 // responses before the server's response has begun; hints sends them instead.
 type responseWriter struct{ *exchange }
 
-// Header implements [http.ResponseWriter].
 func (a responseWriter) Header() http.Header {
 	if a.responding {
 		return a.w.Header()

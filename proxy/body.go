@@ -70,7 +70,6 @@ func (p *Proxy) allowedTrailer(announced http.Header) http.Header {
 	return known
 }
 
-// Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.read.Store(true)
 	b.reading.Lock()
@@ -100,7 +99,6 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// arm sets the client's deadline for the next read.
 func (b *requestBody) arm() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +107,6 @@ func (b *requestBody) arm() {
 	}
 }
 
-// stop records how reading ended.
 func (b *requestBody) stop(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,5 +180,4 @@ func (b *requestBody) failure() error {
 	return b.err
 }
 
-// isStall reports whether err means that the client missed its deadline.
 func isStall(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

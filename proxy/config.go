@@ -129,7 +129,6 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// upgrades reports whether connections may be upgraded to protocol.
 func (c *Config) upgrades(protocol string) bool {
 	for _, known := range c.Upgrades {
 		// EqualFold alone would also match the Kelvin sign with k; the length check rules it out.

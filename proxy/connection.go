@@ -30,7 +30,6 @@ func (p *Proxy) removeUnsent(facts *httpfacts.Facts) {
 	}
 }
 
-// removeConnectionFields removes from h the fields that the Connection lines name.
 func removeConnectionFields(h http.Header, connection []string) {
 	for _, line := range connection {
 		for option := range strings.SplitSeq(line, ",") {
@@ -49,7 +48,6 @@ func isHop(name string) bool {
 	return false
 }
 
-// hasToken reports whether the comma-separated lines contain token, in any case.
 func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for part := range strings.SplitSeq(line, ",") {

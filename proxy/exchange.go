@@ -54,7 +54,6 @@ func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, facts *httpfacts.
 	return e
 }
 
-// run forwards the request and the response.
 func (e *exchange) run() {
 	ctx := e.in.Context()
 	if e.upstream.stall > 0 {
@@ -210,7 +209,6 @@ func (e *exchange) beginResponse() {
 	e.body.release()
 }
 
-// releaseServer records that the server is done with the request.
 func (e *exchange) releaseServer() {
 	if e.server != nil {
 		e.server.inFlight.Add(-1)

@@ -100,7 +100,6 @@ const (
 	refuseUnderscores = "refuse"
 )
 
-// actionOf returns the action for the field with the canonical name in a request to p.
 func (p *Proxy) actionOf(name string) fieldAction {
 	switch {
 	case httpfacts.IsPlainName(name):
@@ -132,7 +131,6 @@ func (p *Proxy) foldedAction(name string) fieldAction {
 	return removed
 }
 
-// reads reports whether the rules or the proxy itself read the request field.
 func (p *Proxy) reads(name string, trusted bool) bool {
 	switch p.actionOf(name) {
 	case removed:
@@ -145,7 +143,6 @@ func (p *Proxy) reads(name string, trusted bool) bool {
 	return true
 }
 
-// forwards reports whether the request field is forwarded unchanged.
 func (p *Proxy) forwards(name string, trusted bool) bool {
 	f := p.actionOf(name)
 	return f == forwarded || f == fromTrusted && trusted

@@ -29,7 +29,6 @@ func (p *Proxy) Watch(ctx context.Context) {
 	}
 }
 
-// watch checks s until ctx ends.
 func (s *server) watch(ctx context.Context, h Health) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -66,7 +65,6 @@ func jitter(d time.Duration) time.Duration {
 	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1))
 }
 
-// check runs one health check.
 func (s *server) check(ctx context.Context, h Health) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// An upstream is the runtime state of an [Upstream].
 type upstream struct {
 	name    string
 	health  Health // with its defaults

@@ -15,7 +15,6 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// errUnavailable means that no server could take the request.
 var errUnavailable = errors.New("no upstream server is up")
 
 // errDraining means that a connection is not upgraded because [Proxy.Drain] was called.
@@ -33,12 +32,10 @@ var (
 	unreachable     = newProblem(http.StatusBadGateway, "The upstream server could not be reached, or closed the connection.")
 )
 
-// problem returns the problem for status. It contains no address.
 func newProblem(status int, detail string) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// fail responds to a request for which there is no upstream response.
 func (e *exchange) fail(err error) {
 	e.beginResponse()
 	p := e.problemOf(err)

@@ -123,7 +123,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	facts.Resolve()
 	p.removeUnsent(facts)
 	if p.limit.AdmitFacts(w, facts) {
-		p.forward(w, facts)
+		p.forwardRequest(w, facts)
 	}
 }
 
@@ -137,8 +137,7 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// forward sends an admitted request to its upstream.
-func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
+func (p *Proxy) forwardRequest(w http.ResponseWriter, facts *httpfacts.Facts) {
 	r := facts.Request()
 	to, ok := p.routes.find(facts)
 	switch {
@@ -160,7 +159,6 @@ func (p *Proxy) forward(w http.ResponseWriter, facts *httpfacts.Facts) {
 	e.run()
 }
 
-// copyBytes is the buffer size that [io.Copy] uses.
 const copyBytes = 32 << 10
 
 // buffers is a pool of copy buffers for bodies. It implements [httputil.BufferPool].

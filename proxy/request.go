@@ -34,7 +34,6 @@ func (p *Proxy) rejectReason(r *http.Request) string {
 	return ""
 }
 
-// isLength reports whether the Content-Length lines are empty or one number.
 func isLength(lines []string) bool {
 	if len(lines) == 0 {
 		return true
@@ -71,7 +70,6 @@ func isHostText(host string) bool {
 	return true
 }
 
-// setTarget sets the URL and the Host of the outgoing request for s.
 func (e *exchange) setTarget(s *server) {
 	from, to := e.in.URL, e.out.URL
 	to.Scheme, to.Host = s.scheme, s.url.Host

@@ -35,7 +35,6 @@ type Route struct {
 	MaxBodyBytes int64
 }
 
-// A destination is the target of a route.
 type destination struct {
 	upstream *upstream
 	maxBody  int64 // 0: no bound
@@ -54,7 +53,6 @@ type paths struct {
 	depth int // the most slashes in a path
 }
 
-// newTable checks routes and builds their table. upstreams maps names to upstreams.
 func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*table, error) {
 	t := &table{hosts: map[string]paths{}}
 	var errs []error
@@ -118,7 +116,6 @@ func (t *table) add(host, path string, to *destination) bool {
 	return true
 }
 
-// routePath returns path in the form that lookups use.
 func routePath(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -133,7 +130,6 @@ func routePath(path string) (string, error) {
 	return strings.TrimSuffix(path, "/"), nil
 }
 
-// routeHost returns a host in the form that lookups use.
 func routeHost(sent string, required bool) (string, error) {
 	if sent == "" && !required {
 		return "", nil
@@ -186,7 +182,6 @@ func (t *table) find(facts *httpfacts.Facts) (to *destination, ok bool) {
 	return t.hosts[""].find(path), true
 }
 
-// findHost looks for a route of host, then of its parent domains.
 func (t *table) findHost(host, path string) *destination {
 	to := t.hosts[host].find(path)
 	for to == nil {

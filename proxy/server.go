@@ -42,7 +42,6 @@ const (
 	maxExclusion = 30 * time.Second
 )
 
-// A server is one server of an upstream.
 type server struct {
 	upstream  string
 	url       url.URL // as configured
@@ -94,7 +93,6 @@ func newServer(to url.URL, u Upstream, config Config) *server {
 	return s
 }
 
-// newTransport returns a transport that speaks protocols. names are their ALPN names.
 func (s *server) newTransport(u Upstream, protocols *http.Protocols, names ...string) *http.Transport {
 	config := &tls.Config{}
 	if u.TLS != nil {
@@ -122,7 +120,6 @@ func (s *server) newTransport(u Upstream, protocols *http.Protocols, names ...st
 	}
 }
 
-// closeIdle closes the idle connections.
 func (s *server) closeIdle() {
 	s.transport.CloseIdleConnections()
 	if s.upgrades != nil {
@@ -159,7 +156,6 @@ func (s *server) connectTLS(ctx context.Context, network, address string, config
 	return encrypted, nil
 }
 
-// finishDial excludes the server if the dial failed, and wraps the error.
 func (s *server) finishDial(ctx context.Context, conn net.Conn, err error) (net.Conn, error) {
 	if err == nil {
 		return conn, nil
@@ -178,7 +174,6 @@ func (s *server) usable(now time.Time) bool {
 	return !s.unhealthy.Load() && s.exclusionLeft(now) <= 0
 }
 
-// exclusionLeft returns how much longer s is excluded.
 func (s *server) exclusionLeft(now time.Time) time.Duration {
 	if out := s.excludedUntil.Load(); out != 0 {
 		return time.Duration(out - s.sinceBegan(now))
@@ -222,13 +217,11 @@ func (s *server) exclude(cause error) {
 	}
 }
 
-// countResponse counts a response with the given status.
 func (s *server) countResponse(status int) {
 	s.responses[min(max(status/100, 0), 5)].Add(1)
 	s.markReachable()
 }
 
-// markReachable ends the exclusion of s.
 func (s *server) markReachable() {
 	if s.excludedUntil.Load() == 0 {
 		return
@@ -242,7 +235,6 @@ func (s *server) markReachable() {
 	}
 }
 
-// setUnhealthy sets the result of the health checks.
 func (s *server) setUnhealthy(sick bool, cause error) {
 	if s.unhealthy.Swap(sick) == sick {
 		return

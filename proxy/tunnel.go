@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// A tunnel copies an upgraded connection in both directions.
 type tunnel struct {
 	began       time.Time
 	lastTraffic atomic.Int64  // time of the last traffic, in nanoseconds after began
@@ -99,7 +98,6 @@ func (ts *tunnels) add(t *tunnel) bool {
 	return true
 }
 
-// remove removes t, which has ended.
 func (ts *tunnels) remove(t *tunnel) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

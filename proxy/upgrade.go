@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// upgrade connects the client's connection to the server's.
 func (e *exchange) upgrade(res *http.Response) {
 	server, ok := res.Body.(io.ReadWriteCloser)
 	if got := res.Header.Get("Upgrade"); !ok || e.protocol == "" || !strings.EqualFold(got, e.protocol) {

@@ -134,7 +134,6 @@ func (u *Upstream) Check() error {
 	return nil
 }
 
-// checkServer reports whether u is a valid URL of a server.
 func checkServer(u *url.URL) error {
 	switch {
 	case u == nil:

@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// An event is one record.
 type event struct {
 	key   string
 	hash  uint64 // seeded hash of key
@@ -52,7 +51,6 @@ func (c *counter) matches(e *event) bool {
 	return len(e.key) > MaxKeyBytes && string(c.key[:begin]) == e.key[:begin]
 }
 
-// assign makes c the counter of e's key.
 func (c *counter) assign(e *event) {
 	c.hash, c.cut = e.hash, len(e.key) > MaxKeyBytes
 	if !c.cut {

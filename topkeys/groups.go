@@ -2,7 +2,6 @@
 
 package topkeys
 
-// increment moves counter i to the group of the next count.
 func (s *summary) increment(i int32) {
 	from := s.counters[i].group
 	g := &s.groups[from]
@@ -19,7 +18,6 @@ func (s *summary) increment(i int32) {
 	s.join(i, next)
 }
 
-// newGroup inserts a group with the given count between two others.
 func (s *summary) newGroup(count uint64, lower, next int32) int32 {
 	g := s.free
 	if g != none {
@@ -38,7 +36,6 @@ func (s *summary) newGroup(count uint64, lower, next int32) int32 {
 	return g
 }
 
-// join appends counter i to a group.
 func (s *summary) join(i, to int32) {
 	g, c := &s.groups[to], &s.counters[i]
 	c.group, c.before, c.after = to, g.last, none

@@ -10,7 +10,6 @@ import (
 // A memory is the unused rest of MaxBytes.
 type memory struct{ left atomic.Int64 }
 
-// take reserves n bytes and reports whether they were available.
 func (m *memory) take(n int) bool {
 	if m.left.Add(-int64(n)) >= 0 {
 		return true
@@ -47,7 +46,6 @@ func (l *lane) advance(part int64) {
 func (l *lane) current() *summary  { return &l.parts[l.part%parts] }
 func (l *lane) previous() *summary { return &l.parts[(l.part+parts-1)%parts] }
 
-// bytes returns the memory that the lane has reserved.
 func (l *lane) bytes() (n int) {
 	for i := range l.parts {
 		n += cap(l.parts[i].counters) * counterBytes
@@ -55,7 +53,6 @@ func (l *lane) bytes() (n int) {
 	return n + laneBytes
 }
 
-// A series holds all records of one rule and kind.
 type series struct {
 	lanes   [Lanes]atomic.Pointer[lane]
 	dropped tally
@@ -97,7 +94,6 @@ func (l *lane) record(t *Tracker, part int64, e *event) bool {
 	return true
 }
 
-// close closes all lanes and returns the number of their records and their memory.
 func (s *series) close() (recorded uint64, bytes int) {
 	for i := range s.lanes {
 		if s.lanes[i].CompareAndSwap(nil, &lane{closed: true}) {
@@ -113,7 +109,6 @@ func (s *series) close() (recorded uint64, bytes int) {
 	return recorded, bytes
 }
 
-// open creates lane i if there is memory for it.
 func (s *series) open(t *Tracker, i int, part int64) *lane {
 	if !t.memory.take(laneBytes) {
 		return nil
@@ -126,7 +121,6 @@ func (s *series) open(t *Tracker, i int, part int64) *lane {
 	return l
 }
 
-// newest returns the newest part with a record, but at least part.
 func (s *series) newest(part int64) int64 {
 	for i := range s.lanes {
 		if l := s.lanes[i].Load(); l != nil {
@@ -161,8 +155,7 @@ func (t *tally) add(part int64) {
 	}
 }
 
-// in returns the number of dropped records in a part.
-func (t *tally) in(part int64) uint64 {
+func (t *tally) countOf(part int64) uint64 {
 	v := t.parts[part%parts].Load()
 	if v>>tallyBits != uint64(part)&(1<<(64-tallyBits)-1) {
 		return 0

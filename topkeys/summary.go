@@ -2,7 +2,6 @@
 
 package topkeys
 
-// none is the end of a list.
 const none = -1
 
 // smallest is the initial number of counters of a summary. Most rules need no more.
@@ -31,7 +30,6 @@ type group struct {
 	lower, next int32 // neighboring groups; a free group has only next
 }
 
-// reset removes all records and keeps the memory.
 func (s *summary) reset() {
 	s.total, s.displaced = 0, false
 	s.counters, s.groups = s.counters[:0], s.groups[:0]
@@ -68,15 +66,14 @@ func (s *summary) find(e *event) int32 {
 	if len(s.counters) == 0 {
 		return none
 	}
-	for slot := s.table.home(e.hash); ; slot = s.table.following(slot) {
-		i := s.table.at(slot)
+	for slot := s.table.home(e.hash); ; slot = s.table.nextSlot(slot) {
+		i := s.table.counterAt(slot)
 		if i == none || s.counters[i].matches(e) {
 			return i
 		}
 	}
 }
 
-// assign gives counter i, which is not in the table, to e's key.
 func (s *summary) assign(i int32, e *event, over uint64, before *summary) {
 	c := &s.counters[i]
 	c.assign(e)
@@ -87,7 +84,6 @@ func (s *summary) assign(i int32, e *event, over uint64, before *summary) {
 	s.table.insert(e.hash, i)
 }
 
-// add adds a counter in a group with count 0.
 func (s *summary) add() int32 {
 	i := int32(len(s.counters))
 	s.counters = s.counters[:i+1]
@@ -114,8 +110,8 @@ func (s *summary) grow(most int, memory *memory) bool {
 	return true
 }
 
-// unlisted returns the maximum number of records of a key without a counter.
-func (s *summary) unlisted() uint64 {
+// maxUnlisted returns the maximum number of records of a key without a counter.
+func (s *summary) maxUnlisted() uint64 {
 	if !s.displaced {
 		return 0
 	}

@@ -10,8 +10,8 @@ type table []uint16 // 1 + counter index; 0 if empty
 const _ = uint16(MaxCounters + 1)
 
 func (t table) home(hash uint64) int      { return int(hash & uint64(len(t)-1)) }
-func (t table) following(slot int) int    { return (slot + 1) & (len(t) - 1) }
-func (t table) at(slot int) int32         { return int32(t[slot]) - 1 }
+func (t table) nextSlot(slot int) int     { return (slot + 1) & (len(t) - 1) }
+func (t table) counterAt(slot int) int32  { return int32(t[slot]) - 1 }
 func (t table) reset()                    { clear(t) }
 func (t table) distance(from, to int) int { return (to - from) & (len(t) - 1) }
 
@@ -19,19 +19,18 @@ func (t table) distance(from, to int) int { return (to - from) & (len(t) - 1) }
 func (t table) insert(hash uint64, i int32) {
 	slot := t.home(hash)
 	for t[slot] != 0 {
-		slot = t.following(slot)
+		slot = t.nextSlot(slot)
 	}
 	t[slot] = uint16(i + 1)
 }
 
-// remove removes counter i and closes the gap.
 func (t table) remove(hash uint64, i int32, counters []counter) {
 	gap := t.home(hash)
-	for t.at(gap) != i {
-		gap = t.following(gap)
+	for t.counterAt(gap) != i {
+		gap = t.nextSlot(gap)
 	}
-	for slot := t.following(gap); t[slot] != 0; slot = t.following(slot) {
-		home := t.home(counters[t.at(slot)].hash)
+	for slot := t.nextSlot(gap); t[slot] != 0; slot = t.nextSlot(slot) {
+		home := t.home(counters[t.counterAt(slot)].hash)
 		if t.distance(home, slot) >= t.distance(gap, slot) {
 			t[gap], gap = t[slot], slot
 		}

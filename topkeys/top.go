@@ -78,7 +78,6 @@ func (t *Tracker) Since(now bucket.Instant, window time.Duration) bucket.Instant
 	return t.start(t.part(now) - t.partsBack(window))
 }
 
-// partsBack returns the number of earlier parts in the window.
 func (t *Tracker) partsBack(window time.Duration) int64 {
 	if window > 0 && bucket.Instant(window/time.Microsecond) <= t.length {
 		return 1
@@ -86,7 +85,6 @@ func (t *Tracker) partsBack(window time.Duration) int64 {
 	return halves
 }
 
-// start returns the start of a part, but not before the tracker's own start.
 func (t *Tracker) start(part int64) bucket.Instant {
 	return max(t.begin, bucket.Instant(part)*t.length)
 }
@@ -122,7 +120,7 @@ func (s *series) merge(list *List, from, to int64) {
 		l.mu.Unlock()
 	}
 	for p := max(from, 0); p <= to; p++ {
-		list.Dropped += s.dropped.in(p)
+		list.Dropped += s.dropped.countOf(p)
 	}
 	for _, k := range merged {
 		k.Count += list.Unlisted
@@ -138,7 +136,7 @@ func (s *series) merge(list *List, from, to int64) {
 // end; until then a Count may be negative.
 func (s *summary) mergeInto(list *List, merged map[string]*Key) {
 	list.Total += s.total
-	unlisted := s.unlisted()
+	unlisted := s.maxUnlisted()
 	list.Unlisted += unlisted
 	for i := range s.counters {
 		c := &s.counters[i]

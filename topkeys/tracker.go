@@ -32,7 +32,6 @@ type Tracker struct {
 	untracked atomic.Uint64 // dropped records of rules beyond MaxRules
 }
 
-// A rule holds the records of one rule.
 type rule struct {
 	kinds   [kinds]series
 	dropped atomic.Uint64
@@ -58,7 +57,6 @@ func New(config Config, now bucket.Instant) (*Tracker, error) {
 	return t, nil
 }
 
-// part returns the number of the part that contains at.
 func (t *Tracker) part(at bucket.Instant) int64 { return int64(max(at, 0) / t.length) }
 
 // Denied records the keys of limits that denied a request, and of shadow limits that would have denied it. It is
@@ -112,7 +110,6 @@ func (t *Tracker) Record(now bucket.Instant, kind Kind, rule, key string, retryA
 	}
 }
 
-// getOrAdd returns the rule with the given name. It adds the rule if there is room.
 func (t *Tracker) getOrAdd(name string) *rule {
 	t.mu.Lock()
 	defer t.mu.Unlock()

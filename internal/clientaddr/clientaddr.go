@@ -25,7 +25,6 @@ func Canonical(a netip.Addr) netip.Addr {
 	return a
 }
 
-// embedded returns the IPv4 address in a NAT64 or 6to4 address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {

@@ -7,14 +7,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// subject is the attribute that identifies the client of a token.
 var subject, _ = policy.ParseAttribute("jwt:sub") // always valid
 
 // maxCredentialBytes is the part of a credential that counts, from its end. Tokens of one issuer can start alike
 // and end in different signatures.
 const maxCredentialBytes = 256
 
-// clientParts is the capacity for the parts of most clients.
 const clientParts = 6
 
 // Client returns the values that spread denied clients: the address, the subject or credential, and the deciding

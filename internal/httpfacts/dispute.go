@@ -28,8 +28,8 @@ const (
 	trailerHeader
 )
 
-// disputed records d unless there is an earlier dispute, or no enforced rule reads the attribute.
-func (f *Facts) disputed(d dispute) {
+// addDispute records d unless there is an earlier dispute, or no enforced rule reads the attribute.
+func (f *Facts) addDispute(d dispute) {
 	if f.dispute.kind == undisputed && (f.policy == nil || f.policy.Enforces(f.asked, f.now)) {
 		f.dispute = d
 	}
@@ -76,11 +76,10 @@ const DisputedPlace = "Servers interpret the path or the host of this request di
 // and OData read one or all of them.
 var methodOverrides = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// disputeMethod disputes the method if a field overrides it.
 func (f *Facts) disputeMethod() {
 	for _, name := range methodOverrides {
 		if _, there := f.r.Header[name]; there {
-			f.disputed(dispute{kind: disputedMethod, sent: name})
+			f.addDispute(dispute{kind: disputedMethod, sent: name})
 		}
 	}
 	if !f.disputesLookAlikes() {
@@ -88,7 +87,7 @@ func (f *Facts) disputeMethod() {
 	}
 	for _, name := range methodOverrides {
 		if sent := f.lookAlike(name); sent != "" {
-			f.disputed(dispute{kind: disputedMethod, sent: sent})
+			f.addDispute(dispute{kind: disputedMethod, sent: sent})
 		}
 	}
 }

@@ -104,7 +104,6 @@ type Facts struct {
 	seen       []fact
 }
 
-// A fact is the cached result of a scan of the request.
 type fact struct {
 	source policy.Source
 	name   string
@@ -140,7 +139,7 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.SourcePath:
 		path, disputed := f.Place()
 		if disputed {
-			f.disputed(dispute{kind: disputedPlace})
+			f.addDispute(dispute{kind: disputedPlace})
 		}
 		return path, true
 	case policy.SourceHost:
@@ -148,13 +147,13 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		// A target without a path may contain another host, and servers may accept an invalid one:
 		// "[example.com]", "example.com..".
 		if f.r.URL.Opaque != "" || !ok && f.r.Host != "" {
-			f.disputed(dispute{kind: disputedPlace})
+			f.addDispute(dispute{kind: disputedPlace})
 		}
 		return host, ok
 	case policy.SourceQuery:
 		// Some servers end the query there. No valid target contains a "#".
 		if strings.IndexByte(f.r.URL.RawQuery, '#') >= 0 {
-			f.disputed(dispute{kind: disputedPlace})
+			f.addDispute(dispute{kind: disputedPlace})
 		}
 		return f.scan(a, query)
 	case policy.SourceCookie:
@@ -162,7 +161,7 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.SourceJWT:
 		// The server may read another of several fields.
 		if len(f.r.Header["Authorization"]) > 1 {
-			f.disputed(dispute{kind: repeatedHeader, name: "authorization"})
+			f.addDispute(dispute{kind: repeatedHeader, name: "authorization"})
 		}
 		if f.source.config.UnverifiedClaims {
 			return f.claim(a.Name)
@@ -174,29 +173,27 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// scan runs find for a once and caches the result.
 func (f *Facts) scan(a policy.Attribute, find func(*http.Request, string) found) (string, bool) {
 	for i := range f.seen {
 		if s := &f.seen[i]; s.source == a.Source && s.name == a.Name {
-			f.disputedPair(a, s.disputed)
+			f.addPairDispute(a, s.disputed)
 			return s.value, s.ok
 		}
 	}
 	got := find(f.r, a.Name)
-	f.disputedPair(a, got.disputed)
+	f.addPairDispute(a, got.disputed)
 	if len(f.seen) < maxSeen {
 		f.seen = append(f.seen, fact{a.Source, a.Name, got})
 	}
 	return got.value, got.ok
 }
 
-func (f *Facts) disputedPair(a policy.Attribute, disputed bool) {
+func (f *Facts) addPairDispute(a policy.Attribute, disputed bool) {
 	if disputed {
-		f.disputed(dispute{kind: disputedPair, source: a.Source, name: a.Name})
+		f.addDispute(dispute{kind: disputedPair, source: a.Source, name: a.Name})
 	}
 }
 
-// claim returns a claim of the request's bearer token. The token is read once.
 func (f *Facts) claim(name string) (string, bool) {
 	if !f.hasClaims {
 		f.claims, f.hasClaims = unverifiedClaims(f.r), true

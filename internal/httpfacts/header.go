@@ -10,7 +10,6 @@ import (
 // shortName is the maximum length of header names that are looked up without an allocation.
 const shortName = 64
 
-// header returns the header field with the lower-case name.
 func (f *Facts) header(name string) (string, bool) {
 	if name == "host" { // the server moves it out of the map
 		return f.r.Host, f.r.Host != ""
@@ -18,26 +17,25 @@ func (f *Facts) header(name string) (string, bool) {
 	values := lines(f.r.Header, name)
 	if len(f.r.Trailer) > 0 {
 		if _, announced := f.r.Trailer[http.CanonicalHeaderKey(name)]; announced {
-			f.disputed(dispute{kind: trailerHeader, name: name})
+			f.addDispute(dispute{kind: trailerHeader, name: name})
 		}
 	}
 	if f.disputesLookAlikes() {
 		if sent := f.lookAlike(name); sent != "" {
-			f.disputed(dispute{kind: likeHeader, name: name, sent: sent})
+			f.addDispute(dispute{kind: likeHeader, name: name, sent: sent})
 		}
 	}
 	switch {
 	case len(values) == 0:
 		return "", false
 	case len(values) > 1:
-		return f.several(name, values), true
+		return f.joinLines(name, values), true
 	case name == "authorization":
 		return Credentials(values[0]), true
 	}
 	return values[0], true
 }
 
-// lines returns the lines of the field with the lower-case name.
 func lines(h http.Header, name string) []string {
 	if len(name) > shortName {
 		return h[http.CanonicalHeaderKey(name)]
@@ -66,11 +64,10 @@ var listFields = map[string]bool{
 	"x-forwarded-for": true,
 }
 
-// several returns the value of a field with several lines.
-func (f *Facts) several(name string, values []string) string {
+func (f *Facts) joinLines(name string, values []string) string {
 	value, disputed := Several(name, values)
 	if disputed {
-		f.disputed(dispute{kind: repeatedHeader, name: name})
+		f.addDispute(dispute{kind: repeatedHeader, name: name})
 	}
 	return value
 }

@@ -57,7 +57,6 @@ func lastUnquotedComma(s string) int {
 	return -1
 }
 
-// escaped reports whether s[i] follows an odd number of backslashes.
 func escaped(s string, i int) bool {
 	n := 0
 	for n < i && s[i-1-n] == '\\' {
@@ -116,7 +115,6 @@ func cutValue(s string) (value, rest string, ok bool) {
 	return value, rest, rest == "" || rest[0] == ';'
 }
 
-// unescape removes the backslashes of quoted pairs.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s

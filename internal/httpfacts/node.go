@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/internal/clientaddr"
 )
 
-// maxNodeBytes exceeds the length of any address with zone and port.
 const maxNodeBytes = 128
 
 // parseNode parses an address as headers and connections write it: with or without a port, IPv6 with or without

@@ -103,11 +103,10 @@ func (f *found) cookies(line, name string) {
 		case alike:
 			f.disputed = true
 		}
-		f.commas(pair, name)
+		f.checkCommas(pair, name)
 	}
 }
 
-// cookie records the value of one cookie.
 func (f *found) cookie(value string) {
 	value = strings.Trim(value, " \t") // like Express and Django
 	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
@@ -120,9 +119,9 @@ func (f *found) cookie(value string) {
 	f.add(CookieText(value))
 }
 
-// commas disputes the name if it follows a comma in a pair: servers that implement RFC 2109 start another cookie
+// checkCommas disputes the name if it follows a comma in a pair: servers that implement RFC 2109 start another cookie
 // there.
-func (f *found) commas(pair, name string) {
+func (f *found) checkCommas(pair, name string) {
 	_, rest, _ := strings.Cut(pair, ",")
 	for piece := range strings.SplitSeq(rest, ",") {
 		key, _, isPair := strings.Cut(piece, "=")
@@ -197,7 +196,6 @@ func compare(key, name string, escaped bool) likeness {
 	return result
 }
 
-// foldByte maps the bytes that servers treat alike in names to one byte.
 func foldByte(c byte) byte {
 	switch c {
 	case '.', ' ', '[':
@@ -206,7 +204,6 @@ func foldByte(c byte) byte {
 	return lowerByte(c)
 }
 
-// decodeByte decodes the first byte of s and returns its length in s.
 func decodeByte(s string) (c byte, n int) {
 	if s[0] == '%' && len(s) > 2 {
 		high, ok := unhex(s[1])

@@ -9,7 +9,6 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// method returns the attribute method of r. An empty method is GET.
 func method(r *http.Request) string {
 	if r.Method == "" {
 		return http.MethodGet
@@ -98,7 +97,6 @@ func (f *Facts) RemoveField(name string) {
 	delete(r.Header, name)
 }
 
-// copy makes a shallow copy of the request, once, and returns it.
 func (f *Facts) copy() *http.Request {
 	if !f.own {
 		f.r, f.own = f.r.WithContext(f.r.Context()), true

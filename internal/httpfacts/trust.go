@@ -80,7 +80,6 @@ func (t Trust) Check() error {
 
 func (t Trust) IsZero() bool { return t.Hops == 0 && len(t.Proxies) == 0 }
 
-// A peer is the other end of a connection.
 type peer struct {
 	addr    netip.Addr // invalid if the connection has no address
 	text    string     // addr as written by the connection
@@ -126,7 +125,6 @@ func (t Trust) contains(addr netip.Addr) bool {
 	return false
 }
 
-// list returns the addresses in the header of r.
 func (t Trust) list(r *http.Request) hopList {
 	switch {
 	case t.Header == "":

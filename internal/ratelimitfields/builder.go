@@ -40,7 +40,6 @@ func newFieldBuilder() *fieldBuilder {
 
 func (s *fieldBuilder) release() { builders.Put(s) }
 
-// quota returns the quota of a limit. It caches the quota of first.
 func (s *fieldBuilder) quota(limit, first *mete.Status) (available int64, effective time.Duration) {
 	if limit != first {
 		return quota(limit)
@@ -58,7 +57,6 @@ func (s *fieldBuilder) begin(f field) {
 	s.n++
 }
 
-// item starts the next item of the field.
 func (s *fieldBuilder) item() {
 	if len(s.buf) > s.starts[s.n-1] {
 		s.text(", ")

@@ -15,7 +15,6 @@ import (
 // maxInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
 const maxInteger = 999_999_999_999_999
 
-// An item is the constant part of a limit's fields.
 type item struct {
 	policy string // `"free";q=20;w=2`
 	limit  string // `"free";r=`
@@ -88,7 +87,6 @@ func (w *Writer) writeDraft(s *fieldBuilder, d *mete.Decision, first *mete.Statu
 	}
 }
 
-// writeWarning writes an item for each limit that reached a warning stage.
 func (w *Writer) writeWarning(s *fieldBuilder, d *mete.Decision) {
 	begun := false
 	for i := range d.Limits() {
@@ -151,7 +149,6 @@ func (w *Writer) resetAt(d *mete.Decision, decider *mete.Status, effective time.
 	return at
 }
 
-// writeTrio writes the three fields that start with first.
 func writeTrio(s *fieldBuilder, first field, decider *mete.Status, available, reset int64) {
 	s.intField(first, maxQuota(decider.Limit.Bucket).Whole())
 	s.intField(first+1, available)
@@ -178,7 +175,6 @@ func maxQuota(l bucket.Limit) bucket.Tokens {
 	return l.Capacity()
 }
 
-// window returns the effective window of a limit that allows the request.
 func window(s *mete.Status, available int64) time.Duration {
 	limit := s.Snapshot.Limit
 	whole := maxQuota(limit)

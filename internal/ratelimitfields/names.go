@@ -12,7 +12,6 @@ const (
 	paramEffective = ";t="
 )
 
-// A field is a header field.
 type field uint8
 
 const (

@@ -61,7 +61,7 @@ func problemOf(d *mete.Decision, retry int64) *api.Problem {
 		if decider := d.Decider(); decider != nil {
 			name = decider.Limit.Name
 		}
-		p.ViolatedPolicies, p.Degraded = violated(d), d.Degraded
+		p.ViolatedPolicies, p.Degraded = violatedLimits(d), d.Degraded
 		if retry == never {
 			p.Detail = fmt.Sprintf("The request costs more than limit %q can ever allow. Waiting does not help.", name)
 		} else {
@@ -85,8 +85,7 @@ func retryText(retry int64) string {
 	return "Try again in " + strconv.FormatInt(retry, 10) + " seconds."
 }
 
-// violated returns the names of the limits that denied the request.
-func violated(d *mete.Decision) []string {
+func violatedLimits(d *mete.Decision) []string {
 	var names []string
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; !s.Allowed {
@@ -117,7 +116,6 @@ func Write(rw http.ResponseWriter, r *http.Request, p *api.Problem) {
 	rw.Write(body.Bytes())     // ignore a client that is gone
 }
 
-// A body is a reusable buffer for problems.
 type body struct {
 	bytes.Buffer
 	encoder *json.Encoder

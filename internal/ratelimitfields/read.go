@@ -38,9 +38,9 @@ const (
 // same with X-RateLimit- or X-Rate-Limit-, where Reset may be a Unix time. Malformed and negative values are
 // ignored, and large values are capped. now is the client's time; the Date field, if present, is the server's.
 func Read(h http.Header, now time.Time) []Announced {
-	if text := joined(h, fieldNames[draftLimit]); text != "" {
+	if text := joinLines(h, fieldNames[draftLimit]); text != "" {
 		if items, ok := parseList(text); ok {
-			if found := readDraft(items, joined(h, fieldNames[draftPolicy])); len(found) > 0 {
+			if found := readDraft(items, joinLines(h, fieldNames[draftPolicy])); len(found) > 0 {
 				return found
 			}
 			if found, ok := readDictionary(items); ok {
@@ -58,7 +58,7 @@ func Read(h http.Header, now time.Time) []Announced {
 
 // RetryAfter returns the wait in Retry-After, in seconds or as a date, and whether there is one.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	text := joined(h, fieldNames[retryAfter])
+	text := joinLines(h, fieldNames[retryAfter])
 	if n, ok := parseSeconds(text); ok {
 		return capSeconds(n), true
 	}
@@ -69,8 +69,8 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return untilServerTime(at, h, now), true
 }
 
-// joined returns the named field as one line, or "".
-func joined(h http.Header, name string) string {
+// joinLines returns the named field as one line, or "".
+func joinLines(h http.Header, name string) string {
 	lines := h.Values(name)
 	size := 0
 	for _, line := range lines {
@@ -85,7 +85,6 @@ func joined(h http.Header, name string) string {
 	return strings.Join(lines, ",")
 }
 
-// readDraft reads the items of a RateLimit field.
 func readDraft(items []listItem, policyText string) []Announced {
 	policies, _ := parseList(policyText)
 	var found []Announced
@@ -110,7 +109,6 @@ func readDraft(items []listItem, policyText string) []Announced {
 	return found
 }
 
-// readDictionary reads limit=100, remaining=50, reset=5.
 func readDictionary(items []listItem) (a Announced, ok bool) {
 	for _, item := range items {
 		name, text, _ := strings.Cut(item.value, "=")
@@ -130,15 +128,14 @@ func readDictionary(items []listItem) (a Announced, ok bool) {
 	return a, ok
 }
 
-// readTrio reads the three fields with the given prefix.
 func readTrio(h http.Header, prefix string, now time.Time) (a Announced, ok bool) {
-	if a.Remaining, ok = parseSeconds(joined(h, prefix+"Remaining")); !ok {
+	if a.Remaining, ok = parseSeconds(joinLines(h, prefix+"Remaining")); !ok {
 		return a, false
 	}
-	limit, _, _ := strings.Cut(joined(h, prefix+"Limit"), ",") // early drafts append policies
+	limit, _, _ := strings.Cut(joinLines(h, prefix+"Limit"), ",") // early drafts append policies
 	limit, _, _ = strings.Cut(limit, ";")
 	a.Quota, _ = parseSeconds(limit)
-	if reset, valid := parseSeconds(joined(h, prefix+"Reset")); valid {
+	if reset, valid := parseSeconds(joinLines(h, prefix+"Reset")); valid {
 		a.Reset = capSeconds(reset)
 		if reset >= firstUnix {
 			a.Reset = untilServerTime(time.Unix(reset, 0), h, now)
@@ -150,7 +147,7 @@ func readTrio(h http.Header, prefix string, now time.Time) (a Announced, ok bool
 // withPolicy adds the window of a's quota from the policies of early drafts: 10;w=1, 50;w=60.
 func withPolicy(a Announced, h http.Header) Announced {
 	for _, name := range []string{fieldNames[draftPolicy], fieldNames[legacyLimit], fieldNames[xLimit]} {
-		items, _ := parseList(joined(h, name))
+		items, _ := parseList(joinLines(h, name))
 		for i := range items {
 			w, ok := items[i].int("w")
 			if n, valid := parseSeconds(items[i].value); ok && valid && n == a.Quota {

@@ -198,7 +198,6 @@ func (w *Writer) jitterOf(decider *mete.Status) int {
 	return w.percent
 }
 
-// shows reports whether a limit appears in the fields of a dialect.
 func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	if s.Rule != nil && s.Rule.Headers != 0 && !w.ignoreRules {
 		return s.Rule.Headers.Has(dialect)

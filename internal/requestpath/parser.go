@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// A parser parses one path.
 type parser struct {
 	text       string
 	sent       bool // text is as sent, with escapes and possibly a query
@@ -24,7 +23,6 @@ type parser struct {
 	high  bool // there are unescaped non-ASCII bytes
 }
 
-// isDisputed reports whether servers interpret the path differently.
 func (r *parser) isDisputed() bool { return r.wrong || r.dots && (r.odd || r.empty) }
 
 func (r *parser) read() string {
@@ -84,7 +82,6 @@ func (r *parser) add(c byte, escaped bool) {
 	}
 }
 
-// endSegment ends the last segment at a slash or at the end of the path.
 func (r *parser) endSegment(last bool) {
 	name := r.path[r.segment:]
 	if r.params > 0 {

@@ -103,7 +103,6 @@ func removeParams(path string) string {
 	return string(plain)
 }
 
-// cutOrigin removes scheme and authority from an absolute form.
 func cutOrigin(target string) string {
 	scheme := strings.Index(target, "://")
 	if scheme <= 0 || strings.ContainsAny(target[:scheme], "/?#") {

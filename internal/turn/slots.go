@@ -18,7 +18,6 @@ const MostHeld = 4096
 // use them all.
 const keyShare = 4
 
-// slots counts the waiting requests.
 type slots struct {
 	most int
 	seed maphash.Seed
@@ -36,7 +35,6 @@ func newSlots(most int) *slots {
 	return &slots{most: most, seed: maphash.MakeSeed(), byKey: map[uint64]int{}}
 }
 
-// take takes a slot for a request with the given key and reports whether one was free.
 func (p *slots) take(key uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +47,6 @@ func (p *slots) take(key uint64) bool {
 	return true
 }
 
-// give frees a slot.
 func (p *slots) give(key uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +101,6 @@ func longestWait(d *mete.Decision) int {
 	return found
 }
 
-// network returns the network of address that shares a bucket.
 func network(address string, bits int) string {
 	addr, err := netip.ParseAddr(address)
 	if err != nil || !addr.Is6() {

@@ -71,7 +71,6 @@ func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before 
 	return r.Decision, nil
 }
 
-// queues reports whether the policy can make requests wait.
 func (t *Taker) queues() bool {
 	p := t.limiter.Policy()
 	if p == nil {
