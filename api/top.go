@@ -72,7 +72,7 @@ type TopKey struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 
-	// RetryAfter is the wait after At because of the last denial: [bucket.Never] if no wait helps, 0 if the
-	// client may retry now or was not denied.
+	// RetryAfter is the rest of the wait of the last denial at At. It is [bucket.Never] if no wait helps, and 0
+	// if the client may retry now.
 	RetryAfter Seconds `json:"retry_after"`
 }

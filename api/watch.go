@@ -60,8 +60,8 @@ type WatchTrouble struct {
 	Detail string `json:"detail"`
 }
 
-// A Point is the level of a bucket at a time. In JSON it is a list of two numbers: the seconds relative to a
-// time, negative before it, and the tokens, negative if the bucket owes.
+// A Point is the level of a bucket at a time. In JSON it is a list of two numbers: seconds and tokens. Seconds
+// are negative before the time of the event, and tokens if the bucket owes.
 type Point struct {
 	After time.Duration
 	Level Amount

@@ -50,9 +50,9 @@ type Config struct {
 	MaxDelay time.Duration
 
 	// OnDecision, if not nil, is called once with the decision of each call and each limited message, before the
-	// handler runs. Unlike the hook of [mete.Config], it also knows the names of Methods, calls that lack the key
-	// of a limit, and calls that are denied because they would wait longer than MaxDelay. Set only one of the two
-	// hooks. [mete.LogDecisions] fits both. It must not block, and must not change or keep the decision.
+	// handler runs. Unlike the hook of [mete.Config], it knows the names of Methods. It also sees calls that lack
+	// the key of a limit, and calls that would wait longer than MaxDelay. Set only one of the two hooks.
+	// [mete.LogDecisions] fits both. It must not block, and must not change or keep the decision.
 	OnDecision func(context.Context, *mete.Decision)
 
 	// Denied, if not nil, returns the error for a denied call or message, instead of the default status. The

@@ -146,7 +146,7 @@ func denies(r *mete.Considered) bool {
 	return slices.ContainsFunc(r.Accounts, func(a mete.Account) bool { return a.Asked && !a.Allowed })
 }
 
-// describeStoreError describes what a rule does if the store fails and no local bucket decides.
+// describeStoreError describes the effect of a store failure if no local bucket decides.
 func describeStoreError(r *policy.Rule) string {
 	switch r.OnStoreError {
 	case policy.StoreErrorOpen:

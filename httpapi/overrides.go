@@ -179,8 +179,8 @@ func (a *API) checkOverrideRole(w http.ResponseWriter, r *http.Request, o policy
 	return p
 }
 
-const operateHint = "the role operate suffices only for an override that names clients: by the key of a bucket that not all clients share, or by a match with " +
-	"values of ip:address, jwt:sub or a limit key, without \"not\" and *, and with networks that are together no wider than a /16, or a /32 of IPv6"
+const operateHint = "the role operate suffices only for an override that names clients. It has the key of a bucket that not all clients share, " +
+	"or a match on ip:address, jwt:sub or a limit key. The match must not use \"not\" or *, and its networks must be no wider than a /16 in total, or a /32 for IPv6"
 
 func parseQuery(r *http.Request, known ...string) (url.Values, *api.Problem) {
 	query, err := url.ParseQuery(r.URL.RawQuery)

@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A Role is what a caller may do. Each role includes the lower ones. The zero Role may only use /livez and
-// /readyz, and /v1/decision, which has its own check.
+// A Role is a set of permissions of a caller. Each role includes the lower ones. The zero Role may only use
+// /livez and /readyz, and /v1/decision, which has its own check.
 type Role int
 
 // The roles.

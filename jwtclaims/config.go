@@ -31,12 +31,12 @@ const (
 // Config holds the settings of a [Verifier]. Only KeySet is required.
 type Config struct {
 	// KeySet is the JSON Web Key Set: the path of a file, or an http or https URL. Use http only on a trusted
-	// network: anyone who can tamper with the connection can forge tokens.
+	// network, because an attacker on the connection could forge tokens.
 	KeySet string
 
 	// Algorithms are the accepted signature algorithms: RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA
-	// (Ed25519), and HS256 to HS512, for which the key set must contain secrets. If empty, RS256, PS256, ES256
-	// and EdDSA.
+	// (Ed25519), and HS256 to HS512. The key set must contain the secrets of the HS algorithms. If empty, RS256,
+	// PS256, ES256 and EdDSA.
 	Algorithms []string
 
 	// Issuer, if not empty, must be equal to iss.

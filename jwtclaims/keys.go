@@ -40,8 +40,8 @@ func noKeys() *keys {
 	return &keys{remembered: newMemory(1), refused: new(refusals)}
 }
 
-// readKeys parses a key set. Keys for other algorithms are ignored; obvious mistakes, such as a private key, are
-// errors. A set without usable keys is valid: the issuer may have withdrawn all of them.
+// readKeys parses a key set. Keys for other algorithms are ignored. A private key is an error. A set without
+// usable keys is valid: the issuer may have withdrawn all of them.
 func readKeys(data []byte, c Config) (*keys, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

@@ -8,8 +8,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A sample holds one second of data in the order of the page: Unix time, allowed, denied, shadow, degraded, and
-// the median, 95th and 99th percentile in seconds of the decision time and of the store's time.
+// A sample holds one second of data in the order of the page: Unix time, allowed, denied, shadow and degraded.
+// The times are the median, 95th and 99th percentile of the decision time and of the store's time, in seconds.
 type sample struct {
 	at     int64
 	counts [4]uint64

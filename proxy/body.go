@@ -50,7 +50,7 @@ func (e *exchange) prepareBody(most int64) {
 }
 
 // allowedTrailer returns the announced trailer fields that may be forwarded. It removes hop-by-hop fields and
-// fields that identify the client or delimit the message: servers that merge trailers into the header would trust
+// fields that identify the client or delimit the message. Servers that merge trailers into the header would trust
 // them (RFC 9110, section 6.5.1). Trailers that are not announced are not forwarded.
 func (p *Proxy) allowedTrailer(announced http.Header) http.Header {
 	var known http.Header

@@ -44,8 +44,8 @@ func isLength(lines []string) bool {
 
 // hasPlainTarget reports whether the target of r is a path or a URL with a path, and the method and host are
 // valid. net/http reads no path from other targets ("http:http://host/path", "*", the "host:port" of CONNECT) but
-// would forward them. Over HTTP/2 it accepts methods that it would not send, and hosts that it would change when
-// it sends them: nothing for "api.example/x", and "xn--bcher-kva.example" for "bücher.example".
+// would forward them. Over HTTP/2 it accepts methods that it would not send. It also accepts hosts that it would
+// change: "api.example/x" becomes empty, and "bücher.example" becomes "xn--bcher-kva.example".
 func hasPlainTarget(r *http.Request) bool {
 	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect && isMethod(r.Method) && isHostText(r.Host)
 }

@@ -22,9 +22,9 @@ const (
 	MaxKeyBytes = 160
 
 	// MaxBytes bounds the memory of a tracker's counters. A rule with few keys takes about 7 KB per kind of
-	// record. A rule that is flooded with keys takes 77 KB with 100 counters, and up to Lanes times as much if
-	// all processors record at once. At the bound, new rules are not counted, except in [Stats.Dropped], and
-	// other rules have fewer counters.
+	// record. A flooded rule takes 77 KB with 100 counters, and up to Lanes times as much if all processors
+	// record at once. At the bound, new rules are not counted, except in [Stats.Dropped], and other rules have
+	// fewer counters.
 	MaxBytes = 64 << 20
 
 	// MaxRules bounds the rules of a tracker. Records of further rules are counted in [Stats.Dropped].

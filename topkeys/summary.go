@@ -8,11 +8,11 @@ const none = -1
 const smallest = 8
 
 // A summary counts the keys of a stream with a bounded number of counters. Counters with the same count form a
-// group, and the groups form a list in order of their counts. Incrementing a counter and finding the lowest one
-// take O(1). The zero summary is empty.
+// group. The groups form a list in order of their counts. Incrementing a counter and finding the lowest one take
+// O(1). The zero summary is empty.
 //
-// Invariants: the counts add up to total; a key without a counter has at most as many records as the lowest
-// count, and none while no key has been displaced.
+// The counts add up to total. A key without a counter has at most as many records as the lowest count, and none
+// before the first key is displaced.
 type summary struct {
 	total     uint64
 	displaced bool      // a key has lost its counter

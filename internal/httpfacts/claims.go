@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTokenBytes bounds a token whose claims are read without verification.
+// MaxTokenBytes bounds a token that is read without verification.
 const MaxTokenBytes = 8 << 10
 
 // Bounds of claims. Claims that exceed a bound or are malformed are ignored as a whole.

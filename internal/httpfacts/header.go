@@ -134,9 +134,8 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// Credentials returns the value of an Authorization field with its scheme in the usual case and followed by one
-// space, for schemes that servers read case-insensitively. Otherwise one token would have a bucket per spelling
-// of "Bearer".
+// Credentials normalizes the value of an Authorization field: a known scheme gets its usual case and is followed
+// by one space. Otherwise one token would have a bucket per spelling of "Bearer".
 func Credentials(value string) string {
 	for _, scheme := range [...]string{"Bearer", "Basic", "Digest"} {
 		if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {

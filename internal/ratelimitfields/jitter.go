@@ -9,8 +9,8 @@ import (
 )
 
 // A jitter spreads denied clients, so that they do not all return at once. A client's jitter depends only on its
-// identity and its exact wait. Without the key, nobody can compute it for another client or infer the identity
-// from it.
+// identity and its exact wait. Without the key, it is impossible to compute it for another client or to infer the
+// identity from it.
 type jitter struct{ key []byte }
 
 // defaultJitter is the default percentage.

@@ -69,7 +69,7 @@ func (p *slots) key(d *mete.Decision, req *mete.Request) uint64 {
 	if at < 0 {
 		return h.Sum64()
 	}
-	// The limits of the request follow those of the policy.
+	// The limits of the request follow the limits of the policy.
 	if own := at - (len(d.Limits()) - len(req.Charges)); own >= 0 && own < len(req.Charges) {
 		part("")
 		part(req.Charges[own].Key)
