@@ -1,36 +1,36 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The action "mete" asks mete about a request, and does as it says.
+-- The action "mete" asks mete about a request and applies the decision.
 
--- The proxy "mete" in haproxy.cfg, where mete's address and timeouts are.
+-- The proxy "mete" in haproxy.cfg has mete's address and timeouts.
 local PROXY = "abns@mete"
 
--- The end of all waiting, in milliseconds. It must be later than the timeouts of that
--- proxy: this client asks four times before it gives up.
+-- The total timeout in milliseconds. It must exceed the timeouts of that proxy: this
+-- client tries four times before it gives up.
 local BACKSTOP = 60000
 
--- The statuses that are for the client. Any other means that mete was asked wrongly.
+-- The statuses for the client. Any other status means that mete is misconfigured.
 local DENIALS = { [400] = true, [403] = true, [429] = true, [503] = true }
 
--- What HAProxy says in the place of a mete that does not answer. Not 400, which it says
--- of a question that is too long: a client could else make one, and pass.
+-- The statuses that HAProxy sends if mete does not respond. 400 is excluded: HAProxy
+-- sends it for a request that is too long, so a client could cause it and pass.
 local SILENCES = { [502] = true, [503] = true, [504] = true }
 
--- The fields of a denial that are for the client.
+-- The fields of a denial that are sent to the client.
 local FIELDS = { "cache-control", "content-type", "ratelimit", "ratelimit-policy", "retry-after", "x-ratelimit-reason" }
 
--- The fields of the client's that are about its connection and its body.
+-- Fields that describe the client's connection and body.
 local DROPPED = {
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade",
 }
 
--- How many lines of fields a request may have. HAProxy takes 101, and then its client
--- may not have more, and crashes: the question has some that the request has not.
+-- The maximum number of header lines of a request. HAProxy accepts 101, but its client
+-- crashes at that number, and the request to mete has some more.
 local MOST_LINES = 80
 
--- question returns the fields that describe the request to mete: the client's, but
--- for those that only HAProxy may write. It returns nil where there are too many.
+-- question returns the fields that describe the request to mete: the client's fields,
+-- except the ones that only HAProxy may write. It returns nil if there are too many.
 local function question(txn)
     local fields, lines = txn.http:req_get_headers(), 0
     for _, values in pairs(fields) do
@@ -55,7 +55,7 @@ local function question(txn)
     return fields
 end
 
--- keep has haproxy.cfg find the first line of a field in a variable.
+-- keep stores the first line of a field in a variable for haproxy.cfg.
 local function keep(txn, answer, field, variable)
     local lines = answer.headers[field]
     if lines then
@@ -63,7 +63,7 @@ local function keep(txn, answer, field, variable)
     end
 end
 
--- deny answers the client as mete says.
+-- deny sends mete's denial to the client.
 local function deny(txn, answer)
     local reply = txn:reply({ status = answer.status, body = answer.body })
     for _, name in ipairs(FIELDS) do
@@ -74,7 +74,7 @@ local function deny(txn, answer)
     txn:done(reply)
 end
 
--- refuse answers the client in the place of mete.
+-- refuse responds to the client without mete.
 local function refuse(txn, status, title)
     local reply = txn:reply({
         status = status,

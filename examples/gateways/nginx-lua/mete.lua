@@ -1,31 +1,30 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Asks mete about this request, and does as it says. It does so over a connection of
--- its own, since ngx.location.capture cannot be used in HTTP/2.
+-- Asks mete about this request and applies the decision. It uses its own connection,
+-- because ngx.location.capture does not work with HTTP/2.
 
 local METE = "127.0.0.1:8080"
 
--- FAIL OPEN: requests pass while mete does not answer. With false they are refused
--- with 503.
+-- FAIL OPEN: requests pass while mete is down. With false they get a 503.
 local OPEN = true
 
--- How long mete may take, in milliseconds: to connect, for the question, and for the
--- answer, which is to be longer than the longest queue of the policy.
+-- The timeouts for mete in milliseconds: to connect, to send, and to receive. The last
+-- one must be longer than the longest queue of the policy.
 local CONNECT, SEND, READ = 250, 1000, 1000
 
--- Idle connections are kept for 60 s, shorter than mete would (timeouts.idle), and up
--- to 64 by each worker.
+-- Idle connections are kept for 60 s, less than in mete (timeouts.idle), and up to 64 per
+-- worker.
 local IDLE, KEPT = 60000, 64
 
--- The statuses that are for the client. Any other means that mete was asked wrongly.
+-- The statuses for the client. Any other status means that mete is misconfigured.
 local DENIALS = { [400] = true, [403] = true, [429] = true, [503] = true }
 
--- The fields that are for the client, on every answer and on denials.
+-- The fields that are sent to the client, on every response and on denials.
 local ALWAYS = { "RateLimit", "RateLimit-Policy" }
 local DENIED = { "Cache-Control", "Content-Type", "Retry-After", "X-RateLimit-Reason" }
 
--- The fields of the client's that are about its connection and its body, and those
--- that it must not choose.
+-- Fields that describe the client's connection and body, and fields that a client must
+-- not set.
 local DROPPED = {
     ["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true,
     ["keep-alive"] = true, ["proxy-connection"] = true, ["te"] = true, ["trailer"] = true,
@@ -36,7 +35,7 @@ local DROPPED = {
 
 local MOST_FIELDS = 200
 
--- refuse answers the client in the place of mete.
+-- refuse responds to the client without mete.
 local function refuse(status, title)
     ngx.status = status
     ngx.header["Content-Type"] = "application/problem+json"
@@ -44,8 +43,8 @@ local function refuse(status, title)
     return ngx.exit(ngx.HTTP_OK)
 end
 
--- question returns the text that describes the request to mete, or nil where it has
--- too many fields. In HTTP/1.0 an answer is never in chunks.
+-- question returns the text of the request to mete, or nil if there are too many fields.
+-- HTTP/1.0 avoids chunked responses.
 local function question()
     local fields, err = ngx.req.get_headers(MOST_FIELDS)
     if err == "truncated" then
@@ -70,8 +69,8 @@ local function question()
     return table.concat(lines, "\r\n") .. "\r\n\r\n"
 end
 
--- read returns the answer on a connection: status, fields with names in lower case,
--- body. It returns nil and why where there is none.
+-- read returns the response on a connection: status, fields with lower-case names, body.
+-- On an error it returns nil and the reason.
 local function read(conn)
     local line, err = conn:receive("*l")
     if not line then
@@ -105,8 +104,8 @@ local function read(conn)
     return answer
 end
 
--- ask returns mete's answer, or nil and why there is none. A connection that was kept
--- may have ended since: then there is another try.
+-- ask returns mete's response, or nil and the reason. If a kept connection has ended, it
+-- tries again.
 local function ask(text)
     local host, port = METE:match("^(.*):(%d+)$")
     while true do
@@ -132,7 +131,7 @@ local function ask(text)
     end
 end
 
--- pass_on hands fields of mete's on to the client.
+-- pass_on copies mete's fields to the client's response.
 local function pass_on(fields, names)
     for _, name in ipairs(names) do
         ngx.header[name] = fields[name:lower()]
