@@ -91,7 +91,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// What is missing is missing, and nothing panics.
+// Missing attributes are missing, and nothing panics.
 func TestAttributes_Missing(t *testing.T) {
 	for _, key := range []string{"header:x-k", "header:host", "host", "cookie:s", "ip:address", "query:q", "jwt:sub", "tenant"} {
 		rules := `{"name": "r", "limit_keys": ["` + key + `"], "on_missing": "deny", "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}`

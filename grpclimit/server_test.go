@@ -100,8 +100,7 @@ func TestUnary(t *testing.T) {
 	})
 }
 
-// What is denied without a header can be retried by gRPC itself, and waits as
-// long as it is told to.
+// gRPC's own retries handle a denial without headers, and wait as long as they must.
 func TestUnary_BuiltInRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), byKey), grpclimit.Config{})

@@ -158,7 +158,7 @@ func TestExplain_Refused(t *testing.T) {
 	}
 }
 
-// What overrides do is said with who said so.
+// The explanation names the author and the reason of an override.
 func TestExplain_Overrides(t *testing.T) {
 	const who = `"reason": "abuse", "author": "ann", "expires_at": "2100-01-01T00:00:00Z"`
 	const said = "override o by ann until 2100-01-01T00:00:00Z (abuse)"

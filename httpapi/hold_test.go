@@ -66,7 +66,7 @@ func TestDecision_HoldsWhatMustWait(t *testing.T) {
 	})
 }
 
-// Who gives up gives its place to somebody else.
+// A client that gives up frees its place for others.
 func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 0)
@@ -92,7 +92,7 @@ func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// Nobody is kept waiting for longer than that.
+// No request waits longer than MaxDelay.
 func TestDecision_MaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 50*time.Millisecond)

@@ -153,7 +153,7 @@ func TestOverrides_BadInput(t *testing.T) {
 	}
 }
 
-// What a page in a browser sends is refused, as everywhere.
+// Requests from web pages of other origins are rejected.
 func TestOverrides_OfOtherOrigins(t *testing.T) {
 	h := withOverrides(t, perKey, nil, nil)
 	for _, tt := range []struct{ method, path, body string }{

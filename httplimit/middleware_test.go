@@ -215,8 +215,7 @@ func TestWrap_MissingAttribute(t *testing.T) {
 	}
 }
 
-// What the handler could take for another path than the rules did is refused, where
-// a rule looks at the path, and costs what it would have.
+// A path that the handler could interpret differently is rejected if a rule reads the path. It is still charged.
 func TestWrap_DisputedPath(t *testing.T) {
 	const byPath = `{"name": "admin", "limit_keys": [], "match": {"path": "/admin/*"}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 100}}`
@@ -302,7 +301,7 @@ func TestWrap_Jitter(t *testing.T) {
 	}
 }
 
-// What a rule says of its fields and its jitter holds instead of the configuration.
+// The rule's fields and jitter replace the configuration's.
 func TestWrap_FieldsOfTheRule(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "shown", "limit_keys": [], "headers": ["x"], "jitter": "100%", "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}},

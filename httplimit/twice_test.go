@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A request is not counted under one value and served under another: what a rule or
-// a limit reads occurs once, or the request is refused with a problem that names it.
+// A request is not counted under one value and served under another: a repeated value is rejected with a problem
+// that names it.
 func TestWrap_RefusesWhatOccursTwice(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "query", "limit_keys": ["query:api_key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},

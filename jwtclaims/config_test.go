@@ -115,7 +115,7 @@ func TestNew_ShortSecrets(t *testing.T) {
 	}
 }
 
-// Curves that are no longer of use are left out, and the log says why.
+// Keys on unsupported curves are ignored, and the log has the reason.
 func TestNew_SaysWhatIsLeftOut(t *testing.T) {
 	var log testkit.Log
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()), with(jwk("enc", rsaKey()), "use", "enc"),

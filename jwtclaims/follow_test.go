@@ -88,7 +88,7 @@ func TestFollow_File(t *testing.T) {
 	}
 }
 
-// The same set again is no change: what was verified stays.
+// Reading the same set again keeps the cached tokens.
 func TestFollow_TheSameSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(keySet(jwk("ed", edKey())))

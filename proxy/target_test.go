@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A rule about a path or a host cannot be gone around by a target whose path
-// net/http does not read, and would send on as it is.
+// Rules for a path or host cannot be bypassed with a target that net/http does not parse but would forward.
 func TestTargetsWithoutAPathDoNotGoAroundRules(t *testing.T) {
 	for name, text := range map[string]string{
 		"path": `{"rules": [{"name": "r", "limit_keys": [], "match": {"path": "/*"}, "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}}]}`,

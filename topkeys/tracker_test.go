@@ -72,7 +72,7 @@ func TestTracker_IsToldByTheHooks(t *testing.T) {
 	}
 }
 
-// A list forgets what is older than its window, and says since when a key is seen.
+// A list excludes records older than its window, and has the time since which a key is known.
 func TestTop_Window(t *testing.T) {
 	const half = topkeys.DefaultWindow / 2
 	tr := newTracker(t, topkeys.Config{})

@@ -40,8 +40,8 @@ func clients(t *testing.T, places int) (*turn.Taker, func(context.Context, strin
 	}
 }
 
-// One client has a quarter of the places, all of them together have them all; what
-// finds none is denied at once, and has spent nothing.
+// One client may use a quarter of the slots, and all clients together all of them. A request without a slot is
+// denied at once and refunded.
 func TestTake_Places(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tk, ask := clients(t, 8)
