@@ -52,7 +52,6 @@ func (r Request) MarshalJSON() ([]byte, error) {
 // tolerance is the maximum rounding error of an amount, in thousandths of a token.
 const tolerance = 1e-3
 
-// amountOf converts a number of tokens with at most 3 decimals.
 func amountOf(tokens float64) (api.Amount, error) {
 	thousandths := tokens * float64(bucket.Token)
 	nearest := math.Round(thousandths)

@@ -91,7 +91,6 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// source returns a source that reads only client addresses.
 func (c *Config) source() (*httpfacts.Source, error) {
 	return httpfacts.New(httpfacts.Config{
 		Trust: httpfacts.Trust{Proxies: c.TrustedProxies, Hops: c.TrustedHops, Header: c.forwardedHeader()},

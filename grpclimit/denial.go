@@ -18,7 +18,6 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// statusCode returns the gRPC status code for a decision, corresponding to its HTTP status.
 func statusCode(d *mete.Decision) codes.Code {
 	switch ratelimitfields.Status(d) {
 	case http.StatusOK:

@@ -70,7 +70,6 @@ const (
 	successWorth = 1
 )
 
-// spend takes a retry and reports whether one was left.
 func (b *budget) spend() bool {
 	for {
 		missing := b.missing.Load()

@@ -28,7 +28,6 @@ type scopes struct {
 	byName map[string]*pacer.Pacer
 }
 
-// scope returns the pacer of the call's scope, or nil.
 func (c *ClientInterceptor) scope(ctx context.Context, method string, cc *grpc.ClientConn) *pacer.Pacer {
 	if c.config.Scope == nil {
 		return nil

@@ -34,7 +34,6 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return serveHealth(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
 }
 
-// bundleMember returns the JSON member that describes the bundle, or "".
 func (a *API) bundleMember() string {
 	if a.bundle == nil {
 		return ""
@@ -50,7 +49,6 @@ func (a *API) bundleMember() string {
 	return `,"bundle":` + string(text)
 }
 
-// localMember returns the JSON member that counts local overrides, or "".
 func (a *API) localMember() string {
 	if a.overrides == nil {
 		return ""

@@ -27,7 +27,6 @@ const (
 
 func playSlots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxPlays) }
 
-// servePlay serves /v1/play: it simulates traffic in virtual time, without using the limiter.
 func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 	var in api.Play
 	if p := a.readText(w, r, &in); p != nil {

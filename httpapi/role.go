@@ -42,7 +42,6 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// roleOf returns the caller's role.
 func (a *API) roleOf(r *http.Request) Role {
 	if a.role == nil {
 		return Configure
@@ -50,7 +49,6 @@ func (a *API) roleOf(r *http.Request) Role {
 	return a.role(r)
 }
 
-// checkRole returns a problem if the caller's role is below need.
 func (a *API) checkRole(w http.ResponseWriter, r *http.Request, need Role) *api.Problem {
 	switch have := a.roleOf(r); {
 	case have >= need:

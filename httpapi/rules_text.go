@@ -15,7 +15,6 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// hidden replaces a value that the caller may not see.
 const hidden = "a value that your role does not show"
 
 // clausesOf returns the match clauses of the rule, or of its policy if selector is true.

@@ -17,7 +17,6 @@ import (
 // streams get a 503.
 const MaxStreams = 200
 
-// serveTraffic serves /v1/traffic: recent decisions per rule.
 func (a *API) serveTraffic(w http.ResponseWriter, r *http.Request) *api.Problem {
 	query, p := parseQuery(r, "window")
 	if p != nil {

@@ -193,7 +193,6 @@ func forbiddenParameter(name, detail string) *api.Problem {
 	return api.NewProblem(http.StatusForbidden, name+": "+detail)
 }
 
-// isHash reports whether s is a stored or masked hash: "~" and 128 bits in base64.
 func isHash(s string) bool {
 	const letters = 22
 	return len(s) == 1+letters && s[0] == '~' && !strings.ContainsFunc(s[1:], func(r rune) bool {

@@ -181,7 +181,6 @@ func share(count uint64, n, i int64) uint64 {
 	return part
 }
 
-// times returns the percentiles of the last seconds.
 func (h *Monitor) times(now *Totals) (times [6]*float64) {
 	before := &h.past[0]
 	for i, q := range quantiles {

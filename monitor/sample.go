@@ -49,7 +49,6 @@ func (t *RuleTotals) counts() api.RuleCounts {
 	return api.RuleCounts{t.Allowed, t.Denied, t.Shadow, t.Near, t.Degraded}
 }
 
-// rulesBetween returns the counts of rules between two totals. It omits rules without decisions.
 func rulesBetween(before, after []RuleTotals) []ruleSample {
 	known := make(map[string]*RuleTotals, len(before))
 	for i := range before {

@@ -136,7 +136,6 @@ func (b *requestBody) disarm() {
 	}
 }
 
-// longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
 // end forbids further reads. net/http then reads the rest of the body, up to a bound, and the client gets one
@@ -173,7 +172,6 @@ func (b *requestBody) sentAt() (at time.Time, ok bool) {
 	return b.sent, b.ended
 }
 
-// failure returns the client's error that ended the body early, or nil.
 func (b *requestBody) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

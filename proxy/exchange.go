@@ -43,7 +43,6 @@ type exchange struct {
 	discard    http.Header  // receives ReverseProxy's informational headers
 }
 
-// errStalled is the cancellation cause after a stalled response.
 var errStalled = errors.New("the response body stalled")
 
 func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, facts *httpfacts.Facts) *exchange {

@@ -50,7 +50,6 @@ func hasPlainTarget(r *http.Request) bool {
 	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect && isMethod(r.Method) && isHostText(r.Host)
 }
 
-// isMethod reports whether method contains only characters that are valid in a method.
 func isMethod(method string) bool {
 	for i := range len(method) {
 		if c := method[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
@@ -60,7 +59,6 @@ func isMethod(method string) bool {
 	return true
 }
 
-// isHostText reports whether host contains only characters that are valid in a Host.
 func isHostText(host string) bool {
 	for i := range len(host) {
 		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"#/<>?@\\^`{|}", c) >= 0 {

@@ -99,7 +99,6 @@ func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*t
 	return t, errors.Join(errs...)
 }
 
-// add adds a route. It returns false if a route with the same host and path exists.
 func (t *table) add(host, path string, to *destination) bool {
 	p, known := t.hosts[host]
 	if !known {

@@ -110,7 +110,6 @@ func (s *summary) grow(most int, memory *memory) bool {
 	return true
 }
 
-// maxUnlisted returns the maximum number of records of a key without a counter.
 func (s *summary) maxUnlisted() uint64 {
 	if !s.displaced {
 		return 0

@@ -38,7 +38,6 @@ func (t table) remove(hash uint64, i int32, counters []counter) {
 	t[gap] = 0
 }
 
-// resize makes a table for up to most counters and inserts the existing ones.
 func (t *table) resize(most int, counters []counter) {
 	size := 2
 	for size < 2*most {

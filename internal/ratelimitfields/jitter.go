@@ -13,7 +13,6 @@ import (
 // identity from it.
 type jitter struct{ key []byte }
 
-// defaultJitter is the default percentage.
 const defaultJitter = 50
 
 // add returns wait plus 0 to max(1, percent of wait) whole seconds, uniformly distributed. With 0 percent it

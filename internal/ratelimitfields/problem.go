@@ -77,7 +77,6 @@ func Disputed(detail string) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
 }
 
-// retryText tells the client when to retry.
 func retryText(retry int64) string {
 	if retry == 1 {
 		return "Try again in 1 second."

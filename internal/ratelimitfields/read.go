@@ -70,7 +70,6 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return untilServerTime(at, h, now), true
 }
 
-// joinLines returns the named field as one line, or "".
 func joinLines(h http.Header, name string) string {
 	lines := h.Values(name)
 	size := 0

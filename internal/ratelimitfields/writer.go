@@ -187,7 +187,6 @@ func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 	return w.jitter.add(wholeSeconds(exact), w.jitterOf(d.Decider()), client)
 }
 
-// jitterOf returns the jitter percentage for a denial by decider, which may be nil.
 func (w *Writer) jitterOf(decider *mete.Status) int {
 	if decider != nil && decider.Rule != nil && !w.ignoreRules && !w.exact {
 		if percent, ok := decider.Rule.Jitter.Percent(); ok {

@@ -79,7 +79,6 @@ func template(written string) (at int, is bool) {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 
-// decode decodes the escapes in text. It returns false if one is invalid.
 func decode(text string) (string, bool) {
 	if strings.IndexByte(text, '%') < 0 {
 		return text, true
