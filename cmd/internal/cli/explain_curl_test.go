@@ -84,9 +84,9 @@ func TestExplain_CurlMistakes(t *testing.T) {
 		want string
 	}{
 		{[]string{"--curl", "curl h --max-tme 5"}, "--curl: line 1, column 8: curl option --max-tme is not read; did you mean --max-time?"},
-		{[]string{"--curl", "curl http://h/x", "GET /y"}, "explain accepts one request: leave out the path or --curl"},
+		{[]string{"--curl", "curl http://h/x", "GET /y"}, "one request is explained at a time: leave out the path or --curl"},
 		{[]string{"--curl", "-", "--policy", "-"}, "--policy and --curl cannot both be standard input"},
-		{[]string{"--curl", "curl http://a..b/"}, `--curl: "a..b" invalid host; write a name such as example.com`},
+		{[]string{"--curl", "curl http://a..b/"}, `--curl: "a..b" is no host; write its name, such as example.com`},
 	} {
 		stdout, stderr, code := run(t, append([]string{"explain"}, tt.args...)...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, tt.want) {
