@@ -82,12 +82,12 @@ func TestGatewayInFront(t *testing.T) {
 		}
 	}
 	appWell.Store(false)
-	testkit.Until(t, "one server is down", func() bool { return s.log.Count("health checks fail") == 1 })
+	testkit.Until(t, "one server is down", func() bool { return s.log.Count("failed health checks") == 1 })
 	if status, _ := get(t, s.main+"/"); status != 200 {
 		t.Errorf("with one server down: got %d", status)
 	}
 	otherWell.Store(false)
-	testkit.Until(t, "both servers are down", func() bool { return s.log.Count("health checks fail") == 2 })
+	testkit.Until(t, "both servers are down", func() bool { return s.log.Count("failed health checks") == 2 })
 	if status, body := get(t, s.main+"/"); status != 503 || !strings.Contains(body, "No upstream server is available") {
 		t.Errorf("with both down: got %d %s", status, body)
 	}
