@@ -36,7 +36,7 @@ const builtIn = `{"rules": [
 type world struct {
 	main, admin *httpapi.API
 	clock       *clock
-	reloading   error // what a reload comes to
+	reloading   error // result of a reload
 	unready     error // of /readyz
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// Overrides for all requests require the role configure, whoever created them.
+// Overrides for all requests require the role configure, for every author.
 func TestRole_OverridesOfAll(t *testing.T) {
 	role := httpapi.NoRole
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })

@@ -19,7 +19,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// The hook sees the client's result: the names of routes' limits, and denials of which the limiter does not know.
+// The hook sees the client's result: the names of routes' limits, and denials that the limiter does not know.
 func TestOnDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string

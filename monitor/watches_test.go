@@ -252,7 +252,7 @@ func TestWatches_AllocatesNothing(t *testing.T) {
 			}
 		}
 		req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}}
-		least := math.Inf(1) // the race detector has pools forget at random
+		least := math.Inf(1) // with the race detector, pools drop items at random
 		for range 50 {
 			least = min(least, testing.AllocsPerRun(1, func() { l.Take(t.Context(), req) }))
 		}

@@ -94,7 +94,7 @@ func drive(b *testing.B, h http.Handler, want int) {
 	defer transport.CloseIdleConnections()
 	var mu sync.Mutex
 	var all []time.Duration
-	if _, err := (&http.Client{Transport: transport}).Get(front.URL); err != nil { // spends the one token of who is denied
+	if _, err := (&http.Client{Transport: transport}).Get(front.URL); err != nil { // spends the only token
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

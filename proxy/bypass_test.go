@@ -74,7 +74,7 @@ func (c *credulous) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Whatever a client repeats, respells or adds, the upstream serves no key, session, host, path or method more
+// For every repeated, respelled or added value, the upstream serves no key, session, host, path or method more
 // often than its rule allows, and sees no forged address.
 func TestBypass(t *testing.T) {
 	const burst, tries = 3, 8

@@ -68,7 +68,7 @@ func TestLikeReverseProxy(t *testing.T) {
 			maps.DeleteFunc(resp.Header, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, "Ratelimit") || name == "Date" || name == "Content-Type" // which theirs guesses
 			})
-			if len(body) == 0 && resp.ContentLength <= 0 { // whether theirs says so depends on when a goroutine of it runs
+			if len(body) == 0 && resp.ContentLength <= 0 { // the standard library sets it only if a goroutine runs early
 				resp.ContentLength = 0
 				resp.Header.Del("Content-Length")
 			}

@@ -193,7 +193,7 @@ func TestPool_Retries(t *testing.T) {
 		})()
 		p := n.gate(proxy.Config{}, proxy.Health{}, "a:80", "b:80")
 		defer p.Close()
-		for range 30 { // of which some begin at a
+		for range 30 { // some of them start at a
 			if w := ask(p, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("body"))); w.Code != 200 {
 				t.Fatalf("got %d %s", w.Code, w.Body)
 			}

@@ -51,7 +51,7 @@ func TestTargetsWithoutAPathDoNotGoAroundRules(t *testing.T) {
 			{"GET", "http://api.example?x", "other.example"},
 			{"GET", "http:/v1/chat", "api.example"},
 		} {
-			for range 3 { // one of which is admitted, in all
+			for range 3 { // only one of them is allowed
 				raw(t, front, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", tt.method, tt.target, tt.host))
 			}
 		}

@@ -42,7 +42,7 @@ func switching(t *testing.T, talk func(net.Conn, *bufio.ReadWriter)) http.Handle
 // arrives too.
 func TestWebSocket_HalfClose(t *testing.T) {
 	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
-		all, err := io.ReadAll(rw) // until the client has nothing more to say
+		all, err := io.ReadAll(rw) // until the client closes its side
 		if err != nil {
 			t.Error(err)
 		}

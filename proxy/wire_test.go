@@ -126,7 +126,7 @@ func TestUpgradesAreChosen(t *testing.T) {
 		}
 	}
 	front := start(t, upstream, 100, proxy.Config{})
-	exchange(t, front, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n") // which says nothing without Connection
+	exchange(t, front, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n") // no effect without Connection: Upgrade
 	if text := sent(); strings.Contains(text, "Upgrade") {
 		t.Errorf("without Connection: the upstream was sent\n%s", text)
 	}

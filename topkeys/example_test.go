@@ -24,7 +24,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	now := func() bucket.Instant { return 60_000_000 } // a program says bucket.At(start.Add(time.Since(start)))
+	now := func() bucket.Instant { return 60_000_000 } // a program uses bucket.At(start.Add(time.Since(start)))
 	top, err := topkeys.New(topkeys.Config{Counters: 50}, now())
 	if err != nil {
 		log.Fatal(err)

@@ -45,7 +45,7 @@ func TestFacts_Client_Credential(t *testing.T) {
 		config        httpfacts.Config
 		authorization string
 		want          string
-		reads         string // what the policy in force reads
+		reads         string // attributes of the active policy
 	}{
 		{"none", httpfacts.Config{}, "", "", "jwt:plan"},
 		{"unverified claims", httpfacts.Config{UnverifiedClaims: true}, "Bearer " + token(`{"sub":"u1","iat":1}`), "u1", "jwt:plan"},
