@@ -9,8 +9,8 @@
 //	POST /v1/explain    explain a decision (admin)
 //	     /v1/overrides  exceptions from the policy (admin)
 //	GET  /v1/top        most denied keys (admin)
-//	GET  /v1/me         and rules, request, traffic, watch, violations, play: the limiter at
-//	                    work, as package dashboard shows it (admin), see [Live]
+//	GET  /v1/me         and rules, request, traffic, watch, violations, play: live data
+//	                    for package dashboard (admin), see [Live]
 //	POST /v1/reload     reload the policy (admin)
 //	ANY  /v1/decision   decisions for gateways, such as nginx
 //	GET  /livez         the process is alive
