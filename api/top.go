@@ -4,8 +4,7 @@ package api
 
 import "time"
 
-// Top is the response of GET /v1/top: the keys with the most records. Package topkeys documents the accuracy of
-// the counts.
+// Top is the response of GET /v1/top: the keys with the most records. See package topkeys for their accuracy.
 type Top struct {
 	Kind string `json:"kind"` // denied, shadow or near
 
@@ -24,8 +23,8 @@ type Top struct {
 	Total   uint64 `json:"total"`
 	Dropped uint64 `json:"dropped"`
 
-	// Rules lists the rules with the most records, at most the requested number. RuleCount is the number of all
-	// rules with records.
+	// Rules lists the rules with the most records, at most the requested number. RuleCount counts all rules with
+	// records.
 	Rules     []TopRule `json:"rules"`
 	RuleCount int       `json:"rule_count"`
 

@@ -27,8 +27,8 @@ type WatchEvent struct {
 	// empty while the level is unknown.
 	Levels []Point `json:"levels"`
 
-	// Decisions are the decisions since the previous event, in order. Dropped is the number of decisions beyond
-	// the maximum.
+	// Decisions are the decisions since the previous event, in order. Dropped counts decisions beyond the
+	// maximum.
 	Decisions []WatchedDecision `json:"decisions"`
 	Dropped   int               `json:"dropped"`
 
@@ -49,8 +49,8 @@ type WatchedDecision struct {
 	RetryAfter Seconds `json:"retry_after"`
 	Wait       Seconds `json:"wait"`
 
-	// Shadow reports that the limit denies nothing. Degraded reports a decision without the store; Remaining is
-	// then this server's share.
+	// Shadow reports that the limit denies nothing. Degraded reports a decision without the store, by a local
+	// share.
 	Shadow   bool `json:"shadow"`
 	Degraded bool `json:"degraded"`
 }

@@ -19,8 +19,7 @@ import (
 // Config holds the settings of a server's [Interceptor]. The zero Config trusts no proxy, waits only for the
 // turns of leaky buckets, and decides each stream once.
 type Config struct {
-	// Methods limit calls in addition to the policy. A call is charged by all limits or by none. At most
-	// [MaxMethodLimits].
+	// Methods limit calls in addition to the policy, all or nothing. At most [MaxMethodLimits].
 	Methods []MethodLimit
 
 	// Attribute, if not nil, returns jwt: and custom attributes. It must be safe for concurrent use. The context
@@ -110,8 +109,7 @@ type ClientConfig struct {
 	// Methods limit outgoing calls in addition to the limiter's policy. At most [MaxMethodLimits].
 	Methods []MethodLimit
 
-	// Attribute, if not nil, returns jwt: and custom attributes of outgoing calls. It must be safe for concurrent
-	// use.
+	// Attribute, if not nil, returns jwt: and custom attributes. It must be safe for concurrent use.
 	Attribute func(context.Context, policy.Attribute) (value string, ok bool)
 
 	// Scope, if not nil, returns a name for the calls that a server limits together, for example the tenant of

@@ -18,8 +18,7 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// maxScopes bounds the scopes. At the bound, idle scopes are evicted; if none is idle, calls of new scopes are
-// not paced.
+// maxScopes bounds the scopes. Idle scopes are evicted; if none is idle, calls of new scopes are not paced.
 const maxScopes = 1024
 
 // scopes holds the pacers of scopes by name. The zero value is empty.

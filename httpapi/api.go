@@ -45,8 +45,8 @@ type Config struct {
 	// role gets a 403. If nil, every caller may use everything that is served.
 	Role func(*http.Request) Role
 
-	// MaxWait bounds the max_wait of a request. Zero means [DefaultMaxWait]. One take can lock its buckets for
-	// that long.
+	// MaxWait bounds the max_wait of a request. Zero means [DefaultMaxWait]. One take can lock its buckets that
+	// long.
 	MaxWait time.Duration
 
 	// Ready, if not nil, returns the reason why /readyz responds with 503, for example during shutdown. Everyone
@@ -70,8 +70,7 @@ type Config struct {
 	// Top, if it has a tracker, enables /v1/top, which otherwise returns 404. It needs Admin.
 	Top Top
 
-	// Audit, if not nil, records requests that change something and enables /v1/activity, which otherwise returns
-	// 404. It needs Admin.
+	// Audit, if not nil, records changes and enables /v1/activity, which otherwise returns 404. It needs Admin.
 	Audit *audit.Log
 
 	// Live holds the sources of /v1/traffic, /v1/watch and the other live endpoints. They need Admin.

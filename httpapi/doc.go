@@ -51,8 +51,7 @@
 //
 // # Gateways
 //
-// A gateway describes its client's request to /v1/decision in the headers of its [Profile] and acts on the
-// status:
+// A gateway describes its client's request to /v1/decision in the headers of its [Profile]. The status decides:
 //
 //   - 200: allowed.
 //   - 429: denied.

@@ -17,8 +17,7 @@ import (
 // readyTimeout bounds the time of /readyz.
 const readyTimeout = time.Second
 
-// livez reports that the process is alive. It does not check the store, because a restart would not fix the
-// store.
+// livez reports that the process is alive. A restart would not fix the store, so it is not checked.
 func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
 	return serveHealth(w, http.StatusOK, `{"status":"ok"}`)
 }

@@ -151,8 +151,7 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *api.Proble
 	return serveJSON(w, struct{}{})
 }
 
-// checkEnd returns a function that checks whether the caller may end or replace an existing override. It stores
-// the problem in refused.
+// checkEnd returns a function that checks whether the caller may end an override. It sets refused if not.
 func (a *API) checkEnd(w http.ResponseWriter, r *http.Request, refused **api.Problem) func(policy.Override) error {
 	return func(before policy.Override) error {
 		if *refused = a.checkOverrideRole(w, r, before); *refused != nil {

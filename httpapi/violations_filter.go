@@ -71,8 +71,7 @@ var violationFields = map[string]func(f *ViolationFilter, value string) error{
 	"limit":    (*ViolationFilter).readLimit,
 }
 
-// readFilter parses a caller's query. It rejects unknown parameters, because ignoring a filter would return other
-// rows.
+// readFilter parses a caller's query. It rejects unknown parameters, because they would select other rows.
 func readFilter(query url.Values, seesKeys bool, now time.Time) (f ViolationFilter, p *api.Problem) {
 	f = ViolationFilter{SeeKeys: seesKeys, Limit: defaultViolations}
 	for name, values := range query {

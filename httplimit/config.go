@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Config holds the settings of a [Middleware]. The zero Config trusts no proxy and sends the default header
-// fields.
+// Config holds the settings of a [Middleware]. The zero Config trusts no proxy.
 type Config struct {
 	// TrustedProxies are the addresses of the proxies in front of the program, at most 1024 prefixes. The client
 	// is the rightmost address in ForwardedHeader that is not a trusted proxy. The header is ignored unless the
@@ -34,8 +33,8 @@ type Config struct {
 	ForwardedHeader string
 
 	// Attribute, if not nil, returns the policy's jwt: and custom attributes. It must be safe for concurrent use
-	// and should return only verified claims. The middleware also calls it with jwt:sub for denied requests, to
-	// compute the jitter.
+	// and should return only verified claims. The middleware also reads jwt:sub of denied requests, for their
+	// jitter.
 	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
 
 	// UnverifiedClaims reads jwt: attributes from the bearer token WITHOUT verifying it, so clients can claim any

@@ -37,8 +37,7 @@ const (
 	SkipMissing
 )
 
-// addressBits is the part of an IPv6 address that identifies a client, because a client usually controls the
-// rest.
+// addressBits is the part of an IPv6 address that identifies a client, which controls the rest.
 const addressBits = 64
 
 // Everyone uses one bucket for all requests.

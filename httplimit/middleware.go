@@ -204,8 +204,7 @@ func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) b
 // Source returns the source of the facts for the decisions. It is for package proxy.
 func (m *Middleware) Source() *httpfacts.Source { return m.source }
 
-// Delayed returns the number of waiting requests, and the number of requests that were denied because of
-// [Config.MaxDelayed].
+// Delayed returns the number of waiting requests, and the number denied because of [Config.MaxDelayed].
 func (m *Middleware) Delayed() (now int, refused uint64) { return m.taker.Held() }
 
 // decide takes from all limits of r. On an error it also returns a denial: the context has ended, too many limits

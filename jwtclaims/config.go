@@ -42,8 +42,8 @@ type Config struct {
 	// Issuer, if not empty, must be equal to iss.
 	Issuer string
 
-	// Audience, if not empty, must contain at least one value of aud. Set it if the issuer also signs tokens for
-	// other audiences.
+	// Audience, if not empty, must contain at least one value of aud. Set it if the issuer serves other audiences
+	// too.
 	Audience []string
 
 	// Leeway is the tolerated clock difference to the issuer for exp and nbf, at most 10 minutes.
@@ -61,8 +61,7 @@ type Config struct {
 	// seconds.
 	Interval time.Duration
 
-	// Client fetches the URL. If nil, a client with a timeout of 5 seconds is used. Redirects from https to http
-	// are never followed.
+	// Client fetches the URL. If nil, its timeout is 5 seconds. Redirects from https to http are never followed.
 	Client *http.Client
 
 	// Logger logs active keys, errors in reading the key set and, at most once per minute, why tokens are
@@ -116,8 +115,7 @@ func (c Config) withDefaults() (Config, error) {
 
 func isURL(keySet string) bool { return strings.Contains(keySet, "://") }
 
-// redactKeySet returns the name of a key set for logs. It removes the query of a URL, which may contain a
-// credential.
+// redactKeySet removes the query of a URL, which may contain a credential, for logs.
 func redactKeySet(keySet string) string {
 	if before, _, ok := strings.Cut(keySet, "?"); ok && isURL(keySet) {
 		return before + "?…"
@@ -145,8 +143,7 @@ func CheckKeySet(keySet string) error {
 	return nil
 }
 
-// CheckAlgorithms validates [Config.Algorithms]. Unknown algorithms, duplicates, and "none" in any spelling are
-// errors.
+// CheckAlgorithms validates [Config.Algorithms]. Unknown algorithms, duplicates and "none" are errors.
 func CheckAlgorithms(names []string) error {
 	for i, name := range names {
 		switch {

@@ -19,8 +19,7 @@ const (
 	// maxKeys bounds a key set. A larger one is rejected.
 	maxKeys = 256
 
-	// maxUnnamed bounds the keys that are tried for a token without a key ID. If more keys fit, the token is
-	// rejected.
+	// maxUnnamed bounds the keys that fit a token without a key ID. With more, the token is rejected.
 	maxUnnamed = 4
 
 	// maxNotes bounds the number of ignored keys in a log line.

@@ -37,8 +37,7 @@ func (s *summary) reset() {
 	s.table.reset()
 }
 
-// record counts e. It returns false if there is no memory for a counter. If before contains the key, the counter
-// keeps its first time.
+// record counts e. It returns false if there is no memory. The counter keeps the first time of a key in before.
 func (s *summary) record(e *event, most int, memory *memory, before *summary) bool {
 	i := s.find(e)
 	switch {
@@ -93,8 +92,7 @@ func (s *summary) add() int32 {
 	return i
 }
 
-// grow makes room for more counters. It fails once a key has lost its counter, because the count of a new counter
-// would be unknown.
+// grow makes room for more counters. It fails once a key has lost its counter: a new count would be unknown.
 func (s *summary) grow(most int, memory *memory) bool {
 	size := min(max(2*cap(s.counters), smallest), most)
 	if s.displaced || size == cap(s.counters) || !memory.take((size-cap(s.counters))*counterBytes) {

@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A List holds the keys of one rule with the most records of one kind. The package documentation states the
-// guarantees.
+// A List holds the keys of one rule with the most records of one kind, with the package's guarantees.
 type List struct {
 	Rule string
 	Kind Kind

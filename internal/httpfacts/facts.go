@@ -35,8 +35,7 @@ type Config struct {
 	// Trust configures trusted proxies.
 	Trust Trust
 
-	// Extra, if not nil, returns jwt: and custom attributes. It is called once per read of an attribute, possibly
-	// concurrently.
+	// Extra, if not nil, returns jwt: and custom attributes. It may be called concurrently.
 	Extra func(*http.Request, policy.Attribute) (value string, ok bool)
 
 	// UnverifiedClaims reads jwt: attributes from the payload of the bearer token WITHOUT verifying it, so
@@ -121,8 +120,7 @@ func (f *Facts) Release() {
 	s.pool.Put(f)
 }
 
-// Under sets the policy and the time of the decision. From then on only attributes that an enforced rule reads
-// can be disputed.
+// Under sets the policy and the time of the decision. Then only attributes of enforced rules can be disputed.
 func (f *Facts) Under(m *policy.Matcher, now bucket.Instant) { f.policy, f.now = m, now }
 
 // Lookup implements [policy.Attributes].

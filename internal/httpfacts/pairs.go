@@ -119,8 +119,7 @@ func (f *found) cookie(value string) {
 	f.add(CookieText(value))
 }
 
-// checkCommas disputes the name if it follows a comma in a pair: servers that implement RFC 2109 start another cookie
-// there.
+// checkCommas disputes the name after a comma in a pair, where RFC 2109 servers start another cookie.
 func (f *found) checkCommas(pair, name string) {
 	_, rest, _ := strings.Cut(pair, ",")
 	for piece := range strings.SplitSeq(rest, ",") {
@@ -129,8 +128,7 @@ func (f *found) checkCommas(pair, name string) {
 	}
 }
 
-// CookieText decodes the percent escapes of a cookie value, as PHP and Node.js frameworks do. Invalid escapes
-// stay.
+// CookieText decodes the valid percent escapes of a cookie value, as PHP and Node.js frameworks do.
 func CookieText(value string) string {
 	if strings.IndexByte(value, '%') < 0 {
 		return value

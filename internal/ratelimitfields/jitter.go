@@ -28,8 +28,7 @@ func (j jitter) add(wait int64, percent int, client []string) int64 {
 	return wait + int64(spread)
 }
 
-// maxPartBytes bounds the part of each client value that is hashed. Clients that differ only beyond it share
-// their jitter.
+// maxPartBytes bounds the hashed part of each client value. Clients that differ beyond it share their jitter.
 const maxPartBytes = 256
 
 // hash returns the keyed hash of client. Different lists hash different bytes. Cutting the sum to 64 bits rules

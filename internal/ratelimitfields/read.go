@@ -159,8 +159,7 @@ func withPolicy(a Announced, h http.Header) Announced {
 	return a
 }
 
-// untilServerTime returns the time until at, a time of the server. It uses the server's clock if the response has
-// a Date.
+// untilServerTime returns the time until at by the server's clock, if the response has a Date.
 func untilServerTime(at time.Time, h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
