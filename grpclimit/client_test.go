@@ -220,7 +220,7 @@ func TestClient_NeverAmplifies(t *testing.T) {
 	})
 }
 
-func TestNewClient_ReportsEveryMistake(t *testing.T) {
+func TestNewClient_ReportsEveryError(t *testing.T) {
 	_, err := grpclimit.NewClient(nil, grpclimit.ClientConfig{
 		MaxAttempts: 11, MaxDelay: -1, Methods: []grpclimit.MethodLimit{{Name: "a"}},
 	})

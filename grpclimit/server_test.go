@@ -260,7 +260,7 @@ func TestUnary_OmitTrailers(t *testing.T) {
 	}
 }
 
-func TestNew_ReportsEveryMistake(t *testing.T) {
+func TestNew_ReportsEveryError(t *testing.T) {
 	_, err := grpclimit.New(nil, grpclimit.Config{
 		TrustedHops: 33, MaxWait: -1, ForwardedKey: "a b",
 		Methods: []grpclimit.MethodLimit{{Name: "a", Methods: []string{"*"}}, {Name: "b"}},

@@ -75,7 +75,7 @@ func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
 }
 
 // The API keeps values that the middleware also keeps.
-func TestAttributes_OthersAreLeftAlone(t *testing.T) {
+func TestAttributes_OthersUnchanged(t *testing.T) {
 	for _, attr := range []string{"header:x", "query:x", "cookie:x", "jwt:x", "tenant"} {
 		api, _ := newAPI(t, `{"rules": [{"name": "r", "limit_keys": ["`+attr+`"], "algorithm": "token_bucket",
 			"algorithm_config": {"rps": 1, "burst": 1}}]}`, httpapi.Config{})

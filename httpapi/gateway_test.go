@@ -110,7 +110,7 @@ func TestDecision_ReadsOnlyItsProfile(t *testing.T) {
 	}
 }
 
-func TestDecision_RefusesWhatIsNotComplete(t *testing.T) {
+func TestDecision_RejectsIncompleteRequests(t *testing.T) {
 	for profile, cheap := range cheapBy {
 		for i, header := range cheap {
 			name, _, _ := strings.Cut(header, ":")
@@ -148,7 +148,7 @@ func TestDecision_AsksTheRightPath(t *testing.T) {
 }
 
 // A path that servers interpret differently is rejected if a rule reads the path.
-func TestDecision_RefusesDisputedPaths(t *testing.T) {
+func TestDecision_RejectsAmbiguousPaths(t *testing.T) {
 	for _, uri := range []string{"/cheap/%2e%2e/costly", "/cheap/..%2fcostly", "/x/..;/cheap", "/cheap#x", "/cheap%00", "/cheap\xa0", "*", "http:http://api.example/cheap"} {
 		for profile, headers := range cheapBy {
 			wantStatus, wantField := 400, ""
@@ -165,7 +165,7 @@ func TestDecision_RefusesDisputedPaths(t *testing.T) {
 }
 
 // The rule's fields and jitter replace the configuration's. POST /v1/take, which informs a program, ignores both.
-func TestDecision_FieldsOfTheRule(t *testing.T) {
+func TestDecision_RuleFields(t *testing.T) {
 	const rules = `{"name": "all", "limit_keys": [], "headers": ["x", "legacy"], "jitter": 0,
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
 	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, Fields: []string{"draft-11"}}})

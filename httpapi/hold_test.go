@@ -41,7 +41,7 @@ func leakyGateway(t *testing.T, most time.Duration) *httpapi.API {
 }
 
 // A gateway cannot be told to wait: its answer comes when the request may start.
-func TestDecision_HoldsWhatMustWait(t *testing.T) {
+func TestDecision_DelaysQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 0)
 		start := time.Now()
@@ -67,7 +67,7 @@ func TestDecision_HoldsWhatMustWait(t *testing.T) {
 }
 
 // A client that gives up frees its place for others.
-func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
+func TestDecision_RefundsCanceledRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 0)
 		ask(api, "GET", caddyCheap...)

@@ -16,7 +16,7 @@ import (
 )
 
 // Overrides for all requests require the role configure, for every author.
-func TestRole_OverridesOfAll(t *testing.T) {
+func TestRole_OverridesForAllRequests(t *testing.T) {
 	role := httpapi.NoRole
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	for _, action := range []string{"break_glass", "shadow"} {
@@ -42,7 +42,7 @@ func TestRole_OverridesOfAll(t *testing.T) {
 
 // The role operate makes and ends overrides of clients that they name. One that reaches
 // further can switch the limiter off, or block everybody, whatever its action.
-func TestRole_OverridesThatNameNobody(t *testing.T) {
+func TestRole_OverridesWithoutClients(t *testing.T) {
 	role := httpapi.NoRole
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	const until = `"reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
@@ -183,7 +183,7 @@ func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 }
 
 // For the role read, an explanation reveals neither the clients of an override nor the secrets of a match.
-func TestRole_ReadIsNotToldOfOthers(t *testing.T) {
+func TestRole_ReadSeesNoOtherClients(t *testing.T) {
 	role := httpapi.Configure
 	h := withOverrides(t, `{"rules": [{"name": "paid", "limit_keys": ["ip:address"], "match": {"header:x-api-key": "canary-wanted"}, "algorithm_config": {"rps": 1, "burst": 1}},
 		{"name": "free", "limit_keys": ["tenant"], "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })

@@ -172,7 +172,7 @@ func TestViolations_RefusesFilters(t *testing.T) {
 }
 
 // The role read cannot search for values that it may not see.
-func TestViolations_OfThoseWhoMayNotSeeKeys(t *testing.T) {
+func TestViolations_Masked(t *testing.T) {
 	from := &ledger{rows: rows(1)}
 	h := newLive(t, liveConfig{Live: httpapi.Live{Violations: from}})
 	hash := "~AiF4ICxatfVsiOxjWbeiSg"
@@ -224,7 +224,7 @@ func TestViolations_OfThoseWhoMayNotSeeKeys(t *testing.T) {
 	}
 }
 
-func TestViolations_SaysWhatIsWrong(t *testing.T) {
+func TestViolations_Errors(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		from   httpapi.Violations

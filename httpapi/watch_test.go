@@ -292,7 +292,7 @@ func TestWatch_InOrder(t *testing.T) {
 
 // A reader that names a key with its value does not get the mask of the key. By the masks of
 // guessed keys, readers could find out the clients of other keys.
-func TestWatch_NoMaskOfANamedKey(t *testing.T) {
+func TestWatch_NamedKeyHasNoMask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, watches, _ := newWatched(t)
 		tagged, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})

@@ -114,7 +114,7 @@ func TestLimit_WithPolicy(t *testing.T) {
 	}
 }
 
-func TestNew_LimitMistakes(t *testing.T) {
+func TestNew_LimitErrors(t *testing.T) {
 	good := httplimit.Limit{Name: "good", Bucket: hourly(t, 1), Key: httplimit.Everyone()}
 	with := func(change func(*httplimit.Limit)) []httplimit.Limit {
 		l := good

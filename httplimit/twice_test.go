@@ -17,7 +17,7 @@ import (
 
 // A request is not counted under one value and served under another: a repeated value is rejected with a problem
 // that names it.
-func TestWrap_RefusesWhatOccursTwice(t *testing.T) {
+func TestWrap_RejectsDuplicates(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "query", "limit_keys": ["query:api_key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},
 		{"name": "session", "limit_keys": ["cookie:sid"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},

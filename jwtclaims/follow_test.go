@@ -187,7 +187,7 @@ func TestNew_URLIsDown(t *testing.T) {
 	})
 }
 
-func TestNew_BadAnswersOfTheURL(t *testing.T) {
+func TestNew_BadResponses(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()
 	plain := httptest.NewServer(newIssuer(keySet(jwk("ed", edKey()))))

@@ -74,8 +74,8 @@ func (c *credulous) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// For every repeated, respelled or added value, the upstream serves no key, session, host, path or method more
-// often than its rule allows, and sees no forged address.
+// For every repeated, respelled or added value, the upstream serves nothing more often than its rule allows, and
+// sees no forged address.
 func TestBypass(t *testing.T) {
 	const burst, tries = 3, 8
 	up := &credulous{}

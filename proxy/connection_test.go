@@ -18,7 +18,7 @@ import (
 
 // Neither the upstream nor the rules see fields that Connection names (RFC 9110, section 7.6.1) or that clients
 // may not send. Otherwise a client could evade the limit of its key.
-func TestRulesSeeWhatIsSentOn(t *testing.T) {
+func TestRulesSeeForwardedFields(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "known", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
 		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},

@@ -166,7 +166,7 @@ func TestBodyBound(t *testing.T) {
 	}
 }
 
-func TestNoGoroutineIsLeft(t *testing.T) {
+func TestNoGoroutineLeaks(t *testing.T) {
 	before := runtime.NumGoroutine()
 	func() {
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }))

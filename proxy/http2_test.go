@@ -208,7 +208,7 @@ func TestTLS_UnknownAuthority(t *testing.T) {
 }
 
 // A server that speaks no HTTP/2 where it should is an upstream that fails.
-func TestH2C_ToAServerOfHTTP1(t *testing.T) {
+func TestH2C_UpstreamWithHTTP1(t *testing.T) {
 	server := serve(t, named("x"))
 	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: strings.TrimPrefix(server, "http://")}}}, proxy.Config{})
 	w := ask(p, getRequest())

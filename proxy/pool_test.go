@@ -229,7 +229,7 @@ func TestPool_Retries(t *testing.T) {
 }
 
 // A server that is alone is asked whatever happens.
-func TestPool_Alone(t *testing.T) {
+func TestPool_SingleServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		p := n.gate(proxy.Config{}, proxy.Health{}, "a:80")

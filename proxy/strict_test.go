@@ -200,8 +200,8 @@ func TestOwnFieldsWin_InTrailersAndHints(t *testing.T) {
 	}
 }
 
-// A trailer with the name of a field in a rule is rejected: servers that merge it into the header would read
-// another key than the rule.
+// A trailer with the name of a field in a rule is rejected. Servers that merge it into the header would read
+// another key.
 func TestTrailer_NamedAsAKey(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [{"name": "key", "limit_keys": ["header:x-api-key"],
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}]}`), policy.Options{})

@@ -89,7 +89,7 @@ func raw(t *testing.T, addr, request string) int {
 
 // A "#" ends a query for some servers, and a space, which HTTP/2 can send, ends the
 // target in a request line of HTTP/1. Rules do not end it there.
-func TestQueries_EndWhereRulesEndThem(t *testing.T) {
+func TestQueries_EndLikeInRules(t *testing.T) {
 	upstream, sent := recorder(t)
 	front := httptest.NewUnstartedServer(newProxy(t, upstream, middleware(t, 100, httplimit.Config{}), proxy.Config{}))
 	front.Config.Protocols = protocols(true)

@@ -69,7 +69,7 @@ func TestUpgradeTimeout_HalfClosed(t *testing.T) {
 }
 
 // A connection is also closed if one side does not read.
-func TestUpgradeTimeout_NobodyReads(t *testing.T) {
+func TestUpgradeTimeout_UnreadData(t *testing.T) {
 	written := make(chan error, 1)
 	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
 		_, err := io.Copy(conn, zeros{})

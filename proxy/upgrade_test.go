@@ -184,7 +184,7 @@ func TestWebSocket_ToH2C(t *testing.T) {
 }
 
 // HTTP/1.0 knows no upgrades, and "webſocket" is no spelling of websocket.
-func TestUpgrades_NotAsked(t *testing.T) {
+func TestUpgrades_NotRequested(t *testing.T) {
 	upstream, sent := recorder(t)
 	front := start(t, upstream, 100, proxy.Config{})
 	for _, request := range []string{"HTTP/1.0\r\nUpgrade: websocket", "HTTP/1.1\r\nUpgrade: web\u017focket"} {

@@ -183,7 +183,7 @@ func TestSmuggling(t *testing.T) {
 }
 
 // Announced trailers are forwarded, except fields that a server would trust in a header.
-func TestTrailersOfRequests(t *testing.T) {
+func TestRequestTrailers(t *testing.T) {
 	upstream, sent := recorder(t)
 	front := start(t, upstream, 10, proxy.Config{})
 	exchange(t, front, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"+

@@ -74,7 +74,7 @@ func TestTop_KeepsItsGuaranteeForEveryStream(t *testing.T) {
 }
 
 // Records fall into several parts of the window; a list covers the parts since its start.
-func TestTop_KeepsItsGuaranteeOverTime(t *testing.T) {
+func TestTop_GuaranteeOverTime(t *testing.T) {
 	const n, m = 10_000, 20
 	const window = time.Minute
 	for _, s := range streams() {
@@ -115,7 +115,7 @@ func TestTop_KeepsItsGuaranteeOverTime(t *testing.T) {
 }
 
 // Concurrent records go to several lanes, or are dropped and counted. The merged list keeps the guarantee.
-func TestTop_KeepsItsGuaranteeOfConcurrentRecords(t *testing.T) {
+func TestTop_GuaranteeWithConcurrentRecords(t *testing.T) {
 	const writers, n, m = 4, 5_000, 20
 	for _, s := range streams() {
 		tr := newTracker(t, topkeys.Config{Counters: m})

@@ -26,7 +26,7 @@ func shown(l topkeys.List) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestTracker_IsToldByTheHooks(t *testing.T) {
+func TestTracker_Hooks(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "trial", "mode": "shadow", "limit_keys": ["ip:address"], "group": "t", "algorithm_config": {"rate": "1/1h", "burst": 1}},
 		{"name": "user", "limit_keys": ["path"], "algorithm_config": {"rate": "1/1h", "burst": 5}},
@@ -206,7 +206,7 @@ func TestAll_OrdersRules(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesWhatMakesNoSense(t *testing.T) {
+func TestNew_RejectsInvalidConfigs(t *testing.T) {
 	for _, c := range []topkeys.Config{{Counters: -1}, {Counters: topkeys.MaxCounters + 1}, {Window: time.Millisecond}, {Window: -1}, {Window: 25 * time.Hour}} {
 		if _, err := topkeys.New(c, 0); err == nil {
 			t.Errorf("New(%+v): no error", c)

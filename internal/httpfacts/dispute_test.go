@@ -12,7 +12,7 @@ import (
 )
 
 // A repeated value is disputed only if a rule reads it, because servers use different values.
-func TestDispute_WhatOccursTwice(t *testing.T) {
+func TestDispute_Duplicates(t *testing.T) {
 	const get = "GET / HTTP/1.1\r\nHost: a\r\n"
 	for _, tt := range []struct {
 		request, attribute string

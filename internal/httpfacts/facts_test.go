@@ -282,7 +282,7 @@ func TestLookup_Extra(t *testing.T) {
 }
 
 // A source's facts are used again: nothing of one request may reach another.
-func TestFacts_AreOfOneRequest(t *testing.T) {
+func TestFacts_OneRequest(t *testing.T) {
 	source := newSource(t, httpfacts.Config{UnverifiedClaims: true})
 	first := httptest.NewRequest("GET", "/?tenant=one", nil)
 	first.Header.Set("Cookie", "session=one")

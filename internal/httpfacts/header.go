@@ -53,7 +53,7 @@ func lines(h http.Header, name string) []string {
 	return h[string(buf[:len(name)])]
 }
 
-// listFields are the list fields of requests, whose lines can be combined (RFC 9110, section 5.3).
+// listFields are the list fields of requests. Their lines can be combined (RFC 9110, section 5.3).
 var listFields = map[string]bool{
 	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
 	"access-control-request-headers": true, "cache-control": true, "connection": true,
