@@ -27,8 +27,8 @@ type Bucket struct {
 	Algorithm string `json:"algorithm"`
 	Words     string `json:"words"`
 
-	// Capacity is the most that the limit allows at once. Remaining is what it would still allow. Both include
-	// the queue of a leaky bucket. Owed is the amount spent beyond the burst: queued, reserved, or charged in
+	// Capacity is the most that the limit allows at once. Remaining is the amount that is left. Both include the
+	// queue of a leaky bucket. Owed is the amount spent beyond the burst: queued, reserved, or charged in
 	// advance.
 	Capacity  Amount `json:"capacity"`
 	Remaining Amount `json:"remaining"`

@@ -131,7 +131,6 @@ func (d *Decision) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendGiven appends a member unless value is empty.
 func appendGiven(b []byte, name, value string) []byte {
 	if value == "" {
 		return b

@@ -42,8 +42,8 @@ type ExplainedRule struct {
 	// Shadow reports that the rule applies but denies nothing for this request.
 	Shadow bool `json:"shadow"`
 
-	// Attribute is the attribute because of which the rule denied or did not apply. Has is its value in the
-	// request. Wants describes the value that the rule matches. JSON omits empty ones.
+	// Attribute is the attribute that made the rule deny or not apply. Has is its value in the request. Wants
+	// describes the value that the rule matches. JSON omits empty ones.
 	Attribute string  `json:"attribute,omitempty"`
 	Has       *string `json:"has,omitempty"`
 	Wants     string  `json:"wants,omitempty"`

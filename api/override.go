@@ -37,7 +37,7 @@ type OverrideStatus struct {
 	// with others, or "all". JSON omits it if the request has no key.
 	About string `json:"about,omitempty"`
 
-	// Mistakes are the reasons why the override does not fit the active policy.
+	// The reasons why the override does not fit the active policy.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 }
 
@@ -94,7 +94,7 @@ type Activity struct {
 	Key    string `json:"key,omitempty"`
 	Reason string `json:"reason,omitempty"`
 
-	// Rule is the rule whose buckets were all reset. Empty for other changes.
+	// Rule is the rule that was reset. Empty for other changes.
 	Rule string `json:"rule,omitempty"`
 }
 

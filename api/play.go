@@ -124,8 +124,7 @@ type PlayFirstDenial struct {
 	Before     int     `json:"before"` // requests allowed before it
 }
 
-// A PlayDecision is one request with its decision. In JSON it is a list of ten numbers: at, allowed (0 or 1),
-// retry_after (null for never), remaining (whole tokens), wait, before, level, cost, client, try.
+// A PlayDecision is one request with its decision. MarshalJSON documents its JSON.
 type PlayDecision struct {
 	At         bucket.Instant // from the start
 	Allowed    bool
@@ -139,7 +138,8 @@ type PlayDecision struct {
 	Try        int // attempt number, from 1
 }
 
-// MarshalJSON implements [encoding/json.Marshaler].
+// MarshalJSON implements [encoding/json.Marshaler]. It writes a list of ten numbers: at, allowed (0 or 1),
+// retry_after (null for never), remaining, wait, before, level, cost, client, try.
 func (d PlayDecision) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, 64), '[')
 	b = append(AppendMicros(b, int64(d.At)), ",0,"...)

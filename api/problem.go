@@ -10,7 +10,7 @@ import (
 // A Problem is an error response in the format application/problem+json (RFC 9457). Denials of a gateway or
 // middleware are Problems too. A denial of /v1/take is a [Decision].
 type Problem struct {
-	Type   string `json:"type,omitempty"` // a URI; empty is about:blank
+	Type   string `json:"type,omitempty"` // a URI; "about:blank" if empty
 	Title  string `json:"title"`
 	Status int    `json:"status"` // the HTTP status
 
@@ -21,7 +21,7 @@ type Problem struct {
 	// Empty if the error concerns the whole body or something else.
 	Pointer string `json:"pointer,omitempty"`
 
-	// Mistakes lists all errors in an override or in an input of the playground.
+	// All errors in an override or in an input of the playground.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 
 	// ViolatedPolicies lists the names of the limits that denied the request, as in the RateLimit-Policy field.
@@ -58,7 +58,7 @@ func (p *Problem) Append(b []byte) []byte {
 	return append(b, text...)
 }
 
-// A Mistake is one error in a document.
+// Mistake describes one error in a document.
 type Mistake struct {
 	Pointer string `json:"pointer"` // a JSON Pointer, such as "/match"; empty for the whole document
 	Detail  string `json:"detail"`

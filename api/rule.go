@@ -113,7 +113,7 @@ type RuleOverride struct {
 	Expires time.Time `json:"expires"`
 }
 
-// A RuleWarning is a lint warning: a valid part of the policy that is probably a mistake.
+// A RuleWarning is a lint warning: a valid part of the policy that is probably wrong.
 type RuleWarning struct {
 	Code   string `json:"code"`
 	Rule   string `json:"rule"` // empty if it concerns no rule

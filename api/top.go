@@ -4,8 +4,7 @@ package api
 
 import "time"
 
-// Top is the response of GET /v1/top: the keys with the most records. Package topkeys documents the accuracy of
-// the counts.
+// Top is the response of GET /v1/top: the keys with the most records. See package topkeys for their accuracy.
 type Top struct {
 	Kind string `json:"kind"` // denied, shadow or near
 
@@ -24,8 +23,8 @@ type Top struct {
 	Total   uint64 `json:"total"`
 	Dropped uint64 `json:"dropped"`
 
-	// Rules lists the rules with the most records, at most the requested number. RuleCount is the number of all
-	// rules with records.
+	// Rules lists the rules with the most records, at most the requested number. RuleCount counts all rules with
+	// records.
 	Rules     []TopRule `json:"rules"`
 	RuleCount int       `json:"rule_count"`
 
@@ -72,7 +71,7 @@ type TopKey struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 
-	// RetryAfter is the wait after At because of the last denial: [bucket.Never] if no wait helps, 0 if the
-	// client may retry now or was not denied.
+	// RetryAfter is the rest of the wait of the last denial at At. It is [bucket.Never] if no wait helps, and 0
+	// if the client may retry now.
 	RetryAfter Seconds `json:"retry_after"`
 }

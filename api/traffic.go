@@ -25,9 +25,9 @@ type TrafficState struct {
 type TrafficSamples struct {
 	Step int `json:"step"` // seconds between two samples
 
-	// A sample is a list of eleven numbers: the Unix time; the decisions allowed, denied, denied in shadow mode,
-	// and made without the store; the 50th, 95th and 99th percentile of the decision time in seconds; and the
-	// same of the store's time. A time without measurements is null.
+	// A sample is a list of eleven numbers. The first is the Unix time. Four counts follow: allowed, denied,
+	// denied in shadow mode, and decided without the store. The rest are the 50th, 95th and 99th percentile of
+	// the decision time and of the store's time, in seconds. A time without measurements is null.
 	Samples [][]any `json:"samples"`
 
 	// Rules lists the decisions of rules in the last second: a name, and [RuleCounts].
@@ -75,7 +75,7 @@ type Bundle struct {
 	// not respond or serves an invalid bundle.
 	Age Seconds `json:"age"`
 
-	// FromDisk reports that the bundle was loaded from disk and the URL has not confirmed it since the start.
+	// FromDisk reports that the bundle came from disk and was not confirmed by the URL since the start.
 	FromDisk bool `json:"from_disk"`
 }
 
@@ -112,8 +112,8 @@ type Me struct {
 type ActionKind struct {
 	Action string `json:"action"`
 
-	// Which overrides may have this action: those that match some requests, all requests, rules or a bucket key,
-	// and those with a limit.
+	// An override with this action may match some requests, may match all requests, may name rules, may have a
+	// bucket key, and has a limit.
 	Some  bool `json:"some"`
 	All   bool `json:"all"`
 	Rules bool `json:"rules"`

@@ -4,8 +4,7 @@ package api
 
 import "time"
 
-// A Violation is a row of the record of denials: one denied request, or several of one key within a second.
-// Unknown values are null.
+// A Violation is one recorded denial, or several of one key within a second. Unknown values are null.
 type Violation struct {
 	ID         int64     `json:"id"`
 	At         time.Time `json:"at"`      // time of the first denial
@@ -36,8 +35,7 @@ type Violations struct {
 	Masked bool `json:"masked"`
 }
 
-// A ViolationHistogram is the response of GET /v1/violations/histogram: the number of denials per time bin of
-// Step seconds.
+// A ViolationHistogram is the response of GET /v1/violations/histogram: denials per time bin of Step seconds.
 type ViolationHistogram struct {
 	Start int64 `json:"start"` // start of the first bin, in Unix seconds
 	Step  int64 `json:"step"`

@@ -27,8 +27,8 @@ type WatchEvent struct {
 	// empty while the level is unknown.
 	Levels []Point `json:"levels"`
 
-	// Decisions are the decisions since the previous event, in order. Dropped is the number of decisions beyond
-	// the maximum.
+	// Decisions are the decisions since the previous event, in order. Dropped counts decisions beyond the
+	// maximum.
 	Decisions []WatchedDecision `json:"decisions"`
 	Dropped   int               `json:"dropped"`
 
@@ -49,8 +49,8 @@ type WatchedDecision struct {
 	RetryAfter Seconds `json:"retry_after"`
 	Wait       Seconds `json:"wait"`
 
-	// Shadow reports that the limit denies nothing. Degraded reports a decision without the store; Remaining is
-	// then this server's share.
+	// Shadow reports that the limit denies nothing. Degraded reports a decision without the store, by a local
+	// share.
 	Shadow   bool `json:"shadow"`
 	Degraded bool `json:"degraded"`
 }
@@ -60,8 +60,8 @@ type WatchTrouble struct {
 	Detail string `json:"detail"`
 }
 
-// A Point is the level of a bucket at a time. In JSON it is a list of two numbers: the seconds relative to a
-// time, negative before it, and the tokens, negative if the bucket owes.
+// A Point is the level of a bucket at a time. In JSON it is a list of two numbers: seconds and tokens. Seconds
+// are negative before the time of the event, and tokens if the bucket owes.
 type Point struct {
 	After time.Duration
 	Level Amount

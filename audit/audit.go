@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit records the changes that administrators make: in a log, in the memory of the server and, for
-// changes to single buckets, in the audit log that servers with one store share.
+// Package audit records the changes that administrators make. It writes them to a log and keeps the last ones in
+// memory. Changes to single buckets also go to the audit log that servers with one store share.
 //
 // Package httpapi calls it. A program with its own admin endpoints calls [Log.Begin] for each request that
 // changes something, and [Action.End] after it.
@@ -92,8 +92,7 @@ type Action struct {
 	noted   overrides.Entry // entry in the shared audit log; no ID if there is none
 }
 
-// Begin starts the action of a request. what is its name in the log, such as "bucket/reset", and role is the
-// caller's role.
+// Begin starts the action of a request with a name for the log, such as "bucket/reset", and the caller's role.
 func (l *Log) Begin(r *http.Request, what, role string) *Action {
 	if l == nil {
 		return nil
@@ -108,7 +107,7 @@ func (a *Action) About(key, masked, reason string) {
 	}
 }
 
-// AboutRule sets the rule whose buckets are reset, and the caller's reason.
+// AboutRule sets the rule that is reset, and the caller's reason.
 func (a *Action) AboutRule(rule, reason string) {
 	if a != nil {
 		a.rule, a.reason = rule, reason

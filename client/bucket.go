@@ -39,7 +39,7 @@ func (c *Client) ResetBucket(ctx context.Context, key, reason string) (api.Bucke
 }
 
 // TakeBucket takes up to the given number of tokens from the bucket with the given key. It takes only available
-// tokens, so it can undo a reset as far as the tokens are unspent. The reason may be empty.
+// tokens. It can undo a reset if the tokens are unspent. The reason may be empty.
 func (c *Client) TakeBucket(ctx context.Context, key string, tokens float64, reason string) (api.BucketTake, error) {
 	const op = "bucket take"
 	var r api.BucketTake
@@ -63,8 +63,8 @@ func (c *Client) ResetRule(ctx context.Context, rule, reason, from string) (api.
 	return r, err
 }
 
-// Activity returns recent changes by administrators, newest first: all changes on this server, and changes to
-// single buckets on any server that shares its store (see httpapi.Config.Audit).
+// Activity returns recent changes by administrators, newest first. It covers all changes on this server, and
+// changes to single buckets on any server that shares its store: see httpapi.Config.Audit.
 func (c *Client) Activity(ctx context.Context) (api.Activities, error) {
 	var a api.Activities
 	err := c.send(ctx, "activity", http.MethodGet, c.base.JoinPath("v1", "activity"), nil, &a)

@@ -24,8 +24,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// newServer serves 2 tokens a key at 10 a second, from a clock that stands
-// still.
+// newServer returns a client of a server with bursts of 2 and 10 requests per second for each key, and a stopped
+// clock.
 func newServer(t *testing.T) *client.Client {
 	t.Helper()
 	return serverOf(t, httpapi.Config{Admin: true})
@@ -145,7 +145,7 @@ func TestClient_NoAttributes(t *testing.T) {
 	}
 }
 
-// say answers everything with that.
+// respond returns a handler with a fixed response.
 func say(status int, kind, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)

@@ -20,7 +20,7 @@ type Request struct {
 	// Cost, if not 0, overrides the policy's cost. 3 means three tokens.
 	Cost float64
 
-	// MaxWait, if not 0, makes a reservation: the request spends tokens that refill within that time, and the
+	// MaxWait, if not 0, makes a reservation: the request spends tokens that refill within that time. The
 	// decision's Wait is the time until the work may start.
 	MaxWait time.Duration
 
@@ -49,11 +49,9 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// tolerance is the maximum deviation of an amount from a multiple of a thousandth, in thousandths, because sums
-// of decimal fractions are not exact in binary.
+// tolerance is the maximum rounding error of an amount, in thousandths of a token.
 const tolerance = 1e-3
 
-// amountOf converts a number of tokens with at most 3 decimals.
 func amountOf(tokens float64) (api.Amount, error) {
 	thousandths := tokens * float64(bucket.Token)
 	nearest := math.Round(thousandths)

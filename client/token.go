@@ -4,7 +4,7 @@ package client
 
 // WithToken returns a client of the same server that sends a token with every request, as the admin address
 // requires. An empty token sends none. The token goes only to that server and to redirects within its domain, and
-// without TLS to anyone who can listen. It never appears in errors.
+// without TLS to every eavesdropper. It never appears in errors.
 //
 // A missing or unknown token causes a [Refused] error with status 401. A role that is too low causes one with
 // 403: see httpapi.Role.

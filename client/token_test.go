@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// roles are those of the tokens that are known.
+// roles are the roles of the known tokens.
 var roles = map[string]httpapi.Role{"": httpapi.NoRole, "Bearer reader": httpapi.Read, "Bearer operator": httpapi.Operate, "Bearer chief": httpapi.Configure}
 
 // guarded is a client of an API for administrators that looks at tokens.

@@ -91,7 +91,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// What is missing is missing, and nothing panics.
+// Missing attributes are missing, and nothing panics.
 func TestAttributes_Missing(t *testing.T) {
 	for _, key := range []string{"header:x-k", "header:host", "host", "cookie:s", "ip:address", "query:q", "jwt:sub", "tenant"} {
 		rules := `{"name": "r", "limit_keys": ["` + key + `"], "on_missing": "deny", "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}`
@@ -182,7 +182,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-func TestMethods_Mistakes(t *testing.T) {
+func TestMethods_Errors(t *testing.T) {
 	ok := grpclimit.MethodLimit{Name: "a", Methods: []string{"*"}, Key: grpclimit.Everyone(), Bucket: perHour(t, 1)}
 	change := func(f func(*grpclimit.MethodLimit)) []grpclimit.MethodLimit {
 		l := ok
@@ -218,7 +218,7 @@ func TestMethods_Mistakes(t *testing.T) {
 
 // A call is not counted under one value and served under another: metadata and cookies
 // that a rule reads occur once.
-func TestAttributes_WhatOccursTwiceIsRefused(t *testing.T) {
+func TestAttributes_RejectsDuplicates(t *testing.T) {
 	rules := `{"rules": [
 		{"name": "key", "limit_keys": ["header:x-k"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},
 		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},

@@ -29,7 +29,7 @@ func through(c *grpclimit.ClientInterceptor) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.Unary()), grpc.WithChainStreamInterceptor(c.Stream())}
 }
 
-// refusal is what a server says that wants a call to come back.
+// refusal returns the error of a server that wants a retry.
 func refusal(code codes.Code, details ...protoadapt.MessageV1) error {
 	s, err := status.New(code, "later").WithDetails(details...)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestClient_Paces(t *testing.T) {
 	}
 }
 
-// What cannot be sent in time is not sent, and says so at once.
+// A call that cannot be sent in time fails at once.
 func TestClient_Unsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rules = `{"rules": [
@@ -220,7 +220,7 @@ func TestClient_NeverAmplifies(t *testing.T) {
 	})
 }
 
-func TestNewClient_ReportsEveryMistake(t *testing.T) {
+func TestNewClient_ReportsEveryError(t *testing.T) {
 	_, err := grpclimit.NewClient(nil, grpclimit.ClientConfig{
 		MaxAttempts: 11, MaxDelay: -1, Methods: []grpclimit.MethodLimit{{Name: "a"}},
 	})

@@ -19,8 +19,7 @@ import (
 // Config holds the settings of a server's [Interceptor]. The zero Config trusts no proxy, waits only for the
 // turns of leaky buckets, and decides each stream once.
 type Config struct {
-	// Methods limit calls in addition to the policy. A call is charged by all limits or by none. At most
-	// [MaxMethodLimits].
+	// Methods limit calls in addition to the policy, all or nothing. At most [MaxMethodLimits].
 	Methods []MethodLimit
 
 	// Attribute, if not nil, returns jwt: and custom attributes. It must be safe for concurrent use. The context
@@ -50,9 +49,9 @@ type Config struct {
 	MaxDelay time.Duration
 
 	// OnDecision, if not nil, is called once with the decision of each call and each limited message, before the
-	// handler runs. Unlike the hook of [mete.Config], it also knows the names of Methods, calls that lack the key
-	// of a limit, and calls that are denied because they would wait longer than MaxDelay. Set only one of the two
-	// hooks. [mete.LogDecisions] fits both. It must not block, and must not change or keep the decision.
+	// handler runs. Unlike the hook of [mete.Config], it knows the names of Methods. It also sees calls that lack
+	// the key of a limit, and calls that would wait longer than MaxDelay. Set only one of the two hooks.
+	// [mete.LogDecisions] fits both. It must not block, and must not change or keep the decision.
 	OnDecision func(context.Context, *mete.Decision)
 
 	// Denied, if not nil, returns the error for a denied call or message, instead of the default status. The
@@ -91,7 +90,6 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// source returns a source that reads only client addresses.
 func (c *Config) source() (*httpfacts.Source, error) {
 	return httpfacts.New(httpfacts.Config{
 		Trust: httpfacts.Trust{Proxies: c.TrustedProxies, Hops: c.TrustedHops, Header: c.forwardedHeader()},
@@ -111,8 +109,7 @@ type ClientConfig struct {
 	// Methods limit outgoing calls in addition to the limiter's policy. At most [MaxMethodLimits].
 	Methods []MethodLimit
 
-	// Attribute, if not nil, returns jwt: and custom attributes of outgoing calls. It must be safe for concurrent
-	// use.
+	// Attribute, if not nil, returns jwt: and custom attributes. It must be safe for concurrent use.
 	Attribute func(context.Context, policy.Attribute) (value string, ok bool)
 
 	// Scope, if not nil, returns a name for the calls that a server limits together, for example the tenant of

@@ -18,7 +18,6 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// statusCode returns the gRPC status code for a decision, corresponding to its HTTP status.
 func statusCode(d *mete.Decision) codes.Code {
 	switch ratelimitfields.Status(d) {
 	case http.StatusOK:
@@ -31,8 +30,7 @@ func statusCode(d *mete.Decision) codes.Code {
 	return codes.ResourceExhausted
 }
 
-// denialStatus returns the status of a denial. It contains names, amounts and times, but never bucket keys or
-// addresses.
+// denialStatus returns the status of a denial. It never contains bucket keys or addresses.
 func denialStatus(d *mete.Decision) *status.Status {
 	wait := ratelimitfields.ExactWait(d)
 	s := status.New(statusCode(d), message(d, wait))

@@ -19,9 +19,9 @@
 //   - PERMISSION_DENIED if it lacks a required attribute (on_missing: deny). Waiting does not help.
 //   - UNAVAILABLE if the store is unavailable and a rule fails closed. Rules that fail open let the call pass.
 //
-// Trailers contain ratelimit-policy and ratelimit, in the format of the RateLimit header fields,
-// x-ratelimit-reason on a denial, and grpc-retry-pushback-ms, which makes gRPC's own retries wait long enough.
-// They are not headers, because headers would commit the call, and gRPC does not retry committed calls.
+// Trailers contain ratelimit-policy and ratelimit in the format of the RateLimit header fields. A denial also has
+// x-ratelimit-reason, and grpc-retry-pushback-ms, which makes gRPC's own retries wait long enough. They are not
+// headers, because headers would commit the call, and gRPC does not retry committed calls.
 //
 // [Config.Denied] replaces the status, and [Config.Exempt] exempts calls.
 //
@@ -38,8 +38,8 @@
 //	ip:address      the peer's address or, behind trusted proxies, the client's
 //	jwt:, custom    from [Config.Attribute]
 //
-// If metadata or a cookie that a rule reads occurs twice, the call fails with InvalidArgument, because the
-// handler could read another value than the rule.
+// If metadata or a cookie that a rule reads occurs twice, the call fails with InvalidArgument. The handler could
+// read another value than the rule.
 //
 // There are no query: attributes. Clients control metadata: never limit by header:x-forwarded-for, and use other
 // keys only if they are verified. A gateway in front, such as grpc-gateway, is one peer for all its clients: add

@@ -31,16 +31,13 @@ type MethodLimit struct {
 	// [bucket.ParseRate] documents the grammar and the bounds.
 	Rate string
 
-	// Burst is the maximum number of calls at one instant: the capacity in whole tokens, at least 1. It is
-	// required with Rate.
+	// Burst is the maximum number of calls at one instant, at least 1. It is required with Rate.
 	Burst int
 
-	// Bucket is a limit with another algorithm than the token bucket. It replaces Rate and Burst; setting both is
-	// an error.
+	// Bucket is a limit with another algorithm. It replaces Rate and Burst; setting both is an error.
 	Bucket bucket.Limit
 
-	// Cost is the cost of a call in whole tokens. Zero means 1. A cost that the limit can never allow is an
-	// error.
+	// Cost is the cost of a call in whole tokens. Zero means 1. A cost that can never pass is an error.
 	Cost int
 
 	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
@@ -180,8 +177,7 @@ func (t *methodTable) charges(attrs policy.Attributes) (charges []mete.Charge, e
 	return charges, entries, nil
 }
 
-// setNames sets the rules and limits of entries in d. The limiter knows these limits only by keys, and reports
-// them in order.
+// setNames sets the rules and limits of entries in d. The limiter reports them in order.
 func setNames(d *mete.Decision, entries []*methodEntry) {
 	for i := range d.Limits() {
 		s := &d.Limits()[i]

@@ -49,8 +49,7 @@ func (out *outgoing) Lookup(a policy.Attribute) (value string, ok bool) {
 	return "", false
 }
 
-// target returns the target of a connection, or "" for the nil connection of an interceptor that is called
-// directly.
+// target returns the target of a connection, or "" for nil, as in direct calls of an interceptor.
 func target(cc *grpc.ClientConn) string {
 	if cc == nil {
 		return ""

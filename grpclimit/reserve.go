@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// reserve takes from limiter and the method limits together. It lets a call wait for up to maxWait, but not
-// beyond its deadline.
+// reserve takes from limiter and the method limits together. A call waits up to maxWait, but not beyond its
+// deadline.
 func reserve(ctx context.Context, limiter *mete.Limiter, methods *methodTable, attrs policy.Attributes, maxWait time.Duration) (*mete.Reservation, error) {
 	charges, entries, missing := methods.charges(attrs)
 	if missing != nil {

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// firstBackoff is the minimum wait before the second attempt. It doubles with each further attempt, also if
-	// servers send 0.
+	// firstBackoff is the minimum wait before the second attempt. It doubles with each further attempt.
 	firstBackoff = 50 * time.Millisecond
 
 	// maxJitter bounds the jitter of a wait, which is otherwise up to half of the wait.
@@ -60,8 +59,7 @@ func (c *ClientInterceptor) delay(wait time.Duration, attempt int) time.Duration
 	return wait + rand.N(jitter)
 }
 
-// A budget bounds retries, as in gRFC A6. The zero budget is full. It counts the spent amount, in tenths of a
-// retry.
+// A budget bounds retries, as in gRFC A6. The zero budget is full. It counts spent tenths of a retry.
 type budget struct{ missing atomic.Int64 }
 
 const (
@@ -70,7 +68,6 @@ const (
 	successWorth = 1
 )
 
-// spend takes a retry and reports whether one was left.
 func (b *budget) spend() bool {
 	for {
 		missing := b.missing.Load()

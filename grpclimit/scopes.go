@@ -18,8 +18,7 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// maxScopes bounds the scopes. At the bound, idle scopes are evicted; if none is idle, calls of new scopes are
-// not paced.
+// maxScopes bounds the scopes. Idle scopes are evicted; if none is idle, calls of new scopes are not paced.
 const maxScopes = 1024
 
 // scopes holds the pacers of scopes by name. The zero value is empty.
@@ -28,7 +27,6 @@ type scopes struct {
 	byName map[string]*pacer.Pacer
 }
 
-// scope returns the pacer of the call's scope, or nil.
 func (c *ClientInterceptor) scope(ctx context.Context, method string, cc *grpc.ClientConn) *pacer.Pacer {
 	if c.config.Scope == nil {
 		return nil

@@ -49,7 +49,7 @@ func TestScope_ClosedLoop(t *testing.T) {
 			const minutes, rate = 3, 10
 			ctx, cancel := context.WithTimeout(t.Context(), minutes*time.Minute)
 			defer cancel()
-			ticker := time.NewTicker(time.Second * 10 / (rate * 12)) // 120 %
+			ticker := time.NewTicker(time.Second * 10 / (rate * 12)) // 120%
 			defer ticker.Stop()
 			var group sync.WaitGroup
 			for ctx.Err() == nil {
@@ -75,7 +75,7 @@ func TestScope_ClosedLoop(t *testing.T) {
 	}
 }
 
-// What one call is told the others of its scope keep to, and no other scope does.
+// All calls of a scope obey a server's response to one of them; other scopes do not.
 func TestScope_KeepsOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent, refuse := 0, true

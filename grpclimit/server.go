@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An Interceptor limits the calls that reach a server. Create one with [New]. It has no state and is safe for
-// concurrent use.
+// An Interceptor limits the calls that reach a server. Create one with [New]. It is safe for concurrent use.
 type Interceptor struct {
 	limiter *mete.Limiter
 	config  Config
@@ -92,8 +91,7 @@ func (in *Interceptor) Stream() grpc.StreamServerInterceptor {
 	}
 }
 
-// admit decides a call or a message and waits for its turn. It returns the trailers and, for a denial, the status
-// error.
+// admit decides a call or a message and waits for its turn. It returns the trailers and the error of a denial.
 func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, error) {
 	attrs := &incoming{ctx: ctx, method: method, server: in}
 	r, err := reserve(ctx, in.limiter, in.methods, attrs, in.config.MaxWait)

@@ -27,7 +27,7 @@ const (
 	fullDuplexCall = "/grpc.testing.TestService/FullDuplexCall"
 )
 
-// A service echoes. What it is asked by a call it can be made to answer.
+// A service echoes. A field of the request selects its response.
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary func(context.Context) error // called by UnaryCall, if set

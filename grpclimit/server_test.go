@@ -100,8 +100,7 @@ func TestUnary(t *testing.T) {
 	})
 }
 
-// What is denied without a header can be retried by gRPC itself, and waits as
-// long as it is told to.
+// gRPC's own retries handle a denial without headers, and wait as long as they must.
 func TestUnary_BuiltInRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), byKey), grpclimit.Config{})
@@ -261,7 +260,7 @@ func TestUnary_OmitTrailers(t *testing.T) {
 	}
 }
 
-func TestNew_ReportsEveryMistake(t *testing.T) {
+func TestNew_ReportsEveryError(t *testing.T) {
 	_, err := grpclimit.New(nil, grpclimit.Config{
 		TrustedHops: 33, MaxWait: -1, ForwardedKey: "a b",
 		Methods: []grpclimit.MethodLimit{{Name: "a", Methods: []string{"*"}}, {Name: "b"}},

@@ -15,12 +15,10 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// pushbackKey is the trailer that gRPC's own retries obey (gRFC A6). A negative value or one above 32 bits
-// forbids a retry.
+// pushbackKey is the trailer that gRPC's own retries obey (gRFC A6). A negative value forbids a retry.
 const pushbackKey = "grpc-retry-pushback-ms"
 
-// trailerKeys maps the header fields that are sent to trailer keys. It omits Retry-After, because RetryInfo is
-// exact.
+// trailerKeys maps header fields to trailer keys. It omits Retry-After, because RetryInfo is exact.
 var trailerKeys = map[string]string{
 	"Ratelimit-Policy": "ratelimit-policy", "Ratelimit": "ratelimit", "X-Ratelimit-Reason": "x-ratelimit-reason",
 }

@@ -90,8 +90,8 @@ func TestUnary_GivesBack(t *testing.T) {
 	})
 }
 
-// A call whose turn would come after its deadline is denied at once, is told when
-// it would have come, and leaves its place to others.
+// A call with a turn after its deadline is denied at once with the time of its turn, and its place is free for
+// others.
 func TestUnary_TurnAfterDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := limited(t, leaky, grpclimit.Config{})

@@ -25,8 +25,7 @@ const (
 	// MaxBodyBytes bounds the size of a request body. Larger bodies get a 413 and are not read.
 	MaxBodyBytes = 64 << 10
 
-	// MaxBatch bounds the number of requests in a batch. A larger batch gets a 400, and none of its requests
-	// runs.
+	// MaxBatch bounds the number of requests in a batch. A larger batch gets a 400, and no request of it runs.
 	MaxBatch = 100
 
 	// DefaultMaxWait is the default upper bound of max_wait. A request with a longer max_wait gets a 400. The
@@ -37,17 +36,17 @@ const (
 // Config holds the optional settings of an [API].
 type Config struct {
 	// Admin enables /v1/refund, /v1/reset, /v1/explain, /v1/bucket, /v1/bucket/reset, /v1/bucket/take and
-	// /v1/rules/reset, which otherwise return 404. Anyone who can reach them can undo every limit and read the
-	// policy: serve them only where administrators have access.
+	// /v1/rules/reset, which otherwise return 404. They can undo every limit and reveal the policy: serve them
+	// only where administrators have access.
 	Admin bool
 
 	// Role, if not nil, returns the role of the caller: see [Role]. It must be safe for concurrent use. The API
-	// checks the role before it reads the body. A caller without a role gets a 401, and a caller whose role is
-	// too low gets a 403. If nil, every caller may use everything that is served.
+	// checks the role before it reads the body. A caller without a role gets a 401, and a caller with too low a
+	// role gets a 403. If nil, every caller may use everything that is served.
 	Role func(*http.Request) Role
 
-	// MaxWait bounds the max_wait of a request. Zero means [DefaultMaxWait]. One take can lock its buckets for
-	// that long.
+	// MaxWait bounds the max_wait of a request. Zero means [DefaultMaxWait]. One take can lock its buckets that
+	// long.
 	MaxWait time.Duration
 
 	// Ready, if not nil, returns the reason why /readyz responds with 503, for example during shutdown. Everyone
@@ -71,8 +70,7 @@ type Config struct {
 	// Top, if it has a tracker, enables /v1/top, which otherwise returns 404. It needs Admin.
 	Top Top
 
-	// Audit, if not nil, records requests that change something and enables /v1/activity, which otherwise returns
-	// 404. It needs Admin.
+	// Audit, if not nil, records changes and enables /v1/activity, which otherwise returns 404. It needs Admin.
 	Audit *audit.Log
 
 	// Live holds the sources of /v1/traffic, /v1/watch and the other live endpoints. They need Admin.

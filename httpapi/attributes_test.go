@@ -19,8 +19,7 @@ const byPlace = `{"rules": [{"name": "place", "limit_keys": ["ip:address", "meth
 	"match": {"path": "/x/y", "host": "example.com"},
 	"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1d", "burst": 1}}]}`
 
-// Whatever a caller of the API calls it, one thing has the bucket that it has
-// behind the middleware.
+// The API and the middleware use the same bucket for every spelling of a value.
 func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, tt := range []struct{ what, path, host, address string }{
@@ -75,8 +74,8 @@ func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
 	}
 }
 
-// What the middleware leaves alone stands for itself here, too.
-func TestAttributes_OthersAreLeftAlone(t *testing.T) {
+// The API keeps values that the middleware also keeps.
+func TestAttributes_OthersUnchanged(t *testing.T) {
 	for _, attr := range []string{"header:x", "query:x", "cookie:x", "jwt:x", "tenant"} {
 		api, _ := newAPI(t, `{"rules": [{"name": "r", "limit_keys": ["`+attr+`"], "algorithm": "token_bucket",
 			"algorithm_config": {"rps": 1, "burst": 1}}]}`, httpapi.Config{})

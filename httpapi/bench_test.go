@@ -92,7 +92,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeOverTCP is what a client on the same machine sees.
+// BenchmarkTakeOverTCP measures a take of a client on the same machine.
 func BenchmarkTakeOverTCP(b *testing.B) {
 	for name, h := range map[string]http.Handler{"bare": bare, "mete": benchAPI(b)} {
 		b.Run(name, func(b *testing.B) {
@@ -121,7 +121,7 @@ func (w *discard) Header() http.Header         { return w.header }
 func (w *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (w *discard) WriteHeader(status int)      { w.status = status }
 
-// BenchmarkDecision is what a gateway asks.
+// BenchmarkDecision measures a gateway's request.
 func BenchmarkDecision(b *testing.B) {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// What changed a bucket is told, and can be noted in the audit of overrides. What changed
-// nothing, or is not known, is not.
+// Completed changes of a bucket are recorded in the audit log. Failed and unknown ones are not.
 func TestBucket_Done(t *testing.T) {
 	c := newClock()
 	base, err := policy.Load([]byte(bucketRules), policy.Options{HashKey: []byte("k")})

@@ -44,8 +44,8 @@ func (a *API) rulesWithLimit(limit string) (names []string) {
 	return names
 }
 
-// maskBucket removes from x what the role read may not see. It masks the key only for a caller that used a mask.
-// A caller that used the key must not learn its mask, which would reveal whom other masks stand for.
+// maskBucket removes from x the values that the role read may not see. It masks the key only for a caller that
+// used a mask. A caller that used the key must not learn its mask, because masks must not identify keys.
 func (a *API) maskBucket(x *api.Bucket, key bool) {
 	for _, o := range []*api.Override{x.Override, x.BlockedBy, x.AllowedBy} {
 		maskOverride(o)

@@ -336,7 +336,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// What the store said stays in the server.
+// The store's error is not sent to the client.
 func TestBucket_StoreFails(t *testing.T) {
 	for _, spent := range []store.Spending{mete.NotSpent, mete.MaybeSpent} {
 		b := newBuckets(t, brokenStore{spent}, newClock())

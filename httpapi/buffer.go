@@ -33,7 +33,6 @@ func (b *buffer) release() {
 
 const tooLong = "the body is longer than 64 KiB; send a smaller batch or shorter values"
 
-// readBody reads the body of r, up to MaxBodyBytes.
 func (b *buffer) readBody(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if r.ContentLength > MaxBodyBytes {
 		w.Header()["Connection"] = []string{"close"} // avoids reading the rest

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// decisionOf converts d to JSON, using the memory of limits. It omits shadow limits, so that no client depends on
-// them.
+// decisionOf converts d to JSON, using the memory of limits. It omits shadow limits.
 func decisionOf(d *mete.Decision, limits []api.Limit) api.Decision {
 	x := api.Decision{
 		Allowed: d.Allowed, Rule: d.Rule, Reason: d.Reason, RetryAfter: api.Seconds(d.RetryAfter), Wait: api.Seconds(d.Wait), Degraded: d.Degraded,

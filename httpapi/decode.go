@@ -114,8 +114,7 @@ func (d *decoder) member(name string, req *mete.Request) {
 	}
 }
 
-// amount reads a positive amount without rounding. Errors start with name and end with hint. zero is the error
-// text for an amount of 0.
+// amount reads a positive amount. Errors start with name and end with hint. zero is the error text for 0.
 func (d *decoder) amount(name, hint, zero string) bucket.Tokens {
 	const longest = 64 // bytes, more than any amount that can be represented has
 	hint = "; write a number above 0 with at most 3 decimals, such as 1 or 0.25" + hint

@@ -6,11 +6,11 @@
 //	POST /v1/peek       same answer, but spend nothing
 //	POST /v1/refund     return the request's tokens (admin)
 //	POST /v1/reset      refill every bucket of the request (admin)
-//	POST /v1/explain    explain what a take would return (admin)
+//	POST /v1/explain    explain a decision (admin)
 //	     /v1/overrides  exceptions from the policy (admin)
 //	GET  /v1/top        most denied keys (admin)
-//	GET  /v1/me         and rules, request, traffic, watch, violations, play: the limiter at
-//	                    work, as package dashboard shows it (admin), see [Live]
+//	GET  /v1/me         and rules, request, traffic, watch, violations, play: live data
+//	                    for package dashboard (admin), see [Live]
 //	POST /v1/reload     reload the policy (admin)
 //	ANY  /v1/decision   decisions for gateways, such as nginx
 //	GET  /livez         the process is alive
@@ -29,7 +29,7 @@
 // # Responses
 //
 // Package api has the response types. /v1/take and /v1/peek respond with 200 and an [api.Decision] for allowed
-// and denied requests, because many HTTP clients retry a 429 on their own and each retry takes again. With
+// and denied requests. Many HTTP clients would retry a 429 on their own, and each retry takes again. With
 // ?status=429, a denial has the status 429 and a Retry-After, or 503 if the store is unavailable. A batch gets a
 // 200 with all responses. A response without a decision is an [api.Problem].
 //
@@ -42,17 +42,16 @@
 //
 // # Authentication
 //
-// Without [Config.Role], anyone who can reach the API can spend the tokens of every client: restrict access to
-// the programs that need it. Admin endpoints can undo every limit and return 404 unless [Config.Admin] is set.
-// Serve an API with Admin on its own address, with roles.
+// Without [Config.Role], every program that can reach the API can spend the tokens of every client: restrict
+// access. Admin endpoints can undo every limit and return 404 unless [Config.Admin] is set. Serve an API with
+// Admin on its own address, with roles.
 //
 // The API rejects browser requests from pages of other origins. Pages on a host name that resolves to a loopback
 // address pass this check. On a loopback address, reject other names in Host, as examples/dashboard does.
 //
 // # Gateways
 //
-// A gateway describes its client's request to /v1/decision in the headers of its [Profile] and acts on the
-// status:
+// A gateway describes its client's request to /v1/decision in the headers of its [Profile]. The status decides:
 //
 //   - 200: allowed.
 //   - 429: denied.
@@ -67,7 +66,7 @@
 // nginx's auth_request turns every status except 2xx, 401 and 403 into a 500. The profile nginx therefore
 // responds with 403 and sets X-RateLimit-Status to the real status: 429, 503 or 400.
 //
-// The gateway must set all three headers of its profile, because it forwards its clients' headers: a client
-// controls every header that the gateway does not set. examples/gateways has configurations for nginx, HAProxy,
-// Caddy and Traefik, and doc/gateways.md explains them.
+// The gateway must set all three headers of its profile. It forwards its clients' headers, so a client controls
+// every header that the gateway does not set. examples/gateways has configurations for nginx, HAProxy, Caddy and
+// Traefik, and doc/gateways.md explains them.
 package httpapi

@@ -11,8 +11,8 @@ import (
 
 const maskedWants = "a value that your role does not show"
 
-// maskExplanation removes from x what the role read may not see: hashes in keys, other clients in overrides, and
-// secret values in matches.
+// maskExplanation removes from x the values that the role read may not see: hashes in keys, other clients in
+// overrides, and secret values in matches.
 func maskExplanation(x *api.Explanation) {
 	maskOverride(x.Override)
 	maskOverride(x.ShadowedBy)

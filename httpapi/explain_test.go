@@ -90,7 +90,7 @@ func TestExplain(t *testing.T) {
 }
 
 // The decision in an explanation is, to the letter, what a take is answered.
-func TestExplain_DecisionIsThatOfTake(t *testing.T) {
+func TestExplain_SameDecisionAsTake(t *testing.T) {
 	const exceptional = `{"rules": [
 		{"name": "free", "limit_keys": ["tenant"], "limits": [{"algorithm": "token_bucket", "rps": 10, "burst": 4,
 			"staged_actions": [{"threshold": 25, "action": "warn"}, {"threshold": 75, "action": "throttle", "delay": "1.5ms"}]}]}],
@@ -158,7 +158,7 @@ func TestExplain_Refused(t *testing.T) {
 	}
 }
 
-// What overrides do is said with who said so.
+// The explanation names the author and the reason of an override.
 func TestExplain_Overrides(t *testing.T) {
 	const who = `"reason": "abuse", "author": "ann", "expires_at": "2100-01-01T00:00:00Z"`
 	const said = "override o by ann until 2100-01-01T00:00:00Z (abuse)"

@@ -98,7 +98,6 @@ func describeRule(e *mete.Explanation, r *mete.Considered) string {
 	return "off"
 }
 
-// describeAttribute describes the request's value for the attribute that decided the outcome.
 func describeAttribute(r *mete.Considered) string {
 	if !r.Present {
 		return fmt.Sprintf("the request has no %v", r.Attribute)
@@ -146,7 +145,6 @@ func denies(r *mete.Considered) bool {
 	return slices.ContainsFunc(r.Accounts, func(a mete.Account) bool { return a.Asked && !a.Allowed })
 }
 
-// describeStoreError describes what a rule does if the store fails and no local bucket decides.
 func describeStoreError(r *policy.Rule) string {
 	switch r.OnStoreError {
 	case policy.StoreErrorOpen:
@@ -157,7 +155,6 @@ func describeStoreError(r *policy.Rule) string {
 	return "a local bucket would decide (on_store_error: local), but another rule denies"
 }
 
-// shadowSuffix explains why a rule denies nothing, unless its mode alone is the reason.
 func shadowSuffix(e *mete.Explanation, r *mete.Considered) string {
 	switch {
 	case e.Calm != nil:

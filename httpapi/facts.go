@@ -25,7 +25,6 @@ type fact struct {
 	absent      bool // null in the request
 }
 
-// maxListed is the largest number of attributes without an index.
 const maxListed = 16
 
 func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
@@ -36,7 +35,6 @@ func (f *facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	return f.list[i].value, true
 }
 
-// find returns the position of an attribute in the list, or -1.
 func (f *facts) find(name string) int {
 	if f.index != nil {
 		if i, ok := f.index[name]; ok {

@@ -91,7 +91,7 @@ func TestRequestsDoNotMix(t *testing.T) {
 		t.Errorf("%d clients were denied, want %d: %v", len(kept), clients, kept)
 	}
 	for value, n := range kept {
-		if n != 3*rounds-1 { // of which one was allowed
+		if n != 3*rounds-1 { // all except the allowed one
 			t.Errorf("%s was denied %d times, want %d", value, n, 3*rounds-1)
 		}
 	}

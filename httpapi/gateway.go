@@ -29,8 +29,8 @@ type Gateway struct {
 	TrustedProxies []netip.Prefix
 
 	// TrustedHops is the number of proxies that every request has passed, including the gateway, at most 32. Use
-	// it if their addresses are unknown. Everyone who can reach the endpoint is then trusted. With a profile, set
-	// exactly one of TrustedHops and TrustedProxies; otherwise every client would have the gateway's address.
+	// it if their addresses are unknown. Every sender is then trusted. With a profile, set exactly one of
+	// TrustedHops and TrustedProxies; otherwise every client would have the gateway's address.
 	TrustedHops int
 
 	// ForwardedHeader is the header in which the trusted proxies write client addresses. Other headers are

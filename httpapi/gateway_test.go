@@ -110,7 +110,7 @@ func TestDecision_ReadsOnlyItsProfile(t *testing.T) {
 	}
 }
 
-func TestDecision_RefusesWhatIsNotComplete(t *testing.T) {
+func TestDecision_RejectsIncompleteRequests(t *testing.T) {
 	for profile, cheap := range cheapBy {
 		for i, header := range cheap {
 			name, _, _ := strings.Cut(header, ":")
@@ -147,9 +147,8 @@ func TestDecision_AsksTheRightPath(t *testing.T) {
 	}
 }
 
-// What the gateway could serve as another path than the one that was decided about
-// is refused, where a rule looks at the path.
-func TestDecision_RefusesDisputedPaths(t *testing.T) {
+// A path that servers interpret differently is rejected if a rule reads the path.
+func TestDecision_RejectsAmbiguousPaths(t *testing.T) {
 	for _, uri := range []string{"/cheap/%2e%2e/costly", "/cheap/..%2fcostly", "/x/..;/cheap", "/cheap#x", "/cheap%00", "/cheap\xa0", "*", "http:http://api.example/cheap"} {
 		for profile, headers := range cheapBy {
 			wantStatus, wantField := 400, ""
@@ -165,9 +164,8 @@ func TestDecision_RefusesDisputedPaths(t *testing.T) {
 	}
 }
 
-// What a rule says of its fields and its jitter holds instead of the configuration;
-// POST /v1/take, which tells a program, knows neither.
-func TestDecision_FieldsOfTheRule(t *testing.T) {
+// The rule's fields and jitter replace the configuration's. POST /v1/take, which informs a program, ignores both.
+func TestDecision_RuleFields(t *testing.T) {
 	const rules = `{"name": "all", "limit_keys": [], "headers": ["x", "legacy"], "jitter": 0,
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
 	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, Fields: []string{"draft-11"}}})
@@ -218,8 +216,7 @@ func TestDecision_StoreFails(t *testing.T) {
 	}
 }
 
-// A block is a denial like others: 429 and, where the gateway knows no 429, 403 that
-// says so.
+// A block is a denial like others: 429, or 403 with X-RateLimit-Status for a gateway without 429.
 func TestDecision_Blocked(t *testing.T) {
 	rules := `{"overrides": [{"id": "b", "action": "block", "match": {"ip:address": "192.0.2.77"}, "reason": "r", "author": "a",
 		"expires_at": "2100-01-01T00:00:00Z"}], ` + perPlace[1:]
@@ -240,8 +237,7 @@ func TestDecision_Blocked(t *testing.T) {
 	}
 }
 
-// Every profile is one that there are headers for, and an unknown one is refused with
-// the names of those that there are.
+// Every profile has its headers. The error for an unknown profile lists the known ones.
 func TestProfiles(t *testing.T) {
 	for _, profile := range httpapi.Profiles() {
 		if cheapBy[profile] == nil {

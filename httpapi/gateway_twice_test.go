@@ -10,9 +10,8 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// What occurs twice, or under a name that servers behind the gateway may read as the
-// one of the rule, is not counted under one value and served under another.
-func TestDecision_RefusesWhatOccursTwice(t *testing.T) {
+// A repeated or ambiguous value is not counted under one value and served under another.
+func TestDecision_RejectsDuplicates(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "key", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},
 		{"name": "query", "limit_keys": ["query:api_key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},

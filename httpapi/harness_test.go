@@ -23,7 +23,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// perKey gives each key 2 tokens at 10 a second, and everybody together 1000.
+// perKey gives each key bursts of 2 and 10 requests per second, and all keys together 1000.
 const perKey = `{"rules": [
 	{"name": "free", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 10, "burst": 2}},
 	{"name": "all", "limit_keys": [], "algorithm": "token_bucket", "algorithm_config": {"rps": 1000, "burst": 1000}}]}`

@@ -17,8 +17,7 @@ import (
 // readyTimeout bounds the time of /readyz.
 const readyTimeout = time.Second
 
-// livez reports that the process is alive. It does not check the store, because a restart would not fix the
-// store.
+// livez reports that the process is alive. A restart would not fix the store, so it is not checked.
 func (a *API) livez(w http.ResponseWriter, _ *http.Request) *api.Problem {
 	return serveHealth(w, http.StatusOK, `{"status":"ok"}`)
 }
@@ -34,7 +33,6 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return serveHealth(w, http.StatusServiceUnavailable, `{"status":"unavailable","reason":`+string(reason)+`}`)
 }
 
-// bundleMember returns the JSON member that describes the bundle, or "".
 func (a *API) bundleMember() string {
 	if a.bundle == nil {
 		return ""
@@ -50,7 +48,6 @@ func (a *API) bundleMember() string {
 	return `,"bundle":` + string(text)
 }
 
-// localMember returns the JSON member that counts local overrides, or "".
 func (a *API) localMember() string {
 	if a.overrides == nil {
 		return ""

@@ -10,8 +10,7 @@ import (
 // deadlineGrace is how much longer than a delayed response its connection stays open.
 const deadlineGrace = 10 * time.Second
 
-// extendDeadlines extends the connection's deadlines for a delayed response, because server timeouts are meant
-// for slow clients.
+// extendDeadlines extends the connection's deadlines, which are meant for slow clients.
 func extendDeadlines(w http.ResponseWriter, wait time.Duration) {
 	until, control := time.Now().Add(wait+deadlineGrace), http.NewResponseController(w)
 	_ = control.SetReadDeadline(until)

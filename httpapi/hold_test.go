@@ -41,7 +41,7 @@ func leakyGateway(t *testing.T, most time.Duration) *httpapi.API {
 }
 
 // A gateway cannot be told to wait: its answer comes when the request may start.
-func TestDecision_HoldsWhatMustWait(t *testing.T) {
+func TestDecision_DelaysQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 0)
 		start := time.Now()
@@ -66,8 +66,8 @@ func TestDecision_HoldsWhatMustWait(t *testing.T) {
 	})
 }
 
-// Who gives up gives its place to somebody else.
-func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
+// A client that gives up frees its place for others.
+func TestDecision_RefundsCanceledRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 0)
 		ask(api, "GET", caddyCheap...)
@@ -92,7 +92,7 @@ func TestDecision_GivesBackWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// Nobody is kept waiting for longer than that.
+// No request waits longer than MaxDelay.
 func TestDecision_MaxDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := leakyGateway(t, 50*time.Millisecond)

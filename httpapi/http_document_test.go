@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// What doc/http.md shows is what a server answers.
+// The examples in doc/http.md are real responses of a server.
 func TestDocument_HTTP(t *testing.T) {
 	text, err := os.ReadFile("../doc/http.md")
 	if err != nil {
@@ -106,8 +106,7 @@ func shellWords(command string) (all []string) {
 	return all
 }
 
-// check runs the command, and compares what it prints with what is shown. Of header
-// fields some are shown.
+// check runs the command and compares its output with the page. The page shows only some header fields.
 func (c curl) check(t *testing.T, w *world, command, shown string) {
 	t.Helper()
 	u, err := url.Parse(c.url)

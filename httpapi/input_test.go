@@ -195,7 +195,7 @@ func TestMaxWait_IsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := strconv.Itoa(int(bound/time.Second) * 10) // at 10 a second
+		all := strconv.Itoa(int(bound/time.Second) * 10) // at 10 per second
 		if w := ask("/v1/take", tt.longest, all); w.Code != 200 {
 			t.Errorf("a cost of all that refills in %s: got %d %s, want 200", tt.longest, w.Code, w.Body)
 		}
@@ -209,7 +209,7 @@ func TestMaxWait_IsBounded(t *testing.T) {
 	}
 }
 
-// A flood is a body without an end that counts what is read of it.
+// A flood is an endless body that counts the bytes read.
 type flood struct{ read int }
 
 func (f *flood) Read(p []byte) (int, error) {

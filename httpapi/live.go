@@ -88,10 +88,8 @@ func (a *API) Close() {
 	}
 }
 
-// canSeeKeys reports whether the caller may see keys, users and addresses.
 func (a *API) canSeeKeys(r *http.Request) bool { return a.roleOf(r) >= Operate }
 
-// serveMe serves /v1/me: the caller's role and the available features.
 func (a *API) serveMe(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if _, p := parseQuery(r); p != nil {
 		return p

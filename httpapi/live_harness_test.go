@@ -158,7 +158,7 @@ func (w *tap) Write(b []byte) (int, error) {
 	return w.out.Write(bytes.Clone(b))
 }
 
-// follow opens a stream. The returned function ends it as a viewer does who goes away.
+// follow opens a stream. The returned function ends it like a viewer that leaves.
 func follow(t *testing.T, h http.Handler, path string, header ...string) (events *bufio.Reader, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A page finds out who looks, and where a token comes from. Its data is for the role read,
-// and for pages of the same origin.
+// A page learns the caller's role and how to get a token. Its data requires the role read, and a page of the same
+// origin.
 func TestMe(t *testing.T) {
 	name := func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }
 	h := newLive(t, liveConfig{Live: httpapi.Live{SignIn: "ask Kim", Name: name}})

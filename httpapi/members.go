@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// checkMembers returns an error if an object in data has a duplicate member, or a member that struct t does not
-// have with the same case. encoding/json accepts both, so a reader could see a different value than the server.
-// data must be valid JSON for t.
+// checkMembers rejects objects in data with a duplicate member, or with a member that struct t does not have in
+// the same case. encoding/json accepts both, so a reader could see a different value than the server. data must
+// be valid JSON for t.
 func checkMembers(data []byte, t reflect.Type) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// openAPIText describes every endpoint of a server, including the admin address, in OpenAPI 3.1. Tests compare it
-// with the handlers.
+// openAPIText describes every endpoint, including the admin address. Tests compare it with the handlers.
 //
 //go:embed openapi.json
 var openAPIText []byte

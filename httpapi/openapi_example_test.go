@@ -36,7 +36,7 @@ const builtIn = `{"rules": [
 type world struct {
 	main, admin *httpapi.API
 	clock       *clock
-	reloading   error // what a reload comes to
+	reloading   error // result of a reload
 	unready     error // of /readyz
 }
 
@@ -88,8 +88,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// roleOfToken is that of tokens which are named by their role; without one, who
-// asks may look, as on the same machine.
+// roleOfToken returns the role that a token names. A request without a token may read, as from the same machine.
 func roleOfToken(r *http.Request) httpapi.Role {
 	sent, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -99,8 +98,8 @@ func roleOfToken(r *http.Request) httpapi.Role {
 	return role
 }
 
-// examples are those of openapi.json, in an order in which they can be made. An
-// example of a request without a body is said here.
+// examples are the examples of openapi.json in a possible order. Examples of requests without a body have their
+// target here.
 var examples = []struct{ method, path, name, target string }{
 	{"POST", "/v1/take", "allowed", ""},
 	{"POST", "/v1/take", "denied", ""},
@@ -137,7 +136,7 @@ var entryID = regexp.MustCompile(`"id":"[A-Z2-7]{26}"`)
 
 const entryIDShown = `"id":"URCNVFD27TIVGIBQC5272AAAA5"`
 
-// What the document shows is what a server answers, to the letter.
+// Every example in openapi.json is exactly the response of a server.
 func TestOpenAPI_Examples(t *testing.T) {
 	d := readExamples(t)
 	w := newWorld(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// described is what these tests read of the document.
+// described is the part of the document that these tests read.
 type described struct {
 	Paths map[string]map[string]json.RawMessage
 }
@@ -59,7 +59,7 @@ func document(t *testing.T) *described {
 	return d
 }
 
-// everything is an API that serves all there is, to who has the role.
+// everything returns an API with every endpoint, for a caller with the role.
 func everything(t *testing.T, role Role) *API {
 	t.Helper()
 	base, err := policy.Load([]byte(`{"rules": [{"name": "all", "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1}}]}`), policy.Options{})
@@ -120,8 +120,8 @@ func TestOpenAPI_HasEveryEndpoint(t *testing.T) {
 	}
 }
 
-// Every method is answered as the document says: those it lists to who has the role,
-// all others with 405.
+// The server accepts the documented methods from callers with the documented role, and responds to all others
+// with 405.
 func TestOpenAPI_MethodsAndRoles(t *testing.T) {
 	d := document(t)
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}

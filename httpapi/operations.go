@@ -67,7 +67,6 @@ func (a *API) serveRequests(ask requestFunc, names ...string) func(http.Response
 	}
 }
 
-// statusParameter reports whether the caller wants the status 429 for a denial.
 func statusParameter(r *http.Request, names []string) (bool, *api.Problem) {
 	if r.URL.RawQuery == "" {
 		return false, nil

@@ -151,8 +151,7 @@ func (a *API) removeOverride(w http.ResponseWriter, r *http.Request) *api.Proble
 	return serveJSON(w, struct{}{})
 }
 
-// checkEnd returns a function that checks whether the caller may end or replace an existing override. It stores
-// the problem in refused.
+// checkEnd returns a function that checks whether the caller may end an override. It sets refused if not.
 func (a *API) checkEnd(w http.ResponseWriter, r *http.Request, refused **api.Problem) func(policy.Override) error {
 	return func(before policy.Override) error {
 		if *refused = a.checkOverrideRole(w, r, before); *refused != nil {
@@ -179,8 +178,8 @@ func (a *API) checkOverrideRole(w http.ResponseWriter, r *http.Request, o policy
 	return p
 }
 
-const operateHint = "the role operate suffices only for an override that names clients: by the key of a bucket that not all clients share, or by a match with " +
-	"values of ip:address, jwt:sub or a limit key, without \"not\" and *, and with networks that are together no wider than a /16, or a /32 of IPv6"
+const operateHint = "the role operate suffices only for an override that names clients. It has the key of a bucket that not all clients share, " +
+	"or a match on ip:address, jwt:sub or a limit key. The match must not use \"not\" or *, and its networks must be no wider than a /16 in total, or a /32 for IPv6"
 
 func parseQuery(r *http.Request, known ...string) (url.Values, *api.Problem) {
 	query, err := url.ParseQuery(r.URL.RawQuery)

@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// Who may only look sees that there is an override, and not whom it is about.
+// The role read sees overrides, but not their clients.
 func TestOverrides_AreMasked(t *testing.T) {
 	role := httpapi.Configure
 	api := withOverrides(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-team"], "slot_by": "header:x-team", "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })

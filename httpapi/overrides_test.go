@@ -153,8 +153,8 @@ func TestOverrides_BadInput(t *testing.T) {
 	}
 }
 
-// What a page in a browser sends is refused, as everywhere.
-func TestOverrides_OfOtherOrigins(t *testing.T) {
+// Requests from web pages of other origins are rejected.
+func TestOverrides_RejectsOtherOrigins(t *testing.T) {
 	h := withOverrides(t, perKey, nil, nil)
 	for _, tt := range []struct{ method, path, body string }{
 		{"PUT", "/v1/overrides", blockK1}, {"DELETE", "/v1/overrides/b1?author=a&reason=r", ""},
@@ -203,7 +203,7 @@ func TestOverrides_NotServed(t *testing.T) {
 
 // Ending an override takes the role that making it takes. That holds for every way to end it,
 // and for an override that another server has just made.
-func TestOverrides_WhoMayEndThem(t *testing.T) {
+func TestOverrides_RoleToEnd(t *testing.T) {
 	shared := new(oneDocument)
 	role := httpapi.Configure
 	apis := [2]*httpapi.API{}

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// maxPlays bounds concurrent plays, as does half the number of processors. Further plays wait, because the
-	// server has other work.
+	// maxPlays bounds concurrent plays, as does half the number of processors. Further plays wait.
 	maxPlays = 2
 
 	// playTimeout bounds the time of one play, including its wait.
@@ -27,7 +26,6 @@ const (
 
 func playSlots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), maxPlays) }
 
-// servePlay serves /v1/play: it simulates traffic in virtual time, without using the limiter.
 func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 	var in api.Play
 	if p := a.readText(w, r, &in); p != nil {

@@ -90,7 +90,7 @@ func TestPresets(t *testing.T) {
 	})
 }
 
-// Who reads the answer slowly leaves the place to others.
+// A client that reads slowly does not hold its slot.
 func TestPlay_SlowReaders(t *testing.T) {
 	h := newLive(t, liveConfig{})
 	var slow sync.WaitGroup

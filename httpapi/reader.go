@@ -95,7 +95,6 @@ func (d *reader) elements() iter.Seq[int] {
 	}
 }
 
-// hasMore reads the punctuation of an object or array and reports whether another part follows.
 func (d *reader) hasMore(opening, closing byte, first bool) bool {
 	switch {
 	case d.problem != nil:
@@ -232,7 +231,6 @@ func (d *reader) skip(c byte) bool {
 func (d *reader) startsValue() bool  { return strings.IndexByte(`{["-0123456789tfn`, d.next()) >= 0 }
 func (d *reader) startsNumber() bool { return strings.IndexByte(`-0123456789`, d.next()) >= 0 }
 
-// word returns the text up to the next delimiter.
 func (d *reader) word() string {
 	rest := d.text[d.at:]
 	if i := strings.IndexAny(rest, " \t\n\r,:]}"); i >= 0 {
@@ -267,7 +265,6 @@ func (d *reader) fail(detail string) {
 	}
 }
 
-// clip truncates a caller's string for an error text.
 func clip(s string) string {
 	const longest = 80
 	if len(s) <= longest {

@@ -25,8 +25,7 @@ func (a *API) reload(again func(context.Context) error) func(http.ResponseWriter
 	}
 }
 
-// reloadProblem explains why the old policy remains. Its callers may write the policy, so the text can be
-// specific.
+// reloadProblem explains why the old policy remains. The caller may write the policy and see details.
 func reloadProblem(err error) *api.Problem {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return api.NewProblem(http.StatusServiceUnavailable, "the request timed out; the policy may or may not have been reloaded: check policy_version in an explanation")

@@ -63,7 +63,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestRequest_Mistakes(t *testing.T) {
+func TestRequest_Errors(t *testing.T) {
 	h := newLive(t, liveConfig{Limiter: newLimiter(t, readers), Live: httpapi.Live{ReadCurl: readCurl}})
 	for _, tt := range []struct {
 		body, want string

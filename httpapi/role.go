@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A Role is what a caller may do. Each role includes the lower ones. The zero Role may only use /livez and
-// /readyz, and /v1/decision, which has its own check.
+// A Role is a set of permissions of a caller. Each role includes the lower ones. The zero Role may only use
+// /livez and /readyz, and /v1/decision, which has its own check.
 type Role int
 
 // The roles.
@@ -42,7 +42,6 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// roleOf returns the caller's role.
 func (a *API) roleOf(r *http.Request) Role {
 	if a.role == nil {
 		return Configure
@@ -50,7 +49,6 @@ func (a *API) roleOf(r *http.Request) Role {
 	return a.role(r)
 }
 
-// checkRole returns a problem if the caller's role is below need.
 func (a *API) checkRole(w http.ResponseWriter, r *http.Request, need Role) *api.Problem {
 	switch have := a.roleOf(r); {
 	case have >= need:

@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// What holds for all requests is for those who configure, whoever made it.
-func TestRole_OverridesOfAll(t *testing.T) {
+// Overrides for all requests require the role configure, for every author.
+func TestRole_OverridesForAllRequests(t *testing.T) {
 	role := httpapi.NoRole
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	for _, action := range []string{"break_glass", "shadow"} {
@@ -42,7 +42,7 @@ func TestRole_OverridesOfAll(t *testing.T) {
 
 // The role operate makes and ends overrides of clients that they name. One that reaches
 // further can switch the limiter off, or block everybody, whatever its action.
-func TestRole_OverridesThatNameNobody(t *testing.T) {
+func TestRole_OverridesWithoutClients(t *testing.T) {
 	role := httpapi.NoRole
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	const until = `"reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
@@ -136,8 +136,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Who may not see keys cannot find out by an explanation of a guess whose hash is among
-// the top keys: neither shows a hash, nor does a bucket that is asked for by its mask.
+// The role read cannot confirm a guessed key: neither an explanation nor a bucket shows a hash.
 func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 	const rules = `{"rules": [{"name": "never", "limit_keys": ["header:x-api-key", "path"], "slot_by": "header:x-api-key", "algorithm_config": {"rps": 1, "burst": 1}}]}`
 	h, _ := topAPI(t, rules)
@@ -183,9 +182,8 @@ func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 	}
 }
 
-// An explanation of a guess says neither whom else an override is about, nor which secret
-// a rule wants, to those who may only look.
-func TestRole_ReadIsNotToldOfOthers(t *testing.T) {
+// For the role read, an explanation reveals neither the clients of an override nor the secrets of a match.
+func TestRole_ReadSeesNoOtherClients(t *testing.T) {
 	role := httpapi.Configure
 	h := withOverrides(t, `{"rules": [{"name": "paid", "limit_keys": ["ip:address"], "match": {"header:x-api-key": "canary-wanted"}, "algorithm_config": {"rps": 1, "burst": 1}},
 		{"name": "free", "limit_keys": ["tenant"], "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })

@@ -15,7 +15,6 @@ import (
 // maxSampledRules bounds the rules that get an example request, because finding an example takes time.
 const maxSampledRules = 256
 
-// serveRules serves /v1/rules: the active policy, or one of its rules with ?rule=NAME.
 func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
 	query, p := parseQuery(r, "rule")
 	if p != nil {

@@ -143,7 +143,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What reservations may owe is said where the policy bounds it.
+// MaxReserved is present if the policy bounds it.
 func TestRules_MaxReserved(t *testing.T) {
 	const numbers = `"rate": "7/90s", "burst": 20`
 	for config, want := range map[string]string{
@@ -165,7 +165,7 @@ func TestRules_MaxReserved(t *testing.T) {
 	}
 }
 
-// Who may not see keys sees no value that could be one.
+// For the role read, values that could be secret are hidden.
 func TestRules_Masked(t *testing.T) {
 	h := newLive(t, liveConfig{Limiter: newLimiter(t, shownPolicy)})
 	all := text(tree(t, h, "r", ""))
@@ -184,7 +184,7 @@ func TestRules_Masked(t *testing.T) {
 	}
 }
 
-// The tag of a key says whose it is, as the rest of it does.
+// The tag of a key identifies its client, so it is masked too.
 func TestRules_MasksTags(t *testing.T) {
 	h := newLive(t, liveConfig{Limiter: newLimiter(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 1, "burst": 1}}],
 		"overrides": [{"id": "a", "action": "block", "key": "{somebody}free:x-user=somebody", "reason": "r", "author": "kim", "expires_at": "2099-01-01T00:00:00Z"}]}`)})

@@ -15,10 +15,9 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// hidden replaces a value that the caller may not see.
 const hidden = "a value that your role does not show"
 
-// clausesOf returns the match clauses of the rule's policy if selector is true, otherwise those of the rule.
+// clausesOf returns the match clauses of the rule, or of its policy if selector is true.
 func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleClause {
 	clauses := []api.RuleClause{}
 	for _, c := range d.Match {

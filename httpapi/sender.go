@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// checkSender rejects requests that no API client sends. Otherwise any web page in a browser that can reach the
-// server could spend tokens.
+// checkSender rejects requests that no API client sends, so that web pages in a browser cannot spend tokens.
 func (a *API) checkSender(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if err := a.browsers.Check(r); err != nil {
 		return api.NewProblem(http.StatusForbidden, "pages of other origins cannot use this API; call it from a server")

@@ -91,7 +91,7 @@ func TestTake_NamesAreNormalized(t *testing.T) {
 	}
 }
 
-// The callers of the verbs are told of a denial; those of a gateway are denied.
+// Callers of the API receive a denial as a response; clients of a gateway are denied with 403.
 func TestMissingAttribute(t *testing.T) {
 	const rules = `{"rules": [{"name": "keyed", "limit_keys": ["header:x-api-key"], "on_missing": "deny",
 		"algorithm": "token_bucket", "algorithm_config": {"rps": 10, "burst": 2}}]}`

@@ -14,7 +14,7 @@ const perUser = `{"rules": [
 	{"name": "free", "limit_keys": ["query:user"], "algorithm_config": {"rps": 10, "burst": 2}},
 	{"name": "other", "group": "o", "limit_keys": ["query:user"], "algorithm_config": {"rps": 10, "burst": 2}}]}`
 
-// A caller that names a key gets the overrides that take it, and what was done to them.
+// A caller that names a key gets the overrides that match it, and their changes.
 func TestOverrides_AboutAKey(t *testing.T) {
 	h := withOverrides(t, perUser, nil, roleOfToken)
 	for _, body := range []string{

@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// topAPI counts the keys of a policy; who asks has the role that a header says.
+// topAPI counts the keys of a policy. A header sets the caller's role.
 func topAPI(t *testing.T, rules string) (*httpapi.API, *clock) {
 	t.Helper()
 	c := newClock()
@@ -121,8 +121,7 @@ func topOf(t *testing.T, h http.Handler, query, role string) (a api.Top) {
 	return a
 }
 
-// Who may only read sees which limits and networks it is about, and can tell keys
-// from each other.
+// The role read sees limits and networks, and can distinguish keys.
 func TestTop_MasksKeys(t *testing.T) {
 	h, c := topAPI(t, `{"rules": [{"name": "free", "limit_keys": ["ip:address", "query:user", "header:x-api-key"], "on_missing": "empty", "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`)
 	take(t, h, 4, `{"ip:address":"192.0.2.77","query:user":"alexander","header:x-api-key":"secret"}`)
@@ -177,8 +176,7 @@ func TestTop_Refuses(t *testing.T) {
 	}
 }
 
-// A rule that is not the policy's any more, and keys that nobody has made by the
-// policy, are shown as they are.
+// Keys of removed rules and keys that no rule produces are shown as they are.
 func TestTop_ForeignKeys(t *testing.T) {
 	c := newClock()
 	top, err := topkeys.New(topkeys.Config{}, c.read())

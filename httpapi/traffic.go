@@ -13,11 +13,9 @@ import (
 	"github.com/metehq/mete/monitor"
 )
 
-// MaxStreams bounds the open streams of all callers. A page uses one, plus one for a watched bucket. Further
-// streams get a 503.
+// MaxStreams bounds the open streams of all callers. A page uses one, plus one for a watched bucket.
 const MaxStreams = 200
 
-// serveTraffic serves /v1/traffic: recent decisions per rule.
 func (a *API) serveTraffic(w http.ResponseWriter, r *http.Request) *api.Problem {
 	query, p := parseQuery(r, "window")
 	if p != nil {
@@ -34,8 +32,7 @@ func (a *API) serveTraffic(w http.ResponseWriter, r *http.Request) *api.Problem 
 	return serveJSON(w, a.live.Monitor.Traffic(window))
 }
 
-// serveTrafficStream serves /v1/traffic/stream: the state of the server and the counts of each second, until the
-// client disconnects.
+// serveTrafficStream streams the state of the server and the counts of each second.
 func (a *API) serveTrafficStream(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if _, p := parseQuery(r); p != nil {
 		return p

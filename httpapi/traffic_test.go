@@ -33,7 +33,7 @@ func (e event) samples(t *testing.T) (s told) {
 	return s
 }
 
-// Each second's counts are told once, to who listens already and to who comes later.
+// The counts of each second are sent once, to existing and to later listeners.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := &source{state: api.ServerState{Instance: "one", Ready: true}}
@@ -94,7 +94,7 @@ func rough(v any) string {
 	return string(text)
 }
 
-// A page that does not read is cut off, and disturbs nobody.
+// A page that does not read is disconnected, and does not affect others.
 func TestStream_SlowViewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLive(t, liveConfig{})
@@ -117,7 +117,7 @@ func TestStream_SlowViewer(t *testing.T) {
 	})
 }
 
-// The end of the server is said, and ends the stream.
+// The server announces its end and closes the stream.
 func TestStream_Close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLive(t, liveConfig{})

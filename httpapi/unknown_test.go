@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// readsMuch reads an attribute in every way there is: in a key, a match, a match of an
-// override, and as the source of a cost.
+// readsMuch reads attributes in every possible way: in a key, a match, a match of an override, and as the source
+// of a cost.
 const readsMuch = `{"rules": [{"name": "free", "limit_keys": ["header:x-api-key"], "match": {"jwt:plan": {"not": "paid"}}, "algorithm": "token_bucket",
 	"algorithm_config": {"rps": 10, "burst": 20, "cost_source": "header:x-cost", "default_cost": 1}}],
 	"overrides": [{"id": "o", "action": "allow", "match": {"ip:address": "192.0.2.9"}, "reason": "r", "author": "a", "expires_at": "2098-01-01T00:00:00Z"}]}`
@@ -63,7 +63,7 @@ func TestUnknownAttributes(t *testing.T) {
 	}
 }
 
-// What an override reads is known while it is in force.
+// The attributes of an override are known while it is active.
 func TestUnknownAttributes_FollowThePolicy(t *testing.T) {
 	clock := newClock()
 	store, err := memstore.New(memstore.Config{Now: clock.read})

@@ -108,7 +108,7 @@ func violationProblem(w http.ResponseWriter, r *http.Request, err error) *api.Pr
 		return api.NewProblem(http.StatusServiceUnavailable, "the violations database is unavailable; new violations are stored later. Try again")
 	}
 	if r.Context().Err() == nil { // ignore a client that is gone
-		slog.ErrorContext(r.Context(), "httpapi: violations not found", "path", r.URL.Path, "err", err)
+		slog.ErrorContext(r.Context(), "httpapi: cannot query violations", "path", r.URL.Path, "err", err)
 	}
 	return api.NewProblem(http.StatusInternalServerError, "internal error; see the server's log")
 }

@@ -71,8 +71,7 @@ var violationFields = map[string]func(f *ViolationFilter, value string) error{
 	"limit":    (*ViolationFilter).readLimit,
 }
 
-// readFilter parses a caller's query. It rejects unknown parameters, because ignoring a filter would return other
-// rows.
+// readFilter parses a caller's query. It rejects unknown parameters, because they would select other rows.
 func readFilter(query url.Values, seesKeys bool, now time.Time) (f ViolationFilter, p *api.Problem) {
 	f = ViolationFilter{SeeKeys: seesKeys, Limit: defaultViolations}
 	for name, values := range query {
@@ -193,7 +192,6 @@ func forbiddenParameter(name, detail string) *api.Problem {
 	return api.NewProblem(http.StatusForbidden, name+": "+detail)
 }
 
-// isHash reports whether s is a stored or masked hash: "~" and 128 bits in base64.
 func isHash(s string) bool {
 	const letters = 22
 	return len(s) == 1+letters && s[0] == '~' && !strings.ContainsFunc(s[1:], func(r rune) bool {

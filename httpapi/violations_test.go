@@ -56,7 +56,7 @@ func (l *ledger) Histogram(_ context.Context, f httpapi.ViolationFilter) (api.Vi
 	return api.ViolationHistogram{Start: 60, Step: 60, Bins: 2, Series: []api.ViolationSeries{{Rule: "free", Denied: []int64{1, 2}, Shadow: []int64{0, 0}}}, Rules: 1, Rows: 3}, err
 }
 
-// last is what was asked for last.
+// last returns the last filter.
 func (l *ledger) last() httpapi.ViolationFilter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,8 +171,8 @@ func TestViolations_RefusesFilters(t *testing.T) {
 	}
 }
 
-// Who may not see keys cannot find out by looking for them, either.
-func TestViolations_OfThoseWhoMayNotSeeKeys(t *testing.T) {
+// The role read cannot search for values that it may not see.
+func TestViolations_Masked(t *testing.T) {
 	from := &ledger{rows: rows(1)}
 	h := newLive(t, liveConfig{Live: httpapi.Live{Violations: from}})
 	hash := "~AiF4ICxatfVsiOxjWbeiSg"
@@ -224,7 +224,7 @@ func TestViolations_OfThoseWhoMayNotSeeKeys(t *testing.T) {
 	}
 }
 
-func TestViolations_SaysWhatIsWrong(t *testing.T) {
+func TestViolations_Errors(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		from   httpapi.Violations
@@ -314,7 +314,7 @@ func TestViolationsCSV(t *testing.T) {
 	}
 }
 
-// However many there are, a file has no more than a bound, and says so.
+// A file has a maximum number of rows, and reports more.
 func TestViolationsCSV_Bound(t *testing.T) {
 	const most = 100_000
 	for _, n := range []int{0, 1999, 2000, 2001, most, most + 1, most + 5000} {
@@ -339,7 +339,7 @@ func TestViolationsCSV_Bound(t *testing.T) {
 	}
 }
 
-// A file that cannot be finished is no file: it breaks off for the one who reads it.
+// A file that cannot be completed breaks off.
 func TestViolationsCSV_BreaksOff(t *testing.T) {
 	from := &ledger{rows: rows(5000), err: httpapi.ErrViolationsSlow, fails: 1}
 	defer func() {
@@ -350,7 +350,7 @@ func TestViolationsCSV_BreaksOff(t *testing.T) {
 	askAs(newLive(t, liveConfig{Live: httpapi.Live{Violations: from}}), "op", "GET", "/v1/violations.csv", "")
 }
 
-// A slow ledger lets each question wait, for as long as it says.
+// A slow ledger delays each query.
 type slow struct {
 	*ledger
 	wait time.Duration

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// pollInterval is the time between two reads of a watched bucket. batchInterval is the time between two
-	// events with its decisions.
+	// pollInterval is the time between reads of a watched bucket, batchInterval between events with decisions.
 	pollInterval  = 500 * time.Millisecond
 	batchInterval = 200 * time.Millisecond
 )
@@ -69,8 +68,7 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	return nil
 }
 
-// watchedKey returns the true key of a bucket with its tag. It does not query the store, which could block before
-// the stream counts as open.
+// watchedKey returns the true key of a bucket with its tag. It does not query the store, which could block.
 func (a *API) watchedKey(ctx context.Context, asked string) (key string, p *api.Problem) {
 	if key, p = a.resolveKey(ctx, asked); p != nil {
 		return "", p

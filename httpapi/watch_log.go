@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// forecast is how far beyond an event its levels reach. A page draws 20 s ahead and gets the next event after
-	// half a second.
+	// forecast is how far beyond an event its levels reach. A page draws 20 s ahead.
 	forecast = 30 * time.Second
 
 	// maxSteps bounds the forecast steps of a bucket that refills in steps. maxPoints bounds the past points of
@@ -51,8 +50,7 @@ type point struct {
 
 func newWatchLog(now func() time.Time) *watchLog { return &watchLog{now: now} }
 
-// addDecision records a decision. The status of a shadow limit has its own outcome, because the request passes
-// anyway.
+// addDecision records a decision. For a shadow limit it records the limit's own outcome.
 func (c *watchLog) addDecision(_ context.Context, d *mete.Decision, status *mete.Status) {
 	one := api.WatchedDecision{
 		Allowed: d.Allowed, Cost: api.Amount(status.Cost), Remaining: api.Amount(status.Room()),

@@ -102,8 +102,7 @@ func decided(t *testing.T, e event) (w api.WatchEvent) {
 
 func watchPath(key string) string { return "/v1/watch?key=" + url.QueryEscape(key) }
 
-// The level is told at once and each half a second, and decisions soon after they were
-// made, with what is left.
+// The level is sent at once and every half second, and decisions soon after they were made.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, watches, _ := newWatched(t)
@@ -153,7 +152,7 @@ func TestWatch(t *testing.T) {
 		if l.Bucket.Remaining != 12_655 || time.Since(begin) != time.Second {
 			t.Errorf("%+v after %v", l, time.Since(begin))
 		}
-		// Nobody told of that take: the level falls at the look.
+		// This take is not reported: the level drops at the next poll.
 		wantLevels(t, l, `[[-0.5,20],[0,20],[0,12.655],[0.7345,20],[30,20]]`)
 		if l.FullAfter != api.Seconds(734500*time.Microsecond) {
 			t.Errorf("full after %v", l.FullAfter.Duration())
@@ -169,7 +168,7 @@ func wantLevels(t *testing.T, e api.WatchEvent, want string) {
 	}
 }
 
-// A limit in shadow says what it would have done; a queue lets wait.
+// A shadow limit reports its own outcome; a queue delays.
 func TestWatch_ShadowAndQueue(t *testing.T) {
 	const half = api.Seconds(500 * time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
@@ -217,8 +216,7 @@ func TestWatch_Drops(t *testing.T) {
 	})
 }
 
-// While the store does not answer, or the rule is gone, the viewer is told so, without
-// what the store said.
+// While the store fails or the rule is gone, the viewer gets the reason without the store's error.
 func TestWatch_Trouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, watches, store := newWatched(t)
@@ -294,7 +292,7 @@ func TestWatch_InOrder(t *testing.T) {
 
 // A reader that names a key with its value does not get the mask of the key. By the masks of
 // guessed keys, readers could find out the clients of other keys.
-func TestWatch_NoMaskOfANamedKey(t *testing.T) {
+func TestWatch_NamedKeyHasNoMask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, watches, _ := newWatched(t)
 		tagged, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["header:x-user"], "slot_by": "header:x-user", "algorithm_config": {"rps": 10, "burst": 20}}]}`), policy.Options{})

@@ -71,7 +71,7 @@ func TestWrap_Allocations(t *testing.T) {
 }
 
 // A value that comes once costs one allocation more, for its key, whatever came before.
-func TestWrap_AllocationsOfNewValues(t *testing.T) {
+func TestWrap_NewValuesAllocations(t *testing.T) {
 	if raceEnabled {
 		return
 	}

@@ -33,8 +33,7 @@ func (a *attempt) release() {
 	attempts.Put(a)
 }
 
-// charge collects the limits of m that apply to r. missing is a route that denies the request because it lacks
-// the key.
+// charge collects the limits of m that apply to r. missing is a route that denies r because its key is missing.
 func (a *attempt) charge(m *Middleware, r *http.Request) (missing *route) {
 	for _, route := range m.routes {
 		key := route.keyOf(a.facts, r, m.hash, a.key[:0])

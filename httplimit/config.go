@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Config holds the settings of a [Middleware]. The zero Config trusts no proxy and sends the default header
-// fields.
+// Config holds the settings of a [Middleware]. The zero Config trusts no proxy.
 type Config struct {
 	// TrustedProxies are the addresses of the proxies in front of the program, at most 1024 prefixes. The client
 	// is the rightmost address in ForwardedHeader that is not a trusted proxy. The header is ignored unless the
@@ -34,8 +33,8 @@ type Config struct {
 	ForwardedHeader string
 
 	// Attribute, if not nil, returns the policy's jwt: and custom attributes. It must be safe for concurrent use
-	// and should return only verified claims. The middleware also calls it with jwt:sub for denied requests, to
-	// compute the jitter.
+	// and should return only verified claims. The middleware also reads jwt:sub of denied requests, for their
+	// jitter.
 	Attribute func(*http.Request, policy.Attribute) (value string, ok bool)
 
 	// UnverifiedClaims reads jwt: attributes from the bearer token WITHOUT verifying it, so clients can claim any
@@ -43,14 +42,14 @@ type Config struct {
 	// attributes only.
 	UnverifiedClaims bool
 
-	// Fields are the dialects of the RateLimit header fields: "draft-11" (RateLimit-Policy and RateLimit),
-	// "legacy" (RateLimit-Limit, -Remaining and -Reset), "x" (X-RateLimit-Limit, -Remaining and -Reset, the Unix
-	// time at which the bucket is full), or only "none". Empty means draft-11 and legacy.
+	// Fields are the dialects of the RateLimit header fields, or only "none". "draft-11" has RateLimit-Policy and
+	// RateLimit. "legacy" has RateLimit-Limit, -Remaining and -Reset. "x" has X-RateLimit-Limit, -Remaining and
+	// -Reset, the Unix time at which the bucket is full. Empty means draft-11 and legacy.
 	Fields []string
 
-	// CORSOrigins are the origins whose scripts may read denials, such as "https://app.example.com", or only "*"
-	// for every origin. A denial then has Access-Control-Allow-Origin and Access-Control-Expose-Headers, and with
-	// named origins also Access-Control-Allow-Credentials. The handler is responsible for preflights and all
+	// CORSOrigins are the origins of scripts that may read denials, such as "https://app.example.com", or only
+	// "*" for every origin. A denial then has Access-Control-Allow-Origin and Access-Control-Expose-Headers, and
+	// with named origins also Access-Control-Allow-Credentials. The handler is responsible for preflights and all
 	// other responses. If empty, denials have none of these fields.
 	CORSOrigins []string
 
@@ -59,8 +58,8 @@ type Config struct {
 	// the same wait; retry_after in the problem body has the exact one.
 	DisableJitter bool
 
-	// JitterKey is the key of the hash that computes each client's jitter from its address, the subject of its
-	// token or its Authorization field, and the key of the bucket. Servers with the same clients should share it.
+	// JitterKey is the key of the hash that computes jitter. The hash covers the client's address, the subject of
+	// its token or its Authorization field, and the bucket's key. Servers with the same clients should share it.
 	// If empty, it is random.
 	JitterKey []byte
 
@@ -76,10 +75,10 @@ type Config struct {
 	MaxDelayed int
 
 	// OnDecision, if not nil, is called once with the decision of each request, before the handler runs or the
-	// response is written. Unlike the hook of [mete.Config], it also knows the names of the limits passed to
-	// [New], requests that lack the key of a limit, and requests that are denied because they would wait longer
-	// than MaxDelay. Set only one of the two hooks. [mete.LogDecisions] fits both. It must not block, and must
-	// not change or keep the decision.
+	// response is written. Unlike the hook of [mete.Config], it knows the names of the limits passed to [New]. It
+	// also sees requests that lack the key of a limit, and requests that would wait longer than MaxDelay. Set
+	// only one of the two hooks. [mete.LogDecisions] fits both. It must not block, and must not change or keep
+	// the decision.
 	OnDecision func(context.Context, *mete.Decision)
 
 	// Denied, if not nil, writes the response to denied requests instead of the problem body. The header already

@@ -60,7 +60,7 @@ func TestCORSOrigins(t *testing.T) {
 }
 
 // A middleware for CORS in front decides alone: two values of its field are none to a browser.
-func TestCORSOrigins_KeepsThoseInFront(t *testing.T) {
+func TestCORSOrigins_KeepsOuterFields(t *testing.T) {
 	limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), `{"name": "none", "limit_keys": ["header:x"], "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}`)
 	limited := newMiddleware(t, limiter, httplimit.Config{CORSOrigins: []string{"*"}}).Wrap(ok)
 	w := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

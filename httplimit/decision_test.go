@@ -19,8 +19,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// The hook sees what clients are told: the names of routes' limits, and denials
-// of which the limiter does not know.
+// The hook sees the client's result: the names of routes' limits, and denials that the limiter does not know.
 func TestOnDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
@@ -48,8 +47,7 @@ func TestOnDecision(t *testing.T) {
 	})
 }
 
-// A request that falls under too many limits cannot be decided. It is not reported
-// as too early, and whoever watches learns why.
+// A request with too many limits cannot be decided. The hook gets the error, and the client no 429.
 func TestOnDecision_TooManyLimits(t *testing.T) {
 	var rules []string
 	for i := range store.MaxCharges - 1 {

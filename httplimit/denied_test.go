@@ -92,7 +92,7 @@ func TestDenied(t *testing.T) {
 }
 
 // A request that servers read differently keeps its 400: no limit denies it.
-func TestDenied_NotOfDisputes(t *testing.T) {
+func TestDenied_NotForAmbiguousRequests(t *testing.T) {
 	config := httplimit.Config{Denied: func(http.ResponseWriter, *http.Request, mete.Decision) { t.Error("Denied is called") }}
 	handler := routeOf(t, withoutPolicy(t), config, httplimit.Limit{Name: "api", Rate: "1/1h", Burst: 1, Key: httplimit.ByHeader("X-API-Key", httplimit.DenyMissing)})
 	r := httptest.NewRequest("GET", "/", nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// exampleLimiter lets each key have two requests at once and one an hour.
+// exampleLimiter gives each key one request per hour, with bursts of up to two.
 func exampleLimiter(key string) *mete.Limiter {
 	matcher, err := policy.Load([]byte(`{
 		"name": "free",
@@ -110,8 +110,7 @@ func ExampleConfig() {
 	// 200 hello
 }
 
-// Limit by the client's address, and name the proxies that may say what it is.
-// What a client writes into the header itself changes nothing.
+// Limit by the client's address, and set the proxies that may report it. A client's own header has no effect.
 func ExampleMiddleware() {
 	limited, err := httplimit.New(exampleLimiter("ip:address"), httplimit.Config{
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
@@ -130,11 +129,9 @@ func ExampleMiddleware() {
 	// 429 left: 0
 }
 
-// DO NOT DO THIS: a key that the client writes is no limit. Whoever sends
-// another X-Forwarded-For with each request has a new bucket each time. The same
-// goes for trusting proxies that are none (New refuses 0.0.0.0/0), for
-// TrustedHops where clients can reach the program directly, and for any header
-// that nothing has verified.
+// DO NOT DO THIS: a key that the client controls is no limit. A client that sends another X-Forwarded-For with
+// each request gets a new bucket each time. The same is true for untrusted proxies (New rejects 0.0.0.0/0), for
+// TrustedHops if clients can reach the program directly, and for any unverified header.
 func ExampleMiddleware_incorrect() {
 	limited, err := httplimit.New(exampleLimiter("header:x-forwarded-for"), httplimit.Config{})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// RemoveFields deletes the rate limit fields of all dialects from an upstream's response, so that only those of
-// the [Middleware] remain. It keeps Retry-After. It never fails, and fits ModifyResponse of
+// RemoveFields deletes the rate limit fields of all dialects from an upstream's response, so that only the fields
+// of the [Middleware] remain. It keeps Retry-After. It never fails, and fits ModifyResponse of
 // [net/http/httputil.ReverseProxy].
 func RemoveFields(res *http.Response) error {
 	ratelimitfields.Remove(res.Header)

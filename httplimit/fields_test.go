@@ -55,8 +55,8 @@ func fieldsOf(h http.Header) map[string][]string {
 	return found
 }
 
-// A handler reads, replaces and deletes the fields with the methods of http.Header, and
-// the answer has no field twice, in HTTP/1, in HTTP/2, and in a ResponseRecorder.
+// A handler reads, replaces and deletes the fields with the methods of http.Header. No field is sent twice, in
+// HTTP/1, HTTP/2 and a ResponseRecorder.
 func TestWrap_HandlerReplacesFields(t *testing.T) {
 	handler := limitedOnce(t, httplimit.Config{Fields: dialects}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()

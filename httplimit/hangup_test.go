@@ -77,7 +77,7 @@ func TestHangUp_KeepsTheBound(t *testing.T) {
 				}
 			}
 		}
-		if len(starts) < 2 { // most places are lost with those who held them
+		if len(starts) < 2 { // most slots leak when their clients hang up
 			t.Errorf("%d requests reached the handler, want at least 2", len(starts))
 		}
 	})

@@ -73,10 +73,9 @@ func ExampleMiddleware_incorrectTwice() {
 	// Output: 200 200 429
 }
 
-// DO NOT DO THIS: look first, and charge what has failed afterwards. Everything
-// that is under way at the same time has looked at the same bucket: here ten
-// guesses of a password pass a limit of three. Charge first, by the middleware,
-// and refund what has succeeded ([mete.Limiter.Refund]).
+// DO NOT DO THIS: peek first, and charge failures afterwards. All concurrent requests see the same bucket: here
+// ten guesses of a password pass a limit of three. Charge first, with the middleware, and refund successes
+// ([mete.Limiter.Refund]).
 func ExampleMiddleware_incorrectCheckThenCharge() {
 	limiter := routeLimiter()
 	attempt := mete.Request{Charges: []mete.Charge{{Key: "login:alice", Limit: perHour(3), Cost: 1}}}

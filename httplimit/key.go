@@ -37,8 +37,7 @@ const (
 	SkipMissing
 )
 
-// addressBits is the part of an IPv6 address that identifies a client, because a client usually controls the
-// rest.
+// addressBits is the part of an IPv6 address that identifies a client, which controls the rest.
 const addressBits = 64
 
 // Everyone uses one bucket for all requests.
@@ -67,7 +66,7 @@ func ByHeader(name string, missing Missing) Key {
 
 // ByFunc uses one bucket per value that f returns. The store sees only a hash of the value. ok is false if the
 // request has no value; an empty value counts as missing. f is required and must be safe for concurrent use. name
-// describes the key, for example "user". Its syntax is that of [Limit.Name].
+// describes the key, for example "user". It has the syntax of [Limit.Name].
 func ByFunc(name string, f func(*http.Request) (value string, ok bool), missing Missing) Key {
 	k := Key{name: name + "=", missing: missing, hashes: true, err: errors.Join(checkName(name), missing.validate())}
 	if f == nil {

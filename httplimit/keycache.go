@@ -41,7 +41,6 @@ func (c *keyCache) slot(value string) (*cacheSlot, uint64) {
 	return &c.slots[h%cacheSlots], h
 }
 
-// key returns the cached key of value, or "".
 func (s *cacheSlot) key(value string) string {
 	if e := s.entry.Load(); e != nil && e.text[e.key:] == value {
 		return e.text[:e.key]

@@ -27,20 +27,16 @@ type Limit struct {
 	// [bucket.ParseRate] documents the grammar and the bounds.
 	Rate string
 
-	// Burst is the maximum number of requests at one instant: the capacity in whole tokens, at least 1. It is
-	// required with Rate.
+	// Burst is the maximum number of requests at one instant, at least 1. It is required with Rate.
 	Burst int
 
-	// Bucket is a limit with another algorithm than the token bucket. It replaces Rate and Burst; setting both is
-	// an error.
+	// Bucket is a limit with another algorithm. It replaces Rate and Burst; setting both is an error.
 	Bucket bucket.Limit
 
-	// Key determines which requests share a bucket. It is required: see [ByAddress], [ByHeader], [ByFunc] and
-	// [Everyone].
+	// Key determines which requests share a bucket, such as [ByAddress]. It is required.
 	Key Key
 
-	// Cost is the cost of a request in whole tokens. Zero means 1. A cost that the limit can never allow is an
-	// error.
+	// Cost is the cost of a request in whole tokens. Zero means 1. A cost that can never pass is an error.
 	Cost int
 
 	// Shards splits every bucket: see [mete.Charge]. At most [policy.MaxShards].
@@ -116,8 +112,7 @@ func newRoutes(limits []Limit) ([]*route, error) {
 	return all, errors.Join(errs...)
 }
 
-// keyOf returns the key of r's bucket for a request, built in space. It returns "" if the request lacks the
-// value.
+// keyOf returns the key of r's bucket for a request, or "" if the request lacks the value.
 func (r *route) keyOf(facts *httpfacts.Facts, req *http.Request, h hashKey, space []byte) string {
 	if r.key.value == nil {
 		return r.prefix

@@ -114,7 +114,7 @@ func TestLimit_WithPolicy(t *testing.T) {
 	}
 }
 
-func TestNew_LimitMistakes(t *testing.T) {
+func TestNew_LimitErrors(t *testing.T) {
 	good := httplimit.Limit{Name: "good", Bucket: hourly(t, 1), Key: httplimit.Everyone()}
 	with := func(change func(*httplimit.Limit)) []httplimit.Limit {
 		l := good
@@ -145,14 +145,14 @@ func TestNew_LimitMistakes(t *testing.T) {
 	}
 }
 
-// queue lets one request a second through, and two more wait.
+// queue allows one request per second, and two more may wait.
 func queue(t testing.TB) httplimit.Limit {
 	rate := bucket.Rate{Tokens: bucket.Token, Per: time.Second}
 	return httplimit.Limit{Name: "queue", Key: httplimit.Everyone(),
 		Bucket: compile(t, bucket.Spec{Capacity: bucket.Token, Queue: 2 * bucket.Token, Rate: rate})}
 }
 
-// What a queue admits waits for its turn, and what finds no room is denied.
+// Queued requests wait for their turn, and are denied if the queue is full.
 func TestWrap_Queue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handler := routeOf(t, withoutPolicy(t), httplimit.Config{}, queue(t))

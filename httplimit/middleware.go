@@ -33,9 +33,9 @@
 //
 //   - 429 if it came too early, with a Retry-After; without a Retry-After if it costs more than the limit can
 //     ever allow.
-//   - 400 if it is ambiguous: a rule reads a part that servers interpret differently, so that the request could
-//     evade the rule. Examples are a path with hidden dot segments (/a/%2e%2e/b and /a/..;/b), and a header
-//     field, query parameter or cookie that occurs twice or in two spellings. The problem names that part.
+//   - 400 if a rule reads a part that servers interpret differently, so that the request could evade the rule.
+//     Examples are a path with hidden dot segments (/a/%2e%2e/b and /a/..;/b), and a repeated header field, query
+//     parameter or cookie. The problem names that part.
 //   - 403 if it lacks a required key (on_missing: deny, [DenyMissing]). Waiting does not help. (Package httpapi
 //     responds with 429 instead, because its callers are not the clients that are denied.)
 //   - 503 if the store is unavailable and a rule (on_store_error) or, for the limits of routes, the limiter
@@ -79,7 +79,7 @@
 // off or in shadow mode reject nothing. Several lines of a list field, such as Accept, are one value.
 //
 // Go handlers read header names literally. A handler that forwards requests to CGI or WSGI should first remove
-// names with "_", as package proxy does, because such programs read X_Api_Key as X-Api-Key.
+// names with "_", as package proxy does. Such programs read X_Api_Key as X-Api-Key.
 //
 // Rules see the path decoded once, without query and path parameters (";x=1"), with "//", "." and ".." resolved,
 // as [http.ServeMux] does. If a router does not clean paths, put a handler that does in front of it, or let no
@@ -204,8 +204,7 @@ func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) b
 // Source returns the source of the facts for the decisions. It is for package proxy.
 func (m *Middleware) Source() *httpfacts.Source { return m.source }
 
-// Delayed returns the number of requests that wait for their turn, and the number of requests that were denied
-// because too many were waiting: see [Config.MaxDelayed].
+// Delayed returns the number of waiting requests, and the number denied because of [Config.MaxDelayed].
 func (m *Middleware) Delayed() (now int, refused uint64) { return m.taker.Held() }
 
 // decide takes from all limits of r. On an error it also returns a denial: the context has ended, too many limits

@@ -215,9 +215,8 @@ func TestWrap_MissingAttribute(t *testing.T) {
 	}
 }
 
-// What the handler could take for another path than the rules did is refused, where
-// a rule looks at the path, and costs what it would have.
-func TestWrap_DisputedPath(t *testing.T) {
+// A path that the handler could interpret differently is rejected if a rule reads the path. It is still charged.
+func TestWrap_RejectsAmbiguousPaths(t *testing.T) {
 	const byPath = `{"name": "admin", "limit_keys": [], "match": {"path": "/admin/*"}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 100}}`
 	var clock clock
@@ -241,7 +240,7 @@ func TestWrap_DisputedPath(t *testing.T) {
 }
 
 // Some servers serve "post" as they serve POST, and it has no limit of its own.
-func TestWrap_CaseOfMethods(t *testing.T) {
+func TestWrap_MethodCase(t *testing.T) {
 	const rules = `{"name": "writes", "limit_keys": ["method"], "match": {"method": ["POST", "Patch"]}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 1}}`
 	var clock clock
@@ -302,8 +301,8 @@ func TestWrap_Jitter(t *testing.T) {
 	}
 }
 
-// What a rule says of its fields and its jitter holds instead of the configuration.
-func TestWrap_FieldsOfTheRule(t *testing.T) {
+// The rule's fields and jitter replace the configuration's.
+func TestWrap_RuleFields(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "shown", "limit_keys": [], "headers": ["x"], "jitter": "100%", "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}},
 		{"name": "hidden", "limit_keys": ["ip:address"], "headers": "none", "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 2}},
@@ -357,7 +356,7 @@ func TestWrap_AdmitsExactly(t *testing.T) {
 	}
 }
 
-func TestNew_ReportsEveryMistake(t *testing.T) {
+func TestNew_ReportsEveryError(t *testing.T) {
 	_, err := httplimit.New(nil, httplimit.Config{
 		TrustedHops: -1, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::/0")}, Fields: []string{"draft-99"},
 	})

@@ -47,7 +47,6 @@ func Must(limiter *mete.Limiter, name, rate string, burst int, key Key) *Middlew
 	return m
 }
 
-// newMemoryLimiter returns a limiter without a policy and with its own memory store.
 func newMemoryLimiter() (*mete.Limiter, error) {
 	store, err := memstore.New(memstore.Config{})
 	if err != nil {

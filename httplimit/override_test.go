@@ -15,8 +15,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A request that an override blocks is answered with 429 and the time for which it is
-// blocked, without jitter; one that passes has no fields of limits.
+// A blocked request gets a 429 with the time until the block ends, without jitter. An allowed one has no limit
+// fields.
 func TestWrap_Overrides(t *testing.T) {
 	var clock clock
 	const rules = `{"rules": [` + byAddress + `], "overrides": [

@@ -4,8 +4,7 @@ package httplimit
 
 import "net/http"
 
-// retryRequest returns a copy of r to send again after a response with status. It returns false if r must not be
-// retried.
+// retryRequest returns a copy of r to send after a rejection with status, or false if r must not be retried.
 func retryRequest(r *http.Request, status int) (*http.Request, bool) {
 	// A 429 means that the request was not processed. A 503 does not.
 	if status != http.StatusTooManyRequests && !isIdempotent(r) {

@@ -57,7 +57,7 @@ func TestServer_SpellsNames(t *testing.T) {
 	}
 }
 
-// What a handler flushes arrives before it is done, with the fields.
+// Flushed data arrives before the handler returns, with the fields.
 func TestServer_Streams(t *testing.T) {
 	release := make(chan struct{})
 	conn, in := dial(t, httplimit.Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

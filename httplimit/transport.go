@@ -46,17 +46,17 @@ const (
 //	client := &http.Client{Transport: httplimit.NewTransport(httplimit.TransportConfig{})}
 //
 // It reads Retry-After and the RateLimit fields of every dialect. It sends requests in order and spreads the
-// remaining quota evenly over the rest of the window, with bursts of up to a tenth of it. The server thus rejects
-// no request, and little quota is lost. Requests to servers that announce no limit are not delayed, except that
-// before the first response there is at most one request per second.
+// quota evenly over the rest of the window, with bursts of up to 10%. The server thus rejects no request, and
+// little quota is lost. Requests to servers that announce no limit are not delayed. Before the first response
+// there is at most one request per second.
 //
 // A rejection with a Retry-After pauses all requests of its key for that time, plus a random tenth of it, up to
 // one second. A rejection without a valid Retry-After pauses them for a second, and twice as long after each
 // further rejection. If the server announces nothing else, one request then probes it, and the others follow as
 // responses arrive.
 //
-// A rejected request is retried if it had a Retry-After, if its body can be read again ([http.Request.GetBody]),
-// and if it was not processed (429) or is idempotent by its method or an Idempotency-Key. Without time or retries
+// A rejected request is retried if it had a Retry-After and its body can be read again ([http.Request.GetBody]).
+// It must also be unprocessed (429), or idempotent by its method or an Idempotency-Key. Without time or retries
 // left, the caller gets the rejection as the server sent it.
 //
 // Servers are trusted within bounds: a server can pause a Transport for at most one hour before a request probes

@@ -38,8 +38,8 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// At 120 % of the limit, our client in front of our server is hardly ever
-// refused, and uses nearly all there is, in every dialect.
+// At 120% of the limit, our client is hardly ever rejected by our server and uses nearly the whole limit, in
+// every dialect.
 func TestTransport_ClosedLoop(t *testing.T) {
 	const long, perSecond = 3 * time.Minute, 10
 	per := func(d time.Duration) bucket.Rate {
@@ -213,7 +213,7 @@ func TestTransport_Pauses(t *testing.T) {
 	})
 }
 
-// A server that refuses and says to come back at once is not hammered.
+// A server that rejects with an immediate Retry-After is not flooded.
 func TestTransport_RefusedForNow(t *testing.T) {
 	for _, header := range []string{"Retry-After: 0", "Retry-After: Mon, 01 Jan 1990 00:00:00 GMT"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestTransport_RefusedForNow(t *testing.T) {
 	}
 }
 
-// What a server announces can be a lie, but not one that is waited for in vain.
+// Wrong announcements of a server do not make the client wait forever.
 func TestTransport_UsedUpForLong(t *testing.T) {
 	for _, header := range []string{`RateLimit: "a";r=0;t=999999999`, "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 99999999999999"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A request is not counted under one value and served under another: what a rule or
-// a limit reads occurs once, or the request is refused with a problem that names it.
-func TestWrap_RefusesWhatOccursTwice(t *testing.T) {
+// A request is not counted under one value and served under another: a repeated value is rejected with a problem
+// that names it.
+func TestWrap_RejectsDuplicates(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "query", "limit_keys": ["query:api_key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},
 		{"name": "session", "limit_keys": ["cookie:sid"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},

@@ -14,8 +14,7 @@ import (
 	"github.com/MicahParks/jwkset"
 )
 
-// Bounds of RSA key sizes in bits. Shorter keys can be broken; longer ones make verification expensive, but not
-// sending.
+// Bounds of RSA key sizes in bits. Shorter keys can be broken; longer ones make verification expensive.
 const (
 	minRSABits = 2048
 	maxRSABits = 8192

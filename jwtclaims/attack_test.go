@@ -24,7 +24,7 @@ import (
 
 const payload = `{"exp":253402300799,"plan":"pro"}`
 
-// everyAlgorithm is what an operator says who thinks little of pinning.
+// everyAlgorithm is a configuration that accepts all algorithms.
 var everyAlgorithm = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"}
 
 func TestAttack_None(t *testing.T) {

@@ -32,7 +32,7 @@ func BenchmarkAttribute_Remembered(b *testing.B) {
 	}
 }
 
-// BenchmarkAttribute_Forged is what each token of a flood costs.
+// BenchmarkAttribute_Forged measures the cost of a forged token.
 func BenchmarkAttribute_Forged(b *testing.B) {
 	v := start(b, jwtclaims.Config{KeySet: file(b, keySet(jwk("rsa", rsaKey())))})
 	token := []byte(sign(b, "RS256", "rsa", otherRSAKey(), claims(nil)))

@@ -31,19 +31,19 @@ const (
 // Config holds the settings of a [Verifier]. Only KeySet is required.
 type Config struct {
 	// KeySet is the JSON Web Key Set: the path of a file, or an http or https URL. Use http only on a trusted
-	// network: anyone who can tamper with the connection can forge tokens.
+	// network, because an attacker on the connection could forge tokens.
 	KeySet string
 
 	// Algorithms are the accepted signature algorithms: RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA
-	// (Ed25519), and HS256 to HS512, for which the key set must contain secrets. If empty, RS256, PS256, ES256
-	// and EdDSA.
+	// (Ed25519), and HS256 to HS512. The key set must contain the secrets of the HS algorithms. If empty, RS256,
+	// PS256, ES256 and EdDSA.
 	Algorithms []string
 
 	// Issuer, if not empty, must be equal to iss.
 	Issuer string
 
-	// Audience, if not empty, must contain at least one value of aud. Set it if the issuer also signs tokens for
-	// other audiences.
+	// Audience, if not empty, must contain at least one value of aud. Set it if the issuer serves other audiences
+	// too.
 	Audience []string
 
 	// Leeway is the tolerated clock difference to the issuer for exp and nbf, at most 10 minutes.
@@ -61,8 +61,7 @@ type Config struct {
 	// seconds.
 	Interval time.Duration
 
-	// Client fetches the URL. If nil, a client with a timeout of 5 seconds is used. Redirects from https to http
-	// are never followed.
+	// Client fetches the URL. If nil, its timeout is 5 seconds. Redirects from https to http are never followed.
 	Client *http.Client
 
 	// Logger logs active keys, errors in reading the key set and, at most once per minute, why tokens are
@@ -116,8 +115,7 @@ func (c Config) withDefaults() (Config, error) {
 
 func isURL(keySet string) bool { return strings.Contains(keySet, "://") }
 
-// redactKeySet returns the name of a key set for logs. It removes the query of a URL, which may contain a
-// credential.
+// redactKeySet removes the query of a URL, which may contain a credential, for logs.
 func redactKeySet(keySet string) string {
 	if before, _, ok := strings.Cut(keySet, "?"); ok && isURL(keySet) {
 		return before + "?…"
@@ -145,8 +143,7 @@ func CheckKeySet(keySet string) error {
 	return nil
 }
 
-// CheckAlgorithms validates [Config.Algorithms]. Unknown algorithms, duplicates, and "none" in any spelling are
-// errors.
+// CheckAlgorithms validates [Config.Algorithms]. Unknown algorithms, duplicates and "none" are errors.
 func CheckAlgorithms(names []string) error {
 	for i, name := range names {
 		switch {

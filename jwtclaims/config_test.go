@@ -115,8 +115,8 @@ func TestNew_ShortSecrets(t *testing.T) {
 	}
 }
 
-// Curves that are no longer of use are left out, and the log says why.
-func TestNew_SaysWhatIsLeftOut(t *testing.T) {
+// Keys on unsupported curves are ignored, and the log has the reason.
+func TestNew_LogsIgnoredKeys(t *testing.T) {
 	var log testkit.Log
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()), with(jwk("enc", rsaKey()), "use", "enc"),
 		jwk("p384", p384Key()), map[string]string{"kty": "EC", "kid": "k1", "crv": "secp256k1"})), Logger: log.Logger()})

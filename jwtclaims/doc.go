@@ -17,9 +17,8 @@
 //   - an algorithm in [Config.Algorithms]. "none" is never accepted, and HMAC only if listed;
 //   - a signature by a key in the set that is of the algorithm's kind, so that a public key is never used as a
 //     secret. A key that names an algorithm verifies only that one;
-//   - an exp in the future. A token without exp could be revoked only by changing keys, and is usually a mistake.
-//     If nbf is present, it must be in the past; iss and aud must match [Config].
+//   - an exp in the future. A token without exp could be revoked only by changing keys. If nbf is present, it
+//     must be in the past; iss and aud must match [Config].
 //
-// Claims are read like those of tokens that a proxy has verified: strings, numbers as written, and booleans at
-// the top level.
+// Claims are strings, numbers as written, and booleans at the top level; other claims are missing.
 package jwtclaims

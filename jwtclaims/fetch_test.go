@@ -18,8 +18,7 @@ import (
 	"github.com/metehq/mete/jwtclaims"
 )
 
-// A token brings no key along, neither in its header nor at an address that it names,
-// and nobody asks there. The addresses that a key set names are not asked either.
+// Keys in a token's header are ignored, and neither its URLs nor URLs in the key set are fetched.
 func TestAttack_KeysThatTokensBring(t *testing.T) {
 	attacker := newEdKey()
 	var asked atomic.Int64

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// minReadInterval is the minimum time between two reads that unknown keys trigger, because anyone can send
-	// such a token.
+	// minReadInterval is the minimum time between reads because of unknown keys, which any client can cause.
 	minReadInterval = 10 * time.Second
 
 	// firstRetry is the delay after a failed read. It doubles, up to the interval.

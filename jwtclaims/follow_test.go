@@ -88,7 +88,7 @@ func TestFollow_File(t *testing.T) {
 	}
 }
 
-// The same set again is no change: what was verified stays.
+// Reading the same set again keeps the cached tokens.
 func TestFollow_TheSameSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		issuer := newIssuer(keySet(jwk("ed", edKey())))
@@ -187,7 +187,7 @@ func TestNew_URLIsDown(t *testing.T) {
 	})
 }
 
-func TestNew_BadAnswersOfTheURL(t *testing.T) {
+func TestNew_BadResponses(t *testing.T) {
 	down := httptest.NewServer(nil)
 	down.Close()
 	plain := httptest.NewServer(newIssuer(keySet(jwk("ed", edKey()))))

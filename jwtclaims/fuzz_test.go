@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/jwtclaims"
 )
 
-// FuzzAttribute finds tokens that are accepted though nobody signed them: what is
-// signed here are the header and the claims that it was given, by another key.
+// FuzzAttribute looks for accepted tokens with a forged signature: it signs the given header and claims with
+// another key.
 func FuzzAttribute(f *testing.F) {
 	v := start(f, jwtclaims.Config{KeySet: file(f, keySet(jwk("ed", edKey()), jwk("rsa", rsaKey()), jwk("oct", secret()))), Algorithms: everyAlgorithm})
 	forger := newEdKey()

@@ -83,8 +83,7 @@ func keySet(keys ...map[string]string) string {
 	return string(must(json.Marshal(map[string]any{"keys": append([]map[string]string{}, keys...)})))
 }
 
-// claims are those of a good token, changed by those that are given; nil takes one
-// away.
+// claims returns the claims of a valid token with the given changes; nil removes a claim.
 func claims(changes map[string]any) jwt.MapClaims {
 	c := jwt.MapClaims{"sub": "u1", "plan": "pro", "exp": time.Now().Add(time.Hour).Unix()}
 	for name, value := range changes {
@@ -157,7 +156,7 @@ func request(authorization ...string) *http.Request {
 // missing stands for an attribute that is not there.
 const missing = "(missing)"
 
-// claim returns what a verifier says of a claim in a request with a token.
+// claim returns a verifier's claim for a request with the token.
 func claim(v *jwtclaims.Verifier, token, name string) string {
 	value, ok := v.Attribute(request("Bearer "+token), policy.Attribute{Source: policy.SourceJWT, Name: name})
 	if !ok {

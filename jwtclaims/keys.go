@@ -19,8 +19,7 @@ const (
 	// maxKeys bounds a key set. A larger one is rejected.
 	maxKeys = 256
 
-	// maxUnnamed bounds the keys that are tried for a token without a key ID. If more keys fit, the token is
-	// rejected.
+	// maxUnnamed bounds the keys that fit a token without a key ID. With more, the token is rejected.
 	maxUnnamed = 4
 
 	// maxNotes bounds the number of ignored keys in a log line.
@@ -40,8 +39,8 @@ func noKeys() *keys {
 	return &keys{remembered: newMemory(1), refused: new(refusals)}
 }
 
-// readKeys parses a key set. Keys for other algorithms are ignored; obvious mistakes, such as a private key, are
-// errors. A set without usable keys is valid: the issuer may have withdrawn all of them.
+// readKeys parses a key set. Keys for other algorithms are ignored. A private key is an error. A set without
+// usable keys is valid: the issuer may have withdrawn all of them.
 func readKeys(data []byte, c Config) (*keys, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

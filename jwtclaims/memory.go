@@ -14,8 +14,7 @@ const (
 	// memoryTime is how long a verified token is cached.
 	memoryTime = time.Minute
 
-	// refusalTime is how long an invalid token is cached, so that several claims of one request cost one
-	// verification.
+	// refusalTime is how long an invalid token is cached, so that reading several claims costs one verification.
 	refusalTime = time.Second
 )
 
@@ -74,8 +73,7 @@ func (m *memory) remember(d digest, v verdict, now time.Time) {
 	m.young[d] = v
 }
 
-// refusals caches recent invalid tokens for a moment, separately from the verified ones. It is safe for
-// concurrent use.
+// refusals caches recent invalid tokens, separately from verified ones. It is safe for concurrent use.
 type refusals [256]atomic.Pointer[refusal]
 
 type refusal struct {

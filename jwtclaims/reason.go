@@ -58,8 +58,7 @@ func reasonOf(err error) Reason {
 	return Malformed
 }
 
-// logInterval is the minimum time between two log lines about rejected tokens, so that clients cannot flood the
-// log.
+// logInterval is the minimum time between log lines about rejected tokens, which clients could flood.
 const logInterval = time.Minute
 
 // A tally counts rejected tokens and logs them: the first one at once, then at most one line per logInterval. It

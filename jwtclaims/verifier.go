@@ -168,7 +168,6 @@ func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Rea
 // lastSecond is the end of the year 9999. Later times exceed the range of some libraries.
 const lastSecond = 253402300799
 
-// instant parses a NumericDate: seconds since 1970.
 func instant(text string) (time.Time, bool) {
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(seconds >= 0 && seconds <= lastSecond) {

@@ -46,7 +46,7 @@ func TestAttribute_EveryAlgorithm(t *testing.T) {
 	}
 }
 
-// What claims are as attributes is what they are unverified: see package httpfacts.
+// Verified claims become the same attributes as unverified ones: see package httpfacts.
 func TestAttribute_Values(t *testing.T) {
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey())))})
 	token := raw(`{"alg":"EdDSA","kid":"ed"}`, `{"exp":253402300799,"sub":"u1","n":1.50e3,"big":12345678901234567890,"yes":true,"no":false,`+
@@ -54,7 +54,7 @@ func TestAttribute_Values(t *testing.T) {
 	for name, want := range map[string]string{
 		"sub": "u1", "n": "1.50e3", "big": "12345678901234567890", "yes": "true", "no": "false", "exp": "253402300799",
 		"null": missing, "list": missing, "realm_access": missing, "absent": missing,
-		"realm_access.role": "literal", // and not what is nested
+		"realm_access.role": "literal", // not the nested claim
 	} {
 		if got := claim(v, token, name); got != want {
 			t.Errorf("claim %q: got %q, want %q", name, got, want)

@@ -37,8 +37,7 @@ const (
 	stateSeconds = 10
 )
 
-// A Monitor polls a source once per second and sends its samples to all listeners. It is safe for concurrent use
-// and must be closed.
+// A Monitor polls a source once per second for its listeners. It is safe for concurrent use and must be closed.
 type Monitor struct {
 	source Source
 	policy func() *policy.Matcher
@@ -181,7 +180,6 @@ func share(count uint64, n, i int64) uint64 {
 	return part
 }
 
-// times returns the percentiles of the last seconds.
 func (h *Monitor) times(now *Totals) (times [6]*float64) {
 	before := &h.past[0]
 	for i, q := range quantiles {
@@ -195,8 +193,7 @@ func (h *Monitor) times(now *Totals) (times [6]*float64) {
 	return times
 }
 
-// setState stores the state and reports whether it has changed, except for the number of buckets, which changes
-// all the time.
+// setState stores the state and reports whether it has changed, apart from the number of buckets.
 func (h *Monitor) setState(s *api.ServerState) (changed bool) {
 	f, err := sse.Frame("state", "", api.TrafficState{At: time.Now().UTC(), ServerState: *s})
 	if err != nil {

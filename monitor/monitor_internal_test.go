@@ -20,8 +20,7 @@ func (s *growing) Totals() Totals {
 	return Totals{Allowed: s.allowed}
 }
 
-// Where the clock is set back, samples go on from what it says then, and whoever has seen
-// later ones gets those.
+// After the clock is set back, samples continue from the new time, also for listeners that have seen later ones.
 func TestMonitor_ClockSetBack(t *testing.T) {
 	h := &Monitor{source: &growing{}, policy: func() *policy.Matcher { return nil }, instance: "one", past: []Totals{{}}, ticks: 100}
 	times := func(samples []sample) (at []int64) {

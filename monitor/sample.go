@@ -8,8 +8,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A sample holds one second of data in the order of the page: Unix time, allowed, denied, shadow, degraded, and
-// the median, 95th and 99th percentile in seconds of the decision time and of the store's time.
+// A sample holds one second of data in the order of the page: Unix time, allowed, denied, shadow and degraded.
+// The times are the median, 95th and 99th percentile of the decision time and of the store's time, in seconds.
 type sample struct {
 	at     int64
 	counts [4]uint64
@@ -49,7 +49,6 @@ func (t *RuleTotals) counts() api.RuleCounts {
 	return api.RuleCounts{t.Allowed, t.Denied, t.Shadow, t.Near, t.Degraded}
 }
 
-// rulesBetween returns the counts of rules between two totals. It omits rules without decisions.
 func rulesBetween(before, after []RuleTotals) []ruleSample {
 	known := make(map[string]*RuleTotals, len(before))
 	for i := range before {

@@ -50,7 +50,7 @@ func TestRulesBetween(t *testing.T) {
 	}
 }
 
-// What was counted while nobody could tick adds up.
+// The parts of a count add up.
 func TestShare(t *testing.T) {
 	for _, n := range []int64{1, 3, 7} {
 		for _, count := range []uint64{0, 1, 10, 11} {

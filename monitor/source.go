@@ -10,8 +10,8 @@ type Source interface {
 	// Totals returns the counts since the start. Counters must not decrease.
 	Totals() Totals
 
-	// State returns the state. The caller may keep the result. [Monitor] fills in the policy's version, number of
-	// rules and expiry.
+	// State returns the state. The caller may keep it. [Monitor] fills in the policy's version, number of rules
+	// and expiry.
 	State() api.ServerState
 }
 
@@ -21,8 +21,7 @@ type Totals struct {
 	Shadow          uint64 // requests that rules would have denied
 	Degraded        uint64 // decisions without the store
 
-	// Rules holds the counts of single rules in any order. A rule that was removed and added again may start at
-	// 0.
+	// Rules holds the counts of single rules in any order. A rule that was added again may start at 0.
 	Rules []RuleTotals
 
 	// Decisions and Store are histograms of the time of decisions and of a remote store. A histogram without

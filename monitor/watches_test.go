@@ -139,7 +139,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// A decision without the store shows the local bucket, and says so.
+// A decision without the store shows the local bucket as degraded.
 func TestWatches_Degraded(t *testing.T) {
 	watches := new(monitor.Watches)
 	local := storetest.NewNaive(storetest.NewClock().Now)
@@ -160,8 +160,7 @@ func TestWatches_Degraded(t *testing.T) {
 	}
 }
 
-// Who watches may stop in the middle of it, and there is a bound that a stop makes
-// room under.
+// A watch can stop within its function. The bound frees a place after a stop.
 func TestWatches_Bounds(t *testing.T) {
 	watches := new(monitor.Watches)
 	l := watchedLimiter(t, storetest.NewNaive(storetest.NewClock().Now), mete.Config{OnDecision: watches.Decided})
@@ -253,7 +252,7 @@ func TestWatches_AllocatesNothing(t *testing.T) {
 			}
 		}
 		req := mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}}
-		least := math.Inf(1) // the race detector has pools forget at random
+		least := math.Inf(1) // with the race detector, pools drop items at random
 		for range 50 {
 			least = min(least, testing.AllocsPerRun(1, func() { l.Take(t.Context(), req) }))
 		}

@@ -22,9 +22,8 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// BenchmarkProxy holds the proxy against the one of the standard library, in front of
-// one upstream and with the same number of connections kept: what a limit costs.
-// "denied" is never passed on.
+// BenchmarkProxy compares the proxy with the standard library's, with one upstream and the same number of
+// connections, to measure the cost of a limit. "denied" is never forwarded.
 func BenchmarkProxy(b *testing.B) {
 	answer := []byte(strings.Repeat("x", 1<<10))
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +94,7 @@ func drive(b *testing.B, h http.Handler, want int) {
 	defer transport.CloseIdleConnections()
 	var mu sync.Mutex
 	var all []time.Duration
-	if _, err := (&http.Client{Transport: transport}).Get(front.URL); err != nil { // spends the one token of who is denied
+	if _, err := (&http.Client{Transport: transport}).Get(front.URL); err != nil { // spends the only token
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
@@ -130,7 +129,7 @@ func drive(b *testing.B, h http.Handler, want int) {
 	}
 }
 
-// buffers is what the standard library's proxy is given to copy through.
+// buffers is the buffer pool for the standard library's proxy.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

@@ -50,7 +50,7 @@ func (e *exchange) prepareBody(most int64) {
 }
 
 // allowedTrailer returns the announced trailer fields that may be forwarded. It removes hop-by-hop fields and
-// fields that identify the client or delimit the message: servers that merge trailers into the header would trust
+// fields that identify the client or delimit the message. Servers that merge trailers into the header would trust
 // them (RFC 9110, section 6.5.1). Trailers that are not announced are not forwarded.
 func (p *Proxy) allowedTrailer(announced http.Header) http.Header {
 	var known http.Header
@@ -136,7 +136,6 @@ func (b *requestBody) disarm() {
 	}
 }
 
-// longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
 // end forbids further reads. net/http then reads the rest of the body, up to a bound, and the client gets one
@@ -173,7 +172,6 @@ func (b *requestBody) sentAt() (at time.Time, ok bool) {
 	return b.sent, b.ended
 }
 
-// failure returns the client's error that ended the body early, or nil.
 func (b *requestBody) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

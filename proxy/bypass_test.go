@@ -19,8 +19,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A credulous upstream reads requests as CGI, Rack, PHP, Express, IIS and their
-// plugins do, each in its own way, and counts what it serves to whom.
+// A credulous upstream reads requests like CGI, Rack, PHP, Express, IIS and their plugins, each in its own way,
+// and counts the requests per client.
 type credulous struct {
 	mu     sync.Mutex
 	served map[string]int
@@ -74,8 +74,8 @@ func (c *credulous) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Whatever a client repeats, respells or adds, the upstream serves no key, session,
-// host, path or method more often than its rule allows, and believes no address.
+// For every repeated, respelled or added value, the upstream serves nothing more often than its rule allows, and
+// sees no forged address.
 func TestBypass(t *testing.T) {
 	const burst, tries = 3, 8
 	up := &credulous{}

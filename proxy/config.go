@@ -53,29 +53,28 @@ type Config struct {
 	RewriteHost bool
 
 	// Upgrades lists the protocols that a connection may be upgraded to, in any case. Nil means only "websocket";
-	// an empty list allows none. The proxy forwards other upgrade requests without the upgrade: a client that
-	// could upgrade to a protocol that carries requests, such as h2c, would bypass every limit.
+	// an empty list allows none. The proxy forwards other upgrade requests without the upgrade. A client with an
+	// upgrade to a protocol that carries requests, such as h2c, would bypass every limit.
 	Upgrades []string
 
-	// UnderscoresInHeaders sets how the proxy handles header fields whose names contain "_" or any character
-	// except letters, digits and "-". Programs behind CGI, WSGI, Rack or PHP read X_Api_Key as X-Api-Key, but
-	// rules do not. "drop" or empty removes these fields. "pass" forwards them, except names that look like a
-	// field that the proxy writes or removes; a name that looks like a field that an enforced rule reads gets a
-	// 400. "refuse" rejects the request with 400.
+	// UnderscoresInHeaders sets the treatment of header fields with "_" in their names, or any character except
+	// letters, digits and "-". Programs behind CGI, WSGI, Rack or PHP read X_Api_Key as X-Api-Key, but rules do
+	// not. "drop" or empty removes these fields. "pass" forwards them, except look-alikes of fields that the
+	// proxy writes or removes. A look-alike of a field that an enforced rule reads gets a 400. "refuse" rejects
+	// the request with 400.
 	UnderscoresInHeaders string
 
 	// Dial connects to a server. If nil, the proxy uses a [net.Dialer]. It must be safe for concurrent use.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Observe, if not nil, is called once for each forwarded request with the latency from the end of the request
-	// body to the response header, and with an error if the request failed: a transport error, 429, or 5xx except
-	// 501. It is not called for requests that clients cancel, nor for responses that begin before the body has
-	// ended. It must be safe for concurrent use. The Observe method of an adaptive.Controller fits.
+	// Observe, if not nil, is called once for each forwarded request. The latency is the time from the end of the
+	// request body to the response header. err is a transport error, or not nil for the statuses 429 and 5xx
+	// except 501. It is not called for requests that clients cancel, nor for responses that begin before the body
+	// has ended. It must be safe for concurrent use. The Observe method of an adaptive.Controller fits.
 	Observe func(latency time.Duration, err error)
 
-	// OnError, if not nil, is called with the error and the outgoing request for each 502 or 504 response, and
-	// for each response that the upstream breaks off. It must be safe for concurrent use. A client that
-	// disconnects is not an error.
+	// OnError, if not nil, is called for each 502 or 504 response, and for each response that breaks off, with
+	// the outgoing request. It must be safe for concurrent use. A client that disconnects is not an error.
 	OnError func(*http.Request, error)
 
 	// Logger logs when a server goes down or comes back up. If nil, the proxy logs nothing.

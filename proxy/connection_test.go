@@ -16,10 +16,9 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// What Connection names is not sent on (RFC 9110, 7.6.1), nor are fields that strangers
-// may not send, and rules do not see them either: a client that names its own key would
-// else be limited by a new key each time, and be nobody to the upstream.
-func TestRulesSeeWhatIsSentOn(t *testing.T) {
+// Neither the upstream nor the rules see fields that Connection names (RFC 9110, section 7.6.1) or that clients
+// may not send. Otherwise a client could evade the limit of its key.
+func TestRulesSeeForwardedFields(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "known", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},
 		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}},

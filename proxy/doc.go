@@ -42,10 +42,9 @@
 // The upstream sees the client's Host, or its own with [Config.RewriteHost]. A request without a Host gets a 400.
 //
 // X-Forwarded-For is the address of the connection's peer. If the peer is a trusted proxy
-// ([httplimit.Config.TrustedProxies]), the proxy appends its address to the list that it received and keeps its
-// X-Forwarded-Proto and X-Forwarded-Host. If the middleware reads the client's address from another field
-// ([httplimit.Config.ForwardedHeader]), the list starts with the address that the rules use, because
-// X-Forwarded-For may then come from the client.
+// ([httplimit.Config.TrustedProxies]), the proxy appends the peer's address to the received list, and keeps the
+// peer's X-Forwarded-Proto and X-Forwarded-Host. With another [httplimit.Config.ForwardedHeader], the list starts
+// with the client's address from that field, because X-Forwarded-For may then come from the client.
 //
 // The proxy removes forwarding fields that clients send. It also removes Forwarded and the other fields that
 // servers trust for the client, host, scheme or path, such as X-Real-IP, X-Forwarded-Prefix and X-Original-URL.

@@ -57,7 +57,7 @@ func TestBodyBound_WhileTheAnswerBegins(t *testing.T) {
 	}
 }
 
-// A body that says that it is too long is not begun to be sent on.
+// A body with too large a Content-Length is rejected before it is forwarded.
 func TestBodyBound_ByItsLength(t *testing.T) {
 	var dialed atomic.Bool
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -21,8 +21,8 @@ import (
 // An exchange forwards one admitted request to a server and its response back to the client. It is the transport
 // of a [httputil.ReverseProxy], which picks the server; responseWriter bounds how long the client may take.
 //
-// The exchange handles upgrades and informational responses itself: ReverseProxy loses what a client sends before
-// the upgrade, and a slow client would hold up the server's connection.
+// The exchange handles upgrades and informational responses itself. ReverseProxy loses data that a client sends
+// before the upgrade, and a slow client would hold up the server's connection.
 type exchange struct {
 	proxy    *Proxy
 	upstream *upstream
@@ -43,7 +43,6 @@ type exchange struct {
 	discard    http.Header  // receives ReverseProxy's informational headers
 }
 
-// errStalled is the cancellation cause of a request whose response stalled.
 var errStalled = errors.New("the response body stalled")
 
 func newExchange(p *Proxy, u *upstream, w http.ResponseWriter, facts *httpfacts.Facts) *exchange {
@@ -183,7 +182,7 @@ func (e *exchange) transport(s *server) *http.Transport {
 	return s.transport
 }
 
-// errBadStatus is observed for a response whose status means that the server is in trouble.
+// errBadStatus is observed for a status that means that the server is in trouble.
 var errBadStatus = errors.New("proxy: the upstream returned an error status")
 
 // classify returns the error to observe. It returns false if the client is to blame.
@@ -197,9 +196,8 @@ func (e *exchange) classify(res *http.Response, err error) (failed error, counts
 	return nil, true
 }
 
-// beginResponse takes over w for the response. If the client has not sent its whole body yet, the connection
-// closes after the response: net/http cannot reuse a connection after a handler responded while it was still
-// reading.
+// beginResponse takes over w for the response. While the client is still sending its body, the connection closes
+// after the response. net/http cannot reuse a connection after a handler responded before the end of the body.
 func (e *exchange) beginResponse() {
 	e.hints.end()
 	e.responding = true

@@ -80,8 +80,7 @@ func TestUpstreamSlow(t *testing.T) {
 }
 
 func TestUpstreamDoesNotConnect(t *testing.T) {
-	// A listener whose backlog nobody empties still completes TCP handshakes, so
-	// TLS is what waits.
+	// A listener with a full backlog still completes TCP handshakes, so TLS is the step that waits.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +166,7 @@ func TestBodyBound(t *testing.T) {
 	}
 }
 
-func TestNoGoroutineIsLeft(t *testing.T) {
+func TestNoGoroutineLeaks(t *testing.T) {
 	before := runtime.NumGoroutine()
 	func() {
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }))

@@ -58,7 +58,7 @@ func TestFields_Doc(t *testing.T) {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// trusting are the settings of a middleware that trusts its clients, or nobody.
+// trusting returns the settings of a middleware that trusts its clients, or no client.
 func trusting(trusted bool) httplimit.Config {
 	if trusted {
 		return httplimit.Config{TrustedProxies: loopback}
@@ -90,8 +90,8 @@ func speak(t *testing.T, p *proxy.Proxy) map[string]func(*http.Request) (*http.R
 	return doors
 }
 
-// Each field of the table has the fate that the table says, over HTTP/1 and HTTP/2,
-// from strangers and from trusted proxies.
+// Each field of the table gets the documented action, over HTTP/1 and HTTP/2, from clients and from trusted
+// proxies.
 func TestFields_Fates(t *testing.T) {
 	const (
 		sent        = "the client's own"
@@ -218,8 +218,7 @@ func TestFields_Underscores(t *testing.T) {
 	}
 }
 
-// The field that is believed of trusted proxies is not for strangers to write, and is
-// not what Connection can take from a trusted proxy.
+// Clients cannot write the trusted field, and cannot remove it with Connection.
 func TestFields_ForwardedHeader(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r.Header })

@@ -59,7 +59,6 @@ func (e *exchange) queueHint(status int, header textproto.MIMEHeader) error {
 	return nil
 }
 
-// next returns the next hint, or false if the queue is empty.
 func (h *hints) next() (hint, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

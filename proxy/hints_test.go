@@ -82,10 +82,9 @@ func TestHints_HopByHop(t *testing.T) {
 	}
 }
 
-// A client that takes nothing holds up its own requests, not those that share their
-// connection to the upstream. Then it is cut off. Time stands still in the bubble while
-// the others are answered, however slow the machine is.
-func TestHints_SlowClientHoldsUpNobody(t *testing.T) {
+// A client that does not read delays only its own requests, and is then disconnected. Time in the bubble stands
+// still while the other requests finish.
+func TestHints_SlowClientDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		defer n.serveH2C("up:80", func(w http.ResponseWriter, r *http.Request) {

@@ -53,8 +53,7 @@ func gateTo(t *testing.T, u proxy.Upstream, config proxy.Config) *proxy.Proxy {
 	return p
 }
 
-// talk answers each line that it reads with the same, and ends with trailers: what
-// calls of gRPC do. It says first which protocol it is asked in.
+// talk first writes the protocol. Then it echoes each line and ends with trailers, like gRPC.
 func talk(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "Grpc-Status")
@@ -152,7 +151,7 @@ func streamLines(t *testing.T, client *http.Transport, to, proto string) {
 	}
 }
 
-// A call of which a client of HTTP/2 thinks better is ended at the upstream.
+// A call that an HTTP/2 client cancels ends at the upstream.
 func TestClientGone_OneOfManyCalls(t *testing.T) {
 	arrived, ended := make(chan struct{}), make(chan struct{})
 	up := serveH2C(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -187,7 +186,7 @@ func TestClientGone_OneOfManyCalls(t *testing.T) {
 	}
 }
 
-// A certificate that nobody vouches for is a server that cannot be connected to.
+// A server with an untrusted certificate cannot be connected to.
 func TestTLS_UnknownAuthority(t *testing.T) {
 	server := httptest.NewUnstartedServer(named("x"))
 	server.Config.ErrorLog = quiet()
@@ -209,15 +208,14 @@ func TestTLS_UnknownAuthority(t *testing.T) {
 }
 
 // A server that speaks no HTTP/2 where it should is an upstream that fails.
-func TestH2C_ToAServerOfHTTP1(t *testing.T) {
+func TestH2C_UpstreamWithHTTP1(t *testing.T) {
 	server := serve(t, named("x"))
 	p := gateTo(t, proxy.Upstream{Servers: []*url.URL{{Scheme: "h2c", Host: strings.TrimPrefix(server, "http://")}}}, proxy.Config{})
 	w := ask(p, getRequest())
 	wantProblem(t, w.Result(), w.Body.String(), 502)
 }
 
-// A vanishing connection is one whose other end has lost its power: what is written goes
-// nowhere.
+// A vanishing connection loses its peer: written data goes nowhere.
 type vanishing struct {
 	net.Conn
 	gone *atomic.Bool
@@ -230,8 +228,7 @@ func (v vanishing) Write(p []byte) (int, error) {
 	return v.Conn.Write(p)
 }
 
-// A connection of HTTP/2 that brings nothing any more is given up long before the
-// timeout of the answer, and the next request has a new one.
+// A dead HTTP/2 connection is abandoned long before the response timeout, and the next request gets a new one.
 func TestH2C_DeadConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}

@@ -19,8 +19,7 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// A connection on which a body was not read to its end is not used again: what is left
-// of that would be read as another request.
+// A connection with an unread body is not reused, because the rest would be read as another request.
 func TestUnreadBody_EndsTheConnection(t *testing.T) {
 	const dead = "http://127.0.0.1:1" // nothing listens there; a port that was closed could be given out again
 	early := answering(t, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno")

@@ -21,8 +21,7 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// Whatever is asked and answered, it comes through as through the proxy of the standard
-// library, but for our own fields.
+// Requests and responses are the same as with the standard library's proxy, except for our own fields.
 func TestLikeReverseProxy(t *testing.T) {
 	const seed = 20261121
 	random := rand.New(testseed.PCG(seed, 1))
@@ -69,7 +68,7 @@ func TestLikeReverseProxy(t *testing.T) {
 			maps.DeleteFunc(resp.Header, func(name string, _ []string) bool {
 				return strings.HasPrefix(name, "Ratelimit") || name == "Date" || name == "Content-Type" // which theirs guesses
 			})
-			if len(body) == 0 && resp.ContentLength <= 0 { // whether theirs says so depends on when a goroutine of it runs
+			if len(body) == 0 && resp.ContentLength <= 0 { // the standard library sets it only if a goroutine runs early
 				resp.ContentLength = 0
 				resp.Header.Del("Content-Length")
 			}
@@ -85,8 +84,7 @@ func TestLikeReverseProxy(t *testing.T) {
 	}
 }
 
-// randomRequest is one whose play says what is to be answered. Its host is the same
-// whatever the front.
+// randomRequest returns a request with a script for the response. Its host is the same for every front.
 func randomRequest(t *testing.T, random *rand.Rand, front string) *http.Request {
 	t.Helper()
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
@@ -121,8 +119,7 @@ func randomRequest(t *testing.T, random *rand.Rand, front string) *http.Request 
 	return r
 }
 
-// play answers as a script of a request says: the status, how the length is told, the
-// length, and what of other things.
+// play responds as the script of a request specifies: status, form and value of the length, and other properties.
 func play(w http.ResponseWriter, script string) {
 	var status, how, length, flags int
 	fmt.Sscan(script, &status, &how, &length, &flags)

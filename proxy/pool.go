@@ -74,7 +74,6 @@ func (u *upstream) pick(not *triedServers) *server {
 	return nil
 }
 
-// retryAfter returns the minimum time until a server can be available again.
 func (u *upstream) retryAfter() time.Duration {
 	least := u.health.Interval
 	now := time.Now()

@@ -57,8 +57,8 @@ func TestPool_LeastInFlight(t *testing.T) {
 	})
 }
 
-// What cannot be connected to is left out, longer each time, and tried by one request
-// after that; meanwhile every request is answered by the others.
+// A server that cannot be connected to is excluded, longer each time, and then probed by one request. Meanwhile
+// the others respond.
 func TestPool_LeavesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -97,8 +97,7 @@ func TestPool_LeavesOut(t *testing.T) {
 	})
 }
 
-// Many that find out together that a server is down have found out one thing: it is left
-// out for a second, and not for half a minute.
+// Many concurrent failures count as one: the server is excluded for a second, not for half a minute.
 func TestPool_ManyFailTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -134,7 +133,7 @@ func TestPool_ManyFailTogether(t *testing.T) {
 	})
 }
 
-// Where none is up the answer is at once, and is not that of a limit.
+// If no server is up, the response is immediate and differs from a denial.
 func TestPool_AllDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -163,7 +162,7 @@ func TestPool_AllDown(t *testing.T) {
 	})
 }
 
-// Of those that find a server that may be up again, one tries it.
+// Only one request probes a server after its exclusion.
 func TestPool_OneTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
@@ -194,7 +193,7 @@ func TestPool_Retries(t *testing.T) {
 		})()
 		p := n.gate(proxy.Config{}, proxy.Health{}, "a:80", "b:80")
 		defer p.Close()
-		for range 30 { // of which some begin at a
+		for range 30 { // some of them start at a
 			if w := ask(p, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("body"))); w.Code != 200 {
 				t.Fatalf("got %d %s", w.Code, w.Body)
 			}
@@ -230,7 +229,7 @@ func TestPool_Retries(t *testing.T) {
 }
 
 // A server that is alone is asked whatever happens.
-func TestPool_Alone(t *testing.T) {
+func TestPool_SingleServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(t)
 		p := n.gate(proxy.Config{}, proxy.Health{}, "a:80")

@@ -36,7 +36,7 @@ func TestDeniedDoesNotReachTheUpstream(t *testing.T) {
 
 func TestOwnFieldsWin(t *testing.T) {
 	for _, informational := range []bool{false, true} {
-		// What only we say, and what the upstream leaves out, stays out.
+		// Fields that only mete may set, and fields that the upstream omits, are absent.
 		front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if informational { // after which ReverseProxy clears the header
 				w.Header().Set("Link", "</a>; rel=preload")
@@ -108,7 +108,7 @@ func TestForwardedHeaders(t *testing.T) {
 	}
 }
 
-// Nobody has the address of a client forgotten by calling its field one for this hop.
+// A client cannot hide its address by naming the field in Connection.
 func TestForwardedHeader_CalledHopByHop(t *testing.T) {
 	seen := make(chan string, 1)
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("X-Forwarded-For") })

@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// What a queue admits for later reaches the upstream later, in order.
+// Queued requests reach the upstream later, in order.
 func TestProxy_Queue(t *testing.T) {
 	const apart = 20 * time.Millisecond
 	limit, _, err := bucket.Spec{Capacity: bucket.Token, Queue: 2 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: apart}}.Compile()
@@ -58,7 +58,7 @@ func TestProxy_Queue(t *testing.T) {
 	}
 }
 
-// queued is a middleware with a queue of ten, from which one request an hour goes on.
+// queued returns a middleware with a queue of ten, which releases one request per hour.
 func queued(t *testing.T, config httplimit.Config) *httplimit.Middleware {
 	t.Helper()
 	config.MaxDelay = 24 * time.Hour

@@ -44,13 +44,12 @@ func isLength(lines []string) bool {
 
 // hasPlainTarget reports whether the target of r is a path or a URL with a path, and the method and host are
 // valid. net/http reads no path from other targets ("http:http://host/path", "*", the "host:port" of CONNECT) but
-// would forward them. Over HTTP/2 it accepts methods that it would not send, and hosts that it would change when
-// it sends them: nothing for "api.example/x", and "xn--bcher-kva.example" for "bücher.example".
+// would forward them. Over HTTP/2 it accepts methods that it would not send. It also accepts hosts that it would
+// change: "api.example/x" becomes empty, and "bücher.example" becomes "xn--bcher-kva.example".
 func hasPlainTarget(r *http.Request) bool {
 	return r.URL.Opaque == "" && r.URL.Path != "*" && r.Method != http.MethodConnect && isMethod(r.Method) && isHostText(r.Host)
 }
 
-// isMethod reports whether method contains only characters that are valid in a method.
 func isMethod(method string) bool {
 	for i := range len(method) {
 		if c := method[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"(),/:;<=>?@[\\]{}", c) >= 0 {
@@ -60,7 +59,6 @@ func isMethod(method string) bool {
 	return true
 }
 
-// isHostText reports whether host contains only characters that are valid in a Host.
 func isHostText(host string) bool {
 	for i := range len(host) {
 		if c := host[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"#/<>?@\\^`{|}", c) >= 0 {

@@ -14,9 +14,9 @@ import (
 // MaxRoutes is the maximum number of routes of a [Proxy]. Each host of a route counts.
 const MaxRoutes = 1000
 
-// A Route sends matching requests to an upstream. The most specific match wins: an exact host before a wildcard,
-// longer wildcards before shorter ones, any host pattern before routes for all hosts, and then the longest path.
-// A request without a match gets a 404.
+// A Route sends matching requests to an upstream. The most specific match wins. An exact host comes before a
+// wildcard, a longer wildcard before a shorter one, and any host before routes for all hosts. Then the longest
+// path wins. A request without a match gets a 404.
 //
 // The proxy reads host and path exactly as rules do (see package httplimit), so no spelling can bypass a rule. If
 // servers interpret the path or host differently and any route depends on it, the request gets a 400.
@@ -99,7 +99,6 @@ func newTable(routes []Route, upstreams map[string]*upstream, config Config) (*t
 	return t, errors.Join(errs...)
 }
 
-// add adds a route. It returns false if a route with the same host and path exists.
 func (t *table) add(host, path string, to *destination) bool {
 	p, known := t.hosts[host]
 	if !known {

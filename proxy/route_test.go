@@ -105,8 +105,7 @@ func TestRoutes_TheMostSpecificHolds(t *testing.T) {
 	}
 }
 
-// Where no route is for everything, what none fits is answered here; it is counted by
-// the rules like anything else.
+// A request without a route gets a 404, and the rules still count it.
 func TestRoutes_None(t *testing.T) {
 	front := routed(t, middleware(t, 3, httplimit.Config{}), proxy.Config{}, upstreamsOf(t, "v1"), proxy.Route{Hosts: []string{"a.test"}, Path: "/v1", Upstream: "v1"})
 	for _, tt := range []struct {

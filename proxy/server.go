@@ -169,7 +169,6 @@ func (s *server) finishDial(ctx context.Context, conn net.Conn, err error) (net.
 // sinceBegan converts at to the unit of excludedUntil. It never returns 0.
 func (s *server) sinceBegan(at time.Time) int64 { return max(int64(at.Sub(s.began)), 1) }
 
-// usable reports whether a request may go to s: it is up, or its exclusion has expired.
 func (s *server) usable(now time.Time) bool {
 	return !s.unhealthy.Load() && s.exclusionLeft(now) <= 0
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// The gateway sends on what only a rule in shadow disputes. Where it passes names with
-// "_", it refuses those that look like a name that an enforced rule reads.
-func TestProxy_DisputesOfEnforcedRules(t *testing.T) {
+// The proxy forwards requests that only a shadow rule disputes. If names with "_" pass, it rejects look-alikes of
+// names in enforced rules.
+func TestProxy_EnforcedRulesRejectAmbiguity(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [
 		{"name": "on", "limit_keys": ["header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},
 		{"name": "shadow", "mode": "shadow", "limit_keys": ["cookie:sid", "header:x-plan"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}}]}`), policy.Options{})

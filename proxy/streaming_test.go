@@ -114,8 +114,7 @@ func TestCompressedPasses(t *testing.T) {
 	}
 }
 
-// An echoing upstream that upgrades to a protocol in which each line is sent
-// back: a WebSocket, as far as a proxy can see.
+// echo upgrades to a protocol that echoes each line, which is like a WebSocket for the proxy.
 func echo(t *testing.T, ended chan<- struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" || !strings.EqualFold(r.Header.Get("Connection"), "upgrade") {

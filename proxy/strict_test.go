@@ -20,8 +20,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// Rules and the upstream see one host: a request without any is refused, and not sent
-// with the upstream's own name past the rule for that.
+// Rules and the upstream see the same host: a request without a host is rejected, instead of being sent with the
+// upstream's name.
 func TestHost_Required(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [{"name": "host", "limit_keys": ["host"], "match": {"host": "127.0.0.1"},
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`), policy.Options{})
@@ -87,8 +87,8 @@ func TestHTTP2_ContentLength(t *testing.T) {
 	}
 }
 
-// ask2 sends one request by frames of HTTP/2 that are made by hand, and returns the
-// status of the answer: 0 where the stream is reset.
+// ask2 sends one request in hand-made HTTP/2 frames and returns the status of the response: 0 if the stream is
+// reset.
 func ask2(t *testing.T, address string, fields [][2]string, body string) int {
 	t.Helper()
 	const (
@@ -138,8 +138,7 @@ func ask2(t *testing.T, address string, fields [][2]string, body string) int {
 	}
 }
 
-// What net/http makes of a Transfer-Encoding of HTTP/1.0 cannot be known: after a body,
-// nothing on that connection is a request.
+// net/http hides a Transfer-Encoding of HTTP/1.0, so the connection ends after a body.
 func TestHTTP10_EndsAfterABody(t *testing.T) {
 	var reached atomic.Int64
 	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -182,8 +181,7 @@ func TestWebSocket_OnlyByGET(t *testing.T) {
 	}
 }
 
-// What mete says of limits, the upstream does not contradict in a trailer or in an
-// informational answer.
+// mete's limit fields replace the upstream's in trailers and informational responses.
 func TestOwnFieldsWin_InTrailersAndHints(t *testing.T) {
 	const theirs = "RateLimit: \"theirs\";r=9;t=9\r\nX-RateLimit-Reason: theirs\r\n"
 	for _, trailer := range []string{"Trailer: RateLimit, X-RateLimit-Reason, X-Sum\r\n", ""} {
@@ -202,8 +200,8 @@ func TestOwnFieldsWin_InTrailersAndHints(t *testing.T) {
 	}
 }
 
-// A trailer with the name of a field that a rule reads is refused: servers that make one
-// header of both would read another key than the rule.
+// A trailer with the name of a field in a rule is rejected. Servers that merge it into the header would read
+// another key.
 func TestTrailer_NamedAsAKey(t *testing.T) {
 	m, err := policy.Load([]byte(`{"rules": [{"name": "key", "limit_keys": ["header:x-api-key"],
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}]}`), policy.Options{})

@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// A rule about a path or a host cannot be gone around by a target whose path
-// net/http does not read, and would send on as it is.
+// Rules for a path or host cannot be bypassed with a target that net/http does not parse but would forward.
 func TestTargetsWithoutAPathDoNotGoAroundRules(t *testing.T) {
 	for name, text := range map[string]string{
 		"path": `{"rules": [{"name": "r", "limit_keys": [], "match": {"path": "/*"}, "algorithm": "token_bucket", "algorithm_config": {"tokens_per_second": 1, "burst": 1}}]}`,
@@ -52,7 +51,7 @@ func TestTargetsWithoutAPathDoNotGoAroundRules(t *testing.T) {
 			{"GET", "http://api.example?x", "other.example"},
 			{"GET", "http:/v1/chat", "api.example"},
 		} {
-			for range 3 { // one of which is admitted, in all
+			for range 3 { // only one of them is allowed
 				raw(t, front, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", tt.method, tt.target, tt.host))
 			}
 		}
@@ -90,7 +89,7 @@ func raw(t *testing.T, addr, request string) int {
 
 // A "#" ends a query for some servers, and a space, which HTTP/2 can send, ends the
 // target in a request line of HTTP/1. Rules do not end it there.
-func TestQueries_EndWhereRulesEndThem(t *testing.T) {
+func TestQueries_EndLikeInRules(t *testing.T) {
 	upstream, sent := recorder(t)
 	front := httptest.NewUnstartedServer(newProxy(t, upstream, middleware(t, 100, httplimit.Config{}), proxy.Config{}))
 	front.Config.Protocols = protocols(true)

@@ -221,8 +221,7 @@ func TestUpstreamStalls(t *testing.T) {
 	}
 }
 
-// A client that asks first is answered by whoever decides: by us where it is denied,
-// before it has sent anything, and else by the upstream.
+// Expect: 100-continue is answered by mete for a denial, before the body is sent, and otherwise by the upstream.
 func TestExpectContinue(t *testing.T) {
 	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/refused" {
@@ -326,8 +325,7 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// What waits for its turn has a bounded number of places, and gives its own back when
-// its client goes.
+// Waiting requests have a bounded number of slots, and free them when their clients disconnect.
 func TestDelayed(t *testing.T) {
 	reached := make(chan struct{}, 10)
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) { reached <- struct{}{} })

@@ -84,7 +84,6 @@ type tunnels struct {
 	none chan struct{} // nil until stopNew; closed when the last tunnel has ended
 }
 
-// add adds t. It returns false after stopNew.
 func (ts *tunnels) add(t *tunnel) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// silence is what these tests allow: above what a busy machine takes to upgrade.
+// silence is the idle timeout in these tests. It is longer than an upgrade on a busy machine.
 const silence = time.Second
 
 // reading reads until the end, and then tells ended.
@@ -39,7 +39,7 @@ func wantCut(t *testing.T, conn lineConn, upstream <-chan error) {
 	receive(t, upstream, "end at the upstream")
 }
 
-// What is silent is closed on both sides, also after it has talked, and that is nobody's fault.
+// Idle connections are closed on both sides without an error, also after traffic.
 func TestUpgradeTimeout_Idle(t *testing.T) {
 	ended := make(chan error, 1)
 	var errs counter
@@ -54,7 +54,7 @@ func TestUpgradeTimeout_Idle(t *testing.T) {
 	}
 }
 
-// A connection of which one direction has ended is closed when the other is silent.
+// A half-closed connection is closed when the other direction is idle.
 func TestUpgradeTimeout_HalfClosed(t *testing.T) {
 	ended := make(chan error, 1)
 	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
@@ -68,8 +68,8 @@ func TestUpgradeTimeout_HalfClosed(t *testing.T) {
 	receive(t, ended, "end of the other direction")
 }
 
-// Who does not read while the other side has something to say is closed, too.
-func TestUpgradeTimeout_NobodyReads(t *testing.T) {
+// A connection is also closed if one side does not read.
+func TestUpgradeTimeout_UnreadData(t *testing.T) {
 	written := make(chan error, 1)
 	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
 		_, err := io.Copy(conn, zeros{})
@@ -131,7 +131,7 @@ func TestUpgradeTimeout_OneDirection(t *testing.T) {
 	})
 }
 
-// Drain waits for the end of what is open, and lets nothing new begin.
+// Drain waits for open connections and allows no new ones.
 func TestDrain(t *testing.T) {
 	ended := make(chan error, 1)
 	p := newProxy(t, serve(t, switching(t, reading(ended))), middleware(t, 100_000, httplimit.Config{}), proxy.Config{UpgradeTimeout: -1})
@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Drain cuts off what is left at the end of its time, once.
+// Drain closes the remaining connections when its time is over, once.
 func TestDrain_CutsOff(t *testing.T) {
 	const open = 3
 	ended := make(chan error, open)

@@ -68,8 +68,8 @@ func (e *exchange) upgrade(res *http.Response) {
 	}
 }
 
-// bufferedInput returns what the client has already sent. Reading further through the buffers of net/http would
-// end the request, and both directions, at the client's end of file.
+// bufferedInput returns the data that the client has already sent. Reading further through the buffers of
+// net/http would end the request, and both directions, at the client's end of file.
 func bufferedInput(from *bufio.Reader) io.Reader {
 	said, _ := from.Peek(from.Buffered())
 	return bytes.NewReader(said)

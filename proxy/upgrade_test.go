@@ -38,11 +38,11 @@ func switching(t *testing.T, talk func(net.Conn, *bufio.ReadWriter)) http.Handle
 	}
 }
 
-// What a client says before the upstream has agreed arrives, either direction may end
-// before the other, and what is said after that arrives, too.
+// Data that a client sends before the upstream agrees arrives. Either direction may end first, and later data
+// arrives too.
 func TestWebSocket_HalfClose(t *testing.T) {
 	front := start(t, serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {
-		all, err := io.ReadAll(rw) // until the client has nothing more to say
+		all, err := io.ReadAll(rw) // until the client closes its side
 		if err != nil {
 			t.Error(err)
 		}
@@ -110,7 +110,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// An upstream that switches to what nobody asked for is one that has broken.
+// An upstream that switches to another protocol has failed.
 func TestWebSocket_WrongProtocol(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -184,7 +184,7 @@ func TestWebSocket_ToH2C(t *testing.T) {
 }
 
 // HTTP/1.0 knows no upgrades, and "webſocket" is no spelling of websocket.
-func TestUpgrades_NotAsked(t *testing.T) {
+func TestUpgrades_NotRequested(t *testing.T) {
 	upstream, sent := recorder(t)
 	front := start(t, upstream, 100, proxy.Config{})
 	for _, request := range []string{"HTTP/1.0\r\nUpgrade: websocket", "HTTP/1.1\r\nUpgrade: web\u017focket"} {
@@ -195,8 +195,8 @@ func TestUpgrades_NotAsked(t *testing.T) {
 	}
 }
 
-// An upstream that switches while the request is still on its way has broken: what comes
-// of its body would be taken for the other protocol.
+// An upstream that switches before the end of the request has failed: the rest of the body would be read as the
+// other protocol.
 func TestUpgrade_BeforeTheBodyHasEnded(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switching(t, func(conn net.Conn, rw *bufio.ReadWriter) { io.Copy(io.Discard, rw) })(w, r)
@@ -208,7 +208,7 @@ func TestUpgrade_BeforeTheBodyHasEnded(t *testing.T) {
 	}
 }
 
-// A server that ends its requests ends those that were upgraded.
+// A server that cancels its requests also ends upgraded ones.
 func TestWebSocket_ServerEnds(t *testing.T) {
 	ended := make(chan struct{})
 	upstream := serve(t, switching(t, func(conn net.Conn, rw *bufio.ReadWriter) {

@@ -16,15 +16,15 @@ const MaxServers = 64
 
 // An Upstream is a set of one or more equivalent servers.
 //
-// The proxy draws two servers at random from those that are up and picks the one with fewer requests in flight.
-// It needs no knowledge of server capacity: a slow server has more in flight and gets fewer requests, and several
-// proxies do not all pick the same server.
+// The proxy draws two available servers at random and picks the one with fewer requests in flight. A slow server
+// has more in flight and gets fewer requests, without any weights. Several proxies do not all pick the same
+// server.
 //
-// If a connection to a server fails, the proxy excludes the server for a second, and longer after each further
-// failure, up to half a minute. Then one request probes it. A request whose connection failed goes to another
-// server if none of its body has been read, because nothing was sent. No other request is retried, except by
-// net/http: it resends a request without a body, such as a GET, to the same server if an old connection turns out
-// to be closed. A single server is excluded only by its health checks.
+// If a connection to a server fails, the proxy excludes the server for a second, and for up to half a minute
+// after further failures. Then one request probes it. The failed request goes to another server if its body is
+// unread, because nothing was sent. No other request is retried, except by net/http. It resends a request without
+// a body, such as a GET, to the same server if an old connection turns out to be closed. A single server is
+// excluded only by its health checks.
 type Upstream struct {
 	// Name identifies the upstream in a [Route]. It is required.
 	Name string
@@ -36,7 +36,7 @@ type Upstream struct {
 	// Health configures health checks. The zero Health disables them.
 	Health Health
 
-	// DialTimeout, HeaderTimeout and BodyTimeout default to those of the [Config] if zero.
+	// DialTimeout, HeaderTimeout and BodyTimeout default to the [Config] if zero.
 	DialTimeout, HeaderTimeout, BodyTimeout time.Duration
 
 	// TLS is the configuration for https. If nil, the default is used. Do not change it afterwards.

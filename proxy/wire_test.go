@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/proxy"
 )
 
-// exchange sends what is written and returns the status and the body of the answer.
+// exchange sends raw bytes and returns the status and the body of the response.
 func exchange(t *testing.T, addr, request string) (int, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))
@@ -104,8 +104,7 @@ func TestHopByHop(t *testing.T) {
 	}
 }
 
-// Only what may be upgraded to is asked for: who upgraded to h2c would send requests
-// past every limit.
+// Only allowed upgrades are requested: after an upgrade to h2c, requests would bypass every limit.
 func TestUpgradesAreChosen(t *testing.T) {
 	upstream, sent := recorder(t)
 	for _, tt := range []struct {
@@ -127,7 +126,7 @@ func TestUpgradesAreChosen(t *testing.T) {
 		}
 	}
 	front := start(t, upstream, 100, proxy.Config{})
-	exchange(t, front, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n") // which says nothing without Connection
+	exchange(t, front, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: close\r\n\r\n") // no effect without Connection: Upgrade
 	if text := sent(); strings.Contains(text, "Upgrade") {
 		t.Errorf("without Connection: the upstream was sent\n%s", text)
 	}
@@ -183,9 +182,8 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// A trailer is sent on as far as it was announced, and says nothing that a server would
-// have to believe of a header.
-func TestTrailersOfRequests(t *testing.T) {
+// Announced trailers are forwarded, except fields that a server would trust in a header.
+func TestRequestTrailers(t *testing.T) {
 	upstream, sent := recorder(t)
 	front := start(t, upstream, 10, proxy.Config{})
 	exchange(t, front, "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"+
@@ -197,7 +195,7 @@ func TestTrailersOfRequests(t *testing.T) {
 	}
 }
 
-// A status that there is not is the upstream's mistake, and no reason to panic.
+// An unknown status is the upstream's error and causes no panic.
 func TestStatus_Unknown(t *testing.T) {
 	for _, status := range []string{"000", "042", "099"} {
 		resp, body := get(t, start(t, answering(t, "HTTP/1.1 "+status+" X\r\nContent-Length: 2\r\n\r\nok"), 1, proxy.Config{}))
@@ -219,7 +217,7 @@ func TestAnswerHeader_Bound(t *testing.T) {
 	}
 }
 
-// What is said of an answer without its body is what the upstream says.
+// Headers of responses without a body come from the upstream.
 func TestHeadAndRanges(t *testing.T) {
 	front := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "a.txt", time.Unix(1e9, 0), strings.NewReader(strings.Repeat("0123456789", 1000)))

@@ -22,8 +22,8 @@ func newTracker(tb testing.TB, c topkeys.Config) *topkeys.Tracker {
 	return tr
 }
 
-// BenchmarkRecord is one record: of a flood of keys, each of which displaces another
-// one; of keys as they usually are; and of one key.
+// BenchmarkRecord measures one record: in a flood of keys that displace each other, with a usual distribution,
+// and with one key.
 func BenchmarkRecord(b *testing.B) {
 	zipf := rand.NewZipf(rand.New(testseed.PCG(1, 2)), 1.2, 1, 1<<20)
 	const many = 1 << 16

@@ -17,21 +17,19 @@ const (
 	MinWindow     = time.Second
 	MaxWindow     = 24 * time.Hour
 
-	// MaxKeyBytes bounds the length of stored keys. Longer keys are stored as their start plus a hash: see
-	// [Key.Cut].
+	// MaxKeyBytes bounds the length of stored keys. Longer keys are shortened: see [Key.Cut].
 	MaxKeyBytes = 160
 
 	// MaxBytes bounds the memory of a tracker's counters. A rule with few keys takes about 7 KB per kind of
-	// record. A rule that is flooded with keys takes 77 KB with 100 counters, and up to Lanes times as much if
-	// all processors record at once. At the bound, new rules are not counted, except in [Stats.Dropped], and
-	// other rules have fewer counters.
+	// record. A flooded rule takes 77 KB with 100 counters, and up to Lanes times as much if all processors
+	// record at once. At the bound, new rules are not counted, except in [Stats.Dropped], and other rules have
+	// fewer counters.
 	MaxBytes = 64 << 20
 
 	// MaxRules bounds the rules of a tracker. Records of further rules are counted in [Stats.Dropped].
 	MaxRules = 10_000
 
-	// Lanes is the number of records of one rule and kind that can be made concurrently. Further ones are dropped
-	// and counted.
+	// Lanes bounds the concurrent records of one rule and kind. Further ones are dropped and counted.
 	Lanes = 8
 )
 

@@ -16,8 +16,7 @@ type event struct {
 	retry bucket.Instant // end of the wait; 0 if unknown
 }
 
-// A counter counts one key. It holds a copy of the key, so that memory is bounded and the key's source is not
-// retained.
+// A counter counts one key. It holds a copy of the key, so that memory is bounded.
 type counter struct {
 	hash               uint64
 	over               uint64 // maximum overestimate of the count
@@ -38,8 +37,7 @@ const (
 	hashDigits = 16
 )
 
-// matches reports whether c counts e's key. Shortened keys with the same start are distinguished only by a 64-bit
-// seeded hash.
+// matches reports whether c counts e's key. Shortened keys are distinguished by a 64-bit seeded hash.
 func (c *counter) matches(e *event) bool {
 	if c.hash != e.hash {
 		return false

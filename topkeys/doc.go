@@ -22,18 +22,18 @@
 //   - No key outside the list has more than [List.Unlisted] records, which is at most N/m, and 0 while there are
 //     free counters.
 //
-// This holds for every stream of keys, even of an adversary, who can evict only keys with fewer than N/m records.
-// There are two exceptions, both visible in the results. If more than [Lanes] records of a rule are made at the
-// same moment, some are dropped: [List.Dropped] bounds the missing records of any key. And at [MaxBytes] there
-// are fewer counters: Error and Unlisted remain correct but are larger.
+// This holds for every stream of keys. Even an adversary can evict only keys with fewer than N/m records. There
+// are two exceptions, both visible in the results. If more than [Lanes] records of a rule are made at the same
+// moment, some are dropped: [List.Dropped] bounds the missing records of any key. And at [MaxBytes] there are
+// fewer counters: Error and Unlisted remain correct but are larger.
 //
 // # Algorithm
 //
-// The package uses the stream summary of Metwally, Agrawal and El Abbadi (Efficient Computation of Frequent and
-// Top-k Elements in Data Streams, 2005) with O(1) updates: a key without a counter takes over the counter with
-// the lowest count and continues from there. A summary covers half a window and is dropped when it is older than
-// a window, so that lists are current. A list merges the summaries of several halves, and of the lanes for
-// concurrent records; their errors and their N add up.
+// The package uses the stream summary of Metwally, Agrawal and El Abbadi (2005). The paper is "Efficient
+// Computation of Frequent and Top-k Elements in Data Streams". Updates are O(1): a key without a counter takes
+// over the counter with the lowest count and continues from there. A summary covers half a window and is dropped
+// when it is older than a window, so that lists are current. A list merges the summaries of several halves, and
+// of the lanes for concurrent records; their errors and their N add up.
 //
 // Keys are found by a hash with a random seed.
 package topkeys

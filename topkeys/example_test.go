@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// A service says who is denied most, and who is about to be.
+// A service lists the keys with the most denials, and the keys near their limit.
 func Example() {
 	rules, err := policy.Load([]byte(`{"rules": [{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rate": "1/1h", "burst": 5}}]}`), policy.Options{})
 	if err != nil {
@@ -24,7 +24,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	now := func() bucket.Instant { return 60_000_000 } // a program says bucket.At(start.Add(time.Since(start)))
+	now := func() bucket.Instant { return 60_000_000 } // a program uses bucket.At(start.Add(time.Since(start)))
 	top, err := topkeys.New(topkeys.Config{Counters: 50}, now())
 	if err != nil {
 		log.Fatal(err)

@@ -14,9 +14,8 @@ import (
 	"github.com/metehq/mete/topkeys"
 )
 
-// checkGuarantee holds a list against the true numbers, as the documentation of the
-// package says it. Of records that were dropped nobody knows whose they were, and so
-// dropped is what a count may be too low.
+// checkGuarantee compares a list with the exact numbers, as in the package documentation. Dropped records have no
+// known key, so counts may be too low by their number.
 func checkGuarantee(list topkeys.List, exact map[string]uint64, m int) error {
 	total := uint64(0)
 	for _, n := range exact {
@@ -74,8 +73,8 @@ func TestTop_KeepsItsGuaranteeForEveryStream(t *testing.T) {
 	}
 }
 
-// Records fall into several parts of the window; a list is of those since it says.
-func TestTop_KeepsItsGuaranteeOverTime(t *testing.T) {
+// Records fall into several parts of the window; a list covers the parts since its start.
+func TestTop_GuaranteeOverTime(t *testing.T) {
 	const n, m = 10_000, 20
 	const window = time.Minute
 	for _, s := range streams() {
@@ -115,9 +114,8 @@ func TestTop_KeepsItsGuaranteeOverTime(t *testing.T) {
 	}
 }
 
-// Records from many sides go to several lanes, or are dropped and counted; what is
-// put together keeps the guarantee.
-func TestTop_KeepsItsGuaranteeOfConcurrentRecords(t *testing.T) {
+// Concurrent records go to several lanes, or are dropped and counted. The merged list keeps the guarantee.
+func TestTop_GuaranteeWithConcurrentRecords(t *testing.T) {
 	const writers, n, m = 4, 5_000, 20
 	for _, s := range streams() {
 		tr := newTracker(t, topkeys.Config{Counters: m})
@@ -148,7 +146,7 @@ func TestTop_KeepsItsGuaranteeOfConcurrentRecords(t *testing.T) {
 	}
 }
 
-// Whatever the order of few keys is, and whenever a part of the window ends.
+// FuzzTop checks the guarantee for any order of few keys and any end of a part.
 func FuzzTop(f *testing.F) {
 	f.Add(uint8(3), []byte("abcabcabcd"))
 	f.Add(uint8(1), []byte("aabbaabb\xff\xffab\xffaaa"))

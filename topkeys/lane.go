@@ -20,7 +20,6 @@ func (m *memory) take(n int) bool {
 
 func (m *memory) give(n int) { m.left.Add(int64(n)) }
 
-// laneBytes is the size of a lane without its counters.
 const laneBytes = 512
 
 // A lane holds records under its own lock, so that several lanes can record concurrently.

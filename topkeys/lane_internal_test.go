@@ -11,7 +11,7 @@ import (
 
 // A record that finds every lane taken is dropped at once, and counted where it would
 // have been.
-func TestRecord_IsDroppedWhereAllLanesAreTaken(t *testing.T) {
+func TestRecord_DroppedIfAllLanesAreBusy(t *testing.T) {
 	tr, err := New(Config{}, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -43,8 +43,7 @@ func streams() []stream {
 		{"m+1 keys in turn", func(_ *rand.Rand, n, m int) []string {
 			return keysOf(n, func(i int) uint64 { return uint64(i % (m + 1)) })
 		}},
-		// One key is just above N/m; between its records come as many others, all new,
-		// as it takes to displace what is lowest.
+		// One key is just above N/m; between its records come enough new keys to displace the lowest.
 		{"churn against a key above N/m", func(_ *rand.Rand, n, m int) []string {
 			return keysOf(n, func(i int) uint64 {
 				if i%max(m-1, 1) == 0 {

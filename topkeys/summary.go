@@ -8,11 +8,11 @@ const none = -1
 const smallest = 8
 
 // A summary counts the keys of a stream with a bounded number of counters. Counters with the same count form a
-// group, and the groups form a list in order of their counts. Incrementing a counter and finding the lowest one
-// take O(1). The zero summary is empty.
+// group. The groups form a list in order of their counts. Incrementing a counter and finding the lowest one take
+// O(1). The zero summary is empty.
 //
-// Invariants: the counts add up to total; a key without a counter has at most as many records as the lowest
-// count, and none while no key has been displaced.
+// The counts add up to total. A key without a counter has at most as many records as the lowest count, and none
+// before the first key is displaced.
 type summary struct {
 	total     uint64
 	displaced bool      // a key has lost its counter
@@ -37,8 +37,7 @@ func (s *summary) reset() {
 	s.table.reset()
 }
 
-// record counts e. It returns false if there is no memory for a counter. If before contains the key, the counter
-// keeps its first time.
+// record counts e. It returns false if there is no memory. The counter keeps the first time of a key in before.
 func (s *summary) record(e *event, most int, memory *memory, before *summary) bool {
 	i := s.find(e)
 	switch {
@@ -93,8 +92,7 @@ func (s *summary) add() int32 {
 	return i
 }
 
-// grow makes room for more counters. It fails once a key has lost its counter, because the count of a new counter
-// would be unknown.
+// grow makes room for more counters. It fails once a key has lost its counter: a new count would be unknown.
 func (s *summary) grow(most int, memory *memory) bool {
 	size := min(max(2*cap(s.counters), smallest), most)
 	if s.displaced || size == cap(s.counters) || !memory.take((size-cap(s.counters))*counterBytes) {
@@ -110,7 +108,6 @@ func (s *summary) grow(most int, memory *memory) bool {
 	return true
 }
 
-// maxUnlisted returns the maximum number of records of a key without a counter.
 func (s *summary) maxUnlisted() uint64 {
 	if !s.displaced {
 		return 0

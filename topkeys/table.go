@@ -2,8 +2,7 @@
 
 package topkeys
 
-// A table finds counters by the hash of their keys. It uses open addressing with linear probing and is at most
-// half full.
+// A table finds counters by the hash of their keys, with linear probing. It is at most half full.
 type table []uint16 // 1 + counter index; 0 if empty
 
 // A uint16 can represent every counter index.
@@ -38,7 +37,6 @@ func (t table) remove(hash uint64, i int32, counters []counter) {
 	t[gap] = 0
 }
 
-// resize makes a table for up to most counters and inserts the existing ones.
 func (t *table) resize(most int, counters []counter) {
 	size := 2
 	for size < 2*most {

@@ -11,8 +11,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// A List holds the keys of one rule with the most records of one kind. The package documentation states the
-// guarantees.
+// A List holds the keys of one rule with the most records of one kind, with the package's guarantees.
 type List struct {
 	Rule string
 	Kind Kind
@@ -33,17 +32,17 @@ type List struct {
 
 // A Key is a key in a [List].
 type Key struct {
-	// Key is the key of a bucket. If it is longer than MaxKeyBytes, Cut is true, and Key is its start, a tilde,
-	// and a hash of the whole key with a seed of this process.
+	// Key is the key of a bucket. If it is longer than MaxKeyBytes, Cut is true. Key is then its start, a tilde,
+	// and a hash with a seed of this process.
 	Key string
 	Cut bool
 
 	// Count is the number of records. It is at most Error too high.
 	Count, Error uint64
 
-	// First is the time of the key's first record since it has had a counter without interruption. A pause longer
-	// than a part of the window interrupts it, as does losing the counter to another key. Last is the time of the
-	// last record.
+	// First is the time of the first record since the key has had a counter without interruption. A pause longer
+	// than a part of the window interrupts it. Losing the counter to another key does too. Last is the time of
+	// the last record.
 	First, Last bucket.Instant
 
 	// Retry is the end of the wait in the last record, or 0 if there is none, as for [Near].

@@ -62,8 +62,7 @@ func (t *Tracker) part(at bucket.Instant) int64 { return int64(max(at, 0) / t.le
 // Denied records the keys of limits that denied a request, and of shadow limits that would have denied it. It is
 // for [mete.Config.OnDenial].
 //
-// Denials because of an override, a missing attribute or a store failure involve no limit, so there is no key to
-// count.
+// Denials because of an override, a missing attribute or a store failure have no key to count.
 func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
 	if !d.Allowed {
 		t.recordAll(now, Denied, d.Limits())

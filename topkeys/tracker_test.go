@@ -26,7 +26,7 @@ func shown(l topkeys.List) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestTracker_IsToldByTheHooks(t *testing.T) {
+func TestTracker_Hooks(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "trial", "mode": "shadow", "limit_keys": ["ip:address"], "group": "t", "algorithm_config": {"rate": "1/1h", "burst": 1}},
 		{"name": "user", "limit_keys": ["path"], "algorithm_config": {"rate": "1/1h", "burst": 5}},
@@ -72,7 +72,7 @@ func TestTracker_IsToldByTheHooks(t *testing.T) {
 	}
 }
 
-// A list forgets what is older than its window, and says since when a key is seen.
+// A list excludes records older than its window, and has the time since which a key is known.
 func TestTop_Window(t *testing.T) {
 	const half = topkeys.DefaultWindow / 2
 	tr := newTracker(t, topkeys.Config{})
@@ -206,7 +206,7 @@ func TestAll_OrdersRules(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesWhatMakesNoSense(t *testing.T) {
+func TestNew_RejectsInvalidConfigs(t *testing.T) {
 	for _, c := range []topkeys.Config{{Counters: -1}, {Counters: topkeys.MaxCounters + 1}, {Window: time.Millisecond}, {Window: -1}, {Window: 25 * time.Hour}} {
 		if _, err := topkeys.New(c, 0); err == nil {
 			t.Errorf("New(%+v): no error", c)

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTokenBytes bounds a token whose claims are read without verification.
+// MaxTokenBytes bounds a token that is read without verification.
 const MaxTokenBytes = 8 << 10
 
 // Bounds of claims. Claims that exceed a bound or are malformed are ignored as a whole.
@@ -20,8 +20,7 @@ const (
 	maxClaimDepth = 16  // nested arrays and objects
 )
 
-// unverifiedClaims returns the claims of r's bearer token. It verifies NOTHING: neither signature nor algorithm
-// nor times.
+// unverifiedClaims returns the claims of r's bearer token. It verifies NOTHING about the token.
 func unverifiedClaims(r *http.Request) map[string]string {
 	token, several := BearerToken(r)
 	if several || len(token) > MaxTokenBytes {
@@ -97,8 +96,7 @@ func decodeClaims(payload []byte) (claims map[string]string, ok bool) {
 	return claims, true
 }
 
-// nesting returns the nesting depth of arrays and objects in JSON text. It protects the decoder, so it also
-// accepts invalid text.
+// nesting returns the nesting depth of JSON text. It protects the decoder, so it also accepts invalid text.
 func nesting(text []byte) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {

@@ -36,8 +36,8 @@ func TestFacts_Client(t *testing.T) {
 	}
 }
 
-// Clients behind one address, with one bucket, are told apart by the subject of their token.
-// Where nothing reads tokens, the end of the credential tells them apart.
+// The subject of the token distinguishes clients with one address and one bucket. Without tokens in the policy,
+// the end of the credential does.
 func TestFacts_Client_Credential(t *testing.T) {
 	alike := strings.Repeat("a", 300)
 	for _, tt := range []struct {
@@ -45,7 +45,7 @@ func TestFacts_Client_Credential(t *testing.T) {
 		config        httpfacts.Config
 		authorization string
 		want          string
-		reads         string // what the policy in force reads
+		reads         string // attributes of the active policy
 	}{
 		{"none", httpfacts.Config{}, "", "", "jwt:plan"},
 		{"unverified claims", httpfacts.Config{UnverifiedClaims: true}, "Bearer " + token(`{"sub":"u1","iat":1}`), "u1", "jwt:plan"},

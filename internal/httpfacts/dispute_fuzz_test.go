@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// FuzzDispute_Query holds the reading of a query against those of other servers: what
-// is not disputed has no other value in any of them.
+// FuzzDispute_Query compares the parsing of queries with other servers: an undisputed value is the same in all of
+// them.
 func FuzzDispute_Query(f *testing.F) {
 	for _, seed := range []string{
 		"api_key=a", "api_key=a&api_key=b", "api%5Fkey=a&api.key=b", "x=1;api_key=a", "API_KEY=a", "api_key[]=a", "+api_key=a", "api key=a",
@@ -64,7 +64,7 @@ func FuzzDispute_Query(f *testing.F) {
 	})
 }
 
-// lenient decodes what is an escape, and leaves the rest.
+// lenient decodes valid escapes and keeps the rest.
 func lenient(text string) string {
 	return httpfacts.CookieText(strings.ReplaceAll(text, "+", " "))
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// What occurs twice, or in two spellings, is disputed where a rule reads it, and only
-// there: servers differ in which value they take.
-func TestDispute_WhatOccursTwice(t *testing.T) {
+// A repeated value is disputed only if a rule reads it, because servers use different values.
+func TestDispute_Duplicates(t *testing.T) {
 	const get = "GET / HTTP/1.1\r\nHost: a\r\n"
 	for _, tt := range []struct {
 		request, attribute string
@@ -98,8 +97,7 @@ func TestDispute_WhatOccursTwice(t *testing.T) {
 	}
 }
 
-// A front door that asks for others disputes names that they may read as one. Others
-// read a field under its own name alone.
+// An adapter in front of other servers disputes names that they may confuse. Others compare exact names.
 func TestDispute_LookAlikes(t *testing.T) {
 	for sent, want := range map[string]bool{
 		"X_api_key": true, "X-Api_key": true, "X.api.key": true, "X_API_KEY": true,

@@ -8,11 +8,11 @@
 //     list field, such as Accept, are joined with commas. Percent escapes in cookies are decoded. In
 //     header:authorization, the scheme has its registered case and is followed by one space.
 //   - ip:address is the client's address: see [Trust].
-//   - method is in upper case. path has no query and no path parameters, and is decoded once; empty and dot
-//     segments are resolved, also those that only some servers resolve; a final slash is kept, and case matters.
-//     host is in lower case, without port, brackets or final dot. Package requestpath documents both.
-//   - jwt: and custom attributes come from the embedding program or, if configured, from the claims of a token
-//     that was verified in front of the program.
+//   - method is in upper case. path is decoded once, without query and path parameters, and with empty and dot
+//     segments resolved. host is in lower case, without port, brackets or final dot. Package requestpath
+//     documents both.
+//   - jwt: and custom attributes come from the embedding program. jwt: attributes can also come from a token that
+//     was verified in front of the program.
 //
 // Values are read on demand. The work is linear in the size of the request, which the server bounds
 // ([http.Server.MaxHeaderBytes]). Nothing is truncated, because the rest would escape its limit.
@@ -35,8 +35,7 @@ type Config struct {
 	// Trust configures trusted proxies.
 	Trust Trust
 
-	// Extra, if not nil, returns jwt: and custom attributes. It is called once per read of an attribute, possibly
-	// concurrently.
+	// Extra, if not nil, returns jwt: and custom attributes. It may be called concurrently.
 	Extra func(*http.Request, policy.Attribute) (value string, ok bool)
 
 	// UnverifiedClaims reads jwt: attributes from the payload of the bearer token WITHOUT verifying it, so
@@ -121,8 +120,7 @@ func (f *Facts) Release() {
 	s.pool.Put(f)
 }
 
-// Under sets the policy and the time of the decision. From then on only attributes that an enforced rule reads
-// can be disputed.
+// Under sets the policy and the time of the decision. Then only attributes of enforced rules can be disputed.
 func (f *Facts) Under(m *policy.Matcher, now bucket.Instant) { f.policy, f.now = m, now }
 
 // Lookup implements [policy.Attributes].

@@ -180,7 +180,7 @@ func TestFacts_Disputed(t *testing.T) {
 	}
 }
 
-// A target can have no path of its own, and yet be one to those that it is sent on to.
+// A target without a path may have one for other servers.
 func TestFacts_DisputedTarget(t *testing.T) {
 	source := newSource(t, httpfacts.Config{})
 	for _, target := range []string{"http:http://b/c", "x:http://b/c", "http:c", "x:*"} {
@@ -275,14 +275,14 @@ func TestLookup_Extra(t *testing.T) {
 			t.Errorf("Lookup(%s) = %q, %v, want %q", name, got, ok, want)
 		}
 	}
-	// Headers are never the program's to say.
+	// The program cannot supply headers.
 	if got, ok := lookup(t, source, r, "header:x-api-key"); ok {
 		t.Errorf("Lookup(header:x-api-key) = %q of a request without headers", got)
 	}
 }
 
 // A source's facts are used again: nothing of one request may reach another.
-func TestFacts_AreOfOneRequest(t *testing.T) {
+func TestFacts_OneRequest(t *testing.T) {
 	source := newSource(t, httpfacts.Config{UnverifiedClaims: true})
 	first := httptest.NewRequest("GET", "/?tenant=one", nil)
 	first.Header.Set("Cookie", "session=one")
@@ -335,9 +335,8 @@ func FuzzLookup_Query(f *testing.F) {
 	})
 }
 
-// One mebibyte of anything is read in time, without a panic, and taken for what
-// it is: no parameter, cookie, claim or address is found in it, headers and paths
-// are not cut.
+// One mebibyte of any input is read in time and without a panic. It contains no parameter, cookie, claim or
+// address, and headers and paths are not truncated.
 func TestLookup_Hostile(t *testing.T) {
 	const size = 1 << 20
 	for _, unit := range []string{"a", ",", ";", "=", "&", "a&", "%", "%2", "+", `"`, `\`, `"\`, "[", ".", "/", "/..", "/.", "\x00", "\xff", "\n", "a=b;", "for=", "1.1.1.1,", "Bearer "} {
@@ -365,7 +364,7 @@ func TestLookup_Hostile(t *testing.T) {
 	}
 }
 
-// ofJunk is what name is where everything a client sends is junk.
+// ofJunk returns the value of name if the client sends only junk.
 func ofJunk(name, junk string) string {
 	switch name {
 	case "header:x-api-key":

@@ -53,8 +53,7 @@ func lines(h http.Header, name string) []string {
 	return h[string(buf[:len(name)])]
 }
 
-// listFields are the request fields that are lists: several lines mean the same as one combined line (RFC 9110,
-// section 5.3).
+// listFields are the list fields of requests. Their lines can be combined (RFC 9110, section 5.3).
 var listFields = map[string]bool{
 	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
 	"access-control-request-headers": true, "cache-control": true, "connection": true,
@@ -134,9 +133,8 @@ func lowerByte(c byte) byte {
 	return c
 }
 
-// Credentials returns the value of an Authorization field with its scheme in the usual case and followed by one
-// space, for schemes that servers read case-insensitively. Otherwise one token would have a bucket per spelling
-// of "Bearer".
+// Credentials normalizes the value of an Authorization field: a known scheme gets its usual case and is followed
+// by one space. Otherwise one token would have a bucket per spelling of "Bearer".
 func Credentials(value string) string {
 	for _, scheme := range [...]string{"Bearer", "Basic", "Digest"} {
 		if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {

@@ -4,8 +4,8 @@ package httpfacts
 
 import "strings"
 
-// A hopList iterates over the addresses in header lines from last to first. It starts with what the trusted
-// proxies wrote and reads no further than necessary, so a client's part cannot disturb it.
+// A hopList iterates over the addresses in header lines from last to first. It starts with the part of the
+// trusted proxies and reads no further than necessary, so a client's part cannot disturb it.
 type hopList struct {
 	lines     []string
 	forwarded bool // RFC 7239; otherwise a plain list
@@ -39,7 +39,7 @@ func (l *hopList) previous() (node string, ok bool) {
 }
 
 // lastUnquotedComma returns the index of the last comma in s outside of quotes, or -1. It reads from the right,
-// so that a client's unclosed quotes cannot swallow what a proxy wrote after them.
+// so that a client's unclosed quotes cannot swallow the text of a proxy after them.
 func lastUnquotedComma(s string) int {
 	quoted := false
 	for i := len(s) - 1; i >= 0; i-- {

@@ -13,10 +13,9 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// FuzzAddress_AsNaive holds the walk from the right against a reading of the whole
-// header from the left, with the grammars as regular expressions. That is how the
-// header is defined; but what a client sends may be anything, so that the two are
-// compared only where all of it keeps to the grammar.
+// FuzzAddress_AsNaive compares the search from the right with a parser of the whole header from the left, with
+// the grammars as regular expressions. The standards define the header that way. The two are compared only for
+// valid headers, because clients can send anything.
 func FuzzAddress_AsNaive(f *testing.F) {
 	for _, seed := range []string{
 		"203.0.113.9", "1.1.1.1, 203.0.113.9, 10.0.0.2", "1.1.1.1,10.0.0.1\n10.0.0.2:80", "[2001:db8::9]:4711, ::ffff:a00:2",

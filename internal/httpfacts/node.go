@@ -46,8 +46,7 @@ func isPort(s string) bool {
 	return len(digits) <= 5 && strings.Trim(digits, "0123456789") == ""
 }
 
-// canonical returns addr as text. It returns text itself if it is in canonical form, which avoids an allocation
-// for most requests.
+// canonical returns addr as text. If text is in canonical form it returns text, to avoid an allocation.
 func canonical(addr netip.Addr, text string) string {
 	if !addr.IsValid() {
 		return ""

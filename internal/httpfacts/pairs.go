@@ -70,8 +70,8 @@ func cookie(r *http.Request, name string) (f found) {
 	return f
 }
 
-// Cookie returns the value of the named cookie in the lines of a Cookie header, whether it is present, and
-// whether servers may read another value.
+// Cookie returns the value of the named cookie in the lines of a Cookie header. It reports whether it is present,
+// and whether servers may read another value.
 func Cookie(lines []string, name string) (value string, ok, disputed bool) {
 	var f found
 	for _, line := range lines {
@@ -119,8 +119,7 @@ func (f *found) cookie(value string) {
 	f.add(CookieText(value))
 }
 
-// checkCommas disputes the name if it follows a comma in a pair: servers that implement RFC 2109 start another cookie
-// there.
+// checkCommas disputes the name after a comma in a pair, where RFC 2109 servers start another cookie.
 func (f *found) checkCommas(pair, name string) {
 	_, rest, _ := strings.Cut(pair, ",")
 	for piece := range strings.SplitSeq(rest, ",") {
@@ -129,8 +128,7 @@ func (f *found) checkCommas(pair, name string) {
 	}
 }
 
-// CookieText decodes the percent escapes of a cookie value, as PHP and Node.js frameworks do. Invalid escapes
-// stay.
+// CookieText decodes the valid percent escapes of a cookie value, as PHP and Node.js frameworks do.
 func CookieText(value string) string {
 	if strings.IndexByte(value, '%') < 0 {
 		return value
@@ -152,9 +150,9 @@ const (
 	same
 )
 
-// compare compares the key of a pair with name. These names are alike: names that differ in case (ASP.NET), names
-// with ".", " " or "[" for "_" (PHP), names with surrounding spaces (Django, Express), names that agree up to an
-// invalid escape, and names that start an array or end early ("name[]", "name\x00": PHP, Rack).
+// compare compares the key of a pair with name. Names are alike if they differ only in case (ASP.NET), in ".", "
+// " or "[" for "_" (PHP), or in surrounding spaces (Django, Express). Names that agree up to an invalid escape
+// are alike too, as are names that start an array or end early ("name[]", "name\x00": PHP, Rack).
 func compare(key, name string, escaped bool) likeness {
 	result, at := same, 0
 	for key != "" {

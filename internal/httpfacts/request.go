@@ -25,8 +25,7 @@ func Path(target string) string {
 // Host returns the attribute host of a Host header and whether it is valid: see package requestpath.
 func Host(sent string) (string, bool) { return requestpath.Host(sent) }
 
-// Place returns the attribute path of the request, and whether servers interpret it differently. It is computed
-// once.
+// Place returns the attribute path of the request, and whether servers interpret it differently.
 func (f *Facts) Place() (path string, disputed bool) {
 	if !f.hasPlace {
 		f.place, f.hasPlace = readPlace(f.r.URL), true
@@ -87,8 +86,7 @@ func (f *Facts) Resolve() {
 	f.place.Disputed = f.place.ResolvedDisputed
 }
 
-// RemoveField removes the header field with the canonical name from a copy of the request. Call it before the
-// first Lookup.
+// RemoveField removes a header field from a copy of the request. Call it before the first Lookup.
 func (f *Facts) RemoveField(name string) {
 	r := f.copy()
 	if !f.ownHeader {

@@ -20,8 +20,7 @@ import (
 // represents. Ports and zones are dropped. A connection without an address (a Unix socket) is trusted only with
 // Hops.
 type Trust struct {
-	// Proxies are the addresses of the trusted proxies, at most [MaxProxies] prefixes. A prefix that contains
-	// every address is invalid.
+	// Proxies are the trusted proxies, at most [MaxProxies] prefixes. A prefix with every address is invalid.
 	Proxies []netip.Prefix
 
 	// Hops is the number of trusted proxies that every request passes, at most [MaxHops]; the last one opens the
@@ -91,8 +90,7 @@ func (t Trust) peer(r *http.Request) peer {
 	return peer{addr, text, t.Hops > 0 || t.contains(addr)}
 }
 
-// client returns the address of r's client in canonical form, or "" if it is unknown. p is the peer of the
-// connection.
+// client returns the canonical address of r's client, or "" if it is unknown. p is the connection's peer.
 func (t Trust) client(r *http.Request, p peer) string {
 	client, text := p.addr, p.text
 	if !p.trusted {

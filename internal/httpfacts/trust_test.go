@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/internal/httpfacts"
 )
 
-// proxies are those of a typical deployment.
+// proxies are the proxies of a typical deployment.
 var proxies = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"),
 	netip.MustParsePrefix("2001:db8:aaaa::/48"),
@@ -192,7 +192,7 @@ func TestAddress_BoundsTheWalk(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, what the trusted proxy appends is what counts.
+// Only the address that the trusted proxy appends counts, whatever a client sends.
 func FuzzAddress_ClientsCannotChooseIt(f *testing.F) {
 	for _, seed := range []string{"", "1.1.1.1", `for="`, `for="\`, `","`, `"\",`, ",,,", "10.0.0.1", "for=1.1.1.1;", "\x00", strings.Repeat(`"\`, 1<<12)} {
 		f.Add(seed, false)

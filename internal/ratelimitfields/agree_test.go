@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/internal/ratelimitfields"
 )
 
-// A denial has one wait: every field and the sentence in the body have the same number of
-// seconds, whatever the jitter, the dialects and the other limits. The JSON has the exact wait.
+// A denial has one wait: every field and the text of the body have the same number of seconds, for every jitter,
+// dialect and limit. The JSON has the exact wait.
 func TestDeny_OneWait(t *testing.T) {
 	const token = bucket.Token
 	now := time.Unix(1_700_000_000, 400_000_000)
@@ -112,7 +112,7 @@ func TestHeader_ResetIsWhenFull(t *testing.T) {
 	}
 }
 
-// Where waits are exact, no rule changes that.
+// With ExactWaits, rules have no effect on waits.
 func TestHeader_ExactWaits(t *testing.T) {
 	w := newWriter(t, ratelimitfields.Config{ExactWaits: true})
 	for client := range 20 {

@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What the fields say of limits that are no plain token buckets. Each bucket is
-// charged with before at 0, and asked for one token at the given time.
+// The fields of limits other than token buckets. Each bucket is charged with before at 0, and then one token at
+// the given time.
 func TestHeader_OfEachAlgorithm(t *testing.T) {
 	const token = bucket.Token
 	ten := bucket.Rate{Tokens: 10 * token, Per: time.Minute}

@@ -22,7 +22,7 @@ func decisions(t testing.TB) map[string]*mete.Decision {
 	}
 }
 
-// ofRule gives s a rule that says how it is shown.
+// ofRule sets a rule with fields and jitter.
 func ofRule(t testing.TB, s mete.Status) mete.Status {
 	s.Rule = ruleOf(t, "draft-11 legacy", "20%")
 	return s

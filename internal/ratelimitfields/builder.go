@@ -88,8 +88,7 @@ const (
 	memoryBytes  = 320 - memoryValues*16
 )
 
-// memory returns the text of all fields, and space for the value of each field. Most responses need one
-// allocation.
+// memory returns the text of all fields and space for their values, mostly in one allocation.
 func (s *fieldBuilder) memory() (text string, values []string) {
 	if len(s.buf) > memoryBytes || s.n > memoryValues {
 		return string(s.buf), make([]string, s.n)

@@ -119,7 +119,7 @@ func TestStatus_Allowed(t *testing.T) {
 	}
 }
 
-// retryAfter is what each of n clients is told about the same wait.
+// retryAfter returns the Retry-After of n clients for the same wait.
 func retryAfter(t *testing.T, w *ratelimitfields.Writer, wait time.Duration, n int) []int {
 	t.Helper()
 	all := make([]int, n)
@@ -163,7 +163,7 @@ func TestJitter_SpreadsClients(t *testing.T) {
 	}
 }
 
-// The jitter is that of the rule that denied for longest, and no wait is cut short.
+// The jitter comes from the rule with the longest wait, and no wait is shortened.
 func TestJitter_OfTheRule(t *testing.T) {
 	const clients = 1000
 	for _, tt := range []struct {

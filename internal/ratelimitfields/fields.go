@@ -111,8 +111,7 @@ func (w *Writer) writeWarning(s *fieldBuilder, d *mete.Decision) {
 // second, would be rounded up to the next second.
 const sinceDecided = 10 * time.Millisecond
 
-// writeTrios writes the fields of the dialects that show only the deciding limit. retry is the value of
-// Retry-After.
+// writeTrios writes the dialects that show only the deciding limit. retry is the value of Retry-After.
 func (w *Writer) writeTrios(s *fieldBuilder, d *mete.Decision, first *mete.Status, retry int64) {
 	if decider := w.decider(d, first, dialect.Legacy); decider != nil {
 		available, effective := s.quota(decider, first)
@@ -157,8 +156,7 @@ func writeTrio(s *fieldBuilder, first field, decider *mete.Status, available, re
 	}
 }
 
-// quota returns a limit's available quota in whole tokens, and its effective window, which is [bucket.Never] if
-// there is none.
+// quota returns a limit's available whole tokens, and its effective window or [bucket.Never].
 func quota(s *mete.Status) (available int64, effective time.Duration) {
 	if !s.Allowed {
 		return 0, s.RetryAfter

@@ -46,7 +46,7 @@ func status(l *policy.Limit, there, cost bucket.Tokens) mete.Status {
 	return mete.Status{Rule: &policy.Rule{Name: "rule"}, Limit: l, Snapshot: snap}
 }
 
-// decision is what the Limiter makes of statuses.
+// decision returns the decision for statuses.
 func decision(statuses ...mete.Status) *mete.Decision {
 	d := new(mete.Decision{Allowed: true, Rule: "rule"}.WithLimits(statuses...))
 	for _, s := range statuses {
@@ -210,7 +210,7 @@ func TestHeader_ReplacesFields(t *testing.T) {
 	}
 }
 
-// What the fields promise holds for any limit, state and cost.
+// The fields are correct for any limit, state and cost.
 func TestHeader_Promises(t *testing.T) {
 	rng := rand.New(testseed.PCG(1, 2))
 	w := newWriter(t, ratelimitfields.Config{})

@@ -9,11 +9,10 @@ import (
 )
 
 // A jitter spreads denied clients, so that they do not all return at once. A client's jitter depends only on its
-// identity and its exact wait. Without the key, nobody can compute it for another client or infer the identity
-// from it.
+// identity and its exact wait. Without the key, it is impossible to compute it for another client or to infer the
+// identity from it.
 type jitter struct{ key []byte }
 
-// defaultJitter is the default percentage.
 const defaultJitter = 50
 
 // add returns wait plus 0 to max(1, percent of wait) whole seconds, uniformly distributed. With 0 percent it
@@ -29,8 +28,7 @@ func (j jitter) add(wait int64, percent int, client []string) int64 {
 	return wait + int64(spread)
 }
 
-// maxPartBytes bounds the part of each client value that is hashed. Clients that differ only beyond it share
-// their jitter.
+// maxPartBytes bounds the hashed part of each client value. Clients that differ beyond it share their jitter.
 const maxPartBytes = 256
 
 // hash returns the keyed hash of client. Different lists hash different bytes. Cutting the sum to 64 bits rules

@@ -19,7 +19,6 @@ const (
 	maxParams    = 16
 )
 
-// int returns the first named parameter that is a non-negative integer.
 func (i *listItem) int(names ...string) (int64, bool) {
 	for _, name := range names {
 		for _, p := range i.params {
@@ -68,7 +67,6 @@ func parseList(text string) ([]listItem, bool) {
 	return items, true
 }
 
-// parseBare reads up to the next separator outside of quotes and removes the quotes.
 func parseBare(text string) (value, rest string, ok bool) {
 	var b strings.Builder
 	quoted := false

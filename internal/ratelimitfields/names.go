@@ -41,8 +41,7 @@ var fieldNames = [fieldCount]string{
 	warning: "X-Ratelimit-Warning",
 }
 
-// Remove deletes the rate limit fields of every dialect. It keeps Retry-After and Cache-Control, which have other
-// uses too.
+// Remove deletes the rate limit fields of every dialect. It keeps Retry-After and Cache-Control.
 func Remove(h http.Header) {
 	for f, name := range fieldNames {
 		if field(f) != retryAfter && field(f) != cacheControl {

@@ -21,9 +21,9 @@ const (
 	typeAbnormal      = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 )
 
-// Status returns the HTTP status of d: 200 if it is allowed, 503 if the store is unavailable and the rule fails
-// closed, 403 if a required attribute is missing, so that a retry would not help, and otherwise 429, also for
-// blocked clients.
+// Status returns the HTTP status of d: 200 if it is allowed, and 503 if the store is unavailable and the rule
+// fails closed. It returns 403 if a required attribute is missing, because a retry would not help. Otherwise it
+// returns 429, also for blocked clients.
 func Status(d *mete.Decision) int {
 	switch {
 	case d.Allowed:
@@ -77,7 +77,6 @@ func Disputed(detail string) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
 }
 
-// retryText tells the client when to retry.
 func retryText(retry int64) string {
 	if retry == 1 {
 		return "Try again in 1 second."

@@ -33,10 +33,11 @@ const (
 	firstUnix = 900_000_000
 )
 
-// Read returns the limits that a response announces, in the first dialect that it uses: the draft from version 8
-// on (names and parameters), draft 7 (limit=, remaining=, reset=), RateLimit-Limit, -Remaining and -Reset, or the
-// same with X-RateLimit- or X-Rate-Limit-, where Reset may be a Unix time. Malformed and negative values are
-// ignored, and large values are capped. now is the client's time; the Date field, if present, is the server's.
+// Read returns the limits that a response announces, in the first dialect that it uses. The dialects are the
+// draft from version 8 on (names and parameters), draft 7 (limit=, remaining=, reset=), and RateLimit-Limit,
+// -Remaining and -Reset. With the prefixes X-RateLimit- and X-Rate-Limit-, Reset may be a Unix time. Malformed
+// and negative values are ignored, and large values are capped. now is the client's time; the Date field, if
+// present, is the server's.
 func Read(h http.Header, now time.Time) []Announced {
 	if text := joinLines(h, fieldNames[draftLimit]); text != "" {
 		if items, ok := parseList(text); ok {
@@ -69,7 +70,6 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return untilServerTime(at, h, now), true
 }
 
-// joinLines returns the named field as one line, or "".
 func joinLines(h http.Header, name string) string {
 	lines := h.Values(name)
 	size := 0
@@ -159,8 +159,7 @@ func withPolicy(a Announced, h http.Header) Announced {
 	return a
 }
 
-// untilServerTime returns the time until at, a time of the server. It uses the server's clock if the response has
-// a Date.
+// untilServerTime returns the time until at by the server's clock, if the response has a Date.
 func untilServerTime(at time.Time, h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date

@@ -14,7 +14,7 @@ import (
 
 type announced = ratelimitfields.Announced
 
-// month is the longest time that is believed.
+// month is the cap of announced times.
 const month = 31 * 24 * time.Hour
 
 func header(lines ...string) http.Header {

@@ -33,7 +33,7 @@ func ruleOf(t testing.TB, headers, jitter string) *policy.Rule {
 	return r
 }
 
-// A limit is in the fields of its rule's dialects, or in those of the writer.
+// A limit appears in the fields of its rule's dialects, or in the writer's.
 func TestHeader_OfTheRule(t *testing.T) {
 	const token = bucket.Token
 	shown := func(name string, left bucket.Tokens, headers string) mete.Status {
@@ -112,7 +112,7 @@ X-Ratelimit-Reason: token_bucket_exceeded
 	}
 }
 
-// Whoever is only told of a decision hears what it asked for, whatever rules say.
+// With IgnoreRules, the writer's settings apply for every rule.
 func TestHeader_IgnoresRules(t *testing.T) {
 	s := status(newLimit(t, "a", "20", "10/1s"), 0, bucket.Token)
 	s.Rule = ruleOf(t, "draft-11 legacy x", "100%")

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Limits of which little is left warn those whom they still admit.
+// Limits near exhaustion warn the clients that they still allow.
 func TestHeader_Warning(t *testing.T) {
 	staged := func(name string, there bucket.Tokens, share string) mete.Status {
 		l := newLimit(t, name, "10", "1/1s")

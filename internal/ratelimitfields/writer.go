@@ -12,26 +12,25 @@
 //	                                                Reset as Unix time, rounded
 //	                                                up, less 10 ms
 //
-// If a rule sets dialects ([policy.Rule]), its limits appear only in those. The legacy and x fields describe the
-// limit that decided among the limits in that dialect. For a denial, that is a limit that denied; if none of the
-// dialect's limits denied, the fields are omitted, because they would be misleading.
+// If a rule sets dialects ([policy.Rule]), its limits appear only in these dialects. The legacy and x fields
+// describe the limit that decided among the limits in that dialect. For a denial, that is a limit that denied; if
+// none of the dialect's limits denied, the fields are omitted, because they would be misleading.
 //
-// q is the most that can be spent at once: the capacity, the tokens of a window, or the capacity plus the queue
-// of a leaky bucket. w is the time in seconds in which q is restored, rounded up and at least 1: the length of a
-// window.
+// q is the most that can be spent at once: the capacity or the tokens of a window. For a leaky bucket it includes
+// the queue. w is the time in seconds in which q is restored, rounded up and at least 1: the length of a window.
 //
 // r is the number of whole tokens left. t is the number of seconds for which r must last, rounded up and at least
-// 1: tokens ÷ rate or, for a window or a bucket that refills in intervals, the time until the next refill. (A
-// sliding log counts as refilled only when it is empty.) If r is 0, t is the time until the first whole token. A
-// limit that denied has r=0 and its wait, rounded up. If no wait helps, t and Reset are omitted.
+// 1. It is tokens ÷ rate or, for windows and intervals, the time until the next refill. (A sliding log counts as
+// refilled only when it is empty.) If r is 0, t is the time until the first whole token. A limit that denied has
+// r=0 and its wait, rounded up. If no wait helps, t and Reset are omitted.
 //
 // A denial has one wait for the client: the longest wait of the limits that denied, rounded up, plus the jitter
 // of that limit's rule. Retry-After, the legacy Reset, t of the limit with the longest wait, and the text of the
 // problem body all have this value. Clients are spread whichever value they read, and none returns too early.
 // retry_after in the problem body is the exact wait without jitter.
 //
-// For an allowed request, Reset is t in legacy, and in x the Unix time at which the bucket is full; on a denial,
-// not before Retry-After has passed. For a sliding window or log, the x Reset is the end of t.
+// For an allowed request, Reset is t in legacy, and in x the Unix time at which the bucket is full. On a denial,
+// the x Reset is not before Retry-After has passed. For a sliding window or log, the x Reset is the end of t.
 //
 // A decision without the store has no fields, because the state is unknown. Shadow limits never appear.
 //
@@ -55,18 +54,17 @@ import (
 
 // Config holds the settings of a [Writer]. The zero Config is valid.
 type Config struct {
-	// Dialects are the field dialects for limits of rules that set none: any of "draft-11", "legacy" and "x", or
-	// only "none". Empty means draft-11 and legacy.
+	// Dialects are the default field dialects: any of "draft-11", "legacy" and "x", or only "none". Empty means
+	// draft-11 and legacy.
 	Dialects []string
 
 	// DisableJitter disables jitter for rules that do not set it. Otherwise a wait is up to 50% longer.
 	DisableJitter bool
 
-	// ExactWaits disables all jitter, for protocols whose clients add their own.
+	// ExactWaits disables all jitter, for protocols in which clients add their own.
 	ExactWaits bool
 
-	// IgnoreRules ignores the dialects and jitter of rules, for callers that are not themselves the denied
-	// clients.
+	// IgnoreRules ignores the dialects and jitter of rules, for callers that ask for another client.
 	IgnoreRules bool
 
 	// JitterKey is the key of the hash that computes jitter. Processes with the same clients should share it. It
@@ -188,7 +186,6 @@ func (w *Writer) wait(d *mete.Decision, client []string) int64 {
 	return w.jitter.add(wholeSeconds(exact), w.jitterOf(d.Decider()), client)
 }
 
-// jitterOf returns the jitter percentage for a denial by decider, which may be nil.
 func (w *Writer) jitterOf(decider *mete.Status) int {
 	if decider != nil && decider.Rule != nil && !w.ignoreRules && !w.exact {
 		if percent, ok := decider.Rule.Jitter.Percent(); ok {
@@ -205,8 +202,7 @@ func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	return w.dialects.Has(dialect)
 }
 
-// decider returns the deciding limit among those in a dialect's fields, or nil. first is the deciding limit among
-// all.
+// decider returns the deciding limit in a dialect's fields, or nil. first is the deciding limit of all.
 func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect dialect.Set) *mete.Status {
 	if first == nil || w.shows(first, dialect) {
 		return first

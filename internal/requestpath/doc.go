@@ -21,8 +21,8 @@
 // Bytes that are not UTF-8 are kept. An empty path is "/", and "*" is "*".
 //
 // Not all servers read paths this way. Servers without path parameters have nothing under /login;x, so a rule
-// that treats it as /login does no harm. But servers disagree on dot segments: /a/%2e%2e/b is /b to nginx and
-// under /a/ to Go's ServeMux; /a/..;/b is /b to Tomcat and under /a/ to nginx. No single path is right for both.
+// that treats it as /login does no harm. But servers disagree on dot segments. /a/%2e%2e/b is /b to nginx and
+// under /a/ to Go's ServeMux. /a/..;/b is /b to Tomcat and under /a/ to nginx. No single path is right for both.
 // The functions here report such a path as disputed, and adapters reject it if a rule reads the path. Disputed
 // paths have:
 //

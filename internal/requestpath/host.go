@@ -33,7 +33,6 @@ func ipv6(text string) (string, bool) {
 	return addr.String(), true
 }
 
-// isName reports whether name is a valid host name without empty labels.
 func isName(name string) bool {
 	label := false // a label has begun
 	for i := range len(name) {

@@ -15,9 +15,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// TestServeMux holds the path of a request against the handler that Go's own router
-// brings it to: none is reached past its rule, unless the path is disputed, so that
-// the request is refused. A redirect is another request, which is asked about.
+// TestServeMux compares paths with the routing of http.ServeMux: no handler is reached past its rule, unless the
+// path is disputed. A redirect is another request with its own decision.
 func TestServeMux(t *testing.T) {
 	mux, reached := newMux()
 	source, err := httpfacts.New(httpfacts.Config{})
@@ -57,7 +56,7 @@ func TestServeMux(t *testing.T) {
 	t.Logf("reached: %v", counts)
 }
 
-// newMux returns a router with the locations, which says where it came to.
+// newMux returns a router with the locations, which records the location that it selected.
 func newMux() (*http.ServeMux, *string) {
 	mux, reached := http.NewServeMux(), new(string)
 	for pattern, name := range map[string]string{"/v1/chat": "chat", "/admin/": "admin", "/api/": "api", "/api": "api", "/": "other"} {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A location is a place of a server that a rule is about: all paths that begin with
-// it or, where it is exact, the one. The servers under test have all of them.
+// A location is a place of a server with a rule: all paths with that prefix or, if exact, that path. All servers
+// under test have the same locations.
 type location struct {
 	path  string
 	exact bool
@@ -43,7 +43,7 @@ var nasty = []string{
 	"/", "*", "//", "/..", "/../../", "/%2e", "/.;", "/..;",
 }
 
-// pieces are what nasty targets are made of.
+// pieces are the parts of nasty targets.
 var pieces = []string{
 	"/", "/", "/", "//", ".", "..", "/..", "/../", "/./", "%2e", "%2E%2e", "%2f", "%2F", "%5c", `\`, ";", ";x=1", "%3b", "?", "%3F", "#", "%23", "%", "%25",
 	"%252e", "%252f", "%00", "a", "x/", "admin", "/admin/", "v1", "chat", "/v1/chat", "api", "ADMIN", "%61", "%70", "\xa0", "é", "%c3%a9", "%c0%ae", "&", "=", "~", "+", "%20", "%0a",

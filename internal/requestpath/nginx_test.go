@@ -46,10 +46,8 @@ const startTimeout = time.Minute
 // refused is where nginx routes what it answers with status 400.
 const refused = "refused"
 
-// TestNGINX holds the path of a target against the location that nginx brings it
-// to: none is reached past its rule, unless the path is disputed, so that the
-// request is refused. The other way round, a rule takes more than its location
-// where there are path parameters or backslashes, and only there.
+// TestNGINX compares paths with the routing of nginx: no location is reached past its rule, unless the path is
+// disputed. A rule can cover more than its location only for path parameters and backslashes.
 func TestNGINX(t *testing.T) {
 	rng := rand.New(testseed.PCG(1, 2))
 	targets := append([]string{}, nasty...)

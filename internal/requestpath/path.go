@@ -115,8 +115,7 @@ func cutOrigin(target string) string {
 	return ""
 }
 
-// The kinds of bytes that require a full parse: in every path, in a path as sent, and a slash, which depends on
-// what follows.
+// The kinds of bytes that may require a full parse: in every path, in a path as sent, and a slash.
 const (
 	unusual uint8 = 1 << iota
 	unusualSent
@@ -132,8 +131,7 @@ var kinds = func() (kinds [256]uint8) {
 	return kinds
 }()
 
-// isClean reports whether p is surely in normal form. look selects the kinds of bytes. A false result is not
-// conclusive.
+// isClean reports whether p is surely in normal form. look selects the kinds of bytes to check.
 func isClean(p string, look uint8) bool {
 	if p == "" || p[0] != '/' {
 		return false
@@ -150,8 +148,7 @@ func isClean(p string, look uint8) bool {
 	return true
 }
 
-// isUnclean reports whether the text after a slash starts with a dot segment or with an empty segment that is not
-// the last.
+// isUnclean reports whether the text after a slash starts with a dot segment or an inner empty segment.
 func isUnclean(rest string) bool {
 	switch {
 	case rest == "":

@@ -61,7 +61,7 @@ func TestOf(t *testing.T) {
 		{`/a\..\b`, "/b" + disputed}, {"/a/..%5cb", "/b" + disputed}, {`/a/..\b`, "/b" + disputed}, {"/a//../b", "/b" + disputed},
 		{"/a/..//b", "/b" + disputed}, {"/a%2e/../b", "/b" + disputed},
 
-		// What no target may hold.
+		// Invalid in a target.
 		{"/a#b", "/a" + disputed}, {"/a#/../b", "/a" + disputed}, {"/a%00", "/a\x00" + disputed}, {"/a\x00b", "/a\x00b" + disputed},
 		{"/a\xa0", "/a\xa0" + disputed}, {"/a\x85?", "/a\x85" + disputed}, {"/a?\xa0", "/a"},
 		{"/caf\xc3\xa9", "/café"}, {"/caf%C3%A9", "/café"}, {"/caf%E9", "/caf\xe9"}, {"/%c0%ae", "/\xc0\xae"}, {"/a%0a%7f\t", "/a\n\x7f\t"},
@@ -101,8 +101,7 @@ func TestResolved(t *testing.T) {
 	}
 }
 
-// checkSent checks that whoever gets the resolved path takes it for what rules
-// were asked about.
+// checkSent checks that servers read the resolved path as the path of the rules.
 func checkSent(t *testing.T, decoded, resolved string) {
 	t.Helper()
 	asked, _ := requestpath.Decoded(decoded)
@@ -111,7 +110,7 @@ func checkSent(t *testing.T, decoded, resolved string) {
 	}
 }
 
-// What is spelled as it should be costs nothing.
+// Normal input causes no allocation.
 func TestOf_AllocatesNothing(t *testing.T) {
 	for _, target := range []string{"/", "/v1/items/42", "/.well-known/acme-challenge/x", "/a.b/..c/", "*"} {
 		if got := testing.AllocsPerRun(100, func() { requestpath.Of(target); requestpath.Decoded(target) }); got != 0 {
@@ -178,7 +177,7 @@ func checkPath(t *testing.T, target string) {
 	if err != nil || strings.ContainsAny(decoded, `;\`) || strings.Contains(sent, "#") || !strings.HasPrefix(sent, "/") {
 		return
 	}
-	// Of what is spelled in no worse way, the standard library makes the same.
+	// The standard library cleans plain paths in the same way.
 	want := path.Clean(decoded)
 	if last := decoded[strings.LastIndexByte(decoded, '/')+1:]; want != "/" && (last == "" || last == "." || last == "..") {
 		want += "/" // what ends in a dot segment is a directory: RFC 3986, 5.2.4

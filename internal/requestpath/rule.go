@@ -15,7 +15,7 @@ type Mistake struct {
 
 // RulePath returns the path for a rule's text, with or without escapes, in the form that [Of] returns for
 // matching requests. With prefix, written is a prefix of the matching paths, which may end anywhere except within
-// an escape. Paths that no request can have are mistakes.
+// an escape. It rejects paths that no request can have.
 func RulePath(written string, prefix bool) (path string, m Mistake) {
 	if written == "" && prefix {
 		return "", Mistake{}
@@ -79,7 +79,6 @@ func template(written string) (at int, is bool) {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
 
-// decode decodes the escapes in text. It returns false if one is invalid.
 func decode(text string) (string, bool) {
 	if strings.IndexByte(text, '%') < 0 {
 		return text, true
@@ -100,8 +99,8 @@ func decode(text string) (string, bool) {
 }
 
 // RuleHost returns the host for a rule's text in the form that [Host] returns for matching requests. Case,
-// brackets and a final dot do not matter. With prefix, written is a prefix of the matching hosts. Hosts that no
-// request can have are mistakes.
+// brackets and a final dot do not matter. With prefix, written is a prefix of the matching hosts. It rejects
+// hosts that no request can have.
 func RuleHost(written string, prefix bool) (host string, m Mistake) {
 	switch {
 	case written == "" && prefix:

@@ -13,7 +13,7 @@ func TestRulePath(t *testing.T) {
 	for _, tt := range []struct {
 		written string
 		prefix  bool
-		want    string // the path, or the hint of a mistake behind a "!"
+		want    string // the path, or "!" and the hint of an error
 	}{
 		{"/", false, "/"}, {"/a", false, "/a"}, {"/a/", false, "/a/"}, {"/A", false, "/A"}, {"/a b", false, "/a b"},
 		{"/a%20b", false, "/a b"}, {"/%61", false, "/a"}, {"/a%2Fb", false, "/a/b"}, {"/%2561", false, "/%61"}, {"/a%3Fb%23", false, "/a?b#"},

@@ -14,8 +14,7 @@ import (
 // MostHeld is the default maximum number of waiting requests. Each uses a goroutine and usually a connection.
 const MostHeld = 4096
 
-// keyShare limits the requests of one bucket to this fraction of the slots, so that a flood of one bucket cannot
-// use them all.
+// keyShare limits one bucket to a quarter of the slots, so that a flood of it cannot use them all.
 const keyShare = 4
 
 type slots struct {
@@ -56,8 +55,7 @@ func (p *slots) give(key uint64) {
 	}
 }
 
-// key identifies the bucket with the longest wait, which waiting requests share. Two buckets collide with a
-// probability of 2^-64.
+// key identifies the bucket with the longest wait. Two buckets collide with a probability of 2^-64.
 func (p *slots) key(d *mete.Decision, req *mete.Request) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
@@ -69,7 +67,7 @@ func (p *slots) key(d *mete.Decision, req *mete.Request) uint64 {
 	if at < 0 {
 		return h.Sum64()
 	}
-	// The limits of the request follow those of the policy.
+	// The limits of the request follow the limits of the policy.
 	if own := at - (len(d.Limits()) - len(req.Charges)); own >= 0 && own < len(req.Charges) {
 		part("")
 		part(req.Charges[own].Key)

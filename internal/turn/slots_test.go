@@ -40,8 +40,8 @@ func clients(t *testing.T, places int) (*turn.Taker, func(context.Context, strin
 	}
 }
 
-// One client has a quarter of the places, all of them together have them all; what
-// finds none is denied at once, and has spent nothing.
+// One client may use a quarter of the slots, and all clients together all of them. A request without a slot is
+// denied at once and refunded.
 func TestTake_Places(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tk, ask := clients(t, 8)
@@ -86,7 +86,7 @@ func TestTake_Places(t *testing.T) {
 }
 
 // A client that goes away gives its place back.
-func TestTake_PlaceOfWhoHasGone(t *testing.T) {
+func TestTake_CanceledRequestFreesSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tk, ask := clients(t, 4)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -113,7 +113,7 @@ func TestTake_PlaceOfWhoHasGone(t *testing.T) {
 }
 
 // Addresses that share a bucket share its places.
-func TestTake_PlacesOfANetwork(t *testing.T) {
+func TestTake_SlotsPerNetwork(t *testing.T) {
 	m, err := policy.Load([]byte(strings.Replace(delayed, "header:client", "ip:address", 1)), policy.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -34,8 +34,7 @@ func NewTaker(limiter *mete.Limiter, most time.Duration, held int) *Taker {
 	return &Taker{limiter: limiter, most: most, slots: newSlots(held)}
 }
 
-// Held returns the number of waiting requests, and the number of requests that were denied because too many were
-// waiting.
+// Held returns the number of waiting requests, and the number denied because too many were waiting.
 func (t *Taker) Held() (now int, refused uint64) {
 	t.slots.mu.Lock()
 	defer t.slots.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package turn waits for the turns of requests that a queue or a delaying stage admits later. It is for adapters
-// whose clients cannot be told to wait.
+// that cannot tell their clients to wait.
 package turn
 
 import (
@@ -48,8 +48,8 @@ func refund(ctx context.Context, r *mete.Reservation) error {
 	return r.Cancel(context.WithoutCancel(ctx))
 }
 
-// deny turns an admission into a denial by the limits with a turn later than most and by those with a stage delay
-// longer than most. The client can retry when its turn is only off away, or when the stages have ended.
+// deny turns an admission into a denial by the limits with a wait or a stage delay longer than most. The client
+// can retry when its turn is only off away, or when the stages have ended.
 func deny(d *mete.Decision, most, off time.Duration) {
 	*d = d.WithLimits(d.Limits()...) // the limits of d may be shared
 	for i := range d.Limits() {

@@ -49,8 +49,7 @@ func TestTake_Waits(t *testing.T) {
 	})
 }
 
-// What would have to wait for too long is denied at once and leaves its place, and
-// when its RetryAfter is over it is admitted.
+// A request with too long a wait is denied and refunded at once, and admitted after its RetryAfter.
 func TestTake_TooLong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		most, timeout, want time.Duration
@@ -108,7 +107,7 @@ func TestTake_Canceled(t *testing.T) {
 	})
 }
 
-// A queue in shadow keeps nobody waiting.
+// A shadow queue delays no request.
 func TestTake_ShadowQueue(t *testing.T) {
 	const rules = `{"rules": [{"name": "shadow", "mode": "shadow", "limit_keys": [], "algorithm": "leaky_bucket",
 		"algorithm_config": {"rate": "1/10s", "queue": 2}}, {"name": "free", "limit_keys": [], "group": "other",
@@ -151,8 +150,8 @@ func TestTake_NewPolicy(t *testing.T) {
 const slowed = `{"name": "slowed", "limit_keys": [], "algorithm_config": {"rate": "1/10s", "burst": 10,
 	"staged_actions": [{"threshold": 50, "action": "throttle", "delay": "2s"}]}}`
 
-// What a stage would delay for too long is denied at once, for the reason of its
-// limit, and admitted without delay when its RetryAfter is over and no earlier.
+// A request with too long a stage delay is denied at once with the reason of its limit. It is admitted without
+// delay after its RetryAfter, and not earlier.
 func TestTake_StageTooLong(t *testing.T) {
 	for name, tt := range map[string]struct{ most, timeout time.Duration }{
 		"longer than the most": {most: time.Second},
@@ -196,7 +195,7 @@ func TestTake_StageTooLong(t *testing.T) {
 	}
 }
 
-// What a stage always delays for too long is denied for good.
+// A stage that is always too long denies for good.
 func TestTake_StageAlwaysTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, tk := taker(t, slowed, time.Second)

@@ -114,7 +114,7 @@ func TestExplain_Usage(t *testing.T) {
 		{"--policy " + file + " /a/%2e%2e/b", 2, "servers interpret the path"},
 		{"--policy " + file + " hots=a", 2, `did you mean "host"?`},
 		{"--policy " + file + " cost=0", 2, "must be above 0"},
-		{"--policy " + file + " cost=1 cost=2", 2, "cost is duplicate"},
+		{"--policy " + file + " cost=1 cost=2", 2, "cost is given twice"},
 		{"--policy " + file + " cost=much", 2, "cost=much"},
 		{"--policy " + file + " --at noon", 2, "for --at"},
 		{"--policy " + file + " --store floppy:", 2, "unknown kind of store"},

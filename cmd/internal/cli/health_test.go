@@ -28,8 +28,8 @@ func TestHealth(t *testing.T) {
 		{nil, "/readyz", 404, "", 2, "", "status 404"},
 		{[]string{"now"}, "", 0, "", 2, "", `unexpected argument "now"`},
 		{[]string{"--ca", "missing.pem"}, "", 0, "", 2, "", "missing.pem"},
-		{[]string{"--server", "http://a b"}, "", 0, "", 2, "", "--server: the URL of the server is not understood"},
-		{[]string{"--server", "127.0.0.1:8080"}, "", 0, "", 2, "", "write one such as http://127.0.0.1:8080"},
+		{[]string{"--server", "http://a b"}, "", 0, "", 2, "", "--server: cannot parse the server URL"},
+		{[]string{"--server", "127.0.0.1:8080"}, "", 0, "", 2, "", "use a URL such as http://127.0.0.1:8080"},
 	} {
 		var asked string
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -129,7 +129,7 @@ func TestTop_Refuses(t *testing.T) {
 		{"--window x", 2, "--window"},
 		{"--server ftp://x", 2, "--server: "},
 		{"--server http://127.0.0.1:1", 3, "http://127.0.0.1:1 does not answer"},
-		{"--server " + url, 4, "takes a token of the role read"},
+		{"--server " + url, 4, "a token with the role read"},
 		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule is named "fre"; did you mean "free"?`},
 		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window is the time range"},
 		{"--server " + adminServer(t), 4, "top keys are shown only at the admin address"},

@@ -210,7 +210,7 @@ func TestOverrides_NotAtTheMainAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, text := read(t, resp); status != 404 || !strings.Contains(text, "administrators") {
+	if status, text := read(t, resp); status != 404 || !strings.Contains(text, "admin address") {
 		t.Errorf("at the main address: %d %s, want 404", status, text)
 	}
 }

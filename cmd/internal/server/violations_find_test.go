@@ -160,7 +160,7 @@ func TestDashboardViolations_Connections(t *testing.T) {
 		t.Errorf("%s connections, %v; want the recorder's one or two, and two of those who look", n, err)
 	}
 	p.Kill()
-	if page, status := s.violations(operatorToken, ""); status != http.StatusServiceUnavailable || !strings.Contains(page.Detail, "does not answer") {
+	if page, status := s.violations(operatorToken, ""); status != http.StatusServiceUnavailable || !strings.Contains(page.Detail, "is unavailable") {
 		t.Errorf("without the database: %d %s", status, page.Detail)
 	}
 	if s.log.Count("cannot read violations") != 1 {
