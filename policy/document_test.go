@@ -145,7 +145,8 @@ func documentParts(t *testing.T) map[string]string {
 	}
 }
 
-// fieldTable lists the fields of an object, required fields first.
+// fieldTable lists the fields of an object, required fields first. After the table, it names the fields that an
+// earlier table describes.
 func fieldTable(o schemaObject) string {
 	fields := slices.Sorted(maps.Keys(o.Properties))
 	required := func(f string) bool { return slices.Contains(o.Required, f) }
@@ -159,14 +160,26 @@ func fieldTable(o schemaObject) string {
 		return 1
 	})
 	var b strings.Builder
+	earlier := map[string][]string{}
 	b.WriteString("| Field | Type | Description |\n|---|---|---|\n")
 	for _, f := range fields {
 		p := o.Properties[f]
 		text := p.Description
+		if strings.HasPrefix(text, "As in ") {
+			name := "`" + f + "`"
+			if required(f) {
+				name += " (required)"
+			}
+			earlier[text] = append(earlier[text], name)
+			continue
+		}
 		if required(f) {
 			text = "**Required.** " + text
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f, p.form(), text)
+	}
+	for _, place := range slices.Sorted(maps.Keys(earlier)) {
+		fmt.Fprintf(&b, "\n%s: %s.\n", strings.TrimSuffix(place, "."), strings.Join(earlier[place], ", "))
 	}
 	return b.String()
 }

@@ -205,5 +205,5 @@ var fields = []field{
 	{name: "stage", in: inExpect, doc: "The stage that the last request reaches."},
 	{name: "override", in: inExpect, doc: "The override that decides."},
 	{name: "applies", in: inExpect, doc: "The rules that apply to each request."},
-	{name: "would_deny", in: inExpect, doc: "The number of requests requests that rules in shadow would deny.", form: parse.Ref("counts")},
+	{name: "would_deny", in: inExpect, doc: "The number of requests that rules in shadow would deny.", form: parse.Ref("counts")},
 }
