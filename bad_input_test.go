@@ -49,7 +49,7 @@ func loadHashed(t *testing.T, key string) *policy.Matcher {
 
 // Each error has a type, and its text contains the remedy.
 func TestBadInput(t *testing.T) {
-	naive := storetest.NewNaive(storetest.NewClock().Now)
+	naive := storetest.NewModel(storetest.NewClock().Now)
 	newLimiter := func(s mete.Store, m *policy.Matcher) *mete.Limiter {
 		t.Helper()
 		l, err := mete.New(s, m, mete.Config{})
@@ -123,7 +123,7 @@ func TestBadInput_LargestCost(t *testing.T) {
 // store cannot confirm it.
 func TestSetPolicy_OtherHashKeyInAnOutage(t *testing.T) {
 	away := errors.New("away")
-	shared := &checker{Store: storetest.NewNaive(storetest.NewClock().Now), err: away}
+	shared := &checker{Store: storetest.NewModel(storetest.NewClock().Now), err: away}
 	one := loadHashed(t, "one")
 	if _, err := mete.New(shared, one, mete.Config{}); !errors.Is(err, away) || !strings.Contains(err.Error(), "try again when the store answers") {
 		t.Errorf("New in an outage: error %v; want one that names the remedy", err)

@@ -11,9 +11,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Bucket is the current state of one bucket of the policy. It is a value. The caller must not change the
+// A BucketState is the current state of one bucket of the policy. It is a value. The caller must not change the
 // memory it refers to.
-type Bucket struct {
+type BucketState struct {
 	// Status holds the rule, the active limit, and the store's snapshot of the bucket. Cost is the rule's
 	// default cost, without [Config.Scale], and RetryAfter is the wait for a request of that cost.
 	Status
@@ -35,13 +35,13 @@ type Bucket struct {
 //
 // The error is a [policy.KeyError] if no limit of the policy has the key. If the store does not answer within
 // the rule's deadline, the error is the store's, such as a [StoreError]. Local buckets are never shown.
-func (l *Limiter) Bucket(ctx context.Context, key string) (Bucket, error) {
+func (l *Limiter) Bucket(ctx context.Context, key string) (BucketState, error) {
 	b, err := l.findBucket(ctx, key)
 	if err != nil {
-		return Bucket{}, err
+		return BucketState{}, err
 	}
 	if b.Snapshot, err = l.chargeBucket(ctx, &b, b.Cost, Mode{DryRun: true}); err != nil {
-		return Bucket{}, err
+		return BucketState{}, err
 	}
 	return b, nil
 }
@@ -50,12 +50,12 @@ func (l *Limiter) Bucket(ctx context.Context, key string) (Bucket, error) {
 // immediately before the reset, although another process can change the bucket in between. The reset adds the
 // missing tokens of that state: see [bucket.Snapshot.Missing]. [Limiter.TakeBucket] can take them away again.
 // The errors are the same as for [Limiter.Bucket].
-func (l *Limiter) ResetBucket(ctx context.Context, key string) (before Bucket, err error) {
+func (l *Limiter) ResetBucket(ctx context.Context, key string) (before BucketState, err error) {
 	if before, err = l.Bucket(ctx, key); err != nil {
-		return Bucket{}, err
+		return BucketState{}, err
 	}
 	if err := l.reset(ctx, []store.Charge{before.charge(0)}); err != nil {
-		return Bucket{}, err
+		return BucketState{}, err
 	}
 	return before, nil
 }
@@ -69,18 +69,18 @@ func (l *Limiter) ResetBucket(ctx context.Context, key string) (before Bucket, e
 //
 // TakeBucket returns the new state and the number of tokens taken. The errors are the same as for
 // [Limiter.Bucket], plus [ErrCost]. [Spent] of an error reports whether tokens may have been taken.
-func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b Bucket, taken bucket.Tokens, err error) {
+func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b BucketState, taken bucket.Tokens, err error) {
 	tokens, ok := most.count()
 	if !ok || tokens == 0 {
-		return Bucket{}, 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 above 0 and at most %v", ErrCost, most, bucket.MaxTokens)
+		return BucketState{}, 0, fmt.Errorf("%w: %v tokens: must be a multiple of 0.001 above 0 and at most %v", ErrCost, most, bucket.MaxTokens)
 	}
 	if b, err = l.findBucket(ctx, key); err != nil {
-		return Bucket{}, 0, err
+		return BucketState{}, 0, err
 	}
 	cost := b.Cost
 	for attempt := range maxTakes {
 		if b.Snapshot, err = l.chargeBucket(ctx, &b, tokens, Mode{}); err != nil {
-			return Bucket{}, 0, err
+			return BucketState{}, 0, err
 		}
 		if b.Allowed {
 			taken = tokens
@@ -100,29 +100,29 @@ func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b Bu
 // maxTakes bounds the attempts of TakeBucket while other callers take tokens at the same time.
 const maxTakes = 8
 
-func (l *Limiter) findBucket(ctx context.Context, key string) (Bucket, error) {
+func (l *Limiter) findBucket(ctx context.Context, key string) (BucketState, error) {
 	if ctx.Err() != nil {
-		return Bucket{}, contextError(ctx)
+		return BucketState{}, contextError(ctx)
 	}
 	m, now := l.policy.Load(), l.now()
 	if m == nil {
-		return Bucket{}, &policy.KeyError{Reason: "the limiter has no policy"}
+		return BucketState{}, &policy.KeyError{Reason: "the limiter has no policy"}
 	}
 	match, verdict, err := m.Bucket(key, now)
 	if err != nil {
-		return Bucket{}, err
+		return BucketState{}, err
 	}
-	b := Bucket{At: now, Shadow: match.Shadow, Block: verdict.Block, Allow: verdict.Allow}
+	b := BucketState{At: now, Shadow: match.Shadow, Block: verdict.Block, Allow: verdict.Allow}
 	b.Rule, b.Limit, b.Key, b.Cost = match.Rule, match.Limit, match.Key, match.Cost
 	return b, nil
 }
 
-func (b *Bucket) charge(cost bucket.Tokens) store.Charge {
-	return store.Charge{Key: b.Key, Limit: b.Limit.Bucket.For(b.Key), Cost: cost, Shards: b.Limit.Shards, Leased: b.Limit.Leased}
+func (b *BucketState) charge(cost bucket.Tokens) store.Charge {
+	return store.Charge{Key: b.Key, Limit: b.Limit.Bucket.ForKey(b.Key), Cost: cost, Shards: b.Limit.Shards, Leased: b.Limit.Leased}
 }
 
 // chargeBucket charges local costs of an earlier outage to the store, and then takes a cost.
-func (l *Limiter) chargeBucket(ctx context.Context, b *Bucket, cost bucket.Tokens, mode Mode) (bucket.Snapshot, error) {
+func (l *Limiter) chargeBucket(ctx context.Context, b *BucketState, cost bucket.Tokens, mode Mode) (bucket.Snapshot, error) {
 	charges := []store.Charge{b.charge(cost)}
 	mode.Within, mode.Fresh = b.Rule.Deadline, true
 	if l.outage != nil {

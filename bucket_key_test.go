@@ -36,7 +36,7 @@ var limitNames = []string{"token", "leaky", "fixed", "sliding", "log", "split", 
 
 func ofAlice(limit string) string { return limit + ":x-user=alice" }
 
-func (r rig) bucket(key string) mete.Bucket {
+func (r rig) bucket(key string) mete.BucketState {
 	r.Helper()
 	b, err := r.Bucket(r.Context(), key)
 	if err != nil {

@@ -43,7 +43,7 @@ func compile(tb testing.TB, spec bucket.Spec) bucket.Limit {
 func newBare(t *testing.T, config mete.Config) rig {
 	t.Helper()
 	clock := storetest.NewClock()
-	l, err := mete.New(storetest.NewNaive(clock.Now), nil, config)
+	l, err := mete.New(storetest.NewModel(clock.Now), nil, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +104,10 @@ func TestCharges_SeveralKeysInOneStep(t *testing.T) {
 func TestCharges_ReasonsNameTheAlgorithm(t *testing.T) {
 	rate := bucket.Rate{Tokens: bucket.Token, Per: time.Second}
 	for reason, spec := range map[string]bucket.Spec{
-		"token_bucket_exceeded":   {Algorithm: bucket.Stepped, Capacity: 2 * bucket.Token, Rate: rate},
-		"fixed_window_exceeded":   {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: rate},
-		"sliding_window_exceeded": {Algorithm: bucket.SlidingWindow, Rate: rate},
-		"sliding_log_exceeded":    {Algorithm: bucket.SlidingLog, Rate: rate},
+		"token_bucket_exceeded":   {Algorithm: bucket.AlgorithmStepped, Capacity: 2 * bucket.Token, Rate: rate},
+		"fixed_window_exceeded":   {Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Rate: rate},
+		"sliding_window_exceeded": {Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		"sliding_log_exceeded":    {Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
 		"leaky_bucket_exceeded":   {Capacity: bucket.Token, Rate: rate, Queue: bucket.Token},
 	} {
 		r := newBare(t, mete.Config{})
@@ -196,7 +196,7 @@ func TestCharges_MaxCharges(t *testing.T) {
 // Buckets with anchor: key have different intervals, with and without a policy.
 func TestCharges_AnchorKey(t *testing.T) {
 	r := newBare(t, mete.Config{})
-	l := compile(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: bucket.Token, Anchor: bucket.AnchorKey,
+	l := compile(t, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Anchor: bucket.AnchorKey,
 		Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Hour}})
 	waits := map[time.Duration]bool{}
 	for i := range 20 {
@@ -215,7 +215,7 @@ func TestCharges_StoreFails(t *testing.T) {
 	for _, tc := range []struct {
 		then  policy.OnStoreError
 		allow bool
-	}{{policy.StoreErrorOpen, true}, {policy.StoreErrorClosed, false}} {
+	}{{policy.OnStoreErrorOpen, true}, {policy.OnStoreErrorClosed, false}} {
 		l, err := mete.New(brokenStore{errors.New("gone")}, nil, mete.Config{OnStoreError: tc.then})
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestCharges_StoreFails(t *testing.T) {
 
 // Without a policy, a cost in addition to charges is an error.
 func TestTake_CostWithoutAPolicy(t *testing.T) {
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{})
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (r *recorder) Refund(ctx context.Context, refunds []mete.Refund, id string)
 func newRecorder(t *testing.T, rules string) (rig, *recorder) {
 	t.Helper()
 	clock := storetest.NewClock()
-	s := &recorder{Store: storetest.NewNaive(clock.Now)}
+	s := &recorder{Store: storetest.NewModel(clock.Now)}
 	l, err := mete.New(s, load(t, `{"rules": [`+rules+`]}`), mete.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func TestSettle_RuleAndChargeOfOneKey(t *testing.T) {
 // Refunds and resets apply to each enforced and shadow rule, at its own cost.
 func TestRefund_EachClaimHasItsCost(t *testing.T) {
 	clock := storetest.NewClock()
-	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, `{"rules": [
+	l, err := mete.New(storetest.NewModel(clock.Now), load(t, `{"rules": [
 		{"name": "b", "group": "b", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "fixed_cost": 3}},
 		{"name": "trial", "group": "t", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 100, "fixed_cost": 7}},
 		{"name": "a", "group": "a", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "fixed_cost": 5, "shards": 4}}]}`), mete.Config{})

@@ -112,7 +112,7 @@ func (c *Config) complete() error {
 	if c.DenyKeys == 0 {
 		c.DenyKeys = defaultDenyKeys
 	}
-	if c.OnStoreError == policy.StoreErrorLocal && c.Local == nil {
+	if c.OnStoreError == policy.OnStoreErrorLocal && c.Local == nil {
 		wrong = append(wrong, errors.New("OnStoreError is Local: set Config.Local"))
 	}
 	return errors.Join(wrong...)

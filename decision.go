@@ -176,7 +176,7 @@ func (d *Decision) conclude(mode Mode) {
 // wait returns how long the request waits for tokens under s. For a dry run it is the wait that a take would cause.
 func (s *Status) wait(dryRun bool) time.Duration {
 	if dryRun { // the snapshot excludes the cost
-		return s.Earliest(s.Cost)
+		return s.RefillAfter(s.Cost)
 	}
 	return s.Wait()
 }
@@ -226,7 +226,7 @@ func (s *Status) delay(dryRun bool) time.Duration {
 	}
 	after := *s
 	if dryRun {
-		after.Snapshot = s.With()
+		after.Snapshot = s.WithCost()
 	}
 	if stage := after.Stage(); stage != nil {
 		return stage.Delay

@@ -24,8 +24,8 @@ const twoAndTwo = `{"rules": [
 // changes no other.
 func TestDecisions_ShareNoMemory(t *testing.T) {
 	clock := storetest.NewClock()
-	line := &wire{Store: storetest.NewNaive(clock.Now)}
-	l, err := mete.New(line, load(t, twoAndTwo), mete.Config{Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+	line := &wire{Store: storetest.NewModel(clock.Now)}
+	l, err := mete.New(line, load(t, twoAndTwo), mete.Config{Local: storetest.NewModel(clock.Now), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

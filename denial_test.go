@@ -37,7 +37,7 @@ func TestOnDenial_ShowsWhoWasDenied(t *testing.T) {
 		{"name": "strict", "limit_keys": ["query:x"], "match": {"method": "PUT"}, "on_missing": "deny", "algorithm_config": {"rate": "1/1h", "burst": 9}}]}`
 	var seen []string
 	clock := storetest.NewClock()
-	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, shadowed), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
+	l, err := mete.New(storetest.NewModel(clock.Now), load(t, shadowed), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
 		seen = append(seen, describe(d))
 	}})
 	if err != nil {
@@ -82,7 +82,7 @@ func TestOnNearLimit(t *testing.T) {
 			seen = append(seen, fmt.Sprint(what, " ", d.Allowed, " ", near))
 		}
 	}
-	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, rules), mete.Config{OnDenial: note("denied"), OnNearLimit: note("near")})
+	l, err := mete.New(storetest.NewModel(clock.Now), load(t, rules), mete.Config{OnDenial: note("denied"), OnNearLimit: note("near")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestOnNearLimit(t *testing.T) {
 // The request's own charges follow the policy's limits, with their own keys.
 func TestOnDenial_Charges(t *testing.T) {
 	var seen []string
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, nested), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, nested), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
 		if _, ok := d.Attributes.Lookup(load(t, nested).Rules()[0].LimitKeys[0]); ok {
 			t.Error("a request without attributes has some")
 		}
@@ -131,7 +131,7 @@ func TestOnDenial_Degraded(t *testing.T) {
 		{"name": "closed", "limit_keys": ["method"], "on_store_error": "closed", "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`
 	var seen []string
 	l, err := mete.New(brokenStore{errors.New("gone")}, load(t, rules), mete.Config{
-		Local:    storetest.NewNaive(storetest.NewClock().Now),
+		Local:    storetest.NewModel(storetest.NewClock().Now),
 		OnDenial: func(_ context.Context, d *mete.Denial) { seen = append(seen, describe(d)) },
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func TestOnDenial_AllocatesNothing(t *testing.T) {
 // G12: the log value of a denial contains no keys.
 func TestDenial_LogsNoKeys(t *testing.T) {
 	logger, out := newLogger(slog.LevelDebug)
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, nested), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, nested), mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
 		logger.Info("denied", "pointer", d, "value", *d)
 	}})
 	if err != nil {

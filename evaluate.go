@@ -48,7 +48,7 @@ func (c *claim) write(charge *store.Charge) {
 
 // An evaluation holds the claims of one request and the memory to decide it.
 type evaluation struct {
-	found   policy.Found
+	found   policy.MatchResult
 	policy  *policy.Matcher
 	now     bucket.Instant // 0 unless the policy depends on the time.
 	cost    bucket.Tokens  // of the request; 0 means each rule's own cost.
@@ -80,7 +80,7 @@ func (e *evaluation) release() {
 
 // policyAware is implemented by attributes that depend on the deciding policy and the time.
 type policyAware interface {
-	Under(m *policy.Matcher, now bucket.Instant)
+	SetPolicy(m *policy.Matcher, now bucket.Instant)
 }
 
 func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
@@ -95,18 +95,18 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	e := evaluations.Get().(*evaluation)
 	e.cost = cost
 	if e.policy = m; m == nil {
-		e.found.Forget()
+		e.found.Reset()
 	} else {
 		attrs := req.Attributes
 		if attrs == nil {
 			attrs = Attrs(nil)
 		}
 		e.now = 0
-		if m.Timed() {
+		if m.DependsOnTime() {
 			e.now = l.now()
 		}
 		if told, ok := attrs.(policyAware); ok {
-			told.Under(m, e.now)
+			told.SetPolicy(m, e.now)
 		}
 		m.Find(&e.found, attrs, cost, e.now)
 	}
@@ -157,12 +157,12 @@ func appendClaim(claims []claim) []claim {
 }
 
 func (e *evaluation) setMatch(c *claim, m *policy.Match) {
-	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.StoreErrorOpen
+	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.OnStoreErrorOpen
 	c.fixed, c.own = false, false
 	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
 	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
 	if c.limit.Anchor() == bucket.AnchorKey {
-		c.limit = new(c.limit.For(m.Key))
+		c.limit = new(c.limit.ForKey(m.Key))
 	}
 	e.sharded = e.sharded || c.shards > 1
 }
@@ -179,7 +179,7 @@ func (e *evaluation) addOwnCharges(req *Request, config *Config) error {
 		}
 		limit := &own.Limit
 		if limit.Anchor() == bucket.AnchorKey {
-			limit = new(limit.For(own.Key))
+			limit = new(limit.ForKey(own.Key))
 		}
 		sharded = sharded || own.Shards > 1
 		at := slices.IndexFunc(e.claims, func(c claim) bool { return c.status.Key == own.Key })

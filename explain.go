@@ -24,19 +24,19 @@ type Explanation struct {
 	// Policy is the policy that decided, or nil if the limiter has none.
 	Policy *policy.Matcher
 
-	// Calm is the active override that puts every rule in shadow mode, or nil.
-	Calm *policy.Override
+	// ShadowOverride is the active override that puts every rule in shadow mode, or nil.
+	ShadowOverride *policy.Override
 
 	// Rules holds all rules in the order of the policy, with the effect of each. Rules after one with a blocked
 	// bucket are missing. There are no rules at all if an override decided the whole request.
-	Rules []Considered
+	Rules []RuleResult
 
 	// Charges holds the accounts of the request's own charges.
 	Charges []Account
 }
 
-// A Considered is the result of one rule and its buckets.
-type Considered struct {
+// A RuleResult is the result of one rule and its buckets.
+type RuleResult struct {
 	policy.Consideration
 	Accounts []Account // one per element of Matches
 }
@@ -70,7 +70,7 @@ func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error)
 	}
 	defer e.release()
 	x := Explanation{At: e.now, Policy: e.policy}
-	if e.policy == nil || !e.policy.Timed() {
+	if e.policy == nil || !e.policy.DependsOnTime() {
 		x.At = l.now()
 	}
 	var d Decision
@@ -96,9 +96,9 @@ func (x *Explanation) explain(e *evaluation, req *Request, enforced, shadow map[
 		attrs = Attrs(nil)
 	}
 	why := e.policy.Explain(attrs, e.cost, e.now)
-	x.Calm = why.Shadow
+	x.ShadowOverride = why.Shadow
 	for _, c := range why.Rules {
-		rule := Considered{Consideration: c}
+		rule := RuleResult{Consideration: c}
 		for _, match := range c.Matches {
 			account := enforced[match.Key]
 			if match.Shadow {
@@ -150,6 +150,6 @@ func (d Decision) simulateSpend(maxWait time.Duration) Decision {
 
 func spendStatuses(statuses []Status) {
 	for i := range statuses {
-		statuses[i].Snapshot = statuses[i].With()
+		statuses[i].Snapshot = statuses[i].WithCost()
 	}
 }

@@ -58,7 +58,7 @@ func newBench(t *testing.T, seed uint64) *bench {
 	}
 	b.store = &onlooker{Store: mem, t: t}
 	if seed%2 == 0 {
-		b.store.Store = storetest.NewNaive(clock.Now)
+		b.store.Store = storetest.NewModel(clock.Now)
 	}
 	seen := func(string) {
 		if b.store.looking {
@@ -66,7 +66,7 @@ func newBench(t *testing.T, seed uint64) *bench {
 		}
 	}
 	b.limiter, err = mete.New(b.store, b.matcher(t), mete.Config{
-		Now: clock.Now, Local: storetest.NewNaive(clock.Now), OnStoreError: policy.OnStoreError(seed % 3),
+		Now: clock.Now, Local: storetest.NewModel(clock.Now), OnStoreError: policy.OnStoreError(seed % 3),
 		OnDecision: func(context.Context, *mete.Decision) { seen("decision") }, OnDenial: func(context.Context, *mete.Denial) { seen("denial") },
 	})
 	if err != nil {
@@ -196,7 +196,7 @@ func count(counts map[string]int, e *mete.Explanation) {
 	add("degraded", d.Degraded)
 	add("several limits", len(d.Limits()) > 2)
 	add("shadow", len(d.Shadow) > 0)
-	add("calm", e.Calm != nil)
+	add("calm", e.ShadowOverride != nil)
 	add("override allow", d.Allowed && d.Override != nil)
 	for _, s := range d.Shadow {
 		add("shadow denial", !s.Allowed)
@@ -204,7 +204,7 @@ func count(counts map[string]int, e *mete.Explanation) {
 	outcomes := []string{"applies", "unmatched", "lacking", "denying", "exempt", "blocked rule", "taken", "unneeded", "disabled"}
 	for _, r := range e.Rules {
 		counts[outcomes[r.Outcome]]++
-		add("partly in shadow", r.Shadow && r.Rule.Mode.Partial())
+		add("partly in shadow", r.Shadow && r.Rule.Mode.IsPartial())
 		add("override limit", r.Outcome == policy.OutcomeApplies && r.Override != nil)
 	}
 }

@@ -18,13 +18,13 @@ import (
 )
 
 func TestNew_LocalNeedsAStore(t *testing.T) {
-	store := storetest.NewNaive(storetest.NewClock().Now)
+	store := storetest.NewModel(storetest.NewClock().Now)
 	local, open := load(t, localRule), load(t, strings.Replace(localRule, "local", "open", 1))
 	shadow := load(t, strings.Replace(localRule, `"name"`, `"mode": "shadow", "name"`, 1))
 	if _, err := mete.New(store, local, mete.Config{}); err == nil || !strings.Contains(err.Error(), `rule "all" has on_store_error: local: set Config.Local`) {
 		t.Errorf("New: error %v", err)
 	}
-	if _, err := mete.New(store, nil, mete.Config{OnStoreError: policy.StoreErrorLocal}); err == nil {
+	if _, err := mete.New(store, nil, mete.Config{OnStoreError: policy.OnStoreErrorLocal}); err == nil {
 		t.Error("New with OnStoreError: no error")
 	}
 	l, err := mete.New(store, open, mete.Config{})
@@ -127,8 +127,8 @@ func TestLocal_AmongOthers(t *testing.T) {
 // The request's own charges follow Config.OnStoreError.
 func TestLocal_OwnCharges(t *testing.T) {
 	clock := storetest.NewClock()
-	store := &wire{Store: storetest.NewNaive(clock.Now)}
-	l, err := mete.New(store, nil, mete.Config{OnStoreError: policy.StoreErrorLocal, Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+	store := &wire{Store: storetest.NewModel(clock.Now)}
+	l, err := mete.New(store, nil, mete.Config{OnStoreError: policy.OnStoreErrorLocal, Local: storetest.NewModel(clock.Now), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestFailure(t *testing.T) {
 func TestTake_Within(t *testing.T) {
 	clock := storetest.NewClock()
 	var got time.Duration
-	store := &wire{Store: storetest.NewNaive(clock.Now), hook: func(m mete.Mode) { got = m.Within }}
+	store := &wire{Store: storetest.NewModel(clock.Now), hook: func(m mete.Mode) { got = m.Within }}
 	rule := func(name, more string) string {
 		return `{"name": "` + name + `", "group": "` + name + `", "limit_keys": [], ` + more + ` "algorithm_config": {"rps": 1, "burst": 100}}`
 	}

@@ -81,7 +81,7 @@ type node struct {
 type cluster struct {
 	*testing.T
 	clock *storetest.Clock
-	store *storetest.Naive
+	store *storetest.Model
 	nodes []*node
 }
 
@@ -95,11 +95,11 @@ func start(t *testing.T, n int, rules string) *cluster {
 func startDenying(t *testing.T, n int, rules string, denyFor time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}
-	c.store = storetest.NewNaive(c.clock.Now)
+	c.store = storetest.NewModel(c.clock.Now)
 	for range n {
 		l := &wire{Store: c.store}
 		limiter, err := mete.New(l, load(t, `{"rules": [`+rules+`]}`), mete.Config{
-			Local:   storetest.NewNaive(c.clock.Now),
+			Local:   storetest.NewModel(c.clock.Now),
 			Nodes:   func() int { return n },
 			Now:     c.clock.Now,
 			DenyFor: denyFor,

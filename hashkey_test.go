@@ -60,7 +60,7 @@ func TestHashKey_IsTheStores(t *testing.T) {
 		}
 		return all
 	}
-	naive := storetest.NewNaive(storetest.NewClock().Now)
+	naive := storetest.NewModel(storetest.NewClock().Now)
 	a, b := &keeper{Store: naive, secret: "a"}, &keeper{Store: naive, secret: "b"}
 	of, ofA, ofB := keys(a), keys(around{around{a}}), keys(b)
 	for i := range of {
@@ -80,7 +80,7 @@ func TestHashKey_IsTheStores(t *testing.T) {
 }
 
 func TestHashKey_RefusesARandomOne(t *testing.T) {
-	unknown := stranger{storetest.NewNaive(storetest.NewClock().Now)}
+	unknown := stranger{storetest.NewModel(storetest.NewClock().Now)}
 	for _, rules := range []string{byAPIKey, byUser} {
 		_, err := mete.New(unknown, load(t, rules), mete.Config{})
 		if err == nil || !strings.Contains(err.Error(), "policy.Options.HashKey") || !strings.Contains(err.Error(), "mete_test.stranger") {
@@ -114,7 +114,7 @@ func TestHashKey_RefusesARandomOne(t *testing.T) {
 // After a store error, the next call reads the secret again.
 func TestHashKey_StoreFails(t *testing.T) {
 	away := errors.New("away")
-	store := &keeper{Store: storetest.NewNaive(storetest.NewClock().Now), err: away}
+	store := &keeper{Store: storetest.NewModel(storetest.NewClock().Now), err: away}
 	if _, err := mete.New(store, load(t, byAPIKey), mete.Config{}); !errors.Is(err, away) || !strings.Contains(err.Error(), "HashKey") {
 		t.Errorf("New: error %v", err)
 	}
@@ -135,12 +135,12 @@ func TestHashKey_StoreFails(t *testing.T) {
 func TestHashKey_KeepsThePolicy(t *testing.T) {
 	m := load(t, `{"rules": [{"name": "r", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "3/1h", "burst": 3}}],
 		"overrides": [{"id": "o", "author": "me", "action": "block", "match": {"method": "DELETE"}, "reason": "why", "expires_at": "2999-01-01T00:00:00Z"}]}`)
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), m, mete.Config{})
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := l.Policy()
-	if in == m || in.NeedsHashKey() || !in.Timed() || len(in.Overrides()) != 1 || len(in.Rules()) != 1 || len(in.Attributes()) != len(m.Attributes()) {
+	if in == m || in.NeedsHashKey() || !in.DependsOnTime() || len(in.Overrides()) != 1 || len(in.Rules()) != 1 || len(in.Attributes()) != len(m.Attributes()) {
 		t.Errorf("the policy in force is not the one given, with a key: %+v", in)
 	}
 	d, err := l.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"method": "DELETE", "header:x-api-key": "k"}})

@@ -21,7 +21,7 @@ func TestWait_NoHerd(t *testing.T) {
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket": {Capacity: bucket.Token, Rate: perSecond(100)},
 		"no debt":      {Capacity: bucket.Token, Rate: perSecond(100), MaxReserved: new(bucket.Tokens)},
-		"sliding log":  {Algorithm: bucket.SlidingLog, Rate: perSecond(100)},
+		"sliding log":  {Algorithm: bucket.AlgorithmSlidingLog, Rate: perSecond(100)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

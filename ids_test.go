@@ -16,7 +16,7 @@ import (
 // A retry is recognized under another scale: clients retry while the protected service is overloaded.
 func TestID_ScaledOtherwise(t *testing.T) {
 	factor := bucket.Tokens(1)
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), nil, mete.Config{
 		Scale: func(cost bucket.Tokens) bucket.Tokens { return cost * factor },
 	})
 	if err != nil {
@@ -36,7 +36,7 @@ func TestID_ScaledOtherwise(t *testing.T) {
 func TestID_AskedForSomethingElse(t *testing.T) {
 	for name, shards := range map[string]int{"one bucket": 0, "shards": 4} {
 		t.Run(name, func(t *testing.T) {
-			l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), nil, mete.Config{})
+			l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), nil, mete.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestID_SurvivesAReload(t *testing.T) {
 		more = `{"name": "all", "group": "a", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 30}}`
 	)
 	factor := bucket.Tokens(1)
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, `{"rules": [`+user+`,`+all+`]}`), mete.Config{
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, `{"rules": [`+user+`,`+all+`]}`), mete.Config{
 		Scale: func(cost bucket.Tokens) bucket.Tokens { return cost * factor },
 	})
 	if err != nil {
@@ -181,8 +181,8 @@ func onEachKindOfStore(t *testing.T, f func(*testing.T, *mete.Limiter)) {
 	for name, fault := range map[string]fault{"store": up, "local": down} {
 		t.Run(name, func(t *testing.T) {
 			clock := storetest.NewClock()
-			line := &wire{Store: storetest.NewNaive(clock.Now)}
-			l, err := mete.New(line, nil, mete.Config{OnStoreError: policy.StoreErrorLocal, Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+			line := &wire{Store: storetest.NewModel(clock.Now)}
+			l, err := mete.New(line, nil, mete.Config{OnStoreError: policy.OnStoreErrorLocal, Local: storetest.NewModel(clock.Now), Now: clock.Now})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,8 +39,8 @@ func (h *heldWire) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 func inFlight(t *testing.T, rules string, takes int, f fault) (n *node, land func() (admitted int)) {
 	t.Helper()
 	clock := storetest.NewClock()
-	h := &heldWire{wire: &wire{Store: storetest.NewNaive(clock.Now)}, holding: true, asked: make(chan struct{}), open: make(chan struct{})}
-	l, err := mete.New(h, load(t, `{"rules": [`+rules+`]}`), mete.Config{Local: storetest.NewNaive(clock.Now), Now: clock.Now})
+	h := &heldWire{wire: &wire{Store: storetest.NewModel(clock.Now)}, holding: true, asked: make(chan struct{}), open: make(chan struct{})}
+	l, err := mete.New(h, load(t, `{"rules": [`+rules+`]}`), mete.Config{Local: storetest.NewModel(clock.Now), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func (l *Limiter) preparePolicy(m *policy.Matcher) (*policy.Matcher, error) {
 		return nil, nil
 	}
 	for _, r := range m.Rules() {
-		if l.config.Local == nil && r.OnStoreError == policy.StoreErrorLocal && r.Mode < policy.ModeShadow {
+		if l.config.Local == nil && r.OnStoreError == policy.OnStoreErrorLocal && r.Mode < policy.ModeShadow {
 			return nil, fmt.Errorf("rule %q has on_store_error: local: set Config.Local", r.Name)
 		}
 	}

@@ -268,7 +268,7 @@ func TestSetPolicy_WhileDeciding(t *testing.T) {
 
 func TestOnDecision(t *testing.T) {
 	var seen []string
-	store := storetest.NewNaive(storetest.NewClock().Now)
+	store := storetest.NewModel(storetest.NewClock().Now)
 	l, err := mete.New(store, load(t, nested), mete.Config{OnDecision: func(_ context.Context, d *mete.Decision) {
 		seen = append(seen, fmt.Sprintf("%v %s", d.Allowed, d.Rule))
 	}})
@@ -291,7 +291,7 @@ func TestOnDecision_Skipped(t *testing.T) {
 		{"name": "key", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1h", "burst": 5}},
 		{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 1}}]}`
 	var seen []string
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, rules), mete.Config{OnDecision: func(_ context.Context, d *mete.Decision) {
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, rules), mete.Config{OnDecision: func(_ context.Context, d *mete.Decision) {
 		text := fmt.Sprint(d.Allowed)
 		for _, r := range d.Skipped {
 			text += " " + r.Name

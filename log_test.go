@@ -31,7 +31,7 @@ func TestLogDecisions(t *testing.T) {
 	const rules = `{"rules": [
 		{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/10s", "burst": 3}},
 		{"name": "trial", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rps": 1, "burst": 1}}]}`
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, rules), mete.Config{OnDecision: mete.LogDecisions(logger)})
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, rules), mete.Config{OnDecision: mete.LogDecisions(logger)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestLogDecisions_Degraded(t *testing.T) {
 // G12: logs contain no keys, regardless of how a decision is logged.
 func TestDecision_LogsNoKeys(t *testing.T) {
 	logger, out := newLogger(slog.LevelDebug)
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, nested), mete.Config{OnDecision: mete.LogDecisions(logger)})
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, nested), mete.Config{OnDecision: mete.LogDecisions(logger)})
 	if err != nil {
 		t.Fatal(err)
 	}

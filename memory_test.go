@@ -25,7 +25,7 @@ type far struct {
 func newFar(t *testing.T, config mete.Config) far {
 	t.Helper()
 	clock := storetest.NewClock()
-	line := &wire{Store: storetest.NewNaive(clock.Now)}
+	line := &wire{Store: storetest.NewModel(clock.Now)}
 	if config.Now = clock.Now; config.DenyFor == 0 {
 		config.DenyFor = time.Hour
 	}
@@ -39,7 +39,7 @@ func newFar(t *testing.T, config mete.Config) far {
 // emptied returns a limiter with an empty bucket that has just been denied. The store was called twice.
 func emptied(t *testing.T) far {
 	t.Helper()
-	f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
+	f := newFar(t, mete.Config{Local: storetest.NewModel(storetest.NewClock().Now)})
 	f.takes(10, true, 1)
 	f.takes(1, false, 2)
 	return f
@@ -96,7 +96,7 @@ func TestDenyFor_SeesWhatIsGivenBack(t *testing.T) {
 	} {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, answer lost: %v", name, lost), func(t *testing.T) {
-				f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
+				f := newFar(t, mete.Config{Local: storetest.NewModel(storetest.NewClock().Now)})
 				r := f.reserve(mete.Request{Cost: 10})
 				f.takes(1, false, 2)
 				f.takes(1, false, 2)
@@ -149,7 +149,7 @@ func TestDenyFor_SeesWhatIsTaken(t *testing.T) {
 		"settle": func(f far, r *mete.Reservation) error { return r.Settle(f.Context(), 8) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
+			f := newFar(t, mete.Config{Local: storetest.NewModel(storetest.NewClock().Now)})
 			r := f.reserve(mete.Request{Cost: 7})
 			f.takes(5, false, 2)
 			f.takes(5, false, 2)
@@ -215,7 +215,7 @@ func TestDenyFor_WhileTheStoreIsDown(t *testing.T) {
 // versa.
 func TestDenyFor_NotInATransaction(t *testing.T) {
 	clock := storetest.NewClock()
-	line := &wire{Store: &joining{storetest.NewNaive(clock.Now), storetest.NewNaive(clock.Now)}}
+	line := &wire{Store: &joining{storetest.NewModel(clock.Now), storetest.NewModel(clock.Now)}}
 	l, err := mete.New(line, nil, mete.Config{DenyFor: time.Second, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -278,9 +278,9 @@ func TestDenyFor_OutagesKeepTheBound(t *testing.T) {
 // Limits with and without on_store_error: local use the same memory.
 func TestDenyFor_WithoutLocal(t *testing.T) {
 	clock := storetest.NewClock()
-	line := &wire{Store: storetest.NewNaive(clock.Now)}
+	line := &wire{Store: storetest.NewModel(clock.Now)}
 	for name, config := range map[string]mete.Config{
-		"no local store": {}, "a local store": {Local: storetest.NewNaive(clock.Now)},
+		"no local store": {}, "a local store": {Local: storetest.NewModel(clock.Now)},
 	} {
 		config.DenyFor, config.DenyKeys, config.Now = time.Hour, 16, clock.Now
 		l, err := mete.New(line, nil, config)
@@ -309,9 +309,9 @@ func TestDenyFor_WithoutLocal(t *testing.T) {
 
 // The expiry of costs in a sliding log is unknown, so its content cannot be shown exactly.
 func TestDenyFor_Exactly(t *testing.T) {
-	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
+	log := compile(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
 	for _, exactly := range []bool{false, true} {
-		f := newFar(t, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now), DenyExactly: exactly})
+		f := newFar(t, mete.Config{Local: storetest.NewModel(storetest.NewClock().Now), DenyExactly: exactly})
 		for range 4 {
 			if _, err := f.Take(t.Context(), one("k", log, 6*bucket.Token)); err != nil {
 				t.Fatal(err)
@@ -328,7 +328,7 @@ func TestDenyFor_Exactly(t *testing.T) {
 }
 
 func TestDenyFor_Wrong(t *testing.T) {
-	store := storetest.NewNaive(storetest.NewClock().Now)
+	store := storetest.NewModel(storetest.NewClock().Now)
 	for _, tt := range []struct {
 		config mete.Config
 		want   []string

@@ -108,7 +108,7 @@ func TestMaxWait_Negative(t *testing.T) {
 // An ID is charged once, also by shadow rules.
 func TestID(t *testing.T) {
 	clock := storetest.NewClock()
-	l, err := mete.New(storetest.NewNaive(clock.Now), load(t, `{"rules": [
+	l, err := mete.New(storetest.NewModel(clock.Now), load(t, `{"rules": [
 		{"name": "user", "limit_keys": ["header:x-user"], "algorithm_config": {"rate": "1/1h", "burst": 5}},
 		{"name": "trial", "limit_keys": [], "mode": "shadow", "algorithm_config": {"rate": "1/1h", "burst": 5}}]}`), mete.Config{})
 	if err != nil {

@@ -19,7 +19,7 @@ const storeRetry = time.Second
 // decide, all or nothing. Open rules never deny.
 func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode Mode, r *receipt, err error, d *Decision) {
 	*d = Decision{Allowed: true, Degraded: true, Failure: store.FailureOf(err), Err: err}
-	switch c := findOnStoreError(policy.StoreErrorClosed, e.claims); {
+	switch c := findOnStoreError(policy.OnStoreErrorClosed, e.claims); {
 	case c != nil:
 		d.refuse(c.status.Rule)
 	case l.outage != nil && hasLocal(e.claims):
@@ -50,7 +50,7 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	var order []*claim
 	var charges []store.Charge
 	for _, c := range e.order {
-		if c.onStoreError == policy.StoreErrorLocal {
+		if c.onStoreError == policy.OnStoreErrorLocal {
 			order, charges = append(order, c), append(charges, c.charge())
 		}
 	}
@@ -74,7 +74,7 @@ func (l *Limiter) countLetThrough(e *evaluation, d *Decision, mode Mode) {
 	sum, got, part := bucket.Tokens(0), d.Taken, mode.UpTo && len(d.Limits()) > 0
 	for i := range e.claims {
 		c := &e.claims[i]
-		if c.onStoreError != policy.StoreErrorOpen {
+		if c.onStoreError != policy.OnStoreErrorOpen {
 			continue
 		}
 		cost := c.asked

@@ -266,7 +266,7 @@ func TestOutage_RandomPolicies(t *testing.T) {
 			}
 			if d.Allowed {
 				if bounds[now] == nil {
-					bounds[now] = &ideal{limit: n.Policy().Rules()[0].Limits[0].Bucket.For("all:")}
+					bounds[now] = &ideal{limit: n.Policy().Rules()[0].Limits[0].Bucket.ForKey("all:")}
 				}
 				bounds[now].charge(c.clock.Now(), cost)
 			}

@@ -62,7 +62,7 @@ func (s schedule) run(t *testing.T, seed uint64) (*cluster, *ideal) {
 		s.rule = bursty
 	}
 	c := startDenying(t, s.nodes, `{"name": "all", "limit_keys": [], "on_store_error": "local", `+s.rule+`}`, s.denyFor)
-	b := &ideal{limit: c.nodes[0].Policy().Rules()[0].Limits[0].Bucket.For("all:")}
+	b := &ideal{limit: c.nodes[0].Policy().Rules()[0].Limits[0].Bucket.ForKey("all:")}
 	b.perOutage = b.limit.Capacity() * bucket.Tokens(s.nodes-1) / bucket.Tokens(s.nodes)
 	for range 2000 {
 		n := c.nodes[r.IntN(len(c.nodes))]
@@ -186,7 +186,7 @@ func TestOutage_Conservation(t *testing.T) {
 			begin := int64(1_700_000_000_000_000)
 			c, b := s.run(t, seed)
 			sum, where := c.stats(), fmt.Sprintf("%+v, seed %d", s, seed)
-			refilled := bucket.PerSecond(7 * bucket.Token).Over(bucket.Instant(int64(c.clock.Now()) - begin).Time().Sub(bucket.Instant(0).Time()))
+			refilled := bucket.PerSecond(7 * bucket.Token).TokensIn(bucket.Instant(int64(c.clock.Now()) - begin).Time().Sub(bucket.Instant(0).Time()))
 			if most := refilled + c.missing("all:", b.limit) + sum.Refilled + sum.Excess; b.total > most+1000 {
 				t.Errorf("%s: %v admitted, of which %v at most are accounted for: %+v", where, b.total, most, sum)
 			}
@@ -279,10 +279,10 @@ func TestOutage_NoDebtAfterAFailedReset(t *testing.T) {
 func startSticky(t *testing.T, rule string) (*cluster, *node) {
 	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}
-	c.store = storetest.NewNaive(c.clock.Now)
+	c.store = storetest.NewModel(c.clock.Now)
 	line := &wire{Store: c.store}
 	policy := load(t, `{"rules": [{"name": "all", "limit_keys": [], "on_store_error": "local", `+rule+`}]}`)
-	l, err := mete.New(line, policy, mete.Config{Local: sticky{storetest.NewNaive(c.clock.Now)}, Now: c.clock.Now})
+	l, err := mete.New(line, policy, mete.Config{Local: sticky{storetest.NewModel(c.clock.Now)}, Now: c.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestOverrides(t *testing.T) {
 	now := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	logger, out := newLogger(slog.LevelDebug)
 	var denied []string
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, overridden), mete.Config{
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, overridden), mete.Config{
 		Now: func() bucket.Instant { return bucket.At(now) }, OnDecision: mete.LogDecisions(logger),
 		OnDenial: func(_ context.Context, d *mete.Denial) { denied = append(denied, d.Reason) },
 	})

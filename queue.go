@@ -172,7 +172,7 @@ func (q *queue) missesDeadline(w *waiter, before []bucket.Tokens, now time.Time)
 	left := w.deadline.Sub(now)
 	for i := range q.snaps {
 		snap := &q.snaps[i]
-		missed := snap.Earliest(before[i]+w.costs[i]) - now.Sub(q.since) - left
+		missed := snap.RefillAfter(before[i]+w.costs[i]) - now.Sub(q.since) - left
 		if missed <= 0 || missed <= w.missed {
 			continue
 		}

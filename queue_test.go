@@ -48,7 +48,7 @@ func newLine(t *testing.T, spec bucket.Spec) *line {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &countingStore{Store: storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) })}
+	store := &countingStore{Store: storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) })}
 	l, err := mete.New(store, nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -101,9 +101,9 @@ var algorithms = map[string]bucket.Spec{
 	"token bucket":   {Capacity: bucket.Token, Rate: perSecond(1)},
 	"no debt":        {Capacity: bucket.Token, Rate: perSecond(1), MaxReserved: new(bucket.Tokens)},
 	"leaky bucket":   {Capacity: bucket.Token, Rate: perSecond(1), Queue: bucket.Token},
-	"stepped":        {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: perSecond(1)},
-	"stepped, first": {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: perSecond(1), Anchor: bucket.AnchorFirst},
-	"sliding log":    {Algorithm: bucket.SlidingLog, Rate: perSecond(1)},
+	"stepped":        {Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Rate: perSecond(1)},
+	"stepped, first": {Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Rate: perSecond(1), Anchor: bucket.AnchorFirst},
+	"sliding log":    {Algorithm: bucket.AlgorithmSlidingLog, Rate: perSecond(1)},
 }
 
 func TestWait_QueuesUnderEveryAlgorithm(t *testing.T) {
@@ -124,7 +124,7 @@ func TestWait_QueuesUnderEveryAlgorithm(t *testing.T) {
 // Two counters admit a token when it has faded from the previous window.
 func TestWait_SlidingWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: perSecond(4)})
+		l := newLine(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: perSecond(4)})
 		l.empty()
 		a, b := l.enter(t.Context(), l.request(1)), l.enter(t.Context(), l.request(1))
 		l.leaves("the first", a, 1250*time.Millisecond, nil)

@@ -318,8 +318,8 @@ func TestReset_AfterAnOutage(t *testing.T) {
 // Denials add nothing to charge, although the local store reads its clock slightly later than the limiter.
 func TestRecovery_DenialsChargeNothing(t *testing.T) {
 	clock := storetest.NewClock()
-	line := &wire{Store: storetest.NewNaive(clock.Now)}
-	local := &slow{Store: storetest.NewNaive(clock.Now), clock: clock}
+	line := &wire{Store: storetest.NewModel(clock.Now)}
+	local := &slow{Store: storetest.NewModel(clock.Now), clock: clock}
 	l, err := mete.New(line, load(t, `{"rules": [`+localRule+`]}`), mete.Config{Local: local, Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)

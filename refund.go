@@ -54,14 +54,14 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 	err := l.store.Reset(ctx, keys)
 	if l.memory != nil { // also after an error: the reset may have been applied
 		for _, c := range charges {
-			l.memory.Doubt(c.Key)
+			l.memory.Invalidate(c.Key)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if l.outage != nil && !tentative {
-		l.outage.Forget(charges)
+		l.outage.Drop(charges)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 // removed from the store, including full ones. Start with an empty from, pass the returned next to the
 // following call, and stop when next is empty: see [store.Clearer].
 //
-// Another process may still deny requests, or charge local costs, until it calls [Limiter.ForgetRule].
+// Another process may still deny requests, or charge local costs, until it calls [Limiter.DropRule].
 // Concurrent charges may or may not survive. Leased tokens return to their bucket in the background, but spent
 // tokens of a lease stay spent.
 //
@@ -95,9 +95,9 @@ func (l *Limiter) ResetRule(ctx context.Context, rule, from string) (removed int
 	return removed, next, err
 }
 
-// ForgetRule discards this process's remembered denials, local costs and leases of a rule that another process
+// DropRule discards this process's remembered denials, local costs and leases of a rule that another process
 // has reset. It does nothing if the policy has no such rule.
-func (l *Limiter) ForgetRule(ctx context.Context, rule string) error {
+func (l *Limiter) DropRule(ctx context.Context, rule string) error {
 	families, err := l.families(rule)
 	if err != nil {
 		return nil
@@ -114,14 +114,14 @@ func (l *Limiter) families(rule string) ([]string, error) {
 }
 
 func (l *Limiter) forgetFamilies(ctx context.Context, families []string) error {
-	if holder, ok := store.As[store.Forgetter](l.store); ok {
-		holder.ForgetFamilies(families)
+	if holder, ok := store.As[store.FamilyDropper](l.store); ok {
+		holder.DropFamilies(families)
 	}
 	switch {
 	case l.outage != nil:
-		return l.outage.ForgetFamilies(ctx, families)
+		return l.outage.DropFamilies(ctx, families)
 	case l.memory != nil:
-		l.memory.ForgetFamilies(families)
+		l.memory.DropFamilies(families)
 	}
 	return nil
 }

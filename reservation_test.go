@@ -240,7 +240,7 @@ func TestReservation_StoreFails(t *testing.T) {
 		again error
 		left  string
 	}{{mete.NotSpent, nil, "90"}, {mete.MaybeSpent, mete.ErrSettled, "70"}} {
-		store := &flakyStore{Store: storetest.NewNaive(storetest.NewClock().Now)}
+		store := &flakyStore{Store: storetest.NewModel(storetest.NewClock().Now)}
 		limiter, err := mete.New(store, nil, mete.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +263,7 @@ func TestReservation_StoreFails(t *testing.T) {
 // cancellation refunds the excess as a separate take: at most the part that has not refilled.
 func TestReservation_ExcessIsCanceledWithinTheBound(t *testing.T) {
 	clock := storetest.NewClock()
-	store := &flakyStore{Store: storetest.NewNaive(clock.Now)}
+	store := &flakyStore{Store: storetest.NewModel(clock.Now)}
 	limiter, err := mete.New(store, nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)

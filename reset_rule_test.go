@@ -52,7 +52,7 @@ func (n *node) resetRule(rule string) (removed int64) {
 	}
 }
 
-// A node with a remembered denial calls the store again after ForgetRule.
+// A node with a remembered denial calls the store again after DropRule.
 func TestResetRule_RememberedDenials(t *testing.T) {
 	c := startDenying(t, 2, resetRules, time.Hour)
 	a, b := c.nodes[0], c.nodes[1]
@@ -68,10 +68,10 @@ func TestResetRule_RememberedDenials(t *testing.T) {
 	if b.askAs("k") {
 		t.Fatal("the other node does not deny from memory: the test shows nothing")
 	}
-	if err := b.ForgetRule(t.Context(), "two"); err != nil || b.askAs("k") {
+	if err := b.DropRule(t.Context(), "two"); err != nil || b.askAs("k") {
 		t.Errorf("another rule was forgotten: allowed, %v", err)
 	}
-	if err := b.ForgetRule(t.Context(), "free"); err != nil || !b.askAs("k") {
+	if err := b.DropRule(t.Context(), "free"); err != nil || !b.askAs("k") {
 		t.Errorf("denied after the other node has forgotten the rule, %v", err)
 	}
 }
@@ -89,13 +89,13 @@ func TestResetRule_Outage(t *testing.T) {
 	if b.askAs("local") || b.askAs("seen") {
 		t.Fatal("the other node admits without a reset: the test shows nothing")
 	}
-	if err := b.ForgetRule(t.Context(), "free"); err != nil {
+	if err := b.DropRule(t.Context(), "free"); err != nil {
 		t.Fatal(err)
 	}
 	if !b.askAs("local") || !b.askAs("seen") {
 		t.Error("denied by local buckets after the rule was forgotten")
 	}
-	if err := b.ForgetRule(t.Context(), "free"); err != nil {
+	if err := b.DropRule(t.Context(), "free"); err != nil {
 		t.Fatal(err)
 	}
 	b.line.cut(up)

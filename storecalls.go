@@ -34,12 +34,12 @@ func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim,
 		local = hasLocal(claims)
 	}
 	noted := memory != nil && (local || memory.Denies())
-	var asked seen.Asked
+	var asked seen.StartedTake
 	if noted {
-		asked = memory.Ask(began)
+		asked = memory.StartTake(began)
 	}
 	if local {
-		l.outage.Depart(&e.trip, charges, mode)
+		l.outage.StartTrip(&e.trip, charges, mode)
 	}
 	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.snapshotBuffer(), charges, mode)
 	if err != nil {
@@ -49,20 +49,20 @@ func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim,
 	if noted {
 		answer := memory.Answer(asked, mode, allowed, snaps)
 		for i, c := range e.order {
-			memory.Note(&answer, &charges[i], &c.status.Snapshot, c.onStoreError == policy.StoreErrorLocal)
+			memory.Record(&answer, &charges[i], &c.status.Snapshot, c.onStoreError == policy.OnStoreErrorLocal)
 		}
 	}
 	if local {
-		e.trip.Land()
+		e.trip.End()
 	}
 	return allowed, nil
 }
 
 func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
 	memory := l.memoryFor(ctx)
-	var asked seen.Asked
+	var asked seen.StartedTake
 	if memory != nil {
-		asked = memory.Ask(memory.Now())
+		asked = memory.StartTake(memory.Now())
 	}
 	snaps, allowed, err := l.sharded.Take(ctx, nil, charges, mode)
 	if err != nil || memory == nil {
@@ -70,7 +70,7 @@ func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode 
 	}
 	answer := memory.Answer(asked, mode, allowed, snaps)
 	for i := range charges {
-		memory.Note(&answer, &charges[i], &snaps[i], false)
+		memory.Record(&answer, &charges[i], &snaps[i], false)
 	}
 	return snaps, allowed, nil
 }
@@ -81,7 +81,7 @@ func (l *Limiter) refundCharges(ctx context.Context, refunds []Refund, id string
 	err := l.sharded.Refund(ctx, refunds, id)
 	if l.memory != nil {
 		for i := range refunds {
-			l.memory.Doubt(refunds[i].Key)
+			l.memory.Invalidate(refunds[i].Key)
 		}
 	}
 	return err
@@ -118,7 +118,7 @@ func findOnStoreError(what policy.OnStoreError, claims []claim) *claim {
 	return nil
 }
 
-func hasLocal(claims []claim) bool { return findOnStoreError(policy.StoreErrorLocal, claims) != nil }
+func hasLocal(claims []claim) bool { return findOnStoreError(policy.OnStoreErrorLocal, claims) != nil }
 
 // recoverKeys charges the local costs of the charges' keys to the store, and returns the rest of within. After
 // an error, the caller must not call the store for the request either.

@@ -73,7 +73,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	}
 	if len(e.claims) > 0 {
 		if l.outage != nil {
-			defer e.trip.Land()
+			defer e.trip.End()
 		}
 		allowed, err := l.takeClaims(ctx, e, e.claims, mode)
 		if err != nil {

@@ -61,7 +61,7 @@ func TestTokensOf_IsExact(t *testing.T) {
 
 func newPeeker(t *testing.T) *mete.Limiter {
 	t.Helper()
-	l, err := mete.New(storetest.NewNaive(storetest.NewClock().Now), load(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 10}}`), mete.Config{})
+	l, err := mete.New(storetest.NewModel(storetest.NewClock().Now), load(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 10}}`), mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

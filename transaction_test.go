@@ -18,7 +18,7 @@ import (
 // A joining store keeps the calls of a transaction in a separate store, which a rollback discards.
 type joining struct {
 	mete.Store
-	inside *storetest.Naive
+	inside *storetest.Model
 }
 
 type inTx struct{}
@@ -48,9 +48,9 @@ func (j *joining) Reset(ctx context.Context, keys []string) error {
 func joiner(t *testing.T) (*node, *cluster, context.Context) {
 	t.Helper()
 	c := &cluster{T: t, clock: storetest.NewClock()}
-	c.store = storetest.NewNaive(c.clock.Now)
-	line := &wire{Store: &joining{c.store, storetest.NewNaive(c.clock.Now)}}
-	l, err := mete.New(line, load(t, `{"rules": [`+localRule+`]}`), mete.Config{Local: storetest.NewNaive(c.clock.Now), Now: c.clock.Now})
+	c.store = storetest.NewModel(c.clock.Now)
+	line := &wire{Store: &joining{c.store, storetest.NewModel(c.clock.Now)}}
+	l, err := mete.New(line, load(t, `{"rules": [`+localRule+`]}`), mete.Config{Local: storetest.NewModel(c.clock.Now), Now: c.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (w *waiter) wait(ctx context.Context) (Decision, error) {
 // neverAdmitted reports whether the cost exceeds the limit's capacity and debt, so that queueing is useless.
 func neverAdmitted(c store.Charge) bool {
 	most := c.Limit.Capacity()
-	if c.Limit.Algorithm() == bucket.Continuous {
+	if c.Limit.Algorithm() == bucket.AlgorithmContinuous {
 		most += c.Limit.MaxReserved()
 	}
 	return c.Cost > most
@@ -204,8 +204,8 @@ func (w *waiter) retryAfter(d *Decision, longest time.Duration) (time.Duration, 
 		case s.Allowed:
 		case s.RetryAfter == bucket.Never && neverAdmitted(store.Charge{Limit: *limit, Cost: s.Cost}):
 			return 0, addRule(ErrNever, s.Rule.Name)
-		case limit.Algorithm() == bucket.Continuous || limit.Algorithm() == bucket.Stepped:
-			need = max(need, s.Earliest(s.Cost))
+		case limit.Algorithm() == bucket.AlgorithmContinuous || limit.Algorithm() == bucket.AlgorithmStepped:
+			need = max(need, s.RefillAfter(s.Cost))
 		default:
 			need = max(need, s.RetryAfter)
 		}

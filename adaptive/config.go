@@ -14,19 +14,19 @@ import (
 type Law uint8
 
 const (
-	// AIMD increases the factor additively, and decreases it multiplicatively if too many requests fail or
+	// LawAIMD increases the factor additively, and decreases it multiplicatively if too many requests fail or
 	// exceed a target latency.
-	AIMD Law = iota
+	LawAIMD Law = iota
 
-	// Gradient lowers the factor in proportion to the growth of latency. It reacts to failures like AIMD.
-	Gradient
+	// LawGradient lowers the factor in proportion to the growth of latency. It reacts to failures like AIMD.
+	LawGradient
 )
 
 func (l Law) String() string {
 	switch l {
-	case AIMD:
+	case LawAIMD:
 		return "aimd"
-	case Gradient:
+	case LawGradient:
 		return "gradient"
 	}
 	return fmt.Sprintf("law %d", uint8(l))
@@ -39,11 +39,11 @@ type Config struct {
 	// Floor is the smallest factor, above 0 and at most 1. 0 means 0.1.
 	Floor float64
 
-	// Target is the latency above which [AIMD] counts a request as failed. 0 counts only errors. It must be 0
+	// Target is the latency above which [LawAIMD] counts a request as failed. 0 counts only errors. It must be 0
 	// for Gradient.
 	Target time.Duration
 
-	// Tolerance is the ratio of an interval's latency to the long-term mean above which [Gradient] lowers the
+	// Tolerance is the ratio of an interval's latency to the long-term mean above which [LawGradient] lowers the
 	// factor: from 1 to 100. 0 means 1.5. It must be 0 for AIMD.
 	Tolerance float64
 
@@ -80,7 +80,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Failures, 0.05)
 	set(&c.Backoff, 0.9)
 	set(&c.Step, 0.01)
-	if c.Law == Gradient {
+	if c.Law == LawGradient {
 		set(&c.Tolerance, 1.5)
 	}
 	if c.Interval == 0 {
@@ -101,13 +101,13 @@ func (c Config) check() error {
 			mistakes = append(mistakes, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...))
 		}
 	}
-	want(c.Law <= Gradient, "%v is unknown", c.Law)
+	want(c.Law <= LawGradient, "%v is unknown", c.Law)
 	want(c.Floor >= minFraction && c.Floor <= 1, "floor %v: must be between %v and 1", c.Floor, minFraction)
 	want(c.Failures >= 0 && c.Failures < 1, "failures %v: must be at least 0 and below 1", c.Failures)
 	want(c.Backoff >= minFraction && c.Backoff <= 1-minFraction, "backoff %v: must be between %v and %v", c.Backoff, minFraction, 1-minFraction)
 	want(c.Step >= minFraction && c.Step <= 1, "step %v: must be between %v and 1", c.Step, minFraction)
 	want(c.Interval >= time.Millisecond && c.Interval <= time.Hour, "interval %v: must be between 1ms and 1h", c.Interval)
-	if c.Law == Gradient {
+	if c.Law == LawGradient {
 		want(c.Target == 0, "target %v: must be 0 with Gradient", c.Target)
 		want(c.Tolerance >= 1 && c.Tolerance <= 100, "tolerance %v: must be between 1 and 100", c.Tolerance)
 	} else {

@@ -45,7 +45,7 @@ func (h *hand) second(latency time.Duration, err error) {
 }
 
 func TestNew_Defaults(t *testing.T) {
-	for _, c := range []adaptive.Config{{}, {Law: adaptive.Gradient}, {Target: time.Second}, {Floor: 1}} {
+	for _, c := range []adaptive.Config{{}, {Law: adaptive.LawGradient}, {Target: time.Second}, {Floor: 1}} {
 		a, err := adaptive.New(c)
 		if err != nil {
 			t.Errorf("%+v: %v", c, err)
@@ -80,9 +80,9 @@ func TestNew_Mistakes(t *testing.T) {
 		{adaptive.Config{Target: -1}, "target -1ns"},
 		{adaptive.Config{Target: 2 * time.Hour}, "target 2h0m0s"},
 		{adaptive.Config{Tolerance: 2}, "tolerance 2"},
-		{adaptive.Config{Law: adaptive.Gradient, Tolerance: 0.9}, "tolerance 0.9"},
-		{adaptive.Config{Law: adaptive.Gradient, Tolerance: nan}, "tolerance NaN"},
-		{adaptive.Config{Law: adaptive.Gradient, Target: 1}, "target 1ns"},
+		{adaptive.Config{Law: adaptive.LawGradient, Tolerance: 0.9}, "tolerance 0.9"},
+		{adaptive.Config{Law: adaptive.LawGradient, Tolerance: nan}, "tolerance NaN"},
+		{adaptive.Config{Law: adaptive.LawGradient, Target: 1}, "target 1ns"},
 	} {
 		_, err := adaptive.New(tt.c)
 		if !errors.Is(err, adaptive.ErrConfig) || !strings.Contains(err.Error(), tt.want) {
@@ -179,7 +179,7 @@ func TestBegin(t *testing.T) {
 
 // TestObserve_AnyInput keeps the factor between floor and 1 for any input and any clock.
 func TestObserve_AnyInput(t *testing.T) {
-	for _, law := range []adaptive.Law{adaptive.AIMD, adaptive.Gradient} {
+	for _, law := range []adaptive.Law{adaptive.LawAIMD, adaptive.LawGradient} {
 		r := rand.New(testseed.PCG(20260101, uint64(law)))
 		h := byHand(t, adaptive.Config{Law: law, Floor: 0.3})
 		lowered, raised, before := 0, 0, 1.0
@@ -239,7 +239,7 @@ func TestController_Concurrent(t *testing.T) {
 }
 
 func TestLaw_String(t *testing.T) {
-	for l, want := range map[adaptive.Law]string{adaptive.AIMD: "aimd", adaptive.Gradient: "gradient", 7: "law 7"} {
+	for l, want := range map[adaptive.Law]string{adaptive.LawAIMD: "aimd", adaptive.LawGradient: "gradient", 7: "law 7"} {
 		if l.String() != want {
 			t.Errorf("law %d is %q, want %q", uint8(l), l, want)
 		}

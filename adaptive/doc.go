@@ -14,10 +14,10 @@
 //
 // # Control laws
 //
-// [AIMD] needs a latency target. If more than [Config.Failures] of an interval's requests fail or exceed
+// [LawAIMD] needs a latency target. If more than [Config.Failures] of an interval's requests fail or exceed
 // [Config.Target], it multiplies the factor by [Config.Backoff]. Otherwise it adds [Config.Step].
 //
-// [Gradient] compares latency with its long-term mean, like Netflix's concurrency-limits. If the mean of an interval
+// [LawGradient] compares latency with its long-term mean, like Netflix's concurrency-limits. If the mean of an interval
 // exceeds the long-term mean by more than [Config.Tolerance], it cuts the factor in proportion, at most to the
 // backoff. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated ratio.
 //

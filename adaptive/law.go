@@ -20,7 +20,7 @@ func (c *Controller) updateFactor(w *window) {
 	switch {
 	case w.failed*unit > c.config.failures*w.count:
 		next = factor * c.config.backoff / unit
-	case c.config.law == Gradient:
+	case c.config.law == LawGradient:
 		next = c.gradientFactor(w, factor)
 	}
 	next = min(max(next, c.config.floor), unit)

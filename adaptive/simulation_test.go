@@ -122,7 +122,7 @@ var laws = []struct {
 	config adaptive.Config
 }{
 	{"aimd", adaptive.Config{Target: 100 * time.Millisecond}},
-	{"gradient", adaptive.Config{Law: adaptive.Gradient}},
+	{"gradient", adaptive.Config{Law: adaptive.LawGradient}},
 }
 
 // TestSimulation_Overload raises the load above the server's capacity, and later restores the capacity.
@@ -201,7 +201,7 @@ func TestSimulation_Failures(t *testing.T) {
 // TestSimulation_SlowerForGood makes every request five times slower, regardless of the load. A gradient
 // adapts, and AIMD has a target for it.
 func TestSimulation_SlowerForGood(t *testing.T) {
-	s := simulate(t, adaptive.Config{Law: adaptive.Gradient})
+	s := simulate(t, adaptive.Config{Law: adaptive.LawGradient})
 	s.offered = 300
 	s.run(60)
 	s.delay = 50_000

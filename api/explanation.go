@@ -46,7 +46,7 @@ type ExplainedRule struct {
 	// describes the value that the rule matches. JSON omits empty ones.
 	Attribute string  `json:"attribute,omitempty"`
 	Has       *string `json:"has,omitempty"`
-	Wants     string  `json:"wants,omitempty"`
+	Condition string  `json:"wants,omitempty"`
 
 	// By is the rule that applied instead of this rule. JSON omits it if there is none.
 	By string `json:"by,omitempty"`

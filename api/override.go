@@ -38,7 +38,7 @@ type OverrideStatus struct {
 	About string `json:"about,omitempty"`
 
 	// The reasons why the override does not fit the active policy.
-	Mistakes []Mistake `json:"mistakes,omitempty"`
+	Mistakes []ErrorDetail `json:"mistakes,omitempty"`
 }
 
 // Overrides is the response of GET /v1/overrides.

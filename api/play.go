@@ -109,7 +109,7 @@ type PlayTotals struct {
 	LongestRetry Seconds `json:"longest_retry"` // longest finite retry_after of a denial
 	Never        int     `json:"never"`         // denials with a null retry_after
 	Unserved     int     `json:"unserved"`      // retries due after the end
-	Crowd        int     `json:"crowd"`         // most requests at one instant
+	MaxAtOnce    int     `json:"crowd"`         // most requests at one instant
 
 	// Peak is the most tokens spent by requests that started within one Window. PeakAt is its time.
 	Peak   Amount  `json:"peak"`

@@ -22,7 +22,7 @@ type Problem struct {
 	Pointer string `json:"pointer,omitempty"`
 
 	// All errors in an override or in an input of the playground.
-	Mistakes []Mistake `json:"mistakes,omitempty"`
+	Mistakes []ErrorDetail `json:"mistakes,omitempty"`
 
 	// ViolatedPolicies lists the names of the limits that denied the request, as in the RateLimit-Policy field.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
@@ -58,15 +58,15 @@ func (p *Problem) Append(b []byte) []byte {
 	return append(b, text...)
 }
 
-// Mistake describes one error in a document.
-type Mistake struct {
+// ErrorDetail describes one error in a document.
+type ErrorDetail struct {
 	Pointer string `json:"pointer"` // a JSON Pointer, such as "/match"; empty for the whole document
 	Detail  string `json:"detail"`
 	Hint    string `json:"hint,omitempty"` // how to correct it
 }
 
 // String formats m on one line.
-func (m Mistake) String() string {
+func (m ErrorDetail) String() string {
 	text := m.Detail
 	if m.Pointer != "" {
 		text = m.Pointer + ": " + text

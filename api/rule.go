@@ -6,12 +6,12 @@ import "time"
 
 // Rules is the response of GET /v1/rules: the active policy, or one rule of it.
 type Rules struct {
-	Version int64          `json:"version"` // bundle_version, or 0
-	Expires *time.Time     `json:"expires"` // null for never
-	Rules   int            `json:"rules"`   // number of rules in the policy
-	Scopes  []RuleScope    `json:"policies"`
-	General []RuleOverride `json:"overrides"` // overrides that do not belong to a single rule
-	Warned  []RuleWarning  `json:"warnings"`
+	Version         int64          `json:"version"` // bundle_version, or 0
+	Expires         *time.Time     `json:"expires"` // null for never
+	Rules           int            `json:"rules"`   // number of rules in the policy
+	Scopes          []RuleScope    `json:"policies"`
+	GlobalOverrides []RuleOverride `json:"overrides"` // overrides that do not belong to a single rule
+	Warnings        []RuleWarning  `json:"warnings"`
 
 	// Attributes lists the request attributes that rules read.
 	Attributes []RuleAttribute `json:"attributes"`

@@ -100,37 +100,37 @@ func (l *Log) Begin(r *http.Request, what, role string) *Action {
 	return &Action{log: l, request: r, what: what, role: role}
 }
 
-// About sets the bucket of the action and the caller's reason. The log shows the masked key.
-func (a *Action) About(key, masked, reason string) {
+// SetBucket sets the bucket of the action and the caller's reason. The log shows the masked key.
+func (a *Action) SetBucket(key, masked, reason string) {
 	if a != nil {
 		a.key, a.masked, a.reason = key, masked, reason
 	}
 }
 
-// AboutRule sets the rule that is reset, and the caller's reason.
-func (a *Action) AboutRule(rule, reason string) {
+// SetRule sets the rule that is reset, and the caller's reason.
+func (a *Action) SetRule(rule, reason string) {
 	if a != nil {
 		a.rule, a.reason = rule, reason
 	}
 }
 
-// Cleared writes the reset of the rule to the shared audit log, like [Action.Changed]. Other servers drop their
+// RecordRuleReset writes the reset of the rule to the shared audit log, like [Action.RecordChange]. Other servers drop their
 // cached decisions for the rule when they read the entry, so it is written for 0 buckets too. A caller without a
 // name appears as "-".
-func (a *Action) Cleared(buckets int64) {
+func (a *Action) RecordRuleReset(buckets int64) {
 	if a == nil || a.log.config.Overrides == nil {
 		return
 	}
 	caller, _ := a.log.config.Caller(a.request)
 	a.note(overrides.Entry{
-		What: overrides.WhatCleared, Rule: a.rule, Buckets: buckets, Reason: a.reason, Author: cmp.Or(caller.Name, "-"), Role: a.role, From: caller.From,
+		Kind: overrides.EntryCleared, Rule: a.rule, Buckets: buckets, Reason: a.reason, Author: cmp.Or(caller.Name, "-"), Role: a.role, From: caller.From,
 	}, "rule", a.rule, "buckets", buckets)
 }
 
-// Changed writes a change of the bucket to the shared audit log and waits for it until the timeout. A failure is
+// RecordChange writes a change of the bucket to the shared audit log and waits for it until the timeout. A failure is
 // logged, and the change stays in this server's memory. Nothing is written for 0 tokens or for a caller without a
 // name.
-func (a *Action) Changed(what overrides.What, tokens bucket.Tokens) {
+func (a *Action) RecordChange(what overrides.EntryKind, tokens bucket.Tokens) {
 	if a == nil || tokens <= 0 || a.log.config.Overrides == nil {
 		return
 	}
@@ -139,7 +139,7 @@ func (a *Action) Changed(what overrides.What, tokens bucket.Tokens) {
 		return
 	}
 	a.note(overrides.Entry{
-		What: what, Key: a.key, Tokens: json.Number(tokens.String()), Reason: a.reason, Author: caller.Name, Role: a.role, From: caller.From,
+		Kind: what, Key: a.key, Tokens: json.Number(tokens.String()), Reason: a.reason, Author: caller.Name, Role: a.role, From: caller.From,
 	}, "key", a.masked, "tokens", tokens.String())
 }
 
@@ -150,7 +150,7 @@ func (a *Action) note(e overrides.Entry, fields ...any) {
 	var err error
 	if a.noted, err = a.log.config.Overrides.Note(ctx, e); err != nil {
 		a.log.config.Logger.Error("cannot write to shared audit log",
-			append([]any{"what", whats[e.What], "by", e.Author}, append(fields, "err", err)...)...)
+			append([]any{"what", whats[e.Kind], "by", e.Author}, append(fields, "err", err)...)...)
 	}
 }
 
@@ -211,7 +211,7 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 		list = append(list, one.Activity)
 	}
 	for _, e := range slices.Backward(audit) {
-		if what := whats[e.What]; what != "" && !own[e.ID] { // the shared log has only completed changes
+		if what := whats[e.Kind]; what != "" && !own[e.ID] { // the shared log has only completed changes
 			list = append(list, api.Activity{At: e.At, What: what, By: e.Author, Role: e.Role, From: e.From, Status: http.StatusOK, Key: e.Key, Reason: e.Reason, Rule: e.Rule})
 		}
 	}
@@ -219,4 +219,4 @@ func (l *Log) merge(audit []overrides.Entry) []api.Activity {
 	return list[:min(len(list), MaxActions)]
 }
 
-var whats = map[overrides.What]string{overrides.WhatReset: "bucket/reset", overrides.WhatTaken: "bucket/take", overrides.WhatCleared: "rules/reset"}
+var whats = map[overrides.EntryKind]string{overrides.EntryReset: "bucket/reset", overrides.EntryTaken: "bucket/take", overrides.EntryCleared: "rules/reset"}

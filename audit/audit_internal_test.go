@@ -16,7 +16,7 @@ import (
 func TestLog_Merge(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	reset := func(id string, second int) overrides.Entry {
-		return overrides.Entry{ID: id, At: at(second), What: overrides.WhatReset, Author: "elsewhere", Key: "k"}
+		return overrides.Entry{ID: id, At: at(second), Kind: overrides.EntryReset, Author: "elsewhere", Key: "k"}
 	}
 	var a Log
 	if list := a.merge(nil); len(list) != 0 {
@@ -26,7 +26,7 @@ func TestLog_Merge(t *testing.T) {
 		a.add(record{api.Activity{At: at(10 * i), By: "here"}, fmt.Sprint("e", i)})
 	}
 	a.add(record{api.Activity{At: at(30), What: "refund", By: "here"}, ""})
-	audit := []overrides.Entry{reset("e0", 0), reset("x", 5), {ID: "m", At: at(6), What: overrides.WhatMade}, reset("e2", 20), reset("y", 99)}
+	audit := []overrides.Entry{reset("e0", 0), reset("x", 5), {ID: "m", At: at(6), Kind: overrides.EntryMade}, reset("e2", 20), reset("y", 99)}
 	var got string
 	for _, x := range a.merge(audit) {
 		got += fmt.Sprint(x.At.Unix(), x.By, " ")

@@ -8,37 +8,37 @@ import "fmt"
 type Algorithm uint8
 
 const (
-	// Continuous is the token bucket: it refills all the time.
-	Continuous Algorithm = iota
+	// AlgorithmContinuous is the token bucket: it refills all the time.
+	AlgorithmContinuous Algorithm = iota
 
-	// Stepped is a token bucket that adds [Rate.Tokens] at the start of every interval of [Rate.Per]. With the
+	// AlgorithmStepped is a token bucket that adds [Rate.Tokens] at the start of every interval of [Rate.Per]. With the
 	// capacity of one interval it is a fixed window, and with a higher one a window with rollover.
-	Stepped
+	AlgorithmStepped
 
-	// SlidingWindow is the sliding window counter: it counts the current window of [Rate.Per] plus a share of
+	// AlgorithmSlidingWindow is the sliding window counter: it counts the current window of [Rate.Per] plus a share of
 	// the previous window. Its memory is constant, and it admits less than twice [Rate.Tokens] in any window.
-	SlidingWindow
+	AlgorithmSlidingWindow
 
-	// SlidingLog records every cost with its instant, and admits at most [Rate.Tokens] in any window of
+	// AlgorithmSlidingLog records every cost with its instant, and admits at most [Rate.Tokens] in any window of
 	// [Rate.Per]. It needs memory for each cost in the window: see [MaxLogTokens].
-	SlidingLog
+	AlgorithmSlidingLog
 )
 
 func (a Algorithm) String() string {
 	switch a {
-	case Continuous:
+	case AlgorithmContinuous:
 		return "token bucket"
-	case Stepped:
+	case AlgorithmStepped:
 		return "stepped bucket"
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return "sliding window"
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		return "sliding log"
 	}
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
 
-// An Anchor defines where the intervals of a [Stepped] limit begin.
+// An Anchor defines where the intervals of a [AlgorithmStepped] limit begin.
 type Anchor uint8
 
 const (
@@ -46,7 +46,7 @@ const (
 	AnchorEpoch Anchor = iota
 
 	// AnchorKey offsets each key's intervals by a hash of the key, so that clients do not all return at once:
-	// see [Limit.For].
+	// see [Limit.ForKey].
 	AnchorKey
 
 	// AnchorFirst starts an interval with the first take from a full bucket.
@@ -64,7 +64,7 @@ const (
 
 func (l Limit) Algorithm() Algorithm { return Algorithm(l.how & howAlgorithm) }
 
-// Anchor returns where the intervals of a [Stepped] limit begin. It is AnchorEpoch for all other limits.
+// Anchor returns where the intervals of a [AlgorithmStepped] limit begin. It is AnchorEpoch for all other limits.
 func (l Limit) Anchor() Anchor { return Anchor(l.how >> howAnchor & 3) }
 
 // Queued reports whether the limit has a queue for takes that must wait: see [Spec.Queue].
@@ -73,9 +73,9 @@ func (l Limit) Queued() bool { return l.how&howQueue != 0 }
 // start returns the offset of a stepped limit's intervals, in [0, p).
 func (l *Limit) start() int64 { return int64(l.how >> howStart) }
 
-// For returns the limit for one key. With [AnchorKey], the offset of its intervals is the key's 64-bit FNV-1a
+// ForKey returns the limit for one key. With [AnchorKey], the offset of its intervals is the key's 64-bit FNV-1a
 // hash modulo the interval. Other limits are the same for all keys. Stores expect the result of For.
-func (l Limit) For(key string) Limit {
+func (l Limit) ForKey(key string) Limit {
 	if l.Anchor() != AnchorKey {
 		return l
 	}
@@ -87,8 +87,8 @@ func (l Limit) For(key string) Limit {
 	return l
 }
 
-// Same reports whether l and m differ at most in their keys: see [Limit.For].
-func (l *Limit) Same(m *Limit) bool {
+// EqualExceptKey reports whether l and m differ at most in their keys: see [Limit.ForKey].
+func (l *Limit) EqualExceptKey(m *Limit) bool {
 	return l.capacity == m.capacity && l.debt == m.debt && l.n == m.n && l.p == m.p &&
 		(l.how == m.how || l.how>>howAnchor&3 == uint64(AnchorKey) && (l.how^m.how)&howShape == 0)
 }

@@ -21,7 +21,7 @@ func hundred(t testing.TB, kind bucket.Spec) bucket.Limit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.For("key")
+	return l.ForKey("key")
 }
 
 // TestEveryAlgorithm_AllocatesNothing: only a sliding log allocates, for its entries. In place, it allocates
@@ -41,12 +41,12 @@ func TestEveryAlgorithm_AllocatesNothing(t *testing.T) {
 			{"Peek", 0, func() { snap = l.Peek(s, now, 50*bucket.Token, 0) }},
 			{"Snapshot", 0, func() { now += bucket.Instant(snap.FullAfter()+snap.Wait())&1 + bucket.Instant(snap.Remaining())&1 }},
 			{"Full", 0, func() { l.Full(s, now) }},
-			{"For", 0, func() { l.For("key") }},
+			{"For", 0, func() { l.ForKey("key") }},
 			{"Take", 3, func() { forgotten, snap = l.Take(forgotten, now, bucket.Token) }},
 			{"Refund", 3, func() { forgotten = l.Refund(forgotten, now, 300) }},
 		} {
 			most := 0.0
-			if kind.spec.Algorithm == bucket.SlidingLog {
+			if kind.spec.Algorithm == bucket.AlgorithmSlidingLog {
 				most = tt.log
 			}
 			if n := testing.AllocsPerRun(1000, func() { tt.run(); now += 10_000 }); n > most {

@@ -20,10 +20,10 @@ func BenchmarkRow(b *testing.B) {
 			var row bucket.Row
 			now := bucket.Instant(1_700_000_000_000_000)
 			take := func(l *bucket.Limit) {
-				s, _ := row.Open(l, now)
+				s, _ := row.StateFor(l, now)
 				after, v := l.Spend(s, now, 1, 0)
 				if v.Allowed() {
-					row = row.Write(l, after, now, 1)
+					row = row.WithState(l, after, now, 1)
 				}
 			}
 			for i := range limits {

@@ -17,19 +17,19 @@ func mostIn(o *oracleLimit, from, to int64) *big.Int {
 	n, p := o.limit.Refill()
 	times := int64(0)
 	switch most := big.NewInt(int64(o.limit.Capacity())); o.limit.Algorithm() {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		refilled := new(big.Rat).Mul(o.rate, big.NewRat(to-from, 1))
 		return most.Add(most, new(big.Int).Div(refilled.Num(), refilled.Denom()))
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		if times = (floorTo(to, o.start, p) - floorTo(from, o.start, p)) / p; o.limit.Anchor() == bucket.AnchorFirst {
 			times = (to - from + p - 1) / p // beginnings are an interval apart
 		}
 		return most.Add(most, new(big.Int).Mul(big.NewInt(times), big.NewInt(int64(n))))
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		if to-from < p {
 			return most.Sub(most.Lsh(most, 1), big.NewInt(1)) // less than twice the limit
 		}
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		if to-from < p {
 			return most
 		}
@@ -105,7 +105,7 @@ func TestChangedAlgorithm_KeepsItsBound(t *testing.T) {
 
 // TestSlidingLog_ReachesTheBound: a client that takes as early as possible gets the whole limit in every window.
 func TestSlidingLog_ReachesTheBound(t *testing.T) {
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestSlidingLog_ReachesTheBound(t *testing.T) {
 
 // TestSlidingWindow_NearlyReachesTwiceTheLimit: the bound is tight.
 func TestSlidingWindow_NearlyReachesTwiceTheLimit(t *testing.T) {
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

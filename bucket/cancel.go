@@ -20,8 +20,8 @@ func (s Snapshot) Taken() Taken {
 	return Taken{Cost: s.Cost, At: s.at, Spent: s.spent}
 }
 
-// Undated returns s without the instant of its take. [Limit.Cancel] of such a take refunds nothing.
-func (s Snapshot) Undated() Snapshot {
+// WithoutInstant returns s without the instant of its take. [Limit.Cancel] of such a take refunds nothing.
+func (s Snapshot) WithoutInstant() Snapshot {
 	s.at = 0
 	return s
 }
@@ -41,9 +41,9 @@ func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 		return s
 	}
 	switch l.Algorithm() {
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return l.cancelWindow(s, now, amount, t)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		return l.cancelLog(s, now, amount, t)
 	}
 	v, unit := l.verdictAt(&s, now), l.Unit()
@@ -66,7 +66,7 @@ func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
 // limit counts whole intervals.
 func (l *Limit) refillWithin(us Instant) int64 {
 	times := max(int64(us), 0)
-	if l.Algorithm() == Stepped {
+	if l.Algorithm() == AlgorithmStepped {
 		times /= l.p
 	}
 	if l.n > 0 && times > maxUnits/l.n {

@@ -23,7 +23,7 @@ type job struct {
 func play(r *rand.Rand, l bucket.Limit, steps int) []job {
 	_, p := l.Refill()
 	pause := max(int64(float64(p)/10), 1)
-	if l.Algorithm() == bucket.Continuous {
+	if l.Algorithm() == bucket.AlgorithmContinuous {
 		pause = max(l.TimeFor(l.Capacity()/8+1).Microseconds(), 1)
 	}
 	var s bucket.State
@@ -109,7 +109,7 @@ func TestCancel_OfSteppedLimits(t *testing.T) {
 		most := bucket.Tokens(r.IntN(60))
 		per := time.Duration(1+r.IntN(20)) * time.Millisecond
 		s := bucket.Spec{
-			Algorithm: bucket.Stepped, Capacity: bucket.Tokens(1 + r.IntN(20)), MaxReserved: &most,
+			Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Tokens(1 + r.IntN(20)), MaxReserved: &most,
 			Rate: bucket.Rate{Tokens: bucket.Tokens(1 + r.IntN(10)), Per: per},
 		}
 		l, _, err := s.Compile()
@@ -135,14 +135,14 @@ func TestCancel_OfSteppedLimits(t *testing.T) {
 func TestCancel_OfSlidingLimits(t *testing.T) {
 	r := random(142)
 	for range 4000 {
-		kind := []bucket.Algorithm{bucket.SlidingWindow, bucket.SlidingLog}[r.IntN(2)]
+		kind := []bucket.Algorithm{bucket.AlgorithmSlidingWindow, bucket.AlgorithmSlidingLog}[r.IntN(2)]
 		per := time.Duration(5+r.IntN(20)) * time.Millisecond
 		l, _, err := bucket.Spec{Algorithm: kind, Rate: bucket.Rate{Tokens: bucket.Tokens(1 + r.IntN(20)), Per: per}}.Compile()
 		if err != nil {
 			t.Fatal(err)
 		}
 		most := l.Capacity()
-		if kind == bucket.SlidingWindow {
+		if kind == bucket.AlgorithmSlidingWindow {
 			most = 2*most - 1
 		}
 		jobs := play(r, l, 40)

@@ -12,19 +12,19 @@ type Point struct {
 
 // Level returns the available tokens plus the free places in the queue. It is negative for a bucket in debt.
 func (s Snapshot) Level() Tokens {
-	if owed := s.Owed(); owed > 0 && !s.Limit.Queued() {
+	if owed := s.Debt(); owed > 0 && !s.Limit.Queued() {
 		return -owed
 	}
 	return s.Room()
 }
 
-// Course returns the level of the bucket for the duration d after s, if nothing else is taken. The level is
+// LevelCurve returns the level of the bucket for the duration d after s, if nothing else is taken. The level is
 // linear between points. A jump is a pair of points that are one microsecond apart. For a stepped bucket with
 // more than most steps, one line replaces the steps.
 //
-// The points follow [Snapshot.Later], with the same exceptions. Between points, a line is exact to two thousandths.
+// The points follow [Snapshot.After], with the same exceptions. Between points, a line is exact to two thousandths.
 // For a sliding window, the error grows by a 4096th of its tokens because the engine counts in such parts.
-func (s Snapshot) Course(d time.Duration, most int) []Point {
+func (s Snapshot) LevelCurve(d time.Duration, most int) []Point {
 	until := int64(d / time.Microsecond)
 	course := []Point{{0, s.Level()}}
 	if until <= 0 {
@@ -33,7 +33,7 @@ func (s Snapshot) Course(d time.Duration, most int) []Point {
 	add := func(us int64) {
 		after := time.Duration(us) * time.Microsecond
 		if us > int64(course[len(course)-1].After/time.Microsecond) {
-			course = append(course, Point{after, s.Later(after).Level()})
+			course = append(course, Point{after, s.After(after).Level()})
 		}
 	}
 	bends, steps := s.breakpoints(until, most)
@@ -55,11 +55,11 @@ func (s Snapshot) Course(d time.Duration, most int) []Point {
 func (s *Snapshot) breakpoints(until int64, most int) (bends []int64, steps bool) {
 	l, full := &s.Limit, s.fullAfter()
 	switch l.Algorithm() {
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return []int64{s.behind, saturatingAdd(l.p, s.behind), saturatingAdd(2*l.p, s.behind)}, false
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		return []int64{full}, true
-	case Continuous:
+	case AlgorithmContinuous:
 		return []int64{s.behind, full}, false
 	}
 	last := min(full, until)

@@ -38,23 +38,23 @@ func TestCourse_IsWhatTheEngineHoldsThen(t *testing.T) {
 			if full := seen.FullAfter().Microseconds(); full > 0 && full < 1<<50 && r.IntN(4) > 0 {
 				until = full + upTo(r, full)
 			}
-			if o.limit.Algorithm() == bucket.Stepped && until/per >= most {
+			if o.limit.Algorithm() == bucket.AlgorithmStepped && until/per >= most {
 				continue // one line stands for its steps
 			}
-			course := seen.Course(time.Duration(until)*time.Microsecond, most)
+			course := seen.LevelCurve(time.Duration(until)*time.Microsecond, most)
 			if len(course) > 2 {
 				bent++
 			}
 			tolerance := 2.0 // of rounding, in thousandths
 			switch o.limit.Algorithm() {
-			case bucket.SlidingWindow:
+			case bucket.AlgorithmSlidingWindow:
 				tolerance += float64(s.Spent) / 4096
-			case bucket.Continuous:
+			case bucket.AlgorithmContinuous:
 				tolerance += float64(tokens) / float64(per) // a bend lies on a microsecond
 			}
 			for range 20 {
 				after := time.Duration(upTo(r, until)) * time.Microsecond
-				got, want := levelAt(course, after), float64(seen.Later(after).Level())
+				got, want := levelAt(course, after), float64(seen.After(after).Level())
 				if got > want+tolerance || got < want-tolerance {
 					t.Fatalf("%v with %+v at %d: %v later it holds %v, and %v is drawn by %v", o.limit, s, now, after, want, got, course)
 				}
@@ -81,14 +81,14 @@ func TestCourse(t *testing.T) {
 	}{
 		{"continuous", bucket.Spec{Capacity: 5000, Rate: perSecond(1, 1)}, 3000, 9, []bucket.Point{{0, 2000}, {sec(3), 5000}, {sec(10), 5000}}},
 		{"full", bucket.Spec{Capacity: 5000, Rate: perSecond(1, 1)}, 0, 9, []bucket.Point{{0, 5000}, {sec(10), 5000}}},
-		{"stepped", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: perSecond(2, 4)}, 3000, 9, []bucket.Point{
+		{"stepped", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 5000, Rate: perSecond(2, 4)}, 3000, 9, []bucket.Point{
 			{0, 2000}, {sec(4) - time.Microsecond, 2000}, {sec(4), 4000}, {sec(8) - time.Microsecond, 4000}, {sec(8), 5000}, {sec(10), 5000},
 		}},
-		{"more steps than most", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: perSecond(1, 2)}, 4000, 2, []bucket.Point{{0, 1000}, {sec(8), 5000}, {sec(10), 5000}}},
-		{"sliding window", bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: perSecond(5, 4)}, 4000, 9, []bucket.Point{
+		{"more steps than most", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 5000, Rate: perSecond(1, 2)}, 4000, 2, []bucket.Point{{0, 1000}, {sec(8), 5000}, {sec(10), 5000}}},
+		{"sliding window", bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: perSecond(5, 4)}, 4000, 9, []bucket.Point{
 			{0, 1000}, {sec(4), 1000}, {sec(8), 5000}, {sec(10), 5000},
 		}},
-		{"sliding log", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: perSecond(5, 4)}, 4000, 9, []bucket.Point{
+		{"sliding log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: perSecond(5, 4)}, 4000, 9, []bucket.Point{
 			{0, 1000}, {sec(4) - time.Microsecond, 1000}, {sec(4), 5000}, {sec(10), 5000},
 		}},
 		{"queue", bucket.Spec{Capacity: 1000, Rate: perSecond(1, 1), Queue: 3000}, 3000, 9, []bucket.Point{{0, 1000}, {sec(3), 4000}, {sec(10), 4000}}},
@@ -99,7 +99,7 @@ func TestCourse(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, s := l.Reserve(bucket.State{}, 0, tt.cost, time.Hour)
-			if got := s.Course(10*time.Second, tt.most); !slices.Equal(got, tt.want) {
+			if got := s.LevelCurve(10*time.Second, tt.most); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -115,14 +115,14 @@ func TestCourse_Owed(t *testing.T) {
 	s, _ := l.Reserve(bucket.State{}, 0, 5*bucket.Token, 0)
 	_, snap := l.Reserve(s, 0, 4*bucket.Token, time.Hour)
 	want := []bucket.Point{{0, -4000}, {4500 * time.Millisecond, 5000}, {10 * time.Second, 5000}}
-	if got := snap.Course(10*time.Second, 1); !slices.Equal(got, want) {
+	if got := snap.LevelCurve(10*time.Second, 1); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
 // A server draws the course of a watched bucket twice per second: one line and 30 steps.
 func BenchmarkCourse(b *testing.B) {
-	for name, refill := range map[string]bucket.Algorithm{"continuous": bucket.Continuous, "stepped": bucket.Stepped} {
+	for name, refill := range map[string]bucket.Algorithm{"continuous": bucket.AlgorithmContinuous, "stepped": bucket.AlgorithmStepped} {
 		l, _, err := bucket.Spec{Algorithm: refill, Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}}.Compile()
 		if err != nil {
 			b.Fatal(err)
@@ -132,7 +132,7 @@ func BenchmarkCourse(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				seen.Course(30*time.Second, 100)
+				seen.LevelCurve(30*time.Second, 100)
 			}
 		})
 	}

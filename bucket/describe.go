@@ -22,11 +22,11 @@ func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
 // yields whole thousandths, if there is one.
 func (l Limit) Rate() Rate { return l.rate() }
 
-// Start returns the offset of a [Stepped] limit's intervals from the Unix epoch, and 0 for other limits: see
-// [Spec.Start] and [Limit.For].
+// Start returns the offset of a [AlgorithmStepped] limit's intervals from the Unix epoch, and 0 for other limits: see
+// [Spec.Start] and [Limit.ForKey].
 func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Microsecond }
 
-// TimeFor returns the time in which the limit refills t, rounded up to a microsecond and at most [Longest].
+// TimeFor returns the time in which the limit refills t, rounded up to a microsecond and at most [LongestWait].
 // Stepped limits count whole intervals, and sliding limits use their average rate. The result is [Never] for
 // the zero Limit and for amounts that no bucket can hold or owe.
 func (l Limit) TimeFor(t Tokens) time.Duration {
@@ -35,7 +35,7 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 		return 0
 	case l.n == 0 || t > MaxTokens:
 		return Never
-	case l.Algorithm() == Stepped:
+	case l.Algorithm() == AlgorithmStepped:
 		return duration(l.refillTime(int64(t), 0))
 	case l.how&howAlgorithm != 0:
 		hi, lo := bits.Mul64(uint64(t), uint64(l.p))
@@ -57,9 +57,9 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 func (l Limit) String() string {
 	text := ""
 	switch r := l.rate(); l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		text = fmt.Sprintf("capacity %v, refill %v", l.capacity, r)
-	case Stepped:
+	case AlgorithmStepped:
 		text = fmt.Sprintf("capacity %v, refill %v every %v", l.capacity, r.Tokens, r.Per)
 	default:
 		return fmt.Sprintf("%v in any %v (%v)", r.Tokens, r.Per, l.Algorithm())

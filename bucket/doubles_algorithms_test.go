@@ -199,7 +199,7 @@ func enormous(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 		s := kind
 		s.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: randomPer(r, 1<<50-1)}
 		most := bucket.Tokens(upTo(r, 1<<53-1))
-		if s.Algorithm == bucket.SlidingWindow {
+		if s.Algorithm == bucket.AlgorithmSlidingWindow {
 			s.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<41-2)), Per: randomPer(r, 1<<47-1)}
 			if most %= 2; most == 0 {
 				s.MaxReserved = &most
@@ -227,7 +227,7 @@ func doublesOf(o *oracleLimit) doubleAny {
 // TestDoubles_GiveTheSameNumbersForEveryAlgorithm also fails if an intermediate value is not an exact integer.
 func TestDoubles_GiveTheSameNumbersForEveryAlgorithm(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
-		if kind.Algorithm != bucket.Stepped && kind.Algorithm != bucket.SlidingWindow {
+		if kind.Algorithm != bucket.AlgorithmStepped && kind.Algorithm != bucket.AlgorithmSlidingWindow {
 			return
 		}
 		for range 1000 {
@@ -247,7 +247,7 @@ func TestDoubles_GiveTheSameNumbersForEveryAlgorithm(t *testing.T) {
 				next, snap := o.limit.Reserve(s, at, bucket.Tokens(cost), waitOf(wait))
 				s = next
 				var a doubleAnswer
-				if kind.Algorithm == bucket.Stepped {
+				if kind.Algorithm == bucket.AlgorithmStepped {
 					d, a = doublesOf(o).takeStepped(t, d, float64(now), float64(cost), math.Max(cut(float64(wait)), -2))
 				} else {
 					w, a = doublesOf(o).takeWindow(t, w, float64(now), float64(cost), wait == forced)

@@ -71,7 +71,7 @@ func (l doubleAny) begin(t *testing.T, missing, holds, at float64, stepped bool)
 func aLimit(t *testing.T, r *rand.Rand, stepped bool) (bucket.Limit, doubleAny) {
 	t.Helper()
 	if stepped {
-		o := enormous(r, bucket.Spec{Algorithm: bucket.Stepped, Anchor: bucket.Anchor(r.IntN(3))})
+		o := enormous(r, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.Anchor(r.IntN(3))})
 		return o.limit, doublesOf(o)
 	}
 	for {
@@ -142,7 +142,7 @@ func TestDoubles_OpenTheSame(t *testing.T) {
 		if now = randomStep(r, l, now); now < 0 || now >= 1<<51 {
 			now = upTo(r, 1<<51)
 		}
-		got, fresh := bucket.Row{{Limit: l, State: s}}.Open(&m, bucket.Instant(now))
+		got, fresh := bucket.Row{{Limit: l, State: s}}.StateFor(&m, bucket.Instant(now))
 		spent, _, unit := double.look(t, doubleState{float64(s.Spent), float64(s.AsOf), float64(s.Unit)}, float64(now), stepped)
 		missing := up(spent, unit)
 		want := next.begin(t, missing, double.c, math.Max(float64(now), float64(s.AsOf)), becomes)

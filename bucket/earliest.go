@@ -4,20 +4,20 @@ package bucket
 
 import "time"
 
-// Earliest returns the time until cost more tokens have refilled if nothing else is taken, even if they exceed the
+// RefillAfter returns the time until cost more tokens have refilled if nothing else is taken, even if they exceed the
 // capacity or the debt limit. The last caller of a queue waits that long. It is exact for token buckets, and a lower
-// bound for sliding limits. It is [Never] for a limit without refill, and otherwise at most [Longest].
-func (s Snapshot) Earliest(cost Tokens) time.Duration { return duration(s.earliest(cost)) }
+// bound for sliding limits. It is [Never] for a limit without refill, and otherwise at most [LongestWait].
+func (s Snapshot) RefillAfter(cost Tokens) time.Duration { return duration(s.refillAfter(cost)) }
 
-func (s *Snapshot) earliest(cost Tokens) int64 {
+func (s *Snapshot) refillAfter(cost Tokens) int64 {
 	l := &s.Limit
 	if cost = min(max(cost, 0), 1<<62); cost > 0 && l.n == 0 {
 		return never
 	}
 	switch l.Algorithm() {
-	case SlidingLog: // a window may begin at any instant, and the entries are unknown here
+	case AlgorithmSlidingLog: // a window may begin at any instant, and the entries are unknown here
 		return saturatingMul(int64(max(cost-1, 0)/l.capacity), l.p)
-	case SlidingWindow: // no aligned window admits more than the limit
+	case AlgorithmSlidingWindow: // no aligned window admits more than the limit
 		beyond := int64(cost-l.capacity) + s.spent - s.prev
 		if beyond <= 0 {
 			return 0

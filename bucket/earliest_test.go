@@ -17,17 +17,17 @@ func TestSnapshot_Earliest(t *testing.T) {
 		{Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 3 * time.Second}},
 		{Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}, MaxReserved: new(bucket.Tokens)},
 		{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}, Queue: 4 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}},
-		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}, Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Second}},
-		{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Second}},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}, Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Second}},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Second}},
 	}
 	for _, spec := range specs {
 		l, _, err := spec.Compile()
 		if err != nil {
 			t.Fatal(err)
 		}
-		exact := l.Algorithm() <= bucket.Stepped
+		exact := l.Algorithm() <= bucket.AlgorithmStepped
 		for seed := range uint64(200) {
 			r := rand.New(testseed.PCG(seed, 11))
 			var s bucket.State
@@ -48,7 +48,7 @@ func TestSnapshot_Earliest(t *testing.T) {
 				}
 				s, now = after, now.Add(verdict.Wait()) // of a queue
 			}
-			got, want := snap.Earliest(asked), time.Duration(now-begin)*time.Microsecond
+			got, want := snap.RefillAfter(asked), time.Duration(now-begin)*time.Microsecond
 			if got > want || exact && got != want {
 				t.Errorf("%v, seed %d: the earliest of %v is after %v, want %v", l, seed, asked, got, want)
 			}
@@ -63,14 +63,14 @@ func TestSnapshot_EarliestAtTheEdges(t *testing.T) {
 	}
 	full := l.Peek(bucket.State{}, 0, 0, 0)
 	for _, cost := range []bucket.Tokens{-1, 0, bucket.Token} {
-		if got := full.Earliest(cost); got != 0 {
+		if got := full.RefillAfter(cost); got != 0 {
 			t.Errorf("the earliest of %v is after %v, want 0", cost, got)
 		}
 	}
-	if got := full.Earliest(1<<63 - 1); got < 100*365*24*time.Hour {
+	if got := full.RefillAfter(1<<63 - 1); got < 100*365*24*time.Hour {
 		t.Errorf("the earliest of the largest number is after %v", got)
 	}
-	if got := (bucket.Snapshot{}).Earliest(1); got != bucket.Never {
+	if got := (bucket.Snapshot{}).RefillAfter(1); got != bucket.Never {
 		t.Errorf("the earliest of a limit that holds nothing is after %v, want never", got)
 	}
 }

@@ -47,9 +47,9 @@ func (l *Limit) inBounds() bool {
 	}
 	unit, most := int64(1), int64(maxUnits)
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		unit = l.p
-	case Stepped:
+	case AlgorithmStepped:
 		if l.p > maxStepMicros {
 			return false
 		}

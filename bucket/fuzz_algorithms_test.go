@@ -75,7 +75,7 @@ func compiled(t *testing.T, s bucket.Spec) (*oracleLimit, bool) {
 		return nil, false
 	}
 	most := o.limit.Capacity() + o.limit.MaxReserved()
-	return o, s.Algorithm != bucket.Stepped || most > 0 && o.limit.TimeFor(most) < far
+	return o, s.Algorithm != bucket.AlgorithmStepped || most > 0 && o.limit.TimeFor(most) < far
 }
 
 func micros(us int64) time.Duration { return time.Duration(us%(1<<52)) * time.Microsecond }
@@ -96,7 +96,7 @@ func FuzzStepped(f *testing.F) {
 	f.Add(int64(5000), int64(5000), int64(1e7), int64(9000), uint8(2), int64(0), true, int64(7), taped(2, 3, 5000, 0, 2, 1e6, 9000, 0, 2, 1, 1, 2e7, 0, 1, 3, 0))
 	f.Fuzz(func(t *testing.T, capacity, tokens, per, most int64, anchor uint8, start int64, queue bool, now int64, ops []byte) {
 		s := bucket.Spec{
-			Algorithm: bucket.Stepped, Capacity: bucket.Tokens(capacity), Anchor: bucket.Anchor(anchor), Start: micros(start),
+			Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Tokens(capacity), Anchor: bucket.Anchor(anchor), Start: micros(start),
 			Rate: bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)},
 		}
 		if owed := bucket.Tokens(most); queue {
@@ -114,7 +114,7 @@ func FuzzSlidingWindow(f *testing.F) {
 	f.Add(int64(10_000), int64(60e6), false, int64(1e15), taped(2, 0, 10_000, 0, 2, 59e6, 1000, 0, 2, 7e6, 1000, 0))
 	f.Add(int64(1<<41-1), int64(1<<47-1), true, int64(1<<50), taped(6, 0, 1<<40, 0, 2, 1<<46, 1<<39, 0, 0, 1, 5, 0))
 	f.Fuzz(func(t *testing.T, tokens, per int64, none bool, now int64, ops []byte) {
-		s := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)}}
+		s := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)}}
 		if none {
 			s.MaxReserved = new(bucket.Tokens)
 		}
@@ -128,7 +128,7 @@ func FuzzSlidingLog(f *testing.F) {
 	f.Add(int64(10_000), int64(60e6), false, int64(1e15), taped(2, 0, 3000, 0, 2, 5, 7000, 0, 2, 60e6-6, 1, 0, 2, 1, 3000, 0, 0, 0, 5000, 0))
 	f.Add(int64(1), int64(1), true, int64(0), taped(6, 0, 1, 0, 2, 1, 1, 0))
 	f.Fuzz(func(t *testing.T, tokens, per int64, none bool, now int64, ops []byte) {
-		s := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)}}
+		s := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)}}
 		if none {
 			s.MaxReserved = new(bucket.Tokens)
 		}
@@ -152,7 +152,7 @@ func FuzzChangedAlgorithm(f *testing.F) {
 			switch {
 			case s.Queue > 0:
 				s.Queue = owed
-			case s.Algorithm >= bucket.SlidingWindow:
+			case s.Algorithm >= bucket.AlgorithmSlidingWindow:
 				s.Capacity = 0
 			default:
 				s.MaxReserved = &owed
@@ -177,14 +177,14 @@ func FuzzAnyState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, capacity, tokens, per, start, spent, asOf, unit, prev, now, cost, maxWait int64) {
 		s := kinds[kind&7].spec
 		s.Capacity, s.Rate = bucket.Tokens(capacity), bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)}
-		if s.Algorithm == bucket.Stepped && s.Anchor == bucket.AnchorEpoch {
+		if s.Algorithm == bucket.AlgorithmStepped && s.Anchor == bucket.AnchorEpoch {
 			s.Start = micros(start)
 		}
 		l, _, err := s.Compile()
 		if err != nil || spent < 0 || asOf < 0 || unit == math.MinInt64 {
 			return
 		}
-		l = l.For("some key")
+		l = l.ForKey("some key")
 		state := bucket.State{Spent: spent & (1<<53 - 1), AsOf: bucket.Instant(asOf), Unit: unit}
 		if unit < 0 { // what a sliding window may have written
 			state.Prev, state.Spent = prev&(1<<40-1), prev&(1<<40-1)+spent&(1<<41-1)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Later returns the snapshot of the bucket after d more time, if nothing is taken. A denied cost becomes
+// After returns the snapshot of the bucket after d more time, if nothing is taken. A denied cost becomes
 // allowed after its RetryAfter; an admitted cost stays admitted. Later rounds d down to whole microseconds, and
 // returns s for less than one.
 //
 // Two facts are not in a snapshot and make Later inexact. It does not know the entries of a sliding log, and
 // shows them as spent until all have expired. After a lowered capacity, it may show a missing amount too early.
-func (s Snapshot) Later(d time.Duration) Snapshot {
+func (s Snapshot) After(d time.Duration) Snapshot {
 	us := int64(d / time.Microsecond)
 	if us <= 0 {
 		return s
@@ -24,10 +24,10 @@ func (s Snapshot) Later(d time.Duration) Snapshot {
 	}
 	l, now := &s.Limit, s.at-Instant(s.behind-us)
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		spent, at := l.refillOwn(s.spent, Instant(s.behind), Instant(us))
 		s.spent, s.behind = spent, int64(at)-us
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		if s.spent > 0 && us-s.behind < l.p {
 			s.behind -= us
 			break
@@ -52,7 +52,7 @@ func (s *Snapshot) advance(us int64) {
 	s.behind += passed*l.p - us
 	switch {
 	case passed == 0:
-	case l.Algorithm() == SlidingWindow:
+	case l.Algorithm() == AlgorithmSlidingWindow:
 		if s.spent -= s.prev; passed > 1 {
 			s.spent = 0
 		}

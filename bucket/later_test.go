@@ -32,12 +32,12 @@ func sameLater(t *testing.T, o *oracleLimit, s bucket.State, now, cost, wait, la
 	l := o.limit
 	then := bucket.Instant(now + later)
 	seen := l.Peek(s, bucket.Instant(now), bucket.Tokens(cost), waitOf(wait))
-	got := seen.Later(time.Duration(later) * time.Microsecond)
+	got := seen.After(time.Duration(later) * time.Microsecond)
 	want := l.Peek(s, then, bucket.Tokens(cost), waitOf(wait))
 	if got == want {
 		return
 	}
-	if l.Algorithm() != bucket.SlidingLog || got.Allowed != want.Allowed || got.RetryAfter != want.RetryAfter ||
+	if l.Algorithm() != bucket.AlgorithmSlidingLog || got.Allowed != want.Allowed || got.RetryAfter != want.RetryAfter ||
 		got.FullAfter() != want.FullAfter() || got.Remaining() > want.Remaining() {
 		t.Fatalf("%v with %+v, asked for %d with a wait of %d at %d, shows %+v; %d µs later\n got %+v\nwant %+v", l, s, cost, wait, now, seen, later, got, want)
 	}
@@ -93,10 +93,10 @@ func TestLater_AfterATake(t *testing.T) {
 			}
 			later := lapse(r, o, taken)
 			d := time.Duration(later) * time.Microsecond
-			got, want := taken.Later(d), o.limit.Peek(s, bucket.Instant(now+later), 0, 0)
-			exact := o.limit.Algorithm() != bucket.SlidingLog
+			got, want := taken.After(d), o.limit.Peek(s, bucket.Instant(now+later), 0, 0)
+			exact := o.limit.Algorithm() != bucket.AlgorithmSlidingLog
 			wait := max(taken.Wait()-d, 0)
-			if taken.Wait() == bucket.Longest { // it may be cut: ask again then, without a place in a queue
+			if taken.Wait() == bucket.LongestWait { // it may be cut: ask again then, without a place in a queue
 				wait = o.limit.Peek(s, bucket.Instant(now+later), 0, -time.Microsecond).RetryAfter
 			}
 			if !got.Allowed || got.Cost != taken.Cost || got.FullAfter() != want.FullAfter() ||
@@ -116,7 +116,7 @@ func TestLater_NeverDeniesTooLong(t *testing.T) {
 		cost := price(r, o)
 		seen := o.limit.Peek(s, bucket.Instant(now), bucket.Tokens(cost), 0)
 		later := lapse(r, o, seen)
-		got, want := seen.Later(time.Duration(later)*time.Microsecond), o.limit.Peek(s, bucket.Instant(now+later), bucket.Tokens(cost), 0)
+		got, want := seen.After(time.Duration(later)*time.Microsecond), o.limit.Peek(s, bucket.Instant(now+later), bucket.Tokens(cost), 0)
 		if got.RetryAfter > want.RetryAfter || got.RetryAfter == bucket.Never != (want.RetryAfter == bucket.Never) {
 			t.Fatalf("%v with %+v, asked for %d at %d, shows %+v; %d µs later\n got %+v\nwant %+v", o.limit, s, cost, now, seen, later, got, want)
 		}
@@ -131,18 +131,18 @@ func TestLater_AtTheEdges(t *testing.T) {
 	s, _ := l.Take(bucket.State{}, 1e9, 2*bucket.Token)
 	empty := l.Peek(s, 1e9, bucket.Token, 0)
 	for _, d := range []time.Duration{-time.Second, 0, time.Microsecond - 1} {
-		if got := empty.Later(d); got != empty {
+		if got := empty.After(d); got != empty {
 			t.Errorf("%v later: %+v, want no change", d, got)
 		}
 	}
-	if got := empty.Later(1<<63 - 1); !got.Allowed || got.RetryAfter != 0 || got.Remaining() != 2*bucket.Token || got.FullAfter() != 0 {
+	if got := empty.After(1<<63 - 1); !got.Allowed || got.RetryAfter != 0 || got.Remaining() != 2*bucket.Token || got.FullAfter() != 0 {
 		t.Errorf("at the end of time: %+v", got)
 	}
 	never := l.Peek(s, 1e9, 3*bucket.Token, 0)
-	if got := never.Later(time.Hour); got.Allowed || got.RetryAfter != bucket.Never || got.Remaining() != 2*bucket.Token {
+	if got := never.After(time.Hour); got.Allowed || got.RetryAfter != bucket.Never || got.Remaining() != 2*bucket.Token {
 		t.Errorf("a cost that never fits, an hour later: %+v", got)
 	}
-	if got := (bucket.Snapshot{}).Later(time.Hour); got != (bucket.Snapshot{}) {
+	if got := (bucket.Snapshot{}).After(time.Hour); got != (bucket.Snapshot{}) {
 		t.Errorf("the zero snapshot, an hour later: %+v", got)
 	}
 }

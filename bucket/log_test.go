@@ -11,7 +11,7 @@ import (
 
 func slidingLog(t testing.TB, tokens bucket.Tokens, per time.Duration) bucket.Limit {
 	t.Helper()
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: tokens, Per: per}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: tokens, Per: per}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

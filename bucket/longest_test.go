@@ -14,7 +14,7 @@ import (
 func longestSteps(t *testing.T) (bucket.Limit, bucket.State) {
 	t.Helper()
 	l, _, err := bucket.Spec{
-		Algorithm: bucket.Stepped, Capacity: bucket.MaxTokens / 2,
+		Algorithm: bucket.AlgorithmStepped, Capacity: bucket.MaxTokens / 2,
 		Rate: bucket.Rate{Tokens: bucket.Token, Per: (1<<50 - 1) * time.Microsecond},
 	}.Compile()
 	if err != nil {
@@ -31,7 +31,7 @@ func longestSteps(t *testing.T) (bucket.Limit, bucket.State) {
 func TestLongest_ReservationsEndThere(t *testing.T) {
 	l, s := longestSteps(t)
 	_, p := l.Refill()
-	for _, maxWait := range []time.Duration{bucket.Longest, bucket.Longest + time.Microsecond, bucket.Never - 1, bucket.Never} {
+	for _, maxWait := range []time.Duration{bucket.LongestWait, bucket.LongestWait + time.Microsecond, bucket.Never - 1, bucket.Never} {
 		for _, now := range []bucket.Instant{0, 1, bucket.Instant(p - 1)} {
 			for _, tokens := range []int64{8, 9, 10, 100, 1e12} {
 				snap := l.Peek(s, now, bucket.Tokens(tokens)*bucket.Token, maxWait)
@@ -39,7 +39,7 @@ func TestLongest_ReservationsEndThere(t *testing.T) {
 					t.Errorf("%d tokens at %d, which come %d intervals after 0, within %v: allowed %v, want %v",
 						tokens, now, tokens, maxWait, snap.Allowed, want)
 				}
-				if snap.RetryAfter < 0 || !snap.Allowed && snap.RetryAfter == 0 || snap.RetryAfter > bucket.Longest {
+				if snap.RetryAfter < 0 || !snap.Allowed && snap.RetryAfter == 0 || snap.RetryAfter > bucket.LongestWait {
 					t.Errorf("%d tokens at %d: retry after %d", tokens, now, snap.RetryAfter)
 				}
 			}
@@ -56,23 +56,23 @@ func TestLongest_RetryAfterOfAReservationIsExact(t *testing.T) {
 		if denied.Allowed || l.Peek(s, then-1, 9*bucket.Token, bucket.Never).Allowed || !l.Peek(s, then, 9*bucket.Token, bucket.Never).Allowed {
 			t.Errorf("at %d: %+v, which is not exact", now, denied)
 		}
-		if wait := l.Peek(s, then, 9*bucket.Token, bucket.Never).Earliest(9 * bucket.Token); wait != bucket.Longest {
-			t.Errorf("reserved for %v on, want %v", wait, bucket.Longest)
+		if wait := l.Peek(s, then, 9*bucket.Token, bucket.Never).RefillAfter(9 * bucket.Token); wait != bucket.LongestWait {
+			t.Errorf("reserved for %v on, want %v", wait, bucket.LongestWait)
 		}
 	}
 }
 
 // An instant at the smallest value is not within an interval: the distance overflows 64 bits.
 func TestLongest_ReservationsBeforeAllTime(t *testing.T) {
-	l, _, err := bucket.Spec{Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: bucket.PerSecond(bucket.Token)}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Rate: bucket.PerSecond(bucket.Token)}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, _ := l.Take(bucket.State{}, 1<<52, bucket.Token)
 	for _, now := range []bucket.Instant{math.MinInt64, math.MinInt64 + 1, -1 << 60} {
 		for _, maxWait := range []time.Duration{time.Microsecond, time.Second - time.Microsecond} {
-			if snap := l.Peek(s, now, bucket.Token, maxWait); snap.Allowed || snap.RetryAfter != bucket.Longest {
-				t.Errorf("at %d within %v: allowed %v, retry after %v; want denied, %v", int64(now), maxWait, snap.Allowed, snap.RetryAfter, bucket.Longest)
+			if snap := l.Peek(s, now, bucket.Token, maxWait); snap.Allowed || snap.RetryAfter != bucket.LongestWait {
+				t.Errorf("at %d within %v: allowed %v, retry after %v; want denied, %v", int64(now), maxWait, snap.Allowed, snap.RetryAfter, bucket.LongestWait)
 			}
 		}
 	}
@@ -84,12 +84,12 @@ func TestLongest_IsShown(t *testing.T) {
 	snap := l.Peek(s, 0, l.Capacity(), 0)
 	_, forced := l.Reserve(s, 0, bucket.Token, bucket.Forced)
 	for name, got := range map[string]time.Duration{
-		"RetryAfter": snap.RetryAfter, "FullAfter": snap.FullAfter(), "Earliest": snap.Earliest(l.Capacity()),
+		"RetryAfter": snap.RetryAfter, "FullAfter": snap.FullAfter(), "Earliest": snap.RefillAfter(l.Capacity()),
 		"RoomAfter": snap.RoomAfter(l.Capacity()), "TimeFor": l.TimeFor(l.Capacity()), "Row": bucket.Row{{Limit: l, State: s}}.FullAfter(0),
 		"FullAfter of a debt": forced.FullAfter(),
 	} {
-		if got != bucket.Longest {
-			t.Errorf("%s: %v, want %v", name, got, bucket.Longest)
+		if got != bucket.LongestWait {
+			t.Errorf("%s: %v, want %v", name, got, bucket.LongestWait)
 		}
 	}
 	if l.Peek(s, 0, l.Capacity()+1, 0).RetryAfter != bucket.Never {
@@ -112,16 +112,16 @@ func TestLongest_LaterCountsFromTheWait(t *testing.T) {
 		{"stepped, for ages", steps, spent, steps.Capacity()},
 	} {
 		seen := tt.l.Peek(tt.s, 0, tt.cost, 0)
-		if seen.RetryAfter != bucket.Longest {
+		if seen.RetryAfter != bucket.LongestWait {
 			t.Fatalf("%s: %v, want a wait that is cut", tt.name, seen.RetryAfter)
 		}
 		for _, later := range []bucket.Instant{1, 1e6, 1 << 50, 1 << 52} {
-			got, want := seen.Later(time.Duration(later)*time.Microsecond), tt.l.Peek(tt.s, later, tt.cost, 0)
+			got, want := seen.After(time.Duration(later)*time.Microsecond), tt.l.Peek(tt.s, later, tt.cost, 0)
 			if got.RetryAfter != want.RetryAfter || got.FullAfter() != want.FullAfter() || got.Allowed != want.Allowed {
 				t.Errorf("%s, %d µs later: retry after %v, full after %v; want %v, %v", tt.name, later,
 					got.RetryAfter, got.FullAfter(), want.RetryAfter, want.FullAfter())
 			}
-			twice := seen.Later(time.Duration(later/2) * time.Microsecond).Later(time.Duration(later-later/2) * time.Microsecond)
+			twice := seen.After(time.Duration(later/2) * time.Microsecond).After(time.Duration(later-later/2) * time.Microsecond)
 			if twice.RetryAfter != want.RetryAfter {
 				t.Errorf("%s, %d µs later in two steps: retry after %v, want %v", tt.name, later, twice.RetryAfter, want.RetryAfter)
 			}
@@ -145,10 +145,10 @@ func TestLongest_ShardsHaveAWait(t *testing.T) {
 		t.Errorf("both shards are empty: retry after %v, full after %v, want 9e15 µs", got.RetryAfter, got.FullAfter())
 	}
 	got := shards.Merge(l, l.Capacity(), 0)
-	if got.RetryAfter != bucket.Longest || got.FullAfter() != bucket.Longest {
-		t.Errorf("as seen by a clock that has gone back: retry after %v, full after %v, want %v", got.RetryAfter, got.FullAfter(), bucket.Longest)
+	if got.RetryAfter != bucket.LongestWait || got.FullAfter() != bucket.LongestWait {
+		t.Errorf("as seen by a clock that has gone back: retry after %v, full after %v, want %v", got.RetryAfter, got.FullAfter(), bucket.LongestWait)
 	}
-	if later := got.Later((1 << 50) * time.Microsecond); later.RetryAfter != 9e15*time.Microsecond || later.FullAfter() != later.RetryAfter {
+	if later := got.After((1 << 50) * time.Microsecond); later.RetryAfter != 9e15*time.Microsecond || later.FullAfter() != later.RetryAfter {
 		t.Errorf("when that is over: retry after %v, full after %v, want 9e15 µs", later.RetryAfter, later.FullAfter())
 	}
 }

@@ -86,8 +86,8 @@ func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
 	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refillWithin(at-t.At), max(l.p, 1)))), 0)
 }
 
-// Seen returns a take of cost at the instant of s, for a cancellation within bounds that the caller has checked.
-func (s *Snapshot) Seen(cost Tokens) Taken { return Taken{Cost: cost, At: s.at} }
+// TakenNow returns a take of cost at the instant of s, for a cancellation within bounds that the caller has checked.
+func (s *Snapshot) TakenNow(cost Tokens) Taken { return Taken{Cost: cost, At: s.at} }
 
 // levelCosts lowers the costs by a common level so that they add up to want, which must be between 0 and their sum.
 func (s Shards) levelCosts(want Tokens) {
@@ -143,7 +143,7 @@ func (s Shards) Merge(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	return m
 }
 
-// Preview is [Shards.Merge] before the shards are charged. For an admitted cost, [Snapshot.Earliest] is its
+// Preview is [Shards.Merge] before the shards are charged. For an admitted cost, [Snapshot.RefillAfter] is its
 // wait. If the wait is not 0, FullAfter is approximate.
 func (s Shards) Preview(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	m := s.Merge(l, cost, maxWait)
@@ -153,11 +153,11 @@ func (s Shards) Preview(l Limit, cost Tokens, maxWait time.Duration) Snapshot {
 	wait := int64(0)
 	for i := range s {
 		if s[i].Allowed {
-			wait = max(wait, s[i].earliest(s[i].Cost))
+			wait = max(wait, s[i].refillAfter(s[i].Cost))
 		}
 	}
 	if wait > 0 {
-		m.behind += wait - m.earliest(cost)
+		m.behind += wait - m.refillAfter(cost)
 	}
 	return m
 }

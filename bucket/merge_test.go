@@ -90,9 +90,9 @@ func TestShard_Refused(t *testing.T) {
 		{"less than a token each", whole, 0, 11},
 		{"zero limit", bucket.Limit{}, 0, 2},
 		{"queue", limit(bucket.Spec{Capacity: 10 * bucket.Token, Rate: second, Queue: 5 * bucket.Token}), 0, 2},
-		{"stepped", limit(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: second}), 0, 2},
-		{"sliding window", limit(bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}}), 0, 2},
-		{"sliding log", limit(bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}}), 0, 2},
+		{"stepped", limit(bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: second}), 0, 2},
+		{"sliding window", limit(bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}}), 0, 2},
+		{"sliding log", limit(bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}}), 0, 2},
 		{"capacity does not fit", limit(bucket.Spec{Capacity: (1<<53 - 1) / 1_000_003, Rate: bucket.Rate{Tokens: 1, Per: 1_000_003 * time.Microsecond}}), 0, 64},
 		{"debt does not fit", limit(bucket.Spec{Capacity: 1<<53 - 3, Rate: bucket.Rate{Tokens: 1, Per: time.Microsecond}, MaxReserved: &owed}), 0, 2},
 	}
@@ -280,9 +280,9 @@ func TestShards_Preview(t *testing.T) {
 			seen.Spread(cost, maxWait)
 			want, first := seen.Preview(p.whole, cost, maxWait), p.look(now).Merge(p.whole, 0, 0)
 			got := p.take(t, now, cost, maxWait)
-			if got.Allowed != want.Allowed || got.RetryAfter != want.RetryAfter || got.Allowed && got.Wait() != want.Earliest(cost) {
+			if got.Allowed != want.Allowed || got.RetryAfter != want.RetryAfter || got.Allowed && got.Wait() != want.RefillAfter(cost) {
 				t.Fatalf("%v over %d: %v within %v: %v, retry after %v, wait %v; foreseen %v, %v, %v", p.whole, len(p.limits),
-					cost, maxWait, got.Allowed, got.RetryAfter, got.Wait(), want.Allowed, want.RetryAfter, want.Earliest(cost))
+					cost, maxWait, got.Allowed, got.RetryAfter, got.Wait(), want.Allowed, want.RetryAfter, want.RefillAfter(cost))
 			}
 			if got.Wait() > 0 {
 				waited++

@@ -21,7 +21,7 @@ type oracleAccount struct {
 
 // lacks returns the missing amount at now, in whole thousandths.
 func (o *oracle) lacks(l *oracleLimit, now int64) int64 {
-	if l.limit.Algorithm() == bucket.Continuous {
+	if l.limit.Algorithm() == bucket.AlgorithmContinuous {
 		level, _ := o.level(l, now)
 		return ceil(level.Sub(l.capacity, level)).Int64()
 	}
@@ -51,16 +51,16 @@ func (r oracleRow) open(l *oracleLimit, now int64) (o oracle, fresh bool) {
 	}
 	used := min(missing, capacity, int64(l.limit.Capacity()))
 	owed := min(max(missing-capacity, 0), int64(l.limit.MaxReserved()))
-	if l.limit.Algorithm() == bucket.SlidingWindow {
+	if l.limit.Algorithm() == bucket.AlgorithmSlidingWindow {
 		_, p := l.limit.Refill()
 		at = floorTo(at, 0, p)
 	}
-	if l.limit.Algorithm() == bucket.Stepped && l.limit.Anchor() != bucket.AnchorFirst {
+	if l.limit.Algorithm() == bucket.AlgorithmStepped && l.limit.Anchor() != bucket.AnchorFirst {
 		_, p := l.limit.Refill()
 		at = floorTo(at, l.start, p)
 	}
 	o.write(l, used+owed, at)
-	if l.limit.Algorithm() == bucket.SlidingLog && used+owed > 0 {
+	if l.limit.Algorithm() == bucket.AlgorithmSlidingLog && used+owed > 0 {
 		o.log = []admission{{at, used + owed}}
 	}
 	return o, missing > 0
@@ -104,7 +104,7 @@ func (o *oracle) isFull(l *oracleLimit, now int64) bool { return o.lacks(l, now)
 
 // force spends an available cost.
 func (o *oracle) force(l *oracleLimit, now, cost int64) {
-	if l.limit.Algorithm() != bucket.Continuous {
+	if l.limit.Algorithm() != bucket.AlgorithmContinuous {
 		o.view(l, now).spend(o, now, cost)
 		return
 	}
@@ -142,13 +142,13 @@ func (o *oracle) cancel(l *oracleLimit, now, amount int64, t take) {
 	}
 	_, p := l.limit.Refill()
 	switch l.limit.Algorithm() {
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		if w := o.window(l).at(now); w.start == t.at && w.recent > 0 {
 			w.recent -= min(amount, w.recent)
 			w.keep(o)
 		}
 		return
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		g := o.entries(l)
 		live, _ := g.live(now)
 		at := g.now(now)
@@ -167,7 +167,7 @@ func (o *oracle) cancel(l *oracleLimit, now, amount int64, t take) {
 			g.keep(o, at)
 		}
 		return
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		s := o.steps(l, now)
 		level, since := s.at(now)
 		steps := big.NewRat(max(since-t.at, 0)/p, 1)
@@ -213,7 +213,7 @@ type twinTake struct {
 func (w *twin) ask(t *testing.T, o *oracleLimit, now, cost, maxWait int64, op byte) {
 	t.Helper()
 	l := o.limit
-	s, fresh := w.row.Open(&l, bucket.Instant(now))
+	s, fresh := w.row.StateFor(&l, bucket.Instant(now))
 	after, snap := s, bucket.Snapshot{}
 	if op == 't' {
 		after, snap = l.Reserve(s, bucket.Instant(now), bucket.Tokens(cost), waitOf(maxWait))
@@ -224,9 +224,9 @@ func (w *twin) ask(t *testing.T, o *oracleLimit, now, cost, maxWait int64, op by
 	w.log = append(w.log, fmt.Sprintf("at %d %c %d of %v, wait %d: %+v", now, op, cost, l, maxWait, answerOf(snap)))
 	switch {
 	case op == 't' && snap.Allowed:
-		w.row = w.row.Write(&l, after, bucket.Instant(now), bucket.Tokens(cost))
+		w.row = w.row.WithState(&l, after, bucket.Instant(now), bucket.Tokens(cost))
 	case op != 'p' && fresh:
-		w.row = w.row.Write(&l, s, bucket.Instant(now), 0)
+		w.row = w.row.WithState(&l, s, bucket.Instant(now), 0)
 	}
 	want := w.oracle.ask(o, now, cost, maxWait, op)
 	if answerOf(snap) != want {

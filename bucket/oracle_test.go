@@ -54,9 +54,9 @@ func oracleOf(l bucket.Limit) *oracleLimit {
 	}
 	unit := "1"
 	switch l.Algorithm() {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		unit = rate.Denom().String()
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		unit = "window of " + big.NewInt(p).String()
 	}
 	return &oracleLimit{
@@ -71,7 +71,7 @@ func oracleFor(s bucket.Spec, key string) (*oracleLimit, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := oracleOf(l.For(key))
+	o := oracleOf(l.ForKey(key))
 	o.start = s.Start.Microseconds()
 	if s.Anchor == bucket.AnchorKey {
 		hash := fnv.New64a()
@@ -106,9 +106,9 @@ type view interface {
 
 func (o *oracle) view(l *oracleLimit, now int64) view {
 	switch l.limit.Algorithm() {
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		return o.steps(l, now)
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		return o.window(l)
 	}
 	return o.entries(l)
@@ -116,7 +116,7 @@ func (o *oracle) view(l *oracleLimit, now int64) view {
 
 // ask answers a take or, without spend, a peek.
 func (o *oracle) ask(l *oracleLimit, now, cost, maxWait int64, spend bool) answer {
-	if l.limit.Algorithm() == bucket.Continuous {
+	if l.limit.Algorithm() == bucket.AlgorithmContinuous {
 		return o.askContinuous(l, now, cost, maxWait, spend)
 	}
 	v, a := o.view(l, now), answer{}
@@ -139,7 +139,7 @@ func (o *oracle) ask(l *oracleLimit, now, cost, maxWait int64, spend bool) answe
 func (o *oracle) refund(l *oracleLimit, now, amount int64) {
 	switch {
 	case amount <= 0 || o.missing == nil || o.missing.Sign() == 0:
-	case l.limit.Algorithm() == bucket.Continuous:
+	case l.limit.Algorithm() == bucket.AlgorithmContinuous:
 		o.refundContinuous(l, now, amount)
 	default:
 		o.view(l, now).refund(o, now, amount)
@@ -269,13 +269,13 @@ func checkInvariants(t *testing.T, l bucket.Limit, before, after bucket.State) {
 		}
 		last = e.At
 	}
-	takesOver := l.Algorithm() == bucket.SlidingWindow && before.Unit != after.Unit
+	takesOver := l.Algorithm() == bucket.AlgorithmSlidingWindow && before.Unit != after.Unit
 	switch {
 	case after.Spent < 0 || after.Spent >= 1<<53,
-		after.Prev < 0 || after.Prev > after.Spent || after.Prev != 0 && l.Algorithm() != bucket.SlidingWindow,
+		after.Prev < 0 || after.Prev > after.Spent || after.Prev != 0 && l.Algorithm() != bucket.AlgorithmSlidingWindow,
 		after.Unit != l.Unit(),
 		!l.Full(before, before.AsOf) && after.AsOf < before.AsOf && !takesOver,
-		(after.Log != nil) != (l.Algorithm() == bucket.SlidingLog && after.Spent != 0),
+		(after.Log != nil) != (l.Algorithm() == bucket.AlgorithmSlidingLog && after.Spent != 0),
 		after.Log != nil && (sum != after.Spent || last != after.AsOf || len(after.Log.Entries()) > bucket.MaxLogEntries):
 		t.Fatalf("%v: invariant broken: %+v %v after %+v", l, after, after.Log.Entries(), before)
 	}

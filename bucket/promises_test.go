@@ -81,7 +81,7 @@ func TestEveryFullBucket_MayBeForgotten(t *testing.T) {
 			if !l.Full(s, then) || after > 0 && l.Full(s, at.Add(after)-1) {
 				t.Fatalf("%v, %+v at %d: not full exactly after %v", l, s, now, after)
 			}
-			if l.For("another key").Full(s, at.Add(after)-1) && after > 0 {
+			if l.ForKey("another key").Full(s, at.Add(after)-1) && after > 0 {
 				t.Fatalf("%v, %+v at %d: full before %v with another key's intervals", l, s, now, after)
 			}
 			forgotten := bucket.State{}
@@ -105,7 +105,7 @@ func TestEveryFullBucket_MayBeForgotten(t *testing.T) {
 // microsecond earlier.
 func TestEveryWait_IsExact(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
-		if kind.Algorithm == bucket.SlidingLog {
+		if kind.Algorithm == bucket.AlgorithmSlidingLog {
 			return // the wait until the log is empty
 		}
 		checked := 0

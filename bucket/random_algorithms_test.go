@@ -18,12 +18,12 @@ var kinds = []struct {
 }{
 	{"token bucket", bucket.Spec{}},
 	{"leaky bucket", bucket.Spec{Queue: 1}},
-	{"stepped from the epoch", bucket.Spec{Algorithm: bucket.Stepped}},
-	{"stepped by key", bucket.Spec{Algorithm: bucket.Stepped, Anchor: bucket.AnchorKey}},
-	{"stepped from the first", bucket.Spec{Algorithm: bucket.Stepped, Anchor: bucket.AnchorFirst}},
-	{"stepped with a queue", bucket.Spec{Algorithm: bucket.Stepped, Anchor: bucket.AnchorFirst, Queue: 1}},
-	{"sliding window", bucket.Spec{Algorithm: bucket.SlidingWindow}},
-	{"sliding log", bucket.Spec{Algorithm: bucket.SlidingLog}},
+	{"stepped from the epoch", bucket.Spec{Algorithm: bucket.AlgorithmStepped}},
+	{"stepped by key", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorKey}},
+	{"stepped from the first", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorFirst}},
+	{"stepped with a queue", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorFirst, Queue: 1}},
+	{"sliding window", bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow}},
+	{"sliding log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog}},
 }
 
 // eachKind runs f for every kind of limit with its own random numbers.
@@ -53,9 +53,9 @@ func randomOf(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 		s := kind
 		s.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<40)), Per: randomPer(r, 1<<46)}
 		switch s.Algorithm {
-		case bucket.Continuous:
+		case bucket.AlgorithmContinuous:
 			s.Capacity = bucket.Tokens(upTo(r, 1<<40))
-		case bucket.Stepped: // full after 50 beginnings at most
+		case bucket.AlgorithmStepped: // full after 50 beginnings at most
 			s.Capacity = bucket.Tokens(r.Int64N(20*int64(s.Rate.Tokens) + 2))
 			if r.IntN(3) == 0 {
 				s.Capacity = s.Rate.Tokens // a fixed window
@@ -63,16 +63,16 @@ func randomOf(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 			if s.Anchor == bucket.AnchorEpoch {
 				s.Start = time.Duration(r.Int64N(s.Rate.Per.Microseconds())) * time.Microsecond
 			}
-		case bucket.SlidingLog:
+		case bucket.AlgorithmSlidingLog:
 			s.Rate.Tokens = 1 + bucket.Tokens(upTo(r, int64(bucket.MaxLogTokens)-1))
 		}
 		most := bucket.Tokens(upTo(r, 30*int64(s.Rate.Tokens)))
 		switch {
 		case s.Queue > 0:
 			s.Queue = 1 + most
-		case s.Algorithm < bucket.SlidingWindow && r.IntN(3) > 0 || s.Algorithm == bucket.Stepped:
+		case s.Algorithm < bucket.AlgorithmSlidingWindow && r.IntN(3) > 0 || s.Algorithm == bucket.AlgorithmStepped:
 			s.MaxReserved = &most
-		case s.Algorithm >= bucket.SlidingWindow && r.IntN(3) > 0:
+		case s.Algorithm >= bucket.AlgorithmSlidingWindow && r.IntN(3) > 0:
 			s.MaxReserved = new(bucket.Tokens)
 		}
 		if o, err := oracleFor(s, fmt.Sprintf("key %d", r.IntN(1000))); err == nil && s.Capacity+most > 0 {
@@ -145,7 +145,7 @@ func TestEveryAlgorithm_AgreesWithItsOracle(t *testing.T) {
 
 // beyond reports whether the bucket is full only after the longest wait.
 func (o *oracle) beyond(l *oracleLimit) bool {
-	return l.limit.Algorithm() == bucket.Stepped && l.limit.TimeFor(bucket.Tokens(o.carried(l).Num().Int64())) > far
+	return l.limit.Algorithm() == bucket.AlgorithmStepped && l.limit.TimeFor(bucket.Tokens(o.carried(l).Num().Int64())) > far
 }
 
 // TestChangedAlgorithm_AgreesWithTheOracle replaces the limit by one of any kind, and back, during a history.

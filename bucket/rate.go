@@ -23,9 +23,9 @@ var ErrRate = errors.New("bucket: invalid rate")
 // PerSecond returns the rate of t per second.
 func PerSecond(t Tokens) Rate { return Rate{Tokens: t, Per: time.Second} }
 
-// Over returns the refill within d, rounded down to a thousandth. Use it for a capacity that is given as a duration,
+// TokensIn returns the refill within d, rounded down to a thousandth. Use it for a capacity that is given as a duration,
 // such as DynamoDB's burst credit of 300 s. It is 0 for d ≤ 0 and for the zero Rate, and at most [MaxTokens].
-func (r Rate) Over(d time.Duration) Tokens {
+func (r Rate) TokensIn(d time.Duration) Tokens {
 	if d <= 0 || r.Tokens <= 0 || r.Per <= 0 {
 		return 0
 	}

@@ -194,11 +194,11 @@ func TestRate_Over(t *testing.T) {
 		{"9007199254740/1us", 292 * 365 * 24 * time.Hour, bucket.MaxTokens},
 	} {
 		rate, err := bucket.ParseRate(tt.rate)
-		if got := rate.Over(tt.d); got != tt.want || err != nil {
+		if got := rate.TokensIn(tt.d); got != tt.want || err != nil {
 			t.Errorf("%s over %v: %v, error %v; want %v", tt.rate, tt.d, got, err, tt.want)
 		}
 	}
-	if got := (bucket.Rate{}).Over(time.Hour); got != 0 {
+	if got := (bucket.Rate{}).TokensIn(time.Hour); got != 0 {
 		t.Errorf("the zero rate over an hour: %v", got)
 	}
 }

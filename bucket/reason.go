@@ -4,7 +4,7 @@ package bucket
 
 import "slices"
 
-// The kinds of limits with their own reason of denial. A [Stepped] limit with the capacity of one interval is a
+// The kinds of limits with their own reason of denial. A [AlgorithmStepped] limit with the capacity of one interval is a
 // fixed window. Any other stepped limit is a token bucket.
 const (
 	kindTokenBucket = iota
@@ -30,11 +30,11 @@ func (l *Limit) Reason() string {
 	switch {
 	case l.Queued():
 		return reasons[kindLeakyBucket]
-	case l.Algorithm() == SlidingLog:
+	case l.Algorithm() == AlgorithmSlidingLog:
 		return reasons[kindSlidingLog]
-	case l.Algorithm() == SlidingWindow:
+	case l.Algorithm() == AlgorithmSlidingWindow:
 		return reasons[kindSlidingWindow]
-	case l.Algorithm() == Stepped && Tokens(l.n) == l.capacity:
+	case l.Algorithm() == AlgorithmStepped && Tokens(l.n) == l.capacity:
 		return reasons[kindFixedWindow]
 	}
 	return reasons[kindTokenBucket]

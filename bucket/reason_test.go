@@ -14,9 +14,9 @@ func TestReason(t *testing.T) {
 	ten := bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Second}
 	tests := map[string]bucket.Spec{
 		"token_bucket_exceeded":   {Capacity: 10 * bucket.Token, Rate: ten},
-		"fixed_window_exceeded":   {Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: ten},
-		"sliding_window_exceeded": {Algorithm: bucket.SlidingWindow, Rate: ten},
-		"sliding_log_exceeded":    {Algorithm: bucket.SlidingLog, Rate: ten},
+		"fixed_window_exceeded":   {Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: ten},
+		"sliding_window_exceeded": {Algorithm: bucket.AlgorithmSlidingWindow, Rate: ten},
+		"sliding_log_exceeded":    {Algorithm: bucket.AlgorithmSlidingLog, Rate: ten},
 		"leaky_bucket_exceeded":   {Capacity: bucket.Token, Queue: bucket.Token, Rate: ten},
 	}
 	for want, spec := range tests {

@@ -20,9 +20,9 @@ func (s *Snapshot) Room() Tokens {
 func (s Snapshot) RoomAfter(t Tokens) time.Duration {
 	l := &s.Limit
 	switch l.Algorithm() {
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return duration(s.window().retryAfter(l, t, 0, 0))
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		switch {
 		case t > l.capacity:
 			return Never

@@ -25,11 +25,11 @@ func TestRoom(t *testing.T) {
 		{"above the capacity", bucket.Spec{Capacity: 20 * token, Rate: tenIn(time.Second)}, 20 * token, 0, 0, 20_001, bucket.Never},
 		{"queue", bucket.Spec{Capacity: token, Rate: tenIn(time.Second), Queue: 4 * token}, 2500, 0, 2500, 3 * token, 50 * time.Millisecond},
 		{"full queue", bucket.Spec{Capacity: token, Rate: tenIn(time.Second), Queue: 4 * token}, 5 * token, 0, 0, token, 100 * time.Millisecond},
-		{"window", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * token, Rate: tenIn(time.Minute)}, 4 * token, 15 * time.Second, 6 * token, 7 * token, 45 * time.Second},
-		{"two steps", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 30 * token, Rate: tenIn(time.Minute)}, 30 * token, time.Second, 0, 20 * token, 119 * time.Second},
-		{"sliding window", bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: tenIn(4096 * time.Microsecond)}, 10 * token, 0, 0, token, (4096 + 410) * time.Microsecond},
-		{"sliding log", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: tenIn(time.Minute)}, 9 * token, 15 * time.Second, token, 2 * token, 45 * time.Second},
-		{"enough in a log", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: tenIn(time.Minute)}, 8 * token, 0, 2 * token, 2 * token, 0},
+		{"window", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * token, Rate: tenIn(time.Minute)}, 4 * token, 15 * time.Second, 6 * token, 7 * token, 45 * time.Second},
+		{"two steps", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 30 * token, Rate: tenIn(time.Minute)}, 30 * token, time.Second, 0, 20 * token, 119 * time.Second},
+		{"sliding window", bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: tenIn(4096 * time.Microsecond)}, 10 * token, 0, 0, token, (4096 + 410) * time.Microsecond},
+		{"sliding log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: tenIn(time.Minute)}, 9 * token, 15 * time.Second, token, 2 * token, 45 * time.Second},
+		{"enough in a log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: tenIn(time.Minute)}, 8 * token, 0, 2 * token, 2 * token, 0},
 	} {
 		l, _, err := tc.spec.Compile()
 		if err != nil {
@@ -52,9 +52,9 @@ func TestRoomAfter_IsRetryAfter(t *testing.T) {
 	for _, spec := range []bucket.Spec{
 		{Capacity: 7 * bucket.Token, Rate: rate},
 		{Capacity: bucket.Token, Rate: rate, Queue: 6 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 7 * bucket.Token, Rate: rate},
-		{Algorithm: bucket.Stepped, Capacity: 7 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.SlidingWindow, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 7 * bucket.Token, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 7 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {

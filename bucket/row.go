@@ -36,12 +36,12 @@ func (r Row) find(l *Limit) int {
 	return -1
 }
 
-// Open returns the state of the bucket under l at now. fresh is true if l needs a new account: it has none, and
+// StateFor returns the state of the bucket under l at now. fresh is true if l needs a new account: it has none, and
 // the row is not full.
 //
 // A new account copies the account with the largest missing amount. It starts at most empty, plus that
 // account's debt within l's debt limit.
-func (r Row) Open(l *Limit, now Instant) (s State, fresh bool) {
+func (r Row) StateFor(l *Limit, now Instant) (s State, fresh bool) {
 	if i := r.find(l); i >= 0 {
 		return r[i].State, false
 	}
@@ -64,9 +64,9 @@ func (r Row) Open(l *Limit, now Instant) (s State, fresh bool) {
 func (l *Limit) missingAt(s *State, now Instant) int64 {
 	v := l.verdictAt(s, now)
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		return ceilDiv(v.spent, max(l.p, 1))
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		w := l.windowAt(s, now)
 		return w.missingAt(l, max(now, w.start))
 	}
@@ -76,15 +76,15 @@ func (l *Limit) missingAt(s *State, now Instant) int64 {
 func (l *Limit) newState(missing int64, at Instant) State {
 	s := State{Spent: missing, AsOf: at, Unit: l.Unit()}
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		s.Spent *= l.p
-	case Stepped:
+	case AlgorithmStepped:
 		if l.Anchor() != AnchorFirst {
 			s.AsOf = l.intervalStart(at)
 		}
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		s.AsOf = max(at, 0) / Instant(l.p) * Instant(l.p)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		if missing > 0 {
 			s.Log = &Log{[]Entry{{at, Tokens(missing)}}, missing}
 		}
@@ -92,12 +92,12 @@ func (l *Limit) newState(missing int64, at Instant) State {
 	return s
 }
 
-// Write returns the row after l's decision about cost at now. s is the state from [Row.Open], after the cost if it
+// WithState returns the row after l's decision about cost at now. s is the state from [Row.StateFor], after the cost if it
 // was admitted. Write charges the cost to all other accounts too, down to empty, and removes them when all are full.
 //
 // Pass a denied cost as 0. Store the row of a denied cost only if Open returned fresh. Otherwise each retry would
 // start from an empty account again and get a wrong RetryAfter.
-func (r Row) Write(l *Limit, s State, now Instant, cost Tokens) Row {
+func (r Row) WithState(l *Limit, s State, now Instant, cost Tokens) Row {
 	own := r.find(l)
 	if own < 0 && len(r) == 0 || own == 0 && len(r) == 1 {
 		return Row{{*l, s}}
@@ -125,17 +125,17 @@ func (a Account) charge(now Instant, cost Tokens) Account {
 		return a
 	}
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		spent, at := l.refill(s, now)
 		a.State = State{Spent: spent + int64(cost)*l.p, AsOf: at, Unit: l.p}
-	case Stepped:
+	case AlgorithmStepped:
 		spent, at := l.refillStepped(s, now)
 		a.State = State{Spent: spent + int64(cost), AsOf: at, Unit: 1}
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		w := l.windowAt(s, now)
 		w.cur += int64(cost)
 		a.State = w.state(l)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		if s.Log != nil {
 			s.Log = s.Log.clone()
 		}

@@ -20,10 +20,10 @@ func (l Limit) Share(n int, least Tokens) Limit {
 	s, parts := l, int64(n)
 	s.capacity = min(l.capacity, max(l.capacity/Tokens(n), least))
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		s.n, s.p = divideRate(l.n, l.p, parts)
 		s.capacity = min(s.capacity, Tokens(maxUnits/s.p))
-	case Stepped:
+	case AlgorithmStepped:
 		s.n = max(l.n/parts, 1)
 	default:
 		s.capacity = max(s.capacity, 1)
@@ -35,7 +35,7 @@ func (l Limit) Share(n int, least Tokens) Limit {
 
 func (l *Limit) shareOfDebt(s *Limit, parts int64, least Tokens) Tokens {
 	whole, most := Tokens(maxUnits/max(l.Unit(), 1)), Tokens(maxUnits/max(s.Unit(), 1))
-	if l.Unit() < 0 || l.Algorithm() == SlidingLog {
+	if l.Unit() < 0 || l.Algorithm() == AlgorithmSlidingLog {
 		whole, most = MaxWindowTokens, MaxWindowTokens
 	}
 	if l.debt == whole-l.capacity { // bounded only by the arithmetic
@@ -62,17 +62,17 @@ func (s Snapshot) Missing() Tokens {
 	switch l := &s.Limit; {
 	case s.spent == 0 || l.n == 0:
 		return 0
-	case l.Algorithm() == Continuous:
+	case l.Algorithm() == AlgorithmContinuous:
 		return Tokens(ceilDiv(s.spent, l.p))
-	case l.Algorithm() == SlidingWindow:
+	case l.Algorithm() == AlgorithmSlidingWindow:
 		return Tokens(s.window().missingAt(l, 0))
 	}
 	return Tokens(s.spent)
 }
 
-// Owed returns the debt of the bucket, including an admitted cost: tokens that were reserved, charged in
+// Debt returns the debt of the bucket, including an admitted cost: tokens that were reserved, charged in
 // advance, or wait in a queue. It is rounded up to a thousandth, and 0 if [Snapshot.Remaining] is above 0.
-func (s Snapshot) Owed() Tokens { return max(s.Missing()-s.Limit.capacity, 0) }
+func (s Snapshot) Debt() Tokens { return max(s.Missing()-s.Limit.capacity, 0) }
 
 // State returns the state that s shows, converted to a clock that reads now. A sliding log becomes one entry at
 // its newest instant.

@@ -44,12 +44,12 @@ func TestShare(t *testing.T) {
 			bucket.Spec{Capacity: 10_000, Rate: bucket.PerSecond(5_000), MaxReserved: &ten}},
 		{"a queue", bucket.Spec{Capacity: 1_000, Rate: bucket.PerSecond(10_000), Queue: 5_000}, 10, 3_000,
 			bucket.Spec{Capacity: 1_000, Rate: bucket.PerSecond(1_000), Queue: 2_000}},
-		{"steps", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10_000, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}, 4, 1,
-			bucket.Spec{Algorithm: bucket.Stepped, Capacity: 2_500, Rate: bucket.Rate{Tokens: 2_500, Per: time.Minute}}},
-		{"window", bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}, 4, 1,
-			bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 2_500, Per: time.Minute}}},
-		{"log", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}, 20, bucket.Token,
-			bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 1_000, Per: time.Minute}}},
+		{"steps", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10_000, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}, 4, 1,
+			bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 2_500, Rate: bucket.Rate{Tokens: 2_500, Per: time.Minute}}},
+		{"window", bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}, 4, 1,
+			bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 2_500, Per: time.Minute}}},
+		{"log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Minute}}, 20, bucket.Token,
+			bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 1_000, Per: time.Minute}}},
 	} {
 		got, want := compile(t, tc.spec).Share(tc.n, tc.least), compile(t, tc.want)
 		if got != want {
@@ -66,7 +66,7 @@ func TestShare_NeverMoreThanTheWhole(t *testing.T) {
 			Algorithm: bucket.Algorithm(r.IntN(4)),
 			Rate:      bucket.Rate{Tokens: 1 + bucket.Tokens(r.Int64N(1<<(1+r.IntN(30)))), Per: time.Duration(1+r.Int64N(1<<(1+r.IntN(45)))) * time.Microsecond},
 		}
-		if spec.Algorithm < bucket.SlidingWindow {
+		if spec.Algorithm < bucket.AlgorithmSlidingWindow {
 			spec.Capacity = bucket.Tokens(1 + r.Int64N(1<<(1+r.IntN(40))))
 		}
 		l, _, err := spec.Compile()
@@ -93,10 +93,10 @@ func TestShare_NeverMoreThanTheWhole(t *testing.T) {
 func TestSnapshot_State(t *testing.T) {
 	for _, spec := range []bucket.Spec{
 		{Capacity: 20_000, Rate: bucket.PerSecond(10_000)},
-		{Algorithm: bucket.Stepped, Capacity: 20_000, Rate: bucket.Rate{Tokens: 7_000, Per: time.Second}},
-		{Algorithm: bucket.Stepped, Capacity: 20_000, Rate: bucket.Rate{Tokens: 7_000, Per: time.Second}, Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 20_000, Per: time.Second}},
-		{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 20_000, Per: time.Second}},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: bucket.Rate{Tokens: 7_000, Per: time.Second}},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: bucket.Rate{Tokens: 7_000, Per: time.Second}, Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 20_000, Per: time.Second}},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 20_000, Per: time.Second}},
 	} {
 		l := compile(t, spec)
 		const start bucket.Instant = 1_700_000_000_300_000
@@ -135,15 +135,15 @@ func TestOwed(t *testing.T) {
 		{"nothing", bucket.Spec{Capacity: 5 * token, Rate: tenIn(time.Second)}, 5 * token, 0, 0, 0},
 		{"paid back", bucket.Spec{Capacity: 5 * token, Rate: tenIn(time.Second)}, 6 * token, token, 200 * time.Millisecond, 0},
 		{"queue", bucket.Spec{Capacity: token, Rate: tenIn(time.Second), Queue: 4 * token}, 3 * token, 2 * token, 50 * time.Millisecond, 1_500},
-		{"window", bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * token, Rate: tenIn(time.Minute)}, 14 * token, 4 * token, 30 * time.Second, 4 * token},
-		{"sliding log", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: tenIn(time.Minute)}, 11 * token, token, time.Second, token},
+		{"window", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * token, Rate: tenIn(time.Minute)}, 14 * token, 4 * token, 30 * time.Second, 4 * token},
+		{"sliding log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: tenIn(time.Minute)}, 11 * token, token, time.Second, token},
 	} {
 		l := compile(t, tc.spec)
 		state, taken := l.Reserve(bucket.State{}, 0, tc.spend, bucket.Forced)
-		if !taken.Allowed || taken.Owed() != tc.owed {
-			t.Errorf("%s: after %v were spent, %v are owed, want %v", tc.name, tc.spend, taken.Owed(), tc.owed)
+		if !taken.Allowed || taken.Debt() != tc.owed {
+			t.Errorf("%s: after %v were spent, %v are owed, want %v", tc.name, tc.spend, taken.Debt(), tc.owed)
 		}
-		if got := l.Peek(state, bucket.Instant(0).Add(tc.at), 0, 0).Owed(); got != tc.later {
+		if got := l.Peek(state, bucket.Instant(0).Add(tc.at), 0, 0).Debt(); got != tc.later {
 			t.Errorf("%s: after %v, %v are owed, want %v", tc.name, tc.at, got, tc.later)
 		}
 	}

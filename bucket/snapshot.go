@@ -17,7 +17,7 @@ type Snapshot struct {
 
 	// RetryAfter is 0 if the cost was admitted. Otherwise the cost is admitted after exactly this time if
 	// nothing else is taken, and a microsecond earlier it is denied. It is [Never] for a cost that can never be
-	// admitted, and otherwise at most [Longest].
+	// admitted, and otherwise at most [LongestWait].
 	RetryAfter time.Duration
 
 	spent  int64 // as in State, at the bucket's instant
@@ -43,25 +43,25 @@ func (s *Snapshot) remaining() Tokens {
 	}
 	missing := s.spent
 	switch s.Limit.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		missing = ceilDiv(s.spent, s.Limit.p)
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		missing = s.window().missingAt(&s.Limit, 0)
 	}
 	return max(s.Limit.capacity-Tokens(missing), 0)
 }
 
 // FullAfter returns the time until the bucket is full if nothing else is taken, rounded up to a microsecond and
-// at most [Longest]. It is the time to live of a stored state.
+// at most [LongestWait]. It is the time to live of a stored state.
 func (s Snapshot) FullAfter() time.Duration { return duration(s.fullAfter()) }
 
 func (s *Snapshot) fullAfter() int64 {
 	switch l := &s.Limit; {
 	case s.spent == 0:
 		return 0
-	case l.Algorithm() == SlidingWindow && s.spent > s.prev:
+	case l.Algorithm() == AlgorithmSlidingWindow && s.spent > s.prev:
 		return saturatingAdd(2*l.p, s.behind)
-	case l.Algorithm() >= SlidingWindow: // also for logs: one window after the newest entry
+	case l.Algorithm() >= AlgorithmSlidingWindow: // also for logs: one window after the newest entry
 		return saturatingAdd(l.p, s.behind)
 	}
 	return s.Limit.refillTime(s.spent, s.behind)
@@ -71,7 +71,7 @@ func (s *Snapshot) retryAfter() int64 {
 	switch s.RetryAfter {
 	case Never:
 		return never
-	case Longest:
+	case LongestWait:
 		return maxUnits + s.beyond
 	}
 	us := int64(s.RetryAfter / time.Microsecond)
@@ -82,7 +82,7 @@ func (s *Snapshot) retryAfter() int64 {
 }
 
 // Wait returns how long an admitted reservation must wait until the bucket has no debt. It is 0 if the tokens
-// were available, and at most [Longest]. Sliding limits have debt only after [Forced] costs. For a log, Wait is
+// were available, and at most [LongestWait]. Sliding limits have debt only after [Forced] costs. For a log, Wait is
 // then the time until the log is empty.
 func (s Snapshot) Wait() time.Duration { return duration(s.wait()) }
 
@@ -92,9 +92,9 @@ func (s *Snapshot) wait() int64 {
 		return 0
 	}
 	switch l.Algorithm() {
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return s.window().retryAfter(l, 0, 0, 0)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		if s.spent <= int64(l.capacity) {
 			return 0
 		}

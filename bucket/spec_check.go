@@ -12,7 +12,7 @@ func (s Spec) check() error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrLimit}, args...)...)
 	}
-	if s.Algorithm > SlidingLog {
+	if s.Algorithm > AlgorithmSlidingLog {
 		return refuse("%v is unknown", s.Algorithm)
 	}
 	if s.Capacity < 0 || s.Capacity > MaxTokens {
@@ -25,7 +25,7 @@ func (s Spec) check() error {
 		switch {
 		case s.MaxReserved != nil:
 			return refuse("queue and max reserved are both set: the queue already bounds the debt")
-		case s.Algorithm > Stepped:
+		case s.Algorithm > AlgorithmStepped:
 			return refuse("a %v has no queue", s.Algorithm)
 		case s.Queue < 0 || s.Queue > MaxTokens-s.Capacity:
 			return refuse("queue %v: must be between 0 and %v with a capacity of %v", s.Queue, MaxTokens-s.Capacity, s.Capacity)
@@ -34,13 +34,13 @@ func (s Spec) check() error {
 	if s.MaxReserved != nil && (*s.MaxReserved < 0 || *s.MaxReserved > MaxTokens-s.Capacity) {
 		return refuse("max reserved %v: must be between 0 and %v with a capacity of %v", *s.MaxReserved, MaxTokens-s.Capacity, s.Capacity)
 	}
-	if s.Algorithm != Stepped && (s.Anchor != AnchorEpoch || s.Start != 0) {
+	if s.Algorithm != AlgorithmStepped && (s.Anchor != AnchorEpoch || s.Start != 0) {
 		return refuse("a %v has no intervals to anchor", s.Algorithm)
 	}
 	switch s.Algorithm {
-	case Stepped:
+	case AlgorithmStepped:
 		return s.checkSteps(refuse)
-	case SlidingWindow, SlidingLog:
+	case AlgorithmSlidingWindow, AlgorithmSlidingLog:
 		return s.checkWindow(refuse)
 	}
 	return nil
@@ -62,7 +62,7 @@ func (s Spec) checkSteps(refuse func(string, ...any) error) error {
 
 func (s Spec) checkWindow(refuse func(string, ...any) error) error {
 	most, longest := MaxWindowTokens, time.Duration(maxWindowMicros)*time.Microsecond
-	if s.Algorithm == SlidingLog {
+	if s.Algorithm == AlgorithmSlidingLog {
 		most = MaxLogTokens
 	}
 	switch {

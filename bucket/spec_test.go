@@ -14,7 +14,7 @@ import (
 func TestSpecCompile_BoundsOfEveryAlgorithm(t *testing.T) {
 	const most, micro = bucket.MaxTokens, time.Microsecond
 	stepped := func(change func(*bucket.Spec)) bucket.Spec {
-		s := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 5000, Per: time.Minute}}
+		s := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 5000, Per: time.Minute}}
 		change(&s)
 		return s
 	}
@@ -48,20 +48,20 @@ func TestSpecCompile_BoundsOfEveryAlgorithm(t *testing.T) {
 		{"stepped, debt to the bound", stepped(func(s *bucket.Spec) { s.MaxReserved = owed(most - 5000) }), true},
 		{"stepped, debt above", stepped(func(s *bucket.Spec) { s.MaxReserved = owed(most - 4999) }), false},
 		{"unknown algorithm", stepped(func(s *bucket.Spec) { s.Algorithm = 4 }), false},
-		{"window, the largest", window(bucket.SlidingWindow, bucket.MaxWindowTokens, (1<<47-1)*micro), true},
-		{"window, larger", window(bucket.SlidingWindow, bucket.MaxWindowTokens+1, time.Minute), false},
-		{"window, longer", window(bucket.SlidingWindow, 1000, 1<<47*micro), false},
-		{"window, the shortest", window(bucket.SlidingWindow, 1, micro), true},
-		{"log, the largest", window(bucket.SlidingLog, bucket.MaxLogTokens, (1<<47-1)*micro), true},
-		{"log, larger", window(bucket.SlidingLog, bucket.MaxLogTokens+1, time.Minute), false},
-		{"log, longer", window(bucket.SlidingLog, 1000, 1<<47*micro), false},
-		{"log, no tokens", window(bucket.SlidingLog, 0, time.Minute), false},
-		{"window, its own capacity", with(window(bucket.SlidingWindow, 1000, time.Minute), func(s *bucket.Spec) { s.Capacity = 1000 }), true},
-		{"window, another capacity", with(window(bucket.SlidingWindow, 1000, time.Minute), func(s *bucket.Spec) { s.Capacity = 2000 }), false},
-		{"log, no debt", with(window(bucket.SlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.MaxReserved = owed(0) }), true},
-		{"log, a debt", with(window(bucket.SlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.MaxReserved = owed(1) }), false},
-		{"log, a queue", with(window(bucket.SlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.Queue = 1 }), false},
-		{"log, an anchor", with(window(bucket.SlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.Anchor = bucket.AnchorKey }), false},
+		{"window, the largest", window(bucket.AlgorithmSlidingWindow, bucket.MaxWindowTokens, (1<<47-1)*micro), true},
+		{"window, larger", window(bucket.AlgorithmSlidingWindow, bucket.MaxWindowTokens+1, time.Minute), false},
+		{"window, longer", window(bucket.AlgorithmSlidingWindow, 1000, 1<<47*micro), false},
+		{"window, the shortest", window(bucket.AlgorithmSlidingWindow, 1, micro), true},
+		{"log, the largest", window(bucket.AlgorithmSlidingLog, bucket.MaxLogTokens, (1<<47-1)*micro), true},
+		{"log, larger", window(bucket.AlgorithmSlidingLog, bucket.MaxLogTokens+1, time.Minute), false},
+		{"log, longer", window(bucket.AlgorithmSlidingLog, 1000, 1<<47*micro), false},
+		{"log, no tokens", window(bucket.AlgorithmSlidingLog, 0, time.Minute), false},
+		{"window, its own capacity", with(window(bucket.AlgorithmSlidingWindow, 1000, time.Minute), func(s *bucket.Spec) { s.Capacity = 1000 }), true},
+		{"window, another capacity", with(window(bucket.AlgorithmSlidingWindow, 1000, time.Minute), func(s *bucket.Spec) { s.Capacity = 2000 }), false},
+		{"log, no debt", with(window(bucket.AlgorithmSlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.MaxReserved = owed(0) }), true},
+		{"log, a debt", with(window(bucket.AlgorithmSlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.MaxReserved = owed(1) }), false},
+		{"log, a queue", with(window(bucket.AlgorithmSlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.Queue = 1 }), false},
+		{"log, an anchor", with(window(bucket.AlgorithmSlidingLog, 1000, time.Minute), func(s *bucket.Spec) { s.Anchor = bucket.AnchorKey }), false},
 		{"token bucket, a start", with(leaky, func(s *bucket.Spec) { s.Start = time.Second }), false},
 		{"leaky bucket", leaky, true},
 		{"leaky bucket, max reserved", with(leaky, func(s *bucket.Spec) { s.MaxReserved = owed(5000) }), false},
@@ -87,11 +87,11 @@ func TestLimit_SaysWhatItIs(t *testing.T) {
 	}{
 		{bucket.Spec{Capacity: 20_000, Rate: minute}, "capacity 20, refill 5/1m0s", 144 * time.Second},
 		{bucket.Spec{Capacity: 1000, Rate: minute, Queue: 9000}, "capacity 1, refill 5/1m0s, queue 9", 144 * time.Second},
-		{bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20_000, Rate: minute}, "capacity 20, refill 5 every 1m0s", 3 * time.Minute},
-		{bucket.Spec{Algorithm: bucket.Stepped, Anchor: bucket.AnchorFirst, Capacity: 5000, Rate: minute, Queue: 500},
+		{bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: minute}, "capacity 20, refill 5 every 1m0s", 3 * time.Minute},
+		{bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorFirst, Capacity: 5000, Rate: minute, Queue: 500},
 			"capacity 5, refill 5 every 1m0s, queue 0.5", 3 * time.Minute},
-		{bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: minute}, "5 in any 1m0s (sliding window)", 144 * time.Second},
-		{bucket.Spec{Algorithm: bucket.SlidingLog, Rate: minute}, "5 in any 1m0s (sliding log)", 144 * time.Second},
+		{bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: minute}, "5 in any 1m0s (sliding window)", 144 * time.Second},
+		{bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: minute}, "5 in any 1m0s (sliding log)", 144 * time.Second},
 	} {
 		l, _, err := tt.spec.Compile()
 		if err != nil {
@@ -118,7 +118,7 @@ func TestLimit_SaysWhatItIs(t *testing.T) {
 // TestLimitFor_BeginsByTheKey: a key's intervals start at its FNV-1a hash. Other limits do not depend on keys.
 func TestLimitFor_BeginsByTheKey(t *testing.T) {
 	l, _, err := bucket.Spec{
-		Algorithm: bucket.Stepped, Anchor: bucket.AnchorKey, Capacity: 1000, Rate: bucket.Rate{Tokens: 1000, Per: time.Hour},
+		Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorKey, Capacity: 1000, Rate: bucket.Rate{Tokens: 1000, Per: time.Hour},
 	}.Compile()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestLimitFor_BeginsByTheKey(t *testing.T) {
 		hash.Write([]byte(key))
 		const hour = 3600e6
 		offset := bucket.Instant(hash.Sum64() % hour)
-		mine := l.For(key)
+		mine := l.ForKey(key)
 		if got, want := mine.Start(), time.Duration(offset)*time.Microsecond; got != want {
 			t.Errorf("key %q: starts at %v, want %v", key, got, want)
 		}
@@ -136,12 +136,12 @@ func TestLimitFor_BeginsByTheKey(t *testing.T) {
 		if got := mine.Peek(s, 1e6*hour+offset+1, bucket.Token, 0).RetryAfter; got != time.Hour-time.Microsecond {
 			t.Errorf("key %q: an hour begins %v after a microsecond past its hash", key, got)
 		}
-		if mine.For("b").For(key) != mine || !mine.Same(&l) || !l.Same(&mine) {
+		if mine.ForKey("b").ForKey(key) != mine || !mine.EqualExceptKey(&l) || !l.EqualExceptKey(&mine) {
 			t.Errorf("key %q: For does not replace the key before, or makes another limit", key)
 		}
 	}
 	for _, kind := range kinds {
-		if other := hundred(t, kind.spec); kind.spec.Anchor != bucket.AnchorKey && other.For("x") != other {
+		if other := hundred(t, kind.spec); kind.spec.Anchor != bucket.AnchorKey && other.ForKey("x") != other {
 			t.Errorf("%s: another limit for a key", kind.name)
 		}
 	}
@@ -154,8 +154,8 @@ func TestSame_ComparesAllButTheKey(t *testing.T) {
 	for i, kind := range kinds {
 		l := hundred(t, kind.spec)
 		for j, other := range kinds {
-			if m := hundred(t, other.spec); l.Same(&m) != (i == j) {
-				t.Errorf("%s and %s: the same %v, want %v", kind.name, other.name, l.Same(&m), i == j)
+			if m := hundred(t, other.spec); l.EqualExceptKey(&m) != (i == j) {
+				t.Errorf("%s and %s: the same %v, want %v", kind.name, other.name, l.EqualExceptKey(&m), i == j)
 			}
 		}
 		spec := kind.spec
@@ -163,7 +163,7 @@ func TestSame_ComparesAllButTheKey(t *testing.T) {
 			continue
 		}
 		spec.MaxReserved = &none
-		if m := hundred(t, spec); l.Same(&m) {
+		if m := hundred(t, spec); l.EqualExceptKey(&m) {
 			t.Errorf("%s: the same as one that may owe nothing", kind.name)
 		}
 	}

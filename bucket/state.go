@@ -54,9 +54,9 @@ type State struct {
 // Never is the wait for a cost that is never admitted.
 const Never time.Duration = math.MaxInt64
 
-// Longest is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as Longest,
+// LongestWait is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as Longest,
 // and a longer maxWait counts as Longest. All stores do the same, because doubles are inexact beyond it.
-const Longest = maxUnits * time.Microsecond
+const LongestWait = maxUnits * time.Microsecond
 
 // refill returns the missing amount in units of 1/p at now, or at the state's own instant if that is later.
 //
@@ -100,13 +100,13 @@ func (l Limit) Full(s State, now Instant) bool {
 // verdictAt returns the state of the bucket at now as a verdict without a decision.
 func (l *Limit) verdictAt(s *State, now Instant) Verdict {
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		spent, at := l.refill(s, now)
 		return Verdict{spent: spent, behind: int64(at - now)}
-	case Stepped:
+	case AlgorithmStepped:
 		spent, at := l.refillStepped(s, now)
 		return Verdict{spent: spent, behind: int64(at - now)}
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		w := l.windowAt(s, now)
 		return Verdict{spent: w.cur + w.prev, prev: w.prev, behind: int64(w.start - now)}
 	}
@@ -131,7 +131,7 @@ func (l *Limit) refillTime(lack, behind int64) int64 {
 	return saturatingAdd(times, behind)
 }
 
-// Waits are computed in microseconds and capped at [Longest] only for the result.
+// Waits are computed in microseconds and capped at [LongestWait] only for the result.
 const (
 	never = math.MaxInt64 // returned as Never
 
@@ -164,7 +164,7 @@ func capWait(us int64) (d time.Duration, beyond int64) {
 	case us == never:
 		return Never, 0
 	}
-	return Longest, us - maxUnits
+	return LongestWait, us - maxUnits
 }
 
 func duration(us int64) time.Duration {

@@ -87,7 +87,7 @@ func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, be
 	}
 	// The work starts when its tokens arrive, which must be within the wait. Until then the debt must stay
 	// within its limit.
-	wait := max(int64(min(maxWait, Longest)/time.Microsecond), 0)
+	wait := max(int64(min(maxWait, LongestWait)/time.Microsecond), 0)
 	there, lent := saturatingMul(ceilDiv(spent-room, l.n), l.p), int64(0)
 	if over := spent - room - int64(l.debt); wait > 0 && over > 0 {
 		lent = saturatingMul(ceilDiv(over, l.n), l.p)

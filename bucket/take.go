@@ -19,7 +19,7 @@ func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 // denied reservation returns s unchanged.
 //
 // A maxWait of 0 is a take; a limit with a queue then admits a cost that fits in the queue. [Forced] admits any
-// cost within the debt limit. A maxWait above [Longest] counts as Longest. Sliding limits take no reservations:
+// cost within the debt limit. A maxWait above [LongestWait] counts as Longest. Sliding limits take no reservations:
 // they ignore every maxWait except Forced.
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
@@ -97,7 +97,7 @@ func (l *Limit) SpendOwn(spent int64, asOf, now Instant, cost Tokens, maxWait ti
 //
 //go:noinline
 func (l *Limit) spendOther(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
-	if l.Algorithm() == SlidingLog && s.Log != nil {
+	if l.Algorithm() == AlgorithmSlidingLog && s.Log != nil {
 		if v := l.peek(s, now, cost, maxWait); v.retry > 0 {
 			return s, v // before copying the log
 		}
@@ -110,11 +110,11 @@ func (l *Limit) spendOther(s State, now Instant, cost Tokens, maxWait time.Durat
 // SpendOn is [Limit.Spend] in place: it changes s and its log if it admits the cost.
 func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	switch l.Algorithm() {
-	case Stepped:
+	case AlgorithmStepped:
 		return l.spendStepped(s, now, cost, maxWait)
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return l.spendWindow(s, now, cost, maxWait)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		return l.spendLog(s, now, cost, maxWait)
 	}
 	var v Verdict
@@ -125,9 +125,9 @@ func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duratio
 func (l *Limit) peek(s State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
 	v := l.verdictAt(&s, now)
 	switch l.Algorithm() {
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		v.retry = l.windowAt(&s, now).retryAfter(l, cost, maxWait, now)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		v.retry = l.logOf(&s).retryAfter(l, cost, maxWait, now)
 	default:
 		v.retry = l.decide(v, cost, maxWait)
@@ -138,9 +138,9 @@ func (l *Limit) peek(s State, now Instant, cost Tokens, maxWait time.Duration) V
 // Unit returns the [State.Unit] of states that l writes.
 func (l Limit) Unit() int64 {
 	switch l.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		return l.p
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return -l.p
 	}
 	return 1
@@ -151,7 +151,7 @@ func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) int64 {
 	if maxWait == 0 && l.Queued() {
 		maxWait = Forced // only the queue bounds the debt
 	}
-	if l.Algorithm() == Stepped {
+	if l.Algorithm() == AlgorithmStepped {
 		return l.retryStepped(v.spent, cost, maxWait, v.behind)
 	}
 	return l.retryAfter(v.spent, cost, maxWait, v.behind)
@@ -201,9 +201,9 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 		return s
 	}
 	switch l.Algorithm() {
-	case SlidingWindow:
+	case AlgorithmSlidingWindow:
 		return l.refundWindow(s, now, amount)
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		if s.Log != nil {
 			s.Log = s.Log.clone()
 		}
@@ -220,7 +220,7 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 
 // RefundOn is [Limit.Refund] in place: it changes s and its log.
 func (l *Limit) RefundOn(s *State, now Instant, amount Tokens) {
-	if l.Algorithm() == SlidingLog {
+	if l.Algorithm() == AlgorithmSlidingLog {
 		l.refundLog(s, now, amount)
 		return
 	}

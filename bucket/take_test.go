@@ -78,8 +78,8 @@ func TestTake_InstantsAtTheEdges(t *testing.T) {
 		}
 	}
 	for _, now := range []bucket.Instant{math.MinInt64, math.MinInt64 + 1} { // the difference leaves 64 bits
-		if got := l.Peek(empty, now, 1, 0).RetryAfter; got != bucket.Longest {
-			t.Errorf("at %d: wait %v, want the longest below never: %v", int64(now), got, bucket.Longest)
+		if got := l.Peek(empty, now, 1, 0).RetryAfter; got != bucket.LongestWait {
+			t.Errorf("at %d: wait %v, want the longest below never: %v", int64(now), got, bucket.LongestWait)
 		}
 	}
 	for _, now := range []bucket.Instant{1<<50 + 10e6, 1<<53 - 1, 1 << 60, math.MaxInt64} {

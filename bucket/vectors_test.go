@@ -76,7 +76,7 @@ func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracl
 		wait = forced
 	}
 	for j, c := range s.Charges {
-		states[j], fresh[j] = rows[c.Bucket].Open(&c.Limit, s.At)
+		states[j], fresh[j] = rows[c.Bucket].StateFor(&c.Limit, s.At)
 		charges[j] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
 		allowed = allowed && oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, 'p').Allowed
 	}
@@ -103,9 +103,9 @@ func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracl
 		case s.Op == vectors.Peek:
 			op = 'p'
 		case got:
-			op, rows[c.Bucket] = 't', rows[c.Bucket].Write(&c.Limit, states[j], s.At, c.Cost)
+			op, rows[c.Bucket] = 't', rows[c.Bucket].WithState(&c.Limit, states[j], s.At, c.Cost)
 		case fresh[j]:
-			rows[c.Bucket] = rows[c.Bucket].Write(&c.Limit, states[j], s.At, 0)
+			rows[c.Bucket] = rows[c.Bucket].WithState(&c.Limit, states[j], s.At, 0)
 		}
 		if got := answerOf(snaps[j]); got != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\n got %+v\nwant %+v", i, c.Bucket, got, c.Want)

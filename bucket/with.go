@@ -2,16 +2,16 @@
 
 package bucket
 
-// With returns s after the cost that it admits. Use it for a snapshot of [Limit.Peek] to get the one of
+// WithCost returns s after the cost that it admits. Use it for a snapshot of [Limit.Peek] to get the one of
 // [Limit.Reserve] at the same instant. For a denied cost it returns s.
-func (s Snapshot) With() Snapshot {
+func (s Snapshot) WithCost() Snapshot {
 	if !s.Allowed || s.Cost <= 0 {
 		return s
 	}
 	switch s.Limit.Algorithm() {
-	case Continuous:
+	case AlgorithmContinuous:
 		s.spent += int64(s.Cost) * s.Limit.p
-	case SlidingLog:
+	case AlgorithmSlidingLog:
 		s.spent += int64(s.Cost)
 		s.at += Instant(max(s.behind, 0) - s.behind)
 		s.behind = max(s.behind, 0) // the cost becomes the newest entry

@@ -20,7 +20,7 @@ func TestSnapshot_With(t *testing.T) {
 				now = walk(r, o, now)
 				cost := bucket.Tokens(max(price(r, o), 0))
 				wait := []time.Duration{0, time.Duration(upTo(r, 1<<40)) * time.Microsecond, bucket.Forced}[r.IntN(3)]
-				got := o.limit.Peek(s, bucket.Instant(now), cost, wait).With()
+				got := o.limit.Peek(s, bucket.Instant(now), cost, wait).WithCost()
 				after, want := o.limit.Reserve(s, bucket.Instant(now), cost, wait)
 				if got != want {
 					t.Fatalf("%v at %d, %v of %+v:\n got %+v\nwant %+v", o.limit, now, cost, s, got, want)

@@ -2,13 +2,13 @@
 
 package bucket
 
-// Without returns s before the cost that it admitted, for requests that another limit denied. For a denied cost
+// WithoutCost returns s before the cost that it admitted, for requests that another limit denied. For a denied cost
 // it returns s.
-func (s Snapshot) Without() Snapshot {
+func (s Snapshot) WithoutCost() Snapshot {
 	if !s.Allowed || s.Cost <= 0 {
 		return s
 	}
-	if s.Limit.Algorithm() == Continuous {
+	if s.Limit.Algorithm() == AlgorithmContinuous {
 		s.spent = max(s.spent-int64(s.Cost)*s.Limit.p, 0)
 	} else {
 		s.spent = max(s.spent-int64(s.Cost), s.prev)

@@ -19,7 +19,7 @@ func TestSnapshot_Without(t *testing.T) {
 				cost := bucket.Tokens(max(price(r, o), 0))
 				before := o.limit.Peek(s, bucket.Instant(now), cost, 0)
 				after, snap := o.limit.Take(s, bucket.Instant(now), cost)
-				if got := snap.Without(); snap.Allowed && kind.Algorithm != bucket.SlidingLog && got.Remaining() != before.Remaining() {
+				if got := snap.WithoutCost(); snap.Allowed && kind.Algorithm != bucket.AlgorithmSlidingLog && got.Remaining() != before.Remaining() {
 					t.Fatalf("%v: took %v, and without it %v remain; before, %v did", o.limit, cost, got.Remaining(), before.Remaining())
 				} else if !snap.Allowed && got != snap {
 					t.Fatalf("%v: a denied snapshot was changed", o.limit)

@@ -13,7 +13,7 @@ import (
 )
 
 // Bucket returns the state of the bucket with the given key, as in [Client.Top] and in explanations, also masked.
-// It needs the admin address of a server (see httpapi.Config.Admin). An unknown key is a [Refused] error with
+// It needs the admin address of a server (see httpapi.Config.Admin). An unknown key is a [KindRefused] error with
 // status 404.
 func (c *Client) Bucket(ctx context.Context, key string) (api.Bucket, error) {
 	const op = "bucket"
@@ -45,7 +45,7 @@ func (c *Client) TakeBucket(ctx context.Context, key string, tokens float64, rea
 	var r api.BucketTake
 	amount, err := amountOf(tokens)
 	if err != nil {
-		return api.BucketTake{}, &Error{Op: op, Kind: Refused, Err: err}
+		return api.BucketTake{}, &Error{Op: op, Kind: KindRefused, Err: err}
 	}
 	body := api.BucketChange{Key: key, Tokens: amount, Reason: reason}
 	if err := c.change(ctx, op, c.base.JoinPath("v1", "bucket", "take"), body, &r); err != nil {
@@ -56,7 +56,7 @@ func (c *Client) TakeBucket(ctx context.Context, key string, tokens float64, rea
 
 // ResetRule fills the buckets of a rule for all its keys. In a large store, one call handles a part. Start with
 // an empty from, pass Next of each result to the following call, and stop when Next is empty. The reason is
-// required. After an error, you can start again. An unknown rule is a [Refused] error with status 404.
+// required. After an error, you can start again. An unknown rule is a [KindRefused] error with status 404.
 func (c *Client) ResetRule(ctx context.Context, rule, reason, from string) (api.RuleReset, error) {
 	var r api.RuleReset
 	err := c.change(ctx, "rules reset", c.base.JoinPath("v1", "rules", "reset"), api.RuleChange{Rule: rule, Reason: reason, From: from}, &r)
@@ -74,14 +74,14 @@ func (c *Client) Activity(ctx context.Context) (api.Activities, error) {
 func (c *Client) change(ctx context.Context, op string, to *url.URL, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return &Error{Op: op, Kind: Refused, Err: err}
+		return &Error{Op: op, Kind: KindRefused, Err: err}
 	}
 	return c.send(ctx, op, http.MethodPost, to, text, answer)
 }
 
 func checkBucket(op string, b *api.Bucket) error {
 	if b.Key == "" || b.Limit == "" || b.Algorithm == "" {
-		return &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a bucket")}
+		return &Error{Op: op, Kind: KindInvalidResponse, Err: errors.New("the response is not a bucket")}
 	}
 	return nil
 }

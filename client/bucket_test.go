@@ -63,7 +63,7 @@ func TestClient_Bucket(t *testing.T) {
 		"no reason":   func() error { _, err := c.ResetBucket(ctx, key, ""); return err }(),
 		"no tokens":   func() error { _, err := c.TakeBucket(ctx, key, 0, ""); return err }(),
 	} {
-		if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.Refused || e.Problem == nil {
+		if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.KindRefused || e.Problem == nil {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	// DefaultTimeout is the timeout of a request if [New] gets no HTTP client.
 	DefaultTimeout = 10 * time.Second
 
-	// MaxAnswerBytes bounds the body of a response. A longer body is a [Garbled] error.
-	MaxAnswerBytes = 4 << 20
+	// MaxResponseBytes bounds the body of a response. A longer body is a [KindInvalidResponse] error.
+	MaxResponseBytes = 4 << 20
 )
 
 // A Decision is the server's response to a take or a peek.
@@ -69,7 +69,7 @@ func (c *Client) Peek(ctx context.Context, req Request) (Decision, error) {
 }
 
 // Refund returns the request's tokens. It needs the admin address of a server (see httpapi.Config.Admin). Other
-// addresses return a [Refused] error.
+// addresses return a [KindRefused] error.
 func (c *Client) Refund(ctx context.Context, req Request) error {
 	return c.post(ctx, "refund", req, new(struct{}))
 }
@@ -89,7 +89,7 @@ func (c *Client) decide(ctx context.Context, op string, req Request) (Decision, 
 		return Decision{}, err
 	}
 	if answer.Allowed == nil {
-		return Decision{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a decision")}
+		return Decision{}, &Error{Op: op, Kind: KindInvalidResponse, Err: errors.New("the response is not a decision")}
 	}
 	answer.Decision.Allowed = *answer.Allowed
 	return answer.Decision, nil
@@ -98,7 +98,7 @@ func (c *Client) decide(ctx context.Context, op string, req Request) (Decision, 
 func (c *Client) post(ctx context.Context, op string, req Request, answer any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return &Error{Op: op, Kind: Refused, Err: err}
+		return &Error{Op: op, Kind: KindRefused, Err: err}
 	}
 	return c.send(ctx, op, http.MethodPost, c.base.JoinPath("v1", op), body, answer)
 }
@@ -106,7 +106,7 @@ func (c *Client) post(ctx context.Context, op string, req Request, answer any) e
 func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body []byte, answer any) error {
 	hreq, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return &Error{Op: op, Kind: Unreachable, Err: err}
+		return &Error{Op: op, Kind: KindUnreachable, Err: err}
 	}
 	if body != nil {
 		hreq.Header.Set("Content-Type", "application/json")
@@ -116,19 +116,19 @@ func (c *Client) send(ctx context.Context, op, method string, to *url.URL, body 
 	}
 	resp, err := c.http.Do(hreq)
 	if err != nil {
-		return &Error{Op: op, Kind: Unreachable, Err: err}
+		return &Error{Op: op, Kind: KindUnreachable, Err: err}
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes(op)+1))
 	if err != nil {
-		return &Error{Op: op, Kind: Unreachable, Status: resp.StatusCode, Err: err}
+		return &Error{Op: op, Kind: KindUnreachable, Status: resp.StatusCode, Err: err}
 	}
 	return decode(op, resp, text, answer)
 }
 
 func decode(op string, resp *http.Response, text []byte, answer any) error {
 	garbled := func(reason string) error {
-		return &Error{Op: op, Kind: Garbled, Status: resp.StatusCode, Err: errors.New(reason)}
+		return &Error{Op: op, Kind: KindInvalidResponse, Status: resp.StatusCode, Err: errors.New(reason)}
 	}
 	if most := maxBytes(op); int64(len(text)) > most {
 		return garbled(fmt.Sprintf("the response is longer than %d bytes", most))
@@ -145,9 +145,9 @@ func decode(op string, resp *http.Response, text []byte, answer any) error {
 		if err := json.Unmarshal(text, &p); err != nil {
 			return garbled("the response cannot be parsed: " + err.Error())
 		}
-		kind := Refused
+		kind := KindRefused
 		if resp.StatusCode >= 500 {
-			kind = Unavailable
+			kind = KindUnavailable
 		}
 		return &Error{Op: op, Kind: kind, Status: resp.StatusCode, Problem: &p}
 	}

@@ -39,7 +39,7 @@ func serverOf(t *testing.T, config httpapi.Config) *client.Client {
 		t.Fatal(err)
 	}
 	frozen := func() bucket.Instant { return 1_700_000_000_000_000 }
-	lim, err := mete.New(storetest.NewNaive(frozen), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(frozen), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestClient_AsksTheWrongAddress(t *testing.T) {
 	for op, ask := range map[string]func(context.Context, client.Request) error{"refund": c.Refund, "reset": c.Reset} {
 		err := ask(context.Background(), request(1000))
 		var e *client.Error
-		if !errors.As(err, &e) || e.Kind != client.Refused || e.Status != http.StatusNotFound || !strings.Contains(err.Error(), "admin address") {
+		if !errors.As(err, &e) || e.Kind != client.KindRefused || e.Status != http.StatusNotFound || !strings.Contains(err.Error(), "admin address") {
 			t.Errorf("%s where it is not served: got error %v, want a refusal that says so", op, err)
 		}
 	}
@@ -164,13 +164,13 @@ func TestClient_Errors(t *testing.T) {
 		want  string
 	}{
 		{"problem", say(400, "application/problem+json", `{"title":"Bad Request","status":400,"detail":"no","pointer":"/cost"}`),
-			client.Refused, mete.NotSpent, "client: take: refused: 400 Bad Request: /cost: no"},
+			client.KindRefused, mete.NotSpent, "client: take: refused: 400 Bad Request: /cost: no"},
 		{"store down", say(503, "application/problem+json", `{"title":"Service Unavailable","status":503,"detail":"later"}`),
-			client.Unavailable, mete.MaybeSpent, "client: take: unavailable: 503 Service Unavailable: later"},
-		{"another server", say(200, "text/html", "<html>"), client.Garbled, mete.MaybeSpent, "not a mete server"},
-		{"not a decision", say(200, "application/json", `{"ok":true}`), client.Garbled, mete.MaybeSpent, "not a decision"},
-		{"not JSON", say(200, "application/json", `{"allowed":`), client.Garbled, mete.MaybeSpent, "cannot be parsed"},
-		{"wait is negative", say(429, "application/json", `{"allowed":false,"retry_after":-1}`), client.Garbled, mete.MaybeSpent, "cannot be parsed"},
+			client.KindUnavailable, mete.MaybeSpent, "client: take: unavailable: 503 Service Unavailable: later"},
+		{"another server", say(200, "text/html", "<html>"), client.KindInvalidResponse, mete.MaybeSpent, "not a mete server"},
+		{"not a decision", say(200, "application/json", `{"ok":true}`), client.KindInvalidResponse, mete.MaybeSpent, "not a decision"},
+		{"not JSON", say(200, "application/json", `{"allowed":`), client.KindInvalidResponse, mete.MaybeSpent, "cannot be parsed"},
+		{"wait is negative", say(429, "application/json", `{"allowed":false,"retry_after":-1}`), client.KindInvalidResponse, mete.MaybeSpent, "cannot be parsed"},
 		{"without an end", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for r.Context().Err() == nil {
@@ -178,11 +178,11 @@ func TestClient_Errors(t *testing.T) {
 					return
 				}
 			}
-		}), client.Garbled, mete.MaybeSpent, "longer than"},
+		}), client.KindInvalidResponse, mete.MaybeSpent, "longer than"},
 		{"broken off", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, decision)
-		}), client.Unreachable, mete.MaybeSpent, "unexpected EOF"},
+		}), client.KindUnreachable, mete.MaybeSpent, "unexpected EOF"},
 	} {
 		_, err := newClient(t, tt.h).Take(context.Background(), client.Request{})
 		var e *client.Error
@@ -208,7 +208,7 @@ func TestClient_Unreachable(t *testing.T) {
 	}
 	_, err = c.Peek(context.Background(), client.Request{})
 	var e *client.Error
-	if !errors.As(err, &e) || e.Kind != client.Unreachable || e.Spent() != mete.NotSpent || e.Status != 0 {
+	if !errors.As(err, &e) || e.Kind != client.KindUnreachable || e.Spent() != mete.NotSpent || e.Status != 0 {
 		t.Errorf("nothing listens: got error %v, want an unreachable one with nothing spent", err)
 	}
 }
@@ -232,7 +232,7 @@ func TestClient_RefusesNegatives(t *testing.T) {
 	for _, req := range []client.Request{{Cost: -1}, {MaxWait: -1}} {
 		_, err := c.Take(context.Background(), req)
 		var e *client.Error
-		if !errors.As(err, &e) || e.Kind != client.Refused || e.Spent() != mete.NotSpent {
+		if !errors.As(err, &e) || e.Kind != client.KindRefused || e.Spent() != mete.NotSpent {
 			t.Errorf("%+v: got error %v, want a refused one", req, err)
 		}
 	}

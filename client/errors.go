@@ -16,16 +16,16 @@ type Kind uint8
 
 const (
 	// Unreachable: there was no response, or only a part of it.
-	Unreachable Kind = iota
+	KindUnreachable Kind = iota
 
 	// Refused: the request is invalid, and a retry would fail again.
-	Refused
+	KindRefused
 
 	// Unavailable: the server could not decide.
-	Unavailable
+	KindUnavailable
 
 	// Garbled: the response is not from a mete server, or from another version.
-	Garbled
+	KindInvalidResponse
 )
 
 func (k Kind) String() string {
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-var kinds = [...]string{Unreachable: "unreachable", Refused: "refused", Unavailable: "unavailable", Garbled: "garbled"}
+var kinds = [...]string{KindUnreachable: "unreachable", KindRefused: "refused", KindUnavailable: "unavailable", KindInvalidResponse: "garbled"}
 
 // An Error means that a request has no decision.
 type Error struct {
@@ -74,7 +74,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Spent reports whether the request may have changed a bucket.
 func (e *Error) Spent() store.Spending {
 	var op *net.OpError
-	if e.Kind == Refused || e.Kind == Unreachable && errors.As(e.Err, &op) && op.Op == "dial" {
+	if e.Kind == KindRefused || e.Kind == KindUnreachable && errors.As(e.Err, &op) && op.Op == "dial" {
 		return store.NotSpent
 	}
 	return store.MaybeSpent

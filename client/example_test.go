@@ -51,7 +51,7 @@ func ExampleError() {
 	}
 	_, err = c.Take(context.Background(), client.Request{})
 	var e *client.Error
-	if errors.As(err, &e) && e.Kind == client.Unreachable {
+	if errors.As(err, &e) && e.Kind == client.KindUnreachable {
 		fmt.Println("no server, and nothing spent:", e.Spent() == mete.NotSpent)
 	}
 	// Output:

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// MaxExplanationBytes bounds the body of an explanation, which covers every rule. A longer body is a [Garbled]
+// MaxExplanationBytes bounds the body of an explanation, which covers every rule. A longer body is a [KindInvalidResponse]
 // error.
 const MaxExplanationBytes = 16 << 20
 
@@ -17,7 +17,7 @@ func maxBytes(op string) int64 {
 	if op == "explain" || op == "traffic" {
 		return MaxExplanationBytes
 	}
-	return MaxAnswerBytes
+	return MaxResponseBytes
 }
 
 // Explain returns the decision that a take would get now with an explanation per rule, and spends nothing. It
@@ -28,7 +28,7 @@ func (c *Client) Explain(ctx context.Context, req Request) (api.Explanation, err
 		return api.Explanation{}, err
 	}
 	if e.Why == "" {
-		return api.Explanation{}, &Error{Op: "explain", Kind: Garbled, Err: errors.New("the response is not an explanation")}
+		return api.Explanation{}, &Error{Op: "explain", Kind: KindInvalidResponse, Err: errors.New("the response is not an explanation")}
 	}
 	return e, nil
 }

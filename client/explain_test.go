@@ -31,7 +31,7 @@ func TestClient_Explain(t *testing.T) {
 
 func TestClient_ExplainRefused(t *testing.T) {
 	_, err := serverOf(t, httpapi.Config{}).Explain(t.Context(), request(0))
-	if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.Refused || e.Status != http.StatusNotFound {
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.KindRefused || e.Status != http.StatusNotFound {
 		t.Errorf("where it is not for administrators: error %v", err)
 	}
 	other := newClient(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -39,7 +39,7 @@ func TestClient_ExplainRefused(t *testing.T) {
 		w.Write([]byte(`{"allowed":true}`))
 	}))
 	_, err = other.Explain(t.Context(), request(0))
-	if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.Garbled {
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.KindInvalidResponse {
 		t.Errorf("another answer: error %v", err)
 	}
 }

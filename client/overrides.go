@@ -24,18 +24,18 @@ func (c *Client) Overrides(ctx context.Context, audit int) (api.Overrides, error
 		return api.Overrides{}, err
 	}
 	if answer.Overrides == nil {
-		return api.Overrides{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a list of overrides")}
+		return api.Overrides{}, &Error{Op: op, Kind: KindInvalidResponse, Err: errors.New("the response is not a list of overrides")}
 	}
 	return answer, nil
 }
 
 // PutOverride creates or replaces an override and returns its state. Errors in the override are in the Problem of
-// a [Refused] error.
+// a [KindRefused] error.
 func (c *Client) PutOverride(ctx context.Context, o api.Override) (api.OverrideStatus, error) {
 	const op = "put override"
 	body, err := json.Marshal(o)
 	if err != nil {
-		return api.OverrideStatus{}, &Error{Op: op, Kind: Refused, Err: err}
+		return api.OverrideStatus{}, &Error{Op: op, Kind: KindRefused, Err: err}
 	}
 	return c.putOverride(ctx, op, body)
 }
@@ -60,7 +60,7 @@ func (c *Client) putOverride(ctx context.Context, op string, body []byte, parame
 		return api.OverrideStatus{}, err
 	}
 	if made.ID == "" {
-		return api.OverrideStatus{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not an override")}
+		return api.OverrideStatus{}, &Error{Op: op, Kind: KindInvalidResponse, Err: errors.New("the response is not an override")}
 	}
 	return made, nil
 }

@@ -51,7 +51,7 @@ func TestClient_Overrides(t *testing.T) {
 	c, ctx := administrator(t), context.Background()
 	o := api.Override{Action: "block", Match: json.RawMessage(`{"header:x-api-key":"k1"}`), Reason: "r&d", Author: "kim", ExpiresAt: time.Now().Add(time.Hour)}
 	made, err := c.PutOverride(ctx, o)
-	if err != nil || made.ID == "" || made.State != string(overrides.StateInForce) || made.Source != string(overrides.SourceAdmin) || !made.ExpiresAt.Equal(o.ExpiresAt) {
+	if err != nil || made.ID == "" || made.State != string(overrides.StateActive) || made.Source != string(overrides.SourceAdmin) || !made.ExpiresAt.Equal(o.ExpiresAt) {
 		t.Fatalf("made %+v, %v; want it in force, with an ID", made, err)
 	}
 	d, err := c.Take(ctx, request(0))
@@ -78,11 +78,11 @@ func TestClient_OverrideRefused(t *testing.T) {
 	c, ctx := administrator(t), context.Background()
 	_, err := c.PutOverrideJSON(ctx, json.RawMessage(`{"action": "block", "raeson": "x"}`))
 	var e *client.Error
-	if !errors.As(err, &e) || e.Kind != client.Refused || e.Status != http.StatusUnprocessableEntity || len(e.Problem.Mistakes) == 0 {
+	if !errors.As(err, &e) || e.Kind != client.KindRefused || e.Status != http.StatusUnprocessableEntity || len(e.Problem.Mistakes) == 0 {
 		t.Errorf("an override with mistakes: %v, want all of them", err)
 	}
 	for _, id := range []string{"none", "a/b", "../take", "a?b", ""} {
-		if err := c.RemoveOverride(ctx, id, "kim", "r"); !errors.As(err, &e) || e.Kind != client.Refused {
+		if err := c.RemoveOverride(ctx, id, "kim", "r"); !errors.As(err, &e) || e.Kind != client.KindRefused {
 			t.Errorf("removing %q: %v, want a refusal", id, err)
 		}
 	}
@@ -90,10 +90,10 @@ func TestClient_OverrideRefused(t *testing.T) {
 		t.Errorf("a server without overrides: %v, want 404", err)
 	}
 	c = newClient(t, say(200, "application/json", `{"ok":true}`))
-	if _, err := c.Overrides(ctx, 0); !errors.As(err, &e) || e.Kind != client.Garbled {
+	if _, err := c.Overrides(ctx, 0); !errors.As(err, &e) || e.Kind != client.KindInvalidResponse {
 		t.Errorf("another server: %v, want that it is garbled", err)
 	}
-	if _, err := c.PutOverrideJSON(ctx, json.RawMessage(`{}`)); !errors.As(err, &e) || e.Kind != client.Garbled || !strings.Contains(err.Error(), "put override") {
+	if _, err := c.PutOverrideJSON(ctx, json.RawMessage(`{}`)); !errors.As(err, &e) || e.Kind != client.KindInvalidResponse || !strings.Contains(err.Error(), "put override") {
 		t.Errorf("another server: %v, want that it is garbled", err)
 	}
 }

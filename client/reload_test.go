@@ -21,7 +21,7 @@ func TestClient_Reload(t *testing.T) {
 	broken = errors.New("policy.yaml:3: no such algorithm")
 	_, err := c.Reload(t.Context())
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok || e.Kind != client.Refused || e.Status != 422 || !strings.Contains(err.Error(), "policy.yaml:3: no such algorithm") {
+	if !ok || e.Kind != client.KindRefused || e.Status != 422 || !strings.Contains(err.Error(), "policy.yaml:3: no such algorithm") {
 		t.Errorf("a broken policy: error %v, want a refusal that says so", err)
 	}
 }

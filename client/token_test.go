@@ -15,7 +15,7 @@ import (
 )
 
 // roles are the roles of the known tokens.
-var roles = map[string]httpapi.Role{"": httpapi.NoRole, "Bearer reader": httpapi.Read, "Bearer operator": httpapi.Operate, "Bearer chief": httpapi.Configure}
+var roles = map[string]httpapi.Role{"": httpapi.RoleNone, "Bearer reader": httpapi.RoleRead, "Bearer operator": httpapi.RoleOperate, "Bearer chief": httpapi.RoleConfigure}
 
 // guarded is a client of an API for administrators that looks at tokens.
 func guarded(t *testing.T, reload func(context.Context) error) *client.Client {
@@ -55,7 +55,7 @@ func wantStatus(t *testing.T, what string, err error, status int) {
 	t.Helper()
 	e, ok := errors.AsType[*client.Error](err)
 	switch {
-	case status == 0 && err != nil, status != 0 && (!ok || e.Kind != client.Refused || e.Status != status):
+	case status == 0 && err != nil, status != 0 && (!ok || e.Kind != client.KindRefused || e.Status != status):
 		t.Errorf("%s: got error %v, want status %d", what, err, status)
 	case status == 401 && !strings.Contains(err.Error(), "401 Unauthorized: a token with the role "),
 		status == 403 && !strings.Contains(err.Error(), "403 Forbidden: the role "):

@@ -45,7 +45,7 @@ func (c *Client) Top(ctx context.Context, q TopQuery) (api.Top, error) {
 		return api.Top{}, err
 	}
 	if top.Kind == "" || top.At.IsZero() {
-		return api.Top{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not a list of keys")}
+		return api.Top{}, &Error{Op: op, Kind: KindInvalidResponse, Err: errors.New("the response is not a list of keys")}
 	}
 	return top, nil
 }

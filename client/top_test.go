@@ -37,9 +37,9 @@ func TestClient_Top(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"free:ip=192.0.2.1", "free:ip=192.0.2.1", "free:ip=192.0.2.2"} {
-		top.Record(now, topkeys.Denied, "free", key, time.Hour)
+		top.Record(now, topkeys.KindDenied, "free", key, time.Hour)
 	}
-	top.Record(now, topkeys.Near, "free", "free:ip=192.0.2.3", 0)
+	top.Record(now, topkeys.KindNear, "free", "free:ip=192.0.2.3", 0)
 	api, err := httpapi.New(lim, httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top}})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestClient_Top(t *testing.T) {
 	}
 	for _, q := range []client.TopQuery{{Rule: "no&rule"}, {Kind: "all"}, {Limit: -1}, {Window: -1}} {
 		_, err := c.Top(ctx, q)
-		if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.Refused || e.Problem == nil {
+		if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.KindRefused || e.Problem == nil {
 			t.Errorf("Top(%+v): %v, want it refused", q, err)
 		}
 	}

@@ -25,7 +25,7 @@ func (c *Client) Traffic(ctx context.Context, window time.Duration) (api.Traffic
 		return api.Traffic{}, err
 	}
 	if t.Window == 0 {
-		return api.Traffic{}, &Error{Op: op, Kind: Garbled, Err: errors.New("the response is not traffic data")}
+		return api.Traffic{}, &Error{Op: op, Kind: KindInvalidResponse, Err: errors.New("the response is not traffic data")}
 	}
 	return t, nil
 }

@@ -41,7 +41,7 @@ func TestClient_Traffic(t *testing.T) {
 		}
 	}
 	_, err = c.Traffic(ctx, time.Hour)
-	if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.Refused || e.Problem == nil {
+	if e, ok := errors.AsType[*client.Error](err); !ok || e.Kind != client.KindRefused || e.Problem == nil {
 		t.Errorf("of an hour: %v, want it refused", err)
 	}
 	other := newClient(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -101,7 +101,7 @@ func engineSays(t *testing.T) engineOutput {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for seed := range uint64(5) {
-			h := hear(limit.For("k"), rand.New(rand.NewPCG(seed, 1)))
+			h := hear(limit.ForKey("k"), rand.New(rand.NewPCG(seed, 1)))
 			h.Name = name
 			out.Buckets = append(out.Buckets, h)
 		}
@@ -117,13 +117,13 @@ var engineSpecs = map[string]bucket.Spec{
 	"token bucket":            {Capacity: 10_000, Rate: perTime(3_000, time.Second)},
 	"odd rate":                {Capacity: 7_777, Rate: perTime(1_001, 333*time.Millisecond)},
 	"leaky bucket":            {Capacity: 1_000, Rate: perTime(2_000, time.Second), Queue: 7 * bucket.Token},
-	"stepped":                 {Algorithm: bucket.Stepped, Capacity: 20_000, Rate: perTime(3_000, 1300*time.Millisecond)},
-	"stepped, start":          {Algorithm: bucket.Stepped, Capacity: 20_000, Rate: perTime(7_000, 4*time.Second), Start: time.Second},
-	"stepped, of the key":     {Algorithm: bucket.Stepped, Capacity: 20_000, Rate: perTime(7_000, 4*time.Second), Anchor: bucket.AnchorKey},
-	"fixed window":            {Algorithm: bucket.Stepped, Capacity: 10_000, Rate: perTime(10_000, 5*time.Second)},
-	"fixed window, of itself": {Algorithm: bucket.Stepped, Capacity: 10_000, Rate: perTime(10_000, 5*time.Second), Anchor: bucket.AnchorFirst},
-	"sliding window":          {Algorithm: bucket.SlidingWindow, Rate: perTime(10_000, 5*time.Second)},
-	"sliding log":             {Algorithm: bucket.SlidingLog, Rate: perTime(10_000, 5*time.Second)},
+	"stepped":                 {Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: perTime(3_000, 1300*time.Millisecond)},
+	"stepped, start":          {Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: perTime(7_000, 4*time.Second), Start: time.Second},
+	"stepped, of the key":     {Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: perTime(7_000, 4*time.Second), Anchor: bucket.AnchorKey},
+	"fixed window":            {Algorithm: bucket.AlgorithmStepped, Capacity: 10_000, Rate: perTime(10_000, 5*time.Second)},
+	"fixed window, of itself": {Algorithm: bucket.AlgorithmStepped, Capacity: 10_000, Rate: perTime(10_000, 5*time.Second), Anchor: bucket.AnchorFirst},
+	"sliding window":          {Algorithm: bucket.AlgorithmSlidingWindow, Rate: perTime(10_000, 5*time.Second)},
+	"sliding log":             {Algorithm: bucket.AlgorithmSlidingLog, Rate: perTime(10_000, 5*time.Second)},
 }
 
 // A told is an event of /v1/watch.
@@ -154,7 +154,7 @@ func hear(l bucket.Limit, random *rand.Rand) (h heard) {
 	begin := now
 	after := func(at bucket.Instant) time.Duration { return time.Duration(at-begin) * time.Microsecond }
 	see := func(next bucket.Snapshot) {
-		for _, p := range shown.Course(after(now)-after(shownAt), 50)[1:] {
+		for _, p := range shown.LevelCurve(after(now)-after(shownAt), 50)[1:] {
 			points = append(points, bucket.Point{After: after(shownAt) + p.After, Level: p.Level})
 		}
 		points = append(points, bucket.Point{After: after(now), Level: next.Level()})
@@ -171,7 +171,7 @@ func hear(l bucket.Limit, random *rand.Rand) (h heard) {
 		for _, p := range points {
 			e.Levels = append(e.Levels, api.Point{After: p.After - after(now), Level: api.Amount(p.Level)})
 		}
-		for _, p := range shown.Course(30*time.Second, 50)[1:] {
+		for _, p := range shown.LevelCurve(30*time.Second, 50)[1:] {
 			e.Levels = append(e.Levels, api.Point{After: p.After, Level: api.Amount(p.Level)})
 		}
 		h.Told, points = append(h.Told, e), nil

@@ -28,7 +28,7 @@ import (
 func shared(t *testing.T, key string, config grpclimit.Config, calls ...context.Context) bool {
 	t.Helper()
 	rules := `{"name": "r", "limit_keys": ["` + key + `"], "on_missing": "deny", "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
-	unary := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), rules), config).Unary()
+	unary := newInterceptor(t, newLimiter(t, storetest.NewModel(now), rules), config).Unary()
 	denied := 0
 	for _, ctx := range calls {
 		_, err := unary(ctx, nil, &grpc.UnaryServerInfo{FullMethod: unaryCall}, func(context.Context, any) (any, error) { return nil, nil })
@@ -95,7 +95,7 @@ func TestAttributes(t *testing.T) {
 func TestAttributes_Missing(t *testing.T) {
 	for _, key := range []string{"header:x-k", "header:host", "host", "cookie:s", "ip:address", "query:q", "jwt:sub", "tenant"} {
 		rules := `{"name": "r", "limit_keys": ["` + key + `"], "on_missing": "deny", "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}`
-		unary := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), rules), grpclimit.Config{}).Unary()
+		unary := newInterceptor(t, newLimiter(t, storetest.NewModel(now), rules), grpclimit.Config{}).Unary()
 		for name, ctx := range map[string]context.Context{
 			"bare":      t.Context(),
 			"no values": metadata.NewIncomingContext(t.Context(), metadata.MD{"x-k": {}, ":authority": nil, "cookie": {""}}),
@@ -189,7 +189,7 @@ func TestMethods_Errors(t *testing.T) {
 		f(&l)
 		return []grpclimit.MethodLimit{l}
 	}
-	lim := newLimiter(t, storetest.NewNaive(now), oneASecond)
+	lim := newLimiter(t, storetest.NewModel(now), oneASecond)
 	for what, methods := range map[string][]grpclimit.MethodLimit{
 		"no name":       change(func(l *grpclimit.MethodLimit) { l.Name = "" }),
 		"bad name":      change(func(l *grpclimit.MethodLimit) { l.Name = "ä" }),
@@ -224,7 +224,7 @@ func TestAttributes_RejectsDuplicates(t *testing.T) {
 		{"name": "session", "limit_keys": ["cookie:s"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},
 		{"name": "user", "limit_keys": ["jwt:sub"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}},
 		{"name": "shadow", "mode": "shadow", "limit_keys": ["header:x-shadow"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 100}}]}`
-	unary := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), rules), grpclimit.Config{}).Unary()
+	unary := newInterceptor(t, newLimiter(t, storetest.NewModel(now), rules), grpclimit.Config{}).Unary()
 	for _, tt := range []struct {
 		ctx  context.Context
 		want codes.Code

@@ -48,7 +48,7 @@ func TestClient_Paces(t *testing.T) {
 		"":         {{Name: "m", Methods: []string{emptyCall}, Key: grpclimit.By("host"), Bucket: perHour(t, 3600), Cost: 1800}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newClient(t, newLimiter(t, storetest.NewNaive(now), name), grpclimit.ClientConfig{Methods: methods})
+			c := newClient(t, newLimiter(t, storetest.NewModel(now), name), grpclimit.ClientConfig{Methods: methods})
 			client := serve(t, &service{}, nil, through(c)...)
 			at, denied := started(client, t.Context(), 3)
 			step := time.Second
@@ -73,7 +73,7 @@ func TestClient_Unsent(t *testing.T) {
 				"algorithm_config": {"rps": 1000, "burst": 1, "cost_source": "header:x-cost", "default_cost": 1, "max_reserved": 1}}]}`
 		sent := 0
 		s := &service{unary: func(context.Context) error { sent++; return nil }}
-		client := serve(t, s, nil, through(newClient(t, newLimiter(t, storetest.NewNaive(now), rules), grpclimit.ClientConfig{}))...)
+		client := serve(t, s, nil, through(newClient(t, newLimiter(t, storetest.NewModel(now), rules), grpclimit.ClientConfig{}))...)
 		ctx := as(t.Context(), "x-k", "v")
 		soon, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		defer cancel()
@@ -98,7 +98,7 @@ func TestClient_Unsent(t *testing.T) {
 // A caller that gives up leaves its tokens to others.
 func TestClient_GivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := serve(t, &service{}, nil, through(newClient(t, newLimiter(t, storetest.NewNaive(now), oneASecond), grpclimit.ClientConfig{}))...)
+		client := serve(t, &service{}, nil, through(newClient(t, newLimiter(t, storetest.NewModel(now), oneASecond), grpclimit.ClientConfig{}))...)
 		if _, err := client.EmptyCall(t.Context(), &pb.Empty{}); err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +236,7 @@ func TestNewClient_ReportsEveryError(t *testing.T) {
 
 // An interceptor that is called without a connection works all the same.
 func TestClient_WithoutConnection(t *testing.T) {
-	c := newClient(t, newLimiter(t, storetest.NewNaive(now), oneASecond), grpclimit.ClientConfig{})
+	c := newClient(t, newLimiter(t, storetest.NewModel(now), oneASecond), grpclimit.ClientConfig{})
 	wrong := errors.New("wrong")
 	err := c.Unary()(t.Context(), emptyCall, nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return wrong })
 	if err != wrong {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
-	"github.com/metehq/mete/internal/turn"
+	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/policy"
 )
 
@@ -85,7 +85,7 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("max delay %v: must not be negative", c.MaxDelay))
 	}
 	if c.MaxDelay == 0 {
-		c.MaxDelay = max(turn.Most, c.MaxWait)
+		c.MaxDelay = max(queuewait.DefaultMaxWait, c.MaxWait)
 	}
 	return errors.Join(errs...)
 }

@@ -30,7 +30,7 @@ func (s secretive) DeriveKey(context.Context, string) ([32]byte, error) {
 // Without a HashKey, the secret of the store keys the hashes: interceptors with one
 // secret limit together.
 func TestHashKey_IsTheStores(t *testing.T) {
-	store := storetest.NewNaive(now)
+	store := storetest.NewModel(now)
 	config := grpclimit.Config{Methods: []grpclimit.MethodLimit{{Name: "unary", Methods: []string{unaryCall}, Key: grpclimit.By("header:x-k"), Bucket: perHour(t, 3)}}}
 	for i, tt := range []struct {
 		secret byte

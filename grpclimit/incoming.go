@@ -28,9 +28,9 @@ type incoming struct {
 	disputed string           // duplicate metadata or cookie that an enforced rule reads
 }
 
-// Under sets the policy and the time of the decision. Rules in shadow mode do not reject duplicates. Method
+// SetPolicy sets the policy and the time of the decision. Rules in shadow mode do not reject duplicates. Method
 // limits are read before, and are always enforced.
-func (in *incoming) Under(m *policy.Matcher, now bucket.Instant) { in.policy, in.now = m, now }
+func (in *incoming) SetPolicy(m *policy.Matcher, now bucket.Instant) { in.policy, in.now = m, now }
 
 func (in *incoming) dispute(what string) {
 	if in.policy == nil || in.policy.Enforces(in.asked, in.now) {
@@ -81,7 +81,7 @@ func (in *incoming) metadata(key string) (string, bool) {
 	case len(values) == 0:
 		return "", false
 	case len(values) > 1:
-		value, disputed := httpfacts.Several(key, values)
+		value, disputed := httpfacts.JoinLines(key, values)
 		if disputed {
 			in.dispute(key)
 		}

@@ -46,7 +46,7 @@ func (s *scopes) get(name string) *pacer.Pacer {
 	}
 	if len(s.byName) >= maxScopes {
 		for old, candidate := range s.byName {
-			if candidate.Idle() {
+			if candidate.IsIdle() {
 				delete(s.byName, old)
 			}
 		}
@@ -98,8 +98,8 @@ func settle(scope *pacer.Pacer, ticket pacer.Ticket, err error, trailers metadat
 	switch code := status.Code(err); {
 	case scope == nil:
 	case code == codes.Canceled || code == codes.DeadlineExceeded || code == codes.Unavailable:
-		scope.Lost(ticket)
+		scope.RecordLoss(ticket)
 	default:
-		scope.Answered(ticket, answer(err, trailers))
+		scope.RecordAnswer(ticket, answer(err, trailers))
 	}
 }

@@ -33,7 +33,7 @@ func TestScope_ClosedLoop(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var admitted, refused, failed atomic.Int64
-			in := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), rules), grpclimit.Config{})
+			in := newInterceptor(t, newLimiter(t, storetest.NewModel(now), rules), grpclimit.Config{})
 			count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 				err := invoke(ctx, method, req, reply, cc, opts...)
 				if status.Code(err) == codes.ResourceExhausted {
@@ -116,7 +116,7 @@ func TestScope_KeepsOthers(t *testing.T) {
 // A scope learns from streams, too, of every kind and end.
 func TestScope_Streams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), oneASecond), grpclimit.Config{})
+		in := newInterceptor(t, newLimiter(t, storetest.NewModel(now), oneASecond), grpclimit.Config{})
 		c := newClient(t, nil, grpclimit.ClientConfig{Scope: everything})
 		client := serve(t, &service{}, in, through(c)...)
 
@@ -154,7 +154,7 @@ func TestScope_Streams(t *testing.T) {
 
 func TestClient_StreamPerMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lim := newLimiter(t, storetest.NewNaive(now), oneASecond)
+		lim := newLimiter(t, storetest.NewModel(now), oneASecond)
 		client := serve(t, &service{}, nil, through(newClient(t, lim, grpclimit.ClientConfig{PerMessage: true}))...)
 		start := time.Now()
 		sent, err := client.StreamingInputCall(t.Context())

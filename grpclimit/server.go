@@ -15,8 +15,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/internal/ratelimitfields"
-	"github.com/metehq/mete/internal/turn"
 	"github.com/metehq/mete/store"
 )
 
@@ -101,7 +101,7 @@ func (in *Interceptor) admit(ctx context.Context, method string) (metadata.MD, e
 		}
 		return nil, undecidedError(ctx, err)
 	}
-	if err := turn.Await(ctx, r, in.config.MaxDelay); err != nil {
+	if err := queuewait.Await(ctx, r, in.config.MaxDelay); err != nil {
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 	in.report(ctx, &r.Decision)

@@ -94,7 +94,7 @@ func newLimiter(t testing.TB, store mete.Store, rules string) *mete.Limiter {
 			t.Fatalf("policy.Load: %v", err)
 		}
 	}
-	lim, err := mete.New(store, m, mete.Config{Local: storetest.NewNaive(now)})
+	lim, err := mete.New(store, m, mete.Config{Local: storetest.NewModel(now)})
 	if err != nil {
 		t.Fatalf("mete.New: %v", err)
 	}
@@ -123,7 +123,7 @@ func newClient(t testing.TB, lim *mete.Limiter, config grpclimit.ClientConfig) *
 // returns a client of it.
 func limited(t testing.TB, rules string, config grpclimit.Config) pb.TestServiceClient {
 	t.Helper()
-	return serve(t, &service{}, newInterceptor(t, newLimiter(t, storetest.NewNaive(now), rules), config))
+	return serve(t, &service{}, newInterceptor(t, newLimiter(t, storetest.NewModel(now), rules), config))
 }
 
 // serve starts a server behind in, if that is not nil, and returns a client. Both

@@ -103,7 +103,7 @@ func TestUnary(t *testing.T) {
 // gRPC's own retries handle a denial without headers, and wait as long as they must.
 func TestUnary_BuiltInRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), byKey), grpclimit.Config{})
+		in := newInterceptor(t, newLimiter(t, storetest.NewModel(now), byKey), grpclimit.Config{})
 		client := serve(t, &service{}, in, grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": 2, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
 			"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))

@@ -97,7 +97,7 @@ func (s *stubborn) FullDuplexCall(both pb.TestService_FullDuplexCallServer) erro
 // handler cannot lose one in the middle.
 func TestStream_PerMessageStaysDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := newInterceptor(t, newLimiter(t, storetest.NewNaive(now), three), grpclimit.Config{PerMessage: true})
+		in := newInterceptor(t, newLimiter(t, storetest.NewModel(now), three), grpclimit.Config{PerMessage: true})
 		s := &stubborn{errs: make(chan error)}
 		both, err := serve(t, s, in).FullDuplexCall(t.Context())
 		if err != nil {

@@ -18,12 +18,12 @@ import (
 type State string
 
 const (
-	Closed   State = "closed"    // passes all calls
-	HalfOpen State = "half-open" // passes a few calls as probes
-	Open     State = "open"      // rejects all calls
+	StateClosed   State = "closed"    // passes all calls
+	StateHalfOpen State = "half-open" // passes a few calls as probes
+	StateOpen     State = "open"      // rejects all calls
 )
 
-var states = [...]State{gobreaker.StateClosed: Closed, gobreaker.StateHalfOpen: HalfOpen, gobreaker.StateOpen: Open}
+var states = [...]State{gobreaker.StateClosed: StateClosed, gobreaker.StateHalfOpen: StateHalfOpen, gobreaker.StateOpen: StateOpen}
 
 var (
 	errOpen     = fmt.Errorf("%w: circuit breaker is open", store.ErrUnavailable)
@@ -65,8 +65,8 @@ func newBreaker(c Config) *breaker {
 		Timeout:      c.OpenFor,
 		ReadyToTrip: func(n gobreaker.Counts) bool {
 			ended, now := n.TotalSuccesses+n.TotalFailures, int64(time.Since(b.start))
-			row := n.ConsecutiveFailures >= uint32(c.Failures) && now-b.failingSince.Load() >= int64(c.Spell)
-			half := ended >= MinCalls && 2*n.TotalFailures >= ended && now-b.unhealthySince.Load() >= int64(c.Spell)
+			row := n.ConsecutiveFailures >= uint32(c.Failures) && now-b.failingSince.Load() >= int64(c.MinFailing)
+			half := ended >= MinCalls && 2*n.TotalFailures >= ended && now-b.unhealthySince.Load() >= int64(c.MinFailing)
 			return row || half
 		},
 		IsExcluded: func(err error) bool { return err == errIgnored },
@@ -96,9 +96,9 @@ type call struct {
 
 // admit admits a call, or returns an error. A positive within bounds the duration of the call.
 func (b *breaker) admit(ctx context.Context, op string, within time.Duration) (call, error) {
-	c := call{breaker: b, ctx: ctx, shortWithin: within > 0 && within < Patience}
+	c := call{breaker: b, ctx: ctx, shortWithin: within > 0 && within < MinDeadline}
 	if deadline, ok := ctx.Deadline(); ok {
-		c.shortDeadline = time.Until(deadline) < Patience
+		c.shortDeadline = time.Until(deadline) < MinDeadline
 	}
 	if c.opened = b.opened.Load(); b.quiet.Load() {
 		return c, nil
@@ -144,7 +144,7 @@ func (c *call) record(err error) {
 	if c.done != nil {
 		c.done(err)
 	}
-	if err == nil && b.currentState() == Closed && now-b.lastFailure.Load() > int64(Window) {
+	if err == nil && b.currentState() == StateClosed && now-b.lastFailure.Load() > int64(Window) {
 		b.quiet.Store(true)
 	}
 }
@@ -157,7 +157,7 @@ func (b *breaker) answeredRecently(now int64) bool {
 		b.lastAnswer.Store(now)
 		b.unhealthySince.Store(now)
 	}
-	return now-b.lastAnswer.Load() < int64(Patience)
+	return now-b.lastAnswer.Load() < int64(MinDeadline)
 }
 
 // isIgnored reports whether err is no evidence about the store: the caller's error, or an overload of a store

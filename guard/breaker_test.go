@@ -30,10 +30,10 @@ type patient struct {
 
 func admit(t *testing.T, config guard.Config) *patient {
 	t.Helper()
-	if config.Spell == 0 {
-		config.Spell = -1
+	if config.MinFailing == 0 {
+		config.MinFailing = -1
 	}
-	inner := &counted{Store: storetest.NewNaive(storetest.NewClock().Now)}
+	inner := &counted{Store: storetest.NewModel(storetest.NewClock().Now)}
 	return &patient{t, inner, guarded(t, inner, config), slow(t)}
 }
 
@@ -74,9 +74,9 @@ func TestBreaker_LifeCycle(t *testing.T) {
 		if err := p.take(ctx, 2); err != errIll {
 			t.Errorf("a store that is ill: %v, want %v", err, errIll)
 		}
-		p.is("after two failures", guard.Closed, 4)
+		p.is("after two failures", guard.StateClosed, 4)
 		p.take(ctx, 1)
-		p.is("after three", guard.Open, 5)
+		p.is("after three", guard.StateOpen, 5)
 
 		err := p.take(ctx, 1)
 		if se, ok := errors.AsType[*mete.StoreError](err); !ok || se.Op != "take" || se.Spent != mete.NotSpent || !errors.Is(err, store.ErrUnavailable) {
@@ -93,20 +93,20 @@ func TestBreaker_LifeCycle(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		p.take(ctx, 1)
-		p.is("after a second", guard.Open, 5)
+		p.is("after a second", guard.StateOpen, 5)
 
 		time.Sleep(time.Nanosecond)
 		p.take(ctx, 1)
-		p.is("after a probe that failed", guard.Open, 6)
+		p.is("after a probe that failed", guard.StateOpen, 6)
 
 		time.Sleep(time.Second + 1)
 		p.fails(nil)
 		if err := p.take(ctx, 1); err != nil {
 			t.Errorf("a probe: %v", err)
 		}
-		p.is("after one probe", guard.HalfOpen, 7)
+		p.is("after one probe", guard.StateHalfOpen, 7)
 		p.take(ctx, 1)
-		p.is("after two", guard.Closed, 8)
+		p.is("after two", guard.StateClosed, 8)
 
 		want := []string{"closed to open", "open to half-open", "half-open to open", "open to half-open", "half-open to closed"}
 		if !slices.Equal(changes, want) {
@@ -130,7 +130,7 @@ func TestBreaker_AFewProbesAtATime(t *testing.T) {
 			go func() { done <- p.take(t.Context(), 1) }()
 		}
 		synctest.Wait()
-		p.is("while two try", guard.HalfOpen, 3)
+		p.is("while two try", guard.StateHalfOpen, 3)
 		close(answer)
 		rejected := 0
 		for range 10 {
@@ -138,7 +138,7 @@ func TestBreaker_AFewProbesAtATime(t *testing.T) {
 				rejected++
 			}
 		}
-		p.is("when both are answered", guard.Closed, 3)
+		p.is("when both are answered", guard.StateClosed, 3)
 		if rejected != 8 {
 			t.Errorf("%d of 10 calls were rejected, want 8", rejected)
 		}
@@ -154,7 +154,7 @@ func TestBreaker_None(t *testing.T) {
 	if err := p.guard.Refund(t.Context(), nil, ""); err != errIll {
 		t.Errorf("Refund() = %v, want %v", err, errIll)
 	}
-	p.is("after 100 failures", guard.Closed, 100)
+	p.is("after 100 failures", guard.StateClosed, 100)
 }
 
 // TestBreaker_DenialsGoOn proves that denials continue while the breaker is open.
@@ -178,6 +178,6 @@ func TestBreaker_DenialsGoOn(t *testing.T) {
 		if d := deny(); d.Allowed || d.Degraded {
 			t.Errorf("while the breaker is open: %+v, want a denial", d)
 		}
-		p.is("after a denial", guard.Open, 2)
+		p.is("after a denial", guard.StateOpen, 2)
 	})
 }

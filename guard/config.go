@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	DefaultFailures = 10
-	DefaultSpell    = 100 * time.Millisecond
-	DefaultOpenFor  = 500 * time.Millisecond
-	DefaultProbes   = 3
+	DefaultFailures   = 10
+	DefaultMinFailing = 100 * time.Millisecond
+	DefaultOpenFor    = 500 * time.Millisecond
+	DefaultProbes     = 3
 )
 
 // Fixed parameters of the breaker.
@@ -22,8 +22,8 @@ const (
 	Window   = 10 * time.Second
 	MinCalls = 20
 
-	// Patience is the shortest caller's deadline that counts as evidence about the store.
-	Patience = 50 * time.Millisecond
+	// MinDeadline is the shortest caller's deadline that counts as evidence about the store.
+	MinDeadline = 50 * time.Millisecond
 )
 
 // Config holds the settings of a [Store]. The zero value selects the defaults.
@@ -34,10 +34,10 @@ type Config struct {
 	// Failures is the number of consecutive failed calls that open the breaker. 0 is DefaultFailures.
 	Failures int
 
-	// Spell is the shortest duration of failures that opens the breaker. 0 is DefaultSpell; if negative, any
+	// MinFailing is the shortest duration of failures that opens the breaker. 0 is DefaultMinFailing; if negative, any
 	// failure counts at once. A store that batches takes fails many at once when a single call stalls, which is
 	// no outage yet.
-	Spell time.Duration
+	MinFailing time.Duration
 
 	// OpenFor is the time until an open breaker admits probes. 0 is DefaultOpenFor.
 	OpenFor time.Duration
@@ -76,8 +76,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.OpenFor == 0 {
 		c.OpenFor = DefaultOpenFor
 	}
-	if c.Spell == 0 {
-		c.Spell = DefaultSpell
+	if c.MinFailing == 0 {
+		c.MinFailing = DefaultMinFailing
 	}
 	return c, errors.Join(wrong...)
 }

@@ -45,7 +45,7 @@ func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.C
 	}
 	loop := recovery.New()
 	guarded, err := New(node, Config{OnChange: func(_, to State) {
-		if to == Closed {
+		if to == StateClosed {
 			loop.Wake()
 		}
 	}})

@@ -25,9 +25,9 @@ func TestBreaker_HalfOfMany(t *testing.T) {
 		take(errIll, 1)
 		take(nil, 20)
 		take(errIll, 18)
-		p.is("19 of 39", guard.Closed, 139)
+		p.is("19 of 39", guard.StateClosed, 139)
 		take(errIll, 1)
-		p.is("20 of 40", guard.Open, 140)
+		p.is("20 of 40", guard.StateOpen, 140)
 	})
 }
 
@@ -39,7 +39,7 @@ func TestBreaker_FewCallsAreNoSign(t *testing.T) {
 			p.take(t.Context(), 1)
 			time.Sleep(time.Second)
 		}
-		p.is("a call in a second", guard.Closed, 100)
+		p.is("a call in a second", guard.StateClosed, 100)
 	})
 }
 
@@ -59,9 +59,9 @@ func TestBreaker_InARow(t *testing.T) {
 			time.Sleep(guard.Window)
 			take(nil, 3)
 		}
-		p.is("never three in a row", guard.Closed, 27)
+		p.is("never three in a row", guard.StateClosed, 27)
 		take(errIll, 3)
-		p.is("three in a row", guard.Open, 30)
+		p.is("three in a row", guard.StateOpen, 30)
 	})
 }
 
@@ -92,9 +92,9 @@ func TestBreaker_WhatCounts(t *testing.T) {
 		"a store that is being closed":  {plain, failed(context.Canceled), true},
 		"a caller who has gone":         {canceled, failed(context.Canceled), false},
 		"an error beside that":          {canceled, errIll, true},
-		"a caller's deadline":           {within(guard.Patience), hang, true},
-		"an impatient caller":           {within(guard.Patience - 1), hang, false},
-		"an impatient caller, an error": {within(guard.Patience - 1), errIll, true},
+		"a caller's deadline":           {within(guard.MinDeadline), hang, true},
+		"an impatient caller":           {within(guard.MinDeadline - 1), hang, false},
+		"an impatient caller, an error": {within(guard.MinDeadline - 1), errIll, true},
 		"an invalid request":            {plain, failed(mete.ErrRequest), false},
 		"an invalid cost":               {plain, failed(mete.ErrCost), false},
 		"a store that says so itself":   {plain, failed(store.ErrUnavailable), true},
@@ -115,9 +115,9 @@ func TestBreaker_WhatCounts(t *testing.T) {
 					}
 					p.take(ctx, 1)
 				}
-				want := guard.Closed
+				want := guard.StateClosed
 				if tt.counts {
-					want = guard.Open
+					want = guard.StateOpen
 				}
 				p.is("after three", want, 3)
 			})
@@ -143,9 +143,9 @@ func TestBreaker_BriefDeadlines(t *testing.T) {
 			p.fails(nil)
 			p.take(t.Context(), 1)
 		}
-		p.is("others are answered", guard.Closed, 4100)
+		p.is("others are answered", guard.StateClosed, 4100)
 		brief(70)
-		p.is("nobody is answered", guard.Open, 4160)
+		p.is("nobody is answered", guard.StateOpen, 4160)
 	})
 }
 
@@ -162,12 +162,12 @@ func TestBreaker_LateFailure(t *testing.T) {
 		time.Sleep(time.Second + 1)
 		p.fails(nil)
 		p.take(t.Context(), 1)
-		p.is("after one probe", guard.HalfOpen, 3)
+		p.is("after one probe", guard.StateHalfOpen, 3)
 		answer <- errIll
 		<-done
-		p.is("after an old failure", guard.HalfOpen, 3)
+		p.is("after an old failure", guard.StateHalfOpen, 3)
 		p.take(t.Context(), 1)
-		p.is("after two probes", guard.Closed, 4)
+		p.is("after two probes", guard.StateClosed, 4)
 	})
 }
 
@@ -186,13 +186,13 @@ func TestBreaker_Panic(t *testing.T) {
 		}
 		attempt(func() error { return p.take(t.Context(), 1) })
 		attempt(func() error { return p.guard.Refund(t.Context(), nil, "") })
-		p.is("after two panics", guard.Open, 1)
+		p.is("after two panics", guard.StateOpen, 1)
 		time.Sleep(time.Second + 1)
 		attempt(func() error { return p.take(t.Context(), 1) })
 		time.Sleep(time.Second + 1)
 		p.fails(nil)
 		p.take(t.Context(), 1)
-		p.is("after a probe", guard.Closed, 3)
+		p.is("after a probe", guard.StateClosed, 3)
 	})
 }
 
@@ -200,25 +200,25 @@ func TestBreaker_Panic(t *testing.T) {
 // breaker.
 func TestBreaker_OneStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := admit(t, guard.Config{Spell: guard.DefaultSpell})
+		p := admit(t, guard.Config{MinFailing: guard.DefaultMinFailing})
 		p.take(t.Context(), 3)
 		p.fails(errIll)
 		p.take(t.Context(), 50)
-		if got := p.guard.State(); got != guard.Closed {
+		if got := p.guard.State(); got != guard.StateClosed {
 			t.Errorf("after 50 failures at once the breaker is %v", got)
 		}
 		p.inner.fail = nil
 		p.take(t.Context(), 200)
-		time.Sleep(guard.DefaultSpell)
+		time.Sleep(guard.DefaultMinFailing)
 		p.fails(errIll)
 		p.take(t.Context(), 9)
-		if got := p.guard.State(); got != guard.Closed {
+		if got := p.guard.State(); got != guard.StateClosed {
 			t.Errorf("after a second stall the breaker is %v", got)
 		}
-		time.Sleep(guard.DefaultSpell)
+		time.Sleep(guard.DefaultMinFailing)
 		p.take(t.Context(), 1)
-		if got := p.guard.State(); got != guard.Open {
-			t.Errorf("after ten failures in a row over %v the breaker is %v", guard.DefaultSpell, got)
+		if got := p.guard.State(); got != guard.StateOpen {
+			t.Errorf("after ten failures in a row over %v the breaker is %v", guard.DefaultMinFailing, got)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestBreaker_RecoveryOfAStoreThatHangs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := mete.New(p.guard, m, mete.Config{Local: storetest.NewNaive(storetest.NewClock().Now)})
+		l, err := mete.New(p.guard, m, mete.Config{Local: storetest.NewModel(storetest.NewClock().Now)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +39,6 @@ func TestBreaker_RecoveryOfAStoreThatHangs(t *testing.T) {
 				t.Fatalf("%+v, error %v, after %v; want one that is decided locally within the deadline", d, err, took)
 			}
 		}
-		p.is("nobody answered for 50 ms", guard.Open, 4)
+		p.is("nobody answered for 50 ms", guard.StateOpen, 4)
 	})
 }

@@ -79,7 +79,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if p, ok := s.inner.(store.Pinger); ok {
 		return p.Ping(ctx)
 	}
-	if s.State() == Open {
+	if s.State() == StateOpen {
 		return newUnavailable("ping", errOpen)
 	}
 	return nil
@@ -97,7 +97,7 @@ func (s *Store) Close() error {
 // half-open at its first probe.
 func (s *Store) State() State {
 	if s.breaker == nil {
-		return Closed
+		return StateClosed
 	}
 	return s.breaker.currentState()
 }

@@ -18,7 +18,7 @@ import (
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
-		return guarded(t, storetest.NewNaive(now), guard.Config{})
+		return guarded(t, storetest.NewModel(now), guard.Config{})
 	})
 }
 
@@ -78,7 +78,7 @@ func charge(key string, l bucket.Limit, tokens bucket.Tokens) store.Charge {
 }
 
 func TestNew_Wrong(t *testing.T) {
-	naive := storetest.NewNaive(storetest.NewClock().Now)
+	naive := storetest.NewModel(storetest.NewClock().Now)
 	for _, tt := range []struct {
 		store  mete.Store
 		config guard.Config
@@ -111,7 +111,7 @@ func (d pinger) Ping(context.Context) error { return d.ping }
 func (d pinger) Close() error               { return d.close }
 
 func TestPingAndClose(t *testing.T) {
-	naive := storetest.NewNaive(storetest.NewClock().Now)
+	naive := storetest.NewModel(storetest.NewClock().Now)
 	ping, shut := errors.New("ping"), errors.New("close")
 	s := guarded(t, pinger{naive, ping, shut}, guard.Config{})
 	if err := s.Ping(t.Context()); err != ping {

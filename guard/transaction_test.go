@@ -47,9 +47,9 @@ func (a around) Unwrap() mete.Store { return a.Store }
 // calls in a transaction.
 func TestTransaction_DoesNotCount(t *testing.T) {
 	clock := storetest.NewClock()
-	fails := &counted{Store: storetest.NewNaive(clock.Now), fail: func() error { return errors.New("the connection is gone") }}
-	inner := &joining{&counted{Store: storetest.NewNaive(clock.Now)}, fails}
-	g := guarded(t, around{inner}, guard.Config{Failures: 1, Spell: 1})
+	fails := &counted{Store: storetest.NewModel(clock.Now), fail: func() error { return errors.New("the connection is gone") }}
+	inner := &joining{&counted{Store: storetest.NewModel(clock.Now)}, fails}
+	g := guarded(t, around{inner}, guard.Config{Failures: 1, MinFailing: 1})
 	tx := context.WithValue(t.Context(), inTx{}, true)
 	ten, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(bucket.Token))
 	if err != nil {
@@ -61,17 +61,17 @@ func TestTransaction_DoesNotCount(t *testing.T) {
 			t.Fatal("no error")
 		}
 	}
-	if g.State() != guard.Closed {
+	if g.State() != guard.StateClosed {
 		t.Errorf("the breaker is %s after failures of transactions", g.State())
 	}
 	inner.counted.fail, fails.fail = fails.fail, nil
 	for range 1000 {
-		if g.State() == guard.Open {
+		if g.State() == guard.StateOpen {
 			break
 		}
 		_, _, _ = g.Take(t.Context(), nil, one, mete.Mode{})
 	}
-	if g.State() != guard.Open {
+	if g.State() != guard.StateOpen {
 		t.Fatal("the breaker does not open")
 	}
 	if _, allowed, err := g.Take(tx, nil, one, mete.Mode{}); err != nil || !allowed {

@@ -146,37 +146,37 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		a.ready = a.pingStore
 	}
 	a.endpoints = map[string]endpoint{
-		"/v1/take": {method: http.MethodPost, role: Operate, serve: a.serveRequests(a.take, "status")},
-		"/v1/peek": {method: http.MethodPost, role: Read, serve: a.serveRequests(a.peek, "status")},
-		"/livez":   {method: http.MethodGet, role: NoRole, serve: a.livez},
-		"/readyz":  {method: http.MethodGet, role: NoRole, serve: a.readyz},
+		"/v1/take": {method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.take, "status")},
+		"/v1/peek": {method: http.MethodPost, role: RoleRead, serve: a.serveRequests(a.peek, "status")},
+		"/livez":   {method: http.MethodGet, role: RoleNone, serve: a.livez},
+		"/readyz":  {method: http.MethodGet, role: RoleNone, serve: a.readyz},
 
-		"/openapi.json": {method: http.MethodGet, role: NoRole, serve: a.serveOpenAPI},
+		"/openapi.json": {method: http.MethodGet, role: RoleNone, serve: a.serveOpenAPI},
 	}
 	if config.Admin {
-		a.endpoints["/v1/refund"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveRequests(a.refund)}
-		a.endpoints["/v1/reset"] = endpoint{method: http.MethodPost, role: Operate, serve: a.serveRequests(a.reset)}
-		a.endpoints["/v1/explain"] = endpoint{method: http.MethodPost, role: Read, serve: a.explain}
-		a.endpoints[bucketPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveBucket}
-		a.endpoints[bucketPath+"/reset"] = endpoint{method: http.MethodPost, role: Operate, change: a.resetBucket}
-		a.endpoints[bucketPath+"/take"] = endpoint{method: http.MethodPost, role: Operate, change: a.takeBucket}
-		a.endpoints[ruleResetPath] = endpoint{method: http.MethodPost, role: Configure, change: a.resetRule}
+		a.endpoints["/v1/refund"] = endpoint{method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.refund)}
+		a.endpoints["/v1/reset"] = endpoint{method: http.MethodPost, role: RoleOperate, serve: a.serveRequests(a.reset)}
+		a.endpoints["/v1/explain"] = endpoint{method: http.MethodPost, role: RoleRead, serve: a.explain}
+		a.endpoints[bucketPath] = endpoint{method: http.MethodGet, role: RoleRead, serve: a.serveBucket}
+		a.endpoints[bucketPath+"/reset"] = endpoint{method: http.MethodPost, role: RoleOperate, change: a.resetBucket}
+		a.endpoints[bucketPath+"/take"] = endpoint{method: http.MethodPost, role: RoleOperate, change: a.takeBucket}
+		a.endpoints[ruleResetPath] = endpoint{method: http.MethodPost, role: RoleConfigure, change: a.resetRule}
 		maps.Copy(a.endpoints, a.liveEndpoints())
 	}
 	if a.audit != nil {
-		a.endpoints[activityPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveActivity}
+		a.endpoints[activityPath] = endpoint{method: http.MethodGet, role: RoleRead, serve: a.serveActivity}
 	}
 	if a.overrides != nil {
-		a.endpoints[overridesPath] = endpoint{method: "", role: Read, serve: a.serveOverrides}
+		a.endpoints[overridesPath] = endpoint{method: "", role: RoleRead, serve: a.serveOverrides}
 	}
 	if a.top.Tracker != nil {
-		a.endpoints[topPath] = endpoint{method: http.MethodGet, role: Read, serve: a.serveTop}
+		a.endpoints[topPath] = endpoint{method: http.MethodGet, role: RoleRead, serve: a.serveTop}
 	}
 	if config.Reload != nil {
-		a.endpoints["/v1/reload"] = endpoint{method: http.MethodPost, role: Configure, serve: a.reload(config.Reload)}
+		a.endpoints["/v1/reload"] = endpoint{method: http.MethodPost, role: RoleConfigure, serve: a.reload(config.Reload)}
 	}
 	if gateway != nil {
-		a.endpoints["/v1/decision"] = endpoint{method: "", role: NoRole, serve: gateway.serve}
+		a.endpoints["/v1/decision"] = endpoint{method: "", role: RoleNone, serve: gateway.serve}
 	}
 	return a, nil
 }
@@ -213,7 +213,7 @@ func auditName(r *http.Request) string {
 func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
 	e, ok := a.endpoints[r.URL.Path]
 	if a.overrides != nil && strings.HasPrefix(r.URL.Path, overridesPath+"/") {
-		e, ok = endpoint{method: http.MethodDelete, role: Operate, serve: a.removeOverride}, true
+		e, ok = endpoint{method: http.MethodDelete, role: RoleOperate, serve: a.removeOverride}, true
 	}
 	switch {
 	case !ok:

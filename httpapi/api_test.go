@@ -102,15 +102,15 @@ func TestSenders(t *testing.T) {
 }
 
 func TestNew_RefusesBadConfig(t *testing.T) {
-	lim := limiter(t, storetest.NewNaive(newClock().read), perKey)
+	lim := limiter(t, storetest.NewModel(newClock().read), perKey)
 	if _, err := httpapi.New(nil, httpapi.Config{}); err == nil {
 		t.Error("no limiter: got no error")
 	}
 	for want, config := range map[string]httpapi.Config{
 		`"apache"`:        {Gateway: httpapi.Gateway{Profile: "apache", TrustedHops: 1}},
-		"trusted proxies": {Gateway: httpapi.Gateway{Profile: httpapi.NGINX}},
-		"hops":            {Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 99}},
-		"draft-1":         {Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1, Fields: []string{"draft-1"}}},
+		"trusted proxies": {Gateway: httpapi.Gateway{Profile: httpapi.ProfileNGINX}},
+		"hops":            {Gateway: httpapi.Gateway{Profile: httpapi.ProfileNGINX, TrustedHops: 99}},
+		"draft-1":         {Gateway: httpapi.Gateway{Profile: httpapi.ProfileNGINX, TrustedHops: 1, Fields: []string{"draft-1"}}},
 	} {
 		if _, err := httpapi.New(lim, config); err == nil || !strings.HasPrefix(err.Error(), "httpapi: new: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got error %v, want one of httpapi about %s", config, err, want)

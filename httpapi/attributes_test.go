@@ -35,7 +35,7 @@ func TestAttributes_AreSpelledAsBehindTheMiddleware(t *testing.T) {
 		{"IPv6 in full", "/x/y", "example.com", "2001:DB8:0:0:0:0:0:1"},
 		{"IPv6 with a zone", "/x/y", "example.com", "fe80::1%eth0"},
 	} {
-		lim := limiter(t, storetest.NewNaive(newClock().read), byPlace)
+		lim := limiter(t, storetest.NewModel(newClock().read), byPlace)
 		mw, err := httplimit.New(lim, httplimit.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAttributes_PathIsDecodedOnce(t *testing.T) {
 func TestAttributes_CredentialsAreSpelledAsBehindTheMiddleware(t *testing.T) {
 	const rules = `{"rules": [{"name": "one", "limit_keys": ["header:authorization", "cookie:sid"], "algorithm": "token_bucket",
 		"algorithm_config": {"tokens_per_second": 0.001, "burst": 1}}]}`
-	lim := limiter(t, storetest.NewNaive(newClock().read), rules)
+	lim := limiter(t, storetest.NewModel(newClock().read), rules)
 	mw, err := httplimit.New(lim, httplimit.Config{})
 	if err != nil {
 		t.Fatal(err)

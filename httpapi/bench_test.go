@@ -127,7 +127,7 @@ func BenchmarkDecision(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	api := apiOver(b, store, generous, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1}})
+	api := apiOver(b, store, generous, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.ProfileNGINX, TrustedHops: 1}})
 	r := httptest.NewRequest(http.MethodGet, "/v1/decision", nil)
 	for name, value := range map[string]string{
 		"X-Original-Method": "GET", "X-Original-Uri": "/v1/users?page=2", "X-Original-Host": "example.com",

@@ -40,7 +40,7 @@ func (a *API) serveBucket(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return bucketProblem(err, "the store is unavailable; try again later")
 	}
 	x := bucketOf(&b)
-	if a.roleOf(r) < Operate {
+	if a.roleOf(r) < RoleOperate {
 		a.maskBucket(&x, asked != key)
 	}
 	return serveJSON(w, x)
@@ -58,7 +58,7 @@ func (a *API) resetBucket(w http.ResponseWriter, r *http.Request, action *audit.
 	if err != nil {
 		return bucketProblem(err, "the store did not respond, and the bucket may or may not be full; resetting it again is safe")
 	}
-	action.Changed(overrides.WhatReset, before.Missing())
+	action.RecordChange(overrides.EntryReset, before.Missing())
 	return serveJSON(w, api.BucketReset{
 		Given: api.Amount(before.Missing()), Before: bucketOf(&before), After: api.Level{Remaining: api.Amount(maxTokens(&before.Status))},
 		Missing: missingAfter(before.Snapshot),
@@ -77,7 +77,7 @@ func (a *API) takeBucket(w http.ResponseWriter, r *http.Request, action *audit.A
 	if err != nil {
 		return bucketProblem(err, "the store did not respond, and tokens may or may not have been taken; check the bucket before you retry")
 	}
-	action.Changed(overrides.WhatTaken, taken)
+	action.RecordChange(overrides.EntryTaken, taken)
 	return serveJSON(w, api.BucketTake{Taken: api.Amount(taken), After: bucketOf(&after)})
 }
 
@@ -117,20 +117,20 @@ func (a *API) bucketRequest(w http.ResponseWriter, r *http.Request, action *audi
 		return q, p
 	}
 	if q.key, p = a.resolveKey(r.Context(), q.key); p == nil {
-		action.About(q.key, string(policy.Key(q.key).Mask(a.top.MaskKey)), q.reason)
+		action.SetBucket(q.key, string(policy.Key(q.key).Mask(a.top.MaskKey)), q.reason)
 	}
 	return q, p
 }
 
 // bucketOf converts b for callers that may see its key.
-func bucketOf(b *mete.Bucket) api.Bucket {
+func bucketOf(b *mete.BucketState) api.Bucket {
 	key := policy.Key(b.Key)
 	l := b.Snapshot.Limit
 	rate := l.Rate()
 	x := api.Bucket{
 		At: b.At.Time(), Rule: b.Rule.Name, Limit: toValidUTF8(key.Limit()), Key: b.Key, Parts: topParts(key, b.Rule), Mode: b.Rule.Mode.String(), Shadow: b.Shadow,
 		Algorithm: prose.Algorithm(b.Limit), Words: l.String(),
-		Capacity: api.Amount(maxTokens(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Owed()),
+		Capacity: api.Amount(maxTokens(&b.Status)), Remaining: api.Amount(b.Room()), Owed: api.Amount(b.Debt()),
 		Rate: api.Rate{Tokens: api.Amount(rate.Tokens), Per: api.Seconds(rate.Per)}, Refill: prose.Refill(l), Anchor: prose.Anchor(b.Limit.Bucket), Start: api.Seconds(b.Limit.Bucket.Start()),
 		MaxReserved: api.Amount(l.MaxReserved()), Shards: b.Limit.Shards, Leased: b.Limit.Leased,
 		Cost: api.Amount(b.Cost), RetryAfter: api.Seconds(b.RetryAfter), FullAfter: api.Seconds(b.FullAfter()),
@@ -180,7 +180,7 @@ func (a *API) serveActivity(w http.ResponseWriter, r *http.Request) *api.Problem
 	if p != nil {
 		return p
 	}
-	answer := api.Activities{Masked: a.roleOf(r) < Operate, Activity: []api.Activity{}}
+	answer := api.Activities{Masked: a.roleOf(r) < RoleOperate, Activity: []api.Activity{}}
 	for _, x := range a.audit.List() {
 		if target != nil && (x.Key == "" || !target.hasKey(x.Key)) {
 			continue

@@ -24,7 +24,7 @@ func TestBucket_Done(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(c.read), base, mete.Config{Now: c.read})
+	lim, err := mete.New(storetest.NewModel(c.read), base, mete.Config{Now: c.read})
 	if err != nil {
 		t.Fatal(err)
 	}

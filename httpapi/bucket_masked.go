@@ -20,7 +20,7 @@ func (a *API) Unmask(_ context.Context, masked string) (key string, ok bool) {
 	}
 	now := a.top.Now()
 	for _, rule := range a.rulesWithLimit(limit) {
-		for _, kind := range []topkeys.Kind{topkeys.Denied, topkeys.Near, topkeys.Shadow} {
+		for _, kind := range []topkeys.Kind{topkeys.KindDenied, topkeys.KindNear, topkeys.KindShadow} {
 			for _, k := range a.top.Tracker.Top(now, rule, kind, 0).Keys {
 				if string(policy.Key(k.Key).Mask(a.top.MaskKey)) == masked {
 					return k.Key, true

@@ -56,7 +56,7 @@ func newBuckets(t *testing.T, store mete.Store, c *clock) *buckets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(store, m, mete.Config{Now: c.read, OnDenial: func(_ context.Context, d *mete.Denial) { top.Denied(c.read(), d) }})
+	lim, err := mete.New(store, m, mete.Config{Now: c.read, OnDenial: func(_ context.Context, d *mete.Denial) { top.OnDenial(c.read(), d) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func newBuckets(t *testing.T, store mete.Store, c *clock) *buckets {
 func freshBuckets(t *testing.T) *buckets {
 	t.Helper()
 	c := newClock()
-	return newBuckets(t, storetest.NewNaive(c.read), c)
+	return newBuckets(t, storetest.NewModel(c.read), c)
 }
 
 // ask asks with a role, and reads the answer into x where it is 200.
@@ -310,7 +310,7 @@ func TestActivity(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", nil)
 	b.audit.Begin(r, "reload", "configure").End(http.StatusForbidden)
 	reset := b.audit.Begin(r, "bucket/reset", "operate")
-	reset.About("token:user=alice", "token:~000000000000", "r")
+	reset.SetBucket("token:user=alice", "token:~000000000000", "r")
 	reset.End(http.StatusOK)
 	var all, masked api.Activities
 	b.ask("operate", "GET", "/v1/activity", "", &all)
@@ -331,7 +331,7 @@ func TestActivity(t *testing.T) {
 	if w := do(b, "GET", "/v1/activity?key=token:user=alice", "", "Authorization", "Bearer read"); w.Code != http.StatusForbidden {
 		t.Errorf("of a key by role read: %d %s", w.Code, w.Body)
 	}
-	if _, err := httpapi.New(limiter(t, storetest.NewNaive(newClock().read), perKey), httpapi.Config{Audit: b.audit}); err == nil {
+	if _, err := httpapi.New(limiter(t, storetest.NewModel(newClock().read), perKey), httpapi.Config{Audit: b.audit}); err == nil {
 		t.Error("an audit without Admin is not refused")
 	}
 }

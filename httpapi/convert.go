@@ -24,7 +24,7 @@ func decisionOf(d *mete.Decision, limits []api.Limit) api.Decision {
 	for i := range d.Limits() {
 		s := &d.Limits()[i]
 		l := api.Limit{
-			Rule: s.Rule.Name, Limit: s.Limit.Name, Remaining: s.Room().Whole(), Owed: api.Amount(max(s.Owed(), 0)),
+			Rule: s.Rule.Name, Limit: s.Limit.Name, Remaining: s.Room().Whole(), Owed: api.Amount(max(s.Debt(), 0)),
 			RetryAfter: api.Seconds(s.RetryAfter), FullAfter: api.Seconds(s.FullAfter()), Override: overrideID(s.Limit.Override),
 		}
 		if len(s.Limit.Stages) > 0 {
@@ -46,7 +46,7 @@ func overrideID(o *policy.Override) string {
 }
 
 func levelOf(s *bucket.Snapshot) *api.Level {
-	return &api.Level{Remaining: api.Amount(s.Room()), Owed: api.Amount(max(s.Owed(), 0))}
+	return &api.Level{Remaining: api.Amount(s.Room()), Owed: api.Amount(max(s.Debt(), 0))}
 }
 
 // timeAfter returns the time that is wait after at, or nil for an endless wait.
@@ -69,20 +69,20 @@ func overrideOf(o *policy.Override) *api.Override {
 }
 
 func statusOf(s *overrides.Status) api.OverrideStatus {
-	return api.OverrideStatus{Override: *overrideOf(&s.Override), State: string(s.State), Source: string(s.Source), Mistakes: mistakesOf(s.Mistakes)}
+	return api.OverrideStatus{Override: *overrideOf(&s.Override), State: string(s.State), Source: string(s.Source), Mistakes: errorDetails(s.Mistakes)}
 }
 
 func entryOf(e *overrides.Entry) api.AuditEntry {
 	tokens, _ := bucket.ParseTokens(string(e.Tokens)) // empty for an override
 	return api.AuditEntry{
-		ID: e.ID, At: e.At, What: string(e.What), Override: e.Override, Author: e.Author, Reason: e.Reason, Key: e.Key, Tokens: api.Amount(tokens),
+		ID: e.ID, At: e.At, What: string(e.Kind), Override: e.Override, Author: e.Author, Reason: e.Reason, Key: e.Key, Tokens: api.Amount(tokens),
 		Role: e.Role, From: e.From, Before: overrideOf(e.Before), After: overrideOf(e.After),
 	}
 }
 
-func mistakesOf(es policy.Errors) (list []api.Mistake) {
+func errorDetails(es policy.Errors) (list []api.ErrorDetail) {
 	for _, e := range es {
-		m := api.Mistake{Pointer: e.Path, Detail: e.Reason, Hint: e.Hint}
+		m := api.ErrorDetail{Pointer: e.Path, Detail: e.Reason, Hint: e.Hint}
 		if e.Value != "" {
 			m.Detail += " (got " + e.Value + ")"
 		}

@@ -38,7 +38,7 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	x := ExplanationOf(&e)
 	x.Decision.UnknownAttributes = a.unknownAttributes(&reqs[0])
-	if a.roleOf(r) < Operate {
+	if a.roleOf(r) < RoleOperate {
 		maskExplanation(&x)
 	}
 	return serveJSON(w, x)
@@ -47,7 +47,7 @@ func (a *API) explain(w http.ResponseWriter, r *http.Request) *api.Problem {
 // ExplanationOf converts e to the response of /v1/explain. It omits limits that the request itself contains.
 func ExplanationOf(e *mete.Explanation) api.Explanation {
 	x := api.Explanation{
-		At: e.At.Time(), Why: describeDecision(e), Decision: decisionOf(&e.Decision, []api.Limit{}), Override: overrideOf(e.Decision.Override), ShadowedBy: overrideOf(e.Calm), Rules: []api.ExplainedRule{},
+		At: e.At.Time(), Why: describeDecision(e), Decision: decisionOf(&e.Decision, []api.Limit{}), Override: overrideOf(e.Decision.Override), ShadowedBy: overrideOf(e.ShadowOverride), Rules: []api.ExplainedRule{},
 		PassesAt: passesAt(e.At, &e.Decision),
 	}
 	if e.Policy != nil {
@@ -67,13 +67,13 @@ func passesAt(at bucket.Instant, d *mete.Decision) *time.Time {
 	return timeAfter(at, d.RetryAfter)
 }
 
-func explainRule(e *mete.Explanation, r *mete.Considered) api.ExplainedRule {
+func explainRule(e *mete.Explanation, r *mete.RuleResult) api.ExplainedRule {
 	x := api.ExplainedRule{
 		Name: r.Rule.Name, Mode: r.Rule.Mode.String(), LimitKeys: []string{}, Outcome: r.Outcome.String(), Why: describeRule(e, r), Shadow: r.Shadow,
-		Attribute: r.Attribute.String(), Wants: r.Wants, Override: overrideOf(r.Override), Limits: []api.ExplainedLimit{},
+		Attribute: r.Attribute.String(), Condition: r.Wants, Override: overrideOf(r.Override), Limits: []api.ExplainedLimit{},
 	}
 	for _, a := range r.Rule.LimitKeys {
-		x.LimitKeys = append(x.LimitKeys, a.Spelled())
+		x.LimitKeys = append(x.LimitKeys, a.Spelling())
 	}
 	if r.Present {
 		x.Has = &r.Value

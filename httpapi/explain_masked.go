@@ -19,9 +19,9 @@ func maskExplanation(x *api.Explanation) {
 	for i := range x.Rules {
 		r := &x.Rules[i]
 		maskOverride(r.Override)
-		if a, err := policy.ParseAttribute(r.Attribute); err == nil && a.Secret() && strings.Contains(r.Wants, `"`) {
-			r.Why = strings.Replace(r.Why, "wants "+r.Wants, "wants "+maskedWants, 1)
-			r.Wants = maskedWants
+		if a, err := policy.ParseAttribute(r.Attribute); err == nil && a.IsSecret() && strings.Contains(r.Condition, `"`) {
+			r.Why = strings.Replace(r.Why, "wants "+r.Condition, "wants "+maskedWants, 1)
+			r.Condition = maskedWants
 		}
 		for j := range r.Limits {
 			r.Limits[j].Key, r.Limits[j].Masked = policy.Key(r.Limits[j].Key).MaskHashes()

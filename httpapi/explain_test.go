@@ -30,7 +30,7 @@ const explained = `{"bundle_version": 7, "policies": [{"id": "api", "spec": {"ru
 func explaining(t *testing.T, rules string) (*httpapi.API, *clock) {
 	t.Helper()
 	c := newClock()
-	lim, err := mete.New(storetest.NewNaive(c.read), limiter(t, storetest.NewNaive(c.read), rules).Policy(), mete.Config{Now: c.read})
+	lim, err := mete.New(storetest.NewModel(c.read), limiter(t, storetest.NewModel(c.read), rules).Policy(), mete.Config{Now: c.read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestExplain_Overrides(t *testing.T) {
 
 func TestExplain_OneMicrosecond(t *testing.T) {
 	c := newClock()
-	lim := limiter(t, storetest.NewNaive(c.read), `{"name": "slow", "limit_keys": [], "algorithm_config": {"rate": "7/1m", "burst": 1}}`)
+	lim := limiter(t, storetest.NewModel(c.read), `{"name": "slow", "limit_keys": [], "algorithm_config": {"rate": "7/1m", "burst": 1}}`)
 	m, err := mete.New(lim.Store(), lim.Policy(), mete.Config{Now: c.read})
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func missingAttribute(e *mete.Explanation) string {
 	return "an attribute is missing"
 }
 
-func describeRule(e *mete.Explanation, r *mete.Considered) string {
+func describeRule(e *mete.Explanation, r *mete.RuleResult) string {
 	switch r.Outcome {
 	case policy.OutcomeApplies:
 		return describeApplied(e, r)
@@ -98,14 +98,14 @@ func describeRule(e *mete.Explanation, r *mete.Considered) string {
 	return "off"
 }
 
-func describeAttribute(r *mete.Considered) string {
+func describeAttribute(r *mete.RuleResult) string {
 	if !r.Present {
 		return fmt.Sprintf("the request has no %v", r.Attribute)
 	}
 	return fmt.Sprintf("%v is %q", r.Attribute, clip(r.Value))
 }
 
-func describeApplied(e *mete.Explanation, r *mete.Considered) string {
+func describeApplied(e *mete.Explanation, r *mete.RuleResult) string {
 	text := "applies"
 	if r.Shadow {
 		text += " in shadow"
@@ -135,31 +135,31 @@ func describeApplied(e *mete.Explanation, r *mete.Considered) string {
 	switch {
 	case r.Shadow:
 		text += shadowSuffix(e, r)
-	case r.Rule.Mode.Partial():
+	case r.Rule.Mode.IsPartial():
 		text += fmt.Sprintf("; it is enforced for %v of the keys, including this one", r.Rule.Mode)
 	}
 	return text
 }
 
-func denies(r *mete.Considered) bool {
+func denies(r *mete.RuleResult) bool {
 	return slices.ContainsFunc(r.Accounts, func(a mete.Account) bool { return a.Asked && !a.Allowed })
 }
 
 func describeStoreError(r *policy.Rule) string {
 	switch r.OnStoreError {
-	case policy.StoreErrorOpen:
+	case policy.OnStoreErrorOpen:
 		return "it fails open (on_store_error: open)"
-	case policy.StoreErrorClosed:
+	case policy.OnStoreErrorClosed:
 		return "it fails closed (on_store_error: closed)"
 	}
 	return "a local bucket would decide (on_store_error: local), but another rule denies"
 }
 
-func shadowSuffix(e *mete.Explanation, r *mete.Considered) string {
+func shadowSuffix(e *mete.Explanation, r *mete.RuleResult) string {
 	switch {
-	case e.Calm != nil:
-		return "; all rules are in shadow mode: " + describeOverride(e.Calm)
-	case r.Rule.Mode.Partial():
+	case e.ShadowOverride != nil:
+		return "; all rules are in shadow mode: " + describeOverride(e.ShadowOverride)
+	case r.Rule.Mode.IsPartial():
 		return fmt.Sprintf("; it is enforced for %v of the keys, but not for this one", r.Rule.Mode)
 	}
 	return ""

@@ -102,7 +102,7 @@ func (d *decoder) canonical(attr policy.Attribute, value string) string {
 	case policy.SourceCookie:
 		return httpfacts.CookieText(value)
 	case policy.SourcePath:
-		path, disputed := requestpath.Of(value)
+		path, disputed := requestpath.Parse(value)
 		if disputed {
 			d.fail("servers interpret this path differently; reject the request, or resolve its dot segments")
 		}

@@ -55,7 +55,7 @@ func TestRequestsDoNotMix(t *testing.T) {
 	var mu sync.Mutex
 	kept := map[string]int{}
 	key, cookie := attribute(t, "header:x-api-key"), attribute(t, "cookie:c")
-	lim, err := mete.New(storetest.NewNaive(newClock().read), m, mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
+	lim, err := mete.New(storetest.NewModel(newClock().read), m, mete.Config{OnDenial: func(_ context.Context, d *mete.Denial) {
 		value, _ := d.Attributes.Lookup(key)
 		if other, ok := d.Attributes.Lookup(cookie); ok != strings.HasPrefix(value, "odd") {
 			t.Errorf("%s: got cookie %q, %t", value, other, ok)

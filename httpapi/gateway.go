@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/internal/ratelimitfields"
-	"github.com/metehq/mete/internal/turn"
 	"github.com/metehq/mete/policy"
 )
 
@@ -71,14 +71,14 @@ type Gateway struct {
 	// Misasked, if not nil, receives the reason when a gateway request is unusable: the sender is not trusted, or
 	// headers of the profile are missing. Misconfigured gateways often do not report such errors. Misasked must
 	// be safe for concurrent use and must not block. detail contains nothing from the request.
-	Misasked func(detail string)
+	OnMisuse func(detail string)
 }
 
 // statusField carries the real status for a gateway that can only receive 403.
 const statusField = "X-Ratelimit-Status"
 
 type gateway struct {
-	taker    *turn.Taker
+	taker    *queuewait.Taker
 	profile  profile
 	source   *httpfacts.Source
 	fields   *ratelimitfields.Writer
@@ -109,13 +109,13 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	if config.MaxDelayed < 0 {
 		errs = append(errs, fmt.Errorf("gateway: max delayed %d: must not be negative", config.MaxDelayed))
 	}
-	if config.Misasked == nil {
-		config.Misasked = func(string) {}
+	if config.OnMisuse == nil {
+		config.OnMisuse = func(string) {}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{taker: turn.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, onMisuse: config.Misasked}, nil
+	return &gateway{taker: queuewait.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, onMisuse: config.OnMisuse}, nil
 }
 
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
@@ -133,14 +133,14 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
 		w = forbiddenWriter{w}
 	}
 	w.Header()["Cache-Control"] = noStore
-	dispute := facts.Dispute()
+	dispute := facts.Ambiguity()
 	switch {
 	case err != nil:
 		g.fields.Unavailable(w, r, facts.Client(&d)...)
 	case !d.Allowed:
 		g.fields.Deny(w, r, &d, facts.Client(&d)...)
 	case dispute != "":
-		ratelimitfields.Write(w, r, ratelimitfields.Disputed(dispute))
+		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(dispute))
 	default:
 		g.fields.Header(w.Header(), &d)
 		w.WriteHeader(http.StatusOK)

@@ -55,8 +55,8 @@ var (
 	nginxCheap = []string{"X-Original-Method: GET", "X-Original-URI: /cheap?x=1", "X-Original-Host: api.example"}
 	caddyCheap = []string{"X-Forwarded-Method: GET", "X-Forwarded-Uri: /cheap?x=1", "X-Forwarded-Host: api.example"}
 	cheapBy    = map[httpapi.Profile][]string{
-		httpapi.NGINX: nginxCheap, httpapi.NGINXLua: nginxCheap, httpapi.HAProxy: nginxCheap,
-		httpapi.Traefik: caddyCheap, httpapi.Caddy: caddyCheap,
+		httpapi.ProfileNGINX: nginxCheap, httpapi.ProfileNGINXLua: nginxCheap, httpapi.ProfileHAProxy: nginxCheap,
+		httpapi.ProfileTraefik: caddyCheap, httpapi.ProfileCaddy: caddyCheap,
 	}
 )
 
@@ -70,7 +70,7 @@ func TestDecision_Answers(t *testing.T) {
 				t.Errorf("%s %s: got %d %q with RateLimit %q, want 200, empty, and the cheap rule's", profile, method, w.Code, w.Body, got)
 			}
 			wantStatus, wantField := 429, ""
-			if profile == httpapi.NGINX {
+			if profile == httpapi.ProfileNGINX {
 				wantStatus, wantField = 403, "429"
 			}
 			w = ask(api, method, client...)
@@ -94,11 +94,11 @@ func TestDecision_ReadsOnlyItsProfile(t *testing.T) {
 		own     []string
 		foreign []string // sent by a client
 	}{
-		{httpapi.NGINX, costly(nginxCheap), caddyCheap},
-		{httpapi.NGINXLua, costly(nginxCheap), caddyCheap},
-		{httpapi.HAProxy, costly(nginxCheap), caddyCheap},
-		{httpapi.Traefik, costly(caddyCheap), nginxCheap},
-		{httpapi.Caddy, costly(caddyCheap), nginxCheap},
+		{httpapi.ProfileNGINX, costly(nginxCheap), caddyCheap},
+		{httpapi.ProfileNGINXLua, costly(nginxCheap), caddyCheap},
+		{httpapi.ProfileHAProxy, costly(nginxCheap), caddyCheap},
+		{httpapi.ProfileTraefik, costly(caddyCheap), nginxCheap},
+		{httpapi.ProfileCaddy, costly(caddyCheap), nginxCheap},
 	} {
 		w := ask(gatewayAPI(t, tt.profile), "GET", append(tt.own, tt.foreign...)...)
 		if got := rule(w); got != "other" {
@@ -127,7 +127,7 @@ func TestDecision_RejectsIncompleteRequests(t *testing.T) {
 		}
 	}
 	for _, uri := range []string{"cheap", "/%zz", "?x=1", "/a b"} {
-		w := ask(gatewayAPI(t, httpapi.NGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
+		w := ask(gatewayAPI(t, httpapi.ProfileNGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
 		if w.Code != 400 {
 			t.Errorf("X-Original-URI %q: got %d %s, want 400", uri, w.Code, w.Body)
 		}
@@ -140,7 +140,7 @@ func TestDecision_AsksTheRightPath(t *testing.T) {
 		"/%63heap": "cheap", "http://api.example/cheap": "cheap", "/cheap/": "other", "/CHEAP": "other",
 		"/cheap?x=1": "cheap", "/cheap%3Fx=1": "other", "/cheap?x=1?y#z": "cheap", "/cheap;x=1": "cheap", "/%2563heap": "other", "/cheap%23": "other", "/": "other",
 	} {
-		w := ask(gatewayAPI(t, httpapi.NGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
+		w := ask(gatewayAPI(t, httpapi.ProfileNGINX), "GET", nginxCheap[0], "X-Original-URI: "+uri, nginxCheap[2])
 		if got := rule(w); got != want {
 			t.Errorf("X-Original-URI %q: got rule %q (%d %s), want %q", uri, got, w.Code, w.Body, want)
 		}
@@ -152,7 +152,7 @@ func TestDecision_RejectsAmbiguousPaths(t *testing.T) {
 	for _, uri := range []string{"/cheap/%2e%2e/costly", "/cheap/..%2fcostly", "/x/..;/cheap", "/cheap#x", "/cheap%00", "/cheap\xa0", "*", "http:http://api.example/cheap"} {
 		for profile, headers := range cheapBy {
 			wantStatus, wantField := 400, ""
-			if profile == httpapi.NGINX {
+			if profile == httpapi.ProfileNGINX {
 				wantStatus, wantField = 403, "400"
 			}
 			name, _, _ := strings.Cut(headers[1], ":")
@@ -168,7 +168,7 @@ func TestDecision_RejectsAmbiguousPaths(t *testing.T) {
 func TestDecision_RuleFields(t *testing.T) {
 	const rules = `{"name": "all", "limit_keys": [], "headers": ["x", "legacy"], "jitter": 0,
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
-	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, Fields: []string{"draft-11"}}})
+	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.ProfileCaddy, TrustedHops: 1, Fields: []string{"draft-11"}}})
 	for i, want := range []int{200, 429, 429, 429, 429} {
 		w := ask(api, "GET", append(slices.Clone(caddyCheap), fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i))...)
 		h := w.Header()
@@ -185,7 +185,7 @@ func TestDecision_RuleFields(t *testing.T) {
 }
 
 func TestDecision_RefusesStrangers(t *testing.T) {
-	api := gatewayAPI(t, httpapi.Caddy)
+	api := gatewayAPI(t, httpapi.ProfileCaddy)
 	r := httptest.NewRequest("GET", "/v1/decision", nil)
 	r.RemoteAddr = "203.0.113.9:1"
 	for _, header := range caddyCheap {
@@ -206,7 +206,7 @@ func TestDecision_StoreFails(t *testing.T) {
 			t.Errorf("%s, rule open: got %d with %v, want 200 without fields", profile, w.Code, w.Header())
 		}
 		wantStatus, wantField := 503, ""
-		if profile == httpapi.NGINX {
+		if profile == httpapi.ProfileNGINX {
 			wantStatus, wantField = 403, "503"
 		}
 		w := ask(api, "GET", cheap[0], strings.Replace(cheap[1], "/cheap", "/other", 1), cheap[2])
@@ -221,14 +221,14 @@ func TestDecision_Blocked(t *testing.T) {
 	rules := `{"overrides": [{"id": "b", "action": "block", "match": {"ip:address": "192.0.2.77"}, "reason": "r", "author": "a",
 		"expires_at": "2100-01-01T00:00:00Z"}], ` + perPlace[1:]
 	for profile, want := range map[httpapi.Profile]int{
-		httpapi.NGINX: 403, httpapi.NGINXLua: 429, httpapi.HAProxy: 429, httpapi.Traefik: 429, httpapi.Caddy: 429,
+		httpapi.ProfileNGINX: 403, httpapi.ProfileNGINXLua: 429, httpapi.ProfileHAProxy: 429, httpapi.ProfileTraefik: 429, httpapi.ProfileCaddy: 429,
 	} {
 		api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{
 			Profile: profile, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")},
 		}})
 		w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.77")...)
 		if w.Code != want || w.Header().Get("Retry-After") == "" || !slices.Equal(w.Header().Values("X-RateLimit-Reason"), []string{"blocked"}) ||
-			(profile == httpapi.NGINX) != slices.Equal(w.Header().Values("X-RateLimit-Status"), []string{"429"}) {
+			(profile == httpapi.ProfileNGINX) != slices.Equal(w.Header().Values("X-RateLimit-Status"), []string{"429"}) {
 			t.Errorf("%v: %d %v, want %d, until when and why", profile, w.Code, w.Header(), want)
 		}
 		if w := ask(api, "GET", append(slices.Clone(cheapBy[profile]), "X-Forwarded-For: 192.0.2.78")...); w.Code != 200 {
@@ -270,7 +270,7 @@ func TestDecision_Clients(t *testing.T) {
 		{"Forwarded", "for=198.51.100.7", `for=unknown, for=198.51.100.7;by=_me, for=` + gatewayAddr},
 	} {
 		for _, hops := range []int{0, 1} {
-			gateway := httpapi.Gateway{Profile: httpapi.HAProxy, ForwardedHeader: tt.header, TrustedHops: hops}
+			gateway := httpapi.Gateway{Profile: httpapi.ProfileHAProxy, ForwardedHeader: tt.header, TrustedHops: hops}
 			if hops == 0 {
 				gateway.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")}
 			} else if strings.HasSuffix(tt.second, gatewayAddr) {

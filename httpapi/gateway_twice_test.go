@@ -18,7 +18,7 @@ func TestDecision_RejectsDuplicates(t *testing.T) {
 		{"name": "delete", "limit_keys": [], "match": {"method": "DELETE"}, "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}},
 		{"name": "shadow", "mode": "shadow", "limit_keys": ["cookie:sid"], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 100}}]}`
 	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{
-		Profile: httpapi.HAProxy, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")},
+		Profile: httpapi.ProfileHAProxy, TrustedProxies: []netip.Prefix{netip.MustParsePrefix(gatewayAddr + "/32")},
 	}})
 	for _, tt := range []struct {
 		uri    string

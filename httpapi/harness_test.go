@@ -41,7 +41,7 @@ func limiter(t testing.TB, store mete.Store, rules string) *mete.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(store, m, mete.Config{Local: storetest.NewNaive(newClock().read)})
+	lim, err := mete.New(store, m, mete.Config{Local: storetest.NewModel(newClock().read)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func limiter(t testing.TB, store mete.Store, rules string) *mete.Limiter {
 func newAPI(t testing.TB, rules string, config httpapi.Config) (*httpapi.API, *clock) {
 	t.Helper()
 	c := newClock()
-	return apiOver(t, storetest.NewNaive(c.read), rules, config), c
+	return apiOver(t, storetest.NewModel(c.read), rules, config), c
 }
 
 func apiOver(t testing.TB, store mete.Store, rules string, config httpapi.Config) *httpapi.API {

@@ -52,7 +52,7 @@ func (a *API) localMember() string {
 	if a.overrides == nil {
 		return ""
 	}
-	if n := a.overrides.Local(); n > 0 {
+	if n := a.overrides.CountLocal(); n > 0 {
 		return `,"local_overrides":` + strconv.Itoa(n)
 	}
 	return ""

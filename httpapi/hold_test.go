@@ -36,8 +36,8 @@ func TestTake_LeakyBucket(t *testing.T) {
 
 // leakyGateway is to be made in a bubble: its store has the bubble's clock.
 func leakyGateway(t *testing.T, most time.Duration) *httpapi.API {
-	store := storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) })
-	return apiOver(t, store, leaky, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1, DisableJitter: true, MaxDelay: most}})
+	store := storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) })
+	return apiOver(t, store, leaky, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.ProfileCaddy, TrustedHops: 1, DisableJitter: true, MaxDelay: most}})
 }
 
 // A gateway cannot be told to wait: its answer comes when the request may start.

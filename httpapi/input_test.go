@@ -204,7 +204,7 @@ func TestMaxWait_IsBounded(t *testing.T) {
 			t.Errorf("once that is over: got %d %s, want 200", w.Code, w.Body)
 		}
 	}
-	if _, err := httpapi.New(limiter(t, storetest.NewNaive(newClock().read), perKey), httpapi.Config{MaxWait: -1}); err == nil {
+	if _, err := httpapi.New(limiter(t, storetest.NewModel(newClock().read), perKey), httpapi.Config{MaxWait: -1}); err == nil {
 		t.Error("a bound below 0: want an error")
 	}
 }

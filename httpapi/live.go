@@ -70,15 +70,15 @@ func (a *API) liveEndpoints() map[string]endpoint {
 		"/v1/violations/histogram": readEndpoint(a.serveViolationHistogram),
 
 		"/v1/play/presets": readEndpoint(a.servePresets),
-		"/v1/play":         {method: http.MethodPost, role: Read, serve: a.servePlay},
-		"/v1/request":      {method: http.MethodPost, role: Read, serve: a.serveRequest},
+		"/v1/play":         {method: http.MethodPost, role: RoleRead, serve: a.servePlay},
+		"/v1/request":      {method: http.MethodPost, role: RoleRead, serve: a.serveRequest},
 	})
 	return all
 }
 
 // readEndpoint returns a GET endpoint that requires the role read.
 func readEndpoint(serve func(http.ResponseWriter, *http.Request) *api.Problem) endpoint {
-	return endpoint{method: http.MethodGet, role: Read, serve: serve}
+	return endpoint{method: http.MethodGet, role: RoleRead, serve: serve}
 }
 
 // Close ends all streams, which frees their connections. The API otherwise works as before.
@@ -88,7 +88,7 @@ func (a *API) Close() {
 	}
 }
 
-func (a *API) canSeeKeys(r *http.Request) bool { return a.roleOf(r) >= Operate }
+func (a *API) canSeeKeys(r *http.Request) bool { return a.roleOf(r) >= RoleOperate }
 
 func (a *API) serveMe(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if _, p := parseQuery(r); p != nil {

@@ -51,7 +51,7 @@ func (s *source) set(change func(*source)) {
 }
 
 // roles are the roles of tokens.
-var roles = map[string]httpapi.Role{"Bearer r": httpapi.Read, "Bearer op": httpapi.Operate}
+var roles = map[string]httpapi.Role{"Bearer r": httpapi.RoleRead, "Bearer op": httpapi.RoleOperate}
 
 func newLimiter(t *testing.T, text string) *mete.Limiter {
 	t.Helper()

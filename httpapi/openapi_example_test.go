@@ -53,8 +53,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(c.read), base, mete.Config{
-		Now: c.read, OnDenial: func(_ context.Context, d *mete.Denial) { top.Denied(c.read(), d) },
+	lim, err := mete.New(storetest.NewModel(c.read), base, mete.Config{
+		Now: c.read, OnDenial: func(_ context.Context, d *mete.Denial) { top.OnDenial(c.read(), d) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{clock: c}
-	gateway := httpapi.Gateway{Profile: httpapi.NGINXLua, TrustedHops: 1, DisableJitter: true}
+	gateway := httpapi.Gateway{Profile: httpapi.ProfileNGINXLua, TrustedHops: 1, DisableJitter: true}
 	if w.main, err = httpapi.New(lim, httpapi.Config{Gateway: gateway}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 func roleOfToken(r *http.Request) httpapi.Role {
 	sent, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
-		return httpapi.Read
+		return httpapi.RoleRead
 	}
 	role, _ := httpapi.ParseRole(sent)
 	return role

@@ -66,7 +66,7 @@ func everything(t *testing.T, role Role) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1_700_000_000_000_000 }), base, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1_700_000_000_000_000 }), base, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func everything(t *testing.T, role Role) *API {
 		Admin: true, Live: Live{Monitor: mon}, Top: Top{Tracker: top}, Overrides: m, Reload: func(context.Context) error { return nil },
 		Audit:   record,
 		Role:    func(*http.Request) Role { return role },
-		Gateway: Gateway{Profile: NGINX, TrustedHops: 1},
+		Gateway: Gateway{Profile: ProfileNGINX, TrustedHops: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func everything(t *testing.T, role Role) *API {
 var elsewhere = []string{"/metrics"}
 
 func TestOpenAPI_HasEveryEndpoint(t *testing.T) {
-	d, api := document(t), everything(t, Configure)
+	d, api := document(t), everything(t, RoleConfigure)
 	for path := range api.endpoints {
 		if d.Paths[path] == nil {
 			t.Errorf("%s is served, and not in openapi.json", path)
@@ -137,7 +137,7 @@ func TestOpenAPI_MethodsAndRoles(t *testing.T) {
 			}
 			if ok {
 				checkRole(t, method, path, o)
-			} else if w := ask(everything(t, Configure), method, path); w.Code != http.StatusMethodNotAllowed || !lists(w.Header().Get("Allow"), operations) {
+			} else if w := ask(everything(t, RoleConfigure), method, path); w.Code != http.StatusMethodNotAllowed || !lists(w.Header().Get("Allow"), operations) {
 				t.Errorf("%s %s: %d with Allow %q, and openapi.json has %v", method, path, w.Code, w.Header().Get("Allow"), operations)
 			}
 		}
@@ -151,12 +151,12 @@ func checkRole(t *testing.T, method, path string, o operation) {
 	if need < 0 {
 		t.Errorf("%s %s: x-role is %q", method, path, o.Role)
 	}
-	for role := NoRole; role <= Configure; role++ {
+	for role := RoleNone; role <= RoleConfigure; role++ {
 		code := ask(everything(t, role), method, path).Code
 		switch {
 		case int(role) >= need && (code == http.StatusUnauthorized || code == http.StatusMethodNotAllowed),
-			int(role) < need && role == NoRole && code != http.StatusUnauthorized,
-			int(role) < need && role != NoRole && code != http.StatusForbidden:
+			int(role) < need && role == RoleNone && code != http.StatusUnauthorized,
+			int(role) < need && role != RoleNone && code != http.StatusForbidden:
 			t.Errorf("%s %s as %v: %d, and openapi.json says %s", method, path, role, code, o.Role)
 		}
 		if text := http.StatusText(code); o.Answers[statusKey(code)] == nil {
@@ -192,7 +192,7 @@ func lists(allow string, operations map[string]operation) bool {
 
 // It is public, and not sent twice.
 func TestOpenAPI_IsServed(t *testing.T) {
-	for _, api := range []*API{everything(t, NoRole), everything(t, Configure)} {
+	for _, api := range []*API{everything(t, RoleNone), everything(t, RoleConfigure)} {
 		w := ask(api, "GET", "/openapi.json")
 		tag := w.Header().Get("ETag")
 		if w.Code != 200 || w.Body.String() != string(openAPI) || w.Header().Get("Content-Type") != "application/json" || tag == "" {

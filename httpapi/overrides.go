@@ -30,7 +30,7 @@ func (a *API) serveOverrides(w http.ResponseWriter, r *http.Request) *api.Proble
 	case http.MethodGet, http.MethodHead:
 		return a.listOverrides(w, r)
 	case http.MethodPut:
-		if p := a.checkRole(w, r, Operate); p != nil {
+		if p := a.checkRole(w, r, RoleOperate); p != nil {
 			return p
 		}
 		return a.putOverride(w, r)
@@ -56,7 +56,7 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem
 			return api.NewProblem(http.StatusBadRequest, "audit is the number of entries; send a number that is not negative")
 		}
 	}
-	answer := api.Overrides{Persistent: a.overrides.Persistent(), Overrides: []api.OverrideStatus{}, Audit: []api.AuditEntry{}}
+	answer := api.Overrides{Persistent: a.overrides.IsPersistent(), Overrides: []api.OverrideStatus{}, Audit: []api.AuditEntry{}}
 	for _, s := range a.overrides.List() {
 		status := statusOf(&s)
 		if target != nil {
@@ -75,7 +75,7 @@ func (a *API) listOverrides(w http.ResponseWriter, r *http.Request) *api.Problem
 		}
 	}
 	slices.Reverse(answer.Audit)
-	if a.roleOf(r) < Operate {
+	if a.roleOf(r) < RoleOperate {
 		maskOverrides(&answer)
 	}
 	return serveJSON(w, answer)
@@ -107,7 +107,7 @@ func (a *API) putOverride(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if err != nil {
 		return overrideProblem(err)
 	}
-	if a.roleOf(r) < Configure {
+	if a.roleOf(r) < RoleConfigure {
 		if _, err := a.lim.Policy().NamesClients(o); err != nil {
 			return overrideProblem(err)
 		}
@@ -167,13 +167,13 @@ var errRole = errors.New("httpapi: another role is required")
 // override that names its clients. Other overrides can affect every client, so they require configure, as do
 // overrides that do not fit the policy.
 func (a *API) checkOverrideRole(w http.ResponseWriter, r *http.Request, o policy.Override) *api.Problem {
-	if o.Action.Kind().Suspends || a.roleOf(r) >= Configure {
-		return a.checkRole(w, r, Configure)
+	if o.Action.Kind().Suspends || a.roleOf(r) >= RoleConfigure {
+		return a.checkRole(w, r, RoleConfigure)
 	}
 	if names, err := a.lim.Policy().NamesClients(o); err == nil && names {
-		return a.checkRole(w, r, Operate)
+		return a.checkRole(w, r, RoleOperate)
 	}
-	p := a.checkRole(w, r, Configure)
+	p := a.checkRole(w, r, RoleConfigure)
 	p.Detail += "; " + operateHint
 	return p
 }
@@ -209,7 +209,7 @@ func overrideProblem(err error) *api.Problem {
 		if len(mistakes) > 1 {
 			p.Detail = fmt.Sprintf("the override has %d errors; nothing was changed", len(mistakes))
 		}
-		p.Mistakes = mistakesOf(mistakes)
+		p.Mistakes = errorDetails(mistakes)
 		return p
 	case errors.Is(err, overrides.ErrNotFound):
 		return api.NewProblem(http.StatusNotFound, "no such override; see the list")

@@ -12,7 +12,7 @@ import (
 
 // The role read sees overrides, but not their clients.
 func TestOverrides_AreMasked(t *testing.T) {
-	role := httpapi.Configure
+	role := httpapi.RoleConfigure
 	api := withOverrides(t, `{"rules": [{"name": "free", "limit_keys": ["header:x-team"], "slot_by": "header:x-team", "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })
 	for _, body := range []string{
 		`{"id":"a","action":"block","match":{"header:x-api-key":"canary-key","ip:address":["192.0.2.77","198.51.100.0/25"],"path":"/login"},"reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`,
@@ -31,7 +31,7 @@ func TestOverrides_AreMasked(t *testing.T) {
 			t.Errorf("who may change overrides does not see %s in %s", secret, all)
 		}
 	}
-	role = httpapi.Read
+	role = httpapi.RoleRead
 	masked := do(api, http.MethodGet, "/v1/overrides?audit=9", "").Body.String()
 	for _, secret := range secrets {
 		if strings.Contains(masked, secret) {
@@ -43,7 +43,7 @@ func TestOverrides_AreMasked(t *testing.T) {
 			t.Errorf("%s is not in %s", kept, masked)
 		}
 	}
-	role = httpapi.Configure
+	role = httpapi.RoleConfigure
 	if again := do(api, http.MethodGet, "/v1/overrides?audit=9", "").Body.String(); again != all {
 		t.Errorf("masking has changed what there is:\n%s\nwas\n%s", again, all)
 	}

@@ -32,7 +32,7 @@ func withOverrides(t *testing.T, rules string, documents store.Documents, role f
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(c.read), base, mete.Config{Now: c.read})
+	lim, err := mete.New(storetest.NewModel(c.read), base, mete.Config{Now: c.read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestOverrides_NotServed(t *testing.T) {
 	if w := do(h, "GET", "/v1/overrides", ""); w.Code != 404 || !strings.Contains(w.Body.String(), "admin address") {
 		t.Errorf("without a manager: %d %s, want 404", w.Code, w.Body)
 	}
-	lim := limiter(t, storetest.NewNaive(newClock().read), perKey)
+	lim := limiter(t, storetest.NewModel(newClock().read), perKey)
 	m, err := overrides.New(lim.Policy(), overrides.Config{Apply: lim.SetPolicy})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestOverrides_NotServed(t *testing.T) {
 // and for an override that another server has just made.
 func TestOverrides_RoleToEnd(t *testing.T) {
 	shared := new(oneDocument)
-	role := httpapi.Configure
+	role := httpapi.RoleConfigure
 	apis := [2]*httpapi.API{}
 	for i := range apis {
 		apis[i] = withOverrides(t, perKey, shared, func(*http.Request) httpapi.Role { return role })
@@ -215,7 +215,7 @@ func TestOverrides_RoleToEnd(t *testing.T) {
 	if w := do(apis[0], "PUT", "/v1/overrides", made); w.Code != 200 {
 		t.Fatalf("PUT: %d %s", w.Code, w.Body)
 	}
-	role = httpapi.Operate
+	role = httpapi.RoleOperate
 	for i, h := range apis {
 		if w := do(h, "PUT", "/v1/overrides", taken, "Authorization", "Bearer x"); w.Code != 403 || !strings.Contains(w.Body.String(), "role configure is required") {
 			t.Errorf("server %d: PUT in its place: %d %s, want 403", i, w.Code, w.Body)
@@ -224,11 +224,11 @@ func TestOverrides_RoleToEnd(t *testing.T) {
 			t.Errorf("server %d: DELETE: %d %s, want 403", i, w.Code, w.Body)
 		}
 	}
-	role = httpapi.Configure
+	role = httpapi.RoleConfigure
 	if w := do(apis[1], "PUT", "/v1/overrides", taken); w.Code != 200 {
 		t.Errorf("PUT in its place by who may: %d %s, want 200", w.Code, w.Body)
 	}
-	role = httpapi.Operate
+	role = httpapi.RoleOperate
 	if w := do(apis[0], "DELETE", "/v1/overrides/x?author=a&reason=r", ""); w.Code != 200 {
 		t.Errorf("DELETE of a block: %d %s, want 200", w.Code, w.Body)
 	}

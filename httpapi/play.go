@@ -40,7 +40,7 @@ func (a *API) servePlay(w http.ResponseWriter, r *http.Request) *api.Problem {
 		return api.NewProblem(http.StatusServiceUnavailable, "too many plays are running; try again")
 	}
 	text, err := a.play(ctx, in)
-	if found, ok := errors.AsType[playground.Mistakes](err); ok {
+	if found, ok := errors.AsType[playground.InputErrors](err); ok {
 		p := api.NewProblem(http.StatusUnprocessableEntity, found[0].String())
 		p.Mistakes = found
 		return p

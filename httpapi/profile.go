@@ -20,15 +20,17 @@ type Profile string
 // X-Original stands for X-Original-Method, X-Original-URI and X-Original-Host, and X-Forwarded for
 // X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host.
 const (
-	NGINX    Profile = "nginx"     // X-Original, and 403 instead of 400, 429 and 503: auth_request
-	NGINXLua Profile = "nginx-lua" // X-Original
-	HAProxy  Profile = "haproxy"   // X-Original
-	Caddy    Profile = "caddy"     // X-Forwarded
-	Traefik  Profile = "traefik"   // X-Forwarded
+	ProfileNGINX    Profile = "nginx"     // X-Original, and 403 instead of 400, 429 and 503: auth_request
+	ProfileNGINXLua Profile = "nginx-lua" // X-Original
+	ProfileHAProxy  Profile = "haproxy"   // X-Original
+	ProfileCaddy    Profile = "caddy"     // X-Forwarded
+	ProfileTraefik  Profile = "traefik"   // X-Forwarded
 )
 
 // Profiles returns all profiles in the order of the documentation.
-func Profiles() []Profile { return []Profile{NGINX, NGINXLua, HAProxy, Caddy, Traefik} }
+func Profiles() []Profile {
+	return []Profile{ProfileNGINX, ProfileNGINXLua, ProfileHAProxy, ProfileCaddy, ProfileTraefik}
+}
 
 type profile struct {
 	method, uri, host string
@@ -39,9 +41,9 @@ type profile struct {
 
 func (p Profile) headers() (profile, error) {
 	switch p {
-	case NGINX, NGINXLua, HAProxy:
-		return profile{"X-Original-Method", "X-Original-Uri", "X-Original-Host", p == NGINX}, nil
-	case Caddy, Traefik:
+	case ProfileNGINX, ProfileNGINXLua, ProfileHAProxy:
+		return profile{"X-Original-Method", "X-Original-Uri", "X-Original-Host", p == ProfileNGINX}, nil
+	case ProfileCaddy, ProfileTraefik:
 		return profile{"X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", false}, nil
 	}
 	return profile{}, fmt.Errorf("gateway: unknown profile %q: known are nginx, nginx-lua, haproxy, caddy and traefik", string(p))

@@ -98,7 +98,7 @@ func parsedRequest(m *policy.Matcher, request *requesttext.Request) api.ParsedRe
 			continue
 		}
 		out.Attributes[name] = request.Attributes[name]
-		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() {
+		if a, err := policy.ParseAttribute(name); err == nil && a.IsSecret() {
 			out.Secrets = append(out.Secrets, name)
 		}
 	}

@@ -16,10 +16,10 @@ type Role int
 
 // The roles.
 const (
-	NoRole    Role = iota
-	Read           // peek, explain, list overrides
-	Operate        // take, refund, reset, and change overrides for named clients
-	Configure      // change any override, reload the policy
+	RoleNone      Role = iota
+	RoleRead           // peek, explain, list overrides
+	RoleOperate        // take, refund, reset, and change overrides for named clients
+	RoleConfigure      // change any override, reload the policy
 )
 
 var roleNames = [...]string{"none", "read", "operate", "configure"}
@@ -27,11 +27,11 @@ var roleNames = [...]string{"none", "read", "operate", "configure"}
 // ParseRole parses a role that can be assigned: read, operate or configure.
 func ParseRole(text string) (Role, error) {
 	for i, name := range roleNames {
-		if text == name && Role(i) != NoRole {
+		if text == name && Role(i) != RoleNone {
 			return Role(i), nil
 		}
 	}
-	return NoRole, fmt.Errorf("httpapi: role %q: must be %s", text, strings.Join(roleNames[Read:], ", "))
+	return RoleNone, fmt.Errorf("httpapi: role %q: must be %s", text, strings.Join(roleNames[RoleRead:], ", "))
 }
 
 // String returns the role in the form that [ParseRole] accepts, and "none" for the zero Role.
@@ -44,7 +44,7 @@ func (r Role) String() string {
 
 func (a *API) roleOf(r *http.Request) Role {
 	if a.role == nil {
-		return Configure
+		return RoleConfigure
 	}
 	return a.role(r)
 }
@@ -53,7 +53,7 @@ func (a *API) checkRole(w http.ResponseWriter, r *http.Request, need Role) *api.
 	switch have := a.roleOf(r); {
 	case have >= need:
 		return nil
-	case have == NoRole || r.Header["Authorization"] == nil:
+	case have == RoleNone || r.Header["Authorization"] == nil:
 		w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`} // RFC 6750 §3
 		detail := fmt.Sprintf("a token with the role %s is required; send it as Authorization: Bearer TOKEN", need)
 		if a.live.SignIn != "" {

@@ -17,7 +17,7 @@ import (
 
 // Overrides for all requests require the role configure, for every author.
 func TestRole_OverridesForAllRequests(t *testing.T) {
-	role := httpapi.NoRole
+	role := httpapi.RoleNone
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	for _, action := range []string{"break_glass", "shadow"} {
 		body := `{"id":"x","action":"` + action + `","reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
@@ -26,11 +26,11 @@ func TestRole_OverridesForAllRequests(t *testing.T) {
 			method, path string
 			want         int
 		}{
-			{httpapi.Read, "PUT", "/v1/overrides", 403},
-			{httpapi.Operate, "PUT", "/v1/overrides", 403},
-			{httpapi.Configure, "PUT", "/v1/overrides", 200},
-			{httpapi.Operate, "DELETE", "/v1/overrides/x?author=a&reason=r", 403},
-			{httpapi.Configure, "DELETE", "/v1/overrides/x?author=a&reason=r", 200},
+			{httpapi.RoleRead, "PUT", "/v1/overrides", 403},
+			{httpapi.RoleOperate, "PUT", "/v1/overrides", 403},
+			{httpapi.RoleConfigure, "PUT", "/v1/overrides", 200},
+			{httpapi.RoleOperate, "DELETE", "/v1/overrides/x?author=a&reason=r", 403},
+			{httpapi.RoleConfigure, "DELETE", "/v1/overrides/x?author=a&reason=r", 200},
 		} {
 			role = tt.role
 			if w := do(h, tt.method, tt.path, body, "Authorization", "Bearer x"); w.Code != tt.want {
@@ -43,7 +43,7 @@ func TestRole_OverridesForAllRequests(t *testing.T) {
 // The role operate makes and ends overrides of clients that they name. One that reaches
 // further can switch the limiter off, or block everybody, whatever its action.
 func TestRole_OverridesWithoutClients(t *testing.T) {
-	role := httpapi.NoRole
+	role := httpapi.RoleNone
 	h := withOverrides(t, perKey, nil, func(*http.Request) httpapi.Role { return role })
 	const until = `"reason":"r","author":"kim","expires_at":"2023-11-14T22:14:20Z"}`
 	const limit = `"action":"limit","algorithm":"token_bucket","algorithm_config":{"rps":1000,"burst":1000},`
@@ -65,27 +65,27 @@ func TestRole_OverridesWithoutClients(t *testing.T) {
 		limit + `"rules":["all"],`,
 	} {
 		body := `{"id":"x",` + wide + until
-		role = httpapi.Operate
+		role = httpapi.RoleOperate
 		if got := put(body); got != 403 {
 			t.Errorf("%s made by the role operate: %d, want 403", wide, got)
 		}
-		role = httpapi.Configure
+		role = httpapi.RoleConfigure
 		if got := put(body); got != 200 {
 			t.Fatalf("%s made by the role configure: %d, want 200", wide, got)
 		}
-		role = httpapi.Operate
+		role = httpapi.RoleOperate
 		if got := put(named); got != 403 {
 			t.Errorf("%s replaced by the role operate: %d, want 403", wide, got)
 		}
 		if got := remove(); got != 403 {
 			t.Errorf("%s removed by the role operate: %d, want 403", wide, got)
 		}
-		role = httpapi.Configure
+		role = httpapi.RoleConfigure
 		if got := remove(); got != 200 {
 			t.Fatalf("%s removed by the role configure: %d, want 200", wide, got)
 		}
 	}
-	role = httpapi.Operate
+	role = httpapi.RoleOperate
 	for _, narrow := range []string{
 		named,
 		`{"id":"x","action":"allow","match":{"ip:address":"192.0.2.0/24","path":"/*"},` + until,
@@ -184,7 +184,7 @@ func TestRole_ReadCannotConfirmHashes(t *testing.T) {
 
 // For the role read, an explanation reveals neither the clients of an override nor the secrets of a match.
 func TestRole_ReadSeesNoOtherClients(t *testing.T) {
-	role := httpapi.Configure
+	role := httpapi.RoleConfigure
 	h := withOverrides(t, `{"rules": [{"name": "paid", "limit_keys": ["ip:address"], "match": {"header:x-api-key": "canary-wanted"}, "algorithm_config": {"rps": 1, "burst": 1}},
 		{"name": "free", "limit_keys": ["tenant"], "algorithm_config": {"rps": 1, "burst": 1}}]}`, nil, func(*http.Request) httpapi.Role { return role })
 	const until = `"reason":"r","author":"kim","expires_at":"2099-01-01T00:00:00Z"}`
@@ -197,7 +197,7 @@ func TestRole_ReadSeesNoOtherClients(t *testing.T) {
 		}
 	}
 	for _, request := range []string{`{"tenant":"guess"}`, `{"tenant":"guessed","ip:address":"192.0.2.1","header:x-api-key":"mine"}`} {
-		for have, want := range map[httpapi.Role]bool{httpapi.Read: false, httpapi.Operate: true} {
+		for have, want := range map[httpapi.Role]bool{httpapi.RoleRead: false, httpapi.RoleOperate: true} {
 			role = have
 			w := post(h, "/v1/explain", `{"attributes":`+request+`}`)
 			if got := strings.Contains(w.Body.String(), "canary"); w.Code != 200 || got != want {

@@ -30,14 +30,14 @@ func (a *API) resetRule(w http.ResponseWriter, r *http.Request, action *audit.Ac
 	if p != nil {
 		return p
 	}
-	action.AboutRule(q.Rule, q.Reason)
+	action.SetRule(q.Rule, q.Reason)
 	answer := api.RuleReset{Next: q.From}
 	for begin := time.Now(); ; {
 		cleared, next, err := a.lim.ResetRule(r.Context(), q.Rule, answer.Next)
 		answer.Cleared += cleared
 		if err != nil {
 			if answer.Cleared > 0 {
-				action.Cleared(answer.Cleared)
+				action.RecordRuleReset(answer.Cleared)
 			}
 			return ruleProblem(err)
 		}
@@ -46,7 +46,7 @@ func (a *API) resetRule(w http.ResponseWriter, r *http.Request, action *audit.Ac
 		}
 	}
 	// Other servers deny from their caches until they read this.
-	action.Cleared(answer.Cleared)
+	action.RecordRuleReset(answer.Cleared)
 	return serveJSON(w, answer)
 }
 

@@ -31,7 +31,7 @@ func (a *API) serveRules(w http.ResponseWriter, r *http.Request) *api.Problem {
 }
 
 func emptyRules() api.Rules {
-	return api.Rules{Scopes: []api.RuleScope{}, General: []api.RuleOverride{}, Warned: []api.RuleWarning{}, Attributes: []api.RuleAttribute{}}
+	return api.Rules{Scopes: []api.RuleScope{}, GlobalOverrides: []api.RuleOverride{}, Warnings: []api.RuleWarning{}, Attributes: []api.RuleAttribute{}}
 }
 
 func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Warning) api.Rules {
@@ -41,11 +41,11 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 		t.Expires = &at
 	}
 	for _, a := range m.Attributes() {
-		t.Attributes = append(t.Attributes, api.RuleAttribute{Name: a.String(), Secret: a.Secret()})
+		t.Attributes = append(t.Attributes, api.RuleAttribute{Name: a.String(), Secret: a.IsSecret()})
 	}
 	scopes, groups := map[int]int{}, map[int][2]int{} // positions in the tree
 	descriptions := m.Describe()
-	t.General = globalOverrides(m, descriptions, seesKeys)
+	t.GlobalOverrides = globalOverrides(m, descriptions, seesKeys)
 	for i, r := range m.Rules() {
 		d := &descriptions[i]
 		if only != "" && r.Name != only {
@@ -72,7 +72,7 @@ func rulesOf(m *policy.Matcher, seesKeys bool, only string, warnings []policy.Wa
 		group := &scope.Groups[place[1]]
 		group.Rules = append(group.Rules, n)
 	}
-	t.Warned = append(t.Warned, warningsOf(m, descriptions, warnings)...)
+	t.Warnings = append(t.Warnings, warningsOf(m, descriptions, warnings)...)
 	return t
 }
 
@@ -83,7 +83,7 @@ func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 		Headers: r.Headers.String(), Jitter: r.Jitter.String(), SlotBy: d.SlotBy, Facts: factsOf(nil, r.Facts()), Overrides: []api.RuleOverride{},
 	}
 	for _, a := range r.LimitKeys {
-		n.LimitKeys = append(n.LimitKeys, a.Spelled())
+		n.LimitKeys = append(n.LimitKeys, a.Spelling())
 	}
 	for i := range r.Limits {
 		n.Limits = append(n.Limits, limitOf(&r.Limits[i]))
@@ -94,7 +94,7 @@ func ruleOf(r *policy.Rule, d *policy.Description, seesKeys bool) api.Rule {
 	return n
 }
 
-var storeErrors = map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"}
+var storeErrors = map[policy.OnStoreError]string{policy.OnStoreErrorOpen: "open", policy.OnStoreErrorClosed: "closed", policy.OnStoreErrorLocal: "local"}
 
 func limitOf(l *policy.Limit) api.RuleLimit {
 	b, costs := l.Bucket, l.Costs()
@@ -107,7 +107,7 @@ func limitOf(l *policy.Limit) api.RuleLimit {
 	switch a := b.Algorithm(); {
 	case b.Queued():
 		x.Queue = api.Amount(b.MaxReserved())
-	case (a == bucket.Continuous || a == bucket.Stepped) && b.Capacity()+b.MaxReserved() < bucket.Tokens((1<<53-1)/b.Unit()):
+	case (a == bucket.AlgorithmContinuous || a == bucket.AlgorithmStepped) && b.Capacity()+b.MaxReserved() < bucket.Tokens((1<<53-1)/b.Unit()):
 		most := api.Amount(b.MaxReserved())
 		x.MaxReserved = &most
 	}

@@ -25,7 +25,7 @@ func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleCl
 			continue
 		}
 		wants := c.Wants
-		if c.Attribute.Secret() && !seesKeys && strings.Contains(wants, `"`) {
+		if c.Attribute.IsSecret() && !seesKeys && strings.Contains(wants, `"`) {
 			wants = hidden
 		}
 		clauses = append(clauses, api.RuleClause{Attribute: c.Attribute.String(), Wants: wants})
@@ -34,7 +34,7 @@ func clausesOf(d *policy.Description, selector bool, seesKeys bool) []api.RuleCl
 }
 
 func exampleOf(m *policy.Matcher, i int, d *policy.Description, seesKeys bool) map[string]string {
-	if !seesKeys && slices.ContainsFunc(d.Match, func(c policy.Clause) bool { return c.Attribute.Secret() }) {
+	if !seesKeys && slices.ContainsFunc(d.Match, func(c policy.Clause) bool { return c.Attribute.IsSecret() }) {
 		return nil
 	}
 	example, _ := m.Sample(i)

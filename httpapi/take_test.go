@@ -95,7 +95,7 @@ func TestTake_NamesAreNormalized(t *testing.T) {
 func TestMissingAttribute(t *testing.T) {
 	const rules = `{"rules": [{"name": "keyed", "limit_keys": ["header:x-api-key"], "on_missing": "deny",
 		"algorithm": "token_bucket", "algorithm_config": {"rps": 10, "burst": 2}}]}`
-	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.Caddy, TrustedHops: 1}})
+	api, _ := newAPI(t, rules, httpapi.Config{Gateway: httpapi.Gateway{Profile: httpapi.ProfileCaddy, TrustedHops: 1}})
 	for _, path := range []string{"/v1/take", "/v1/peek"} {
 		wantAnswer(t, api, path, `{"attributes":{}}`, 200,
 			`{"allowed":false,"rule":"keyed","reason":"missing_attribute","retry_after":null,"degraded":false,"limits":[]}`)

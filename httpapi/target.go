@@ -28,7 +28,7 @@ func (a *API) target(ctx context.Context, r *http.Request, key string) (*target,
 	if key == "" {
 		return nil, nil
 	}
-	if a.roleOf(r) < Operate {
+	if a.roleOf(r) < RoleOperate {
 		return nil, api.NewProblem(http.StatusForbidden, "the parameter key requires the role operate")
 	}
 	key, p := a.resolveKey(ctx, key)

@@ -71,7 +71,7 @@ func (a *API) serveTop(w http.ResponseWriter, r *http.Request) *api.Problem {
 	}
 	answer := api.Top{
 		Kind: q.kind.String(), At: now.Time(), Since: a.top.Tracker.Since(now, q.window).Time(), Counters: a.top.Tracker.Counters(),
-		Masked: a.roleOf(r) < Operate, Rules: []api.TopRule{}, RuleCount: len(lists), Keys: []api.TopKey{},
+		Masked: a.roleOf(r) < RoleOperate, Rules: []api.TopRule{}, RuleCount: len(lists), Keys: []api.TopKey{},
 	}
 	rules := a.rules()
 	var keys []rankedKey

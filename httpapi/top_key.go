@@ -16,7 +16,7 @@ func topParts(key policy.Key, r *policy.Rule) []api.KeyPart {
 	for i, p := range key.Parts() {
 		name := p.Label
 		if r != nil && i < len(r.LimitKeys) {
-			name = r.LimitKeys[i].Spelled()
+			name = r.LimitKeys[i].Spelling()
 		}
 		parts = append(parts, api.KeyPart{Name: toValidUTF8(name), Value: toValidUTF8(p.Value), Hashed: p.Hashed})
 	}

@@ -32,9 +32,9 @@ func topAPI(t *testing.T, rules string) (*httpapi.API, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(c.read), m, mete.Config{
-		OnDenial:    func(_ context.Context, d *mete.Denial) { top.Denied(c.read(), d) },
-		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(c.read(), d) },
+	lim, err := mete.New(storetest.NewModel(c.read), m, mete.Config{
+		OnDenial:    func(_ context.Context, d *mete.Denial) { top.OnDenial(c.read(), d) },
+		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.OnNearLimit(c.read(), d) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -185,9 +185,9 @@ func TestTop_ForeignKeys(t *testing.T) {
 	}
 	keys := []string{"{acme}old:tenant=acme|path=/v1", "", "no colon", "old:", "x:a", "x:a=%", "x:a=%ZZ%41", "x:a=%FF", "x:" + strings.Repeat("a", 500), "\x1b[2J:\x00=\x07"}
 	for _, key := range keys {
-		top.Record(c.read(), topkeys.Denied, "old", key, 0)
+		top.Record(c.read(), topkeys.KindDenied, "old", key, 0)
 	}
-	h, err := httpapi.New(limiter(t, storetest.NewNaive(c.read), perKey), httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read}})
+	h, err := httpapi.New(limiter(t, storetest.NewModel(c.read), perKey), httpapi.Config{Admin: true, Top: httpapi.Top{Tracker: top, Now: c.read}})
 	if err != nil {
 		t.Fatal(err)
 	}

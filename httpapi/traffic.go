@@ -46,7 +46,7 @@ func (a *API) serveTrafficStream(w http.ResponseWriter, r *http.Request) *api.Pr
 		return nil
 	}
 	l, first := a.live.Monitor.Listen(r.Header.Get("Last-Event-Id"))
-	defer a.live.Monitor.Leave(l)
+	defer a.live.Monitor.RemoveListener(l)
 	for err = s.Send(first...); err == nil; {
 		select {
 		case f, ok := <-l.Frames:

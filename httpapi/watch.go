@@ -49,7 +49,7 @@ func (a *API) serveWatch(w http.ResponseWriter, r *http.Request) *api.Problem {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	show := func(b *mete.Bucket) api.Bucket {
+	show := func(b *mete.BucketState) api.Bucket {
 		x := bucketOf(b)
 		if !a.canSeeKeys(r) {
 			a.maskBucket(&x, byMask)
@@ -113,7 +113,7 @@ func sendEvents(s *sse.Stream, looks <-chan []byte, seen *watchLog) error {
 }
 
 // pollBucket reads a bucket repeatedly until ctx ends. A slow store does not delay the decisions.
-func (a *API) pollBucket(ctx context.Context, key string, seen *watchLog, show func(*mete.Bucket) api.Bucket, looks chan<- []byte) {
+func (a *API) pollBucket(ctx context.Context, key string, seen *watchLog, show func(*mete.BucketState) api.Bucket, looks chan<- []byte) {
 	again := time.NewTicker(pollInterval)
 	defer again.Stop()
 	for {
@@ -131,7 +131,7 @@ func (a *API) pollBucket(ctx context.Context, key string, seen *watchLog, show f
 }
 
 // pollOnce reads the bucket once. It returns nil, or an event with the reason why the level is unknown.
-func (a *API) pollOnce(ctx context.Context, key string, seen *watchLog, show func(*mete.Bucket) api.Bucket) []byte {
+func (a *API) pollOnce(ctx context.Context, key string, seen *watchLog, show func(*mete.BucketState) api.Bucket) []byte {
 	b, err := a.lim.Bucket(ctx, key)
 	if err == nil {
 		seen.addBucket(&b, show(&b))

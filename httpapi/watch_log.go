@@ -75,7 +75,7 @@ func (c *watchLog) addDecision(_ context.Context, d *mete.Decision, status *mete
 	}
 }
 
-func (c *watchLog) addBucket(b *mete.Bucket, shown api.Bucket) {
+func (c *watchLog) addBucket(b *mete.BucketState, shown api.Bucket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost, c.shown = b.Cost, &shown
@@ -116,7 +116,7 @@ func (c *watchLog) extend(now time.Time) {
 		return
 	}
 	steps := max((maxPoints-len(c.points))/2, 0)
-	for i, p := range c.last.Later(c.drawn.Sub(c.lastAt)).Course(now.Sub(c.drawn), steps) {
+	for i, p := range c.last.After(c.drawn.Sub(c.lastAt)).LevelCurve(now.Sub(c.drawn), steps) {
 		if i > 0 || len(c.points) == 0 {
 			c.points = append(c.points, point{c.drawn.Add(p.After), p.Level})
 		}
@@ -129,12 +129,12 @@ const undoTime = 5 * time.Minute
 // missingAfter returns the tokens that the bucket would still lack over time without the reset. A snapshot of a
 // sliding log does not contain the times of its costs, so its tokens come back evenly.
 func missingAfter(s bucket.Snapshot) []api.Point {
-	if full := s.FullAfter(); s.Limit.Algorithm() == bucket.SlidingLog {
+	if full := s.FullAfter(); s.Limit.Algorithm() == bucket.AlgorithmSlidingLog {
 		return []api.Point{{Level: api.Amount(s.Missing())}, {After: full}}
 	}
 	var points []api.Point
-	for _, p := range s.Course(undoTime, maxSteps) {
-		missing := s.Later(p.After).Missing()
+	for _, p := range s.LevelCurve(undoTime, maxSteps) {
+		missing := s.After(p.After).Missing()
 		points = append(points, api.Point{After: p.After, Level: api.Amount(missing)})
 		if missing == 0 {
 			break
@@ -151,11 +151,11 @@ func (c *watchLog) event(now time.Time) api.WatchEvent {
 	}
 	if c.known {
 		c.extend(now)
-		s := c.last.Later(now.Sub(c.lastAt))
+		s := c.last.After(now.Sub(c.lastAt))
 		for _, p := range c.points {
 			e.Levels = append(e.Levels, api.Point{After: p.at.Sub(now), Level: api.Amount(p.level)})
 		}
-		for i, p := range s.Course(forecast, maxSteps) {
+		for i, p := range s.LevelCurve(forecast, maxSteps) {
 			if i > 0 || len(e.Levels) == 0 {
 				e.Levels = append(e.Levels, api.Point{After: p.After, Level: api.Amount(p.Level)})
 			}

@@ -58,7 +58,7 @@ func newWatched(t *testing.T) (*mete.Limiter, *monitor.Watches, *unreliable) {
 	}
 	store := &unreliable{Store: inner}
 	watches := new(monitor.Watches)
-	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.Decided})
+	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.OnDecision})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestWatch_Refusals(t *testing.T) {
 	if err != nil || d.Allowed {
 		t.Fatal(d, err)
 	}
-	top.Denied(bucket.At(time.Now()), &mete.Denial{Decision: d})
+	top.OnDenial(bucket.At(time.Now()), &mete.Denial{Decision: d})
 	var denied api.Top
 	if err := json.Unmarshal(askAs(h, "r", "GET", "/v1/top", "").Body.Bytes(), &denied); err != nil || len(denied.Keys) != 1 {
 		t.Fatal(denied, err)

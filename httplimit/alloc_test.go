@@ -51,9 +51,9 @@ func TestWrap_Allocations(t *testing.T) {
 	}{
 		{"everyone", httplimit.Everyone(), []string{"none"}, 1},
 		{"by address", httplimit.ByAddress(), []string{"none"}, 1},
-		{"by header", httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), []string{"none"}, 1},
+		{"by header", httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny), []string{"none"}, 1},
 		{"by address, with fields", httplimit.ByAddress(), nil, 2},
-		{"by header, with fields", httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), nil, 2},
+		{"by header, with fields", httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny), nil, 2},
 	} {
 		m, err := httplimit.New(inMemory(t), httplimit.Config{Fields: tt.fields}, httplimit.Limit{Name: "l", Bucket: hourly(t, 1_000_000), Key: tt.key})
 		if err != nil {
@@ -75,7 +75,7 @@ func TestWrap_NewValuesAllocations(t *testing.T) {
 	if raceEnabled {
 		return
 	}
-	limited := httplimit.Must(inMemory(t), "l", "1/1h", 1000, httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)).Wrap(bare)
+	limited := httplimit.Must(inMemory(t), "l", "1/1h", 1000, httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny)).Wrap(bare)
 	r := httptest.NewRequest("GET", "/", nil)
 	var values [2000][]string
 	for i := range values {
@@ -97,7 +97,7 @@ func TestWrap_LongValuesAreNotRemembered(t *testing.T) {
 	if raceEnabled {
 		return
 	}
-	limited := httplimit.Must(inMemory(t), "l", "1/1h", 10_000, httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)).Wrap(bare)
+	limited := httplimit.Must(inMemory(t), "l", "1/1h", 10_000, httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny)).Wrap(bare)
 	for size, remembered := range map[int]bool{256: true, 257: false} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-Api-Key", strings.Repeat("k", size))

@@ -38,7 +38,7 @@ func (a *attempt) charge(m *Middleware, r *http.Request) (missing *route) {
 	for _, route := range m.routes {
 		key := route.keyOf(a.facts, r, m.hash, a.key[:0])
 		if key == "" {
-			if route.key.missing == DenyMissing {
+			if route.key.missing == MissingDeny {
 				return route
 			}
 			continue

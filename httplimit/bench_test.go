@@ -73,7 +73,7 @@ func BenchmarkWrap(b *testing.B) {
 		{"allowed without fields", limited(plenty, httplimit.Config{Fields: []string{"none"}})},
 		{"route by address", routed(httplimit.ByAddress(), httplimit.Config{})},
 		{"route by address without fields", routed(httplimit.ByAddress(), httplimit.Config{Fields: []string{"none"}})},
-		{"route by header without fields", routed(httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing), httplimit.Config{Fields: []string{"none"}})},
+		{"route by header without fields", routed(httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny), httplimit.Config{Fields: []string{"none"}})},
 		{"denied", limited(none, httplimit.Config{})},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
@@ -89,7 +89,7 @@ func BenchmarkWrap(b *testing.B) {
 
 // BenchmarkAdded compares a bare handler with the same handler behind one limit.
 func BenchmarkAdded(b *testing.B) {
-	byHeader := httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)
+	byHeader := httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny)
 	for _, bb := range []struct {
 		name    string
 		handler http.Handler

@@ -32,7 +32,7 @@ func TestCORSOrigins(t *testing.T) {
 		{"duplicate", []string{app}, []string{app, app}, "", false, "Origin"},
 		{"all", []string{"*"}, []string{app}, "*", false, ""},
 	} {
-		limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), byAddress)
+		limiter := newLimiter(t, storetest.NewModel(new(clock).instant), byAddress)
 		handler := newMiddleware(t, limiter, httplimit.Config{CORSOrigins: tt.origins}).Wrap(ok)
 		for i := range 3 {
 			r := httptest.NewRequest("GET", "/", nil)
@@ -61,7 +61,7 @@ func TestCORSOrigins(t *testing.T) {
 
 // A middleware for CORS in front decides alone: two values of its field are none to a browser.
 func TestCORSOrigins_KeepsOuterFields(t *testing.T) {
-	limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), `{"name": "none", "limit_keys": ["header:x"], "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}`)
+	limiter := newLimiter(t, storetest.NewModel(new(clock).instant), `{"name": "none", "limit_keys": ["header:x"], "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}`)
 	limited := newMiddleware(t, limiter, httplimit.Config{CORSOrigins: []string{"*"}}).Wrap(ok)
 	w := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://app.example.com")
@@ -88,7 +88,7 @@ func TestCORSOrigins_Refused(t *testing.T) {
 		{[]string{"https://a.example", "https://a.example"}, "duplicate"},
 		{make([]string, 257), "at most 256"},
 	} {
-		limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), byAddress)
+		limiter := newLimiter(t, storetest.NewModel(new(clock).instant), byAddress)
 		if _, err := httplimit.New(limiter, httplimit.Config{CORSOrigins: tt.origins}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.60q: got error %v, want one with %q", tt.origins, err, tt.want)
 		}

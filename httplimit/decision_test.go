@@ -26,7 +26,7 @@ func TestOnDecision(t *testing.T) {
 		config := httplimit.Config{MaxDelay: 500 * time.Millisecond, OnDecision: func(_ context.Context, d *mete.Decision) {
 			seen = append(seen, fmt.Sprintf("%v %s %s", d.Allowed, d.Rule, d.Reason))
 		}}
-		keyed := httplimit.Limit{Name: "keyed", Bucket: hourly(t, 2), Key: httplimit.ByHeader("X-API-Key", httplimit.DenyMissing)}
+		keyed := httplimit.Limit{Name: "keyed", Bucket: hourly(t, 2), Key: httplimit.ByHeader("X-API-Key", httplimit.MissingDeny)}
 		handler := routeOf(t, withoutPolicy(t), config, keyed, queue(t))
 		for i, want := range []int{403, 200, 429, 200, 429} {
 			r := httptest.NewRequest("GET", "/", nil)

@@ -19,7 +19,7 @@ import (
 // Denied answers every kind of denial, with the fields set, and its status holds. Without a
 // status of its own, the answer has the default status.
 func TestDenied(t *testing.T) {
-	byKey := httplimit.Limit{Name: "api", Rate: "1/1h", Burst: 1, Key: httplimit.ByHeader("X-API-Key", httplimit.DenyMissing)}
+	byKey := httplimit.Limit{Name: "api", Rate: "1/1h", Burst: 1, Key: httplimit.ByHeader("X-API-Key", httplimit.MissingDeny)}
 	for name, denied := range map[string]func(http.ResponseWriter, *http.Request, mete.Decision){
 		"status and body": func(w http.ResponseWriter, r *http.Request, d mete.Decision) {
 			w.Header().Set("Content-Type", "text/plain")
@@ -94,7 +94,7 @@ func TestDenied(t *testing.T) {
 // A request that servers read differently keeps its 400: no limit denies it.
 func TestDenied_NotForAmbiguousRequests(t *testing.T) {
 	config := httplimit.Config{Denied: func(http.ResponseWriter, *http.Request, mete.Decision) { t.Error("Denied is called") }}
-	handler := routeOf(t, withoutPolicy(t), config, httplimit.Limit{Name: "api", Rate: "1/1h", Burst: 1, Key: httplimit.ByHeader("X-API-Key", httplimit.DenyMissing)})
+	handler := routeOf(t, withoutPolicy(t), config, httplimit.Limit{Name: "api", Rate: "1/1h", Burst: 1, Key: httplimit.ByHeader("X-API-Key", httplimit.MissingDeny)})
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header["X-Api-Key"] = []string{"a", "b"}
 	if w := serve(handler, r); w.Code != http.StatusBadRequest {
@@ -109,7 +109,7 @@ func TestExempt(t *testing.T) {
 		Exempt:     func(r *http.Request) bool { return r.URL.Path == "/healthz" },
 		OnDecision: func(context.Context, *mete.Decision) { decisions++ },
 	}
-	limiter := newLimiter(t, storetest.NewNaive(new(clock).instant), byAddress)
+	limiter := newLimiter(t, storetest.NewModel(new(clock).instant), byAddress)
 	handler := newMiddleware(t, limiter, config).Wrap(ok)
 	for i, tt := range []struct {
 		path string

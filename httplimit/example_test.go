@@ -70,7 +70,7 @@ func ExamplePerAddress() {
 // Each API key gets 100 requests per minute, with bursts of up to 2, over the store of the
 // limiter. A request without a key is answered with 403.
 func ExampleMust() {
-	api := httplimit.Must(routeLimiter(), "api", "100/1m", 2, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+	api := httplimit.Must(routeLimiter(), "api", "100/1m", 2, httplimit.ByHeader("X-API-Key", httplimit.MissingDeny))
 	mux := http.NewServeMux()
 	mux.Handle("/search", api.Wrap(hello))
 

@@ -21,7 +21,7 @@ var dialects = []string{"draft-11", "legacy", "x"}
 
 // limitedOnce is a middleware with a clock of its own, that stands still.
 func limitedOnce(t *testing.T, config httplimit.Config) *httplimit.Middleware {
-	return newMiddleware(t, newLimiter(t, storetest.NewNaive(new(clock).instant), byKey), config)
+	return newMiddleware(t, newLimiter(t, storetest.NewModel(new(clock).instant), byKey), config)
 }
 
 // byKey lets each API key have two requests at once.

@@ -27,8 +27,8 @@ func (s secretive) DeriveKey(context.Context, string) ([32]byte, error) {
 // Without a HashKey, the secret of the store keys the hashes: middlewares with one secret
 // limit together.
 func TestHashKey_IsTheStores(t *testing.T) {
-	store := storetest.NewNaive(storetest.NewClock().Now)
-	three := httplimit.Limit{Name: "three", Key: httplimit.ByHeader("X-API-Key", httplimit.DenyMissing), Bucket: hourly(t, 3)}
+	store := storetest.NewModel(storetest.NewClock().Now)
+	three := httplimit.Limit{Name: "three", Key: httplimit.ByHeader("X-API-Key", httplimit.MissingDeny), Bucket: hourly(t, 3)}
 	for i, tt := range []struct {
 		secret byte
 		want   int
@@ -57,11 +57,11 @@ func TestHashKey_IsTheStores(t *testing.T) {
 // A store that keeps no secret is refused where a limit hashes something, and only there.
 func TestHashKey_RefusesARandomOne(t *testing.T) {
 	type stranger struct{ mete.Store }
-	l, err := mete.New(stranger{storetest.NewNaive(storetest.NewClock().Now)}, nil, mete.Config{})
+	l, err := mete.New(stranger{storetest.NewModel(storetest.NewClock().Now)}, nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	byHeader := httplimit.Limit{Name: "h", Key: httplimit.ByHeader("X-API-Key", httplimit.DenyMissing), Bucket: hourly(t, 3)}
+	byHeader := httplimit.Limit{Name: "h", Key: httplimit.ByHeader("X-API-Key", httplimit.MissingDeny), Bucket: hourly(t, 3)}
 	byAddress := httplimit.Limit{Name: "a", Key: httplimit.ByAddress(), Bucket: hourly(t, 3)}
 	if _, err := httplimit.New(l, httplimit.Config{}, byHeader); err == nil || !strings.Contains(err.Error(), "set HashKey") {
 		t.Errorf("by header: error %v; want one that names the remedy", err)

@@ -15,7 +15,7 @@ import (
 // retryAfter is Retry-After of a denied request of that subject at 192.0.2.1.
 func retryAfter(t *testing.T, key, subject string, config httplimit.Config) string {
 	t.Helper()
-	limiter := newLimiter(t, storetest.NewNaive(new(clock).instant),
+	limiter := newLimiter(t, storetest.NewModel(new(clock).instant),
 		`{"name": "slow", "limit_keys": ["`+key+`"], "algorithm_config": {"rate": "1/1d", "burst": 1}}`)
 	handler := newMiddleware(t, limiter, config).Wrap(ok)
 	var got string

@@ -30,11 +30,11 @@ type Missing uint8
 const (
 	_ Missing = iota
 
-	// DenyMissing denies the request with 403.
-	DenyMissing
+	// MissingDeny denies the request with 403.
+	MissingDeny
 
-	// SkipMissing skips this limit for the request.
-	SkipMissing
+	// MissingSkip skips this limit for the request.
+	MissingSkip
 )
 
 // addressBits is the part of an IPv6 address that identifies a client, which controls the rest.
@@ -42,14 +42,14 @@ const addressBits = 64
 
 // Everyone uses one bucket for all requests.
 func Everyone() Key {
-	return Key{name: "all", missing: DenyMissing}
+	return Key{name: "all", missing: MissingDeny}
 }
 
 // ByAddress uses one bucket per client address: the address of the connection, or the address from the trusted
 // proxies ([Config.TrustedProxies]). IPv6 addresses in the same /64 are one client. Requests without a known
 // address, for example on a Unix socket without [Config.TrustedHops], get a 403.
 func ByAddress() Key {
-	return Key{name: "address=", missing: DenyMissing, network: true, value: func(facts *httpfacts.Facts, _ *http.Request) (string, bool) {
+	return Key{name: "address=", missing: MissingDeny, network: true, value: func(facts *httpfacts.Facts, _ *http.Request) (string, bool) {
 		return facts.Address()
 	}}
 }
@@ -90,7 +90,7 @@ func (k *Key) append(dst []byte, value string, h hashKey) []byte {
 }
 
 func (m Missing) validate() error {
-	if m != DenyMissing && m != SkipMissing {
+	if m != MissingDeny && m != MissingSkip {
 		return errors.New("set DenyMissing or SkipMissing for requests without the key")
 	}
 	return nil

@@ -36,12 +36,12 @@ func (s *spy) DeriveKey(context.Context, string) ([32]byte, error) { return [32]
 // Each value has one key, whether or not the middleware remembers it, and no two values have
 // the same. Long values are never remembered.
 func TestKeys_AreStable(t *testing.T) {
-	store := &spy{Store: storetest.NewNaive(new(clock).instant)}
+	store := &spy{Store: storetest.NewModel(new(clock).instant)}
 	limiter, err := mete.New(store, nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := httplimit.Must(limiter, "l", "1/1h", 1000, httplimit.ByHeader("X-Api-Key", httplimit.DenyMissing)).Wrap(ok)
+	handler := httplimit.Must(limiter, "l", "1/1h", 1000, httplimit.ByHeader("X-Api-Key", httplimit.MissingDeny)).Wrap(ok)
 	random := rand.New(testseed.PCG(1, 2))
 	keys, values := map[string]string{}, map[string]string{}
 	for range 20_000 {

@@ -34,7 +34,7 @@ func hourly(t testing.TB, n bucket.Tokens) bucket.Limit {
 // withoutPolicy is a limiter in the time of the process, or of a bubble.
 func withoutPolicy(t testing.TB) *mete.Limiter {
 	t.Helper()
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,14 +73,14 @@ func TestLimit_Keys(t *testing.T) {
 		{"one /64", httplimit.ByAddress(), address("[2001:db8::1]:1"), address("[2001:db8::ffff:1]:1"), 429},
 		{"two /64", httplimit.ByAddress(), address("[2001:db8::1]:1"), address("[2001:db8:0:1::1]:1"), 200},
 		{"no address", httplimit.ByAddress(), none, address("@"), 403},
-		{"two API keys", httplimit.ByHeader("X-API-Key", httplimit.DenyMissing), apiKey("a"), apiKey("b"), 200},
-		{"one API key", httplimit.ByHeader("x-api-key", httplimit.DenyMissing), apiKey("a"), apiKey("a"), 429},
-		{"no API key", httplimit.ByHeader("X-API-Key", httplimit.DenyMissing), apiKey("a"), none, 403},
-		{"an empty API key", httplimit.ByHeader("X-API-Key", httplimit.DenyMissing), apiKey("a"), apiKey(""), 403},
-		{"no API key, skipped", httplimit.ByHeader("X-API-Key", httplimit.SkipMissing), none, none, 200},
-		{"two users", byUser(httplimit.DenyMissing), user("a"), user("b"), 200},
-		{"one user", byUser(httplimit.DenyMissing), user("a"), user("a"), 429},
-		{"no user", byUser(httplimit.DenyMissing), user("a"), none, 403},
+		{"two API keys", httplimit.ByHeader("X-API-Key", httplimit.MissingDeny), apiKey("a"), apiKey("b"), 200},
+		{"one API key", httplimit.ByHeader("x-api-key", httplimit.MissingDeny), apiKey("a"), apiKey("a"), 429},
+		{"no API key", httplimit.ByHeader("X-API-Key", httplimit.MissingDeny), apiKey("a"), none, 403},
+		{"an empty API key", httplimit.ByHeader("X-API-Key", httplimit.MissingDeny), apiKey("a"), apiKey(""), 403},
+		{"no API key, skipped", httplimit.ByHeader("X-API-Key", httplimit.MissingSkip), none, none, 200},
+		{"two users", byUser(httplimit.MissingDeny), user("a"), user("b"), 200},
+		{"one user", byUser(httplimit.MissingDeny), user("a"), user("a"), 429},
+		{"no user", byUser(httplimit.MissingDeny), user("a"), none, 403},
 	} {
 		handler := routeOf(t, withoutPolicy(t), httplimit.Config{}, httplimit.Limit{Name: "l", Bucket: hourly(t, 1), Key: tt.key})
 		for i, change := range []func(*http.Request){tt.one, tt.two} {
@@ -97,7 +97,7 @@ func TestLimit_Keys(t *testing.T) {
 // clients are told of each by its name.
 func TestLimit_WithPolicy(t *testing.T) {
 	var clock clock
-	lim := newLimiter(t, storetest.NewNaive(clock.instant), byAddress)
+	lim := newLimiter(t, storetest.NewModel(clock.instant), byAddress)
 	handler := routeOf(t, lim, httplimit.Config{DisableJitter: true}, httplimit.Limit{Name: "uploads", Bucket: hourly(t, 1), Key: httplimit.Everyone()})
 	r := httptest.NewRequest("GET", "/", nil)
 	w := serve(handler, r)
@@ -128,8 +128,8 @@ func TestNew_LimitErrors(t *testing.T) {
 		{nil, "a policy or a limit is required"},
 		{with(func(l *httplimit.Limit) { l.Key = httplimit.Key{} }), "key is required"},
 		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByHeader("X-API-Key", 0) }), "DenyMissing or SkipMissing"},
-		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByHeader("", httplimit.DenyMissing) }), `name ""`},
-		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByFunc("user", nil, httplimit.DenyMissing) }), "function is required"},
+		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByHeader("", httplimit.MissingDeny) }), `name ""`},
+		{with(func(l *httplimit.Limit) { l.Key = httplimit.ByFunc("user", nil, httplimit.MissingDeny) }), "function is required"},
 		{with(func(l *httplimit.Limit) { l.Name = "" }), `name ""`},
 		{with(func(l *httplimit.Limit) { l.Name = "a|b" }), `name "a|b"`},
 		{with(func(l *httplimit.Limit) { l.Bucket = bucket.Limit{} }), "bucket is required"},

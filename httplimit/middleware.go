@@ -9,7 +9,7 @@
 //
 // One line limits each API key over the store of a [mete.Limiter], which processes can share:
 //
-//	api := httplimit.Must(limiter, "api", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+//	api := httplimit.Must(limiter, "api", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.MissingDeny))
 //
 // [New] takes settings, any number of limits, and the policy of the limiter. A request is charged by all of them
 // or by none:
@@ -36,7 +36,7 @@
 //   - 400 if a rule reads a part that servers interpret differently, so that the request could evade the rule.
 //     Examples are a path with hidden dot segments (/a/%2e%2e/b and /a/..;/b), and a repeated header field, query
 //     parameter or cookie. The problem names that part.
-//   - 403 if it lacks a required key (on_missing: deny, [DenyMissing]). Waiting does not help. (Package httpapi
+//   - 403 if it lacks a required key (on_missing: deny, [MissingDeny]). Waiting does not help. (Package httpapi
 //     responds with 429 instead, because its callers are not the clients that are denied.)
 //   - 503 if the store is unavailable and a rule (on_store_error) or, for the limits of routes, the limiter
 //     ([mete.Config]) fails closed. Requests that fail open pass without RateLimit fields.
@@ -99,8 +99,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/internal/httpfacts"
+	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/internal/ratelimitfields"
-	"github.com/metehq/mete/internal/turn"
 	"github.com/metehq/mete/store"
 )
 
@@ -112,7 +112,7 @@ type Middleware struct {
 	routes     []*route
 	queued     bool // at least one route has a queue
 	hash       hashKey
-	taker      *turn.Taker
+	taker      *queuewait.Taker
 	onDecision func(context.Context, *mete.Decision)
 	denied     func(http.ResponseWriter, *http.Request, mete.Decision)
 	exempt     func(*http.Request) bool
@@ -151,7 +151,7 @@ func New(limiter *mete.Limiter, config Config, limits ...Limit) (*Middleware, er
 	return &Middleware{
 		corsOrigins: slices.Clone(config.CORSOrigins), source: source, fields: fields, routes: routes, hash: hash,
 		queued: slices.ContainsFunc(routes, func(r *route) bool { return r.charge.Limit.Queued() }),
-		taker:  turn.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision, denied: config.Denied, exempt: config.Exempt,
+		taker:  queuewait.NewTaker(limiter, config.MaxDelay, config.MaxDelayed), onDecision: config.OnDecision, denied: config.Denied, exempt: config.Exempt,
 	}, nil
 }
 
@@ -192,9 +192,9 @@ func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) b
 		m.deny(w, r, &d, a)
 		return false
 	}
-	if dispute := facts.Dispute(); dispute != "" {
+	if dispute := facts.Ambiguity(); dispute != "" {
 		m.shareDenial(w.Header(), r)
-		ratelimitfields.Write(w, r, ratelimitfields.Disputed(dispute))
+		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(dispute))
 		return false
 	}
 	m.fields.Header(w.Header(), &d)
@@ -205,7 +205,7 @@ func (m *Middleware) AdmitFacts(w http.ResponseWriter, facts *httpfacts.Facts) b
 func (m *Middleware) Source() *httpfacts.Source { return m.source }
 
 // Delayed returns the number of waiting requests, and the number denied because of [Config.MaxDelayed].
-func (m *Middleware) Delayed() (now int, refused uint64) { return m.taker.Held() }
+func (m *Middleware) Delayed() (now int, refused uint64) { return m.taker.Waiting() }
 
 // decide takes from all limits of r. On an error it also returns a denial: the context has ended, too many limits
 // apply, or an attribute is invalid. Without a response, net/http would send 200, for example when a server

@@ -70,7 +70,7 @@ const byAddress = `{"name": "free", "limit_keys": ["ip:address"], "algorithm": "
 func TestWrap(t *testing.T) {
 	var clock clock
 	clock.add(time.Hour)
-	lim := newLimiter(t, storetest.NewNaive(clock.instant), byAddress)
+	lim := newLimiter(t, storetest.NewModel(clock.instant), byAddress)
 	handler := newMiddleware(t, lim, httplimit.Config{DisableJitter: true}).Wrap(ok)
 	get := func() *httptest.ResponseRecorder { return serve(handler, httptest.NewRequest("GET", "/", nil)) }
 
@@ -129,7 +129,7 @@ func TestWrap_TellsClientsApart(t *testing.T) {
 		{"IPv4-mapped", httplimit.Config{}, request{"[::ffff:10.0.0.1]:80", ""}, request{proxy, ""}, true},
 	} {
 		var clock clock
-		handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), byAddress), tt.config).Wrap(ok)
+		handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), byAddress), tt.config).Wrap(ok)
 		var last string
 		for _, req := range []request{tt.one, tt.two} {
 			r := httptest.NewRequest("GET", "/", nil)
@@ -151,7 +151,7 @@ func TestWrap_ShadowIsSilent(t *testing.T) {
 	const shadow = `{"name": "next", "limit_keys": [], "mode": "shadow", "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 1}}`
 	var clock clock
 	answers := func(rules string) string {
-		handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{DisableJitter: true}).Wrap(ok)
+		handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{DisableJitter: true}).Wrap(ok)
 		var b bytes.Buffer
 		for range 7 {
 			if err := serve(handler, httptest.NewRequest("GET", "/", nil)).Result().Write(&b); err != nil {
@@ -195,7 +195,7 @@ func TestWrap_BrokenStore(t *testing.T) {
 func TestWrap_EndedContext(t *testing.T) {
 	var clock clock
 	reached := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") })
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), byAddress), httplimit.Config{}).Wrap(reached)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), byAddress), httplimit.Config{}).Wrap(reached)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := serve(handler, httptest.NewRequest("GET", "/", nil).WithContext(ctx))
@@ -208,7 +208,7 @@ func TestWrap_MissingAttribute(t *testing.T) {
 	const rules = `{"name": "keyed", "limit_keys": ["header:x-api-key"], "on_missing": "deny", "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 1}}`
 	var clock clock
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{}).Wrap(ok)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{}).Wrap(ok)
 	w := serve(handler, httptest.NewRequest("GET", "/", nil))
 	if w.Code != http.StatusForbidden || w.Header().Get("Retry-After") != "" {
 		t.Errorf("got status %d, Retry-After %q, want 403 and none", w.Code, w.Header().Get("Retry-After"))
@@ -220,7 +220,7 @@ func TestWrap_RejectsAmbiguousPaths(t *testing.T) {
 	const byPath = `{"name": "admin", "limit_keys": [], "match": {"path": "/admin/*"}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 100}}`
 	var clock clock
-	store := storetest.NewNaive(clock.instant)
+	store := storetest.NewModel(clock.instant)
 	looks := newMiddleware(t, newLimiter(t, store, byPath), httplimit.Config{}).Wrap(ok)
 	looksNot := newMiddleware(t, newLimiter(t, store, byAddress), httplimit.Config{}).Wrap(ok)
 	for _, target := range []string{"/admin/%2e%2e/x", "/admin/..;/x", "/x/..%2fadmin/x", "/admin/x%00"} {
@@ -244,7 +244,7 @@ func TestWrap_MethodCase(t *testing.T) {
 	const rules = `{"name": "writes", "limit_keys": ["method"], "match": {"method": ["POST", "Patch"]}, "algorithm": "token_bucket",
 		"algorithm_config": {"rps": 1, "burst": 1}}`
 	var clock clock
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{}).Wrap(ok)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{}).Wrap(ok)
 	for _, tt := range []struct {
 		method string
 		want   int
@@ -270,7 +270,7 @@ func TestWrap_Attribute(t *testing.T) {
 		}
 		return "", false
 	}
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{Attribute: supply}).Wrap(ok)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{Attribute: supply}).Wrap(ok)
 	for _, tt := range []struct {
 		target string
 		want   int
@@ -285,7 +285,7 @@ func TestWrap_Attribute(t *testing.T) {
 func TestWrap_Jitter(t *testing.T) {
 	const rules = `{"name": "all", "limit_keys": [], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
 	var clock clock
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{}).Wrap(ok)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{}).Wrap(ok)
 	told := map[string]bool{}
 	for range 3 {
 		for _, peer := range []string{"192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1", "192.0.2.4:1"} {
@@ -309,7 +309,7 @@ func TestWrap_RuleFields(t *testing.T) {
 		{"name": "usual", "limit_keys": ["method"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 3}}]}`
 	var clock clock
 	config := httplimit.Config{Fields: []string{"draft-11"}, DisableJitter: true}
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), config).Wrap(ok)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), config).Wrap(ok)
 	told := map[string]bool{}
 	for i := range 20 {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -341,7 +341,7 @@ func TestWrap_AdmitsExactly(t *testing.T) {
 	var clock clock
 	var reached atomic.Int64
 	count := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) })
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{}).Wrap(count)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{}).Wrap(count)
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {

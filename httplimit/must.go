@@ -33,7 +33,7 @@ func PerAddress(rate string, burst int) *Middleware {
 
 // Must returns a middleware with one limit over the store of limiter:
 //
-//	api := httplimit.Must(limiter, "api", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+//	api := httplimit.Must(limiter, "api", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.MissingDeny))
 //	mux.Handle("/search", api.Wrap(search))
 //
 // name, rate, burst and key are fields of [Limit]. If limiter has a policy, the policy also applies. Must is for

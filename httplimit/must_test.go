@@ -39,7 +39,7 @@ func TestPerAddress(t *testing.T) {
 }
 
 func TestMust(t *testing.T) {
-	handler := httplimit.Must(withoutPolicy(t), "api", "100/1m", 2, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing)).Wrap(ok)
+	handler := httplimit.Must(withoutPolicy(t), "api", "100/1m", 2, httplimit.ByHeader("X-API-Key", httplimit.MissingDeny)).Wrap(ok)
 	for i, tt := range []struct {
 		key  string
 		want int
@@ -55,7 +55,7 @@ func TestMust(t *testing.T) {
 
 // A limit that is written wrong panics with an error that names place, value and remedy.
 func TestMust_Panics(t *testing.T) {
-	key := httplimit.ByHeader("X-API-Key", httplimit.DenyMissing)
+	key := httplimit.ByHeader("X-API-Key", httplimit.MissingDeny)
 	must := func(name, rate string, burst int, key httplimit.Key) func() {
 		return func() { httplimit.Must(withoutPolicy(t), name, rate, burst, key) }
 	}

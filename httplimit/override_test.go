@@ -22,7 +22,7 @@ func TestWrap_Overrides(t *testing.T) {
 	const rules = `{"rules": [` + byAddress + `], "overrides": [
 		{"id": "b", "action": "block", "match": {"path": "/bad"}, "reason": "an inner matter", "author": "a", "expires_at": "2100-01-01T00:00:00Z"},
 		{"id": "a", "action": "allow", "match": {"path": "/vip"}, "reason": "r", "author": "a", "expires_at": "2100-01-01T00:00:00Z"}]}`
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{}).Wrap(ok)
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{}).Wrap(ok)
 
 	w := serve(handler, httptest.NewRequest("GET", "/bad", nil))
 	left := time.Until(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)).Seconds()

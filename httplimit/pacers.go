@@ -26,7 +26,7 @@ func (p *pacers) get(key string) *pacer.Pacer {
 	}
 	if len(p.byKey) >= maxPacers {
 		for old, candidate := range p.byKey {
-			if candidate.Idle() {
+			if candidate.IsIdle() {
 				delete(p.byKey, old)
 			}
 		}

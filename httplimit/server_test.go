@@ -22,7 +22,7 @@ import (
 func dial(t *testing.T, config httplimit.Config, handler http.Handler) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	clock := new(clock)
-	limited := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), byAddress), config).Wrap(handler)
+	limited := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), byAddress), config).Wrap(handler)
 	server := httptest.NewUnstartedServer(limited)
 	server.Config.MaxHeaderBytes = 4 << 20
 	server.Start()
@@ -134,7 +134,7 @@ func TestWrap_ChangesNothing(t *testing.T) {
 	r.Header.Set("X-Forwarded-For", "1.1.1.1")
 	before := r.Clone(t.Context())
 	called := false
-	handler := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), byAddress), httplimit.Config{TrustedHops: 1}).Wrap(
+	handler := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), byAddress), httplimit.Config{TrustedHops: 1}).Wrap(
 		http.HandlerFunc(func(gotW http.ResponseWriter, gotR *http.Request) {
 			called = true
 			if gotR != r || gotW != http.ResponseWriter(w) {
@@ -152,7 +152,7 @@ func TestServer_HostileHeaders(t *testing.T) {
 	const rules = `{"name": "keyed", "limit_keys": ["header:x-api-key", "cookie:session", "query:q", "ip:address", "path", "host"],
 		"algorithm": "token_bucket", "algorithm_config": {"rate": "1/1h", "burst": 1}}`
 	clock := new(clock)
-	limited := newMiddleware(t, newLimiter(t, storetest.NewNaive(clock.instant), rules), httplimit.Config{TrustedHops: 2}).Wrap(ok)
+	limited := newMiddleware(t, newLimiter(t, storetest.NewModel(clock.instant), rules), httplimit.Config{TrustedHops: 2}).Wrap(ok)
 	server := httptest.NewUnstartedServer(limited)
 	server.Config.MaxHeaderBytes = 4 << 20
 	server.Start()

@@ -33,7 +33,7 @@ func TestWrap_ShadowRefusesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+		lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1 }), m, mete.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

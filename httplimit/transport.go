@@ -106,11 +106,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		res, err := t.base.RoundTrip(r)
 		if err != nil {
-			p.Lost(ticket)
+			p.RecordLoss(ticket)
 			return nil, err
 		}
 		answer := parseResponse(res)
-		p.Answered(ticket, answer)
+		p.RecordAnswer(ticket, answer)
 		if !answer.Refused || !answer.HasWait || sent >= t.maxRetries || !t.inTime(r, p) {
 			return res, nil
 		}
@@ -140,7 +140,7 @@ func (t *Transport) deadline(ctx context.Context) time.Time {
 }
 
 func (t *Transport) inTime(r *http.Request, p *pacer.Pacer) bool {
-	return time.Now().Add(p.PausedFor()).Before(t.deadline(r.Context()))
+	return time.Now().Add(p.PauseLeft()).Before(t.deadline(r.Context()))
 }
 
 func waitError(r *http.Request, err error) error {

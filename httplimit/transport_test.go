@@ -47,9 +47,9 @@ func TestTransport_ClosedLoop(t *testing.T) {
 	}
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket":   {Capacity: 20 * bucket.Token, Rate: per(time.Second)},
-		"fixed window":   {Algorithm: bucket.Stepped, Capacity: 200 * bucket.Token, Rate: per(20 * time.Second)},
-		"sliding window": {Algorithm: bucket.SlidingWindow, Rate: per(30 * time.Second)},
-		"sliding log":    {Algorithm: bucket.SlidingLog, Rate: per(30 * time.Second)},
+		"fixed window":   {Algorithm: bucket.AlgorithmStepped, Capacity: 200 * bucket.Token, Rate: per(20 * time.Second)},
+		"sliding window": {Algorithm: bucket.AlgorithmSlidingWindow, Rate: per(30 * time.Second)},
+		"sliding log":    {Algorithm: bucket.AlgorithmSlidingLog, Rate: per(30 * time.Second)},
 		"leaky bucket":   {Capacity: bucket.Token, Queue: 10 * bucket.Token, Rate: per(time.Second)},
 	} {
 		for _, dialect := range []string{"draft-11", "legacy", "x"} {

@@ -26,7 +26,7 @@ func TestWrap_RejectsDuplicates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1 }), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestWrap_RejectsDuplicates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mw, err := httplimit.New(lim, httplimit.Config{}, httplimit.Limit{Name: "key", Bucket: limit, Key: httplimit.ByHeader("X-Api-Key", httplimit.SkipMissing)})
+	mw, err := httplimit.New(lim, httplimit.Config{}, httplimit.Limit{Name: "key", Bucket: limit, Key: httplimit.ByHeader("X-Api-Key", httplimit.MissingSkip)})
 	if err != nil {
 		t.Fatal(err)
 	}

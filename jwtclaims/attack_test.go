@@ -32,12 +32,12 @@ func TestAttack_None(t *testing.T) {
 		for _, signature := range []string{"", "x", encode([]byte("sig"))} {
 			v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()))), Algorithms: everyAlgorithm})
 			header := fmt.Sprintf(`{"alg":%q,"kid":"ed"}`, algorithm)
-			checkVerdict(t, v, algorithm, encode([]byte(header))+"."+encode([]byte(payload))+"."+signature, jwtclaims.BadAlgorithm)
+			checkVerdict(t, v, algorithm, encode([]byte(header))+"."+encode([]byte(payload))+"."+signature, jwtclaims.ReasonBadAlgorithm)
 		}
 	}
 	for _, header := range []string{`{}`, `{"alg":null}`, `{"alg":1}`, `{"alg":["EdDSA"]}`, `{"Alg":"EdDSA"}`, `{"ALG":"EdDSA","kid":"ed"}`} {
 		v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey())))})
-		checkVerdict(t, v, header, raw(header, payload), jwtclaims.BadAlgorithm)
+		checkVerdict(t, v, header, raw(header, payload), jwtclaims.ReasonBadAlgorithm)
 	}
 }
 
@@ -57,8 +57,8 @@ func TestAttack_PublicKeyAsSecret(t *testing.T) {
 			mac.Write([]byte(text))
 			token := text + "." + encode(mac.Sum(nil))
 			path := file(t, keySet(jwk("rsa", rsaKey())))
-			checkVerdict(t, start(t, jwtclaims.Config{KeySet: path}), fmt.Sprint("secret ", i), token, jwtclaims.BadAlgorithm)
-			checkVerdict(t, start(t, jwtclaims.Config{KeySet: path, Algorithms: everyAlgorithm}), fmt.Sprint("secret ", i), token, jwtclaims.UnknownKey)
+			checkVerdict(t, start(t, jwtclaims.Config{KeySet: path}), fmt.Sprint("secret ", i), token, jwtclaims.ReasonBadAlgorithm)
+			checkVerdict(t, start(t, jwtclaims.Config{KeySet: path, Algorithms: everyAlgorithm}), fmt.Sprint("secret ", i), token, jwtclaims.ReasonUnknownKey)
 		}
 	}
 }
@@ -78,19 +78,19 @@ func TestAttack_Keys(t *testing.T) {
 		then string // the token
 		want jwtclaims.Reason
 	}{
-		{"another key under its name", keySet(jwk("rsa", rsaKey())), sign(t, "RS256", "rsa", otherRSAKey(), claims(nil)), jwtclaims.BadSignature},
-		{"another key without a name", keySet(jwk("rsa", rsaKey())), sign(t, "RS256", "", otherRSAKey(), claims(nil)), jwtclaims.BadSignature},
-		{"a key that is not there", keySet(jwk("rsa", rsaKey())), rs256("x"), jwtclaims.UnknownKey},
-		{"a name of a key of another kind", keySet(jwk("rsa", rsaKey()), jwk("ed", edKey())), rs256("ed"), jwtclaims.UnknownKey},
-		{"a name that is a number", keySet(jwk("1", edKey())), raw(`{"alg":"EdDSA","kid":1}`, payload), jwtclaims.UnknownKey},
-		{"a name that is a path", keySet(jwk("ed", edKey())), raw(`{"alg":"EdDSA","kid":"../../dev/null"}`, payload), jwtclaims.UnknownKey},
+		{"another key under its name", keySet(jwk("rsa", rsaKey())), sign(t, "RS256", "rsa", otherRSAKey(), claims(nil)), jwtclaims.ReasonBadSignature},
+		{"another key without a name", keySet(jwk("rsa", rsaKey())), sign(t, "RS256", "", otherRSAKey(), claims(nil)), jwtclaims.ReasonBadSignature},
+		{"a key that is not there", keySet(jwk("rsa", rsaKey())), rs256("x"), jwtclaims.ReasonUnknownKey},
+		{"a name of a key of another kind", keySet(jwk("rsa", rsaKey()), jwk("ed", edKey())), rs256("ed"), jwtclaims.ReasonUnknownKey},
+		{"a name that is a number", keySet(jwk("1", edKey())), raw(`{"alg":"EdDSA","kid":1}`, payload), jwtclaims.ReasonUnknownKey},
+		{"a name that is a path", keySet(jwk("ed", edKey())), raw(`{"alg":"EdDSA","kid":"../../dev/null"}`, payload), jwtclaims.ReasonUnknownKey},
 		{"an empty name, of a key that has none", keySet(jwk("", edKey())), raw(`{"alg":"EdDSA","kid":""}`, payload), ""},
 		{"no name among four keys", keySet(many(4)...), sign(t, "EdDSA", "", edKey(), claims(nil)), ""},
-		{"no name among five keys", keySet(many(5)...), sign(t, "EdDSA", "", edKey(), claims(nil)), jwtclaims.UnknownKey},
-		{"a key of its own", keySet(jwk("ed", edKey())), raw(`{"alg":"EdDSA","kid":"x","jwk":{"kty":"OKP","crv":"Ed25519","x":"AA"},"jku":"http://127.0.0.1:1"}`, payload), jwtclaims.UnknownKey},
-		{"a key for another algorithm", keySet(with(jwk("rsa", rsaKey()), "alg", "PS256")), rs256("rsa"), jwtclaims.UnknownKey},
+		{"no name among five keys", keySet(many(5)...), sign(t, "EdDSA", "", edKey(), claims(nil)), jwtclaims.ReasonUnknownKey},
+		{"a key of its own", keySet(jwk("ed", edKey())), raw(`{"alg":"EdDSA","kid":"x","jwk":{"kty":"OKP","crv":"Ed25519","x":"AA"},"jku":"http://127.0.0.1:1"}`, payload), jwtclaims.ReasonUnknownKey},
+		{"a key for another algorithm", keySet(with(jwk("rsa", rsaKey()), "alg", "PS256")), rs256("rsa"), jwtclaims.ReasonUnknownKey},
 		{"a key for its algorithm", keySet(with(jwk("rsa", rsaKey()), "alg", "RS256"), jwk("ed", edKey())), rs256("rsa"), ""},
-		{"a key for encryption", keySet(with(jwk("rsa", rsaKey()), "use", "enc"), jwk("ed", edKey())), rs256("rsa"), jwtclaims.UnknownKey},
+		{"a key for encryption", keySet(with(jwk("rsa", rsaKey()), "use", "enc"), jwk("ed", edKey())), rs256("rsa"), jwtclaims.ReasonUnknownKey},
 		{"a key for signatures", keySet(with(jwk("rsa", rsaKey()), "use", "sig")), rs256("rsa"), ""},
 	} {
 		checkVerdict(t, startAnyway(t, tt.set), tt.what, tt.then, tt.want)
@@ -145,7 +145,7 @@ func TestAttack_Malformed(t *testing.T) {
 		"a header that is text": raw(`"alg"`, payload),
 	} {
 		v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey())))})
-		checkVerdict(t, v, what, bad, jwtclaims.Malformed)
+		checkVerdict(t, v, what, bad, jwtclaims.ReasonMalformed)
 	}
 }
 
@@ -173,8 +173,8 @@ func TestAttack_Sizes(t *testing.T) {
 	path := file(t, keySet(jwk("ed", edKey())))
 	token := good(t)
 	checkVerdict(t, start(t, jwtclaims.Config{KeySet: path, MaxTokenBytes: len(token)}), "at the bound", token, "")
-	checkVerdict(t, start(t, jwtclaims.Config{KeySet: path, MaxTokenBytes: len(token) - 1}), "beyond it", token, jwtclaims.Oversized)
-	checkVerdict(t, start(t, jwtclaims.Config{KeySet: path}), "a megabyte", strings.Repeat("x", 1<<20), jwtclaims.Oversized)
+	checkVerdict(t, start(t, jwtclaims.Config{KeySet: path, MaxTokenBytes: len(token) - 1}), "beyond it", token, jwtclaims.ReasonOversized)
+	checkVerdict(t, start(t, jwtclaims.Config{KeySet: path}), "a megabyte", strings.Repeat("x", 1<<20), jwtclaims.ReasonOversized)
 }
 
 func TestAttack_SeveralHeaders(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAttack_SeveralHeaders(t *testing.T) {
 	if got, ok := v.Attribute(r, policy.Attribute{Source: policy.SourceJWT, Name: "plan"}); ok {
 		t.Errorf("two headers: got %q, want nothing", got)
 	}
-	if got := refusals(v)[jwtclaims.SeveralHeaders]; got != 1 {
+	if got := refusals(v)[jwtclaims.ReasonSeveralHeaders]; got != 1 {
 		t.Errorf("counted %d times, want 1", got)
 	}
 }
@@ -193,7 +193,7 @@ func TestAttack_SeveralHeaders(t *testing.T) {
 func TestAttack_Flood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log testkit.Log
-		v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()))), RememberedTokens: 4, Logger: log.Logger()})
+		v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey()))), CachedTokens: 4, Logger: log.Logger()})
 		var tokens []string
 		for i := range 4 {
 			tokens = append(tokens, sign(t, "EdDSA", "ed", edKey(), claims(map[string]any{"jti": fmt.Sprint(i)})))
@@ -216,7 +216,7 @@ func TestAttack_Flood(t *testing.T) {
 		}
 		floods.Wait()
 		s := v.Stats()
-		if s.Verified != 4 || s.Cached != 2000 || s.Refused[jwtclaims.BadSignature] != 2000 {
+		if s.Verified != 4 || s.Cached != 2000 || s.Rejected[jwtclaims.ReasonBadSignature] != 2000 {
 			t.Errorf("%+v; want 4 verified, 2000 cached, 2000 refused", s)
 		}
 		if n := log.Count("bearer tokens rejected"); n != 1 {
@@ -244,12 +244,12 @@ func TestAttack_OneVerdictARequest(t *testing.T) {
 		for _, name := range []string{"plan", "sub", "tenant"} {
 			claim(v, forged, name)
 		}
-		if got := refusals(v)[jwtclaims.BadSignature]; got != 1 {
+		if got := refusals(v)[jwtclaims.ReasonBadSignature]; got != 1 {
 			t.Errorf("refused %d times, want 1", got)
 		}
 		time.Sleep(time.Second)
 		claim(v, forged, "plan")
-		if got := refusals(v)[jwtclaims.BadSignature]; got != 2 {
+		if got := refusals(v)[jwtclaims.ReasonBadSignature]; got != 2 {
 			t.Errorf("a second later: refused %d times, want 2", got)
 		}
 	})

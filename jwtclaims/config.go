@@ -52,9 +52,9 @@ type Config struct {
 	// MaxTokenBytes bounds the length of a token, at most 64 KiB. Longer tokens are rejected. Zero means 8 KiB.
 	MaxTokenBytes int
 
-	// RememberedTokens is the minimum number of verified tokens in the cache, at most 2^20; the cache holds up to
+	// CachedTokens is the minimum number of verified tokens in the cache, at most 2^20; the cache holds up to
 	// twice as many. A cached token costs a hash instead of a signature verification. Zero means 4096.
-	RememberedTokens int
+	CachedTokens int
 
 	// Interval is the time between two reads of the key set, from 10 milliseconds to one day. Zero means one
 	// second for a file and five minutes for a URL. A token with an unknown key triggers a read, at most every 10
@@ -88,8 +88,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxTokenBytes < 0 || c.MaxTokenBytes > maxTokenBytes {
 		fail("max token bytes must be between 0 and %d, not %d", maxTokenBytes, c.MaxTokenBytes)
 	}
-	if c.RememberedTokens < 0 || c.RememberedTokens > maxTokens {
-		fail("remembered tokens must be between 0 and %d, not %d", maxTokens, c.RememberedTokens)
+	if c.CachedTokens < 0 || c.CachedTokens > maxTokens {
+		fail("remembered tokens must be between 0 and %d, not %d", maxTokens, c.CachedTokens)
 	}
 	if c.Interval != 0 && (c.Interval < minInterval || c.Interval > maxInterval) {
 		fail("interval must be between %v and %v, not %v", minInterval, maxInterval, c.Interval)
@@ -101,7 +101,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Audience = slices.Clone(c.Audience)
 	c.MaxTokenBytes = cmp.Or(c.MaxTokenBytes, httpfacts.MaxTokenBytes)
-	c.RememberedTokens = cmp.Or(c.RememberedTokens, defaultTokens)
+	c.CachedTokens = cmp.Or(c.CachedTokens, defaultTokens)
 	interval := defaultFileInterval
 	if isURL(c.KeySet) {
 		interval = defaultURLInterval

@@ -37,7 +37,7 @@ func TestNew_RefusesConfigs(t *testing.T) {
 		{jwtclaims.Config{KeySet: path, Leeway: time.Hour}, "leeway must be"},
 		{jwtclaims.Config{KeySet: path, MaxTokenBytes: -1}, "max token bytes must be"},
 		{jwtclaims.Config{KeySet: path, MaxTokenBytes: 1 << 20}, "max token bytes must be"},
-		{jwtclaims.Config{KeySet: path, RememberedTokens: -1}, "remembered tokens must be"},
+		{jwtclaims.Config{KeySet: path, CachedTokens: -1}, "remembered tokens must be"},
 		{jwtclaims.Config{KeySet: path, Interval: time.Millisecond}, "interval must be"},
 	} {
 		v, err := jwtclaims.New(t.Context(), tt.config)

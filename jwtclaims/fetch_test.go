@@ -37,7 +37,7 @@ func TestAttack_KeysThatTokensBring(t *testing.T) {
 		"a chain":                  {"x5c": []string{base64.StdEncoding.EncodeToString(der)}},
 		"all of them":              {"jwk": jwk("ed", attacker), "jku": server.URL, "x5u": server.URL, "x5c": []string{base64.StdEncoding.EncodeToString(der)}},
 	} {
-		for kid, want := range map[string]jwtclaims.Reason{"": jwtclaims.BadSignature, "ed": jwtclaims.BadSignature, "mine": jwtclaims.UnknownKey, server.URL: jwtclaims.UnknownKey} {
+		for kid, want := range map[string]jwtclaims.Reason{"": jwtclaims.ReasonBadSignature, "ed": jwtclaims.ReasonBadSignature, "mine": jwtclaims.ReasonUnknownKey, server.URL: jwtclaims.ReasonUnknownKey} {
 			token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims(map[string]any{"jti": what}))
 			for name, value := range header {
 				token.Header[name] = value

@@ -35,7 +35,7 @@ func (v *Verifier) start(ctx context.Context) error {
 		v.config.Logger.Error("cannot read key set; rejecting all tokens", "key_set", redactKeySet(v.config.KeySet), "err", err)
 	}
 	v.loop = follow.Loop{
-		Interval: v.config.Interval, Retry: firstRetry, Patience: minReadInterval, Wanted: v.wanted, Look: v.readKeySet, Tell: v.report,
+		Interval: v.config.Interval, Retry: firstRetry, MinInterval: minReadInterval, Wanted: v.wanted, Read: v.readKeySet, Report: v.report,
 	}
 	v.loop.Begin(err)
 	return nil
@@ -51,9 +51,9 @@ func (v *Verifier) requestRead() {
 
 func (v *Verifier) report(news follow.News, err error) {
 	switch news {
-	case follow.Failed:
+	case follow.NewsFailed:
 		v.config.Logger.Error("cannot read key set; keeping old keys", "key_set", redactKeySet(v.config.KeySet), "keys", v.keys.Load().count, "err", err)
-	case follow.Recovered:
+	case follow.NewsRecovered:
 		v.config.Logger.Info("key set readable again", "key_set", redactKeySet(v.config.KeySet), "keys", v.keys.Load().count)
 	}
 }

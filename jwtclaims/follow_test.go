@@ -166,7 +166,7 @@ func TestNew_URLIsDown(t *testing.T) {
 		issuer := newIssuer(keySet(jwk("ed", edKey())))
 		issuer.status.Store(http.StatusServiceUnavailable)
 		v := start(t, jwtclaims.Config{KeySet: "https://id.example.com/jwks", Client: issuer.client(), Logger: log.Logger()})
-		if got := claim(v, good(t), "plan"); got != missing || refusals(v)[jwtclaims.UnknownKey] != 1 {
+		if got := claim(v, good(t), "plan"); got != missing || refusals(v)[jwtclaims.ReasonUnknownKey] != 1 {
 			t.Errorf("without keys: got %q, refused %v; want none", got, refusals(v))
 		}
 		if log.Count("rejecting all tokens") != 1 {
@@ -225,7 +225,7 @@ func TestNew_BadResponses(t *testing.T) {
 // in all of them is good throughout.
 func TestFollow_UnderLoad(t *testing.T) {
 	stable, path := good(t), file(t, keySet(jwk("ed", edKey())))
-	v := start(t, jwtclaims.Config{KeySet: path, Interval: 10 * time.Millisecond, RememberedTokens: 1})
+	v := start(t, jwtclaims.Config{KeySet: path, Interval: 10 * time.Millisecond, CachedTokens: 1})
 	stop := make(chan struct{})
 	var asking sync.WaitGroup
 	for range 4 {

@@ -168,7 +168,7 @@ func claim(v *jwtclaims.Verifier, token, name string) string {
 // refusals are the reasons that were counted, and how often.
 func refusals(v *jwtclaims.Verifier) map[jwtclaims.Reason]int64 {
 	counted := map[jwtclaims.Reason]int64{}
-	for reason, n := range v.Stats().Refused {
+	for reason, n := range v.Stats().Rejected {
 		if n > 0 {
 			counted[reason] = n
 		}

@@ -54,7 +54,7 @@ func readKeys(data []byte, c Config) (*keys, error) {
 	case len(set.Keys) > maxKeys:
 		return nil, fmt.Errorf("more than %d keys", maxKeys)
 	}
-	k := &keys{finders: map[string]keyfunc.Keyfunc{}, remembered: newMemory(c.RememberedTokens), refused: new(refusals)}
+	k := &keys{finders: map[string]keyfunc.Keyfunc{}, remembered: newMemory(c.CachedTokens), refused: new(refusals)}
 	fitting := map[string][]jwkset.JWK{}
 	for i, raw := range set.Keys {
 		if err := k.add(i, raw, c.Algorithms, fitting); err != nil {

@@ -19,20 +19,20 @@ type Reason string
 
 // The reasons, in the order of the checks.
 const (
-	SeveralHeaders Reason = "several_headers" // more than one Authorization header
-	Oversized      Reason = "oversized"       // longer than Config.MaxTokenBytes
-	Malformed      Reason = "malformed"       // not a token, or too deeply nested
-	BadAlgorithm   Reason = "algorithm"       // not in Config.Algorithms, or missing
-	NoExpiry       Reason = "no_expiry"       // missing or invalid exp
-	UnknownKey     Reason = "unknown_key"     // the key is not in the set
-	BadSignature   Reason = "signature"       // the signature does not match the key
-	Expired        Reason = "expired"         // exp is in the past
-	NotYetValid    Reason = "not_yet_valid"   // nbf is in the future
-	BadIssuer      Reason = "issuer"          // iss is different or missing
-	BadAudience    Reason = "audience"        // aud is different or missing
+	ReasonSeveralHeaders Reason = "several_headers" // more than one Authorization header
+	ReasonOversized      Reason = "oversized"       // longer than Config.MaxTokenBytes
+	ReasonMalformed      Reason = "malformed"       // not a token, or too deeply nested
+	ReasonBadAlgorithm   Reason = "algorithm"       // not in Config.Algorithms, or missing
+	ReasonNoExpiry       Reason = "no_expiry"       // missing or invalid exp
+	ReasonUnknownKey     Reason = "unknown_key"     // the key is not in the set
+	ReasonBadSignature   Reason = "signature"       // the signature does not match the key
+	ReasonExpired        Reason = "expired"         // exp is in the past
+	ReasonNotYetValid    Reason = "not_yet_valid"   // nbf is in the future
+	ReasonBadIssuer      Reason = "issuer"          // iss is different or missing
+	ReasonBadAudience    Reason = "audience"        // aud is different or missing
 )
 
-var reasons = [...]Reason{SeveralHeaders, Oversized, Malformed, BadAlgorithm, NoExpiry, UnknownKey, BadSignature, Expired, NotYetValid, BadIssuer, BadAudience}
+var reasons = [...]Reason{ReasonSeveralHeaders, ReasonOversized, ReasonMalformed, ReasonBadAlgorithm, ReasonNoExpiry, ReasonUnknownKey, ReasonBadSignature, ReasonExpired, ReasonNotYetValid, ReasonBadIssuer, ReasonBadAudience}
 
 func isMissing(err error) bool { return errors.Is(err, jwt.ErrTokenRequiredClaimMissing) }
 
@@ -41,21 +41,21 @@ func reasonOf(err error) Reason {
 		err    error
 		reason Reason
 	}{
-		{errUnknownKey, UnknownKey},
-		{errCritical, Malformed},
-		{jwt.ErrTokenMalformed, Malformed},
-		{jwt.ErrTokenSignatureInvalid, BadSignature},
-		{jwt.ErrInvalidType, Malformed},
-		{jwt.ErrTokenExpired, Expired},
-		{jwt.ErrTokenNotValidYet, NotYetValid},
-		{jwt.ErrTokenInvalidIssuer, BadIssuer},
-		{jwt.ErrTokenInvalidAudience, BadAudience},
+		{errUnknownKey, ReasonUnknownKey},
+		{errCritical, ReasonMalformed},
+		{jwt.ErrTokenMalformed, ReasonMalformed},
+		{jwt.ErrTokenSignatureInvalid, ReasonBadSignature},
+		{jwt.ErrInvalidType, ReasonMalformed},
+		{jwt.ErrTokenExpired, ReasonExpired},
+		{jwt.ErrTokenNotValidYet, ReasonNotYetValid},
+		{jwt.ErrTokenInvalidIssuer, ReasonBadIssuer},
+		{jwt.ErrTokenInvalidAudience, ReasonBadAudience},
 	} {
 		if errors.Is(err, known.err) {
 			return known.reason
 		}
 	}
-	return Malformed
+	return ReasonMalformed
 }
 
 // logInterval is the minimum time between log lines about rejected tokens, which clients could flood.

@@ -9,9 +9,9 @@ type Stats struct {
 	// Verified counts tokens that passed verification. Cached counts lookups of cached tokens.
 	Verified, Cached int64
 
-	// Refused counts invalid tokens by reason. It has an entry for every reason. A token that is sent again
+	// Rejected counts invalid tokens by reason. It has an entry for every reason. A token that is sent again
 	// within a second may not be counted again.
-	Refused map[Reason]int64
+	Rejected map[Reason]int64
 
 	// Keys is the number of active keys.
 	Keys int
@@ -27,7 +27,7 @@ type Stats struct {
 // Stats returns the counters. They are not read atomically.
 func (v *Verifier) Stats() Stats {
 	s := Stats{
-		Verified: v.verified.Load(), Cached: v.cached.Load(), Refused: v.refused.all(), Keys: v.keys.Load().count,
+		Verified: v.verified.Load(), Cached: v.cached.Load(), Rejected: v.refused.all(), Keys: v.keys.Load().count,
 		Reads: v.read.Load(), ReadsFailed: v.failed.Load(), Changes: v.changed.Load(),
 	}
 	if at := v.readAt.Load(); at != 0 {

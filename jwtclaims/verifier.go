@@ -88,12 +88,12 @@ func (v *Verifier) Attribute(r *http.Request, a policy.Attribute) (value string,
 	token, several := httpfacts.BearerToken(r)
 	switch {
 	case several:
-		v.refused.count(SeveralHeaders, time.Now())
+		v.refused.count(ReasonSeveralHeaders, time.Now())
 		return "", false
 	case token == "":
 		return "", false
 	case len(token) > v.config.MaxTokenBytes:
-		v.refused.count(Oversized, time.Now())
+		v.refused.count(ReasonOversized, time.Now())
 		return "", false
 	}
 	value, ok = v.claims(token)[a.Name]
@@ -113,7 +113,7 @@ func (v *Verifier) claims(token string) map[string]string {
 	if reason != "" {
 		keys.refused.add(d, now)
 		v.refused.count(reason, now)
-		if reason == UnknownKey {
+		if reason == ReasonUnknownKey {
 			v.requestRead()
 		}
 		return nil
@@ -126,34 +126,34 @@ func (v *Verifier) claims(token string) map[string]string {
 func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Reason) {
 	parts := strings.SplitN(token, ".", 4)
 	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // an encrypted token has five parts; decoders skip line ends
-		return verdict{}, Malformed
+		return verdict{}, ReasonMalformed
 	}
 	header, ok := httpfacts.ReadClaims(parts[0])
 	if !ok {
-		return verdict{}, Malformed
+		return verdict{}, ReasonMalformed
 	}
 	claims, ok := httpfacts.ReadClaims(parts[1])
 	if !ok {
-		return verdict{}, Malformed
+		return verdict{}, ReasonMalformed
 	}
 	if !slices.Contains(v.config.Algorithms, header["alg"]) {
-		return verdict{}, BadAlgorithm
+		return verdict{}, ReasonBadAlgorithm
 	}
 	exp, ok := instant(claims["exp"])
 	if !ok {
-		return verdict{}, NoExpiry
+		return verdict{}, ReasonNoExpiry
 	}
 	if nbf, there := claims["nbf"]; there {
 		if _, ok := instant(nbf); !ok {
-			return verdict{}, Malformed
+			return verdict{}, ReasonMalformed
 		}
 	}
 	if _, err := v.parser.Parse(token, keys.find); err != nil {
 		reason := reasonOf(err)
-		if reason == Malformed && isMissing(err) { // exp was checked above
-			reason = BadAudience
+		if reason == ReasonMalformed && isMissing(err) { // exp was checked above
+			reason = ReasonBadAudience
 			if v.config.Issuer != "" && claims["iss"] == "" {
-				reason = BadIssuer
+				reason = ReasonBadIssuer
 			}
 		}
 		return verdict{}, reason

@@ -15,7 +15,7 @@ import (
 // needs no Close. Use [Must] or [New]: the zero Limiter is not usable.
 type Limiter struct {
 	limit   bucket.Limit
-	perKey  bool // the limit differs from key to key: see [bucket.Limit.For]
+	perKey  bool // the limit differs from key to key: see [bucket.Limit.ForKey]
 	store   *memstore.Store
 	limiter *mete.Limiter // wraps store, for reservations and waiting
 }

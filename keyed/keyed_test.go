@@ -144,7 +144,7 @@ func TestRefundAndReset(t *testing.T) {
 func TestAllow_IntervalsOfTheKey(t *testing.T) {
 	c := &clock{now: bucket.At(time.Unix(1_700_000_000, 0))}
 	l := newLimiter(t, bucket.Spec{
-		Algorithm: bucket.Stepped, Anchor: bucket.AnchorKey,
+		Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorKey,
 		Capacity: bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Hour},
 	}, c)
 	keys := []string{"a", "b", "c", "d", "e", "f"}

@@ -38,7 +38,7 @@ var (
 // Keys may be empty and have any length.
 type Shared struct {
 	limit   bucket.Limit
-	perKey  bool // the limit differs from key to key: see [bucket.Limit.For]
+	perKey  bool // the limit differs from key to key: see [bucket.Limit.ForKey]
 	prefix  string
 	hashKey []byte
 	limiter *mete.Limiter
@@ -114,7 +114,7 @@ func NewShared(store mete.Store, limit bucket.Limit, config SharedConfig) (*Shar
 func limitName(l bucket.Limit) string {
 	n, p := l.Refill()
 	name := fmt.Sprintf("%d+%d/%d", l.Capacity(), n, p)
-	if l.Algorithm() != bucket.Continuous {
+	if l.Algorithm() != bucket.AlgorithmContinuous {
 		name += fmt.Sprintf(",%d", l.Algorithm())
 	}
 	return name

@@ -75,7 +75,7 @@ func (s *Shared) Reset(ctx context.Context, key string) error {
 func (s *Shared) request(key string, cost int) mete.Request {
 	limit := s.limit
 	if s.perKey {
-		limit = limit.For(key)
+		limit = limit.ForKey(key)
 	}
 	return mete.Request{Charges: []mete.Charge{{Key: s.storeKey(key), Limit: limit, Cost: mete.Tokens(cost)}}}
 }

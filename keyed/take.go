@@ -32,7 +32,7 @@ func (l *Limiter) Take(key string, cost int) bucket.Snapshot {
 // take implements Allow and Take. The store never fails.
 func (l *Limiter) take(key string, cost bucket.Tokens) (bucket.Verdict, bucket.Instant) {
 	if l.perKey {
-		limit := l.limit.For(key)
+		limit := l.limit.ForKey(key)
 		return l.store.TakeOne(key, &limit, cost)
 	}
 	return l.store.TakeOne(key, &l.limit, cost)
@@ -80,7 +80,7 @@ func (l *Limiter) charge(key string, cost int) store.Charge {
 
 func (l *Limiter) limitFor(key string) bucket.Limit {
 	if l.perKey {
-		return l.limit.For(key)
+		return l.limit.ForKey(key)
 	}
 	return l.limit
 }

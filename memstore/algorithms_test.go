@@ -25,13 +25,13 @@ func everyAlgorithm(tb testing.TB) []bucket.Limit {
 	for _, spec := range []bucket.Spec{
 		{Capacity: 20 * bucket.Token, Rate: rate},
 		{Capacity: bucket.Token, Rate: rate, Queue: 9 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate},
-		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate, Start: 3 * time.Millisecond},
-		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
-		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst, Queue: 3 * bucket.Token},
-		{Algorithm: bucket.SlidingWindow, Rate: rate},
-		{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: bucket.MaxWindowTokens, Per: time.Microsecond}},
-		{Algorithm: bucket.SlidingLog, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Rate: rate, Start: 3 * time.Millisecond},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst, Queue: 3 * bucket.Token},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: bucket.MaxWindowTokens, Per: time.Microsecond}},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {
@@ -52,7 +52,7 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 		if seed%3 == 0 {
 			clock.Set(bucket.Instant(r.Int64N(50_000)))
 		}
-		s, model := mustNew(t, memstore.Config{MaxKeys: 64, Now: clock.Now}), storetest.NewNaive(clock.Now)
+		s, model := mustNew(t, memstore.Config{MaxKeys: 64, Now: clock.Now}), storetest.NewModel(clock.Now)
 		for step := range 3000 {
 			switch d := r.Int64N(1 << (1 + r.IntN(15))); {
 			case r.IntN(500) == 0:
@@ -69,7 +69,7 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 					l = limits[r.IntN(len(limits))]
 				}
 				key := strconv.Itoa(k)
-				charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
+				charges = append(charges, store.Charge{Key: key, Limit: l.ForKey(key), Cost: bucket.Tokens(r.Int64N(6000))})
 			}
 			slices.SortFunc(charges, func(a, b store.Charge) int { return slices.Compare([]byte(a.Key), []byte(b.Key)) })
 			if r.IntN(10) == 0 {
@@ -96,7 +96,7 @@ func TestAlgorithms_AgreeWithTheModel(t *testing.T) {
 
 // A side row is evicted with its slot, by a replacement and by growth.
 func TestAlgorithms_LogsAreForgottenWhole(t *testing.T) {
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

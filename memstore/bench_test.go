@@ -162,11 +162,11 @@ func BenchmarkAlgorithms(b *testing.B) {
 		spec bucket.Spec
 	}{
 		{"continuous", bucket.Spec{Capacity: plenty.Tokens, Rate: plenty}},
-		{"stepped", bucket.Spec{Algorithm: bucket.Stepped, Capacity: plenty.Tokens, Rate: plenty}},
-		{"window", bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: plenty}},
+		{"stepped", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: plenty.Tokens, Rate: plenty}},
+		{"window", bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: plenty}},
 		{"leaky", bucket.Spec{Capacity: bucket.Token, Rate: plenty, Queue: plenty.Tokens}},
-		{"log of 100", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 100 * bucket.Token, Per: time.Microsecond}}},
-		{"log of 10000", bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10_000 * bucket.Token, Per: time.Millisecond}}},
+		{"log of 100", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 100 * bucket.Token, Per: time.Microsecond}}},
+		{"log of 10000", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10_000 * bucket.Token, Per: time.Millisecond}}},
 	} {
 		limit, _, err := bc.spec.Compile()
 		if err != nil {

@@ -32,10 +32,10 @@ func steadyLimits(t *testing.T) []bucket.Limit {
 	for _, spec := range []bucket.Spec{
 		{Capacity: full, Rate: slow},
 		{Capacity: full, Rate: bucket.Rate{Tokens: 1, Per: 9 * time.Hour}},
-		{Capacity: full, Rate: slow, Algorithm: bucket.Stepped, Start: 7 * time.Hour},
-		{Capacity: full, Rate: slow, Algorithm: bucket.Stepped, Anchor: bucket.AnchorFirst},
-		{Rate: bucket.Rate{Tokens: full, Per: time.Hour}, Algorithm: bucket.SlidingWindow},
-		{Rate: bucket.Rate{Tokens: full, Per: time.Hour}, Algorithm: bucket.SlidingLog},
+		{Capacity: full, Rate: slow, Algorithm: bucket.AlgorithmStepped, Start: 7 * time.Hour},
+		{Capacity: full, Rate: slow, Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorFirst},
+		{Rate: bucket.Rate{Tokens: full, Per: time.Hour}, Algorithm: bucket.AlgorithmSlidingWindow},
+		{Rate: bucket.Rate{Tokens: full, Per: time.Hour}, Algorithm: bucket.AlgorithmSlidingLog},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {

@@ -31,8 +31,8 @@ func TestTake_DeniesNothingByAnEarlierClock(t *testing.T) {
 	rate := bucket.Rate{Tokens: 10 * bucket.Token, Per: 10 * time.Second}
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket":   {Capacity: 10 * bucket.Token, Rate: rate},
-		"sliding window": {Algorithm: bucket.SlidingWindow, Rate: rate},
-		"stepped bucket": {Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}},
+		"sliding window": {Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		"stepped bucket": {Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Second}},
 	} {
 		clock := &stallingClock{now: 1_700_000_000_000_000}
 		s := newStore(t, Config{Now: clock.read})

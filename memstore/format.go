@@ -85,12 +85,12 @@ func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 
 // appendState encodes the part of a state that does not follow from the limit.
 func (e *encoder) appendState(b []byte, l *bucket.Limit, state *bucket.State) []byte {
-	if l.Algorithm() == bucket.SlidingLog {
+	if l.Algorithm() == bucket.AlgorithmSlidingLog {
 		return e.appendLog(b, state)
 	}
 	b = binary.AppendUvarint(b, uint64(state.Spent))
 	b = binary.AppendVarint(b, int64(state.AsOf-e.saved))
-	if l.Algorithm() == bucket.SlidingWindow {
+	if l.Algorithm() == bucket.AlgorithmSlidingWindow {
 		b = binary.AppendUvarint(b, uint64(state.Prev))
 	}
 	return b
@@ -163,16 +163,16 @@ func (d *decoder) limit() familyLimit {
 	n := d.bytes(1)[0]
 	text := string(d.bytes(int(n)))
 	limit, err := bucket.DecodeLimit(text)
-	d.bad = d.bad || err != nil || limit.Encode() != text || limit != limit.For("")
+	d.bad = d.bad || err != nil || limit.Encode() != text || limit != limit.ForKey("")
 	return familyLimit{limit, string(d.bytes(int(d.number(store.MaxKeyBytes))))}
 }
 
 func (d *decoder) state(l *bucket.Limit, saved bucket.Instant) bucket.State {
-	if l.Algorithm() == bucket.SlidingLog {
+	if l.Algorithm() == bucket.AlgorithmSlidingLog {
 		return d.log(saved)
 	}
 	state := bucket.State{Spent: int64(d.number(uint64(bucket.MaxTokens))), AsOf: d.instant(saved), Unit: l.Unit()}
-	if l.Algorithm() == bucket.SlidingWindow {
+	if l.Algorithm() == bucket.AlgorithmSlidingWindow {
 		state.Prev = int64(d.number(uint64(min(state.Spent, int64(bucket.MaxWindowTokens)))))
 		_, p := l.Refill()
 		// The start of an empty window does not matter.

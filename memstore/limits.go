@@ -15,7 +15,7 @@ import (
 const maxNumbers = 1 << numberBits
 
 // limits numbers limits, so that a slot names its limit in two bytes. A limit with [bucket.AnchorKey] has one
-// number for all keys, because [bucket.Limit.For] computes the start of the intervals from the key.
+// number for all keys, because [bucket.Limit.ForKey] computes the start of the intervals from the key.
 //
 // When all numbers are used, [Store.reclaim] frees the ones that no slot names. Entries are immutable, so
 // readers need no lock. A reader may hold the entry of a reused number. The slot's word has then changed, and
@@ -92,10 +92,10 @@ func (s *Store) assignNumber(l *bucket.Limit, family string) *entry {
 	n, p := l.Refill()
 	mixed := uint64(n)*0x9e3779b97f4a7c15 ^ uint64(p)*0xff51afd7ed558ccd ^ uint64(l.Capacity())*0xc4ceb9fe1a85ec53
 	recent := &s.limits.recent[mixed>>58]
-	if e := recent.Load(); e != nil && e.limit.Same(l) && e.family == family && e.touch() {
+	if e := recent.Load(); e != nil && e.limit.EqualExceptKey(l) && e.family == family && e.touch() {
 		return e
 	}
-	name := familyLimit{l.For(""), family}
+	name := familyLimit{l.ForKey(""), family}
 	s.limits.mu.Lock()
 	defer s.limits.mu.Unlock()
 	e := s.limits.byName[name]

@@ -226,7 +226,7 @@ func TestTake_CountsGenerationsOn(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{Now: func() bucket.Instant { return now }})
 	rate := bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Second}
-	l, _, err := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Rate: rate}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,8 +289,8 @@ func TestTakeOne_SaysNothingOfABusySlot(t *testing.T) {
 	s := newStore(t, Config{})
 	for i, spec := range []bucket.Spec{
 		{Capacity: 5 * bucket.Token},
-		{Capacity: 5 * bucket.Token, Algorithm: bucket.Stepped},
-		{Algorithm: bucket.SlidingWindow},
+		{Capacity: 5 * bucket.Token, Algorithm: bucket.AlgorithmStepped},
+		{Algorithm: bucket.AlgorithmSlidingWindow},
 	} {
 		spec.Rate = bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}
 		l, _, err := spec.Compile()

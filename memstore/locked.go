@@ -156,13 +156,13 @@ func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Du
 	}
 }
 
-// writeCell writes the cell's row after a decision about cost: see [bucket.Row.Write]. It unlocks the slot.
+// writeCell writes the cell's row after a decision about cost: see [bucket.Row.WithState]. It unlocks the slot.
 func (s *Store) writeCell(c *cell, state *bucket.State, now bucket.Instant, cost bucket.Tokens) {
 	if len(c.row) == 0 || len(c.row) == 1 && c.row[0].Limit == c.limit {
 		s.save(c.slot, c.hash(), c.family, &c.limit, state, 0)
 		return
 	}
-	s.writeRow(c, c.row.Write(&c.limit, *state, now, cost))
+	s.writeRow(c, c.row.WithState(&c.limit, *state, now, cost))
 }
 
 func (s *Store) writeRow(c *cell, row bucket.Row) {
@@ -267,7 +267,7 @@ func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 		if !overload {
 			return false
 		}
-		c.spilled, c.limit = true, c.limit.For("")
+		c.spilled, c.limit = true, c.limit.ForKey("")
 		if c.slot, _ = s.find(c.overflow); c.slot != nil {
 			return true
 		}
@@ -301,7 +301,7 @@ func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	if known {
 		_, key := c.bucketKey()
 		c.row = s.load(&c.accounts, c.slot, key, &c.limit, tx.now)
-		c.before, c.fresh = c.row.Open(&c.limit, tx.now)
+		c.before, c.fresh = c.row.StateFor(&c.limit, tx.now)
 	} else {
 		c.before.AsOf = s.shard(c.hash()).evictedAt
 	}
@@ -362,6 +362,6 @@ func (s *Store) find(h hash) (*slot, uint64) { return s.tables[s.index(h)].Load(
 // overflowHash returns the hash of the overflow bucket of a limit and a family. No key has the same hash: that
 // would take two texts with complementary hashes.
 func (s *Store) overflowHash(c *cell) hash {
-	h := s.hasher.hash(fmt.Sprintf("overflow %d %s", c.limit.For(""), c.family))
+	h := s.hasher.hash(fmt.Sprintf("overflow %d %s", c.limit.ForKey(""), c.family))
 	return hash{^h.h0, ^h.h1}
 }

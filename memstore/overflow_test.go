@@ -26,7 +26,7 @@ func TestStore_LeavingOverflowRefills(t *testing.T) {
 		for i := range 50 {
 			take(t, s, fmt.Sprint("quick", i), quick, bucket.Token)
 		}
-		shared := l.For("")
+		shared := l.ForKey("")
 		model, want := shared.Take(model, clock.Now(), l.Capacity())
 		if got := take(t, s, "spills", l, l.Capacity()); got != want || s.Stats().Overflowed != 1 {
 			t.Fatalf("%v: the overflow bucket shows %+v, want %+v", l, got, want)
@@ -35,7 +35,7 @@ func TestStore_LeavingOverflowRefills(t *testing.T) {
 		found := 0
 		for i := range 20 {
 			key := fmt.Sprint("new", i)
-			own := l.For(key)
+			own := l.ForKey(key)
 			_, want := own.Take(model, clock.Now(), bucket.Token)
 			got := take(t, s, key, own, bucket.Token)
 			if s.Stats().Overflowed > 1 {

@@ -22,7 +22,7 @@ func TestStore_GrowsDuringTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	window, _, err := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.PerSecond(1000 * bucket.Token)}.Compile()
+	window, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.PerSecond(1000 * bucket.Token)}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,7 @@ func (r *restorer) readRow(d *decoder) {
 		return
 	}
 	a := &row[0]
-	if s.steady && a.Limit.Algorithm() == bucket.Continuous {
+	if s.steady && a.Limit.Algorithm() == bucket.AlgorithmContinuous {
 		// At now, the state fits one word: see load.
 		a.State, _ = a.Limit.Spend(a.State, r.now, 0, 0)
 	}
@@ -254,7 +254,7 @@ func (r *restorer) readLimit(d *decoder) familyLimit {
 	if i == uint64(len(r.limits)) {
 		name := d.limit()
 		r.limits = append(r.limits, name)
-		if _, p := name.limit.Refill(); name.limit.Algorithm() != bucket.Continuous {
+		if _, p := name.limit.Refill(); name.limit.Algorithm() != bucket.AlgorithmContinuous {
 			r.longest = max(r.longest, p)
 		}
 	}
@@ -284,14 +284,14 @@ func (r *restorer) readTail(d *decoder) {
 func shiftState(state *bucket.State, l *bucket.Limit, shift bucket.Instant) {
 	state.AsOf += shift
 	switch l.Algorithm() {
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		_, p := l.Refill()
 		if into := state.AsOf % bucket.Instant(p); into > 0 {
 			state.AsOf += bucket.Instant(p) - into
 		} else {
 			state.AsOf -= into
 		}
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		entries := state.Log.Entries()
 		for i := range entries {
 			entries[i].At += shift

@@ -29,7 +29,7 @@ func FuzzRestore(f *testing.F) {
 		for i, l := range everyAlgorithm(f) {
 			key := fmt.Sprint("k", i)
 			for range 3 {
-				take(f, s, key, l.For(key), bucket.Token)
+				take(f, s, key, l.ForKey(key), bucket.Token)
 				clock.Advance(500)
 			}
 			if i%2 == 1 { // an account for another version, or two

@@ -33,7 +33,7 @@ func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]store.Charge, 
 			l = limits[(k+1+r.IntN(3))%len(limits)]
 		}
 		key := strconv.Itoa(k)
-		charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(6000))})
+		charges = append(charges, store.Charge{Key: key, Limit: l.ForKey(key), Cost: bucket.Tokens(r.Int64N(6000))})
 	}
 	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	mode := mete.Mode{DryRun: r.IntN(8) == 0}
@@ -73,7 +73,7 @@ func TestRestore_GoesOn(t *testing.T) {
 				charges, mode := charge(r, limits, 8)
 				if step < 60 { // before anything else: look at each bucket
 					key := strconv.Itoa(step)
-					charges, mode = []store.Charge{{Key: key, Limit: limits[step%len(limits)].For(key)}}, mete.Mode{DryRun: true}
+					charges, mode = []store.Charge{{Key: key, Limit: limits[step%len(limits)].ForKey(key)}}, mete.Mode{DryRun: true}
 				} else {
 					clock.Advance(r.Int64N(1 << r.IntN(12)))
 				}
@@ -118,7 +118,7 @@ func TestRestore_AdmitsNoMoreWhereTheClockStepsBack(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(testseed.PCG(seed, 8))
 		clock := storetest.NewClock()
-		s, model := mustNew(t, memstore.Config{Now: clock.Now}), storetest.NewNaive(clock.Now)
+		s, model := mustNew(t, memstore.Config{Now: clock.Now}), storetest.NewModel(clock.Now)
 		last := clock.Now()
 		for step := range 2000 {
 			if r.IntN(10) == 0 {
@@ -151,7 +151,7 @@ func TestRestore_ClockSetBack(t *testing.T) {
 		if limit.Capacity() == bucket.MaxWindowTokens {
 			continue
 		}
-		limit = limit.For("k")
+		limit = limit.ForKey("k")
 		_, p := limit.Refill()
 		for range 25 {
 			clock := storetest.NewClock()
@@ -169,7 +169,7 @@ func TestRestore_ClockSetBack(t *testing.T) {
 			restored := mustRestore(t, path, memstore.Config{Now: clock.Now})
 			again := take(t, restored, "k", limit, bucket.Token)
 			most := wait
-			if limit.Algorithm() == bucket.Stepped && limit.Anchor() != bucket.AnchorFirst || limit.Algorithm() == bucket.SlidingWindow {
+			if limit.Algorithm() == bucket.AlgorithmStepped && limit.Anchor() != bucket.AnchorFirst || limit.Algorithm() == bucket.AlgorithmSlidingWindow {
 				most += 2 * time.Duration(p) * time.Microsecond
 			}
 			if again.Allowed || again.RetryAfter < wait || again.RetryAfter > most {
@@ -216,7 +216,7 @@ func TestRestore_Refuses(t *testing.T) {
 	s := mustNew(t, memstore.Config{Now: clock.Now})
 	for i, l := range everyAlgorithm(t) {
 		key := fmt.Sprint("k", i)
-		take(t, s, key, l.For(key), bucket.Token)
+		take(t, s, key, l.ForKey(key), bucket.Token)
 	}
 	whole, err := os.ReadFile(saved(t, s))
 	if err != nil {

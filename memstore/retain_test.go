@@ -27,10 +27,10 @@ func TestTake_KeepsNeitherKeysNorCharges(t *testing.T) {
 	}
 	for _, spec := range []bucket.Spec{
 		{Capacity: 3 * bucket.Token, Rate: rate},
-		{Algorithm: bucket.Stepped, Capacity: 3 * bucket.Token, Rate: rate},
-		{Algorithm: bucket.SlidingWindow, Rate: rate},
-		{Algorithm: bucket.SlidingLog, Rate: rate},
-		{Algorithm: bucket.Stepped, Capacity: 3 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 3 * bucket.Token, Rate: rate},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 3 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
 	} {
 		limit, _, err := spec.Compile()
 		if err != nil {

@@ -32,7 +32,7 @@ func million(b *testing.B, algorithm bucket.Algorithm) (*memstore.Store, []strin
 }
 
 func BenchmarkSave(b *testing.B) {
-	for _, algorithm := range []bucket.Algorithm{bucket.Continuous, bucket.SlidingWindow, bucket.SlidingLog} {
+	for _, algorithm := range []bucket.Algorithm{bucket.AlgorithmContinuous, bucket.AlgorithmSlidingWindow, bucket.AlgorithmSlidingLog} {
 		b.Run(algorithm.String(), func(b *testing.B) {
 			s, keys := million(b, algorithm)
 			path := filepath.Join(b.TempDir(), "buckets")
@@ -51,7 +51,7 @@ func BenchmarkSave(b *testing.B) {
 }
 
 func BenchmarkRestore(b *testing.B) {
-	s, keys := million(b, bucket.Continuous)
+	s, keys := million(b, bucket.AlgorithmContinuous)
 	path := saved(b, s)
 	for b.Loop() {
 		restored, err := memstore.Restore(path, memstore.Config{MaxKeys: 2 << 20})
@@ -63,7 +63,7 @@ func BenchmarkRestore(b *testing.B) {
 
 // BenchmarkTakeWhileSaving measures the delay of takes by a save.
 func BenchmarkTakeWhileSaving(b *testing.B) {
-	s, keys := million(b, bucket.Continuous)
+	s, keys := million(b, bucket.AlgorithmContinuous)
 	limit := mustLimit(b, 1000*bucket.Token, bucket.Token)
 	path := filepath.Join(b.TempDir(), "buckets")
 	for _, saves := range []bool{false, true} {

@@ -106,9 +106,9 @@ func slowLimits(tb testing.TB, tokens bucket.Tokens) []bucket.Limit {
 	for _, spec := range []bucket.Spec{
 		{Capacity: tokens, Rate: rate},
 		{Capacity: bucket.Token, Rate: rate, Queue: tokens - bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: tokens, Rate: rate, Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.SlidingWindow, Rate: rate},
-		{Algorithm: bucket.SlidingLog, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: tokens, Rate: rate, Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {

@@ -52,7 +52,7 @@ func TestTable_SecondWords(t *testing.T) {
 		t.Errorf("%v of 5 are left after 2 takes and a refund", got)
 	}
 
-	window, _, err := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}}.Compile()
+	window, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (s *Store) hold(into *hold, c *store.Charge) bool {
 		// The other words of the slot are stable only after it is busy.
 		into.table, into.slot, into.word, into.at = t, sl, word, s.secondWord(t, sl, word, 0)
 		into.entry = s.entry(atomic.LoadUint64(&sl.tag))
-		if sl.hasHash(h) && into.entry.limit.Same(&c.Limit) {
+		if sl.hasHash(h) && into.entry.limit.EqualExceptKey(&c.Limit) {
 			return true
 		}
 		release([]hold{*into})
@@ -107,7 +107,7 @@ func (s *Store) commitHolds(holds []hold) {
 	for i := range holds {
 		h := &holds[i]
 		if h.nextAt != h.at && (!s.steady || h.next&virtual == 0) { // otherwise the first word is enough
-			atomic.StoreUint64(h.table.at(h.slot), h.nextAt)
+			atomic.StoreUint64(h.table.secondWord(h.slot), h.nextAt)
 		}
 		atomic.StoreUint64(&h.slot.word, h.next|nextGeneration(h.word))
 	}

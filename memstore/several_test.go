@@ -34,7 +34,7 @@ func TestTake_ConservesUnderConcurrency(t *testing.T) {
 		}
 		for j := range 3 {
 			name := strconv.Itoa(i) + "/" + strconv.Itoa(j)
-			keys = append(keys, &key{name: name, limit: l.For(name)})
+			keys = append(keys, &key{name: name, limit: l.ForKey(name)})
 		}
 	}
 	var wg sync.WaitGroup

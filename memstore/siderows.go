@@ -30,7 +30,7 @@ func (sh *shard) putSideRow(h hash, family string, row bucket.Row) (at uint64) {
 	old := sh.sideRows[h]
 	kept := append(old.row[:0], row...)
 	for i := range kept {
-		kept[i].Limit = kept[i].Limit.For("")
+		kept[i].Limit = kept[i].Limit.ForKey("")
 	}
 	if old.family != family {
 		family = strings.Clone(family) // the string may be part of a large one
@@ -72,13 +72,13 @@ func (s *Store) takeSideRow(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait
 		return bucket.Verdict{}, 0, false
 	}
 	row := sh.sideRows[sl.hash()].row
-	if len(row) != 1 || row[0].Limit != *l || l.Algorithm() != bucket.SlidingLog {
+	if len(row) != 1 || row[0].Limit != *l || l.Algorithm() != bucket.AlgorithmSlidingLog {
 		return bucket.Verdict{}, 0, false
 	}
 	now := s.instant()
 	v := l.SpendOn(&row[0].State, now, cost, maxWait)
 	if v.Allowed() {
-		atomic.StoreUint64(t.at(sl), fullAt(row))
+		atomic.StoreUint64(t.secondWord(sl), fullAt(row))
 	}
 	return v, now, true
 }

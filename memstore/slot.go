@@ -23,7 +23,7 @@ import (
 // any other change of the slot.
 //
 // AsOf itself is needed only for a clock that steps back, which a [Config] may provide. It is in a second word: see
-// [table.at]. With the process's own clock, virtual states have no second word. AsOf is raised before word is
+// [table.secondWord]. With the process's own clock, virtual states have no second word. AsOf is raised before word is
 // swapped. A reader may combine the new AsOf with the old word: that is the same bucket with a little more refill.
 //
 // All other states use both words: see encode. A writer marks the slot busy for a few instructions and
@@ -109,7 +109,7 @@ func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
 		return
 	}
 	at &^= plainAt
-	if e.limit.Algorithm() == bucket.SlidingWindow {
+	if e.limit.Algorithm() == bucket.AlgorithmSlidingWindow {
 		prev := int64(at>>indexBits<<lowBits | word&lowMask)
 		to.Spent, to.Prev = int64(word&payloadMask>>lowBits)+prev, prev
 		to.AsOf, to.Unit = bucket.Instant((e.first+int64(at&indexMask))*p), -p
@@ -122,7 +122,7 @@ func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
 func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool) {
 	_, p := e.limit.Refill()
 	switch e.limit.Algorithm() {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		asOf := state.AsOf
 		if s.steady && state.Spent == 0 {
 			asOf = max(asOf, s.base) // no take of this store happens earlier
@@ -133,12 +133,12 @@ func (s *Store) encode(state *bucket.State, e *entry) (word, at uint64, ok bool)
 		if refilled, ok := s.refillSinceBase(asOf, e.gain); ok && refilled+uint64(state.Spent) <= payloadMask {
 			return virtual | (refilled + uint64(state.Spent)), uint64(asOf), true
 		}
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		index := int64(state.AsOf)/p - e.first
 		cur, prev := uint64(state.Spent-state.Prev), uint64(state.Prev)
 		ok = index >= 0 && index <= indexMask && cur>>windowBits == 0 && prev>>windowBits == 0
 		return cur<<lowBits | prev&lowMask, plainAt | prev>>lowBits<<indexBits | uint64(index)&indexMask, ok
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		// An empty log is a full bucket.
 		return 0, plainAt | uint64(state.AsOf), state.Log == nil
 	}
@@ -157,13 +157,13 @@ func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key str
 		e := s.entry(atomic.LoadUint64(&sl.tag))
 		into[0] = bucket.Account{Limit: e.limit, State: s.decode(word, s.secondWord(sh.table.Load(), sl, word, now), e)}
 	}
-	common := l.For("")
+	common := l.ForKey("")
 	for i := range into[:n] {
 		a := &into[i]
 		if a.Limit == common {
 			a.Limit = *l
 		} else {
-			a.Limit = a.Limit.For(key)
+			a.Limit = a.Limit.ForKey(key)
 		}
 	}
 	return into[:n]
@@ -175,7 +175,7 @@ func (s *Store) secondWord(t *table, sl *slot, word uint64, now bucket.Instant) 
 	if s.steady && word&virtual != 0 {
 		return uint64(now)
 	}
-	return atomic.LoadUint64(t.at(sl))
+	return atomic.LoadUint64(t.secondWord(sl))
 }
 
 // save assigns the slot to h and writes a row of one account. It unlocks the slot unless lock is locked. The
@@ -205,7 +205,7 @@ func (t *table) write(sl *slot, h hash, word, at, number, lock uint64) {
 		t.ats = make([]uint64, len(t.slots))
 	}
 	if t.ats != nil {
-		atomic.StoreUint64(t.at(sl), at)
+		atomic.StoreUint64(t.secondWord(sl), at)
 	}
 	tag := h.h1&^numberMask | number
 	old := atomic.LoadUint64(&sl.word)

@@ -32,7 +32,7 @@ func TestStress_SmallStoreAgainstTheModel(t *testing.T) {
 		r := rand.New(testseed.PCG(seed, 5))
 		clock := storetest.NewClock()
 		s := mustNew(t, memstore.Config{MaxKeys: 1 + r.IntN(60), Now: clock.Now})
-		model, keys := storetest.NewNaive(clock.Now), 2+r.IntN(200)
+		model, keys := storetest.NewModel(clock.Now), 2+r.IntN(200)
 		for step := range 1500 {
 			clock.Advance(r.Int64N([]int64{20_000, 20_000, 100_000_000, 100_000_000_000}[r.IntN(100)/97]))
 			charges := someCharges(r, keys, limits)

@@ -25,8 +25,8 @@ type table struct {
 	ats []uint64
 }
 
-// at returns the second word of a slot. The table must have second words.
-func (t *table) at(sl *slot) *uint64 {
+// secondWord returns the second word of a slot. The table must have second words.
+func (t *table) secondWord(sl *slot) *uint64 {
 	i := (uintptr(unsafe.Pointer(sl)) - uintptr(unsafe.Pointer(unsafe.SliceData(t.slots)))) / unsafe.Sizeof(slot{})
 	return &t.ats[i]
 }
@@ -155,7 +155,7 @@ func (s *Store) takeOver(sh *shard, h hash, now bucket.Instant) *slot {
 // long.
 func (s *Store) isFull(t *table, sl *slot, w uint64, now bucket.Instant) bool {
 	if w&hasSideRow != 0 {
-		return now >= bucket.Instant(atomic.LoadUint64(t.at(sl))&^plainAt)
+		return now >= bucket.Instant(atomic.LoadUint64(t.secondWord(sl))&^plainAt)
 	}
 	e := s.entry(atomic.LoadUint64(&sl.tag))
 	if w&virtual != 0 {
@@ -164,7 +164,7 @@ func (s *Store) isFull(t *table, sl *slot, w uint64, now bucket.Instant) bool {
 		return now >= s.base && w&payloadMask <= refilled
 	}
 	// A bucket that is full only at a future instant must not be evicted: its time would run back.
-	state := s.decode(w, atomic.LoadUint64(t.at(sl)), e)
+	state := s.decode(w, atomic.LoadUint64(t.secondWord(sl)), e)
 	return state.AsOf <= now && e.limit.Full(state, now)
 }
 
@@ -214,7 +214,7 @@ func (s *Store) rebuild(sh *shard, now, idle bucket.Instant) *table {
 		to := t.firstEmpty(sl.h0)
 		*to = slot{word: w, h0: sl.h0, tag: sl.tag}
 		if plain && old.ats != nil {
-			*t.at(to) = atomic.LoadUint64(&old.ats[i])
+			*t.secondWord(to) = atomic.LoadUint64(&old.ats[i])
 		}
 		t.used++
 	}

@@ -62,7 +62,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 	var now bucket.Instant
 	var before uint64 // the word before the clock was read, or 0
 	denied := s.denials.flag(h)
-	read := l.Algorithm() == bucket.Continuous && !denied.Load()
+	read := l.Algorithm() == bucket.AlgorithmContinuous && !denied.Load()
 	t := s.tables[s.index(h)].Load()
 	if read {
 		prefetch(&t.slots[t.home(h.h0)])
@@ -88,7 +88,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 			before, now, read = word, s.instant(), true
 		}
 		at := s.secondWord(t, sl, virtual, now)
-		if at&plainAt != 0 || !s.entry(atomic.LoadUint64(&sl.tag)).limit.Same(l) {
+		if at&plainAt != 0 || !s.entry(atomic.LoadUint64(&sl.tag)).limit.EqualExceptKey(l) {
 			return bucket.Verdict{}, 0, false
 		}
 		n, _ := l.Refill()
@@ -113,7 +113,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 			return bucket.Verdict{}, 0, false
 		}
 		// A steady clock does not step back, so its slots need no instant.
-		if asOf := uint64(asOf); !s.steady && asOf != at && !atomic.CompareAndSwapUint64(t.at(sl), at, asOf) {
+		if asOf := uint64(asOf); !s.steady && asOf != at && !atomic.CompareAndSwapUint64(t.secondWord(sl), at, asOf) {
 			continue
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word&^payloadMask|next) {
@@ -146,11 +146,11 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 		if word&hasSideRow != 0 {
 			return s.takeSideRow(h, l, cost, maxWait)
 		}
-		at, e := atomic.LoadUint64(t.at(sl)), s.entry(atomic.LoadUint64(&sl.tag))
+		at, e := atomic.LoadUint64(t.secondWord(sl)), s.entry(atomic.LoadUint64(&sl.tag))
 		if word&busy != 0 {
 			continue // released within a few instructions
 		}
-		if at&plainAt == 0 || !e.limit.Same(l) {
+		if at&plainAt == 0 || !e.limit.EqualExceptKey(l) {
 			return bucket.Verdict{}, 0, false
 		}
 		var state bucket.State
@@ -172,11 +172,11 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			return bucket.Verdict{}, 0, false
 		}
 		if atomic.CompareAndSwapUint64(&sl.word, word, word|busy) {
-			if atomic.LoadUint64(t.at(sl)) != at { // the generation has wrapped around
+			if atomic.LoadUint64(t.secondWord(sl)) != at { // the generation has wrapped around
 				atomic.StoreUint64(&sl.word, word)
 				continue
 			}
-			atomic.StoreUint64(t.at(sl), second)
+			atomic.StoreUint64(t.secondWord(sl), second)
 			atomic.StoreUint64(&sl.word, next|nextGeneration(word))
 			return v, now, true
 		}
@@ -187,7 +187,7 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 // addPlain commits a take that changes only the first word.
 func (sl *slot) addPlain(word uint64, state *bucket.State, e *entry) bool {
 	payload := uint64(state.Spent)
-	if e.limit.Algorithm() == bucket.SlidingWindow {
+	if e.limit.Algorithm() == bucket.AlgorithmSlidingWindow {
 		cur := uint64(state.Spent - state.Prev)
 		if cur>>windowBits != 0 {
 			return false
@@ -204,7 +204,7 @@ const maxSpins = 100
 // all, or if the store is full. now may be earlier than the last change of the shard: a bucket that was not
 // full at now and is absent was evicted later.
 func (s *Store) takeNew(h hash, key string, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
-	if l.Algorithm() == bucket.SlidingLog {
+	if l.Algorithm() == bucket.AlgorithmSlidingLog {
 		return bucket.Verdict{}, 0, false
 	}
 	sh := s.shard(h)

@@ -29,13 +29,13 @@ func TestVersions_AgreeWithTheModelOnTheProcessClock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(testseed.PCG(seed, 21))
 			now := func() bucket.Instant { return bucket.At(time.Now()) }
-			s, model := mustNew(t, memstore.Config{}), storetest.NewNaive(now)
+			s, model := mustNew(t, memstore.Config{}), storetest.NewModel(now)
 			for step := range 2000 {
 				time.Sleep(time.Duration(r.Int64N(1<<(1+r.IntN(14)))) * time.Microsecond)
 				var charges []store.Charge
 				for k := range 1 + r.IntN(3) {
 					key, l := fmt.Sprint("k", k), limits[(r.IntN(2)*(1+k)+step/300)%len(limits)]
-					charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: bucket.Tokens(r.Int64N(4000))})
+					charges = append(charges, store.Charge{Key: key, Limit: l.ForKey(key), Cost: bucket.Tokens(r.Int64N(4000))})
 				}
 				mode := mete.Mode{DryRun: r.IntN(8) == 0}
 				if r.IntN(4) == 0 {

@@ -40,8 +40,8 @@ func NewCounts(store string) *Counts {
 	return &Counts{instance: rand.Text(), store: store, started: time.Now()}
 }
 
-// Decided counts a decision. It is for [mete.Config.OnDecision].
-func (c *Counts) Decided(_ context.Context, d *mete.Decision) {
+// OnDecision counts a decision. It is for [mete.Config.OnDecision].
+func (c *Counts) OnDecision(_ context.Context, d *mete.Decision) {
 	if d.Allowed {
 		c.allowed.Add(1)
 	} else {

@@ -19,8 +19,8 @@ func decided(tb testing.TB) (*monitor.Counts, *mete.Decision) {
 // every request.
 func TestCounts_Allocations(t *testing.T) {
 	counts, d := decided(t)
-	counts.Decided(t.Context(), d)
-	if n := testing.AllocsPerRun(100, func() { counts.Decided(t.Context(), d) }); n != 0 {
+	counts.OnDecision(t.Context(), d)
+	if n := testing.AllocsPerRun(100, func() { counts.OnDecision(t.Context(), d) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
@@ -30,7 +30,7 @@ func BenchmarkCounts(b *testing.B) {
 		counts, d := decided(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			counts.Decided(b.Context(), d)
+			counts.OnDecision(b.Context(), d)
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkCounts(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				counts.Decided(b.Context(), d)
+				counts.OnDecision(b.Context(), d)
 			}
 		})
 	})

@@ -26,7 +26,7 @@ func TestCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := monitor.NewCounts("memory")
-	lim, err := mete.New(store, m, mete.Config{OnDecision: counts.Decided})
+	lim, err := mete.New(store, m, mete.Config{OnDecision: counts.OnDecision})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func (h *Monitor) send(l *Listener, frames [][]byte) {
 }
 
 // Listen returns a listener and its first frames: the state, and the samples after the event with the ID after,
-// or all of them. The caller must call [Monitor.Leave].
+// or all of them. The caller must call [Monitor.RemoveListener].
 func (h *Monitor) Listen(after string) (l *Listener, first [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -274,8 +274,8 @@ func (h *Monitor) since(id string) []sample {
 	return nil
 }
 
-// Leave removes a listener.
-func (h *Monitor) Leave(l *Listener) {
+// RemoveListener removes a listener.
+func (h *Monitor) RemoveListener(l *Listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := h.listeners[l]; ok {

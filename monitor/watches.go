@@ -94,8 +94,8 @@ func (ws *Watches) clone() map[string][]*watch {
 	return map[string][]*watch{}
 }
 
-// Decided calls the functions that watch a bucket in d. It is for [mete.Config.OnDecision].
-func (ws *Watches) Decided(ctx context.Context, d *mete.Decision) {
+// OnDecision calls the functions that watch a bucket in d. It is for [mete.Config.OnDecision].
+func (ws *Watches) OnDecision(ctx context.Context, d *mete.Decision) {
 	table := ws.table.Load()
 	if table == nil {
 		return

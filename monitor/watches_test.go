@@ -68,10 +68,10 @@ func (brokenStore) Take(context.Context, []bucket.Snapshot, []store.Charge, mete
 func TestWatches(t *testing.T) {
 	var seen []string
 	watches := new(monitor.Watches)
-	l := watchedLimiter(t, storetest.NewNaive(storetest.NewClock().Now), mete.Config{
+	l := watchedLimiter(t, storetest.NewModel(storetest.NewClock().Now), mete.Config{
 		OnDecision: func(ctx context.Context, d *mete.Decision) {
 			seen = append(seen, "hook")
-			watches.Decided(ctx, d)
+			watches.OnDecision(ctx, d)
 		},
 	})
 	watch := func(key string) (stop func()) {
@@ -142,8 +142,8 @@ func TestWatches(t *testing.T) {
 // A decision without the store shows the local bucket as degraded.
 func TestWatches_Degraded(t *testing.T) {
 	watches := new(monitor.Watches)
-	local := storetest.NewNaive(storetest.NewClock().Now)
-	l := watchedLimiter(t, brokenStore{local}, mete.Config{OnDecision: watches.Decided, Local: local})
+	local := storetest.NewModel(storetest.NewClock().Now)
+	l := watchedLimiter(t, brokenStore{local}, mete.Config{OnDecision: watches.OnDecision, Local: local})
 	var seen []bool
 	stop, err := watches.Watch("all:", func(_ context.Context, d *mete.Decision, s *mete.Status) {
 		seen = append(seen, d.Degraded && s.Allowed)
@@ -163,7 +163,7 @@ func TestWatches_Degraded(t *testing.T) {
 // A watch can stop within its function. The bound frees a place after a stop.
 func TestWatches_Bounds(t *testing.T) {
 	watches := new(monitor.Watches)
-	l := watchedLimiter(t, storetest.NewNaive(storetest.NewClock().Now), mete.Config{OnDecision: watches.Decided})
+	l := watchedLimiter(t, storetest.NewModel(storetest.NewClock().Now), mete.Config{OnDecision: watches.OnDecision})
 	take := func() {
 		if _, err := l.Take(t.Context(), mete.Request{Attributes: mete.Attrs{"header:x-user": "alice"}}); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestWatches_Bounds(t *testing.T) {
 
 func TestWatches_Concurrent(t *testing.T) {
 	watches := new(monitor.Watches)
-	l := watchedLimiter(t, storetest.NewNaive(storetest.NewClock().Now), mete.Config{OnDecision: watches.Decided})
+	l := watchedLimiter(t, storetest.NewModel(storetest.NewClock().Now), mete.Config{OnDecision: watches.OnDecision})
 	const takes = 200
 	var all, some atomic.Int64
 	keep, err := watches.Watch("all:", func(context.Context, *mete.Decision, *mete.Status) { all.Add(1) })
@@ -245,7 +245,7 @@ func TestWatches_AllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		watches := new(monitor.Watches)
-		l := watchedLimiter(t, store, mete.Config{OnDecision: watches.Decided})
+		l := watchedLimiter(t, store, mete.Config{OnDecision: watches.OnDecision})
 		for _, key := range watched {
 			if _, err := watches.Watch(key, func(context.Context, *mete.Decision, *mete.Status) {}); err != nil {
 				t.Fatal(err)
@@ -281,7 +281,7 @@ func BenchmarkWatches(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				watches.Decided(b.Context(), &shown)
+				watches.OnDecision(b.Context(), &shown)
 			}
 		})
 	}

@@ -14,9 +14,9 @@ import (
 
 // Acts on one bucket by its key, or on all buckets of a rule: see [Manager.Note].
 const (
-	WhatReset   What = "reset"   // it was refilled
-	WhatTaken   What = "taken"   // tokens were taken from it
-	WhatCleared What = "cleared" // all buckets of a rule were refilled
+	EntryReset   EntryKind = "reset"   // it was refilled
+	EntryTaken   EntryKind = "taken"   // tokens were taken from it
+	EntryCleared EntryKind = "cleared" // all buckets of a rule were refilled
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 // Note records an act on a bucket or a rule for all processes that share the document. It changes neither the
 // bucket nor the overrides; call it after the act.
 //
-// For [WhatReset] and [WhatTaken], the entry requires Key, Tokens and Author. [WhatCleared] requires Rule and
+// For [EntryReset] and [EntryTaken], the entry requires Key, Tokens and Author. [EntryCleared] requires Rule and
 // Author instead, and may have Buckets. Reason, Role and From may be empty. Note sets ID and At; all other fields
 // must be zero. Note returns the entry with these fields, even after an error.
 //
@@ -66,12 +66,12 @@ func (m *Manager) Note(ctx context.Context, e Entry) (Entry, error) {
 // happened.
 func checkAct(e *Entry) (wrong policy.Errors) {
 	if !e.isAct() {
-		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("invalid what %q", e.What), Hint: "use reset, taken or cleared"})
+		wrong = append(wrong, policy.Error{Path: "/what", Reason: fmt.Sprintf("invalid what %q", e.Kind), Hint: "use reset, taken or cleared"})
 	}
 	if e.Override != "" || e.Before != nil || e.After != nil {
 		wrong = append(wrong, policy.Error{Path: "/override", Reason: "an act on a bucket has no override", Hint: "leave override, before and after empty"})
 	}
-	cleared := e.What == WhatCleared
+	cleared := e.Kind == EntryCleared
 	switch {
 	case cleared && (e.Rule == "" || len(e.Rule) > policy.MaxNameBytes):
 		wrong = append(wrong, policy.Error{Path: "/rule", Reason: fmt.Sprintf("rule has %d bytes, must have between 1 and %d", len(e.Rule), policy.MaxNameBytes)})
@@ -96,7 +96,7 @@ func checkAct(e *Entry) (wrong policy.Errors) {
 }
 
 func (e *Entry) isAct() bool {
-	return e.What == WhatReset || e.What == WhatTaken || e.What == WhatCleared
+	return e.Kind == EntryReset || e.Kind == EntryTaken || e.Kind == EntryCleared
 }
 
 // toStored returns the form of e in a document. Older versions expect that every entry has an override before or

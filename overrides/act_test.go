@@ -21,7 +21,7 @@ import (
 
 // resetOf is that a bucket was reset.
 func resetOf(key string) overrides.Entry {
-	return overrides.Entry{What: overrides.WhatReset, Key: key, Tokens: "1.5", Author: "kim", Role: "operate", From: "192.0.2.1", Reason: "by mistake"}
+	return overrides.Entry{Kind: overrides.EntryReset, Key: key, Tokens: "1.5", Author: "kim", Role: "operate", From: "192.0.2.1", Reason: "by mistake"}
 }
 
 func (n *node) note(e overrides.Entry) overrides.Entry {
@@ -62,7 +62,7 @@ func TestNote(t *testing.T) {
 	later.refresh()
 	for name, n := range map[string]*node{"who did it": a, "another": b, "one that begins later": later} {
 		audit := n.Audit()
-		if len(audit) != 2 || audit[0].What != overrides.WhatMade || audit[1] != want {
+		if len(audit) != 2 || audit[0].Kind != overrides.EntryMade || audit[1] != want {
 			t.Errorf("%s has %+v, want that it was made, and %+v", name, audit, want)
 		}
 		n.wantTakes(name, "bad", false)
@@ -183,7 +183,7 @@ func TestNote_LaterVersion(t *testing.T) {
 	_, revision := stored(t, kept)
 	mustSet(t, kept, []byte(`{"version": 1, "overrides": [], "audit": [{"id": "new", "what": "painted", "author": "kim"}, {"id": "bare", "what": "reset"}]}`), revision)
 	n.refresh()
-	if audit := n.Audit(); len(audit) != 2 || audit[0].What != "painted" || audit[1].Key != "" {
+	if audit := n.Audit(); len(audit) != 2 || audit[0].Kind != "painted" || audit[1].Key != "" {
 		t.Errorf("%+v", audit)
 	}
 	n.wantTakes("it is not there any more", "bad", true)
@@ -221,9 +221,9 @@ func TestNote_AtOnce(t *testing.T) {
 func TestNote_Bound(t *testing.T) {
 	c := newClock()
 	kept := newStore(t, c)
-	entries := []overrides.Entry{{ID: "first", What: overrides.WhatRemoved, Before: &policy.Override{ID: "x"}, Reason: "r"}}
+	entries := []overrides.Entry{{ID: "first", Kind: overrides.EntryRemoved, Before: &policy.Override{ID: "x"}, Reason: "r"}}
 	for i := range overrides.MaxActs {
-		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), What: overrides.WhatTaken, Before: &policy.Override{Key: fmt.Sprint("k", i)}})
+		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), Kind: overrides.EntryTaken, Before: &policy.Override{Key: fmt.Sprint("k", i)}})
 	}
 	data, err := json.Marshal(map[string]any{"version": 1, "audit": entries})
 	if err != nil {
@@ -245,7 +245,7 @@ func TestNote_Bound(t *testing.T) {
 func TestNote_RefusesMistakes(t *testing.T) {
 	n := newNode(t, newClock(), nil, rules)
 	for path, spoil := range map[string]func(*overrides.Entry){
-		"/what":     func(e *overrides.Entry) { e.What = overrides.WhatMade },
+		"/what":     func(e *overrides.Entry) { e.Kind = overrides.EntryMade },
 		"/override": func(e *overrides.Entry) { e.Before = &policy.Override{} },
 		"/tokens":   func(e *overrides.Entry) { e.Tokens = "0" },
 		"/key":      func(e *overrides.Entry) { e.Key = "" },

@@ -52,7 +52,7 @@ func (m *Manager) PutIf(ctx context.Context, o policy.Override, may func(before 
 	if o.ID == "" {
 		o.ID = newID(o.Action)
 	}
-	entry := Entry{ID: newEntryID(), What: WhatMade, Override: o.ID, Author: o.Author, Reason: o.Reason}
+	entry := Entry{ID: newEntryID(), Kind: EntryMade, Override: o.ID, Author: o.Author, Reason: o.Reason}
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		o.CreatedAt = e.At
 		at := d.index(o.ID)
@@ -152,7 +152,7 @@ func (m *Manager) RemoveIf(ctx context.Context, id, author, reason string, may f
 		}
 		return nil
 	}
-	entry := Entry{ID: newEntryID(), What: WhatRemoved, Override: id, Author: author, Reason: reason}
+	entry := Entry{ID: newEntryID(), Kind: EntryRemoved, Override: id, Author: author, Reason: reason}
 	err := m.change(ctx, &entry, maxAttempts, func(d *document, e *Entry) error {
 		at := d.index(id)
 		if at < 0 {

@@ -17,7 +17,7 @@
 //
 // The audit also records acts on buckets:
 //
-//	noted, err := m.Note(ctx, overrides.Entry{What: overrides.WhatReset, Key: key, Tokens: "5", Author: "kim", …})
+//	noted, err := m.Note(ctx, overrides.Entry{What: overrides.EntryReset, Key: key, Tokens: "5", Author: "kim", …})
 //
 // # Storage
 //
@@ -39,6 +39,6 @@
 //
 // The audit records every change with its time, author, reason, and the override before and after it. It keeps the
 // last [MaxEntries] entries, or fewer if they do not fit into the document; at most [MaxActs] of them are acts on
-// buckets. It also records expirations. An expired override is listed for [Keep] longer. Matches and keys can
+// buckets. It also records expirations. An expired override is listed for [KeepExpired] longer. Matches and keys can
 // contain secrets: they are in the document, but never in logs.
 package overrides

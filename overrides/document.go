@@ -42,7 +42,7 @@ type record struct {
 type Entry struct {
 	ID       string    `json:"id"` // unique
 	At       time.Time `json:"at"`
-	What     What      `json:"what"`
+	Kind     EntryKind `json:"what"`
 	Override string    `json:"override"` // the override's ID; empty for a bucket
 	Author   string    `json:"author"`   // of the change; "mete" for an expiration
 	Reason   string    `json:"reason"`   // may be empty for a bucket
@@ -55,7 +55,7 @@ type Entry struct {
 	Role   string      `json:"role,omitempty"`
 	From   string      `json:"from,omitempty"`
 
-	// For [WhatCleared]: the rule, and the number of removed buckets.
+	// For [EntryCleared]: the rule, and the number of removed buckets.
 	Rule    string `json:"rule,omitempty"`
 	Buckets int64  `json:"buckets,omitempty"`
 
@@ -64,13 +64,13 @@ type Entry struct {
 	After  *policy.Override `json:"after,omitempty"`
 }
 
-// A What is the kind of an entry. [WhatReset], [WhatTaken] and [WhatCleared] are acts on buckets.
-type What string
+// An EntryKind is the kind of an entry. [EntryReset], [EntryTaken] and [EntryCleared] are acts on buckets.
+type EntryKind string
 
 const (
-	WhatMade    What = "made"    // created, or replaced the override with its ID
-	WhatRemoved What = "removed" // by an admin
-	WhatExpired What = "expired"
+	EntryMade    EntryKind = "made"    // created, or replaced the override with its ID
+	EntryRemoved EntryKind = "removed" // by an admin
+	EntryExpired EntryKind = "expired"
 )
 
 func decode(data []byte) (d document, err error) {

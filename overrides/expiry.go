@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Keep is the time for which an expired override stays in the list.
-const Keep = 24 * time.Hour
+// KeepExpired is the time for which an expired override stays in the list.
+const KeepExpired = 24 * time.Hour
 
 const expirer = "mete"
 
@@ -18,7 +18,9 @@ func (d *document) isDue(now time.Time) bool {
 	})
 }
 
-func (r *record) isOld(now time.Time) bool { return r.Expired && !r.ExpiresAt.Add(Keep).After(now) }
+func (r *record) isOld(now time.Time) bool {
+	return r.Expired && !r.ExpiresAt.Add(KeepExpired).After(now)
+}
 
 func (d *document) expire(now time.Time) {
 	for i := range d.Overrides {
@@ -28,7 +30,7 @@ func (d *document) expire(now time.Time) {
 		}
 		r.Expired = true
 		d.Audit = append(d.Audit, Entry{
-			ID: newEntryID(), At: r.ExpiresAt, What: WhatExpired, Override: r.Override.ID, Author: expirer,
+			ID: newEntryID(), At: r.ExpiresAt, Kind: EntryExpired, Override: r.Override.ID, Author: expirer,
 			Reason: "it expired", Before: copyOf(r.Override),
 		})
 	}

@@ -76,13 +76,13 @@ func TestFollow_Expiry(t *testing.T) {
 		a.wantTakes("from then on", "bad", true)
 		for _, n := range []*node{a, b} {
 			audit := n.Audit()
-			if len(audit) != 2 || audit[1].What != overrides.WhatExpired || audit[1].Override != "b" || !audit[1].At.Equal(audit[0].After.ExpiresAt) {
+			if len(audit) != 2 || audit[1].Kind != overrides.EntryExpired || audit[1].Override != "b" || !audit[1].At.Equal(audit[0].After.ExpiresAt) {
 				t.Errorf("audit %+v, want that it was made and has expired, once", audit)
 			}
 		}
-		a.pass(overrides.Keep - time.Minute)
-		if got := a.states()["b"]; got != overrides.StateEnded {
-			t.Errorf("nearly a day later it is %q, want %q", got, overrides.StateEnded)
+		a.pass(overrides.KeepExpired - time.Minute)
+		if got := a.states()["b"]; got != overrides.StateExpired {
+			t.Errorf("nearly a day later it is %q, want %q", got, overrides.StateExpired)
 		}
 		a.pass(time.Minute)
 		if got := a.List(); len(got) > 0 || len(a.Audit()) != 2 {

@@ -74,7 +74,7 @@ func writeFormat(t *testing.T, dir string) {
 	if err := n.Remove(t.Context(), "removed", "kim", "over"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Note(t.Context(), overrides.Entry{What: overrides.WhatTaken, Key: "free:api=k9", Author: "kim", Role: "operate", From: "192.0.2.1", Reason: "test", Tokens: "2.5"}); err != nil {
+	if _, err := n.Note(t.Context(), overrides.Entry{Kind: overrides.EntryTaken, Key: "free:api=k9", Author: "kim", Role: "operate", From: "192.0.2.1", Reason: "test", Tokens: "2.5"}); err != nil {
 		t.Fatal(err)
 	}
 	text, _, err := documents.Document(t.Context(), overrides.DefaultName, 0)

@@ -13,8 +13,8 @@ import (
 type State string
 
 const (
-	StateInForce State = "in_force"
-	StateEnded   State = "expired"
+	StateActive  State = "in_force"
+	StateExpired State = "expired"
 	StateUnfit   State = "unfit" // the active policy has no use for it
 )
 
@@ -61,7 +61,7 @@ func (m *Manager) List() []Status {
 
 func (m *Manager) status(o policy.Override, now time.Time) Status {
 	s := Status{Override: o, State: stateOf(o, now), Source: SourceAdmin}
-	if why := m.unfit[o.ID]; why != nil && s.State == StateInForce {
+	if why := m.unfit[o.ID]; why != nil && s.State == StateActive {
 		s.State, s.Mistakes = StateUnfit, why
 	}
 	return s
@@ -69,9 +69,9 @@ func (m *Manager) status(o policy.Override, now time.Time) Status {
 
 func stateOf(o policy.Override, now time.Time) State {
 	if o.ExpiresAt.After(now) {
-		return StateInForce
+		return StateActive
 	}
-	return StateEnded
+	return StateExpired
 }
 
 // Audit returns the audit, the latest entry last. The caller must not modify the data of entries.
@@ -81,8 +81,8 @@ func (m *Manager) Audit() []Entry {
 	return slices.Clone(m.document.Audit)
 }
 
-// Local returns the number of active local overrides.
-func (m *Manager) Local() (n int) {
+// CountLocal returns the number of active local overrides.
+func (m *Manager) CountLocal() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
@@ -94,8 +94,8 @@ func (m *Manager) Local() (n int) {
 	return n
 }
 
-// Count returns the number of active overrides per action.
-func (m *Manager) Count() map[policy.Action]int {
+// CountActive returns the number of active overrides per action.
+func (m *Manager) CountActive() map[policy.Action]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, now := map[policy.Action]int{}, m.now()

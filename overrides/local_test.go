@@ -39,8 +39,8 @@ func TestPutLocal(t *testing.T) {
 	a, b := newNode(t, c, kept, rules), newNode(t, c, kept, rules)
 	a.put(block("shared", "bad"))
 	s := a.putLocal(local(c, "here", "worse", 10*time.Minute))
-	if s.Source != overrides.SourceLocal || s.State != overrides.StateInForce || a.Local() != 1 {
-		t.Errorf("made %+v, %d are local", s, a.Local())
+	if s.Source != overrides.SourceLocal || s.State != overrides.StateActive || a.CountLocal() != 1 {
+		t.Errorf("made %+v, %d are local", s, a.CountLocal())
 	}
 	b.refresh()
 	a.wantTakes("with a local block", "worse", false)
@@ -49,13 +49,13 @@ func TestPutLocal(t *testing.T) {
 	if list := b.List(); len(list) != 1 {
 		t.Errorf("the other process lists %+v", list)
 	}
-	if list := a.List(); len(list) != 2 || list[1].ID != "here" || list[1].Source != overrides.SourceLocal || a.Count()[policy.ActionBlock] != 2 {
-		t.Errorf("it lists %+v and counts %v", list, a.Count())
+	if list := a.List(); len(list) != 2 || list[1].ID != "here" || list[1].Source != overrides.SourceLocal || a.CountActive()[policy.ActionBlock] != 2 {
+		t.Errorf("it lists %+v and counts %v", list, a.CountActive())
 	}
 	if len(a.Audit()) != 1 || !strings.Contains(a.log.String(), `msg="local override made" id=here action=block`) || strings.Contains(a.log.String(), "worse") {
 		t.Errorf("audit %+v, log:\n%s", a.Audit(), a.log)
 	}
-	if err := a.Base(load(t, rules)); err != nil { // a new policy keeps it
+	if err := a.SetBase(load(t, rules)); err != nil { // a new policy keeps it
 		t.Fatal(err)
 	}
 	a.wantTakes("with a new policy", "worse", false)
@@ -66,8 +66,8 @@ func TestPutLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.wantTakes("after its removal", "worse", true)
-	if a.Local() != 0 || a.log.Count("local override removed") != 1 {
-		t.Errorf("%d are local, log:\n%s", a.Local(), a.log)
+	if a.CountLocal() != 0 || a.log.Count("local override removed") != 1 {
+		t.Errorf("%d are local, log:\n%s", a.CountLocal(), a.log)
 	}
 }
 

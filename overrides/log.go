@@ -40,11 +40,11 @@ func (m *Manager) logEntry(e *Entry) {
 		o = e.Before
 	}
 	level := slog.LevelInfo
-	if e.What == WhatMade && o.Action.Kind().Suspends {
+	if e.Kind == EntryMade && o.Action.Kind().Suspends {
 		level = slog.LevelWarn // it suspends limits
 	}
 	a := append(logAttrs(o), slog.String("author", e.Author), slog.String("reason", e.Reason))
-	m.config.Logger.LogAttrs(context.Background(), level, "override "+string(e.What), a...)
+	m.config.Logger.LogAttrs(context.Background(), level, "override "+string(e.Kind), a...)
 }
 
 // logActive logs the active overrides when a process starts. The caller holds mu.
@@ -52,7 +52,7 @@ func (m *Manager) logActive() {
 	var ids []string
 	now := m.now()
 	for _, r := range m.document.Overrides {
-		if m.status(r.Override, now).State == StateInForce {
+		if m.status(r.Override, now).State == StateActive {
 			ids = append(ids, r.Override.ID)
 		}
 	}

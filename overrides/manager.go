@@ -35,8 +35,8 @@ type Config struct {
 	// Documents stores the overrides. If it is nil, or does not support documents, overrides end with this process.
 	Documents store.Documents
 
-	// Cleared, if set, is called with each rule that another manager noted as cleared: see [WhatCleared].
-	// [mete.Limiter.ForgetRule] is for that.
+	// Cleared, if set, is called with each rule that another manager noted as cleared: see [EntryCleared].
+	// [mete.Limiter.DropRule] is for that.
 	Cleared func(rule string)
 
 	// Name is the name of the document. Managers with the same name share overrides. Empty is [DefaultName].
@@ -115,9 +115,9 @@ func (m *Manager) Load(ctx context.Context) error {
 	return nil
 }
 
-// Base replaces the active policy and keeps the overrides that fit it. Overrides that do not fit are not an error.
+// SetBase replaces the active policy and keeps the overrides that fit it. Overrides that do not fit are not an error.
 // If Apply fails, nothing changes.
-func (m *Manager) Base(base *policy.Matcher) error {
+func (m *Manager) SetBase(base *policy.Matcher) error {
 	if base == nil {
 		return errors.New("overrides: base: policy is required")
 	}
@@ -147,8 +147,8 @@ func (m *Manager) activate(base *policy.Matcher, d document) error {
 	return nil
 }
 
-// Persistent reports whether overrides outlive the process.
-func (m *Manager) Persistent() bool {
+// IsPersistent reports whether overrides outlive the process.
+func (m *Manager) IsPersistent() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.persistent

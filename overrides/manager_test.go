@@ -34,7 +34,7 @@ func TestPut_EveryAction(t *testing.T) {
 		t.Errorf("break glass: %+v, want that nothing is limited", d)
 	}
 	want := map[policy.Action]int{policy.ActionBlock: 1, policy.ActionAllow: 1, policy.ActionLimit: 1, policy.ActionShadow: 1, policy.ActionBreakGlass: 1}
-	if got := n.Count(); !maps.Equal(got, want) {
+	if got := n.CountActive(); !maps.Equal(got, want) {
 		t.Errorf("in force: %v, want %v", got, want)
 	}
 	for _, id := range []string{"g", "s"} {
@@ -59,8 +59,8 @@ func TestPut_Expires(t *testing.T) {
 	}
 	c.advance(time.Microsecond)
 	n.wantTakes("then", "k", true)
-	if got := n.states()["b"]; got != overrides.StateEnded {
-		t.Errorf("state %q, want %q", got, overrides.StateEnded)
+	if got := n.states()["b"]; got != overrides.StateExpired {
+		t.Errorf("state %q, want %q", got, overrides.StateExpired)
 	}
 }
 
@@ -156,10 +156,10 @@ func TestBase_KeepsOverrides(t *testing.T) {
 	n.put(block("b", "bad"))
 	n.put(raise("l", "big"))
 	renamed := strings.ReplaceAll(rules, `"free"`, `"gratis"`)
-	if err := n.Base(load(t, renamed)); err != nil {
+	if err := n.SetBase(load(t, renamed)); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.states(); got["b"] != overrides.StateInForce || got["l"] != overrides.StateUnfit {
+	if got := n.states(); got["b"] != overrides.StateActive || got["l"] != overrides.StateUnfit {
 		t.Errorf("states %v, want that the block holds, and the limit does not fit", got)
 	}
 	for _, s := range n.List() {
@@ -170,10 +170,10 @@ func TestBase_KeepsOverrides(t *testing.T) {
 	n.wantTakes("renamed", "bad", false)
 	n.wantTakes("renamed", "big", true, true, false)
 	n.put(block("c", "worse"))
-	if err := n.Base(load(t, rules)); err != nil {
+	if err := n.SetBase(load(t, rules)); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.states(); got["b"] != overrides.StateInForce || got["l"] != overrides.StateInForce || got["c"] != overrides.StateInForce {
+	if got := n.states(); got["b"] != overrides.StateActive || got["l"] != overrides.StateActive || got["c"] != overrides.StateActive {
 		t.Errorf("states %v, want that all hold again", got)
 	}
 	n.wantTakes("as before", "big", true, true, true, true, false)
@@ -190,7 +190,7 @@ func TestBase_KeepsOverrides(t *testing.T) {
 func TestBase_FileTakesThePlace(t *testing.T) {
 	n := newNode(t, newClock(), nil, rules)
 	n.put(block("b", "bad"))
-	if err := n.Base(load(t, `{"overrides": [{"id": "b", "action": "block", "match": {"header:x-api-key": "other"}, "reason": "r", "author": "a",
+	if err := n.SetBase(load(t, `{"overrides": [{"id": "b", "action": "block", "match": {"header:x-api-key": "other"}, "reason": "r", "author": "a",
 		"expires_at": "2099-01-01T00:00:00Z"}], `+rules[1:])); err != nil {
 		t.Fatal(err)
 	}
@@ -206,10 +206,10 @@ func TestBase_Refused(t *testing.T) {
 	n.put(block("b", "bad"))
 	before := n.limiter.Policy()
 	local := strings.Replace(rules, `"name": "free"`, `"name": "free", "on_store_error": "local"`, 1)
-	if err := n.Base(load(t, local)); err == nil || n.limiter.Policy() != before {
+	if err := n.SetBase(load(t, local)); err == nil || n.limiter.Policy() != before {
 		t.Errorf("Base that the limiter refuses: %v, want an error and the old policy", err)
 	}
-	if err := n.Base(nil); err == nil {
+	if err := n.SetBase(nil); err == nil {
 		t.Error("Base(nil) is no error")
 	}
 	n.wantTakes("still", "bad", false)
@@ -237,7 +237,7 @@ func TestLog_HasNoSecrets(t *testing.T) {
 	n.put(block("b", "secret"))
 	n.put(raise("l", "secret"))
 	n.put(policy.Override{ID: "k", Action: policy.ActionBlock, Key: "free:x-api-key=~secretsecretsecretAAAA"})
-	if err := n.Base(load(t, strings.ReplaceAll(rules, `"free"`, `"gratis"`))); err != nil {
+	if err := n.SetBase(load(t, strings.ReplaceAll(rules, `"free"`, `"gratis"`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Remove(t.Context(), "b", "kim", "over"); err != nil {

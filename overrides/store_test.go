@@ -81,7 +81,7 @@ func TestShared(t *testing.T) {
 	later := newNode(t, c, kept, rules)
 	later.refresh()
 	later.wantTakes("after a restart", "worse", false)
-	if got := later.Audit(); len(got) != 3 || got[2].What != overrides.WhatRemoved || got[2].Author != "lee" || got[2].Before == nil || got[2].After != nil {
+	if got := later.Audit(); len(got) != 3 || got[2].Kind != overrides.EntryRemoved || got[2].Author != "lee" || got[2].Before == nil || got[2].After != nil {
 		t.Errorf("audit %+v, want three entries, the last a removal by lee", got)
 	}
 	if !strings.Contains(later.log.String(), `msg="overrides active" ids=c`) {
@@ -173,7 +173,7 @@ func TestStore_Fails(t *testing.T) {
 		t.Errorf("Put: %v, want %v", err, errIll)
 	}
 	n.wantTakes("what was read last stays", "bad", false)
-	if err := n.Base(load(t, rules)); err != nil {
+	if err := n.SetBase(load(t, rules)); err != nil {
 		t.Errorf("a reload without the store: %v", err)
 	}
 	n.wantTakes("after a reload", "bad", false)
@@ -315,8 +315,8 @@ func TestStore_KeepsNoDocuments(t *testing.T) {
 	n := newNode(t, newClock(), unsupported{}, rules)
 	n.put(block("b", "bad"))
 	n.wantTakes("in the process alone", "bad", false)
-	if n.Persistent() || !strings.Contains(n.log.String(), "not persistent") {
-		t.Errorf("persistent %t; the log should say that it is not:\n%s", n.Persistent(), n.log)
+	if n.IsPersistent() || !strings.Contains(n.log.String(), "not persistent") {
+		t.Errorf("persistent %t; the log should say that it is not:\n%s", n.IsPersistent(), n.log)
 	}
 }
 
@@ -363,7 +363,7 @@ func TestBounds_Entries(t *testing.T) {
 	kept := newStore(t, c)
 	var entries []overrides.Entry
 	for i := range overrides.MaxEntries {
-		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), What: overrides.WhatRemoved, Reason: fmt.Sprint(i)})
+		entries = append(entries, overrides.Entry{ID: fmt.Sprint("e", i), Kind: overrides.EntryRemoved, Reason: fmt.Sprint(i)})
 	}
 	data, err := json.Marshal(map[string]any{"version": 1, "audit": entries})
 	if err != nil {

@@ -162,7 +162,7 @@ func (m *Manager) clearedSince(before, after *document) (rules []string) {
 		return nil
 	}
 	for i := range after.Audit {
-		if e := &after.Audit[i]; e.What == WhatCleared && !slices.Contains(rules, e.Rule) && !before.hasEntry(e.ID) {
+		if e := &after.Audit[i]; e.Kind == EntryCleared && !slices.Contains(rules, e.Rule) && !before.hasEntry(e.ID) {
 			rules = append(rules, e.Rule)
 		}
 	}

@@ -86,7 +86,7 @@ func (a *agreement) compareAlone(c store.Charge, snap bucket.Snapshot, before, a
 	old := a.rows[c.Key]
 	rows, due := a.read(c.Key)
 	row, fullAt := rows[c.Key], due[c.Key]
-	_, begins := old.Open(&c.Limit, before)
+	_, begins := old.StateFor(&c.Limit, before)
 	if begins {
 		// The account of a new version starts even if the take is denied. The account with the most spent tokens
 		// depends on the instant, and a later instant can mean a longer wait.

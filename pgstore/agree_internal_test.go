@@ -217,7 +217,7 @@ func (a *agreement) state(l bucket.Limit) bucket.State {
 
 // cost returns a cost that is often close to the bucket's content.
 func (a *agreement) cost(l bucket.Limit, row bucket.Row) bucket.Tokens {
-	s, _ := row.Open(&l, a.clock.Now())
+	s, _ := row.StateFor(&l, a.clock.Now())
 	c, there := int64(l.Capacity()), int64(l.Peek(s, a.clock.Now(), 0, 0).Remaining())
 	return bucket.Tokens(min(max(oneOf(a.r, 1, c, c-1, c/2, c/3+1, there, there+1, there-1, there/2, there/3, a.upTo(c), c+1), 0), maxState))
 }
@@ -273,13 +273,13 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 
 // take is the result of package bucket for a take from a row. It also reports whether the row is written.
 func take(row bucket.Row, l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) (bucket.Row, bucket.Snapshot, bool) {
-	state, fresh := row.Open(l, now)
+	state, fresh := row.StateFor(l, now)
 	state, snap := l.Take(state, now, cost)
 	switch {
 	case snap.Allowed:
-		return row.Write(l, state, now, cost), snap, true
+		return row.WithState(l, state, now, cost), snap, true
 	case fresh:
-		return row.Write(l, state, now, 0), snap, true
+		return row.WithState(l, state, now, 0), snap, true
 	}
 	return row, snap, false
 }

@@ -91,5 +91,5 @@ func (a *ask) isPlain() bool {
 	}
 	l, cost := &a.charges[0].Limit, a.charges[0].Cost
 	n, _ := l.Refill()
-	return l.Algorithm() == bucket.Continuous && !l.Queued() && n > 0 && 0 < cost && cost <= l.Capacity()
+	return l.Algorithm() == bucket.AlgorithmContinuous && !l.Queued() && n > 0 && 0 < cost && cost <= l.Capacity()
 }

@@ -28,9 +28,9 @@ func TestTake_DenialWritesNothing(t *testing.T) {
 	var deny [][]store.Charge
 	for i, spec := range []bucket.Spec{
 		{Capacity: 5 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token},
-		{Algorithm: bucket.SlidingWindow},
-		{Algorithm: bucket.SlidingLog},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token},
+		{Algorithm: bucket.AlgorithmSlidingWindow},
+		{Algorithm: bucket.AlgorithmSlidingLog},
 	} {
 		spec.Rate = hour
 		l := compiled(t, spec)

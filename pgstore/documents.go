@@ -38,7 +38,7 @@ func (s *Store) Document(ctx context.Context, name string, known int64) (data []
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	row := s.pool.QueryRow(ctx, schema.In(documentSQL, s.config.Schema), pgx.QueryExecModeExec, []byte(s.config.Prefix), name, known)
+	row := s.pool.QueryRow(ctx, schema.Qualify(documentSQL, s.config.Schema), pgx.QueryExecModeExec, []byte(s.config.Prefix), name, known)
 	switch err := row.Scan(&revision, &data); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, 0, nil
@@ -61,7 +61,7 @@ func (s *Store) SetDocument(ctx context.Context, name string, data []byte, revis
 	if revision != 0 {
 		sql, args = setDocumentSQL, append(args, revision)
 	}
-	err = s.pool.QueryRow(ctx, schema.In(sql, s.config.Schema), args...).Scan(&next)
+	err = s.pool.QueryRow(ctx, schema.Qualify(sql, s.config.Schema), args...).Scan(&next)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), isSerialization(err):
 		return 0, fmt.Errorf("pgstore: set document: %w", store.ErrRevision)

@@ -32,7 +32,7 @@ func TestTake_AtTheEdges(t *testing.T) {
 			clock := storetest.NewClock()
 			start := clock.Now() - clock.Now()%1_000_000
 			s := open(t, pool, pgstore.Config{Schema: schema, Prefix: name, Now: clock.Now, Timeout: awhile})
-			model := storetest.NewNaive(clock.Now)
+			model := storetest.NewModel(clock.Now)
 			for i, e := range edges {
 				clock.Set(start + e.at)
 				charges := []store.Charge{{Key: "k", Limit: e.limit, Cost: e.cost}}
@@ -50,11 +50,11 @@ func edgesOf(t *testing.T) map[string][]edge {
 	ms := time.Millisecond
 	none, few := bucket.Tokens(0), bucket.Tokens(7)
 	force := mete.Mode{MaxWait: bucket.Forced}
-	log := compiled(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Hour}})
-	window := compiled(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: 100 * ms}, MaxReserved: &none})
-	short := compiled(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: ms}})
-	stepped := compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 1000, Per: 100 * ms}, MaxReserved: &none})
-	owing := compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 1000, Per: 100 * ms}})
+	log := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10_000, Per: time.Hour}})
+	window := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: 100 * ms}, MaxReserved: &none})
+	short := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 10_000, Per: ms}})
+	stepped := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 1000, Per: 100 * ms}, MaxReserved: &none})
+	owing := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 5000, Rate: bucket.Rate{Tokens: 1000, Per: 100 * ms}})
 	odd := compiled(t, bucket.Spec{Capacity: 5000, Rate: bucket.Rate{Tokens: 3000, Per: ms}, MaxReserved: &few}) // 3 per microsecond
 	all := map[string][]edge{
 		"a window is forced to its last": {{0, window, 6000, mete.Mode{}}, {100_000, window, 10_000, force}, {100_000, window, 1, force}},

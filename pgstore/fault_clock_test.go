@@ -50,7 +50,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 		})
 		return
 	}
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{Timeout: faulttest.Patience})
 	hour(t, p.store, 4, 6, true)

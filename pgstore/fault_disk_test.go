@@ -82,12 +82,12 @@ func ballast(t *testing.T, dir string) {
 // TestFault_DiskFull fills the disk. Takes that need space fail, and then the server, which cannot write its log.
 // Acknowledged takes are present when space is free again.
 func TestFault_DiskFull(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	d := smallDisk(t)
 	s := proctest.StartPostgresIn(t, d.dir, "max_wal_size=32MB", "min_wal_size=32MB", "wal_recycle=off")
 	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	d.fill(s)
 	said := ""
 	faulttest.Eventually(t, "takes are refused", func() error {
@@ -105,7 +105,7 @@ func TestFault_DiskFull(t *testing.T) {
 	t.Log(said)
 	_, _ = p.do("SELECT pg_switch_wal()")
 	_, _ = p.do("SELECT pg_switch_wal()")
-	tr.Ends(3)
+	tr.WaitCalls(3)
 	d.free(s)
 	faulttest.Eventually(t, "the server answers or has ended", func() error {
 		select {
@@ -118,9 +118,9 @@ func TestFault_DiskFull(t *testing.T) {
 			return err
 		}
 	})
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

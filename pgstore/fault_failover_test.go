@@ -52,12 +52,12 @@ func TestFault_Failover(t *testing.T) {
 	t.Parallel()
 	for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
 		t.Run(name, func(t *testing.T) {
-			faulttest.Alone(t)
+			faulttest.RunParallel(t)
 			primary, standby := pair(t)
 			p := at(t, primary.URL(), behind(primary.URL(), primary.Addr+","+standby.Addr), pgstore.Config{Durable: durable})
 			leavesStandby(t, standby, durable)
 			tr := startTraffic(t, p, plainAndOthers())
-			tr.GoesOn(20)
+			tr.WaitAnswers(20)
 			primary.Kill()
 			p.url = standby.URL()
 			faulttest.Eventually(t, "takes fail", func() error {
@@ -68,16 +68,16 @@ func TestFault_Failover(t *testing.T) {
 				return nil
 			})
 			p.must("SELECT pg_promote()")
-			tr.GoesOn(20)
+			tr.WaitAnswers(20)
 			tr.Stop()
-			tr.Harmed()
-			tr.Prompt()
+			tr.CheckFailures()
+			tr.CheckPrompt()
 			if !durable {
-				tr.Bounded(1)
+				tr.CheckBound(1)
 				return
 			}
-			tr.Bounded(0)
-			tr.Conserved()
+			tr.CheckBound(0)
+			tr.CheckConserved()
 		})
 	}
 }
@@ -108,19 +108,19 @@ func leavesStandby(t *testing.T, standby *proctest.Postgres, durable bool) {
 // TestFault_Switchover makes a server read-only while it keeps its connections, as in a planned failover of some
 // clouds.
 func TestFault_Switchover(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	before, after := proctest.StartPostgres(t), proctest.StartPostgres(t)
 	at(t, after.URL(), "", pgstore.Config{})
 	p := at(t, before.URL(), behind(before.URL(), before.Addr+","+after.Addr), pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	if _, err := before.Psql("ALTER SYSTEM SET default_transaction_read_only = on"); err != nil {
 		t.Fatal(err)
 	}
 	p.must("SELECT pg_reload_conf()")
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(1)
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(1)
 }

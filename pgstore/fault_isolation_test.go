@@ -30,7 +30,7 @@ func TestFault_Isolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
-			faulttest.Alone(t)
+			faulttest.RunParallel(t)
 			const stores, callers, takes = 16, 4, 12
 			s := proctest.StartPostgres(t, "default_transaction_isolation="+level)
 			var sets [][]store.Charge

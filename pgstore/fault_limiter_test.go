@@ -24,11 +24,11 @@ const outageRule = `{"rules": [{"name": "all", "limit_keys": [], "on_store_error
 // TestFault_Outage proves that rules apply during an outage within their deadline, and that local spending is
 // charged afterwards. No limit denies a request.
 func TestFault_Outage(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{Durable: true})
 	limiters := map[policy.OnStoreError]*mete.Limiter{}
-	for how, name := range map[policy.OnStoreError]string{policy.StoreErrorOpen: "open", policy.StoreErrorClosed: "closed", policy.StoreErrorLocal: "local"} {
+	for how, name := range map[policy.OnStoreError]string{policy.OnStoreErrorOpen: "open", policy.OnStoreErrorClosed: "closed", policy.OnStoreErrorLocal: "local"} {
 		m, err := policy.Load(fmt.Appendf(nil, outageRule, name), policy.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -64,20 +64,20 @@ func TestFault_Outage(t *testing.T) {
 			if late == 4 || took > faulttest.Patience/2 { // half the store's own timeout
 				t.Errorf("%v: without the server: decided after %v", how, took)
 			}
-			if err != nil || d.Allowed != (how != policy.StoreErrorClosed) || d.Failure == "" || how == policy.StoreErrorClosed && d.Reason != mete.ReasonStoreError {
+			if err != nil || d.Allowed != (how != policy.OnStoreErrorClosed) || d.Failure == "" || how == policy.OnStoreErrorClosed && d.Reason != mete.ReasonStoreError {
 				t.Errorf("%v: without the server: %+v, %v", how, d, err)
 			}
 		}
 	}
 	s.Restart()
 	// Four tokens were spent locally: they are charged before the next take.
-	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.StoreErrorOpen: 998, policy.StoreErrorClosed: 998, policy.StoreErrorLocal: 994} {
+	for how, left := range map[policy.OnStoreError]bucket.Tokens{policy.OnStoreErrorOpen: 998, policy.OnStoreErrorClosed: 998, policy.OnStoreErrorLocal: 994} {
 		faulttest.Eventually(t, fmt.Sprint(how, ": the store decides again"), func() error {
 			d, err := limiters[how].Take(t.Context(), mete.Request{})
 			switch {
 			case err != nil:
 				return err
-			case d.Failure != "" && d.Allowed && how == policy.StoreErrorLocal:
+			case d.Failure != "" && d.Allowed && how == policy.OnStoreErrorLocal:
 				left-- // it was spent, too
 			case d.Failure != "":
 			case !d.Allowed || d.Limits()[0].Remaining() > left*bucket.Token:

@@ -68,12 +68,12 @@ func lateOf(takers []*faulttest.Taker, from, to time.Time) (late, all int) {
 }
 
 func heldFor(t *testing.T, there bool) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	const key = "z:ample"
 	p := at(t, proctest.StartPostgres(t).URL(), "", pgstore.Config{})
 	free := plainAndOthers()
 	tr := startTraffic(t, p, free)
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	// The control uses other tables, and shows the delays of the machine itself.
 	control := startTraffic(t, at(t, p.url, p.url+"&application_name=control", pgstore.Config{Durable: true}), plainAndOthers())
 	charges, first := chargesOf(key), int64(0)
@@ -84,13 +84,13 @@ func heldFor(t *testing.T, there bool) {
 		first = 1
 	}
 	release := hold(t, p, charges)
-	others := tr.Beside([]*faulttest.Taker{{Charges: charges}, {Charges: chargesOf("vast", key)},
+	others := tr.AddTakers([]*faulttest.Taker{{Charges: charges}, {Charges: chargesOf("vast", key)},
 		{Charges: charges, IDs: true}, {Charges: charges, Patient: true}})
 	giveUp := others.Takers[:3]
-	others.Ends(6, giveUp...) // until the store knows that the bucket is held
+	others.WaitCalls(6, giveUp...) // until the store knows that the bucket is held
 	began := time.Now()
-	others.Ends(20, giveUp...)
-	tr.Ends(20)
+	others.WaitCalls(20, giveUp...)
+	tr.WaitCalls(20)
 	faulttest.Eventually(t, "there are no more connections than the pool has", func() error { // except calls that are about to end
 		n, err := strconv.ParseInt(p.must("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mete'"), 10, 64)
 		if pool := int64(p.pool.Config().MaxConns); err == nil && n > pool {
@@ -103,11 +103,11 @@ func heldFor(t *testing.T, there bool) {
 			t.Errorf("%d takes of %q were answered while it was locked", n, key)
 		}
 	}
-	tr.GoesOn(10) // none of them waits for the lock
+	tr.WaitAnswers(10) // none of them waits for the lock
 	release()
 	ended := time.Now()
-	others.GoesOn(10)
-	tr.GoesOn(10)
+	others.WaitAnswers(10)
+	tr.WaitAnswers(10)
 	others.Stop()
 	control.Stop()
 	tr.Stop()
@@ -122,10 +122,10 @@ func heldFor(t *testing.T, there bool) {
 	not, maybe, example := others.Failures()
 	t.Logf("failed: %d not spent, %d maybe spent, such as %v; of other buckets %d of %d, of other tables %d of %d",
 		not, maybe, example, late, all, byItself, controls)
-	tr.Prompt()
+	tr.CheckPrompt()
 	tr.Takers = append(free, others.Takers...)
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 	admitted, doubtful := tr.Events(key)
 	least := first + int64(len(admitted))
 	if got := p.charged(key); got < least || got > least+doubtful {

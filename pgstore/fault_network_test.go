@@ -24,7 +24,7 @@ func behindProxy(t *testing.T, config pgstore.Config) (*place, *proctest.Proxy) 
 
 // TestFault_ReplyLost proves that a take with a lost reply is spent at most once, and only once under an ID.
 func TestFault_ReplyLost(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	p, proxy := behindProxy(t, pgstore.Config{Timeout: faulttest.Patience, SweepEvery: -1}) // no other calls
 	charges := slowCharges("k", "l")
 	charged := func() int64 {
@@ -75,76 +75,76 @@ func TestFault_ReplyLost(t *testing.T) {
 }
 
 func TestFault_RepliesLostUnderLoad(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
 	for range 25 {
-		tr.GoesOn(3)
+		tr.WaitAnswers(3)
 		proxy.CutBeforeReply(1 + rand.IntN(3))
 	}
 	proxy.CutBeforeReply(0)
-	tr.GoesOn(5)
+	tr.WaitAnswers(5)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 func TestFault_SlowNetwork(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	for _, delay := range []time.Duration{faulttest.Within / 2, 4 * faulttest.Within, 100 * faulttest.Within} {
 		proxy.Delay(delay)
-		tr.Ends(6)
+		tr.WaitCalls(6)
 		proxy.Delay(0)
 	}
 	proxy.CutNow() // data in flight would block all later data
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 func TestFault_NetworkGone(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	p, proxy := behindProxy(t, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
 	for _, cut := range []bool{false, true} {
-		tr.GoesOn(20)
+		tr.WaitAnswers(20)
 		proxy.Blackhole(true)
 		if cut { // accepts connections, then stays silent
 			proxy.CutNow()
 		}
-		tr.Ends(20)
+		tr.WaitCalls(20)
 		proxy.Blackhole(false)
 	}
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 // TestFault_Paused pauses a server. It answers nothing, and answers earlier calls late.
 func TestFault_Paused(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s := proctest.StartPostgres(t)
 	p := at(t, s.URL(), "", pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	s.Pause()
-	tr.Ends(20)
+	tr.WaitCalls(20)
 	s.Resume()
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

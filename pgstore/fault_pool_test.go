@@ -20,20 +20,20 @@ import (
 
 // TestFault_PoolExhausted uses up all connections of the pool. Takes fail within their deadline, as NotSpent.
 func TestFault_PoolExhausted(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	p := at(t, proctest.StartPostgres(t).URL(), "", pgstore.Config{SweepEvery: -1})
 	small := p.pool.Config()
 	small.MaxConns = 1
 	pool := poolOf(t, small)
 	p.store = open(t, pool, pgstore.Config{SweepEvery: -1, Timeout: 300 * time.Millisecond})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, mode := range []mete.Mode{{}, {Within: faulttest.Within}, {ID: "x", Within: faulttest.Within}} {
-		faulttest.Soon(t, fmt.Sprintf("take in mode %+v", mode), 300*time.Millisecond+2*slack, func() {
+		faulttest.CheckDuration(t, fmt.Sprintf("take in mode %+v", mode), 300*time.Millisecond+2*slack, func() {
 			_, err := p.take(slowCharges("k"), mode)
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("take in mode %+v: %v; want that it was too late", mode, err)
@@ -47,17 +47,17 @@ func TestFault_PoolExhausted(t *testing.T) {
 		t.Errorf("reset: %v", err)
 	}
 	conn.Release()
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 // TestFault_TooManyConnections proves that a rejected connection spends nothing.
 func TestFault_TooManyConnections(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	const most = 8
 	s := proctest.StartPostgres(t, "max_connections=8", "superuser_reserved_connections=2", "max_wal_senders=0")
 	p := at(t, s.URL(), "", pgstore.Config{})
@@ -66,7 +66,7 @@ func TestFault_TooManyConnections(t *testing.T) {
 	p.pool.Close()
 	p = at(t, s.URL(), app, pgstore.Config{})
 	tr := startTraffic(t, p, plainAndOthers())
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
 	var others []*pgx.Conn
 	faulttest.Eventually(t, "there are too many", func() error {
@@ -84,14 +84,14 @@ func TestFault_TooManyConnections(t *testing.T) {
 	if len(others) > most {
 		t.Errorf("%d connections, where %d are the most", len(others), most)
 	}
-	tr.Ends(4)
+	tr.WaitCalls(4)
 	for _, conn := range others {
 		_ = conn.Close(t.Context()) // it may have been rejected
 	}
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

@@ -19,24 +19,24 @@ func TestFault_Pooler(t *testing.T) {
 		"backends sent away": func(_ *proctest.Postgres, _ *proctest.PgBouncer, p *place, tr *faulttest.Traffic) {
 			for range 10 {
 				p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
-				tr.Ends(1)
+				tr.WaitCalls(1)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			faulttest.Alone(t)
+			faulttest.RunParallel(t)
 			s := proctest.StartPostgres(t)
 			b := proctest.StartPgBouncer(t, s.URL(), "default_pool_size=3", "server_login_retry=0.1")
 			p := at(t, s.URL(), b.URL(), pgstore.Config{Durable: true})
 			tr := startTraffic(t, p, plainAndOthers())
-			tr.GoesOn(20)
+			tr.WaitAnswers(20)
 			fault(s, b, p, tr)
-			tr.GoesOn(20)
+			tr.WaitAnswers(20)
 			tr.Stop()
-			tr.Harmed()
-			tr.Prompt()
-			tr.Bounded(0)
-			tr.Conserved()
+			tr.CheckFailures()
+			tr.CheckPrompt()
+			tr.CheckBound(0)
+			tr.CheckConserved()
 		})
 	}
 }

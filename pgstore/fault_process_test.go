@@ -22,7 +22,7 @@ var ends = []struct {
 }{
 	{"killed", true, func(t *testing.T, s *proctest.Postgres, p *place, tr *faulttest.Traffic) {
 		s.Kill()
-		tr.Ends(4)
+		tr.WaitCalls(4)
 		s.Restart()
 	}},
 	{"stopped at once", true, func(t *testing.T, s *proctest.Postgres, p *place, _ *faulttest.Traffic) {
@@ -37,7 +37,7 @@ var ends = []struct {
 	{"backends sent away", false, func(t *testing.T, s *proctest.Postgres, p *place, tr *faulttest.Traffic) {
 		for range 10 {
 			p.must("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mete'")
-			tr.Ends(1)
+			tr.WaitCalls(1)
 		}
 	}},
 }
@@ -75,22 +75,22 @@ func TestFault_ServerEnds(t *testing.T) {
 	for _, tt := range ends {
 		for name, durable := range map[string]bool{"unlogged": false, "durable": true} {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
-				faulttest.Alone(t)
+				faulttest.RunParallel(t)
 				s := proctest.StartPostgres(t)
 				p := at(t, s.URL(), "", pgstore.Config{Durable: durable})
 				tr := startTraffic(t, p, plainAndOthers())
-				tr.GoesOn(50)
+				tr.WaitAnswers(50)
 				tt.end(t, s, p, tr)
-				tr.GoesOn(50)
+				tr.WaitAnswers(50)
 				tr.Stop()
-				tr.Harmed()
-				tr.Prompt()
+				tr.CheckFailures()
+				tr.CheckPrompt()
 				if tt.crash && !durable {
-					tr.Bounded(1)
+					tr.CheckBound(1)
 					return
 				}
-				tr.Bounded(0)
-				tr.Conserved()
+				tr.CheckBound(0)
+				tr.CheckConserved()
 			})
 		}
 	}

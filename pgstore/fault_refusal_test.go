@@ -67,7 +67,7 @@ func (r refusal) late(err error) bool {
 // TestFault_Refused proves that rejected takes spend nothing. The error is a failure and not a denial, and ends
 // with its cause.
 func TestFault_Refused(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s := proctest.StartPostgres(t)
 	root := at(t, s.URL(), "", pgstore.Config{})
 	root.must("CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA mete TO app; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA mete TO app")
@@ -79,15 +79,15 @@ func TestFault_Refused(t *testing.T) {
 func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 	p := at(t, s.URL(), strings.Replace(s.URL(), "postgres@", "app@", 1)+"&target_session_attrs=any", pgstore.Config{Timeout: faulttest.Patience})
 	p.must("DELETE FROM mete.bucket; DELETE FROM mete.bucket_memory")
-	tr := startTraffic(t, p, faulttest.Patiently([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "vast"), IDs: true}}))
-	tr.GoesOn(10)
+	tr := startTraffic(t, p, faulttest.WaitForever([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "vast"), IDs: true}}))
+	tr.WaitAnswers(10)
 	p.must(fault.begin)
 	if fault.reconnect {
 		p.pool.Reset()
 	}
 	release := func() {}
 	if fault.lock != "" {
-		tr.GoesOn(5) // by the settings there are now
+		tr.WaitAnswers(5) // by the settings there are now
 		release = p.holding(fault.lock)
 	}
 	charges := slowCharges("l", "m")
@@ -102,13 +102,13 @@ func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 			}
 		}
 	}
-	tr.Ends(2)
+	tr.WaitCalls(2)
 	p.must(fault.end)
 	release()
 	if fault.reconnect {
 		p.pool.Reset()
 	}
-	tr.GoesOn(10)
+	tr.WaitAnswers(10)
 	if found := p.must("SELECT count(*) FROM mete.bucket WHERE key IN ('l', 'm')"); found != "0" {
 		t.Errorf("%s buckets have been charged by takes that were refused", found)
 	}
@@ -116,14 +116,14 @@ func refuse(t *testing.T, s *proctest.Postgres, fault refusal) {
 		t.Errorf("take afterwards: %v, %v", allowed, err)
 	}
 	tr.Stop()
-	tr.Harmed()
+	tr.CheckFailures()
 	if _, maybe, example := tr.Failures(); maybe > 0 {
 		t.Errorf("%d takes may have been, such as %v; want none", maybe, example)
 	}
 	if fault.forgets {
-		tr.Bounded(1)
+		tr.CheckBound(1)
 		return
 	}
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

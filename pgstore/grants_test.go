@@ -66,7 +66,7 @@ func TestGrants(t *testing.T) {
 		config := pgstore.Config{Prefix: prefix(), Timeout: awhile}
 		return func() store.Documents { return open(t, pool, config) }
 	})
-	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	storetest.RunBriefly(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, pool, pgstore.Config{Prefix: prefix(), Now: now, Timeout: awhile})
 	})
 	for _, durable := range []bool{false, true} {

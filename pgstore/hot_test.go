@@ -21,9 +21,9 @@ import (
 func TestTake_UpdatesStayInTheirPage(t *testing.T) {
 	hour := bucket.Rate{Tokens: 1_000_000 * bucket.Token, Per: time.Hour}
 	plain := compiled(t, bucket.Spec{Capacity: hour.Tokens, Rate: hour})
-	fixed := compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: hour.Tokens, Rate: hour})
-	window := compiled(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: hour})
-	log := compiled(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Hour}})
+	fixed := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: hour.Tokens, Rate: hour})
+	window := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: hour})
+	log := compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Hour}})
 	for _, tt := range []struct {
 		name   string
 		laps   int // per caller

@@ -67,7 +67,7 @@ func take(t *testing.T, l *mete.Limiter) mete.Decision {
 func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 	t.Parallel()
 	prepare := func() string { return with(shared(t), "prefix=shop:&timeout=1m") }
-	results := proctest.Again(t, 3, prepare, func(url string) string {
+	results := proctest.RunAgain(t, 3, prepare, func(url string) string {
 		l, admitted := newLimiter(t, url, ""), 0
 		for range 3 {
 			d := take(t, l)

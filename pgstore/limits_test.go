@@ -28,7 +28,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 		clock := storetest.NewClock()
 		prefix := fmt.Sprint(seed, ":")
 		s := open(t, pool, pgstore.Config{Schema: schema, Prefix: prefix, Now: clock.Now, Timeout: awhile})
-		model := storetest.NewNaive(clock.Now)
+		model := storetest.NewModel(clock.Now)
 		var limits []bucket.Limit
 		for len(limits) < 4 {
 			if l, _, err := boundSpec(r, bucket.Algorithm(len(limits))).Compile(); err == nil {
@@ -110,17 +110,17 @@ func boundSpec(r *rand.Rand, kind bucket.Algorithm) bucket.Spec {
 	spec := bucket.Spec{Algorithm: kind, Rate: bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: time.Microsecond}}
 	owed := bucket.Tokens(upTo(r, 1<<53-1))
 	switch kind {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		spec.Capacity, spec.Rate.Per = bucket.Tokens(1+upTo(r, 1<<53-2)), time.Duration(1+upTo(r, 1<<40))*time.Microsecond
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		spec.Capacity, spec.Rate.Per = bucket.Tokens(1+upTo(r, 1<<53-2)), time.Duration(1+upTo(r, 1<<50-2))*time.Microsecond
 		spec.Anchor = bucket.AnchorFirst * bucket.Anchor(r.IntN(2))
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		spec.Rate.Tokens = bucket.Tokens(1 + upTo(r, int64(bucket.MaxWindowTokens)-1))
 	default:
 		spec.Rate.Tokens = bucket.Tokens(1 + upTo(r, int64(bucket.MaxLogTokens)-1))
 	}
-	if kind >= bucket.SlidingWindow {
+	if kind >= bucket.AlgorithmSlidingWindow {
 		owed, spec.Rate.Per = 0, time.Duration(1+upTo(r, 1<<47-2))*time.Microsecond
 	}
 	if r.IntN(2) == 0 {

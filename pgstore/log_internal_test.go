@@ -17,7 +17,7 @@ import (
 
 // TestLog_Long fills a sliding log to its maximum number of entries, and beyond.
 func TestLog_Long(t *testing.T) {
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

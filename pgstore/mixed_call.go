@@ -158,5 +158,5 @@ func encodeWait(wait time.Duration) int64 {
 	case wait == 0:
 		return waitNone
 	}
-	return min(max(wait, 0), bucket.Longest).Microseconds()
+	return min(max(wait, 0), bucket.LongestWait).Microseconds()
 }

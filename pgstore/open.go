@@ -52,7 +52,7 @@ func Connect(ctx context.Context, options *pgxpool.Config, config Config) (*Node
 	n, err := openNode(ctx, pool, config)
 	if err != nil {
 		pool.Close()
-		return nil, pools.Unanswered(err)
+		return nil, pools.MarkUnavailable(err)
 	}
 	n.close = sync.OnceValue(n.closeAll)
 	return n, nil
@@ -97,7 +97,7 @@ func Dial(ctx context.Context, options *pgxpool.Config) (*pgxpool.Pool, error) {
 	}
 	if err := verify(ctx, pool); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("pgstore: connect: %w", pools.Unanswered(err))
+		return nil, fmt.Errorf("pgstore: connect: %w", pools.MarkUnavailable(err))
 	}
 	return pool, nil
 }

@@ -83,10 +83,10 @@ func everyAlgorithm(t *testing.T, s *pgstore.Store) {
 	limits := []bucket.Limit{
 		compiled(t, bucket.Spec{Capacity: 10 * bucket.Token, Rate: hour}),
 		compiled(t, bucket.Spec{Capacity: bucket.Token, Rate: hour, Queue: 5 * bucket.Token}),
-		compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: hour}),
-		compiled(t, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: hour, Anchor: bucket.AnchorFirst}),
-		compiled(t, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: hour}),
-		compiled(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: hour}),
+		compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: hour}),
+		compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: hour, Anchor: bucket.AnchorFirst}),
+		compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: hour}),
+		compiled(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: hour}),
 	}
 	for i := range 2 * len(limits) * len(limits) {
 		key := fmt.Sprint("one", i%3)

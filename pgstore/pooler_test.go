@@ -28,7 +28,7 @@ func TestPooler_Store(t *testing.T) {
 	pool := poolTo(t, b.URL())
 	schema := migrated(t, pool)
 	prefix := prefixes()
-	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	storetest.RunBriefly(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, pool, pgstore.Config{Schema: schema, Prefix: prefix(), Now: now, Timeout: awhile})
 	})
 }

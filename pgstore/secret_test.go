@@ -18,7 +18,7 @@ import (
 func TestHashKey_OfThreeProcesses(t *testing.T) {
 	t.Parallel()
 	prepare := func() string { return with(proctest.PostgresURL(t), "timeout=1m&schema="+proctest.PostgresSchema(t)) }
-	results := proctest.Again(t, 3, prepare, func(url string) string { return takesThree(t, url) })
+	results := proctest.RunAgain(t, 3, prepare, func(url string) string { return takesThree(t, url) })
 	if results == nil {
 		return
 	}

@@ -41,10 +41,10 @@ func TestSweep_OfFullBuckets(t *testing.T) {
 	s := open(t, pool, pgstore.Config{Schema: schema, SweepEvery: -1, Timeout: awhile})
 	specs := []bucket.Spec{
 		{Capacity: 10 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.SlidingWindow},
-		{Algorithm: bucket.SlidingLog},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmSlidingWindow},
+		{Algorithm: bucket.AlgorithmSlidingLog},
 	}
 	full := map[string]int64{} // the earliest time when a bucket can be full
 	for i := range 60 {

@@ -41,11 +41,11 @@ var algorithms = []*algorithm{
 	},
 	{
 		name: "sliding_window", label: "Sliding window", shape: "sliding", in: inSlidingWindow, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
-		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.SlidingWindow) },
+		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.AlgorithmSlidingWindow) },
 	},
 	{
 		name: "sliding_log", label: "Sliding log", shape: "sliding", in: inSlidingLog, example: `{"tokens": 100, "window": "1m"}`, instead: ofWindows,
-		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.SlidingLog) },
+		read: func(c *compiler, o *parse.Object) numbers { return c.readSliding(o, bucket.AlgorithmSlidingLog) },
 	},
 	{
 		name: "leaky_bucket", label: "Leaky bucket", shape: "queue", in: inLeakyBucket, example: `{"rps": 10, "queue": 5}`, read: (*compiler).readLeakyBucket,
@@ -84,10 +84,10 @@ func (a *algorithm) otherFields() foreignFields {
 	}
 	all := foreignFields{}
 	for name, of := range owners {
-		s := parse.Stranger{Means: a.instead[name], Reason: fmt.Sprintf("field %q belongs to %s, not to %s", name, parse.Enumerate(of, "and"), a.name)}
+		s := parse.UnknownField{Replaces: a.instead[name], Reason: fmt.Sprintf("field %q belongs to %s, not to %s", name, parse.Enumerate(of, "and"), a.name)}
 		switch {
-		case s.Means != nil:
-			s.Hint = "use " + strings.Join(s.Means, " and ")
+		case s.Replaces != nil:
+			s.Hint = "use " + strings.Join(s.Replaces, " and ")
 		case name == "leased":
 			s.Hint = "remove it: this algorithm does not support leases"
 		}

@@ -39,18 +39,18 @@ func TestAlgorithms(t *testing.T) {
 		{"token_bucket", `"rps": 10, "burst": 1, "refill": "continuous"`, bucket.Spec{Capacity: 1_000, Rate: every(10, time.Second)}}, // pacing
 		{"token_bucket", `"rate": "1/30s", "burst": 1`, bucket.Spec{Capacity: 1_000, Rate: every(1, 30*time.Second)}},                 // cooldown
 		{"token_bucket", `"rate": "5/10s", "burst": 20, "refill": "interval"`,
-			bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20_000, Rate: every(5, 10*time.Second)}},
+			bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: every(5, 10*time.Second)}},
 		{"token_bucket", `"rate": "5/10s", "burst": 20, "refill": "interval", "anchor": "first", "max_reserved": 0`,
-			bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20_000, Rate: every(5, 10*time.Second), Anchor: bucket.AnchorFirst, MaxReserved: &none}},
+			bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20_000, Rate: every(5, 10*time.Second), Anchor: bucket.AnchorFirst, MaxReserved: &none}},
 		{"token_bucket", `"rate": "100/1d", "burst": 100, "refill": "interval", "start": "7h"`,
-			bucket.Spec{Algorithm: bucket.Stepped, Capacity: 100_000, Rate: every(100, day), Start: 7 * time.Hour}},
-		{"fixed_window", `"tokens": 100, "window": "1m"`, bucket.Spec{Algorithm: bucket.Stepped, Capacity: 100_000, Rate: every(100, time.Minute)}},
+			bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 100_000, Rate: every(100, day), Start: 7 * time.Hour}},
+		{"fixed_window", `"tokens": 100, "window": "1m"`, bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 100_000, Rate: every(100, time.Minute)}},
 		{"fixed_window", `"tokens": 100, "window": "1w", "start": "4d", "anchor": "epoch", "capacity": 250`,
-			bucket.Spec{Algorithm: bucket.Stepped, Capacity: 250_000, Rate: every(100, 7*day), Start: 4 * day}},
+			bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 250_000, Rate: every(100, 7*day), Start: 4 * day}},
 		{"fixed_window", `"tokens": 100, "window": "1h", "anchor": "key"`,
-			bucket.Spec{Algorithm: bucket.Stepped, Capacity: 100_000, Rate: every(100, time.Hour), Anchor: bucket.AnchorKey}},
-		{"sliding_window", `"tokens": 100, "window": "1m"`, bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: every(100, time.Minute)}},
-		{"sliding_log", `"tokens": 10000, "window": "1m"`, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: every(10_000, time.Minute)}},
+			bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 100_000, Rate: every(100, time.Hour), Anchor: bucket.AnchorKey}},
+		{"sliding_window", `"tokens": 100, "window": "1m"`, bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: every(100, time.Minute)}},
+		{"sliding_log", `"tokens": 10000, "window": "1m"`, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: every(10_000, time.Minute)}},
 		{"leaky_bucket", `"rps": 10, "queue": 5`, bucket.Spec{Capacity: 1_000, Rate: every(10, time.Second), Queue: 5_000}},
 		{"leaky_bucket", `"rps": 10, "queue": "2s", "capacity": 3`, bucket.Spec{Capacity: 3_000, Rate: every(10, time.Second), Queue: 20_000}},
 		{"leaky_bucket", `"rps": 10, "queue": 0`, bucket.Spec{Capacity: 1_000, Rate: every(10, time.Second), MaxReserved: &none}},
@@ -90,14 +90,14 @@ func TestAlgorithms_AreSpecs(t *testing.T) {
 			spec.Capacity, spec.MaxReserved = more, &tokens
 		case 1:
 			text = fmt.Sprintf(`"token_bucket", "rate": %q, "burst": %v, "refill": "interval", "anchor": "key"`, rateText, more)
-			spec.Algorithm, spec.Capacity, spec.Anchor = bucket.Stepped, more, bucket.AnchorKey
+			spec.Algorithm, spec.Capacity, spec.Anchor = bucket.AlgorithmStepped, more, bucket.AnchorKey
 		case 2:
 			text = fmt.Sprintf(`"fixed_window", %s, "start": %q, "capacity": %v`, window, start, more)
-			spec.Algorithm, spec.Capacity, spec.Start = bucket.Stepped, more, start
+			spec.Algorithm, spec.Capacity, spec.Start = bucket.AlgorithmStepped, more, start
 		case 3:
-			text, spec.Algorithm = `"sliding_window", `+window, bucket.SlidingWindow
+			text, spec.Algorithm = `"sliding_window", `+window, bucket.AlgorithmSlidingWindow
 		case 4:
-			text, spec.Algorithm = `"sliding_log", `+window, bucket.SlidingLog
+			text, spec.Algorithm = `"sliding_log", `+window, bucket.AlgorithmSlidingLog
 		case 5:
 			text = fmt.Sprintf(`"leaky_bucket", "rate": %q, "queue": %v, "capacity": %v`, rateText, tokens, more)
 			spec.Capacity, spec.Queue = more, tokens

@@ -76,7 +76,7 @@ func headerFor(name string) string {
 // maxSlips is the number of wrong letters up to which a name counts as a misspelled ip:address.
 const maxSlips = 2
 
-// ErrAttribute is wrapped by the errors of [ParseAttribute] and [Normalize].
+// ErrAttribute is wrapped by the errors of [ParseAttribute] and [NormalizeAttribute].
 var ErrAttribute = errors.New("policy: invalid attribute")
 
 type attributeError struct{ name, reason, hint string }
@@ -108,8 +108,8 @@ type Attribute struct {
 // String returns the name that a request uses for the attribute: "header:x-api-key", "ip:address" or "method".
 func (a Attribute) String() string { return a.text }
 
-// Spelled returns the name as policy files spell it: like String, plus the bits of "ip:address/56".
-func (a Attribute) Spelled() string {
+// Spelling returns the name as policy files spell it: like String, plus the bits of "ip:address/56".
+func (a Attribute) Spelling() string {
 	if a.Source == SourceIP && a.Bits != defaultBits {
 		return a.text + "/" + strconv.Itoa(a.Bits)
 	}
@@ -123,7 +123,7 @@ type Attributes interface {
 	Lookup(a Attribute) (value string, ok bool)
 }
 
-// A Map is the simplest [Attributes]: values by attribute name, as [Attribute.String] writes it. [Normalize]
+// A Map is the simplest [Attributes]: values by attribute name, as [Attribute.String] writes it. [NormalizeAttribute]
 // converts names to that form.
 type Map map[string]string
 
@@ -133,9 +133,9 @@ func (m Map) Lookup(a Attribute) (value string, ok bool) {
 	return value, ok
 }
 
-// Normalize returns the name that a [Map] uses for the attribute s: "header:x-api-key" for "Header:X-Api-Key", and
+// NormalizeAttribute returns the name that a [Map] uses for the attribute s: "header:x-api-key" for "Header:X-Api-Key", and
 // "ip:address" for "ip:address/56".
-func Normalize(s string) (string, error) {
+func NormalizeAttribute(s string) (string, error) {
 	a, err := ParseAttribute(s)
 	return a.text, err
 }

@@ -34,7 +34,7 @@ func TestUnknownFacts(t *testing.T) {
 				t.Errorf("%s in %s: %v, want one mistake that says that mete does not know it", fact, place, mistakes)
 			}
 		}
-		if _, err := policy.Normalize(fact); !errors.Is(err, policy.ErrAttribute) {
+		if _, err := policy.NormalizeAttribute(fact); !errors.Is(err, policy.ErrAttribute) {
 			t.Errorf("Normalize(%s): %v, want an ErrAttribute", fact, err)
 		}
 	}

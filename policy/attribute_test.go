@@ -42,7 +42,7 @@ func TestParseAttribute(t *testing.T) {
 		if err != nil || a.Source != tc.source || a.Name != tc.name || a.Bits != tc.bits || a.String() != tc.text {
 			t.Errorf("ParseAttribute(%q) = %+v, %v; want %+v", tc.in, a, err, tc)
 		}
-		if text, err := policy.Normalize(tc.in); text != tc.text || err != nil {
+		if text, err := policy.NormalizeAttribute(tc.in); text != tc.text || err != nil {
 			t.Errorf("Normalize(%q) = %q, %v; want %q", tc.in, text, err, tc.text)
 		}
 		if again, err := policy.ParseAttribute(a.String()); err != nil || again.String() != a.String() {

@@ -67,7 +67,7 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 		return Match{}, Verdict{}, err
 	}
 	found := Match{Rule: r, Limit: &r.Limits[at], Key: string(joinKey(own, r.Limits[at].prefix, components)), Shadow: r.Mode == ModeShadow}
-	if r.Mode.Partial() {
+	if r.Mode.IsPartial() {
 		found.Shadow = r.Mode.exempts(spreadKey(r.Name, []byte(components)))
 	}
 	found.Cost = found.Limit.cost.fallback

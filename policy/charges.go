@@ -47,7 +47,7 @@ func (c *compiler) checkCharges() {
 			total = min(total, c.maxBuckets(c.matcher.index, nil, false))
 		}
 		if total > bound {
-			c.Absent(first.at, fmt.Sprintf("more than %d limits could apply to one request%s", bound, counted), hint)
+			c.AddAt(first.at, fmt.Sprintf("more than %d limits could apply to one request%s", bound, counted), hint)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (d *draft) chargeKinds() []string {
 	switch {
 	case d.Mode == ModeShadow:
 		return []string{shadow}
-	case d.Mode.Partial():
+	case d.Mode.IsPartial():
 		return []string{d.group, shadow}
 	}
 	return []string{d.group}

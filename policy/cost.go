@@ -154,7 +154,7 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 		c.Add(o.Field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
 	}
 	if o.Field("default_cost") == nil && most > 0 && k.fallback > most {
-		c.Absent(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "set default_cost")
+		c.AddAt(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "set default_cost")
 	}
 	c.warnVariableCost(o, k)
 	return k
@@ -162,7 +162,7 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 
 func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
-		c.Absent(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set fixed_cost")
+		c.AddAt(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set fixed_cost")
 	}
 	if o.Count("min_cost", "max_cost") > 0 {
 		c.warn(o.Node, "idle-field", "min_cost and max_cost have no effect on a fixed cost", "")

@@ -34,7 +34,7 @@ func (e Error) Error() string {
 }
 
 func (c *compiler) errors() error {
-	if c.Found() == 0 {
+	if c.Count() == 0 {
 		return nil
 	}
 	var es Errors

@@ -52,7 +52,7 @@ type Consideration struct {
 
 // Explain decides like [Matcher.Match] and reports the reasons. It visits every rule instead of using the index.
 func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Instant) Explanation {
-	f := founds.Get().(*Found)
+	f := founds.Get().(*MatchResult)
 	defer founds.Put(f)
 	s := &f.scratch
 	m.begin(s, attrs, cost, now)

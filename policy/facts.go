@@ -60,8 +60,8 @@ func (r *Rule) showMissing() (string, bool) {
 }
 
 func (r *Rule) showStoreError() (string, bool) {
-	words := [...]string{StoreErrorOpen: "let through", StoreErrorClosed: "denied", StoreErrorLocal: "decided by a bucket in the process"}
-	return fmt.Sprintf("%s, after %v", words[r.OnStoreError], r.Deadline), r.OnStoreError != StoreErrorOpen || r.Deadline != DefaultDeadline
+	words := [...]string{OnStoreErrorOpen: "let through", OnStoreErrorClosed: "denied", OnStoreErrorLocal: "decided by a bucket in the process"}
+	return fmt.Sprintf("%s, after %v", words[r.OnStoreError], r.Deadline), r.OnStoreError != OnStoreErrorOpen || r.Deadline != DefaultDeadline
 }
 
 func (r *Rule) showSlotBy() (string, bool)  { return r.slotText, true }

@@ -38,7 +38,7 @@ func (c *compiler) readFile(root *parse.Node) {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 		}
-		c.Absent(root, "the file has no rules and no policies, and is not a single rule", hint)
+		c.AddAt(root, "the file has no rules and no policies, and is not a single rule", hint)
 	}
 }
 
@@ -83,10 +83,10 @@ func (c *compiler) readEntry(n *parse.Node) (id string) {
 	if o == nil {
 		return ""
 	}
-	if f := o.Need("id", ""); f != nil {
+	if f := o.Require("id", ""); f != nil {
 		id, _ = c.Name(f, "policy id", MaxNameBytes)
 	}
-	if f := o.Need("spec", `write {"id": "…", "spec": {"rules": […]}}`); f != nil {
+	if f := o.Require("spec", `write {"id": "…", "spec": {"rules": […]}}`); f != nil {
 		c.id = id
 		c.readPolicy(c.Object(f, policyTable))
 		c.id = ""
@@ -108,11 +108,11 @@ func (c *compiler) readPolicy(o *parse.Object) {
 	if f := o.Field("rules"); f != nil {
 		rules, _ = c.Items(f, "rules", fallback == nil, MaxRules)
 	} else if fallback == nil {
-		o.Need("rules", "")
+		o.Require("rules", "")
 	}
 	for _, rule := range rules {
 		if len(c.drafts) >= MaxRules {
-			c.Absent(rule, fmt.Sprintf("the file has more than %d rules", MaxRules), "")
+			c.AddAt(rule, fmt.Sprintf("the file has more than %d rules", MaxRules), "")
 			return
 		}
 		c.readRule(rule, true)

@@ -15,25 +15,25 @@ var (
 		"path":       {Hint: `use match, as in {"path": "/v1/*"}`},
 		"method":     {Hint: `use match, as in {"method": "POST"}`},
 		"host":       {Hint: `use match, as in {"host": "api.example.com"}`},
-		"scope":      {Hint: "use limit_keys to choose which requests share a bucket", Means: []string{"limit_keys"}},
-		"id":         {Hint: "use name", Means: []string{"name"}},
-		"config":     {Hint: "use algorithm_config", Means: []string{"algorithm_config"}},
-		"rate_limit": {Hint: "use algorithm_config", Means: []string{"algorithm_config"}},
+		"scope":      {Hint: "use limit_keys to choose which requests share a bucket", Replaces: []string{"limit_keys"}},
+		"id":         {Hint: "use name", Replaces: []string{"name"}},
+		"config":     {Hint: "use algorithm_config", Replaces: []string{"algorithm_config"}},
+		"rate_limit": {Hint: "use algorithm_config", Replaces: []string{"algorithm_config"}},
 	}
 	foreignFallback = foreignFields{
 		"match": {Hint: "fallback_limit applies to requests that match no rule; to match requests, use a rule"},
 		"group": {Hint: "fallback_limit applies to requests that match no rule of any group"},
 	}
 	foreignLimit = foreignFields{
-		"requests_per_second": {Hint: "use rps", Means: []string{"tokens_per_second"}},
-		"requests_per_minute": {Hint: `use rate, as in "60/1m"`, Means: []string{"tokens_per_second"}},
-		"requests_per_hour":   {Hint: `use rate, as in "60/1h"`, Means: []string{"tokens_per_second"}},
-		"tokens_per_minute":   {Hint: `use rate, as in "60/1m"`, Means: []string{"tokens_per_second"}},
-		"rpm":                 {Hint: `use rate, as in "60/1m"`, Means: []string{"tokens_per_second"}},
-		"refill_rate":         {Hint: "use rps", Means: []string{"tokens_per_second"}},
-		"rate_per_second":     {Hint: "use rps", Means: []string{"tokens_per_second"}},
-		"burst_capacity":      {Hint: "use burst", Means: []string{"burst"}},
-		"max_tokens":          {Hint: "use burst", Means: []string{"burst"}},
+		"requests_per_second": {Hint: "use rps", Replaces: []string{"tokens_per_second"}},
+		"requests_per_minute": {Hint: `use rate, as in "60/1m"`, Replaces: []string{"tokens_per_second"}},
+		"requests_per_hour":   {Hint: `use rate, as in "60/1h"`, Replaces: []string{"tokens_per_second"}},
+		"tokens_per_minute":   {Hint: `use rate, as in "60/1m"`, Replaces: []string{"tokens_per_second"}},
+		"rpm":                 {Hint: `use rate, as in "60/1m"`, Replaces: []string{"tokens_per_second"}},
+		"refill_rate":         {Hint: "use rps", Replaces: []string{"tokens_per_second"}},
+		"rate_per_second":     {Hint: "use rps", Replaces: []string{"tokens_per_second"}},
+		"burst_capacity":      {Hint: "use burst", Replaces: []string{"burst"}},
+		"max_tokens":          {Hint: "use burst", Replaces: []string{"burst"}},
 		"interval":            {Hint: `use rate, as in "5/10s"`},
 		"limit":               {Hint: "use the fields of the algorithm: an amount and a time"},
 	}
@@ -45,13 +45,13 @@ var (
 		"pathGlob": {Hint: "use pathPrefix"},
 	}
 	foreignEntry = foreignFields{
-		"name": {Hint: "use id", Means: []string{"id"}},
+		"name": {Hint: "use id", Replaces: []string{"id"}},
 	}
 	foreignOverride = foreignFields{
 		"comment":     {Hint: "use reason"},
 		"description": {Hint: "use reason"},
-		"rule":        {Hint: "use rules with a list", Means: []string{"rules"}},
-		"until":       {Hint: "use expires_at", Means: []string{"expires_at"}},
-		"ttl":         {Hint: "use expires_at with a timestamp", Means: []string{"expires_at"}},
+		"rule":        {Hint: "use rules with a list", Replaces: []string{"rules"}},
+		"until":       {Hint: "use expires_at", Replaces: []string{"expires_at"}},
+		"ttl":         {Hint: "use expires_at with a timestamp", Replaces: []string{"expires_at"}},
 	}
 )

@@ -60,8 +60,8 @@ func definitions() parse.Schema {
 		"rule": ruleTable.Schema().With(limitSchemas()...), "loneRule": lone, "fallback": fallbackTable.Schema().With(limitSchemas()...),
 		"selector": selector,
 		"stage": stageTable.Schema().With(parse.AnyHaving("threshold", "threshold_percent"),
-			parse.If(parse.Saying("action", "throttle"), parse.AnyHaving("delay", "delay_ms"))),
-		"override": overrideTable.Schema().With(parse.If(parse.Saying("action", string(ActionLimit)),
+			parse.If(parse.HavingValue("action", "throttle"), parse.AnyHaving("delay", "delay_ms"))),
+		"override": overrideTable.Schema().With(parse.If(parse.HavingValue("action", string(ActionLimit)),
 			parse.Schema{"allOf": append(limitSchemas(), parse.AnyHaving("rules", "key"))})),
 		"killSwitch": switchTable.Schema(),
 		"state":      stateTables["break_glass"].Schema().With(parse.If(parse.Schema{"not": disabled}, parse.Having("reason", "expires_at"))),
@@ -96,7 +96,7 @@ func (a *algorithm) requiredSchemas() (all schemas) {
 func byAlgorithm(fallback *algorithm, then func(*algorithm) parse.Schema) schemas {
 	all := schemas{parse.If(parse.Lacking("algorithm"), then(fallback))}
 	for _, a := range algorithms {
-		all = append(all, parse.If(parse.Saying("algorithm", a.name), then(a)))
+		all = append(all, parse.If(parse.HavingValue("algorithm", a.name), then(a)))
 	}
 	return all
 }

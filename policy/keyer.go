@@ -32,7 +32,7 @@ func newComponent(a Attribute, slot, i int) component {
 	if len(label) > maxLabelBytes {
 		label = strconv.Itoa(i + 1)
 	}
-	return component{slot: slot, label: string(appendLabel(nil, label, i)), secret: a.Secret(), bits: a.Bits}
+	return component{slot: slot, label: string(appendLabel(nil, label, i)), secret: a.IsSecret(), bits: a.Bits}
 }
 
 // name returns the label without delimiters, like [splitComponent].
@@ -41,10 +41,10 @@ func (c *component) name() string {
 	return label
 }
 
-// Secret reports whether the value of a may be a credential, judging by the name of a. Keys then contain a hash of
+// IsSecret reports whether the value of a may be a credential, judging by the name of a. Keys then contain a hash of
 // the value. Hashing too much costs operators a readable key; hashing too little would put a credential into a
 // store.
-func (a Attribute) Secret() bool {
+func (a Attribute) IsSecret() bool {
 	switch a.Source {
 	case SourceCookie:
 		return true

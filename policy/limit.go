@@ -49,11 +49,11 @@ func (c *compiler) readLimits(r *Rule, o *parse.Object) {
 	config, list := o.Field("algorithm_config"), o.Field("limits")
 	switch {
 	case config != nil && list != nil:
-		c.Absent(list, "a rule has either algorithm_config or limits, not both", "move algorithm_config into limits")
+		c.AddAt(list, "a rule has either algorithm_config or limits, not both", "move algorithm_config into limits")
 	case list != nil:
 		c.readLimitList(r, list, a)
-	case config == nil && !o.Meant("limits"):
-		o.Need("algorithm_config", `write {"rps": 10, "burst": 20}, or several of them in limits`)
+	case config == nil && !o.HasMisspelled("limits"):
+		o.Require("algorithm_config", `write {"rps": 10, "burst": 20}, or several of them in limits`)
 	case config != nil && a != nil:
 		if o := c.Object(config, a.config); o != nil {
 			c.readLimit(r, a, o, r.Name)
@@ -97,7 +97,7 @@ func (c *compiler) readLimitList(r *Rule, n *parse.Node, fallback *algorithm) {
 func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string) {
 	if r.Name != "" {
 		if c.limitNames[name] {
-			c.Absent(o.Node, fmt.Sprintf("limit name %q is already used by an earlier limit", name), "limit names identify buckets and headers")
+			c.AddAt(o.Node, fmt.Sprintf("limit name %q is already used by an earlier limit", name), "limit names identify buckets and headers")
 		}
 		c.limitNames[name] = true
 	}
@@ -108,7 +108,7 @@ func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string
 	}
 	var err error
 	if l.Bucket, l.Approximation, err = n.Compile(); err != nil {
-		c.Absent(o.Node, parse.Reason(err), "")
+		c.AddAt(o.Node, parse.Reason(err), "")
 		return
 	}
 	r.Limits = append(r.Limits, l)

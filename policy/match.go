@@ -89,9 +89,9 @@ func (s *scratch) end() {
 	s.lookedUp, s.found, s.attrs, s.shadow = s.lookedUp[:0], s.found[:0], nil, false
 }
 
-// A Found holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found is
+// A MatchResult holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found is
 // ready for use.
-type Found struct {
+type MatchResult struct {
 	// Matches are the limits that apply to the request, in the order of the rules. Their keys stay valid when the
 	// Found is reused.
 	Matches []Match
@@ -107,30 +107,30 @@ type Found struct {
 }
 
 // Forget releases the request and keeps the memory.
-func (f *Found) Forget() {
+func (f *MatchResult) Reset() {
 	clear(f.Matches)
 	clear(f.Skipped)
 	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
 }
 
-var founds = sync.Pool{New: func() any { return new(Found) }}
+var founds = sync.Pool{New: func() any { return new(MatchResult) }}
 
 // Match appends to dst the limits that apply to attrs, in the order of the rules. A cost above 0 replaces the costs
 // of the rules. Nil attrs have no attributes. Match looks up an attribute at most once, and only if a rule depends
-// on it. now is compared with expiry times; it matters only if the matcher is [Matcher.Timed].
+// on it. now is compared with expiry times; it matters only if the matcher is [Matcher.DependsOnTime].
 //
 // If the verdict denies the request, there may be matches nevertheless.
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
-	f := founds.Get().(*Found)
+	f := founds.Get().(*MatchResult)
 	m.Find(f, attrs, cost, now)
 	dst, v := append(dst, f.Matches...), f.Verdict
-	f.Forget()
+	f.Reset()
 	founds.Put(f)
 	return dst, v
 }
 
 // Find does the work of [Matcher.Match] and also lists the skipped rules. It overwrites f.
-func (m *Matcher) Find(f *Found, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
+func (m *Matcher) Find(f *MatchResult, attrs Attributes, cost bucket.Tokens, now bucket.Instant) {
 	s := &f.scratch
 	m.begin(s, attrs, cost, now)
 	f.Matches, f.Skipped, f.Verdict = f.Matches[:0], f.Skipped[:0], Verdict{}
@@ -192,7 +192,7 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 		return dst, OutcomeLacking
 	}
 	shadow := r.Mode == ModeShadow
-	if r.Mode.Partial() {
+	if r.Mode.IsPartial() {
 		shadow = m.inShadow(s, r, complete)
 	}
 	switch {

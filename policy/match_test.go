@@ -221,7 +221,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("rules %v, version %d; want [x y], 7", got, m.Version())
 	}
 	r := m.Rules()[0]
-	if r.Mode != policy.ModeShadow || r.OnStoreError != policy.StoreErrorClosed || r.Description != "d" || m.Rules()[1].Mode != policy.ModeEnforce {
+	if r.Mode != policy.ModeShadow || r.OnStoreError != policy.OnStoreErrorClosed || r.Description != "d" || m.Rules()[1].Mode != policy.ModeEnforce {
 		t.Errorf("rules %+v and %+v: want the first in shadow and closed", r, m.Rules()[1])
 	}
 }
@@ -345,7 +345,7 @@ func TestFind_Skipped(t *testing.T) {
 		{policy.Map{"header:a": "1", "header:b": "1"}, "[]"},
 	} {
 		var got []string
-		var f policy.Found
+		var f policy.MatchResult
 		m.Find(&f, tt.attrs, 0, 0)
 		for _, r := range f.Skipped {
 			got = append(got, r.Name)
@@ -357,7 +357,7 @@ func TestFind_Skipped(t *testing.T) {
 			t.Errorf("%v: got %d matches, and %d without what was skipped", tt.attrs, len(f.Matches), len(plain))
 		}
 	}
-	var f policy.Found
+	var f policy.MatchResult
 	if n := testing.AllocsPerRun(100, func() { m.Find(&f, nil, 0, 0) }); n > 0 && !raceEnabled {
 		t.Errorf("got %v allocations, want none", n)
 	}

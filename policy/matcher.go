@@ -77,8 +77,8 @@ func (m *Matcher) Attributes() []Attribute { return slices.Clone(m.attributes) }
 // these and more.
 func (m *Matcher) Warnings() []Warning { return slices.Clone(m.warnings) }
 
-// Timed reports whether the result of [Matcher.Match] depends on the time.
-func (m *Matcher) Timed() bool { return m.exceptions != nil }
+// DependsOnTime reports whether the result of [Matcher.Match] depends on the time.
+func (m *Matcher) DependsOnTime() bool { return m.exceptions != nil }
 
 // Delays reports whether any limit can admit a request for a later time.
 func (m *Matcher) Delays() bool { return m.delays }

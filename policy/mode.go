@@ -22,10 +22,10 @@ const (
 	ModeOff     Mode = 10_001 // ignore the rule
 )
 
-// Partial reports whether a rule with the mode is enforced for some keys and in shadow for others. The choice is
+// IsPartial reports whether a rule with the mode is enforced for some keys and in shadow for others. The choice is
 // stable: the keys of 10% are among the keys of 20%, in every process. If values are hashed, the processes must
 // share [Options.HashKey].
-func (m Mode) Partial() bool { return ModeEnforce < m && m < ModeShadow }
+func (m Mode) IsPartial() bool { return ModeEnforce < m && m < ModeShadow }
 
 // String returns the form of policy files: enforce, shadow, off, or the share of the keys that the rule is enforced
 // for, such as 25%.

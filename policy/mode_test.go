@@ -15,8 +15,8 @@ func TestMode(t *testing.T) {
 		"enforce": "enforce", "shadow": "shadow", "off": "off", "0%": "shadow", "100%": "enforce", "25%": "25%", "0.01%": "0.01%", "99.99%": "99.99%", "2.50%": "2.5%",
 	} {
 		m := load(t, fmt.Sprintf(`{"name": "r", "limit_keys": ["path"], "mode": %q, @}`, text))
-		if got := m.Rules()[0].Mode; got.String() != want || got.Partial() != (want[len(want)-1] == '%') {
-			t.Errorf("mode %s is %v, partial %t; want %s", text, got, got.Partial(), want)
+		if got := m.Rules()[0].Mode; got.String() != want || got.IsPartial() != (want[len(want)-1] == '%') {
+			t.Errorf("mode %s is %v, partial %t; want %s", text, got, got.IsPartial(), want)
 		}
 	}
 	for _, text := range []string{`"25"`, `"-1%"`, `"101%"`, `"0.001%"`, `"%"`, `"1e1000000%"`, `"1/2%"`, `25`, `true`, `"Off"`, `""`, `null`} {

@@ -45,7 +45,7 @@ func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	}
 	for _, name := range []string{"anchor", "start"} {
 		if f := o.Field(name); f != nil && refillOK {
-			c.Absent(f, fmt.Sprintf("%s requires a bucket that refills at intervals", name), "use refill: interval")
+			c.AddAt(f, fmt.Sprintf("%s requires a bucket that refills at intervals", name), "use refill: interval")
 			rateOK = false
 		}
 	}
@@ -137,7 +137,7 @@ func (c *compiler) readSteps(o *parse.Object, rate bucket.Rate, rateOK bool) num
 	anchor, start, anchorOK := c.readAnchor(o, rate.Per)
 	reserved, reservedOK := c.readMaxReserved(o)
 	return numbers{
-		Spec: bucket.Spec{Algorithm: bucket.Stepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
+		Spec: bucket.Spec{Algorithm: bucket.AlgorithmStepped, Rate: rate, MaxReserved: reserved, Anchor: anchor, Start: start},
 		ok:   rateOK && anchorOK && reservedOK,
 	}
 }
@@ -161,7 +161,7 @@ func (c *compiler) readAnchor(o *parse.Object, per time.Duration) (anchor bucket
 		c.Add(f, "start requires anchor: epoch", "remove one of them")
 		startOK = false
 	case startOK && per > 0 && start >= per:
-		c.Add(f, fmt.Sprintf("start must be below the interval of %s", inspect.Duration(per)), "intervals are counted from 1970-01-01T00:00:00Z")
+		c.Add(f, fmt.Sprintf("start must be below the interval of %s", inspect.FormatDuration(per)), "intervals are counted from 1970-01-01T00:00:00Z")
 		startOK = false
 	}
 	return anchor, start, ok && startOK
@@ -171,7 +171,7 @@ func (c *compiler) readSliding(o *parse.Object, algorithm bucket.Algorithm) numb
 	rate, ok := c.readWindow(o)
 	n := numbers{Spec: bucket.Spec{Algorithm: algorithm, Rate: rate}, ok: ok, most: rate.Tokens,
 		mostIs: fmt.Sprintf("%v tokens of a window", rate.Tokens)}
-	if algorithm == bucket.SlidingLog && rate.Tokens > bucket.MaxLogTokens {
+	if algorithm == bucket.AlgorithmSlidingLog && rate.Tokens > bucket.MaxLogTokens {
 		c.Add(o.Field("tokens"), fmt.Sprintf("a sliding_log has at most %v tokens, because it records each cost in the window", bucket.MaxLogTokens),
 			"use a sliding_window, which only counts")
 		n.ok = false
@@ -200,7 +200,7 @@ func (c *compiler) readLeakyBucket(o *parse.Object) numbers {
 // readExtent reads a required field: a number of tokens, or the time that the rate takes to refill them. Only queue
 // may be 0.
 func (c *compiler) readExtent(o *parse.Object, name, hint string, rate bucket.Rate, rateOK bool) (bucket.Tokens, bool) {
-	n := o.Need(name, hint)
+	n := o.Require(name, hint)
 	if n == nil {
 		return 0, false
 	}

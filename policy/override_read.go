@@ -61,16 +61,16 @@ func (c *compiler) readOverride(n *parse.Node) {
 	if o == nil {
 		return
 	}
-	before := c.Found()
+	before := c.Count()
 	e := exception{Override: &Override{}, path: n.Path}
-	if f := o.Need("id", "a unique name, for removing it"); f != nil {
+	if f := o.Require("id", "a unique name, for removing it"); f != nil {
 		e.ID, _ = c.Name(f, "override id", MaxNameBytes)
 		if e.ID != "" && c.overrideIDs[e.ID] {
 			c.Add(f, "override id is already used by an earlier override", "")
 		}
 		c.overrideIDs[e.ID] = true
 	}
-	if f := o.Need("action", parse.Enumerate(actionWords(), "or")); f != nil {
+	if f := o.Require("action", parse.Enumerate(actionWords(), "or")); f != nil {
 		if i := c.Choice(f, "action", actionWords(), nil); i >= 0 {
 			e.Action = actionKinds[i].Action
 		}
@@ -87,23 +87,23 @@ func (c *compiler) readOverride(n *parse.Node) {
 	if kind.Limit && len(rules) == 1 {
 		c.readOverrideLimits(&e, o, rules[0])
 	} else if e.Action != "" && !kind.Limit && o.Count("algorithm", "algorithm_config", "limits") > 0 {
-		c.Absent(n, fmt.Sprintf("an override with action %s has no limit", e.Action), "remove it, or use action: limit")
+		c.AddAt(n, fmt.Sprintf("an override with action %s has no limit", e.Action), "remove it, or use action: limit")
 	}
-	if c.Found() == before {
+	if c.Count() == before {
 		c.exceptions.add(e, rules, components)
 	}
 }
 
 // readProvenance reads the reason, the author and the expiry of an override.
 func (c *compiler) readProvenance(e *exception, o *parse.Object, author bool) {
-	if f := o.Need("reason", "explain why the override exists"); f != nil {
+	if f := o.Require("reason", "explain why the override exists"); f != nil {
 		if e.Reason, _ = c.String(f, "reason", maxReasonBytes); f.Kind == parse.KindText && f.Text == "" {
 			c.Add(f, "reason must not be empty", "explain why the override exists")
 		}
 	}
 	f := o.Field("author")
 	if author {
-		f = o.Need("author", "name the person responsible")
+		f = o.Require("author", "name the person responsible")
 	}
 	if f != nil {
 		if e.Author, _ = c.String(f, "author", maxAuthorBytes); f.Kind == parse.KindText && f.Text == "" {
@@ -113,7 +113,7 @@ func (c *compiler) readProvenance(e *exception, o *parse.Object, author bool) {
 	if f := o.Field("created_at"); f != nil {
 		e.CreatedAt = c.Instant(f, "created_at")
 	}
-	if f := o.Need("expires_at", "write a permanent exception as a rule"); f != nil {
+	if f := o.Require("expires_at", "write a permanent exception as a rule"); f != nil {
 		e.ExpiresAt = c.Instant(f, "expires_at")
 		e.expires = bucket.At(e.ExpiresAt)
 		if !e.ExpiresAt.IsZero() && !e.ExpiresAt.After(c.now) {
@@ -126,7 +126,7 @@ func (c *compiler) readOverrideRules(e *exception, o *parse.Object) (numbers []i
 	f, kind := o.Field("rules"), e.Action.Kind()
 	if f == nil {
 		if kind.Limit && o.Field("key") == nil {
-			o.Need("rules", `the rule to change, as in ["free"]`)
+			o.Require("rules", `the rule to change, as in ["free"]`)
 		}
 		return nil
 	}
@@ -198,7 +198,7 @@ func (c *compiler) readScope(e *exception, o *parse.Object, rules []int) {
 	case !kind.Some && match != nil:
 		c.Add(match, fmt.Sprintf("%s applies to all requests", e.Action), "use action: allow to exempt some of them")
 	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.Field("key") == nil:
-		c.Absent(o.Node, fmt.Sprintf("an override with action %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
+		c.AddAt(o.Node, fmt.Sprintf("an override with action %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
 	case kind.Limit && len(rules) == 1 && o.Field("key") == nil:
 		c.checkWholeBuckets(e, o, c.rules()[rules[0]])
 	}
@@ -211,24 +211,24 @@ func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 		a := c.matcher.attributes[cl.slot]
 		i := slices.IndexFunc(r.LimitKeys, func(k Attribute) bool { return k.text == a.text })
 		if i < 0 {
-			c.Absent(o.Node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override does not match would share the bucket", r.Name, a),
+			c.AddAt(o.Node, fmt.Sprintf("rule %q has no %v in limit_keys: requests that the override does not match would share the bucket", r.Name, a),
 				"match by limit_keys of the rule only, or add a rule with a match of its own")
 			return
 		}
 		if cl.splitsBucket(r, a) {
-			c.Absent(o.Node, fmt.Sprintf("rule %q uses one bucket for requests with and without a value of %v (on_missing: empty), and the override matches only some of them", r.Name, a),
+			c.AddAt(o.Node, fmt.Sprintf("rule %q uses one bucket for requests with and without a value of %v (on_missing: empty), and the override matches only some of them", r.Name, a),
 				"list its values, or use match: {} for all buckets, or key for the bucket of the empty value")
 			return
 		}
 		for _, n := range cl.networks {
 			if n.Addr().Is6() && n.Bits() > r.LimitKeys[i].Bits {
-				c.Absent(o.Node, fmt.Sprintf("rule %q uses one bucket per /%d, and the network in match is smaller", r.Name, r.LimitKeys[i].Bits), "use the whole network")
+				c.AddAt(o.Node, fmt.Sprintf("rule %q uses one bucket per /%d, and the network in match is smaller", r.Name, r.LimitKeys[i].Bits), "use the whole network")
 				return
 			}
 		}
 	}
 	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.Field("match") == nil {
-		c.Absent(o.Node, "an override of a rule with limit_keys needs a match or a key", "use match: {} for all buckets of the rule")
+		c.AddAt(o.Node, "an override of a rule with limit_keys needs a match or a key", "use match: {} for all buckets of the rule")
 	}
 }
 
@@ -260,7 +260,7 @@ func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int)
 		}
 		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
 		if j < 0 {
-			c.Absent(o.Node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), hintLimits(of))
+			c.AddAt(o.Node, fmt.Sprintf("rule %q has no limit %q", of.Name, l.Name), hintLimits(of))
 			continue
 		}
 		l.prefix, l.Override = of.Limits[j].prefix, e.Override
@@ -286,21 +286,21 @@ func hintLimits(r *Rule) string {
 // keepBuckets checks that the limit l fits the buckets of the limit that it replaces.
 func (c *compiler) keepBuckets(l, of *Limit, o *parse.Object) {
 	if l.Shards != 0 && l.Shards != of.Shards || l.Leased && !of.Leased {
-		c.Absent(o.Node, "an override uses the shards and leases of its rule, because other buckets would start full", "remove shards and leased")
+		c.AddAt(o.Node, "an override uses the shards and leases of its rule, because other buckets would start full", "remove shards and leased")
 		return
 	}
 	l.Shards, l.Leased = of.Shards, of.Leased
 	b := &l.Bucket
-	leasable := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.Continuous || b.Algorithm() == bucket.Stepped)
+	leasable := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.AlgorithmContinuous || b.Algorithm() == bucket.AlgorithmStepped)
 	switch {
-	case of.Shards > 1 && b.Algorithm() != bucket.Continuous:
-		c.Absent(o.Node, fmt.Sprintf("the limit %q is split over shards, which requires a token_bucket that refills continuously", of.Name), "use such a token_bucket")
+	case of.Shards > 1 && b.Algorithm() != bucket.AlgorithmContinuous:
+		c.AddAt(o.Node, fmt.Sprintf("the limit %q is split over shards, which requires a token_bucket that refills continuously", of.Name), "use such a token_bucket")
 	case of.Shards > 1:
 		if _, err := b.Shard(0, of.Shards); err != nil {
-			c.Absent(o.Node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, parse.Reason(err)), "")
+			c.AddAt(o.Node, fmt.Sprintf("the limit %q is split over %d shards: %s", of.Name, of.Shards, parse.Reason(err)), "")
 		}
 	case of.Leased && !leasable:
-		c.Absent(o.Node, fmt.Sprintf("the limit %q is leased, which requires a token_bucket or a fixed_window", of.Name), "use one of them")
+		c.AddAt(o.Node, fmt.Sprintf("the limit %q is leased, which requires a token_bucket or a fixed_window", of.Name), "use one of them")
 	}
 }
 
@@ -318,11 +318,11 @@ func (c *compiler) readKillSwitch(n *parse.Node, i int) {
 	if o == nil {
 		return
 	}
-	before := c.Found()
+	before := c.Count()
 	e := exception{Override: &Override{ID: fmt.Sprintf("kill_switches/%d", i+1), Action: ActionBlock}, rank: ActionBlock.rank(), path: n.Path}
 	c.readProvenance(&e, o, false)
 	match := &parse.Node{Kind: parse.KindObject, Path: n.Path, At: n.At}
-	if key, value := o.Need("scope_key", "as in header:x-api-key"), o.Need("scope_value", ""); key != nil && value != nil {
+	if key, value := o.Require("scope_key", "as in header:x-api-key"), o.Require("scope_value", ""); key != nil && value != nil {
 		if _, ok := c.readAttribute(key); !ok {
 			return
 		}
@@ -340,7 +340,7 @@ func (c *compiler) readKillSwitch(n *parse.Node, i int) {
 		}
 	}
 	d := &draft{Rule: &Rule{}, at: n}
-	if c.readMatch(d, match) && c.Found() == before {
+	if c.readMatch(d, match) && c.Count() == before {
 		e.clauses, e.Match = d.clauses, rawJSON(match)
 		c.exceptions.add(e, nil, "")
 	}
@@ -363,10 +363,10 @@ func (c *compiler) readState(n *parse.Node, action Action, name string) {
 			return
 		}
 	}
-	before := c.Found()
+	before := c.Count()
 	e := exception{Override: &Override{ID: name, Action: action}, rank: action.rank(), path: n.Path}
 	c.readProvenance(&e, o, false)
-	if c.Found() == before {
+	if c.Count() == before {
 		c.exceptions.add(e, nil, "")
 	}
 }
@@ -399,7 +399,7 @@ func (c *compiler) findRuleByKey(prefix string) (number int, ok bool) {
 // every rule.
 func (c *compiler) suggestRule(name string) string {
 	const enough = 20
-	if c.Found() > enough {
+	if c.Count() > enough {
 		return ""
 	}
 	var names []string

@@ -163,8 +163,8 @@ func TestOverride_Expires(t *testing.T) {
 	if got := outcome(m, attrs, last.Add(time.Microsecond)); strings.Contains(got, "blocked") {
 		t.Errorf("at its end: %s", got)
 	}
-	if !m.Timed() || plain(t).Timed() {
-		t.Errorf("timed: %t with an override, %t without; want true, false", m.Timed(), plain(t).Timed())
+	if !m.DependsOnTime() || plain(t).DependsOnTime() {
+		t.Errorf("timed: %t with an override, %t without; want true, false", m.DependsOnTime(), plain(t).DependsOnTime())
 	}
 }
 

@@ -95,7 +95,7 @@ func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
 			ok = c.narrow(d, d.at, slot, allValues(a).Present())
 		}
 	}
-	if d.Mode.Partial() && d.onMissing == inspect.MissingDeny {
+	if d.Mode.IsPartial() && d.onMissing == inspect.MissingDeny {
 		a, _ := parseAttribute("ip:address")
 		client := newComponent(a, c.slotFor(a), len(d.LimitKeys))
 		d.Rule.client = &client
@@ -107,16 +107,16 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 	a, err := parseAttribute(f.Name)
 	if err != nil {
 		name, rest := parse.Cut(f.Name)
-		c.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
+		c.AddAt(f.Value, fmt.Sprintf("%q%s: %s", name, rest, err.reason), err.hint)
 		return false
 	}
 	if a.Source == SourceIP && a.Bits != defaultBits {
-		c.Absent(f.Value, "match uses ip:address without bits, because networks have their own prefix", "write ip:address")
+		c.AddAt(f.Value, "match uses ip:address without bits, because networks have their own prefix", "write ip:address")
 		return false
 	}
 	slot := c.slotFor(a)
 	if seen[slot] {
-		c.Absent(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one clause with a list")
+		c.AddAt(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one clause with a list")
 		return false
 	}
 	seen[slot] = true
@@ -124,7 +124,7 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 	n := f.Value
 	if n.Kind == parse.KindObject {
 		o := c.Object(n, notTable)
-		if n = o.Need("not", `write {"not": value}`); n == nil || len(o.Fields) > 1 {
+		if n = o.Require("not", `write {"not": value}`); n == nil || len(o.Fields) > 1 {
 			return false
 		}
 		cl.negate = true

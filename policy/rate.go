@@ -44,7 +44,7 @@ func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate,
 	}
 	if first == nil && ok {
 		ok = false
-		if !o.Meant(rateNames...) {
+		if !o.HasMisspelled(rateNames...) {
 			c.reportNoRate(o, names)
 		}
 	}
@@ -53,10 +53,10 @@ func (c *compiler) readRate(o *parse.Object, names ...string) (rate bucket.Rate,
 
 func (c *compiler) reportNoRate(o *parse.Object, names []string) {
 	if len(names) > 0 {
-		c.Absent(o.Node, `field "rate" is missing`, `the tokens per interval and its length, as in "5/10s"`)
+		c.AddAt(o.Node, `field "rate" is missing`, `the tokens per interval and its length, as in "5/10s"`)
 		return
 	}
-	c.Absent(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
+	c.AddAt(o.Node, `field "tokens_per_second" is missing`, `or rps, or rate as in "7/1m"`)
 }
 
 func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool) {
@@ -97,10 +97,10 @@ func (c *compiler) readWindow(o *parse.Object) (bucket.Rate, bool) {
 
 // readAmountPer reads a rate as an amount and a length of time.
 func (c *compiler) readAmountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
-	if n := o.Need(amount, fmt.Sprintf("the amount per %s, as in 100", length)); n != nil {
+	if n := o.Require(amount, fmt.Sprintf("the amount per %s, as in 100", length)); n != nil {
 		rate.Tokens, ok = c.Tokens(n, amount)
 	}
-	n := o.Need(length, `its length, as in "1m" or "1d"`)
+	n := o.Require(length, `its length, as in "1m" or "1d"`)
 	if n == nil {
 		return rate, false
 	}

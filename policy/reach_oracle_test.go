@@ -66,7 +66,7 @@ func eachWithEach(c *compiler) {
 			tiers = append(tiers, d)
 			continue
 		}
-		c.Absent(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
+		c.AddAt(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 func newSpace(m *Matcher) *space.Space {
 	return space.New(func(slot int) space.Attribute {
 		a := m.attributes[slot]
-		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: a.Secret(), Plain: plainValues[a.Source]}
+		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: a.IsSecret(), Plain: plainValues[a.Source]}
 	})
 }
 
@@ -47,7 +47,7 @@ func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool 
 		if slices.ContainsFunc(c.selector, func(s selection) bool { return s.slot == slot }) {
 			reason, hint = "no value of %v satisfies both its match and the selector of its policy", "widen the selector, or move the rule into a policy without it"
 		}
-		c.Absent(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
+		c.AddAt(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
 		return false
 	}
 	d.takes = d.takes.With(slot, both)
@@ -94,7 +94,7 @@ func (c *compiler) reportUnreachableIn(group []*draft) {
 			by = c.findJointCover(d, earlier(near.Beside(i), i))
 		}
 		if never[i] = by != nil; by != nil {
-			c.Absent(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
+			c.AddAt(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
 		}
 	}
 }
@@ -116,7 +116,7 @@ func takesAll(earlier, later Mode) bool {
 // enforced or in shadow.
 func (d *draft) keyMode() Mode {
 	switch {
-	case !d.Mode.Partial() || len(d.keys) > 0:
+	case !d.Mode.IsPartial() || len(d.keys) > 0:
 		return d.Mode
 	case d.Mode.exempts(spreadKey(d.Name, nil)):
 		return ModeShadow

@@ -56,9 +56,9 @@ type Rule struct {
 type OnStoreError uint8
 
 const (
-	StoreErrorOpen   OnStoreError = iota // admit the request
-	StoreErrorClosed                     // deny the request
-	StoreErrorLocal                      // decide with a bucket in the process that has its share of the limit
+	OnStoreErrorOpen   OnStoreError = iota // admit the request
+	OnStoreErrorClosed                     // deny the request
+	OnStoreErrorLocal                      // decide with a bucket in the process that has its share of the limit
 )
 
 // Bounds and default of the time that a store may take to answer. Other deadlines are errors.
@@ -109,7 +109,7 @@ func (c *compiler) readRule(n *parse.Node, listed bool) {
 		return
 	}
 	d := c.addDraft(n)
-	if d.bare = !listed && o.Count("name", "limit_keys") == 0 && !o.Meant(); d.bare {
+	if d.bare = !listed && o.Count("name", "limit_keys") == 0 && !o.HasMisspelled(); d.bare {
 		d.Name, d.keysOK = "default", true
 	}
 	c.readRuleFields(d, o, inRule)
@@ -133,7 +133,7 @@ func (c *compiler) readFallback(n *parse.Node) {
 			d.Name = c.id + "/fallback"
 		}
 		if c.ruleNames[d.Name] || len(d.Name) > MaxNameBytes {
-			c.Absent(n, fmt.Sprintf("the name %q is already used or too long", d.Name), "set name")
+			c.AddAt(n, fmt.Sprintf("the name %q is already used or too long", d.Name), "set name")
 		}
 		c.ruleNames[d.Name] = true
 	}
@@ -165,7 +165,7 @@ func readText(name string, most int, to func(*draft) *string) func(*compiler, *d
 func (c *compiler) readRuleMode(d *draft, n *parse.Node) {
 	mode, _ := c.parseMode(n)
 	d.Mode = max(d.Mode, mode)
-	if d.Mode.Partial() && d.at != nil && len(d.LimitKeys) == 0 && d.at.Field("limit_keys") != nil {
+	if d.Mode.IsPartial() && d.at != nil && len(d.LimitKeys) == 0 && d.at.Field("limit_keys") != nil {
 		c.Add(n, "a rule without limit_keys has a single key and cannot be enforced in part", "use shadow or enforce")
 	}
 }
@@ -234,7 +234,7 @@ func (c *compiler) readGroup(r *Rule, n *parse.Node) string {
 	}
 	var keys []string
 	for _, a := range r.LimitKeys {
-		keys = append(keys, a.Spelled())
+		keys = append(keys, a.Spelling())
 	}
 	slices.Sort(keys)
 	return fmt.Sprintf("%d:keys:%s", c.scope, strings.Join(keys, " "))

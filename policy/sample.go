@@ -48,7 +48,7 @@ func (m *Matcher) Sample(i int) (Map, bool) {
 			}
 		}
 		// A partially enforced rule leaves some keys to later rules.
-		if len(left) > 0 || !e.Mode.Partial() {
+		if len(left) > 0 || !e.Mode.IsPartial() {
 			pieces = left
 		}
 	}

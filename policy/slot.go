@@ -34,11 +34,11 @@ func (c *compiler) setTag(d *draft) {
 	case i < 0:
 		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys do not contain %v: in a cluster, the rule's buckets are not in the slots of slot_by", d.slotBy), "")
 	case d.LimitKeys[i].Bits < d.slotBy.Bits:
-		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have a shorter prefix than the %v of slot_by: in a cluster, the rule's buckets are not in its slots", d.slotBy.Spelled()), "")
+		c.warn(d.at, "outside-slot", fmt.Sprintf("limit_keys have a shorter prefix than the %v of slot_by: in a cluster, the rule's buckets are not in its slots", d.slotBy.Spelling()), "")
 	default:
 		by := d.keys[i]
 		by.label, by.bits = "", d.slotBy.Bits
-		d.Rule.slotBy, d.slotText = &by, d.slotBy.Spelled()
+		d.Rule.slotBy, d.slotText = &by, d.slotBy.Spelling()
 	}
 }
 

@@ -92,7 +92,7 @@ func TestSlotBy_OfABundle(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	for text, want := range map[string]string{"": "50ms", `"deadline": "1ms",`: "1ms", `"deadline": "20ms",`: "20ms", `"deadline": "10s",`: "10s"} {
 		m := load(t, `{"name": "r", "limit_keys": [], `+text+` "on_store_error": "local", "algorithm_config": {"rps": 1, "burst": 1}}`)
-		if r := m.Rules()[0]; r.Deadline.String() != want || r.OnStoreError != policy.StoreErrorLocal {
+		if r := m.Rules()[0]; r.Deadline.String() != want || r.OnStoreError != policy.OnStoreErrorLocal {
 			t.Errorf("%s: deadline %v, on_store_error %v; want %s, local", text, r.Deadline, r.OnStoreError, want)
 		}
 	}

@@ -64,7 +64,7 @@ func (c *compiler) readStages(l *Limit, n *parse.Node) {
 
 // readStageAction reads the action of a stage that begins at share, or at an unknown share if share is nil.
 func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action string, delay time.Duration, ok bool) {
-	f := o.Need("action", "warn, throttle or reject")
+	f := o.Require("action", "warn, throttle or reject")
 	if f == nil {
 		return "", 0, false
 	}
@@ -92,7 +92,7 @@ func (c *compiler) readStageAction(o *parse.Object, share *big.Rat) (action stri
 func (c *compiler) readThreshold(o *parse.Object) (share *big.Rat, at *parse.Node) {
 	f := o.Field("threshold_percent")
 	if f == nil {
-		f = o.Need("threshold", "the used share of the capacity in percent, as in 80")
+		f = o.Require("threshold", "the used share of the capacity in percent, as in 80")
 	}
 	if f == nil {
 		return nil, f
@@ -120,11 +120,11 @@ func (c *compiler) readStageDelay(o *parse.Object, action string) (delay time.Du
 		return 0
 	case f == nil && ms == nil:
 		if action == "throttle" {
-			o.Need("delay", `how long each request waits, as in "200ms"`)
+			o.Require("delay", `how long each request waits, as in "200ms"`)
 		}
 		return 0
 	case action != "throttle":
-		c.Absent(o.Node, "only action: throttle has a delay", "")
+		c.AddAt(o.Node, "only action: throttle has a delay", "")
 		return 0
 	case f != nil:
 		d, ok := c.Duration(f, "delay", "200ms")

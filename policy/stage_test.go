@@ -16,7 +16,7 @@ func TestStages(t *testing.T) {
 		{"threshold": 50, "action": "warn"}, {"threshold_percent": 80.5, "action": "throttle", "delay_ms": 250}, {"threshold": 90, "action": "throttle", "delay": "1s"},
 		{"threshold": 100, "action": "reject"}]}}`)
 	l := &m.Rules()[0].Limits[0]
-	if l.Reason != "budget_exceeded" || l.Bucket.Capacity() != 7*bucket.Token || l.Bucket.Algorithm() != bucket.Stepped || !m.Delays() {
+	if l.Reason != "budget_exceeded" || l.Bucket.Capacity() != 7*bucket.Token || l.Bucket.Algorithm() != bucket.AlgorithmStepped || !m.Delays() {
 		t.Errorf("limit %+v, delays %t", l, m.Delays())
 	}
 	for used, want := range map[bucket.Tokens]string{0: "", 3499: "", 3500: "50% 0s", 5634: "50% 0s", 5635: "80.5% 250ms", 6299: "80.5% 250ms", 6300: "90% 1s", 7000: "90% 1s"} {

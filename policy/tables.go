@@ -40,7 +40,7 @@ func init() {
 	policyTable = newTable("a policy", "", inPolicy, later, misplacedFields("the top of the file", inFile))
 	bundled := foreignFields{}
 	for _, name := range []string{"bundle_version", "issued_at", "expires_at"} {
-		bundled[name] = parse.Stranger{Hint: `only a bundle has it: {"bundle_version": 1, "policies": [{"id": "api", "spec": {"rules": […]}}]}`}
+		bundled[name] = parse.UnknownField{Hint: `only a bundle has it: {"bundle_version": 1, "policies": [{"id": "api", "spec": {"rules": […]}}]}`}
 	}
 	fileTable = newTable("a policy", "", inPolicy|inFile, later, bundled)
 	ruleTable = newTable("a rule", rule, inRule, foreignRule, limit)
@@ -73,10 +73,10 @@ func init() {
 	}
 }
 
-type foreignFields = map[string]parse.Stranger
+type foreignFields = map[string]parse.UnknownField
 
 func newTable(what, example string, in place, more ...foreignFields) *parse.Table {
-	t := &parse.Table{What: what, Example: example, Strangers: foreignFields{}}
+	t := &parse.Table{What: what, Example: example, UnknownFields: foreignFields{}}
 	for i := range fields {
 		f := &fields[i]
 		if f.in&in == 0 {
@@ -84,12 +84,12 @@ func newTable(what, example string, in place, more ...foreignFields) *parse.Tabl
 		}
 		t.Fields = append(t.Fields, parse.Field{Name: f.name, Doc: f.doc, Form: f.form})
 		if f.needed&in&^inLimits != 0 {
-			t.Needed = append(t.Needed, f.name)
+			t.Required = append(t.Required, f.name)
 		}
 	}
 	for _, known := range slices.Backward(more) {
 		for name, s := range known {
-			t.Strangers[name] = s
+			t.UnknownFields[name] = s
 		}
 	}
 	return t
@@ -108,7 +108,7 @@ func namesIn(in place) (names []string) {
 func misplacedFields(holder string, in place) foreignFields {
 	all := foreignFields{}
 	for _, name := range namesIn(in) {
-		all[name] = parse.Stranger{Hint: "it belongs in " + holder, Means: []string{holder}}
+		all[name] = parse.UnknownField{Hint: "it belongs in " + holder, Replaces: []string{holder}}
 	}
 	return all
 }
@@ -117,7 +117,7 @@ func misplacedFields(holder string, in place) foreignFields {
 func unsupportedFields(names map[string]string) foreignFields {
 	all := foreignFields{}
 	for name, why := range names {
-		all[name] = parse.Stranger{Reason: fmt.Sprintf("field %q is not supported yet%s", name, why), Hint: "remove it"}
+		all[name] = parse.UnknownField{Reason: fmt.Sprintf("field %q is not supported yet%s", name, why), Hint: "remove it"}
 	}
 	return all
 }
@@ -131,7 +131,7 @@ func (c *compiler) readRuleFields(d *draft, o *parse.Object, in place) {
 		n := o.Field(f.name)
 		switch {
 		case n == nil && f.needed&in != 0 && !d.bare:
-			o.Need(f.name, f.hint)
+			o.Require(f.name, f.hint)
 		case n == nil:
 		case in&inRules != 0 || f.inherited:
 			f.rule(c, d, n)

@@ -33,7 +33,7 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		c.overrideIDs[c.exceptions.all[i].ID] = true
 	}
 	if len(c.exceptions.all)+len(list) > MaxOverrides {
-		c.Absent(&parse.Node{}, fmt.Sprintf("more than %d overrides, including the overrides of the policy file", MaxOverrides), "remove overrides that are no longer needed")
+		c.AddAt(&parse.Node{}, fmt.Sprintf("more than %d overrides, including the overrides of the policy file", MaxOverrides), "remove overrides that are no longer needed")
 	} else if root := c.Parse(text, MaxFileBytes); root != nil {
 		for _, n := range root.List {
 			c.readOverride(n)

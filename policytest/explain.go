@@ -71,7 +71,7 @@ func (f *Failure) appendRules(why []string, rules []policy.Consideration) []stri
 	return why
 }
 
-func mentions(e *Expect, rule *policy.Rule) bool {
+func mentions(e *Expectation, rule *policy.Rule) bool {
 	is := func(name string) bool {
 		return name == rule.Name || slices.ContainsFunc(rule.Limits, func(l policy.Limit) bool { return l.Name == name })
 	}

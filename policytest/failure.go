@@ -34,15 +34,15 @@ type Failure struct {
 // String describes the failure on one line.
 func (f Failure) String() string {
 	test := fmt.Sprintf("test %q", f.Test)
-	if where := f.Where(); where != "" {
+	if where := f.Place(); where != "" {
 		test += ", " + where
 	}
 	return fmt.Sprintf("%s: want %s; got %s", test, f.Want, f.Got)
 }
 
-// Where names the request: "step 2, request 1 of 20, after 100ms". It is empty if a test makes a single request
+// Place names the request: "step 2, request 1 of 20, after 100ms". It is empty if a test makes a single request
 // immediately.
-func (f Failure) Where() string {
+func (f Failure) Place() string {
 	var parts []string
 	if f.Step > 0 {
 		parts = append(parts, fmt.Sprintf("step %d", f.Step))

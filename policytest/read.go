@@ -83,7 +83,7 @@ func (r *reader) readSection(n *parse.Node) {
 	list, _ := r.Items(n, "tests", false, MaxTests)
 	for _, item := range list {
 		if r.readTest(item); r.requests > MaxFileRequests {
-			r.Absent(item, fmt.Sprintf("the tests of a file may make at most %d requests together", MaxFileRequests), "replace many requests by one with a higher cost")
+			r.AddAt(item, fmt.Sprintf("the tests of a file may make at most %d requests together", MaxFileRequests), "replace many requests by one with a higher cost")
 			return
 		}
 	}
@@ -94,8 +94,8 @@ func (r *reader) readTest(n *parse.Node) {
 	if o == nil {
 		return
 	}
-	t := Test{Path: n.Path, Begin: TestsBegin}
-	if f := o.Need("name", "describe the test in words"); f != nil {
+	t := Test{Path: n.Path, Begin: DefaultBegin}
+	if f := o.Require("name", "describe the test in words"); f != nil {
 		t.Name = r.readTestName(f)
 	}
 	if f := o.Field("at"); f != nil {
@@ -110,20 +110,20 @@ func (r *reader) readTest(n *parse.Node) {
 	steps := o.Field("steps")
 	switch {
 	case steps == nil && o.Count(r.in.StepFields...) == 0:
-		if !o.Meant("steps") {
-			o.Need("steps", "or expect, for a single request")
+		if !o.HasMisspelled("steps") {
+			o.Require("steps", "or expect, for a single request")
 		}
 	case steps == nil:
 		s := Step{Path: n.Path, At: bucket.At(t.Begin)}
 		r.readStep(&t, s, o, base)
 	case o.Count(r.in.StepFields...) > 0:
 		i := slices.IndexFunc(n.Fields, func(f parse.Member) bool { return slices.Contains(r.in.StepFields, f.Name) })
-		r.Absent(n.Fields[i].Value, fmt.Sprintf("a test with steps cannot also have %s", n.Fields[i].Name), "move it into a step")
+		r.AddAt(n.Fields[i].Value, fmt.Sprintf("a test with steps cannot also have %s", n.Fields[i].Name), "move it into a step")
 	default:
 		r.readSteps(&t, steps, base)
 	}
 	if made := t.Requests(); made > MaxTestRequests {
-		r.Absent(n, fmt.Sprintf("a test may make at most %d requests, not %d", MaxTestRequests, made), "replace many requests by one with a higher cost")
+		r.AddAt(n, fmt.Sprintf("a test may make at most %d requests, not %d", MaxTestRequests, made), "replace many requests by one with a higher cost")
 	} else {
 		r.requests += made
 	}
@@ -147,7 +147,7 @@ func (r *reader) readTestName(n *parse.Node) string {
 
 func (r *reader) checkInstant(n *parse.Node, at time.Time) bool {
 	if at.Before(time.Unix(0, 0)) || at.After(testsEnd) {
-		r.Absent(n, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
+		r.AddAt(n, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
 		return false
 	}
 	return true
@@ -176,7 +176,7 @@ func (r *reader) readBegin(s *Step, t *Test, o *parse.Object) bool {
 	after, at := o.Field("after"), o.Field("at")
 	switch {
 	case after != nil && at != nil:
-		r.Absent(at, "a step has either after (since the last request) or at (since the test began)", "keep one of them")
+		r.AddAt(at, "a step has either after (since the last request) or at (since the test began)", "keep one of them")
 		return false
 	case after != nil:
 		d, ok := r.Duration(after, "after", "100ms")
@@ -236,10 +236,10 @@ func (r *reader) readEvery(s *Step, f *parse.Node, once bool) time.Duration {
 	case !ok:
 		return 0
 	case once:
-		r.Absent(f, "every requires several requests", "set times")
+		r.AddAt(f, "every requires several requests", "set times")
 		return 0
 	case s.Times > 1 && d > testsEnd.Sub(s.At.Time())/time.Duration(s.Times-1):
-		r.Absent(f, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
+		r.AddAt(f, fmt.Sprintf("a test must take place between 1970 and %d", testsEnd.Year()), "")
 		return 0
 	}
 	return d

@@ -98,9 +98,9 @@ func (r *reader) setDenied(s *Step, f *parse.Node, n int) {
 	case e.Allowed == nil && allowed >= 0:
 		e.Allowed = &allowed
 	case allowed < 0 || *e.Allowed != allowed:
-		r.Absent(f, fmt.Sprintf("allowed and denied do not add up to the %d requests of times", s.Times), "one of them is enough")
+		r.AddAt(f, fmt.Sprintf("allowed and denied do not add up to the %d requests of times", s.Times), "one of them is enough")
 	case n == 0 && f.Kind == parse.KindText:
-		r.Absent(f, "no request can be denied if all are allowed", "remove one of them")
+		r.AddAt(f, "no request can be denied if all are allowed", "remove one of them")
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *reader) inferAllowed(s *Step, o *parse.Object) {
 	denial, admission := o.Count("reason", "retry_after"), o.Count("wait")
 	switch {
 	case denial > 0 && admission > 0:
-		r.Absent(o.Field("wait"), "denied requests do not wait", "use retry_after")
+		r.AddAt(o.Field("wait"), "denied requests do not wait", "use retry_after")
 	case denial > 0:
 		e.Allowed = new(int)
 	case admission > 0:
@@ -200,7 +200,7 @@ func (r *reader) readReason(s *Step, f *parse.Node) {
 		}
 		r.Add(f, "unknown reason for a denial", hint)
 	case s.Expect.Allowed != nil && *s.Expect.Allowed == s.Times:
-		r.Absent(f, "reason requires a denial, but all requests are expected to be allowed", "")
+		r.AddAt(f, "reason requires a denial, but all requests are expected to be allowed", "")
 	default:
 		s.Expect.Reason = text
 	}
@@ -216,13 +216,13 @@ func (r *reader) readLast(s *Step, o *parse.Object) {
 			e.RetryAfter = r.readWait(f, "retry_after", " or never")
 		}
 		if e.Allowed != nil && *e.Allowed == s.Times {
-			r.Absent(f, "retry_after requires a denial, but all requests are expected to be allowed", "")
+			r.AddAt(f, "retry_after requires a denial, but all requests are expected to be allowed", "")
 		}
 	}
 	if f := o.Field("wait"); f != nil {
 		e.Wait = r.readWait(f, "wait", "")
 		if e.Allowed != nil && *e.Allowed == 0 {
-			r.Absent(f, "denied requests do not wait", "use retry_after")
+			r.AddAt(f, "denied requests do not wait", "use retry_after")
 		}
 	}
 	if f := o.Field("remaining"); f != nil {

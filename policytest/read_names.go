@@ -81,18 +81,18 @@ func (r *reader) checkRule(n *parse.Node, name string, limits bool, of claim) bo
 	case r.known.broken:
 		return true
 	case rule == nil && slices.Contains(r.known.overrides, name):
-		r.Absent(n, fmt.Sprintf("%q is an override, not a rule", name), "use override")
+		r.AddAt(n, fmt.Sprintf("%q is an override, not a rule", name), "use override")
 	case rule == nil && !limits && r.known.limits[name] != nil:
-		r.Absent(n, fmt.Sprintf("%q is a limit, not a rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
+		r.AddAt(n, fmt.Sprintf("%q is a limit, not a rule", name), fmt.Sprintf("write %q", r.known.limits[name].Name))
 	case rule == nil:
 		shown, rest := parse.Cut(name)
-		r.Absent(n, fmt.Sprintf("no rule is named %q%s", shown, rest), parse.Nearest(name, names))
+		r.AddAt(n, fmt.Sprintf("no rule is named %q%s", shown, rest), parse.Nearest(name, names))
 	case rule.Mode == policy.ModeOff:
-		r.Absent(n, fmt.Sprintf("rule %q is off: it decides nothing", rule.Name), "")
+		r.AddAt(n, fmt.Sprintf("rule %q is off: it decides nothing", rule.Name), "")
 	case of != claimWouldDeny && rule.Mode == policy.ModeShadow:
-		r.Absent(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "use would_deny")
+		r.AddAt(n, fmt.Sprintf("rule %q is in shadow: it decides nothing", rule.Name), "use would_deny")
 	case of == claimWouldDeny && rule.Mode == policy.ModeEnforce && !r.known.shadow:
-		r.Absent(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "use denied")
+		r.AddAt(n, fmt.Sprintf("rule %q is not in shadow", rule.Name), "use denied")
 	default:
 		return true
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// attributesOf are the attributes of a test's requests. If numbered is set, their values contain [Number]. address
+// attributesOf are the attributes of a test's requests. If numbered is set, their values contain [NumberPlaceholder]. address
 // is the node of the address.
 type attributesOf struct {
 	policy.Map
@@ -52,7 +52,7 @@ func (r *reader) changeAttributes(o *parse.Object, base attributesOf) attributes
 	}
 	attrs.numbered = false
 	for _, value := range attrs.Map {
-		attrs.numbered = attrs.numbered || strings.Contains(value, Number)
+		attrs.numbered = attrs.numbered || strings.Contains(value, NumberPlaceholder)
 	}
 	return attrs
 }
@@ -70,13 +70,13 @@ func (r *reader) readAttributes(attrs *attributesOf, n *parse.Node, what string)
 		case err != nil:
 			name, rest := parse.Cut(f.Name)
 			reason, hint := splitError(err)
-			r.Absent(f.Value, fmt.Sprintf("%q%s: %s", name, rest, reason), hint)
+			r.AddAt(f.Value, fmt.Sprintf("%q%s: %s", name, rest, reason), hint)
 			continue
 		case a.Source == policy.SourceIP && a.Bits != wholeAddress.Bits:
-			r.Absent(f.Value, "a request needs a complete address", "write ip:address")
+			r.AddAt(f.Value, "a request needs a complete address", "write ip:address")
 			continue
 		case seen[a.String()]:
-			r.Absent(f.Value, fmt.Sprintf("%v is given twice", a), "remove one of them")
+			r.AddAt(f.Value, fmt.Sprintf("%v is given twice", a), "remove one of them")
 			continue
 		}
 		seen[a.String()] = true
@@ -85,7 +85,7 @@ func (r *reader) readAttributes(attrs *attributesOf, n *parse.Node, what string)
 			attrs.Map[a.String()] = value
 		}
 		if ok {
-			attrs.numbered = attrs.numbered || strings.Contains(value, Number)
+			attrs.numbered = attrs.numbered || strings.Contains(value, NumberPlaceholder)
 			if a.Source == policy.SourceIP {
 				attrs.address = f.Value
 			}
@@ -113,7 +113,7 @@ func (r *reader) readValue(a policy.Attribute, n *parse.Node) (string, bool) {
 			r.Add(n, "the query is not part of the path", "use query:NAME")
 			return "", false
 		}
-		path, disputed := requestpath.Of(n.Text)
+		path, disputed := requestpath.Parse(n.Text)
 		if disputed {
 			r.Add(n, "servers interpret this path differently, so endpoints reject it", "remove its dot segments")
 		}
@@ -140,7 +140,7 @@ func (r *reader) checkAddress(s *Step, attrs attributesOf) {
 		return
 	}
 	for _, n := range []int{1, s.Times} {
-		text := strings.ReplaceAll(value, Number, strconv.Itoa(n))
+		text := strings.ReplaceAll(value, NumberPlaceholder, strconv.Itoa(n))
 		if _, err := netip.ParseAddr(text); err != nil {
 			hint := "write one such as 192.0.2.1 or 2001:db8::1, without a port"
 			if text != value {

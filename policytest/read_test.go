@@ -48,7 +48,7 @@ func TestTests_WhenRequestsAreMade(t *testing.T) {
 			{"at": "1h"},
 			{"at": "2026-06-01T12:00:00Z"},
 			{"after": "1d"}]}]`)
-	if got := testsOf(t, m)[0]; !got.Begin.Equal(policytest.TestsBegin) || got.Requests() != 3 || got.Steps[0].Path != "/tests/0" || got.Path != "/tests/0" {
+	if got := testsOf(t, m)[0]; !got.Begin.Equal(policytest.DefaultBegin) || got.Requests() != 3 || got.Steps[0].Path != "/tests/0" || got.Path != "/tests/0" {
 		t.Errorf("test of one step: %+v", got)
 	}
 	second := testsOf(t, m)[1]
@@ -69,7 +69,7 @@ func TestTests_WhenRequestsAreMade(t *testing.T) {
 }
 
 func TestTests_Begin(t *testing.T) {
-	at := policytest.TestsBegin
+	at := policytest.DefaultBegin
 	if week := 7 * 24 * time.Hour; at.Sub(time.Unix(0, 0))%week != 0 || at.Weekday() != time.Thursday {
 		t.Errorf("tests begin on %v, want the beginning of a week of fixed windows", at)
 	}
@@ -101,35 +101,35 @@ func TestTests_Expectations(t *testing.T) {
 	some := func(n int) *int { return &n }
 	for _, tt := range []struct {
 		expect string
-		want   policytest.Expect
+		want   policytest.Expectation
 	}{
-		{`"allowed"`, policytest.Expect{Allowed: some(10)}},
-		{`"denied"`, policytest.Expect{Allowed: some(0)}},
-		{`{"allowed": true}`, policytest.Expect{Allowed: some(10)}},
-		{`{"allowed": false}`, policytest.Expect{Allowed: some(0)}},
-		{`{"allowed": 7}`, policytest.Expect{Allowed: some(7)}},
-		{`{"denied": 7}`, policytest.Expect{Allowed: some(3)}},
-		{`{"denied": true}`, policytest.Expect{Allowed: some(0)}},
-		{`{"denied": "free"}`, policytest.Expect{Allowed: some(0), Denied: []policytest.Count{{Name: "free", Times: 10}}}},
-		{`{"denied": "paid/day"}`, policytest.Expect{Allowed: some(0), Denied: []policytest.Count{{Name: "paid/day", Times: 10}}}},
-		{`{"allowed": 4, "denied": "free"}`, policytest.Expect{Allowed: some(4), Denied: []policytest.Count{{Name: "free", Times: 6}}}},
-		{`{"denied": {"free": 2, "paid": 3}}`, policytest.Expect{Allowed: some(5), Denied: []policytest.Count{{Name: "free", Times: 2}, {Name: "paid", Times: 3}}}},
-		{`{"reason": "sliding_log_exceeded"}`, policytest.Expect{Allowed: some(0), Reason: "sliding_log_exceeded"}},
-		{`{"retry_after": "never"}`, policytest.Expect{Allowed: some(0), RetryAfter: wait(bucket.Never)}},
-		{`{"retry_after": "1m30s"}`, policytest.Expect{Allowed: some(0), RetryAfter: wait(90 * time.Second)}},
-		{`{"wait": "1d"}`, policytest.Expect{Allowed: some(10), Wait: wait(24 * time.Hour)}},
-		{`{"remaining": 2.5}`, policytest.Expect{Remaining: []policytest.Amount{{Tokens: 2500}}}},
-		{`{"cost": {"paid/burst": 1, "paid/day": "0"}}`, policytest.Expect{Cost: []policytest.Amount{{Limit: "paid/burst", Tokens: 1000}, {Limit: "paid/day"}}}},
-		{`{"rule": "paid"}`, policytest.Expect{Rule: "paid"}},
-		{`{"applies": []}`, policytest.Expect{Applies: []string{}}},
-		{`{"applies": "free"}`, policytest.Expect{Applies: []string{"free"}}},
-		{`{"would_deny": "new"}`, policytest.Expect{WouldDeny: []policytest.Count{{Name: "new", Times: 10}}}},
-		{`{"would_deny": []}`, policytest.Expect{WouldDeny: []policytest.Count{}}},
-		{`{"would_deny": {"new": 2}}`, policytest.Expect{WouldDeny: []policytest.Count{{Name: "new", Times: 2}}}},
-		{`{"stage": "80%"}`, policytest.Expect{Stage: word("80%")}},
-		{`{"stage": "none"}`, policytest.Expect{Stage: word("")}},
-		{`{"override": "outage"}`, policytest.Expect{Override: word("outage")}},
-		{`{"override": "none"}`, policytest.Expect{Override: word("")}},
+		{`"allowed"`, policytest.Expectation{Allowed: some(10)}},
+		{`"denied"`, policytest.Expectation{Allowed: some(0)}},
+		{`{"allowed": true}`, policytest.Expectation{Allowed: some(10)}},
+		{`{"allowed": false}`, policytest.Expectation{Allowed: some(0)}},
+		{`{"allowed": 7}`, policytest.Expectation{Allowed: some(7)}},
+		{`{"denied": 7}`, policytest.Expectation{Allowed: some(3)}},
+		{`{"denied": true}`, policytest.Expectation{Allowed: some(0)}},
+		{`{"denied": "free"}`, policytest.Expectation{Allowed: some(0), Denied: []policytest.Count{{Name: "free", Times: 10}}}},
+		{`{"denied": "paid/day"}`, policytest.Expectation{Allowed: some(0), Denied: []policytest.Count{{Name: "paid/day", Times: 10}}}},
+		{`{"allowed": 4, "denied": "free"}`, policytest.Expectation{Allowed: some(4), Denied: []policytest.Count{{Name: "free", Times: 6}}}},
+		{`{"denied": {"free": 2, "paid": 3}}`, policytest.Expectation{Allowed: some(5), Denied: []policytest.Count{{Name: "free", Times: 2}, {Name: "paid", Times: 3}}}},
+		{`{"reason": "sliding_log_exceeded"}`, policytest.Expectation{Allowed: some(0), Reason: "sliding_log_exceeded"}},
+		{`{"retry_after": "never"}`, policytest.Expectation{Allowed: some(0), RetryAfter: wait(bucket.Never)}},
+		{`{"retry_after": "1m30s"}`, policytest.Expectation{Allowed: some(0), RetryAfter: wait(90 * time.Second)}},
+		{`{"wait": "1d"}`, policytest.Expectation{Allowed: some(10), Wait: wait(24 * time.Hour)}},
+		{`{"remaining": 2.5}`, policytest.Expectation{Remaining: []policytest.Amount{{Tokens: 2500}}}},
+		{`{"cost": {"paid/burst": 1, "paid/day": "0"}}`, policytest.Expectation{Cost: []policytest.Amount{{Limit: "paid/burst", Tokens: 1000}, {Limit: "paid/day"}}}},
+		{`{"rule": "paid"}`, policytest.Expectation{Rule: "paid"}},
+		{`{"applies": []}`, policytest.Expectation{Applies: []string{}}},
+		{`{"applies": "free"}`, policytest.Expectation{Applies: []string{"free"}}},
+		{`{"would_deny": "new"}`, policytest.Expectation{WouldDeny: []policytest.Count{{Name: "new", Times: 10}}}},
+		{`{"would_deny": []}`, policytest.Expectation{WouldDeny: []policytest.Count{}}},
+		{`{"would_deny": {"new": 2}}`, policytest.Expectation{WouldDeny: []policytest.Count{{Name: "new", Times: 2}}}},
+		{`{"stage": "80%"}`, policytest.Expectation{Stage: word("80%")}},
+		{`{"stage": "none"}`, policytest.Expectation{Stage: word("")}},
+		{`{"override": "outage"}`, policytest.Expectation{Override: word("outage")}},
+		{`{"override": "none"}`, policytest.Expectation{Override: word("")}},
 	} {
 		m := loadTests(t, `[{"name": "a", "times": 10, "expect": `+tt.expect+`}]`)
 		got := testsOf(t, m)[0].Steps[0].Expect
@@ -144,7 +144,7 @@ func wait(d time.Duration) *time.Duration { return &d }
 func word(s string) *string { return &s }
 
 // exported is e without what cannot be seen.
-func exported(e policytest.Expect) string {
+func exported(e policytest.Expectation) string {
 	data, _ := json.Marshal(e)
 	return string(data)
 }

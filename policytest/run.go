@@ -112,7 +112,7 @@ func (r *runner) begin(t *Test) error {
 		return err
 	}
 	config := mete.Config{Now: clock}
-	if slices.ContainsFunc(r.matcher.Rules(), func(rule *policy.Rule) bool { return rule.OnStoreError == policy.StoreErrorLocal }) {
+	if slices.ContainsFunc(r.matcher.Rules(), func(rule *policy.Rule) bool { return rule.OnStoreError == policy.OnStoreErrorLocal }) {
 		config.Local = store // unused, because the store never fails
 	}
 	r.limiter, err = mete.New(store, r.matcher, config)

@@ -103,7 +103,7 @@ func TestRun_Place(t *testing.T) {
 	if f.Test != "a" || f.Step != 2 || f.Request != 3 || f.Times != 4 || f.After.String() != "270ms" || f.Path != "/tests/0/steps/1/expect/allowed" {
 		t.Errorf("failure of %q at step %d, request %d of %d, after %v, at %s", f.Test, f.Step, f.Request, f.Times, f.After, f.Path)
 	}
-	if got, want := f.Where(), "step 2, request 3 of 4, after 270ms"; got != want {
+	if got, want := f.Place(), "step 2, request 3 of 4, after 270ms"; got != want {
 		t.Errorf("Where = %q, want %q", got, want)
 	}
 }

@@ -24,9 +24,9 @@ const (
 	maxTestValueBytes = 8192 // of an attribute's value
 )
 
-// TestsBegin is the default begin of a test, so that every test is repeatable. It is a Thursday at midnight UTC,
+// DefaultBegin is the default begin of a test, so that every test is repeatable. It is a Thursday at midnight UTC,
 // where windows of an hour, a day and a week also begin.
-var TestsBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+var DefaultBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // testsEnd is below the range of bucket.Instant.
 var testsEnd = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -56,15 +56,15 @@ type Step struct {
 	Every   time.Duration  // the interval between requests; 0 is all at once
 	Cost    bucket.Tokens  // of each request; 0 is the cost of the rules
 	MaxWait time.Duration  // if above 0, a request may reserve tokens and wait this long
-	Expect  Expect
+	Expect  Expectation
 
 	attributes policy.Map
-	numbered   bool // some values contain [Number]
+	numbered   bool // some values contain [NumberPlaceholder]
 }
 
-// Number is replaced, in the value of an attribute, by the number of the request in its step, from 1. With
+// NumberPlaceholder is replaced, in the value of an attribute, by the number of the request in its step, from 1. With
 // "key-{n}", each request comes from a different client.
-const Number = "{n}"
+const NumberPlaceholder = "{n}"
 
 // Attributes returns the attributes of the step's n'th request, from 0. The caller must not modify them.
 func (s *Step) Attributes(n int) policy.Map {
@@ -74,7 +74,7 @@ func (s *Step) Attributes(n int) policy.Map {
 	number := strconv.Itoa(n + 1)
 	attrs := make(policy.Map, len(s.attributes))
 	for name, value := range s.attributes {
-		attrs[name] = strings.ReplaceAll(value, Number, number)
+		attrs[name] = strings.ReplaceAll(value, NumberPlaceholder, number)
 	}
 	return attrs
 }
@@ -84,9 +84,9 @@ func (s *Step) Instant(n int) bucket.Instant {
 	return s.At + bucket.Instant(n)*bucket.Instant(s.Every/time.Microsecond)
 }
 
-// An Expect has the expectations about a step's requests. The zero Expect has none. Decisions are expected of all
+// An Expectation has the expectations about a step's requests. The zero Expect has none. Decisions are expected of all
 // requests; numbers that change with every request are expected of the last one.
-type Expect struct {
+type Expectation struct {
 	Path string // JSON Pointer (RFC 6901); empty if nothing is expected
 
 	Allowed *int    // the number of allowed requests; nil is any
@@ -125,7 +125,7 @@ type Amount struct {
 }
 
 // Place returns the JSON Pointer to the first of fields that e has, or to e.
-func (e *Expect) Place(fields ...string) string {
+func (e *Expectation) Place(fields ...string) string {
 	for _, f := range fields {
 		if slices.Contains(e.fields, f) {
 			return e.Path + "/" + f

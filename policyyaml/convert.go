@@ -28,7 +28,7 @@ type converter struct {
 }
 
 func (c *converter) addError(n *yamltree.Node, path, reason, hint string) {
-	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
+	c.found = append(c.found, FileError{File: c.file, Line: n.Line, Column: n.Column, Error: policy.Error{
 		Path: path, Reason: reason, Hint: hint}})
 }
 

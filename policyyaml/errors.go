@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Mistake is a [policy.Error] with its place in a file.
-type Mistake struct { // the name that the caller gave
+// A FileError is a [policy.Error] with its place in a file.
+type FileError struct { // the name that the caller gave
 	File string // as the caller named it
 
 	// Line and Column count from 1, columns in characters. They are 0 for an error without a place. A missing field
@@ -25,7 +25,7 @@ type Mistake struct { // the name that the caller gave
 
 // String formats m on one line, like a compiler: "policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above
 // 0 (got -5)".
-func (m Mistake) String() string {
+func (m FileError) String() string {
 	var b strings.Builder
 	b.WriteString(m.File)
 	if m.Line > 0 {
@@ -37,7 +37,7 @@ func (m Mistake) String() string {
 }
 
 // Errors are all errors in a policy file, in the order of the file.
-type Errors []Mistake
+type Errors []FileError
 
 // Error lists the errors, one per line.
 func (es Errors) Error() string {

@@ -119,10 +119,10 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	for _, e := range mistakes {
 		if !foundAt(found, e.Path) {
 			at := nearest(places, e.Path)
-			all = append(all, Mistake{File: name, Line: at.Line, Column: at.Column, Error: e})
+			all = append(all, FileError{File: name, Line: at.Line, Column: at.Column, Error: e})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Mistake) int {
+	slices.SortStableFunc(all, func(a, b FileError) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return nil, all
@@ -131,5 +131,5 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 // foundAt reports whether found has an error at path. Further errors at that path are consequences of the replaced
 // value.
 func foundAt(found Errors, path string) bool {
-	return slices.ContainsFunc(found, func(m Mistake) bool { return path == m.Path })
+	return slices.ContainsFunc(found, func(m FileError) bool { return path == m.Path })
 }

@@ -20,12 +20,12 @@ func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	return compile(name, c.out.Bytes(), opts, c.found, func(paths []string) map[string]Place { return placesInYAML(c.root, paths) })
 }
 
-func newSyntaxError(name string, err error) Mistake {
+func newSyntaxError(name string, err error) FileError {
 	var e *yamltree.SyntaxError
 	if !errors.As(err, &e) {
-		return Mistake{File: name, Error: policy.Error{Reason: err.Error()}}
+		return FileError{File: name, Error: policy.Error{Reason: err.Error()}}
 	}
-	m := Mistake{File: name, Line: e.Line, Column: e.Column, Error: policy.Error{Reason: "not YAML: " + e.Reason, Hint: e.Hint}}
+	m := FileError{File: name, Line: e.Line, Column: e.Column, Error: policy.Error{Reason: "not YAML: " + e.Reason, Hint: e.Hint}}
 	if e.Reason == yamltree.SecondDocument {
 		m.Reason, m.Hint = e.Reason, "keep one policy per file, or use a bundle: policies: [...]"
 	}

@@ -128,7 +128,7 @@ func TestBypass(t *testing.T) {
 		{"host real", "/", []string{"X-Host: real"}, 0},
 		{"host real", "/", []string{"X-Original-Host: real"}, 0},
 	} {
-		lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+		lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1 }), m, mete.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

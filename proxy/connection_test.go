@@ -28,7 +28,7 @@ func TestRulesSeeForwardedFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1 }), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

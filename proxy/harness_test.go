@@ -31,7 +31,7 @@ func middleware(t testing.TB, burst int, config httplimit.Config) *httplimit.Mid
 		t.Fatal(err)
 	}
 	frozen := func() bucket.Instant { return 1_700_000_000_000_000 }
-	lim, err := mete.New(storetest.NewNaive(frozen), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(frozen), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

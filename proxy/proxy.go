@@ -110,7 +110,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Connection"] = []string{"close"}
 	}
 	if refusal := p.rejectReason(r); refusal != "" {
-		ratelimitfields.Write(w, r, ratelimitfields.Disputed(refusal))
+		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(refusal))
 		return
 	}
 	facts := p.source.Facts(r)
@@ -142,7 +142,7 @@ func (p *Proxy) forwardRequest(w http.ResponseWriter, facts *httpfacts.Facts) {
 	to, ok := p.routes.find(facts)
 	switch {
 	case !ok:
-		ratelimitfields.Write(w, r, ratelimitfields.Disputed(httpfacts.DisputedPlace))
+		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(httpfacts.AmbiguousTarget))
 		return
 	case to == nil:
 		ratelimitfields.Write(w, r, noRoute)

@@ -25,7 +25,7 @@ func TestProxy_Queue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
+	limiter, err := mete.New(storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func queued(t *testing.T, config httplimit.Config) *httplimit.Middleware {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
+	limiter, err := mete.New(storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) }), nil, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 func (p *Proxy) rejectReason(r *http.Request) string {
 	switch {
 	case !hasPlainTarget(r):
-		return httpfacts.DisputedPlace
+		return httpfacts.AmbiguousTarget
 	case r.Host == "":
 		return "The request has no host. Send one in the Host field, or in :authority with HTTP/2."
 	case r.ProtoMajor > 1 && !isLength(r.Header["Content-Length"]):

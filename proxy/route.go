@@ -119,7 +119,7 @@ func routePath(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	if read, disputed := requestpath.Decoded(path); disputed || read != path {
+	if read, disputed := requestpath.ParseDecoded(path); disputed || read != path {
 		return "", fmt.Errorf("path %q: matches no request: must start with a slash, be decoded, and not contain %q, %q, %q or %q",
 			path, "//", "..", ";", `\`)
 	}

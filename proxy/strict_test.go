@@ -28,7 +28,7 @@ func TestHost_Required(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1 }), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestTrailer_NamedAsAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return 1 }), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return 1 }), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestACL(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	storetest.RunBriefly(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		s, err := redisstore.New(client, redisstore.Config{Prefix: "mete:" + t.Name(), Now: now, Timeout: awhile})
 		if err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.PerSecond(10)}.Compile()
+		log, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.PerSecond(10)}.Compile()
 		if err != nil {
 			t.Fatal(err)
 		}

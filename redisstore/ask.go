@@ -89,7 +89,7 @@ func (a *ask) isPlain() bool {
 		return false
 	}
 	for i := range a.charges {
-		if c := &a.charges[i]; c.Cost == 0 || c.Limit.Algorithm() != bucket.Continuous || c.Limit.Queued() || c.Limit.Capacity() == 0 {
+		if c := &a.charges[i]; c.Cost == 0 || c.Limit.Algorithm() != bucket.AlgorithmContinuous || c.Limit.Queued() || c.Limit.Capacity() == 0 {
 			return false
 		}
 	}

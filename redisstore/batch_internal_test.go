@@ -37,7 +37,7 @@ func TestBatch_IsAsOneByOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := rand.New(testseed.PCG(seed, 11))
-			b := batches{T: t, Rand: r, store: s, model: storetest.NewNaive(clock.Now), plain: seed%3 == 0}
+			b := batches{T: t, Rand: r, store: s, model: storetest.NewModel(clock.Now), plain: seed%3 == 0}
 			b.limits = b.someLimits()
 			for range 60 {
 				step := b.Int64N(1 << (1 + b.IntN(23)))
@@ -59,7 +59,7 @@ type batches struct {
 	*testing.T
 	*rand.Rand
 	store  *Store
-	model  *storetest.Naive
+	model  *storetest.Model
 	limits []bucket.Limit
 	plain  bool // only plain takes of token buckets
 
@@ -77,10 +77,10 @@ func (b *batches) someLimits() []bucket.Limit {
 		if kind := len(limits) / 2; !b.plain && kind > 0 {
 			spec.Algorithm = bucket.Algorithm(kind)
 		}
-		if spec.Algorithm == bucket.Stepped {
+		if spec.Algorithm == bucket.AlgorithmStepped {
 			spec.Anchor = bucket.Anchor(b.IntN(2)) * bucket.AnchorFirst
 		}
-		if spec.Algorithm >= bucket.SlidingWindow {
+		if spec.Algorithm >= bucket.AlgorithmSlidingWindow {
 			spec.Capacity = 0
 		} else if owed := bucket.Tokens(b.IntN(5000)); b.IntN(2) == 0 {
 			spec.MaxReserved = &owed
@@ -92,7 +92,7 @@ func (b *batches) someLimits() []bucket.Limit {
 			b.Fatal(err)
 		}
 		limits = append(limits, l)
-		if spec.Algorithm < bucket.SlidingWindow {
+		if spec.Algorithm < bucket.AlgorithmSlidingWindow {
 			if b.IntN(3) == 0 {
 				spec.Rate.Per *= 2
 			}

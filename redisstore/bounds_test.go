@@ -25,7 +25,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 	for seed := range uint64(120) {
 		r := rand.New(testseed.PCG(seed, 1))
 		clock := storetest.NewClock()
-		s, model := open(t, client, redisstore.Config{Now: clock.Now}), storetest.NewNaive(clock.Now)
+		s, model := open(t, client, redisstore.Config{Now: clock.Now}), storetest.NewModel(clock.Now)
 		var limits []bucket.Limit
 		for len(limits) < 4 {
 			if l, _, err := boundSpec(r, bucket.Algorithm(len(limits))).Compile(); err == nil {
@@ -70,7 +70,7 @@ func TestTake_AtTheBounds(t *testing.T) {
 // TestTake_InTheLongestWindow uses a part of a window with a quotient too close to an integer for a double.
 func TestTake_InTheLongestWindow(t *testing.T) {
 	const per, tokens = 1<<47 - 1, 4096 * bucket.Token
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: tokens, Per: per * time.Microsecond}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: tokens, Per: per * time.Microsecond}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,17 +110,17 @@ func boundSpec(r *rand.Rand, kind bucket.Algorithm) bucket.Spec {
 	spec := bucket.Spec{Algorithm: kind, Rate: bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<53-2)), Per: time.Microsecond}}
 	owed := bucket.Tokens(upTo(r, 1<<53-1))
 	switch kind {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		spec.Capacity, spec.Rate.Per = bucket.Tokens(1+upTo(r, 1<<53-2)), time.Duration(1+upTo(r, 1<<40))*time.Microsecond
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		spec.Capacity, spec.Rate.Per = bucket.Tokens(1+upTo(r, 1<<53-2)), time.Duration(1+upTo(r, 1<<50-2))*time.Microsecond
 		spec.Anchor = bucket.AnchorFirst * bucket.Anchor(r.IntN(2))
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		spec.Rate.Tokens = bucket.Tokens(1 + upTo(r, int64(bucket.MaxWindowTokens)-1))
 	default:
 		spec.Rate.Tokens = bucket.Tokens(1 + upTo(r, int64(bucket.MaxLogTokens)-1))
 	}
-	if kind >= bucket.SlidingWindow {
+	if kind >= bucket.AlgorithmSlidingWindow {
 		owed, spec.Rate.Per = 0, time.Duration(1+upTo(r, 1<<47-2))*time.Microsecond
 	}
 	if r.IntN(2) == 0 {

@@ -27,8 +27,8 @@ const (
 )
 
 var (
-	_ store.Clearer   = (*Store)(nil)
-	_ store.Forgetter = (*Store)(nil)
+	_ store.Clearer       = (*Store)(nil)
+	_ store.FamilyDropper = (*Store)(nil)
 )
 
 // A scanPosition is the place where the next call of ClearFamilies continues.
@@ -184,9 +184,9 @@ func escapePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// ForgetFamilies implements [store.Forgetter]: it drops the leases of the families.
-func (s *Store) ForgetFamilies(families []string) {
+// DropFamilies implements [store.FamilyDropper]: it drops the leases of the families.
+func (s *Store) DropFamilies(families []string) {
 	if s.leases != nil {
-		s.leases.ForgetMatching(func(key string) bool { return slices.Contains(families, store.Family(key)) })
+		s.leases.DropMatching(func(key string) bool { return slices.Contains(families, store.Family(key)) })
 	}
 }

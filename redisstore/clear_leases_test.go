@@ -47,11 +47,11 @@ func TestForgetFamilies_EndsLeases(t *testing.T) {
 		return snaps[0].Missing()
 	}
 	clearAll()
-	node.ForgetFamilies([]string{"cold:"})
+	node.DropFamilies([]string{"cold:"})
 	if got := node.Stats().Leases.Buckets; got != 1 {
 		t.Errorf("%d leases after another family was cleared, want 1", got)
 	}
-	node.ForgetFamilies([]string{"hot:"})
+	node.DropFamilies([]string{"hot:"})
 	testkit.Until(t, "the lease is returned", func() bool { return node.Stats().Leases.Buckets == 0 })
 	leased := node.Stats().Leases
 	if got := missing(); float64(got)/float64(bucket.Token) > leased.Spent {

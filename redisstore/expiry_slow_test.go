@@ -25,9 +25,9 @@ func TestExpiry_OfSlowBuckets(t *testing.T) {
 	rate := bucket.Rate{Tokens: 5 * bucket.Token, Per: 10 * time.Hour}
 	for i, spec := range []bucket.Spec{
 		{Capacity: 5 * bucket.Token, Rate: rate},
-		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate},
-		{Algorithm: bucket.SlidingWindow, Rate: rate},
-		{Algorithm: bucket.SlidingLog, Rate: rate},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Rate: rate},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {

@@ -24,10 +24,10 @@ func kinds(t testing.TB) map[string]bucket.Limit {
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket":   {Capacity: 5 * bucket.Token},
 		"leaky bucket":   {Capacity: bucket.Token, Queue: 4 * bucket.Token},
-		"fixed window":   {Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token},
-		"from the first": {Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Anchor: bucket.AnchorFirst},
-		"sliding window": {Algorithm: bucket.SlidingWindow},
-		"sliding log":    {Algorithm: bucket.SlidingLog},
+		"fixed window":   {Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token},
+		"from the first": {Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Anchor: bucket.AnchorFirst},
+		"sliding window": {Algorithm: bucket.AlgorithmSlidingWindow},
+		"sliding log":    {Algorithm: bucket.AlgorithmSlidingLog},
 	} {
 		spec.Rate = rate
 		l, _, err := spec.Compile()
@@ -142,8 +142,8 @@ func TestExpiry_OfLongDebts(t *testing.T) {
 	s := open(t, client, redisstore.Config{})
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket": {Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: time.Microsecond}},
-		"fixed window": {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: 24 * time.Hour}},
-		"slowest":      {Algorithm: bucket.Stepped, Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: 1<<50*time.Microsecond - time.Microsecond}},
+		"fixed window": {Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: 24 * time.Hour}},
+		"slowest":      {Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Token, Rate: bucket.Rate{Tokens: 1, Per: 1<<50*time.Microsecond - time.Microsecond}},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {
@@ -172,8 +172,8 @@ func TestExpiry_OfTwoVersions(t *testing.T) {
 	slow := perSecond(t, 5, 1)
 	for _, spec := range []bucket.Spec{
 		{Capacity: 5 * bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Minute}},
-		{Algorithm: bucket.SlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}},
-		{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 5 * bucket.Token, Per: time.Hour}},
 	} {
 		lasting := compiled(spec)
 		for i, limits := range [][]bucket.Limit{{lasting, slow}, {slow, lasting}} {
@@ -186,7 +186,7 @@ func TestExpiry_OfTwoVersions(t *testing.T) {
 				}
 				want = max(want, snaps[0].FullAfter())
 			}
-			if i == 0 && lasting.Algorithm() == bucket.Continuous { // charged both costs
+			if i == 0 && lasting.Algorithm() == bucket.AlgorithmContinuous { // charged both costs
 				want = lasting.TimeFor(4 * bucket.Token)
 			}
 			livesFor(t, client, "tb:"+key, want)

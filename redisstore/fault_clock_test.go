@@ -51,7 +51,7 @@ func TestFault_ClockOfTheApp(t *testing.T) {
 		})
 		return
 	}
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	hour(t, s, 4, 6, true)

@@ -23,9 +23,9 @@ func specimensOf(per time.Duration) map[string]bucket.Limit {
 	return map[string]bucket.Limit{
 		"token bucket":   compiled(bucket.Spec{Capacity: 20 * bucket.Token, Rate: rate}),
 		"leaky bucket":   compiled(bucket.Spec{Capacity: bucket.Token, Rate: rate, Queue: 5 * bucket.Token}),
-		"fixed window":   compiled(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate}),
-		"sliding window": compiled(bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: rate}),
-		"sliding log":    compiled(bucket.Spec{Algorithm: bucket.SlidingLog, Rate: rate}),
+		"fixed window":   compiled(bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: rate}),
+		"sliding window": compiled(bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate}),
+		"sliding log":    compiled(bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate}),
 	}
 }
 
@@ -92,10 +92,10 @@ var foreign = [][]string{
 // TestFault_SpoiledKeys proves that a key with an invalid value fails only its own takes until it is reset, and
 // that nothing is spent.
 func TestFault_SpoiledKeys(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience, MaxInFlight: 2})
-	tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()))
+	tr := startTraffic(t, s, client, faulttest.WaitForever(plainAndOthers()))
 	var takes sync.WaitGroup
 	for name, l := range specimensOf(time.Second) {
 		for i, command := range foreign {
@@ -105,11 +105,11 @@ func TestFault_SpoiledKeys(t *testing.T) {
 		}
 	}
 	takes.Wait()
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Unharmed()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckNoFailures()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 // spoil writes an invalid value while the key is used.
@@ -141,7 +141,7 @@ func spoil(t *testing.T, s mete.Store, r *proctest.Redis, key string, l bucket.L
 
 // TestFault_SpoiledMemory proves that an invalid memory of a take fails only takes with its ID.
 func TestFault_SpoiledMemory(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience, MaxInFlight: 1})
 	for _, value := range [][]string{{"RPUSH", "x"}, {"SET", "x"}, {"SET", "- 1 99999999999999999 garbage"}, {"SET", "1:- 1 99999999999999999 garbage"}, {"SET", "2:x"}, {"SET", ""}} {
@@ -153,7 +153,7 @@ func TestFault_SpoiledMemory(t *testing.T) {
 		memory := must(t, r, "KEYS", "id:*")
 		must(t, r, "DEL", memory)
 		must(t, r, value[0], memory, value[1])
-		tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()[:4]))
+		tr := startTraffic(t, s, client, faulttest.WaitForever(plainAndOthers()[:4]))
 		log := &store.Charge{Key: "log", Limit: specimensOf(time.Second)["sliding log"], Cost: bucket.Token}
 		for range 20 {
 			_, _, err := s.Take(t.Context(), nil, charges, id)
@@ -162,9 +162,9 @@ func TestFault_SpoiledMemory(t *testing.T) {
 				t.Errorf("%q: a take by the ID of what is no memory: %v, want an error that says not spent", value, err)
 			}
 		}
-		tr.GoesOn(20)
+		tr.WaitAnswers(20)
 		tr.Stop()
-		tr.Unharmed()
-		tr.Conserved()
+		tr.CheckNoFailures()
+		tr.CheckConserved()
 	}
 }

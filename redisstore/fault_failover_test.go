@@ -23,24 +23,24 @@ func TestFault_SentinelFailover(t *testing.T) {
 		"master paused": (*proctest.Redis).Pause,
 	} {
 		t.Run(name, func(t *testing.T) {
-			faulttest.Alone(t)
+			faulttest.RunParallel(t)
 			sentinel := proctest.StartSentinel(t)
 			url := "redis+sentinel://" + strings.Join(sentinel.Addrs, ",") + "/" + sentinel.MasterName
 			s, client := dialURL(t, url, redisstore.Config{})
 			tr := startTraffic(t, s, client, plainAndOthers())
-			tr.GoesOn(150)
+			tr.WaitAnswers(150)
 			master, replica := sentinel.Master(), sentinel.Replica()
 			end(master)
 			sentinel.WaitMaster(replica)
-			tr.GoesOn(150)
+			tr.WaitAnswers(150)
 			if name == "master paused" {
 				master.Resume() // and learns that it is a replica
-				tr.GoesOn(50)
+				tr.WaitAnswers(50)
 			}
 			tr.Stop()
-			tr.Harmed()
-			tr.Prompt()
-			tr.Bounded(1)
+			tr.CheckFailures()
+			tr.CheckPrompt()
+			tr.CheckBound(1)
 		})
 	}
 }
@@ -50,11 +50,11 @@ const failoverTimeout = 6 * time.Second
 
 // TestFault_ClusterNodeLost proves that a planned failover loses nothing, while a lost master may lose writes.
 func TestFault_ClusterNodeLost(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 1)
 	s, client := dialURL(t, "redis+cluster://"+strings.Join(c.Addrs, ","), redisstore.Config{})
 	tr := startTraffic(t, s, client, plainAndOthers())
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	master := c.Owner(c.SlotOf("tb:plain"))
 	replica, asked := c.Nodes[slices.Index(c.Nodes, master)+3], time.Time{}
 	faulttest.Eventually(t, "the replica is master", func() error {
@@ -69,12 +69,12 @@ func TestFault_ClusterNodeLost(t *testing.T) {
 		}
 		return errors.New("not yet")
 	})
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	tr.Stop()
 	undone(t, s)
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 
 	var takers []*faulttest.Taker
 	for range 2 { // in all slots, and in several at once
@@ -83,17 +83,17 @@ func TestFault_ClusterNodeLost(t *testing.T) {
 	}
 	c.WaitReady()
 	tr = startTraffic(t, s, client, takers)
-	tr.GoesOn(100)
+	tr.WaitAnswers(100)
 	lost := c.Owner(c.SlotOf("tb:{plain}g"))
 	lost.Kill()
 	c.WaitReady()
-	tr.GoesOn(100)
+	tr.WaitAnswers(100)
 	lost.Restart()
 	c.WaitReady()
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	tr.Stop()
 	undone(t, s)
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(1)
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(1)
 }

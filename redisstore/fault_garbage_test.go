@@ -106,7 +106,7 @@ func bulk(text string) string { return "$" + strconv.Itoa(len(text)) + "\r\n" + 
 
 // TestFault_Garbage proves that an invalid answer is a MaybeSpent error, and that the next take works.
 func TestFault_Garbage(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	var next atomic.Pointer[string]
 	var given atomic.Int64 // of invalid replies
 	f := &fakeRedis{answer: func() (string, bool) {
@@ -166,7 +166,7 @@ func TestFault_Garbage(t *testing.T) {
 // TestFault_SilentAfterSpoiled proves that takes that are retried one by one do not each wait for a silent
 // server.
 func TestFault_SilentAfterSpoiled(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	const timeout = 2 * time.Second // long enough for all to wait, even on a slow machine
 	asked, goOn := make(chan struct{}), make(chan struct{})
 	calls := 0 // one connection at a time

@@ -23,7 +23,7 @@ import (
 // TestFault_TimeoutHolds proves that a take without a deadline waits for the store's timeout at most. If it waits
 // for another call first, it may take twice as long.
 func TestFault_TimeoutHolds(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	const timeout = 100 * time.Millisecond
 	s, direct, proxy := behindProxy(t, redisstore.Config{Timeout: timeout})
 	answered := func(id string) { // a slow machine may be late
@@ -35,7 +35,7 @@ func TestFault_TimeoutHolds(t *testing.T) {
 	answered("first")
 	proxy.Blackhole(true)
 	for _, what := range []string{"connected", "connecting"} {
-		faulttest.Soon(t, what+": takes fail", 2*timeout+2*slack, func() {
+		faulttest.CheckDuration(t, what+": takes fail", 2*timeout+2*slack, func() {
 			var callers sync.WaitGroup
 			for range 20 {
 				callers.Go(func() {
@@ -77,7 +77,7 @@ func TestFault_CallersDeadline(t *testing.T) {
 // TestFault_LateRepliesAreNobodysElse gives each bucket a different number of tokens, so that an answer of a
 // different call would show.
 func TestFault_LateRepliesAreNobodysElse(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	const buckets = 50
 	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: 30 * time.Millisecond, MaxInFlight: 4})
 	key := func(i int) string { return fmt.Sprint("k", i) }

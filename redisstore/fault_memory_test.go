@@ -54,7 +54,7 @@ func busy(t *testing.T, s *redisstore.Store, ids bool) {
 
 // TestFault_NoKeyForEver proves that every key expires.
 func TestFault_NoKeyForEver(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	busy(t, s, true)
@@ -72,7 +72,7 @@ func TestFault_NoKeyForEver(t *testing.T) {
 
 // TestFault_MemoryComesBack proves that Redis is empty soon after traffic stops.
 func TestFault_MemoryComesBack(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	busy(t, s, false)
@@ -96,7 +96,7 @@ const moment = 2*time.Second + 100*time.Millisecond
 // TestFault_KeysLiveUntilFull proves that a key lives until its bucket is full. An earlier expiry would fill the
 // bucket.
 func TestFault_KeysLiveUntilFull(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	for name, l := range specimensOf(time.Second) {
@@ -129,7 +129,7 @@ func TestFault_KeysLiveUntilFull(t *testing.T) {
 
 // TestFault_DeniedWritesNothing proves that denied takes of all kinds write nothing (G4).
 func TestFault_DeniedWritesNothing(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, _ := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
 	var charges []store.Charge

@@ -26,7 +26,7 @@ func behindProxy(t *testing.T, config redisstore.Config) (s *redisstore.Store, d
 }
 
 func TestFault_ReplyLost(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, direct, proxy := behindProxy(t, redisstore.Config{Timeout: faulttest.Patience})
 	charges := slowCharges("k", "l")
 	both := func() int64 {
@@ -82,58 +82,58 @@ func TestFault_ReplyLost(t *testing.T) {
 }
 
 func TestFault_RepliesLostUnderLoad(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, direct, proxy := behindProxy(t, redisstore.Config{})
 	tr := startTraffic(t, s, direct, plainAndOthers())
 	for range 25 {
-		tr.GoesOn(5)
+		tr.WaitAnswers(5)
 		proxy.CutBeforeReply(1 + rand.IntN(3))
 	}
 	proxy.CutBeforeReply(0)
-	tr.GoesOn(5)
+	tr.WaitAnswers(5)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 func TestFault_SlowNetwork(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, direct, proxy := behindProxy(t, redisstore.Config{})
 	tr := startTraffic(t, s, direct, plainAndOthers())
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	for _, delay := range []time.Duration{faulttest.Within / 2, 4 * faulttest.Within, 100 * faulttest.Within} {
 		proxy.Delay(delay)
-		tr.Ends(8)
+		tr.WaitCalls(8)
 		proxy.Delay(0)
 	}
 	proxy.CutNow() // data in flight would block all later data
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 func TestFault_NetworkGone(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, direct, proxy := behindProxy(t, redisstore.Config{})
 	tr := startTraffic(t, s, direct, plainAndOthers())
 	for _, cut := range []bool{false, true} {
-		tr.GoesOn(50)
+		tr.WaitAnswers(50)
 		proxy.Blackhole(true)
 		if cut { // accepts connections, then stays silent
 			proxy.CutNow()
 		}
-		tr.Ends(20)
+		tr.WaitCalls(20)
 		proxy.Blackhole(false)
 	}
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

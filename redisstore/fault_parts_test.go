@@ -20,7 +20,7 @@ import (
 // TestFault_PartsWithoutANode proves that takes from several slots are all or nothing while a node does not
 // answer or loses connections. Earlier charges are refunded exactly once, with retries.
 func TestFault_PartsWithoutANode(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
 	var takers []*faulttest.Taker
@@ -39,20 +39,20 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 	}
 	tr, halt := startTraffic(t, s, client, takers), time.Duration(math.MaxInt64)
 	for _, node := range c.Nodes {
-		tr.GoesOn(20)
+		tr.WaitAnswers(20)
 		node.Pause()
 		paused := time.Now()
-		tr.Ends(14)
+		tr.WaitCalls(14)
 		halt = min(halt, time.Since(paused))
 		node.Resume()
-		tr.GoesOn(20)
+		tr.WaitAnswers(20)
 		must(t, node, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no")
 	}
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
 	undone(t, s)
-	tr.Harmed()
-	tr.Prompt()
+	tr.CheckFailures()
+	tr.CheckPrompt()
 	slow := map[bool]int{} // by whether there were several parts
 	for _, k := range takers {
 		for _, c := range k.Calls {
@@ -65,14 +65,14 @@ func TestFault_PartsWithoutANode(t *testing.T) {
 	if slow[true] >= 4 && slow[false] == 0 {
 		t.Errorf("%d takes of several buckets took as long as a node did not answer, want %v", slow[true], faulttest.Within)
 	}
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 // TestFault_DeniedPartsAreFree proves that a take that one slot denies does not change other slots (G4). A log
 // must keep its oldest entry, too.
 func TestFault_DeniedPartsAreFree(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	var now atomic.Int64
 	now.Store(1_700_000_000_000_000)
@@ -110,7 +110,7 @@ func TestFault_DeniedPartsAreFree(t *testing.T) {
 // TestFault_PartsAreChargedOnceByID takes by ID from two slots. One of them answers late. The take is undone in
 // both, and a retry is charged exactly once.
 func TestFault_PartsAreChargedOnceByID(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{Timeout: 300 * time.Millisecond})
 	a, b := twoNodes(c)

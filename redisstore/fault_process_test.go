@@ -17,59 +17,59 @@ func TestFault_Killed(t *testing.T) {
 		"and remembers": {"--appendonly", "yes", "--appendfsync", "always"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			faulttest.Alone(t)
+			faulttest.RunParallel(t)
 			r := proctest.StartRedis(t, args...)
 			s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 			tr := startTraffic(t, s, client, plainAndOthers())
-			tr.GoesOn(150)
+			tr.WaitAnswers(150)
 			r.Kill()
-			tr.Ends(6)
+			tr.WaitCalls(6)
 			r.Restart()
-			tr.GoesOn(150)
+			tr.WaitAnswers(150)
 			tr.Stop()
-			tr.Harmed()
-			tr.Prompt()
+			tr.CheckFailures()
+			tr.CheckPrompt()
 			if args == nil {
-				tr.Bounded(1)
+				tr.CheckBound(1)
 				return
 			}
-			tr.Bounded(0)
-			tr.Conserved()
+			tr.CheckBound(0)
+			tr.CheckConserved()
 		})
 	}
 }
 
 func TestFault_Paused(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{})
 	tr := startTraffic(t, s, client, plainAndOthers())
-	tr.GoesOn(100)
+	tr.WaitAnswers(100)
 	r.Pause()
-	tr.Ends(30)
+	tr.WaitCalls(30)
 	r.Resume()
-	tr.GoesOn(150)
+	tr.WaitAnswers(150)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }
 
 func TestFault_ScriptsFlushed(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	r := proctest.StartRedis(t)
 	s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
-	tr := startTraffic(t, s, client, faulttest.Patiently(plainAndOthers()))
+	tr := startTraffic(t, s, client, faulttest.WaitForever(plainAndOthers()))
 	for range 20 {
-		tr.GoesOn(5)
+		tr.WaitAnswers(5)
 		if _, err := r.Do("SCRIPT", "FLUSH", "SYNC"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tr.GoesOn(5)
+	tr.WaitAnswers(5)
 	tr.Stop()
-	tr.Unharmed()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckNoFailures()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

@@ -63,7 +63,7 @@ func unspent(t *testing.T, err, want error) {
 }
 
 func TestFault_CanceledLeaveTheQueue(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, r, first := held(t, redisstore.Config{})
 	const callers = 50
 	ctx, cancel := context.WithCancel(t.Context())
@@ -79,7 +79,7 @@ func TestFault_CanceledLeaveTheQueue(t *testing.T) {
 	cancel()
 	all.Wait()
 	waiting(t, s, 0, 1)
-	faulttest.Soon(t, "a take that waits for so long", faulttest.Within+slack, func() {
+	faulttest.CheckDuration(t, "a take that waits for so long", faulttest.Within+slack, func() {
 		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{Within: faulttest.Within})
 		unspent(t, err, context.DeadlineExceeded)
 	})
@@ -96,7 +96,7 @@ func TestFault_CanceledLeaveTheQueue(t *testing.T) {
 }
 
 func TestFault_QueueIsBounded(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	const bound = 20
 	s, r, first := held(t, redisstore.Config{MaxQueue: bound})
 	var all sync.WaitGroup
@@ -125,7 +125,7 @@ func TestFault_QueueIsBounded(t *testing.T) {
 
 // TestFault_LateTakesTakeNoRoom proves that abandoned takes occupy no space in the queue.
 func TestFault_LateTakesTakeNoRoom(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, r, first := held(t, redisstore.Config{MaxQueue: 1})
 	for range 300 {
 		_, _, err := s.Take(t.Context(), nil, slowCharges("k"), mete.Mode{Within: time.Millisecond})
@@ -144,7 +144,7 @@ func TestFault_LateTakesTakeNoRoom(t *testing.T) {
 // TestFault_CloseWithTakesInFlight proves that Close waits for the calls in flight and queued takes, and rejects
 // later takes.
 func TestFault_CloseWithTakesInFlight(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, r, first := held(t, redisstore.Config{})
 	var all sync.WaitGroup
 	for range 50 {

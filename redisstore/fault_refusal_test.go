@@ -108,11 +108,11 @@ func TestFault_Refused(t *testing.T) {
 	t.Parallel()
 	for _, fault := range refusals {
 		t.Run(fault.name, func(t *testing.T) {
-			faulttest.Alone(t)
+			faulttest.RunParallel(t)
 			r := proctest.StartRedis(t, fault.args...)
 			s, client := dialURL(t, "redis://"+r.Addr, redisstore.Config{Timeout: faulttest.Patience})
-			tr := startTraffic(t, s, client, faulttest.Patiently([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "k"), IDs: true}}))
-			tr.GoesOn(20)
+			tr := startTraffic(t, s, client, faulttest.WaitForever([]*faulttest.Taker{{Charges: chargesOf("k")}, {Charges: chargesOf("id", "k"), IDs: true}}))
+			tr.WaitAnswers(20)
 			fault.begin(t, r)
 			charges, spent := slowCharges("l", "m"), mete.NotSpent
 			if fault.midway {
@@ -127,9 +127,9 @@ func TestFault_Refused(t *testing.T) {
 					t.Errorf("take in mode %+v: %v, %v; want %q and spending %v", mode, allowed, err, fault.want, spent)
 				}
 			}
-			tr.Ends(2)
+			tr.WaitCalls(2)
 			fault.end(t, r)
-			tr.GoesOn(20)
+			tr.WaitAnswers(20)
 			if found := must(t, r, "EXISTS", "tb:l", "tb:m"); found != "0" {
 				t.Errorf("%s buckets have been charged by takes that were refused", found)
 			}
@@ -140,15 +140,15 @@ func TestFault_Refused(t *testing.T) {
 			if _, maybe, example := tr.Failures(); maybe > 0 && !fault.midway {
 				t.Errorf("%d takes may have been, such as %v; want none", maybe, example)
 			}
-			tr.Bounded(0)
-			tr.Conserved()
+			tr.CheckBound(0)
+			tr.CheckConserved()
 		})
 	}
 }
 
 // TestFault_NotLetIn proves that a failed authentication spends nothing.
 func TestFault_NotLetIn(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	s, direct, proxy := behindProxy(t, redisstore.Config{})
 	tr := startTraffic(t, s, direct, plainAndOthers())
 	let := func(how string) { // over a connection that was authenticated before
@@ -157,7 +157,7 @@ func TestFault_NotLetIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	let("off")
 	proxy.CutNow()
 	faulttest.Eventually(t, "nobody is let in", func() error {
@@ -167,12 +167,12 @@ func TestFault_NotLetIn(t *testing.T) {
 		}
 		return nil
 	})
-	tr.Ends(2)
+	tr.WaitCalls(2)
 	let("on")
-	tr.GoesOn(20)
+	tr.WaitAnswers(20)
 	tr.Stop()
-	tr.Harmed()
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures()
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

@@ -28,7 +28,7 @@ func undone(t *testing.T, s *redisstore.Store) {
 // TestFault_Resharding moves a slot between nodes while its buckets are used, alone and together, with and
 // without IDs.
 func TestFault_Resharding(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, client := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{})
 	var takers []*faulttest.Taker
@@ -46,18 +46,18 @@ func TestFault_Resharding(t *testing.T) {
 	tr := startTraffic(t, s, client, takers)
 	slot := c.SlotOf("tb:{m}a")
 	for i := range 4 {
-		tr.GoesOn(20)
+		tr.WaitAnswers(20)
 		to := c.Nodes[i%3]
 		if to == c.Owner(slot) {
 			continue
 		}
-		c.MigrateSlot(slot, to, func(proctest.SlotStep) { tr.GoesOn(20, plain...) })
+		c.MigrateSlot(slot, to, func(proctest.SlotStep) { tr.WaitAnswers(20, plain...) })
 	}
-	tr.GoesOn(50)
+	tr.WaitAnswers(50)
 	tr.Stop()
 	undone(t, s)
-	tr.Harmed() // takes with IDs wait until the slot has moved
-	tr.Prompt()
-	tr.Bounded(0)
-	tr.Conserved()
+	tr.CheckFailures() // takes with IDs wait until the slot has moved
+	tr.CheckPrompt()
+	tr.CheckBound(0)
+	tr.CheckConserved()
 }

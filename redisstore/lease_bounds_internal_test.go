@@ -51,7 +51,7 @@ func newLeasingStore(t *testing.T, config Config) (s *Store, charge func(bucket.
 func TestLending_OfABucketInDebt(t *testing.T) {
 	clock := storetest.NewClock()
 	s, charge, _ := newLeasingStore(t, Config{Now: clock.Now})
-	stepped, _, err := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: bucket.PerSecond(bucket.Token)}.Compile()
+	stepped, _, err := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: bucket.PerSecond(bucket.Token)}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}

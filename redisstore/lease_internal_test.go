@@ -34,7 +34,7 @@ func TestLending_IsAsTheBookSays(t *testing.T) {
 			spec := bucket.Spec{Capacity: bucket.Tokens(1000 + r.Int64N(100_000)), Rate: bucket.Rate{
 				Tokens: bucket.Tokens(1 + r.Int64N(20_000)), Per: time.Duration(1+r.Int64N(3000)) * time.Millisecond}}
 			if seed%3 == 0 {
-				spec.Algorithm = bucket.Stepped
+				spec.Algorithm = bucket.AlgorithmStepped
 			}
 			l, _, err := spec.Compile()
 			if err != nil {

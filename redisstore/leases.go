@@ -91,7 +91,7 @@ func (s *Store) returnLots(charges []store.Charge, held *[store.MaxCharges]lease
 			continue
 		}
 		c, taken := &charges[i], snaps[i].Taken()
-		snaps[i] = snaps[i].Without()
+		snaps[i] = snaps[i].WithoutCost()
 		if !held[i].Untake() {
 			s.undo.begin(undoing{
 				refunds: []mete.Refund{{Charge: *c, Taken: taken}},

@@ -71,6 +71,6 @@ func waitForLeases(l bucket.Limit, state bucket.State, all []activeLease, now bu
 	if wait == bucket.Never {
 		return wait
 	}
-	late := min(time.Duration(at-now)*time.Microsecond, bucket.Longest)
-	return late + min(wait, bucket.Longest-late)
+	late := min(time.Duration(at-now)*time.Microsecond, bucket.LongestWait)
+	return late + min(wait, bucket.LongestWait-late)
 }

@@ -23,13 +23,13 @@ func formatLimit(l *bucket.Limit) string {
 	n, per := l.Refill()
 	text, most := make([]byte, 0, 64), int64(maxUnits)
 	switch l.Algorithm() {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		most /= max(per, 1)
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		text = append(text, "skf"[l.Anchor()])
-	case bucket.SlidingWindow:
+	case bucket.AlgorithmSlidingWindow:
 		text, most = append(text, 'w'), int64(bucket.MaxWindowTokens)
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		text, most = append(text, 'l'), int64(bucket.MaxWindowTokens)
 	}
 	text = strconv.AppendInt(text, int64(l.Capacity()), 10)

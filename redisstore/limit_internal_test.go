@@ -31,18 +31,18 @@ func TestTextOf_TellsLimitsApart(t *testing.T) {
 			spec.Queue = owed
 		}
 		switch spec.Algorithm {
-		case bucket.Stepped:
+		case bucket.AlgorithmStepped:
 			if spec.Anchor = bucket.Anchor(r.IntN(3)); spec.Anchor == bucket.AnchorEpoch {
 				spec.Start = time.Duration(r.IntN(3)) * time.Millisecond
 			}
-		case bucket.SlidingWindow, bucket.SlidingLog:
+		case bucket.AlgorithmSlidingWindow, bucket.AlgorithmSlidingLog:
 			spec.Capacity = 0
 		}
 		l, _, err := spec.Compile()
 		if err != nil {
 			continue
 		}
-		l = l.For([]string{"a", "b"}[r.IntN(2)])
+		l = l.ForKey([]string{"a", "b"}[r.IntN(2)])
 		text := formatLimit(&l)
 		if before, known := seen[text]; known && before != l {
 			t.Fatalf("%q is %v and %v", text, before, l)

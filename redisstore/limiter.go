@@ -38,7 +38,7 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	if err != nil {
 		return nil, explain(rawURL, err)
 	}
-	l, err := node.NewLimiter(ctx, m, mete.Config{OnStoreError: policy.StoreErrorLocal})
+	l, err := node.NewLimiter(ctx, m, mete.Config{OnStoreError: policy.OnStoreErrorLocal})
 	if err != nil {
 		return nil, errors.Join(err, node.Close())
 	}

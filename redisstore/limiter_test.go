@@ -68,7 +68,7 @@ func recovered(t *testing.T, l *mete.Limiter, taken bucket.Tokens) {
 // store's.
 func TestNewLimiter_OfThreeProcesses(t *testing.T) {
 	prepare := func() string { return "redis://" + proctest.StartRedis(t).Addr + "?prefix=shop:&timeout=10s" }
-	results := proctest.Again(t, 3, prepare, func(url string) string {
+	results := proctest.RunAgain(t, 3, prepare, func(url string) string {
 		l, admitted := newLimiter(t, url, ""), 0
 		for range 3 {
 			d := take(t, l)
@@ -128,7 +128,7 @@ func TestNewLimiter_RecoversBehindTheBreaker(t *testing.T) {
 	l := newLimiter(t, "redis://"+proxy.Addr, "")
 	proxy.Refuse(true)
 	proxy.CutNow()
-	opened := func() bool { return l.Store().(*guard.Store).State() == guard.Open }
+	opened := func() bool { return l.Store().(*guard.Store).State() == guard.StateOpen }
 	taken := bucket.Tokens(0)
 	for i := 0; !opened() || i < 20; i++ {
 		d, err := l.Take(context.Background(), mete.Request{Attributes: mete.Attrs{"header:x-api-key": fmt.Sprint("k", i)}})

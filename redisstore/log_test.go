@@ -18,7 +18,7 @@ import (
 // TestLog_Long fills a sliding log to its maximum number of entries, and beyond.
 func TestLog_Long(t *testing.T) {
 	t.Parallel()
-	l, _, err := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: bucket.MaxLogTokens, Per: time.Second}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestLog_Long(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := storetest.NewNaive(clock.Now)
+	model := storetest.NewModel(clock.Now)
 	take := func(cost bucket.Tokens, mode mete.Mode) {
 		t.Helper()
 		c := []store.Charge{{Key: "k", Limit: l, Cost: cost}}

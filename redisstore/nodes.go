@@ -19,15 +19,15 @@ var beatScript string
 
 var beat = rueidis.NewLuaScript(beatScript)
 
-// DefaultBeat is the interval between two heartbeats of a node.
-const DefaultBeat = presence.DefaultBeat
+// DefaultHeartbeat is the interval between two heartbeats of a node.
+const DefaultHeartbeat = presence.DefaultHeartbeat
 
 // A Presence registers this node in Redis at intervals and counts the nodes that use the same keys. While Redis
 // does not answer, limits are divided among that many nodes. [Join] creates a Presence. It is safe for concurrent
 // use.
 type Presence struct{ joined *presence.Presence }
 
-// Join registers the node with this id in the sorted set {prefix}nodes, at an interval; 0 is [DefaultBeat]. All
+// Join registers the node with this id in the sorted set {prefix}nodes, at an interval; 0 is [DefaultHeartbeat]. All
 // nodes must use the same interval. Join registers once before it returns, and returns the error of that call.
 // After a later error, the last count stays valid.
 func Join(ctx context.Context, client rueidis.Client, prefix, id string, every time.Duration) (*Presence, error) {
@@ -55,7 +55,7 @@ type nodes struct {
 	key, id string
 }
 
-func (n nodes) Beat(ctx context.Context, life time.Duration) (int64, error) {
+func (n nodes) Heartbeat(ctx context.Context, life time.Duration) (int64, error) {
 	return beat.Exec(ctx, n.client, []string{n.key}, []string{n.id, strconv.FormatInt(life.Milliseconds(), 10)}).AsInt64()
 }
 

@@ -129,6 +129,6 @@ func (p *program) addLimit(l *bucket.Limit) int {
 	return len(p.limits) - 1
 }
 
-func isLog(l *bucket.Limit) bool { return l.Algorithm() == bucket.SlidingLog }
+func isLog(l *bucket.Limit) bool { return l.Algorithm() == bucket.AlgorithmSlidingLog }
 
 func (p *program) size() int { return len(p.keys[states]) + len(p.keys[logs]) + 2*len(p.asks) }

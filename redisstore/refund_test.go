@@ -63,12 +63,12 @@ func takeBoth(t *testing.T, s mete.Store, a, b string) []mete.Refund {
 // TestRefund_OfSlotsWithoutANodeIsGivenOnce cancels a reservation of two slots repeatedly while one node is down:
 // the other refunds once.
 func TestRefund_OfSlotsWithoutANodeIsGivenOnce(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0]+","+c.Addrs[1], redisstore.Config{})
 	a, b := twoNodes(c)
 	takeBoth(t, s, a, b)
-	limiter, err := mete.New(s, nil, mete.Config{OnStoreError: policy.StoreErrorClosed})
+	limiter, err := mete.New(s, nil, mete.Config{OnStoreError: policy.OnStoreErrorClosed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestRefund_OfSlotsWithoutANodeIsGivenOnce(t *testing.T) {
 
 // TestReset_OfSlotsWithoutANode resets two slots while one node is down: the error is MaybeSpent.
 func TestReset_OfSlotsWithoutANode(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0]+","+c.Addrs[1], redisstore.Config{})
 	a, b := twoNodes(c)
@@ -124,7 +124,7 @@ func TestReset_OfSlotsWithoutANode(t *testing.T) {
 // TestRefund_OfSlotsIsCompleted refunds two slots while one answers late. The refund is completed in the
 // background, once, even if it is repeated under its ID.
 func TestRefund_OfSlotsIsCompleted(t *testing.T) {
-	faulttest.Alone(t)
+	faulttest.RunParallel(t)
 	c := proctest.StartCluster(t, 3, 0)
 	s, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{Timeout: 300 * time.Millisecond})
 	patient, _ := dialURL(t, "redis+cluster://"+c.Addrs[0], redisstore.Config{}) // for calls that must be answered
@@ -171,7 +171,7 @@ func TestRefund_OfSlotsIsCompleted(t *testing.T) {
 func TestRefund_OfACostAboveTheCapacity(t *testing.T) {
 	clock := storetest.NewClock()
 	client := connect(t, proctest.StartRedis(t).Addr)
-	s, model := open(t, client, redisstore.Config{Now: clock.Now}), storetest.NewNaive(clock.Now)
+	s, model := open(t, client, redisstore.Config{Now: clock.Now}), storetest.NewModel(clock.Now)
 	l, err := bucket.NewLimit(10*bucket.Token, bucket.PerSecond(bucket.Token))
 	if err != nil {
 		t.Fatal(err)

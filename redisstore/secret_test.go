@@ -17,7 +17,7 @@ import (
 // TestHashKey_OfThreeProcesses proves that processes without a HashKey share limits through the store's secret.
 func TestHashKey_OfThreeProcesses(t *testing.T) {
 	prepare := func() string { return "redis://" + proctest.StartRedis(t).Addr + "?prefix=shop:" }
-	results := proctest.Again(t, 3, prepare, func(url string) string { return takesThree(t, url) })
+	results := proctest.RunAgain(t, 3, prepare, func(url string) string { return takesThree(t, url) })
 	if results == nil {
 		return
 	}

@@ -64,7 +64,7 @@ func TestStore_BehindSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	storetest.RunAgain(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	storetest.RunBriefly(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return open(t, client, redisstore.Config{Now: now, Timeout: awhile})
 	})
 }
@@ -76,7 +76,7 @@ func TestStore_InACluster(t *testing.T) {
 		name, prefix string
 		run          func(*testing.T, storetest.Open)
 	}{
-		{"in one slot", "{tag}", storetest.RunAgain},
+		{"in one slot", "{tag}", storetest.RunBriefly},
 		{"in many slots", "", storetest.RunInParts},
 	} {
 		t.Run(in.name, func(t *testing.T) {

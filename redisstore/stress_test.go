@@ -82,10 +82,10 @@ func stressed(t *testing.T) (limits []bucket.Limit) {
 		{Capacity: 5 * bucket.Token, MaxReserved: &owed},
 		{Capacity: 7500, MaxReserved: &owed},
 		{Capacity: bucket.Token, Queue: 4 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, MaxReserved: &owed},
-		{Algorithm: bucket.Stepped, Capacity: 9 * bucket.Token, MaxReserved: &owed, Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.SlidingWindow, MaxReserved: new(bucket.Tokens)},
-		{Algorithm: bucket.SlidingLog, MaxReserved: new(bucket.Tokens)},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, MaxReserved: &owed},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 9 * bucket.Token, MaxReserved: &owed, Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmSlidingWindow, MaxReserved: new(bucket.Tokens)},
+		{Algorithm: bucket.AlgorithmSlidingLog, MaxReserved: new(bucket.Tokens)},
 	} {
 		spec.Rate = rate
 		l, _, err := spec.Compile()

@@ -21,8 +21,8 @@
 --                            token bucket, and a thousandth otherwise
 --   cur+prev@start limit     a sliding window
 --   log sum=… first=… lines=… limit    a sliding log, followed by a line per entry
--- A row of version 2 is one token bucket, the most common row, and faster to read and write: the limit, a space,
--- and spent and asof as little-endian doubles of 8 bytes. An absent key is a full bucket. The script validates
+-- A row of version 2 is one token bucket, the most common row, and faster to read and write. It has the limit, a
+-- space, and spent and asof as little-endian doubles of 8 bytes. An absent key is a full bucket. The script validates
 -- all keys before it writes the first one, so an error means that nothing was changed.
 
 local call, floor, format, match, max, min, sub = redis.call, math.floor, string.format, string.match, math.max, math.min, string.sub
@@ -34,8 +34,8 @@ if not virtual then
 	now = t[1] * 1000000 + t[2]
 end
 
--- Rows live until they are full, plus one to two seconds: expiry starts before the instant that is read here, and
--- a short delay costs less than deleting and recreating a row. Expiry cannot follow virtual time, where rows live
+-- Rows live until they are full, plus one to two seconds. Expiry starts before the instant that is read here. A
+-- short delay costs less than deleting and recreating a row. Expiry cannot follow virtual time, where rows live
 -- this many seconds.
 local LIFE = 3600
 

@@ -42,8 +42,8 @@ local function seconds(us)
 	return virtual and LIFE or format('%d', floor((max(min(us, 9007199254740991), 1) - 1) / 1000000) + 2)
 end
 
--- Sliding logs. A log that is the only account of its row can be long, so it is changed in place: a header that
--- counts the expired lines, and a line of fixed length per entry. It then has g.key, and g.chunk is a part of it.
+-- Sliding logs. A log that is the only account of its row can be long, so it is changed in place. It has a header
+-- that counts the expired lines, and a line of fixed length per entry. It then has g.key, and g.chunk is a part of it.
 -- In a row of several accounts, g.chunk is the whole log, which is written with its row.
 
 local LINE, CHUNK = 31, 64

@@ -29,8 +29,8 @@ func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 	}
 	owed := 5 * bucket.Token
 	token := compiled(bucket.Spec{Capacity: 20 * bucket.Token, Rate: per(10, time.Second)})
-	window := compiled(bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: per(10, time.Second)})
-	log := compiled(bucket.Spec{Algorithm: bucket.SlidingLog, Rate: per(10, time.Second)})
+	window := compiled(bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: per(10, time.Second)})
+	log := compiled(bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: per(10, time.Second)})
 	line := "1700000000250000 0000000002000\n"
 	packed := func(limit string) string { // 200000 and 1700000000250000 as doubles
 		return "2:" + limit + " \x00\x00\x00\x00\x00\x6a\x08\x41" + "\x40\x42\x88\x60\x90\x28\x18\x43"
@@ -45,9 +45,9 @@ func TestRow_IsWhatTheDocumentSays(t *testing.T) {
 			packed("20000+1/100d5000")},
 		{"queue", []bucket.Limit{compiled(bucket.Spec{Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Queue: owed})},
 			packed("20000+1/100q5000")},
-		{"stepped", []bucket.Limit{compiled(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Start: 100 * time.Millisecond})},
+		{"stepped", []bucket.Limit{compiled(bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Start: 100 * time.Millisecond})},
 			"1:2000@1700000000100000 s20000+10000/1000000@100000"},
-		{"from the first", []bucket.Limit{compiled(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Anchor: bucket.AnchorFirst})},
+		{"from the first", []bucket.Limit{compiled(bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: per(10, time.Second), Anchor: bucket.AnchorFirst})},
 			"1:2000@1700000000250000 f20000+10000/1000000"},
 		{"sliding window", []bucket.Limit{window}, "1:2000+0@1700000000000000 w10000+10000/1000000"},
 		{"sliding log", []bucket.Limit{log}, "1:log sum=0000000002000 first=0000000000 lines=0000000001 l10000+10000/1000000\n" + line},
@@ -83,11 +83,11 @@ func TestVersions_AtOnce(t *testing.T) {
 	rate := bucket.Rate{Tokens: 100 * bucket.Token, Per: time.Hour}
 	queue := compiled(bucket.Spec{Capacity: bucket.Token, Rate: rate, Queue: 50 * bucket.Token})
 	for i, limits := range [][]bucket.Limit{
-		{compiled(bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: rate}), compiled(bucket.Spec{Capacity: 100 * bucket.Token, Rate: rate}),
-			compiled(bucket.Spec{Algorithm: bucket.SlidingLog, Rate: rate})},
+		{compiled(bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate}), compiled(bucket.Spec{Capacity: 100 * bucket.Token, Rate: rate}),
+			compiled(bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate})},
 		{queue, compiled(bucket.Spec{Capacity: 2 * bucket.Token, Rate: rate, Queue: 49 * bucket.Token}), compiled(bucket.Spec{Capacity: 90 * bucket.Token, Rate: rate})},
 		{compiled(bucket.Spec{Capacity: 100 * bucket.Token, Rate: rate}), compiled(bucket.Spec{Capacity: 101 * bucket.Token, Rate: rate}),
-			compiled(bucket.Spec{Algorithm: bucket.Stepped, Capacity: 100 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst})},
+			compiled(bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 100 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst})},
 	} {
 		admitted := make([]atomic.Int64, len(limits))
 		began := time.Now()

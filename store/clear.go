@@ -18,17 +18,17 @@ type Clearer interface {
 	// from of another store or version is an error that wraps [ErrFrom].
 	//
 	// A bucket that exists at the start, and is not charged meanwhile, is full at the end. A concurrent charge
-	// may survive. A failed call may have removed buckets, and may be repeated. Leases stay: see [Forgetter].
+	// may survive. A failed call may have removed buckets, and may be repeated. Leases stay: see [FamilyDropper].
 	ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error)
 }
 
 // ErrFrom: the from of a ClearFamilies call is invalid.
 var ErrFrom = errors.New("must be empty or the next of an earlier call")
 
-// A Forgetter is a [Store] that holds tokens of buckets in the process, such as leases.
-type Forgetter interface {
-	// ForgetFamilies returns the families' tokens to the store in the background.
-	ForgetFamilies(families []string)
+// A FamilyDropper is a [Store] that holds tokens of buckets in the process, such as leases.
+type FamilyDropper interface {
+	// DropFamilies returns the families' tokens to the store in the background.
+	DropFamilies(families []string)
 }
 
 // Family returns the common prefix of the keys of one limit in a policy. It is the limit's name and a colon, without

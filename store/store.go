@@ -48,7 +48,7 @@ type Store interface {
 // A Charge is a cost for one bucket.
 type Charge struct {
 	Key   string
-	Limit bucket.Limit  // for Key: see [bucket.Limit.For]
+	Limit bucket.Limit  // for Key: see [bucket.Limit.ForKey]
 	Cost  bucket.Tokens // 0 spends nothing, and is denied only while the bucket is in debt
 
 	// Shards, if above 1, splits the bucket over this many keys. The limiter does this: a store always gets 0.

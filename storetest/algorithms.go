@@ -21,18 +21,18 @@ func limitKinds(t testing.TB) map[string]bucket.Limit {
 	for name, spec := range map[string]bucket.Spec{
 		"token bucket":         {Capacity: 10 * bucket.Token, Rate: rate},
 		"leaky bucket":         {Capacity: 10 * bucket.Token, Rate: rate, Queue: 5 * bucket.Token},
-		"fixed window":         {Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
-		"stepped bucket":       {Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: second, Start: 300 * time.Millisecond},
-		"stepped from first":   {Algorithm: bucket.Stepped, Capacity: 10 * bucket.Token, Rate: second, Anchor: bucket.AnchorFirst},
-		"sliding window":       {Algorithm: bucket.SlidingWindow, Rate: rate},
-		"sliding log":          {Algorithm: bucket.SlidingLog, Rate: rate},
-		"sliding log, no debt": {Algorithm: bucket.SlidingLog, Rate: rate, MaxReserved: new(bucket.Tokens)},
+		"fixed window":         {Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
+		"stepped bucket":       {Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: second, Start: 300 * time.Millisecond},
+		"stepped from first":   {Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: second, Anchor: bucket.AnchorFirst},
+		"sliding window":       {Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+		"sliding log":          {Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
+		"sliding log, no debt": {Algorithm: bucket.AlgorithmSlidingLog, Rate: rate, MaxReserved: new(bucket.Tokens)},
 	} {
 		l, _, err := spec.Compile()
 		if err != nil {
 			t.Fatal(err)
 		}
-		limits[name] = l.For(name)
+		limits[name] = l.ForKey(name)
 	}
 	return limits
 }

@@ -43,7 +43,7 @@ func checkNoDocument(t *testing.T, open func() store.Documents) {
 		}
 	}
 	if _, err := s.SetDocument(t.Context(), "none", []byte("x"), 1); !errors.Is(err, store.ErrRevision) {
-		t.Errorf("replacing revision 1 of what is not there: %v, want %v", err, store.ErrRevision)
+		t.Errorf("replacing revision 1 of a missing document: %v, want %v", err, store.ErrRevision)
 	}
 }
 

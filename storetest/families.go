@@ -55,7 +55,7 @@ func drain(t *testing.T, s mete.Store, key string, l bucket.Limit) {
 	}
 }
 
-func missing(t *testing.T, s mete.Store, key string, l bucket.Limit) bucket.Tokens {
+func missingTokens(t *testing.T, s mete.Store, key string, l bucket.Limit) bucket.Tokens {
 	t.Helper()
 	snaps, _, err := s.Take(t.Context(), nil, []store.Charge{charge(key, l, 0)}, mete.Mode{DryRun: true, Fresh: true})
 	if err != nil {
@@ -81,12 +81,12 @@ func checkClearFamily(t *testing.T, open Open) {
 		t.Errorf("%d buckets were removed, want %d", removed, len(mine))
 	}
 	for _, key := range mine {
-		if got := missing(t, s, key, l); got != 0 {
+		if got := missingTokens(t, s, key, l); got != 0 {
 			t.Errorf("%q misses %v after its family was cleared", key, got)
 		}
 	}
 	for _, key := range others {
-		if got := missing(t, s, key, l); got != l.Capacity() {
+		if got := missingTokens(t, s, key, l); got != l.Capacity() {
 			t.Errorf("%q misses %v after another family was cleared, want %v", key, got, l.Capacity())
 		}
 	}
@@ -119,13 +119,13 @@ func checkClearAlgorithms(t *testing.T, open Open) {
 	}
 	for name, l := range limits {
 		for _, key := range []string{"free:x=" + name, "other:x=" + name} {
-			if got := missing(t, s, key, l); got != 0 {
+			if got := missingTokens(t, s, key, l); got != 0 {
 				t.Errorf("%q misses %v", key, got)
 			}
 		}
 	}
 	for i, l := range versions {
-		if got := missing(t, s, "free:versions=1", l); got != 0 {
+		if got := missingTokens(t, s, "free:versions=1", l); got != 0 {
 			t.Errorf("version %d misses %v", i, got)
 		}
 	}
@@ -148,7 +148,7 @@ func checkClearMany(t *testing.T, open Open) {
 	if want := int64(takes * store.MaxCharges); removed != want || calls < 2 {
 		t.Errorf("%d buckets were removed in %d calls, want %d in several", removed, calls, want)
 	}
-	if got := missing(t, s, "one:x=1", l); got != bucket.Token {
+	if got := missingTokens(t, s, "one:x=1", l); got != bucket.Token {
 		t.Errorf("a bucket of another family misses %v", got)
 	}
 }
@@ -172,11 +172,11 @@ func checkClearKeepsOthers(t *testing.T, open Open) {
 		clearFamilies(t, s, "free:")
 	}
 	all.Wait()
-	if got := missing(t, s, "other:x=1", l); got != l.Capacity() {
+	if got := missingTokens(t, s, "other:x=1", l); got != l.Capacity() {
 		t.Errorf("the bucket of another family misses %v, want %v", got, l.Capacity())
 	}
 	clearFamilies(t, s, "free:")
-	if got := missing(t, s, "free:x=1", l); got != 0 {
+	if got := missingTokens(t, s, "free:x=1", l); got != 0 {
 		t.Errorf("the cleared bucket misses %v", got)
 	}
 }

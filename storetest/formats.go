@@ -88,7 +88,7 @@ func (f Formats) write(t *testing.T) {
 	f.Save(t, s, dir)
 
 	var text bytes.Buffer
-	naive, modelClock := NewNaive(nil), NewClock()
+	naive, modelClock := NewModel(nil), NewClock()
 	naive.now = modelClock.Now
 	spend(t, naive, modelClock)
 	asked := questions(t)
@@ -285,7 +285,7 @@ func questions(t *testing.T) []answer {
 		{After: 9_500_000, Cost: 8 * bucket.Token}, {After: 60_000_000, Cost: 10 * bucket.Token},
 	} {
 		for _, p := range places {
-			step.Key, step.Limit = p.key, limits[p.limit].For(p.key).Encode()
+			step.Key, step.Limit = p.key, limits[p.limit].ForKey(p.key).Encode()
 			all = append(all, step)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// checkModel runs the same random operations against the store and against [Naive], and compares every
+// checkModel runs the same random operations against the store and against [Model], and compares every
 // number. The clock also steps back and far ahead. The name of the subtest contains the seed.
 func checkModel(t *testing.T, open Open) { compareWithModel(t, open, 4, 20) }
 
@@ -29,7 +29,7 @@ func compareWithModel(t *testing.T, open Open, buckets int, seeds uint64) {
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			s := newSubject(t, open)
-			model := NewNaive(s.clock.Now)
+			model := NewModel(s.clock.Now)
 			r := rand.New(testseed.PCG(seed, 7))
 			limits := randomLimits(t, r)
 			var charges []store.Charge
@@ -77,7 +77,7 @@ func randomSpec(r *rand.Rand, kind int) bucket.Spec {
 			spec.Capacity = bucket.Token
 		}
 	case 3:
-		spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.Anchor(r.IntN(3))
+		spec.Algorithm, spec.Anchor = bucket.AlgorithmStepped, bucket.Anchor(r.IntN(3))
 		if spec.Anchor == bucket.AnchorEpoch && r.IntN(2) == 0 {
 			spec.Start = time.Duration(r.Int64N(spec.Rate.Per.Microseconds())) * time.Microsecond
 		}
@@ -85,9 +85,9 @@ func randomSpec(r *rand.Rand, kind int) bucket.Spec {
 			spec.MaxReserved, spec.Queue = nil, bucket.Tokens(1+r.Int64N(20_000))
 		}
 	default:
-		spec.Algorithm, spec.Capacity = bucket.SlidingWindow, 0
+		spec.Algorithm, spec.Capacity = bucket.AlgorithmSlidingWindow, 0
 		if kind == 5 {
-			spec.Algorithm = bucket.SlidingLog
+			spec.Algorithm = bucket.AlgorithmSlidingLog
 		}
 		if spec.MaxReserved != nil {
 			*spec.MaxReserved = 0
@@ -109,7 +109,7 @@ func randomInstant(r *rand.Rand, now bucket.Instant) bucket.Instant {
 	}
 }
 
-func sameStep(s *subject, model *Naive, r *rand.Rand, charges []store.Charge) bool {
+func sameStep(s *subject, model *Model, r *rand.Rand, charges []store.Charge) bool {
 	s.Helper()
 	switch r.IntN(12) {
 	case 0, 1:
@@ -205,7 +205,7 @@ func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []store.Charge
 			cost = l.Capacity() / bucket.Tokens(1+r.IntN(4))
 		}
 		key := fmt.Sprintf("key%02d", k)
-		charges = append(charges, store.Charge{Key: key, Limit: l.For(key), Cost: cost})
+		charges = append(charges, store.Charge{Key: key, Limit: l.ForKey(key), Cost: cost})
 	}
 	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges

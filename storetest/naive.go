@@ -14,9 +14,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Naive store is a map under a mutex. It is the reference model of [Run] and useful in tests. It never
+// A Model store is a map under a mutex. It is the reference model of [Run] and useful in tests. It never
 // evicts, so it is not suitable for a server.
-type Naive struct {
+type Model struct {
 	now func() bucket.Instant
 
 	mu       sync.Mutex // guards the fields below
@@ -24,17 +24,17 @@ type Naive struct {
 	admitted memory
 }
 
-// NewNaive returns an empty store with the clock now.
-func NewNaive(now func() bucket.Instant) *Naive {
-	return &Naive{now: now, rows: map[string]bucket.Row{}, admitted: memory{takes: map[string]taken{}}}
+// NewModel returns an empty store with the clock now.
+func NewModel(now func() bucket.Instant) *Model {
+	return &Model{now: now, rows: map[string]bucket.Row{}, admitted: memory{takes: map[string]taken{}}}
 }
 
 // DeriveKey implements [store.KeyDeriver] without a secret, for tests.
-func (s *Naive) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
+func (s *Model) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte, error) {
 	return sha256.Sum256([]byte(purpose)), nil
 }
 
-func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Model) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, name := s.now(), ""
@@ -47,7 +47,7 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 	states, fresh := make([]bucket.State, len(charges)), make([]bool, len(charges))
 	costs := make([]bucket.Charge, len(charges))
 	for i, c := range charges {
-		states[i], fresh[i] = s.rows[c.Key].Open(&c.Limit, now)
+		states[i], fresh[i] = s.rows[c.Key].StateFor(&c.Limit, now)
 		costs[i] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
 	}
 	if mode.UpTo {
@@ -67,9 +67,9 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 		c := &costs[i]
 		switch key := charges[i].Key; {
 		case allowed:
-			s.rows[key] = s.rows[key].Write(&c.Limit, states[i], now, c.Cost)
+			s.rows[key] = s.rows[key].WithState(&c.Limit, states[i], now, c.Cost)
 		case fresh[i]: // otherwise the next take would open a new account again
-			s.rows[key] = s.rows[key].Write(&c.Limit, states[i], now, 0)
+			s.rows[key] = s.rows[key].WithState(&c.Limit, states[i], now, 0)
 		}
 	}
 	if allowed && name != "" {
@@ -79,7 +79,7 @@ func (s *Naive) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 }
 
 // ClearFamilies implements [store.Clearer]. Each call is one atomic step.
-func (s *Naive) ClearFamilies(_ context.Context, families []string, from string) (removed int64, next string, err error) {
+func (s *Model) ClearFamilies(_ context.Context, families []string, from string) (removed int64, next string, err error) {
 	if from != "" && from != naiveFrom {
 		return 0, "", fmt.Errorf("storetest: clear families: from %q: %w", from, store.ErrFrom)
 	}
@@ -113,7 +113,7 @@ func lowerCosts(costs []bucket.Charge, states []bucket.State, now bucket.Instant
 	}
 }
 
-func (s *Naive) Refund(_ context.Context, refunds []mete.Refund, id string) error {
+func (s *Model) Refund(_ context.Context, refunds []mete.Refund, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -141,7 +141,7 @@ func (s *Naive) Refund(_ context.Context, refunds []mete.Refund, id string) erro
 	return nil
 }
 
-func (s *Naive) Reset(_ context.Context, keys []string) error {
+func (s *Model) Reset(_ context.Context, keys []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {

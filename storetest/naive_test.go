@@ -12,9 +12,9 @@ import (
 
 // The model satisfies the contract.
 func TestNaive(t *testing.T) {
-	storetest.Run(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewNaive(now) })
+	storetest.Run(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewModel(now) })
 }
 
 func TestNaive_Families(t *testing.T) {
-	storetest.RunFamilies(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewNaive(now) })
+	storetest.RunFamilies(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewModel(now) })
 }

@@ -2,7 +2,7 @@
 
 // Package storetest tests implementations of [mete.Store].
 //
-// [Run] replays the shared vectors, compares the store with [Naive] in long random runs, and races many
+// [Run] replays the shared vectors, compares the store with [Model] in long random runs, and races many
 // goroutines for its tokens. Call it from a test of your store:
 //
 //	func TestStore(t *testing.T) {
@@ -30,9 +30,9 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// RunAgain is [Run] for a second way to access a store, such as a connection pooler or a user with fewer
+// RunBriefly is [Run] for a second way to access a store, such as a connection pooler or a user with fewer
 // privileges. With go test -short, slow random tests draw fewer cases.
-func RunAgain(t *testing.T, open Open) {
+func RunBriefly(t *testing.T, open Open) {
 	for _, r := range rules {
 		if r.brief != nil && testing.Short() {
 			r.check = r.brief

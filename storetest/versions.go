@@ -29,13 +29,13 @@ func versions(t testing.TB) []bucket.Limit {
 		{Capacity: 100 * bucket.Token, Rate: per(100, time.Hour), MaxReserved: none},
 		{Capacity: bucket.Token, Rate: per(100, time.Minute), Queue: 50 * bucket.Token},
 		{Capacity: bucket.Token, Rate: per(90, time.Minute), Queue: 60 * bucket.Token},
-		{Algorithm: bucket.Stepped, Capacity: 100 * bucket.Token, Rate: per(100, time.Minute)},
-		{Algorithm: bucket.Stepped, Capacity: 100 * bucket.Token, Rate: per(100, time.Hour), Anchor: bucket.AnchorFirst},
-		{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: per(5, 10*time.Second), MaxReserved: none},
-		{Algorithm: bucket.SlidingWindow, Rate: per(100, time.Minute)},
-		{Algorithm: bucket.SlidingWindow, Rate: per(100, time.Hour)},
-		{Algorithm: bucket.SlidingLog, Rate: per(100, time.Minute)},
-		{Algorithm: bucket.SlidingLog, Rate: per(50, time.Hour), MaxReserved: none},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 100 * bucket.Token, Rate: per(100, time.Minute)},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 100 * bucket.Token, Rate: per(100, time.Hour), Anchor: bucket.AnchorFirst},
+		{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: per(5, 10*time.Second), MaxReserved: none},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: per(100, time.Minute)},
+		{Algorithm: bucket.AlgorithmSlidingWindow, Rate: per(100, time.Hour)},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: per(100, time.Minute)},
+		{Algorithm: bucket.AlgorithmSlidingLog, Rate: per(50, time.Hour), MaxReserved: none},
 	} {
 		l, _, err := s.Compile()
 		if err != nil {
@@ -171,7 +171,7 @@ func checkChangeKeepsDeficit(t *testing.T, open Open) {
 func checkEndedOverride(t *testing.T, open Open) {
 	window := func(tokens int64) bucket.Limit {
 		l, _, err := bucket.Spec{
-			Algorithm: bucket.Stepped, Capacity: bucket.Tokens(tokens) * bucket.Token,
+			Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Tokens(tokens) * bucket.Token,
 			Rate: bucket.Rate{Tokens: bucket.Tokens(tokens) * bucket.Token, Per: time.Hour},
 		}.Compile()
 		if err != nil {

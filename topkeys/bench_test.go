@@ -41,7 +41,7 @@ func BenchmarkRecord(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				tr.Record(1, topkeys.Denied, "free", bb.keys[i%len(bb.keys)], time.Second)
+				tr.Record(1, topkeys.KindDenied, "free", bb.keys[i%len(bb.keys)], time.Second)
 				i++
 			}
 		})
@@ -53,7 +53,7 @@ func BenchmarkRecord(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				i := int(next.Add(1)) * 7919
 				for pb.Next() {
-					tr.Record(1, topkeys.Denied, "free", bb.keys[i%len(bb.keys)], time.Second)
+					tr.Record(1, topkeys.KindDenied, "free", bb.keys[i%len(bb.keys)], time.Second)
 					i++
 				}
 			})
@@ -66,17 +66,17 @@ func BenchmarkRecord(b *testing.B) {
 // warm has the tracker take what memory it needs.
 func warm(tr *topkeys.Tracker, keys []string) {
 	for _, key := range keys {
-		tr.Record(1, topkeys.Denied, "free", key, 0)
+		tr.Record(1, topkeys.KindDenied, "free", key, 0)
 	}
 }
 
 func BenchmarkTop(b *testing.B) {
 	tr := newTracker(b, topkeys.Config{})
 	for i, key := range keysOf(1<<16, func(i int) uint64 { return uint64(i) }) {
-		tr.Record(bucket.Instant(i*1000), topkeys.Denied, "free", key, 0)
+		tr.Record(bucket.Instant(i*1000), topkeys.KindDenied, "free", key, 0)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		tr.Top(1<<16*1000, "free", topkeys.Denied, 0)
+		tr.Top(1<<16*1000, "free", topkeys.KindDenied, 0)
 	}
 }

@@ -30,8 +30,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	limiter, err := mete.New(store, rules, mete.Config{
-		OnDenial:    func(_ context.Context, d *mete.Denial) { top.Denied(now(), d) },
-		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(now(), d) },
+		OnDenial:    func(_ context.Context, d *mete.Denial) { top.OnDenial(now(), d) },
+		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.OnNearLimit(now(), d) },
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -43,7 +43,7 @@ func Example() {
 			}
 		}
 	}
-	for _, kind := range []topkeys.Kind{topkeys.Denied, topkeys.Near} {
+	for _, kind := range []topkeys.Kind{topkeys.KindDenied, topkeys.KindNear} {
 		list := top.Top(now(), "free", kind, 0)
 		fmt.Printf("%v: %d records\n", kind, list.Total)
 		for _, k := range list.Keys {

@@ -60,9 +60,9 @@ func TestTop_KeepsItsGuaranteeForEveryStream(t *testing.T) {
 			exact := map[string]uint64{}
 			for _, key := range s.keys(r, n, m) {
 				exact[key]++
-				tr.Record(0, topkeys.Denied, "free", key, 0)
+				tr.Record(0, topkeys.KindDenied, "free", key, 0)
 			}
-			list := tr.Top(0, "free", topkeys.Denied, 0)
+			list := tr.Top(0, "free", topkeys.KindDenied, 0)
 			if err := checkGuarantee(list, exact, m); err != nil {
 				t.Errorf("%s, %d counters: %v", s.name, m, err)
 			}
@@ -86,12 +86,12 @@ func TestTop_GuaranteeOverTime(t *testing.T) {
 		for i, key := range keys {
 			now = now.Add(time.Duration(r.Int64N(int64(5 * window / n)))) // two and a half windows in all
 			at[i] = now
-			tr.Record(now, topkeys.Denied, "free", key, 0)
+			tr.Record(now, topkeys.KindDenied, "free", key, 0)
 			if i%(n/5) != 0 {
 				continue
 			}
 			for _, asked := range []time.Duration{0, window / 2, window} {
-				list := tr.Top(now, "free", topkeys.Denied, asked)
+				list := tr.Top(now, "free", topkeys.KindDenied, asked)
 				exact := map[string]uint64{}
 				for j := range keys[:i+1] {
 					if at[j] >= list.Since {
@@ -128,16 +128,16 @@ func TestTop_GuaranteeWithConcurrentRecords(t *testing.T) {
 			}
 			wg.Go(func() {
 				for i, key := range keys {
-					tr.Record(0, topkeys.Denied, "free", key, 0)
+					tr.Record(0, topkeys.KindDenied, "free", key, 0)
 					if i%1000 == 0 {
-						tr.Top(0, "free", topkeys.Denied, 0)
+						tr.Top(0, "free", topkeys.KindDenied, 0)
 						tr.Stats()
 					}
 				}
 			})
 		}
 		wg.Wait()
-		if err := checkGuarantee(tr.Top(0, "free", topkeys.Denied, 0), exact, m); err != nil {
+		if err := checkGuarantee(tr.Top(0, "free", topkeys.KindDenied, 0), exact, m); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 		if s := tr.Stats(); s.Recorded+s.Dropped != writers*n {
@@ -161,9 +161,9 @@ func FuzzTop(f *testing.F) {
 				now = now.Add(topkeys.DefaultWindow / 4)
 			}
 			at = append(at, now)
-			tr.Record(now, topkeys.Shadow, "r", string(rune(k)), 0)
+			tr.Record(now, topkeys.KindShadow, "r", string(rune(k)), 0)
 		}
-		list := tr.Top(now, "r", topkeys.Shadow, 0)
+		list := tr.Top(now, "r", topkeys.KindShadow, 0)
 		exact := map[string]uint64{}
 		for i, k := range keys {
 			if at[i] >= list.Since {

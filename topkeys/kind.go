@@ -8,14 +8,14 @@ import "fmt"
 type Kind uint8
 
 const (
-	Denied Kind = iota // requests that a limit denied
-	Shadow             // requests that a limit in shadow mode would deny
-	Near               // allowed requests near the limit: see [mete.Status.Near]
+	KindDenied Kind = iota // requests that a limit denied
+	KindShadow             // requests that a limit in shadow mode would deny
+	KindNear               // allowed requests near the limit: see [mete.Status.Near]
 
 	kinds = iota
 )
 
-var kindNames = [kinds]string{Denied: "denied", Shadow: "shadow", Near: "near"}
+var kindNames = [kinds]string{KindDenied: "denied", KindShadow: "shadow", KindNear: "near"}
 
 // String returns "denied", "shadow" or "near".
 func (k Kind) String() string {

@@ -16,8 +16,8 @@ func TestRecord_DroppedIfAllLanesAreBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.Record(0, Denied, "r", "a", 0)
-	s := &(*tr.rules.Load())["r"].kinds[Denied]
+	tr.Record(0, KindDenied, "r", "a", 0)
+	s := &(*tr.rules.Load())["r"].kinds[KindDenied]
 	for i := range s.lanes {
 		if s.lanes[i].Load() == nil {
 			s.open(tr, i, 0)
@@ -26,15 +26,15 @@ func TestRecord_DroppedIfAllLanesAreBusy(t *testing.T) {
 		if i == Lanes-1 {
 			break
 		}
-		tr.Record(0, Denied, "r", "b", 0) // into the next
+		tr.Record(0, KindDenied, "r", "b", 0) // into the next
 	}
-	tr.Record(0, Denied, "r", "c", 0)
-	tr.Record(tr.length, Denied, "r", "c", 0)
+	tr.Record(0, KindDenied, "r", "c", 0)
+	tr.Record(tr.length, KindDenied, "r", "c", 0)
 	for i := range s.lanes {
 		s.lanes[i].Load().mu.Unlock()
 	}
 	for _, tt := range []struct{ at, dropped int64 }{{0, 1}, {1, 2}, {2, 2}, {3, 1}, {4, 0}} {
-		list := tr.Top(tr.length*bucket.Instant(tt.at), "r", Denied, 0)
+		list := tr.Top(tr.length*bucket.Instant(tt.at), "r", KindDenied, 0)
 		if int64(list.Dropped) != tt.dropped {
 			t.Errorf("in part %d: %d dropped, want %d", tt.at, list.Dropped, tt.dropped)
 		}

@@ -45,7 +45,7 @@ type Key struct {
 	// the last record.
 	First, Last bucket.Instant
 
-	// Retry is the end of the wait in the last record, or 0 if there is none, as for [Near].
+	// Retry is the end of the wait in the last record, or 0 if there is none, as for [KindNear].
 	Retry bucket.Instant
 }
 

@@ -59,22 +59,22 @@ func New(config Config, now bucket.Instant) (*Tracker, error) {
 
 func (t *Tracker) part(at bucket.Instant) int64 { return int64(max(at, 0) / t.length) }
 
-// Denied records the keys of limits that denied a request, and of shadow limits that would have denied it. It is
+// OnDenial records the keys of limits that denied a request, and of shadow limits that would have denied it. It is
 // for [mete.Config.OnDenial].
 //
 // Denials because of an override, a missing attribute or a store failure have no key to count.
-func (t *Tracker) Denied(now bucket.Instant, d *mete.Denial) {
+func (t *Tracker) OnDenial(now bucket.Instant, d *mete.Denial) {
 	if !d.Allowed {
-		t.recordAll(now, Denied, d.Limits())
+		t.recordAll(now, KindDenied, d.Limits())
 	}
-	t.recordAll(now, Shadow, d.Shadow)
+	t.recordAll(now, KindShadow, d.Shadow)
 }
 
-// Near records the keys of limits that an allowed request nearly reached. It is for [mete.Config.OnNearLimit].
-func (t *Tracker) Near(now bucket.Instant, d *mete.Denial) {
+// OnNearLimit records the keys of limits that an allowed request nearly reached. It is for [mete.Config.OnNearLimit].
+func (t *Tracker) OnNearLimit(now bucket.Instant, d *mete.Denial) {
 	for i := range d.Limits() {
 		if s := &d.Limits()[i]; s.Near() {
-			t.Record(now, Near, s.Rule.Name, s.Key, 0)
+			t.Record(now, KindNear, s.Rule.Name, s.Key, 0)
 		}
 	}
 }

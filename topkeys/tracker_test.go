@@ -38,9 +38,9 @@ func TestTracker_Hooks(t *testing.T) {
 	tr := newTracker(t, topkeys.Config{})
 	clock := storetest.NewClock()
 	at := bucket.Instant(5_000_000)
-	l, err := mete.New(storetest.NewNaive(clock.Now), m, mete.Config{
-		OnDenial:    func(_ context.Context, d *mete.Denial) { tr.Denied(at, d) },
-		OnNearLimit: func(_ context.Context, d *mete.Denial) { tr.Near(at, d) },
+	l, err := mete.New(storetest.NewModel(clock.Now), m, mete.Config{
+		OnDenial:    func(_ context.Context, d *mete.Denial) { tr.OnDenial(at, d) },
+		OnNearLimit: func(_ context.Context, d *mete.Denial) { tr.OnNearLimit(at, d) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -54,19 +54,19 @@ func TestTracker_Hooks(t *testing.T) {
 		kind topkeys.Kind
 		want string
 	}{
-		{"user", topkeys.Denied, "user:path=/a=3±0"},
-		{"user", topkeys.Near, "user:path=/a=2±0"},
-		{"user", topkeys.Shadow, ""},
-		{"trial", topkeys.Denied, ""},
-		{"trial", topkeys.Shadow, "trial:ip=192.0.2.1=4±0"}, // asked only about what others allow
-		{"strict", topkeys.Denied, ""},
-		{"none", topkeys.Denied, ""},
+		{"user", topkeys.KindDenied, "user:path=/a=3±0"},
+		{"user", topkeys.KindNear, "user:path=/a=2±0"},
+		{"user", topkeys.KindShadow, ""},
+		{"trial", topkeys.KindDenied, ""},
+		{"trial", topkeys.KindShadow, "trial:ip=192.0.2.1=4±0"}, // asked only about what others allow
+		{"strict", topkeys.KindDenied, ""},
+		{"none", topkeys.KindDenied, ""},
 	} {
 		if got := shown(tr.Top(at, tt.rule, tt.kind, 0)); got != tt.want {
 			t.Errorf("rule %s, %v: %q, want %q", tt.rule, tt.kind, got, tt.want)
 		}
 	}
-	key := tr.Top(at, "user", topkeys.Denied, 0).Keys[0]
+	key := tr.Top(at, "user", topkeys.KindDenied, 0).Keys[0]
 	if key.First != at || key.Last != at || key.Retry != at.Add(time.Hour) {
 		t.Errorf("first %d, last %d, retry %d; want %d, the same, an hour later", key.First, key.Last, key.Retry, at)
 	}
@@ -77,7 +77,7 @@ func TestTop_Window(t *testing.T) {
 	const half = topkeys.DefaultWindow / 2
 	tr := newTracker(t, topkeys.Config{})
 	at := func(n int) bucket.Instant { return bucket.Instant(0).Add(time.Duration(n) * half) }
-	record := func(now bucket.Instant, key string) { tr.Record(now, topkeys.Denied, "r", key, time.Second) }
+	record := func(now bucket.Instant, key string) { tr.Record(now, topkeys.KindDenied, "r", key, time.Second) }
 	record(at(0)+1, "a")
 	record(at(1)+2, "a")
 	record(at(1)+3, "b")
@@ -97,7 +97,7 @@ func TestTop_Window(t *testing.T) {
 		{at(3), 0, "a=1±0", at(2)}, // time that runs backwards stands still
 		{at(5), 0, "", at(3)},
 	} {
-		list := tr.Top(tt.now, "r", topkeys.Denied, tt.window)
+		list := tr.Top(tt.now, "r", topkeys.KindDenied, tt.window)
 		if got := shown(list); got != tt.want || list.Since != tt.since {
 			t.Errorf("at %d, window %v: %q since %d, want %q since %d", tt.now, tt.window, got, list.Since, tt.want, tt.since)
 		}
@@ -106,7 +106,7 @@ func TestTop_Window(t *testing.T) {
 		}
 	}
 	record(at(20), "a")
-	if k := tr.Top(at(20), "r", topkeys.Denied, 0).Keys[0]; k.Count != 1 || k.First != at(20) || k.Retry != at(20).Add(time.Second) {
+	if k := tr.Top(at(20), "r", topkeys.KindDenied, 0).Keys[0]; k.Count != 1 || k.First != at(20) || k.Retry != at(20).Add(time.Second) {
 		t.Errorf("after a pause: %+v, want a new beginning", k)
 	}
 }
@@ -117,10 +117,10 @@ func TestTop_LongKeysAreCut(t *testing.T) {
 	keys := []string{long, long + "1", long + "2", strings.Repeat("k", 100_000), ""}
 	for i, key := range keys {
 		for range i + 1 {
-			tr.Record(0, topkeys.Denied, "r", key, 0)
+			tr.Record(0, topkeys.KindDenied, "r", key, 0)
 		}
 	}
-	list := tr.Top(0, "r", topkeys.Denied, 0)
+	list := tr.Top(0, "r", topkeys.KindDenied, 0)
 	if len(list.Keys) != len(keys) {
 		t.Fatalf("%d keys, want %d: %s", len(list.Keys), len(keys), shown(list))
 	}
@@ -135,9 +135,9 @@ func TestRetain_ForgetsRulesAndCountsOn(t *testing.T) {
 	tr := newTracker(t, topkeys.Config{})
 	empty := tr.Stats()
 	for _, key := range keysOf(1000, func(i int) uint64 { return uint64(i) }) {
-		tr.Record(0, topkeys.Denied, "old", key, 0)
+		tr.Record(0, topkeys.KindDenied, "old", key, 0)
 	}
-	tr.Record(0, topkeys.Near, "new", "k", 0)
+	tr.Record(0, topkeys.KindNear, "new", "k", 0)
 	before := tr.Stats()
 	if before.Rules != 2 || before.Keys != topkeys.DefaultCounters+1 || before.Bytes <= 100*200 || before.Recorded != 1001 {
 		t.Errorf("stats %+v", before)
@@ -147,7 +147,7 @@ func TestRetain_ForgetsRulesAndCountsOn(t *testing.T) {
 	if after.Rules != 1 || after.Keys != 1 || after.Recorded != 1001 || after.Bytes >= before.Bytes {
 		t.Errorf("stats %+v, before %+v", after, before)
 	}
-	if got := shown(tr.Top(0, "old", topkeys.Denied, 0)); got != "" {
+	if got := shown(tr.Top(0, "old", topkeys.KindDenied, 0)); got != "" {
 		t.Errorf("a rule that is no more has %s", got)
 	}
 	tr.Retain(func(string) bool { return false })
@@ -169,7 +169,7 @@ func TestTracker_IsBounded(t *testing.T) {
 	}
 	for i := range rules {
 		for _, key := range keys {
-			tr.Record(0, topkeys.Denied, fmt.Sprint("r", i), key, 0)
+			tr.Record(0, topkeys.KindDenied, fmt.Sprint("r", i), key, 0)
 		}
 	}
 	s := tr.Stats()
@@ -177,7 +177,7 @@ func TestTracker_IsBounded(t *testing.T) {
 		t.Errorf("stats %+v", s)
 	}
 	short := 0 // rules at which there was too little left to grow
-	for _, list := range tr.All(0, topkeys.Denied, 0) {
+	for _, list := range tr.All(0, topkeys.KindDenied, 0) {
 		if list.Unlisted > list.Total/m {
 			short++
 			continue
@@ -194,11 +194,11 @@ func TestTracker_IsBounded(t *testing.T) {
 func TestAll_OrdersRules(t *testing.T) {
 	tr := newTracker(t, topkeys.Config{})
 	for i, rule := range []string{"b", "a", "c", "c"} {
-		tr.Record(0, topkeys.Denied, rule, fmt.Sprint(i), 0)
+		tr.Record(0, topkeys.KindDenied, rule, fmt.Sprint(i), 0)
 	}
-	tr.Record(0, topkeys.Near, "near", "k", 0)
+	tr.Record(0, topkeys.KindNear, "near", "k", 0)
 	var got []string
-	for _, l := range tr.All(0, topkeys.Denied, 0) {
+	for _, l := range tr.All(0, topkeys.KindDenied, 0) {
 		got = append(got, l.Rule)
 	}
 	if want := []string{"c", "a", "b"}; !slices.Equal(got, want) {
@@ -212,7 +212,7 @@ func TestNew_RejectsInvalidConfigs(t *testing.T) {
 			t.Errorf("New(%+v): no error", c)
 		}
 	}
-	for _, k := range []topkeys.Kind{topkeys.Denied, topkeys.Shadow, topkeys.Near} {
+	for _, k := range []topkeys.Kind{topkeys.KindDenied, topkeys.KindShadow, topkeys.KindNear} {
 		if got, err := topkeys.ParseKind(k.String()); got != k || err != nil {
 			t.Errorf("ParseKind(%q) = %v, %v", k, got, err)
 		}
@@ -228,13 +228,13 @@ func TestRecord_AllocatesNothing(t *testing.T) {
 	keys = append(keys, strings.Repeat("long", 100))
 	for _, at := range []bucket.Instant{0, 30_000_000, 60_000_000} { // a summary for each
 		for _, key := range keys {
-			tr.Record(at, topkeys.Denied, "r", key, 0)
+			tr.Record(at, topkeys.KindDenied, "r", key, 0)
 		}
 	}
 	i, now := 0, bucket.Instant(60_000_000)
 	if n := testing.AllocsPerRun(5000, func() {
 		i, now = i+1, now+100_000
-		tr.Record(now, topkeys.Denied, "r", keys[i%len(keys)], time.Second)
+		tr.Record(now, topkeys.KindDenied, "r", keys[i%len(keys)], time.Second)
 	}); n != 0 {
 		t.Errorf("a record allocates %v times", n)
 	}
@@ -249,14 +249,14 @@ func TestTracker_StaysTrueWhenMemoryComesBack(t *testing.T) {
 	record := func(keys ...string) {
 		for _, key := range keys {
 			exact[key]++
-			tr.Record(0, topkeys.Denied, "late", key, 0)
+			tr.Record(0, topkeys.KindDenied, "late", key, 0)
 		}
 	}
 	keys := keysOf(m, func(i int) uint64 { return uint64(i) })
 	record(keys[:8]...)
 	for i := 0; tr.Stats().Dropped == 0; i++ {
 		for _, key := range keys {
-			tr.Record(0, topkeys.Denied, fmt.Sprint("r", i), key, 0)
+			tr.Record(0, topkeys.KindDenied, fmt.Sprint("r", i), key, 0)
 		}
 	}
 	record(keys[100:200]...)
@@ -264,7 +264,7 @@ func TestTracker_StaysTrueWhenMemoryComesBack(t *testing.T) {
 	for range 3 {
 		record(keys[:300]...)
 	}
-	list := tr.Top(0, "late", topkeys.Denied, 0)
+	list := tr.Top(0, "late", topkeys.KindDenied, 0)
 	if err := checkGuarantee(list, exact, len(list.Keys)); err != nil {
 		t.Errorf("with %d counters: %v", len(list.Keys), err)
 	}

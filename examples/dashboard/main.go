@@ -57,11 +57,11 @@ func newLimits() (*limits, error) {
 	l := new(limits)
 	l.limiter, err = mete.New(store, matcher, mete.Config{
 		OnDecision: func(ctx context.Context, d *mete.Decision) {
-			counts.Decided(ctx, d)
-			watches.Decided(ctx, d)
+			counts.OnDecision(ctx, d)
+			watches.OnDecision(ctx, d)
 		},
-		OnDenial:    func(_ context.Context, d *mete.Denial) { top.Denied(now(), d) },
-		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(now(), d) },
+		OnDenial:    func(_ context.Context, d *mete.Denial) { top.OnDenial(now(), d) },
+		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.OnNearLimit(now(), d) },
 	})
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 // newHandler returns the site. The store of limiter holds its buckets.
 func newHandler(limiter *mete.Limiter) (http.Handler, error) {
 	pages := httplimit.Must(limiter, "pages", "1/1s", 5, httplimit.ByAddress())
-	search := httplimit.Must(limiter, "search", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.DenyMissing))
+	search := httplimit.Must(limiter, "search", "100/1m", 20, httplimit.ByHeader("X-API-Key", httplimit.MissingDeny))
 	uploads, err := httplimit.New(limiter, httplimit.Config{}, // both limits are charged, or none
 		httplimit.Limit{Name: "uploads", Rate: "2/1h", Burst: 2, Key: httplimit.ByAddress()},
 		httplimit.Limit{Name: "all-uploads", Rate: "1000/1h", Burst: 1000, Key: httplimit.Everyone()})

@@ -54,9 +54,9 @@ func TestConvex_NegativeCost(t *testing.T) {
 // A fixed window admits twice its tokens around its end. A sliding log does not.
 func TestConvex_AroundTheEndOfAWindow(t *testing.T) {
 	window := tokenBucket(t, 100, "100/1m")
-	window.Algorithm = bucket.Stepped
+	window.Algorithm = bucket.AlgorithmStepped
 	log := tokenBucket(t, 100, "100/1m")
-	log.Algorithm = bucket.SlidingLog
+	log.Algorithm = bucket.AlgorithmSlidingLog
 	for _, tt := range []struct {
 		spec bucket.Spec
 		want int
@@ -81,7 +81,7 @@ func TestConvex_AroundTheEndOfAWindow(t *testing.T) {
 // In Convex, windows without a start began at random, so a restart moved them. In mete the key sets the start.
 func TestConvex_KeySetsStart(t *testing.T) {
 	spec := tokenBucket(t, 1, "1/1h")
-	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorKey
+	spec.Algorithm, spec.Anchor = bucket.AlgorithmStepped, bucket.AnchorKey
 	var waits [2]time.Duration
 	for i := range waits { // two processes, one after the other
 		l := newLimiter(t, spec, newClock())
@@ -106,7 +106,7 @@ func TestConvex_LongestWait(t *testing.T) {
 // In Convex, a start in the future denied unused keys.
 func TestConvex_UnusedIsNeverDenied(t *testing.T) {
 	spec := tokenBucket(t, 1, "1/1h")
-	spec.Algorithm, spec.Start = bucket.Stepped, 59*time.Minute
+	spec.Algorithm, spec.Start = bucket.AlgorithmStepped, 59*time.Minute
 	play(t, spec, step{0, 1, true, 0})
 }
 

@@ -12,7 +12,7 @@ import (
 // fivePerTen corresponds to tokenBucket(5, "10s", 20). Its intervals begin with the first take.
 func fivePerTen(t *testing.T) bucket.Spec {
 	spec := tokenBucket(t, 20, "5/10s")
-	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorFirst
+	spec.Algorithm, spec.Anchor = bucket.AlgorithmStepped, bucket.AnchorFirst
 	return spec
 }
 
@@ -49,7 +49,7 @@ func TestPgRatelimit_DenialBlocksNothingElse(t *testing.T) {
 // Fixed windows of pg-ratelimit counted denied requests, so a refund did not help after 1000 denials.
 func TestPgRatelimit_DenialIsFree(t *testing.T) {
 	spec := tokenBucket(t, 5, "5/1m")
-	spec.Algorithm, spec.Anchor = bucket.Stepped, bucket.AnchorFirst
+	spec.Algorithm, spec.Anchor = bucket.AlgorithmStepped, bucket.AnchorFirst
 	l := newLimiter(t, spec, newClock())
 	l.Take("k", 5)
 	for range 1000 {
@@ -88,7 +88,7 @@ func TestPgRatelimit_ClockStepsBack(t *testing.T) {
 // 66 s.
 func TestPgRatelimit_SlidingWindowWait(t *testing.T) {
 	spec := tokenBucket(t, 10, "10/1m")
-	spec.Algorithm = bucket.SlidingWindow
+	spec.Algorithm = bucket.AlgorithmSlidingWindow
 	c := newClock() // a window begins
 	l := newLimiter(t, spec, c)
 	l.Take("k", 10)
@@ -105,7 +105,7 @@ func TestPgRatelimit_SlidingWindowWait(t *testing.T) {
 // Two counters admit up to 18 of 10 within a minute. A sliding log is exact.
 func TestPgRatelimit_SlidingLogIsExact(t *testing.T) {
 	spec := tokenBucket(t, 10, "10/1m")
-	spec.Algorithm = bucket.SlidingLog
+	spec.Algorithm = bucket.AlgorithmSlidingLog
 	c := newClock()
 	l := newLimiter(t, spec, c)
 	var admitted []bucket.Instant

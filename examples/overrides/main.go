@@ -109,7 +109,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for _, e := range b.overrides.Audit() {
-		fmt.Printf("%s by %s: %s\n", e.What, e.Author, e.Reason)
+		fmt.Printf("%s by %s: %s\n", e.Kind, e.Author, e.Reason)
 	}
 	return nil
 }

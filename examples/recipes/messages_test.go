@@ -15,7 +15,7 @@ import (
 func Example_messages() {
 	c := newClock()
 	messages := must(keyed.New(limit(bucket.Spec{
-		Algorithm: bucket.Stepped,
+		Algorithm: bucket.AlgorithmStepped,
 		Rate:      rate("10/1m"),
 		Capacity:  20 * bucket.Token,
 		// Anchor: bucket.AnchorKey would start the minutes of each user at a different second, so that clients do not

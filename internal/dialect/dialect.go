@@ -74,8 +74,8 @@ const MaxJitterPercent = 100
 // zero Jitter uses the server's setting.
 type Jitter struct{ percentAndOne uint8 }
 
-// JitterOf returns the Jitter for a percentage from 0 (off) to [MaxJitterPercent].
-func JitterOf(percent int) (Jitter, error) {
+// NewJitter returns the Jitter for a percentage from 0 (off) to [MaxJitterPercent].
+func NewJitter(percent int) (Jitter, error) {
 	if percent < 0 || percent > MaxJitterPercent {
 		return Jitter{}, fmt.Errorf("jitter %d%%: must be from 0%% to %d%% of the wait", percent, MaxJitterPercent)
 	}
@@ -89,7 +89,7 @@ func ParseJitter(text string) (Jitter, error) {
 	if err != nil || !isPercentage && text != "0" {
 		return Jitter{}, fmt.Errorf("jitter %q: write a whole percentage of the wait, such as \"50%%\", or 0 for none", text)
 	}
-	return JitterOf(int(percent))
+	return NewJitter(int(percent))
 }
 
 // Percent returns the percentage. ok is false for the zero Jitter.

@@ -62,7 +62,7 @@ func TestParseJitter_Refuses(t *testing.T) {
 		}
 	}
 	for _, percent := range []int{-1, 101, math.MaxInt} {
-		if j, err := dialect.JitterOf(percent); err == nil {
+		if j, err := dialect.NewJitter(percent); err == nil {
 			t.Errorf("JitterOf(%d) = %v, want an error", percent, j)
 		}
 	}

@@ -38,9 +38,9 @@ func Limit(tokens bucket.Tokens, refill bucket.Rate) bucket.Limit {
 	return l
 }
 
-// Alone runs the test in parallel, and fails it if a goroutine that it started outlives it. It must be the
+// RunParallel runs the test in parallel, and fails it if a goroutine that it started outlives it. It must be the
 // first call of the test, so that its cleanup runs last.
-func Alone(t *testing.T) {
+func RunParallel(t *testing.T) {
 	t.Parallel()
 	const label = "fault"
 	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(label, t.Name())))
@@ -62,8 +62,8 @@ func Alone(t *testing.T) {
 	})
 }
 
-// Soon fails the test if f takes longer than most. It retries, because a busy machine may delay f once.
-func Soon(t testing.TB, what string, most time.Duration, f func()) {
+// CheckDuration fails the test if f takes longer than most. It retries, because a busy machine may delay f once.
+func CheckDuration(t testing.TB, what string, most time.Duration, f func()) {
 	t.Helper()
 	const tries = 5
 	least := time.Duration(math.MaxInt64)

@@ -37,9 +37,9 @@ func (tr *Traffic) Events(key string) (admitted []Call, maybe int64) {
 
 func primingCost(l bucket.Limit) bucket.Tokens { return l.Capacity() / 10 * 9 }
 
-// Bounded fails the test if a bucket admitted more than its limit allows in any interval, according to the
+// CheckBound fails the test if a bucket admitted more than its limit allows in any interval, according to the
 // callers. A take happened between its start and its end. The bound grows by the given number of capacities.
-func (tr *Traffic) Bounded(forgiven int64) {
+func (tr *Traffic) CheckBound(forgiven int64) {
 	tr.t.Helper()
 	for _, b := range tr.buckets() {
 		n, p := b.Limit.Refill()
@@ -67,9 +67,9 @@ func (tr *Traffic) Bounded(forgiven int64) {
 	}
 }
 
-// Conserved compares the missing tokens of every bucket with the admitted ones. They must be equal to the
+// CheckConserved compares the missing tokens of every bucket with the admitted ones. They must be equal to the
 // last unit, except for takes that may have been admitted. It ignores buckets without a first take.
-func (tr *Traffic) Conserved() {
+func (tr *Traffic) CheckConserved() {
 	tr.t.Helper()
 	for _, b := range tr.buckets() {
 		before, known := tr.states[b.Key]
@@ -105,9 +105,9 @@ func (tr *Traffic) countUndone(key string) (times int64) {
 	return times
 }
 
-// Prompt fails the test unless 99% of the answers came in time. Stalls of the machine do not count. If they
+// CheckPrompt fails the test unless 99% of the answers came in time. Stalls of the machine do not count. If they
 // are frequent, the time limit is longer.
-func (tr *Traffic) Prompt() {
+func (tr *Traffic) CheckPrompt() {
 	tr.t.Helper()
 	var took []time.Duration
 	for _, k := range tr.Takers {
@@ -163,16 +163,16 @@ func (tr *Traffic) Failures() (notSpent, maybeSpent int, example error) {
 	return notSpent, maybeSpent, example
 }
 
-// Unharmed fails the test if a call failed.
-func (tr *Traffic) Unharmed() {
+// CheckNoFailures fails the test if a call failed.
+func (tr *Traffic) CheckNoFailures() {
 	tr.t.Helper()
 	if not, maybe, example := tr.Failures(); not+maybe > 0 {
 		tr.t.Errorf("%d calls failed, such as with %v; want none", not+maybe, example)
 	}
 }
 
-// Harmed fails the test if no call failed, because then there was no fault.
-func (tr *Traffic) Harmed() {
+// CheckFailures fails the test if no call failed, because then there was no fault.
+func (tr *Traffic) CheckFailures() {
 	tr.t.Helper()
 	not, maybe, example := tr.Failures()
 	if not+maybe == 0 {

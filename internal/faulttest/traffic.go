@@ -77,8 +77,8 @@ type Traffic struct {
 	stalls  []stall // set by Stop
 }
 
-// Patiently makes takers wait without a time limit.
-func Patiently(takers []*Taker) []*Taker {
+// WaitForever makes takers wait without a time limit.
+func WaitForever(takers []*Taker) []*Taker {
 	for _, k := range takers {
 		k.Patient = true
 	}
@@ -106,8 +106,8 @@ func Start(t *testing.T, place Place, takers []*Taker) *Traffic {
 	return tr
 }
 
-// Beside adds takers for the same store. It leaves their buckets as they are.
-func (tr *Traffic) Beside(takers []*Taker) *Traffic {
+// AddTakers adds takers for the same store. It leaves their buckets as they are.
+func (tr *Traffic) AddTakers(takers []*Taker) *Traffic {
 	more := &Traffic{t: tr.t, place: tr.place, Takers: takers}
 	more.start(len(tr.Takers))
 	return more
@@ -171,16 +171,16 @@ func (tr *Traffic) run(ctx context.Context, number int, k *Taker) {
 	}
 }
 
-// GoesOn waits until each of the takers, or of all if there are none, got so many more answers. It fails only
+// WaitAnswers waits until each of the takers, or of all if there are none, got so many more answers. It fails only
 // if progress stops.
-func (tr *Traffic) GoesOn(times int64, takers ...*Taker) {
+func (tr *Traffic) WaitAnswers(times int64, takers ...*Taker) {
 	tr.t.Helper()
 	tr.waitCounts("takes are answered", times, takers, func(k *Taker) int64 { return k.answered.Load() })
 }
 
-// Ends waits until each of the takers, or of all if there are none, ended so many more takes, with an answer
+// WaitCalls waits until each of the takers, or of all if there are none, ended so many more takes, with an answer
 // or an error.
-func (tr *Traffic) Ends(times int64, takers ...*Taker) {
+func (tr *Traffic) WaitCalls(times int64, takers ...*Taker) {
 	tr.t.Helper()
 	tr.waitCounts("takes end", times, takers, func(k *Taker) int64 { return k.ended.Load() })
 }

@@ -29,10 +29,10 @@ func Every(ctx context.Context, interval time.Duration, look func()) {
 type News int
 
 const (
-	None      News = iota // the same contents, or the same problem
-	Changed               // new contents are active
-	Failed                // a new problem
-	Recovered             // readable again, unchanged
+	NewsNone      News = iota // the same contents, or the same problem
+	NewsChanged               // new contents are active
+	NewsFailed                // a new problem
+	NewsRecovered             // readable again, unchanged
 )
 
 // A Memory remembers the problem of the last look. The zero value has no problem. It is not safe for concurrent
@@ -46,15 +46,15 @@ func (m *Memory) Note(changed bool, err error) News {
 	switch {
 	case err != nil:
 		if m.problem = err.Error(); m.problem == before {
-			return None
+			return NewsNone
 		}
-		return Failed
+		return NewsFailed
 	case changed:
-		return Changed
+		return NewsChanged
 	case before != "":
-		return Recovered
+		return NewsRecovered
 	}
-	return None
+	return NewsNone
 }
 
 // Failing reports whether the last look failed.

@@ -20,9 +20,9 @@ func TestMemory_Note(t *testing.T) {
 		err     error
 		want    follow.News
 	}{
-		{false, nil, follow.None}, {true, nil, follow.Changed}, {false, nil, follow.None},
-		{false, a, follow.Failed}, {false, a, follow.None}, {false, b, follow.Failed}, {false, nil, follow.Recovered}, {false, nil, follow.None},
-		{false, b, follow.Failed}, {true, nil, follow.Changed}, {false, nil, follow.None}, {false, b, follow.Failed},
+		{false, nil, follow.NewsNone}, {true, nil, follow.NewsChanged}, {false, nil, follow.NewsNone},
+		{false, a, follow.NewsFailed}, {false, a, follow.NewsNone}, {false, b, follow.NewsFailed}, {false, nil, follow.NewsRecovered}, {false, nil, follow.NewsNone},
+		{false, b, follow.NewsFailed}, {true, nil, follow.NewsChanged}, {false, nil, follow.NewsNone}, {false, b, follow.NewsFailed},
 	} {
 		if got := m.Note(look.changed, look.err); got != look.want || m.Failing() != (look.err != nil) {
 			t.Errorf("look %d: got %d, failing %t; want %d, %t", i, got, m.Failing(), look.want, look.err != nil)

@@ -17,16 +17,16 @@ type Loop struct {
 	Retry time.Duration
 
 	// Wanted triggers a look, but not sooner than Patience after the last one.
-	Wanted   <-chan struct{}
-	Patience time.Duration
+	Wanted      <-chan struct{}
+	MinInterval time.Duration
 
-	// Look reads the contents, and activates and reports new ones. The same problem must have the same error text
+	// Read reads the contents, and activates and reports new ones. The same problem must have the same error text
 	// at each look. If forced, Look reads contents that seem unchanged, too. Looks run one at a time.
-	Look func(ctx context.Context, forced bool) (changed bool, err error)
+	Read func(ctx context.Context, forced bool) (changed bool, err error)
 
-	// Tell receives the news and the error of each look with news. A forced look is always news: Failed or
+	// Report receives the news and the error of each look with news. A forced look is always news: Failed or
 	// Changed.
-	Tell func(News, error)
+	Report func(News, error)
 
 	mu     sync.Mutex // held during a look; protects memory
 	memory Memory
@@ -63,8 +63,8 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.Wanted:
-			if early := time.Until(last.Add(l.Patience)); early > 0 {
-				if l.Patience < l.Interval && !failing {
+			if early := time.Until(last.Add(l.MinInterval)); early > 0 {
+				if l.MinInterval < l.Interval && !failing {
 					next.Reset(early)
 				}
 				continue
@@ -87,19 +87,19 @@ func (l *Loop) failing() bool {
 func (l *Loop) look(ctx context.Context, forced bool) (failing bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	changed, err := l.Look(ctx, forced)
+	changed, err := l.Read(ctx, forced)
 	if ctx.Err() != nil {
 		return l.memory.Failing(), err
 	}
 	news := l.memory.Note(changed, err)
 	if forced {
-		news = Changed
+		news = NewsChanged
 		if err != nil {
-			news = Failed
+			news = NewsFailed
 		}
 	}
-	if news != None {
-		l.Tell(news, err)
+	if news != NewsNone {
+		l.Report(news, err)
 	}
 	return err != nil, err
 }

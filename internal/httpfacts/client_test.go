@@ -70,7 +70,7 @@ func TestFacts_Client_Credential(t *testing.T) {
 			t.Fatal(err)
 		}
 		facts := newSource(t, tt.config).Facts(r)
-		facts.Under(m, 0)
+		facts.SetPolicy(m, 0)
 		if got := facts.Client(&mete.Decision{}); !slices.Equal(got, []string{"192.0.2.1", tt.want}) {
 			t.Errorf("%s: got %q, want %q", tt.what, got, tt.want)
 		}

@@ -35,10 +35,10 @@ func (f *Facts) addDispute(d dispute) {
 	}
 }
 
-// Dispute describes, for the client, a part of the request that servers may interpret differently than the rules
+// Ambiguity describes, for the client, a part of the request that servers may interpret differently than the rules
 // that read it. It is empty if there is none. The adapters reject such a request, because servers could serve it
 // as another request than the one that was counted. Only parts that enforced rules read are disputed: see
-// [Facts.Under].
+// [Facts.SetPolicy].
 //
 //   - a path that servers interpret differently, a target without a path such as "http:http://host/path", an
 //     invalid Host, and a query with a "#".
@@ -47,7 +47,7 @@ func (f *Facts) addDispute(d dispute) {
 //     decoded.
 //   - a method together with a field such as X-HTTP-Method-Override.
 //   - a claim if Authorization occurs twice.
-func (f *Facts) Dispute() string {
+func (f *Facts) Ambiguity() string {
 	switch d := f.dispute; d.kind {
 	case undisputed:
 		return ""
@@ -66,11 +66,11 @@ func (f *Facts) Dispute() string {
 		}
 		return fmt.Sprintf("The %s %q occurs more than once or in another spelling, or cannot be decoded. Servers differ in how they read that. Send it once.", what, d.name)
 	}
-	return DisputedPlace
+	return AmbiguousTarget
 }
 
-// DisputedPlace describes a disputed path, host or query.
-const DisputedPlace = "Servers interpret the path or the host of this request differently. Resolve dot segments before you send it, and set the host."
+// AmbiguousTarget describes a disputed path, host or query.
+const AmbiguousTarget = "Servers interpret the path or the host of this request differently. Resolve dot segments before you send it, and set the host."
 
 // methodOverrides are the fields from which servers take another method: Rack, Laravel, Symfony, Express, ASP.NET
 // and OData read one or all of them.

@@ -30,7 +30,7 @@ func FuzzDispute_Query(f *testing.F) {
 		facts := source.Facts(&http.Request{URL: &url.URL{Path: "/", RawQuery: raw}})
 		defer facts.Release()
 		value, ok := facts.Lookup(a)
-		if facts.Dispute() != "" {
+		if facts.Ambiguity() != "" {
 			return
 		}
 		strict, _ := url.ParseQuery(raw)
@@ -83,7 +83,7 @@ func FuzzDispute_Cookie(f *testing.F) {
 		facts := source.Facts(&http.Request{URL: &url.URL{Path: "/"}, Header: http.Header{"Cookie": strings.Split(sent, "\n")}})
 		defer facts.Release()
 		value, ok := facts.Lookup(a)
-		if facts.Dispute() != "" {
+		if facts.Ambiguity() != "" {
 			return
 		}
 		value = strings.Trim(value, " \t")

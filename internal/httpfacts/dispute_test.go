@@ -82,14 +82,14 @@ func TestDispute_Duplicates(t *testing.T) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		facts := newSource(t, httpfacts.Config{UnverifiedClaims: true}).Facts(r)
-		if got := facts.Dispute(); got != "" {
+		if got := facts.Ambiguity(); got != "" {
 			t.Errorf("%q: disputed before anything was asked for: %s", text, got)
 		}
 		value, ok := facts.Lookup(attribute(t, tt.attribute))
 		if !ok {
 			value = missing
 		}
-		got := facts.Dispute()
+		got := facts.Ambiguity()
 		if value != tt.value || (got != "") != (tt.disputed != "") || !strings.Contains(got, tt.disputed) {
 			t.Errorf("%q, asked for %s: got %q, disputed by %q; want %q, %q", text, tt.attribute, value, got, tt.value, tt.disputed)
 		}
@@ -109,7 +109,7 @@ func TestDispute_LookAlikes(t *testing.T) {
 			if value, ok := facts.Lookup(attribute(t, "header:x-api-key")); ok {
 				t.Errorf("%s: rules read %q", sent, value)
 			}
-			if got := facts.Dispute(); (got != "") != (want && lookAlikes) || got != "" && !strings.Contains(got, sent) {
+			if got := facts.Ambiguity(); (got != "") != (want && lookAlikes) || got != "" && !strings.Contains(got, sent) {
 				t.Errorf("%s, look-alikes %v: disputed by %q, want %v", sent, lookAlikes, got, want)
 			}
 			facts.Release()
@@ -138,7 +138,7 @@ func TestDispute_LookAlikesOfMethodAndTrailer(t *testing.T) {
 				facts.DisputeLookAlikes()
 			}
 			facts.Lookup(attribute(t, tt.attribute))
-			got := facts.Dispute()
+			got := facts.Ambiguity()
 			if want := tt.want != "" && how != "neither"; (got != "") != want || want && !strings.Contains(got, tt.want) {
 				t.Errorf("%v %v, %s asks: disputed by %q, want %q", tt.header, tt.trailer, how, got, tt.want)
 			}
@@ -171,7 +171,7 @@ func TestDispute_AllocatesNothing(t *testing.T) {
 		if got := testing.AllocsPerRun(100, func() {
 			facts := source.Facts(r)
 			facts.Lookup(a)
-			if facts.Dispute() != "" {
+			if facts.Ambiguity() != "" {
 				t.Errorf("asked for %s: disputed", name)
 			}
 			facts.Release()

@@ -4,7 +4,7 @@
 // so that a rule means the same in each of them.
 //
 //   - header:, query: and cookie: are the value of that name. An empty value is present; a name that does not
-//     occur is missing. A name that occurs twice or in two spellings is disputed: see [Facts.Dispute]. Lines of a
+//     occur is missing. A name that occurs twice or in two spellings is disputed: see [Facts.Ambiguity]. Lines of a
 //     list field, such as Accept, are joined with commas. Percent escapes in cookies are decoded. In
 //     header:authorization, the scheme has its registered case and is followed by one space.
 //   - ip:address is the client's address: see [Trust].
@@ -120,8 +120,8 @@ func (f *Facts) Release() {
 	s.pool.Put(f)
 }
 
-// Under sets the policy and the time of the decision. Then only attributes of enforced rules can be disputed.
-func (f *Facts) Under(m *policy.Matcher, now bucket.Instant) { f.policy, f.now = m, now }
+// SetPolicy sets the policy and the time of the decision. Then only attributes of enforced rules can be disputed.
+func (f *Facts) SetPolicy(m *policy.Matcher, now bucket.Instant) { f.policy, f.now = m, now }
 
 // Lookup implements [policy.Attributes].
 func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {

@@ -172,7 +172,7 @@ func TestFacts_Disputed(t *testing.T) {
 		for _, a := range []string{"host", "path"} {
 			facts := source.Facts(r)
 			facts.Lookup(attribute(t, a))
-			if got := facts.Dispute() != ""; got != (tt.want && a == "path") {
+			if got := facts.Ambiguity() != ""; got != (tt.want && a == "path") {
 				t.Errorf("%s %q, asked for its %s: disputed %v", tt.method, tt.target, a, got)
 			}
 			facts.Release()
@@ -191,7 +191,7 @@ func TestFacts_DisputedTarget(t *testing.T) {
 		for a, want := range map[string]bool{"path": true, "host": true, "method": false} {
 			facts := source.Facts(r)
 			facts.Lookup(attribute(t, a))
-			if got := facts.Dispute() != ""; got != want {
+			if got := facts.Ambiguity() != ""; got != want {
 				t.Errorf("%q, asked for its %s: disputed %v, want %v", target, a, got, want)
 			}
 			facts.Release()
@@ -209,7 +209,7 @@ func TestFacts_DisputedQuery(t *testing.T) {
 		for _, a := range []string{"query:key", "path"} {
 			facts := source.Facts(r)
 			facts.Lookup(attribute(t, a))
-			if got := facts.Dispute() != ""; got != (want && a != "path") {
+			if got := facts.Ambiguity() != ""; got != (want && a != "path") {
 				t.Errorf("%q, asked for its %s: disputed %v", target, a, got)
 			}
 			facts.Release()
@@ -228,7 +228,7 @@ func TestFacts_DisputedHost(t *testing.T) {
 		for _, a := range []string{"host", "path"} {
 			facts := source.Facts(r)
 			facts.Lookup(attribute(t, a))
-			if got := facts.Dispute() != ""; got != (want && a == "host") {
+			if got := facts.Ambiguity() != ""; got != (want && a == "host") {
 				t.Errorf("host %q, asked for its %s: disputed %v", host, a, got)
 			}
 			facts.Release()
@@ -372,7 +372,7 @@ func ofJunk(name, junk string) string {
 	case "ip:address":
 		return "10.0.0.1" // of the last hop that is known
 	case "path":
-		clean, _ := requestpath.Decoded(junk)
+		clean, _ := requestpath.ParseDecoded(junk)
 		return clean
 	case "host":
 		if host, ok := requestpath.Host(junk); ok {

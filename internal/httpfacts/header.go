@@ -64,16 +64,16 @@ var listFields = map[string]bool{
 }
 
 func (f *Facts) joinLines(name string, values []string) string {
-	value, disputed := Several(name, values)
+	value, disputed := JoinLines(name, values)
 	if disputed {
 		f.addDispute(dispute{kind: repeatedHeader, name: name})
 	}
 	return value
 }
 
-// Several returns the value of a header field with several lines. name is in lower case. The value is disputed
+// JoinLines returns the value of a header field with several lines. name is in lower case. The value is disputed
 // unless the field is a list.
-func Several(name string, values []string) (value string, disputed bool) {
+func JoinLines(name string, values []string) (value string, disputed bool) {
 	switch {
 	case listFields[name]:
 		return strings.Join(values, ", "), false

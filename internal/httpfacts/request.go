@@ -18,7 +18,7 @@ func method(r *http.Request) string {
 
 // Path returns the attribute path of a request target, disputed or not: see package requestpath.
 func Path(target string) string {
-	path, _ := requestpath.Of(target)
+	path, _ := requestpath.Parse(target)
 	return path
 }
 

@@ -114,8 +114,8 @@ func TestFacts_Reuse(t *testing.T) {
 		facts = source.Facts(second)
 		facts.Lookup(attribute(t, "header:x-secret"))
 		address, _ := facts.Address()
-		if facts.Request() != second || facts.Dispute() != "" || facts.Trusted() || address != "192.0.2.9" {
-			t.Fatalf("got request %v, dispute %q, trusted %v, address %q, want those of the second request", facts.Request(), facts.Dispute(), facts.Trusted(), address)
+		if facts.Request() != second || facts.Ambiguity() != "" || facts.Trusted() || address != "192.0.2.9" {
+			t.Fatalf("got request %v, dispute %q, trusted %v, address %q, want those of the second request", facts.Request(), facts.Ambiguity(), facts.Trusted(), address)
 		}
 		facts.Resolve()
 		facts.RemoveField("X-Own")

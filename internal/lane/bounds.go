@@ -13,8 +13,8 @@ type Bounds struct {
 	Timeout                         time.Duration
 }
 
-// Or returns b with each 0 replaced by its default. A negative value is an error.
-func (b Bounds) Or(defaults Bounds) (Bounds, error) {
+// WithDefaults returns b with each 0 replaced by its default. A negative value is an error.
+func (b Bounds) WithDefaults(defaults Bounds) (Bounds, error) {
 	for _, f := range []struct {
 		name      string
 		value     *int

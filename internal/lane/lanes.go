@@ -71,7 +71,7 @@ func (s *Lanes[A]) At(i int) *Lane[A] {
 // Close waits for all calls, including calls for queued asks. Later asks fail with [ErrClosed].
 func (s *Lanes[A]) Close() {
 	s.closed.Store(true)
-	s.each(func(*Lane[A]) {}) // a call that started before has been counted
+	s.forEach(func(*Lane[A]) {}) // a call that started before has been counted
 	s.calls.Wait()
 }
 
@@ -84,15 +84,15 @@ type Stats struct {
 
 func (s *Lanes[A]) Stats() Stats {
 	stats := Stats{Refused: s.refused.Load()}
-	s.each(func(l *Lane[A]) {
+	s.forEach(func(l *Lane[A]) {
 		stats.Waiting += l.waiting
 		stats.InFlight += l.inFlight
 	})
 	return stats
 }
 
-// each calls f with every used lane, locked.
-func (s *Lanes[A]) each(f func(*Lane[A])) {
+// forEach calls f with every used lane, locked.
+func (s *Lanes[A]) forEach(f func(*Lane[A])) {
 	for i := range s.lanes {
 		if l := s.lanes[i].Load(); l != nil {
 			l.mu.Lock()

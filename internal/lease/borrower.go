@@ -100,16 +100,16 @@ type Lot struct {
 // reported the tokens to the store as spent; the caller can then refund them there. Call Untake once at most.
 func (l Lot) Untake() bool { return l.bucket != nil && l.bucket.purse.unspend(l.cost, l.count) }
 
-// Forget starts to return the leased tokens of key's bucket, and does not wait. A reset does not need it: see
+// Drop starts to return the leased tokens of key's bucket, and does not wait. A reset does not need it: see
 // [Lender].
-func (b *Borrower) Forget(key string) {
+func (b *Borrower) Drop(key string) {
 	if n := (*b.leased.Load())[key]; n != nil {
 		b.requestRetire(n)
 	}
 }
 
-// ForgetMatching starts to return the leased tokens of all buckets with matching keys.
-func (b *Borrower) ForgetMatching(match func(key string) bool) {
+// DropMatching starts to return the leased tokens of all buckets with matching keys.
+func (b *Borrower) DropMatching(match func(key string) bool) {
 	for key, n := range *b.leased.Load() {
 		if match(key) {
 			b.requestRetire(n)

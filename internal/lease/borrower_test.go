@@ -80,7 +80,7 @@ func TestTake_HotBucketIsLeased(t *testing.T) {
 		}
 
 		pass(300 * time.Millisecond) // three periods
-		if s, lent := b.Stats(), bank.Lent("a", &limit); lent != 0 || s.Leased != 0 || s.Unspent != 0 || s.WorstUnderUse != 0 {
+		if s, lent := b.Stats(), bank.Leased("a", &limit); lent != 0 || s.Leased != 0 || s.Unspent != 0 || s.WorstUnderUse != 0 {
 			t.Errorf("three periods after the last take %v is lent: %+v", lent, s)
 		}
 		if s := b.Stats(); s.Lost != 0 || s.Efficiency() < 0.9 {
@@ -92,11 +92,11 @@ func TestTake_HotBucketIsLeased(t *testing.T) {
 }
 
 func TestTake_NotLeased(t *testing.T) {
-	window := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: bucket.PerSecond(1000 * bucket.Token)}
-	log := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.PerSecond(1000 * bucket.Token)}
+	window := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: bucket.PerSecond(1000 * bucket.Token)}
+	log := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.PerSecond(1000 * bucket.Token)}
 	queue, first, small := thousand, thousand, thousand
 	queue.Queue = bucket.Token
-	first.Algorithm, first.Anchor = bucket.Stepped, bucket.AnchorFirst
+	first.Algorithm, first.Anchor = bucket.AlgorithmStepped, bucket.AnchorFirst
 	small.Capacity = 79 * bucket.Token // a tenth is less than 8 takes
 	for _, tt := range []struct {
 		name string
@@ -136,7 +136,7 @@ func TestTake_NotLeased(t *testing.T) {
 func TestTake_Snapshot(t *testing.T) {
 	for name, spec := range map[string]bucket.Spec{
 		"continuous": {Capacity: 1000 * bucket.Token, Rate: bucket.PerSecond(50 * bucket.Token)},
-		"stepped": {Algorithm: bucket.Stepped, Capacity: 1000 * bucket.Token,
+		"stepped": {Algorithm: bucket.AlgorithmStepped, Capacity: 1000 * bucket.Token,
 			Rate: bucket.Rate{Tokens: 50 * bucket.Token, Per: time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestLot_Untake(t *testing.T) {
 		if lot.Untake() {
 			t.Error("a take was undone after the store had been told of it")
 		}
-		if s, lent := b.Stats(), bank.Lent("a", &limit); lent != 0 || s.Unspent != 0 {
+		if s, lent := b.Stats(), bank.Leased("a", &limit); lent != 0 || s.Unspent != 0 {
 			t.Errorf("%v lent, %+v", lent, s)
 		}
 	})
@@ -212,16 +212,16 @@ func TestTake_LimitChanges(t *testing.T) {
 			t.Error("a take under a new limit was answered from a slice of the old one")
 		}
 		synctest.Wait()
-		if lent := bank.Lent("a", &limit); lent != 0 {
+		if lent := bank.Leased("a", &limit); lent != 0 {
 			t.Errorf("%v is lent still", lent)
 		}
 		if hits := ask(b, "a", &limit, 200, time.Millisecond); hits < 180 {
 			t.Errorf("%d of 200 takes under the new limit were answered here", hits)
 		}
-		b.Forget("a")
-		b.Forget("b")
+		b.Drop("a")
+		b.Drop("b")
 		synctest.Wait()
-		if lent := bank.Lent("a", &limit); lent != 0 {
+		if lent := bank.Leased("a", &limit); lent != 0 {
 			t.Errorf("%v is lent after Forget", lent)
 		}
 		pass(time.Second)

@@ -58,7 +58,7 @@ func TestClose_GivesBack(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 		for _, key := range keys {
-			if lent := bank.Lent(key, &limit); lent != 0 {
+			if lent := bank.Leased(key, &limit); lent != 0 {
 				t.Errorf("%v of %s is lent after Close", lent, key)
 			}
 		}
@@ -105,7 +105,7 @@ func TestClose_OfStoreThatFails(t *testing.T) {
 					t.Errorf("%+v, want %v lost", s, held)
 				}
 				pass(5 * time.Second)
-				if lent := bank.Lent("a", &limit); lent != 0 {
+				if lent := bank.Leased("a", &limit); lent != 0 {
 					t.Errorf("%v is lent after TTL and grace", lent)
 				}
 			})

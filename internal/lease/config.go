@@ -119,9 +119,9 @@ func (c *Config) share(l *bucket.Limit) bucket.Tokens {
 // and they must have no queue. Intervals that begin with the first take depend on the bucket having been full.
 func Leasable(l *bucket.Limit) bool {
 	switch l.Algorithm() {
-	case bucket.Continuous:
+	case bucket.AlgorithmContinuous:
 		return !l.Queued()
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		return !l.Queued() && l.Anchor() != bucket.AnchorFirst
 	}
 	return false

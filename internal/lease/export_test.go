@@ -22,7 +22,7 @@ func (b *Borrower) Held(key string, now time.Duration) int64 {
 	if n == nil || int64(now) >= n.until.Load() {
 		return 0
 	}
-	return int64(n.purse.held())
+	return int64(n.purse.heldTokens())
 }
 
 // ShareOf returns the most tokens of a bucket that b leases.

@@ -15,7 +15,7 @@ var specs = map[string]bucket.Spec{
 	"continuous": {Capacity: 1000 * bucket.Token, Rate: bucket.PerSecond(3000 * bucket.Token)},
 	"slow":       {Capacity: 1500 * bucket.Token, Rate: bucket.Rate{Tokens: 700 * bucket.Token, Per: 900_001 * time.Microsecond}},
 	"stepped": {
-		Algorithm: bucket.Stepped, Capacity: 1000 * bucket.Token,
+		Algorithm: bucket.AlgorithmStepped, Capacity: 1000 * bucket.Token,
 		Rate: bucket.Rate{Tokens: 400 * bucket.Token, Per: 130 * time.Millisecond},
 	},
 }
@@ -43,7 +43,7 @@ func (w *world) storm(d time.Duration) {
 	again(1500*time.Millisecond, func() { w.refund(bucket.Tokens(w.r.Int64N(int64(w.limit.Capacity())))) })
 	again(4*time.Second, func() {
 		w.reset()
-		w.nodes[w.r.IntN(len(w.nodes))].borrower.Forget(key)
+		w.nodes[w.r.IntN(len(w.nodes))].borrower.Drop(key)
 	})
 	for at := 2 * time.Second; at < d; at += 7 * time.Second { // Grace covers one at a time
 		w.after(at, func() { w.step(time.Duration(w.r.Int64N(int64(7*time.Second))) - 5*time.Second) })
@@ -108,7 +108,7 @@ func (w *world) conserved() {
 		w.t.Errorf("%v lent, %v spent, %v back: %v lost, want between 0 and %v with entries and %v with answers",
 			w.lent, w.spent, w.back, lost, w.over, w.unknown)
 	}
-	if x := w.book.Lent(); x != 0 {
+	if x := w.book.Leased(); x != 0 {
 		w.t.Errorf("%v is still lent", x)
 	}
 	if missing := w.missing(); missing != 0 {

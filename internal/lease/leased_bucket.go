@@ -80,7 +80,7 @@ func (n *leasedBucket) tryAcquire() bool { return !n.busy.Load() && n.busy.Compa
 
 // totalRequested returns the total of requested tokens, including takes that the lease could not serve.
 func (n *leasedBucket) totalRequested() bucket.Tokens {
-	return n.deposited - n.purse.held() + bucket.Tokens(n.missed.Load())
+	return n.deposited - n.purse.heldTokens() + bucket.Tokens(n.missed.Load())
 }
 
 // fillSnapshot fills in the snapshot of a take: the bucket as of the last loan, refilled since, plus the
@@ -90,7 +90,7 @@ func (n *leasedBucket) fillSnapshot(snap *bucket.Snapshot, now time.Duration, co
 	spent := min(max(k.spent-int64(rest)*k.unit, 0), k.most)
 	at := k.at.Add(now - k.when)
 	var v bucket.Verdict
-	if n.limit.Algorithm() == bucket.Continuous {
+	if n.limit.Algorithm() == bucket.AlgorithmContinuous {
 		_, _, v = n.limit.SpendOwn(spent, k.asOf, at, 0, bucket.Forced)
 	} else {
 		_, v = n.limit.Spend(bucket.State{Spent: spent, AsOf: k.asOf, Unit: k.unit}, at, 0, bucket.Forced)

@@ -17,7 +17,7 @@ const (
 	tokenMask = 1<<tokenBits - 1
 )
 
-func (p *purse) held() bucket.Tokens { return bucket.Tokens(p.word.Load() & tokenMask) }
+func (p *purse) heldTokens() bucket.Tokens { return bucket.Tokens(p.word.Load() & tokenMask) }
 
 // spend takes a positive cost if the purse holds it. It returns the rest and the recount number.
 func (p *purse) spend(cost bucket.Tokens) (rest bucket.Tokens, count uint64, ok bool) {

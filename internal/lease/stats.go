@@ -58,7 +58,7 @@ func (b *Borrower) Stats() Stats {
 	lines := *b.leased.Load()
 	s.Leased = len(lines)
 	for _, n := range lines {
-		s.Unspent += n.purse.held()
+		s.Unspent += n.purse.heldTokens()
 		s.WorstUnderUse += 2 * n.share
 	}
 	s.Spent = max(s.Granted-s.Returned-s.Lost-s.Unspent, 0)

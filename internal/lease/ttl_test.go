@@ -68,7 +68,7 @@ func TestTake_GrantComesTooLate(t *testing.T) {
 			t.Errorf("%d takes were answered from grants that were a second old", hits)
 		}
 		pass(10 * time.Second)
-		if s, lent := b.Stats(), bank.Lent("a", &limit); lent != 0 || s.Leased != 0 || s.Unspent != 0 || s.Spent != 0 {
+		if s, lent := b.Stats(), bank.Leased("a", &limit); lent != 0 || s.Leased != 0 || s.Unspent != 0 || s.Spent != 0 {
 			t.Errorf("%v lent, %+v", lent, s)
 		}
 	})
@@ -93,7 +93,7 @@ func TestTake_StoreForgets(t *testing.T) {
 			b.Take("a", &limit, bucket.Token)
 			pass(time.Millisecond)
 			if s := b.Stats(); s.Lost > 0 {
-				if lent := f.bank.Lent("a", &limit); s.Unspent > lent {
+				if lent := f.bank.Leased("a", &limit); s.Unspent > lent {
 					t.Errorf("%v is held, and %v written down", s.Unspent, lent)
 				}
 				pass(time.Second)

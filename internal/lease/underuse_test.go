@@ -132,7 +132,7 @@ func TestUnderUse_Crash(t *testing.T) {
 	if lost := w.lent - w.back - w.spent; lost != held {
 		t.Errorf("%v was lost, want the %v that the node held", lost, held)
 	}
-	if w.missing() != 0 || w.book.Lent() != 0 {
-		t.Errorf("%v is lent and %d units are missing long after the crash", w.book.Lent(), w.missing())
+	if w.missing() != 0 || w.book.Leased() != 0 {
+		t.Errorf("%v is lent and %d units are missing long after the crash", w.book.Leased(), w.missing())
 	}
 }

@@ -182,8 +182,8 @@ func (w *world) borrow(loan lease.Loan) (lease.Grant, error) {
 func (w *world) check() {
 	c := w.book.Clone()
 	now := c.Settle(&w.limit, w.instant())
-	if c.State.Spent < int64(min(c.Lent(), w.limit.Capacity()))*w.limit.Unit() && !c.Unfloored {
-		w.t.Fatalf("%v: %v is lent, and only %d units are missing", w.now, c.Lent(), c.State.Spent)
+	if c.State.Spent < int64(min(c.Leased(), w.limit.Capacity()))*w.limit.Unit() && !c.Unfloored {
+		w.t.Fatalf("%v: %v is lent, and only %d units are missing", w.now, c.Leased(), c.State.Spent)
 	}
 	for _, n := range w.nodes {
 		held := bucket.Tokens(n.borrower.Held(key, n.clock()))

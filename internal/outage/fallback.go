@@ -234,7 +234,7 @@ func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t
 	}
 	room := max(a.share.Capacity()+a.share.MaxReserved()-snaps[0].Missing(), 0)
 	a.known = f.seen.Recall(c.Key)
-	missed := min(a.nodeShare(missing(a.known, &c.Limit, now)), room)
+	missed := min(a.nodeShare(missingTokens(a.known, &c.Limit, now)), room)
 	flying, number := f.inFlight.otherCosts(c.Key, t)
 	local[0].Cost = min(missed+flying, room)
 	charged := false
@@ -283,7 +283,7 @@ func withAccount(row bucket.Row, l *bucket.Limit, now bucket.Instant, known buck
 	if find(row, l) >= 0 {
 		return row
 	}
-	s, _ := row.Open(l, now)
+	s, _ := row.StateFor(l, now)
 	if more := known - l.Peek(s, now, 0, 0).Missing(); more > 0 {
 		s, _ = l.Reserve(s, now, more, bucket.Forced)
 	}
@@ -310,8 +310,8 @@ func missingOf(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Token
 	return 0
 }
 
-func missing(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
-	s, _ := row.Open(l, now)
+func missingTokens(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens {
+	s, _ := row.StateFor(l, now)
 	return l.Peek(s, now, 0, 0).Missing()
 }
 
@@ -323,7 +323,7 @@ func missing(row bucket.Row, l *bucket.Limit, now bucket.Instant) bucket.Tokens 
 // base of a log therefore excludes them. While the log contains some of them, it contains all later costs too,
 // and [Account.due] is the cost since the base.
 func baseOf(snap *bucket.Snapshot, charged bool, now bucket.Instant) bucket.State {
-	if snap.Limit.Algorithm() != bucket.SlidingLog {
+	if snap.Limit.Algorithm() != bucket.AlgorithmSlidingLog {
 		return snap.State(now)
 	}
 	var base bucket.State

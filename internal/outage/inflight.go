@@ -42,9 +42,9 @@ func (f *inFlight) slot(key string) *atomic.Int64 {
 	return &f.slots[maphash.String(f.seed, key)%inFlightSlots]
 }
 
-// Depart counts the charges of a take that is about to be sent to the store, until [Trip.Land]. It counts them
+// StartTrip counts the charges of a take that is about to be sent to the store, until [Trip.End]. It counts them
 // before it reads the number of started buckets, so a local bucket that starts later includes them.
-func (f *Fallback) Depart(t *Trip, charges []store.Charge, mode store.Mode) {
+func (f *Fallback) StartTrip(t *Trip, charges []store.Charge, mode store.Mode) {
 	f.inFlight.depart(t, charges, mode)
 }
 
@@ -59,8 +59,8 @@ func (f *inFlight) depart(t *Trip, charges []store.Charge, mode store.Mode) {
 	t.begins = f.begins.Load()
 }
 
-// Land ends the count after the take has been answered or decided locally.
-func (t *Trip) Land() {
+// End ends the count after the take has been answered or decided locally.
+func (t *Trip) End() {
 	for _, d := range t.departures {
 		d.slot.Add(-int64(d.cost))
 	}
@@ -89,11 +89,11 @@ func (f *Fallback) release(ctx context.Context, a *Account, cost bucket.Tokens, 
 	if len(t.departures) == 0 || t.begins >= a.number || a.withheld == 0 || cost == 0 {
 		return nil
 	}
-	if g := a.share.Algorithm(); g != bucket.Continuous && g != bucket.Stepped {
+	if g := a.share.Algorithm(); g != bucket.AlgorithmContinuous && g != bucket.AlgorithmStepped {
 		return nil
 	}
 	now := f.now()
-	back := min(cost, a.withheld, missing(a.base, &a.share, now))
+	back := min(cost, a.withheld, missingTokens(a.base, &a.share, now))
 	a.withheld -= min(cost, a.withheld)
 	if back <= 0 {
 		return nil

@@ -156,9 +156,9 @@ func (f *Fallback) charge(ctx context.Context, a *Account, until time.Time) erro
 // recordAnswer records the answer to a charge in the memory. No other take of this key by this process is in flight,
 // so it numbers the take as if it were sent now. The start of the call is unknown, so the answer denies nothing.
 func (f *Fallback) recordAnswer(c *store.Charge, mode store.Mode, allowed bool, snaps []bucket.Snapshot) {
-	a := f.seen.Answer(f.seen.Ask(f.now()), mode, allowed, snaps)
-	f.seen.Note(&a, c, &snaps[0], true)
-	f.seen.Doubt(c.Key)
+	a := f.seen.Answer(f.seen.StartTake(f.now()), mode, allowed, snaps)
+	f.seen.Record(&a, c, &snaps[0], true)
+	f.seen.Invalidate(c.Key)
 }
 
 // chargeNeed charges the store until the account of v lacks its need. The first take costs nothing: it opens
@@ -243,7 +243,7 @@ func (a *Account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) (
 // last settled attempt. The bound is needed because the local store reads its clock later than f, and that
 // difference is no cost.
 func (a *Account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
-	return min(missing(row, l, now)-missing(a.base, l, now), spent-a.settled)
+	return min(missingTokens(row, l, now)-missingTokens(a.base, l, now), spent-a.settled)
 }
 
 // settle moves base to the start of an attempt. A version that was full in base may be missing from the local
@@ -254,11 +254,11 @@ func (a *Account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spe
 // bounds due. After other policies this may charge too much, but never too little.
 func (a *Account) settle(t *attempt) {
 	a.settled = t.spent
-	if slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.SlidingLog }) {
+	if slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.AlgorithmSlidingLog }) {
 		return
 	}
 	for i := range t.through {
-		if x := &t.through[i]; x.Limit != t.share && missing(a.base, &x.Limit, t.since) == 0 {
+		if x := &t.through[i]; x.Limit != t.share && missingTokens(a.base, &x.Limit, t.since) == 0 {
 			x.State = bucket.State{}
 		}
 	}

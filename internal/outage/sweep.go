@@ -56,10 +56,10 @@ func (f *Fallback) sweep() {
 	}
 }
 
-// ForgetFamilies drops the accounts of families that have been reset: see [store.Family]. It resets no bucket
+// DropFamilies drops the accounts of families that have been reset: see [store.Family]. It resets no bucket
 // of another family.
-func (f *Fallback) ForgetFamilies(ctx context.Context, families []string) error {
-	f.seen.ForgetFamilies(families)
+func (f *Fallback) DropFamilies(ctx context.Context, families []string) error {
+	f.seen.DropFamilies(families)
 	for i := range f.ledger.pages {
 		for _, a := range f.ledger.pages[i].list() {
 			if slices.Contains(families, store.Family(a.key)) {
@@ -79,10 +79,10 @@ func (f *Fallback) ForgetFamilies(ctx context.Context, families []string) error 
 	return nil
 }
 
-// Forget drops the local state of keys that have been reset.
-func (f *Fallback) Forget(charges []store.Charge) {
+// Drop drops the local state of keys that have been reset.
+func (f *Fallback) Drop(charges []store.Charge) {
 	for i := range charges {
-		f.seen.Forget(charges[i].Key)
+		f.seen.Remove(charges[i].Key)
 		if a := f.ledger.find(charges[i].Key); a != nil {
 			f.drop(a)
 		}

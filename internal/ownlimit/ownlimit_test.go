@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 	const token = bucket.Token
 	ten := bucket.Rate{Tokens: 10 * token, Per: time.Second}
 	tokens := compile(t, bucket.Spec{Capacity: 10 * token, Rate: ten})
-	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: ten})
+	log := compile(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: ten})
 	leaky := compile(t, bucket.Spec{Capacity: token, Queue: 4 * token, Rate: ten})
 	for _, tt := range []struct {
 		what   string

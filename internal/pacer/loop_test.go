@@ -93,7 +93,7 @@ func run(s *server, clients int, load float64, long time.Duration, mean, jitter 
 					time.Sleep(random())
 					a := s.ask()
 					time.Sleep(random())
-					p.Answered(ticket, a)
+					p.RecordAnswer(ticket, a)
 				})
 			}
 		})
@@ -115,7 +115,7 @@ func tokenBucket(capacity, n int, per time.Duration) bucket.Spec {
 }
 
 func fixedWindow(n int, per time.Duration) bucket.Spec {
-	return bucket.Spec{Algorithm: bucket.Stepped, Capacity: bucket.Tokens(n) * bucket.Token, Rate: rate(n, per)}
+	return bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: bucket.Tokens(n) * bucket.Token, Rate: rate(n, per)}
 }
 
 func sliding(a bucket.Algorithm, n int, per time.Duration) bucket.Spec {
@@ -139,13 +139,13 @@ var specs = []struct {
 	{name: "window 600/1m", spec: fixedWindow(600, time.Minute), shared: 95},
 	// The end of each window is known only to within a round trip.
 	{name: "window 50/1s", spec: fixedWindow(50, time.Second), least: 94, shared: 80},
-	{name: "rollover 5/10s of 20", spec: bucket.Spec{Algorithm: bucket.Stepped, Capacity: 20 * bucket.Token, Rate: rate(5, 10*time.Second)},
+	{name: "rollover 5/10s of 20", spec: bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 20 * bucket.Token, Rate: rate(5, 10*time.Second)},
 		shared: 95, most: 3},
 	// One of the hundred is reserved.
-	{name: "sliding window 100/10s", spec: sliding(bucket.SlidingWindow, 100, 10*time.Second), least: 97.5, shared: 85},
-	{name: "sliding window 600/1m", spec: sliding(bucket.SlidingWindow, 600, time.Minute), shared: 90},
+	{name: "sliding window 100/10s", spec: sliding(bucket.AlgorithmSlidingWindow, 100, 10*time.Second), least: 97.5, shared: 85},
+	{name: "sliding window 600/1m", spec: sliding(bucket.AlgorithmSlidingWindow, 600, time.Minute), shared: 90},
 	// Tokens that others leave unused return one window later, and all clients fall back together.
-	{name: "sliding log 100/10s", spec: sliding(bucket.SlidingLog, 100, 10*time.Second), shared: 50},
+	{name: "sliding log 100/10s", spec: sliding(bucket.AlgorithmSlidingLog, 100, 10*time.Second), shared: 50},
 	{name: "leaky 10/s, queue 20", spec: bucket.Spec{Capacity: bucket.Token, Queue: 20 * bucket.Token, Rate: rate(10, time.Second)}, shared: 95, most: 4},
 }
 

@@ -209,8 +209,8 @@ type Answer struct {
 	HasWait   bool
 }
 
-// Answered records the answer to a request.
-func (p *Pacer) Answered(t Ticket, a Answer) {
+// RecordAnswer records the answer to a request.
+func (p *Pacer) RecordAnswer(t Ticket, a Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -241,24 +241,24 @@ func (p *Pacer) updateWindowLocked(t Ticket, a Answer) {
 	}
 }
 
-// Lost records that a request got no answer. The server may have counted it.
-func (p *Pacer) Lost(Ticket) {
+// RecordLoss records that a request got no answer. The server may have counted it.
+func (p *Pacer) RecordLoss(Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inFlight--
 	p.advanceLocked(time.Now())
 }
 
-// PausedFor returns the rest of the current pause.
-func (p *Pacer) PausedFor() time.Duration {
+// PauseLeft returns the rest of the current pause.
+func (p *Pacer) PauseLeft() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(time.Until(p.pausedUntil), 0)
 }
 
-// Idle reports whether the pacer can be discarded: nothing is in flight, no pause is active, and all announced
+// IsIdle reports whether the pacer can be discarded: nothing is in flight, no pause is active, and all announced
 // windows have ended.
-func (p *Pacer) Idle() bool {
+func (p *Pacer) IsIdle() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

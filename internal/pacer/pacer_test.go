@@ -33,7 +33,7 @@ func TestPacer_SaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, begin := pacer.New(), time.Now()
 		for range 1000 {
-			p.Answered(pass(t, p), pacer.Answer{})
+			p.RecordAnswer(pass(t, p), pacer.Answer{})
 		}
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("1,000 requests took %v, want no time", took)
@@ -57,7 +57,7 @@ func TestPacer_AwaitsFirstAnswer(t *testing.T) {
 			t.Errorf("the second passed after %v, want 1s: there was no answer", got)
 		}
 		time.Sleep(100 * time.Millisecond)
-		p.Answered(first, pacer.Answer{})
+		p.RecordAnswer(first, pacer.Answer{})
 		if got := <-passed; got != 1100*time.Millisecond {
 			t.Errorf("the third passed after %v, want 1.1s, with the answer", got)
 		}
@@ -68,7 +68,7 @@ func TestPacer_AwaitsFirstAnswer(t *testing.T) {
 func TestPacer_SpendsEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, begin := pacer.New(), time.Now()
-		p.Answered(pass(t, p), left(100, 100*time.Second))
+		p.RecordAnswer(pass(t, p), left(100, 100*time.Second))
 		for n := range 90 {
 			pass(t, p)
 			at := time.Since(begin).Seconds()
@@ -82,7 +82,7 @@ func TestPacer_SpendsEvenly(t *testing.T) {
 func TestPacer_FirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
-		p.Answered(pass(t, p), left(1, 10*time.Second))
+		p.RecordAnswer(pass(t, p), left(1, 10*time.Second))
 		var mu sync.Mutex
 		var order []int
 		for n := range 20 {
@@ -113,7 +113,7 @@ func TestPacer_FirstInFirstOut(t *testing.T) {
 func TestPacer_Canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
-		p.Answered(pass(t, p), pacer.Answer{Refused: true, Wait: time.Minute, HasWait: true})
+		p.RecordAnswer(pass(t, p), pacer.Answer{Refused: true, Wait: time.Minute, HasWait: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)
 		go func() {
@@ -136,7 +136,7 @@ func TestPacer_Canceled(t *testing.T) {
 func TestPacer_TooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
-		p.Answered(pass(t, p), pacer.Answer{Refused: true, Wait: time.Minute, HasWait: true})
+		p.RecordAnswer(pass(t, p), pacer.Answer{Refused: true, Wait: time.Minute, HasWait: true})
 		begin := time.Now()
 		if _, err := p.Wait(t.Context(), time.Now().Add(time.Second), false); !errors.Is(err, pacer.ErrTooLate) {
 			t.Errorf("within a pause: got error %v, want ErrTooLate", err)
@@ -150,7 +150,7 @@ func TestPacer_TooLate(t *testing.T) {
 func TestPacer_TooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
-		p.Answered(pass(t, p), pacer.Answer{Refused: true, Wait: time.Hour, HasWait: true})
+		p.RecordAnswer(pass(t, p), pacer.Answer{Refused: true, Wait: time.Hour, HasWait: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		for range pacer.MaxWaiting {
@@ -181,7 +181,7 @@ func TestPacer_HostileAnswers(t *testing.T) {
 					if took := time.Since(begin); took > pacer.LongestPause+2*time.Second {
 						t.Fatalf("%+v, refused %v: a request waited %v", a, refused, took)
 					}
-					p.Answered(ticket, pacer.Answer{Refused: refused, Wait: math.MaxInt64, HasWait: refused, Announced: []ratelimitfields.Announced{a}})
+					p.RecordAnswer(ticket, pacer.Answer{Refused: refused, Wait: math.MaxInt64, HasWait: refused, Announced: []ratelimitfields.Announced{a}})
 				}
 			})
 		}
@@ -198,7 +198,7 @@ func TestPacer_BareRefusals(t *testing.T) {
 				begin := time.Now()
 				ticket := pass(t, p)
 				waits = append(waits, time.Since(begin))
-				p.Answered(ticket, answer)
+				p.RecordAnswer(ticket, answer)
 			}
 			for i, least := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60} {
 				if least *= time.Second; waits[i] < least || waits[i] > least+least/10+time.Second {
@@ -213,7 +213,7 @@ func TestPacer_BareRefusals(t *testing.T) {
 func TestPacer_RampsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
-		p.Answered(pass(t, p), pacer.Answer{Refused: true, Wait: 10 * time.Second, HasWait: true})
+		p.RecordAnswer(pass(t, p), pacer.Answer{Refused: true, Wait: 10 * time.Second, HasWait: true})
 		passed := make(chan pacer.Ticket, 100)
 		for range cap(passed) {
 			go func() { passed <- pass(t, p) }()
@@ -225,13 +225,13 @@ func TestPacer_RampsUp(t *testing.T) {
 				t.Errorf("%d are under way, want %d", got, want)
 			}
 			for range len(passed) {
-				p.Answered(<-passed, pacer.Answer{})
+				p.RecordAnswer(<-passed, pacer.Answer{})
 			}
 		}
 		synctest.Wait()
-		p.Answered(<-passed, pacer.Answer{Refused: true, Wait: 10 * time.Second, HasWait: true})
+		p.RecordAnswer(<-passed, pacer.Answer{Refused: true, Wait: 10 * time.Second, HasWait: true})
 		for range len(passed) {
-			p.Answered(<-passed, pacer.Answer{})
+			p.RecordAnswer(<-passed, pacer.Answer{})
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
@@ -239,7 +239,7 @@ func TestPacer_RampsUp(t *testing.T) {
 			t.Errorf("after another refusal %d are under way, want 1", got)
 		}
 		for range 37 {
-			p.Answered(<-passed, pacer.Answer{})
+			p.RecordAnswer(<-passed, pacer.Answer{})
 		}
 	})
 }
@@ -248,15 +248,15 @@ func TestPacer_Idle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer.New()
 		ticket := pass(t, p)
-		if p.Idle() {
+		if p.IsIdle() {
 			t.Error("idle with a request under way")
 		}
-		p.Answered(ticket, left(1, time.Minute))
-		if p.Idle() {
+		p.RecordAnswer(ticket, left(1, time.Minute))
+		if p.IsIdle() {
 			t.Error("idle while what was announced holds")
 		}
 		time.Sleep(time.Minute)
-		if !p.Idle() {
+		if !p.IsIdle() {
 			t.Error("not idle after it has passed")
 		}
 	})

@@ -59,17 +59,17 @@ var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 func (r *Report) Parse(data []byte, most int) *Node {
 	root := &Node{}
 	if len(data) > most {
-		r.Absent(root, fmt.Sprintf("the file has %d bytes, the maximum is %d", len(data), most), "")
+		r.AddAt(root, fmt.Sprintf("the file has %d bytes, the maximum is %d", len(data), most), "")
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
-		r.Absent(root, "the file is not UTF-8 text", "")
+		r.AddAt(root, "the file is not UTF-8 text", "")
 		return nil
 	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		r.Absent(root, "not JSON: "+describeSyntaxError(data, err), "")
+		r.AddAt(root, "not JSON: "+describeSyntaxError(data, err), "")
 		return nil
 	}
 	p := treeParser{report: r, dec: json.NewDecoder(bytes.NewReader(data))}
@@ -114,7 +114,7 @@ func (p *treeParser) parseValue(path string, depth int) *Node {
 	case json.Delim:
 		if depth >= maxDepth {
 			if !p.tooDeep {
-				p.report.Absent(n, fmt.Sprintf("lists and objects nest deeper than %d", maxDepth), "")
+				p.report.AddAt(n, fmt.Sprintf("lists and objects nest deeper than %d", maxDepth), "")
 			}
 			p.tooDeep = true
 			return n
@@ -141,7 +141,7 @@ func (p *treeParser) parseChildren(n *Node, depth int) {
 		name, _ := token.(string)
 		value := p.parseValue(n.Path+"/"+pointerEscaper.Replace(name), depth+1)
 		if seen[name] {
-			p.report.Absent(value, fmt.Sprintf("field %q is given twice", name), "remove one of them")
+			p.report.AddAt(value, fmt.Sprintf("field %q is given twice", name), "remove one of them")
 			continue
 		}
 		seen[name] = true

@@ -17,20 +17,20 @@ type Field struct {
 	Form Schema // of its value
 }
 
-// A Stranger is a common wrong field name in an object, with advice for the error.
-type Stranger struct {
-	Reason string   // empty for an unknown field
-	Hint   string   // the remedy
-	Means  []string // the fields that it replaces: they do not count as missing
+// An UnknownField is a common wrong field name in an object, with advice for the error.
+type UnknownField struct {
+	Reason   string   // empty for an unknown field
+	Hint     string   // the remedy
+	Replaces []string // the fields that it replaces: they do not count as missing
 }
 
 // A Table lists the fields of an object.
 type Table struct {
-	What      string  // for messages: "a rule"
-	Example   string  // of the object, if its form is not obvious
-	Fields    []Field // in the order of messages
-	Needed    []string
-	Strangers map[string]Stranger
+	What          string  // for messages: "a rule"
+	Example       string  // of the object, if its form is not obvious
+	Fields        []Field // in the order of messages
+	Required      []string
+	UnknownFields map[string]UnknownField
 }
 
 // Names returns the names of the fields.
@@ -81,12 +81,12 @@ func (r *Report) Object(n *Node, t *Table) *Object {
 func (o *Object) refuse(f *Member, t *Table) {
 	name, _ := Cut(f.Name)
 	reason := fmt.Sprintf("unknown field %q in %s", name, t.What)
-	if s, ok := t.Strangers[f.Name]; ok {
+	if s, ok := t.UnknownFields[f.Name]; ok {
 		if s.Reason != "" {
 			reason = s.Reason
 		}
-		o.meant = append(o.meant, s.Means...)
-		o.report.Absent(f.Value, reason, s.Hint)
+		o.meant = append(o.meant, s.Replaces...)
+		o.report.AddAt(f.Value, reason, s.Hint)
 		return
 	}
 	names := t.Names()
@@ -97,14 +97,14 @@ func (o *Object) refuse(f *Member, t *Table) {
 	} else if len(names) == 1 {
 		hint = fmt.Sprintf("the only one is %q", names[0])
 	}
-	o.report.Absent(f.Value, reason, hint)
+	o.report.AddAt(f.Value, reason, hint)
 }
 
-// Need returns a required field. It reports a missing field, unless a misspelled field explains it.
-func (o *Object) Need(name, hint string) *Node {
+// Require returns a required field. It reports a missing field, unless a misspelled field explains it.
+func (o *Object) Require(name, hint string) *Node {
 	n := o.Field(name)
-	if n == nil && !o.Meant(name) {
-		o.report.Absent(o.Node, fmt.Sprintf("field %q is missing", name), hint)
+	if n == nil && !o.HasMisspelled(name) {
+		o.report.AddAt(o.Node, fmt.Sprintf("field %q is missing", name), hint)
 	}
 	return n
 }
@@ -119,8 +119,8 @@ func (o *Object) Count(names ...string) (n int) {
 	return n
 }
 
-// Meant reports whether a misspelled field probably stands for one of names, or for any field without names.
-func (o *Object) Meant(names ...string) bool {
+// HasMisspelled reports whether a misspelled field probably stands for one of names, or for any field without names.
+func (o *Object) HasMisspelled(names ...string) bool {
 	return len(names) == 0 && len(o.meant) > 0 ||
 		slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.meant, name) })
 }

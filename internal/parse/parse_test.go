@@ -13,15 +13,15 @@ import (
 )
 
 var cup = &parse.Table{
-	What: "a cup", Example: `{"size": 3}`, Needed: []string{"size"},
+	What: "a cup", Example: `{"size": 3}`, Required: []string{"size"},
 	Fields: []parse.Field{
 		{Name: "size", Doc: "How much it holds.", Form: parse.Whole(1, 9)},
 		{Name: "color", Doc: "Its color.", Form: parse.Word("red", "blue")},
 		{Name: "cooled", Form: parse.Bool()},
 		{Name: "for", Form: parse.Ref("duration")},
 	},
-	Strangers: map[string]parse.Stranger{
-		"volume": {Hint: "say size", Means: []string{"size"}},
+	UnknownFields: map[string]parse.UnknownField{
+		"volume": {Hint: "say size", Replaces: []string{"size"}},
 		"lid":    {Reason: "field \"lid\" is not supported yet", Hint: "remove it"},
 	},
 }
@@ -31,7 +31,7 @@ func readCup(text string) string {
 	var r parse.Report
 	if root := r.Parse([]byte(text), 100_000); root != nil {
 		if o := r.Object(root, cup); o != nil {
-			if n := o.Need("size", "as in 3"); n != nil {
+			if n := o.Require("size", "as in 3"); n != nil {
 				r.Whole(n, "size", 1, 9)
 			}
 			if n := o.Field("color"); n != nil {
@@ -101,7 +101,7 @@ func TestNode_AppendJSON(t *testing.T) {
 	if got := string(r.Parse([]byte(text), len(text)).AppendJSON(nil)); got != strings.ReplaceAll(text, "<", `\u003c`) {
 		t.Errorf("got %s, want %s", got, text)
 	}
-	if r.Parse([]byte(text), len(text)-1) != nil || r.Found() != 1 {
+	if r.Parse([]byte(text), len(text)-1) != nil || r.Count() != 1 {
 		t.Errorf("a text that is too long: %v", r.Errors())
 	}
 }
@@ -116,7 +116,7 @@ func TestTable_Schema(t *testing.T) {
 	if err := json.Unmarshal(cup.Schema().JSON(), &o); err != nil {
 		t.Fatal(err)
 	}
-	if o.More || !slices.Equal(o.Required, cup.Needed) || len(o.Properties) != len(cup.Fields) || o.Properties["color"].Description != "Its color." {
+	if o.More || !slices.Equal(o.Required, cup.Required) || len(o.Properties) != len(cup.Fields) || o.Properties["color"].Description != "Its color." {
 		t.Errorf("the schema of a cup is %+v", o)
 	}
 }

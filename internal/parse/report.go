@@ -39,11 +39,11 @@ type placed struct {
 
 // Add reports that the value n is invalid.
 func (r *Report) Add(n *Node, reason, hint string) {
-	r.add(n, Error{Path: n.Path, Value: Shown(n), Reason: reason, Hint: hint})
+	r.add(n, Error{Path: n.Path, Value: FormatValue(n), Reason: reason, Hint: hint})
 }
 
-// Absent reports an error at n that is not in the value of n.
-func (r *Report) Absent(n *Node, reason, hint string) {
+// AddAt reports an error at n that is not in the value of n.
+func (r *Report) AddAt(n *Node, reason, hint string) {
 	r.add(n, Error{Path: n.Path, Reason: reason, Hint: hint})
 }
 
@@ -55,8 +55,8 @@ func (r *Report) add(n *Node, m Error) {
 	r.found = append(r.found, placed{m, n.At})
 }
 
-// Found returns the number of errors so far.
-func (r *Report) Found() int { return len(r.found) }
+// Count returns the number of errors so far.
+func (r *Report) Count() int { return len(r.found) }
 
 // Errors returns all errors in the order of the document.
 func (r *Report) Errors() []Error {
@@ -71,8 +71,8 @@ func (r *Report) Errors() []Error {
 	return all
 }
 
-// Shown returns n as JSON, shortened to a readable length.
-func Shown(n *Node) string {
+// FormatValue returns n as JSON, shortened to a readable length.
+func FormatValue(n *Node) string {
 	switch n.Kind {
 	case KindNull:
 		return "null"

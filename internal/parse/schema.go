@@ -35,8 +35,10 @@ func ListOf(items Schema, least, most int) Schema {
 // Text describes strings of at most most characters.
 func Text(most int) Schema { return Schema{"type": "string", "maxLength": most} }
 
-// Filled describes strings of 1 to most characters.
-func Filled(most int) Schema { return Schema{"type": "string", "minLength": 1, "maxLength": most} }
+// NonEmptyText describes strings of 1 to most characters.
+func NonEmptyText(most int) Schema {
+	return Schema{"type": "string", "minLength": 1, "maxLength": most}
+}
 
 // Whole describes whole numbers from least to most.
 func Whole(least, most int) Schema {
@@ -70,8 +72,8 @@ func If(condition, then Schema) Schema { return Schema{"if": condition, "then": 
 // Lacking describes objects that do not have the field.
 func Lacking(name string) Schema { return Schema{"not": Having(name)} }
 
-// Saying describes objects with the word as the value of the field.
-func Saying(name, word string) Schema {
+// HavingValue describes objects with the word as the value of the field.
+func HavingValue(name, word string) Schema {
 	return Schema{"required": []string{name}, "properties": Schema{name: Schema{"const": word}}}
 }
 
@@ -92,8 +94,8 @@ func (t *Table) Schema() Schema {
 		properties[f.Name] = p
 	}
 	o := Schema{"type": "object", "properties": properties, "additionalProperties": false}
-	if len(t.Needed) > 0 {
-		o["required"] = t.Needed
+	if len(t.Required) > 0 {
+		o["required"] = t.Required
 	}
 	return o
 }

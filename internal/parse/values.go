@@ -22,7 +22,7 @@ func (r *Report) Items(n *Node, what string, some bool, most int) ([]*Node, bool
 	case n.Kind != KindList:
 		hint := ""
 		if n.Kind == KindText || n.Kind == KindNumber {
-			hint = fmt.Sprintf("write [%s]", Shown(n))
+			hint = fmt.Sprintf("write [%s]", FormatValue(n))
 		}
 		r.Add(n, what+" must be a list", hint)
 	case some && len(n.List) == 0:

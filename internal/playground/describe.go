@@ -46,7 +46,7 @@ func (p *play) describe(r *api.PlayLaneResult) (sentences []string) {
 	}
 	if t.Denied > 0 && t.Allowed > 0 {
 		s := fmt.Sprintf("In total, %s of %s are allowed (%s%%)", formatCount(t.Allowed), formatRequests(t.Sent), strconv.FormatFloat(t.Share*100, 'f', 1, 64))
-		if l.Algorithm() == bucket.Continuous || l.Algorithm() == bucket.Stepped {
+		if l.Algorithm() == bucket.AlgorithmContinuous || l.Algorithm() == bucket.AlgorithmStepped {
 			s += fmt.Sprintf(" and spend %s. The bucket holds %s and refills at %s", formatTokens(bucket.Tokens(t.Spent)), formatAmount(l.Capacity()), prose.Rate(l))
 		}
 		add("%s.", s)
@@ -96,7 +96,7 @@ func (p *play) describeDenial(f *api.PlayFirstDenial) string {
 	switch {
 	case l.Queued():
 		return fmt.Sprintf("%s are waiting, and the queue holds at most %s.", formatTokens(-d.Level), formatTokens(l.MaxReserved()))
-	case l.Algorithm() == bucket.SlidingWindow || l.Algorithm() == bucket.SlidingLog:
+	case l.Algorithm() == bucket.AlgorithmSlidingWindow || l.Algorithm() == bucket.AlgorithmSlidingLog:
 		return fmt.Sprintf("%s spent %s, and a window of %s allows at most %s.", before, formatTokens(spent), formatDuration(api.Seconds(p.per)), formatAmount(l.Capacity()))
 	case refilled <= 0:
 		return fmt.Sprintf("%s spent %s of the initial %s, and nothing has come back yet.", before, formatAmount(spent), formatTokens(l.Capacity()))
@@ -114,7 +114,7 @@ func (p *play) describeRetries(t *api.PlayTotals) string {
 		}
 	}
 	s := fmt.Sprintf("Denied clients retry after their Retry-After: %s at a later attempt, at most attempt %s. Up to %s at the same instant.",
-		plural(served, "request is allowed", "requests are allowed"), formatCount(most), plural(t.Crowd, "request arrives", "requests arrive"))
+		plural(served, "request is allowed", "requests are allowed"), formatCount(most), plural(t.MaxAtOnce, "request arrives", "requests arrive"))
 	if t.Unserved > 0 {
 		s += fmt.Sprintf(" %s after the end.", plural(t.Unserved, "request would be retried", "requests would be retried"))
 	}

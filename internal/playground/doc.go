@@ -29,10 +29,10 @@ const (
 	Levels = 600
 )
 
-// Mistakes holds all errors of an input.
-type Mistakes []api.Mistake
+// InputErrors holds all errors of an input.
+type InputErrors []api.ErrorDetail
 
-func (ms Mistakes) Error() string {
+func (ms InputErrors) Error() string {
 	lines := make([]string, len(ms))
 	for i, m := range ms {
 		lines[i] = m.String()
@@ -40,12 +40,12 @@ func (ms Mistakes) Error() string {
 	return "playground: " + strings.Join(lines, "\n")
 }
 
-func (ms *Mistakes) add(field, hint, format string, args ...any) {
-	*ms = append(*ms, api.Mistake{Pointer: field, Detail: fmt.Sprintf(format, args...), Hint: hint})
+func (ms *InputErrors) add(field, hint, format string, args ...any) {
+	*ms = append(*ms, api.ErrorDetail{Pointer: field, Detail: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // err returns ms, or nil if it is empty.
-func (ms Mistakes) err() error {
+func (ms InputErrors) err() error {
 	if len(ms) == 0 {
 		return nil
 	}

@@ -84,7 +84,7 @@ func TestPlay_Mistakes(t *testing.T) {
 			continue
 		}
 		_, err := playground.Play(t.Context(), in)
-		found, ok := errors.AsType[playground.Mistakes](err)
+		found, ok := errors.AsType[playground.InputErrors](err)
 		if !ok || found[0].Pointer != tt.field || !strings.Contains(found[0].Detail, tt.reason) {
 			t.Errorf("%s: got %v, want %s: %s", name, err, tt.field, tt.reason)
 		}
@@ -99,7 +99,7 @@ func TestPlay_AllMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := playground.Play(t.Context(), in)
-	found, _ := errors.AsType[playground.Mistakes](err)
+	found, _ := errors.AsType[playground.InputErrors](err)
 	var fields []string
 	for _, m := range found {
 		fields = append(fields, m.Pointer)
@@ -154,7 +154,7 @@ func FuzzTrace(f *testing.F) {
 		in.Traffic.Phases = []api.PlayPhase{{Shape: "trace", Trace: trace}}
 		r, err := playground.Play(t.Context(), in)
 		if err != nil {
-			if _, ok := errors.AsType[playground.Mistakes](err); !ok {
+			if _, ok := errors.AsType[playground.InputErrors](err); !ok {
 				t.Fatalf("%q: %v", trace, err)
 			}
 			return

@@ -67,7 +67,7 @@ type laneSpec api.PlayLane
 
 // compile validates a lane and compiles its policy. It adds errors to ms with pointers below field, and returns nil
 // if there are any.
-func (l laneSpec) compile(field string, ms *Mistakes) *lane {
+func (l laneSpec) compile(field string, ms *InputErrors) *lane {
 	before := len(*ms)
 	switch {
 	case l.Algorithm == "":
@@ -97,7 +97,7 @@ func (l laneSpec) compile(field string, ms *Mistakes) *lane {
 }
 
 // load generates the policy file and loads it like a server.
-func (l laneSpec) load(field string, ms *Mistakes) *lane {
+func (l laneSpec) load(field string, ms *InputErrors) *lane {
 	c := &lane{PlayLane: api.PlayLane(l), rule: ruleName(l.Name)}
 	if c.rule == "" {
 		c.rule = strings.ReplaceAll(l.Algorithm, "_", "-")

@@ -18,10 +18,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Play runs the traffic of in against each of its lanes. The error is [Mistakes] if in is invalid, or wraps the error
+// Play runs the traffic of in against each of its lanes. The error is [InputErrors] if in is invalid, or wraps the error
 // of ctx.
 func Play(ctx context.Context, in api.Play) (*api.PlayResult, error) {
-	var ms Mistakes
+	var ms InputErrors
 	switch n := len(in.Lanes); {
 	case n == 0:
 		ms.add("/lanes", "add one", "the input has no limit")
@@ -133,10 +133,10 @@ func (p *play) sampleLevel(ctx context.Context, at bucket.Instant) (next bucket.
 	}
 	p.levels = append(p.levels, api.Point{After: time.Duration(at) * time.Microsecond, Level: api.Amount(levelOf(d.Limits()[0].Snapshot))})
 	s := &d.Limits()[0]
-	if s.Snapshot.Limit.Algorithm() != bucket.Stepped || s.Missing() == 0 {
+	if s.Snapshot.Limit.Algorithm() != bucket.AlgorithmStepped || s.Missing() == 0 {
 		return 0, nil
 	}
-	return at.Add(s.Earliest(s.Room() + 1)), nil
+	return at.Add(s.RefillAfter(s.Room() + 1)), nil
 }
 
 // sampleStep records the level just before and at a refill, so that the chart shows a step.
@@ -161,7 +161,7 @@ func (p *play) takeNext(ctx context.Context, field string) error {
 	status := &d.Limits()[0]
 	p.decisions = append(p.decisions, decision{api.PlayDecision{
 		At: v.at, Allowed: d.Allowed, RetryAfter: d.RetryAfter, Remaining: status.Room().Whole(), Wait: d.Wait,
-		Before: levelOf(status.Without()), Level: levelOf(status.Snapshot), Cost: status.Cost, Client: v.client, Try: v.try,
+		Before: levelOf(status.WithoutCost()), Level: levelOf(status.Snapshot), Cost: status.Cost, Client: v.client, Try: v.try,
 	}, v.cost})
 	p.full = v.at.Add(status.FullAfter())
 	switch {
@@ -188,7 +188,7 @@ func (p *play) scheduleRetry(v attempt, d *mete.Decision, field string) error {
 		return nil
 	}
 	if len(p.decisions)+len(p.queue) >= MaxRequests {
-		return Mistakes{api.Mistake{Pointer: field, Detail: fmt.Sprintf("more than %d requests, retries included", MaxRequests),
+		return InputErrors{api.ErrorDetail{Pointer: field, Detail: fmt.Sprintf("more than %d requests, retries included", MaxRequests),
 			Hint: "send fewer requests, raise the limit, or turn retries off"}}
 	}
 	v.at += bucket.Instant(wait) * second

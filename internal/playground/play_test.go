@@ -185,8 +185,8 @@ func TestPlay_Retry(t *testing.T) {
 	if got := show(t, r.Lanes[0].Decisions); got != strings.Join(strings.Fields(want), "") {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := r.Lanes[0].Totals; got.Unserved != 1 || got.Crowd != 4 {
-		t.Errorf("unserved %d and crowd %d, want 1 and 4", got.Unserved, got.Crowd)
+	if got := r.Lanes[0].Totals; got.Unserved != 1 || got.MaxAtOnce != 4 {
+		t.Errorf("unserved %d and crowd %d, want 1 and 4", got.Unserved, got.MaxAtOnce)
 	}
 	spread := play(t, `{"lanes": [{"algorithm": "fixed_window", "tokens": 1, "per": "10s", "jitter": "100%"}], `+traffic)
 	instants := map[bucket.Instant]bool{}

@@ -46,7 +46,7 @@ func (p *play) sumTotals() api.PlayTotals {
 		if crowd++; i > 0 && d.At != p.decisions[i-1].At {
 			crowd = 1
 		}
-		t.Crowd = max(t.Crowd, crowd)
+		t.MaxAtOnce = max(t.MaxAtOnce, crowd)
 		if !d.Allowed {
 			t.Denied++
 			if d.RetryAfter != bucket.Never {

@@ -21,7 +21,7 @@ const maxShownLines = 5
 
 // addTrace adds the requests of a pasted trace. The earliest request arrives at the start of the phase, which ends at
 // the first whole second after the last one.
-func (p *phase) addTrace(field string, tl *timeline, ms *Mistakes) {
+func (p *phase) addTrace(field string, tl *timeline, ms *InputErrors) {
 	const example = `paste lines of an access log, or JSON lines such as {"at": 0.5}`
 	var read []arrival
 	bad, number := 0, 0

@@ -47,7 +47,7 @@ var shapes = map[string][]string{
 var Shapes = []string{"steady", "burst", "poisson", "pause", "trace"}
 
 // newTimeline computes the arrivals and adds errors to ms.
-func newTimeline(t *api.PlayTraffic, ms *Mistakes) timeline {
+func newTimeline(t *api.PlayTraffic, ms *InputErrors) timeline {
 	var tl timeline
 	switch n := len(t.Phases); {
 	case n == 0:
@@ -71,7 +71,7 @@ func newTimeline(t *api.PlayTraffic, ms *Mistakes) timeline {
 	return tl
 }
 
-func addHandRequests(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
+func addHandRequests(t *api.PlayTraffic, tl *timeline, ms *InputErrors) {
 	if len(t.Hand) > MaxHand {
 		ms.add("/traffic/hand", "remove some", "%d requests by hand are more than %d", len(t.Hand), MaxHand)
 		return
@@ -91,7 +91,7 @@ func addHandRequests(t *api.PlayTraffic, tl *timeline, ms *Mistakes) {
 }
 
 // add adds an arrival. It returns false if there are too many.
-func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms *Mistakes) bool {
+func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms *InputErrors) bool {
 	if len(tl.arrivals) >= MaxRequests {
 		if !tl.overflowed {
 			ms.add(field, "lower it, or shorten the traffic", "more than %d requests", MaxRequests)
@@ -106,7 +106,7 @@ func (tl *timeline) add(field string, at bucket.Instant, cost bucket.Tokens, ms 
 type phase api.PlayPhase
 
 // addArrivals adds the arrivals of the phase and moves the end of the timeline.
-func (p *phase) addArrivals(field string, tl *timeline, ms *Mistakes) {
+func (p *phase) addArrivals(field string, tl *timeline, ms *InputErrors) {
 	fields, ok := shapes[p.Shape]
 	if !ok {
 		ms.add(field+"/shape", "use one of "+strings.Join(Shapes, ", "), "unknown shape %.40q", p.Shape)
@@ -140,7 +140,7 @@ func (p *phase) addArrivals(field string, tl *timeline, ms *Mistakes) {
 }
 
 // checkFields reports whether p sets only fields of its shape.
-func (p *phase) checkFields(field string, fields []string, ms *Mistakes) bool {
+func (p *phase) checkFields(field string, fields []string, ms *InputErrors) bool {
 	var set map[string]json.RawMessage
 	text, err := json.Marshal(p)
 	if err == nil {
@@ -160,7 +160,7 @@ func (p *phase) checkFields(field string, fields []string, ms *Mistakes) bool {
 }
 
 // parsePositive parses a decimal above 0, in thousandths.
-func parsePositive(n json.Number, field, what string, ms *Mistakes) (bucket.Tokens, bool) {
+func parsePositive(n json.Number, field, what string, ms *InputErrors) (bucket.Tokens, bool) {
 	if n == "" {
 		ms.add(field, "set "+what, "the number is missing")
 		return 0, false
@@ -174,7 +174,7 @@ func parsePositive(n json.Number, field, what string, ms *Mistakes) (bucket.Toke
 }
 
 // addSteady spaces requests evenly from the start of the phase, with times rounded down to microseconds.
-func (p *phase) addSteady(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+func (p *phase) addSteady(field string, tl *timeline, end bucket.Instant, ms *InputErrors) {
 	rate, ok := parsePositive(p.Rate, field+"/rate", "the requests per second", ms)
 	if !ok || !checkRate(rate, field+"/rate", ms) {
 		return
@@ -188,7 +188,7 @@ func (p *phase) addSteady(field string, tl *timeline, end bucket.Instant, ms *Mi
 }
 
 // checkRate rejects rates above one request per microsecond.
-func checkRate(rate bucket.Tokens, field string, ms *Mistakes) bool {
+func checkRate(rate bucket.Tokens, field string, ms *InputErrors) bool {
 	if most := bucket.Tokens(second) * bucket.Token; rate > most {
 		ms.add(field, "lower it", "the rate must not be above %v requests per second, one per microsecond", most)
 		return false
@@ -197,7 +197,7 @@ func checkRate(rate bucket.Tokens, field string, ms *Mistakes) bool {
 }
 
 // addBursts sends Count requests at the start of the phase, and again after each Every if it is set.
-func (p *phase) addBursts(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+func (p *phase) addBursts(field string, tl *timeline, end bucket.Instant, ms *InputErrors) {
 	if p.Count < 1 || p.Count > MaxRequests {
 		ms.add(field+"/count", "set the number of requests that arrive at once", "a burst has 1 to %d requests", MaxRequests)
 		return
@@ -223,7 +223,7 @@ func (p *phase) addBursts(field string, tl *timeline, end bucket.Instant, ms *Mi
 // addPoisson draws the time between requests from an exponential distribution with the mean 1/rate: −ln(1 − u)/rate,
 // rounded down to microseconds. The upper 53 bits of the next output of PCG-DXSM, seeded with Seed and 0, are the
 // fraction u.
-func (p *phase) addPoisson(field string, tl *timeline, end bucket.Instant, ms *Mistakes) {
+func (p *phase) addPoisson(field string, tl *timeline, end bucket.Instant, ms *InputErrors) {
 	rate, ok := parsePositive(p.Rate, field+"/rate", "the average requests per second", ms)
 	if !ok || !checkRate(rate, field+"/rate", ms) {
 		return

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// DefaultBeat is the default interval between two heartbeats of a node.
-const DefaultBeat = 5 * time.Second
+// DefaultHeartbeat is the default interval between two heartbeats of a node.
+const DefaultHeartbeat = 5 * time.Second
 
 const (
 	// missedBeats is the number of missing heartbeats after which a node no longer counts. Nodes uses the highest
@@ -27,9 +27,9 @@ const (
 
 // Nodes is a store's set of nodes.
 type Nodes interface {
-	// Beat registers this node, and returns the number of nodes that were registered within life, including this
+	// Heartbeat registers this node, and returns the number of nodes that were registered within life, including this
 	// one.
-	Beat(ctx context.Context, life time.Duration) (int64, error)
+	Heartbeat(ctx context.Context, life time.Duration) (int64, error)
 
 	// Leave removes this node.
 	Leave(ctx context.Context) error
@@ -47,11 +47,11 @@ type Presence struct {
 	ended  sync.WaitGroup
 }
 
-// Join starts heartbeats at an interval; 0 is [DefaultBeat]. All nodes of a store must use the same interval.
+// Join starts heartbeats at an interval; 0 is [DefaultHeartbeat]. All nodes of a store must use the same interval.
 // Join sends one heartbeat before it returns, and returns its error. Later errors keep the last count.
 func Join(ctx context.Context, nodes Nodes, every time.Duration) (*Presence, error) {
 	if every == 0 {
-		every = DefaultBeat
+		every = DefaultHeartbeat
 	}
 	if every < time.Millisecond {
 		return nil, fmt.Errorf("join: every %v: must be 0, or at least a millisecond", every)
@@ -104,7 +104,7 @@ func (p *Presence) run(ctx context.Context) {
 func (p *Presence) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(p.every, minTimeout))
 	defer cancel()
-	n, err := p.nodes.Beat(ctx, missedBeats*p.every)
+	n, err := p.nodes.Heartbeat(ctx, missedBeats*p.every)
 	if err != nil {
 		return err
 	}

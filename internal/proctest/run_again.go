@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// runAgainVar holds the argument of a process that [Again] started.
+// runAgainVar holds the argument of a process that [RunAgain] started.
 const runAgainVar = "METE_TEST_AGAIN"
 
 // againOutput starts the line with the result of such a process.
@@ -19,10 +19,10 @@ const againOutput = "METE_TEST_RESULT "
 
 var againResult = regexp.MustCompile(`(?m)^` + againOutput + `(.*)$`)
 
-// Again runs the calling top-level test in n more processes at once. Each calls f with the result of prepare,
+// RunAgain runs the calling top-level test in n more processes at once. Each calls f with the result of prepare,
 // which runs in the first process only. Again returns the results of f. In the new processes, it ends the
 // test and returns nil.
-func Again(t *testing.T, n int, prepare func() string, f func(argument string) string) []string {
+func RunAgain(t *testing.T, n int, prepare func() string, f func(argument string) string) []string {
 	t.Helper()
 	if given, ok := os.LookupEnv(runAgainVar); ok {
 		fmt.Printf("\n%s%s\n", againOutput, f(given))

@@ -62,7 +62,7 @@ func Limit(l *policy.Limit) string {
 			text += fmt.Sprintf("; unused ones are kept, up to %v", b.Capacity())
 		}
 	default:
-		if b.Algorithm() == bucket.Stepped {
+		if b.Algorithm() == bucket.AlgorithmStepped {
 			text += fmt.Sprintf("up to %v at once; %v come back %s; full in %s", b.Capacity(), n, intervalStarts(b, every), full)
 			break
 		}

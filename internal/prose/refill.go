@@ -7,9 +7,9 @@ import "github.com/metehq/mete/bucket"
 // Refill returns the kind of refill: continuous, interval or sliding.
 func Refill(l bucket.Limit) string {
 	switch l.Algorithm() {
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		return "interval"
-	case bucket.SlidingWindow, bucket.SlidingLog:
+	case bucket.AlgorithmSlidingWindow, bucket.AlgorithmSlidingLog:
 		return "sliding"
 	}
 	return "continuous"
@@ -17,7 +17,7 @@ func Refill(l bucket.Limit) string {
 
 // Anchor returns the start of the intervals in the words of policy files, or "" for limits without intervals.
 func Anchor(l bucket.Limit) string {
-	if l.Algorithm() != bucket.Stepped {
+	if l.Algorithm() != bucket.AlgorithmStepped {
 		return ""
 	}
 	switch l.Anchor() {

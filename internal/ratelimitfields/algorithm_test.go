@@ -18,12 +18,12 @@ import (
 func TestHeader_OfEachAlgorithm(t *testing.T) {
 	const token = bucket.Token
 	ten := bucket.Rate{Tokens: 10 * token, Per: time.Minute}
-	window := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * token, Rate: ten}
-	rollover := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 25 * token, Rate: ten}
-	slow := bucket.Spec{Algorithm: bucket.Stepped, Capacity: token, Rate: bucket.Rate{Tokens: 400, Per: 10 * time.Second}}
-	first := bucket.Spec{Algorithm: bucket.Stepped, Capacity: 10 * token, Rate: ten, Anchor: bucket.AnchorFirst}
-	sliding := bucket.Spec{Algorithm: bucket.SlidingWindow, Rate: ten}
-	log := bucket.Spec{Algorithm: bucket.SlidingLog, Rate: ten}
+	window := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * token, Rate: ten}
+	rollover := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 25 * token, Rate: ten}
+	slow := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: token, Rate: bucket.Rate{Tokens: 400, Per: 10 * time.Second}}
+	first := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * token, Rate: ten, Anchor: bucket.AnchorFirst}
+	sliding := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: ten}
+	log := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: ten}
 	leaky := bucket.Spec{Capacity: token, Rate: bucket.Rate{Tokens: token, Per: 2 * time.Second}, Queue: 4 * token}
 	for _, tc := range []struct {
 		name     string

@@ -134,7 +134,7 @@ func (w *Writer) writeTrios(s *fieldBuilder, d *mete.Decision, first *mete.Statu
 // or the bucket never fills.
 func (w *Writer) resetAt(d *mete.Decision, decider *mete.Status, effective time.Duration, retry int64) int64 {
 	after := effective
-	if decider.Snapshot.Limit.Algorithm() < bucket.SlidingWindow {
+	if decider.Snapshot.Limit.Algorithm() < bucket.AlgorithmSlidingWindow {
 		after = decider.FullAfter()
 	}
 	if after == bucket.Never || retry == never {
@@ -176,7 +176,7 @@ func maxQuota(l bucket.Limit) bucket.Tokens {
 func window(s *mete.Status, available int64) time.Duration {
 	limit := s.Snapshot.Limit
 	whole := maxQuota(limit)
-	if room := s.Room(); available > 0 && (limit.Algorithm() == bucket.Continuous || room == whole) {
+	if room := s.Room(); available > 0 && (limit.Algorithm() == bucket.AlgorithmContinuous || room == whole) {
 		return limit.TimeFor(room)
 	}
 	// The time until the next whole token, which comes after any debt.

@@ -71,9 +71,9 @@ func problemOf(d *mete.Decision, retry int64) *api.Problem {
 	return p
 }
 
-// Disputed returns the problem for an ambiguous request, which the handler might interpret differently than the
+// NewAmbiguousProblem returns the problem for an ambiguous request, which the handler might interpret differently than the
 // rules. detail names the ambiguous part.
-func Disputed(detail string) *api.Problem {
+func NewAmbiguousProblem(detail string) *api.Problem {
 	return &api.Problem{Type: "about:blank", Title: http.StatusText(http.StatusBadRequest), Status: http.StatusBadRequest, Detail: detail}
 }
 

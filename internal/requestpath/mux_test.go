@@ -42,7 +42,7 @@ func TestServeMux(t *testing.T) {
 			facts := source.Facts(r)
 			asked, _ := facts.Lookup(path)
 			counts[*reached]++
-			if l, ok := locations[*reached]; ok && !l.takes(asked) && facts.Dispute() == "" {
+			if l, ok := locations[*reached]; ok && !l.takes(asked) && facts.Ambiguity() == "" {
 				t.Errorf("%s %q reaches %s, and rules are asked about %q", method, target, *reached, asked)
 			}
 			facts.Release()

@@ -57,7 +57,7 @@ func TestNGINX(t *testing.T) {
 	routes := route(t, startNGINX(t), targets)
 	counts, broader := map[string]int{}, 0
 	for i, target := range targets {
-		path, disputed := requestpath.Of(target)
+		path, disputed := requestpath.Parse(target)
 		counts[routes[i]]++
 		for name, l := range locations {
 			switch takes := l.takes(path); {

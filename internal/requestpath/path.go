@@ -4,10 +4,10 @@ package requestpath
 
 import "strings"
 
-// Of returns the path of a request target as sent: in origin form ("/path?query"), in absolute form
+// Parse returns the path of a request target as sent: in origin form ("/path?query"), in absolute form
 // ("http://host/path"), or "*". It also reports whether the path is disputed. Every path except "*" starts with a
 // slash.
-func Of(target string) (path string, disputed bool) {
+func Parse(target string) (path string, disputed bool) {
 	if target == "*" {
 		return target, false
 	}
@@ -21,9 +21,9 @@ func Of(target string) (path string, disputed bool) {
 	return r.read(), r.isDisputed()
 }
 
-// Decoded is [Of] for a path that is already decoded, as in [net/url.URL.Path]: "%" and "?" are literal. Escaped
+// ParseDecoded is [Parse] for a path that is already decoded, as in [net/url.URL.Path]: "%" and "?" are literal. Escaped
 // dots and slashes can no longer be detected.
-func Decoded(decoded string) (path string, disputed bool) {
+func ParseDecoded(decoded string) (path string, disputed bool) {
 	if decoded == "*" || isClean(decoded, unusual) {
 		return decoded, false
 	}
@@ -31,10 +31,10 @@ func Decoded(decoded string) (path string, disputed bool) {
 	return r.read(), r.isDisputed()
 }
 
-// Resolved returns a decoded path with its empty and dot segments resolved, but with path parameters. It is for
+// Resolve returns a decoded path with its empty and dot segments resolved, but with path parameters. It is for
 // proxies that forward the path to servers with path parameters. A path without such segments is returned
 // unchanged.
-func Resolved(decoded string) string {
+func Resolve(decoded string) string {
 	if decoded == "*" || isClean(decoded, unusual) {
 		return decoded
 	}
@@ -47,10 +47,10 @@ func Resolved(decoded string) string {
 
 // A Place is the path of a request target. Rules and routes match Path. A proxy sends Resolved.
 type Place struct {
-	Path     string // result of [Of] or [Decoded]
-	Disputed bool   // result of [Of] or [Decoded]
+	Path     string // result of [Parse] or [ParseDecoded]
+	Disputed bool   // result of [Parse] or [ParseDecoded]
 
-	Resolved         string // result of [Resolved]
+	Resolved         string // result of [Resolve]
 	ResolvedDisputed bool   // servers also interpret Resolved differently
 }
 
@@ -65,10 +65,10 @@ func Read(decoded, sent string) Place {
 		return Place{Path: text, Resolved: decoded}
 	}
 	if sent != "" && (sent[0] != '/' || strings.ContainsAny(sent, "?#")) { // no URL parser returns this
-		p := Place{Resolved: Resolved(decoded)}
-		p.Path, p.Disputed = Of(sent)
+		p := Place{Resolved: Resolve(decoded)}
+		p.Path, p.Disputed = Parse(sent)
 		if p.ResolvedDisputed = p.Disputed; p.Resolved != decoded {
-			_, p.ResolvedDisputed = Decoded(p.Resolved)
+			_, p.ResolvedDisputed = ParseDecoded(p.Resolved)
 		}
 		return p
 	}

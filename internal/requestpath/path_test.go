@@ -15,7 +15,7 @@ import (
 const disputed = " (disputed)"
 
 func of(target string) string {
-	p, no := requestpath.Of(target)
+	p, no := requestpath.Parse(target)
 	if no {
 		p += disputed
 	}
@@ -78,7 +78,7 @@ func TestDecoded(t *testing.T) {
 		{"/a?b#c", "/a?b#c"}, {"/a;x/b", "/a/b"}, {"/a/..;/b", "/b" + disputed}, {`/a\..\b`, "/b" + disputed}, {"/a\xff", "/a\xff"},
 		{"/a//../b", "/b" + disputed}, {"/a\x00", "/a\x00" + disputed}, {"http://a/b", "/http:/a/b"},
 	} {
-		got, no := requestpath.Decoded(tt.path)
+		got, no := requestpath.ParseDecoded(tt.path)
 		if no {
 			got += disputed
 		}
@@ -93,7 +93,7 @@ func TestResolved(t *testing.T) {
 		{"/a;x=1", "/a;x=1"}, {"/a;x/b;y", "/a;x/b;y"}, {`/a\b`, `/a\b`}, {"*", "*"}, {"/a/", "/a/"}, {"/a\x00", "/a\x00"},
 		{"/a;x//b;y", "/a;x/b;y"}, {"/a;x/../b;y/.", "/b;y/"}, {"/a/..;/b;", "/b;"}, {`/a/..\b\c`, "/b/c"}, {"/;x/a", "/a"}, {"", "/"}, {"a//b", "/a/b"},
 	} {
-		got := requestpath.Resolved(tt.path)
+		got := requestpath.Resolve(tt.path)
 		if got != tt.want {
 			t.Errorf("Resolved(%q) = %q, want %q", tt.path, got, tt.want)
 		}
@@ -104,8 +104,8 @@ func TestResolved(t *testing.T) {
 // checkSent checks that servers read the resolved path as the path of the rules.
 func checkSent(t *testing.T, decoded, resolved string) {
 	t.Helper()
-	asked, _ := requestpath.Decoded(decoded)
-	if got, no := requestpath.Decoded(resolved); got != asked || no && !strings.Contains(decoded, "\x00") {
+	asked, _ := requestpath.ParseDecoded(decoded)
+	if got, no := requestpath.ParseDecoded(resolved); got != asked || no && !strings.Contains(decoded, "\x00") {
 		t.Errorf("of %q, %q is sent on, which is %q (disputed: %v), and rules see %q", decoded, resolved, got, no, asked)
 	}
 }
@@ -113,7 +113,7 @@ func checkSent(t *testing.T, decoded, resolved string) {
 // Normal input causes no allocation.
 func TestOf_AllocatesNothing(t *testing.T) {
 	for _, target := range []string{"/", "/v1/items/42", "/.well-known/acme-challenge/x", "/a.b/..c/", "*"} {
-		if got := testing.AllocsPerRun(100, func() { requestpath.Of(target); requestpath.Decoded(target) }); got != 0 {
+		if got := testing.AllocsPerRun(100, func() { requestpath.Parse(target); requestpath.ParseDecoded(target) }); got != 0 {
 			t.Errorf("Of(%q) allocates %v times, want 0", target, got)
 		}
 	}
@@ -129,8 +129,8 @@ func TestOf_Long(t *testing.T) {
 	for _, unit := range []string{"a", "/", "/.", "/..", "/a/..", "/a/a/..", ";", "/;", "%2f", "%2e", "%2e%2e%2f", `\`, "%", "\x00", "\xff", "#", "a/b/../c;d/"} {
 		target := "/" + strings.Repeat(unit, 1<<20/len(unit))
 		start := time.Now()
-		p, _ := requestpath.Of(target)
-		requestpath.Resolved(target)
+		p, _ := requestpath.Parse(target)
+		requestpath.Resolve(target)
 		if took := time.Since(start); took > 10*time.Second || len(p) > len(target) {
 			t.Errorf("%d bytes of %q: %d bytes in %v", len(target), unit, len(p), took)
 		}
@@ -142,7 +142,7 @@ func BenchmarkOf(b *testing.B) {
 		b.Run(target, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				requestpath.Of(target)
+				requestpath.Parse(target)
 			}
 		})
 	}
@@ -158,20 +158,20 @@ func FuzzOf(f *testing.F) {
 // checkPath checks what holds for every target.
 func checkPath(t *testing.T, target string) {
 	t.Helper()
-	p, no := requestpath.Of(target)
+	p, no := requestpath.Parse(target)
 	if p == "*" && target == "*" {
 		return
 	}
 	if p == "" || p[0] != '/' || strings.Contains(p, "//") || strings.ContainsAny(p, `;\`) || strings.Contains(p+"/", "/../") || strings.Contains(p+"/", "/./") {
 		t.Errorf("Of(%q) = %q, which is not in the normal form", target, p)
 	}
-	if again, still := requestpath.Decoded(p); again != p || still && !strings.Contains(p, "\x00") {
+	if again, still := requestpath.ParseDecoded(p); again != p || still && !strings.Contains(p, "\x00") {
 		t.Errorf("Of(%q) = %q, of which Decoded makes %q (disputed: %v)", target, p, again, still)
 	}
 	if rule, m := requestpath.RulePath(strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(p), false); !strings.Contains(p, "\x00") && (rule != p || m != requestpath.Mistake{}) {
 		t.Errorf("Of(%q) = %q, which no rule can be written for: %q, %v", target, p, rule, m)
 	}
-	checkSent(t, target, requestpath.Resolved(target))
+	checkSent(t, target, requestpath.Resolve(target))
 	sent, _, _ := strings.Cut(target, "?")
 	decoded, err := url.PathUnescape(sent)
 	if err != nil || strings.ContainsAny(decoded, `;\`) || strings.Contains(sent, "#") || !strings.HasPrefix(sent, "/") {

@@ -28,12 +28,12 @@ func FuzzRead(f *testing.F) {
 func checkRead(t *testing.T, decoded, sent string) {
 	t.Helper()
 	var want requestpath.Place
-	if want.Path, want.Disputed = requestpath.Decoded(decoded); sent != "" {
-		want.Path, want.Disputed = requestpath.Of(sent)
+	if want.Path, want.Disputed = requestpath.ParseDecoded(decoded); sent != "" {
+		want.Path, want.Disputed = requestpath.Parse(sent)
 	}
-	want.Resolved, want.ResolvedDisputed = requestpath.Resolved(decoded), want.Disputed
+	want.Resolved, want.ResolvedDisputed = requestpath.Resolve(decoded), want.Disputed
 	if want.Resolved != decoded {
-		_, want.ResolvedDisputed = requestpath.Decoded(want.Resolved)
+		_, want.ResolvedDisputed = requestpath.ParseDecoded(want.Resolved)
 	}
 	if got := requestpath.Read(decoded, sent); got != want {
 		t.Errorf("Read(%q, %q) = %+v, want %+v", decoded, sent, got, want)

@@ -13,7 +13,7 @@ type Mistake struct {
 	Hint   string // the remedy
 }
 
-// RulePath returns the path for a rule's text, with or without escapes, in the form that [Of] returns for
+// RulePath returns the path for a rule's text, with or without escapes, in the form that [Parse] returns for
 // matching requests. With prefix, written is a prefix of the matching paths, which may end anywhere except within
 // an escape. It rejects paths that no request can have.
 func RulePath(written string, prefix bool) (path string, m Mistake) {
@@ -43,10 +43,10 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 	if prefix { // the last segment continues, so "/." is not a dot segment
 		rest = "x"
 	}
-	if path, _ = Decoded(decoded + rest); path == decoded+rest && strings.IndexByte(decoded, 0) < 0 {
+	if path, _ = ParseDecoded(decoded + rest); path == decoded+rest && strings.IndexByte(decoded, 0) < 0 {
 		return decoded, Mistake{}
 	}
-	path, _ = Decoded(decoded)
+	path, _ = ParseDecoded(decoded)
 	switch {
 	case strings.IndexByte(decoded, 0) >= 0:
 		return "", Mistake{"a path must not contain a NUL", "leave it out"}

@@ -90,8 +90,8 @@ func CheckTarget(s string) string {
 	return ""
 }
 
-// Clip shortens text for a message.
-func Clip(s string) string {
+// Shorten shortens text for a message.
+func Shorten(s string) string {
 	const most = 40
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"

@@ -33,7 +33,7 @@ type Request struct {
 // ClaimsNote is the note on [Request.Claims].
 const ClaimsNote = "the claims come from a token that was not verified here; a server that verifies tokens uses them only if the token is valid"
 
-// Read parses the text of an HTTP request, or one operand per line: see [Request.Operand]. Errors with a place are
+// Read parses the text of an HTTP request, or one operand per line: see [Request.ReadOperand]. Errors with a place are
 // an [Error].
 func Read(text string) (Request, error) {
 	var r Request
@@ -75,7 +75,7 @@ func (r *Request) readLines(text string) error {
 			parts = append(parts, words[1:]...)
 		}
 		for _, s := range parts {
-			if err := r.Operand(s); err != nil {
+			if err := r.ReadOperand(s); err != nil {
 				return ErrorAt(text, at+len(line)-len(strings.TrimLeft(line, " \t")), err.Error(), "")
 			}
 		}
@@ -84,8 +84,8 @@ func (r *Request) readLines(text string) error {
 	return nil
 }
 
-// Operand parses an operand of mete explain: 'METHOD /path', a URL, or NAME=VALUE.
-func (r *Request) Operand(s string) error {
+// ReadOperand parses an operand of mete explain: 'METHOD /path', a URL, or NAME=VALUE.
+func (r *Request) ReadOperand(s string) error {
 	if method, target, ok := cutLine(s); ok {
 		return r.readLine(method, target)
 	}
@@ -169,17 +169,17 @@ func (r *Request) setMethod(sent string) error {
 func (r *Request) setHost(sent string) error {
 	host, ok := requestpath.Host(sent)
 	if !ok {
-		return fmt.Errorf("%q is not a host; write a name such as example.com", Clip(sent))
+		return fmt.Errorf("%q is not a host; write a name such as example.com", Shorten(sent))
 	}
 	r.noteChange("host", sent, host)
 	return r.set("host", host)
 }
 
 func (r *Request) setPath(target string) error {
-	path, disputed := requestpath.Of(target)
+	path, disputed := requestpath.Parse(target)
 	sent, _, _ := strings.Cut(target, "?")
 	if disputed {
-		return fmt.Errorf("servers interpret the path %q differently, so endpoints answer 400; write it without dot segments", Clip(sent))
+		return fmt.Errorf("servers interpret the path %q differently, so endpoints answer 400; write it without dot segments", Shorten(sent))
 	}
 	r.noteChange("path", sent, path)
 	return r.set("path", path)
@@ -189,7 +189,7 @@ func (r *Request) readAttribute(s string) error {
 	name, value, found := strings.Cut(s, "=")
 	switch {
 	case !found:
-		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", Clip(s))
+		return fmt.Errorf("%q is neither 'METHOD /path', a URL, nor NAME=VALUE, such as header:x-api-key=k1", Shorten(s))
 	case name == "cost":
 		return r.setCost(value)
 	case name == "ip":
@@ -215,7 +215,7 @@ func (r *Request) readAttribute(s string) error {
 	case policy.SourceIP:
 		addr, err := netip.ParseAddr(value)
 		if err != nil {
-			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", Clip(value))
+			return fmt.Errorf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port", Shorten(value))
 		}
 		value = clientaddr.Canonical(addr).String()
 	}
@@ -226,7 +226,7 @@ func (r *Request) setCost(text string) error {
 	cost, err := bucket.ParseTokens(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cost=%s: %s", Clip(text), strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": "))
+		return fmt.Errorf("cost=%s: %s", Shorten(text), strings.TrimPrefix(err.Error(), bucket.ErrTokens.Error()+": "))
 	case cost == 0:
 		return errors.New("cost=0: a cost must be above 0")
 	case r.Cost != 0:
@@ -311,7 +311,7 @@ func (r *Request) noteDuplicate(a policy.Attribute, before, value string) {
 	case a.Source != policy.SourceHeader && a.Source != policy.SourceQuery && a.Source != policy.SourceCookie, a.Name == "host":
 		return
 	case a.Source == policy.SourceHeader:
-		if joined, disputed := httpfacts.Several(a.Name, []string{before, value}); !disputed {
+		if joined, disputed := httpfacts.JoinLines(a.Name, []string{before, value}); !disputed {
 			r.Attributes[a.String()] = joined
 			return
 		}

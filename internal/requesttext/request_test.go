@@ -164,7 +164,7 @@ func TestIsCurl(t *testing.T) {
 func TestRequest_Operand(t *testing.T) {
 	var r requesttext.Request
 	for _, s := range []string{"GET /x", "ip=2001:db8::1", "cost=0.25"} {
-		if err := r.Operand(s); err != nil {
+		if err := r.ReadOperand(s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,7 +19,7 @@ func TestTake_HammeringAsksOnce(t *testing.T) {
 	first, _ := s.take(store.Mode{}, 2, charge("k", l, 2))
 	for step := range int64(20_000) { // 20 s pass
 		snaps, allowed := s.take(store.Mode{DryRun: step%2 == 0, Within: time.Second}, 2, charge("k", l, 2))
-		if want := first[0].Later(time.Duration(step) * time.Millisecond); allowed || snaps[0] != want {
+		if want := first[0].After(time.Duration(step) * time.Millisecond); allowed || snaps[0] != want {
 			t.Fatalf("after %d ms: allowed %v, %+v; want %+v", step, allowed, snaps, want)
 		}
 		s.clock.Advance(1000)
@@ -145,7 +145,7 @@ func TestTake_DeniesNothing(t *testing.T) {
 func TestTake_CutInstants(t *testing.T) {
 	l := compile(t, bucket.Spec{Capacity: bucket.Token, Rate: bucket.Rate{Tokens: bucket.Token, Per: 10 * time.Microsecond}})
 	clock := time.Hour + 999
-	inner := &counted{Store: storetest.NewNaive(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
+	inner := &counted{Store: storetest.NewModel(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
 	for phase := range time.Microsecond { // the memory cuts them elsewhere
 		s := remember(inner, seen.Config{Now: func() bucket.Instant { return bucket.Instant((clock + phase) / time.Microsecond) }})
 		charges := []store.Charge{charge(fmt.Sprint("k", phase), l, 1)}

@@ -59,7 +59,7 @@ func (m *Memory) lookUp(c *store.Charge, now bucket.Instant) (snap bucket.Snapsh
 	// The store may have read the bucket as early as sent. Both clocks round to microseconds, so the store may
 	// admit two microseconds earlier.
 	denies = snap.RetryAfter-2*time.Microsecond >= elapsed(sent, now)
-	return snap.Later(elapsed(at, now)), denies, true
+	return snap.After(elapsed(at, now)), denies, true
 }
 
 func elapsed(from, to bucket.Instant) time.Duration {
@@ -68,7 +68,7 @@ func elapsed(from, to bucket.Instant) time.Duration {
 
 // withCost returns snap for the cost of c, and whether that is known.
 func (m *Memory) withCost(snap bucket.Snapshot, c *store.Charge) (_ bucket.Snapshot, known bool) {
-	if snap.Limit.Algorithm() != bucket.SlidingLog && !c.Leased {
+	if snap.Limit.Algorithm() != bucket.AlgorithmSlidingLog && !c.Leased {
 		snap.Cost, snap.RetryAfter = c.Cost, snap.RoomAfter(c.Cost)
 		snap.Allowed = snap.RetryAfter == 0
 		return snap, true

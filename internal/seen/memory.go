@@ -15,7 +15,7 @@
 //     own waits by at most one round trip.
 //   - The memory does not see costs of other processes. Remaining can be too high and RetryAfter too short, as in
 //     any answer that is slightly old.
-//   - The memory sees refunds and resets of its own limiter: see [Memory.Doubt]. Other sources of tokens take effect
+//   - The memory sees refunds and resets of its own limiter: see [Memory.Invalidate]. Other sources of tokens take effect
 //     after at most [Config.DenyFor]. Examples are other processes, other limits, the end of a lease, a store clock
 //     that is set forward, and a late refund.
 package seen
@@ -192,10 +192,10 @@ func (m *Memory) setUntil(g *sighting, until bucket.Instant) {
 	g.until = until
 }
 
-// Doubt makes the limiter call the store for a bucket that may have been given tokens. It also invalidates
+// Invalidate makes the limiter call the store for a bucket that may have been given tokens. It also invalidates
 // answers to takes that are in flight. Local buckets may still use the sighting: its deficit may be too large,
 // but never too small. Call Doubt after the store has returned, even with an error.
-func (m *Memory) Doubt(key string) {
+func (m *Memory) Invalidate(key string) {
 	hash, s := m.set(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +205,8 @@ func (m *Memory) Doubt(key string) {
 	}
 }
 
-// Forget removes the sighting of a bucket after a reset.
-func (m *Memory) Forget(key string) {
+// Remove removes the sighting of a bucket after a reset.
+func (m *Memory) Remove(key string) {
 	hash, s := m.set(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,9 +217,9 @@ func (m *Memory) Forget(key string) {
 	}
 }
 
-// ForgetFamilies removes the sightings of families after a reset: see [store.Family]. Answers to earlier takes
+// DropFamilies removes the sightings of families after a reset: see [store.Family]. Answers to earlier takes
 // then deny nothing, regardless of their family.
-func (m *Memory) ForgetFamilies(families []string) {
+func (m *Memory) DropFamilies(families []string) {
 	hashes := make([]uint64, len(families))
 	for i, family := range families {
 		hashes[i] = maphash.String(m.seed, family)

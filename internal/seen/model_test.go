@@ -24,11 +24,11 @@ func limits(t testing.TB) []bucket.Limit {
 		for _, spec := range []bucket.Spec{
 			{Capacity: 7 * bucket.Token, Rate: rate},
 			{Capacity: 3 * bucket.Token, Rate: rate, Queue: 4 * bucket.Token},
-			{Algorithm: bucket.Stepped, Capacity: 5 * bucket.Token, Rate: rate},
-			{Algorithm: bucket.Stepped, Capacity: 12 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
-			{Algorithm: bucket.Stepped, Capacity: 6 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst},
-			{Algorithm: bucket.SlidingWindow, Rate: rate},
-			{Algorithm: bucket.SlidingLog, Rate: rate},
+			{Algorithm: bucket.AlgorithmStepped, Capacity: 5 * bucket.Token, Rate: rate},
+			{Algorithm: bucket.AlgorithmStepped, Capacity: 12 * bucket.Token, Rate: rate, Anchor: bucket.AnchorKey},
+			{Algorithm: bucket.AlgorithmStepped, Capacity: 6 * bucket.Token, Rate: rate, Anchor: bucket.AnchorFirst},
+			{Algorithm: bucket.AlgorithmSlidingWindow, Rate: rate},
+			{Algorithm: bucket.AlgorithmSlidingLog, Rate: rate},
 		} {
 			all = append(all, compile(t, spec))
 		}
@@ -46,14 +46,14 @@ func someCharges(r *rand.Rand, all []bucket.Limit) []store.Charge {
 		if r.IntN(20) == 0 {
 			cost = 8 * bucket.Token
 		}
-		charges = append(charges, store.Charge{Key: key, Limit: all[k].For(key), Cost: cost})
+		charges = append(charges, store.Charge{Key: key, Limit: all[k].ForKey(key), Cost: cost})
 	}
 	return charges
 }
 
 // sameToPeople reports whether two snapshots are equal, except that got may have fewer tokens of a sliding log.
 func sameToPeople(got, want bucket.Snapshot) bool {
-	if got.Limit.Algorithm() != bucket.SlidingLog {
+	if got.Limit.Algorithm() != bucket.AlgorithmSlidingLog {
 		return got == want
 	}
 	return got.Limit == want.Limit && got.Cost == want.Cost && got.Allowed == want.Allowed && got.RetryAfter == want.RetryAfter &&
@@ -65,7 +65,7 @@ func TestTake_LikeTheStore(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(testseed.PCG(seed, 1))
 		s := begin(t, seen.Config{DenyFor: time.Hour, Local: seed%2 == 1})
-		model, all := storetest.NewNaive(s.clock.Now), limits(t)
+		model, all := storetest.NewModel(s.clock.Now), limits(t)
 		var charges []store.Charge
 		for step := range 1500 {
 			if step == 0 || r.IntN(3) == 0 {
@@ -113,7 +113,7 @@ func TestTake_FarFromTheStore(t *testing.T) {
 		r := rand.New(testseed.PCG(seed, 2))
 		clock := time.Hour + time.Duration(r.Int64N(int64(time.Hour)))
 		way := func() { clock += time.Duration(r.Int64N(1 << r.IntN(28))) }
-		inner := &counted{Store: storetest.NewNaive(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
+		inner := &counted{Store: storetest.NewModel(func() bucket.Instant { return bucket.Instant(clock / time.Microsecond) })}
 		inner.before, inner.after = way, way
 		phase := time.Duration(r.Int64N(1000))
 		s, fromMemory := remember(inner, seen.Config{
@@ -159,7 +159,7 @@ func TestTake_WaitsAreTrue(t *testing.T) {
 		}
 		s.inner.before, s.inner.after = func() { trip = 0; way() }, way
 		key, fromMemory := fmt.Sprint("key", seed), 0
-		charges := []store.Charge{{Key: key, Limit: all[seed%uint64(len(all))].For(key), Cost: 2 * bucket.Token}}
+		charges := []store.Charge{{Key: key, Limit: all[seed%uint64(len(all))].ForKey(key), Cost: 2 * bucket.Token}}
 		for range 300 {
 			before := s.inner.takes.Load()
 			snaps, allowed, err := s.store.Take(t.Context(), nil, charges, store.Mode{})

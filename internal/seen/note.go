@@ -10,18 +10,18 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An Asked identifies a take that is about to be sent to the store.
-type Asked struct {
+// A StartedTake identifies a take that is about to be sent to the store.
+type StartedTake struct {
 	at     bucket.Instant // an instant before the call
 	number uint64         // sequence number of the take
 }
 
-// Ask numbers a take that is about to be sent. at is an earlier instant. It is ignored if the memory does not deny.
-func (m *Memory) Ask(at bucket.Instant) Asked { return Asked{at, m.sent.Add(1)} }
+// StartTake numbers a take that is about to be sent. at is an earlier instant. It is ignored if the memory does not deny.
+func (m *Memory) StartTake(at bucket.Instant) StartedTake { return StartedTake{at, m.sent.Add(1)} }
 
-// An Answer is the store's answer to one take. Call [Memory.Note] for each of its charges.
+// An Answer is the store's answer to one take. Call [Memory.Record] for each of its charges.
 type Answer struct {
-	asked    Asked
+	asked    StartedTake
 	mode     store.Mode
 	allowed  bool
 	received bucket.Instant // 0 until the clock is read
@@ -32,7 +32,7 @@ type Answer struct {
 func isPlain(mode *store.Mode) bool { return mode.MaxWait == 0 && !mode.UpTo }
 
 // Answer returns the answer to the take numbered by Ask.
-func (m *Memory) Answer(asked Asked, mode store.Mode, allowed bool, snaps []bucket.Snapshot) Answer {
+func (m *Memory) Answer(asked StartedTake, mode store.Mode, allowed bool, snaps []bucket.Snapshot) Answer {
 	a := Answer{asked: asked, mode: mode, allowed: allowed}
 	// A dry run opens no account for a new version of the limit, so its state is not the one from which the
 	// store continues.
@@ -49,9 +49,9 @@ func (m *Memory) Answer(asked Asked, mode store.Mode, allowed bool, snaps []buck
 	return a
 }
 
-// Note records one charge of an answer: a denying bucket, or if local, a bucket that may be decided locally.
+// Record records one charge of an answer: a denying bucket, or if local, a bucket that may be decided locally.
 // Other buckets are only updated if they are already in the memory.
-func (m *Memory) Note(a *Answer, c *store.Charge, snap *bucket.Snapshot, local bool) {
+func (m *Memory) Record(a *Answer, c *store.Charge, snap *bucket.Snapshot, local bool) {
 	hash, s := m.set(c.Key)
 	if !local && a.until == 0 && !m.config.Local && !m.mayDeny(s, a.asked.at) {
 		return
@@ -148,7 +148,7 @@ func (g *sighting) update(a *Answer, snap *bucket.Snapshot, noted uint64, latest
 		if !keep {
 			state = snap.State(now)
 		}
-		g.others = g.row().Write(l, state, now, cost)[1:]
+		g.others = g.row().WithState(l, state, now, cost)[1:]
 	}
 	switch {
 	case keep && first:

@@ -38,14 +38,14 @@ func (r *remembering) Take(ctx context.Context, dst []bucket.Snapshot, charges [
 	if dst, denied := r.memory.Deny(dst, charges, mode, began); denied {
 		return dst, false, nil
 	}
-	asked, first := r.memory.Ask(began), len(dst)
+	asked, first := r.memory.StartTake(began), len(dst)
 	dst, allowed, err := r.inner.Take(ctx, dst, charges, mode)
 	if err != nil {
 		return dst, allowed, err
 	}
 	answer := r.memory.Answer(asked, mode, allowed, dst[first:])
 	for i := range charges {
-		r.memory.Note(&answer, &charges[i], &dst[first+i], r.local)
+		r.memory.Record(&answer, &charges[i], &dst[first+i], r.local)
 	}
 	return dst, allowed, nil
 }
@@ -53,7 +53,7 @@ func (r *remembering) Take(ctx context.Context, dst []bucket.Snapshot, charges [
 func (r *remembering) Refund(ctx context.Context, refunds []store.Refund, id string) error {
 	err := r.inner.Refund(ctx, refunds, id)
 	for i := range refunds {
-		r.memory.Doubt(refunds[i].Key)
+		r.memory.Invalidate(refunds[i].Key)
 	}
 	return err
 }
@@ -61,8 +61,8 @@ func (r *remembering) Refund(ctx context.Context, refunds []store.Refund, id str
 func (r *remembering) Reset(ctx context.Context, keys []string) error {
 	err := r.inner.Reset(ctx, keys)
 	for _, key := range keys {
-		if r.memory.Doubt(key); err == nil {
-			r.memory.Forget(key)
+		if r.memory.Invalidate(key); err == nil {
+			r.memory.Remove(key)
 		}
 	}
 	return err
@@ -73,7 +73,7 @@ func TestStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var denied atomic.Uint64
 			storetest.Run(t, func(t *testing.T, now func() bucket.Instant) store.Store {
-				s := remember(storetest.NewNaive(now), seen.Config{Now: now, DenyExactly: true, Local: local})
+				s := remember(storetest.NewModel(now), seen.Config{Now: now, DenyExactly: true, Local: local})
 				t.Cleanup(func() { denied.Add(s.memory.Stats().Denied) })
 				return s
 			})
@@ -125,7 +125,7 @@ type setup struct {
 func begin(t *testing.T, config seen.Config) *setup {
 	t.Helper()
 	clock := storetest.NewClock()
-	inner := &counted{Store: storetest.NewNaive(clock.Now)}
+	inner := &counted{Store: storetest.NewModel(clock.Now)}
 	config.Now = clock.Now
 	s := remember(inner, config)
 	return &setup{t, clock, inner, s.memory, s}

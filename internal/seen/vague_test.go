@@ -13,7 +13,7 @@ import (
 
 // For sliding logs and leased buckets, only the answer itself is known.
 func TestTake_WhatIsNotInASnapshot(t *testing.T) {
-	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
+	log := compile(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
 	for name, leased := range map[string]bool{"sliding log": false, "leased": true} {
 		l := log
 		if leased {
@@ -57,7 +57,7 @@ func TestTake_WhatIsNotInASnapshot(t *testing.T) {
 
 // Next to a denying bucket they are shown as last seen.
 func TestTake_WhatIsNotInASnapshotBesideADenial(t *testing.T) {
-	log := compile(t, bucket.Spec{Algorithm: bucket.SlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
+	log := compile(t, bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 10 * bucket.Token, Per: time.Minute}})
 	s, l := begin(t, seen.Config{}), slow(t)
 	both := []store.Charge{charge("everyone", log, 2), charge("user", l, 10)}
 	s.take(store.Mode{}, 1, both...)

@@ -52,7 +52,7 @@ func newDivision(charges []store.Charge, mode store.Mode, random func(n int) int
 	return d
 }
 
-func (d *division) within() time.Duration {
+func (d *division) remainingTime() time.Duration {
 	if d.mode.Within <= 0 {
 		return 0
 	}
@@ -181,10 +181,10 @@ func (d *division) replay() {
 		d.charges[i].Cost = c.Cost
 		p := &d.shares[i]
 		p.snap.Cost, p.snap.Allowed, p.snap.RetryAfter = c.Cost, true, 0
-		p.snap = p.snap.Undated()
+		p.snap = p.snap.WithoutInstant()
 		for j := range p.shards {
 			p.shards[j].Cost, p.shards[j].Allowed = 0, true
-			p.shards[j] = p.shards[j].Undated()
+			p.shards[j] = p.shards[j].WithoutInstant()
 		}
 		if len(p.shards) > 0 {
 			p.shards[0].Cost = c.Cost

@@ -38,7 +38,7 @@ const (
 
 var markerLimit = func() bucket.Limit {
 	l, _, _ := bucket.Spec{ // constants: no error
-		Algorithm:   bucket.Stepped,
+		Algorithm:   bucket.AlgorithmStepped,
 		Capacity:    1 << (halfBits + 1),
 		Rate:        bucket.Rate{Tokens: 1 << (halfBits + 1), Per: store.RetryHorizon / time.Microsecond * time.Microsecond},
 		MaxReserved: new(bucket.Tokens),
@@ -54,7 +54,7 @@ var markerLimit = func() bucket.Limit {
 // If another attempt with the ID has set the marker meanwhile, that attempt has paid as well, and this payment
 // is refunded.
 func (s *Store) setMarker(ctx context.Context, d *division, paid []store.Refund) error {
-	snaps, _, err := s.inner.Take(ctx, nil, []store.Charge{d.marker.charge()}, store.Mode{Within: d.within(), Fresh: d.mode.Fresh})
+	snaps, _, err := s.inner.Take(ctx, nil, []store.Charge{d.marker.charge()}, store.Mode{Within: d.remainingTime(), Fresh: d.mode.Fresh})
 	if err != nil {
 		return &store.Error{Op: "take", Store: "shards", Spent: store.MaybeSpent, Err: err}
 	}

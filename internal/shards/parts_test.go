@@ -80,7 +80,7 @@ func TestSharded_RetryIsNeverUncharged(t *testing.T) {
 			for _, tokens := range []bucket.Tokens{1, 15, 45} { // of one shard, of two, of all
 				for fails := 1; ; fails++ {
 					clock := storetest.NewClock()
-					shared := &parted{Store: storetest.NewNaive(clock.Now), backwards: backwards, late: late, fails: fails}
+					shared := &parted{Store: storetest.NewModel(clock.Now), backwards: backwards, late: late, fails: fails}
 					if !retried(t, shared, tokens) {
 						break // there are no more parts
 					}
@@ -136,7 +136,7 @@ func tokensPerHour(t *testing.T, capacity int64) bucket.Limit {
 // Two concurrent attempts with one ID both pay, and one of them refunds.
 func TestSharded_OneIDInParts(t *testing.T) {
 	clock := storetest.NewClock()
-	shared := &parted{Store: storetest.NewNaive(clock.Now)}
+	shared := &parted{Store: storetest.NewModel(clock.Now)}
 	c := hot(t)
 	c.Limit = tokensPerHour(t, 100)
 	var s mete.Store

@@ -24,7 +24,7 @@ import (
 func onEachStore(t *testing.T, f func(t *testing.T, shared mete.Store, clock *storetest.Clock)) {
 	t.Run("naive", func(t *testing.T) {
 		clock := storetest.NewClock()
-		f(t, shards.New(storetest.NewNaive(clock.Now), rand.IntN), clock)
+		f(t, shards.New(storetest.NewModel(clock.Now), rand.IntN), clock)
 	})
 	t.Run("memstore", func(t *testing.T) {
 		clock := storetest.NewClock()
@@ -94,7 +94,7 @@ func TestSharded_Bound(t *testing.T) {
 // TestSharded_RefundRaces: a refund during takes is neither doubled nor lost while shards lack it.
 func TestSharded_RefundRaces(t *testing.T) {
 	clock := storetest.NewClock()
-	shared := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
+	shared := shards.New(storetest.NewModel(clock.Now), rand.IntN)
 	c := store.Charge{Key: "hot", Limit: tokens(t, 500, oneAnHour), Cost: 300 * bucket.Token, Shards: 10}
 	take := func(c store.Charge) bool {
 		_, allowed, err := shared.Take(context.Background(), nil, []store.Charge{c}, mete.Mode{})
@@ -129,7 +129,7 @@ func TestSharded_RefundRaces(t *testing.T) {
 func underUse(t *testing.T, load float64, n, seconds int) (one, split int) {
 	clock := storetest.NewClock()
 	r := rand.New(testseed.PCG(20260101, uint64(n)))
-	shared := shards.New(storetest.NewNaive(clock.Now), r.IntN)
+	shared := shards.New(storetest.NewModel(clock.Now), r.IntN)
 	c := store.Charge{Key: "one", Limit: tokens(t, 100, bucket.PerSecond(100*bucket.Token)), Cost: bucket.Token}
 	sharded := c
 	sharded.Key, sharded.Shards = "split", n
@@ -166,7 +166,7 @@ func TestSharded_UnderUse(t *testing.T) {
 
 func BenchmarkSharded(b *testing.B) {
 	clock := storetest.NewClock()
-	shared := shards.New(storetest.NewNaive(clock.Now), rand.IntN)
+	shared := shards.New(storetest.NewModel(clock.Now), rand.IntN)
 	l, err := bucket.NewLimit(1e9*bucket.Token, bucket.PerSecond(bucket.Token))
 	if err != nil {
 		b.Fatal(err)

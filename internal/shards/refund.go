@@ -67,7 +67,7 @@ func (d *division) refunds(refunds []store.Refund, seen, all bool) []store.Refun
 				part.Cost = p.shards[j].Cost
 			}
 			if r.Taken != (bucket.Taken{}) { // refunds only to the charged account
-				part.Taken = p.shards[j].Seen(part.Cost)
+				part.Taken = p.shards[j].TakenNow(part.Cost)
 			}
 			if part.Cost > 0 || all {
 				back = append(back, part)

@@ -144,7 +144,7 @@ func (s *Store) peekAll(ctx context.Context, d *division) error {
 }
 
 func (s *Store) peek(ctx context.Context, d *division, b *batch, mode store.Mode) error {
-	mode.Within, mode.Fresh = d.within(), d.mode.Fresh
+	mode.Within, mode.Fresh = d.remainingTime(), d.mode.Fresh
 	snaps, _, err := s.inner.Take(ctx, nil, b.charges, mode)
 	if err != nil {
 		return notSpentError("take", err)
@@ -161,7 +161,7 @@ func (s *Store) pay(ctx context.Context, d *division) (decided, allowed bool, er
 	if !s.parts {
 		d.addMarker(&b)
 	}
-	snaps, allowed, err := s.inner.Take(ctx, nil, b.charges, store.Mode{MaxWait: d.maxWait(), Within: d.within(), Fresh: d.mode.Fresh})
+	snaps, allowed, err := s.inner.Take(ctx, nil, b.charges, store.Mode{MaxWait: d.maxWait(), Within: d.remainingTime(), Fresh: d.mode.Fresh})
 	if err != nil {
 		return false, false, err
 	}

@@ -30,7 +30,7 @@ type hotStore struct {
 
 func newHotStore(t *testing.T) *hotStore {
 	clock := storetest.NewClock()
-	asked := &strict{Store: storetest.NewNaive(clock.Now), t: t}
+	asked := &strict{Store: storetest.NewModel(clock.Now), t: t}
 	r := rand.New(testseed.PCG(20260101, 5))
 	return &hotStore{t, shards.New(asked, r.IntN), clock, asked}
 }
@@ -260,8 +260,8 @@ func TestSharded_Reservations(t *testing.T) {
 	if snaps, allowed := s.take(mete.Mode{MaxWait: 900 * time.Millisecond}, c); allowed || snaps[0].RetryAfter != bucket.Never {
 		t.Errorf("110 within 0.9s: %v, retry after %v; want denied, never", allowed, snaps[0].RetryAfter)
 	}
-	if snaps, allowed := s.take(mete.Mode{MaxWait: 5 * time.Second, DryRun: true}, c); !allowed || snaps[0].Earliest(c.Cost) != time.Second || snaps[0].Wait() != 0 {
-		t.Errorf("dry run of 110 within 5s: %v, wait %v; want admitted, 1s", allowed, snaps[0].Earliest(c.Cost))
+	if snaps, allowed := s.take(mete.Mode{MaxWait: 5 * time.Second, DryRun: true}, c); !allowed || snaps[0].RefillAfter(c.Cost) != time.Second || snaps[0].Wait() != 0 {
+		t.Errorf("dry run of 110 within 5s: %v, wait %v; want admitted, 1s", allowed, snaps[0].RefillAfter(c.Cost))
 	}
 	if snaps, allowed := s.take(mete.Mode{MaxWait: 5 * time.Second}, c); !allowed || snaps[0].Wait() != time.Second {
 		t.Errorf("110 within 5s: %v, wait %v; want admitted, 1s", allowed, snaps[0].Wait())

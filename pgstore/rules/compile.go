@@ -41,13 +41,13 @@ func (s *Set) policies() (list []*policyRows, found Errors) {
 		doc, err := parseObject(r.Spec)
 		switch {
 		case err != nil:
-			found = append(found, Mistake{RuleID: r.ID, Name: r.Name, Path: "spec", Reason: err.Error()})
+			found = append(found, Error{RuleID: r.ID, Name: r.Name, Path: "spec", Reason: err.Error()})
 		case !r.Fallback:
 			c.rows, c.docs = append(c.rows, r), append(c.docs, doc)
 		case c.fallback == nil:
 			c.fallback = r
 		default:
-			found = append(found, Mistake{RuleID: r.ID, Name: r.Name, Path: "is_fallback",
+			found = append(found, Error{RuleID: r.ID, Name: r.Name, Path: "is_fallback",
 				Reason: fmt.Sprintf("policy %s already has the fallback %q", id, c.fallback.Name)})
 		}
 	}
@@ -129,8 +129,8 @@ func (s *Set) Compile(opts policy.Options) (*policy.Matcher, error) {
 
 // locateError finds the row of an error. The error's path in the compiled policy is /policies/0/spec/rules/0 or
 // /policies/0/spec/fallback_limit, followed by the path in the rule.
-func locateError(byPolicy []*policyRows, e policy.Error) Mistake {
-	m := Mistake{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
+func locateError(byPolicy []*policyRows, e policy.Error) Error {
+	m := Error{Value: e.Value, Reason: e.Reason, Hint: e.Hint}
 	rest := strings.Split(e.Path, "/")[1:]
 	if len(rest) > 2 && rest[0] == "policies" {
 		i, _ := strconv.Atoi(rest[1]) // package policy returns valid indexes

@@ -77,7 +77,7 @@ func newRuleError(err error, r *Rule) error {
 	}
 	values := map[string]string{"name": r.Name, "key_pattern": r.KeyPattern, "scope": r.Scope, "plan": r.Plan,
 		"rate_per_second": r.RatePerSecond, "burst_capacity": r.BurstCapacity}
-	m := Mistake{RuleID: r.ID, Name: cmp.Or(r.Name, r.KeyPattern), Path: known.column, Value: values[known.column], Reason: known.reason, Hint: known.hint}
+	m := Error{RuleID: r.ID, Name: cmp.Or(r.Name, r.KeyPattern), Path: known.column, Value: values[known.column], Reason: known.reason, Hint: known.hint}
 	if number := strings.HasSuffix(m.Path, "_second") || strings.HasSuffix(m.Path, "_capacity"); m.Value != "" && !number || len(m.Value) > maxShownBytes {
 		m.Value = quote(m.Value)
 	}

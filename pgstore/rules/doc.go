@@ -55,6 +55,6 @@
 // # Policy files
 //
 // [Set.Import] converts a policy file to rows, and [Set.Export] converts rows to a policy file. Rows and file
-// make the same decisions. The import of an export changes no row. [LeftOut] lists the fields of a file that rows
+// make the same decisions. The import of an export changes no row. [DroppedFields] lists the fields of a file that rows
 // do not keep.
 package rules

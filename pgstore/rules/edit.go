@@ -58,7 +58,7 @@ func (s *Source) Edit(ctx context.Context, dryRun bool, edit func(*Set) error) (
 	case errors.Is(err, errUnwanted), err == nil:
 		return changes, nil
 	}
-	return nil, fmt.Errorf("rules: edit: %w", s.explainMissing(ctx, pools.Unanswered(err)))
+	return nil, fmt.Errorf("rules: edit: %w", s.explainMissing(ctx, pools.MarkUnavailable(err)))
 }
 
 func (s *Source) editTx(ctx context.Context, tx pgx.Tx, edit func(*Set) error) ([]Change, error) {

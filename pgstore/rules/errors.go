@@ -10,8 +10,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A Mistake is an error in a row, or in the rules as a whole.
-type Mistake struct {
+// An Error is an error in a row, or in the rules as a whole.
+type Error struct {
 	RuleID int64  // row in rate_limit_rule; 0 if none
 	Name   string // may be empty
 	Policy string // row in rate_limit_policy; empty if none
@@ -23,7 +23,7 @@ type Mistake struct {
 }
 
 // Error formats m on one line: `rule 17 "user-free": spec/algorithm_config/shards: …`.
-func (m Mistake) Error() string {
+func (m Error) Error() string {
 	e := policy.Error{Path: m.Path, Value: m.Value, Reason: m.Reason, Hint: m.Hint}
 	text := strings.TrimPrefix(e.Error(), "policy: ")
 	switch {
@@ -38,7 +38,7 @@ func (m Mistake) Error() string {
 }
 
 // Errors lists all errors in a set of rules, in the order of the rules.
-type Errors []Mistake
+type Errors []Error
 
 // Error returns the errors, one per line.
 func (es Errors) Error() string {

@@ -36,7 +36,7 @@ var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
 // Import converts a policy file in JSON to rows. A rule with the name of an existing row changes that row, and
 // other rules become new rows; all are active. The rest of the file becomes documents in Policies. With replace,
 // other rows become inactive, and other fields of the file's policies are removed. The file must be a valid
-// policy: the error is a [policy.Errors]. [LeftOut] returns the fields that Import ignores.
+// policy: the error is a [policy.Errors]. [DroppedFields] returns the fields that Import ignores.
 //
 // Rows keep their priorities if these match the order of the file. Otherwise, Import renumbers the rules of the
 // file.
@@ -174,7 +174,7 @@ func keysOf(doc object) string {
 	_ = json.Unmarshal(doc["limit_keys"], &names) // the compiler refuses another type
 	for i, name := range names {
 		if a, err := policy.ParseAttribute(name); err == nil {
-			names[i] = a.Spelled()
+			names[i] = a.Spelling()
 		}
 	}
 	slices.Sort(names)
@@ -242,9 +242,9 @@ func (s *Set) setPriorities(places []int) {
 	}
 }
 
-// LeftOut returns the fields of a policy file in JSON that [Set.Import] does not keep. These are the version and
+// DroppedFields returns the fields of a policy file in JSON that [Set.Import] does not keep. These are the version and
 // the times of a bundle, which the revision replaces.
-func LeftOut(data []byte) (fields []string) {
+func DroppedFields(data []byte) (fields []string) {
 	root, err := parseObject(data)
 	for _, field := range versionFields {
 		if err == nil && root[field] != nil {

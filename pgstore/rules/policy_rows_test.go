@@ -192,7 +192,7 @@ func TestLeftOut(t *testing.T) {
 			"policies": [{"id": "a", "spec": {` + list + `, "description": "e"}}]}`, "/bundle_version /issued_at /expires_at"},
 		{`[]`, ""},
 	} {
-		if got := strings.Join(rules.LeftOut([]byte(tt.data)), " "); got != tt.want {
+		if got := strings.Join(rules.DroppedFields([]byte(tt.data)), " "); got != tt.want {
 			t.Errorf("LeftOut(%s) = %q, want %q", tt.data, got, tt.want)
 		}
 	}

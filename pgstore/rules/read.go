@@ -75,7 +75,7 @@ func (s *Source) read(ctx context.Context, db beginner, which rowSelection) (*Se
 		return err
 	})
 	if err != nil {
-		return nil, s.explainMissing(ctx, pools.Unanswered(err))
+		return nil, s.explainMissing(ctx, pools.MarkUnavailable(err))
 	}
 	return set, nil
 }

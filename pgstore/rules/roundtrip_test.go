@@ -89,7 +89,7 @@ func valuesOf(data []byte) map[string][]string {
 		switch v := v.(type) {
 		case map[string]any:
 			for k, inside := range v {
-				if a, err := policy.Normalize(k); err == nil && k != "not" {
+				if a, err := policy.NormalizeAttribute(k); err == nil && k != "not" {
 					walk(a, inside)
 					continue
 				}

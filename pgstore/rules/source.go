@@ -112,7 +112,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, config Config) (*Source, error
 		return s, nil
 	}
 	if err := schema.Migrate(ctx, pool, config.Schema); err != nil {
-		return nil, fmt.Errorf("rules: %w", pools.Unanswered(err))
+		return nil, fmt.Errorf("rules: %w", pools.MarkUnavailable(err))
 	}
 	return s, nil
 }

@@ -48,7 +48,7 @@ type Series struct {
 }
 
 // Histogram counts the rows of a query, which must have Since and Until. If it exceeds the Timeout, the error
-// wraps [ErrSlow].
+// wraps [ErrTimeout].
 func (r *Reader) Histogram(ctx context.Context, q Query) (Histogram, error) {
 	h, err := newHistogram(q)
 	if err == nil {
@@ -103,8 +103,8 @@ func floorDiv(a, b int64) int64 {
 // histogramSQL returns the statement of Histogram. It counts denials per bin, for each of the top rules and for the
 // rest.
 func (r *Reader) histogramSQL(q Query, step time.Duration) (statement string, args []any) {
-	q.After = Place{}
-	where, args := r.where(q)
+	q.After = Position{}
+	where, args := r.whereClause(q)
 	return fmt.Sprintf(`WITH counted AS MATERIALIZED (
 			SELECT rule_name, pg_catalog.floor(extract(epoch FROM requested_at) OPERATOR(pg_catalog./) %[1]d)::bigint AS bin,
 				%[2]s AS enforced, %[3]s AS shadow, pg_catalog.count(*) AS n

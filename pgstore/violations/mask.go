@@ -8,12 +8,12 @@ import (
 	"github.com/metehq/mete/internal/clientaddr"
 )
 
-// Masked returns v for viewers without access to client data, as if it had been stored without [Config.Raw]. Keys and
+// Mask returns v for viewers without access to client data, as if it had been stored without [Config.Raw]. Keys and
 // users are replaced by hashes, and addresses by networks. Hashed values do not change.
 //
 // The hashes need the Key of the reader's settings. A query for such a hash finds no rows that are stored with
 // Raw.
-func (r *Reader) Masked(v Violation) Violation {
+func (r *Reader) Mask(v Violation) Violation {
 	if v.Key != "" && v.Key != Others && !isHash(v.Key) {
 		v.Key = hashText(r.config.Key, kindKey, v.Key)
 	}

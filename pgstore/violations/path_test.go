@@ -67,9 +67,9 @@ func TestSearchPath(t *testing.T) {
 		"network":        {Network: netip.MustParsePrefix("192.0.0.0/16")},
 		"endpoint":       {Endpoint: "GET /"},
 		"path":           {Endpoint: "/a"},
-		"enforced":       {Mode: violations.Enforced},
-		"in shadow":      {Mode: violations.InShadow},
-		"after":          {After: violations.Place{At: until, ID: 1}},
+		"enforced":       {Mode: violations.ModeEnforced},
+		"in shadow":      {Mode: violations.ModeShadow},
+		"after":          {After: violations.Position{At: until, ID: 1}},
 		"all of it":      {Rule: "free", Reason: "token_bucket_exceeded", Key: "free:a", User: "alice", Endpoint: "/a"},
 		"limited to one": {Limit: 1},
 	} {

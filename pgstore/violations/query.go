@@ -42,7 +42,7 @@ type Query struct {
 
 	// After selects rows after this position in a list, to continue List. The zero Place starts at the newest
 	// row.
-	After Place
+	After Position
 
 	// Limit bounds the rows of List, and the groups in each part of a summary. 0 is [DefaultList] or
 	// [DefaultTop], and the maximum is [MaxList].
@@ -53,13 +53,13 @@ type Query struct {
 type Mode int
 
 const (
-	All      Mode = iota
-	Enforced      // denied requests
-	InShadow      // admitted requests that a shadow rule would have denied
+	ModeAll      Mode = iota
+	ModeEnforced      // denied requests
+	ModeShadow        // admitted requests that a shadow rule would have denied
 )
 
-// A Place is the position of a row in a list: see [Violation.Place].
-type Place struct {
+// A Position is the position of a row in a list: see [Violation.Position].
+type Position struct {
 	At time.Time
 	ID int64
 }
@@ -88,8 +88,8 @@ func (t *conditions) add(format string, values ...any) {
 	t.all, t.args = append(t.all, fmt.Sprintf(format, places...)), append(t.args, values...)
 }
 
-// where returns the WHERE clause of a query, and the arguments of the statement.
-func (r *Reader) where(q Query) (clause string, args []any) {
+// whereClause returns the WHERE clause of a query, and the arguments of the statement.
+func (r *Reader) whereClause(q Query) (clause string, args []any) {
 	t := conditions{args: []any{pgx.QueryExecModeExec}}
 	if !q.Since.IsZero() {
 		t.add("requested_at OPERATOR(pg_catalog.>=) %s::pg_catalog.timestamptz", q.Since)
@@ -117,12 +117,12 @@ func (r *Reader) where(q Query) (clause string, args []any) {
 		t.addEndpoint(q.Endpoint)
 	}
 	switch q.Mode {
-	case Enforced:
+	case ModeEnforced:
 		t.add("NOT shadow")
-	case InShadow:
+	case ModeShadow:
 		t.add("shadow")
 	}
-	if q.After != (Place{}) {
+	if q.After != (Position{}) {
 		// The first condition is redundant, but lets PostgreSQL skip partitions.
 		t.add("requested_at OPERATOR(pg_catalog.<=) %s::pg_catalog.timestamptz AND (requested_at, violation_id) OPERATOR(pg_catalog.<) (%s::pg_catalog.timestamptz, %s::bigint)", q.After.At, q.After.At, q.After.ID)
 	}

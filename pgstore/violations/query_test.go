@@ -26,8 +26,8 @@ func TestList_ByWhatIsRecordedBesides(t *testing.T) {
 	}{
 		{"reason", violations.Query{Reason: "token_bucket_exceeded"}, "13 12 11 10"},
 		{"another reason", violations.Query{Reason: "blocked"}, ""},
-		{"enforced", violations.Query{Mode: violations.Enforced}, "12 11 10"},
-		{"in shadow", violations.Query{Mode: violations.InShadow}, "13"},
+		{"enforced", violations.Query{Mode: violations.ModeEnforced}, "12 11 10"},
+		{"in shadow", violations.Query{Mode: violations.ModeShadow}, "13"},
 		{"method and path", violations.Query{Endpoint: "GET /a"}, "12 10"},
 		{"path of any method", violations.Query{Endpoint: "/b"}, "11"},
 		{"another method", violations.Query{Endpoint: "POST /"}, ""},
@@ -68,7 +68,7 @@ func TestList_PageByPage(t *testing.T) {
 				break
 			}
 			got = append(got, page...)
-			q.After = page[len(page)-1].Place()
+			q.After = page[len(page)-1].Position()
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("pages of %d: %d rows that are not the %d in one list", size, len(got), len(want))
@@ -88,14 +88,14 @@ func TestReader_Masked(t *testing.T) {
 	}
 	for i := range shown {
 		for _, v := range []violations.Violation{shown[i], stored[i]} {
-			got := raw.reader().Masked(v)
+			got := raw.reader().Mask(v)
 			if got.Key != stored[i].Key || got.User != stored[i].User || got.Network != stored[i].Network {
 				t.Errorf("%+v is masked as %+v, want what is stored where nothing is raw: %+v", v, got, stored[i])
 			}
 		}
 	}
 	none := violations.Violation{Key: violations.Others, Network: netip.Prefix{}}
-	if got := raw.reader().Masked(none); got != none {
+	if got := raw.reader().Mask(none); got != none {
 		t.Errorf("a row of nobody is masked as %+v", got)
 	}
 }
@@ -127,13 +127,13 @@ func TestReader_GivesUp(t *testing.T) {
 	_, err2 := r.Histogram(t.Context(), q)
 	_, err3 := r.Summarize(t.Context(), q)
 	for _, err := range []error{err1, err2, err3} {
-		if !errors.Is(err, violations.ErrSlow) {
+		if !errors.Is(err, violations.ErrTimeout) {
 			t.Errorf("of a table that is locked: %v, want ErrSlow", err)
 		}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.List(gone, q); err == nil || errors.Is(err, violations.ErrSlow) {
+	if _, err := r.List(gone, q); err == nil || errors.Is(err, violations.ErrTimeout) {
 		t.Errorf("of who is gone: %v, want another error", err)
 	}
 }
@@ -158,7 +158,7 @@ func TestReader_UsesIndexes(t *testing.T) {
 		query       violations.Query
 	}{
 		{"all", "_pkey", all},
-		{"the next page", "_pkey", with(func(q *violations.Query) { q.After = violations.Place{At: all.Until.Add(-time.Hour), ID: 7} })},
+		{"the next page", "_pkey", with(func(q *violations.Query) { q.After = violations.Position{At: all.Until.Add(-time.Hour), ID: 7} })},
 		{"rule", "_rule_name_", with(func(q *violations.Query) { q.Rule = "r7" })},
 		{"key", "_bucket_key_", with(func(q *violations.Query) { q.Key = "k7" })},
 		{"user", "_user_id_", with(func(q *violations.Query) { q.User = "u7" })},

@@ -66,8 +66,8 @@ func (v *Violation) Address() string {
 	return v.Network.String()
 }
 
-// Place returns the position of the row in a list.
-func (v *Violation) Place() Place { return Place{v.At, v.ID} }
+// Position returns the position of the row in a list.
+func (v *Violation) Position() Position { return Position{v.At, v.ID} }
 
 // Row returns v in its JSON form. Unknown values are null.
 func (v *Violation) Row() api.Violation {
@@ -92,7 +92,7 @@ func nonEmpty(s string) *string {
 	return &s
 }
 
-// List returns the selected rows, newest first. If it exceeds the Timeout, the error wraps [ErrSlow].
+// List returns the selected rows, newest first. If it exceeds the Timeout, the error wraps [ErrTimeout].
 //
 // A row with an infinite time, which only other programs can write, has no useful Place. Since and Until exclude
 // such rows.
@@ -118,14 +118,14 @@ func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error
 // listSQL returns the statement of List. All statements of this package qualify functions, operators and types with
 // their schema, so that the session's search_path has no effect.
 func (r *Reader) listSQL(q Query, limit int) (statement string, args []any) {
-	where, args := r.where(q)
+	where, args := r.whereClause(q)
 	return `SELECT violation_id, ` + instantSQL("requested_at") + `, ` + instantSQL("last_at") + `, bucket_key, coalesce(user_id, ''), ip_address::pg_catalog.text, coalesce(endpoint, ''),
 		rule_name, limit_name, reason, coalesce(tokens_at_time, -1), cost, ` + microsecondsSQL("retry_after") + `, denials, shadow, node
 		FROM ` + r.table() + where + fmt.Sprintf(" ORDER BY requested_at DESC, violation_id DESC LIMIT %d", limit), args
 }
 
-// ErrSlow is the error of a query that exceeded the Timeout.
-var ErrSlow = errors.New("query timed out")
+// ErrTimeout is the error of a query that exceeded the Timeout.
+var ErrTimeout = errors.New("query timed out")
 
 // read calls f in a transaction. Both the context and the database enforce the Timeout, so that no query
 // continues after read returns.
@@ -137,7 +137,7 @@ func (r *Reader) read(ctx context.Context, level pgx.TxIsoLevel, f func(context.
 	const canceled = "57014"
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if ctx.Err() == nil && (within.Err() != nil || ok && e.Code == canceled) {
-		return fmt.Errorf("%w: more than %v: %w", ErrSlow, r.config.Timeout, err)
+		return fmt.Errorf("%w: more than %v: %w", ErrTimeout, r.config.Timeout, err)
 	}
 	return err
 }

@@ -62,7 +62,7 @@ const (
 )
 
 func (r *Reader) summarize(ctx context.Context, tx pgx.Tx, q Query, limit int) (s Summary, err error) {
-	where, args := r.where(q)
+	where, args := r.whereClause(q)
 	all := "SELECT " + enforced + ", " + inShadow + ", pg_catalog.count(*) FROM " + r.table() + where
 	if err := tx.QueryRow(ctx, all, args...).Scan(&s.Denials, &s.Shadow, &s.Rows); err != nil {
 		return s, err

@@ -26,17 +26,17 @@ import (
 // A Kind is the kind of a difference.
 type Kind string
 
-// The kinds. RuleMoved is an unchanged rule that loses requests to, or gains requests from, another unchanged rule
+// The kinds. KindRuleMoved is an unchanged rule that loses requests to, or gains requests from, another unchanged rule
 // because their order changed.
 const (
-	RuleAdded       Kind = "rule_added"
-	RuleRemoved     Kind = "rule_removed"
-	RuleRenamed     Kind = "rule_renamed"
-	RuleChanged     Kind = "rule_changed"
-	RuleMoved       Kind = "rule_moved"
-	OverrideAdded   Kind = "override_added"
-	OverrideRemoved Kind = "override_removed"
-	OverrideChanged Kind = "override_changed"
+	KindRuleAdded       Kind = "rule_added"
+	KindRuleRemoved     Kind = "rule_removed"
+	KindRuleRenamed     Kind = "rule_renamed"
+	KindRuleChanged     Kind = "rule_changed"
+	KindRuleMoved       Kind = "rule_moved"
+	KindOverrideAdded   Kind = "override_added"
+	KindOverrideRemoved Kind = "override_removed"
+	KindOverrideChanged Kind = "override_changed"
 )
 
 // A Difference is a rule or an override that differs between two policies. It is a value.
@@ -45,7 +45,7 @@ type Difference struct {
 
 	// Rule is the name of a rule, in the new policy if it exists there. Was is the old name of a renamed rule.
 	// Override is the ID of an override.
-	Rule, Was, Override string
+	Rule, OldName, Override string
 
 	// Changes are the fields of a changed rule or override, in the order of the language.
 	Changes []Change
@@ -94,7 +94,7 @@ func Compare(old, new *policy.Matcher, now time.Time) []Difference {
 	}
 	for i := range c.old.rules {
 		if r := &c.old.rules[i]; r.twin == nil && r.Mode != policy.ModeOff {
-			found = append(found, Difference{Kind: RuleRemoved, Rule: r.Name, Example: c.newExample(&c.old, r)})
+			found = append(found, Difference{Kind: KindRuleRemoved, Rule: r.Name, Example: c.newExample(&c.old, r)})
 		}
 	}
 	return append(found, c.compareOverrides()...)
@@ -201,11 +201,11 @@ func (c *comparer) compareRule(r *rule) []Difference {
 	case o == nil && r.Mode == policy.ModeOff, o != nil && o.Mode == policy.ModeOff && r.Mode == policy.ModeOff:
 		return nil // it decides nothing
 	case o == nil:
-		return []Difference{{Kind: RuleAdded, Rule: r.Name, Example: c.newExample(&c.new, r)}}
+		return []Difference{{Kind: KindRuleAdded, Rule: r.Name, Example: c.newExample(&c.new, r)}}
 	case o.Name != r.Name:
-		return []Difference{{Kind: RuleRenamed, Rule: r.Name, Was: o.Name, Example: c.newExample(&c.new, r)}}
+		return []Difference{{Kind: KindRuleRenamed, Rule: r.Name, OldName: o.Name, Example: c.newExample(&c.new, r)}}
 	case !r.same:
-		return []Difference{{Kind: RuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.newExampleOfBoth(o, r)}}
+		return []Difference{{Kind: KindRuleChanged, Rule: r.Name, Changes: c.changes(o, r), Example: c.newExampleOfBoth(o, r)}}
 	}
 	return c.compareOrder(o, r)
 }
@@ -257,7 +257,7 @@ func (c *comparer) compareBuckets(name string, was, is bucket.Limit, note func(l
 		note(name, field, was, is)
 	}
 	field("rate", was.Rate().String(), is.Rate().String())
-	if was.Algorithm() == bucket.Continuous || was.Algorithm() == bucket.Stepped {
+	if was.Algorithm() == bucket.AlgorithmContinuous || was.Algorithm() == bucket.AlgorithmStepped {
 		field("burst", was.Capacity().String(), is.Capacity().String())
 	}
 	debt := "max_reserved"
@@ -302,7 +302,7 @@ func bucketWords(l bucket.Limit) string {
 // debtWords describes how many tokens requests may reserve. It returns "" if only the arithmetic bounds them.
 func debtWords(l bucket.Limit) string {
 	_, p := l.Refill()
-	if l.Algorithm() != bucket.Continuous {
+	if l.Algorithm() != bucket.AlgorithmContinuous {
 		p = 1
 	}
 	if int64(l.Capacity()+l.MaxReserved()) >= (1<<53-1)/max(p, 1)-1 {
@@ -312,7 +312,7 @@ func debtWords(l bucket.Limit) string {
 }
 
 func anchorWords(l bucket.Limit) string {
-	if l.Algorithm() != bucket.Stepped {
+	if l.Algorithm() != bucket.AlgorithmStepped {
 		return ""
 	}
 	words := [...]string{bucket.AnchorEpoch: "epoch", bucket.AnchorKey: "key", bucket.AnchorFirst: "first"}
@@ -325,7 +325,7 @@ func anchorWords(l bucket.Limit) string {
 func keyWords(r *policy.Rule) string {
 	names := make([]string, len(r.LimitKeys))
 	for i, a := range r.LimitKeys {
-		names[i] = a.Spelled()
+		names[i] = a.Spelling()
 	}
 	return strings.Join(names, ", ")
 }
@@ -334,7 +334,7 @@ func matchWords(r *rule) string {
 	var parts []string
 	for _, c := range r.description.Match {
 		wants := c.Wants
-		if c.Attribute.Secret() && strings.Contains(wants, `"`) {
+		if c.Attribute.IsSecret() && strings.Contains(wants, `"`) {
 			wants = "…"
 		}
 		parts = append(parts, c.Attribute.String()+" is "+wants)

@@ -30,8 +30,8 @@ func rules(all ...string) string { return `{"rules": [` + strings.Join(all, ", "
 func words(d diff.Difference) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s%s", d.Kind, d.Rule, d.Override)
-	if d.Was != "" {
-		fmt.Fprintf(&b, " was %s", d.Was)
+	if d.OldName != "" {
+		fmt.Fprintf(&b, " was %s", d.OldName)
 	}
 	for _, c := range d.Changes {
 		fmt.Fprintf(&b, "; %s%s: %s → %s", prefixed(c.Limit), c.Field, c.Old, c.New)
@@ -192,7 +192,7 @@ func TestCompare_Long(t *testing.T) {
 		in, reversed = append(in, rule), append([]string{rule}, reversed...)
 	}
 	old := load(t, rules(in...))
-	if found := diff.Compare(old, load(t, rules(append([]string{gets}, in...)...)), now); len(found) != 1 || found[0].Kind != diff.RuleAdded || found[0].Example == nil {
+	if found := diff.Compare(old, load(t, rules(append([]string{gets}, in...)...)), now); len(found) != 1 || found[0].Kind != diff.KindRuleAdded || found[0].Example == nil {
 		t.Errorf("%d differences, %v", len(found), found[:min(len(found), 1)])
 	}
 	if found := diff.Compare(old, load(t, rules(reversed...)), now); len(found) > 0 {

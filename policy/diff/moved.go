@@ -40,7 +40,7 @@ func (c *comparer) compareOrder(o, n *rule) []Difference {
 	if o.set == n.set {
 		return nil
 	}
-	d := Difference{Kind: RuleMoved, Rule: n.Name}
+	d := Difference{Kind: KindRuleMoved, Rule: n.Name}
 	var lost, gained []space.Box
 	for _, i := range c.near.Beside(n.index) {
 		e := &c.new.rules[i]

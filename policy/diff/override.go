@@ -21,16 +21,16 @@ func (c *comparer) compareOverrides() (found []Difference) {
 	for _, id := range slices.Sorted(maps.Keys(new)) {
 		was, ok := old[id]
 		if !ok {
-			found = append(found, Difference{Kind: OverrideAdded, Override: id, Example: c.newExampleOfOverride(&c.new, new[id])})
+			found = append(found, Difference{Kind: KindOverrideAdded, Override: id, Example: c.newExampleOfOverride(&c.new, new[id])})
 			continue
 		}
 		if changes := c.compareOverride(was, new[id]); len(changes) > 0 {
-			found = append(found, Difference{Kind: OverrideChanged, Override: id, Changes: changes, Example: c.newExampleOfOverride(&c.new, new[id])})
+			found = append(found, Difference{Kind: KindOverrideChanged, Override: id, Changes: changes, Example: c.newExampleOfOverride(&c.new, new[id])})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(old)) {
 		if _, ok := new[id]; !ok {
-			found = append(found, Difference{Kind: OverrideRemoved, Override: id, Example: c.newExampleOfOverride(&c.old, old[id])})
+			found = append(found, Difference{Kind: KindOverrideRemoved, Override: id, Example: c.newExampleOfOverride(&c.old, old[id])})
 		}
 	}
 	return found
@@ -111,7 +111,7 @@ func plainMatch(text json.RawMessage) string {
 		return plainJSON(text)
 	}
 	for name := range clauses {
-		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() {
+		if a, err := policy.ParseAttribute(name); err == nil && a.IsSecret() {
 			clauses[name] = "…"
 		}
 	}

@@ -28,7 +28,7 @@ func (l *linter) checkQueues() {
 				continue
 			}
 			if wait := limit.Bucket.TimeFor(limit.Bucket.MaxReserved()); wait > longQueue {
-				l.warn(at.Fields+"/queue", "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, inspect.Duration(wait.Round(time.Second))),
+				l.warn(at.Fields+"/queue", "long-queue", fmt.Sprintf("the last request in the queue of limit %q waits for %s", limit.Name, inspect.FormatDuration(wait.Round(time.Second))),
 					`set the longest wait, as in queue: "10s"`)
 			}
 		}
@@ -48,7 +48,7 @@ func (l *linter) checkUnverifiedKeys() {
 		if slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return !c.Negate && l.attributes[c.Slot].Source == policy.SourceJWT }) {
 			continue // the token is verified
 		}
-		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.Secret() && l.isUnbounded(d, a) })
+		i := slices.IndexFunc(d.LimitKeys, func(a policy.Attribute) bool { return a.IsSecret() && l.isUnbounded(d, a) })
 		if i < 0 {
 			continue
 		}
@@ -109,7 +109,7 @@ func (l *linter) checkClientTiers() {
 	for _, e := range l.rules {
 		i := slices.IndexFunc(e.Clauses, func(c inspect.Clause) bool {
 			a := l.attributes[c.Slot]
-			return !c.Negate && clientWritten(a) && !a.Secret() && !slices.Contains(e.LimitKeys, a)
+			return !c.Negate && clientWritten(a) && !a.IsSecret() && !slices.Contains(e.LimitKeys, a)
 		})
 		if i < 0 || slices.ContainsFunc(e.Clauses, func(c inspect.Clause) bool { return l.proves(&c) }) {
 			continue
@@ -134,7 +134,7 @@ func (l *linter) checkClientTiers() {
 // proves reports whether clients cannot make up the values of c: a claim, an address or a secret.
 func (l *linter) proves(c *inspect.Clause) bool {
 	a := l.attributes[c.Slot]
-	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.isTarget(c.Slot) || a.Secret())
+	return !c.Negate && !slices.Contains(c.Prefixes, "") && (!clientWritten(a) && !l.isTarget(c.Slot) || a.IsSecret())
 }
 
 // checkClientAllows finds overrides that lift limits for any client that sends an attribute.

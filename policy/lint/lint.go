@@ -146,7 +146,7 @@ func (l *linter) checkWeeks() {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
 			b := limit.Bucket
-			if b.Algorithm() != bucket.Stepped || b.Anchor() != bucket.AnchorEpoch || b.Start() != 0 || at.Starts {
+			if b.Algorithm() != bucket.AlgorithmStepped || b.Anchor() != bucket.AnchorEpoch || b.Start() != 0 || at.Starts {
 				continue
 			}
 			if _, p := b.Refill(); p%(7*24*3600*1e6) == 0 {

@@ -86,7 +86,7 @@ func deniesAloneIn(rnd *rand.Rand, m *policy.Matcher, idle map[string]string) st
 			if match.Shadow {
 				continue
 			}
-			state, shown := match.Limit.Bucket.For(match.Key).Take(states[match.Key], now, match.Cost)
+			state, shown := match.Limit.Bucket.ForKey(match.Key).Take(states[match.Key], now, match.Cost)
 			if next[match.Key] = state; !shown.Allowed {
 				deny = append(deny, match.Rule.Name)
 			}

@@ -24,11 +24,11 @@ func maxAdmitted(l bucket.Limit, t float64) float64 {
 	n, p := l.Refill()
 	capacity, amount, per := float64(l.Capacity()), float64(n), float64(p)/1e6
 	switch l.Algorithm() {
-	case bucket.Stepped: // at most one more step than fits into t
+	case bucket.AlgorithmStepped: // at most one more step than fits into t
 		return capacity + amount*(math.Floor(t/per)+1)
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		return amount * max(math.Ceil(t/per), 1)
-	case bucket.SlidingWindow: // the count never exceeds this in any window that it keeps
+	case bucket.AlgorithmSlidingWindow: // the count never exceeds this in any window that it keeps
 		return amount * (math.Floor(t/per) + 2)
 	}
 	if l.Queued() {
@@ -59,15 +59,15 @@ func stricter(x, y *policy.Limit) bool {
 	n, p := b.Refill()
 	window, capacity := float64(p)/1e6, float64(b.Capacity())*slack
 	switch b.Algorithm() {
-	case bucket.Stepped:
+	case bucket.AlgorithmStepped:
 		if sameSteps(a, b) {
 			return stricterSteps(a, b)
 		}
 		return maxAdmitted(a, window) <= capacity && (b.Capacity() == n || meanRate(a) <= meanRate(b)*slack)
-	case bucket.SlidingLog:
+	case bucket.AlgorithmSlidingLog:
 		return maxAdmitted(a, window) <= float64(n)*slack
-	case bucket.SlidingWindow:
-		if a.Algorithm() == bucket.SlidingWindow {
+	case bucket.AlgorithmSlidingWindow:
+		if a.Algorithm() == bucket.AlgorithmSlidingWindow {
 			m, q := a.Refill()
 			return q == p && m <= n
 		}
@@ -81,7 +81,7 @@ func stricter(x, y *policy.Limit) bool {
 func sameSteps(a, b bucket.Limit) bool {
 	_, p := b.Refill()
 	_, q := a.Refill()
-	return a.Algorithm() == bucket.Stepped && a.Anchor() == b.Anchor() && p%q == 0 &&
+	return a.Algorithm() == bucket.AlgorithmStepped && a.Anchor() == b.Anchor() && p%q == 0 &&
 		(a.Anchor() == bucket.AnchorEpoch && (b.Start()-a.Start())%(time.Duration(q)*time.Microsecond) == 0 || p == q && a.Anchor() == bucket.AnchorKey)
 }
 
@@ -105,12 +105,12 @@ func allowance(x, y *policy.Limit) string {
 	_, q := b.Refill()
 	window := time.Duration(q) * time.Microsecond
 	switch {
-	case b.Algorithm() == bucket.Stepped && sameSteps(a, b):
-		return fmt.Sprintf("%v in %s", bucket.Tokens(maxPerInterval(a, b)), inspect.Duration(window))
-	case b.Algorithm() != bucket.Continuous:
-		return fmt.Sprintf("%v in %s", bucket.Tokens(maxAdmitted(a, window.Seconds())), inspect.Duration(window))
-	case a.Algorithm() != bucket.Continuous:
-		return fmt.Sprintf("%v in %s", n, inspect.Duration(time.Duration(p)*time.Microsecond))
+	case b.Algorithm() == bucket.AlgorithmStepped && sameSteps(a, b):
+		return fmt.Sprintf("%v in %s", bucket.Tokens(maxPerInterval(a, b)), inspect.FormatDuration(window))
+	case b.Algorithm() != bucket.AlgorithmContinuous:
+		return fmt.Sprintf("%v in %s", bucket.Tokens(maxAdmitted(a, window.Seconds())), inspect.FormatDuration(window))
+	case a.Algorithm() != bucket.AlgorithmContinuous:
+		return fmt.Sprintf("%v in %s", n, inspect.FormatDuration(time.Duration(p)*time.Microsecond))
 	}
 	return fmt.Sprintf("%v at once and %s after that", bucket.Tokens(maxAdmitted(a, 0)), pace(n, p))
 }

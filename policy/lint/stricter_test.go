@@ -94,7 +94,7 @@ func deniesAlone(rnd *rand.Rand, limits []policy.Limit, idle int) (bucket.Instan
 			next, all, alone := make([]bucket.State, len(limits)), true, true
 			for i, l := range limits {
 				var shown bucket.Snapshot
-				next[i], shown = l.Bucket.For("k").Take(states[i], now, bucket.Token)
+				next[i], shown = l.Bucket.ForKey("k").Take(states[i], now, bucket.Token)
 				all = all && shown.Allowed
 				alone = alone && shown.Allowed == (i != idle)
 			}

@@ -41,7 +41,7 @@ func explainLooks(t *testing.T, site *browser.Site) {
 		} {
 			page.WaitText(".trace", text)
 		}
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("explain-allowed")
 
@@ -52,7 +52,7 @@ func explainLooks(t *testing.T, site *browser.Site) {
 		page.WaitText(".verdict", "Denied")
 		page.WaitText(".verdict", "by rule exports: 0 of 3 tokens left, and it costs 1")
 		page.WaitText(".verdict", "Allowed in")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("explain-denied")
 	})

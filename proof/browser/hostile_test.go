@@ -85,7 +85,7 @@ func inert(t *testing.T, page *browser.Page, where string) {
 	for _, found := range browser.Eval[[]string](page, look) {
 		t.Errorf("%s: %s", where, found)
 	}
-	page.NoSideways()
+	page.CheckNoOverflow()
 }
 
 // infested is a site whose clients and policy are hostile. It forwards to an upstream,

@@ -198,7 +198,7 @@ func overridesList(t *testing.T, site *browser.Site) {
 		page.WaitText("#main", "No override matches the filter")
 		page.Fill("Filter overrides", "scrapes as "+user)
 		page.Poll("one is shown", "document.querySelectorAll('.overrides-table tbody tr').length === 1")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("overrides")
 		page.Click("button", "End block-*")
@@ -256,7 +256,7 @@ func keysHostile(t *testing.T, site *browser.Site) {
 		if raw := browser.Eval[bool](page, `/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText)`); raw {
 			t.Error("the page's text has characters that control something")
 		}
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("keys-hostile")
 		for i := range 7 {
@@ -264,7 +264,7 @@ func keysHostile(t *testing.T, site *browser.Site) {
 			page.Poll("all keys are there", "document.querySelectorAll('#main tbody tr').length === 7")
 			browser.Eval[any](page, "document.querySelectorAll('#main .key-link')["+browser.JS(i)+"].click()")
 			page.WaitText(".readout", "0 of 2 tokens")
-			page.NoSideways()
+			page.CheckNoOverflow()
 		}
 		page.Screenshot("key-hostile")
 		if browser.Eval[bool](page, "window.broken === 1 || document.querySelector('#main script, #main img') !== null") {
@@ -289,7 +289,7 @@ func overridesOfAll(t *testing.T, site *browser.Site) {
 		if dialog.Has("textbox", "Attribute") || dialog.Has("combobox", "Attribute") {
 			t.Error("break glass asks for an attribute")
 		}
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("overrides-break-glass")
 		dialog.Click("button", "Add override")

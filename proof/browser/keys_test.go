@@ -133,7 +133,7 @@ func keysLook(t *testing.T, site *browser.Site) {
 		page.Click("button", "Resume")
 		page.Poll("the count goes on after a pause", countIs(user, "9"))
 
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("keys")
 
@@ -230,7 +230,7 @@ func keyLooks(t *testing.T, site *browser.Site) {
 		page.Poll("what was allowed is drawn", paintedIn("--chart-allowed"))
 		page.Poll("what was denied is drawn", paintedIn("--chart-denied"))
 		page.Click("button", "30 s")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("key")
 	})

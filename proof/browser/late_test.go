@@ -133,6 +133,6 @@ func TestNarrow(t *testing.T) {
 	page.Remember(browser.OperateToken)
 	for route, heading := range map[string]string{"overview": "Overview", "rules": "Rules", "rules/" + long: "Rules", "keys": "Keys", "explain": "Explain"} {
 		await(page, site.Page(route), heading)
-		page.NoSideways()
+		page.CheckNoOverflow()
 	}
 }

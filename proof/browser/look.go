@@ -84,8 +84,8 @@ func (p *Page) applyLook(still bool) {
 	})
 }
 
-// Still turns on the system setting for reduced motion.
-func (p *Page) Still() {
+// ReduceMotion turns on the system setting for reduced motion.
+func (p *Page) ReduceMotion() {
 	p.t.Helper()
 	p.applyLook(true)
 }

@@ -21,8 +21,8 @@ const overflowScript = `(() => {
 	return ['window ' + width + ', page ' + page.scrollWidth, ...wide.slice(0, 5).map(e => e.outerHTML.slice(0, 200))];
 })()`
 
-// NoSideways fails the test if the page scrolls horizontally.
-func (p *Page) NoSideways() {
+// CheckNoOverflow fails the test if the page scrolls horizontally.
+func (p *Page) CheckNoOverflow() {
 	p.t.Helper()
 	if wide := Eval[[]string](p, fmt.Sprintf(overflowScript, p.size.width)); len(wide) > 0 {
 		p.t.Errorf("%s is wider than the window: %q", p.URL(), wide)

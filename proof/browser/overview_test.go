@@ -43,7 +43,7 @@ func overviewLooks(t *testing.T, site *browser.Site) {
 		page.WaitText("#store-card", "answers")
 		page.WaitText("#policy-card", "policy.yaml")
 		page.WaitText("#overrides-card", "none")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("overview")
 	})
@@ -72,7 +72,7 @@ func overviewFresh(t *testing.T, site *browser.Site) {
 	page.Count("button", "Copy")
 	page.WaitText(".health", "No requests in the last minute")
 	page.Poll("it goes on how long the policy is in force", `(window.seen ??= new Set()).add(document.querySelector('#policy-card time').textContent).size > 3`)
-	page.NoSideways()
+	page.CheckNoOverflow()
 	page.Axe()
 	page.Screenshot("overview-fresh")
 	visit(site)
@@ -131,7 +131,7 @@ func overviewHostileKeys(t *testing.T, site *browser.Site) {
 	if got := page.Text(".top-keys"); strings.ContainsAny(got, "\u202e\x07") {
 		t.Errorf("what cannot be seen is in %q", got)
 	}
-	page.NoSideways()
+	page.CheckNoOverflow()
 	page.Axe()
 	page.Screenshot("overview-hostile")
 }

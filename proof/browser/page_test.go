@@ -211,7 +211,7 @@ func pageActs(t *testing.T) {
 		if got, want := browser.Eval[bool](page, "matchMedia('(prefers-color-scheme: dark)').matches"), theme == browser.Dark; got != want {
 			t.Errorf("dark: %v, want %v", got, want)
 		}
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Screenshot("form")
 	})
 }
@@ -227,7 +227,7 @@ func pageSideways(t *testing.T) {
 		}
 	})
 	page.Goto(serve(t, `<table id="wide" width="700"><tr><td>wide</table>`, ""))
-	page.NoSideways()
+	page.CheckNoOverflow()
 	if got := strings.Join(inner.failures, "\n"); !strings.Contains(got, "<td>wide</td>") {
 		t.Errorf("%s, want that its cell is too wide", got)
 	}

@@ -93,7 +93,7 @@ func playLooks(t *testing.T, site *browser.Site) {
 		page.Fill("Virtual time", "4500")
 		page.WaitText(".play-readout", "Request 20 at 9.5 s: denied. Retry after 0.5 s.")
 		page.WaitText(".play-amount", "0.9")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("playground")
 		page.Fill("Example", "window-edge")
@@ -102,7 +102,7 @@ func playLooks(t *testing.T, site *browser.Site) {
 		page.ClickAt(lane(0) + " .play-form summary")
 		page.ClickAt(lane(0) + " .play-table summary")
 		page.ClickAt(lane(0) + " .play-policy summary")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("playground-window-edge")
 	})
@@ -289,6 +289,6 @@ func playBrokenLinks(t *testing.T, site *browser.Site) {
 	} {
 		page.Goto(site.Page("playground" + query))
 		page.WaitText("#main", want)
-		page.NoSideways()
+		page.CheckNoOverflow()
 	}
 }

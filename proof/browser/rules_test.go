@@ -113,7 +113,7 @@ func rulesLook(t *testing.T, site *browser.Site) {
 			page.WaitText("#main", text)
 		}
 		page.Poll("what is denied shows", "[...document.querySelectorAll('.tree-rule')].some(r => /exports/.test(r.innerText) && /6[0-9](\\.\\d)?% denied/.test(r.innerText))")
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("rules")
 
@@ -128,7 +128,7 @@ func rulesLook(t *testing.T, site *browser.Site) {
 		page.WaitText("#main", "An export reads whole tables.")
 		page.WaitText("#main", "let through, after 50ms")
 		page.In(".tight-kind").Wait("link", "x-customer "+customer)
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.ScreenshotAll("rule")
 	})

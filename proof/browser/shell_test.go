@@ -83,7 +83,7 @@ func everyPage(t *testing.T, site *browser.Site, size browser.Size, theme browse
 	page.Remember(browser.OperateToken)
 	for _, r := range routes {
 		await(page, site.Page(r.route), r.heading)
-		page.NoSideways()
+		page.CheckNoOverflow()
 		page.Axe()
 		page.Screenshot("shell-" + strings.ReplaceAll(r.route, "/", "-"))
 		if got := browser.Eval[int](page, "document.querySelectorAll('h1').length"); got != 1 {

@@ -95,7 +95,7 @@ func violationsLook(t *testing.T, site *browser.Site) {
 		p.WaitText(".vio-table", "192.0.2.7")
 		p.WaitText(".vio-table", "GET /v1/search/shoes")
 		p.Axe()
-		p.NoSideways()
+		p.CheckNoOverflow()
 		p.Screenshot("violations")
 		p.ClickAt(".vio-toggle")
 		p.WaitText(".vio-details", "Cost")
@@ -127,7 +127,7 @@ func violationsLook(t *testing.T, site *browser.Site) {
 		p.Goto(site.Page("violations?user=nobody"))
 		p.WaitText("main", "No denials match")
 		p.Axe()
-		p.NoSideways()
+		p.CheckNoOverflow()
 		p.Screenshot("violations-none")
 	})
 }
@@ -177,7 +177,7 @@ func violationsHostile(t *testing.T, site *browser.Site) {
 	p.WaitText(".vio-table", "<img src=x onerror=alert(1)>")
 	p.WaitText(".vio-table", `\u202etxet\u0007`)
 	browser.Eval[bool](p, "document.querySelectorAll('.vio-toggle').forEach((b) => b.click()), true")
-	p.NoSideways()
+	p.CheckNoOverflow()
 	p.Axe()
 	if n := browser.Eval[int](p, "document.querySelectorAll('main img, main script, main [onerror]').length"); n != 0 {
 		t.Errorf("%d elements were made of what a row says", n)
@@ -219,7 +219,7 @@ func TestViolations_Unconfigured(t *testing.T) {
 		p.Goto(site.Page("violations"))
 		p.WaitText("main", "mete serve --violations postgres://mete@HOST/DATABASE")
 		p.Axe()
-		p.NoSideways()
+		p.CheckNoOverflow()
 		p.Screenshot("violations-unconfigured")
 	})
 }

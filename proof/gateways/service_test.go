@@ -79,7 +79,7 @@ func (s *service) note(r *http.Request, what string) {
 func (s *service) place() (path, host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path, _ = requestpath.Of(s.target)
+	path, _ = requestpath.Parse(s.target)
 	return path, s.at
 }
 

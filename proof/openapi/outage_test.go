@@ -89,7 +89,7 @@ func newOutage(t *testing.T, seen map[string]bool) *outage {
 	admin, err := httpapi.New(lim, httpapi.Config{
 		Admin: true, Overrides: m, Top: httpapi.Top{Tracker: top}, Reload: func(context.Context) error { return o.reloading },
 		Ready:   func(context.Context) error { return o.unready },
-		Gateway: httpapi.Gateway{Profile: httpapi.NGINX, TrustedHops: 1}, Live: httpapi.Live{Violations: oneViolation{}},
+		Gateway: httpapi.Gateway{Profile: httpapi.ProfileNGINX, TrustedHops: 1}, Live: httpapi.Live{Violations: oneViolation{}},
 	})
 	if err != nil {
 		t.Fatal(err)

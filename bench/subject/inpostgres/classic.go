@@ -47,5 +47,5 @@ func newClassic(ctx context.Context, at Place, q subject.Quota) (remote.Limiter,
 		})
 		return allowed && err == nil, err
 	}
-	return remote.Limiter{Caller: remote.One(take), Close: pool.Close}, nil
+	return remote.Limiter{Caller: remote.FromSingle(take), Close: pool.Close}, nil
 }

@@ -43,7 +43,7 @@ func newMeteStore(ctx context.Context, at Place, q subject.Quota) (remote.Limite
 	if err != nil {
 		return remote.Limiter{}, err
 	}
-	return remote.Limiter{Caller: store.Alone(), Close: closeStore}, nil
+	return remote.Limiter{Caller: store.StoreTakes(), Close: closeStore}, nil
 }
 
 func newMeteLimiter(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, error) {
@@ -51,7 +51,7 @@ func newMeteLimiter(ctx context.Context, at Place, q subject.Quota) (remote.Limi
 	if err != nil {
 		return remote.Limiter{}, err
 	}
-	caller, err := store.Limited()
+	caller, err := store.LimiterTakes()
 	if err != nil {
 		closeStore()
 		return remote.Limiter{}, err

@@ -32,5 +32,5 @@ func newSingle(ctx context.Context, at Place, q subject.Quota) (remote.Limiter, 
 		}
 		return err == nil, err
 	}
-	return remote.Limiter{Caller: remote.One(take), Close: pool.Close}, nil
+	return remote.Limiter{Caller: remote.FromSingle(take), Close: pool.Close}, nil
 }

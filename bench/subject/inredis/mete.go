@@ -42,7 +42,7 @@ func newMeteStore(leased bool) func(string, subject.Quota) (remote.Limiter, erro
 		if err != nil {
 			return remote.Limiter{}, err
 		}
-		return remote.Limiter{Caller: store.Alone(), Close: closeStore}, nil
+		return remote.Limiter{Caller: store.StoreTakes(), Close: closeStore}, nil
 	}
 }
 
@@ -52,7 +52,7 @@ func newMeteLimiter(leased bool) func(string, subject.Quota) (remote.Limiter, er
 		if err != nil {
 			return remote.Limiter{}, err
 		}
-		caller, err := store.Limited()
+		caller, err := store.LimiterTakes()
 		if err != nil {
 			closeStore()
 			return remote.Limiter{}, err

@@ -22,5 +22,5 @@ func newRedisRate(addr string, q subject.Quota) (remote.Limiter, error) {
 		}
 		return result.Allowed > 0, nil
 	}
-	return remote.Limiter{Caller: remote.One(take), Close: closeClient}, nil
+	return remote.Limiter{Caller: remote.FromSingle(take), Close: closeClient}, nil
 }

@@ -33,5 +33,5 @@ func newThrottled(addr string, q subject.Quota) (remote.Limiter, error) {
 		limited, _, err := gcra.RateLimitCtx(context.Background(), key, 1)
 		return !limited, err
 	}
-	return remote.Limiter{Caller: remote.One(take), Close: closeClient}, nil
+	return remote.Limiter{Caller: remote.FromSingle(take), Close: closeClient}, nil
 }

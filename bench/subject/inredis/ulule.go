@@ -24,5 +24,5 @@ func newUlule(addr string, q subject.Quota) (remote.Limiter, error) {
 		state, err := counter.Get(context.Background(), key)
 		return !state.Reached, err
 	}
-	return remote.Limiter{Caller: remote.One(take), Close: closeClient}, nil
+	return remote.Limiter{Caller: remote.FromSingle(take), Close: closeClient}, nil
 }

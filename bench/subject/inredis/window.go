@@ -44,5 +44,5 @@ func newWindow(addr string, q subject.Quota) (remote.Limiter, error) {
 		}
 		return reply[0] <= int64(q.Capacity), nil
 	}
-	return remote.Limiter{Caller: remote.One(take), Close: client.Close}, nil
+	return remote.Limiter{Caller: remote.FromSingle(take), Close: client.Close}, nil
 }

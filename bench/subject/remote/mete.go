@@ -26,8 +26,8 @@ func NewStore(store mete.Store, q subject.Quota, leased bool) (*Store, error) {
 	return &Store{store, limit, leased}, err
 }
 
-// Alone measures the store without a limiter.
-func (s *Store) Alone() func() Take {
+// StoreTakes measures the store without a limiter.
+func (s *Store) StoreTakes() func() Take {
 	return func() Take {
 		var charges []store.Charge
 		var snapshots []bucket.Snapshot
@@ -42,8 +42,8 @@ func (s *Store) Alone() func() Take {
 	}
 }
 
-// Limited measures a limiter that decides by the charges of requests.
-func (s *Store) Limited() (func() Take, error) {
+// LimiterTakes measures a limiter that decides by the charges of requests.
+func (s *Store) LimiterTakes() (func() Take, error) {
 	limiter, err := mete.New(s.store, nil, mete.Config{Deadline: policy.MaxDeadline})
 	if err != nil {
 		return nil, err

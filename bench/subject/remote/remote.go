@@ -16,9 +16,9 @@ type Limiter struct {
 	Close func()
 }
 
-// One makes takes with a limiter that accepts one key per call. For several keys it calls the limiter in turn
+// FromSingle makes takes with a limiter that accepts one key per call. For several keys it calls the limiter in turn
 // until one denies. That is not atomic: tokens of earlier keys are lost.
-func One(take func(key string) (bool, error)) func() Take {
+func FromSingle(take func(key string) (bool, error)) func() Take {
 	return func() Take {
 		return func(keys []string) (bool, error) {
 			for _, key := range keys {

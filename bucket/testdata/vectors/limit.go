@@ -26,8 +26,8 @@ type rawLimit struct {
 }
 
 var algorithms = map[string]bucket.Algorithm{
-	"": bucket.Continuous, "stepped": bucket.Stepped,
-	"sliding_window": bucket.SlidingWindow, "sliding_log": bucket.SlidingLog,
+	"": bucket.AlgorithmContinuous, "stepped": bucket.AlgorithmStepped,
+	"sliding_window": bucket.AlgorithmSlidingWindow, "sliding_log": bucket.AlgorithmSlidingLog,
 }
 
 var anchors = map[string]bucket.Anchor{
@@ -81,5 +81,5 @@ func (r rawLimit) charge(spec bucket.Spec) (Charge, error) {
 	if n, p := limit.Refill(); int64(n) != r.N || p != r.P {
 		return Charge{}, fmt.Errorf("rate %s: refill is %d thousandths every %d µs, want %d every %d", r.Rate, int64(n), p, r.N, r.P)
 	}
-	return Charge{Spec: spec, Key: r.Key, Offset: r.Offset, Limit: limit.For(r.Key)}, nil
+	return Charge{Spec: spec, Key: r.Key, Offset: r.Offset, Limit: limit.ForKey(r.Key)}, nil
 }

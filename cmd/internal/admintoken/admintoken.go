@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admintoken shares a generated admin token with local commands. A server without configured tokens calls
-// [Make], which saves a token in a file. Commands of the same user read it with [Find].
+// [Create], which saves a token in a file. Commands of the same user read it with [Find].
 package admintoken
 
 import (
@@ -32,9 +32,9 @@ type SignIn struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// Make generates a token for the admin address, host:port, and saves it. It replaces the file of an earlier server
+// Create generates a token for the admin address, host:port, and saves it. It replaces the file of an earlier server
 // at this address.
-func Make(address string) (File, error) {
+func Create(address string) (File, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return File{}, fmt.Errorf("admintoken: %w", err)

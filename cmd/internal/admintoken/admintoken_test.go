@@ -12,7 +12,7 @@ import (
 
 func mustMake(t *testing.T, address string) admintoken.File {
 	t.Helper()
-	f, err := admintoken.Make(address)
+	f, err := admintoken.Create(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestMake_Fails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(f.Path, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := admintoken.Make("127.0.0.1:8081"); err == nil || got != (admintoken.File{}) {
+	if got, err := admintoken.Create("127.0.0.1:8081"); err == nil || got != (admintoken.File{}) {
 		t.Errorf("Make = %+v, %v; want an error, and no file", got, err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(f.Path)); err != nil || len(left) != 1 {
@@ -91,7 +91,7 @@ func TestMake_Fails(t *testing.T) {
 	if _, _, ok := admintoken.Find("127.0.0.1:8081"); ok {
 		t.Error("a directory was taken for a token")
 	}
-	if got, err := admintoken.Make("nonsense"); err == nil {
+	if got, err := admintoken.Create("nonsense"); err == nil {
 		t.Errorf("Make(nonsense) = %+v, want an error", got)
 	}
 }

@@ -192,7 +192,7 @@ func (f *Follower) Poll(ctx context.Context, apply func(*policy.Matcher) error, 
 		f.recordFailure(err)
 		return err
 	}
-	if f.looks.Note(got != nil, nil) == follow.Recovered {
+	if f.looks.Note(got != nil, nil) == follow.NewsRecovered {
 		f.config.Log.Info("policy bundle source reachable", "source", f.shown)
 	}
 	switch {
@@ -243,7 +243,7 @@ func loggable(err error) error {
 // recordFailure records a poll without a verified bundle.
 func (f *Follower) recordFailure(err error) {
 	unsigned := errors.Is(err, policysign.ErrSignature)
-	if f.looks.Note(false, err) == follow.Failed {
+	if f.looks.Note(false, err) == follow.NewsFailed {
 		msg := "policy bundle source unreachable, last bundle stays active"
 		if unsigned {
 			msg = "policy bundle rejected, invalid signature"

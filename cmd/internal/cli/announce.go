@@ -53,7 +53,7 @@ func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server
 		fmt.Fprintf(w, "  %s\n", command)
 	}
 	fmt.Fprintf(w, "\nShow denied clients, and the reasons:\n\n  %s top --server %s\n", programName(), admin)
-	if !c.InFront() {
+	if !c.IsGateway() {
 		fmt.Fprintf(w, "\nStop it with Ctrl-C, and put it in front of a service:\n\n  %s serve --upstream http://127.0.0.1:3000\n", programName())
 	}
 	fmt.Fprintln(w)

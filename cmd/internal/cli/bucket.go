@@ -22,7 +22,7 @@ func bucketCode(b *api.Bucket) int {
 
 func bucketText(b *api.Bucket) string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "%s\n  %s of %s left", display.Inert(b.Key), b.Remaining, b.Capacity)
+	fmt.Fprintf(&t, "%s\n  %s of %s left", display.EscapeUnsafe(b.Key), b.Remaining, b.Capacity)
 	switch full := b.FullAfter.Duration(); {
 	case full == 0:
 		t.WriteString(", full")
@@ -48,13 +48,13 @@ func bucketText(b *api.Bucket) string {
 	}
 	t.WriteByte('\n')
 	if b.Override != nil {
-		fmt.Fprintf(&t, "  another limit by override %s: %s\n", b.Override.ID, display.Inert(b.Override.Reason))
+		fmt.Fprintf(&t, "  another limit by override %s: %s\n", b.Override.ID, display.EscapeUnsafe(b.Override.Reason))
 	}
 	if b.BlockedBy != nil {
-		fmt.Fprintf(&t, "  blocked by override %s: %s\n", b.BlockedBy.ID, display.Inert(b.BlockedBy.Reason))
+		fmt.Fprintf(&t, "  blocked by override %s: %s\n", b.BlockedBy.ID, display.EscapeUnsafe(b.BlockedBy.Reason))
 	}
 	if b.AllowedBy != nil {
-		fmt.Fprintf(&t, "  allowed by override %s: %s\n", b.AllowedBy.ID, display.Inert(b.AllowedBy.Reason))
+		fmt.Fprintf(&t, "  allowed by override %s: %s\n", b.AllowedBy.ID, display.EscapeUnsafe(b.AllowedBy.Reason))
 	}
 	return t.String()
 }

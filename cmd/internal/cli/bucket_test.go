@@ -34,7 +34,7 @@ func bucketServer(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(limiter, httpapi.Config{Admin: true, Role: func(r *http.Request) httpapi.Role { return httpapi.Configure }})
+	api, err := httpapi.New(limiter, httpapi.Config{Admin: true, Role: func(r *http.Request) httpapi.Role { return httpapi.RoleConfigure }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (t *policyTests) asJSON() *checkedTests {
 func checkRule(r *policy.Rule) checkedRule {
 	cr := checkedRule{Name: r.Name, Mode: r.Mode.String(), OnStoreError: storeErrorName(r), Deadline: api.Seconds(r.Deadline), LimitKeys: []string{}}
 	for _, a := range r.LimitKeys {
-		cr.LimitKeys = append(cr.LimitKeys, a.Spelled())
+		cr.LimitKeys = append(cr.LimitKeys, a.Spelling())
 	}
 	for i := range r.Limits {
 		cr.Limits = append(cr.Limits, checkLimit(&r.Limits[i]))

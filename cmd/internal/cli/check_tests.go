@@ -71,7 +71,7 @@ func newTestOutcome(r *policytest.Result) testOutcome {
 	o := testOutcome{Name: r.Test.Name, Path: r.Test.Path, Requests: r.Test.Requests()}
 	for i, f := range r.Failures {
 		reason := fmt.Sprintf("want %s; got %s", f.Want, f.Got)
-		if where := f.Where(); where != "" {
+		if where := f.Place(); where != "" {
 			reason = where + ": " + reason
 		}
 		failure := testFailure{Warning: policy.Warning{Path: f.Path, Code: codeFailed, Reason: reason}, Why: f.Why}

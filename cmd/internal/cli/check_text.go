@@ -124,9 +124,9 @@ func (f *finding) text(file string, paint painter) string {
 
 func storeErrorName(r *policy.Rule) string {
 	switch r.OnStoreError {
-	case policy.StoreErrorClosed:
+	case policy.OnStoreErrorClosed:
 		return "closed"
-	case policy.StoreErrorLocal:
+	case policy.OnStoreErrorLocal:
 		return "local"
 	}
 	return "open"
@@ -146,7 +146,7 @@ func keyNames(r *policy.Rule) string {
 	}
 	names := make([]string, len(r.LimitKeys))
 	for i, a := range r.LimitKeys {
-		names[i] = a.Spelled()
+		names[i] = a.Spelling()
 	}
 	return strings.Join(names, " ")
 }

@@ -21,7 +21,7 @@ func TestConnection_FindsTheToken(t *testing.T) {
 	t.Setenv(tokenVariable, "")
 	tokens := map[string]string{"": ""}
 	for _, address := range []string{"127.0.0.1:8081", "[::1]:9000", "127.0.0.1:80"} {
-		f, err := admintoken.Make(address)
+		f, err := admintoken.Create(address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestConnection_FindsTheToken(t *testing.T) {
 // An explicit token takes precedence over a token file.
 func TestConnection_TokenThatIsSaid(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	if _, err := admintoken.Make("127.0.0.1:8081"); err != nil {
+	if _, err := admintoken.Create("127.0.0.1:8081"); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "token")

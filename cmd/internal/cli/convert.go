@@ -35,7 +35,7 @@ func newConvertCommand(std Streams) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use: "convert [flags] FILE", Short: "Convert a gateway's rate limits into a policy",
-		Long: strings.Replace(convertAbout, "%GATEWAYS%", strings.Join(convert.Abouts(), "\n  "), 1),
+		Long: strings.Replace(convertAbout, "%GATEWAYS%", strings.Join(convert.Descriptions(), "\n  "), 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("%d files given: name one configuration", len(args))

@@ -96,12 +96,12 @@ func (c *connection) requestLink(ctx context.Context) (dashboardLink, error) {
 	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return dashboardLink{}, failClient(c.server, &client.Error{Op: "dashboard", Kind: client.Unreachable, Err: err})
+		return dashboardLink{}, failClient(c.server, &client.Error{Op: "dashboard", Kind: client.KindUnreachable, Err: err})
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxLinkBytes))
 	if err != nil {
-		return dashboardLink{}, failClient(c.server, &client.Error{Op: "dashboard", Kind: client.Unreachable, Err: err})
+		return dashboardLink{}, failClient(c.server, &client.Error{Op: "dashboard", Kind: client.KindUnreachable, Err: err})
 	}
 	if resp.StatusCode != http.StatusOK {
 		return dashboardLink{}, c.linkError(resp.StatusCode, text)
@@ -119,7 +119,7 @@ func (c *connection) linkError(status int, text []byte) error {
 		return fail(exitUsage, fmt.Errorf("%s/dashboard/: status %d: is it the admin address of a mete server?", c.server, status))
 	}
 	problem.Detail = visible.Text(problem.Detail)
-	return failClient(c.server, &client.Error{Op: "dashboard", Kind: client.Refused, Status: status, Problem: &problem})
+	return failClient(c.server, &client.Error{Op: "dashboard", Kind: client.KindRefused, Status: status, Problem: &problem})
 }
 
 func openBrowser(ctx context.Context, url string) error {

@@ -118,9 +118,9 @@ func clientExit(err error) int {
 	switch {
 	case !ok:
 		return exitUsage
-	case e.Kind == client.Unreachable, e.Kind == client.Unavailable:
+	case e.Kind == client.KindUnreachable, e.Kind == client.KindUnavailable:
 		return exitUnreachable
-	case e.Kind == client.Refused && e.Status != 0:
+	case e.Kind == client.KindRefused && e.Status != 0:
 		return exitRefused
 	}
 	return exitUsage // --server is not a mete server, or the request cannot be sent

@@ -225,7 +225,7 @@ func hashedAttribute(e *mete.Explanation) string {
 func attributeNames(attributes []policy.Attribute) []string {
 	names := make([]string, len(attributes))
 	for i, a := range attributes {
-		names[i] = a.Spelled()
+		names[i] = a.Spelling()
 	}
 	return names
 }

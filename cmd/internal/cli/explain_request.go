@@ -23,7 +23,7 @@ type typedRequest struct {
 func (r *typedRequest) read(operands []string) error {
 	var typed requesttext.Request
 	for _, operand := range operands {
-		if err := typed.Operand(operand); err != nil {
+		if err := typed.ReadOperand(operand); err != nil {
 			return err
 		}
 	}

@@ -144,7 +144,7 @@ func TestExplain_PassesAtMidnight(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := func() bucket.Instant { return bucket.At(clock.Now().Time().Add(-14 * time.Microsecond)) }
-	lim, err := mete.New(storetest.NewNaive(clock.Now), m, mete.Config{Now: asked})
+	lim, err := mete.New(storetest.NewModel(clock.Now), m, mete.Config{Now: asked})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestExplain_Server(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(clock.Now), m, mete.Config{Now: clock.Now})
+	lim, err := mete.New(storetest.NewModel(clock.Now), m, mete.Config{Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestExplain_ShowsWhatIsOwed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(clock.Now), m, mete.Config{Now: clock.Now})
+	lim, err := mete.New(storetest.NewModel(clock.Now), m, mete.Config{Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ overrides:
 		}
 	}))
 	defer refusing.Close()
-	o := api.OverrideStatus{State: spell, Source: spell, Mistakes: []api.Mistake{{Pointer: spell, Detail: spell, Hint: spell}}}
+	o := api.OverrideStatus{State: spell, Source: spell, Mistakes: []api.ErrorDetail{{Pointer: spell, Detail: spell, Hint: spell}}}
 	o.ID, o.Action, o.Rules, o.Key, o.Algorithm, o.Reason, o.Author = spell, spell, []string{spell}, spell, spell, spell, spell
 	o.ExpiresAt = time.Now().Add(time.Hour)
 	listing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

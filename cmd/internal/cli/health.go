@@ -64,7 +64,7 @@ func newHealthCommand(std Streams) *cobra.Command {
 			answer, text, code := healthDocument{OK: true}, "ok", exitOK
 			switch {
 			case err != nil:
-				return failClient(c.server, &client.Error{Kind: client.Unreachable, Err: err})
+				return failClient(c.server, &client.Error{Kind: client.KindUnreachable, Err: err})
 			case status == http.StatusServiceUnavailable:
 				answer, text, code = healthDocument{Reason: reason}, visible.Lines(reason), exitNo
 			case status != http.StatusOK:

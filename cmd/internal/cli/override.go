@@ -242,7 +242,7 @@ func (c *overrideCommand) fail(err error) error {
 	case e.Problem != nil && len(e.Problem.Mistakes) > 0:
 		var lines []error
 		for _, m := range e.Problem.Mistakes {
-			lines = append(lines, errors.New(visible.Text(c.subject)+mistakeText(m)))
+			lines = append(lines, errors.New(visible.Text(c.subject)+formatErrorDetail(m)))
 		}
 		return failEach(exitNo, errors.Join(lines...))
 	case e.Problem != nil && (e.Status == http.StatusNotFound && c.subject != "" || e.Status == http.StatusConflict):
@@ -251,7 +251,7 @@ func (c *overrideCommand) fail(err error) error {
 	return failClient(c.server, err)
 }
 
-func mistakeText(m api.Mistake) string {
+func formatErrorDetail(m api.ErrorDetail) string {
 	text := strings.TrimPrefix(m.Pointer+": "+m.Detail, ": ")
 	if m.Hint != "" {
 		text += "; " + m.Hint

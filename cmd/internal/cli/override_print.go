@@ -41,7 +41,7 @@ func (c *overrideCommand) list(ctx context.Context) error {
 	}
 	for i := range answer.Overrides {
 		for _, m := range answer.Overrides[i].Mistakes {
-			fmt.Fprintf(&b, "override %s does not fit the policy: %s\n", cellText(answer.Overrides[i].ID), mistakeText(m))
+			fmt.Fprintf(&b, "override %s does not fit the policy: %s\n", cellText(answer.Overrides[i].ID), formatErrorDetail(m))
 		}
 	}
 	if !answer.Persistent {
@@ -70,10 +70,10 @@ func (c *overrideCommand) writeAudit(b *strings.Builder, entries []api.AuditEntr
 // auditSubject describes the object of an audit entry: an override by its ID, or a bucket by its key and the
 // change in tokens.
 func auditSubject(e *api.AuditEntry) string {
-	if e.What == string(overrides.WhatCleared) {
+	if e.What == string(overrides.EntryCleared) {
 		return fmt.Sprintf("%s of rule %s", prose.Count(int(e.Buckets), "bucket"), e.Rule)
 	}
-	word := map[string]string{string(overrides.WhatReset): "to", string(overrides.WhatTaken): "from"}[e.What]
+	word := map[string]string{string(overrides.EntryReset): "to", string(overrides.EntryTaken): "from"}[e.What]
 	switch tokens := e.Tokens.String(); {
 	case word == "":
 		return e.Override
@@ -97,7 +97,7 @@ func (c *overrideCommand) printSet(o *api.OverrideStatus) error {
 func expiryText(o *api.OverrideStatus, now time.Time) string {
 	left := o.ExpiresAt.Sub(now)
 	switch {
-	case o.State == string(overrides.StateEnded) || left <= 0:
+	case o.State == string(overrides.StateExpired) || left <= 0:
 		return "expired " + o.ExpiresAt.UTC().Format(time.DateTime)
 	case o.State == string(overrides.StateUnfit):
 		return "inactive"

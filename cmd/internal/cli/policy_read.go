@@ -170,12 +170,12 @@ func hashKeyNote(m *policy.Matcher) string {
 		return ""
 	}
 	for _, r := range m.Rules() {
-		if !slices.ContainsFunc(r.LimitKeys, policy.Attribute.Secret) {
+		if !slices.ContainsFunc(r.LimitKeys, policy.Attribute.IsSecret) {
 			continue
 		}
 		anchored := slices.ContainsFunc(r.Limits, func(l policy.Limit) bool { return l.Bucket.Anchor() == bucket.AnchorKey })
 		switch {
-		case r.Mode.Partial():
+		case r.Mode.IsPartial():
 			return fmt.Sprintf("rule %q selects %v of its keys by a hash: servers select other keys unless %s is their hash_key", r.Name, r.Mode, hashKeyVar)
 		case anchored && r.Mode != policy.ModeOff:
 			return fmt.Sprintf("the windows of rule %q start at times that depend on a hash of the key: servers use other times unless %s is their hash_key", r.Name, hashKeyVar)

@@ -116,7 +116,7 @@ func (c *replayCommand) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.bound.check(comparison.Count(replaying.NewlyLimited), comparison.Requests())
+	return c.bound.check(comparison.Count(replaying.ChangeNewlyLimited), comparison.Requests())
 }
 
 // report prints the report or, after JSON lines, its remaining parts.

@@ -32,7 +32,7 @@ const (
 // newStore opens the store of --store with a clock that follows the trace. In a shared store, the replay uses a
 // unique key prefix.
 func (c *replayCommand) newStore(ctx context.Context, now func() bucket.Instant) (stores.Store, error) {
-	s, _, err := stores.Open(ctx, c.store, stores.Options{Now: now, Own: true, Timeout: replayCall})
+	s, _, err := stores.Open(ctx, c.store, stores.Options{Now: now, Private: true, Timeout: replayCall})
 	if err != nil {
 		return nil, storeError{err}
 	}

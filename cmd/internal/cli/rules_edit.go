@@ -152,7 +152,7 @@ func (c *rulesCommand) importFile(ctx context.Context, source *rules.Source) err
 		return err
 	}
 	err = c.edit(ctx, source, func(set *rules.Set) error { return set.Import(asJSON, c.replace) })
-	if left := rules.LeftOut(asJSON); err == nil && len(left) > 0 {
+	if left := rules.DroppedFields(asJSON); err == nil && len(left) > 0 {
 		fmt.Fprintf(c.std.Err, "mete rules: ignored, because rows have a revision instead: %s\n", strings.Join(left, ", "))
 	}
 	return err

@@ -130,7 +130,7 @@ func serve(ctx context.Context, std Streams, c config.Config, env config.Environ
 	if err != nil {
 		return failEach(exitUsage, err)
 	}
-	s.LogsTo(pipe)
+	s.AddLogMetrics(pipe)
 	announce(std.Out, log, c, s)
 
 	hangup := make(chan os.Signal, 1)

@@ -86,7 +86,7 @@ func signFiles(std Streams, keyFile string, files []string, format string) error
 
 func writeKeyPair(std Streams, name, format string) error {
 	private, public := name+".pem", name+".pub.pem"
-	if err := policysign.NewPair(private, public); err != nil {
+	if err := policysign.CreateKeyPair(private, public); err != nil {
 		return fail(exitUsage, err)
 	}
 	if format == "json" {

@@ -199,7 +199,7 @@ func (q *question) resetBucket(ctx context.Context, c *client.Client) error {
 	}
 	text := fmt.Sprintf("full: %s of %s were missing\n", r.Given, r.Before.Capacity)
 	if r.Given != 0 {
-		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", display.Quote(display.Inert(r.Before.Key)), r.Given)
+		text += fmt.Sprintf("undo it with: mete take --key %s --cost %s\n", display.Quote(display.EscapeUnsafe(r.Before.Key)), r.Given)
 	}
 	return q.write(r, text)
 }
@@ -228,7 +228,7 @@ func explain(server string, err error) error {
 	switch {
 	case !ok:
 		return err
-	case e.Kind == client.Unreachable:
+	case e.Kind == client.KindUnreachable:
 		cause := e.Err
 		if u, ok := errors.AsType[*url.Error](cause); ok {
 			cause = u.Err // omit the method and URL of the API call

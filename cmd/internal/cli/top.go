@@ -97,7 +97,7 @@ func newTopCommand(std Streams) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&c.Query.Rule, "rule", "", "show only keys of the rule `NAME`")
 	completeRules(cmd)
-	addChoice(cmd, &c.Query.Kind, "kind", "the `KIND` of keys to show first", topkeys.Denied.String(), topkeys.Shadow.String(), topkeys.Near.String())
+	addChoice(cmd, &c.Query.Kind, "kind", "the `KIND` of keys to show first", topkeys.KindDenied.String(), topkeys.KindShadow.String(), topkeys.KindNear.String())
 	fs.IntVar(&c.Query.Limit, "count", httpapi.DefaultTop, "show `N` keys, unless the output is a terminal")
 	fs.Func("window", "show the last `TIME`, such as 30s (default: as much as the server counts, 1m)", func(s string) (err error) {
 		c.Query.Window, err = bucket.ParseDuration(s)

@@ -65,7 +65,7 @@ func (s *screen) wait(t *testing.T, text string) string {
 func TestTop_OnTerminal(t *testing.T) {
 	program := proctest.Build(t, "../../mete")
 	for _, colors := range []bool{true, false} {
-		cmd := exec.CommandContext(t.Context(), program, "top", "--server", topServer(t, httpapi.Operate), "--interval", "1h")
+		cmd := exec.CommandContext(t.Context(), program, "top", "--server", topServer(t, httpapi.RoleOperate), "--interval", "1h")
 		cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=", "NO_COLOR=")
 		if !colors {
 			cmd.Env = append(cmd.Env, "NO_COLOR=1")

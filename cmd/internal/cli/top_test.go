@@ -43,13 +43,13 @@ func topServer(t *testing.T, role httpapi.Role) string {
 		t.Fatal(err)
 	}
 	for i := range 40 {
-		tr.Record(now.Add(-time.Minute), topkeys.Denied, "free", "free:ip=192.0.2.1|path=/a%20b", 90*time.Second)
+		tr.Record(now.Add(-time.Minute), topkeys.KindDenied, "free", "free:ip=192.0.2.1|path=/a%20b", 90*time.Second)
 		if i%2 == 0 {
-			tr.Record(now.Add(-3*time.Second), topkeys.Denied, "free", fmt.Sprintf("free:ip=192.0.2.%d|path=/", 10+i), bucket.Never)
+			tr.Record(now.Add(-3*time.Second), topkeys.KindDenied, "free", fmt.Sprintf("free:ip=192.0.2.%d|path=/", 10+i), bucket.Never)
 		}
 	}
-	tr.Record(now, topkeys.Denied, "all", "all:", 10*time.Millisecond)
-	tr.Record(now, topkeys.Near, "free", "free:ip=2001:db8::/64|path=/", 0)
+	tr.Record(now, topkeys.KindDenied, "all", "all:", 10*time.Millisecond)
+	tr.Record(now, topkeys.KindNear, "free", "free:ip=2001:db8::/64|path=/", 0)
 	api, err := httpapi.New(lim, httpapi.Config{
 		Admin: true, Role: func(*http.Request) httpapi.Role { return role },
 		Top: httpapi.Top{Tracker: tr, Now: func() bucket.Instant { return now }, MaskKey: []byte("k")},
@@ -63,7 +63,7 @@ func topServer(t *testing.T, role httpapi.Role) string {
 }
 
 func TestTop_ShowsOneList(t *testing.T) {
-	url := topServer(t, httpapi.Operate)
+	url := topServer(t, httpapi.RoleOperate)
 	for _, tt := range []struct{ args, want string }{
 		{"--count 3", `
 denied 61 times in the last 1m (1.02/s), by 2 rules
@@ -107,7 +107,7 @@ no keys
 	if err := json.Unmarshal([]byte(stdout), &top); err != nil || code != 0 || strings.Count(stdout, "\n") != 1 || top.Total != 61 || len(top.Keys) != 6 {
 		t.Errorf("mete top --format json: code %d, %v: %s", code, err, stdout)
 	}
-	masked := topServer(t, httpapi.Read)
+	masked := topServer(t, httpapi.RoleRead)
 	stdout, _, _ = run(t, "top", "--server", masked, "--count", "1")
 	if !strings.Contains(stdout, "keys are masked") || strings.Contains(stdout, "192.0.2.1 ") || !strings.Contains(stdout, " ip:address=192.0.2.0/24 path=…") {
 		t.Errorf("masked keys: %s", stdout)
@@ -115,7 +115,7 @@ no keys
 }
 
 func TestTop_Refuses(t *testing.T) {
-	url := topServer(t, httpapi.NoRole)
+	url := topServer(t, httpapi.RoleNone)
 	for _, tt := range []struct {
 		args string
 		code int
@@ -130,8 +130,8 @@ func TestTop_Refuses(t *testing.T) {
 		{"--server ftp://x", 2, "--server: "},
 		{"--server http://127.0.0.1:1", 3, "http://127.0.0.1:1 does not answer"},
 		{"--server " + url, 4, "a token with the role read"},
-		{"--server " + topServer(t, httpapi.Read) + " --rule fre", 4, `no rule is named "fre"; did you mean "free"?`},
-		{"--server " + topServer(t, httpapi.Read) + " --window 2m", 4, "window is the time range"},
+		{"--server " + topServer(t, httpapi.RoleRead) + " --rule fre", 4, `no rule is named "fre"; did you mean "free"?`},
+		{"--server " + topServer(t, httpapi.RoleRead) + " --window 2m", 4, "window is the time range"},
 		{"--server " + adminServer(t), 4, "top keys are shown only at the admin address"},
 	} {
 		_, stderr, code := run(t, append([]string{"top"}, strings.Fields(tt.args)...)...)

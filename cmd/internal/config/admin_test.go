@@ -33,7 +33,7 @@ tls: { cert: c.pem, key: k.pem }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.AdminTokens) != 2 || c.AdminTokens[0] != (config.AdminToken{Name: "on-call", Role: httpapi.Operate, Token: "from-the-environment"}) ||
+	if len(c.AdminTokens) != 2 || c.AdminTokens[0] != (config.AdminToken{Name: "on-call", Role: httpapi.RoleOperate, Token: "from-the-environment"}) ||
 		c.AdminTokens[1].Token != "0123456789abcdef" {
 		t.Errorf("tokens %+v", c.AdminTokens)
 	}

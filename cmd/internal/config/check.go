@@ -193,7 +193,7 @@ func (d *decoder) checkTrust(c *Config) {
 	case c.DecisionProfile == "":
 	case len(c.TrustedProxies) == 0 && c.TrustedHops == 0:
 		d.fail("decision_profile", "needs trusted_proxies: the address of the gateway that asks")
-	case c.TrustedHops > 0 && c.InFront():
+	case c.TrustedHops > 0 && c.IsGateway():
 		d.fail("decision_profile", "needs trusted_proxies together with an upstream: gateways then call the admin address, and trusted_hops would trust all its clients")
 	}
 }

@@ -34,7 +34,7 @@ func (d *decoder) checkAdmin(c *Config) {
 			d.fail(key+".name", "%q is also the name of another token", t.Name)
 		}
 		names[t.Name] = true
-		if t.Role == httpapi.NoRole {
+		if t.Role == httpapi.RoleNone {
 			d.fail(key+".role", `must be read, operate or configure, not ""`)
 		}
 		d.checkToken(key, t)

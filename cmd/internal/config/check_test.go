@@ -80,7 +80,7 @@ func TestLoad_RefusesWhatTheFrontDoorsRefuse(t *testing.T) {
 		{"cors_origins: ['*', https://a.example]", limit(httplimit.Config{CORSOrigins: []string{"*", "https://a.example"}})},
 		{"rate_limit_fields: [none, x]", limit(httplimit.Config{Fields: []string{"none", "x"}})},
 		{"decision_profile: apache\ntrusted_proxies: 127.0.0.0/8", decide(httpapi.Gateway{Profile: "apache", TrustedProxies: loopback})},
-		{"decision_profile: nginx", decide(httpapi.Gateway{Profile: httpapi.NGINX})},
+		{"decision_profile: nginx", decide(httpapi.Gateway{Profile: httpapi.ProfileNGINX})},
 		{"upstream: ftp://127.0.0.1", forward("ftp://127.0.0.1", proxy.Config{})},
 		{"upstream: /x", forward("/x", proxy.Config{})},
 		{"upstream: localhost:3000", forward("localhost:3000", proxy.Config{})},

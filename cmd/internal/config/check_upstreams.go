@@ -50,7 +50,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 		sound = sound && len(d.errors) == before && !d.hasError(key)
 	}
 	if sound && len(c.Upstreams) > 0 && c.Upstream == nil {
-		if err := proxy.CheckRoutes(c.Routing()); err != nil {
+		if err := proxy.CheckRoutes(c.UpstreamsAndRoutes()); err != nil {
 			d.fail("routes", "%s", joinLines(err))
 		}
 	}
@@ -59,7 +59,7 @@ func (d *decoder) checkUpstreams(c *Config) {
 			d.fail("upgrades", "%q is not a protocol such as websocket", protocol)
 		}
 	}
-	if c.Adaptive.Law != "" && !c.InFront() {
+	if c.Adaptive.Law != "" && !c.IsGateway() {
 		d.fail("adaptive.law", "needs an upstream, because it measures response times")
 	}
 	if c.Adaptive.Law == "gradient" && c.Adaptive.Target != 0 {

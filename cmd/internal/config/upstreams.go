@@ -51,8 +51,8 @@ type Adaptive struct {
 	Interval  time.Duration `yaml:"interval"`
 }
 
-// InFront reports whether the server is a gateway, which has an upstream.
-func (c *Config) InFront() bool { return c.Upstream != nil || len(c.Upstreams) > 0 }
+// IsGateway reports whether the server is a gateway, which has an upstream.
+func (c *Config) IsGateway() bool { return c.Upstream != nil || len(c.Upstreams) > 0 }
 
 func (u *Upstream) proxyUpstream() proxy.Upstream {
 	return proxy.Upstream{
@@ -62,9 +62,9 @@ func (u *Upstream) proxyUpstream() proxy.Upstream {
 	}
 }
 
-// Routing returns the upstreams and routes for package proxy, without CAs. Upstream, the short form, becomes an
+// UpstreamsAndRoutes returns the upstreams and routes for package proxy, without CAs. Upstream, the short form, becomes an
 // unnamed upstream that receives all requests. A single upstream without routes receives all requests, too.
-func (c *Config) Routing() (upstreams []proxy.Upstream, routes []proxy.Route) {
+func (c *Config) UpstreamsAndRoutes() (upstreams []proxy.Upstream, routes []proxy.Route) {
 	all, to := c.Upstreams, c.Routes
 	if c.Upstream != nil {
 		all = []Upstream{{Name: "upstream", URLs: []*url.URL{c.Upstream}}}

@@ -36,10 +36,10 @@ routes:
 		{Name: "files", URLs: urls("https://files.internal")},
 	}
 	routes := []config.Route{{Upstream: "app"}, {Hosts: []string{"files.example", "*.files.example"}, Path: "/v1", Upstream: "files", MaxBodyBytes: 5}}
-	if !reflect.DeepEqual(got.Upstreams, want) || !reflect.DeepEqual(got.Routes, routes) || !got.InFront() {
+	if !reflect.DeepEqual(got.Upstreams, want) || !reflect.DeepEqual(got.Routes, routes) || !got.IsGateway() {
 		t.Errorf("got\n%+v\n%+v\nwant\n%+v\n%+v", got.Upstreams, got.Routes, want, routes)
 	}
-	upstreams, to := got.Routing()
+	upstreams, to := got.UpstreamsAndRoutes()
 	if len(upstreams) != 2 || upstreams[0].Servers[1].String() != "h2c://10.0.0.2:3000/base" || to[1].MaxBodyBytes != 5 {
 		t.Errorf("routing: got %+v, %+v (%v)", upstreams, to, err)
 	}
@@ -52,7 +52,7 @@ func TestRouting_OfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		upstreams, routes := c.Routing()
+		upstreams, routes := c.UpstreamsAndRoutes()
 		if len(upstreams) != 1 || len(routes) != 1 || routes[0].Upstream != upstreams[0].Name || routes[0].Path != "" {
 			t.Errorf("%s: got %+v, %+v (%v)", text, upstreams, routes, err)
 		}

@@ -103,8 +103,8 @@ func Names() []string {
 	return names
 }
 
-// Abouts returns one line per gateway with its name and the kind of file.
-func Abouts() (lines []string) {
+// Descriptions returns one line per gateway with its name and the kind of file.
+func Descriptions() (lines []string) {
 	for _, r := range readers {
 		lines = append(lines, fmt.Sprintf("%-8s  %s", r.name, r.about))
 	}

@@ -194,11 +194,11 @@ func (c *command) readOption(w word, name string, v *word) error {
 		} else if near := spell.Nearest(name, slices.Sorted(maps.Keys(options))); near != "" {
 			hint = fmt.Sprintf("did you mean --%s?", near)
 		}
-		return c.errorAt(w, fmt.Sprintf("curl option --%s is not supported", requesttext.Clip(name)), hint)
+		return c.errorAt(w, fmt.Sprintf("curl option --%s is not supported", requesttext.Shorten(name)), hint)
 	case kind == flag:
 		c.flags[name] = true
 	case kind == noted:
-		c.note(fmt.Sprintf("ignored: --%s %s", name, requesttext.Clip(v.text)))
+		c.note(fmt.Sprintf("ignored: --%s %s", name, requesttext.Shorten(v.text)))
 	case name == "url":
 		return c.readURL(*v)
 	case name == "header" && strings.HasPrefix(v.text, "@"):

@@ -74,7 +74,7 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) +
 func checkAttributes(t *testing.T, r *requesttext.Request) {
 	t.Helper()
 	for name, value := range r.Attributes {
-		if usual, err := policy.Normalize(name); err != nil || usual != name {
+		if usual, err := policy.NormalizeAttribute(name); err != nil || usual != name {
 			t.Fatalf("attribute %q: %v", name, err)
 		}
 		if !utf8.ValidString(value) && !strings.HasPrefix(name, "query:") && name != "path" {

@@ -69,7 +69,7 @@ func (c *command) parseURL() (*url.URL, error) {
 	case !ok:
 		w.text, scheme = "http://"+w.text, "http"
 	case !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
-		return nil, c.errorAt(w, fmt.Sprintf("the URL begins with %s://", requesttext.Clip(scheme)), "write one that begins with http:// or https://")
+		return nil, c.errorAt(w, fmt.Sprintf("the URL begins with %s://", requesttext.Shorten(scheme)), "write one that begins with http:// or https://")
 	}
 	u, err := url.Parse(encodeNonASCII(w.text))
 	if err != nil || u.Hostname() == "" || requesttext.CheckTarget(u.Host) != "" {

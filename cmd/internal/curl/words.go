@@ -52,7 +52,7 @@ func splitWords(text string) (words []word, notes []string, err error) {
 			case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.ArithmExp:
 				command = int(n.Pos().Offset())
 			case *syntax.ParamExp:
-				notes = append(notes, fmt.Sprintf("$%s stays literal: no shell expands it", requesttext.Clip(n.Param.Value)))
+				notes = append(notes, fmt.Sprintf("$%s stays literal: no shell expands it", requesttext.Shorten(n.Param.Value)))
 			}
 			return true
 		})

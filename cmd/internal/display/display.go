@@ -71,9 +71,9 @@ func Wrap(text string, columns int, first, hang string) []string {
 	return append(lines, line)
 }
 
-// Inert returns s with unsafe characters replaced by \uXXXX: control characters, invisible characters, combining
+// EscapeUnsafe returns s with unsafe characters replaced by \uXXXX: control characters, invisible characters, combining
 // marks and right-to-left text, which would rearrange its surroundings.
-func Inert(s string) string {
+func EscapeUnsafe(s string) string {
 	return visible.Escape(s, func(r rune) bool { return r > unicode.MaxASCII && moves(r) || !unicode.IsPrint(r) })
 }
 

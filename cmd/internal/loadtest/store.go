@@ -41,7 +41,7 @@ func openStore(ctx context.Context, o Options) (*storeTarget, error) {
 	u.File = "" // what a run spends is not saved
 	t := &storeTarget{limit: limit, shared: u.Remote()}
 	t.calls.New = func() any { return new(call) }
-	t.Store, _, err = stores.Open(ctx, u, stores.Options{Own: true})
+	t.Store, _, err = stores.Open(ctx, u, stores.Options{Private: true})
 	return t, err
 }
 

@@ -62,7 +62,7 @@ func complete(t *testing.T) *metrics.Registry {
 		metrics.Bundle(func() bundle.Status { return bundle.Status{Digest: "0123456789ab"} }),
 		metrics.Violations(func() violations.Stats { return violations.Stats{} }),
 		metrics.Claims(func() jwtclaims.Stats {
-			return jwtclaims.Stats{ReadAt: time.Now(), Refused: map[jwtclaims.Reason]int64{"expired": 1}}
+			return jwtclaims.Stats{ReadAt: time.Now(), Rejected: map[jwtclaims.Reason]int64{"expired": 1}}
 		}),
 		metrics.Top(func() topkeys.Stats { return topkeys.Stats{} }),
 		metrics.PolicyReloads(func() metrics.Reloads { return metrics.Reloads{} }),
@@ -78,8 +78,8 @@ func complete(t *testing.T) *metrics.Registry {
 	)
 	r.SetPolicy(m)
 	r.Count(&mete.Decision{Degraded: true, Failure: store.FailureError, Rule: "ten"})
-	r.Decided(metrics.Take, 1, "")
-	r.Asked(metrics.StoreTake, 1, store.ErrUnavailable)
+	r.ObserveDecision(metrics.Take, 1, "")
+	r.ObserveStoreCall(metrics.StoreTake, 1, store.ErrUnavailable)
 	return r
 }
 

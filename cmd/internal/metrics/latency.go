@@ -56,8 +56,8 @@ func newLatency() latency {
 	}
 }
 
-// Decided records the latency of a decision and its trace ID, which may be empty.
-func (r *Registry) Decided(door string, took time.Duration, trace string) {
+// ObserveDecision records the latency of a decision and its trace ID, which may be empty.
+func (r *Registry) ObserveDecision(door string, took time.Duration, trace string) {
 	h := r.latency.decision.WithLabelValues(door)
 	if e, ok := h.(prometheus.ExemplarObserver); ok && trace != "" {
 		e.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": trace})
@@ -66,8 +66,8 @@ func (r *Registry) Decided(door string, took time.Duration, trace string) {
 	h.Observe(took.Seconds())
 }
 
-// Asked records the latency of a store operation.
-func (r *Registry) Asked(operation string, took time.Duration, err error) {
+// ObserveStoreCall records the latency of a store operation.
+func (r *Registry) ObserveStoreCall(operation string, took time.Duration, err error) {
 	r.latency.store.WithLabelValues(operation).Observe(took.Seconds())
 	if err != nil {
 		r.latency.storeErrors.WithLabelValues(operation).Inc()

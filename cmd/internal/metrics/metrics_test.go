@@ -222,8 +222,8 @@ func TestRules_CalledLikeALabel(t *testing.T) {
 
 func TestDecided_HasAnExemplarWhereItIsTraced(t *testing.T) {
 	c := count(t, tenAndTrial)
-	c.registry.Decided(metrics.Take, 30*time.Microsecond, "4bf92f3577b34da6a3ce929d0e0e4736")
-	c.registry.Decided(metrics.Take, 300*time.Microsecond, "")
+	c.registry.ObserveDecision(metrics.Take, 30*time.Microsecond, "4bf92f3577b34da6a3ce929d0e0e4736")
+	c.registry.ObserveDecision(metrics.Take, 300*time.Microsecond, "")
 	c.has(`mete_decision_seconds_count{door="take"} 2`, `mete_decision_seconds_bucket{door="take",le="5e-05"} 1`)
 	open := scrape(t, c.registry, "application/openmetrics-text;version=1.0.0")
 	if want := `mete_decision_seconds_bucket{door="take",le="5e-05"} 1 # {trace_id="4bf92f3577b34da6a3ce929d0e0e4736"} 3e-05`; !strings.Contains(open, want) {
@@ -233,8 +233,8 @@ func TestDecided_HasAnExemplarWhereItIsTraced(t *testing.T) {
 
 func TestAsked_CountsErrors(t *testing.T) {
 	c := count(t, tenAndTrial)
-	c.registry.Asked(metrics.StoreTake, time.Millisecond, nil)
-	c.registry.Asked(metrics.StoreTake, time.Second, context.DeadlineExceeded)
+	c.registry.ObserveStoreCall(metrics.StoreTake, time.Millisecond, nil)
+	c.registry.ObserveStoreCall(metrics.StoreTake, time.Second, context.DeadlineExceeded)
 	c.has(`mete_store_operation_seconds_count{operation="take"} 2`, `mete_store_operations_failed_total{operation="take"} 1`)
 }
 
@@ -275,6 +275,6 @@ func BenchmarkDecided(b *testing.B) {
 	c := count(b, tenAndTrial)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.registry.Decided(metrics.Take, 30*time.Microsecond, "")
+		c.registry.ObserveDecision(metrics.Take, 30*time.Microsecond, "")
 	}
 }

@@ -31,7 +31,7 @@ var softened = [...]string{"shadow", "percentage", "override"}
 // softenedBy returns the index in softened for the mode of a rule.
 func softenedBy(m policy.Mode) int {
 	switch {
-	case m.Partial():
+	case m.IsPartial():
 		return 1
 	case m < policy.ModeShadow: // an override changed an enforced rule
 		return 2

@@ -104,7 +104,7 @@ func (w writer) denials(d denials.Stats) {
 func (w writer) claims(s jwtclaims.Stats) {
 	w.counter("mete_jwt_verified_total", "Bearer tokens that were verified successfully.", float64(s.Verified))
 	w.counter("mete_jwt_cached_total", "Lookups of claims in tokens that were verified less than a minute before.", float64(s.Cached))
-	for reason, n := range s.Refused {
+	for reason, n := range s.Rejected {
 		w.withLabel("reason", string(reason)).counter("mete_jwt_refused_total", "Bearer tokens that were rejected, so that their claims were missing.", float64(n))
 	}
 	w.gauge("mete_jwt_keys", "Keys in the key set for bearer tokens.", float64(s.Keys))

@@ -80,7 +80,7 @@ func (w writer) memory(s memstore.Stats) {
 }
 
 func (w writer) guard(s guard.Stats) {
-	for _, state := range []guard.State{guard.Closed, guard.HalfOpen, guard.Open} {
+	for _, state := range []guard.State{guard.StateClosed, guard.StateHalfOpen, guard.StateOpen} {
 		w.withLabel("state", string(state)).gauge("mete_breaker_state", "1 for the current state of the store's circuit breaker.", flag(s.State == state))
 	}
 	w.counter("mete_breaker_opened_total", "Times that the circuit breaker opened.", float64(s.Opened))

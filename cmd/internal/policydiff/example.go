@@ -47,7 +47,7 @@ func (p *explainer) newExample(d diff.Difference) *example {
 	e := d.Example
 	x := &example{Request: map[string]string{}, Old: newDecision(e.Old), New: newDecision(e.New)}
 	for name, value := range e.Request {
-		if a, err := policy.ParseAttribute(name); err == nil && a.Secret() && !strings.HasPrefix(value, "example") {
+		if a, err := policy.ParseAttribute(name); err == nil && a.IsSecret() && !strings.HasPrefix(value, "example") {
 			value = hidden
 		}
 		x.Request[name] = value
@@ -57,7 +57,7 @@ func (p *explainer) newExample(d diff.Difference) *example {
 	}
 	// Limits of unrelated rules in both policies are not part of the difference.
 	full := func(l limit) bool {
-		return l.rule == d.Rule || l.rule == d.Was || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
+		return l.rule == d.Rule || l.rule == d.OldName || !x.Old.has(l.Limit) || !x.New.has(l.Limit)
 	}
 	was, is := x.Old.text(full), x.New.text(full)
 	x.Text = requestText(x.Request)

@@ -17,7 +17,7 @@ import (
 type explainer struct{ old, new *policy.Matcher }
 
 func (x *explainer) explain(d diff.Difference) difference {
-	e := difference{Kind: string(d.Kind), Rule: d.Rule, Was: d.Was, Override: d.Override, Before: d.Before, After: d.After, Text: x.headline(d)}
+	e := difference{Kind: string(d.Kind), Rule: d.Rule, Was: d.OldName, Override: d.Override, Before: d.Before, After: d.After, Text: x.headline(d)}
 	for _, c := range d.Changes {
 		e.Changes = append(e.Changes, change{c.Limit, c.Field, c.Old, c.New, meaning(c, x.clientText(d.Rule))})
 	}
@@ -29,19 +29,19 @@ func (x *explainer) explain(d diff.Difference) difference {
 
 func (x *explainer) headline(d diff.Difference) string {
 	switch d.Kind {
-	case diff.RuleAdded:
+	case diff.KindRuleAdded:
 		return fmt.Sprintf("rule %s is added: %s", d.Rule, ruleText(x.new, d.Rule))
-	case diff.RuleRemoved:
+	case diff.KindRuleRemoved:
 		return fmt.Sprintf("rule %s is removed: %s", d.Rule, ruleText(x.old, d.Rule))
-	case diff.RuleRenamed:
-		return fmt.Sprintf("rule %s is renamed from %s: its buckets start full", d.Rule, d.Was)
-	case diff.RuleChanged:
+	case diff.KindRuleRenamed:
+		return fmt.Sprintf("rule %s is renamed from %s: its buckets start full", d.Rule, d.OldName)
+	case diff.KindRuleChanged:
 		return fmt.Sprintf("rule %s is changed", d.Rule)
-	case diff.RuleMoved:
+	case diff.KindRuleMoved:
 		return fmt.Sprintf("rule %s has moved: %s", d.Rule, movedText(d))
-	case diff.OverrideAdded:
+	case diff.KindOverrideAdded:
 		return fmt.Sprintf("override %s is added: %s", d.Override, overrideText(x.new, d.Override))
-	case diff.OverrideRemoved:
+	case diff.KindOverrideRemoved:
 		return fmt.Sprintf("override %s is removed: %s", d.Override, overrideText(x.old, d.Override))
 	}
 	return fmt.Sprintf("override %s is changed", d.Override)
@@ -71,7 +71,7 @@ func eachText(r *policy.Rule) string {
 	}
 	names := make([]string, len(r.LimitKeys))
 	for i, a := range r.LimitKeys {
-		names[i] = a.Spelled()
+		names[i] = a.Spelling()
 	}
 	return ", for each " + parse.Enumerate(names, "and")
 }

@@ -85,8 +85,8 @@ func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// NewPair creates a key pair in two new files. Only the owner can read the private one.
-func NewPair(privatePath, publicPath string) error {
+// CreateKeyPair creates a key pair in two new files. Only the owner can read the private one.
+func CreateKeyPair(privatePath, publicPath string) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ const text = "rules: []\n"
 func pair(t *testing.T) (private, public string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")
-	if err := policysign.NewPair(name+".pem", name+".pub.pem"); err != nil {
+	if err := policysign.CreateKeyPair(name+".pem", name+".pub.pem"); err != nil {
 		t.Fatal(err)
 	}
 	return name + ".pem", name + ".pub.pem"
@@ -206,7 +206,7 @@ func TestNewPair(t *testing.T) {
 	if info, err := os.Stat(private); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("the private key has mode %v, %v; want 0600", info.Mode(), err)
 	}
-	if err := policysign.NewPair(private, public); !errors.Is(err, fs.ErrExist) {
+	if err := policysign.CreateKeyPair(private, public); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a second time: %v, want fs.ErrExist", err)
 	}
 	if after, _ := os.ReadFile(private); string(after) != string(before) {

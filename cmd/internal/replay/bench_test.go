@@ -26,7 +26,7 @@ func benchTrace(n int, format trace.Format) []byte {
 	for i := range n {
 		ip := fmt.Sprintf("10.0.%d.%d", i*7%64, i*13%251)
 		path := fmt.Sprintf("/v1/item/%d?page=%d", i%1000, i%7)
-		if format == trace.Combined {
+		if format == trace.FormatCombined {
 			fmt.Fprintf(&b, `%s - - [21/Nov/2026:12:%02d:%02d +0000] "GET %s HTTP/1.1" 200 612 "-" "Mozilla/5.0 (X11; Linux x86_64)"`+"\n",
 				ip, i/6000%60, i/100%60, path)
 			continue
@@ -43,7 +43,7 @@ func benchTrace(n int, format trace.Format) []byte {
 func BenchmarkRun(b *testing.B) {
 	const lines = 20_000
 	m := load(b, benchPolicy)
-	for _, format := range []trace.Format{trace.JSONL, trace.Combined} {
+	for _, format := range []trace.Format{trace.FormatJSONL, trace.FormatCombined} {
 		text := benchTrace(lines, format)
 		run := func(b *testing.B, each func(*trace.Request, *mete.Decision) error) {
 			b.ReportAllocs()

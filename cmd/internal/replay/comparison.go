@@ -15,10 +15,10 @@ import (
 type Change uint8
 
 const (
-	SameAllowed   Change = iota // allowed by both policies
-	SameDenied                  // denied by both policies
-	NewlyLimited                // allowed by the old policy, denied by the new one
-	NewlyAdmitted               // denied by the old policy, allowed by the new one
+	ChangeNoneAllowed   Change = iota // allowed by both policies
+	ChangeNoneDenied                  // denied by both policies
+	ChangeNewlyLimited                // allowed by the old policy, denied by the new one
+	ChangeNewlyAdmitted               // denied by the old policy, allowed by the new one
 	changes
 )
 
@@ -31,17 +31,17 @@ func (c Change) String() string { return changeNames[c] }
 func ChangeOf(old, new *mete.Decision) Change {
 	switch {
 	case old.Allowed && new.Allowed:
-		return SameAllowed
+		return ChangeNoneAllowed
 	case old.Allowed:
-		return NewlyLimited
+		return ChangeNewlyLimited
 	case new.Allowed:
-		return NewlyAdmitted
+		return ChangeNewlyAdmitted
 	}
-	return SameDenied
+	return ChangeNoneDenied
 }
 
 // Differs reports whether the policies disagree.
-func (c Change) Differs() bool { return c == NewlyLimited || c == NewlyAdmitted }
+func (c Change) Differs() bool { return c == ChangeNewlyLimited || c == ChangeNewlyAdmitted }
 
 // ruleChange counts the decisions of a rule in the old and the new policy. A denied request counts for the rule
 // that denied it.
@@ -104,13 +104,13 @@ const (
 func (c *Comparison) findEdits(old *policy.Matcher) {
 	for _, d := range diff.Compare(old, c.new, time.Now()) {
 		switch d.Kind {
-		case diff.RuleAdded:
+		case diff.KindRuleAdded:
 			c.rule(d.Rule).edit = added
-		case diff.RuleRemoved:
+		case diff.KindRuleRemoved:
 			c.rule(d.Rule).edit = removed
-		case diff.RuleRenamed:
-			c.rule(d.Rule).edit, c.rule(d.Was).edit = added, removed
-		case diff.RuleChanged:
+		case diff.KindRuleRenamed:
+			c.rule(d.Rule).edit, c.rule(d.OldName).edit = added, removed
+		case diff.KindRuleChanged:
 			c.rule(d.Rule).edit = changed
 		}
 	}
@@ -136,9 +136,9 @@ func (c *Comparison) Add(req *trace.Request, old, new *mete.Decision, place func
 		c.addShadow(i, d)
 	}
 	switch change {
-	case NewlyLimited:
+	case ChangeNewlyLimited:
 		c.addKey(change, req, 1, new, place)
-	case NewlyAdmitted:
+	case ChangeNewlyAdmitted:
 		c.addKey(change, req, 0, old, place)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/metehq/mete/internal/prose"
 )
 
-var colorOfChange = map[Change]string{NewlyLimited: "denied", NewlyAdmitted: "allowed"}
+var colorOfChange = map[Change]string{ChangeNewlyLimited: "denied", ChangeNewlyAdmitted: "allowed"}
 
 func (c *Comparison) document(r *Report, page bool) *document {
 	d := c.newDocument(r, page, fact{"Old", r.Old + ", " + prose.Count(len(c.policies[0]), "rule")}, fact{"New", r.Policy + ", " + prose.Count(len(c.policies[1]), "rule")})
 	d.Title, d.Kind, d.Headline = "From "+r.Old+" to "+r.Policy+", on "+r.Trace, "comparison of two policies", c.headline()
-	limited, admitted := &c.keys[NewlyLimited], &c.keys[NewlyAdmitted]
-	differs := c.changed[NewlyLimited].count+c.changed[NewlyAdmitted].count > 0
+	limited, admitted := &c.keys[ChangeNewlyLimited], &c.keys[ChangeNewlyAdmitted]
+	differs := c.changed[ChangeNewlyLimited].count+c.changed[ChangeNewlyAdmitted].count > 0
 	if c.requests.count > 0 {
-		order := []Change{SameAllowed, SameDenied, NewlyLimited, NewlyAdmitted}
+		order := []Change{ChangeNoneAllowed, ChangeNoneDenied, ChangeNewlyLimited, ChangeNewlyAdmitted}
 		if page {
-			order = []Change{NewlyLimited, NewlyAdmitted, SameAllowed, SameDenied}
+			order = []Change{ChangeNewlyLimited, ChangeNewlyAdmitted, ChangeNoneAllowed, ChangeNoneDenied}
 		}
 		for _, change := range order {
 			color, note := "", ""
@@ -30,14 +30,14 @@ func (c *Comparison) document(r *Report, page bool) *document {
 		}
 		if differs {
 			d.Bars = chart{&c.line, c.requests.last, []chartRow{
-				{"requests", sum(c.over[:]...), 2, ""}, {"newly limited", c.over[NewlyLimited], 3, red}, {"newly admitted", c.over[NewlyAdmitted], 3, green},
+				{"requests", sum(c.over[:]...), 2, ""}, {"newly limited", c.over[ChangeNewlyLimited], 3, red}, {"newly admitted", c.over[ChangeNewlyAdmitted], 3, green},
 			}}
 		}
 		c.addFigures(d)
 		d.Tables = append(d.Tables, c.ruleSheet(page))
 		names := keyNames{show: r.ShowKeys}
-		c.addChangedKeys(d, r, page, &names, NewlyLimited)
-		c.addChangedKeys(d, r, page, &names, NewlyAdmitted)
+		c.addChangedKeys(d, r, page, &names, ChangeNewlyLimited)
+		c.addChangedKeys(d, r, page, &names, ChangeNewlyAdmitted)
 	}
 	if page {
 		edits := map[string]string{}
@@ -60,7 +60,7 @@ func (c *Comparison) document(r *Report, page bool) *document {
 }
 
 func (c *Comparison) headline() string {
-	limited, admitted := c.changed[NewlyLimited].count, c.changed[NewlyAdmitted].count
+	limited, admitted := c.changed[ChangeNewlyLimited].count, c.changed[ChangeNewlyAdmitted].count
 	switch {
 	case c.requests.count == 0:
 		return "The trace has no requests"
@@ -76,12 +76,12 @@ func (c *Comparison) headline() string {
 
 func (c *Comparison) addFigures(d *document) {
 	d.addFigure(figure{ID: "changes", Title: "Different decisions", Series: []figureSeries{
-		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[NewlyLimited]},
-		{Label: "newly admitted", Color: "allowed", Kind: "bars", counts: c.over[NewlyAdmitted]},
+		{Label: "newly limited", Color: "denied", Kind: "bars", counts: c.over[ChangeNewlyLimited]},
+		{Label: "newly admitted", Color: "allowed", Kind: "bars", counts: c.over[ChangeNewlyAdmitted]},
 	}}, &c.line, c.requests.last)
 	d.addFigure(figure{ID: "denials", Title: "Denied by each", Lines: true, Series: []figureSeries{
-		{Label: "by the old policy", Color: "level", Kind: "line", Dash: []int{5, 4}, counts: sum(c.over[SameDenied], c.over[NewlyAdmitted])},
-		{Label: "by the new policy", Color: "denied", Kind: "line", counts: sum(c.over[SameDenied], c.over[NewlyLimited])},
+		{Label: "by the old policy", Color: "level", Kind: "line", Dash: []int{5, 4}, counts: sum(c.over[ChangeNoneDenied], c.over[ChangeNewlyAdmitted])},
+		{Label: "by the new policy", Color: "denied", Kind: "line", counts: sum(c.over[ChangeNoneDenied], c.over[ChangeNewlyLimited])},
 	}}, &c.line, c.requests.last)
 }
 
@@ -99,7 +99,7 @@ func (c *Comparison) ruleSheet(page bool) *sheet {
 	edited, shadow := false, false
 	for _, r := range rules {
 		row := []cell{textCell(r.name)}
-		for i, n := range [...]int64{r.denied[0], r.denied[1], r.changed[NewlyLimited], r.changed[NewlyAdmitted], r.shadowed[0], r.shadowed[1]} {
+		for i, n := range [...]int64{r.denied[0], r.denied[1], r.changed[ChangeNewlyLimited], r.changed[ChangeNewlyAdmitted], r.shadowed[0], r.shadowed[1]} {
 			color := ""
 			if n > 0 {
 				color = [...]string{2: "denied", 3: "allowed", 5: ""}[i]
@@ -119,7 +119,9 @@ func (c *Comparison) ruleSheet(page bool) *sheet {
 }
 
 // weight returns the number of requests that a rule affects.
-func (r *ruleChange) weight() int64 { return r.changed[NewlyLimited] + r.changed[NewlyAdmitted] }
+func (r *ruleChange) weight() int64 {
+	return r.changed[ChangeNewlyLimited] + r.changed[ChangeNewlyAdmitted]
+}
 
 // addChangedKeys adds the keys with the most requests for a change.
 func (c *Comparison) addChangedKeys(d *document, r *Report, page bool, names *keyNames, change Change) {

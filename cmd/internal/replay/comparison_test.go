@@ -59,7 +59,7 @@ type comparing struct {
 func compare(t *testing.T, oldFile, newFile, text string, showKeys bool) comparing {
 	t.Helper()
 	old, new := load(t, oldFile), load(t, newFile)
-	reader := trace.NewReader(strings.NewReader(text), trace.JSONL)
+	reader := trace.NewReader(strings.NewReader(text), trace.FormatJSONL)
 	c := replay.NewComparison(old, new)
 	var out strings.Builder
 	lines := replay.NewLines(&out)

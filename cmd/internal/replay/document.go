@@ -121,7 +121,7 @@ func (c cell) Percent() string {
 
 func (s *sheet) add(cells ...cell) {
 	for i := range cells {
-		cells[i].Kind, cells[i].Text = s.Columns[i].Kind, display.Inert(cells[i].Text)
+		cells[i].Kind, cells[i].Text = s.Columns[i].Kind, display.EscapeUnsafe(cells[i].Text)
 	}
 	s.Rows = append(s.Rows, cells)
 }
@@ -152,7 +152,7 @@ func (c *counts) newDocument(r *Report, page bool, policies ...fact) *document {
 		d.Facts = append(d.Facts, fact{"From", formatInstant(c.requests.first, c.requests.last)}, fact{"To", formatInstant(c.requests.last, c.requests.last)})
 	}
 	for i := range d.Facts {
-		d.Facts[i].Text = display.Inert(d.Facts[i].Text)
+		d.Facts[i].Text = display.EscapeUnsafe(d.Facts[i].Text)
 	}
 	d.Warning = c.Disorder()
 	if page && c.requests.count > 0 {
@@ -162,7 +162,7 @@ func (c *counts) newDocument(r *Report, page bool, policies ...fact) *document {
 }
 
 func (d *document) note(format string, args ...any) {
-	d.Notes = append(d.Notes, display.Inert(fmt.Sprintf(format, args...)))
+	d.Notes = append(d.Notes, display.EscapeUnsafe(fmt.Sprintf(format, args...)))
 }
 
 // endNotes adds the notes at the end of all reports.
@@ -238,16 +238,16 @@ func mostOf[T comparable](rules []T, page bool, weigh func(a, b T) int, did stri
 func (d *document) describePolicy(m *policy.Matcher, edits map[string]string) {
 	rules, descriptions := m.Rules(), m.Describe()
 	for i, r := range rules[:min(len(rules), maxPageRules)] {
-		w := ruleWords{Name: r.Name, Mode: r.Mode.String(), Edit: edits[r.Name], About: display.Inert(r.Description), Keys: "One bucket for all requests"}
+		w := ruleWords{Name: r.Name, Mode: r.Mode.String(), Edit: edits[r.Name], About: display.EscapeUnsafe(r.Description), Keys: "One bucket for all requests"}
 		var keys []string
 		for _, a := range r.LimitKeys {
-			keys = append(keys, display.Inert(a.Spelled()))
+			keys = append(keys, display.EscapeUnsafe(a.Spelling()))
 		}
 		if len(keys) > 0 {
 			w.Keys = "A bucket for each " + strings.Join(keys, " and ")
 		}
 		for _, c := range descriptions[i].Match {
-			w.Match = append(w.Match, fact{display.Inert(c.Attribute.String()), display.Inert(c.Wants)})
+			w.Match = append(w.Match, fact{display.EscapeUnsafe(c.Attribute.String()), display.EscapeUnsafe(c.Wants)})
 		}
 		for j := range r.Limits {
 			w.Limits = append(w.Limits, prose.Limit(&r.Limits[j]))

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata")
 func htmlReport(t *testing.T, policyFile, text string, edit func(*replay.Report)) string {
 	t.Helper()
 	m := load(t, policyFile)
-	reader, stats := trace.NewReader(strings.NewReader(text), trace.Auto), replay.NewStats(m)
+	reader, stats := trace.NewReader(strings.NewReader(text), trace.FormatAuto), replay.NewStats(m)
 	if err := replay.Run(context.Background(), replay.Config{Policy: m, Trace: reader, Store: memory, Each: stats.Add, Invalid: stats.Invalid}); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func htmlComparison(t *testing.T, oldFile, newFile, text string, showKeys bool) 
 	t.Helper()
 	old, new := load(t, oldFile), load(t, newFile)
 	c := replay.NewComparison(old, new)
-	reader := trace.NewReader(strings.NewReader(text), trace.JSONL)
+	reader := trace.NewReader(strings.NewReader(text), trace.FormatJSONL)
 	err := replay.Compare(context.Background(), replay.CompareConfig{Old: old, New: new, Trace: reader, Store: memory,
 		Each: func(req *trace.Request, was, is *mete.Decision) error {
 			c.Add(req, was, is, func() string { return fmt.Sprintf("t:%d", reader.Line()) })

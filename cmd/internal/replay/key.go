@@ -70,7 +70,7 @@ func describeKey(req *trace.Request, r *policy.Rule) string {
 		if !ok {
 			value = "(missing)"
 		}
-		parts[i] = a.Spelled() + "=" + shownValue(value)
+		parts[i] = a.Spelling() + "=" + shownValue(value)
 	}
 	return strings.Join(parts, " ")
 }

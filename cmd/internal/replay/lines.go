@@ -145,12 +145,12 @@ type (
 func (l *Lines) WriteSummary(c *Comparison, showKeys bool) error {
 	names := keyNames{show: showKeys}
 	s := summaryJSON{
-		c.requests.count, c.Count(SameAllowed), c.Count(SameDenied), c.Count(NewlyLimited), c.Count(NewlyAdmitted),
+		c.requests.count, c.Count(ChangeNoneAllowed), c.Count(ChangeNoneDenied), c.Count(ChangeNewlyLimited), c.Count(ChangeNewlyAdmitted),
 		c.shadowed[0], c.shadowed[1], c.delayed[0], c.delayed[1], c.invalid, []ruleJSON{},
-		keysJSON(&c.keys[NewlyLimited], &names), keysJSON(&c.keys[NewlyAdmitted], &names),
+		keysJSON(&c.keys[ChangeNewlyLimited], &names), keysJSON(&c.keys[ChangeNewlyAdmitted], &names),
 	}
 	for _, r := range c.rules {
-		s.Rules = append(s.Rules, ruleJSON{r.name, r.edit, r.denied[0], r.denied[1], r.changed[NewlyLimited], r.changed[NewlyAdmitted], r.shadowed[0], r.shadowed[1]})
+		s.Rules = append(s.Rules, ruleJSON{r.name, r.edit, r.denied[0], r.denied[1], r.changed[ChangeNewlyLimited], r.changed[ChangeNewlyAdmitted], r.shadowed[0], r.shadowed[1]})
 	}
 	return json.NewEncoder(l.w).Encode(map[string]summaryJSON{"summary": s})
 }

@@ -52,7 +52,7 @@ func TestRun_BoundedMemory(t *testing.T) {
 	before, worst := live(), uint64(0)
 	stats, comparison := replay.NewStats(new), replay.NewComparison(old, new)
 	n := 0
-	err := replay.Compare(context.Background(), replay.CompareConfig{Old: old, New: new, Trace: trace.NewReader(in, trace.Auto),
+	err := replay.Compare(context.Background(), replay.CompareConfig{Old: old, New: new, Trace: trace.NewReader(in, trace.FormatAuto),
 		Store: func(now func() bucket.Instant) (mete.Store, error) {
 			return memstore.New(memstore.Config{Now: now, MaxKeys: maxKeys})
 		},
@@ -66,7 +66,7 @@ func TestRun_BoundedMemory(t *testing.T) {
 	if err != nil || n != lines {
 		t.Fatalf("got %d requests, %v; want %d", n, err, lines)
 	}
-	if got := comparison.Count(replay.NewlyLimited); got != lines/each {
+	if got := comparison.Count(replay.ChangeNewlyLimited); got != lines/each {
 		t.Errorf("%d requests are newly limited, want %d", got, lines/each)
 	}
 	if grown := int64(worst) - int64(before); grown > most {

@@ -44,7 +44,7 @@ func (d *document) writePage(w io.Writer) error {
 		return err
 	}
 	style += pageCSS
-	d.Title = display.Inert(d.Title)
+	d.Title = display.EscapeUnsafe(d.Title)
 	return pageTemplate.Execute(w, struct {
 		*document
 		CSP    string

@@ -36,7 +36,7 @@ func memory(now func() bucket.Instant) (mete.Store, error) {
 	return memstore.New(memstore.Config{Now: now})
 }
 
-func naive(now func() bucket.Instant) (mete.Store, error) { return storetest.NewNaive(now), nil }
+func naive(now func() bucket.Instant) (mete.Store, error) { return storetest.NewModel(now), nil }
 
 // replayJSON returns the lines that a replay of the trace prints.
 func replayJSON(t *testing.T, m *policy.Matcher, text string, store func(func() bucket.Instant) (mete.Store, error)) []string {
@@ -44,7 +44,7 @@ func replayJSON(t *testing.T, m *policy.Matcher, text string, store func(func() 
 	var out strings.Builder
 	lines := replay.NewLines(&out)
 	err := replay.Run(context.Background(), replay.Config{
-		Policy: m, Trace: trace.NewReader(strings.NewReader(text), trace.JSONL), Store: store, Each: lines.Write})
+		Policy: m, Trace: trace.NewReader(strings.NewReader(text), trace.FormatJSONL), Store: store, Each: lines.Write})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRun_InvalidLines(t *testing.T) {
 	m := load(t, `{"rules": [{"name": "r", "limit_keys": [], "algorithm": "token_bucket", "algorithm_config": {"rps": 1, "burst": 2}}]}`)
 	const text = "{\"at\":1}\n{\"at\":x}\n{\"at\":2}\n"
 	config := func(requests *int) replay.Config {
-		return replay.Config{Policy: m, Trace: trace.NewReader(strings.NewReader(text), trace.Auto), Store: memory,
+		return replay.Config{Policy: m, Trace: trace.NewReader(strings.NewReader(text), trace.FormatAuto), Store: memory,
 			Each: func(*trace.Request, *mete.Decision) error { *requests++; return nil }}
 	}
 	requests := 0
@@ -177,10 +177,10 @@ func TestRun_Stops(t *testing.T) {
 	}{
 		"each":  {context.Background(), memory, boom, boom},
 		"make":  {context.Background(), func(func() bucket.Instant) (mete.Store, error) { return nil, boom }, nil, boom},
-		"take":  {context.Background(), func(func() bucket.Instant) (mete.Store, error) { return failing{storetest.NewNaive(nil), boom}, nil }, nil, boom},
+		"take":  {context.Background(), func(func() bucket.Instant) (mete.Store, error) { return failing{storetest.NewModel(nil), boom}, nil }, nil, boom},
 		"ended": {canceled, memory, nil, context.Canceled},
 	} {
-		err := replay.Run(tt.ctx, replay.Config{Policy: m, Trace: trace.NewReader(strings.NewReader(`{"at":1}`), trace.Auto), Store: tt.store,
+		err := replay.Run(tt.ctx, replay.Config{Policy: m, Trace: trace.NewReader(strings.NewReader(`{"at":1}`), trace.FormatAuto), Store: tt.store,
 			Each: func(*trace.Request, *mete.Decision) error { return tt.each }})
 		var bad *trace.LineError
 		if !errors.Is(err, tt.want) || errors.As(err, &bad) {

@@ -16,7 +16,7 @@ import (
 func reportOn(t *testing.T, policyFile, text string, edit func(*replay.Report)) string {
 	t.Helper()
 	m := load(t, policyFile)
-	reader, stats := trace.NewReader(strings.NewReader(text), trace.Auto), replay.NewStats(m)
+	reader, stats := trace.NewReader(strings.NewReader(text), trace.FormatAuto), replay.NewStats(m)
 	err := replay.Run(context.Background(), replay.Config{Policy: m, Trace: reader, Store: memory, Each: stats.Add, Invalid: stats.Invalid})
 	if err != nil {
 		t.Fatal(err)

@@ -187,7 +187,7 @@ func (s *Stats) addLimits(req *trace.Request, limits []mete.Status, shadow bool)
 		for ; n < len(limits) && limits[n].Rule == rule; n++ {
 			denied = denied || !limits[n].Allowed
 		}
-		r := s.of(rule)
+		r := s.statsOf(rule)
 		s.addTo(r, req)
 		if denied {
 			any = true
@@ -208,8 +208,8 @@ func (s *Stats) addTo(r *ruleStats, req *trace.Request) {
 	r.over[0][s.sparks.binAt(req.At)]++
 }
 
-// of returns the statistics of a rule. The rule of an override shares the statistics of the policy's rule with the same name.
-func (s *Stats) of(rule *policy.Rule) *ruleStats {
+// statsOf returns the statistics of a rule. The rule of an override shares the statistics of the policy's rule with the same name.
+func (s *Stats) statsOf(rule *policy.Rule) *ruleStats {
 	r, ok := s.byRule[rule]
 	if !ok {
 		i := slices.IndexFunc(s.rules, func(r *ruleStats) bool { return r.Name == rule.Name })

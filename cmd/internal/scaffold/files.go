@@ -52,7 +52,7 @@ func (p *plan) clients() (one, other string) {
 func (p *plan) policy() string {
 	var b strings.Builder
 	one, other := p.clients()
-	by, byAddress := quoteYAML(p.by.Spelled()), p.by.Source == policy.SourceIP
+	by, byAddress := quoteYAML(p.by.Spelling()), p.by.Source == policy.SourceIP
 	limit := fmt.Sprintf("{ rate: %s, burst: %d }", p.rate.text(), p.burst)
 	fmt.Fprintf(&b, "# The limits of mete. 'mete check' reads them and runs the tests below.\n")
 	fmt.Fprintf(&b, "# A running server reloads this file when it changes. doc/policy.md describes it.\n\n")

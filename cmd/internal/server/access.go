@@ -81,12 +81,12 @@ func (a *assembly) openAccess() (*access, error) {
 	if !access.open {
 		return access, nil
 	}
-	made, err := admintoken.Make(a.admin.String())
+	made, err := admintoken.Create(a.admin.String())
 	if err != nil {
 		a.log.Warn("admin API is read-only", "reason", "admin_tokens is empty, and the server cannot save a token", "err", err)
 		return access, nil
 	}
-	access.tokens.Store(&[]token{{access.hash(made.Token), "local", httpapi.Configure}})
+	access.tokens.Store(&[]token{{access.hash(made.Token), "local", httpapi.RoleConfigure}})
 	a.tokenFile = made.Path
 	a.link = func() string {
 		token, _ := access.newLink(access.hash(made.Token))
@@ -154,7 +154,7 @@ func (a *access) authenticate(r *http.Request) (c caller, ok bool) {
 		}
 		return a.find(strings.TrimSpace(secret))
 	case a.open && onLoopback(r) && isDirectLocalClient(r):
-		return caller{role: httpapi.Read}, true
+		return caller{role: httpapi.RoleRead}, true
 	}
 	return caller{}, true
 }
@@ -198,7 +198,7 @@ func (a *access) enter(next http.Handler) http.Handler {
 			answerProblem(w, r, http.StatusUnauthorized, "unknown token; send one of admin_tokens as Authorization: Bearer TOKEN")
 			return
 		}
-		if r.URL.Path == "/metrics" && c.role < httpapi.Read && !a.public {
+		if r.URL.Path == "/metrics" && c.role < httpapi.RoleRead && !a.public {
 			w.Header()["Www-Authenticate"] = []string{`Bearer realm="mete"`}
 			answerProblem(w, r, http.StatusUnauthorized, "/metrics requires a token with the role read, unless public_metrics is set")
 			return
@@ -249,7 +249,7 @@ func (a *assembly) followTokens(access *access) {
 		t := &known[i]
 		loop := &follow.Loop{
 			Interval: fileInterval,
-			Look: func(context.Context, bool) (bool, error) {
+			Read: func(context.Context, bool) (bool, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				next, err := config.ReadToken(t.File)
@@ -260,13 +260,13 @@ func (a *assembly) followTokens(access *access) {
 				access.setTokens(known)
 				return true, nil
 			},
-			Tell: func(news follow.News, err error) {
+			Report: func(news follow.News, err error) {
 				switch news {
-				case follow.Failed:
+				case follow.NewsFailed:
 					a.log.Error("token not replaced, old token stays active", "name", t.Name, "err", err)
-				case follow.Changed:
+				case follow.NewsChanged:
 					a.log.Info("token replaced", "name", t.Name)
-				case follow.Recovered:
+				case follow.NewsRecovered:
 					a.log.Info("token readable again, unchanged", "name", t.Name)
 				}
 			},

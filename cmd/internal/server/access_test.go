@@ -50,9 +50,9 @@ const (
 func withTokens() config.Config {
 	c := testConfig()
 	c.AdminTokens = []config.AdminToken{
-		{Name: "grafana", Role: httpapi.Read, Token: readerToken},
-		{Name: "on-call", Role: httpapi.Operate, Token: operatorToken},
-		{Name: "deploy", Role: httpapi.Configure, Token: ownerToken},
+		{Name: "grafana", Role: httpapi.RoleRead, Token: readerToken},
+		{Name: "on-call", Role: httpapi.RoleOperate, Token: operatorToken},
+		{Name: "deploy", Role: httpapi.RoleConfigure, Token: ownerToken},
 	}
 	return c
 }
@@ -376,7 +376,7 @@ func TestAccess_TokenFile(t *testing.T) {
 	}
 	write(ownerToken + "\n")
 	c := testConfig()
-	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: httpapi.Configure, Token: ownerToken, File: file}, {Name: "grafana", Role: httpapi.Read, Token: readerToken}}
+	c.AdminTokens = []config.AdminToken{{Name: "deploy", Role: httpapi.RoleConfigure, Token: ownerToken, File: file}, {Name: "grafana", Role: httpapi.RoleRead, Token: readerToken}}
 	s := start(t, c)
 	status := func(token string) int { got, _ := s.as(token, "GET", "/v1/overrides", ""); return got }
 	write("short")

@@ -90,7 +90,7 @@ func (a *assembly) assemble(ctx context.Context) error {
 	a.onPolicy = append(a.onPolicy, a.metrics.SetPolicy, a.lintPolicy, a.warnClaims)
 	a.addExpiry()
 	a.add(newFollowerComponent(source.follower(func(m *policy.Matcher) error {
-		if err := manager.Base(m); err != nil {
+		if err := manager.SetBase(m); err != nil {
 			return err
 		}
 		a.callOnPolicy(m)
@@ -161,14 +161,14 @@ func (a *assembly) openOverrides(ctx context.Context, base *policy.Matcher, b *b
 		b.log.Error("cannot read overrides, none active", "err", err)
 	}
 	a.add(background("overrides", m.Follow))
-	a.metrics.Add(metrics.Overrides(m.Count))
+	a.metrics.Add(metrics.Overrides(m.CountActive))
 	a.logOverrides(m)
 	return m, nil
 }
 
 // dropRule drops the cached state of a rule after another server has reset it.
 func (a *assembly) dropRule(rule string) {
-	if err := a.limiter.ForgetRule(context.Background(), rule); err != nil {
+	if err := a.limiter.DropRule(context.Background(), rule); err != nil {
 		a.log.Error("cannot drop cached buckets of a reset rule", "rule", rule, "err", err)
 		return
 	}
@@ -178,7 +178,7 @@ func (a *assembly) dropRule(rule string) {
 func (a *assembly) logOverrides(m *overrides.Manager) {
 	var ids []string
 	for _, o := range m.List() {
-		if o.State != overrides.StateInForce {
+		if o.State != overrides.StateActive {
 			continue
 		}
 		if o.Source == overrides.SourceFile {

@@ -29,7 +29,7 @@ type attempt struct {
 // more than the policy allows, so that its last responses have status 429.
 func (s *Server) Commands(c config.Config) []string {
 	to := baseURL(c.TLS, s.main)
-	if c.InFront() {
+	if c.IsGateway() {
 		return newAttempt(s.Policy(), isSendable).gatewayCommands(to)
 	}
 	return newAttempt(s.Policy(), func(policy.Attribute) bool { return true }).apiCommands(to + "/v1/take")

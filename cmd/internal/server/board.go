@@ -36,7 +36,7 @@ func (b *board) State() api.ServerState {
 		Instance: b.instance, Version: buildinfo.Read().Version, Started: b.server.reloads.started, Ready: !ending, Ending: ending,
 		Policy: b.policyState(), Store: b.buckets.state(), Overrides: map[string]int{},
 	}
-	for action, n := range b.overrides.Count() {
+	for action, n := range b.overrides.CountActive() {
 		s.Overrides[string(action)] = n
 	}
 	return s

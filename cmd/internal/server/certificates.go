@@ -63,15 +63,15 @@ func (c *certificates) tlsConfig() *tls.Config {
 func (c *certificates) follow(ctx context.Context) {
 	loop := follow.Loop{
 		Interval: fileInterval,
-		Look:     func(context.Context, bool) (bool, error) { return c.refresh() },
-		Tell: func(news follow.News, err error) {
+		Read:     func(context.Context, bool) (bool, error) { return c.refresh() },
+		Report: func(news follow.News, err error) {
 			switch news {
-			case follow.Failed:
+			case follow.NewsFailed:
 				c.log.Error("certificate not replaced, old certificate stays active", "err", err)
-			case follow.Changed:
+			case follow.NewsChanged:
 				c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
 				c.warn()
-			case follow.Recovered:
+			case follow.NewsRecovered:
 				c.log.Info("certificate readable again, unchanged", "file", c.files.Cert)
 			}
 		},

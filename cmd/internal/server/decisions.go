@@ -34,8 +34,8 @@ func (a *assembly) countDecisions(b *buckets, watch *telemetry.Watch) {
 	a.onPolicy = append(a.onPolicy, skipped.setPolicy)
 	a.onDecision = append(a.onDecision, func(ctx context.Context, d *mete.Decision) {
 		a.metrics.Count(d)
-		watch.Decision(ctx, d)
-		watches.Decided(ctx, d)
+		watch.RecordDecision(ctx, d)
+		watches.OnDecision(ctx, d)
 		for _, r := range d.Skipped {
 			skipped.record(a.log, r)
 		}
@@ -137,8 +137,8 @@ func (a *assembly) addTop(b *buckets) error {
 	if err != nil {
 		return err
 	}
-	a.onDenial = append(a.onDenial, func(_ context.Context, d *mete.Denial) { tracker.Denied(now(), d) })
-	a.onNear = append(a.onNear, func(_ context.Context, d *mete.Denial) { tracker.Near(now(), d) })
+	a.onDenial = append(a.onDenial, func(_ context.Context, d *mete.Denial) { tracker.OnDenial(now(), d) })
+	a.onNear = append(a.onNear, func(_ context.Context, d *mete.Denial) { tracker.OnNearLimit(now(), d) })
 	a.onPolicy = append(a.onPolicy, func(m *policy.Matcher) { // drop counters of removed rules
 		names := map[string]bool{}
 		for _, r := range m.Rules() {
@@ -222,7 +222,7 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 	if c.Endpoint == nil {
 		var none *telemetry.Telemetry
 		a.metrics.Add(metrics.Telemetry(none.Stats))
-		return telemetry.NewWatch(none, a.metrics.Decided), nil
+		return telemetry.NewWatch(none, a.metrics.ObserveDecision), nil
 	}
 	t, err := telemetry.New(ctx, telemetry.Config{
 		Endpoint: c.Endpoint, Headers: headerFields(c.Headers), Sample: c.Sample, Interval: c.Interval,
@@ -241,5 +241,5 @@ func (a *assembly) openTelemetry(ctx context.Context) (*telemetry.Watch, error) 
 	}))
 	a.metrics.Add(metrics.Telemetry(t.Stats))
 	a.log.Info("telemetry exported", "endpoint", c.Endpoint.String(), "sample", c.Sample, "metrics_each", c.Interval)
-	return telemetry.NewWatch(t, a.metrics.Decided), nil
+	return telemetry.NewWatch(t, a.metrics.ObserveDecision), nil
 }

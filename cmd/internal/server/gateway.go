@@ -35,8 +35,8 @@ func newAdaptation(a config.Adaptive) (adaptation, error) {
 		return adaptation{factor: func() float64 { return 1 }}, nil
 	}
 	c := adaptive.Config{Target: a.Target, Floor: a.Floor, Interval: a.Interval}
-	if a.Law == adaptive.Gradient.String() {
-		c.Law, c.Tolerance = adaptive.Gradient, a.Tolerance
+	if a.Law == adaptive.LawGradient.String() {
+		c.Law, c.Tolerance = adaptive.LawGradient, a.Tolerance
 	}
 	control, err := adaptive.New(c)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *assembly) openGateway(limiter *mete.Limiter, b *buckets, claims claimRe
 	if err != nil {
 		return nil, err
 	}
-	upstreams, routes := c.Routing()
+	upstreams, routes := c.UpstreamsAndRoutes()
 	for i := range c.Upstreams {
 		if upstreams[i].TLS, err = upstreamTLS(c.Upstreams[i]); err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (a *assembly) newDecisionGateway(b *buckets, claims claimReader) httpapi.Ga
 		DisableJitter:    !c.Jitter,
 		JitterKey:        b.keyFor("jitter"),
 		MaxDelayed:       c.MaxDelayed,
-		Misasked:         func(detail string) { misasked(errors.New(detail)) },
+		OnMisuse:         func(detail string) { misasked(errors.New(detail)) },
 	}
 }
 

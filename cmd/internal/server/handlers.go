@@ -29,7 +29,7 @@ func (a *assembly) mainListener(s *socket, door httpapi.Config, b *buckets, clai
 		return nil, err
 	}
 	limit := &inFlightLimit{most: int64(c.MaxInFlight), exempt: func(*http.Request) bool { return false }}
-	if !c.InFront() {
+	if !c.IsGateway() {
 		h := a.closeWhenStopping(watch.Wrap(apiEndpoint, false, rejectRebinding(api)))
 		l := newHTTPListener("main", s, limit, h, c.Timeouts, c.Timeouts.APIRequest, c.MaxHeaderBytes, a.log)
 		l.server.Protocols = mainProtocols(c.TLS.On(), c.H2C)

@@ -49,7 +49,7 @@ func (a *assembly) warnClaims(m *policy.Matcher) {
 	case c.JWT.Keys != "":
 		a.log.Info("bearer tokens verified", "algorithms", strings.Join(c.JWT.Algorithms, ","),
 			"issuer", orAny(c.JWT.Issuer), "audience", orAny(strings.Join(c.JWT.Audience, ",")))
-		if !c.InFront() && c.DecisionProfile == "" {
+		if !c.IsGateway() && c.DecisionProfile == "" {
 			a.log.Warn("jwt.keys has no effect", "reason", "it requires upstream or decision_profile; API clients send the claims")
 		}
 		if strings.HasPrefix(c.JWT.Keys, "http://") {

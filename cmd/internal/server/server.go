@@ -74,8 +74,8 @@ func (s *Server) DashboardLink() string { return s.link() }
 
 func (s *Server) Policy() *policy.Matcher { return s.limiter.Policy() }
 
-// LogsTo adds the statistics of the log pipe to the metrics.
-func (s *Server) LogsTo(pipe *logpipe.Writer) { s.metrics.Add(metrics.Log(pipe.Stats)) }
+// AddLogMetrics adds the statistics of the log pipe to the metrics.
+func (s *Server) AddLogMetrics(pipe *logpipe.Writer) { s.metrics.Add(metrics.Log(pipe.Stats)) }
 
 // Run serves until ctx ends or a listener fails, then stops all components within [config.Timeouts]. It returns
 // nil if ctx ended it and nothing failed.

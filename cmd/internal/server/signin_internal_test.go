@@ -15,7 +15,7 @@ import (
 func knowing(t *testing.T) *access {
 	t.Helper()
 	a := &access{secret: []byte("secret")}
-	a.setTokens([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "admin"}})
+	a.setTokens([]config.AdminToken{{Name: "kim", Role: httpapi.RoleOperate, Token: "admin"}})
 	return a
 }
 
@@ -34,7 +34,7 @@ func TestSignIns_Expire(t *testing.T) {
 			t.Fatal("a link does not work before its end")
 		}
 		time.Sleep(time.Until(ends) - 1)
-		if got, ok := a.find(session); !ok || got != (caller{"kim", httpapi.Operate}) {
+		if got, ok := a.find(session); !ok || got != (caller{"kim", httpapi.RoleOperate}) {
 			t.Errorf("the session is %v, %v before its end; want kim", got, ok)
 		}
 		time.Sleep(time.Nanosecond)
@@ -52,7 +52,7 @@ func TestSignIns_EndWithTheToken(t *testing.T) {
 	if _, ok := a.find(session); !ok {
 		t.Fatal("the session does not work")
 	}
-	a.setTokens([]config.AdminToken{{Name: "kim", Role: httpapi.Operate, Token: "another"}})
+	a.setTokens([]config.AdminToken{{Name: "kim", Role: httpapi.RoleOperate, Token: "another"}})
 	if got, ok := a.find(session); ok {
 		t.Errorf("without its admin token, the session is %v", got)
 	}

@@ -71,7 +71,7 @@ func (s *bundleSource) close() {}
 // state returns the bundle's state for /readyz and the dashboard.
 func (s *bundleSource) state() *api.Bundle {
 	b := s.bundle.Status()
-	age := min(max(time.Since(b.Confirmed), 0), bucket.Longest)
+	age := min(max(time.Since(b.Confirmed), 0), bucket.LongestWait)
 	return &api.Bundle{Version: b.Version, Digest: b.Digest, Age: api.Seconds(age.Truncate(time.Millisecond)), FromDisk: b.FromDisk}
 }
 

@@ -69,8 +69,8 @@ func (s *fileSource) close() {}
 func (s *fileSource) follower(apply func(*policy.Matcher) error) follower {
 	return fileFollower{&follow.Loop{
 		Interval: s.interval,
-		Look:     func(_ context.Context, forced bool) (bool, error) { return s.reloadChanged(forced, apply) },
-		Tell:     s.report,
+		Read:     func(_ context.Context, forced bool) (bool, error) { return s.reloadChanged(forced, apply) },
+		Report:   s.report,
 	}}
 }
 
@@ -141,7 +141,7 @@ func (s *fileSource) report(news follow.News, err error) {
 		s.log.Error("cannot read policy, old policy stays active", "file", s.path, "err", err)
 	case err != nil:
 		s.logErrors(err)
-	case news == follow.Recovered:
+	case news == follow.NewsRecovered:
 		s.log.Info("policy file readable again, unchanged", "file", s.path)
 	}
 	s.tell(err)

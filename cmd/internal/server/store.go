@@ -124,13 +124,13 @@ func (b *buckets) keyFor(purpose string) []byte {
 }
 
 func (b *buckets) breakerChanged(from, to guard.State) {
-	if from == guard.Closed || to == guard.Closed { // ignore half-open, which is part of the same outage
+	if from == guard.StateClosed || to == guard.StateClosed { // ignore half-open, which is part of the same outage
 		b.health.outage.Store(time.Now().UnixNano())
 	}
 	switch {
-	case to == guard.Open && from == guard.Closed:
+	case to == guard.StateOpen && from == guard.StateClosed:
 		b.log.Error("circuit breaker opened", "err", b.health.lastError(), "effect", "each rule follows its on_store_error")
-	case to == guard.Closed:
+	case to == guard.StateClosed:
 		b.log.Info("circuit breaker closed")
 	}
 }
@@ -166,7 +166,7 @@ func (b *buckets) probe(ctx context.Context) {
 	}
 	charges := []store.Charge{{Key: policy.OwnKeyPrefix("probe"), Limit: limit, Cost: 1}}
 	for range guard.DefaultProbes {
-		if b.guard.State() == guard.Closed {
+		if b.guard.State() == guard.StateClosed {
 			return
 		}
 		if _, _, err := b.guard.Take(ctx, nil, charges, mete.Mode{Within: policy.DefaultDeadline}); err != nil {
@@ -184,7 +184,7 @@ func (b *buckets) checkReady(ctx context.Context, m *policy.Matcher) error {
 		return nil
 	}
 	for _, rule := range m.Rules() {
-		if rule.OnStoreError == policy.StoreErrorClosed && rule.Mode < policy.ModeShadow {
+		if rule.OnStoreError == policy.OnStoreErrorClosed && rule.Mode < policy.ModeShadow {
 			return errStoreDown
 		}
 	}
@@ -214,9 +214,9 @@ func (b *buckets) state() api.StoreState {
 	state := b.guard.Stats().State
 	s.Breaker, s.Since = string(state), b.health.since()
 	switch state {
-	case guard.Open:
+	case guard.StateOpen:
 		s.State, s.Detail = "down", downWords
-	case guard.HalfOpen:
+	case guard.StateHalfOpen:
 		s.State, s.Detail = "degraded", halfWords
 	}
 	return s

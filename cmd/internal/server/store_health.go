@@ -54,7 +54,7 @@ type timedStore struct {
 }
 
 func (s *timedStore) record(operation string, begin time.Time, err error) {
-	s.metrics.Asked(operation, time.Since(begin), err)
+	s.metrics.ObserveStoreCall(operation, time.Since(begin), err)
 	if err != nil {
 		s.health.failure.Store(&err)
 	}

@@ -26,7 +26,7 @@ type signer struct {
 func newSigner(t *testing.T) signer {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "key")
-	if err := policysign.NewPair(name+".pem", name+".pub.pem"); err != nil {
+	if err := policysign.CreateKeyPair(name+".pem", name+".pub.pem"); err != nil {
 		t.Fatal(err)
 	}
 	private, err := policysign.ReadPrivateKey(name + ".pem")

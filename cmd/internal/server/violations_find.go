@@ -108,7 +108,7 @@ func (f *violationReader) List(ctx context.Context, filter httpapi.ViolationFilt
 		found, err := from.List(ctx, q)
 		for i := range found {
 			if !filter.SeeKeys {
-				found[i] = from.Masked(found[i])
+				found[i] = from.Mask(found[i])
 			}
 			rows = append(rows, found[i].Row())
 		}
@@ -156,7 +156,7 @@ func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFil
 	}
 	f.logError(ctx, err)
 	switch _, refused := errors.AsType[*pgconn.PgError](err); {
-	case errors.Is(err, violations.ErrSlow):
+	case errors.Is(err, violations.ErrTimeout):
 		return fmt.Errorf("%w: %w", httpapi.ErrViolationsSlow, err)
 	case errors.Is(err, store.ErrUnavailable) || !refused || isUndefined(err):
 		return fmt.Errorf("%w: %w", httpapi.ErrViolationsUnavailable, err)
@@ -167,13 +167,13 @@ func (f *violationReader) query(ctx context.Context, filter httpapi.ViolationFil
 func newQuery(f *httpapi.ViolationFilter) violations.Query {
 	q := violations.Query{
 		Since: f.From, Until: f.To, Rule: f.Rule, Reason: f.Reason, Key: f.Key, User: f.User, Network: f.Network, Endpoint: f.Endpoint,
-		After: violations.Place(f.After), Limit: f.Limit,
+		After: violations.Position(f.After), Limit: f.Limit,
 	}
 	switch f.Mode {
 	case "enforced":
-		q.Mode = violations.Enforced
+		q.Mode = violations.ModeEnforced
 	case "shadow":
-		q.Mode = violations.InShadow
+		q.Mode = violations.ModeShadow
 	}
 	return q
 }

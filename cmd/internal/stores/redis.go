@@ -35,7 +35,7 @@ func openRedis(ctx context.Context, u *storeurl.URL, o Options) (Store, error) {
 	}
 	options, config := u.Redis.Options, u.Redis.Config
 	config.Now = o.Now
-	if o.makePrivate(&config.Prefix, &config.Timeout); o.Own {
+	if o.makePrivate(&config.Prefix, &config.Timeout); o.Private {
 		options.ConnWriteTimeout = 2 * config.Timeout
 	}
 	client, err := redisstore.Dial(ctx, options)

@@ -42,18 +42,18 @@ type Options struct {
 	// ReadOnly opens a store for reading. It does not create or change anything.
 	ReadOnly bool
 
-	// Own stores the buckets under a new, private prefix. [Store.Clean] removes them. Timeout bounds a call unless
+	// Private stores the buckets under a new, private prefix. [Store.Clean] removes them. Timeout bounds a call unless
 	// the URL sets a timeout.
-	Own     bool
+	Private bool
 	Timeout time.Duration
 }
 
 // joins reports whether the process joins the servers that share the store.
-func (o *Options) joins() bool { return o.Now == nil && !o.ReadOnly && !o.Own }
+func (o *Options) joins() bool { return o.Now == nil && !o.ReadOnly && !o.Private }
 
 // makePrivate sets the prefix and the timeout of a private store.
 func (o *Options) makePrivate(prefix *string, timeout *time.Duration) {
-	if !o.Own {
+	if !o.Private {
 		return
 	}
 	if *timeout == 0 {
@@ -95,7 +95,7 @@ type Store interface {
 	// Start starts background work such as saves. Without Start, Close saves nothing.
 	Start(ctx context.Context) error
 
-	// Clean removes the buckets of a store with Options.Own. Only Close may follow it.
+	// Clean removes the buckets of a store with Options.Private. Only Close may follow it.
 	Clean(ctx context.Context) error
 
 	// Close releases the store. An error means that state was lost.

@@ -26,7 +26,7 @@ func BenchmarkWatch(b *testing.B) {
 	timed := telemetry.NewWatch(nil, func(string, time.Duration, string) {})
 	traced := telemetry.NewWatch(tel, func(string, time.Duration, string) {})
 	decide := func(w *telemetry.Watch) http.Handler {
-		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { w.Decision(r.Context(), decision) })
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { w.RecordDecision(r.Context(), decision) })
 	}
 	door := func(*http.Request) string { return "take" }
 	for _, bench := range []struct {

@@ -93,7 +93,7 @@ func watch(t *testing.T, tel *telemetry.Telemetry, requests int) *watched {
 		w.timed.Add(1)
 		w.traces.Store(trace, true)
 	})
-	if w.lim, err = mete.New(store, m, mete.Config{OnDecision: look.Decision}); err != nil {
+	if w.lim, err = mete.New(store, m, mete.Config{OnDecision: look.RecordDecision}); err != nil {
 		t.Fatal(err)
 	}
 	next := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -97,8 +97,8 @@ func (t *Telemetry) samples(r *http.Request) (parent trace.SpanContext, traced b
 	return parent, t.sample > 0 && rand.Float64() < t.sample
 }
 
-// Decision records a decision. It is a [mete.Config.OnDecision] hook.
-func (w *Watch) Decision(ctx context.Context, d *mete.Decision) {
+// RecordDecision records a decision. It is a [mete.Config.OnDecision] hook.
+func (w *Watch) RecordDecision(ctx context.Context, d *mete.Decision) {
 	o, _ := ctx.Value(observed{}).(*observation)
 	if o == nil {
 		return

@@ -19,14 +19,14 @@ var shares = map[string]string{"denied": "denied", "shadow": "would deny", "near
 // details returns the lines about the selected key with commands to copy.
 func (m *model) details() []string {
 	k, top := m.selected, &m.top
-	lines := []string{bold.Render("Rule " + display.Inert(k.Limit))}
+	lines := []string{bold.Render("Rule " + display.EscapeUnsafe(k.Limit))}
 	const nameColumns = 24
 	widest := len("retry after")
 	for _, p := range k.Parts {
-		widest = max(widest, min(display.Width(display.Inert(p.Name)), nameColumns))
+		widest = max(widest, min(display.Width(display.EscapeUnsafe(p.Name)), nameColumns))
 	}
 	fact := func(name, text string) {
-		lines = append(lines, dim.Render("  "+fill(display.Inert(name), widest))+" "+display.Inert(text))
+		lines = append(lines, dim.Render("  "+fill(display.EscapeUnsafe(name), widest))+" "+display.EscapeUnsafe(text))
 	}
 	for _, p := range k.Parts {
 		value := p.Value
@@ -73,7 +73,7 @@ func (m *model) commands(k *api.TopKey) (lines []string) {
 	switch {
 	case m.top.Masked:
 		return []string{"The key is masked. To see it, and to act on it, use a token of the role", "operate: --token-file, or $METE_TOKEN."}
-	case k.Cut || display.Inert(k.Key) != k.Key:
+	case k.Cut || display.EscapeUnsafe(k.Key) != k.Key:
 		return []string{"The key cannot be displayed here. To see it, run: mete top --format json"}
 	}
 	var server []string
@@ -100,7 +100,7 @@ func (m *model) commands(k *api.TopKey) (lines []string) {
 func attributesOf(k *api.TopKey) []string {
 	var all []string
 	for _, p := range k.Parts {
-		if p.Hashed || display.Inert(p.Name+p.Value) != p.Name+p.Value {
+		if p.Hashed || display.EscapeUnsafe(p.Name+p.Value) != p.Name+p.Value {
 			return nil
 		}
 		all = append(all, display.Quote(p.Name+"="+p.Value))

@@ -100,11 +100,11 @@ func (m *model) press(key string) (quit bool) {
 	case "q", "Q", "ctrl+c", "ctrl+d":
 		return true
 	case "d":
-		m.question.kind = topkeys.Denied.String()
+		m.question.kind = topkeys.KindDenied.String()
 	case "s":
-		m.question.kind = topkeys.Shadow.String()
+		m.question.kind = topkeys.KindShadow.String()
 	case "n":
-		m.question.kind = topkeys.Near.String()
+		m.question.kind = topkeys.KindNear.String()
 	case "r", "/":
 		at := slices.Index(m.rules, m.question.rule) // -1 for all rules
 		m.question.rule, m.selected, m.open = "", nil, false
@@ -197,7 +197,7 @@ func (m *model) trouble() string {
 	text := m.err.Error()
 	if e, ok := errors.AsType[*client.Error](m.err); ok {
 		switch {
-		case e.Kind == client.Unreachable:
+		case e.Kind == client.KindUnreachable:
 			text = "unreachable"
 		case e.Problem != nil && e.Problem.Detail != "":
 			text = e.Problem.Detail

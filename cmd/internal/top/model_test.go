@@ -193,7 +193,7 @@ func TestModel_Lists(t *testing.T) {
 	s.want("near keys of all rules", " NEAR ", "!RETRY")
 
 	s.send(tick{})
-	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.Unreachable, Err: errors.New("refused")}})
+	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.KindUnreachable, Err: errors.New("refused")}})
 	s.want("unreachable, retrying", "near keys")
 	s.send(tick{})
 	s.answer(someKeys(4, "near"), nil)
@@ -277,7 +277,7 @@ func TestModel_RulesAndPause(t *testing.T) {
 	s.want("allowed      1015/s ██")
 	// A rule that is gone from the policy is not offered again.
 	s.press(letter('r'))
-	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.Refused, Status: 400, Problem: &api.Problem{Detail: "no rule is named"}}})
+	s.send(answer{question: s.question, err: &client.Error{Op: "top", Kind: client.KindRefused, Status: 400, Problem: &api.Problem{Detail: "no rule is named"}}})
 	if s.want("no rule is named"); !slices.Equal(s.rules, []string{"pro"}) {
 		t.Errorf("rules %q, want pro alone", s.rules)
 	}

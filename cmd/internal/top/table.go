@@ -85,7 +85,7 @@ func columns(top *api.Top, bar int) []column {
 		all = append(all, column{">RETRY", func(k *api.TopKey) string { return waitText(k.RetryAfter.Duration()) }})
 	}
 	return append(all,
-		column{"RULE", func(k *api.TopKey) string { return display.Cut(display.Inert(k.Limit), maxRuleColumns) }},
+		column{"RULE", func(k *api.TopKey) string { return display.Cut(display.EscapeUnsafe(k.Limit), maxRuleColumns) }},
 		column{"KEY", func(k *api.TopKey) string { return keyText(k, top.Masked) }})
 }
 

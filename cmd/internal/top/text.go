@@ -138,11 +138,11 @@ func keyText(k *api.TopKey, masked bool) string {
 		parts = append(parts, "~"+k.Mask)
 	}
 	for _, p := range k.Parts {
-		value := display.Cut(display.Inert(p.Value), maxValueColumns)
+		value := display.Cut(display.EscapeUnsafe(p.Value), maxValueColumns)
 		if strings.ContainsAny(value, " '\"") || value == "" {
 			value = `"` + strings.ReplaceAll(value, `"`, `\"`) + `"`
 		}
-		parts = append(parts, display.Inert(p.Name)+"="+value)
+		parts = append(parts, display.EscapeUnsafe(p.Name)+"="+value)
 	}
 	if len(k.Parts) == 0 {
 		parts = append(parts, "(everyone)")

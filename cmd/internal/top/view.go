@@ -52,7 +52,7 @@ func (m *model) lines() []string {
 	roomy := m.height >= roomyHeight
 	lines := []string{m.title()}
 	if m.err != nil {
-		lines = append(lines, yellow.Bold(true).Render(display.Inert(m.trouble())))
+		lines = append(lines, yellow.Bold(true).Render(display.EscapeUnsafe(m.trouble())))
 	}
 	if len(m.rates.rates[0]) > 0 && (m.height >= tallHeight || m.height >= ratesHeight && !m.open) {
 		lines = append(append(append(lines, ""), m.rateLines()...), "")
@@ -85,16 +85,16 @@ func (m *model) title() string {
 	if m.paused {
 		s += ", " + yellow.Bold(true).Render("paused")
 	}
-	s += ": " + kindStyles[m.top.Kind].Bold(true).Render(display.Inert(m.top.Kind)) + " keys of "
+	s += ": " + kindStyles[m.top.Kind].Bold(true).Render(display.EscapeUnsafe(m.top.Kind)) + " keys of "
 	if m.rule == "" {
 		s += "all rules"
 	} else {
-		s += "rule " + bold.Render(display.Inert(m.rule))
+		s += "rule " + bold.Render(display.EscapeUnsafe(m.rule))
 	}
 	if m.order > 0 {
 		s += " by " + orders[m.order].name
 	}
-	return s + dim.Render(", "+display.Inert(server)+", ") + m.top.At.UTC().Format("15:04:05 UTC")
+	return s + dim.Render(", "+display.EscapeUnsafe(server)+", ") + m.top.At.UTC().Format("15:04:05 UTC")
 }
 
 // rateLines shows the rates of traffic with their history, two kinds per line.

@@ -109,7 +109,7 @@ var accessLogLines = map[string]struct {
 
 func TestReader_AccessLog(t *testing.T) {
 	for name, tt := range accessLogLines {
-		r := trace.NewReader(strings.NewReader(tt.line+"\n"), trace.Auto)
+		r := trace.NewReader(strings.NewReader(tt.line+"\n"), trace.FormatAuto)
 		req, err := r.Next()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -120,7 +120,7 @@ func TestReader_AccessLog(t *testing.T) {
 		if got := attributes(t, req); !maps.Equal(got, want) || req.At != noon || req.Cost != 0 {
 			t.Errorf("%s:\n got %q at %d cost %v\nwant %q at %d", name, got, req.At, req.Cost, want, noon)
 		}
-		if r.Format() != trace.Combined {
+		if r.Format() != trace.FormatCombined {
 			t.Errorf("%s: got format %v, want combined", name, r.Format())
 		}
 	}
@@ -131,7 +131,7 @@ func TestReader_AccessLogAddresses(t *testing.T) {
 		"2001:db8::1": true, "::ffff:192.0.2.1": true, "fe80::1%eth0": true, "client.example.com": false, "-": false, "unix:": false, "256.1.1.1": false,
 	} {
 		line := address + ` - - [21/Nov/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`
-		req, err := trace.NewReader(strings.NewReader(line), trace.Combined).Next()
+		req, err := trace.NewReader(strings.NewReader(line), trace.FormatCombined).Next()
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
@@ -160,7 +160,7 @@ func TestReader_AccessLogMistakes(t *testing.T) {
 		"escaped quotes": {`ua"`, `ua\"`},
 	} {
 		line := strings.Replace(good, edit[0], edit[1], 1)
-		r := trace.NewReader(strings.NewReader(good+"\n\n"+line+"\n"+good+"\n"), trace.Auto)
+		r := trace.NewReader(strings.NewReader(good+"\n\n"+line+"\n"+good+"\n"), trace.FormatAuto)
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func FuzzCombined(f *testing.F) {
 	f.Add(`:: - a b [21/Nov/2026:12:00:00 +0000] "GET http://h/x HTTP/1.1" - -`)
 	f.Add(`x - - [21/Nov/2026:12:00:00 +0000] "\x16\x03" 400 0 "-" "-"`)
 	f.Fuzz(func(t *testing.T, line string) {
-		r := trace.NewReader(strings.NewReader(line), trace.Combined)
+		r := trace.NewReader(strings.NewReader(line), trace.FormatCombined)
 		for {
 			req, err := r.Next()
 			if errors.Is(err, io.EOF) {

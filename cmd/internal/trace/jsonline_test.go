@@ -61,7 +61,7 @@ func TestReader_JSONLines(t *testing.T) {
 		"a claim that is true": {`{"at":12.5,"jwt":{"plan":true}}`, map[string]string{"jwt:plan": "true"}, 0},
 		"a claim that is null": {`{"at":12.5,"jwt":{"plan":null}}`, nil, 0},
 	} {
-		req, err := next(tt.line, trace.Auto)
+		req, err := next(tt.line, trace.FormatAuto)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -79,7 +79,7 @@ func TestReader_JSONTimesAreExact(t *testing.T) {
 		"9007199254.740991": 1<<53 - 1, "9007199254.740992": -1, "1e10": -1, "1e999999": -1, "1e99999999999999999999": -1, "0e999999": 0, "1e-999999": 0,
 		"-1": -1, "-1e-9": -1, "01": -1, "1.": -1, ".5": -1, "+1": -1, "1e": -1, "NaN": -1, `"1"`: -1, "null": -1, "true": -1, "[1]": -1, "0x1": -1, "": -1,
 	} {
-		req, err := next(`{"at":`+at+`}`, trace.JSONL)
+		req, err := next(`{"at":`+at+`}`, trace.FormatJSONL)
 		if want == -1 {
 			if err == nil {
 				t.Errorf("at %s: got %d, want an error", at, req.At)
@@ -126,7 +126,7 @@ func TestReader_JSONMistakes(t *testing.T) {
 		`{"at":1,"path":"` + long + `"}`:      `longer than`,
 		`{"at":1,"p` + long[:1000] + `":"1"}`: `unknown field`,
 	} {
-		r := trace.NewReader(strings.NewReader(line+"\n"+`{"at":2}`), trace.Auto)
+		r := trace.NewReader(strings.NewReader(line+"\n"+`{"at":2}`), trace.FormatAuto)
 		_, err := r.Next()
 		var bad *trace.LineError
 		if !errors.As(err, &bad) || bad.Line != 1 || !strings.Contains(err.Error(), want) {
@@ -145,15 +145,15 @@ var (
 
 func TestReader_EmptyAndBroken(t *testing.T) {
 	for _, text := range []string{"", "\n", " \r\n\n", "\ufeff"} {
-		if _, err := next(text, trace.Auto); !errors.Is(err, io.EOF) {
+		if _, err := next(text, trace.FormatAuto); !errors.Is(err, io.EOF) {
 			t.Errorf("%q: got error %v, want io.EOF", text, err)
 		}
 	}
-	if req, err := next("\ufeff{\"at\":1}", trace.Auto); err != nil || req.At != 1_000_000 {
+	if req, err := next("\ufeff{\"at\":1}", trace.FormatAuto); err != nil || req.At != 1_000_000 {
 		t.Errorf("byte order mark: got %v, error %v", req, err)
 	}
 	broken := errors.New("disk on fire")
-	r := trace.NewReader(io.MultiReader(strings.NewReader("{\"at\":1}\n{\"at\":2"), failing{broken}), trace.Auto)
+	r := trace.NewReader(io.MultiReader(strings.NewReader("{\"at\":1}\n{\"at\":2"), failing{broken}), trace.FormatAuto)
 	if _, err := r.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestParseFormat(t *testing.T) {
-	for _, f := range []trace.Format{trace.Auto, trace.Combined, trace.JSONL} {
+	for _, f := range []trace.Format{trace.FormatAuto, trace.FormatCombined, trace.FormatJSONL} {
 		if got, err := trace.ParseFormat(f.String()); err != nil || got != f {
 			t.Errorf("ParseFormat(%q): got %v, error %v", f.String(), got, err)
 		}
@@ -188,7 +188,7 @@ func FuzzJSONLine(f *testing.F) {
 		if strings.ContainsRune(line, '\n') || !utf8.ValidString(line) || strings.TrimSpace(line) == "" || strings.HasPrefix(line, "\ufeff") {
 			return
 		}
-		req, err := next(line, trace.JSONL)
+		req, err := next(line, trace.FormatJSONL)
 		var want struct {
 			At                     json.Number
 			Method, Path, Host, IP *string

@@ -70,7 +70,7 @@ func TestReader_Pieces(t *testing.T) {
 		"any length":      pieces{strings.NewReader(whole), random},
 		"any, end inside": iotest.DataErrReader(pieces{strings.NewReader(whole), random}),
 	} {
-		r := trace.NewReader(in, trace.JSONL)
+		r := trace.NewReader(in, trace.FormatJSONL)
 		if got := read(r); !slices.Equal(got, want) {
 			t.Errorf("%s: got %d outcomes, want %d: they differ", name, len(got), len(want))
 		}
@@ -94,7 +94,7 @@ func (p pieces) Read(b []byte) (int, error) {
 func TestReader_InputFails(t *testing.T) {
 	boom := errors.New("boom")
 	in := io.MultiReader(strings.NewReader("{\"at\":1}\n{\"at\":2}\n{\"at\":"), iotest.ErrReader(boom))
-	got := read(trace.NewReader(in, trace.Auto))
+	got := read(trace.NewReader(in, trace.FormatAuto))
 	if want := []string{"1000000", "2000000", "after line 2: boom"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -29,7 +29,7 @@ func (r *Reader) Line() int { return r.line }
 // Bytes returns the number of bytes read.
 func (r *Reader) Bytes() int64 { return r.lines.bytes }
 
-// Format returns the format of the trace. It is [Auto] until the first request.
+// Format returns the format of the trace. It is [FormatAuto] until the first request.
 func (r *Reader) Format() Format { return r.format }
 
 // Next returns the next request, which is valid until the following call. It returns [io.EOF] at the end. For an
@@ -47,11 +47,11 @@ func (r *Reader) Next() (*Request, error) {
 			continue
 		}
 		r.text = line
-		sniffed := r.format == Auto
+		sniffed := r.format == FormatAuto
 		if sniffed {
 			r.format = sniff(line)
 		}
-		if r.format == JSONL {
+		if r.format == FormatJSONL {
 			r.req.reset()
 			err = parseJSON(&r.req, line)
 		} else {
@@ -59,7 +59,7 @@ func (r *Reader) Next() (*Request, error) {
 		}
 		if err != nil {
 			if sniffed {
-				r.format = Auto
+				r.format = FormatAuto
 				err = fmt.Errorf("%w; detected as %s by its first character", err, sniff(line))
 			}
 			return nil, &LineError{Line: r.line, Err: err}
@@ -70,9 +70,9 @@ func (r *Reader) Next() (*Request, error) {
 
 func sniff(line string) Format {
 	if line[0] == '{' {
-		return JSONL
+		return FormatJSONL
 	}
-	return Combined
+	return FormatCombined
 }
 
 func (r *Reader) readLine() (string, error) {

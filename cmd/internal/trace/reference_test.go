@@ -119,7 +119,7 @@ func unescapePlainly(s string) string {
 func readBoth(t *testing.T, line string) {
 	t.Helper()
 	line, _, _ = strings.Cut(line, "\n")
-	r := trace.NewReader(strings.NewReader(start+`"GET / HTTP/1.1" 200 1`+"\n"+line+"\n"), trace.Combined)
+	r := trace.NewReader(strings.NewReader(start+`"GET / HTTP/1.1" 200 1`+"\n"+line+"\n"), trace.FormatCombined)
 	if _, err := r.Next(); err != nil {
 		t.Fatal(err)
 	}

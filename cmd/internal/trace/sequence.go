@@ -12,7 +12,7 @@ import (
 )
 
 // A Sequence reads several traces as one, such as rotated logs, oldest first. Each trace may be compressed by
-// gzip. With the format [Auto], each trace has its own format. Create it with [NewSequence]. It is not safe for
+// gzip. With the format [FormatAuto], each trace has its own format. Create it with [NewSequence]. It is not safe for
 // concurrent use.
 type Sequence struct {
 	ctx    context.Context
@@ -63,7 +63,7 @@ func (s *Sequence) Consumed() int64 {
 	return s.consumed + s.text.bytesRead()
 }
 
-// Format returns the format of the last trace. It is [Auto] until the first request.
+// Format returns the format of the last trace. It is [FormatAuto] until the first request.
 func (s *Sequence) Format() Format { return s.seen }
 
 // Next returns the next request like [Reader.Next]. A trace that begins before the previous trace is an error.

@@ -42,7 +42,7 @@ func requests(from, n int) string {
 // sequence returns a sequence of files, in the order of their names.
 func sequence(t testing.TB, files map[string]string, names ...string) *trace.Sequence {
 	t.Helper()
-	s := trace.NewSequence(t.Context(), names, trace.Auto, func(name string) (io.ReadCloser, error) {
+	s := trace.NewSequence(t.Context(), names, trace.FormatAuto, func(name string) (io.ReadCloser, error) {
 		text, ok := files[name]
 		if !ok {
 			return nil, fs.ErrNotExist
@@ -77,17 +77,17 @@ func TestSequence(t *testing.T) {
 		want   int
 		format trace.Format
 	}{
-		"one":                      {[]string{plain}, 10, trace.JSONL},
-		"gzip by its first bytes":  {[]string{packed}, 10, trace.JSONL},
-		"the older one compressed": {[]string{pack(t, plain), requests(10, 5)}, 15, trace.JSONL},
-		"gzip of several parts":    {[]string{pack(t, plain) + packed + pack(t, requests(20, 3))}, 23, trace.JSONL},
-		"parts that cut a line":    {[]string{pack(t, plain[:30]) + pack(t, plain[30:])}, 10, trace.JSONL},
-		"no end of the last line":  {[]string{strings.TrimSpace(plain), requests(10, 1)}, 11, trace.JSONL},
-		"empty ones":               {[]string{"", plain, "", pack(t, ""), ""}, 10, trace.JSONL},
-		"two formats":              {[]string{plain, combined}, 11, trace.Combined},
-		"overlapping":              {[]string{plain, requests(5, 10)}, 20, trace.JSONL},
-		"nothing":                  {[]string{""}, 0, trace.Auto},
-		"one byte":                 {[]string{"\n"}, 0, trace.Auto},
+		"one":                      {[]string{plain}, 10, trace.FormatJSONL},
+		"gzip by its first bytes":  {[]string{packed}, 10, trace.FormatJSONL},
+		"the older one compressed": {[]string{pack(t, plain), requests(10, 5)}, 15, trace.FormatJSONL},
+		"gzip of several parts":    {[]string{pack(t, plain) + packed + pack(t, requests(20, 3))}, 23, trace.FormatJSONL},
+		"parts that cut a line":    {[]string{pack(t, plain[:30]) + pack(t, plain[30:])}, 10, trace.FormatJSONL},
+		"no end of the last line":  {[]string{strings.TrimSpace(plain), requests(10, 1)}, 11, trace.FormatJSONL},
+		"empty ones":               {[]string{"", plain, "", pack(t, ""), ""}, 10, trace.FormatJSONL},
+		"two formats":              {[]string{plain, combined}, 11, trace.FormatCombined},
+		"overlapping":              {[]string{plain, requests(5, 10)}, 20, trace.FormatJSONL},
+		"nothing":                  {[]string{""}, 0, trace.FormatAuto},
+		"one byte":                 {[]string{"\n"}, 0, trace.FormatAuto},
 	} {
 		files, names, size := map[string]string{}, []string{}, 0
 		for i, text := range tt.files {
@@ -144,7 +144,7 @@ func TestSequence_CutOff(t *testing.T) {
 func TestSequence_Waits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
-	s := trace.NewSequence(ctx, []string{"-"}, trace.Auto, func(string) (io.ReadCloser, error) { return in, nil })
+	s := trace.NewSequence(ctx, []string{"-"}, trace.FormatAuto, func(string) (io.ReadCloser, error) { return in, nil })
 	defer s.Close()
 	go io.WriteString(out, requests(7, 1)+`{"at":8`)
 	if req, err := s.Next(); err != nil || req.At != 7_000_000 {

@@ -109,7 +109,7 @@ func (s *Sorted) Next() (*Request, error) {
 		return nil, err
 	}
 	s.req.reset()
-	if s.current.Format == JSONL {
+	if s.current.Format == FormatJSONL {
 		return &s.req, parseJSON(&s.req, s.current.Text)
 	}
 	return &s.req, parseLog(&s.req, s.current.Text, &s.clock)

@@ -56,7 +56,7 @@ func TestSorted(t *testing.T) {
 				t.Fatalf("with %d bytes: request %d is at %d, %s:%d, %s; want %+v", most, i, req.At, s.Name(), s.Line(), got, w)
 			}
 		}
-		if s.Lines() != len(want) || s.Format() != trace.JSONL {
+		if s.Lines() != len(want) || s.Format() != trace.FormatJSONL {
 			t.Errorf("with %d bytes: %d lines of %v, want %d", most, s.Lines(), s.Format(), len(want))
 		}
 		if err := s.Close(); err != nil {

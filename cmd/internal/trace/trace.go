@@ -42,12 +42,12 @@ import (
 type Format uint8
 
 const (
-	Auto     Format = iota // JSONL if the first line begins with a brace, otherwise Combined
-	Combined               // access logs, common or combined
-	JSONL                  // one JSON object per line
+	FormatAuto     Format = iota // JSONL if the first line begins with a brace, otherwise Combined
+	FormatCombined               // access logs, common or combined
+	FormatJSONL                  // one JSON object per line
 )
 
-var formatNames = [...]string{Auto: "auto", Combined: "combined", JSONL: "jsonl"}
+var formatNames = [...]string{FormatAuto: "auto", FormatCombined: "combined", FormatJSONL: "jsonl"}
 
 // String returns the name of the format: "auto", "combined" or "jsonl".
 func (f Format) String() string {

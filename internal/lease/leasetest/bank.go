@@ -32,13 +32,13 @@ func (b *Bank) Take(key string, l *bucket.Limit, cost bucket.Tokens) bucket.Snap
 	return b.book(key).Take(l, b.Now(), cost)
 }
 
-// Lent returns the leased tokens of key's bucket, settled to now.
-func (b *Bank) Lent(key string, l *bucket.Limit) bucket.Tokens {
+// Leased returns the leased tokens of key's bucket, settled to now.
+func (b *Bank) Leased(key string, l *bucket.Limit) bucket.Tokens {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	book := b.book(key)
 	book.Settle(l, b.Now())
-	return book.Lent()
+	return book.Leased()
 }
 
 func (b *Bank) book(key string) *Book {

@@ -34,8 +34,8 @@ type Entry struct {
 // ErrStale is the error of a loan that is older than the entry.
 var ErrStale = errors.New("leasetest: a later loan of this holder was already answered")
 
-// Lent returns X, the sum of the entries.
-func (b *Book) Lent() (x bucket.Tokens) {
+// Leased returns X, the sum of the entries.
+func (b *Book) Leased() (x bucket.Tokens) {
 	for _, e := range b.Entries {
 		x += e.Amount
 	}
@@ -51,7 +51,7 @@ func (b *Book) Clone() Book {
 // Settle updates the book to now, and returns the effective instant, which is not before the state's.
 func (b *Book) Settle(l *bucket.Limit, now bucket.Instant) bucket.Instant {
 	now = max(now, b.State.AsOf)
-	for i := b.earliest(); i >= 0 && b.Entries[i].Until <= now; i = b.earliest() {
+	for i := b.earliestEntry(); i >= 0 && b.Entries[i].Until <= now; i = b.earliestEntry() {
 		b.refill(l, max(b.Entries[i].Until, b.State.AsOf))
 		b.remove(i)
 	}
@@ -70,7 +70,7 @@ func (b *Book) Take(l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) buc
 		b.State, b.Entries = after, c.Entries
 	}
 	if late := at - now; late > 0 && snap.RetryAfter > 0 && snap.RetryAfter != bucket.Never {
-		snap.RetryAfter = postponed(late, snap.RetryAfter)
+		snap.RetryAfter = postpone(late, snap.RetryAfter)
 	}
 	return snap
 }
@@ -79,20 +79,20 @@ func (b *Book) Take(l *bucket.Limit, now bucket.Instant, cost bucket.Tokens) buc
 func (b *Book) retryAfter(l *bucket.Limit, at bucket.Instant, cost bucket.Tokens) time.Duration {
 	c := b.Clone()
 	then := at
-	for len(c.Entries) > 0 && c.Lent() > l.Capacity()-cost {
-		then = c.Settle(l, max(c.Entries[c.earliest()].Until, then))
+	for len(c.Entries) > 0 && c.Leased() > l.Capacity()-cost {
+		then = c.Settle(l, max(c.Entries[c.earliestEntry()].Until, then))
 	}
 	wait := l.Peek(c.State, then, cost, 0).RetryAfter
 	if wait == bucket.Never {
 		return wait
 	}
-	return postponed(then-at, wait)
+	return postpone(then-at, wait)
 }
 
-// postponed returns a wait that starts us microseconds later, at most [bucket.Longest].
-func postponed(us bucket.Instant, wait time.Duration) time.Duration {
-	late := min(time.Duration(us)*time.Microsecond, bucket.Longest)
-	return late + min(wait, bucket.Longest-late)
+// postpone returns a wait that starts us microseconds later, at most [bucket.LongestWait].
+func postpone(us bucket.Instant, wait time.Duration) time.Duration {
+	late := min(time.Duration(us)*time.Microsecond, bucket.LongestWait)
+	return late + min(wait, bucket.LongestWait-late)
 }
 
 // FullAfter returns the time until the bucket is full if all entries expire. The bucket can be deleted then. The
@@ -108,22 +108,22 @@ func (b *Book) FullAfter(l *bucket.Limit, now bucket.Instant) time.Duration {
 	for _, e := range c.Entries {
 		last = max(last, e.Until)
 	}
-	all := bucket.State{Spent: int64(c.Lent()) * l.Unit(), AsOf: last, Unit: l.Unit()}
-	return max(full, postponed(last-at, l.Peek(all, last, 0, 0).FullAfter()))
+	all := bucket.State{Spent: int64(c.Leased()) * l.Unit(), AsOf: last, Unit: l.Unit()}
+	return max(full, postpone(last-at, l.Peek(all, last, 0, 0).FullAfter()))
 }
 
 // Refund returns amount to the bucket.
 func (b *Book) Refund(l *bucket.Limit, now bucket.Instant, amount bucket.Tokens) {
 	now = b.Settle(l, now)
 	b.State = l.Refund(b.State, now, amount)
-	b.floor(l, b.Lent())
+	b.floor(l, b.Leased())
 }
 
 // Reset fills the bucket, except for leased tokens.
 func (b *Book) Reset(l *bucket.Limit, now bucket.Instant) {
 	now = b.Settle(l, now)
 	b.State = bucket.State{AsOf: now, Unit: l.Unit()}
-	b.floor(l, b.Lent())
+	b.floor(l, b.Leased())
 }
 
 // Borrow answers a loan: see [lease.Lender]. A stale loan changes nothing.
@@ -146,7 +146,7 @@ func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) 
 		b.remove(i)
 		break
 	}
-	b.floor(l, b.Lent()+keep)
+	b.floor(l, b.Leased()+keep)
 	granted := min(loan.Want, l.Peek(b.State, now, 0, 0).Remaining())
 	b.State, _ = l.Spend(b.State, now, granted, 0)
 	if keep+granted > 0 {
@@ -157,7 +157,7 @@ func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) 
 
 func (b *Book) refill(l *bucket.Limit, at bucket.Instant) {
 	b.State, _ = l.Spend(b.State, at, 0, bucket.Forced)
-	b.floor(l, b.Lent())
+	b.floor(l, b.Leased())
 }
 
 func (b *Book) floor(l *bucket.Limit, x bucket.Tokens) {
@@ -167,7 +167,7 @@ func (b *Book) floor(l *bucket.Limit, x bucket.Tokens) {
 	}
 }
 
-func (b *Book) earliest() int {
+func (b *Book) earliestEntry() int {
 	first := -1
 	for i, e := range b.Entries {
 		if first < 0 || e.Until < b.Entries[first].Until {

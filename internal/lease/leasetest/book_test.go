@@ -17,7 +17,7 @@ import (
 
 var specs = []bucket.Spec{
 	{Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 100_003 * time.Microsecond}},
-	{Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 100_003 * time.Microsecond}, Algorithm: bucket.Stepped},
+	{Capacity: 100 * bucket.Token, Rate: bucket.Rate{Tokens: 7 * bucket.Token, Per: 100_003 * time.Microsecond}, Algorithm: bucket.AlgorithmStepped},
 }
 
 func compile(t *testing.T, spec bucket.Spec) bucket.Limit {
@@ -140,8 +140,8 @@ func TestBook_Borrow(t *testing.T) {
 			t.Errorf("loan %d: granted %v, kept %v, error %v; want %d, %v, %v", i, g.Tokens, g.Kept, err, tt.granted, tt.kept, tt.err)
 		}
 		there := l.Peek(b.State, now.Add(tt.after), 0, 0).Remaining()
-		if there/bucket.Token != tt.there || b.Lent()/bucket.Token != tt.lent {
-			t.Errorf("after loan %d %v is there and %v lent, want %d and %d", i, there, b.Lent(), tt.there, tt.lent)
+		if there/bucket.Token != tt.there || b.Leased()/bucket.Token != tt.lent {
+			t.Errorf("after loan %d %v is there and %v lent, want %d and %d", i, there, b.Leased(), tt.there, tt.lent)
 		}
 	}
 }

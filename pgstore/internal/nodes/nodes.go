@@ -51,7 +51,7 @@ type Config struct {
 	ID string
 
 	// Every is the interval between two heartbeats, a millisecond or more. It must be the same for all nodes. 0
-	// is [presence.DefaultBeat].
+	// is [presence.DefaultHeartbeat].
 	Every time.Duration
 }
 
@@ -66,14 +66,14 @@ type table struct {
 	config Config
 }
 
-func (n table) Beat(ctx context.Context, life time.Duration) (int64, error) {
+func (n table) Heartbeat(ctx context.Context, life time.Duration) (int64, error) {
 	var others int64
-	row := n.pool.QueryRow(ctx, schema.In(beatSQL, n.config.Schema), pgx.QueryExecModeExec, []byte(n.config.Prefix), n.config.ID, life.Seconds())
+	row := n.pool.QueryRow(ctx, schema.Qualify(beatSQL, n.config.Schema), pgx.QueryExecModeExec, []byte(n.config.Prefix), n.config.ID, life.Seconds())
 	err := row.Scan(&others)
 	return others + 1, err
 }
 
 func (n table) Leave(ctx context.Context) error {
-	_, err := n.pool.Exec(ctx, schema.In(leaveSQL, n.config.Schema), pgx.QueryExecModeExec, []byte(n.config.Prefix), n.config.ID)
+	_, err := n.pool.Exec(ctx, schema.Qualify(leaveSQL, n.config.Schema), pgx.QueryExecModeExec, []byte(n.config.Prefix), n.config.ID)
 	return err
 }

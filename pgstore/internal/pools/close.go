@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Patience is the longest that [Close] waits.
-const Patience = time.Second
+// CloseTimeout is the longest that [Close] waits.
+const CloseTimeout = time.Second
 
 // Close closes a pool. It does not wait long for a hanging server, for which pgx waits 15 s.
 func Close(pool *pgxpool.Pool) {
@@ -21,6 +21,6 @@ func Close(pool *pgxpool.Pool) {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(Patience):
+	case <-time.After(CloseTimeout):
 	}
 }

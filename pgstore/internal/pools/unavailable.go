@@ -19,9 +19,9 @@ import (
 // ErrStandby is the error of a server that rejects writes.
 var ErrStandby = errors.New("the server is a standby or read-only and rejects writes: use the address of its primary, or list all hosts")
 
-// Unanswered wraps [store.ErrUnavailable] around an error if the server does not answer or is not ready. A later
+// MarkUnavailable wraps [store.ErrUnavailable] around an error if the server does not answer or is not ready. A later
 // attempt may succeed. It returns other errors unchanged.
-func Unanswered(err error) error {
+func MarkUnavailable(err error) error {
 	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{connect}
 	}

@@ -42,8 +42,8 @@ func Check(name string) error {
 // Quote returns the name as a quoted identifier.
 func Quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// In returns a statement with {schema} replaced by the quoted name.
-func In(statement, name string) string {
+// Qualify returns a statement with {schema} replaced by the quoted name.
+func Qualify(statement, name string) string {
 	return strings.ReplaceAll(statement, "{schema}", Quote(name))
 }
 
@@ -119,5 +119,5 @@ func openSQL(name string) string {
 
 // migrationSQL returns the part of the transaction that applies a migration unless it is applied.
 func migrationSQL(m migration, name string) string {
-	return fmt.Sprintf(step, Quote(name), m.version, m.name, In(strings.TrimSpace(m.text), name))
+	return fmt.Sprintf(step, Quote(name), m.version, m.name, Qualify(strings.TrimSpace(m.text), name))
 }

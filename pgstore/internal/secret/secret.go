@@ -27,11 +27,11 @@ const (
 func Derive(ctx context.Context, pool *pgxpool.Pool, schemaName, prefix, purpose string) (key [sha256.Size]byte, err error) {
 	var secret string
 	read := func() error {
-		return pool.QueryRow(ctx, schema.In(readSQL, schemaName), pgx.QueryExecModeExec, []byte(prefix)).Scan(&secret)
+		return pool.QueryRow(ctx, schema.Qualify(readSQL, schemaName), pgx.QueryExecModeExec, []byte(prefix)).Scan(&secret)
 	}
 	err = read()
 	if errors.Is(err, pgx.ErrNoRows) { // of concurrent inserts, the first one wins
-		_, err = pool.Exec(ctx, schema.In(makeSQL, schemaName), pgx.QueryExecModeExec, []byte(prefix), rand.Text()+rand.Text())
+		_, err = pool.Exec(ctx, schema.Qualify(makeSQL, schemaName), pgx.QueryExecModeExec, []byte(prefix), rand.Text()+rand.Text())
 		if err == nil {
 			err = read()
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Duration formats d without trailing zero units: 1m, not 1m0s.
-func Duration(d time.Duration) string {
+// FormatDuration formats d without trailing zero units: 1m, not 1m0s.
+func FormatDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		name string
 		is   time.Duration

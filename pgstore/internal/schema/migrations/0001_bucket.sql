@@ -93,8 +93,8 @@ BEGIN
 		MESSAGE = format('key %L has no bucket in format version 1: limit %L', encode(key, 'escape'), lim);
 END $$;
 
--- look returns the spent tokens of an account other than a log at clock (s), the instant for which they are valid
--- (t), and the part that belongs to the previous window (w).
+-- look reads an account other than a log at clock. It returns the spent tokens (s), the instant for which they are
+-- valid (t), and the part that belongs to the previous window (w).
 CREATE FUNCTION {schema}.look(l {schema}.rate_limit, clock bigint,
 	spent bigint, as_of bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -672,8 +672,8 @@ END $$;
 --   2, the position of the id or 0, the number of charges, and per charge: key, limit, refunded amount, and the
 --      canceled take's cost, its instant, and the spent tokens after it; a cost of -1 is no take
 --
--- The answers have these numbers per take: 1 (taken), 0 (denied) or 2 (taken before; limits has the limits of that
--- time), the time, and per charge its cost and four numbers:
+-- The first number of an answer is 1 (taken), 0 (denied) or 2 (taken before; limits has the limits of that time). The
+-- time follows, and per charge its cost and four numbers:
 --
 --   0, spent, as_of, prev    the account before the take; after it if the take has an id and was not denied
 --   1, sum, behind, wait     a log's sum, the distance of its instant from the clock, and the wait; -1 is never

@@ -64,8 +64,7 @@ $numbers$;
 
 -- rate_limit_violation_maintain creates the partitions of the days around at (null: now), and drops the
 -- partitions whose rows are all older than keep. Nodes can call it concurrently. It runs with its owner's
--- privileges, so a node needs no privilege to create or drop tables: any user with the DELETE privilege can call
--- it.
+-- privileges: any user with the DELETE privilege can call it, without a privilege to create or drop tables.
 --
 -- A day with rows in the default partition gets no partition. These rows are deleted by age, in batches.
 CREATE FUNCTION {schema}.rate_limit_violation_maintain(at timestamptz, keep interval, OUT made integer, OUT dropped integer, OUT trimmed integer)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package turn_test
+package queuewait_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/turn"
+	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
 )
@@ -24,17 +24,17 @@ const delayed = `{"name": "delayed", "limit_keys": ["header:client"], "algorithm
 	"staged_actions": [{"threshold": 0, "action": "throttle", "delay": "2s"}]}}`
 
 // clients is a taker with so many places, and how a client asks it.
-func clients(t *testing.T, places int) (*turn.Taker, func(context.Context, string) (mete.Decision, error)) {
+func clients(t *testing.T, places int) (*queuewait.Taker, func(context.Context, string) (mete.Decision, error)) {
 	t.Helper()
 	m, err := policy.Load([]byte(delayed), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tk := turn.NewTaker(lim, 0, places)
+	tk := queuewait.NewTaker(lim, 0, places)
 	return tk, func(ctx context.Context, client string) (mete.Decision, error) {
 		return tk.Take(ctx, mete.Request{Attributes: policy.Map{"header:client": client}}, false, nil)
 	}
@@ -65,17 +65,17 @@ func TestTake_Places(t *testing.T) {
 		for range 10 {
 			send("a")
 		}
-		if now, refused := tk.Held(); now != 2 || refused != 8 {
+		if now, refused := tk.Waiting(); now != 2 || refused != 8 {
 			t.Errorf("10 requests of one client: %d are held, %d were refused; want 2 and 8", now, refused)
 		}
 		for _, client := range []string{"b", "b", "c", "c", "d", "d", "e", "f"} {
 			send(client)
 		}
-		if now, refused := tk.Held(); now != 8 || refused != 10 {
+		if now, refused := tk.Waiting(); now != 8 || refused != 10 {
 			t.Errorf("8 more of others: %d are held, %d were refused; want 8 and 10", now, refused)
 		}
 		wait.Wait()
-		if now, _ := tk.Held(); now != 0 || admitted.Load() != 8 || denied.Load() != 10 {
+		if now, _ := tk.Waiting(); now != 0 || admitted.Load() != 8 || denied.Load() != 10 {
 			t.Errorf("in the end %d are held, %d were admitted and %d denied; want 0, 8 and 10", now, admitted.Load(), denied.Load())
 		}
 		d, err := ask(t.Context(), "a")
@@ -103,7 +103,7 @@ func TestTake_CanceledRequestFreesSlot(t *testing.T) {
 		if err := <-gone; !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v, want %v", err, context.Canceled)
 		}
-		if now, _ := tk.Held(); now != 0 {
+		if now, _ := tk.Waiting(); now != 0 {
 			t.Errorf("%d are held, want 0", now)
 		}
 		if d, err := ask(t.Context(), "a"); err != nil || !d.Allowed {
@@ -119,11 +119,11 @@ func TestTake_SlotsPerNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
+		lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tk := turn.NewTaker(lim, 0, 8) // two for a bucket
+		tk := queuewait.NewTaker(lim, 0, 8) // two for a bucket
 		for i, tt := range []struct {
 			address string
 			held    int
@@ -133,7 +133,7 @@ func TestTake_SlotsPerNetwork(t *testing.T) {
 		} {
 			go tk.Take(t.Context(), mete.Request{Attributes: policy.Map{"ip:address": tt.address}}, false, nil)
 			synctest.Wait()
-			if now, _ := tk.Held(); now != tt.held {
+			if now, _ := tk.Waiting(); now != tt.held {
 				t.Errorf("request %d, of %s: %d are held, want %d", i, tt.address, now, tt.held)
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package turn_test
+package queuewait_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
-	"github.com/metehq/mete/internal/turn"
+	"github.com/metehq/mete/internal/queuewait"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/storetest"
 )
@@ -21,17 +21,17 @@ const leaky = `{"name": "leaky", "limit_keys": [], "algorithm": "leaky_bucket", 
 
 // taker takes from a limiter with the clock of a bubble, of whose bucket one token
 // is gone.
-func taker(t *testing.T, rules string, most time.Duration) (*mete.Limiter, *turn.Taker) {
+func taker(t *testing.T, rules string, most time.Duration) (*mete.Limiter, *queuewait.Taker) {
 	t.Helper()
 	m, err := policy.Load([]byte(rules), policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lim, err := mete.New(storetest.NewNaive(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
+	lim, err := mete.New(storetest.NewModel(func() bucket.Instant { return bucket.At(time.Now()) }), m, mete.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tk := turn.NewTaker(lim, most, 0)
+	tk := queuewait.NewTaker(lim, most, 0)
 	if d, err := tk.Take(t.Context(), mete.Request{}, false, nil); err != nil || !d.Allowed {
 		t.Fatalf("the first request: got %+v (%v)", d, err)
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turn waits for the turns of requests that a queue or a delaying stage admits later. It is for adapters
+// Package queuewait waits for the turns of requests that a queue or a delaying stage admits later. It is for adapters
 // that cannot tell their clients to wait.
-package turn
+package queuewait
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete"
 )
 
-// Most is the default maximum wait.
-const Most = 30 * time.Second
+// DefaultMaxWait is the default maximum wait.
+const DefaultMaxWait = 30 * time.Second
 
 // Await waits for the turn of r. If the turn is later than most or ctx's deadline, Await refunds r at once and
 // turns its decision into a denial. A client that returns after its RetryAfter then has an acceptable wait, if no

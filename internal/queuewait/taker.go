@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package turn
+package queuewait
 
 import (
 	"context"
@@ -25,17 +25,17 @@ type queueState struct {
 	queues bool
 }
 
-// NewTaker returns a taker with a maximum wait of most ([Most] if 0) and a maximum number of waiting requests of
-// held ([MostHeld] if 0). The requests of one bucket may use a quarter of that number.
+// NewTaker returns a taker with a maximum wait of most ([DefaultMaxWait] if 0) and a maximum number of waiting requests of
+// held ([DefaultMaxWaiting] if 0). The requests of one bucket may use a quarter of that number.
 func NewTaker(limiter *mete.Limiter, most time.Duration, held int) *Taker {
 	if most == 0 {
-		most = Most
+		most = DefaultMaxWait
 	}
 	return &Taker{limiter: limiter, most: most, slots: newSlots(held)}
 }
 
-// Held returns the number of waiting requests, and the number denied because too many were waiting.
-func (t *Taker) Held() (now int, refused uint64) {
+// Waiting returns the number of waiting requests, and the number denied because too many were waiting.
+func (t *Taker) Waiting() (now int, refused uint64) {
 	t.slots.mu.Lock()
 	defer t.slots.mu.Unlock()
 	return t.slots.taken, t.slots.refused

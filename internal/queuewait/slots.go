@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package turn
+package queuewait
 
 import (
 	"hash/maphash"
@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// MostHeld is the default maximum number of waiting requests. Each uses a goroutine and usually a connection.
-const MostHeld = 4096
+// DefaultMaxWaiting is the default maximum number of waiting requests. Each uses a goroutine and usually a connection.
+const DefaultMaxWaiting = 4096
 
 // keyShare limits one bucket to a quarter of the slots, so that a flood of it cannot use them all.
 const keyShare = 4
@@ -29,7 +29,7 @@ type slots struct {
 
 func newSlots(most int) *slots {
 	if most == 0 {
-		most = MostHeld
+		most = DefaultMaxWaiting
 	}
 	return &slots{most: most, seed: maphash.MakeSeed(), byKey: map[uint64]int{}}
 }
