@@ -59,7 +59,7 @@ func TestByKey(t *testing.T) {
 	wantRun(t, 0, `.*50 of 50 left.*another limit by override more: pays\n`, "", "peek", "--server", url, "--key", "free:user=vip")
 	wantRun(t, 0, `took 2.5 of 2.5\n.*1.5 of 4 left, full again in .*; 1.5 owed\n.*queue 3; mode shadow, for this key in shadow\n`, "", "take", "--server", url, "--key", "slow:user=a", "--cost", "2.5")
 
-	wantRun(t, 4, "", `mete peek: .* rejects the request: no bucket has this key: no limit of the policy has the name "fre", with which it begins; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
+	wantRun(t, 4, "", `mete peek: .* rejects the request: no bucket has this key: the policy has no limit named "fre"; did you mean "free"\?\n`, "peek", "--server", url, "--key", "fre:user=a")
 	for _, wrong := range []struct{ args, want string }{
 		{"peek --key k path=/", "exclude each other"},
 		{"peek --key k --cost 1", "--cost and --key exclude each other"},

@@ -102,7 +102,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `there is no rule "b"; to add it, set --pattern`, "set b --rate 1"},
 		{1, `there is no rule "b"`, "disable b"},
 		{1, `there is no rule "b"`, "list b"},
-		{1, `burst_capacity: is missing beside rate_per_second`, "set b --pattern global --rate 1"},
+		{1, `burst_capacity: is required with rate_per_second`, "set b --pattern global --rate 1"},
 		{1, `the rule has version 1, not 7: it has changed in the meantime`, "set a --rate 2 --if-version 7"},
 		{1, `the rule has version 0, not 1`, "set b --pattern global --rate 1 --burst 1 --if-version 1"},
 		{1, `the rule has version 1, not 2`, "disable a --if-version 2"},

@@ -157,7 +157,7 @@ func TestClaims_KeySetIsMissing(t *testing.T) {
 	down.Close()
 	c.JWT.Keys, c.Policy, c.Upstream = down.URL, policyFile(t, plans), mustURL(down.URL)
 	s := start(t, c)
-	for _, want := range []string{"no token is accepted until it can be read", "key set loaded over plain HTTP"} {
+	for _, want := range []string{"cannot read key set; rejecting all tokens", "key set loaded over plain HTTP"} {
 		if s.log.Count(want) != 1 {
 			t.Errorf("a URL that is down: no %q in the log:\n%s", want, s.log)
 		}
