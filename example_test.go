@@ -44,8 +44,10 @@ func Example() {
 		fmt.Printf("%q: allowed %v, retry after %v\n", decision.Rule, decision.Allowed, decision.RetryAfter.Round(time.Minute))
 	}
 	// Output:
-	// "per key": allowed true, retry after 0s "per key": allowed true, retry after 0s "per key": allowed true, retry
-	// after 0s "per key": allowed false, retry after 1m0s
+	// "per key": allowed true, retry after 0s
+	// "per key": allowed true, retry after 0s
+	// "per key": allowed true, retry after 0s
+	// "per key": allowed false, retry after 1m0s
 }
 
 // The other examples have no policy: their requests contain the limits. These are 10 tokens, refilled at one per
@@ -79,7 +81,8 @@ func ExampleLimiter_Take() {
 		fmt.Println(decision.Allowed, decision.Reason, decision.RetryAfter.Round(time.Minute))
 	}
 	// Output:
-	// true  0s false token_bucket_exceeded 10m0s
+	// true  0s
+	// false token_bucket_exceeded 10m0s
 }
 
 // A message is charged to its sender and to all users together, or to neither.
@@ -100,7 +103,9 @@ func ExampleLimiter_Take_severalKeys() {
 	send("alice", 8)
 	send("bob", 8)
 	// Output:
-	// true everyone has 92 false everyone has 92 true everyone has 84
+	// true everyone has 92
+	// false everyone has 92
+	// true everyone has 84
 }
 
 // A worker takes the available part of a batch.
@@ -115,7 +120,9 @@ func ExampleLimiter_TakeUpTo() {
 		fmt.Println(decision.Allowed, decision.Taken)
 	}
 	// Output:
-	// true 6 true 4 false 0
+	// true 6
+	// true 4
+	// false 0
 }
 
 // Wait sleeps until the request is admitted, and returns at once if that is impossible.
@@ -157,7 +164,8 @@ func ExampleLimiter_Reserve() {
 		fmt.Println(limit.Remaining().Whole())
 	}
 	// Output:
-	// 9 80
+	// 9
+	// 80
 }
 
 // Finished work is charged even without available tokens. The bucket is then in debt.

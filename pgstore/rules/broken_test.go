@@ -40,7 +40,7 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 		`policy "rules": spec/headers: `,
 		`rule 5 "odd": spec/limit_keys/0: unknown attribute (got "headr:x"); did you mean "header:x"?`,
 		`rule 6 "custom word": spec/limit_keys/0: mete has no location attributes`,
-		`rule 7 "path": spec/match/path: a path begins with a slash (got "api")`,
+		`rule 7 "path": spec/match/path: a path must start with a slash (got "api")`,
 		`rule 8 "twice": spec/limit_keys/1: the attribute is in limit_keys already`,
 		`rule 9 "fields": spec/algorithm_config/shards: shards must be a whole number between 2 and 32 (got 99)`,
 		`rule 9 "fields": spec/mode: mode must be enforce, shadow, off, or a share of the keys such as 25% (got "shadwo"); did you mean "shadow"?`,

@@ -84,8 +84,8 @@ func TestCompile_NamesTheRow(t *testing.T) {
 		{[]rules.Rule{row("x", "", global), fallback("a", "b", global+`, "deadline": "x"`)}, `{}`, `rule 2 "a": spec/deadline: `},
 		{[]rules.Rule{fallback("a", "", global+`, "match": {"path": "/a"}`)}, `{}`, `rule 1 "a": spec/match: unknown field "match" in fallback_limit`},
 		{[]rules.Rule{fallback("a", "", global+`, "mode": "5%"`)}, `{}`, `rule 1 "a": spec/mode: a rule without limit_keys has a single key`},
-		{[]rules.Rule{row("x", "", global), row("a", "b", global+`, "match": {"path": "a/*"}`)}, `{}`, `rule 2 "a": spec/match/path: a path begins with a slash`},
-		{[]rules.Rule{row("a", "b", global)}, `{"selector": {"pathPrefix": "a"}}`, `policy "b": spec/selector/pathPrefix: a path begins with a slash`},
+		{[]rules.Rule{row("x", "", global), row("a", "b", global+`, "match": {"path": "a/*"}`)}, `{}`, `rule 2 "a": spec/match/path: a path must start with a slash`},
+		{[]rules.Rule{row("a", "b", global)}, `{"selector": {"pathPrefix": "a"}}`, `policy "b": spec/selector/pathPrefix: a path must start with a slash`},
 		{[]rules.Rule{row("a", "b", global)}, `{"modus": "shadow"}`, `policy "b": spec/modus: unknown field "modus"`},
 	} {
 		s := setOf(tt.rows...)

@@ -49,7 +49,7 @@ var grave = regexp.MustCompile(`DATA RACE|^panic:|^fatal error:|http: panic|supe
 
 // expectedErrors are the errors that the soak itself brings about.
 var expectedErrors = []string{
-	"policy broken", "policy error",
+	"policy invalid", "policy error",
 	"store call failed", "circuit breaker opened", "following overrides failed",
 }
 
@@ -61,7 +61,7 @@ func judgeLog(s *server, w *wrongs) {
 			w.add("%s: %s", s.name, line)
 		case strings.Contains(line, "level=ERROR") && !containsAny(line, expectedErrors):
 			w.add("%s logged an error: %s", s.name, line)
-		case strings.Contains(line, "cut off"):
+		case strings.Contains(line, "aborted at shutdown"):
 			w.add("%s did not end in good order: %s", s.name, line)
 		}
 	}
