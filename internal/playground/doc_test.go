@@ -72,9 +72,6 @@ func examples(t *testing.T) string {
 			}
 			fmt.Fprintf(&b, "| %s | %s | %d of %d | %s |\n", title, l.Name, l.Totals.Allowed, l.Totals.Sent, first)
 		}
-		if p.Source != nil && p.Source.Note != "" {
-			fmt.Fprintf(&b, "| | *%s* | | |\n", p.Source.Note)
-		}
 	}
 	return b.String() + "\n"
 }
