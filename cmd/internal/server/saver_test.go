@@ -200,7 +200,7 @@ func TestNew_LockEndsWithTheProcess(t *testing.T) {
 // lockVar has the file of the process that is killed.
 const lockVar = "METE_TEST_LOCKED_FILE"
 
-// A server whose policy broken does not keep the file.
+// A server with a broken policy does not keep the file locked.
 func TestNew_UnlocksWhereItFails(t *testing.T) {
 	t.Parallel()
 	c, _ := savingConfig(t, "0")
