@@ -30,7 +30,7 @@ type BucketState struct {
 }
 
 // Bucket returns the state of the bucket with this key, and spends nothing. Keys come from an [Account] of an
-// explanation or from [Denial.Keys]. At is the time of [Config.Now]; the state uses the store's clock. For
+// explanation or from [Status.Key]. At is the time of [Config.Now]; the state uses the store's clock. For
 // sharded and leased limits, the state is the total over shards and leases.
 //
 // The error is a [policy.KeyError] if no limit of the policy has the key. If the store does not answer within

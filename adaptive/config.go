@@ -18,7 +18,7 @@ const (
 	// exceed a target latency.
 	LawAIMD Law = iota
 
-	// LawGradient lowers the factor in proportion to the growth of latency. It reacts to failures like AIMD.
+	// LawGradient lowers the factor in proportion to the growth of latency. It reacts to failures like LawAIMD.
 	LawGradient
 )
 
@@ -40,11 +40,11 @@ type Config struct {
 	Floor float64
 
 	// Target is the latency above which [LawAIMD] counts a request as failed. 0 counts only errors. It must be 0
-	// for Gradient.
+	// for [LawGradient].
 	Target time.Duration
 
 	// Tolerance is the ratio of an interval's latency to the long-term mean above which [LawGradient] lowers the
-	// factor: from 1 to 100. 0 means 1.5. It must be 0 for AIMD.
+	// factor: from 1 to 100. 0 means 1.5. It must be 0 for LawAIMD.
 	Tolerance float64
 
 	// Failures is the share of requests that may fail in an interval without lowering the factor, from 0 and

@@ -111,7 +111,7 @@ func (c Call) Done(err error) {
 }
 
 // Observe records the duration and the result of an admitted request that ends now. It ignores requests with an err
-// of [context.Canceled]. Latencies are limited to between 0 and an hour. Do not observe denied requests, because the
+// of [context.Canceled]. Latencies are clamped to the range from 0 to an hour. Do not observe denied requests, because the
 // protected server never sees them.
 func (c *Controller) Observe(latency time.Duration, err error) {
 	c.observe(c.config.now(), latency.Microseconds(), err)

@@ -43,7 +43,7 @@ func (c *Controller) gradientFactor(w *window, factor int64) int64 {
 	case mean < c.usual:
 		c.usual -= (c.usual - mean) / followFall
 	case factor == unit || factor == c.config.floor:
-		// Latency at the floor is not caused by load, unless it is left over. The mean must not jump.
+		// Load does not cause latency at the floor, except shortly after an overload. The mean must not jump.
 		c.usual += min(mean-c.usual, c.usual) / followRise
 	}
 	if mean <= tolerated {

@@ -50,8 +50,8 @@ func (s Snapshot) LevelCurve(d time.Duration, most int) []Point {
 	return course
 }
 
-// breakpoints returns the instants at which the level changes its slope, in microseconds after s. If steps is
-// true, the level jumps there.
+// breakpoints returns the instants at which the slope of the level changes, in microseconds after s. If steps is
+// true, the level jumps at these instants.
 func (s *Snapshot) breakpoints(until int64, most int) (bends []int64, steps bool) {
 	l, full := &s.Limit, s.fullAfter()
 	switch l.Algorithm() {

@@ -29,7 +29,7 @@ func (s *Snapshot) refillAfter(cost Tokens) int64 {
 		return 0
 	}
 	if most := (1<<62 - 1) / unit; int64(cost) > most {
-		cost = Tokens(most) // far beyond Longest
+		cost = Tokens(most) // far beyond LongestWait
 	}
 	lack := int64(cost)*unit + s.spent - int64(l.capacity)*unit
 	if lack <= 0 {

@@ -71,7 +71,7 @@ type Spec struct {
 	// starts evenly spaced. Queue excludes MaxReserved.
 	Queue Tokens
 
-	// Anchor defines where the intervals of a Stepped limit begin. Start offsets the intervals of AnchorEpoch,
+	// Anchor defines where the intervals of an [AlgorithmStepped] limit begin. Start offsets the intervals of AnchorEpoch,
 	// and must be between 0 and the interval.
 	Anchor Anchor
 	Start  time.Duration

@@ -27,7 +27,7 @@ func longestSteps(t *testing.T) (bucket.Limit, bucket.State) {
 	return l, s
 }
 
-// No maxWait admits a reservation with tokens after Longest.
+// No maxWait admits a reservation with tokens after LongestWait.
 func TestLongest_ReservationsEndThere(t *testing.T) {
 	l, s := longestSteps(t)
 	_, p := l.Refill()
@@ -47,7 +47,7 @@ func TestLongest_ReservationsEndThere(t *testing.T) {
 	}
 }
 
-// The RetryAfter of a denied reservation is exact (G3), even with tokens after Longest.
+// The RetryAfter of a denied reservation is exact (G3), even with tokens after LongestWait.
 func TestLongest_RetryAfterOfAReservationIsExact(t *testing.T) {
 	l, s := longestSteps(t)
 	for _, now := range []bucket.Instant{0, 12345} {
@@ -78,7 +78,7 @@ func TestLongest_ReservationsBeforeAllTime(t *testing.T) {
 	}
 }
 
-// Every method caps durations at Longest.
+// Every method caps durations at LongestWait.
 func TestLongest_IsShown(t *testing.T) {
 	l, s := longestSteps(t)
 	snap := l.Peek(s, 0, l.Capacity(), 0)
@@ -129,7 +129,7 @@ func TestLongest_LaterCountsFromTheWait(t *testing.T) {
 	}
 }
 
-// Shards that are full after Longest have a wait other than never.
+// Shards that are full after LongestWait have a wait other than never.
 func TestLongest_ShardsHaveAWait(t *testing.T) {
 	l := limit(t, "9000000000000", "1000/1s") // n = p = 1
 	shards, free := bucket.Shards{}, bucket.Shards{}

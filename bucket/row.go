@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MaxAccounts bounds the accounts of a [Row]. A new account beyond the bound replaces the least recently
+// MaxAccounts bounds the accounts of a [Row]. If the row is full, a new account replaces the least recently
 // charged one.
 const MaxAccounts = 3
 

@@ -90,8 +90,8 @@ type call struct {
 	ctx           context.Context
 	done          func(error) // nil if gobreaker does not count the call
 	opened        uint64      // breaker.opened at the start
-	shortDeadline bool        // the deadline is nearer than Patience
-	shortWithin   bool        // Mode.Within is shorter than Patience
+	shortDeadline bool        // the deadline is nearer than MinDeadline
+	shortWithin   bool        // Mode.Within is shorter than MinDeadline
 }
 
 // admit admits a call, or returns an error. A positive within bounds the duration of the call.
@@ -149,8 +149,8 @@ func (c *call) record(err error) {
 	}
 }
 
-// answeredRecently reports whether the store has answered a call within Patience. While quiet, answers were not
-// recorded, so it assumes one and starts recording.
+// answeredRecently reports whether the store has answered a call within MinDeadline. While quiet, answers were
+// not recorded, so it assumes one and starts recording.
 func (b *breaker) answeredRecently(now int64) bool {
 	if b.quiet.Swap(false) {
 		b.lastFailure.Store(now)

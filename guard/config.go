@@ -31,18 +31,18 @@ type Config struct {
 	// NoBreaker disables the circuit breaker.
 	NoBreaker bool
 
-	// Failures is the number of consecutive failed calls that open the breaker. 0 is DefaultFailures.
+	// Failures is the number of consecutive failed calls that open the breaker. 0 means DefaultFailures.
 	Failures int
 
-	// MinFailing is the shortest duration of failures that opens the breaker. 0 is DefaultMinFailing; if negative, any
+	// MinFailing is the shortest duration of failures that opens the breaker. 0 means DefaultMinFailing; if negative, any
 	// failure counts at once. A store that batches takes fails many at once when a single call stalls, which is
-	// no outage yet.
+	// not yet an outage.
 	MinFailing time.Duration
 
-	// OpenFor is the time until an open breaker admits probes. 0 is DefaultOpenFor.
+	// OpenFor is the time until an open breaker admits probes. 0 means DefaultOpenFor.
 	OpenFor time.Duration
 
-	// Probes is the number of probes that must all succeed to close the breaker. 0 is DefaultProbes.
+	// Probes is the number of probes that must all succeed to close the breaker. 0 means DefaultProbes.
 	Probes int
 
 	// OnChange, if not nil, is called for each state change, sequentially, and before the call that caused it

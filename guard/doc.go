@@ -14,7 +14,7 @@
 // Only a missing answer counts as a failure. An expired [mete.Mode.Within] counts, and a canceled call does not.
 // Neither does [store.ErrOverloaded], because the store still serves other calls. A caller's own deadline counts
 // if it left the store at least [MinDeadline]. Impatient callers alone thus cannot open the breaker, and they cannot
-// hide a hanging store. A [mete.Mode.Within] below Patience counts only if no call was answered for that long.
+// hide a hanging store. A [mete.Mode.Within] below MinDeadline counts only if no call was answered for that long.
 // A rule with a short timeout thus cannot open the breaker for others. The store must end every call, because a
 // half-open breaker waits for its probes.
 //

@@ -38,10 +38,10 @@ type Node interface {
 //
 // The zero Config is valid. By default, Local is a memstore, Nodes counts the processes of node, and DenyFor is a
 // second. A nil m is an error that wraps [policy.ErrRequired]. NewLimiter reads the hash key from node until ctx
-// ends. [mete.New] documents further errors.
+// ends. [mete.New] documents the other errors.
 func NewLimiter(ctx context.Context, node Node, m *policy.Matcher, config mete.Config) (*mete.Limiter, error) {
 	if m == nil {
-		return nil, fmt.Errorf("%w; for charges without a policy call mete.New", policy.ErrRequired)
+		return nil, fmt.Errorf("%w; to charge without a policy, call mete.New", policy.ErrRequired)
 	}
 	loop := recovery.New()
 	guarded, err := New(node, Config{OnChange: func(_, to State) {

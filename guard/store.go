@@ -93,7 +93,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// State returns the state of the breaker, and Closed if the breaker is disabled. An open breaker becomes
+// State returns the state of the breaker, and [StateClosed] if the breaker is disabled. An open breaker becomes
 // half-open at its first probe.
 func (s *Store) State() State {
 	if s.breaker == nil {

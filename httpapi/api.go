@@ -54,7 +54,7 @@ type Config struct {
 	// second.
 	Ready func(ctx context.Context) error
 
-	// AlsoRead lists attributes that the caller's hooks read. They never appear in [Decision.UnknownAttributes].
+	// AlsoRead lists attributes that the caller's hooks read. They never appear in [api.Decision.UnknownAttributes].
 	AlsoRead []policy.Attribute
 
 	// Reload, if not nil, enables /v1/reload. It reloads the policy and returns after the new policy is active,
@@ -92,7 +92,7 @@ type API struct {
 	browsers  http.CrossOriginProtection
 	overrides *overrides.Manager       // nil: not served
 	denial    *ratelimitfields.Writer  // Retry-After of a denial
-	role      func(*http.Request) Role // nil: every caller has Configure
+	role      func(*http.Request) Role // nil: every caller has RoleConfigure
 	audit     *audit.Log
 	top       Top
 	maxWait   time.Duration // maximum max_wait

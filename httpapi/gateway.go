@@ -65,11 +65,11 @@ type Gateway struct {
 	MaxDelay time.Duration
 
 	// MaxDelayed bounds the responses that are delayed at the same time. One key may have a quarter of them. Zero
-	// means 4096. Further requests are denied.
+	// means 4096. Excess requests are denied.
 	MaxDelayed int
 
-	// Misasked, if not nil, receives the reason when a gateway request is unusable: the sender is not trusted, or
-	// headers of the profile are missing. Misconfigured gateways often do not report such errors. Misasked must
+	// OnMisuse, if not nil, receives the reason when a gateway request is unusable: the sender is not trusted, or
+	// headers of the profile are missing. Misconfigured gateways often do not report such errors. OnMisuse must
 	// be safe for concurrent use and must not block. detail contains nothing from the request.
 	OnMisuse func(detail string)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// MaxCountedRules bounds the rules that [Counts] counts separately. Further rules count only in the totals.
+// MaxCountedRules bounds the rules that [Counts] counts separately. Additional rules count only in the totals.
 const MaxCountedRules = 1000
 
-// Counts is a [Source] for programs without their own metrics. The limiter's hook calls Decided.
+// Counts is a [Source] for programs without their own metrics. The limiter's hook calls OnDecision.
 //
 //	counts := monitor.NewCounts("memory")
-//	lim, err := mete.New(store, m, mete.Config{OnDecision: counts.Decided})
+//	lim, err := mete.New(store, m, mete.Config{OnDecision: counts.OnDecision})
 //	mon, err := monitor.New(counts, lim.Policy)
 //
 // It is safe for concurrent use, counts without a lock, and has no latencies.
@@ -89,7 +89,7 @@ func sameRule(limits []mete.Status, i int) bool {
 	return false
 }
 
-// countOf returns the counts of a rule, or nil for no rule and beyond the bound.
+// countOf returns the counts of a rule, or nil if there is no rule or the rule exceeds [MaxCountedRules].
 func (c *Counts) countOf(name string) *ruleCount {
 	if name == "" {
 		return nil

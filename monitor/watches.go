@@ -19,7 +19,7 @@ const MaxWatches = 100
 // Watches forwards the decisions about a bucket to the functions that watch it. The limiter's hook feeds it.
 //
 //	watches := new(monitor.Watches)
-//	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.Decided})
+//	lim, err := mete.New(store, m, mete.Config{OnDecision: watches.OnDecision})
 //	admin, err := httpapi.New(lim, httpapi.Config{Admin: true, Live: httpapi.Live{Watches: watches, …}})
 //
 // The zero Watches is ready for use. It is safe for concurrent use. Without a watch, a decision costs one pointer

@@ -89,24 +89,24 @@ func (s *scratch) end() {
 	s.lookedUp, s.found, s.attrs, s.shadow = s.lookedUp[:0], s.found[:0], nil, false
 }
 
-// A MatchResult holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero Found is
-// ready for use.
+// A MatchResult holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero
+// MatchResult is ready for use.
 type MatchResult struct {
 	// Matches are the limits that apply to the request, in the order of the rules. Their keys stay valid when the
-	// Found is reused.
+	// MatchResult is reused.
 	Matches []Match
 
 	// Skipped are the rules that do not apply because the request lacks an attribute of their key (on_missing:
 	// skip).
 	Skipped []*Rule
 
-	// Verdict can deny the request. Matches may be set nevertheless.
+	// Verdict can deny the request, even if Matches is not empty.
 	Verdict Verdict
 
 	scratch scratch
 }
 
-// Forget releases the request and keeps the memory.
+// Reset releases the request and keeps the memory.
 func (f *MatchResult) Reset() {
 	clear(f.Matches)
 	clear(f.Skipped)
@@ -119,7 +119,7 @@ var founds = sync.Pool{New: func() any { return new(MatchResult) }}
 // of the rules. Nil attrs have no attributes. Match looks up an attribute at most once, and only if a rule depends
 // on it. now is compared with expiry times; it matters only if the matcher is [Matcher.DependsOnTime].
 //
-// If the verdict denies the request, there may be matches nevertheless.
+// There may be matches even if the verdict denies the request.
 func (m *Matcher) Match(dst []Match, attrs Attributes, cost bucket.Tokens, now bucket.Instant) ([]Match, Verdict) {
 	f := founds.Get().(*MatchResult)
 	m.Find(f, attrs, cost, now)

@@ -7,7 +7,7 @@
 //	…
 //	limiter, err := mete.New(store, rules, mete.Config{
 //		OnDenial:    func(_ context.Context, d *mete.Denial) { top.Denied(bucket.At(time.Now()), d) },
-//		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.Near(bucket.At(time.Now()), d) },
+//		OnNearLimit: func(_ context.Context, d *mete.Denial) { top.OnNearLimit(bucket.At(time.Now()), d) },
 //	})
 //
 // [Tracker.Top] then returns, for one rule and one [Kind], the keys with the most records in the last minute.

@@ -194,7 +194,7 @@ func (m *Memory) setUntil(g *sighting, until bucket.Instant) {
 
 // Invalidate makes the limiter call the store for a bucket that may have been given tokens. It also invalidates
 // answers to takes that are in flight. Local buckets may still use the sighting: its deficit may be too large,
-// but never too small. Call Doubt after the store has returned, even with an error.
+// but never too small. Call Invalidate after the store has returned, even with an error.
 func (m *Memory) Invalidate(key string) {
 	hash, s := m.set(key)
 	s.mu.Lock()

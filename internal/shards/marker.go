@@ -17,7 +17,7 @@ import (
 // A marker makes a take with an ID recognizable to all processes that share the store. The parts of a cost
 // depend on the contents of the shards, so a store cannot recognize a retry by its keys. The marker is a bucket
 // of its own, taken in the same step, with a cost that fits only once. It refills completely after
-// [RetryHorizon]; an earlier retry finds the admitted amount in it.
+// [store.RetryHorizon]; an earlier retry finds the admitted amount in it.
 type marker struct {
 	on    bool
 	key   string

@@ -240,7 +240,7 @@ func findHashed(key string, limitKeys []string) (names []string) {
 	return names
 }
 
-// An explainStore is the store that holds the buckets of an explanation.
+// An explainedStore holds the buckets of an explanation.
 type explainedStore struct {
 	mete.Store
 	local *memstore.Store // for rules with on_store_error: local; all its buckets are full
