@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package follow polls a file or an address and reports changes. A failed read keeps the current contents, and
+// Package follow polls a file or a URL and reports changes. A failed read keeps the current contents, and
 // each problem is reported once.
 package follow
 
@@ -25,7 +25,7 @@ func Every(ctx context.Context, interval time.Duration, look func()) {
 	}
 }
 
-// News is the result of a look compared with the previous look.
+// News is the result of a poll compared with the previous poll.
 type News int
 
 const (
@@ -35,11 +35,11 @@ const (
 	NewsRecovered             // readable again, unchanged
 )
 
-// A Memory remembers the problem of the last look. The zero value has no problem. It is not safe for concurrent
+// A Memory remembers the problem of the last poll. The zero value has no problem. It is not safe for concurrent
 // use.
 type Memory struct{ problem string }
 
-// Note records whether a look activated new contents, or its error.
+// Note records whether a poll activated new contents, or its error.
 func (m *Memory) Note(changed bool, err error) News {
 	before := m.problem
 	m.problem = ""
@@ -57,5 +57,5 @@ func (m *Memory) Note(changed bool, err error) News {
 	return NewsNone
 }
 
-// Failing reports whether the last look failed.
+// Failing reports whether the last poll failed.
 func (m *Memory) Failing() bool { return m.problem != "" }

@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// A Loop polls a file or an address, and reports each change and each problem once.
+// A Loop polls a file or a URL, and reports each change and each problem once.
 type Loop struct {
-	// Interval is the time between two looks. With 0, only [Loop.Force] looks.
+	// Interval is the time between polls. If it is 0, only [Loop.Force] polls.
 	Interval time.Duration
 
-	// Retry is the time between a failed look and the next one. It doubles up to Interval. 0 is Interval.
+	// Retry is the delay after a failed poll. It doubles after each failure, up to Interval. 0 means Interval.
 	Retry time.Duration
 
-	// Wanted triggers a look, but not sooner than Patience after the last one.
+	// Wanted triggers a poll, but not sooner than MinInterval after the previous one.
 	Wanted      <-chan struct{}
 	MinInterval time.Duration
 
 	// Read reads the contents, and activates and reports new ones. The same problem must have the same error text
-	// at each look. If forced, Look reads contents that seem unchanged, too. Looks run one at a time.
+	// at each poll. If forced, Read also reads contents that seem unchanged. Calls do not overlap.
 	Read func(ctx context.Context, forced bool) (changed bool, err error)
 
-	// Report receives the news and the error of each look with news. A forced look is always news: Failed or
-	// Changed.
+	// Report receives the result and the error of each poll, except for [NewsNone]. A forced poll reports
+	// [NewsFailed] or [NewsChanged].
 	Report func(News, error)
 
-	mu     sync.Mutex // held during a look; protects memory
+	mu     sync.Mutex // held during a poll; protects memory
 	memory Memory
 }
 
-// Begin records the error of a look before the loop starts.
+// Begin records the error of a read before the loop starts.
 func (l *Loop) Begin(err error) { l.memory.Note(false, err) }
 
-// Force looks at once, and returns the error of the look.
+// Force polls immediately and returns the error.
 func (l *Loop) Force(ctx context.Context) error {
 	_, err := l.look(ctx, true)
 	return err
@@ -83,7 +83,7 @@ func (l *Loop) failing() bool {
 	return l.memory.Failing()
 }
 
-// look looks once and reports the news. It ignores a look that ctx has interrupted.
+// look polls once and reports the result. It ignores a poll that ctx interrupts.
 func (l *Loop) look(ctx context.Context, forced bool) (failing bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
