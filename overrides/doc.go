@@ -23,7 +23,7 @@
 //
 // The overrides and the audit are in one document of a store ([store.Documents]) that several processes share. A
 // change updates both in one step; the second of two concurrent changes builds on the first. While the store does
-// not answer, changes fail, and the overrides that were read last stay active. If the store loses the document or
+// not answer, changes fail, and the last known overrides stay active. If the store loses the document or
 // its latest revision, a manager that has read it writes it back. Without a store, the overrides are kept only in
 // the process.
 //

@@ -52,7 +52,7 @@ func TestFollow(t *testing.T) {
 		}
 		b.pass(overrides.DefaultPoll)
 		b.wantTakes("once it is well", "bad", true)
-		for text, want := range map[string]int{"following overrides failed": 1, "following overrides recovered": 1} {
+		for text, want := range map[string]int{"overrides sync failed": 1, "overrides sync recovered": 1} {
 			if got := strings.Count(b.log.String(), text); got != want {
 				t.Errorf("the log says %q %d times, want %d:\n%s", text, got, want, b.log)
 			}

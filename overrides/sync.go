@@ -12,7 +12,7 @@ import (
 )
 
 // Follow applies changes of other processes and records expirations until ctx ends. It polls every [Config.Poll].
-// While the store does not answer, the overrides that were read last stay active, and Follow logs this once.
+// While the store does not answer, the last known overrides stay active. Follow logs this once.
 func (m *Manager) Follow(ctx context.Context) {
 	ticker := time.NewTicker(m.config.Poll)
 	defer ticker.Stop()
@@ -32,9 +32,9 @@ func (m *Manager) Follow(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil && failing:
-			m.config.Logger.Info("following overrides recovered")
+			m.config.Logger.Info("overrides sync recovered")
 		case err != nil && !failing:
-			m.config.Logger.Error("following overrides failed, last read overrides stay active", "err", err)
+			m.config.Logger.Error("overrides sync failed, using last known overrides", "err", err)
 		}
 		failing = err != nil
 	}

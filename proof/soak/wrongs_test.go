@@ -50,7 +50,7 @@ var grave = regexp.MustCompile(`DATA RACE|^panic:|^fatal error:|http: panic|supe
 // expectedErrors are the errors that the soak itself brings about.
 var expectedErrors = []string{
 	"policy invalid", "policy error",
-	"store call failed", "circuit breaker opened", "following overrides failed",
+	"store call failed", "circuit breaker opened", "overrides sync failed",
 }
 
 // judgeLog looks for what a server should not have said.

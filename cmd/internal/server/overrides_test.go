@@ -118,12 +118,12 @@ func TestOverrides_StoreIsGone(t *testing.T) {
 	if status, answer := s.ask(http.MethodDelete, "/v1/overrides/b1?author=kim&reason=over", ""); status != 503 || !strings.Contains(answer, "problem") && !strings.Contains(answer, "store") {
 		t.Errorf("a change without the store: %d %s, want 503", status, answer)
 	}
-	testkit.Until(t, "the log says so", func() bool { return s.log.Count("following overrides failed") == 1 })
+	testkit.Until(t, "the log says so", func() bool { return s.log.Count("overrides sync failed") == 1 })
 	if !s.blocked("192.0.2.1") {
 		t.Error("what was blocked is not any more")
 	}
 	p.Restart()
-	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("following overrides recovered") == 1 })
+	testkit.Until(t, "it is followed again", func() bool { return s.log.Count("overrides sync recovered") == 1 })
 	s.unblock("b1")
 	if s.blocked("192.0.2.1") {
 		t.Error("what was removed holds")
