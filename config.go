@@ -113,7 +113,7 @@ func (c *Config) complete() error {
 		c.DenyKeys = defaultDenyKeys
 	}
 	if c.OnStoreError == policy.OnStoreErrorLocal && c.Local == nil {
-		wrong = append(wrong, errors.New("OnStoreError is Local: set Config.Local"))
+		wrong = append(wrong, errors.New("OnStoreError: OnStoreErrorLocal requires Config.Local"))
 	}
 	return errors.Join(wrong...)
 }

@@ -21,7 +21,7 @@ func TestNew_LocalNeedsAStore(t *testing.T) {
 	store := storetest.NewModel(storetest.NewClock().Now)
 	local, open := load(t, localRule), load(t, strings.Replace(localRule, "local", "open", 1))
 	shadow := load(t, strings.Replace(localRule, `"name"`, `"mode": "shadow", "name"`, 1))
-	if _, err := mete.New(store, local, mete.Config{}); err == nil || !strings.Contains(err.Error(), `rule "all" has on_store_error: local: set Config.Local`) {
+	if _, err := mete.New(store, local, mete.Config{}); err == nil || !strings.Contains(err.Error(), `rule "all": on_store_error: local requires Config.Local`) {
 		t.Errorf("New: error %v", err)
 	}
 	if _, err := mete.New(store, nil, mete.Config{OnStoreError: policy.OnStoreErrorLocal}); err == nil {

@@ -179,7 +179,7 @@ func (l *Limiter) preparePolicy(m *policy.Matcher) (*policy.Matcher, error) {
 	}
 	for _, r := range m.Rules() {
 		if l.config.Local == nil && r.OnStoreError == policy.OnStoreErrorLocal && r.Mode < policy.ModeShadow {
-			return nil, fmt.Errorf("rule %q has on_store_error: local: set Config.Local", r.Name)
+			return nil, fmt.Errorf("rule %q: on_store_error: local requires Config.Local", r.Name)
 		}
 	}
 	if m.NeedsHashKey() {

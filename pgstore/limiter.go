@@ -33,7 +33,7 @@ import (
 // For other settings, call [Open] and [Node.NewLimiter].
 func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Limiter, error) {
 	if m == nil {
-		return nil, fmt.Errorf("pgstore: new limiter: %w; for charges without a policy call mete.New", policy.ErrRequired)
+		return nil, fmt.Errorf("pgstore: new limiter: %w; to charge without a policy, call mete.New", policy.ErrRequired)
 	}
 	node, err := Open(ctx, rawURL)
 	if err != nil {

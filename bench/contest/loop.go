@@ -16,7 +16,7 @@ import (
 
 // A Loop measures a limiter with callers that each send the next take after the last answer.
 type Loop struct {
-	// Open returns the limiter without buckets.
+	// Open returns a limiter whose store is empty.
 	Open func(context.Context) (remote.Limiter, error)
 
 	// Settle, if not nil, runs before the measurement, after all keys are known.

@@ -16,7 +16,7 @@ import (
 func Build(ctx context.Context, dir, name, from string) (string, error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "", errors.New("this program does not know its module")
+		return "", errors.New("this program has no build information")
 	}
 	program := filepath.Join(dir, name)
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path.Join(info.Main.Path, from)).CombinedOutput()

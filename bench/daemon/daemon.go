@@ -60,7 +60,7 @@ func (d *Daemon) await(ctx context.Context, ready func(context.Context) error) e
 		}
 		select {
 		case <-d.ended:
-			return errors.New("the server ended before it answered")
+			return errors.New("the server exited before it responded")
 		case <-ctx.Done():
 			return fmt.Errorf("%w: the server does not answer: %w", ctx.Err(), err)
 		case <-again.C:

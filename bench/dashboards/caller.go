@@ -67,7 +67,7 @@ func readAnswer(in *bufio.Reader) error {
 		}
 	}
 	if body < 0 {
-		return errors.New("an answer has no Content-Length")
+		return errors.New("response has no Content-Length")
 	}
 	_, err = in.Discard(body)
 	return err

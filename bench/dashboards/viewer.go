@@ -123,7 +123,7 @@ func watch(ctx context.Context, addr string, begun func()) (events int, err erro
 		case ctx.Err() != nil:
 			return events, nil
 		case errors.Is(err, io.EOF):
-			return events, errors.New("the server has ended the stream")
+			return events, errors.New("the server closed the stream")
 		case err != nil:
 			return events, err
 		}

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if c.Time%time.Second != 0 {
-		return fmt.Errorf("-time %v: must be whole seconds, as wrk wants them", c.Time)
+		return fmt.Errorf("-time %v: must be a whole number of seconds, because wrk requires it", c.Time)
 	}
 	events := s.events()
 	cells, err := c.Cells(events)

@@ -76,7 +76,7 @@ func parse(out string) (l wrkFigures, err error) {
 		return l, fmt.Errorf("wrk: %w\n%s", err, out)
 	}
 	if l.requests == 0 || failed > 0 || refused > 0 {
-		return l, fmt.Errorf("wrk: of %d requests %d failed and %d were answered without success", l.requests, failed, refused)
+		return l, fmt.Errorf("wrk: %d requests: %d failed, %d got an error status", l.requests, failed, refused)
 	}
 	l.elapsed, l.p50, l.p99 = time.Duration(elapsed)*time.Microsecond, time.Duration(p50)*time.Microsecond, time.Duration(p99)*time.Microsecond
 	return l, nil

@@ -34,7 +34,7 @@ func (l *xTimeMap) Take(key string) bool {
 
 func (*xTimeMap) Close() {}
 
-// xTimeSyncMap is the same with a sync.Map.
+// xTimeSyncMap is like xTimeMap, with a sync.Map instead of a mutex.
 type xTimeSyncMap struct {
 	every    rate.Limit
 	burst    int

@@ -51,7 +51,7 @@ func listFamily(pid int) ([]relative, error) {
 		}
 	}
 	if len(family) == 0 || family[0].pid != pid {
-		return nil, fmt.Errorf("ps: there is no process %d", pid)
+		return nil, fmt.Errorf("ps: no process %d", pid)
 	}
 	return family, nil
 }

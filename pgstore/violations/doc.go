@@ -9,7 +9,7 @@
 //
 // # Overload
 //
-// The first three denials of a key have a row each. Further ones share one row per window with a count. At most
+// The first three denials of a key have a row each. Later ones share one row per window with a count. At most
 // MaxRows rows are written per window. At most MaxQueue rows wait, and their counts continue to grow. Denials of
 // keys that do not fit share one row per limit, with the key [Others]. Sums over rows are therefore exact for
 // rules, limits and reasons; a flood loses only keys and users, as [Stats] reports. Denials are dropped and

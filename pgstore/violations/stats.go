@@ -9,7 +9,7 @@ type Stats struct {
 	Recorded, Written, Rows int64
 
 	// Aggregated counts the denials that share a row. Overflowed counts the denials of keys that did not fit; the
-	// table has only their number.
+	// table stores only their count.
 	Aggregated, Overflowed int64
 
 	// Dropped counts the denials that will never be in the table.

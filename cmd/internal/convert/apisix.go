@@ -79,7 +79,7 @@ func readAPISIX(file string, data []byte) (Result, error) {
 	}
 	if len(f.Rules) > 1 {
 		f.Differ(file, "APISIX sends a request to one route, and merges the plugins of its consumer, route, plugin config and service.",
-			"In mete, plugins of one name are tiers: consumers first, then routes with longer paths. Global rules stand beside them.", "")
+			"In mete, plugins of one name are tiers: consumers first, then routes with longer paths. Global rules also apply.", "")
 	}
 	return f.Result, nil
 }

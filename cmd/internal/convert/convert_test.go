@@ -143,7 +143,7 @@ func TestConvert_Error(t *testing.T) {
 		{"nothing to express", "nginx", "limit_req_zone $ssl_client_s_dn zone=a:1m rate=1r/s;\nlimit_req zone=a;",
 			`  config:1: The key "$ssl_client_s_dn" cannot be expressed: mete has no attribute for $ssl_client_s_dn.`},
 		{"doubling", "nginx", doublingMaps(30) + "limit_req_zone $v0 zone=a:1m rate=1r/s;\nlimit_req zone=a;", "the keys have more than 100000 nested variables"},
-		{"circle of maps", "nginx", "map $host $a { default $b; }\nmap $host $b { default $a; }\nlimit_req_zone $a zone=a:1m rate=1r/s;\nlimit_req zone=a;", "its variables refer to each other in a circle"},
+		{"circle of maps", "nginx", "map $host $a { default $b; }\nmap $host $b { default $a; }\nlimit_req_zone $a zone=a:1m rate=1r/s;\nlimit_req zone=a;", "its variables are defined by a cycle of maps"},
 		{"alternatives", "haproxy", manyAlternatives(), "it has more than 64 alternatives"},
 		{"invalid rule", "caddy", ":80\nrate_limit {\n\tzone a {\n\t\tmatch {\n\t\t\tpath /a/{id}\n\t\t}\n\t\tkey x\n\t\tevents 1\n\t\twindow 1m\n\t}\n}\n", "is a pattern, and the policy language compares whole values and beginnings"},
 		{"circle", "nginx", "map $a $b { default $b; }\nlimit_req_zone $b zone=a:1m rate=1r/s;\nlimit_req zone=a;", "mete has no attribute for $a"},

@@ -315,7 +315,7 @@ func haproxyValue(attribute, method, value string) (string, error) {
 	switch method {
 	case "", "str":
 		if strings.HasSuffix(value, "*") {
-			return "", fmt.Errorf("%q ends in a star, which stands for the rest of a value", value)
+			return "", fmt.Errorf("%q ends in *, which mete would read as a wildcard", value)
 		}
 		return literalValue(attribute, value), nil
 	case "beg":

@@ -104,7 +104,7 @@ func onMissing(keys []string) string {
 
 func (c *nginxConfig) expand(expr string, depth int) ([]nginxPart, error) {
 	if depth > maxNginxDepth {
-		return nil, errors.New("its variables refer to each other in a circle")
+		return nil, errors.New("its variables are defined by a cycle of maps")
 	}
 	if c.expanded++; c.expanded > maxNginxExpansions {
 		return nil, fmt.Errorf("the keys have more than %d nested variables", maxNginxExpansions)
@@ -352,7 +352,7 @@ func (v *nginxVar) entryValue(attribute, from string) (value, difference string,
 	}
 	from = strings.TrimPrefix(from, `\`)
 	if strings.Contains(from, "*") {
-		return "", "", errors.New("a star stands for the rest of a value")
+		return "", "", errors.New("it contains *, which mete would read as a wildcard")
 	}
 	if attribute != "host" && attribute != "method" && strings.ToLower(from) != strings.ToUpper(from) {
 		difference = fmt.Sprintf("nginx compares the entry %q of a map in any case.", from)

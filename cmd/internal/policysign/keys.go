@@ -50,7 +50,7 @@ func publicKey(block *pem.Block) (ed25519.PublicKey, error) {
 		return nil, errors.New("this is a private key for signing: use the public key here, and keep the private key away from servers")
 	case publicType:
 	default:
-		return nil, fmt.Errorf("a PEM block of type %q, want %s", block.Type, publicType)
+		return nil, fmt.Errorf("PEM block has type %q, want %s", block.Type, publicType)
 	}
 	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
 	key, ok := parsed.(ed25519.PublicKey)
@@ -75,7 +75,7 @@ func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
 	case block.Type == "ENCRYPTED "+privateType:
 		return nil, fmt.Errorf("%s: the key is encrypted: decrypt it first, as openssl pkey does", path)
 	case block.Type != privateType:
-		return nil, fmt.Errorf("%s: a PEM block of type %q, want %s", path, block.Type, privateType)
+		return nil, fmt.Errorf("%s: PEM block has type %q, want %s", path, block.Type, privateType)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	key, ok := parsed.(ed25519.PrivateKey)
