@@ -23,8 +23,8 @@ calls with POST /v1/take.
 It is a load test: other users of the store or the server get slower meanwhile.
 Keys in a store have a prefix that is unique to the run, and the command removes
 them at the end. Requests to a server have the given attributes, in which {n}
-stands for the number of the client. Without attributes, each client has an API
-key of the run and an address in 198.18.0.0/15, a network for load tests. The
+stands for the number of the client. Without attributes, each client has a
+generated API key and an address in 198.18.0.0/15, a network for load tests. The
 policy of the server decides the requests, and its buckets refill as usual.
 Denials count as decisions.
 
