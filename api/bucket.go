@@ -94,8 +94,9 @@ type BucketReset struct {
 	Before Bucket `json:"before"`
 	After  Level  `json:"after"`
 
-	// Missing is the number of tokens that the bucket would still lack over time without the reset, with straight
-	// lines between the points. An undo takes back no more, so no client has less than without the reset.
+	// Missing is the number of tokens that the bucket would lack without the reset, as a curve over time. Interpolate
+	// linearly between the points. An undo takes back at most this number, so no client has fewer tokens than
+	// without the reset.
 	Missing []Point `json:"missing"`
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// firstBackoff is the minimum wait before the second attempt. It doubles with each further attempt.
+	// firstBackoff is the minimum wait before the second attempt. It doubles with each subsequent attempt.
 	firstBackoff = 50 * time.Millisecond
 
 	// maxJitter bounds the jitter of a wait, which is otherwise up to half of the wait.

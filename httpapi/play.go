@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxPlays bounds concurrent plays, as does half the number of processors. Further plays wait.
+	// maxPlays bounds concurrent plays, as does half the number of processors. Excess plays wait.
 	maxPlays = 2
 
 	// playTimeout bounds the time of one play, including its wait.

@@ -22,7 +22,7 @@ const (
 	maxSteps  = 100
 	maxPoints = 2000
 
-	// maxDecisions bounds the decisions in one event. The event counts further ones.
+	// maxDecisions bounds the decisions in one event. The event counts the others.
 	maxDecisions = 500
 )
 

@@ -16,7 +16,7 @@ const maxCORSOrigins = 256
 // anyOrigin allows every origin. It must be the only entry of the list.
 const anyOrigin = "*"
 
-// exposedFields are the fields of a denial that scripts of other origins may read.
+// exposedFields are the fields of a denial that scripts from other origins may read.
 var exposedFields = []string{"Retry-After, RateLimit, RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, " +
 	"X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-RateLimit-Reason"}
 

@@ -14,7 +14,7 @@ const maxPacers = 1024
 type pacers struct {
 	mu    sync.Mutex // guards the fields below
 	byKey map[string]*pacer.Pacer
-	rest  *pacer.Pacer // shared by all keys beyond the bound
+	rest  *pacer.Pacer // shared by all keys that do not fit
 }
 
 // get returns the pacer for key. At the bound it evicts idle pacers; if none is idle, new keys share one pacer.

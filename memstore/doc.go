@@ -36,7 +36,7 @@
 // The overflow mode has three limitations. A limit with new numbers gets a new, full overflow bucket, so
 // alternating versions admit the sum of their bounds. A dry run does not see that several of its keys would
 // share an overflow bucket. A refund to a key that was charged there does nothing. There are at most 65,536
-// overflow buckets; takes of further limits are denied.
+// overflow buckets; takes under additional limits are denied.
 //
 // # Restarts
 //

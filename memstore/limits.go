@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxNumbers bounds the limits that slots can name at a time. Buckets of further limits become side rows, which
+// maxNumbers bounds the limits that slots can name at a time. Buckets of additional limits become side rows, which
 // are slower. Policies have a handful of limits, but programs may create one per call.
 const maxNumbers = 1 << numberBits
 

@@ -9,7 +9,7 @@ type AlgorithmKind struct {
 	Label  string `json:"label"`  // for people: "Token bucket"
 	Reason string `json:"reason"` // of a denial
 
-	// Shape names the numbers of a limit. "rate" has a rate and a capacity, and "queue" adds a queue. "window" and
+	// Shape determines which numbers a limit has. "rate" has a rate and a capacity, and "queue" adds a queue. "window" and
 	// "sliding" have an amount and a window, and "budget" has an amount and a period.
 	Shape string `json:"shape"`
 }

@@ -92,7 +92,7 @@ func (c *compiler) maxBuckets(b *branch, charged map[string]int, tiers bool) (to
 // maxRest bounds the rules that are counted again for every value of an attribute.
 const maxRest = 256
 
-// maxBucketsOfValue is maxBuckets for the worst value of b's attribute.
+// maxBucketsOfValue is maxBuckets for the value of b's attribute that charges the most buckets.
 func (c *compiler) maxBucketsOfValue(b *branch, charged map[string]int, tiers bool) int {
 	// A value can have several prefixes, and be in several networks.
 	prefixes, networks, exact := make([]int, len(b.prefixes)), 0, 0

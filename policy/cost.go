@@ -20,7 +20,7 @@ type cost struct {
 	min, max bucket.Tokens // bounds of a variable cost
 }
 
-// amount returns the cost of a request that names it with value. With !ok the request names none.
+// amount returns the cost of a request with this value of the cost attribute, or the default if ok is false.
 func (c *cost) amount(value string, ok bool) bucket.Tokens {
 	t := c.fallback
 	if ok {

@@ -20,7 +20,7 @@
 //
 // A policy has rules. Its selector chooses the requests that it applies to, and its fallback_limit is for requests
 // that match no rule. Its mode weakens the modes of its rules. Rules inherit slot_by, headers and jitter unless
-// they set their own. Beside rules or policies, a file may have overrides, kill_switches, global_shadow,
+// they set their own. Next to rules or policies, a file may have overrides, kill_switches, global_shadow,
 // break_glass and tests. Package policytest runs the tests.
 //
 // # Rules

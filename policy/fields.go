@@ -12,7 +12,7 @@ const (
 	inBundle place = 1 << iota
 	inEntry        // an entry of a bundle's policies
 	inPolicy
-	inFile // at the top, beside rules or policies
+	inFile // at the top, next to rules or policies
 	inRule
 	inFallback
 	inLimit // an entry of limits, with any algorithm

@@ -23,7 +23,7 @@ type Report struct {
 type Result struct {
 	Test     *Test
 	Failures []Failure // empty if the test passed; at most [MaxFailures]
-	More     int       // the number of further failures
+	More     int       // the number of failures that are not listed
 }
 
 // MaxFailures bounds the reported failures per test.

@@ -12,12 +12,12 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// A FileError is a [policy.Error] with its place in a file.
-type FileError struct { // the name that the caller gave
+// A FileError is a [policy.Error] with its position in a file.
+type FileError struct {
 	File string // as the caller named it
 
-	// Line and Column count from 1, columns in characters. They are 0 for an error without a place. A missing field
-	// has the place of its object.
+	// Line and Column count from 1, columns in characters. They are 0 for an error without a position. A missing field
+	// has the position of its object.
 	Line, Column int
 
 	policy.Error

@@ -72,9 +72,9 @@ func ReadFrom(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Parse is [Load] with a name for the file, which errors contain. The extensions .json, .yaml and .yml determine
-// the language. Otherwise, the contents are JSON if they begin with a brace, and YAML if not. Invalid contents are
-// an [Errors].
+// Parse is like [Load], but errors contain the name of the file. The extensions .json, .yaml and .yml determine
+// the language. Otherwise, the contents are JSON if they begin with a brace, and YAML if not. If the contents are
+// invalid, the error is an [Errors].
 func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {

@@ -26,10 +26,10 @@ const (
 	// fewer counters.
 	MaxBytes = 64 << 20
 
-	// MaxRules bounds the rules of a tracker. Records of further rules are counted in [Stats.Dropped].
+	// MaxRules bounds the rules of a tracker. Records of additional rules are counted in [Stats.Dropped].
 	MaxRules = 10_000
 
-	// Lanes bounds the concurrent records of one rule and kind. Further ones are dropped and counted.
+	// Lanes bounds the concurrent records of one rule and kind. Excess records are dropped and counted.
 	Lanes = 8
 )
 

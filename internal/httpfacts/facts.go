@@ -43,8 +43,8 @@ type Config struct {
 	// is then called for custom attributes only.
 	UnverifiedClaims bool
 
-	// LookAlikes disputes a request with a header field that some servers read as a field that a rule reads, such
-	// as X_Api_Key for X-Api-Key. It is for adapters in front of such servers.
+	// LookAlikes disputes a header field that some servers treat as a field of a rule, such as X_Api_Key for
+	// X-Api-Key. It is for adapters in front of such servers.
 	LookAlikes bool
 }
 
@@ -109,7 +109,7 @@ type fact struct {
 	found
 }
 
-// maxSeen bounds the cached scans. Further names are scanned for each time.
+// maxSeen bounds the cached scans. The values of other names are not cached.
 const maxSeen = 32
 
 // Release returns f to the pool. Values from lookups stay valid.
@@ -149,7 +149,7 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		}
 		return host, ok
 	case policy.SourceQuery:
-		// Some servers end the query there. No valid target contains a "#".
+		// Some servers end the query at a "#", which no valid target contains.
 		if strings.IndexByte(f.r.URL.RawQuery, '#') >= 0 {
 			f.addDispute(dispute{kind: disputedPlace})
 		}
@@ -157,7 +157,7 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.SourceCookie:
 		return f.scan(a, cookie)
 	case policy.SourceJWT:
-		// The server may read another of several fields.
+		// If there are several fields, the server may read a different one.
 		if len(f.r.Header["Authorization"]) > 1 {
 			f.addDispute(dispute{kind: repeatedHeader, name: "authorization"})
 		}

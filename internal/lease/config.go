@@ -39,7 +39,7 @@ type Config struct {
 	// store, clock drift, and forward jumps of the store's clock.
 	Grace time.Duration
 
-	// MaxKeys bounds the leased buckets. At the bound, no further bucket is leased until another one is returned.
+	// MaxKeys bounds the leased buckets. At the bound, no other bucket is leased until one is returned.
 	// 0 is [DefaultMaxKeys].
 	MaxKeys int
 

@@ -290,8 +290,8 @@ func withAccount(row bucket.Row, l *bucket.Limit, now bucket.Instant, known buck
 	return moveToFront(append(bucket.Row{{Limit: *l, State: s}}, row...), l)
 }
 
-// moveToFront returns the row with the account of l first, as in the local row after a take, and without
-// accounts beyond the bound.
+// moveToFront returns the row with the account of l first, as in the local row after a take. It drops accounts
+// above [bucket.MaxAccounts].
 func moveToFront(row bucket.Row, l *bucket.Limit) bucket.Row {
 	if i := find(row, l); i > 0 {
 		row = append(bucket.Row{row[i]}, slices.Delete(slices.Clone(row), i, i+1)...)

@@ -17,7 +17,7 @@ import (
 // processes may use up the debt limit meanwhile.
 const maxDenials = 3
 
-// A flight is one charging of an account. All takes from its key wait for it, so that no take gets tokens that
+// A flight is a charge of an account's costs to the store. All takes from its key wait for it, so that no take gets tokens that
 // have already been spent.
 type flight struct {
 	done chan struct{} // closed at its end
@@ -225,8 +225,8 @@ func (f *Fallback) due(ctx context.Context, a *Account) (bucket.Tokens, *bucket.
 	return max(due, 0), share, nil
 }
 
-// due returns the largest amount that any version is due, and its share. A charge under one version is charged
-// to all.
+// due returns the largest amount due under any version of the limit, and the share of that version. A charge under
+// one version is charged to all.
 func (a *Account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) (most bucket.Tokens, share *bucket.Limit) {
 	share = &a.share
 	most = a.dueOf(share, row, now, spent)
@@ -241,7 +241,7 @@ func (a *Account) due(row bucket.Row, now bucket.Instant, spent bucket.Tokens) (
 
 // dueOf returns the cost since base that the local bucket of l in row still lacks, at most the cost since the
 // last settled attempt. The bound is needed because the local store reads its clock later than f, and that
-// difference is no cost.
+// difference is not a cost.
 func (a *Account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spent bucket.Tokens) bucket.Tokens {
 	return min(missingTokens(row, l, now)-missingTokens(a.base, l, now), spent-a.settled)
 }
@@ -294,8 +294,8 @@ func (f *Fallback) lowerAttempt(a *Account, due bucket.Tokens, snap *bucket.Snap
 	}
 }
 
-// closeAccount closes an account without anything left to charge. It resets the local bucket, because the next
-// outage starts from newer knowledge.
+// closeAccount closes an account that has nothing left to charge. It resets the local bucket, because the next
+// outage starts from a newer state of the store.
 func (f *Fallback) closeAccount(ctx context.Context, a *Account) {
 	f.counts.refilled.Add(int64(max(a.spent-a.charged, 0)))
 	f.ledger.close(a)

@@ -67,7 +67,7 @@ func (f *Fallback) DropFamilies(ctx context.Context, families []string) error {
 			}
 		}
 	}
-	// Keys beyond the bound of the ledger have local buckets without accounts.
+	// Keys that did not fit in the ledger have local buckets without accounts.
 	clearer, ok := store.As[store.Clearer](f.local)
 	for from := ""; ok; {
 		_, next, err := clearer.ClearFamilies(ctx, families, from)

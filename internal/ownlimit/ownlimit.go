@@ -38,7 +38,7 @@ func Limit(rate string, burst int, given bucket.Limit) (bucket.Limit, error) {
 	return limit, nil
 }
 
-// Whole converts a cost in whole tokens. Costs beyond the bound become one that [Check] rejects.
+// Whole converts a cost in whole tokens. A cost above [bucket.MaxTokens] becomes one that [Check] rejects.
 func Whole(cost int) bucket.Tokens {
 	if most := bucket.MaxTokens.Whole(); int64(cost) > most {
 		return bucket.MaxTokens + 1

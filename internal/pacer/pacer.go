@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// MaxWaiting bounds the requests that wait for one pacer. Further requests fail with ErrTooMany.
+	// MaxWaiting bounds the requests that wait for one pacer. Excess requests fail with ErrTooMany.
 	MaxWaiting = 4096
 
 	// LongestPause is the longest pause. After it, one request probes the server.

@@ -72,7 +72,7 @@ func If(condition, then Schema) Schema { return Schema{"if": condition, "then": 
 // Lacking describes objects that do not have the field.
 func Lacking(name string) Schema { return Schema{"not": Having(name)} }
 
-// HavingValue describes objects with the word as the value of the field.
+// HavingValue describes objects whose field with this name has the value word.
 func HavingValue(name, word string) Schema {
 	return Schema{"required": []string{name}, "properties": Schema{name: Schema{"const": word}}}
 }

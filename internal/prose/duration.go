@@ -43,7 +43,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd%s", days, text)
 }
 
-// Roughly rounds d to minutes from 48 minutes on, and to hours from 48 hours on.
+// Roughly rounds d to seconds, to minutes if it is at least 48 minutes, and to hours if it is at least 48 hours.
 func Roughly(d time.Duration) time.Duration {
 	for _, step := range []time.Duration{time.Minute, time.Hour} {
 		if d >= 48*step {

@@ -41,7 +41,7 @@ const (
 	byLocal
 )
 
-// New returns a registry with only its own counters. [Registry.Add] adds further ones.
+// New returns a registry with only its own counters. [Registry.Add] adds others.
 func New() *Registry {
 	r := &Registry{registry: prometheus.NewRegistry(), latency: newLatency()}
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -61,7 +61,7 @@ func New() *Registry {
 	return r
 }
 
-// maxScrapes bounds concurrent scrapes. Further ones get status 503.
+// maxScrapes bounds concurrent scrapes. Excess scrapes get status 503.
 const maxScrapes = 4
 
 // Gatherer returns the metrics for other exporters.

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// MaxRules is the number of rules with their own time series. Further rules share the series of [OtherRules].
+// MaxRules is the number of rules with their own time series. Additional rules share the series of [OtherRules].
 const MaxRules = 200
 
 // Labels for decisions without a rule in the active policy. A rule with the same name shares the series.

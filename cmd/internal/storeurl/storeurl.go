@@ -53,7 +53,7 @@ type URL struct {
 	// File is the path for saving and restoring the buckets of a memory store. Empty means no file.
 	File string
 
-	// Every is the interval between saves. 0 means saving only at the end.
+	// Every is the interval between saves. 0 saves only on shutdown.
 	Every time.Duration
 
 	// Redis contains the arguments of [redisstore.Connect].
@@ -101,7 +101,7 @@ func MustParse(raw string) *URL {
 	return u
 }
 
-// ParsePostgres parses the URL of a PostgreSQL and resolves relative paths against dir.
+// ParsePostgres parses a PostgreSQL URL and resolves relative paths against dir.
 func ParsePostgres(dir, raw string) (*URL, error) {
 	u, err := parsePostgres(resolveIn(dir, raw))
 	if err != nil {
@@ -147,13 +147,13 @@ func trimModule(err error, module string) error {
 	return errors.New(strings.TrimPrefix(err.Error(), module+": url: "))
 }
 
-// IsPostgres reports whether raw looks like the URL of a PostgreSQL.
+// IsPostgres reports whether raw looks like a PostgreSQL URL.
 func IsPostgres(raw string) bool {
 	kind, _, found := strings.Cut(raw, ":")
 	return found && (kind == "postgres" || kind == "postgresql")
 }
 
-// isRedis reports whether raw looks like the URL of a Redis.
+// isRedis reports whether raw looks like a Redis URL.
 func isRedis(raw string) bool {
 	kind, _, found := strings.Cut(raw, ":")
 	return found && (kind == "redis" || kind == "rediss" || strings.HasPrefix(kind, "redis+") || strings.HasPrefix(kind, "rediss+"))

@@ -18,7 +18,7 @@ import (
 // methods are the HTTP methods that spans may name, because a client can send any other text.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
-// begin starts the span of a request. Only the method comes from the client, if it is a standard one.
+// begin starts the span of a request. The only client text in the span is the method, if it is a standard one.
 func (t *Telemetry) begin(ctx context.Context, door string, r *http.Request, at time.Time) (context.Context, trace.Span) {
 	method := r.Method
 	if !slices.Contains(methods, method) {

@@ -27,7 +27,7 @@ import (
 
 const exportTimeout = 10 * time.Second
 
-// maxQueue bounds the spans in the queue. Further spans are dropped.
+// maxQueue bounds the spans in the queue. Excess spans are dropped.
 const maxQueue = 2048
 
 // Config configures a [Telemetry].
@@ -153,7 +153,7 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return nil
 }
 
-// A spanCounter counts spans before the queue, which drops spans without notice.
+// A spanCounter counts spans before they enter the queue, which drops spans silently.
 type spanCounter struct {
 	sdktrace.SpanProcessor
 	counts *counts
