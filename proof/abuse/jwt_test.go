@@ -78,7 +78,7 @@ func planned(t *testing.T, keySet, settings string) *meted.Server {
 	return s
 }
 
-// A token that is not good in every respect has no claims: who sends it is nobody.
+// A token with any defect has no claims. Its sender counts as anonymous.
 func TestAbuse_ForgedTokens(t *testing.T) {
 	t.Parallel()
 	own, other := newIssuer(t), newIssuer(t)
@@ -148,7 +148,7 @@ func confused(i issuer, claims string) string {
 	return text + "." + encode(mac.Sum(nil))
 }
 
-// Who sends a token that is not good neither sees nor spends what its subject has.
+// A client with an invalid token neither sees nor spends the quota of the token's subject.
 func TestAbuse_QuotaOfOthers(t *testing.T) {
 	t.Parallel()
 	own := newIssuer(t)

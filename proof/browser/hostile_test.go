@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// hostileValues are what a client may call itself.
+// hostileValues are attribute values of malicious clients.
 var hostileValues = []string{
 	`<script>alert(1)</script>`,
 	`"><img src=x onerror=alert(2)>`,
@@ -34,7 +34,7 @@ var hostileValues = []string{
 	"", " ", "日本語", "עברית", "العربية",
 }
 
-// hostileBytes are what no JSON can say: they come as header fields.
+// hostileBytes are not valid in JSON, so clients send them in header fields.
 var hostileBytes = []string{"\xff\xfe\x80", "a\xc0\xafb", "\xed\xa0\x80", "cut\xe2\x80", "<img src=x onerror=alert(9)>\xff"}
 
 // infestedPolicy names its rules as badly as a policy can.
@@ -58,8 +58,7 @@ const infestedPolicy = `rules:
     algorithm_config: {rate: 1/1h, burst: 1}
 `
 
-// inert fails the test where something of what clients sent has become a part of the
-// page, is hidden, or changes how the page is read.
+// inert fails the test if client input became markup, is hidden, or changes how the page reads.
 func inert(t *testing.T, page *browser.Page, where string) {
 	t.Helper()
 	const look = `(() => {
@@ -88,8 +87,8 @@ func inert(t *testing.T, page *browser.Page, where string) {
 	page.CheckNoOverflow()
 }
 
-// infested is a site whose clients and policy are hostile. It forwards to an upstream,
-// so that it is also asked by what no JSON can say.
+// infested is a site with hostile clients and a hostile policy. It forwards to an upstream to also get
+// bytes that are invalid in JSON.
 func infested(t *testing.T) (site *browser.Site, keys []string) {
 	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -153,7 +152,7 @@ func TestHostile(t *testing.T) {
 		part{"keys", func(t *testing.T, site *browser.Site) { hostileKeyPages(t, site, keys) }})
 }
 
-// Whatever clients and policies call themselves, pages only show it.
+// Pages show the names of clients and rules as plain text, whatever they contain.
 func hostilePages(t *testing.T, site *browser.Site) {
 	for size, theme := range map[browser.Size]browser.Theme{browser.Desktop: browser.Light, browser.Phone: browser.Dark} {
 		page := browser.Open(t, size, theme)
@@ -193,7 +192,7 @@ func hostileKeyPages(t *testing.T, site *browser.Site, keys []string) {
 	page.Screenshot("hostile-key")
 }
 
-// What is pasted is read, and only shown.
+// Pasted text is parsed and shown as plain text.
 func hostilePasted(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)

@@ -22,7 +22,7 @@ func operating(t *testing.T, site *browser.Site, size browser.Size, theme browse
 	return page
 }
 
-// A bucket is made full, and emptied again by whoever thinks better of it.
+// A user refills a bucket, then undoes it.
 func keyReset(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
@@ -96,8 +96,8 @@ func keyBlock(t *testing.T, site *browser.Site) {
 	wantAudit(t, site, key, "made block operator scrapes the catalogue", "removed block operator undo")
 }
 
-// Another limit holds for one key; a second one takes its place, and undo brings the
-// first one back. What the server does not accept it says in the dialog.
+// A user changes the limit of one key, then changes it again. Undo restores the first change. The dialog
+// shows the server's errors.
 func keyLimit(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
@@ -144,8 +144,7 @@ func keyLimit(t *testing.T, site *browser.Site) {
 	wantAudit(t, site, key, "made limit kim their launch", "made limit kim less will do", "made limit kim their launch")
 }
 
-// Who is let through passes although the bucket is empty, until somebody ends that; and
-// that is undone, too.
+// An exempt key passes with an empty bucket until the user ends the exemption. That has an undo, too.
 func keyLetThrough(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
@@ -273,8 +272,8 @@ func keysHostile(t *testing.T, site *browser.Site) {
 	}
 }
 
-// What holds for whole requests is made on the page by who may, after it was said what it
-// does for everybody, and undone.
+// An operator makes an override for all requests. The page first explains its effect on all clients. Undo
+// removes it.
 func overridesOfAll(t *testing.T, site *browser.Site) {
 	site.Take(10, searching("alice"))
 	wantTake(t, site, "alice", false)
@@ -373,8 +372,8 @@ func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
 	}
 }
 
-// Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
-// has an attribute, also where it takes the place of one that was made before.
+// A changed limit keeps the rule's staged_actions and max_reserved. This applies to a key and to an
+// attribute, also if the override replaces another.
 func keyLimitKeepsTheRest(t *testing.T, site *browser.Site) {
 	want := func(match, kept string) {
 		t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// Buckets that as good as never refill: what is in them is what the test has left there.
+// These buckets hardly refill, so only the test changes their levels.
 const slowPolicy = `rules:
   - name: search
     limit_keys: ["header:x-user"]
@@ -84,8 +84,7 @@ func wantTake(t *testing.T, site *browser.Site, user string, want bool) {
 	}
 }
 
-// wantAudit checks what was done to the overrides of a key, by the API: "WHAT ACTION AUTHOR
-// REASON".
+// wantAudit compares the API's audit records of a key with want, each "WHAT ACTION AUTHOR REASON".
 func wantAudit(t *testing.T, site *browser.Site, key string, want ...string) {
 	t.Helper()
 	var got []string
@@ -111,7 +110,7 @@ func TestKeys(t *testing.T) {
 	together(t, site, part{"masked", keysMasked}, part{"hostile", keysHostile})
 }
 
-// The tabs show who is denied, near a limit, and would be denied, as it happens.
+// The tabs show denied keys, keys near a limit and keys that would be denied, live.
 func keysLook(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -153,7 +152,7 @@ func countIs(user, count string) string {
 	return "[...document.querySelectorAll('#main tbody tr')].some(r => r.innerText.includes(" + browser.JS(user) + ") && r.querySelector('.key-count').innerText === " + browser.JS(count) + ")"
 }
 
-// What stands first can be chosen, and the order stays while somebody is in the table.
+// The user chooses the order of a table. Rows do not change places while the focus is in the table.
 func keysOrder(t *testing.T, site *browser.Site) {
 	site.Take(15, searching("zoe"))
 	site.Take(12, searching("bob"))
@@ -181,7 +180,7 @@ func keysOrder(t *testing.T, site *browser.Site) {
 	page.Poll("they do afterwards", first("bob"))
 }
 
-// Whoever may only look sees no key, and can do nothing to one, but sees its bucket.
+// A user with the read role sees buckets, but no keys and no actions.
 func keysMasked(t *testing.T, site *browser.Site) {
 	site.Take(14, searching("alice-in-wonderland"))
 	page := browser.Open(t, browser.Phone, browser.Dark)
@@ -236,7 +235,7 @@ func keyLooks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// paintedIn is an expression for whether the chart has pixels of a colour.
+// paintedIn returns an expression that reports whether the chart has pixels of the color property.
 func paintedIn(property string) string {
 	return `(() => {
 		const probe = document.body.appendChild(document.createElement('i'));
@@ -269,7 +268,7 @@ func keyKeyboard(t *testing.T, site *browser.Site) {
 	page.Poll("the reading is gone", "document.querySelector('.level-reading').textContent === ''")
 }
 
-// What is hashed already in the bucket's key is said to be.
+// The page marks values that the bucket's key contains as hashes.
 func TestKeys_Hashed(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, "rules: [{name: api, limit_keys: [\"header:x-api-key\"], algorithm_config: {rate: 1/10h, burst: 2}}]\n")
@@ -289,7 +288,7 @@ func TestKeys_Hashed(t *testing.T) {
 	looker.Poll("the key, which no bucket has, is no link", "document.querySelector('.step-key a') === null")
 }
 
-// Where the store does not answer the page says that, and not that all is well.
+// If the store does not answer, the page reports it instead of a healthy state.
 func TestKey_StoreGone(t *testing.T) {
 	t.Parallel()
 	redis := proctest.StartRedis(t)

@@ -113,7 +113,7 @@ func TestPage(t *testing.T) {
 	t.Run("sideways", pageSideways)
 }
 
-// What goes wrong unseen fails the test.
+// Errors that no assertion sees fail the test.
 func pageComplaints(t *testing.T) {
 	t.Parallel()
 	const strict = "default-src 'self'; script-src 'self' 'nonce-n'; require-trusted-types-for 'script'"
@@ -181,7 +181,7 @@ addEventListener('click', e => { if (e.target.tagName === 'BUTTON') said.textCon
 addEventListener('keydown', e => { if (e.key === 'Escape' && !e.shiftKey || e.key === 'x') said.textContent += e.key + ';'; });
 </script>`
 
-// What people do to a page is done to it.
+// User input reaches the page.
 func pageActs(t *testing.T) {
 	t.Parallel()
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {

@@ -28,7 +28,7 @@ func playing(t *testing.T, site *browser.Site, size browser.Size, theme browser.
 	return page
 }
 
-// played waits until what is asked for is drawn.
+// played waits until the page has drawn the result.
 func played(page *browser.Page) {
 	page.Poll("the limits are drawn", "[...document.querySelectorAll('.play-lane')].every(l => l.querySelector('.play-level, path.play-level')) && !!document.querySelector('.play-lane path.play-level')")
 }
@@ -108,7 +108,7 @@ func playLooks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// Whatever is moved, the result follows; and the link has all of it.
+// Each change updates the result and the link.
 func playChanges(t *testing.T, site *browser.Site) {
 	page := playing(t, site, browser.Desktop, browser.Light, "?preset=burst-and-recover")
 	page.WaitText(lane(0)+" .play-totals", "129 of 240")
@@ -141,7 +141,7 @@ func playChanges(t *testing.T, site *browser.Site) {
 	again.Poll("there is one limit left", "document.querySelectorAll('.play-lane').length === 1")
 }
 
-// What is exported is what the server says, to the byte.
+// The exported result equals the server's response byte by byte.
 func playExports(t *testing.T, site *browser.Site) {
 	page := playing(t, site, browser.Desktop, browser.Light, "?preset=reserve")
 	input := playground.Presets()[slices.IndexFunc(playground.Presets(), func(p api.PlayPreset) bool { return p.ID == "reserve" })].Input
@@ -172,7 +172,7 @@ func playExports(t *testing.T, site *browser.Site) {
 	page.Poll("the link is copied", "window.copied === location.href")
 }
 
-// Time goes by when it is told to, and stops; and who watches can send requests.
+// The playback starts and stops on demand, and the user can send requests during it.
 func playPlays(t *testing.T, site *browser.Site) {
 	page := playing(t, site, browser.Desktop, browser.Light, "?lane=token_bucket,1/1s,capacity=2,name=Mine&phase=burst,count=1,seconds=40")
 	page.WaitText(lane(0)+" .play-totals", "1 of 1")
@@ -215,7 +215,7 @@ func playKeyboard(t *testing.T, site *browser.Site) {
 	page.WaitFocused("button", "at intervals")
 }
 
-// What cannot be played is said where it stands, and what was played stays.
+// Errors appear next to the wrong input, and the last result stays.
 func playMistakes(t *testing.T, site *browser.Site) {
 	page := playing(t, site, browser.Desktop, browser.Light, "")
 	page.Tolerate("status of 422")
@@ -266,9 +266,9 @@ func playHostile(t *testing.T, site *browser.Site) {
 	page.WaitText("#main [role=alert]", "too long for a link")
 }
 
-// A link that has no place on the page is told to be broken, and an example stands there: one
-// whose text and one whose number of limits is wrong; playground.test.js has the others. What
-// has a place and cannot be played is for the server to say.
+// For a link that the page cannot show, the page reports a broken link and loads an example. The cases are
+// an invalid text and a wrong number of limits; playground.test.js has the others. The server rejects all
+// other invalid input.
 func playBrokenLinks(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)

@@ -134,8 +134,8 @@ func rulesLook(t *testing.T, site *browser.Site) {
 	})
 }
 
-// The filter leaves what has all of its words, is kept in the address, and says how many
-// those are.
+// The filter keeps the rows that contain all of its words, updates the address and shows the number of
+// rows.
 func rulesFilter(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -197,7 +197,7 @@ func rulesReload(t *testing.T, site *browser.Site) {
 	page.WaitGone("link", "enterprise")
 }
 
-// Who may not see keys sees which overrides there are, and not whom they are about.
+// A user who cannot see keys sees the overrides without their keys.
 func rulesRoles(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
@@ -212,7 +212,7 @@ func rulesRoles(t *testing.T, site *browser.Site) {
 	other.WaitText("#main", "acme-corporation")
 }
 
-// From a rule it is one step to what would become of a request under it.
+// Each rule links to the explain page.
 func rulesExplain(t *testing.T, site *browser.Site) {
 	site.Take(3, exporting("example"))
 	page := browser.Open(t, browser.Desktop, browser.Light)

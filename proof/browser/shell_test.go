@@ -163,7 +163,7 @@ func shellTheme(t *testing.T, site *browser.Site) {
 	page.Poll("it is light", ground+" === "+browser.JS(light))
 }
 
-// What was undone is listed as that, whenever the list is opened.
+// The activity list marks an undone action, also after it is reopened.
 func shellUndone(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)

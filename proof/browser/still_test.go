@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// gate has a page ask through a gate: what the server answers to what matches is held
-// back until open(), and then counted as it comes.
+// gate is a script that holds back the responses to matching requests until open(). It then counts them.
 const gate = `(pattern => {
 	const real = window.fetch;
 	let open;
@@ -64,7 +63,7 @@ var livePages = []livePage{
 		"button", "Let through", ".key-acts", "document.querySelector('dialog[open]')", "v1/overrides"},
 }
 
-// lively is a site of which all live pages have something to show.
+// lively is a site with data on all live pages.
 func lively(t *testing.T) *browser.Site {
 	t.Helper()
 	site := browser.Serve(t, policy)
@@ -73,8 +72,8 @@ func lively(t *testing.T) *browser.Site {
 	return site
 }
 
-// visitMore visits so that however often that is most requests are allowed: that they
-// are not would be said above all else.
+// visitMore sends visits and 60 allowed requests. Without them the page would show the rate of denials
+// first.
 func visitMore(site *browser.Site) {
 	visit(site)
 	site.Take(60, browser.Attributes{"path": "/home", "method": "GET", "ip:address": "2001:db8::1"})
@@ -102,16 +101,14 @@ func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 	return page
 }
 
-// Pages are still while they are looked at. What is pressed adds to the lists that must not
-// move: it comes last.
+// Pages do not move while a user reads them. The press test adds rows to lists, so it runs last.
 func TestStill(t *testing.T) {
 	t.Parallel()
 	site := lively(t)
 	inTurn(t, site, part{"places", stillPlaces}, part{"press", stillPress})
 }
 
-// What is pressed is clicked, however much comes from the server between mouse down and
-// mouse up.
+// A press becomes a click even if updates arrive between mouse down and mouse up.
 func stillPress(t *testing.T, site *browser.Site) {
 	var parts []part
 	for _, live := range livePages {
@@ -134,8 +131,7 @@ func stillPress(t *testing.T, site *browser.Site) {
 	together(t, site, parts...)
 }
 
-// What can be pressed keeps its place, and stays what it is, when the first data come
-// and when more do.
+// Controls keep their place and meaning when the first data arrive and at later updates.
 func stillPlaces(t *testing.T, site *browser.Site) {
 	var parts []part
 	for _, size := range []browser.Size{browser.Desktop, browser.Phone} {
@@ -153,7 +149,7 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 				browser.Eval[any](page, "gate.open()")
 				page.Poll("the page is filled", live.filled)
 				wantPlaces(t, page, "the first data came")
-				browser.Eval[any](page, places) // with those that have come
+				browser.Eval[any](page, places) // include the controls that appeared with the data
 				before := browser.Eval[int](page, "gate.came")
 				visitMore(site)
 				page.Poll("more has come", fmt.Sprint("gate.came >= ", before+4))
@@ -165,8 +161,8 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 	together(t, site, parts...)
 }
 
-// places notes where everything is that can be pressed, once what is drawn is settled.
-// Rows of a list may change places: they are looked at as parts of it.
+// places records the position of every control after the page has settled. Rows of a list may move, so
+// controls inside have positions within the row.
 const places = `(async () => {
 	const frame = () => new Promise(requestAnimationFrame);
 	await frame(); await frame();

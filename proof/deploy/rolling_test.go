@@ -26,8 +26,8 @@ const (
 	lookEvery      = 50 * time.Millisecond // at /readyz, which is well within the notice
 )
 
-// A balancer sends requests to the servers that said last that they are ready, in
-// turn, and keeps connections: as a service in front of pods does.
+// A balancer sends requests in turn to the servers that were ready at their last check. It keeps
+// connections open, like a Kubernetes service.
 type balancer struct {
 	mu    sync.Mutex
 	ready []*meted.Server

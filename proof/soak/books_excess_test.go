@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestExcess holds the books to account: they must see what is too much, and
-// no more than that.
+// TestExcess checks that the books find an excess, and only an excess.
 func TestExcess(t *testing.T) {
 	const second = 1_000_000
 	l := limit{rate: 10, capacity: 5}

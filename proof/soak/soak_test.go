@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// A server is one of the two, and what was seen of it.
+// A server is one of the two servers with its observations.
 type server struct {
 	*meted.Server
 	name   string
@@ -117,7 +117,7 @@ func (w *world) end(cancel context.CancelFunc, clients *sync.WaitGroup) {
 	}
 }
 
-// judge says what came of it all.
+// judge checks all observations, and reports errors and totals.
 func (w *world) judge() {
 	w.books.check(&w.outages, w.policy.raises(), w.wrongs)
 	for _, s := range w.servers() {

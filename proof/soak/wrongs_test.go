@@ -13,7 +13,7 @@ import (
 // maxWrongs is how many wrongs are kept, and end a soak early.
 const maxWrongs = 40
 
-// wrongs are what must not have happened. It is safe for concurrent use.
+// wrongs are failed expectations. It is safe for concurrent use.
 type wrongs struct {
 	enough func()                           // called once there are maxWrongs
 	tell   func(format string, args ...any) // of each as it happens
@@ -53,7 +53,7 @@ var expectedErrors = []string{
 	"store call failed", "circuit breaker opened", "following overrides failed",
 }
 
-// judgeLog looks for what a server should not have said.
+// judgeLog searches the server's log for unexpected lines.
 func judgeLog(s *server, w *wrongs) {
 	for line := range strings.Lines(s.Log()) {
 		switch {
