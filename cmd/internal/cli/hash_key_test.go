@@ -16,8 +16,8 @@ import (
 const halfOfKeys = `{"rules": [{"name": "a", "limit_keys": ["header:x-api-key"], "mode": "50%", "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}],
 	"tests": [{"name": "half", "request": {"header:x-api-key": "k{n}"}, "steps": [{"times": 64}, {"times": 64, "expect": {"allowed": ALLOWED}}]}]}`
 
-// inForce tells for 64 keys, as 0 and 1, whether the rule is in force for them where
-// values are hashed by hashKey.
+// inForce returns a bit for each of 64 keys hashed with hashKey: 1 if the rule applies to the key. It also returns
+// the number of exempt keys.
 func inForce(t *testing.T, hashKey string) (bits string, spared int) {
 	t.Helper()
 	m, err := policy.Load([]byte(strings.ReplaceAll(halfOfKeys, "ALLOWED", "0")), policy.Options{HashKey: []byte(hashKey)})

@@ -48,8 +48,8 @@ func TestRules_Document(t *testing.T) {
 	d.says(1, "name one of them: user-free, stricter", "set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "1")
 }
 
-// A rate over any time can be set as for an override: where it is no number of tokens a
-// second, it goes into spec beside the other fields.
+// A rate over any period works as for an override. A rate that is not a number of tokens per second goes
+// into spec, next to the other fields.
 func TestRules_RateOverATime(t *testing.T) {
 	d := newRulesDB(t)
 	d.says(0, "+ a: algorithm_config/burst 20, algorithm_config/rps 10, group g, is_active true,", "set", "a", "--pattern", "ip:{ip}", "--rate", "10/1s", "--burst", "20", "--spec", `{"group":"g"}`)

@@ -44,7 +44,7 @@ func (d *rulesDB) do(code int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// says runs mete rules and expects words in its output.
+// says runs mete rules and checks that its output contains want.
 func (d *rulesDB) says(code int, want string, args ...string) {
 	d.t.Helper()
 	if stdout, stderr := d.do(code, args...); !strings.Contains(stdout+stderr, want) {

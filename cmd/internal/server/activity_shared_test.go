@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// activity is what a server lists.
+// activity returns the server's activity list.
 func (r *running) activity(token string) []api.Activity {
 	r.t.Helper()
 	var x api.Activities
@@ -40,8 +40,7 @@ func (r *running) doTo(client, verb, rest string) {
 	}
 }
 
-// gives makes a bucket full that was not: what is not known to be done, because the store
-// took long, is tried again.
+// gives takes from a client's bucket, then resets it. It retries if a slow store leaves the outcome unknown.
 func (r *running) gives(client string) {
 	for range 20 {
 		r.take(client)
@@ -74,8 +73,7 @@ func sharing(t *testing.T, e elsewhere) config.Config {
 	return c
 }
 
-// What is done to a bucket at one server is listed by all that share its store, once, and
-// after a restart of all of them.
+// All servers that share a store list a bucket action once, also after they all restart.
 func TestActivity_Shared(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
@@ -173,8 +171,8 @@ func TestActivity_AtOnce(t *testing.T) {
 	})
 }
 
-// What cannot be noted is done all the same, in the log, and listed as long as the server
-// runs. With a store in memory the notes are where its overrides are.
+// An action that cannot be recorded still happens, is logged, and is listed until the server stops. A
+// store in memory keeps these records next to its overrides.
 func TestActivity_NotNoted(t *testing.T) {
 	t.Parallel()
 	c := withTokens()

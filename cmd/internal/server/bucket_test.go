@@ -129,11 +129,10 @@ func (k *keyed) level(s *running) float64 {
 
 func float(n api.Amount) float64 { return float64(n) / 1000 }
 
-// near is whether a level is this, but for what refills while a test runs.
+// near reports whether a level equals want, allowing for the refill during the test.
 func near(level, want float64) bool { return level >= want-0.01 && level <= want+0.01 }
 
-// What is done to a bucket by its key holds at once, and at every server, and its undo
-// leaves it as it was.
+// A bucket action by key takes effect immediately and on every server. Its undo restores the bucket.
 func TestBucket_ByKey(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -149,8 +148,8 @@ func TestBucket_ByKey(t *testing.T) {
 	})
 }
 
-// testByKey does each thing to the buckets of all limits before it looks at any: one
-// server hears of what another does after a while, once for them all.
+// testByKey acts on the buckets of all limits before it checks any. The other server learns of all actions
+// after one delay.
 func testByKey(t *testing.T, a, b *running) {
 	var all []*keyed
 	for _, name := range keyedLimits {
@@ -181,7 +180,7 @@ func (k *keyed) reset() {
 	}
 	before := k.level(k.a)
 	done := asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
-	exact := k.name != "leased" // of which servers keep to themselves for a while what they spend
+	exact := k.name != "leased" // servers lease its tokens and report their use later
 	if given := float(done.Given); !near(k.level(k.b), 10) || !near(given, 10-before) || exact && !near(before, 3) {
 		k.t.Errorf("%s: %v left of 10, given %v, then %v", k.name, before, given, k.level(k.b))
 	}

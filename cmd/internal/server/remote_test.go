@@ -77,7 +77,7 @@ func (r *running) takePath(path string) (int, string) {
 	return post(r.t, r.main+"/v1/take?status=429", strings.NewReader(`{"attributes":{"ip:address":"192.0.2.1","path":"`+path+`"}}`))
 }
 
-// onError is a policy with a rule for each path, that says what its name says.
+// onError returns a policy with one rule per path. The path is the rule's on_store_error action.
 func onError(names ...string) string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
@@ -122,8 +122,8 @@ func TestRemote_ServersShareBuckets(t *testing.T) {
 	})
 }
 
-// While the store is gone each rule has its way, and none says 429 for it. When it
-// is back, so are the buckets.
+// While the store is down, each rule applies its on_store_error action, and none returns 429. The buckets
+// survive the outage.
 func TestRemote_StoreIsGone(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
@@ -194,8 +194,7 @@ func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
 	})
 }
 
-// Where no rule refuses what the store does not decide, there is no reason to send
-// traffic elsewhere.
+// If no rule rejects requests during an outage, the server stays ready.
 func TestRemote_ReadyWithoutStore(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, e elsewhere) {
