@@ -288,8 +288,8 @@ overrides:
 	}
 }
 
-// spending takes 20 tokens of a key from a store, by the policy of the situations.
-func spending(t *testing.T, store mete.Store) {
+// takeTokens takes 20 tokens of a key from a store, by the policy of the situations.
+func takeTokens(t *testing.T, store mete.Store) {
 	t.Helper()
 	m, err := loadFile("testdata/explain/policy.yaml", policy.Options{HashKey: []byte("of the servers")})
 	if err != nil {
@@ -336,7 +336,7 @@ func TestExplain_SavedBuckets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spending(t, store)
+	takeTokens(t, store)
 	if err := store.Save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestExplain_StoreElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spending(t, node)
+		takeTokens(t, node)
 		if err := node.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func TestActivity_IsBounded(t *testing.T) {
 // masked key in its own lists alone.
 func TestBucket_IsShared(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := e.patient(t, burst("5"))
 		c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 		a, b := start(t, c), start(t, c)

@@ -141,7 +141,7 @@ func TestBucket_ByKey(t *testing.T) {
 		s := start(t, c)
 		testByKey(t, s, s)
 	})
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := e.patient(t, keyedRules)
 		c.HashKey = "one for both"
 		testByKey(t, start(t, c), start(t, c))
@@ -213,8 +213,8 @@ func (k *keyed) put(action string, more map[string]any) (id string, end func()) 
 	}
 }
 
-// sees waits until both servers would allow a request of the client, or deny it.
-func (k *keyed) sees(what string, allowed bool) {
+// wantAllowed waits until both servers would allow a request of the client, or deny it.
+func (k *keyed) wantAllowed(what string, allowed bool) {
 	k.t.Helper()
 	for _, s := range []*running{k.a, k.b} {
 		testkit.Until(k.t, k.name+": "+what, func() bool {
@@ -227,16 +227,16 @@ func (k *keyed) sees(what string, allowed bool) {
 func (k *keyed) block() (during, after func()) {
 	k.t.Helper()
 	asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
-	k.sees("a full bucket admits", true)
+	k.wantAllowed("a full bucket admits", true)
 	before := k.level(k.a)
 	id, end := k.put("block", nil)
 	return func() {
-		k.sees("it is blocked", false)
+		k.wantAllowed("it is blocked", false)
 		if x := asked[api.Bucket](k, k.b, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil); x.BlockedBy == nil || x.BlockedBy.ID != id || !near(float(x.Remaining), before) {
 			k.t.Errorf("%s: blocked: %+v", k.name, x)
 		}
 		end()
-	}, func() { k.sees("it is not blocked any more", true) }
+	}, func() { k.wantAllowed("it is not blocked any more", true) }
 }
 
 func (k *keyed) limit() (during, after func()) {
@@ -281,11 +281,11 @@ func (k *keyed) allow() (during, after func()) {
 	k.t.Helper()
 	asked[api.BucketTake](k, k.a, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": json.Number(strconv.Itoa(10))})
 	if k.name != "shadowed" {
-		k.sees("an empty bucket denies", false)
+		k.wantAllowed("an empty bucket denies", false)
 	}
 	_, end := k.put("allow", nil)
 	return func() {
-			k.sees("it is let through", true)
+			k.wantAllowed("it is let through", true)
 			before := k.level(k.b)
 			if k.takes(k.a, 1); !near(k.level(k.b), before) {
 				k.t.Errorf("%s: uncharged, but %v are left of %v", k.name, k.level(k.b), before)
@@ -293,7 +293,7 @@ func (k *keyed) allow() (during, after func()) {
 			end()
 		}, func() {
 			if k.name != "shadowed" {
-				k.sees("it is denied again", false)
+				k.wantAllowed("it is denied again", false)
 			}
 		}
 }

@@ -59,7 +59,7 @@ func TestMetrics_OfAFileThatComesBack(t *testing.T) {
 
 func TestMetrics_OfStoreOperations(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		s := start(t, e.patient(t, burst("2")))
 		s.take("192.0.2.78")
 		s.hasMetrics(`mete_store_operation_seconds_count{operation="take"} 1`)
