@@ -62,8 +62,8 @@ func proClaims(notBefore, expires time.Duration) string {
 		now.Add(notBefore).Unix(), now.Add(expires).Unix())
 }
 
-// planned is a gateway that admits pro to 10,000 requests and everybody else to none.
-func planned(t *testing.T, keySet, settings string) *meted.Server {
+// startWithPlans is a gateway that admits pro to 10,000 requests and everybody else to none.
+func startWithPlans(t *testing.T, keySet, settings string) *meted.Server {
 	t.Helper()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func planned(t *testing.T, keySet, settings string) *meted.Server {
 func TestAbuse_ForgedTokens(t *testing.T) {
 	t.Parallel()
 	own, other := newIssuer(t), newIssuer(t)
-	s := planned(t, own.keySet(), "")
+	s := startWithPlans(t, own.keySet(), "")
 	good := own.sign(t, goodHeader, proClaims(0, time.Hour))
 	if got := ask(t, http.MethodGet, s.URL, "", "Authorization", "Bearer "+good).status; got != http.StatusOK {
 		t.Fatalf("the good token: status %d, want 200", got)

@@ -164,9 +164,9 @@ func (s *siege) served(t *testing.T) (time.Duration, error) {
 	return times[len(times)*99/100], nil
 }
 
-// wellServed returns the best latency of several rounds. Load from other programs slows single rounds, and
+// bestLatency returns the best latency of several rounds. Load from other programs slows single rounds, and
 // one good round is enough.
-func (s *siege) wellServed(t *testing.T, bound time.Duration) time.Duration {
+func (s *siege) bestLatency(t *testing.T, bound time.Duration) time.Duration {
 	t.Helper()
 	const rounds = 5
 	best := time.Duration(math.MaxInt64)
@@ -192,26 +192,26 @@ func TestAbuse_SlowConnections(t *testing.T) {
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
 	t.Run("api", func(t *testing.T) {
 		s := start(t, perAddress("10"), impatient)
-		withstand(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
+		checkSiege(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
 	})
 	t.Run("admin", func(t *testing.T) {
 		s := start(t, perAddress("10"), impatient)
-		withstand(t, &siege{addr: s.AdminAddr, ask: s.AdminURL + "/livez", crowded: adminDribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
+		checkSiege(t, &siege{addr: s.AdminAddr, ask: s.AdminURL + "/livez", crowded: adminDribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
 	})
 	t.Run("gateway", func(t *testing.T) {
 		s := start(t, perAddress("10000"), impatient+"upstream: "+upstream.URL+"\n")
-		withstand(t, &siege{addr: s.Addr, ask: s.URL + "/", crowded: dribbling, dribbles: headerDribbles})
+		checkSiege(t, &siege{addr: s.Addr, ask: s.URL + "/", crowded: dribbling, dribbles: headerDribbles})
 	})
 	t.Run("tls", func(t *testing.T) {
 		s, trust := startTLS(t, perAddress("10"), impatient)
-		withstand(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: handshakeDribbles, trust: trust})
+		checkSiege(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: handshakeDribbles, trust: trust})
 	})
 }
 
-// withstand besieges an address and asks there meanwhile.
-func withstand(t *testing.T, s *siege) {
+// checkSiege besieges an address and asks there meanwhile.
+func checkSiege(t *testing.T, s *siege) {
 	t.Helper()
-	calm := s.wellServed(t, meted.Patience)
+	calm := s.bestLatency(t, meted.Patience)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	s.begin(ctx, t)
@@ -219,7 +219,7 @@ func withstand(t *testing.T, s *siege) {
 	// Under the race detector the handshakes may take two seconds. Connections that block others do so
 	// until the server closes them.
 	bound := 20*calm + 2*time.Second
-	best := s.wellServed(t, bound)
+	best := s.bestLatency(t, bound)
 	if best > bound {
 		t.Errorf("among %d dribbling connections p99 is %v at best, and %v without them; want at most %v", s.crowded, best, calm, bound)
 	}

@@ -15,7 +15,7 @@ const exportLine = `curl 'https://api.example.com/v1/export/all?format=csv' \
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, mixedPolicy), part{"looks", explainLooks}, part{"texts", explainTexts}, part{"address", explainAddress},
+	runTogether(t, browser.Serve(t, mixedPolicy), part{"looks", explainLooks}, part{"texts", explainTexts}, part{"address", explainAddress},
 		part{"form", explainForm}, part{"overrides", explainOverrides}, part{"refused", explainRefused})
 }
 
@@ -45,7 +45,7 @@ func explainLooks(t *testing.T, site *browser.Site) {
 		page.Axe()
 		page.ScreenshotAll("explain-allowed")
 
-		if allowed, denied := site.Take(4, exporting(customer)); allowed != 3 || denied != 1 {
+		if allowed, denied := site.Take(4, exportBy(customer)); allowed != 3 || denied != 1 {
 			t.Errorf("after the explanation %d are allowed and %d denied, want 3 and 1: nothing is spent", allowed, denied)
 		}
 		page.Click("button", "Explain again")

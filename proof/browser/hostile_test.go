@@ -58,8 +58,8 @@ const infestedPolicy = `rules:
     algorithm_config: {rate: 1/1h, burst: 1}
 `
 
-// inert fails the test if client input became markup, is hidden, or changes how the page reads.
-func inert(t *testing.T, page *browser.Page, where string) {
+// checkInert fails the test if client input became markup, is hidden, or changes how the page reads.
+func checkInert(t *testing.T, page *browser.Page, where string) {
 	t.Helper()
 	const look = `(() => {
 		const found = [];
@@ -87,9 +87,9 @@ func inert(t *testing.T, page *browser.Page, where string) {
 	page.CheckNoOverflow()
 }
 
-// infested is a site with hostile clients and a hostile policy. It forwards to an upstream to also get
+// startHostileSite is a site with hostile clients and a hostile policy. It forwards to an upstream to also get
 // bytes that are invalid in JSON.
-func infested(t *testing.T) (site *browser.Site, keys []string) {
+func startHostileSite(t *testing.T) (site *browser.Site, keys []string) {
 	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
@@ -147,8 +147,8 @@ func sendRaw(t *testing.T, addr, value string) {
 
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	site, keys := infested(t)
-	together(t, site, part{"pages", hostilePages}, part{"pasted", hostilePasted},
+	site, keys := startHostileSite(t)
+	runTogether(t, site, part{"pages", hostilePages}, part{"pasted", hostilePasted},
 		part{"keys", func(t *testing.T, site *browser.Site) { hostileKeyPages(t, site, keys) }})
 }
 
@@ -174,7 +174,7 @@ func hostilePages(t *testing.T, site *browser.Site) {
 		} {
 			await(page, site.Page(r.route), r.heading)
 			page.WaitText("#main", r.text)
-			inert(t, page, r.route)
+			checkInert(t, page, r.route)
 			page.Screenshot("hostile-" + r.route[:min(len(r.route), 30)])
 		}
 	}
@@ -187,7 +187,7 @@ func hostileKeyPages(t *testing.T, site *browser.Site, keys []string) {
 	for _, key := range keys {
 		page.Goto(site.Page("key?key=" + url.QueryEscape(key)))
 		page.Poll("the key is there", "document.querySelector('#main .page')?.innerText.trim().length > 20 && location.hash.includes('key?')")
-		inert(t, page, "key "+key)
+		checkInert(t, page, "key "+key)
 	}
 	page.Screenshot("hostile-key")
 }
@@ -202,7 +202,7 @@ func hostilePasted(t *testing.T, site *browser.Site) {
 		page.Fill("Paste a request", text)
 		page.Click("button", "Parse and explain")
 		page.Poll("it is answered", "document.querySelector('.request-form .notice, .explain-result')?.innerText.trim().length > 0")
-		inert(t, page, "explain "+text[:min(len(text), 60)])
+		checkInert(t, page, "explain "+text[:min(len(text), 60)])
 	}
 	page.Screenshot("hostile-explained")
 
@@ -212,7 +212,7 @@ func hostilePasted(t *testing.T, site *browser.Site) {
 	for _, text := range pasted() {
 		page.Fill("Lines of an access log, or JSON lines", text)
 		page.Poll("it is run, or refused", "!document.querySelector('#main [aria-busy=true]')")
-		inert(t, page, "playground "+text[:min(len(text), 60)])
+		checkInert(t, page, "playground "+text[:min(len(text), 60)])
 	}
 	page.Screenshot("hostile-played")
 }

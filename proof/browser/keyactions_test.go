@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// operating is the page of a key.
-func operating(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, key string) *browser.Page {
+// openKeyAsOperator is the page of a key.
+func openKeyAsOperator(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, key string) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, theme)
 	page.Remember(browser.OperateToken)
@@ -26,8 +26,8 @@ func operating(t *testing.T, site *browser.Site, size browser.Size, theme browse
 func keyReset(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	site.Take(8, searching(user))
-	page := operating(t, site, browser.Desktop, browser.Light, key)
+	site.Take(8, searchBy(user))
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, key)
 	page.WaitText(".readout", "2 of 10 tokens")
 	page.Click("button", "Reset")
 	dialog := page.In("dialog[open]")
@@ -71,7 +71,7 @@ func keyReset(t *testing.T, site *browser.Site) {
 func keyBlock(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	page := operating(t, site, browser.Desktop, browser.Dark, key)
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Dark, key)
 	wantTake(t, site, user, true)
 	page.TabTo("button", "Block")
 	page.Press("Enter")
@@ -101,8 +101,8 @@ func keyBlock(t *testing.T, site *browser.Site) {
 func keyLimit(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	site.Take(10, searching(user))
-	page := operating(t, site, browser.Phone, browser.Light, key)
+	site.Take(10, searchBy(user))
+	page := openKeyAsOperator(t, site, browser.Phone, browser.Light, key)
 	limit := func(capacity, reason string) *browser.Page {
 		page.Click("button", "Other limit")
 		page.Wait("dialog", "Change the limit of this key?")
@@ -145,11 +145,11 @@ func keyLimit(t *testing.T, site *browser.Site) {
 }
 
 // An exempt key passes with an empty bucket until the user ends the exemption. That has an undo, too.
-func keyLetThrough(t *testing.T, site *browser.Site) {
+func keyExempt(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	site.Take(10, searching(user))
-	page := operating(t, site, browser.Desktop, browser.Light, key)
+	site.Take(10, searchBy(user))
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, key)
 	wantTake(t, site, user, false)
 	page.Click("button", "Let through")
 	dialog := page.In("dialog[open]")
@@ -173,7 +173,7 @@ func keyLetThrough(t *testing.T, site *browser.Site) {
 
 func TestOverrides(t *testing.T) {
 	t.Parallel()
-	inTurn(t, browser.Serve(t, slowPolicy), part{"list", overridesList}, part{"of all", overridesOfAll}, part{"add a limit", overridesAddLimit})
+	runInTurn(t, browser.Serve(t, slowPolicy), part{"list", overridesList}, part{"of all", overridesOfAll}, part{"add a limit", overridesAddLimit})
 }
 
 // The list of overrides is filtered, added to and taken from.
@@ -275,7 +275,7 @@ func keysHostile(t *testing.T, site *browser.Site) {
 // An operator makes an override for all requests. The page first explains its effect on all clients. Undo
 // removes it.
 func overridesOfAll(t *testing.T, site *browser.Site) {
-	site.Take(10, searching("alice"))
+	site.Take(10, searchBy("alice"))
 	wantTake(t, site, "alice", false)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -352,12 +352,12 @@ const stagedPolicy = `rules:
 // Another limit keeps of the rule's what it does not change; override.test.js has all cases.
 func TestKey_LimitKeeps(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, stagedPolicy), part{"the beginning", keyLimitKeepsItsBeginning}, part{"the rest", keyLimitKeepsTheRest})
+	runTogether(t, browser.Serve(t, stagedPolicy), part{"the beginning", keyLimitKeepsItsBeginning}, part{"the rest", keyLimitKeepsTheRest})
 }
 
 // Another limit begins its windows where the rule's does.
 func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
-	page := operating(t, site, browser.Desktop, browser.Light, "daily:x-user=alice")
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, "daily:x-user=alice")
 	page.Click("button", "Other limit")
 	page.Poll("the dialog is open", "document.querySelector('dialog[open]') !== null")
 	dialog := page.In("dialog[open]")
@@ -389,7 +389,7 @@ func keyLimitKeepsTheRest(t *testing.T, site *browser.Site) {
 		t.Errorf("there is no override for %q", match)
 	}
 	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500ms"}]`
-	page := operating(t, site, browser.Desktop, browser.Light, alice)
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, alice)
 	for _, capacity := range []string{"30", "40"} {
 		page.Click("button", "Other limit")
 		page.Wait("dialog", "Change the limit of this key?")

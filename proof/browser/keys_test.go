@@ -38,8 +38,8 @@ var alice = searchKey("alice")
 // searchKey is the key of a user.
 func searchKey(user string) string { return "search:x-user=" + user }
 
-// searching is a request of a user.
-func searching(user string) browser.Attributes {
+// searchBy is a request of a user.
+func searchBy(user string) browser.Attributes {
 	return browser.Attributes{"header:x-user": user, "path": "/search"}
 }
 
@@ -79,7 +79,7 @@ func wantRemaining(t *testing.T, site *browser.Site, key, want string) {
 // wantTake checks whether a user is let through, by the API.
 func wantTake(t *testing.T, site *browser.Site, user string, want bool) {
 	t.Helper()
-	if allowed, _ := site.Take(1, searching(user)); (allowed == 1) != want {
+	if allowed, _ := site.Take(1, searchBy(user)); (allowed == 1) != want {
 		t.Errorf("a request of %s: allowed %v, want %v", user, !want, want)
 	}
 }
@@ -106,8 +106,8 @@ func wantAudit(t *testing.T, site *browser.Site, key string, want ...string) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
-	inTurn(t, site, part{"order", keysOrder}, part{"looks", keysLook})
-	together(t, site, part{"masked", keysMasked}, part{"hostile", keysHostile})
+	runInTurn(t, site, part{"order", keysOrder}, part{"looks", keysLook})
+	runTogether(t, site, part{"masked", keysMasked}, part{"hostile", keysHostile})
 }
 
 // The tabs show denied keys, keys near a limit and keys that would be denied, live.
@@ -121,14 +121,14 @@ func keysLook(t *testing.T, site *browser.Site) {
 		page.Fill("Rule", "search")
 		page.Poll("the rule is in the address", "location.hash.includes('rule=search')")
 
-		site.Take(14, searching(user))
+		site.Take(14, searchBy(user))
 		page.Wait("rowheader", "x-user "+user+"*")
 		page.WaitText("#main table", "4")
-		site.Take(3, searching(user))
+		site.Take(3, searchBy(user))
 		page.Poll("the count goes on", countIs(user, "7"))
 
 		page.Click("button", "Pause")
-		site.Take(2, searching(user))
+		site.Take(2, searchBy(user))
 		page.Click("button", "Resume")
 		page.Poll("the count goes on after a pause", countIs(user, "9"))
 
@@ -154,8 +154,8 @@ func countIs(user, count string) string {
 
 // The user chooses the order of a table. Rows do not change places while the focus is in the table.
 func keysOrder(t *testing.T, site *browser.Site) {
-	site.Take(15, searching("zoe"))
-	site.Take(12, searching("bob"))
+	site.Take(15, searchBy("zoe"))
+	site.Take(12, searchBy("bob"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("keys"), "Keys")
@@ -171,7 +171,7 @@ func keysOrder(t *testing.T, site *browser.Site) {
 	page.Poll("by count again", first("zoe"))
 
 	page.TabTo("link", "x-user zoe")
-	site.Take(9, searching("bob"))
+	site.Take(9, searchBy("bob"))
 	page.Poll("the count is drawn", countIs("bob", "11"))
 	if !browser.Eval[bool](page, first("zoe")) {
 		t.Error("rows change places while the focus is in them")
@@ -182,7 +182,7 @@ func keysOrder(t *testing.T, site *browser.Site) {
 
 // A user with the read role sees buckets, but no keys and no actions.
 func keysMasked(t *testing.T, site *browser.Site) {
-	site.Take(14, searching("alice-in-wonderland"))
+	site.Take(14, searchBy("alice-in-wonderland"))
 	page := browser.Open(t, browser.Phone, browser.Dark)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("keys"), "Keys")
@@ -193,7 +193,7 @@ func keysMasked(t *testing.T, site *browser.Site) {
 	page.WaitText("#main", "requires the role operate; sign in")
 	page.Poll("no action can be pressed", "[...document.querySelectorAll('.key-action button')].every(b => b.ariaDisabled === 'true')")
 	page.Poll("decisions are made", "true")
-	site.Take(1, searching("alice-in-wonderland"))
+	site.Take(1, searchBy("alice-in-wonderland"))
 	page.WaitText(".decisions", "denied")
 	if browser.Eval[bool](page, "document.documentElement.outerHTML.includes('wonderland') || location.href.includes('wonderland')") {
 		t.Error("the page has the key, which its viewer may not see")
@@ -204,8 +204,8 @@ func keysMasked(t *testing.T, site *browser.Site) {
 
 func TestKey(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, slowPolicy), part{"looks", keyLooks}, part{"keyboard", keyKeyboard}, part{"reset", keyReset},
-		part{"block", keyBlock}, part{"limit", keyLimit}, part{"let through", keyLetThrough})
+	runTogether(t, browser.Serve(t, slowPolicy), part{"looks", keyLooks}, part{"keyboard", keyKeyboard}, part{"reset", keyReset},
+		part{"block", keyBlock}, part{"limit", keyLimit}, part{"let through", keyExempt})
 }
 
 // A key's page draws its bucket and each decision as it is made.
@@ -214,12 +214,12 @@ func keyLooks(t *testing.T, site *browser.Site) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
 		user := visitor(t)
-		site.Take(4, searching(user))
+		site.Take(4, searchBy(user))
 		await(page, keyPage(site, searchKey(user)), "Key")
 		page.WaitText(".readout", "6 of 10 tokens")
 		page.WaitText(".readout", "is allowed")
 		page.WaitText(".live-state", "live")
-		site.Take(8, searching(user))
+		site.Take(8, searchBy(user))
 		page.WaitText(".readout", "0 of 10 tokens")
 		page.WaitText(".readout", "is denied")
 		page.Poll("decisions are listed", "document.querySelectorAll('.decisions tbody tr').length === 8")
@@ -295,7 +295,7 @@ func TestKey_StoreGone(t *testing.T) {
 	site := browser.Serve(t, slowPolicy, "store: redis://"+redis.Addr+"?timeout=2s\n")
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
-	site.Take(4, searching("alice"))
+	site.Take(4, searchBy("alice"))
 	await(page, keyPage(site, alice), "Key")
 	page.WaitText(".live-state", "live")
 	page.WaitText(".readout", "6 of 10 tokens")

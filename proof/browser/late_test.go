@@ -39,7 +39,7 @@ func release(page *browser.Page) {
 
 func TestLate(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, slowPolicy), part{"answers", lateAnswers}, part{"focus", lateFocus}, part{"token", lateToken})
+	runTogether(t, browser.Serve(t, slowPolicy), part{"answers", lateAnswers}, part{"focus", lateFocus}, part{"token", lateToken})
 }
 
 // A late response does not overwrite a page that has changed since the request.

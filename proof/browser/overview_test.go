@@ -22,8 +22,8 @@ func overview(t *testing.T, site *browser.Site, size browser.Size, theme browser
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, policy)
-	inTurn(t, site, part{"fresh", overviewFresh}, part{"looks", overviewLooks})
-	together(t, site, part{"links", overviewLinks}, part{"chart without eyes", overviewChartWithoutEyes},
+	runInTurn(t, site, part{"fresh", overviewFresh}, part{"looks", overviewLooks})
+	runTogether(t, site, part{"links", overviewLinks}, part{"chart without eyes", overviewChartAccessible},
 		part{"hostile keys", overviewHostileKeys}, part{"refused policy", overviewRefusedPolicy})
 }
 
@@ -99,7 +99,7 @@ func overviewRefusedPolicy(t *testing.T, site *browser.Site) {
 }
 
 // The contents of a chart are available as a description, by the arrow keys and as a table.
-func overviewChartWithoutEyes(t *testing.T, site *browser.Site) {
+func overviewChartAccessible(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Dark)
 	visit(site)
 	page.Poll("the chart says what it shows", "document.querySelector('.over-rates [role=img]').ariaLabel.includes('were allowed')")

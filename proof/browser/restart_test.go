@@ -17,7 +17,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	visit(site)
-	site.Take(4, searching("zoe"))
+	site.Take(4, searchBy("zoe"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("overview"), "Overview")

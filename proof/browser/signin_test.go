@@ -12,7 +12,7 @@ import (
 
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	together(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInSaysOnce}, part{"by link", signInByLink})
+	runTogether(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInExplainsOnce}, part{"by link", signInByLink})
 }
 
 // Without a token the page asks for one and shows no data. A wrong token is reported.
@@ -109,7 +109,7 @@ func signInRoles(t *testing.T, site *browser.Site) {
 }
 
 // The page explains once where to find a token, also if the error explains it, too.
-func signInSaysOnce(t *testing.T, site *browser.Site) {
+func signInExplainsOnce(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("explain"), "Explain")

@@ -63,12 +63,12 @@ var livePages = []livePage{
 		"button", "Let through", ".key-acts", "document.querySelector('dialog[open]')", "v1/overrides"},
 }
 
-// lively is a site with data on all live pages.
-func lively(t *testing.T) *browser.Site {
+// startLiveSite is a site with data on all live pages.
+func startLiveSite(t *testing.T) *browser.Site {
 	t.Helper()
 	site := browser.Serve(t, policy)
 	visitMore(site)
-	except(t, site, "standing")
+	addLimitOverride(t, site, "standing")
 	return site
 }
 
@@ -79,8 +79,8 @@ func visitMore(site *browser.Site) {
 	site.Take(60, browser.Attributes{"path": "/home", "method": "GET", "ip:address": "2001:db8::1"})
 }
 
-// except holds a key to another limit.
-func except(t *testing.T, site *browser.Site, id string) {
+// addLimitOverride holds a key to another limit.
+func addLimitOverride(t *testing.T, site *browser.Site, id string) {
 	t.Helper()
 	if status, text := site.Ask("PUT", site.AdminURL+"/v1/overrides", browser.ConfigureToken, map[string]any{
 		"id": id, "action": "limit", "rules": []string{"search"}, "key": "search:x-user=alice", "algorithm_config": map[string]any{"rps": 1, "burst": 10},
@@ -89,8 +89,8 @@ func except(t *testing.T, site *browser.Site, id string) {
 	}
 }
 
-// gated is a page of the site behind the gate, from which one goes on by its address.
-func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
+// openGated is a page of the site behind the gate, from which one goes on by its address.
+func openGated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, browser.Light)
 	page.Remember(browser.ConfigureToken)
@@ -104,8 +104,8 @@ func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 // Pages do not move while a user reads them. The press test adds rows to lists, so it runs last.
 func TestStill(t *testing.T) {
 	t.Parallel()
-	site := lively(t)
-	inTurn(t, site, part{"places", stillPlaces}, part{"press", stillPress})
+	site := startLiveSite(t)
+	runInTurn(t, site, part{"places", stillPlaces}, part{"press", stillPress})
 }
 
 // A press becomes a click even if updates arrive between mouse down and mouse up.
@@ -113,7 +113,7 @@ func stillPress(t *testing.T, site *browser.Site) {
 	var parts []part
 	for _, live := range livePages {
 		parts = append(parts, part{live.name, func(t *testing.T, site *browser.Site) {
-			page := gated(t, site, browser.Desktop)
+			page := openGated(t, site, browser.Desktop)
 			visitMore(site)
 			browser.Eval[any](page, "gate.open()")
 			browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
@@ -121,14 +121,14 @@ func stillPress(t *testing.T, site *browser.Site) {
 			page.In(live.in).Hold(live.role, live.press, func() {
 				before := browser.Eval[int](page, fmt.Sprintf("gate.of(%q)", live.asks))
 				visitMore(site)
-				except(t, site, "zz-"+strings.ReplaceAll(live.name, " ", "-")) // comes behind the other
+				addLimitOverride(t, site, "zz-"+strings.ReplaceAll(live.name, " ", "-")) // comes behind the other
 				page.Poll("more has come", fmt.Sprintf("gate.of(%q) >= %d", live.asks, before+2))
 			})
 			page.Poll("it was clicked", live.went)
 			page.Tolerate("abort")
 		}})
 	}
-	together(t, site, parts...)
+	runTogether(t, site, parts...)
 }
 
 // Controls keep their place and meaning when the first data arrive and at later updates.
@@ -140,7 +140,7 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 				continue // pages that are there already
 			}
 			parts = append(parts, part{live.name + "/" + fmt.Sprint(size == browser.Phone), func(t *testing.T, site *browser.Site) {
-				page := gated(t, site, size)
+				page := openGated(t, site, size)
 				visitMore(site)
 				browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
 				page.Poll("the page is there, and waits", live.there+" && gate.asked > 0")
@@ -158,7 +158,7 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 			}})
 		}
 	}
-	together(t, site, parts...)
+	runTogether(t, site, parts...)
 }
 
 // places records the position of every control after the page has settled. Rows of a list may move, so

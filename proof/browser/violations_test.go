@@ -79,7 +79,7 @@ const shownRows = "document.querySelectorAll('.vio-table tbody tr:not(.vio-detai
 
 func TestViolations(t *testing.T) {
 	t.Parallel()
-	together(t, audited(t), part{"looks", violationsLook}, part{"csv", violationsCSV}, part{"hostile", violationsHostile}, part{"masked", violationsMasked})
+	runTogether(t, audited(t), part{"looks", violationsLook}, part{"csv", violationsCSV}, part{"hostile", violationsHostile}, part{"masked", violationsMasked})
 }
 
 // Denials are listed, counted and filtered, and a filter has an address.

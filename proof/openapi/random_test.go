@@ -79,8 +79,8 @@ func (g generator) text() string {
 	return string(text)
 }
 
-// spoil changes one thing about a request so that the document does not have it.
-func (g generator) spoil(value any) any {
+// makeInvalid changes one thing about a request so that the document does not have it.
+func (g generator) makeInvalid(value any) any {
 	m, ok := value.(map[string]any)
 	if !ok {
 		return []any{value}
@@ -92,7 +92,7 @@ func (g generator) spoil(value any) any {
 		case 1:
 			m["requests"] = slices.Repeat(list[:1], 101)
 		default:
-			list[g.IntN(len(list))] = g.spoil(list[0])
+			list[g.IntN(len(list))] = g.makeInvalid(list[0])
 		}
 		return m
 	}
@@ -135,7 +135,7 @@ func TestRandomRequests(t *testing.T) {
 			for _, right := range []bool{true, false} {
 				value := g.value(schema)
 				if !right {
-					value = g.spoil(value)
+					value = g.makeInvalid(value)
 				}
 				body, err := json.Marshal(value)
 				if err != nil {

@@ -52,7 +52,7 @@ func TestCheckWindows(t *testing.T) {
 		losses []span
 		want   int
 	}{{nil, 1}, {[]span{{150, 160}}, 0}, {[]span{{200, 300}}, 1}} {
-		var w wrongs
+		var w failures
 		b.checkWindows("w", tt.losses, &w)
 		if got := len(w.list()); got != tt.want {
 			t.Errorf("losses %v: %d wrongs, want %d: %q", tt.losses, got, tt.want, w.list())

@@ -63,7 +63,7 @@ func (b *books) grants() (n int) {
 }
 
 // check holds every bucket against its limit.
-func (b *books) check(o *outages, raises []span, w *wrongs) {
+func (b *books) check(o *outages, raises []span, w *failures) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, entry := range b.book {
@@ -136,7 +136,7 @@ func begun(spans []span, at int64) (n int) {
 
 // checkWindows counts the grants that were certainly decided within each window,
 // which all begin at multiples of their length.
-func (b *book) checkWindows(name string, losses []span, w *wrongs) {
+func (b *book) checkWindows(name string, losses []span, w *failures) {
 	granted := map[int64]int64{}
 	for _, g := range b.grants {
 		if first := g.sent / b.limit.window; first == g.done/b.limit.window {

@@ -71,8 +71,8 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text[:i], text[i+len(sep):], true
 }
 
-// haveQuiet has a quiet moment after the warm-up, and then at intervals.
-func (w *world) haveQuiet(ctx context.Context) {
+// quietPeriodically has a quiet moment after the warm-up, and then at intervals.
+func (w *world) quietPeriodically(ctx context.Context) {
 	if !pause(ctx, w.schedule.warmup) {
 		return
 	}
@@ -88,13 +88,13 @@ func (w *world) quiet() {
 	w.upstream.CloseClientConnections()
 	var looking sync.WaitGroup
 	for _, s := range w.servers() {
-		looking.Go(func() { s.vitals = append(s.vitals, w.look(s)) })
+		looking.Go(func() { s.vitals = append(s.vitals, w.leastVitals(s)) })
 	}
 	looking.Wait()
 }
 
-// look watches a server for a while, and returns the least that it held.
-func (w *world) look(s *server) vitals {
+// leastVitals watches a server for a while, and returns the least that it held.
+func (w *world) leastVitals(s *server) vitals {
 	v := vitals{at: w.schedule.since()}
 	for range 10 {
 		pause(context.Background(), settling/10)
@@ -132,8 +132,8 @@ func (w *world) watchHeap(ctx context.Context) {
 	})
 }
 
-// judgeVitals compares the last quiet moment with the first.
-func (s *server) judgeVitals(w *wrongs) {
+// checkVitals compares the last quiet moment with the first.
+func (s *server) checkVitals(w *failures) {
 	if len(s.vitals) < 2 {
 		w.add("%s: %d quiet moments, want two to compare", s.name, len(s.vitals))
 		return
@@ -161,8 +161,8 @@ func (s *server) heapTenths() (least [10]float64) {
 	return least
 }
 
-// judgeHeap compares the last three tenths with the second to the fourth.
-func (s *server) judgeHeap(w *wrongs) {
+// checkHeap compares the last three tenths with the second to the fourth.
+func (s *server) checkHeap(w *failures) {
 	if len(s.heap) < 10 {
 		w.add("%s: %d samples of its heap, want ten", s.name, len(s.heap))
 		return
