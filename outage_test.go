@@ -177,8 +177,8 @@ func TestOutage_Staleness(t *testing.T) {
 	}
 }
 
-// Regardless of which nodes lose the store and when, every admitted cost is charged to the store, or counted as
-// refilled or excess.
+// Whenever any node loses the store, every admitted cost is charged to the store, or counted as refilled
+// or excess.
 func TestOutage_Conservation(t *testing.T) {
 	for _, faults := range [][]fault{{down}, {silent}, {down, silent, lossy}} {
 		for seed := range uint64(10) {

@@ -59,8 +59,8 @@ func TestStress_ChangingAlgorithmsConserve(t *testing.T) {
 				return clock.Now()
 			}})
 			keys := []string{"a", "b", "c"}
-			// No bucket is ever full. Takes from a full bucket with steps of ten hours count from the last
-			// step, and a window of an hour would refill them at once.
+			// No bucket is ever full: in steps of ten hours, a take from a full bucket counts from the
+			// last step. A window of an hour would refill them at once.
 			for _, key := range keys {
 				take(t, s, key, limits[0], bucket.Token)
 			}

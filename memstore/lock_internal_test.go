@@ -220,8 +220,7 @@ func TestForgotten_ThenTheClockStepsBack(t *testing.T) {
 	}
 }
 
-// A take that writes both words of a slot sets a first word that never existed before, so that no reader mixes
-// parts of two states.
+// A take that writes both words of a slot sets a new first word. So no reader mixes parts of two states.
 func TestTake_CountsGenerationsOn(t *testing.T) {
 	now := bucket.Instant(1_700_000_000_000_000)
 	s := newStore(t, Config{Now: func() bucket.Instant { return now }})

@@ -46,8 +46,8 @@ func charge(r *rand.Rand, limits []bucket.Limit, versions int) ([]store.Charge, 
 	return charges, mode
 }
 
-// A restored store decides like the saved one: for every algorithm, near the epoch, years after its start, and
-// for keys with accounts of several versions.
+// A restored store makes the same decisions as the saved one, for every algorithm. It does so near the
+// epoch, years after its start, and for accounts of several versions.
 func TestRestore_GoesOn(t *testing.T) {
 	limits := everyAlgorithm(t)
 	for seed := range uint64(12) {
@@ -88,8 +88,8 @@ func TestRestore_GoesOn(t *testing.T) {
 	}
 }
 
-// A store saved at the bound is restored with another bound: no limited client is reset, and keys of an
-// overflow bucket do not get new ones.
+// A store saved at its bound is restored with another bound. No limited client is reset, and keys in an
+// overflow bucket get no new bucket.
 func TestRestore_AtTheBound(t *testing.T) {
 	clock := storetest.NewClock()
 	limit := mustLimit(t, bucket.Token, 1)

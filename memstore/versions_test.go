@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// On the process's clock the store agrees with the model, also with alternating versions of a limit: a bucket
+// On the process's clock the store agrees with the model, also if versions of a limit alternate. A bucket
 // refills by its old limit until the change.
 func TestVersions_AgreeWithTheModelOnTheProcessClock(t *testing.T) {
 	limits := everyAlgorithm(t)

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// What examples/nginx-upstream/policy.yaml says, said again: rates are tokens a
-// second.
+// These constants repeat examples/nginx-upstream/policy.yaml. Rates are in tokens per second.
 const (
 	downloadBurst = 50
 	pageBurst     = 20
@@ -22,10 +21,9 @@ const (
 	siteRate      = 10
 )
 
-// checkBucket wants every answer to be that of a bucket that was full at first,
-// to requests that followed one another. A bucket's level is the least of what
-// it would hold had it been full at one of the requests so far. When exactly a
-// request was decided is not known, but that it was between sending and answer.
+// checkBucket checks that the answers fit a bucket that was full at first. The bucket's level is the least
+// level that it could have if it was full at one of the earlier requests. The time of a decision is only
+// known to be between request and answer.
 func checkBucket(t *testing.T, name string, answers []answer, capacity, rate float64) {
 	t.Helper()
 	for i, a := range answers {

@@ -27,9 +27,8 @@ const (
 	startTimeout = time.Minute // nothing takes that long
 )
 
-// TestNginx_ReplayOfItsLog lets nginx serve real clients without limits and
-// plays the log it wrote through the example policy. Every decision must be
-// that of the rational oracle.
+// TestNginx_ReplayOfItsLog sends traffic through nginx without limits, then replays its log with the
+// example policy. Every decision must equal the rational oracle's.
 func TestNginx_ReplayOfItsLog(t *testing.T) {
 	mete := proctest.Build(t, ".")
 	site := startNginx(t)
@@ -83,8 +82,7 @@ func TestNginx_LiveBehindMete(t *testing.T) {
 	}
 	log := site.stop()
 
-	// What a client was allowed is what nginx logged for it, and nothing else is
-	// in its log.
+	// The log contains exactly the allowed requests.
 	lines := countByAddress(log)
 	seen := traffic.byAddress()
 	for addr, c := range seen {
@@ -106,7 +104,7 @@ func TestNginx_LiveBehindMete(t *testing.T) {
 	}
 	// The bucket of pages refills while it is used, from full.
 	checkBucket(t, "pages", traffic.reader, pageBurst, pageRate)
-	// So does that of the site, which the others have used before.
+	// The site's bucket refills too, after the other clients used it.
 	checkRefill(t, "site", traffic.strangers, siteRate)
 	checkBound(t, "site", traffic, siteBurst, siteRate)
 	t.Logf("%d addresses, %d allowed, %d denied", len(seen), len(log), traffic.denied())
@@ -194,7 +192,7 @@ func replay(t *testing.T, mete, logPath string) []bool {
 	return allowed
 }
 
-// rewrite replaces the one place in a file that says old.
+// rewrite replaces the only occurrence of old in a file.
 func rewrite(t *testing.T, path, old, new string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

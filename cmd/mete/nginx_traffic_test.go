@@ -20,8 +20,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// The traffic: who asks how often, and for what. Each client has an address of
-// its own, and with it a bucket.
+// The traffic: how often each client sends which request. Each client has its own address and bucket.
 const (
 	downloadPath = "/downloads/notes.txt"
 	pagePath     = "/"
@@ -42,7 +41,7 @@ const (
 
 var downloaders = []string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"}
 
-// A traffic is what the clients saw.
+// A traffic holds the answers that the clients got.
 type traffic struct {
 	downloads []answer // of each downloader, several at once
 	reader    []answer // one after the other
@@ -52,7 +51,7 @@ type traffic struct {
 	ended     time.Time // after the last answer
 }
 
-// An answer is what one request led to, and between which instants.
+// An answer is the result of a request, with the times of request and answer.
 type answer struct {
 	addr      string
 	allowed   bool

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Every replay of the scripts says the same with its buckets in PostgreSQL, and
-// leaves nothing there, beside the buckets that are in use.
+// Every scripted replay reports the same with buckets in PostgreSQL. It leaves only the buckets that other
+// clients use.
 func TestReplay_TheSameInPostgres(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	url := p.URL() + "&schema=limits&prefix=live:&timeout=1m"

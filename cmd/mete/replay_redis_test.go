@@ -15,8 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Every replay of the scripts says the same with its buckets in Redis, and leaves
-// nothing there.
+// Every scripted replay reports the same with buckets in Redis, and leaves nothing there.
 func TestReplay_TheSameInRedis(t *testing.T) {
 	r := proctest.StartRedis(t)
 	live := "tb:per-key:k1"
@@ -83,7 +82,7 @@ func replayAll(t *testing.T, store, pattern string, least int) {
 // elapsed is the one line of a report that differs from replay to replay.
 var elapsed = regexp.MustCompile(`replayed in .*`)
 
-// output is what mete prints, errors behind.
+// output returns the standard output of mete, then its errors.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -42,7 +42,7 @@ func TestPgBouncer(t *testing.T) {
 	}
 }
 
-// A connection that is lent for a transaction keeps what was set in it.
+// A connection leased for a transaction keeps its session settings.
 func TestPgBouncer_LendsForTransactions(t *testing.T) {
 	b := proctest.StartPgBouncer(t, proctest.StartPostgres(t).URL(), "default_pool_size=1")
 	if text, err := psqlAt(t, b.URL(), "SET work_mem = '7MB'"); err != nil {

@@ -21,8 +21,7 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// The test binary itself is the program that these tests run: roleVar says what
-// it is to do.
+// These tests run the test binary as their program. The variable roleVar selects its role.
 const (
 	roleVar = "PROCTEST_ROLE"
 	addrVar = "PROCTEST_ADDR"

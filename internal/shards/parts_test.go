@@ -72,8 +72,7 @@ func (p *parted) Take(ctx context.Context, dst []bucket.Snapshot, charges []stor
 	return append(dst, snaps...), true, nil
 }
 
-// If any part of a take with an ID fails, whether or not it was executed, a retry is admitted and its cost has
-// been charged.
+// If any part of a take with an ID fails, a retry is admitted and its cost is charged.
 func TestSharded_RetryIsNeverUncharged(t *testing.T) {
 	for _, backwards := range []bool{false, true} {
 		for _, late := range []bool{false, true} {

@@ -26,10 +26,10 @@ const threeRoles = `admin_tokens:
   - {name: chief, role: configure, token: ` + configureToken + `}
 `
 
-// an adminCall is what can be asked of the admin address, and the least role for it.
+// An adminCall is a request to the admin address with the role that it needs.
 type adminCall struct {
 	method, path, body string
-	need               int // 0 nobody's, 1 read, 2 operate, 3 configure
+	need               int // 0 none, 1 read, 2 operate, 3 configure
 }
 
 var adminCalls = []adminCall{
@@ -45,7 +45,7 @@ var adminCalls = []adminCall{
 	{"POST", "/v1/reload", "", 3},
 }
 
-// Who has no token, or one of too low a role, changes nothing.
+// Clients without a token, or with an insufficient role, change nothing.
 func TestAbuse_AdminRoles(t *testing.T) {
 	t.Parallel()
 	s := start(t, perAddress("100"), threeRoles)
@@ -73,8 +73,8 @@ func TestAbuse_AdminRoles(t *testing.T) {
 
 func bearer(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
-// Without tokens in the settings there is one all the same: who is on this machine may
-// look, and change nothing without it.
+// Without configured tokens the server generates one. Local clients can read without it, but change
+// nothing.
 func TestAbuse_AdminWithoutTokens(t *testing.T) {
 	t.Parallel()
 	s := start(t, perAddress("100"), "")
@@ -99,7 +99,7 @@ func TestAbuse_AdminWithoutTokens(t *testing.T) {
 	}
 }
 
-// Whoever guesses is slowed down, and whoever knows is not.
+// Clients that guess tokens are throttled. Clients with a valid token are not.
 func TestAbuse_AdminGuesses(t *testing.T) {
 	t.Parallel()
 	s := start(t, perAddress("100"), threeRoles)

@@ -78,8 +78,8 @@ func TestAbuse_RequestsInFlight(t *testing.T) {
 	}
 }
 
-// A server without a file descriptor left goes on, and says so a few times; with one
-// again it takes connections.
+// A server without free file descriptors stays up and logs it a few times. Later it accepts connections
+// again.
 func TestAbuse_NoFileDescriptors(t *testing.T) {
 	const descriptors = 64
 	addr, adminAddr, dir := proctest.FreeAddr(t), proctest.FreeAddr(t), t.TempDir()

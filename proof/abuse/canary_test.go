@@ -17,8 +17,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// Canaries are what must not be found where it does not belong. None has a character
-// that is escaped anywhere.
+// Canaries are secret values that must not leak. No format escapes any of their characters.
 const (
 	canaryToken   = "canarytokenq1w2e3"
 	canaryCookie  = "canarycookier4t5y6"
@@ -31,8 +30,8 @@ const (
 	canaryDBPass  = "canarydbpassl9z8x7"
 )
 
-// secrets may be found nowhere at all but where they came from; personal is who
-// somebody was, which keys in a store say.
+// secrets must not appear anywhere except at their source. personal are identities, which may appear in
+// the keys of a store.
 var (
 	secrets  = []string{canaryToken, canaryCookie, canaryKey, canaryQuery, canaryHash, canaryDBPass}
 	personal = []string{canarySubject, canaryAddress, canaryIPv6}
@@ -48,8 +47,8 @@ const canaryPolicy = `{"rules": [
 	{"name": "client", "limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 4}},
 	{"name": "tried", "mode": "shadow", "limit_keys": ["header:x-api-key", "ip:address"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/10h", "burst": 1}}]}`
 
-// What clients send that is secret is found in no metric, no log, no store and no
-// record of violations; and who they are in no metric, no log and no such record.
+// Secrets that clients send never appear in metrics, logs, stores or the denial log. Client identities
+// appear in none of them except the store.
 func TestAbuse_Canaries(t *testing.T) {
 	t.Parallel()
 	redis := proctest.StartRedis(t)
@@ -110,7 +109,7 @@ func startCanaries(t *testing.T, own issuer, settings string) *meted.Server {
 	})
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "keys.json"), own.keySet())
-	// On a slow machine, too, the store decides: else nobody would be denied.
+	// On a slow machine the deadline must be long enough, so that the store decides and denies clients.
 	patient := strings.ReplaceAll(canaryPolicy, `"limit_keys"`, `"deadline": "10s", "limit_keys"`)
 	write(t, filepath.Join(dir, "policy.json"), patient)
 	return meted.Start(t, "policy: policy.json\nlog_level: debug\nupstream: "+upstream.URL+"\njwt: {keys: keys.json}\ntrusted_proxies: [127.0.0.0/8]\n"+

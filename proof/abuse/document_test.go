@@ -17,8 +17,8 @@ var (
 	testName   = regexp.MustCompile("`([A-Za-z0-9_]+)`")
 )
 
-// Every row of the attack table names its tests, each in the file it says; and every
-// test of this package is in the table.
+// Every row of the attack table names existing tests and their files. The table contains every test of
+// this package.
 func TestAbuse_EveryAttackHasItsTest(t *testing.T) {
 	root := meted.Root(t)
 	document := read(t, filepath.Join(root, "doc/security.md"))

@@ -20,8 +20,7 @@ import (
 // floodPrefix is how the keys of a flood begin.
 const floodPrefix = "flooduser-"
 
-// Five million clients that were never seen before make the server neither grow
-// nor forget the one that has nothing left.
+// Five million new clients neither make the server grow nor evict the client with an empty bucket.
 func TestAbuse_KeyFlood(t *testing.T) {
 	t.Parallel()
 	s := start(t, `{"rules": [{"name": "each", "limit_keys": ["header:x-user"], "algorithm": "token_bucket",

@@ -4,13 +4,13 @@
 
 package abuse_test
 
-// A flood has so many keys, of which the server keeps so many: fewer than without the
-// race detector, under which a full store looks for room a hundred times as long.
+// The number of keys in a flood, and of keys that the server keeps. The race detector makes evictions from
+// a full store a hundred times slower, so both are smaller.
 const (
 	flooded    = 100_000
 	floodBound = 10_000
 )
 
-// grownMost says little here: the race detector's own memory grows with what was ever
-// used, and garbage waits longer.
+// grownMost is a weak bound: the race detector never releases its own memory, and garbage is collected
+// later.
 const grownMost = 512 << 20

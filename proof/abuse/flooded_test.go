@@ -4,13 +4,12 @@
 
 package abuse_test
 
-// A flood has so many keys, of which the server keeps so many.
+// The number of keys in a flood, and of keys that the server keeps.
 const (
 	flooded    = 5_000_000
 	floodBound = 100_000
 )
 
-// grownMost is how much memory the server may hold beyond what it held when it had as
-// many as it keeps: the garbage collector's own room, not the keys', which would be
-// five times this.
+// grownMost is the memory that the server may gain after its store is full. It covers garbage; the keys of
+// a flood would need five times as much.
 const grownMost = 32 << 20

@@ -46,7 +46,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// An answer is what came back, read to its end.
+// An answer is a response with its whole body.
 type answer struct {
 	status int
 	header http.Header

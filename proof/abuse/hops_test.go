@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// spoofs are header fields in which clients say that they are somebody else, %s
-// another one each time.
+// spoofs are header fields that claim another client's address. The address replaces %s.
 var spoofs = [][]string{
 	{"X-Forwarded-For", "%s"},
 	{"X-Forwarded-For", "%s, 127.0.0.1"},
@@ -23,7 +22,7 @@ var spoofs = [][]string{
 	{"X-Cluster-Client-IP", "%s"}, {"X-Original-Forwarded-For", "%s"}, {"X-Envoy-External-Address", "%s"}, {"Via", "1.1 %s"},
 }
 
-// spoof fills in who a client says it is.
+// spoof replaces %s in fields with address.
 func spoof(fields []string, address string) []string {
 	var filled []string
 	for _, f := range fields {
@@ -32,8 +31,7 @@ func spoof(fields []string, address string) []string {
 	return filled
 }
 
-// A client of the gateway cannot have another's bucket, nor a fresh one, by what it
-// says in headers.
+// A client of the gateway cannot use another client's bucket, or get a new one, by sending headers.
 func TestAbuse_SpoofedHops(t *testing.T) {
 	t.Parallel()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
@@ -125,7 +123,7 @@ func TestAbuse_RotatingIPv6(t *testing.T) {
 	}
 }
 
-// Only the gateway may say who asks, in the headers of its profile and no others.
+// Only the gateway can name the client, and only in the headers of its profile.
 func TestAbuse_DecisionEndpoint(t *testing.T) {
 	t.Parallel()
 	policy := `{"rules": [

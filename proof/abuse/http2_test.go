@@ -95,7 +95,7 @@ func mustServe2(t *testing.T, s *meted.Server, config *tls.Config, during string
 // at the upstream, and others are served.
 func TestAbuse_RapidReset(t *testing.T) {
 	t.Parallel()
-	const resets, most = 20_000, 1000 // 250 streams, and those of which the upstream has not heard yet that they are over
+	const resets, most = 20_000, 1000 // 250 streams, and canceled streams that the upstream still serves
 	var now, peak atomic.Int64
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		defer now.Add(-1)

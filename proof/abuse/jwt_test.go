@@ -62,8 +62,8 @@ func proClaims(notBefore, expires time.Duration) string {
 		now.Add(notBefore).Unix(), now.Add(expires).Unix())
 }
 
-// planned is a gateway that admits pro to 10,000 requests and everybody else to none.
-func planned(t *testing.T, keySet, settings string) *meted.Server {
+// startWithPlans is a gateway that admits pro to 10,000 requests and everybody else to none.
+func startWithPlans(t *testing.T, keySet, settings string) *meted.Server {
 	t.Helper()
 	upstream := serve(t, func(http.ResponseWriter, *http.Request) {})
 	dir := t.TempDir()
@@ -78,11 +78,11 @@ func planned(t *testing.T, keySet, settings string) *meted.Server {
 	return s
 }
 
-// A token that is not good in every respect has no claims: who sends it is nobody.
+// A token with any defect has no claims. Its sender counts as anonymous.
 func TestAbuse_ForgedTokens(t *testing.T) {
 	t.Parallel()
 	own, other := newIssuer(t), newIssuer(t)
-	s := planned(t, own.keySet(), "")
+	s := startWithPlans(t, own.keySet(), "")
 	good := own.sign(t, goodHeader, proClaims(0, time.Hour))
 	if got := ask(t, http.MethodGet, s.URL, "", "Authorization", "Bearer "+good).status; got != http.StatusOK {
 		t.Fatalf("the good token: status %d, want 200", got)
@@ -148,7 +148,7 @@ func confused(i issuer, claims string) string {
 	return text + "." + encode(mac.Sum(nil))
 }
 
-// Who sends a token that is not good neither sees nor spends what its subject has.
+// A client with an invalid token neither sees nor spends the quota of the token's subject.
 func TestAbuse_QuotaOfOthers(t *testing.T) {
 	t.Parallel()
 	own := newIssuer(t)

@@ -17,14 +17,14 @@ import (
 // forgedLine is a line as the server would write it.
 const forgedLine = `time=2026-01-01T00:00:00.000Z level=ERROR msg="FORGED" owned=true`
 
-// injections are what would begin a line of its own, or be obeyed by a terminal.
+// injections are texts that would start a new log line or control a terminal.
 var injections = []string{
 	"x\r\n" + forgedLine, "x\n" + forgedLine, "x\u2028" + forgedLine, "x\u0085" + forgedLine, "\x1b[2J\x1b[31mFORGED\x1b]0;FORGED\x07", "\x9b31mFORGED",
 	`x" level=ERROR msg="FORGED`, `x","level":"ERROR","msg":"FORGED`, "\x00FORGED", "\xff\xfeFORGED", strings.Repeat("FORGED", 2000),
 }
 
-// What a client sends can neither begin a line of the log nor control a terminal that
-// shows it, wherever it is sent.
+// No client input, in any part of a request, can start a log line or control a terminal that shows the
+// log.
 func TestAbuse_LogInjection(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
@@ -107,7 +107,7 @@ func checkLog(t *testing.T, s *meted.Server, format string) {
 			t.Errorf("the log has %q in it: …%q…", control, text[max(0, i-100):min(len(text), i+100)])
 		}
 	}
-	_, text, _ = strings.Cut(text, "time=") // after what it says to people
+	_, text, _ = strings.Cut(text, "time=") // after the text for humans
 	if format == "json" {
 		text = s.Log()
 	}

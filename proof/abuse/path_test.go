@@ -21,8 +21,8 @@ var bypasses = []string{
 	"/..%5clogin", "/x\\..\\login", "/x/..\\login", "/login/..%5clogin",
 }
 
-// sendTarget sends a request whose target is not what a well-meaning client would send.
-// It returns the status, and what it has from the upstream.
+// sendTarget sends a request with an abnormal target. It returns the status and the upstream's part of the
+// body.
 func sendTarget(t *testing.T, addr, target string) (status int, body string) {
 	t.Helper()
 	conn := dial(t, addr)
@@ -33,8 +33,7 @@ func sendTarget(t *testing.T, addr, target string) (status int, body string) {
 	return got.status, got.body
 }
 
-// Whatever spelling of a path comes through, the limit of the path that the upstream
-// saw was charged for it.
+// Each spelling of a path that passes is charged to the limit of the path that the upstream sees.
 func TestAbuse_PathBypass(t *testing.T) {
 	t.Parallel()
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "saw "+r.URL.Path) })
@@ -104,7 +103,7 @@ func TestAbuse_Smuggling(t *testing.T) {
 	}
 	mustLive(t, s, "smuggling")
 	upstream.CloseClientConnections()
-	upstream.Close() // waits for those that are served
+	upstream.Close() // waits for active requests
 	for _, path := range seen[1:] {
 		if path == "/login" {
 			t.Errorf("the upstream saw %q: /login once too often", seen)

@@ -72,7 +72,7 @@ func TestAbuse_HugeHeaders(t *testing.T) {
 	mustLive(t, s, "huge headers")
 }
 
-// An endless body counts what was read of it.
+// An endless body counts the bytes read from it.
 type endless struct{ read atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -81,8 +81,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// socketBuffers is more than lies between two programs on a machine: what was sent
-// and never read.
+// socketBuffers exceeds the unread bytes that the buffers between two local programs can hold.
 const socketBuffers = 16 << 20
 
 func TestAbuse_HugeBodies(t *testing.T) {
@@ -117,8 +116,7 @@ func TestAbuse_HugeBodies(t *testing.T) {
 	mustLive(t, bounded, "huge bodies")
 }
 
-// What one question can ask for is bounded, and a question that asks for more is not
-// served in part.
+// The work per request is bounded. A request that exceeds the bound is rejected as a whole.
 func TestAbuse_Amplification(t *testing.T) {
 	t.Parallel()
 	s := start(t, perAddress("1000"), "")

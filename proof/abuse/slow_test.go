@@ -24,8 +24,8 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// A dribble is a way to hold a connection open at little cost: what is sent at once,
-// and what is then repeated, a byte at a time.
+// A dribble holds a connection open at little cost: it sends begin at once, then repeats byByte one byte
+// at a time.
 type dribble struct{ name, begin, byByte string }
 
 var headerDribbles = []dribble{
@@ -50,10 +50,10 @@ var bodyDribbles = []dribble{
 const (
 	dribbling      = 500                    // connections at a time
 	adminDribbling = 200                    // fewer: the admin address has 256 connections, and the next one waits
-	pace           = 200 * time.Millisecond // between two bytes, and before who was cut off comes again
+	pace           = 200 * time.Millisecond // between two bytes, and before reconnecting
 )
 
-// A siege is a crowd of dribbling connections. Whoever is cut off comes again.
+// A siege is a set of dribbling connections. Each reconnects when the server closes it.
 type siege struct {
 	addr, ask string // where, and the URL of what others ask for there
 	dribbles  []dribble
@@ -61,7 +61,7 @@ type siege struct {
 	trust     *tls.Config // nil: without TLS
 
 	open  atomic.Int64
-	renew atomic.Bool // false: who is cut off stays away
+	renew atomic.Bool // false: closed connections stay closed
 	crowd sync.WaitGroup
 
 	mu  sync.Mutex
@@ -164,10 +164,9 @@ func (s *siege) served(t *testing.T) (time.Duration, error) {
 	return times[len(times)*99/100], nil
 }
 
-// wellServed is the best of some rounds: a machine that is busy with something else is
-// no fault of the server's, nor is it that it is as impatient with who is late because
-// of that as with anybody. One good round is enough.
-func (s *siege) wellServed(t *testing.T, bound time.Duration) time.Duration {
+// bestLatency returns the best latency of several rounds. Load from other programs slows single rounds, and
+// one good round is enough.
+func (s *siege) bestLatency(t *testing.T, bound time.Duration) time.Duration {
 	t.Helper()
 	const rounds = 5
 	best := time.Duration(math.MaxInt64)
@@ -187,40 +186,40 @@ func (s *siege) wellServed(t *testing.T, bound time.Duration) time.Duration {
 	return best
 }
 
-// Five hundred connections that dribble are cut off, and others do not notice. What
-// passes through the gateway is a stream, whose pace is for the upstream to judge.
+// The server closes five hundred slow connections, and other clients notice nothing. The gateway streams
+// bodies, so the upstream limits their pace.
 func TestAbuse_SlowConnections(t *testing.T) {
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
 	t.Run("api", func(t *testing.T) {
 		s := start(t, perAddress("10"), impatient)
-		withstand(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
+		checkSiege(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
 	})
 	t.Run("admin", func(t *testing.T) {
 		s := start(t, perAddress("10"), impatient)
-		withstand(t, &siege{addr: s.AdminAddr, ask: s.AdminURL + "/livez", crowded: adminDribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
+		checkSiege(t, &siege{addr: s.AdminAddr, ask: s.AdminURL + "/livez", crowded: adminDribbling, dribbles: slices.Concat(headerDribbles, bodyDribbles)})
 	})
 	t.Run("gateway", func(t *testing.T) {
 		s := start(t, perAddress("10000"), impatient+"upstream: "+upstream.URL+"\n")
-		withstand(t, &siege{addr: s.Addr, ask: s.URL + "/", crowded: dribbling, dribbles: headerDribbles})
+		checkSiege(t, &siege{addr: s.Addr, ask: s.URL + "/", crowded: dribbling, dribbles: headerDribbles})
 	})
 	t.Run("tls", func(t *testing.T) {
 		s, trust := startTLS(t, perAddress("10"), impatient)
-		withstand(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: handshakeDribbles, trust: trust})
+		checkSiege(t, &siege{addr: s.Addr, ask: s.URL + "/livez", crowded: dribbling, dribbles: handshakeDribbles, trust: trust})
 	})
 }
 
-// withstand besieges an address and asks there meanwhile.
-func withstand(t *testing.T, s *siege) {
+// checkSiege besieges an address and asks there meanwhile.
+func checkSiege(t *testing.T, s *siege) {
 	t.Helper()
-	calm := s.wellServed(t, meted.Patience)
+	calm := s.bestLatency(t, meted.Patience)
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	s.begin(ctx, t)
 
-	// Two seconds are what a crowd of handshakes may cost under the race detector.
-	// Connections that hold others up do so until they are cut off.
+	// Under the race detector the handshakes may take two seconds. Connections that block others do so
+	// until the server closes them.
 	bound := 20*calm + 2*time.Second
-	best := s.wellServed(t, bound)
+	best := s.bestLatency(t, bound)
 	if best > bound {
 		t.Errorf("among %d dribbling connections p99 is %v at best, and %v without them; want at most %v", s.crowded, best, calm, bound)
 	}
@@ -243,7 +242,7 @@ func withstand(t *testing.T, s *siege) {
 	}
 }
 
-// Who asks and asks and never reads an answer is cut off.
+// The server closes the connection of a client that sends requests and never reads the responses.
 func TestAbuse_UnreadAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t, perAddress("10"), impatient)

@@ -15,12 +15,12 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// contentPolicy is what each answer tells browsers to hold the page to.
+// contentPolicy is the Content-Security-Policy of each response.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 var (
-	// linked are what a page or module asks for.
+	// linked matches the links and imports of a page or module.
 	linked = regexp.MustCompile(`(?:\b(?:src|href)="|\bfrom '|\bimport '|\bimport\(')([^"'#]+)["']`)
 
 	// Nothing of this is in a file of ours: the content policy would refuse it.

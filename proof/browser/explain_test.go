@@ -15,11 +15,11 @@ const exportLine = `curl 'https://api.example.com/v1/export/all?format=csv' \
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, mixedPolicy), part{"looks", explainLooks}, part{"texts", explainTexts}, part{"address", explainAddress},
+	runTogether(t, browser.Serve(t, mixedPolicy), part{"looks", explainLooks}, part{"texts", explainTexts}, part{"address", explainAddress},
 		part{"form", explainForm}, part{"overrides", explainOverrides}, part{"refused", explainRefused})
 }
 
-// What would become of a request is told, step by step, and nothing is spent.
+// The page explains the decision about a request step by step and spends nothing.
 func explainLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -45,7 +45,7 @@ func explainLooks(t *testing.T, site *browser.Site) {
 		page.Axe()
 		page.ScreenshotAll("explain-allowed")
 
-		if allowed, denied := site.Take(4, exporting(customer)); allowed != 3 || denied != 1 {
+		if allowed, denied := site.Take(4, exportBy(customer)); allowed != 3 || denied != 1 {
 			t.Errorf("after the explanation %d are allowed and %d denied, want 3 and 1: nothing is spent", allowed, denied)
 		}
 		page.Click("button", "Explain again")
@@ -58,8 +58,7 @@ func explainLooks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// What is pasted may be a command, the text of a request, or attributes; what is wrong
-// with it is said with its place.
+// The text field accepts a command, a raw request or attributes. Errors name their position.
 func explainTexts(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -162,7 +161,7 @@ func explainOverrides(t *testing.T, site *browser.Site) {
 	page.ScreenshotAll("explain-override")
 }
 
-// What comes back late, and an API that cannot be asked, are told.
+// The page reports a request that the API rejects.
 func explainRefused(t *testing.T, site *browser.Site) {
 	if status, answer := site.Ask(http.MethodPost, site.AdminURL+"/v1/request", browser.ReadToken, map[string]string{"text": ""}); status != http.StatusBadRequest {
 		t.Errorf("an empty text: %d %s", status, answer)

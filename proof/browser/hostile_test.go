@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// hostileValues are what a client may call itself.
+// hostileValues are attribute values of malicious clients.
 var hostileValues = []string{
 	`<script>alert(1)</script>`,
 	`"><img src=x onerror=alert(2)>`,
@@ -34,7 +34,7 @@ var hostileValues = []string{
 	"", " ", "日本語", "עברית", "العربية",
 }
 
-// hostileBytes are what no JSON can say: they come as header fields.
+// hostileBytes are not valid in JSON, so clients send them in header fields.
 var hostileBytes = []string{"\xff\xfe\x80", "a\xc0\xafb", "\xed\xa0\x80", "cut\xe2\x80", "<img src=x onerror=alert(9)>\xff"}
 
 // infestedPolicy names its rules as badly as a policy can.
@@ -58,9 +58,8 @@ const infestedPolicy = `rules:
     algorithm_config: {rate: 1/1h, burst: 1}
 `
 
-// inert fails the test where something of what clients sent has become a part of the
-// page, is hidden, or changes how the page is read.
-func inert(t *testing.T, page *browser.Page, where string) {
+// checkInert fails the test if client input became markup, is hidden, or changes how the page reads.
+func checkInert(t *testing.T, page *browser.Page, where string) {
 	t.Helper()
 	const look = `(() => {
 		const found = [];
@@ -88,9 +87,9 @@ func inert(t *testing.T, page *browser.Page, where string) {
 	page.CheckNoOverflow()
 }
 
-// infested is a site whose clients and policy are hostile. It forwards to an upstream,
-// so that it is also asked by what no JSON can say.
-func infested(t *testing.T) (site *browser.Site, keys []string) {
+// startHostileSite is a site with hostile clients and a hostile policy. It forwards to an upstream to also get
+// bytes that are invalid in JSON.
+func startHostileSite(t *testing.T) (site *browser.Site, keys []string) {
 	t.Helper()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
@@ -148,12 +147,12 @@ func sendRaw(t *testing.T, addr, value string) {
 
 func TestHostile(t *testing.T) {
 	t.Parallel()
-	site, keys := infested(t)
-	together(t, site, part{"pages", hostilePages}, part{"pasted", hostilePasted},
+	site, keys := startHostileSite(t)
+	runTogether(t, site, part{"pages", hostilePages}, part{"pasted", hostilePasted},
 		part{"keys", func(t *testing.T, site *browser.Site) { hostileKeyPages(t, site, keys) }})
 }
 
-// Whatever clients and policies call themselves, pages only show it.
+// Pages show the names of clients and rules as plain text, whatever they contain.
 func hostilePages(t *testing.T, site *browser.Site) {
 	for size, theme := range map[browser.Size]browser.Theme{browser.Desktop: browser.Light, browser.Phone: browser.Dark} {
 		page := browser.Open(t, size, theme)
@@ -175,7 +174,7 @@ func hostilePages(t *testing.T, site *browser.Site) {
 		} {
 			await(page, site.Page(r.route), r.heading)
 			page.WaitText("#main", r.text)
-			inert(t, page, r.route)
+			checkInert(t, page, r.route)
 			page.Screenshot("hostile-" + r.route[:min(len(r.route), 30)])
 		}
 	}
@@ -188,12 +187,12 @@ func hostileKeyPages(t *testing.T, site *browser.Site, keys []string) {
 	for _, key := range keys {
 		page.Goto(site.Page("key?key=" + url.QueryEscape(key)))
 		page.Poll("the key is there", "document.querySelector('#main .page')?.innerText.trim().length > 20 && location.hash.includes('key?')")
-		inert(t, page, "key "+key)
+		checkInert(t, page, "key "+key)
 	}
 	page.Screenshot("hostile-key")
 }
 
-// What is pasted is read, and only shown.
+// Pasted text is parsed and shown as plain text.
 func hostilePasted(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Dark)
 	page.Remember(browser.OperateToken)
@@ -203,7 +202,7 @@ func hostilePasted(t *testing.T, site *browser.Site) {
 		page.Fill("Paste a request", text)
 		page.Click("button", "Parse and explain")
 		page.Poll("it is answered", "document.querySelector('.request-form .notice, .explain-result')?.innerText.trim().length > 0")
-		inert(t, page, "explain "+text[:min(len(text), 60)])
+		checkInert(t, page, "explain "+text[:min(len(text), 60)])
 	}
 	page.Screenshot("hostile-explained")
 
@@ -213,7 +212,7 @@ func hostilePasted(t *testing.T, site *browser.Site) {
 	for _, text := range pasted() {
 		page.Fill("Lines of an access log, or JSON lines", text)
 		page.Poll("it is run, or refused", "!document.querySelector('#main [aria-busy=true]')")
-		inert(t, page, "playground "+text[:min(len(text), 60)])
+		checkInert(t, page, "playground "+text[:min(len(text), 60)])
 	}
 	page.Screenshot("hostile-played")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// operating is the page of a key.
-func operating(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, key string) *browser.Page {
+// openKeyAsOperator is the page of a key.
+func openKeyAsOperator(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, key string) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, theme)
 	page.Remember(browser.OperateToken)
@@ -22,12 +22,12 @@ func operating(t *testing.T, site *browser.Site, size browser.Size, theme browse
 	return page
 }
 
-// A bucket is made full, and emptied again by whoever thinks better of it.
+// A user refills a bucket, then undoes it.
 func keyReset(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	site.Take(8, searching(user))
-	page := operating(t, site, browser.Desktop, browser.Light, key)
+	site.Take(8, searchBy(user))
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, key)
 	page.WaitText(".readout", "2 of 10 tokens")
 	page.Click("button", "Reset")
 	dialog := page.In("dialog[open]")
@@ -71,7 +71,7 @@ func keyReset(t *testing.T, site *browser.Site) {
 func keyBlock(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	page := operating(t, site, browser.Desktop, browser.Dark, key)
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Dark, key)
 	wantTake(t, site, user, true)
 	page.TabTo("button", "Block")
 	page.Press("Enter")
@@ -96,13 +96,13 @@ func keyBlock(t *testing.T, site *browser.Site) {
 	wantAudit(t, site, key, "made block operator scrapes the catalogue", "removed block operator undo")
 }
 
-// Another limit holds for one key; a second one takes its place, and undo brings the
-// first one back. What the server does not accept it says in the dialog.
+// A user changes the limit of one key, then changes it again. Undo restores the first change. The dialog
+// shows the server's errors.
 func keyLimit(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	site.Take(10, searching(user))
-	page := operating(t, site, browser.Phone, browser.Light, key)
+	site.Take(10, searchBy(user))
+	page := openKeyAsOperator(t, site, browser.Phone, browser.Light, key)
 	limit := func(capacity, reason string) *browser.Page {
 		page.Click("button", "Other limit")
 		page.Wait("dialog", "Change the limit of this key?")
@@ -144,13 +144,12 @@ func keyLimit(t *testing.T, site *browser.Site) {
 	wantAudit(t, site, key, "made limit kim their launch", "made limit kim less will do", "made limit kim their launch")
 }
 
-// Who is let through passes although the bucket is empty, until somebody ends that; and
-// that is undone, too.
-func keyLetThrough(t *testing.T, site *browser.Site) {
+// An exempt key passes with an empty bucket until the user ends the exemption. That has an undo, too.
+func keyExempt(t *testing.T, site *browser.Site) {
 	user := visitor(t)
 	key := searchKey(user)
-	site.Take(10, searching(user))
-	page := operating(t, site, browser.Desktop, browser.Light, key)
+	site.Take(10, searchBy(user))
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, key)
 	wantTake(t, site, user, false)
 	page.Click("button", "Let through")
 	dialog := page.In("dialog[open]")
@@ -174,7 +173,7 @@ func keyLetThrough(t *testing.T, site *browser.Site) {
 
 func TestOverrides(t *testing.T) {
 	t.Parallel()
-	inTurn(t, browser.Serve(t, slowPolicy), part{"list", overridesList}, part{"of all", overridesOfAll}, part{"add a limit", overridesAddLimit})
+	runInTurn(t, browser.Serve(t, slowPolicy), part{"list", overridesList}, part{"of all", overridesOfAll}, part{"add a limit", overridesAddLimit})
 }
 
 // The list of overrides is filtered, added to and taken from.
@@ -273,10 +272,10 @@ func keysHostile(t *testing.T, site *browser.Site) {
 	}
 }
 
-// What holds for whole requests is made on the page by who may, after it was said what it
-// does for everybody, and undone.
+// An operator makes an override for all requests. The page first explains its effect on all clients. Undo
+// removes it.
 func overridesOfAll(t *testing.T, site *browser.Site) {
-	site.Take(10, searching("alice"))
+	site.Take(10, searchBy("alice"))
 	wantTake(t, site, "alice", false)
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -353,12 +352,12 @@ const stagedPolicy = `rules:
 // Another limit keeps of the rule's what it does not change; override.test.js has all cases.
 func TestKey_LimitKeeps(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, stagedPolicy), part{"the beginning", keyLimitKeepsItsBeginning}, part{"the rest", keyLimitKeepsTheRest})
+	runTogether(t, browser.Serve(t, stagedPolicy), part{"the beginning", keyLimitKeepsItsBeginning}, part{"the rest", keyLimitKeepsTheRest})
 }
 
 // Another limit begins its windows where the rule's does.
 func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
-	page := operating(t, site, browser.Desktop, browser.Light, "daily:x-user=alice")
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, "daily:x-user=alice")
 	page.Click("button", "Other limit")
 	page.Poll("the dialog is open", "document.querySelector('dialog[open]') !== null")
 	dialog := page.In("dialog[open]")
@@ -373,8 +372,8 @@ func keyLimitKeepsItsBeginning(t *testing.T, site *browser.Site) {
 	}
 }
 
-// Another limit keeps the rule's staged_actions and max_reserved, of one key and of what
-// has an attribute, also where it takes the place of one that was made before.
+// A changed limit keeps the rule's staged_actions and max_reserved. This applies to a key and to an
+// attribute, also if the override replaces another.
 func keyLimitKeepsTheRest(t *testing.T, site *browser.Site) {
 	want := func(match, kept string) {
 		t.Helper()
@@ -390,7 +389,7 @@ func keyLimitKeepsTheRest(t *testing.T, site *browser.Site) {
 		t.Errorf("there is no override for %q", match)
 	}
 	const stages = `"max_reserved":2.5,"staged_actions":[{"threshold":80,"action":"warn"},{"threshold":95,"action":"throttle","delay":"500ms"}]`
-	page := operating(t, site, browser.Desktop, browser.Light, alice)
+	page := openKeyAsOperator(t, site, browser.Desktop, browser.Light, alice)
 	for _, capacity := range []string{"30", "40"} {
 		page.Click("button", "Other limit")
 		page.Wait("dialog", "Change the limit of this key?")

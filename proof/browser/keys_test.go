@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// Buckets that as good as never refill: what is in them is what the test has left there.
+// These buckets hardly refill, so only the test changes their levels.
 const slowPolicy = `rules:
   - name: search
     limit_keys: ["header:x-user"]
@@ -38,8 +38,8 @@ var alice = searchKey("alice")
 // searchKey is the key of a user.
 func searchKey(user string) string { return "search:x-user=" + user }
 
-// searching is a request of a user.
-func searching(user string) browser.Attributes {
+// searchBy is a request of a user.
+func searchBy(user string) browser.Attributes {
 	return browser.Attributes{"header:x-user": user, "path": "/search"}
 }
 
@@ -79,13 +79,12 @@ func wantRemaining(t *testing.T, site *browser.Site, key, want string) {
 // wantTake checks whether a user is let through, by the API.
 func wantTake(t *testing.T, site *browser.Site, user string, want bool) {
 	t.Helper()
-	if allowed, _ := site.Take(1, searching(user)); (allowed == 1) != want {
+	if allowed, _ := site.Take(1, searchBy(user)); (allowed == 1) != want {
 		t.Errorf("a request of %s: allowed %v, want %v", user, !want, want)
 	}
 }
 
-// wantAudit checks what was done to the overrides of a key, by the API: "WHAT ACTION AUTHOR
-// REASON".
+// wantAudit compares the API's audit records of a key with want, each "WHAT ACTION AUTHOR REASON".
 func wantAudit(t *testing.T, site *browser.Site, key string, want ...string) {
 	t.Helper()
 	var got []string
@@ -107,11 +106,11 @@ func wantAudit(t *testing.T, site *browser.Site, key string, want ...string) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
-	inTurn(t, site, part{"order", keysOrder}, part{"looks", keysLook})
-	together(t, site, part{"masked", keysMasked}, part{"hostile", keysHostile})
+	runInTurn(t, site, part{"order", keysOrder}, part{"looks", keysLook})
+	runTogether(t, site, part{"masked", keysMasked}, part{"hostile", keysHostile})
 }
 
-// The tabs show who is denied, near a limit, and would be denied, as it happens.
+// The tabs show denied keys, keys near a limit and keys that would be denied, live.
 func keysLook(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -122,14 +121,14 @@ func keysLook(t *testing.T, site *browser.Site) {
 		page.Fill("Rule", "search")
 		page.Poll("the rule is in the address", "location.hash.includes('rule=search')")
 
-		site.Take(14, searching(user))
+		site.Take(14, searchBy(user))
 		page.Wait("rowheader", "x-user "+user+"*")
 		page.WaitText("#main table", "4")
-		site.Take(3, searching(user))
+		site.Take(3, searchBy(user))
 		page.Poll("the count goes on", countIs(user, "7"))
 
 		page.Click("button", "Pause")
-		site.Take(2, searching(user))
+		site.Take(2, searchBy(user))
 		page.Click("button", "Resume")
 		page.Poll("the count goes on after a pause", countIs(user, "9"))
 
@@ -153,10 +152,10 @@ func countIs(user, count string) string {
 	return "[...document.querySelectorAll('#main tbody tr')].some(r => r.innerText.includes(" + browser.JS(user) + ") && r.querySelector('.key-count').innerText === " + browser.JS(count) + ")"
 }
 
-// What stands first can be chosen, and the order stays while somebody is in the table.
+// The user chooses the order of a table. Rows do not change places while the focus is in the table.
 func keysOrder(t *testing.T, site *browser.Site) {
-	site.Take(15, searching("zoe"))
-	site.Take(12, searching("bob"))
+	site.Take(15, searchBy("zoe"))
+	site.Take(12, searchBy("bob"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("keys"), "Keys")
@@ -172,7 +171,7 @@ func keysOrder(t *testing.T, site *browser.Site) {
 	page.Poll("by count again", first("zoe"))
 
 	page.TabTo("link", "x-user zoe")
-	site.Take(9, searching("bob"))
+	site.Take(9, searchBy("bob"))
 	page.Poll("the count is drawn", countIs("bob", "11"))
 	if !browser.Eval[bool](page, first("zoe")) {
 		t.Error("rows change places while the focus is in them")
@@ -181,9 +180,9 @@ func keysOrder(t *testing.T, site *browser.Site) {
 	page.Poll("they do afterwards", first("bob"))
 }
 
-// Whoever may only look sees no key, and can do nothing to one, but sees its bucket.
+// A user with the read role sees buckets, but no keys and no actions.
 func keysMasked(t *testing.T, site *browser.Site) {
-	site.Take(14, searching("alice-in-wonderland"))
+	site.Take(14, searchBy("alice-in-wonderland"))
 	page := browser.Open(t, browser.Phone, browser.Dark)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("keys"), "Keys")
@@ -194,7 +193,7 @@ func keysMasked(t *testing.T, site *browser.Site) {
 	page.WaitText("#main", "requires the role operate; sign in")
 	page.Poll("no action can be pressed", "[...document.querySelectorAll('.key-action button')].every(b => b.ariaDisabled === 'true')")
 	page.Poll("decisions are made", "true")
-	site.Take(1, searching("alice-in-wonderland"))
+	site.Take(1, searchBy("alice-in-wonderland"))
 	page.WaitText(".decisions", "denied")
 	if browser.Eval[bool](page, "document.documentElement.outerHTML.includes('wonderland') || location.href.includes('wonderland')") {
 		t.Error("the page has the key, which its viewer may not see")
@@ -205,8 +204,8 @@ func keysMasked(t *testing.T, site *browser.Site) {
 
 func TestKey(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, slowPolicy), part{"looks", keyLooks}, part{"keyboard", keyKeyboard}, part{"reset", keyReset},
-		part{"block", keyBlock}, part{"limit", keyLimit}, part{"let through", keyLetThrough})
+	runTogether(t, browser.Serve(t, slowPolicy), part{"looks", keyLooks}, part{"keyboard", keyKeyboard}, part{"reset", keyReset},
+		part{"block", keyBlock}, part{"limit", keyLimit}, part{"let through", keyExempt})
 }
 
 // A key's page draws its bucket and each decision as it is made.
@@ -215,12 +214,12 @@ func keyLooks(t *testing.T, site *browser.Site) {
 		page := browser.Open(t, size, theme)
 		page.Remember(browser.OperateToken)
 		user := visitor(t)
-		site.Take(4, searching(user))
+		site.Take(4, searchBy(user))
 		await(page, keyPage(site, searchKey(user)), "Key")
 		page.WaitText(".readout", "6 of 10 tokens")
 		page.WaitText(".readout", "is allowed")
 		page.WaitText(".live-state", "live")
-		site.Take(8, searching(user))
+		site.Take(8, searchBy(user))
 		page.WaitText(".readout", "0 of 10 tokens")
 		page.WaitText(".readout", "is denied")
 		page.Poll("decisions are listed", "document.querySelectorAll('.decisions tbody tr').length === 8")
@@ -236,7 +235,7 @@ func keyLooks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// paintedIn is an expression for whether the chart has pixels of a colour.
+// paintedIn returns an expression that reports whether the chart has pixels of the color property.
 func paintedIn(property string) string {
 	return `(() => {
 		const probe = document.body.appendChild(document.createElement('i'));
@@ -269,7 +268,7 @@ func keyKeyboard(t *testing.T, site *browser.Site) {
 	page.Poll("the reading is gone", "document.querySelector('.level-reading').textContent === ''")
 }
 
-// What is hashed already in the bucket's key is said to be.
+// The page marks values that the bucket's key contains as hashes.
 func TestKeys_Hashed(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, "rules: [{name: api, limit_keys: [\"header:x-api-key\"], algorithm_config: {rate: 1/10h, burst: 2}}]\n")
@@ -289,14 +288,14 @@ func TestKeys_Hashed(t *testing.T) {
 	looker.Poll("the key, which no bucket has, is no link", "document.querySelector('.step-key a') === null")
 }
 
-// Where the store does not answer the page says that, and not that all is well.
+// If the store does not answer, the page reports it instead of a healthy state.
 func TestKey_StoreGone(t *testing.T) {
 	t.Parallel()
 	redis := proctest.StartRedis(t)
 	site := browser.Serve(t, slowPolicy, "store: redis://"+redis.Addr+"?timeout=2s\n")
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
-	site.Take(4, searching("alice"))
+	site.Take(4, searchBy("alice"))
 	await(page, keyPage(site, alice), "Key")
 	page.WaitText(".live-state", "live")
 	page.WaitText(".readout", "6 of 10 tokens")

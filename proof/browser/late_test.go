@@ -39,10 +39,10 @@ func release(page *browser.Page) {
 
 func TestLate(t *testing.T) {
 	t.Parallel()
-	together(t, browser.Serve(t, slowPolicy), part{"answers", lateAnswers}, part{"focus", lateFocus}, part{"token", lateToken})
+	runTogether(t, browser.Serve(t, slowPolicy), part{"answers", lateAnswers}, part{"focus", lateFocus}, part{"token", lateToken})
 }
 
-// What the server answers late finds the page as it is by then.
+// A late response does not overwrite a page that has changed since the request.
 func lateAnswers(t *testing.T, site *browser.Site) {
 	site.Take(2, browser.Attributes{"header:x-user": "late", "path": "/search"})
 	open := func(t *testing.T, route, heading string) *browser.Page {
@@ -107,7 +107,7 @@ func lateFocus(t *testing.T, site *browser.Site) {
 	page.WaitFocused("main", "Rules")
 }
 
-// Who tries another token, and gives up, is who they were.
+// A user who tries another token and cancels stays signed in.
 func lateToken(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Tolerate("status of 401")
@@ -124,7 +124,7 @@ func lateToken(t *testing.T, site *browser.Site) {
 	page.WaitText("#topbar", "live")
 }
 
-// At 320 pixels, which is 1280 at 400 %, nothing needs to be moved sideways.
+// At 320 pixels (1280 at 400%), no page scrolls sideways.
 func TestNarrow(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 64)

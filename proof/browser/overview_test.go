@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// overview is the page of somebody who may see keys.
+// overview opens the page for a user who can see keys.
 func overview(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, theme)
@@ -22,12 +22,12 @@ func overview(t *testing.T, site *browser.Site, size browser.Size, theme browser
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, policy)
-	inTurn(t, site, part{"fresh", overviewFresh}, part{"looks", overviewLooks})
-	together(t, site, part{"links", overviewLinks}, part{"chart without eyes", overviewChartWithoutEyes},
+	runInTurn(t, site, part{"fresh", overviewFresh}, part{"looks", overviewLooks})
+	runTogether(t, site, part{"links", overviewLinks}, part{"chart without eyes", overviewChartAccessible},
 		part{"hostile keys", overviewHostileKeys}, part{"refused policy", overviewRefusedPolicy})
 }
 
-// The page says at once how the limiter is, what it limits, whom and by which rule.
+// The page shows the state of the limiter and the limited keys with their rules.
 func overviewLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := overview(t, site, size, theme)
@@ -49,7 +49,7 @@ func overviewLooks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// From what is denied one comes to the rule and to the key.
+// Denials link to the rule and to the key.
 func overviewLinks(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Light)
 	page.WaitText("table.over-rules", "search")
@@ -65,7 +65,7 @@ func overviewLinks(t *testing.T, site *browser.Site) {
 	page.WaitText("#main", "alice")
 }
 
-// A server that nobody has asked says what to type, until somebody does.
+// Until the first request, the page suggests a command to send one.
 func overviewFresh(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Phone, browser.Light)
 	page.WaitText(".first-steps", "curl")
@@ -79,7 +79,7 @@ func overviewFresh(t *testing.T, site *browser.Site) {
 	page.WaitHidden(".first-steps")
 }
 
-// A policy that is refused stays out of force, and the page has all of its mistakes.
+// A rejected policy does not become active, and the page lists all of its errors.
 func overviewRefusedPolicy(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Light)
 	file := site.Dir + "/policy.yaml"
@@ -98,9 +98,8 @@ func overviewRefusedPolicy(t *testing.T, site *browser.Site) {
 	page.WaitNoText("#policy-card", "colour")
 }
 
-// What a chart shows can be had without seeing it: by its description, by the arrow keys,
-// and as a table.
-func overviewChartWithoutEyes(t *testing.T, site *browser.Site) {
+// The contents of a chart are available as a description, by the arrow keys and as a table.
+func overviewChartAccessible(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Desktop, browser.Dark)
 	visit(site)
 	page.Poll("the chart says what it shows", "document.querySelector('.over-rates [role=img]').ariaLabel.includes('were allowed')")
@@ -119,7 +118,7 @@ func overviewChartWithoutEyes(t *testing.T, site *browser.Site) {
 	page.Poll("it is pressed", "document.querySelector('[data-range=\"900\"]').getAttribute('aria-pressed') === 'true'")
 }
 
-// What people send as names is shown, and does nothing.
+// Hostile names appear as plain text.
 func overviewHostileKeys(t *testing.T, site *browser.Site) {
 	page := overview(t, site, browser.Phone, browser.Dark)
 	hostile := []string{"<img src=x onerror=alert(1)>", "a\u202etxt.exe", "tab\tand\x07bell", strings.Repeat("long", 100)}

@@ -77,8 +77,8 @@ type part struct {
 	test func(*testing.T, *browser.Site)
 }
 
-// inTurn runs parts one after the other.
-func inTurn(t *testing.T, site *browser.Site, parts ...part) {
+// runInTurn runs parts one after the other.
+func runInTurn(t *testing.T, site *browser.Site, parts ...part) {
 	t.Helper()
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) { p.test(t, site.In(t)) })
@@ -88,9 +88,9 @@ func inTurn(t *testing.T, site *browser.Site, parts ...part) {
 // side is how many parts of a test run at the same time.
 const side = 2
 
-// together runs parts side by side. They are no parallel tests of package testing: those would
+// runTogether runs parts side by side. They are no parallel tests of package testing: those would
 // wait until every other test has started its server.
-func together(t *testing.T, site *browser.Site, parts ...part) {
+func runTogether(t *testing.T, site *browser.Site, parts ...part) {
 	t.Helper()
 	var all sync.WaitGroup
 	places := make(chan struct{}, side)
@@ -107,14 +107,14 @@ func together(t *testing.T, site *browser.Site, parts ...part) {
 // The tools of this package find what they look for, before anything is proved by them.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	t.Run("complaints", pageComplaints)
+	t.Run("complaints", pageErrors)
 	t.Run("axe", pageAxe)
-	t.Run("acts", pageActs)
+	t.Run("acts", pageInput)
 	t.Run("sideways", pageSideways)
 }
 
-// What goes wrong unseen fails the test.
-func pageComplaints(t *testing.T) {
+// Errors that no assertion sees fail the test.
+func pageErrors(t *testing.T) {
 	t.Parallel()
 	const strict = "default-src 'self'; script-src 'self' 'nonce-n'; require-trusted-types-for 'script'"
 	for _, c := range []struct{ name, html, csp, want string }{
@@ -181,8 +181,8 @@ addEventListener('click', e => { if (e.target.tagName === 'BUTTON') said.textCon
 addEventListener('keydown', e => { if (e.key === 'Escape' && !e.shiftKey || e.key === 'x') said.textContent += e.key + ';'; });
 </script>`
 
-// What people do to a page is done to it.
-func pageActs(t *testing.T) {
+// User input reaches the page.
+func pageInput(t *testing.T) {
 	t.Parallel()
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)

@@ -68,7 +68,7 @@ func TestPictures(t *testing.T) {
 		page.WaitText("table.over-rules", "search")
 		page.WaitText(".top-keys", "user")
 		page.PictureOf(filepath.Join(dir, fmt.Sprintf("overview-%s.png", theme)), "body", ".over-lists")
-		played := playing(t, site, browser.Picture, theme, "?preset=burst-and-recover")
+		played := openPlayground(t, site, browser.Picture, theme, "?preset=burst-and-recover")
 		played.PictureOf(filepath.Join(dir, fmt.Sprintf("playground-%s.png", theme)), "#main .page", ".play-lane")
 	}
 }
@@ -133,7 +133,7 @@ func animate(t *testing.T, site *browser.Site, theme browser.Theme, frames int) 
 		seconds = 12.0 // virtual time
 		delay   = 7    // hundredths of a second that a frame is shown
 	)
-	page := playing(t, site, browser.Moving, theme, animated)
+	page := openPlayground(t, site, browser.Moving, theme, animated)
 	browser.Eval[any](page, `(() => {
 		const sheet = new CSSStyleSheet();
 		sheet.replaceSync('.play-more, .play-words, .play-form, .play-edit, .play-away, .play-pace, .play-bar .row { display: none !important } ' +

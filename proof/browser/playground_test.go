@@ -18,18 +18,18 @@ import (
 
 const playPolicy = `rules: [{name: free, limit_keys: ["ip:address"], algorithm_config: {rps: 10, burst: 20}}]`
 
-// playing is the page with something to play.
-func playing(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, query string) *browser.Page {
+// openPlayground is the page with something to play.
+func openPlayground(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme, query string) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, theme)
 	page.Remember(browser.ReadToken)
 	page.Goto(site.Page("playground" + query))
-	played(page)
+	waitResult(page)
 	return page
 }
 
-// played waits until what is asked for is drawn.
-func played(page *browser.Page) {
+// waitResult waits until the page has drawn the result.
+func waitResult(page *browser.Page) {
 	page.Poll("the limits are drawn", "[...document.querySelectorAll('.play-lane')].every(l => l.querySelector('.play-level, path.play-level')) && !!document.querySelector('.play-lane path.play-level')")
 }
 
@@ -47,21 +47,21 @@ func lane(i int) string { return ".play-lane-" + string(rune('a'+i)) }
 func TestPlayground(t *testing.T) {
 	t.Parallel()
 	// In turn, since a server plays for one at a time.
-	inTurn(t, browser.Serve(t, playPolicy),
+	runInTurn(t, browser.Serve(t, playPolicy),
 		part{"presets", playPresets},
 		part{"looks", playLooks},
 		part{"changes and links", playChanges},
 		part{"exports", playExports},
-		part{"plays", playPlays},
+		part{"plays", playPlayback},
 		part{"keyboard", playKeyboard},
-		part{"mistakes", playMistakes},
+		part{"mistakes", playErrors},
 		part{"hostile", playHostile},
 		part{"broken links", playBrokenLinks})
 }
 
 // Each example shows its text, what the engine makes of it, and why.
 func playPresets(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light, "")
+	page := openPlayground(t, site, browser.Desktop, browser.Light, "")
 	for _, preset := range playground.Presets() {
 		r, err := playground.Play(t.Context(), preset.Input)
 		if err != nil {
@@ -89,7 +89,7 @@ func playPresets(t *testing.T, site *browser.Site) {
 // It can be read at every size, with all that it hides at first.
 func playLooks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
-		page := playing(t, site, size, theme, "")
+		page := openPlayground(t, site, size, theme, "")
 		page.Fill("Virtual time", "4500")
 		page.WaitText(".play-readout", "Request 20 at 9.5 s: denied. Retry after 0.5 s.")
 		page.WaitText(".play-amount", "0.9")
@@ -108,9 +108,9 @@ func playLooks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// Whatever is moved, the result follows; and the link has all of it.
+// Each change updates the result and the link.
 func playChanges(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light, "?preset=burst-and-recover")
+	page := openPlayground(t, site, browser.Desktop, browser.Light, "?preset=burst-and-recover")
 	page.WaitText(lane(0)+" .play-totals", "129 of 240")
 	page.In(lane(0)).Fill("Capacity, slider", "0")
 	page.WaitText(lane(0)+" .play-limit", "up to 1 at once, then 10/s")
@@ -134,16 +134,16 @@ func playChanges(t *testing.T, site *browser.Site) {
 	const shown = "[...document.querySelectorAll('.play-lane')].map(l => ['.play-title', '.play-limit', '.play-totals', '.play-words'].map(s => l.querySelector(s).textContent).join('|')).join('\\n')"
 	want := browser.Eval[string](page, shown)
 	_, query, _ := strings.Cut(page.URL(), "#/playground")
-	again := playing(t, site, browser.Desktop, browser.Light, query)
+	again := openPlayground(t, site, browser.Desktop, browser.Light, query)
 	again.Poll("the link shows the same", shown+" === "+browser.JS(want))
 	again.Poll("the link stays as it is", "location.hash === "+browser.JS("#/playground"+query))
 	again.In(lane(1)).Click("button", "Remove limit B")
 	again.Poll("there is one limit left", "document.querySelectorAll('.play-lane').length === 1")
 }
 
-// What is exported is what the server says, to the byte.
+// The exported result equals the server's response byte by byte.
 func playExports(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light, "?preset=reserve")
+	page := openPlayground(t, site, browser.Desktop, browser.Light, "?preset=reserve")
 	input := playground.Presets()[slices.IndexFunc(playground.Presets(), func(p api.PlayPreset) bool { return p.ID == "reserve" })].Input
 	input.Export = true
 	status, answer := site.Ask(http.MethodPost, site.AdminURL+"/v1/play", browser.ReadToken, input)
@@ -172,9 +172,9 @@ func playExports(t *testing.T, site *browser.Site) {
 	page.Poll("the link is copied", "window.copied === location.href")
 }
 
-// Time goes by when it is told to, and stops; and who watches can send requests.
-func playPlays(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light, "?lane=token_bucket,1/1s,capacity=2,name=Mine&phase=burst,count=1,seconds=40")
+// The playback starts and stops on demand, and the user can send requests during it.
+func playPlayback(t *testing.T, site *browser.Site) {
+	page := openPlayground(t, site, browser.Desktop, browser.Light, "?lane=token_bucket,1/1s,capacity=2,name=Mine&phase=burst,count=1,seconds=40")
 	page.WaitText(lane(0)+" .play-totals", "1 of 1")
 	page.Click("button", "Play")
 	page.Poll("time goes by", "Number.parseFloat(document.querySelector('.play-clock').textContent) > 0.5 && Number.parseFloat(document.querySelector('.play-clock').textContent) < 39")
@@ -197,7 +197,7 @@ func playPlays(t *testing.T, site *browser.Site) {
 
 // All of it works without a mouse.
 func playKeyboard(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light, "")
+	page := openPlayground(t, site, browser.Desktop, browser.Light, "")
 	page.TabTo("slider", "Virtual time")
 	page.Press("Home")
 	page.WaitText(".play-clock", "0.0 s")
@@ -215,9 +215,9 @@ func playKeyboard(t *testing.T, site *browser.Site) {
 	page.WaitFocused("button", "at intervals")
 }
 
-// What cannot be played is said where it stands, and what was played stays.
-func playMistakes(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light, "")
+// Errors appear next to the wrong input, and the last result stays.
+func playErrors(t *testing.T, site *browser.Site) {
+	page := openPlayground(t, site, browser.Desktop, browser.Light, "")
 	page.Tolerate("status of 422")
 	field := page.In(lane(0) + " [data-place='/lanes/0/capacity']")
 	field.Fill("Capacity", "0.0001")
@@ -234,7 +234,7 @@ func playMistakes(t *testing.T, site *browser.Site) {
 
 // Hostile text does nothing, wherever it comes from.
 func playHostile(t *testing.T, site *browser.Site) {
-	page := playing(t, site, browser.Desktop, browser.Light,
+	page := openPlayground(t, site, browser.Desktop, browser.Light,
 		"?lane=token_bucket,1/1s,capacity=5,name=%253Cimg%20src=x%20onerror=alert(1)%253E%E2%80%AE&phase=burst,count=1,seconds=3")
 	page.WaitText(lane(0)+" .play-title", `<img src=x onerror=alert(1)>\u202e`)
 	page.Tolerate("status of 422")
@@ -252,7 +252,7 @@ func playHostile(t *testing.T, site *browser.Site) {
 	page.WaitText(lane(0)+" .play-totals", "5 of 5")
 	page.Poll("the link has the trace", "/phase=trace,z=[-_0-9A-Za-z]+$/.test(location.hash)")
 	_, query, _ := strings.Cut(page.URL(), "#/playground")
-	again := playing(t, site, browser.Desktop, browser.Light, query)
+	again := openPlayground(t, site, browser.Desktop, browser.Light, query)
 	again.WaitText(lane(0)+" .play-totals", "5 of 5")
 	if n := browser.Eval[int](again, "document.querySelectorAll('main img, main script, main b').length"); n != 0 {
 		t.Errorf("%d elements came from hostile text", n)
@@ -266,9 +266,9 @@ func playHostile(t *testing.T, site *browser.Site) {
 	page.WaitText("#main [role=alert]", "too long for a link")
 }
 
-// A link that has no place on the page is told to be broken, and an example stands there: one
-// whose text and one whose number of limits is wrong; playground.test.js has the others. What
-// has a place and cannot be played is for the server to say.
+// For a link that the page cannot show, the page reports a broken link and loads an example. The cases are
+// an invalid text and a wrong number of limits; playground.test.js has the others. The server rejects all
+// other invalid input.
 func playBrokenLinks(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)

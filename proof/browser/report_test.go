@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// hostileKeys are what clients may say, by what is to be seen of it.
+// hostileKeys maps the visible part of hostile keys to the keys.
 var hostileKeys = map[string]string{
 	`</script><script>alert(1)</script>`: `header:x=</script><script>alert(1)</script>`,
 	`<!--<script>`:                       `header:x=<!--<script>`,
@@ -130,7 +130,7 @@ func reportChart(t *testing.T) {
 	page.Axe()
 }
 
-// Nothing that clients, files or policies say does anything.
+// Text from clients, files and policies appears as plain text.
 func reportHostile(t *testing.T) {
 	t.Parallel()
 	policy, trace := writeHostile(t)
@@ -161,7 +161,7 @@ func reportHostile(t *testing.T) {
 	}
 }
 
-// Without scripts it says the same: what a script draws is a second view of it.
+// Without scripts the report shows the same data. Scripts only add a second view.
 func reportWithoutScript(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(meted.Root(t), "examples", "replay") + "/"

@@ -8,16 +8,16 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// samples is what the page knows of the past.
+// samples is an expression for the number of samples that the page holds.
 const samples = "import('./shell/live.js').then(m => m.live.samples.length)"
 
-// The server is restarted: a page says so, keeps what it has seen, and goes on by itself.
-// What nobody saw of a bucket is not drawn.
+// During a restart of the server, the page reports it, keeps its data and reconnects. The chart has a gap
+// for that time.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, slowPolicy)
 	visit(site)
-	site.Take(4, searching("zoe"))
+	site.Take(4, searchBy("zoe"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("overview"), "Overview")

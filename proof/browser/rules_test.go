@@ -86,16 +86,16 @@ overrides:
   - { id: wp-login, action: block, match: { path: /wp-login.php }, reason: nobody has this, author: security, expires_at: 2126-01-01T00:00:00Z }
 `
 
-// exporting is a request for an export of a customer.
-func exporting(customer string) browser.Attributes {
+// exportBy is a request for an export of a customer.
+func exportBy(customer string) browser.Attributes {
 	return browser.Attributes{"header:x-customer": customer, "method": "POST", "path": "/v1/export/all", "host": "api.example.com"}
 }
 
 func TestRules(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, mixedPolicy)
-	inTurn(t, site, part{"looks", rulesLook}, part{"reload", rulesReload})
-	together(t, site, part{"filter", rulesFilter}, part{"keyboard", rulesKeyboard}, part{"roles", rulesRoles}, part{"explain", rulesExplain})
+	runInTurn(t, site, part{"looks", rulesLook}, part{"reload", rulesReload})
+	runTogether(t, site, part{"filter", rulesFilter}, part{"keyboard", rulesKeyboard}, part{"roles", rulesRoles}, part{"explain", rulesExplain})
 }
 
 // The rules are there with their limits, their traffic and the keys that are denied.
@@ -105,7 +105,7 @@ func rulesLook(t *testing.T, site *browser.Site) {
 		page.Remember(browser.OperateToken)
 		await(page, site.Page("rules"), "Rules")
 		customer := visitor(t)
-		site.Take(9, exporting(customer))
+		site.Take(9, exportBy(customer))
 		for _, text := range []string{
 			"enterprise", "everybody", `jwt:plan is "enterprise" or "partner"`, "header:x-customer is absent", "3 in any 1h, exactly",
 			"enforced for 25%", "shadow", "fallback", "1 override", "wp-login", "the first match applies", "9 rules", "version 12",
@@ -134,8 +134,8 @@ func rulesLook(t *testing.T, site *browser.Site) {
 	})
 }
 
-// The filter leaves what has all of its words, is kept in the address, and says how many
-// those are.
+// The filter keeps the rows that contain all of its words, updates the address and shows the number of
+// rows.
 func rulesFilter(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
@@ -197,7 +197,7 @@ func rulesReload(t *testing.T, site *browser.Site) {
 	page.WaitGone("link", "enterprise")
 }
 
-// Who may not see keys sees which overrides there are, and not whom they are about.
+// A user who cannot see keys sees the overrides without their keys.
 func rulesRoles(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
@@ -212,9 +212,9 @@ func rulesRoles(t *testing.T, site *browser.Site) {
 	other.WaitText("#main", "acme-corporation")
 }
 
-// From a rule it is one step to what would become of a request under it.
+// Each rule links to the explain page.
 func rulesExplain(t *testing.T, site *browser.Site) {
-	site.Take(3, exporting("example"))
+	site.Take(3, exportBy("example"))
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)
 	await(page, site.Page("rules/exports"), "Rules")

@@ -8,8 +8,8 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// The parts of the page's scripts that need a document are called in one. What needs none is
-// tested by the tests of node, in dashboard/testjs.
+// TestScripts tests the functions of the page's scripts that need a document. The node tests in
+// dashboard/testjs cover the others.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, policy)
@@ -24,8 +24,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A list that changes keeps the nodes of what stays in it, with the focus and what is
-// selected; where the focus was goes, a neighbour has it.
+// A list that changes keeps the nodes of the remaining entries, with focus and selection. If the focused
+// entry disappears, a neighbor gets the focus.
 func scriptKeyed(t *testing.T, page *browser.Page) {
 	for _, tt := range []struct{ name, run, want string }{
 		{"in the order of the items", "list(['c', 'a']); list(['a', 'b', 'c']); list(['b', 'c', 'a'])", "bca, made cab"},
@@ -74,8 +74,8 @@ func scriptKeyed(t *testing.T, page *browser.Page) {
 	}
 }
 
-// What is pressed is waited for until it is let go, and not until something else is; and
-// where nobody says that it was let go, the next movement does.
+// Updates wait until the user releases the pressed control. If the release event is missing, the next
+// pointer movement counts as the release.
 func scriptReleased(t *testing.T, page *browser.Page) {
 	for _, tt := range []struct{ name, run, want string }{
 		{"nothing", "", "free"},

@@ -64,7 +64,7 @@ func await(page *browser.Page, url, heading string) {
 
 func TestShell(t *testing.T) {
 	t.Parallel()
-	together(t, visited(t), part{"every page", shellEveryPage}, part{"keyboard", shellKeyboard}, part{"theme", shellTheme},
+	runTogether(t, visited(t), part{"every page", shellEveryPage}, part{"keyboard", shellKeyboard}, part{"theme", shellTheme},
 		part{"undone", shellUndone}, part{"assets", shellAssets})
 }
 
@@ -74,7 +74,7 @@ func shellEveryPage(t *testing.T, site *browser.Site) {
 	for _, look := range browser.Looks {
 		parts = append(parts, part{look.String(), func(t *testing.T, site *browser.Site) { everyPage(t, site, look.Size, look.Theme) }})
 	}
-	together(t, site, parts...)
+	runTogether(t, site, parts...)
 }
 
 func everyPage(t *testing.T, site *browser.Site, size browser.Size, theme browser.Theme) {
@@ -163,7 +163,7 @@ func shellTheme(t *testing.T, site *browser.Site) {
 	page.Poll("it is light", ground+" === "+browser.JS(light))
 }
 
-// What was undone is listed as that, whenever the list is opened.
+// The activity list marks an undone action, also after it is reopened.
 func shellUndone(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.OperateToken)

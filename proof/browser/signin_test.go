@@ -12,10 +12,10 @@ import (
 
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	together(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInSaysOnce}, part{"by link", signInByLink})
+	runTogether(t, visited(t), part{"asks", signInAsks}, part{"dialog", signInDialog}, part{"roles", signInRoles}, part{"says once", signInExplainsOnce}, part{"by link", signInByLink})
 }
 
-// Who does not say who they are is asked, sees nothing, and is told when they are wrong.
+// Without a token the page asks for one and shows no data. A wrong token is reported.
 func signInAsks(t *testing.T, site *browser.Site) {
 	browser.Each(t, func(t *testing.T, size browser.Size, theme browser.Theme) {
 		page := browser.Open(t, size, theme)
@@ -40,7 +40,7 @@ func signInAsks(t *testing.T, site *browser.Site) {
 		page.WaitText("#main", "everybody")
 		page.WaitText("#topbar", "live")
 
-		// The tab remembers, and forgets when it is told.
+		// The tab keeps the token until the user signs out.
 		page.Reload()
 		page.WaitText("#main", "everybody")
 		page.Click("button", "Account looker")
@@ -57,8 +57,8 @@ func signInAsks(t *testing.T, site *browser.Site) {
 	})
 }
 
-// The focus stays in the dialog while it is open, and Escape closes it. Who does not sign
-// in is not asked again and again.
+// The dialog keeps the focus while it is open, and Escape closes it. After a cancel the page does not ask
+// again.
 func signInDialog(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Tolerate("status of 401")
@@ -108,8 +108,8 @@ func signInRoles(t *testing.T, site *browser.Site) {
 	}
 }
 
-// Where a token comes from is said once, also where what was refused says it, too.
-func signInSaysOnce(t *testing.T, site *browser.Site) {
+// The page explains once where to find a token, also if the error explains it, too.
+func signInExplainsOnce(t *testing.T, site *browser.Site) {
 	page := browser.Open(t, browser.Desktop, browser.Light)
 	page.Remember(browser.ReadToken)
 	await(page, site.Page("explain"), "Explain")

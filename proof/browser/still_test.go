@@ -10,8 +10,7 @@ import (
 	"github.com/metehq/mete/proof/browser"
 )
 
-// gate has a page ask through a gate: what the server answers to what matches is held
-// back until open(), and then counted as it comes.
+// gate is a script that holds back the responses to matching requests until open(). It then counts them.
 const gate = `(pattern => {
 	const real = window.fetch;
 	let open;
@@ -64,24 +63,24 @@ var livePages = []livePage{
 		"button", "Let through", ".key-acts", "document.querySelector('dialog[open]')", "v1/overrides"},
 }
 
-// lively is a site of which all live pages have something to show.
-func lively(t *testing.T) *browser.Site {
+// startLiveSite is a site with data on all live pages.
+func startLiveSite(t *testing.T) *browser.Site {
 	t.Helper()
 	site := browser.Serve(t, policy)
 	visitMore(site)
-	except(t, site, "standing")
+	addLimitOverride(t, site, "standing")
 	return site
 }
 
-// visitMore visits so that however often that is most requests are allowed: that they
-// are not would be said above all else.
+// visitMore sends visits and 60 allowed requests. Without them the page would show the rate of denials
+// first.
 func visitMore(site *browser.Site) {
 	visit(site)
 	site.Take(60, browser.Attributes{"path": "/home", "method": "GET", "ip:address": "2001:db8::1"})
 }
 
-// except holds a key to another limit.
-func except(t *testing.T, site *browser.Site, id string) {
+// addLimitOverride holds a key to another limit.
+func addLimitOverride(t *testing.T, site *browser.Site, id string) {
 	t.Helper()
 	if status, text := site.Ask("PUT", site.AdminURL+"/v1/overrides", browser.ConfigureToken, map[string]any{
 		"id": id, "action": "limit", "rules": []string{"search"}, "key": "search:x-user=alice", "algorithm_config": map[string]any{"rps": 1, "burst": 10},
@@ -90,8 +89,8 @@ func except(t *testing.T, site *browser.Site, id string) {
 	}
 }
 
-// gated is a page of the site behind the gate, from which one goes on by its address.
-func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
+// openGated is a page of the site behind the gate, from which one goes on by its address.
+func openGated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 	t.Helper()
 	page := browser.Open(t, size, browser.Light)
 	page.Remember(browser.ConfigureToken)
@@ -102,21 +101,19 @@ func gated(t *testing.T, site *browser.Site, size browser.Size) *browser.Page {
 	return page
 }
 
-// Pages are still while they are looked at. What is pressed adds to the lists that must not
-// move: it comes last.
+// Pages do not move while a user reads them. The press test adds rows to lists, so it runs last.
 func TestStill(t *testing.T) {
 	t.Parallel()
-	site := lively(t)
-	inTurn(t, site, part{"places", stillPlaces}, part{"press", stillPress})
+	site := startLiveSite(t)
+	runInTurn(t, site, part{"places", stillPlaces}, part{"press", stillPress})
 }
 
-// What is pressed is clicked, however much comes from the server between mouse down and
-// mouse up.
+// A press becomes a click even if updates arrive between mouse down and mouse up.
 func stillPress(t *testing.T, site *browser.Site) {
 	var parts []part
 	for _, live := range livePages {
 		parts = append(parts, part{live.name, func(t *testing.T, site *browser.Site) {
-			page := gated(t, site, browser.Desktop)
+			page := openGated(t, site, browser.Desktop)
 			visitMore(site)
 			browser.Eval[any](page, "gate.open()")
 			browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
@@ -124,18 +121,17 @@ func stillPress(t *testing.T, site *browser.Site) {
 			page.In(live.in).Hold(live.role, live.press, func() {
 				before := browser.Eval[int](page, fmt.Sprintf("gate.of(%q)", live.asks))
 				visitMore(site)
-				except(t, site, "zz-"+strings.ReplaceAll(live.name, " ", "-")) // comes behind the other
+				addLimitOverride(t, site, "zz-"+strings.ReplaceAll(live.name, " ", "-")) // comes behind the other
 				page.Poll("more has come", fmt.Sprintf("gate.of(%q) >= %d", live.asks, before+2))
 			})
 			page.Poll("it was clicked", live.went)
 			page.Tolerate("abort")
 		}})
 	}
-	together(t, site, parts...)
+	runTogether(t, site, parts...)
 }
 
-// What can be pressed keeps its place, and stays what it is, when the first data come
-// and when more do.
+// Controls keep their place and meaning when the first data arrive and at later updates.
 func stillPlaces(t *testing.T, site *browser.Site) {
 	var parts []part
 	for _, size := range []browser.Size{browser.Desktop, browser.Phone} {
@@ -144,7 +140,7 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 				continue // pages that are there already
 			}
 			parts = append(parts, part{live.name + "/" + fmt.Sprint(size == browser.Phone), func(t *testing.T, site *browser.Site) {
-				page := gated(t, site, size)
+				page := openGated(t, site, size)
 				visitMore(site)
 				browser.Eval[any](page, "location.hash = "+browser.JS("#/"+live.route))
 				page.Poll("the page is there, and waits", live.there+" && gate.asked > 0")
@@ -153,7 +149,7 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 				browser.Eval[any](page, "gate.open()")
 				page.Poll("the page is filled", live.filled)
 				wantPlaces(t, page, "the first data came")
-				browser.Eval[any](page, places) // with those that have come
+				browser.Eval[any](page, places) // include the controls that appeared with the data
 				before := browser.Eval[int](page, "gate.came")
 				visitMore(site)
 				page.Poll("more has come", fmt.Sprint("gate.came >= ", before+4))
@@ -162,11 +158,11 @@ func stillPlaces(t *testing.T, site *browser.Site) {
 			}})
 		}
 	}
-	together(t, site, parts...)
+	runTogether(t, site, parts...)
 }
 
-// places notes where everything is that can be pressed, once what is drawn is settled.
-// Rows of a list may change places: they are looked at as parts of it.
+// places records the position of every control after the page has settled. Rows of a list may move, so
+// controls inside have positions within the row.
 const places = `(async () => {
 	const frame = () => new Promise(requestAnimationFrame);
 	await frame(); await frame();

@@ -29,8 +29,8 @@ const auditedPolicy = `rules:
     algorithm_config: {rate: 1/10h, burst: 1}
 `
 
-// audited is a site that has denied alice twice, and would have denied her twice more; and
-// a hundred denials of an hour ago, some of them by somebody who means harm.
+// audited is a site that has denied alice twice and would deny her two more requests. It also has a
+// hundred denials of an hour ago, some by an attacker.
 func audited(t *testing.T) *browser.Site {
 	t.Helper()
 	db := proctest.StartPostgres(t)
@@ -79,7 +79,7 @@ const shownRows = "document.querySelectorAll('.vio-table tbody tr:not(.vio-detai
 
 func TestViolations(t *testing.T) {
 	t.Parallel()
-	together(t, audited(t), part{"looks", violationsLook}, part{"csv", violationsCSV}, part{"hostile", violationsHostile}, part{"masked", violationsMasked})
+	runTogether(t, audited(t), part{"looks", violationsLook}, part{"csv", violationsCSV}, part{"hostile", violationsHostile}, part{"masked", violationsMasked})
 }
 
 // Denials are listed, counted and filtered, and a filter has an address.
@@ -132,13 +132,13 @@ func violationsLook(t *testing.T, site *browser.Site) {
 	})
 }
 
-// What is saved is all that is shown, and nothing in it is a formula.
+// The saved file contains all visible rows, and no cell is a formula.
 func violationsCSV(t *testing.T, site *browser.Site) {
 	p := browser.Open(t, browser.Desktop, browser.Light)
 	p.Remember(browser.OperateToken)
 	p.Goto(site.Page("violations"))
 	p.Poll("rows are shown", shownRows+" === 50")
-	// What would go to a file stays in the page.
+	// Keep the file's contents in the page.
 	browser.Eval[bool](p, `(() => {
 		const made = URL.createObjectURL;
 		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return made.call(URL, blob); };
@@ -168,7 +168,7 @@ func violationsCSV(t *testing.T, site *browser.Site) {
 	}
 }
 
-// Whatever stands in a row is shown, and does nothing.
+// The cells of a row appear as plain text.
 func violationsHostile(t *testing.T, site *browser.Site) {
 	p := browser.Open(t, browser.Phone, browser.Dark)
 	p.Remember(browser.OperateToken)
@@ -189,7 +189,7 @@ func violationsHostile(t *testing.T, site *browser.Site) {
 	p.WaitText("#vio-address-wrong", "neither an address nor a network")
 }
 
-// Who may only look sees no names, and is told what to do about it.
+// A user with the read role sees no names, and the page explains how to see them.
 func violationsMasked(t *testing.T, site *browser.Site) {
 	p := browser.Open(t, browser.Phone, browser.Light)
 	p.Remember(browser.ReadToken)
@@ -209,7 +209,7 @@ func violationsMasked(t *testing.T, site *browser.Site) {
 	p.Poll("her rows are shown", shownRows+" === 2")
 }
 
-// Without a database the page says how to have one.
+// Without a database the page explains how to configure one.
 func TestViolations_Unconfigured(t *testing.T) {
 	t.Parallel()
 	site := browser.Serve(t, auditedPolicy)

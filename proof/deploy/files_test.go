@@ -53,7 +53,7 @@ func copyOf(t *testing.T, path string) string {
 	return dir
 }
 
-// settings are those of a mete.yaml that have to fit what is around it.
+// settings are the fields of mete.yaml that must agree with other files.
 type settings struct {
 	Listen      string `json:"listen"`
 	AdminListen string `json:"admin_listen"`
@@ -72,7 +72,7 @@ func settingsOf(t *testing.T, text []byte) settings {
 	return s
 }
 
-// port is that of an address.
+// port returns the port of an address.
 func port(t *testing.T, address string) string {
 	t.Helper()
 	_, p, err := net.SplitHostPort(address)

@@ -30,7 +30,7 @@ func each(t *testing.T, check func(*testing.T, objects)) {
 	}
 }
 
-// TestKubernetes_Strict is what the types are for: a field that is not theirs.
+// TestKubernetes_Strict checks that decoding rejects an unknown field.
 func TestKubernetes_Strict(t *testing.T) {
 	var o objects
 	const text = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: a, port: [{containerPort: 1}]}]}}}\n"
@@ -169,7 +169,7 @@ func TestKubernetes_Memory(t *testing.T) {
 	})
 }
 
-// TestKubernetes_References looks for what is referred to.
+// TestKubernetes_References checks that all referenced objects exist.
 func TestKubernetes_References(t *testing.T) {
 	each(t, func(t *testing.T, o objects) {
 		secret := func(name, key string) {
@@ -248,8 +248,7 @@ func TestKubernetes_Documented(t *testing.T) {
 	}
 }
 
-// TestKubernetes_Restricted holds the pods against the Pod Security Standard of
-// that name: what it wants to be said, and what it forbids.
+// TestKubernetes_Restricted checks the pods against the restricted Pod Security Standard.
 func TestKubernetes_Restricted(t *testing.T) {
 	each(t, func(t *testing.T, o objects) {
 		pod, c := o.deployment.Spec.Template.Spec, o.container(t)
@@ -264,7 +263,7 @@ func TestKubernetes_Restricted(t *testing.T) {
 			"no host namespaces":            !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
 			"no host ports":                 !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }),
 			"no host paths":                 !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.HostPath != nil }),
-			// What the standard does not ask for, and a server needs no more than:
+			// The standard does not require these restrictions, but a server works with them.
 			"readOnlyRootFilesystem": isTrue(c.SecurityContext.ReadOnlyRootFilesystem),
 			"no token of the API":    pod.AutomountServiceAccountToken != nil && !*pod.AutomountServiceAccountToken,
 		}

@@ -16,8 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// secretName is the secret that whoever deploys makes, and secretKeys are what
-// doc/deploy.md has put in it.
+// secretName is the secret that the operator creates, and secretKeys are its keys in doc/deploy.md.
 const secretName = "mete"
 
 var secretKeys = []string{"store", "hash-key", "admin-token", "metrics-token"}
@@ -41,8 +40,8 @@ var manifests = map[string]func(*testing.T) objects{
 	"helm/gateway":     renderGateway,
 }
 
-// build builds a kustomization, and reads what it comes to into the types of
-// Kubernetes. A field that they do not have is a mistake.
+// build builds a kustomization and decodes the result into the types of Kubernetes. An unknown field is an
+// error.
 func build(t *testing.T, dir string) objects {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), example(t, "kubernetes", dir))
@@ -108,7 +107,7 @@ func (o *objects) container(t *testing.T) corev1.Container {
 	return containers[0]
 }
 
-// file is what a pod finds at a path.
+// file returns the contents of a file in a volume.
 func (o *objects) file(t *testing.T, volume, name string) string {
 	t.Helper()
 	for _, v := range o.deployment.Spec.Template.Spec.Volumes {

@@ -26,8 +26,8 @@ const (
 	lookEvery      = 50 * time.Millisecond // at /readyz, which is well within the notice
 )
 
-// A balancer sends requests to the servers that said last that they are ready, in
-// turn, and keeps connections: as a service in front of pods does.
+// A balancer sends requests in turn to the servers that were ready at their last check. It keeps
+// connections open, like a Kubernetes service.
 type balancer struct {
 	mu    sync.Mutex
 	ready []*meted.Server
@@ -44,8 +44,8 @@ func (b *balancer) next() *meted.Server {
 	return b.ready[b.turn%len(b.ready)]
 }
 
-// look asks all servers whether they are ready.
-func (b *balancer) look(all []*meted.Server) {
+// pollReady asks all servers whether they are ready.
+func (b *balancer) pollReady(all []*meted.Server) {
 	var ready []*meted.Server
 	for _, s := range all {
 		resp, err := http.Get(s.URL + "/readyz")
@@ -75,7 +75,7 @@ func TestRollingRestart(t *testing.T) {
 	}
 	servers := []*meted.Server{startOne(), startOne()}
 	var b balancer
-	b.look(servers)
+	b.pollReady(servers)
 
 	var clients sync.WaitGroup
 	var served atomic.Int64
@@ -104,14 +104,14 @@ func TestRollingRestart(t *testing.T) {
 			case <-old.Process.Done():
 				ended = true
 			case <-time.After(lookEvery):
-				b.look(append([]*meted.Server{fresh}, servers...))
+				b.pollReady(append([]*meted.Server{fresh}, servers...))
 			}
 		}
 		if err := old.Process.Stop(); err != nil {
 			t.Errorf("a server ended with %v", err)
 		}
 		servers[i] = fresh
-		b.look(servers)
+		b.pollReady(servers)
 	}
 	stop()
 	clients.Wait()

@@ -23,8 +23,7 @@ func TestMain(m *testing.M) { meted.Main(m) }
 // 1.2 of 10.
 const exposure = "12"
 
-// unitFile is a copy of the unit, with the program where it is in this test and
-// with one text put in the place of another.
+// unitFile writes a copy of the unit with the path of the test's program. It replaces old with text.
 func unitFile(t *testing.T, old, text string) string {
 	t.Helper()
 	unit := string(read(t, "systemd", "mete.service"))
@@ -42,7 +41,7 @@ func unitFile(t *testing.T, old, text string) string {
 	return path
 }
 
-// analyze runs systemd-analyze, and returns what it says.
+// analyze runs systemd-analyze and returns its output.
 func analyze(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	output, err := exec.Command(proctest.Find(t, "systemd-analyze", "systemd"), args...).CombinedOutput()
@@ -126,7 +125,7 @@ func TestSystemd_Runs(t *testing.T) {
 	}
 }
 
-// notifySocket is what listens where systemd would.
+// notifySocket listens in place of systemd.
 func notifySocket(t *testing.T) *net.UnixConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mete") // t.TempDir may be longer than a socket's name can be

@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// The client sees what mete says: on what passes how much is left, and on what does
-// not why, and when to come back.
+// The client sees mete's result: the remaining tokens of an allowed request, and the reason and retry time
+// of a denied one.
 func TestAnswers(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, from := start(t, k, setup{}), newClients()
@@ -49,8 +49,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// wantProblem fails the test unless the body says what it is about. The detail is
-// mete's, and only some gateways can hand it on.
+// wantProblem checks the kind of problem in the body. It checks mete's detail only for gateways that
+// forward it.
 func (s *site) wantProblem(t *testing.T, a answer, kind, detail string) {
 	t.Helper()
 	var problem struct {
@@ -92,8 +92,8 @@ func TestAnswers_OtherDenials(t *testing.T) {
 	})
 }
 
-// Where the store is down, mete answers: 503 by a closed rule, 200 by an open one.
-// Gateways that fail open must not take the one for a mete that is down.
+// While the store is down, mete returns 503 for a closed rule and 200 for an open one. Gateways that fail
+// open must not treat the 503 as an unavailable mete.
 func TestAnswers_StoreDown(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		redis := proctest.StartRedis(t)
@@ -124,7 +124,7 @@ func TestAnswers_StoreDown(t *testing.T) {
 	})
 }
 
-// A mete that was not told of the gateway answers nobody, and so lets nobody pass.
+// No request passes a mete that does not trust the gateway or has no decision profile.
 func TestAnswers_AskedWrongly(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s := start(t, k, setup{mete: []edit{{"trusted_proxies: [127.0.0.1]", "trusted_proxies: [192.0.2.1]"}}})

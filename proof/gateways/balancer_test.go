@@ -22,8 +22,7 @@ func (s *site) loginFor(t *testing.T, balancer netip.Addr, client, sent string) 
 	return s.send(t, balancer, fields+", "+client+rest)
 }
 
-// Behind a load balancer the client is whom the balancer says it is, whatever the
-// client itself has said before.
+// Behind a load balancer, the balancer names the client. Headers that the client sends have no effect.
 func TestBehindBalancer(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, from := start(t, k, setup{behind: true, policy: freeHost}), newClients()
@@ -37,7 +36,7 @@ func TestBehindBalancer(t *testing.T) {
 			t.Errorf("another client: got %d with %v, want its first login", a.status, a.header)
 		}
 		if s.name == "haproxy" {
-			return // whoever speaks the PROXY protocol is believed: only the balancer must reach it
+			return // the PROXY protocol is always trusted, so only the balancer may reach this port
 		}
 		for _, want := range []string{"login 4", "login 3"} {
 			if a := s.loginFor(t, stranger, "198.51.100.9"+want[6:], "192.0.2.1"); a.status != 200 || a.rule() != want {
@@ -47,8 +46,7 @@ func TestBehindBalancer(t *testing.T) {
 	})
 }
 
-// Where mete knows no addresses of proxies but their number, the gateway's word counts
-// all the same.
+// If mete knows the number of proxies instead of their addresses, it still trusts the gateway.
 func TestTrustedHops(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s := start(t, k, setup{mete: []edit{{"trusted_proxies: [127.0.0.1]", "trusted_hops: 1"}}})

@@ -24,8 +24,8 @@ type answer struct {
 	body   string
 }
 
-// rule is the first limit in RateLimit with what is left of it, as in "login 4". It
-// is empty where the gateway asked nobody.
+// rule returns the first limit in RateLimit with its remaining tokens, as in "login 4". It is empty if the
+// gateway did not ask mete.
 func (a answer) rule() string {
 	item, _, _ := strings.Cut(a.header.Get("RateLimit"), ",")
 	name, rest, _ := strings.Cut(item, ";r=")
@@ -33,7 +33,7 @@ func (a answer) rule() string {
 	return strings.TrimSpace(strings.Trim(name, `"`) + " " + left)
 }
 
-// clients are addresses of this machine, each one a client of its own.
+// clients allocates local addresses, one per client.
 type clients struct{ next netip.Addr }
 
 func newClients() *clients { return &clients{netip.MustParseAddr("127.9.0.1")} }
@@ -58,8 +58,8 @@ func (s *site) dial(t *testing.T, from netip.Addr) net.Conn {
 	return conn
 }
 
-// try sends a request as it is written, and reports whether there was an answer: to
-// what is no HTTP a gateway may just hang up.
+// try sends a raw request and reports whether there was an answer. A gateway may close the connection of
+// invalid HTTP.
 func (s *site) try(t *testing.T, from netip.Addr, request string) (a answer, ok bool) {
 	t.Helper()
 	conn := s.dial(t, from)

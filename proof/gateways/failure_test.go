@@ -15,9 +15,8 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// While mete hangs, and when it is gone, requests pass with all they have where the
-// example fails open, and none passes where it has been told otherwise. Either way
-// there is an answer, and what mete says counts again as soon as it says something.
+// While mete hangs or is down, requests pass unchanged if the example fails open. If the example fails
+// closed, none pass. The gateway always answers, and applies mete's decisions again after the outage.
 func TestFailure(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		for _, closed := range []bool{false, true} {
@@ -69,9 +68,8 @@ func (s *site) awaitDecision(t *testing.T, client netip.Addr) {
 	}
 }
 
-// What a client sends must not make the gateway believe that mete is down: not by
-// its length, nor by the number of its fields. The client has no logins left, so
-// that whatever reaches the service has passed without being asked about.
+// A client must not make the gateway treat mete as down by the size of a request or the number of its
+// fields. The client has no logins left, so each request that passes has bypassed the check.
 func TestFailure_ClientsCannotOpen(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, client := start(t, k, setup{}), newClients().another()
@@ -100,8 +98,8 @@ func TestFailure_ClientsCannotOpen(t *testing.T) {
 	})
 }
 
-// heavy are logins that are long, or have many fields, around all the limits there
-// are: 8 KiB, 100 fields, 16 KiB, 20 KiB, 32 KiB, 64 KiB, 1 MiB.
+// heavy returns logins that are long or have many fields. The sizes surround all known limits: 100 fields,
+// and 8 KiB to 1 MiB.
 func heavy() []string {
 	var all []string
 	post := func(query, fields string) {

@@ -28,8 +28,8 @@ type kind struct {
 
 	http2 edit // makes it serve HTTP/2 in the clear
 
-	// behind is what README.md says of a load balancer in front, at 127.9.0.1: in the
-	// main file, and in mete.yaml.
+	// behind and trusts are README.md's edits for a load balancer at 127.9.0.1: in the main file and in
+	// mete.yaml.
 	behind, trusts edit
 
 	silence   int  // status while mete does not answer and the gateway fails closed
@@ -37,7 +37,7 @@ type kind struct {
 	hasDetail bool // the body of a denial is mete's own
 }
 
-// An edit is what a reader of an example is told to change in it.
+// An edit is a change to an example that its README.md asks for.
 type edit struct{ from, to string }
 
 var kinds = []kind{
@@ -92,8 +92,7 @@ func (k kind) command() string {
 	return strings.Join(words, " ")
 }
 
-// What readers are told to run is what the tests run, and what they are told to change
-// is there.
+// The README contains the command of the tests, and the example contains the texts to change.
 func TestREADME(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		dir := copyExample(t, k)

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// What is asked about arrives as it was sent: bodies, methods without any, long
-// targets.
+// Checked requests arrive unchanged: with bodies, without a body, with long targets.
 func TestPassing(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, from := start(t, k, setup{}), newClients()
@@ -41,8 +40,8 @@ func TestPassing(t *testing.T) {
 	})
 }
 
-// Requests on one connection are asked about one by one, bodies and all: a body that
-// was asked about, too, would be read as the next request.
+// The gateway checks each request of a connection, without its body. If the gateway sent the body to mete,
+// mete would read it as the next request.
 func TestPassing_OneConnection(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, client := start(t, k, setup{}), newClients().another()
@@ -99,8 +98,7 @@ func TestPassing_WebSocket(t *testing.T) {
 	})
 }
 
-// No other protocol gets through: within h2c, requests would pass that nobody is
-// asked about.
+// The gateway rejects other protocols: requests within h2c would bypass the check.
 func TestPassing_NoOtherUpgrade(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, from := start(t, k, setup{}), newClients()

@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// A service is what is behind the gateways. It answers everything with 200, and with
-// what it was sent; a WebSocket it echoes a line of.
+// A service is the upstream of the gateways. It returns 200 and a copy of the request, and echoes one line
+// of a WebSocket.
 type service struct {
 	*httptest.Server
 
@@ -65,7 +65,7 @@ func (s *service) echo(w http.ResponseWriter, r *http.Request) {
 	rw.Flush()
 	line, err := bufio.NewReader(rw).ReadString('\n')
 	if err == nil {
-		io.WriteString(conn, "echo "+line) // whether it arrives is what the test asks
+		io.WriteString(conn, "echo "+line) // the test checks whether it arrives
 	}
 }
 

@@ -80,8 +80,7 @@ func start(t *testing.T, k kind, s setup) *site {
 	return running
 }
 
-// ownAddr returns a free port at an address of the loopback interface that nobody else
-// uses: other tests run beside these.
+// ownAddr returns a free port at an unused loopback address. Other tests run at the same time.
 func ownAddr(t *testing.T) string {
 	t.Helper()
 	_, port, _ := strings.Cut(proctest.FreeAddr(t), ":")
@@ -122,7 +121,7 @@ func (k kind) fileWith(t *testing.T, dir, text string) string {
 	return ""
 }
 
-// change edits a file. What is to be changed must be there.
+// change applies edits to a file that must contain their old texts.
 func change(t *testing.T, path string, edits ...edit) {
 	t.Helper()
 	content, err := os.ReadFile(path)

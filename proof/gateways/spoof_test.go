@@ -71,7 +71,7 @@ func TestSpoofing_Fields(t *testing.T) {
 			case ok && a.status == 200 && a.rule() == "login 4":
 				s.wantLeft(t, client, "login 3", spoof)
 			case ok && a.status == 400:
-				t.Logf("refused: %q", spoof) // which is nobody's way around anything
+				t.Logf("refused: %q", spoof) // a rejected request bypasses no limit
 			default:
 				t.Errorf("%q: got %d with %v, want login 4 to be left", spoof, a.status, a.header)
 			}
@@ -156,8 +156,8 @@ func TestSpoofing_Hosts(t *testing.T) {
 	})
 }
 
-// A key that the service may read is the one that was counted: in another spelling of
-// its name it does not reach the service, and twice it is refused.
+// The service gets the same key that mete counted. A key header with another spelling does not reach the
+// service, and a duplicate is rejected.
 func TestSpoofing_Keys(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, from := start(t, k, setup{}), newClients()
@@ -185,7 +185,7 @@ func TestSpoofing_Keys(t *testing.T) {
 	})
 }
 
-// What mete cannot read is the client's mistake: 400, and no failure of the site.
+// Unreadable input is the client's error: 400, not a failure of the site.
 func TestSpoofing_ControlCharacters(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		s, from := start(t, k, setup{}), newClients()

@@ -70,9 +70,8 @@ func dashboard(t *testing.T) (all []expression) {
 	return all
 }
 
-// A real Prometheus reads real servers by the example's configuration: every
-// expression of the rules and of the dashboard is one, and has data; every metric
-// they name is there.
+// A real Prometheus scrapes real servers with the example's configuration. Every expression of the rules
+// and the dashboard is valid and has data, and every metric in it exists.
 func TestRealScrape(t *testing.T) {
 	redis := proctest.StartRedis(t)
 	gateway, api := startGateway(t, ""), startAPI(t, redis)
@@ -89,7 +88,7 @@ func TestRealScrape(t *testing.T) {
 	p.fires("MeteDegraded")
 	p.fires("MeteBreakerOpen")
 	for _, e := range dashboard(t) {
-		if strings.HasPrefix(e.panel, "annotation") { // of what has not happened
+		if strings.HasPrefix(e.panel, "annotation") { // without events, an annotation has no data
 			if _, err := p.query(e.text); err != nil {
 				t.Errorf("%s: %v", e.panel, err)
 			}
@@ -101,7 +100,7 @@ func TestRealScrape(t *testing.T) {
 	checkNames(t, p)
 }
 
-// metrics is what the server shows.
+// metrics returns the text of the server's /metrics.
 func metrics(t *testing.T, s *meted.Server) string {
 	t.Helper()
 	resp, err := http.Get(s.AdminURL + "/metrics")
@@ -116,8 +115,8 @@ func metrics(t *testing.T, s *meted.Server) string {
 	return string(text)
 }
 
-// checkRules is that every rule can be evaluated, every alert is explained and has a
-// test, and what is recorded has data.
+// checkRules checks that every rule evaluates, every alert has an explanation and a test, and every
+// recorded series has data.
 func checkRules(t *testing.T, p *prometheus) {
 	tests, runbooks := read(t, example(t, "alerts_test.yaml")), anchors(read(t, filepath.Join(meted.Root(t), "doc", "operations.md")))
 	alerts := 0
@@ -143,7 +142,7 @@ func checkRules(t *testing.T, p *prometheus) {
 	}
 }
 
-// anchors are those that GitHub gives to the headings of a document.
+// anchors returns the anchors that GitHub gives to the headings of a document.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(text) {

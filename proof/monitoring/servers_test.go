@@ -34,7 +34,7 @@ const trafficPolicy = `{"bundle_version": 1, "expires_at": "2100-01-01T00:00:00Z
 	{"name": "trial", "mode": "shadow", "limit_keys": ["header:x-tenant"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1s", "burst": 1}},
 	{"name": "part", "mode": "1%", "limit_keys": ["header:x-tenant", "header:x-api-key"], "algorithm": "token_bucket", "algorithm_config": {"rate": "1/1s", "burst": 1}}]}}]}`
 
-// client believes every certificate.
+// client trusts every certificate.
 var client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 
 // certificate writes one for this machine, and its key.
@@ -127,7 +127,7 @@ func traffic(t *testing.T, gateway, api *meted.Server) {
 	})
 }
 
-// send sends a request; what becomes of it is in the metrics.
+// send sends a request and ignores the response. The metrics show the result.
 func send(ctx context.Context, method, url, body string, fields ...string) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

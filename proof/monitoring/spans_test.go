@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// A collector keeps the bytes of OTLP that it is sent. What they say is tested where
-// they are made; here is what they may not say.
+// A collector keeps the OTLP bytes that it receives. These tests search them for secrets; other tests
+// check their content.
 type collector struct {
 	mu       sync.Mutex // guards the fields below
 	exported map[string][]byte
@@ -35,8 +35,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// A server that is told to ends with all spans and metrics exported, and nothing
-// that a client has sent is in them, in the log or in /metrics.
+// At shutdown the server exports all spans and metrics. No client input appears in them, in the log or in
+// /metrics.
 func TestTelemetry_HasNoSecrets(t *testing.T) {
 	collected := &collector{exported: map[string][]byte{}}
 	sink := httptest.NewServer(collected)

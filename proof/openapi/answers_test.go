@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Everything that the real server says is in the document, and everything in the
-// document is said by a server.
+// The document describes every response of the real server, and a server gives every response of the
+// document.
 func TestAnswers(t *testing.T) {
 	s := newService(t)
 	s.askCorpus(t)
 	s.provoke(t)
 	s.provokeBusy(t)
-	s.provokeTooMany(t) // last: who has the address is refused for a while
+	s.provokeTooMany(t) // last: the server rejects this address for a while
 	newOutage(t, s.seen).askAll(t)
 	for path, item := range s.doc.Paths.Map() {
 		for method, o := range item.Operations() {

@@ -35,7 +35,7 @@ func (s *service) askRow(t *testing.T, r row) answer {
 
 const until = `"reason":"r","author":"kim","expires_at":"2098-01-01T00:00:00Z"`
 
-// corpus is in an order that matters: what is spent stays so.
+// The order of corpus matters: spent tokens stay spent.
 var corpus = []row{
 	// Decisions.
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k1","path":"//a/%62"},"cost":1.5,"id":"one"}`, status: 200},
@@ -56,7 +56,7 @@ var corpus = []row{
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-queue":"a"},"cost":2}`, status: 200}, // and waits
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/strict"}}`, status: 200},              // lacks an attribute
 	{where: "main", method: "POST", target: "/v1/take?status=429", body: `{"attributes":{"path":"/strict"}}`, status: 429},   // lacks an attribute
-	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/quiet"},"cost":5}`, status: 200},      // but for a shadow
+	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"path":"/quiet"},"cost":5}`, status: 200},      // only a shadow rule denies it
 	{where: "main", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"friend"}}`, status: 200},   // allowed by an override
 	{where: "main", method: "POST", target: "/v1/take", body: `{"requests":[{"attributes":{"header:x-api-key":"k2"}},{"attributes":{"header:x-api-key":"k2"},"cost":3}]}`, status: 200},
 	{where: "main", method: "POST", target: "/v1/peek", body: `{"requests":[{"attributes":{"ip:address":"2001:db8::1","host":"Example.COM:80","method":"get"}}]}`, status: 200},
@@ -64,7 +64,7 @@ var corpus = []row{
 	{where: "admin", role: "read", method: "POST", target: "/v1/take", body: `{"attributes":{"header:x-api-key":"k3"}}`, status: 403},
 	{where: "admin", role: "read", method: "POST", target: "/v1/peek", body: `{"attributes":{"header:x-api-key":"k3"}}`, status: 200},
 
-	// What is wrong with a request.
+	// Invalid requests.
 	{where: "main", method: "POST", target: "/v1/take", body: `{}`, status: 400},
 	{where: "main", method: "POST", target: "/v1/take", body: `[]`, status: 400},
 	{where: "main", method: "POST", target: "/v1/take", body: ` `, status: 400},
@@ -108,8 +108,7 @@ var corpus = []row{
 	{where: "admin", role: "read", method: "POST", target: "/v1/explain", body: `{"attributes":{}}`, status: 403, fields: []string{"Sec-Fetch-Site", "cross-site"}},
 	{where: "admin", role: "read", method: "POST", target: "/v1/peek", body: `{"attributes":{}}`, status: 403, fields: []string{"Origin", "https://elsewhere.example"}},
 
-	// Who is denied.
-	// The limiter at work.
+	// Denied requests, and the limiter's API.
 	{where: "admin", role: "read", method: "GET", target: "/v1/me", status: 200},
 	{where: "admin", role: "read", method: "GET", target: "/v1/me?x=1", status: 400},
 	{where: "admin", role: "read", method: "GET", target: "/v1/rules", status: 200},
@@ -234,7 +233,7 @@ var corpus = []row{
 	{where: "main", method: "GET", target: "/openapi.json", status: 200},
 	{where: "main", method: "GET", target: "/openapi.json", status: 304, fields: []string{"If-None-Match", "*"}},
 
-	// What there is not.
+	// Paths that do not exist.
 	{where: "main", method: "GET", target: "/", status: 404},
 	{where: "main", method: "POST", target: "/v1/takes", status: 404},
 	{where: "main", method: "GET", target: "/v1/take", status: 405},

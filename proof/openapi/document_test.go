@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// problem says why an answer is none, for what the document has no operation.
+// problem returns an error if an answer without an operation is not a valid problem.
 func (s *service) problem(a answer) error {
 	if media := a.header.Get("Content-Type"); media != "application/problem+json" {
 		return fmt.Errorf("it is of type %q", media)
@@ -25,7 +25,7 @@ func (s *service) problem(a answer) error {
 	return s.doc.ValidateSchemaJSON(s.doc.Components.Schemas["Problem"].Value, value, openapi3.EnableJSONSchema2020())
 }
 
-// The judge is one: what has a member more, or one less, is not what the document says.
+// The validator rejects a missing or an additional member.
 func TestDocument_IsStrict(t *testing.T) {
 	s := newService(t)
 	for name, value := range map[string]string{
@@ -60,7 +60,7 @@ func TestDocument_IsStrict(t *testing.T) {
 	}
 }
 
-// The examples are those of a server that is given nothing, as doc/http.md says.
+// The examples fit a server without settings, as doc/http.md states.
 func TestExamples_AreOfTheBuiltInPolicy(t *testing.T) {
 	server := meted.Start(t, "")
 	s := describe(t, server.URL, server.AdminURL)

@@ -55,11 +55,10 @@ func (oldDocument) SetDocument(context.Context, string, []byte, int64) (int64, e
 const closedRules = `{"rules": [{"name": "shut", "match": {"path": "/shut"}, "limit_keys": [], "on_store_error": "closed", "algorithm_config": {"rps": 1, "burst": 1}},
 	{"name": "open", "match": {"path": "/open"}, "limit_keys": [], "algorithm_config": {"rps": 1, "burst": 1}}]}`
 
-// An outage is a server in this process whose store is dead, and who asks may
-// do everything.
+// An outage is a server in this process with a dead store. All clients have all roles.
 type outage struct {
 	*service
-	reloading error // what a reload comes to
+	reloading error // the result of a reload
 	unready   error // of /readyz at the admin address
 }
 

@@ -79,10 +79,10 @@ func as(role string, q question) question {
 	return q
 }
 
-// provoke has every operation answer what has nothing to do with what it is for.
+// provoke sends requests to every operation for the responses that do not depend on its purpose.
 func (s *service) provoke(t *testing.T) {
 	s.each(t, http.StatusUnauthorized, func(q question) question {
-		if q.target == "/openapi.json" { // it is public, but for who shows a false token
+		if q.target == "/openapi.json" { // public, but an invalid token is rejected
 			q.fields = append(q.fields, "Authorization", "Bearer nobodys-token-at-all")
 		}
 		return q
@@ -166,7 +166,7 @@ func (s *service) provokeBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = append(held, c)
-		// A body of which the last byte never comes.
+		// The last byte of this body never arrives.
 		fmt.Fprintf(c, "POST /v1/take HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 9\r\n\r\n{\"attrib", addr, tokens["operate"])
 	}
 	for range inFlight {

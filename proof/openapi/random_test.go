@@ -18,8 +18,8 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// A generator makes values of schemas. It knows the keywords that the document uses
-// in requests; examples stand for what a pattern or a format says.
+// A generator makes values of schemas. It knows the keywords in the document's requests. For patterns and
+// formats it uses examples.
 type generator struct{ *rand.Rand }
 
 func (g generator) value(s *openapi3.Schema) any {
@@ -79,8 +79,8 @@ func (g generator) text() string {
 	return string(text)
 }
 
-// spoil changes one thing about a request so that the document does not have it.
-func (g generator) spoil(value any) any {
+// makeInvalid changes one thing about a request so that the document does not have it.
+func (g generator) makeInvalid(value any) any {
 	m, ok := value.(map[string]any)
 	if !ok {
 		return []any{value}
@@ -92,7 +92,7 @@ func (g generator) spoil(value any) any {
 		case 1:
 			m["requests"] = slices.Repeat(list[:1], 101)
 		default:
-			list[g.IntN(len(list))] = g.spoil(list[0])
+			list[g.IntN(len(list))] = g.makeInvalid(list[0])
 		}
 		return m
 	}
@@ -114,7 +114,7 @@ func (s *service) asked() map[string]*openapi3.Schema {
 	return all
 }
 
-// askPatiently asks as often as it takes for one who may ask only so often.
+// askPatiently repeats a request until the rate limit of the API admits it.
 func (s *service) askPatiently(t *testing.T, q question) answer {
 	t.Helper()
 	for deadline := time.Now().Add(meted.Patience); ; {
@@ -125,7 +125,7 @@ func (s *service) askPatiently(t *testing.T, q question) answer {
 	}
 }
 
-// What the document calls right is never refused, and what it calls wrong is.
+// The server accepts every request that is valid by the document and rejects every invalid one.
 func TestRandomRequests(t *testing.T) {
 	const rounds, seed = 60, 7
 	s := newService(t)
@@ -135,7 +135,7 @@ func TestRandomRequests(t *testing.T) {
 			for _, right := range []bool{true, false} {
 				value := g.value(schema)
 				if !right {
-					value = g.spoil(value)
+					value = g.makeInvalid(value)
 				}
 				body, err := json.Marshal(value)
 				if err != nil {

@@ -72,17 +72,16 @@ type question struct {
 	fields                     []string // name and value in turn
 }
 
-// An answer is what came back, read to its end.
+// An answer is a response with its whole body.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// ask sends q, and holds the answer against the document: its status, its media type,
-// its header fields and every member of its body. What the document does not have
-// must be answered with 404 or 405, and so must what it has at another address.
-// What it calls wrong must be refused.
+// ask sends q and validates the answer against the document: status, media type, header fields and all
+// members of the body. An unknown operation, or one of the other address, must return 404 or 405. An
+// invalid request must be rejected.
 func (s *service) ask(t *testing.T, q question) answer {
 	t.Helper()
 	r := q.request(t)
@@ -103,7 +102,7 @@ func (s *service) ask(t *testing.T, q question) answer {
 		s.checkAbsent(t, q, a)
 	case elsewhere && a.status != http.StatusNotFound:
 		t.Errorf("%s %s: %d, and the document says that it is at the other address alone", q.method, q.target, a.status)
-	case elsewhere && route.Operation.Responses.Status(a.status) == nil: // nothing is said of there
+	case elsewhere && route.Operation.Responses.Status(a.status) == nil: // the document does not cover the other address
 		s.checkAbsent(t, q, a)
 	case !valid && a.status < 400:
 		t.Errorf("%s %s %.300s: %d, and the document says that it is wrong: %v", q.method, q.target, q.body, a.status, s.valid(t, q, route))
@@ -189,8 +188,8 @@ func (q question) request(t *testing.T) *http.Request {
 	return r
 }
 
-// route is what the document has for r: nil for nothing. It is elsewhere where only
-// the other address serves it.
+// route returns the document's route for r, or nil. elsewhere reports that only the other address serves
+// it.
 func (s *service) route(r *http.Request, base string) (route *routers.Route, elsewhere bool) {
 	path := r.URL.Path
 	if dir, id, ok := strings.Cut(path, "/v1/overrides/"); ok && dir == "" && id != "" {
@@ -222,7 +221,7 @@ func (s *service) input(t *testing.T, q question, route *routers.Route) *openapi
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true}}
 }
 
-// valid says what is wrong with q by the document.
+// valid returns an error if q is invalid by the document.
 func (s *service) valid(t *testing.T, q question, route *routers.Route) error {
 	t.Helper()
 	return openapi3filter.ValidateRequest(context.Background(), s.input(t, q, route))
@@ -262,8 +261,7 @@ func (s *service) check(t *testing.T, q question, a answer, route *routers.Route
 	s.seen[fmt.Sprintf("%s %s %d %s", route.Method, route.Path, a.status, media)] = true
 }
 
-// checkAbsent holds an answer to what is not there against the description of
-// problems.
+// checkAbsent checks the answer of an unknown operation against the description of problems.
 func (s *service) checkAbsent(t *testing.T, q question, a answer) {
 	t.Helper()
 	switch a.status {

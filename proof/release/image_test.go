@@ -170,9 +170,8 @@ func files(t *testing.T, image v1.Image) func(yield func(*tar.Header, []byte) bo
 	}
 }
 
-// runImage does what a container engine does: it unpacks the image into an empty
-// root, starts its entry point there as its user, and runs its health check. It does
-// so with each store that README.md and doc/deploy.md have.
+// runImage unpacks the image into an empty root, starts its entry point as its user and runs its health
+// check, like a container engine. It does so with each store in README.md and doc/deploy.md.
 func (r release) runImage(t *testing.T, image v1.Image) {
 	root := t.TempDir()
 	if err := os.Chmod(root, 0o755); err != nil { // the user of the image is another

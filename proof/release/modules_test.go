@@ -74,10 +74,9 @@ func (r release) testModules(t *testing.T) {
 	}
 }
 
-// consumer returns the environment of a user of the version. The modules of the
-// repository are served by a module proxy of files, which the go command itself
-// writes when it downloads them from the repository. Modules of others come from
-// this machine's cache where they are there, and no download adds to that cache.
+// consumer returns the environment of a user of the version. The repository's modules come from a module
+// proxy of files, which the go command writes when it downloads them. Other modules come from this
+// machine's cache if it has them, and no download adds to that cache.
 func (r release) consumer(t *testing.T) []string {
 	t.Helper()
 	cache, proxy, _ := strings.Cut(strings.TrimSpace(run(t, t.TempDir(), nil, "go", "env", "GOMODCACHE", "GOPROXY")), "\n")

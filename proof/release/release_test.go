@@ -23,7 +23,7 @@ const version = "v0.9.0-rc.1"
 // module is the path of the root module.
 const module = "github.com/metehq/mete"
 
-// A release is what scripts/release left in a repository.
+// A release is a repository after scripts/release.
 type release struct {
 	repository string
 	dist       string // the files

@@ -21,7 +21,7 @@ var connections = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 *
 // asker is for requests that are answered soon.
 var asker = &http.Client{Transport: connections, Timeout: meted.Patience}
 
-// An answer is what a server said, and when.
+// An answer is a server's response with its times.
 type answer struct {
 	span   // from asking to having read it all
 	status int
@@ -58,7 +58,7 @@ func (w *world) askWithin(ctx context.Context, method, url string, header map[st
 	return a
 }
 
-// take asks a server's API for a token. That of the gateway is at its admin address.
+// take requests a token from a server's API. The gateway serves that API at its admin address.
 func (w *world) take(s *server, attributes map[string]string) (answer, api.Decision) {
 	body, err := json.Marshal(map[string]any{"attributes": attributes})
 	if err != nil {
@@ -89,11 +89,11 @@ func (w *world) pass(header, value string) answer {
 	return a
 }
 
-// A verdict is what an answer comes to.
+// A verdict classifies an answer.
 type verdict int
 
 const (
-	useless  verdict = iota // it says nothing: the store is down, or the server ends
+	useless  verdict = iota // no information: the store is down or the server is stopping
 	admitted                // 200
 	denied                  // 429
 )

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestExcess holds the books to account: they must see what is too much, and
-// no more than that.
+// TestExcess checks that the books find an excess, and only an excess.
 func TestExcess(t *testing.T) {
 	const second = 1_000_000
 	l := limit{rate: 10, capacity: 5}
@@ -53,7 +52,7 @@ func TestCheckWindows(t *testing.T) {
 		losses []span
 		want   int
 	}{{nil, 1}, {[]span{{150, 160}}, 0}, {[]span{{200, 300}}, 1}} {
-		var w wrongs
+		var w failures
 		b.checkWindows("w", tt.losses, &w)
 		if got := len(w.list()); got != tt.want {
 			t.Errorf("losses %v: %d wrongs, want %d: %q", tt.losses, got, tt.want, w.list())

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A limit is what the policy says of a bucket: a capacity and tokens a second, or
-// tokens in each window of so many microseconds.
+// A limit is a bucket's limit in the policy: a capacity and tokens per second, or tokens per window in
+// microseconds.
 type limit struct {
 	rate, capacity    float64
 	perWindow, window int64
@@ -63,7 +63,7 @@ func (b *books) grants() (n int) {
 }
 
 // check holds every bucket against its limit.
-func (b *books) check(o *outages, raises []span, w *wrongs) {
+func (b *books) check(o *outages, raises []span, w *failures) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, entry := range b.book {
@@ -77,16 +77,16 @@ func (b *books) check(o *outages, raises []span, w *wrongs) {
 	}
 }
 
-// excess is by how much the grants of some interval exceed capacity + rate · t and
-// the allowances, and the end of that interval; 0 or less where none does.
+// excess returns the largest excess of the grants in any interval over capacity + rate · t plus the
+// allowances. It also returns the end of that interval. Without an excess, worst is 0 or less.
 //
-// Sorted by when they were asked for, the grants i to j were all decided between
-// the asking of i and the latest answer of those up to j. So for every such pair
+// Sorted by request time, the grants i to j were decided between the request i and the latest answer up to
+// j. So for every such pair
 //
-//	j − i + 1 ≤ capacity + rate · (latest answer − asking) + allowances
+//	j − i + 1 ≤ capacity + rate · (latest answer − request) + allowances
 //
-// and going by the largest of what the i contribute finds the worst pair in one
-// pass. An allowance counts where its span overlaps the interval.
+// One pass finds the worst pair if it keeps the largest term of any i. An allowance counts if its span
+// overlaps the interval.
 func (b *book) excess(losses, raises []span) (worst float64, at int64) {
 	grants := slices.Clone(b.grants)
 	slices.SortFunc(grants, func(x, y grant) int { return cmp.Or(cmp.Compare(x.sent, y.sent), cmp.Compare(x.done, y.done)) })
@@ -136,7 +136,7 @@ func begun(spans []span, at int64) (n int) {
 
 // checkWindows counts the grants that were certainly decided within each window,
 // which all begin at multiples of their length.
-func (b *book) checkWindows(name string, losses []span, w *wrongs) {
+func (b *book) checkWindows(name string, losses []span, w *failures) {
 	granted := map[int64]int64{}
 	for _, g := range b.grants {
 		if first := g.sent / b.limit.window; first == g.done/b.limit.window {

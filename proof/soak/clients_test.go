@@ -30,10 +30,10 @@ func (t *tally) String() string {
 	return strings.TrimSuffix(b.String(), ", ")
 }
 
-// clients are all that ask at the same time: about 250 requests a second.
+// clients returns all concurrent clients: about 250 requests per second in total.
 func (w *world) clients() []func(context.Context) {
 	var all []func(context.Context)
-	for i := range 8 { // two for each bucket, each by both doors
+	for i := range 8 { // two per bucket: one through the API, one through the gateway
 		all = append(all, w.greedy("steady", fmt.Sprint("s", i%4), steadyLimit, i%2 == 0))
 	}
 	for i := range 4 {
@@ -69,9 +69,8 @@ func (w *world) greedy(rule, key string, l limit, both bool) func(context.Contex
 	}
 }
 
-// subscriber is greedy for a bucket whose limit changes, at the gateway alone: two
-// servers do not change at the same instant, and between them would be more to
-// forgive.
+// subscriber sends as many requests as it can to a bucket with a changing limit. It uses the gateway
+// alone, because two servers do not change at the same instant.
 func (w *world) subscriber(key string) func(context.Context) {
 	most := planLimits[1]
 	return func(ctx context.Context) {
@@ -93,8 +92,8 @@ func (w *world) openClient(ctx context.Context) {
 	})
 }
 
-// localClient is greedy for a bucket that each server keeps by itself while
-// the store is down, and says so.
+// localClient sends as many requests as it can to a bucket that each server keeps by itself during an
+// outage. Its answers report that.
 func (w *world) localClient(ctx context.Context) {
 	every(ctx, 80*time.Millisecond, func() {
 		a, d := w.take(w.api, map[string]string{"header:x-local": "l"})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Clients that have a bucket to themselves know what must become of each request.
+// Clients with a bucket of their own can check the result of each request.
 
 // honest asks until it is denied, waits as long as it is told to the microsecond,
 // and must then be admitted.
@@ -84,8 +84,8 @@ func (w *world) paced(key string) func(context.Context) {
 	}
 }
 
-// member falls under two limits, of which the second denies it now and then. The
-// first hardly refills, and must be charged for what was admitted, and no more.
+// member falls under two limits, and the second sometimes denies it. The first hardly refills: it must
+// charge exactly the admitted requests.
 func (w *world) member(tenant string) func(context.Context) {
 	return func(ctx context.Context) {
 		left, since := int64(-1), int64(0) // -1: not known

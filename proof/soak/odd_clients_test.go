@@ -106,8 +106,8 @@ func (w *world) operator(ctx context.Context) {
 		if made && !w.eventually(ctx, is(http.StatusTooManyRequests)) {
 			w.doubt(began, "operator: a block does not block", last)
 		}
-		// What could not be made for want of an answer may have been made, and what is not
-		// ended outlives the store: the servers write it back.
+		// A request without a response may still have created the override. Unless it is removed, it
+		// survives a loss of the store: the servers write it back.
 		end := func() bool {
 			return w.manage(http.MethodDelete, "/v1/overrides/"+id+"?author=operator&reason=over", "")
 		}
@@ -118,7 +118,7 @@ func (w *world) operator(ctx context.Context) {
 	})
 }
 
-// manage asks the admin API, and says whether it is as it was asked to be.
+// manage sends a request to the admin API and reports whether it succeeded.
 func (w *world) manage(method, path, body string) bool {
 	a := w.ask(method, w.api.AdminURL+path, map[string]string{
 		"Content-Type": "application/json", "Authorization": "Bearer " + w.api.token,

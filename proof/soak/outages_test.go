@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// forever is the end of what is not over.
+	// forever is the end of an open span.
 	forever = math.MaxInt64
 
 	// aftermath is for answers that are on their way when the store is there again.
@@ -51,7 +51,7 @@ func (o *outages) list() []span {
 
 func (o *outages) count() int { return len(o.list()) }
 
-// during says whether the store was down at some instant of the span.
+// during reports whether the store was down at some instant of the span.
 func (o *outages) during(s span) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,8 +83,7 @@ func (w *world) breakStore(ctx context.Context) {
 	}
 }
 
-// eventually polls a condition for as long as patience lasts. Where ctx ends, it is
-// taken to hold.
+// eventually polls a condition until its timeout. It returns true if ctx ends.
 func (w *world) eventually(ctx context.Context, holds func() bool) bool {
 	deadline := time.Now().Add(meted.Patience)
 	for !holds() {

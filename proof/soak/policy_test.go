@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// Limits of the policy that the books know, too: tokens a second, and capacity.
+// Limits of the policy that the books repeat: tokens per second, and capacity.
 var (
 	steadyLimit = limit{rate: 10, capacity: 20}
 	honestLimit = limit{rate: 5, capacity: 5}
@@ -47,7 +47,7 @@ type policyFile struct {
 	version         int // of the last one that was right
 
 	mu     sync.Mutex
-	raised []span // when the plan's limit was raised: between its writing and its being in force
+	raised []span // from writing a raised limit to its activation
 }
 
 func newPolicyFile(t *testing.T) *policyFile {
@@ -118,7 +118,7 @@ func (w *world) writeNext(ctx context.Context) {
 	}
 }
 
-// writeBroken writes a policy with a mistake, and sees that it changes nothing.
+// writeBroken writes an invalid policy and checks that it changes nothing.
 func (w *world) writeBroken(ctx context.Context) {
 	p := w.policy
 	p.broken++
@@ -138,7 +138,7 @@ func (w *world) writeBroken(ctx context.Context) {
 	}
 }
 
-// versionOf asks a server by which version it decides; -1 if it does not say.
+// versionOf returns the version of a server's active policy, or -1 if unknown.
 func (w *world) versionOf(s *server) int {
 	_, d := w.take(s, map[string]string{"header:x-version": "soak"})
 	version := -1

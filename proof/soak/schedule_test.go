@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// soakVar is the environment variable that says how long the soak takes.
+// soakVar is the environment variable with the duration of the soak.
 const soakVar = "METE_SOAK"
 
 const (
@@ -19,7 +19,7 @@ const (
 	longestQuiet = 2 * time.Minute // between quiet moments
 )
 
-// A schedule says when things happen.
+// A schedule holds the times of the events.
 type schedule struct {
 	began   time.Time
 	total   time.Duration
@@ -51,8 +51,7 @@ func newSchedule(t *testing.T) schedule {
 // since is how long ago it began.
 func (s schedule) since() time.Duration { return time.Since(s.began) }
 
-// every calls f at intervals until ctx ends. What takes longer than an interval
-// is not made up for.
+// every calls f at intervals until ctx ends. It skips the calls that a slow f misses.
 func every(ctx context.Context, interval time.Duration, f func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -66,7 +65,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// pause waits, and says whether it did to the end.
+// pause waits for d and reports whether ctx was still active at the end.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -30,7 +30,7 @@ type world struct {
 	policy   *policyFile
 
 	books   *books
-	wrongs  *wrongs
+	wrongs  *failures
 	outages outages
 	tally   tally
 
@@ -53,7 +53,7 @@ func TestSoak(t *testing.T) {
 	var keepers sync.WaitGroup
 	keeping, done := context.WithTimeout(ctx, w.schedule.total)
 	defer done()
-	for _, run := range []func(context.Context){w.changePolicies, w.breakStore, w.watchHeap, w.haveQuiet, w.tell} {
+	for _, run := range []func(context.Context){w.changePolicies, w.breakStore, w.watchHeap, w.quietPeriodically, w.tell} {
 		keepers.Go(func() { run(keeping) })
 	}
 	keepers.Wait()
@@ -62,13 +62,13 @@ func TestSoak(t *testing.T) {
 		w.compareUpstream()
 	}
 	w.end(cancel, &clients)
-	w.judge()
+	w.checkResults()
 }
 
 // newWorld starts everything.
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, schedule: newSchedule(t), books: newBooks(), upstream: newUpstream(t)}
-	w.wrongs = &wrongs{enough: func() { w.stop() }, tell: t.Logf}
+	w.wrongs = &failures{enough: func() { w.stop() }, tell: t.Logf}
 	w.redis = proctest.StartRedis(t)
 	w.policy = newPolicyFile(t)
 	config := fmt.Sprintf("policy: %s\nstore: \"redis://%s?prefix=soak:&timeout=5s\"\nhash_key: soak\n"+
@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// A server is one of the two, and what was seen of it.
+// A server is one of the two servers with its observations.
 type server struct {
 	*meted.Server
 	name   string
@@ -117,13 +117,13 @@ func (w *world) end(cancel context.CancelFunc, clients *sync.WaitGroup) {
 	}
 }
 
-// judge says what came of it all.
-func (w *world) judge() {
+// checkResults checks all observations, and reports errors and totals.
+func (w *world) checkResults() {
 	w.books.check(&w.outages, w.policy.raises(), w.wrongs)
 	for _, s := range w.servers() {
-		s.judgeVitals(w.wrongs)
-		s.judgeHeap(w.wrongs)
-		judgeLog(s, w.wrongs)
+		s.checkVitals(w.wrongs)
+		s.checkHeap(w.wrongs)
+		checkLog(s, w.wrongs)
 		w.t.Logf("%s", s.summary())
 	}
 	w.t.Logf("%s", w.tally.String())

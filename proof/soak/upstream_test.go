@@ -18,7 +18,7 @@ const upstreamDelay = 200 * time.Millisecond
 // An upstream is the service behind the gateway.
 type upstream struct {
 	*httptest.Server
-	served atomic.Int64 // requests for /hello: those that passed
+	served atomic.Int64 // requests for /hello that reached the upstream
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -43,7 +43,7 @@ func newUpstream(t *testing.T) *upstream {
 	return u
 }
 
-// compareUpstream holds what the upstream saw against what was admitted.
+// compareUpstream compares the upstream's count with the admitted requests.
 func (w *world) compareUpstream() {
 	if got, want := w.upstream.served.Load(), w.tally.passed.Load(); got != want {
 		w.wrongs.add("the upstream saw %d requests, and %d were answered with 200", got, want)

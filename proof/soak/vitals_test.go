@@ -19,9 +19,8 @@ import (
 const (
 	settling = 2 * time.Second // how long a quiet moment lasts
 
-	// slack is how many more goroutines or files there may be at the last quiet
-	// moment than at the first: connections to Redis are opened as they are
-	// needed. What a client, a reload or an outage leaves behind is more than that.
+	// slack is the allowed growth of goroutines or files between the first and the last quiet moment.
+	// Connections to Redis open on demand. A leak of a client, a reload or an outage exceeds it.
 	slack = 20
 
 	// heapShare and heapSlack are how much of the live heap at the beginning may be
@@ -30,7 +29,7 @@ const (
 	heapSlack = 4 << 20
 )
 
-// vitals are what a process holds when nobody asks.
+// vitals are the resources that an idle process holds.
 type vitals struct {
 	at                time.Duration // since the beginning of the soak
 	goroutines, files int
@@ -72,8 +71,8 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text[:i], text[i+len(sep):], true
 }
 
-// haveQuiet has a quiet moment after the warm-up, and then at intervals.
-func (w *world) haveQuiet(ctx context.Context) {
+// quietPeriodically has a quiet moment after the warm-up, and then at intervals.
+func (w *world) quietPeriodically(ctx context.Context) {
 	if !pause(ctx, w.schedule.warmup) {
 		return
 	}
@@ -81,8 +80,7 @@ func (w *world) haveQuiet(ctx context.Context) {
 	every(ctx, w.schedule.quiet, w.quiet)
 }
 
-// quiet lets nobody ask for a moment, closes what clients and the upstream keep
-// open, and looks what is left.
+// quiet stops all clients for a moment, closes idle connections and records the vitals.
 func (w *world) quiet() {
 	w.gate.Lock()
 	defer w.gate.Unlock()
@@ -90,13 +88,13 @@ func (w *world) quiet() {
 	w.upstream.CloseClientConnections()
 	var looking sync.WaitGroup
 	for _, s := range w.servers() {
-		looking.Go(func() { s.vitals = append(s.vitals, w.look(s)) })
+		looking.Go(func() { s.vitals = append(s.vitals, w.leastVitals(s)) })
 	}
 	looking.Wait()
 }
 
-// look watches a server for a while, and returns the least that it held.
-func (w *world) look(s *server) vitals {
+// leastVitals watches a server for a while, and returns the least that it held.
+func (w *world) leastVitals(s *server) vitals {
 	v := vitals{at: w.schedule.since()}
 	for range 10 {
 		pause(context.Background(), settling/10)
@@ -123,8 +121,7 @@ func held(s *server) (files int, resident int64) {
 	return files, resident
 }
 
-// watchHeap samples the heaps. The least of many samples is what is alive after a
-// collection.
+// watchHeap samples the heaps. The least of many samples is the live heap after a collection.
 func (w *world) watchHeap(ctx context.Context) {
 	every(ctx, time.Second, func() {
 		for _, s := range w.servers() {
@@ -135,8 +132,8 @@ func (w *world) watchHeap(ctx context.Context) {
 	})
 }
 
-// judgeVitals compares the last quiet moment with the first.
-func (s *server) judgeVitals(w *wrongs) {
+// checkVitals compares the last quiet moment with the first.
+func (s *server) checkVitals(w *failures) {
 	if len(s.vitals) < 2 {
 		w.add("%s: %d quiet moments, want two to compare", s.name, len(s.vitals))
 		return
@@ -164,8 +161,8 @@ func (s *server) heapTenths() (least [10]float64) {
 	return least
 }
 
-// judgeHeap compares the last three tenths with the second to the fourth.
-func (s *server) judgeHeap(w *wrongs) {
+// checkHeap compares the last three tenths with the second to the fourth.
+func (s *server) checkHeap(w *failures) {
 	if len(s.heap) < 10 {
 		w.add("%s: %d samples of its heap, want ten", s.name, len(s.heap))
 		return
@@ -185,7 +182,7 @@ func inMB(bytes []float64) string {
 	return strings.Join(parts, " ")
 }
 
-// summary is a table of what was seen of a server.
+// summary returns a table of a server's observations.
 func (s *server) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%10s %10s %6s %12s\n", s.name, "at", "goroutines", "files", "resident MB")

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// maxWrongs is how many wrongs are kept, and end a soak early.
+// maxWrongs is the number of failures that ends a soak early.
 const maxWrongs = 40
 
-// wrongs are what must not have happened. It is safe for concurrent use.
-type wrongs struct {
+// failures are failed expectations. It is safe for concurrent use.
+type failures struct {
 	enough func()                           // called once there are maxWrongs
 	tell   func(format string, args ...any) // of each as it happens
 
@@ -22,7 +22,7 @@ type wrongs struct {
 	said []string
 }
 
-func (w *wrongs) add(format string, args ...any) {
+func (w *failures) add(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.said) >= maxWrongs {
@@ -38,7 +38,7 @@ func (w *wrongs) add(format string, args ...any) {
 	}
 }
 
-func (w *wrongs) list() []string {
+func (w *failures) list() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.said...)
@@ -53,8 +53,8 @@ var expectedErrors = []string{
 	"store call failed", "circuit breaker opened", "overrides sync failed",
 }
 
-// judgeLog looks for what a server should not have said.
-func judgeLog(s *server, w *wrongs) {
+// checkLog searches the server's log for unexpected lines.
+func checkLog(s *server, w *failures) {
 	for line := range strings.Lines(s.Log()) {
 		switch {
 		case grave.MatchString(line):

@@ -2,7 +2,7 @@
 
 //go:build linux
 
-// Package tutorial does what doc/tutorial.md says, as its reader would.
+// Package tutorial follows doc/tutorial.md like a reader.
 package tutorial
 
 import (
@@ -42,7 +42,7 @@ exec '%s' "$@"
 // ports are those of the tutorial. The test has free ones in their place.
 var ports = []string{"8080", "8081", "8088", "3000"}
 
-// A reader has a clone, in which it types what the tutorial says.
+// A reader has a clone and runs the tutorial's commands in it.
 type reader struct {
 	t       *testing.T
 	clone   string

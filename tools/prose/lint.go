@@ -170,6 +170,9 @@ func vale(files []string) ([]hit, error) {
 			if h.rule == "SentenceLength" && isTrailingComment(path, lines[a.Line-1]) {
 				continue // Vale joins the trailing comments of consecutive lines.
 			}
+			if isExampleOutput(path, lines, a.Line-1) {
+				continue
+			}
 			hits = append(hits, h)
 		}
 	}
@@ -179,4 +182,19 @@ func vale(files []string) ([]hit, error) {
 // isTrailingComment reports whether a line of a Go file has code before its comment.
 func isTrailingComment(path, line string) bool {
 	return strings.HasSuffix(path, ".go") && strings.Contains(line, " //") && !strings.HasPrefix(strings.TrimSpace(line), "//")
+}
+
+var exampleOutput = regexp.MustCompile(`^\s*// (?:Unordered output|Output):`)
+
+// isExampleOutput reports whether lines[i] belongs to the output of an example, which a program writes.
+func isExampleOutput(path string, lines []string, i int) bool {
+	if !strings.HasSuffix(path, "_test.go") {
+		return false
+	}
+	for ; i >= 0 && strings.HasPrefix(strings.TrimSpace(lines[i]), "//"); i-- {
+		if exampleOutput.MatchString(lines[i]) {
+			return true
+		}
+	}
+	return false
 }

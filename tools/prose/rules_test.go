@@ -75,12 +75,14 @@ func TestRules(t *testing.T) {
 
 // Vale reads the comments of Go files. A sentence does not end at the end of a
 // line, except in comments behind code.
+// The output of an example is not prose.
 func TestVale_GoComments(t *testing.T) {
 	words := strings.Repeat("many ", 13)
 	source := "package p\n\n// F has " + words + "\n// and " + words + "words.\nfunc F() {}\n\n" +
 		"// Say is found here.\n//\n//\tsay := \"not here\"\nvar a = \"says\"\n\n" +
 		"type T struct {\n\tx int // " + words + "\n\ty int // " + words + "\n}\n"
-	name := filepath.Join(t.TempDir(), "p.go")
+	name := filepath.Join(t.TempDir(), "p_test.go")
+	source += "\nfunc Example() {\n\t// Output:\n\t// it says " + words + words + "\n\t//\n\t// it says more\n}\n"
 	if err := os.WriteFile(name, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -28,8 +28,8 @@ import (
 	"github.com/metehq/mete/storetest"
 )
 
-// situations are what people ask about, as they type it behind "mete explain
-// --policy …". A comma stands for a space within an argument.
+// situations are realistic arguments of "mete explain --policy …". A comma stands for a space within an
+// argument.
 var situations = []string{
 	"policy.yaml GET,/v1/x ip=192.0.2.1 header:x-api-key=k1 jwt:plan=pro",
 	"policy.yaml GET,/v1/x ip=192.0.2.1 header:x-api-key=k1 jwt:plan=enterprise cost=20",
@@ -51,8 +51,7 @@ var situations = []string{
 	"insisting.yaml / jwt:sub=u --at 2026-05-04T13:00:00Z --format json",
 }
 
-// TestExplain_Situations compares what is printed with testdata/explain.txt, which
-// is there to be read.
+// TestExplain_Situations compares the output with testdata/explain.txt, a file for human readers.
 func TestExplain_Situations(t *testing.T) {
 	t.Setenv("METE_HASH_KEY", "of the servers")
 	t.Chdir("testdata/explain")
@@ -289,8 +288,8 @@ overrides:
 	}
 }
 
-// spending takes 20 tokens of a key from a store, by the policy of the situations.
-func spending(t *testing.T, store mete.Store) {
+// takeTokens takes 20 tokens of a key from a store, by the policy of the situations.
+func takeTokens(t *testing.T, store mete.Store) {
 	t.Helper()
 	m, err := loadFile("testdata/explain/policy.yaml", policy.Options{HashKey: []byte("of the servers")})
 	if err != nil {
@@ -337,7 +336,7 @@ func TestExplain_SavedBuckets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spending(t, store)
+	takeTokens(t, store)
 	if err := store.Save(file); err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +366,7 @@ func TestExplain_StoreElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spending(t, node)
+		takeTokens(t, node)
 		if err := node.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -16,9 +16,9 @@ import (
 const halfOfKeys = `{"rules": [{"name": "a", "limit_keys": ["header:x-api-key"], "mode": "50%", "on_missing": "deny", "algorithm_config": {"rps": 1, "burst": 1}}],
 	"tests": [{"name": "half", "request": {"header:x-api-key": "k{n}"}, "steps": [{"times": 64}, {"times": 64, "expect": {"allowed": ALLOWED}}]}]}`
 
-// inForce tells for 64 keys, as 0 and 1, whether the rule is in force for them where
-// values are hashed by hashKey.
-func inForce(t *testing.T, hashKey string) (bits string, spared int) {
+// ruleBits returns a bit for each of 64 keys hashed with hashKey: 1 if the rule applies to the key. It also returns
+// the number of exempt keys.
+func ruleBits(t *testing.T, hashKey string) (bits string, spared int) {
 	t.Helper()
 	m, err := policy.Load([]byte(strings.ReplaceAll(halfOfKeys, "ALLOWED", "0")), policy.Options{HashKey: []byte(hashKey)})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestHashKey_SharesAreTheSameEachTime(t *testing.T) {
 	write(trace, lines.String())
 	for _, env := range []string{"", "0123456789abcdef0123456789abcdef"} {
 		t.Setenv("METE_HASH_KEY", env)
-		want, spared := inForce(t, env)
+		want, spared := ruleBits(t, env)
 		if env == "" {
 			want, spared = withoutHashKey, strings.Count(withoutHashKey, "0")
 		}

@@ -14,8 +14,7 @@ import (
 	"github.com/metehq/mete/internal/playground"
 )
 
-// A replayed line is what mete replay says of one request, as far as the playground says
-// it, too.
+// A replayed is one line of mete replay, with the fields that the playground also has.
 type replayed struct {
 	At         json.Number  `json:"at"`
 	Allowed    bool         `json:"allowed"`
@@ -25,7 +24,7 @@ type replayed struct {
 	Wait       json.Number  `json:"wait"`
 }
 
-// What the playground exports, mete replay decides the same, request by request.
+// For an exported playground, mete replay makes the same decision for every request.
 func TestPlayground_IsWhatReplaySays(t *testing.T) {
 	dir := t.TempDir()
 	for _, p := range append(playground.Presets(), otherPlays...) {

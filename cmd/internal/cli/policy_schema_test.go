@@ -87,8 +87,8 @@ func TestSchema_TakesWhatLoads(t *testing.T) {
 	}
 }
 
-// Whatever the schema refuses, Load does, and much of the other way round: what
-// fields there are, and the forms of their values.
+// Load rejects every document that the schema rejects. The schema also knows the field names and the forms
+// of their values.
 func TestSchema_RefusesWhatIsBroken(t *testing.T) {
 	schema := editorSchema(t)
 	form := []string{"unknown field", "paths have no templates", "mete has no user agent attributes", "is missing", "must be a list", "must be an object", "must be a string", "must be a duration", "must be a number",

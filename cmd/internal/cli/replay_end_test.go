@@ -84,8 +84,8 @@ func TestReplay_LeavesNothing(t *testing.T) {
 	}
 }
 
-// Where a replay ended is said, and what it leaves in a store that has gone away: with
-// the second request, or with the first if it was still to be answered.
+// If the store fails, replay reports where it ended and what it leaves in the store. The failure comes
+// with the second request, or with the first if it is unanswered.
 func TestReplay_StoreGoesAway(t *testing.T) {
 	for _, in := range places(t) {
 		r := startReplay(t, in)

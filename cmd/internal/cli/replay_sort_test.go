@@ -14,8 +14,8 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// An unsorted log is replayed with a warning at the top of the report, and with --sort as
-// if it were sorted, files in any order.
+// mete replay warns of an unsorted log at the top of the report. With --sort the result equals a sorted
+// log, with files in any order.
 func TestReplay_Sort(t *testing.T) {
 	var lines []string
 	for i := range 600 {

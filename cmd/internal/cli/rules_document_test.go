@@ -45,22 +45,22 @@ func TestRules_Document(t *testing.T) {
 		d.do(0, args...)
 	}
 	d.do(0, "enable", "stricter")
-	d.says(1, "name one of them: user-free, stricter", "set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "1")
+	d.wantOutput(1, "name one of them: user-free, stricter", "set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "1")
 }
 
-// A rate over any time can be set as for an override: where it is no number of tokens a
-// second, it goes into spec beside the other fields.
+// A rate over any period works as for an override. A rate that is not a number of tokens per second goes
+// into spec, next to the other fields.
 func TestRules_RateOverATime(t *testing.T) {
 	d := newRulesDB(t)
-	d.says(0, "+ a: algorithm_config/burst 20, algorithm_config/rps 10, group g, is_active true,", "set", "a", "--pattern", "ip:{ip}", "--rate", "10/1s", "--burst", "20", "--spec", `{"group":"g"}`)
-	d.says(0, "~ a: algorithm_config/rps 0.5 (was 10)\n", "set", "a", "--rate", "30/1m")
-	d.says(0, "~ a: algorithm_config/rate 5/1m (was NULL), algorithm_config/rps NULL (was 0.5)\n",
+	d.wantOutput(0, "+ a: algorithm_config/burst 20, algorithm_config/rps 10, group g, is_active true,", "set", "a", "--pattern", "ip:{ip}", "--rate", "10/1s", "--burst", "20", "--spec", `{"group":"g"}`)
+	d.wantOutput(0, "~ a: algorithm_config/rps 0.5 (was 10)\n", "set", "a", "--rate", "30/1m")
+	d.wantOutput(0, "~ a: algorithm_config/rate 5/1m (was NULL), algorithm_config/rps NULL (was 0.5)\n",
 		"set", "a", "--rate", "5/1m")
-	d.says(0, "~ a: algorithm_config/burst 3 (was 20)\n", "set", "a", "--burst", "3")
-	d.says(0, "~ a: algorithm_config/rate 7/1h (was 5/1m), mode shadow (was NULL)\n", "set", "a", "--rate", "7/1h", "--mode", "shadow")
-	d.says(0, "~ a: algorithm_config/rate NULL (was 7/1h), algorithm_config/rps 2 (was NULL)\n", "set", "a", "--rate", "2")
-	d.says(1, "--rate 5/1m needs a burst: set --burst, too", "set", "b", "--pattern", "global", "--rate", "5/1m")
-	d.says(0, "+ b: ", "set", "b", "--pattern", "global", "--rate", "5/1m", "--burst", "3")
-	d.says(2, `--rate: "5/x" is neither a number of tokens per second nor a rate such as 5/1m`, "set", "new", "--rate", "5/x")
-	d.says(2, `is neither`, "set", "new", "--rate", "0/1s")
+	d.wantOutput(0, "~ a: algorithm_config/burst 3 (was 20)\n", "set", "a", "--burst", "3")
+	d.wantOutput(0, "~ a: algorithm_config/rate 7/1h (was 5/1m), mode shadow (was NULL)\n", "set", "a", "--rate", "7/1h", "--mode", "shadow")
+	d.wantOutput(0, "~ a: algorithm_config/rate NULL (was 7/1h), algorithm_config/rps 2 (was NULL)\n", "set", "a", "--rate", "2")
+	d.wantOutput(1, "--rate 5/1m needs a burst: set --burst, too", "set", "b", "--pattern", "global", "--rate", "5/1m")
+	d.wantOutput(0, "+ b: ", "set", "b", "--pattern", "global", "--rate", "5/1m", "--burst", "3")
+	d.wantOutput(2, `--rate: "5/x" is neither a number of tokens per second nor a rate such as 5/1m`, "set", "new", "--rate", "5/x")
+	d.wantOutput(2, `is neither`, "set", "new", "--rate", "0/1s")
 }

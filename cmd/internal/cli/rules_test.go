@@ -44,8 +44,8 @@ func (d *rulesDB) do(code int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// says runs mete rules and expects words in its output.
-func (d *rulesDB) says(code int, want string, args ...string) {
+// wantOutput runs mete rules and checks that its output contains want.
+func (d *rulesDB) wantOutput(code int, want string, args ...string) {
 	d.t.Helper()
 	if stdout, stderr := d.do(code, args...); !strings.Contains(stdout+stderr, want) {
 		d.t.Errorf("mete rules %q: %q and %q, want %q", args, stdout, stderr, want)
@@ -54,21 +54,21 @@ func (d *rulesDB) says(code int, want string, args ...string) {
 
 func TestRules_FromNothing(t *testing.T) {
 	d := newRulesDB(t)
-	d.says(0, "there are no rules in the schema test_", "list")
-	d.says(1, "no active rule", "export")
-	d.says(0, "+ user-free: algorithm_config/burst 50, algorithm_config/rps 10, is_active true, is_fallback false, key_pattern user:{user_id}, "+
+	d.wantOutput(0, "there are no rules in the schema test_", "list")
+	d.wantOutput(1, "no active rule", "export")
+	d.wantOutput(0, "+ user-free: algorithm_config/burst 50, algorithm_config/rps 10, is_active true, is_fallback false, key_pattern user:{user_id}, "+
 		`limit_keys ["jwt:sub"], match/jwt:plan free, name user-free, policy rules, priority 0, scope user`+"\n",
 		"set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "10", "--burst", "50")
-	d.says(0, "+ everyone: ", "set", "everyone", "--pattern", "global", "--rate", "50000", "--burst", "100000", "--description", "all of it")
-	d.says(0, "~ user-free: algorithm_config/rps 12.5 (was 10)\n1 rule changed\n", "set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "12.5")
-	d.says(0, "nothing changes", "set", "user-free", "--rate", "12.50")
-	d.says(0, "~ user-free: match/jwt:plan NULL (was free)\n", "set", "user-free", "--plan", "")
-	d.says(0, "~ everyone: is_active false (was true)", "disable", "everyone")
-	d.says(0, "~ everyone: is_active true (was false)", "enable", "everyone", "--dry-run")
-	d.says(0, "nothing changes", "disable", "everyone")
-	d.says(1, "no active rule", "disable", "user-free")
-	d.says(0, "- everyone", "delete", "everyone")
-	d.says(0, "1 rule would change; nothing is written", "set", "user-free", "--spec", `{"mode":"shadow"}`, "--dry-run")
+	d.wantOutput(0, "+ everyone: ", "set", "everyone", "--pattern", "global", "--rate", "50000", "--burst", "100000", "--description", "all of it")
+	d.wantOutput(0, "~ user-free: algorithm_config/rps 12.5 (was 10)\n1 rule changed\n", "set", "--pattern", "user:{user_id}", "--plan", "free", "--rate", "12.5")
+	d.wantOutput(0, "nothing changes", "set", "user-free", "--rate", "12.50")
+	d.wantOutput(0, "~ user-free: match/jwt:plan NULL (was free)\n", "set", "user-free", "--plan", "")
+	d.wantOutput(0, "~ everyone: is_active false (was true)", "disable", "everyone")
+	d.wantOutput(0, "~ everyone: is_active true (was false)", "enable", "everyone", "--dry-run")
+	d.wantOutput(0, "nothing changes", "disable", "everyone")
+	d.wantOutput(1, "no active rule", "disable", "user-free")
+	d.wantOutput(0, "- everyone", "delete", "everyone")
+	d.wantOutput(0, "1 rule would change; nothing is written", "set", "user-free", "--spec", `{"mode":"shadow"}`, "--dry-run")
 
 	stdout, _ := d.do(0, "list")
 	for _, want := range []string{"NAME", "user-free", "user:{user_id}", "12.5", "yes"} {
@@ -110,7 +110,7 @@ func TestRules_Refusals(t *testing.T) {
 		{1, `spec/mode: mode must be a share of the keys between 0% and 100% (got "101%")`, "set a --mode 101%"},
 		{2, `open /does/not/exist`, `import /does/not/exist`},
 	} {
-		d.says(tt.code, tt.want, strings.Fields(tt.args)...)
+		d.wantOutput(tt.code, tt.want, strings.Fields(tt.args)...)
 	}
 	stdout, _ := d.do(0, "set", "a", "--rate", "2", "--if-version", "1")
 	if !strings.Contains(stdout, "algorithm_config/rps 2 (was 1)") {
@@ -144,7 +144,7 @@ func TestRules_FileRoundTrip(t *testing.T) {
 		if rows := checked(t, d.url); rows != want {
 			t.Errorf("%s: mete check says of the rows\n%s\nand of the file\n%s", file, rows, want)
 		}
-		d.says(0, "nothing changes", "import", "--replace", path)
+		d.wantOutput(0, "nothing changes", "import", "--replace", path)
 	}
 }
 
@@ -185,7 +185,7 @@ policies:
 // An import names the fields that it leaves out, and keeps the overrides of a file.
 func TestRules_ImportLosesNothingSilently(t *testing.T) {
 	d := newRulesDB(t)
-	d.says(0, "mete rules: ignored, because rows have a revision instead: /bundle_version\n", "import", grown(t))
+	d.wantOutput(0, "mete rules: ignored, because rows have a revision instead: /bundle_version\n", "import", grown(t))
 	path := filepath.Join(t.TempDir(), "p.yaml")
 	if err := os.WriteFile(path, []byte(`rules: [{ name: a, limit_keys: [], algorithm_config: { rps: 1, burst: 2 } }]
 overrides:
@@ -193,10 +193,10 @@ overrides:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.says(0, `~ all policies: overrides [{"action":"block","author":"a","expires_at":"2999-01-01T00:00:00Z","id":"o","match":{"header:x":"1"},"reason":"x"}] (was NULL)`+"\n",
+	d.wantOutput(0, `~ all policies: overrides [{"action":"block","author":"a","expires_at":"2999-01-01T00:00:00Z","id":"o","match":{"header:x":"1"},"reason":"x"}] (was NULL)`+"\n",
 		"import", path)
-	d.says(0, "overrides:", "export")
-	d.says(0, "nothing changes", "import", path)
+	d.wantOutput(0, "overrides:", "export")
+	d.wantOutput(0, "nothing changes", "import", path)
 }
 
 // A rule is rolled out by its mode alone.
@@ -208,10 +208,10 @@ func TestRules_Mode(t *testing.T) {
 		{"2.5%", "~ a: mode 2.5% (was shadow)\n"},
 		{"enforce", "~ a: mode NULL (was 2.5%)\n"},
 	} {
-		d.says(0, step.want, "set", "a", "--mode", step.mode)
+		d.wantOutput(0, step.want, "set", "a", "--mode", step.mode)
 	}
-	d.says(0, "nothing changes", "set", "a", "--mode", "")
-	d.says(0, "~ a: deadline NULL (was 20ms), group g (was NULL), policy other (was rules)\n", "set", "a", "--spec", `{"deadline":null,"group":"g"}`, "--policy", "other")
+	d.wantOutput(0, "nothing changes", "set", "a", "--mode", "")
+	d.wantOutput(0, "~ a: deadline NULL (was 20ms), group g (was NULL), policy other (was rules)\n", "set", "a", "--spec", `{"deadline":null,"group":"g"}`, "--policy", "other")
 }
 
 // checked returns the rules in the output of mete check.
@@ -236,13 +236,13 @@ func TestRules_ImportSaysWhatChanges(t *testing.T) {
 	}
 	write("rules:\n  - { name: a, limit_keys: [\"ip:address\"], algorithm_config: { rps: 1, burst: 2 } }\n" +
 		"  - { name: b, limit_keys: [], algorithm_config: { rps: 1, burst: 2 } }\n")
-	d.says(0, "2 rules would change; nothing is written", "import", path, "--dry-run")
-	d.says(0, "2 rules changed", "import", path)
+	d.wantOutput(0, "2 rules would change; nothing is written", "import", path, "--dry-run")
+	d.wantOutput(0, "2 rules changed", "import", path)
 	write("rules:\n  - { name: a, limit_keys: [\"ip:address\"], algorithm_config: { rps: 3, burst: 2 } }\n")
-	d.says(0, "~ a: algorithm_config/rps 3 (was 1)\n~ b: is_active false (was true)\n2 rules changed\n", "import", "--replace", path)
-	d.says(0, "1 rule is omitted: not active", "export")
+	d.wantOutput(0, "~ a: algorithm_config/rps 3 (was 1)\n~ b: is_active false (was true)\n2 rules changed\n", "import", "--replace", path)
+	d.wantOutput(0, "1 rule is omitted: not active", "export")
 	write("rules:\n  - { name: a, limit_keys: [\"ip:address\"], algorithm_config: { rps: 3, brust: 2 } }\n")
-	d.says(1, `did you mean "burst"?`, "import", path)
+	d.wantOutput(1, `did you mean "burst"?`, "import", path)
 }
 
 func TestRules_Replay(t *testing.T) {
@@ -264,8 +264,8 @@ func TestRules_BrokenRows(t *testing.T) {
 	d.do(0, "set", "a", "--pattern", "user:{user_id}", "--rate", "1", "--burst", "5")
 	breakAttribute(t, d.url)
 	const want = `rule 1 "a": spec/limit_keys/0: unknown attribute (got "nonsense:")`
-	d.says(1, want, "list")
-	d.says(1, want, "export")
+	d.wantOutput(1, want, "list")
+	d.wantOutput(1, want, "export")
 	stdout, _, code := run(t, "check", d.url)
 	if code != 1 || !strings.Contains(stdout, want) {
 		t.Errorf("mete check: code %d, %q", code, stdout)

@@ -16,8 +16,8 @@ import (
 	"github.com/metehq/mete/internal/proctest"
 )
 
-// Nobody reads the log of a server, though every request has something to log:
-// it goes on deciding, counts what it could not log, and ends when it should.
+// The log of the server is never read, although every request has a log line. The server still decides,
+// counts lost lines and shuts down.
 func TestServe_NobodyReadsTheLog(t *testing.T) {
 	unread, errs := io.Pipe()
 	t.Cleanup(func() { unread.Close() })

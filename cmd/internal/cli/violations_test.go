@@ -20,8 +20,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// audited returns the URL of a database in which some were denied, with their
-// hashes keyed by key, or by the secret in the database where that is empty.
+// audited returns the URL of a database with denials. Key values are hashed with key, or with the secret
+// in the database if key is empty.
 func audited(t *testing.T, key string, raw bool) string {
 	t.Helper()
 	u, err := url.Parse(proctest.PostgresURL(t))

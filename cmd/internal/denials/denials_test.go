@@ -25,8 +25,8 @@ const clientPolicy = `{"rules": [
 	{"name": "client", "limit_keys": ["header:x-api-key"], "algorithm_config": {"rate": "1/1d", "burst": 1}},
 	{"name": "trial", "mode": "shadow", "limit_keys": ["query:trial"], "algorithm_config": {"rate": "1/1d", "burst": 1}}]}`
 
-// A door is a limiter with a denial log.
-type door struct {
+// A loggedLimiter is a limiter with a denial log.
+type loggedLimiter struct {
 	t   *testing.T
 	log *denials.Log
 	lim *mete.Limiter
@@ -35,13 +35,13 @@ type door struct {
 	out bytes.Buffer
 }
 
-func (d *door) Write(p []byte) (int, error) {
+func (d *loggedLimiter) Write(p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.out.Write(p)
 }
 
-func newDoor(t *testing.T, text string, c denials.Config) *door {
+func newLoggedLimiter(t *testing.T, text string, c denials.Config) *loggedLimiter {
 	t.Helper()
 	m, err := policy.Load([]byte(text), policy.Options{HashKey: []byte("k")})
 	if err != nil {
@@ -51,7 +51,7 @@ func newDoor(t *testing.T, text string, c denials.Config) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{t: t}
+	d := &loggedLimiter{t: t}
 	c.Logger = slog.New(slog.NewJSONHandler(d, nil))
 	if c.Key == nil {
 		c.Key = []byte("secret")
@@ -63,7 +63,7 @@ func newDoor(t *testing.T, text string, c denials.Config) *door {
 	return d
 }
 
-func (d *door) take(attrs mete.Attrs) {
+func (d *loggedLimiter) take(attrs mete.Attrs) {
 	d.t.Helper()
 	if _, err := d.lim.Take(d.t.Context(), mete.Request{Attributes: attrs}); err != nil {
 		d.t.Fatal(err)
@@ -71,7 +71,7 @@ func (d *door) take(attrs mete.Attrs) {
 }
 
 // run runs the log in the background; what it returns ends it.
-func (d *door) run() (end func()) {
+func (d *loggedLimiter) run() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -94,7 +94,7 @@ type line struct {
 	Times   uint64 `json:"times"`
 }
 
-func (d *door) lines() (lines []line) {
+func (d *loggedLimiter) lines() (lines []line) {
 	d.t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +110,7 @@ func (d *door) lines() (lines []line) {
 
 func TestLog_OneLineForEachBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(t, clientPolicy, denials.Config{Interval: time.Minute, PerSecond: 10})
+		d := newLoggedLimiter(t, clientPolicy, denials.Config{Interval: time.Minute, PerSecond: 10})
 		end := d.run()
 		alice := mete.Attrs{"header:x-api-key": "alice", "ip:address": "192.0.2.77"}
 		for range 11 { // one is admitted
@@ -147,7 +147,7 @@ func TestLog_OneLineForEachBurst(t *testing.T) {
 }
 
 func TestLog_ShadowRulesWouldDeny(t *testing.T) {
-	d := newDoor(t, clientPolicy, denials.Config{Interval: time.Minute, PerSecond: 10})
+	d := newLoggedLimiter(t, clientPolicy, denials.Config{Interval: time.Minute, PerSecond: 10})
 	for range 3 {
 		d.take(mete.Attrs{"query:trial": "a"})
 	}
@@ -160,7 +160,7 @@ func TestLog_ShadowRulesWouldDeny(t *testing.T) {
 // than the bound allows.
 func TestLog_IsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(t, clientPolicy, denials.Config{Interval: 10 * time.Second, PerSecond: 50})
+		d := newLoggedLimiter(t, clientPolicy, denials.Config{Interval: 10 * time.Second, PerSecond: 50})
 		end := d.run()
 		const keys = 3 * denials.MaxBursts
 		for i := range keys {
@@ -191,7 +191,7 @@ func TestLog_IsBounded(t *testing.T) {
 
 func TestLog_EndsWithWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(t, clientPolicy, denials.Config{Interval: time.Hour, PerSecond: 10})
+		d := newLoggedLimiter(t, clientPolicy, denials.Config{Interval: time.Hour, PerSecond: 10})
 		end := d.run()
 		for range 8 {
 			d.take(mete.Attrs{"header:x-api-key": "k"})
@@ -207,7 +207,7 @@ func TestLog_EndsWithWhatIsLeft(t *testing.T) {
 func TestLog_HidesAndQuotes(t *testing.T) {
 	forged := "k\"}\n{\"msg\":\"denied\",\"rule\":\"forged\"}\x1b[31m\r" + strings.Repeat("x", 10_000)
 	for _, raw := range []bool{false, true} {
-		d := newDoor(t, clientPolicy, denials.Config{Interval: time.Minute, PerSecond: 10, Raw: raw})
+		d := newLoggedLimiter(t, clientPolicy, denials.Config{Interval: time.Minute, PerSecond: 10, Raw: raw})
 		for range 2 {
 			d.take(mete.Attrs{"header:x-api-key": forged, "ip:address": "2001:db8:1:2:3:4:5:6"})
 			d.take(mete.Attrs{"query:trial": forged, "ip:address": "not an address, but canary"})
@@ -241,7 +241,7 @@ func TestLog_IsNotOfFailures(t *testing.T) {
 }
 
 func TestLog_ConcurrentUse(t *testing.T) {
-	d := newDoor(t, clientPolicy, denials.Config{Interval: time.Millisecond, PerSecond: 1_000_000})
+	d := newLoggedLimiter(t, clientPolicy, denials.Config{Interval: time.Millisecond, PerSecond: 1_000_000})
 	end := d.run()
 	var asking sync.WaitGroup
 	const workers, requests = 4, 500

@@ -281,8 +281,7 @@ func TestRun_OverrideExpires(t *testing.T) {
 	}
 }
 
-// A key that is not shown has a number of its own in all of a report, also where it is in
-// both of its lists.
+// A hidden key has one number in the whole report, also if both lists contain it.
 func TestCompare_NumbersKeys(t *testing.T) {
 	const was = `{"rules": [{"name": "client", "limit_keys": ["header:x"], "algorithm": "token_bucket", "algorithm_config": {"rps": 2, "burst": 5}}]}`
 	is := strings.Replace(was, `"rps": 2, "burst": 5`, `"rps": 1, "burst": 9`, 1)

@@ -26,15 +26,14 @@ func live() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// TestRun_BoundedMemory replays a log that is much larger than what a replay may
-// hold, with ever new addresses, all of them denied by one policy: neither the
-// lines nor the keys stay.
+// TestRun_BoundedMemory replays a log that is much larger than the memory limit. Every line has a new
+// address, and one policy denies them all.
 func TestRun_BoundedMemory(t *testing.T) {
 	const (
 		lines   = 600_000
 		each    = 5 // lines of one address, one after the other
 		maxKeys = 1 << 14
-		most    = 40 << 20 // of which 20 MB are two full toplists and their keys
+		most    = 40 << 20 // includes 20 MB for two full toplists and their keys
 	)
 	old := load(t, `{"rules": [{"name": "r", "limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": {"rps": 0.05, "burst": 1}}]}`)
 	new := load(t, `{"rules": [{"name": "r", "limit_keys": ["ip:address", "header:missing"], "on_missing": "deny", "algorithm": "token_bucket",

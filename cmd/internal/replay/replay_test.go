@@ -214,7 +214,7 @@ func TestProgress(t *testing.T) {
 	if !strings.Contains(out.String(), "\r\x1b[K10% of 2 MB, 10240 requests, 100000 per second, 1s left") || !strings.HasSuffix(out.String(), "\r\x1b[K") {
 		t.Errorf("got %q", out.String())
 	}
-	(*replay.Progress)(nil).Step(1) // nobody looks
+	(*replay.Progress)(nil).Step(1) // a nil Progress ignores steps
 	(*replay.Progress)(nil).Clear()
 }
 

@@ -133,8 +133,8 @@ func TestReport_NothingToReport(t *testing.T) {
 	}
 }
 
-// TestReport_ManyKeys denies more keys than are counted at a time, and one of
-// them more often than the others: it is found, and the loss is stated.
+// TestReport_ManyKeys denies more keys than the report can count, and one key most often. The report
+// contains that key and states the loss.
 func TestReport_ManyKeys(t *testing.T) {
 	const keys = 100_000
 	var text strings.Builder

@@ -13,8 +13,7 @@ import (
 	"github.com/metehq/mete/internal/testseed"
 )
 
-// Whatever the order of the events, the bins have what a count of all of them by hand
-// has, and there are never more than there may be.
+// In any order of events, the bins equal a naive count, and their number stays within the limit.
 func TestTimeline(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(testseed.PCG(seed, 3))

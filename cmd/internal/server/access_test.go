@@ -68,7 +68,7 @@ func TestAccess_Roles(t *testing.T) {
 	s := start(t, withTokens())
 	for _, test := range []struct {
 		method, path, body string
-		want               [4]int // of nobody, read, operate, configure
+		want               [4]int // no token, read, operate, configure
 	}{
 		{"GET", "/livez", "", [4]int{200, 200, 200, 200}},
 		{"GET", "/readyz", "", [4]int{200, 200, 200, 200}},
@@ -92,7 +92,7 @@ func TestAccess_Roles(t *testing.T) {
 			}
 		}
 	}
-	// Who changed something is in the log; what opens the door is not.
+	// The log names the author of a change, but never contains a token.
 	log := s.log.String()
 	for _, want := range []string{
 		`what=reset by=on-call role=operate from=127.0.0.1 status=200`, `what=refund by=on-call role=operate`, `what=reset by="" role=none from=127.0.0.1 status=401`,
@@ -233,8 +233,8 @@ func TestAccess_NoPlaceForTheToken(t *testing.T) {
 	}
 }
 
-// Without tokens in the settings, who is on this machine may look. A proxy here that
-// passes on what others ask is not them, nor is a page that its name leads here.
+// Without configured tokens, clients of this machine can read. Requests that a local proxy forwards and
+// pages with a rebound name cannot.
 func TestAccess_NotOfThisMachine(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
@@ -285,7 +285,7 @@ func (r *running) looks(path, name, value string) int {
 	return resp.StatusCode
 }
 
-// Who has no token cannot fill the log; what they with one do is in it, all of it.
+// Clients without a token cannot fill the log. Each admin action with a token is logged.
 func TestAccess_AuditIsNotFlooded(t *testing.T) {
 	t.Parallel()
 	s := start(t, withTokens())
@@ -299,7 +299,7 @@ func TestAccess_AuditIsNotFlooded(t *testing.T) {
 			t.Errorf("as a reader: %d %s, want 403", got, answer)
 		}
 	}
-	most := 11 + int(time.Since(begun).Seconds()) // a burst of ten, and then one a second
+	most := 11 + int(time.Since(begun).Seconds()) // a burst of ten, then one per second
 	if n := s.log.Count(`what=reload by=""`); n < 1 || n > most {
 		t.Errorf("%d lines about %d requests without a token, want at most %d", n, tries, most)
 	}

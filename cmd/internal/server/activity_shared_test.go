@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// activity is what a server lists.
+// activity returns the server's activity list.
 func (r *running) activity(token string) []api.Activity {
 	r.t.Helper()
 	var x api.Activities
@@ -40,9 +40,8 @@ func (r *running) doTo(client, verb, rest string) {
 	}
 }
 
-// gives makes a bucket full that was not: what is not known to be done, because the store
-// took long, is tried again.
-func (r *running) gives(client string) {
+// resetBucket takes from a client's bucket, then resets it. It retries if a slow store leaves the outcome unknown.
+func (r *running) resetBucket(client string) {
 	for range 20 {
 		r.take(client)
 		var reset api.BucketReset
@@ -58,8 +57,8 @@ func (r *running) gives(client string) {
 	r.t.Error("a bucket could not be reset")
 }
 
-// told is a list in short.
-func told(list []api.Activity) (lines []string) {
+// activityLines is a list in short.
+func activityLines(list []api.Activity) (lines []string) {
 	for _, a := range list {
 		lines = append(lines, strings.TrimSpace(fmt.Sprint(a.What, " ", a.By, " ", a.Role, " ", a.From, " ", a.Status, " ", a.Key, " ", a.Reason)))
 	}
@@ -67,18 +66,17 @@ func told(list []api.Activity) (lines []string) {
 }
 
 // sharing is a configuration of servers that know the same tokens, and mask alike.
-func sharing(t *testing.T, e elsewhere) config.Config {
+func sharing(t *testing.T, e remoteStore) config.Config {
 	c := e.patient(t, burst("5"))
 	c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 	c.Timeouts.APIRequest = time.Minute // notes have half of it
 	return c
 }
 
-// What is done to a bucket at one server is listed by all that share its store, once, and
-// after a restart of all of them.
+// All servers that share a store list a bucket action once, also after they all restart.
 func TestActivity_Shared(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := sharing(t, e)
 		a, b := start(t, c), start(t, c)
 		a.take("192.0.2.9")
@@ -103,7 +101,7 @@ func TestActivity_Shared(t *testing.T) {
 		} {
 			var got []string
 			testkit.Until(t, at.name+" lists what was done at both", func() bool {
-				got = told(at.activity(operatorToken))
+				got = activityLines(at.activity(operatorToken))
 				return len(got) >= len(at.want)
 			})
 			if !slices.Equal(got, at.want) {
@@ -115,7 +113,7 @@ func TestActivity_Shared(t *testing.T) {
 		b.end()
 		b = start(t, c)
 		list := b.activity(operatorToken)
-		if got := told(list); !slices.Equal(got, []string{undone, reset}) {
+		if got := activityLines(list); !slices.Equal(got, []string{undone, reset}) {
 			t.Errorf("after a restart: %q, want both", got)
 		} else if !list[0].At.Equal(ofBoth[0].At) || !list[1].At.Equal(ofBoth[2].At) {
 			t.Errorf("they were done at %v and %v, want %v and %v", list[0].At, list[1].At, ofBoth[0].At, ofBoth[2].At)
@@ -141,7 +139,7 @@ func TestActivity_Shared(t *testing.T) {
 func TestActivity_AtOnce(t *testing.T) {
 	t.Parallel()
 	const each = 8
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := sharing(t, e)
 		servers := []*running{start(t, c), start(t, c)}
 		var all sync.WaitGroup
@@ -150,7 +148,7 @@ func TestActivity_AtOnce(t *testing.T) {
 			for j := range each {
 				client := fmt.Sprintf("192.0.%d.%d", i, j)
 				want["client:ip="+client] = true
-				all.Go(func() { s.gives(client) })
+				all.Go(func() { s.resetBucket(client) })
 			}
 		}
 		all.Wait()
@@ -173,8 +171,8 @@ func TestActivity_AtOnce(t *testing.T) {
 	})
 }
 
-// What cannot be noted is done all the same, in the log, and listed as long as the server
-// runs. With a store in memory the notes are where its overrides are.
+// An action that cannot be recorded still happens, is logged, and is listed until the server stops. A
+// store in memory keeps these records next to its overrides.
 func TestActivity_NotNoted(t *testing.T) {
 	t.Parallel()
 	c := withTokens()

@@ -12,8 +12,7 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// What is done to a bucket by its key is logged with the key as readers see it, and
-// remembered with the true one.
+// A bucket action by key is logged with the masked key and stored with the real one.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	c := withTokens()
@@ -50,7 +49,7 @@ func TestActivity(t *testing.T) {
 	want := []struct {
 		what, by, key, reason string
 		status                int
-	}{ // newest first, and of nobody without a token
+	}{ // newest first; requests without a token are not listed
 		{"reset", "on-call", "", "", 200},
 		{"bucket/reset", "on-call", "clint:ip=192.0.2.77", "r", 404},
 		{"bucket/reset", "grafana", "", "", 403},
@@ -102,7 +101,7 @@ func TestActivity_IsBounded(t *testing.T) {
 // masked key in its own lists alone.
 func TestBucket_IsShared(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := e.patient(t, burst("5"))
 		c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 		a, b := start(t, c), start(t, c)

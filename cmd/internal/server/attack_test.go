@@ -32,8 +32,8 @@ func dial(t *testing.T, url string) net.Conn {
 	return conn
 }
 
-// impatience is how long a server waits that is attacked by waiting. Whoever behaves
-// well is far quicker, also where the machine is busy.
+// impatience is the server's timeout for stalled clients. Normal clients are much faster, also on a busy
+// machine.
 const impatience = 3 * time.Second
 
 // bothURLs are the addresses of a server without and one with an upstream: all
@@ -154,7 +154,7 @@ func TestAttack_HugeHeader(t *testing.T) {
 	}
 }
 
-// A flood is an endless body that counts what was read of it.
+// A flood is an endless body that counts the bytes read from it.
 type flood struct{ read atomic.Int64 }
 
 func (f *flood) Read(p []byte) (int, error) {
@@ -261,8 +261,7 @@ func TestAttack_FloodOfKeysIsTold(t *testing.T) {
 	}
 }
 
-// A request cannot reserve so far ahead that it locks a key out for years: neither at the
-// main address nor at that of administrators.
+// On both addresses, no request can reserve tokens so far ahead that it blocks a key for years.
 func TestAttack_WaitOfYears(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

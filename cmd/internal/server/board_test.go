@@ -26,7 +26,7 @@ func TestBoard_Roles(t *testing.T) {
 	s := start(t, withTokens())
 	for _, test := range []struct {
 		method, path string
-		want         [4]int // of nobody, read, operate, configure
+		want         [4]int // no token, read, operate, configure
 	}{
 		{"GET", "/dashboard/", [4]int{200, 200, 200, 200}},
 		{"GET", "/dashboard/ui/base.css", [4]int{200, 200, 200, 200}},

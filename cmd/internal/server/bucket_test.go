@@ -129,11 +129,10 @@ func (k *keyed) level(s *running) float64 {
 
 func float(n api.Amount) float64 { return float64(n) / 1000 }
 
-// near is whether a level is this, but for what refills while a test runs.
+// near reports whether a level equals want, allowing for the refill during the test.
 func near(level, want float64) bool { return level >= want-0.01 && level <= want+0.01 }
 
-// What is done to a bucket by its key holds at once, and at every server, and its undo
-// leaves it as it was.
+// A bucket action by key takes effect immediately and on every server. Its undo restores the bucket.
 func TestBucket_ByKey(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -142,15 +141,15 @@ func TestBucket_ByKey(t *testing.T) {
 		s := start(t, c)
 		testByKey(t, s, s)
 	})
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := e.patient(t, keyedRules)
 		c.HashKey = "one for both"
 		testByKey(t, start(t, c), start(t, c))
 	})
 }
 
-// testByKey does each thing to the buckets of all limits before it looks at any: one
-// server hears of what another does after a while, once for them all.
+// testByKey acts on the buckets of all limits before it checks any. The other server learns of all actions
+// after one delay.
 func testByKey(t *testing.T, a, b *running) {
 	var all []*keyed
 	for _, name := range keyedLimits {
@@ -181,7 +180,7 @@ func (k *keyed) reset() {
 	}
 	before := k.level(k.a)
 	done := asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
-	exact := k.name != "leased" // of which servers keep to themselves for a while what they spend
+	exact := k.name != "leased" // servers lease its tokens and report their use later
 	if given := float(done.Given); !near(k.level(k.b), 10) || !near(given, 10-before) || exact && !near(before, 3) {
 		k.t.Errorf("%s: %v left of 10, given %v, then %v", k.name, before, given, k.level(k.b))
 	}
@@ -214,8 +213,8 @@ func (k *keyed) put(action string, more map[string]any) (id string, end func()) 
 	}
 }
 
-// sees waits until both servers would allow a request of the client, or deny it.
-func (k *keyed) sees(what string, allowed bool) {
+// wantAllowed waits until both servers would allow a request of the client, or deny it.
+func (k *keyed) wantAllowed(what string, allowed bool) {
 	k.t.Helper()
 	for _, s := range []*running{k.a, k.b} {
 		testkit.Until(k.t, k.name+": "+what, func() bool {
@@ -228,16 +227,16 @@ func (k *keyed) sees(what string, allowed bool) {
 func (k *keyed) block() (during, after func()) {
 	k.t.Helper()
 	asked[api.BucketReset](k, k.a, "POST", "/v1/bucket/reset", map[string]any{"key": k.key, "reason": "test"})
-	k.sees("a full bucket admits", true)
+	k.wantAllowed("a full bucket admits", true)
 	before := k.level(k.a)
 	id, end := k.put("block", nil)
 	return func() {
-		k.sees("it is blocked", false)
+		k.wantAllowed("it is blocked", false)
 		if x := asked[api.Bucket](k, k.b, "GET", "/v1/bucket?key="+url.QueryEscape(k.key), nil); x.BlockedBy == nil || x.BlockedBy.ID != id || !near(float(x.Remaining), before) {
 			k.t.Errorf("%s: blocked: %+v", k.name, x)
 		}
 		end()
-	}, func() { k.sees("it is not blocked any more", true) }
+	}, func() { k.wantAllowed("it is not blocked any more", true) }
 }
 
 func (k *keyed) limit() (during, after func()) {
@@ -282,11 +281,11 @@ func (k *keyed) allow() (during, after func()) {
 	k.t.Helper()
 	asked[api.BucketTake](k, k.a, "POST", "/v1/bucket/take", map[string]any{"key": k.key, "tokens": json.Number(strconv.Itoa(10))})
 	if k.name != "shadowed" {
-		k.sees("an empty bucket denies", false)
+		k.wantAllowed("an empty bucket denies", false)
 	}
 	_, end := k.put("allow", nil)
 	return func() {
-			k.sees("it is let through", true)
+			k.wantAllowed("it is let through", true)
 			before := k.level(k.b)
 			if k.takes(k.a, 1); !near(k.level(k.b), before) {
 				k.t.Errorf("%s: uncharged, but %v are left of %v", k.name, k.level(k.b), before)
@@ -294,7 +293,7 @@ func (k *keyed) allow() (during, after func()) {
 			end()
 		}, func() {
 			if k.name != "shadowed" {
-				k.sees("it is denied again", false)
+				k.wantAllowed("it is denied again", false)
 			}
 		}
 }

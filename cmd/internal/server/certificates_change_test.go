@@ -15,8 +15,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// Who was let in by an authority that is believed no more is not let in again, with
-// what they remember of it neither.
+// A client of a removed certificate authority cannot connect again, even by resuming its TLS session.
 func TestTLS_ClientAuthorityChanges(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {

@@ -86,7 +86,7 @@ func (r *running) asks(path, token string, n int) (allowed int) {
 	return allowed
 }
 
-// Through the gateway and for /v1/decision, a plan is what the issuer says it is.
+// The gateway and /v1/decision use the plan that the issuer signed.
 func TestClaims_AreVerified(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "here") }))

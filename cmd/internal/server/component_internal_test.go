@@ -40,7 +40,7 @@ func TestComponents_Order(t *testing.T) {
 	}
 }
 
-// A component that fails to start stops those that have started, and Run returns its error.
+// If a component fails to start, Run stops the started ones and returns the error.
 func TestRun_StartFails(t *testing.T) {
 	t.Parallel()
 	var calls []string

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// With the policy of the cookbook and cors_origins, a script of another origin can read a
-// denial, and a preflight passes while its request is denied. No answer has a field of CORS twice.
+// With the cookbook's policy and cors_origins, a script of another origin can read a denial. A preflight
+// passes while its request is denied. No CORS field occurs twice.
 func TestGateway_CORS(t *testing.T) {
 	t.Parallel()
 	const app = "https://app.example.com"

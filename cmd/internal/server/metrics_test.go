@@ -9,7 +9,7 @@ import (
 
 func TestRemote_Metrics(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		s := start(t, e.patient(t, burst("2")))
 		for range 4 {
 			s.take("192.0.2.77")

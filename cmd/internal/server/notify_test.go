@@ -39,7 +39,7 @@ func newManager(t *testing.T) *manager {
 	return &manager{t, conn}
 }
 
-// await returns the next message that has a line, and what was told before it.
+// await returns the next message that contains line, and the lines of earlier messages.
 func (m *manager) await(line string) (before []string) {
 	m.t.Helper()
 	m.conn.SetReadDeadline(time.Now().Add(patience))

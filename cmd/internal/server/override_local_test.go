@@ -14,7 +14,7 @@ import (
 // everybody for that.
 func TestLocalOverride_StoreDown(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := e.with(t, onError("closed"))
 		c.AdminTokens, c.HashKey = withTokens().AdminTokens, "the same key for both of them"
 		s := start(t, c)

@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// Reading a pipe has no end: who puts one where the policy or its signature was must
-// not keep the server from looking at it again, or from ending.
+// Reading a pipe never ends. A pipe in place of the policy or its signature must not block later reloads
+// or the shutdown.
 func TestReload_Pipe(t *testing.T) {
 	t.Parallel()
 	operator := newSigner(t)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A page in a browser on this machine, whose name was made to be 127.0.0.1 after it
-// was loaded, has the admin API for its own origin, and is yet not served.
+// A page with a name that was rebound to 127.0.0.1 sees the admin API as its own origin. The server
+// rejects its requests.
 func TestAttack_Rebinding(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())
@@ -100,7 +100,7 @@ func TestAttack_RebindingAtDecisions(t *testing.T) {
 			want int
 		}{
 			{"mete", 200},              // nginx: the name of the upstream
-			{"shop.example", 200},      // Caddy: that of the client
+			{"shop.example", 200},      // Caddy: the client's host
 			{"shop.example:8088", 200}, // the same, of a gateway on another port
 			{"127.0.0.1:" + port, 200},
 			{"evil.example:" + port, 421},
@@ -125,8 +125,7 @@ func portOf(t *testing.T, url string) string {
 	return port
 }
 
-// sendAs sends a request with that Host and these fields, but for empty ones, and
-// returns the status.
+// sendAs sends a request with the Host and all nonempty fields, and returns the status.
 func sendAs(t *testing.T, method, url, host string, fields map[string]string) int {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(`{"attributes":{}}`))

@@ -225,8 +225,7 @@ func TestReload_WhileServing(t *testing.T) {
 	t.Logf("answers by status: %v", total)
 }
 
-// A server that ends follows its policy no more, and says so to who wants it read
-// again, instead of keeping them until the end.
+// A server that shuts down no longer reloads its policy, and rejects reload requests immediately.
 func TestReload_WhileEnding(t *testing.T) {
 	t.Parallel()
 	u := newHeldUpstream(t)

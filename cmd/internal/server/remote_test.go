@@ -19,8 +19,8 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// An elsewhere is a server of data for the buckets, which keeps what it was told.
-type elsewhere struct {
+// A remoteStore is a database server for the buckets.
+type remoteStore struct {
 	url    string
 	label  string // in metrics
 	server interface {
@@ -30,17 +30,17 @@ type elsewhere struct {
 	keys func() (string, error) // of all buckets that it has
 }
 
-func inRedis(t *testing.T) elsewhere {
+func inRedis(t *testing.T) remoteStore {
 	r := proctest.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
-	return elsewhere{
+	return remoteStore{
 		url: "redis://" + r.Addr + "?prefix=test:", label: "redis", server: r,
 		keys: func() (string, error) { return r.Do("KEYS", "test:tb:*") },
 	}
 }
 
-func inPostgres(t *testing.T) elsewhere {
+func inPostgres(t *testing.T) remoteStore {
 	p := proctest.StartPostgres(t)
-	return elsewhere{
+	return remoteStore{
 		url: p.URL() + "&schema=limits&durable=true&prefix=test:", label: "postgres", server: p,
 		keys: func() (string, error) {
 			return p.Psql("SELECT convert_from(key, 'UTF8') FROM limits.bucket_durable")
@@ -48,16 +48,15 @@ func inPostgres(t *testing.T) elsewhere {
 	}
 }
 
-// inEach runs a test with the buckets in each kind of store that is elsewhere, beside
-// other tests.
-func inEach(t *testing.T, test func(t *testing.T, e elsewhere)) {
+// forEachStore runs a test with each kind of remote store.
+func forEachStore(t *testing.T, test func(t *testing.T, e remoteStore)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, inRedis(t)) })
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); test(t, inPostgres(t)) })
 }
 
 // with is a configuration with its buckets there.
-func (e elsewhere) with(t *testing.T, policy string) config.Config {
+func (e remoteStore) with(t *testing.T, policy string) config.Config {
 	c := testConfig()
 	c.Store, c.Policy = storeurl.MustParse(e.url), policyFile(t, policy)
 	return c
@@ -65,7 +64,7 @@ func (e elsewhere) with(t *testing.T, policy string) config.Config {
 
 // patient is like with, for tests that need an answer of the store, however slow the
 // machine.
-func (e elsewhere) patient(t *testing.T, policy string) config.Config {
+func (e remoteStore) patient(t *testing.T, policy string) config.Config {
 	c := e.with(t, policy)
 	c.Store = storeurl.MustParse(e.url + "&timeout=10s")
 	return c
@@ -77,7 +76,7 @@ func (r *running) takePath(path string) (int, string) {
 	return post(r.t, r.main+"/v1/take?status=429", strings.NewReader(`{"attributes":{"ip:address":"192.0.2.1","path":"`+path+`"}}`))
 }
 
-// onError is a policy with a rule for each path, that says what its name says.
+// onError returns a policy with one rule per path. The path is the rule's on_store_error action.
 func onError(names ...string) string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
@@ -96,7 +95,7 @@ func onError(names ...string) string {
 
 func TestRemote_ServersShareBuckets(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := e.patient(t, strings.ReplaceAll(burst("4"), "ip:address", "header:authorization"))
 		a, b := start(t, c), start(t, c)
 		body := `{"attributes":{"header:authorization":"Bearer of-bad-news"}}`
@@ -122,11 +121,11 @@ func TestRemote_ServersShareBuckets(t *testing.T) {
 	})
 }
 
-// While the store is gone each rule has its way, and none says 429 for it. When it
-// is back, so are the buckets.
+// While the store is down, each rule applies its on_store_error action, and none returns 429. The buckets
+// survive the outage.
 func TestRemote_StoreIsGone(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		s := start(t, e.with(t, onError("open", "closed", "local")))
 		for _, path := range []string{"/open", "/closed", "/local"} {
 			if got, text := s.takePath(path); got != 200 {
@@ -179,7 +178,7 @@ func TestRemote_StoreIsGone(t *testing.T) {
 // A server without traffic notices that its store is back.
 func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		s := start(t, e.with(t, onError("open")))
 		e.server.Kill()
 		testkit.Until(t, "the breaker opens", func() bool {
@@ -194,11 +193,10 @@ func TestRemote_StoreIsBackAndNobodyAsks(t *testing.T) {
 	})
 }
 
-// Where no rule refuses what the store does not decide, there is no reason to send
-// traffic elsewhere.
+// If no rule rejects requests during an outage, the server stays ready.
 func TestRemote_ReadyWithoutStore(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		s := start(t, e.with(t, onError("open", "local")))
 		e.server.Kill()
 		if got, text := get(t, s.main+"/readyz"); got != 200 {
@@ -229,7 +227,7 @@ func TestRemote_NothingAnswers(t *testing.T) {
 // A server and its store can be started together.
 func TestRemote_StoreComesLate(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		e.server.Kill()
 		log := new(testkit.Log)
 		came := make(chan error, 1)

@@ -38,7 +38,7 @@ func (r *running) resetRule(rule string) (cleared int64) {
 // drop the denials that they remember.
 func TestRuleReset_TwoServers(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		c := sharing(t, e)
 		c.Policy = policyFile(t, burst("2"))
 		a, b := start(t, c), start(t, c)

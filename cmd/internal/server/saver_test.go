@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/internal/testkit"
 )
 
-// savingConfig saves to a new file at its end, or as often as every says.
+// savingConfig returns a configuration that saves to a new file at shutdown and at the interval every.
 func savingConfig(t *testing.T, every string) (c config.Config, file string) {
 	file = filepath.Join(t.TempDir(), "buckets")
 	c = testConfig()
@@ -43,8 +43,8 @@ func (r *running) end() {
 	}
 }
 
-// What was spent is missing after a restart, also where the key is a secret and
-// stands as a hash in that of the bucket.
+// Spent tokens stay spent after a restart, also if the key is secret and the bucket's key contains its
+// hash.
 func TestSaver_RestartsForgiveNothing(t *testing.T) {
 	t.Parallel()
 	c, _ := savingConfig(t, "0")

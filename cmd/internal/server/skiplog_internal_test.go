@@ -28,7 +28,7 @@ func TestSkipLog(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
 		l := newSkipLog()
-		l.record(log, m.Rules()[0]) // no policy is in force yet
+		l.record(log, m.Rules()[0]) // no policy is active yet
 		for range 3 {
 			l.setPolicy(m)
 			for range 100 {

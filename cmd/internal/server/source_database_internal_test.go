@@ -16,7 +16,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// What an operator has read does not replace what the database told of meanwhile.
+// A reload by an operator does not replace a newer policy from the database.
 func TestDatabaseSource_ReloadIsOvertaken(t *testing.T) {
 	p := proctest.StartPostgres(t)
 	source, err := rules.Open(t.Context(), p.URL(), rules.Config{})

@@ -24,7 +24,7 @@ import (
 func withRules(t *testing.T, p *proctest.Postgres) config.Config {
 	t.Helper()
 	c := testConfig()
-	c.ReloadInterval = time.Hour // nobody looks that soon: what changes, the database tells
+	c.ReloadInterval = time.Hour // only database notifications trigger a reload
 	c.PolicyDatabase = storeurl.MustParse(strings.Replace(p.URL(), "postgres@", "postgres:secret@", 1) + "&schema=limits")
 	source, err := rules.Connect(t.Context(), c.PolicyDatabase.Postgres.Options, rules.Config{Schema: "limits"})
 	if err != nil {
@@ -110,8 +110,7 @@ func TestDatabase_BrokenRowKeepsThePolicy(t *testing.T) {
 	}
 }
 
-// Whoever cuts the connection, and while there is no database, the policy stays, and
-// changes come through afterwards.
+// After cut connections and during a database outage, the policy stays active. Later changes still arrive.
 func TestDatabase_ConnectionsCut(t *testing.T) {
 	t.Parallel()
 	p := proctest.StartPostgres(t)

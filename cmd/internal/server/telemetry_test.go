@@ -59,14 +59,14 @@ func TestMetrics_OfAFileThatComesBack(t *testing.T) {
 
 func TestMetrics_OfStoreOperations(t *testing.T) {
 	t.Parallel()
-	inEach(t, func(t *testing.T, e elsewhere) {
+	forEachStore(t, func(t *testing.T, e remoteStore) {
 		s := start(t, e.patient(t, burst("2")))
 		s.take("192.0.2.78")
 		s.hasMetrics(`mete_store_operation_seconds_count{operation="take"} 1`)
 	})
 }
 
-// Denials are logged, without who it was, unless nobody wants that.
+// The server logs denials without client identities, unless the settings turn the log off.
 func TestDenialLog(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -100,7 +100,7 @@ func TestDenialLog(t *testing.T) {
 	}
 }
 
-// Of many requests some are timed, through every door.
+// The server times a sample of requests on every endpoint.
 func TestDecisions_AreTimed(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -122,7 +122,7 @@ func TestDecisions_AreTimed(t *testing.T) {
 	}
 }
 
-// A collector is sent what is left when the server ends, and headers with it.
+// At shutdown, the server sends the remaining telemetry to the collector, with the configured headers.
 func TestTelemetry_IsFlushedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	var traces, metrics atomic.Int64

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Top keys are for the admin address, and raw ones for those who may do something
-// about them.
+// Only the admin address serves top keys. Raw keys need the operate role.
 func TestTop_Roles(t *testing.T) {
 	t.Parallel()
 	c := withTokens()

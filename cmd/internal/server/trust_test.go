@@ -36,7 +36,7 @@ func newSigner(t *testing.T) signer {
 	return signer{private, name + ".pub.pem"}
 }
 
-// sign writes the signature of a text to where that of path is.
+// sign writes the signature of text next to path.
 func (s signer) sign(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+policysign.Suffix, string(policysign.Sign(s.private, []byte(text))))
@@ -149,7 +149,7 @@ func TestReload_BundleVersionsGrow(t *testing.T) {
 	}
 }
 
-// Where no version was in force, any file may follow; from then on they grow.
+// Without an active version, any bundle may follow. After that, versions must increase.
 func TestReload_BundleVersionsBegin(t *testing.T) {
 	t.Parallel()
 	c := testConfig()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What only the log of denials reads is not reported as unknown: its name is right.
+// Attributes that only the denial log uses are not reported as unknown.
 func TestUnknownAttributes_TheLogReadsAddresses(t *testing.T) {
 	t.Parallel()
 	const body = `{"attributes":{"ip:address":"192.0.2.1","header:x_api_key":"k1"}}`

@@ -166,8 +166,8 @@ func remaining(t *testing.T, url string) (n int) {
 	return n
 }
 
-// HTTP/2 without TLS is for who asks for it, and the certificate of an upstream for who
-// has its authority.
+// HTTP/2 without TLS needs the setting for it. An upstream's certificate needs its authority in the
+// settings.
 func TestUpstream_Protocols(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }))

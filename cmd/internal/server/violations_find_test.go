@@ -18,7 +18,7 @@ import (
 	"github.com/metehq/mete/pgstore/violations"
 )
 
-// A violationPage is what the dashboard answers.
+// A violationPage is the dashboard's response.
 type violationPage struct {
 	Rows   []api.Violation
 	Next   *string

@@ -147,7 +147,7 @@ func TestViolations_AtTheEnd(t *testing.T) {
 	}
 }
 
-// Without metrics for it, there is nothing to see of what is off.
+// Without a denial database, the server has no metrics for it.
 func TestViolations_Off(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig())

@@ -318,7 +318,7 @@ func TestCollectorThatFails(t *testing.T) {
 			}
 			within := 100 * time.Millisecond
 			if name == "answers 400" {
-				within = patience / 2 // it answers at once, but for the machine
+				within = patience / 2 // the answer is immediate, except on a busy machine
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()

@@ -34,8 +34,8 @@ func read(r *trace.Reader) (got []string) {
 	}
 }
 
-// Lines do not depend on how they come: in one piece, byte by byte, or in pieces
-// of any length, with the end in the last piece or behind it.
+// The result does not depend on the size of the reads: all at once, byte by byte or random. io.EOF may
+// come with the last bytes or after them.
 func TestReader_Pieces(t *testing.T) {
 	random := rand.New(testseed.PCG(1, 2))
 	var text strings.Builder

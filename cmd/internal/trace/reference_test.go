@@ -18,9 +18,8 @@ import (
 	"github.com/metehq/mete/internal/requestpath"
 )
 
-// A line of an access log, as plainly as it can be said: the address, whatever has
-// no `] "` in it, the time, the request, the status, and behind the size two
-// fields that must be whole where the first of them begins.
+// A naive pattern of a line in an access log: address, any text without `] "`, time, request, status,
+// size. Two more fields are optional, but only together.
 var (
 	logLine = regexp.MustCompile(`(?s)^([^ ]*) (.*)$`)
 	logRest = regexp.MustCompile(`(?s)^"((?:[^"\\]|\\.)*)" ?([^ ]*)(?: ([^ ]*))?(?: (.*))?$`)

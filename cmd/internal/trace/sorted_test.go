@@ -17,8 +17,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Requests come in the order of their times, and those of one time in that of the files,
-// whether they are sorted in memory or in many runs. Each knows its place.
+// Requests are sorted by time, and for equal times by file, both in memory and in many runs. Each keeps
+// its position.
 func TestSorted(t *testing.T) {
 	type place struct {
 		at   int
