@@ -8,10 +8,10 @@ import (
 )
 
 // After returns the snapshot of the bucket after d more time, if nothing is taken. A denied cost becomes
-// allowed after its RetryAfter; an admitted cost stays admitted. Later rounds d down to whole microseconds, and
+// allowed after its RetryAfter; an admitted cost stays admitted. After rounds d down to whole microseconds, and
 // returns s for less than one.
 //
-// Two facts are not in a snapshot and make Later inexact. It does not know the entries of a sliding log, and
+// Two facts are not in a snapshot and make After inexact. It does not know the entries of a sliding log, and
 // shows them as spent until all have expired. After a lowered capacity, it may show a missing amount too early.
 func (s Snapshot) After(d time.Duration) Snapshot {
 	us := int64(d / time.Microsecond)
