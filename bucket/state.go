@@ -54,8 +54,8 @@ type State struct {
 // Never is the wait for a cost that is never admitted.
 const Never time.Duration = math.MaxInt64
 
-// LongestWait is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as Longest,
-// and a longer maxWait counts as Longest. All stores do the same, because doubles are inexact beyond it.
+// LongestWait is the longest wait below [Never]: 2^53 − 1 microseconds, 285 years. Longer waits are reported as LongestWait,
+// and a longer maxWait counts as LongestWait. All stores do the same, because doubles are inexact beyond it.
 const LongestWait = maxUnits * time.Microsecond
 
 // refill returns the missing amount in units of 1/p at now, or at the state's own instant if that is later.

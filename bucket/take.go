@@ -19,7 +19,7 @@ func (l Limit) Take(s State, now Instant, cost Tokens) (State, Snapshot) {
 // denied reservation returns s unchanged.
 //
 // A maxWait of 0 is a take; a limit with a queue then admits a cost that fits in the queue. [Forced] admits any
-// cost within the debt limit. A maxWait above [LongestWait] counts as Longest. Sliding limits take no reservations:
+// cost within the debt limit. A maxWait above [LongestWait] counts as LongestWait. Sliding limits take no reservations:
 // they ignore every maxWait except Forced.
 func (l Limit) Reserve(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Snapshot) {
 	var snap Snapshot
