@@ -38,7 +38,7 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
 
-// An Anchor defines where the intervals of a [AlgorithmStepped] limit begin.
+// An Anchor defines where the intervals of an [AlgorithmStepped] limit begin.
 type Anchor uint8
 
 const (
@@ -64,7 +64,7 @@ const (
 
 func (l Limit) Algorithm() Algorithm { return Algorithm(l.how & howAlgorithm) }
 
-// Anchor returns where the intervals of a [AlgorithmStepped] limit begin. It is AnchorEpoch for all other limits.
+// Anchor returns where the intervals of an [AlgorithmStepped] limit begin. It is AnchorEpoch for all other limits.
 func (l Limit) Anchor() Anchor { return Anchor(l.how >> howAnchor & 3) }
 
 // Queued reports whether the limit has a queue for takes that must wait: see [Spec.Queue].

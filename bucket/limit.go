@@ -18,7 +18,7 @@ const maxRelativeError = 1_000_000_000
 
 // Bounds of limits that are not continuous.
 const (
-	// MaxWindowTokens bounds the tokens of a [AlgorithmSlidingWindow] limit, so that its count in 4096ths stays below 2^53.
+	// MaxWindowTokens bounds the tokens of an [AlgorithmSlidingWindow] limit, so that its count in 4096ths stays below 2^53.
 	MaxWindowTokens Tokens = 1<<41 - 1
 
 	// maxWindowMicros bounds the window of a sliding limit: 4.4 years.
@@ -27,12 +27,12 @@ const (
 	// maxStepMicros bounds the interval of a stepped limit: 35 years.
 	maxStepMicros = 1<<50 - 1
 
-	// MaxLogTokens bounds the tokens of a [AlgorithmSlidingLog] limit, and therefore its entries with costs of at least
+	// MaxLogTokens bounds the tokens of an [AlgorithmSlidingLog] limit, and therefore its entries with costs of at least
 	// one token. Smaller costs could exceed [MaxLogEntries]. The log then merges its two newest entries at the
 	// later instant.
 	MaxLogTokens = MaxLogEntries * Token
 
-	// MaxLogEntries bounds the entries of a [AlgorithmSlidingLog] bucket.
+	// MaxLogEntries bounds the entries of an [AlgorithmSlidingLog] bucket.
 	MaxLogEntries = 10_000
 )
 

@@ -107,7 +107,7 @@ func (m *Manager) check(d *document, o policy.Override, now time.Time) error {
 			others = append(others, other)
 		}
 	}
-	_, unfit := fit(base, others, now)
+	_, unfit := addFitting(base, others, now)
 	list := make([]policy.Override, 0, len(others)+1)
 	for _, other := range others {
 		if unfit[other.ID] == nil {

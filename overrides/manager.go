@@ -138,7 +138,7 @@ func (m *Manager) activate(base *policy.Matcher, d document) error {
 			live = append(live, o)
 		}
 	}
-	next, unfit := fit(base, live, now)
+	next, unfit := addFitting(base, live, now)
 	if err := m.config.Apply(next); err != nil {
 		return err
 	}

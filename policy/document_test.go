@@ -24,7 +24,7 @@ import (
 const document = "../doc/policy.md"
 
 var (
-	update    = flag.Bool("update", false, "rewrite the generated parts of doc/policy.md")
+	update    = flag.Bool("update", false, "rewrite the generated parts of doc/policy.md, and the expected errors in testdata/bad")
 	generated = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n(.*?)<!-- end -->`)
 )
 

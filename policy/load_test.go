@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the expected errors in testdata/bad")
-
 // mistakesIn returns all errors of a file, with the errors of its tests.
 func mistakesIn(file []byte) (es policy.Errors) {
 	_, err := policytest.Load(file, policy.Options{})
@@ -25,7 +22,7 @@ func mistakesIn(file []byte) (es policy.Errors) {
 	return es
 }
 
-// Every file in testdata/bad has a list of its errors, one per line. Update the lists with go test -rewrite.
+// Every file in testdata/bad has a list of its errors, one per line. Update the lists with go test -update.
 func TestBad(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.json")
 	if err != nil || len(files) == 0 {
@@ -48,7 +45,7 @@ func TestBad(t *testing.T) {
 			}
 			golden := strings.TrimSuffix(file, ".json") + ".txt"
 			got := []byte(es.Error() + "\n")
-			if *rewrite {
+			if *update {
 				if err := os.WriteFile(golden, got, 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/metehq/mete/policytest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the expected failures in testdata")
+var update = flag.Bool("update", false, "rewrite the expected failures in testdata")
 
 // load compiles testdata/policy.json with tests.
 func load(t testing.TB, tests string) *policy.Matcher {
@@ -69,7 +69,7 @@ func TestRun_Passing(t *testing.T) {
 	}
 }
 
-// Every expectation fails once, with an explanation. Update the texts with go test -rewrite.
+// Every expectation fails once, with an explanation. Update the texts with go test -update.
 func TestRun_Failing(t *testing.T) {
 	report := run(t, load(t, read(t, "testdata/failing.json")))
 	var got strings.Builder
@@ -85,7 +85,7 @@ func TestRun_Failing(t *testing.T) {
 		}
 	}
 	const golden = "testdata/failing.txt"
-	if *rewrite {
+	if *update {
 		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ package policyyaml_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,13 +14,11 @@ import (
 	"github.com/metehq/mete/policyyaml"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the lists of mistakes in testdata/broken")
-
 // brokenNow is when the policies in testdata/broken are read.
 var brokenNow = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
 
 // Every policy in testdata/broken has a typical error, and a file with all reported errors, places and hints.
-// Update these files with go test -rewrite, then read them.
+// Update these files with go test -update, then read them.
 func TestBroken(t *testing.T) {
 	files, err := filepath.Glob("testdata/broken/*.yaml")
 	if err != nil || len(files) < 100 {
@@ -45,7 +42,7 @@ func TestBroken(t *testing.T) {
 			}
 		}
 		golden, got := strings.TrimSuffix(file, ".yaml")+".want", mistakes.Error()+"\n"
-		if *rewrite {
+		if *update {
 			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 
 const cookbook = "../doc/cookbook.md"
 
-var update = flag.Bool("update", false, "copy the files of examples/cookbook into doc/cookbook.md")
+var update = flag.Bool("update", false, "copy examples/cookbook into doc/cookbook.md, and rewrite the errors in testdata/broken")
 
 // A recipe follows the link to its file. The page shows the file up to its tests, without the license.
 var (

@@ -177,7 +177,7 @@ func (p *plan) nextSteps(dir string) string {
 		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' %shttp://127.0.0.1:8080/; done | sort | uniq -c\n", p.excess(), p.curlFields(one))
 	default:
 		body := fmt.Sprintf(`{"attributes": {%s: %s}}`, quoteYAML(p.by.String()), quoteYAML(one))
-		fmt.Fprintf(&b, "In another terminal, ask for more than the limit admits:\n\n")
+		fmt.Fprintf(&b, "In another terminal, send more requests than the limit admits:\n\n")
 		fmt.Fprintf(&b, "  for i in $(seq %d); do curl -so /dev/null -w '%%{http_code}\\n' --json '%s' 'http://127.0.0.1:8080/v1/take?status=429'; done | sort | uniq -c\n", p.excess(), body)
 	}
 	return b.String()

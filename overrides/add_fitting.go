@@ -13,8 +13,8 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// fit returns base with the overrides that fit it, and the errors of the others by ID.
-func fit(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.Matcher, map[string]policy.Errors) {
+// addFitting returns base with the overrides that fit it, and the errors of the others by ID.
+func addFitting(base *policy.Matcher, list []policy.Override, now time.Time) (*policy.Matcher, map[string]policy.Errors) {
 	unfit := map[string]policy.Errors{}
 	list = slices.Clone(list)
 	for most := max(policy.MaxOverrides-len(base.Overrides()), 0); len(list) > most; list = list[:len(list)-1] {
