@@ -62,7 +62,14 @@ func subcommandNames(t *testing.T, name string) (names []string) {
 
 func TestDocs_AreTheHelpTexts(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The command\n\nThis is the output of `mete help`. Exit codes are the same for every command:\n\n" +
+	b.WriteString("# Commands of mete\n\nThis is the output of `mete help`.\n\nCommands: ")
+	for i, name := range commandNames(t) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "[%s](#mete-%s)", name, name)
+	}
+	b.WriteString(". Common flags: [connection](#connection-flags).\n\nExit codes are the same for every command:\n\n" +
 		"| Code | Meaning |\n|---|---|\n" +
 		"| 0 | yes, allowed, fine |\n" +
 		"| 1 | no, denied, invalid |\n" +
@@ -82,17 +89,20 @@ func TestDocs_AreTheHelpTexts(t *testing.T) {
 
 func TestDocs_AreTheSampleConfiguration(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Configuration\n\n`mete serve --config mete.yaml` reads the settings below; `mete help config`\n" +
-		"prints them. A setting that the file leaves out has the value shown. mete reports all\nerrors in a file at once, each with its line, its column and an excerpt of the file. The\nexcerpt shows no secrets. The file is YAML 1.2 in UTF-8.\n\n" +
+	b.WriteString("# Configuration\n\nThis page lists the settings of `mete serve`, their defaults and their environment variables.\n\n" +
+		"- [Settings file](#settings-file)\n- [Environment variables](#environment-variables)\n\n## Settings file\n\n" +
+		"`mete serve --config mete.yaml` reads these settings; `mete help config` prints them. A setting that\n" +
+		"the file leaves out has the value shown. mete reports all errors in a file together, each with its line,\n" +
+		"its column and an excerpt. The excerpt shows no secrets. The file is YAML 1.2 in UTF-8.\n\n" +
 		"```yaml\n" + helpOf(t, "config") + "```\n\n")
-	b.WriteString("## Environment variables\n\nEach setting has an environment variable. From the strongest: flag, environment variable,\n" +
-		"file, default. `METE_CONFIG` names the file where `--config` does not.\n\n`mete serve --check` lists the variables that it used, and the server logs their names when\nit starts, never their values.\n\n" +
-		"- mete takes a value as it is: `${NAME}` has a meaning in the file only.\n" +
+	b.WriteString("## Environment variables\n\nEach setting has an environment variable. A flag overrides a variable, and a variable overrides the\n" +
+		"file. Without `--config`, `METE_CONFIG` is the path of the file.\n\n`mete serve --check` lists the variables that it used. The server logs their names when\nit starts, never their values.\n\n" +
+		"- mete uses a value unchanged: only the file can contain `${NAME}`.\n" +
 		"- A list of words is separated by commas, or in brackets as in the file: `[a, b]`.\n  Lists of mappings are YAML or JSON, parsed as in the file. `[]` is an empty list.\n" +
-		"- An empty variable is the same as none. An empty `METE_POLICY_KEYS`, `METE_JWT_KEYS`,\n  `METE_JWT_ISSUER` or `METE_JWT_AUDIENCE` is an error, because a check would be off by it.\n" +
+		"- An empty variable counts as unset. An empty `METE_POLICY_KEYS`, `METE_JWT_KEYS`,\n  `METE_JWT_ISSUER` or `METE_JWT_AUDIENCE` is an error, because it would disable a check.\n" +
 		"- A variable replaces the whole setting: `METE_ADMIN_TOKENS` replaces all tokens of the file.\n" +
 		"- A relative path is relative to the working directory.\n" +
-		"- mete ignores a variable that is no setting. It warns if the name is one or two letters away\n  from a setting, or begins with the first word of one: `METE_LISTEN_ADDRESS`. It does not warn\n  about the variables that Kubernetes sets for a Service, such as `METE_PORT` and\n  `METE_SERVICE_HOST`, nor about the variables in `${NAME}` of the file.\n\n" +
+		"- mete ignores a variable that is not a setting. It warns if the name differs in one or two letters\n  from a setting, or begins with the first word of one, as in `METE_LISTEN_ADDRESS`. It does not warn\n  about the variables that Kubernetes sets for a Service, such as `METE_PORT` and\n  `METE_SERVICE_HOST`, nor about the variables in `${NAME}` of the file.\n\n" +
 		"| Setting | Variable | Value |\n|---|---|---|\n")
 	for _, v := range config.Variables() {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.Key, v.Name, v.Form)

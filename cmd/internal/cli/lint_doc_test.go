@@ -21,8 +21,12 @@ func TestDocs_AreTheWarnings(t *testing.T) {
 		"`mete check` rejects an invalid policy. It also warns about valid parts that are probably not\n" +
 		"intended, each with a stable code in brackets. A server logs the same warnings when it starts.\n" +
 		"With `--strict`, warnings make the exit code 1; notes do not. `--format json` and `--format sarif`\n" +
-		"report the code as `code` and `ruleId`, beside `invalid-policy` for errors and `failed-test` for\n" +
+		"report the code as `code` and `ruleId`, with `invalid-policy` for errors and `failed-test` for\n" +
 		"failed tests of the policy.\n\n")
+	for _, k := range lint.Kinds() {
+		fmt.Fprintf(&b, "- [%s](#%s)\n", k.Code, k.Code)
+	}
+	b.WriteString("\n")
 	for _, k := range lint.Kinds() {
 		level := "warning"
 		if k.Note {
