@@ -22,7 +22,7 @@ func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
 // yields whole thousandths, if there is one.
 func (l Limit) Rate() Rate { return l.rate() }
 
-// Start returns the offset of a [AlgorithmStepped] limit's intervals from the Unix epoch, and 0 for other limits: see
+// Start returns the offset of an [AlgorithmStepped] limit's intervals from the Unix epoch, and 0 for other limits: see
 // [Spec.Start] and [Limit.ForKey].
 func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Microsecond }
 

@@ -12,13 +12,13 @@ import (
 // maxUnits bounds every product of the arithmetic: integers below 2^53 are exact in Go, in SQL and in Lua's doubles.
 const maxUnits = 1<<53 - 1
 
-// maxRelativeError bounds the approximation of a rate: it is below the requested rate by less than
+// maxRelativeError bounds the error of an approximated rate: the rate is lowered by a fraction of less than
 // 1/maxRelativeError.
 const maxRelativeError = 1_000_000_000
 
 // Bounds of limits that are not continuous.
 const (
-	// MaxWindowTokens bounds the tokens of a [AlgorithmSlidingWindow] limit, so that its count in 4096ths stays below 2^53.
+	// MaxWindowTokens bounds the tokens of an [AlgorithmSlidingWindow] limit, so that its count in 4096ths stays below 2^53.
 	MaxWindowTokens Tokens = 1<<41 - 1
 
 	// maxWindowMicros bounds the window of a sliding limit: 4.4 years.
@@ -27,12 +27,12 @@ const (
 	// maxStepMicros bounds the interval of a stepped limit: 35 years.
 	maxStepMicros = 1<<50 - 1
 
-	// MaxLogTokens bounds the tokens of a [AlgorithmSlidingLog] limit, and therefore its entries with costs of at least
+	// MaxLogTokens bounds the tokens of an [AlgorithmSlidingLog] limit, and therefore its entries with costs of at least
 	// one token. Smaller costs could exceed [MaxLogEntries]. The log then merges its two newest entries at the
 	// later instant.
 	MaxLogTokens = MaxLogEntries * Token
 
-	// MaxLogEntries bounds the entries of a [AlgorithmSlidingLog] bucket.
+	// MaxLogEntries bounds the entries of an [AlgorithmSlidingLog] bucket.
 	MaxLogEntries = 10_000
 )
 
@@ -68,7 +68,7 @@ type Spec struct {
 
 	// Queue turns a token bucket into a leaky bucket. A take that does not fit becomes a reservation that
 	// starts after [Snapshot.Wait], if at most Queue tokens are waiting. With a Capacity of one token, work
-	// starts evenly spaced. Queue excludes MaxReserved.
+	// starts evenly spaced. Do not set both Queue and MaxReserved.
 	Queue Tokens
 
 	// Anchor defines where the intervals of an [AlgorithmStepped] limit begin. Start offsets the intervals of AnchorEpoch,

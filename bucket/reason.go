@@ -4,7 +4,7 @@ package bucket
 
 import "slices"
 
-// The kinds of limits with their own reason of denial. A [AlgorithmStepped] limit with the capacity of one interval is a
+// The kinds of limits with their own reason of denial. An [AlgorithmStepped] limit with the capacity of one interval is a
 // fixed window. Any other stepped limit is a token bucket.
 const (
 	kindTokenBucket = iota
