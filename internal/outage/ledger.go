@@ -141,7 +141,7 @@ func (l *ledger) open(key string) *Account {
 		if !a.closed {
 			return a
 		}
-		a.mu.Unlock() // closed and removed from the page meanwhile
+		a.mu.Unlock() // another goroutine has closed it and removed it from the page
 	}
 }
 

@@ -60,7 +60,7 @@ type quota struct {
 	paused      bool    // no answer since a refusal.
 	unmentioned int     // consecutive answers without the limit
 
-	credit   float64 // requests that may be sent at once
+	credit   float64 // requests that may be sent immediately
 	creditAt time.Time
 }
 
