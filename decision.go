@@ -40,8 +40,8 @@ type Decision struct {
 	// from a stage that delays requests when few tokens are left. [Request.MaxWait] does not bound a stage's delay.
 	Wait time.Duration
 
-	// Taken is the largest amount that one limit charged, before [Config.Scale]. It is 0 if the request is
-	// denied. Only TakeUpTo can take less than the full cost.
+	// Taken is the amount that the request got: the largest amount of any limit, before [Config.Scale]. It is 0 if
+	// the request is denied. Only TakeUpTo can take less than the full cost.
 	Taken bucket.Tokens
 
 	// Degraded reports that the store failed and the rules' on_store_error decided. Failure classifies the store's

@@ -54,7 +54,7 @@ type entry struct {
 }
 
 // The marks of an entry. A lookup of the number sets it to used. A round of reclaim sets it to idle, and later
-// to free unless it was used meanwhile.
+// to free unless a lookup has used it since.
 const (
 	entryIdle = iota
 	entryUsed

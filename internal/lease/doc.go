@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lease is a node's side of leases: tokens that a store gives to a node, which spends them without
-// further calls. A hot bucket then costs the store an occasional call instead of one per request.
+// more calls. A hot bucket then costs the store an occasional call instead of one per request.
 //
 // A [Borrower] leases slices of hot buckets in advance, sized by the node's own demand, and returns unused
 // tokens. The store's side is a [Lender], which documents the protocol.

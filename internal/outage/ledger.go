@@ -37,7 +37,7 @@ type Account struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	nodes  int
-	least  bucket.Tokens // the largest cost admitted at once
+	least  bucket.Tokens // the largest cost admitted in one take
 	share  bucket.Limit  // of the local bucket
 	known  bucket.Row    // the last known row of the store when the account was opened
 
