@@ -34,7 +34,7 @@ type BucketState struct {
 // sharded and leased limits, the state is the total over shards and leases.
 //
 // The error is a [policy.KeyError] if no limit of the policy has the key. If the store does not answer within
-// the rule's deadline, the error is the store's, such as a [StoreError]. Local buckets are never shown.
+// the rule's deadline, the error is the store's, such as a [StoreError]. Bucket never shows local buckets.
 func (l *Limiter) Bucket(ctx context.Context, key string) (BucketState, error) {
 	b, err := l.findBucket(ctx, key)
 	if err != nil {
@@ -47,7 +47,7 @@ func (l *Limiter) Bucket(ctx context.Context, key string) (BucketState, error) {
 }
 
 // ResetBucket fills the bucket with this key, as [Limiter.Reset] does for a request. It returns the state
-// immediately before the reset, although another process can change the bucket in between. The reset adds the
+// read before the reset: another process can change the bucket between the read and the reset. The reset adds the
 // missing tokens of that state: see [bucket.Snapshot.Missing]. [Limiter.TakeBucket] can take them away again.
 // The errors are the same as for [Limiter.Bucket].
 func (l *Limiter) ResetBucket(ctx context.Context, key string) (before BucketState, err error) {
@@ -64,7 +64,7 @@ func (l *Limiter) ResetBucket(ctx context.Context, key string) (before BucketSta
 // the bucket in debt. From a leaky bucket it also takes the free places in the queue, so later requests wait
 // behind it. TakeBucket ignores rules, overrides and [Config.Scale], and calls no hook.
 //
-// It can take back the tokens that [Limiter.ResetBucket] added, if they are still there. The taken tokens then
+// TakeBucket can take back the tokens that [Limiter.ResetBucket] added, if they are still there. The taken tokens then
 // refill as if they had been spent now.
 //
 // TakeBucket returns the new state and the number of tokens taken. The errors are the same as for

@@ -30,17 +30,17 @@ type Config struct {
 
 	// Scale, if set, raises costs, so that limits adapt to the health of the protected service. It is called
 	// with every cost above 0, and must be fast and safe for concurrent use. The limiter never charges less
-	// than the original cost. It never raises a cost above the largest one that the limit can admit at once.
+	// than the original cost. It never raises a cost above the largest one that the limit can admit in one request.
 	// Refund and Reset do not scale.
 	Scale func(cost bucket.Tokens) bucket.Tokens
 
-	// OnStoreError selects the decision for charges of the request if the store does not answer. The zero value
+	// OnStoreError selects the decision for [Request.Charges] if the store does not answer. The zero value
 	// allows the request. Rules have their own setting.
 	OnStoreError policy.OnStoreError
 
-	// Deadline is the store's time limit for such charges. It must be between [policy.MinDeadline] and
+	// Deadline is the store's time limit for [Request.Charges]. It must be between [policy.MinDeadline] and
 	// [policy.MaxDeadline]; 0 means [policy.DefaultDeadline]. Rules have their own deadlines, and the shortest
-	// one of a request applies. The limiter passes it to the store as [Mode.Within].
+	// deadline of a request applies. The limiter passes it to the store as [Mode.Within].
 	Deadline time.Duration
 
 	// Local decides during an outage if a rule or OnStoreError is set to local. It is required in that case.

@@ -31,8 +31,8 @@ type Decision struct {
 	// or "store_error". It is empty if the request is allowed.
 	Reason string
 
-	// RetryAfter is the wait of a denied request: the longest one of the denying limits. It is 0 if the request
-	// is allowed, and [bucket.Never] if no wait helps. After a store error ([ReasonStoreError]) it is one
+	// RetryAfter is the wait of a denied request: the longest wait of any denying limit. It is 0 if the request
+	// is allowed, and [bucket.Never] if waiting does not help. After a store error ([ReasonStoreError]) it is one
 	// second, an estimate.
 	RetryAfter time.Duration
 
@@ -40,11 +40,11 @@ type Decision struct {
 	// from a stage that delays requests when few tokens are left. [Request.MaxWait] does not bound a stage's delay.
 	Wait time.Duration
 
-	// Taken is the amount that the request got, under the limit that costs it most. It is 0 if the request is
-	// denied. Only TakeUpTo can take less than the full cost.
+	// Taken is the amount that the request got: the largest amount of any limit, before [Config.Scale]. It is 0 if
+	// the request is denied. Only TakeUpTo can take less than the full cost.
 	Taken bucket.Tokens
 
-	// Degraded marks a decision without the store, by the rules' on_store_error. Failure classifies the store's
+	// Degraded reports that the store failed and the rules' on_store_error decided. Failure classifies the store's
 	// error, and Err is the full error.
 	//
 	// With on_store_error: local, buckets in this process decide, and Limits shows them. With closed, Reason is
@@ -61,7 +61,7 @@ type Decision struct {
 	// limit is in the [policy.Limit] of its Status instead.
 	Override *policy.Override
 
-	// Shadow holds the limits of shadow rules, in the form of Limits. They do not affect the decision.
+	// Shadow holds the limits of shadow rules, in the same form as Limits. They do not affect the decision.
 	Shadow []Status
 
 	// The limits are in one if single is set, and in several otherwise. The common case of one limit needs no
@@ -129,8 +129,8 @@ func (d *Decision) isNear() bool {
 	return false
 }
 
-// Decider returns the status that decided: the denying one with the longest wait, or, for an allowed request,
-// the one with the fewest tokens left. The first of several equal ones wins. It is nil if no limit applied.
+// Decider returns the deciding status: the denying status with the longest wait, or, for an allowed request,
+// the status with the fewest tokens left. The first of several equal ones decides. The result is nil if no limit applied.
 func (d *Decision) Decider() *Status {
 	limits := d.Limits()
 	if len(limits) == 1 && d.Allowed == limits[0].Allowed {

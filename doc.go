@@ -52,6 +52,6 @@
 //   - An invalid policy never replaces a working one.
 //   - Keys are never logged.
 //
-// If a store loses its data, buckets start full. A memstore does so after a restart without a saved copy. Each
-// process with a store in memory limits on its own.
+// If a store loses its data, buckets start full. A memstore loses its data at a restart without a saved copy. Each
+// process with a store in memory enforces limits independently.
 package mete

@@ -20,7 +20,7 @@ var (
 	// ErrRefused: a rule denies the request, and waiting does not help.
 	ErrRefused = errors.New("mete: request refused")
 
-	// ErrCost: a cost is negative or above [bucket.MaxTokens].
+	// ErrCost: a cost is negative, above [bucket.MaxTokens], or finer than a thousandth of a token.
 	ErrCost = errors.New("mete: invalid cost")
 
 	// ErrRequest: a request's ID or one of its charges is invalid.

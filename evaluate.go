@@ -284,7 +284,7 @@ func (e *evaluation) setSnapshots(snaps []bucket.Snapshot) {
 }
 
 // scaleCost returns the scaled cost under l. It is never below cost, and never above the largest cost that l
-// can admit at once, unless cost itself is.
+// can admit in one request, unless cost itself is above it.
 func scaleCost(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bucket.Tokens) bucket.Tokens {
 	most := l.Capacity()
 	if l.Queued() {
@@ -294,7 +294,7 @@ func scaleCost(cost bucket.Tokens, l *bucket.Limit, scale func(bucket.Tokens) bu
 }
 
 // storeID returns the ID for the store: the caller's ID plus a hash of the keys, their unscaled costs, and the
-// way to take. Reusing an ID for a different request therefore never replays the old answer.
+// mode of the take. Reusing an ID for a different request therefore never replays the old answer.
 //
 // The order of rules and of [Request.Charges] does not change the hash, and neither does a new limit for a key.
 // The value of MaxWait is left out because an approaching deadline shortens it on each retry.

@@ -27,8 +27,8 @@ type Explanation struct {
 	// ShadowOverride is the active override that puts every rule in shadow mode, or nil.
 	ShadowOverride *policy.Override
 
-	// Rules holds all rules in the order of the policy, with the effect of each. Rules after one with a blocked
-	// bucket are missing. There are no rules at all if an override decided the whole request.
+	// Rules holds all rules in the order of the policy, with the effect of each. Rules after a rule with a blocked
+	// bucket are omitted. There are no rules at all if an override decided the whole request.
 	Rules []RuleResult
 
 	// Charges holds the accounts of the request's own charges.
@@ -49,8 +49,8 @@ type Account struct {
 
 	Before bucket.Snapshot // the current state: nothing is spent
 
-	// Asked reports whether the bucket took part in the decision. It did not if the policy denied the request
-	// without buckets, or if it is a shadow bucket and another limit denied. During an outage, only the buckets
+	// Asked reports whether the bucket took part in the decision. Asked is false if the policy denied the request
+	// without buckets, or for a shadow bucket if another limit denied. During an outage, only the buckets
 	// of local rules take part.
 	Asked bool
 }

@@ -90,7 +90,7 @@ func (l *Limiter) Store() Store { return l.store }
 func (l *Limiter) Policy() *policy.Matcher { return l.policy.Load() }
 
 // SetPolicy replaces the policy atomically: every request is decided by one policy, and buckets keep their state. A
-// limiter with a policy cannot return to none. A policy with on_store_error: local requires [Config.Local].
+// policy can be replaced but not removed. A policy with on_store_error: local requires [Config.Local].
 func (l *Limiter) SetPolicy(m *policy.Matcher) error {
 	if m == nil {
 		return fmt.Errorf("mete: set policy: %w", policy.ErrRequired)

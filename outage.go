@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// storeRetry is RetryAfter for a request that closed rules deny during an outage. The circuit breaker probes
+// storeRetry is the RetryAfter of a request that closed rules deny during an outage. The circuit breaker probes
 // the store about twice in that time.
 const storeRetry = time.Second
 
@@ -88,7 +88,7 @@ func (l *Limiter) countLetThrough(e *evaluation, d *Decision, mode Mode) {
 	}
 }
 
-// Recover charges the local costs of an outage to the store: see [Config.Local]. Takes do so for their own
+// Recover charges the local costs of an outage to the store: see [Config.Local]. A take does so for its own
 // keys, so calling Recover is optional. Until the local costs are charged, other processes can spend the same
 // tokens again. Call it when the store is back, or periodically. Recover stops at the first store error. It
 // does not call the store if there is nothing to charge.
@@ -104,7 +104,7 @@ func (l *Limiter) Recover(ctx context.Context) error {
 }
 
 // Stats counts the decisions without the store since the limiter was made. Only DeniedFromMemory includes peeks
-// and shadow rules. Tokens count once per bucket.
+// and shadow rules. A cost of several buckets counts once per bucket.
 type Stats struct {
 	Open   uint64 // decisions that allowed a request by on_store_error: open
 	Closed uint64 // decisions that denied a request by on_store_error: closed
@@ -121,7 +121,7 @@ type Stats struct {
 	Charged bucket.Tokens
 
 	// Refilled is the local cost that was refunded, or that refilled at the process's share of the rate before it
-	// was charged. It exceeds the limit only if other processes spent the same tokens in the store meanwhile.
+	// was charged. It exceeds the limit only if other processes spent the same tokens in the store.
 	Refilled bucket.Tokens
 
 	// Excess is the local cost that could not be charged: the bucket's debt limit was reached, or there were

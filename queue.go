@@ -63,7 +63,7 @@ type waiter struct {
 	few         [2]bucket.Tokens
 	sharded     bool          // snapshots of shards are estimates
 	leads       bool          // first of its queue, calls the store.
-	turn        chan struct{} // closed when w becomes first or tooSoon; nil if w was first at once.
+	turn        chan struct{} // closed when w becomes first or tooSoon; nil if w was first on arrival.
 
 	next, prev *waiter
 	ticket     uint64
@@ -71,8 +71,8 @@ type waiter struct {
 	unchecked  bool
 	tooSoon    bool // its deadline ends before its turn
 	left       bool
-	missed     time.Duration // by this much
-	rule       string        // the rule that causes it
+	missed     time.Duration // how long after its deadline the turn comes
+	rule       string        // the rule that causes the wait
 	reason     string
 }
 
@@ -103,7 +103,7 @@ func (w *waiter) setQueue(charges []store.Charge) {
 	w.shard = &q.shards[maphash.String(q.seed, w.id.text)%uint64(len(q.shards))]
 }
 
-// join inserts w into its queue, unless w may probe the store at once.
+// join inserts w into its queue, unless w may probe the store immediately.
 func (l *queueShard) join(w *waiter) role {
 	l.mu.Lock()
 	defer l.mu.Unlock()

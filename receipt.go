@@ -95,7 +95,7 @@ func (l *Limiter) refundExpenses(ctx context.Context, expenses []expense, keep f
 	for i := range expenses {
 		e := &expenses[i]
 		back := e.Cost - keep(e)
-		// A refund without its take would be an admin refund, which no bound limits.
+		// A refund without its take would be an admin refund, which only the capacity bounds.
 		if back <= 0 || e.taken == (bucket.Taken{}) || e.local && l.refundLocally(ctx, e, back) {
 			continue
 		}

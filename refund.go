@@ -38,7 +38,7 @@ func (l *Limiter) Reset(ctx context.Context, req Request) error {
 	return l.undo(&req, func(_ string, charges []store.Charge) error { return l.reset(ctx, charges) })
 }
 
-// reset fills the buckets of charges. It drops their local costs, unless the reset may be rolled back: it then
+// reset fills the buckets of charges. It drops their local costs. If the reset may be rolled back, it instead
 // charges them to the store first.
 func (l *Limiter) reset(ctx context.Context, charges []store.Charge) error {
 	tentative := l.inTransaction(ctx)

@@ -17,7 +17,7 @@ type Request struct {
 	// Attributes are the facts that the policy matches and builds keys from. Nil means none.
 	Attributes policy.Attributes
 
-	// Cost, if above 0, replaces the cost of the policy's rules, in tokens. At most [bucket.MaxTokens].
+	// Cost, if above 0, replaces the cost of the policy's rules, in tokens. It is at most [bucket.MaxTokens].
 	Cost Tokens
 
 	// MaxWait, if above 0, allows a reservation. The request may spend tokens that refill within MaxWait, and

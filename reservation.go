@@ -44,13 +44,13 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (*Reservation, error
 // and Charges that are not Fixed. Fixed costs of rules stay.
 //
 // A refund never breaks the limit's bound: see [bucket.Limit.Cancel]. Settle refunds nothing before the work may
-// start, or while later work waits for the bucket. Otherwise it refunds the tokens that have not refilled since.
+// start, or while later work waits for the bucket. Otherwise it refunds the tokens that have not refilled since the take.
 //
 // A second call returns [ErrSettled]. If a limit cannot owe the excess, the error is a [DebtError] and nothing
 // has changed: call Settle again later or with a smaller amount. The same applies to a store error for which
 // [Spent] returns [NotSpent]. Any other error ends the reservation.
 //
-// The work's context has often ended by then: pass context.WithoutCancel(ctx).
+// The work's context has often ended before Settle is called: pass context.WithoutCancel(ctx).
 func (r *Reservation) Settle(ctx context.Context, used Tokens) error {
 	actual, ok := used.count()
 	if !ok {

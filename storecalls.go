@@ -75,7 +75,7 @@ func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode 
 	return snaps, allowed, nil
 }
 
-// refundCharges refunds charges in the store. The memory doubts their buckets afterwards, even after an error
+// refundCharges refunds charges in the store. It then invalidates the remembered answers, even after an error
 // or inside a transaction, because the refund may have been applied.
 func (l *Limiter) refundCharges(ctx context.Context, refunds []Refund, id string) error {
 	err := l.sharded.Refund(ctx, refunds, id)
@@ -120,7 +120,7 @@ func findOnStoreError(what policy.OnStoreError, claims []claim) *claim {
 
 func hasLocal(claims []claim) bool { return findOnStoreError(policy.OnStoreErrorLocal, claims) != nil }
 
-// recoverKeys charges the local costs of the charges' keys to the store, and returns the rest of within. After
+// recoverKeys charges the local costs of the charges' keys to the store, and returns the time left of within. After
 // an error, the caller must not call the store for the request either.
 func (l *Limiter) recoverKeys(ctx context.Context, charges []store.Charge, within time.Duration) (time.Duration, error) {
 	left, err := l.outage.Recover(ctx, charges, within)

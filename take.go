@@ -21,7 +21,7 @@ func (l *Limiter) Take(ctx context.Context, req Request) (d Decision, err error)
 
 // TakeUpTo takes a part of the cost in whole tokens if the buckets hold less than the full cost. [Decision.Taken] is
 // the amount. It denies a request if the buckets hold less than one token, or less than a cost below one. TakeUpTo
-// ignores [Request.MaxWait]. In a leaky bucket's queue it puts at most one token, or a cost below one.
+// ignores [Request.MaxWait]. It puts at most one token, or a cost below one, into a leaky bucket's queue.
 func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{UpTo: true}, nil, &d)
 	return d, err
@@ -29,7 +29,7 @@ func (l *Limiter) TakeUpTo(ctx context.Context, req Request) (d Decision, err er
 
 // Charge spends a cost for work that has already happened, even if the tokens are missing. The bucket then owes
 // them and admits nothing else until the debt is paid. Charge is denied only if the debt would exceed
-// max_reserved or the length of a queue. [Decision.Wait] is the duration of the debt.
+// max_reserved or the length of a queue. [Decision.Wait] is the time until the debt is paid.
 func (l *Limiter) Charge(ctx context.Context, req Request) (d Decision, err error) {
 	err = l.take(ctx, &req, Mode{MaxWait: bucket.Forced}, nil, &d)
 	return d, err
@@ -155,7 +155,7 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 		t.within = claims[0].status.Rule.Deadline
 		allowed, err := l.takeClaims(ctx, t, claims, mode)
 		if err != nil {
-			break // the request is decided, and the next rule would wait as long
+			break // the request is decided, and the next rule would wait just as long
 		}
 		for i := range claims {
 			d.Shadow = append(d.Shadow, claims[i].status)

@@ -17,7 +17,7 @@ import (
 // The engine counts in [bucket.Tokens], which are thousandths. The compiler rejects a mix of both types.
 type Tokens float64
 
-// TokensOf converts an amount of the engine.
+// TokensOf converts an amount in thousandths.
 func TokensOf(t bucket.Tokens) Tokens {
 	return Tokens(float64(t) / float64(bucket.Token))
 }

@@ -18,7 +18,7 @@ import (
 // it sleeps for them, so no other caller overtakes it. A caller with a canceled context returns its tokens, and
 // the callers behind it move up.
 //
-// Wait returns a nil error when the request may go ahead. It returns at once if sleeping cannot help:
+// Wait returns a nil error when the request may go ahead. It returns immediately if sleeping cannot help:
 //
 //   - [ErrNever]: the cost exceeds the bucket's capacity.
 //   - [ErrDeadlineTooSoon]: the wait, including the delay of a stage, would exceed the deadline of ctx or
@@ -227,9 +227,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// finishAdmitted sleeps until an admitted request may start. If that fails, it refunds the cost and reports so.
+// finishAdmitted sleeps until an admitted request may start. After an error it refunds a request without an ID.
 func (w *waiter) finishAdmitted(ctx context.Context, d Decision, longest time.Duration, spent *receipt) (_ Decision, refunded bool, err error) {
-	if d.Wait > longest { // only a stage can delay beyond maxWait
+	if d.Wait > longest { // only a stage can delay longer than maxWait
 		d, err = w.denyDelayed(d, longest), fmt.Errorf("%w: maximum wait %v", addRule(ErrDeadlineTooSoon, d.Rule), longest)
 	}
 	if d, err = w.report(ctx, d, err); err == nil {

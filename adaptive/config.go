@@ -47,11 +47,11 @@ type Config struct {
 	// factor: from 1 to 100. 0 means 1.5. It must be 0 for LawAIMD.
 	Tolerance float64
 
-	// Failures is the share of requests that may fail in an interval without lowering the factor, from 0 and
+	// Failures is the share of requests that may fail in an interval without lowering the factor, at least 0 and
 	// below 1. 0 means 0.05.
 	Failures float64
 
-	// Backoff is the multiplier of the factor after an interval with more failures, above 0 and below 1. 0
+	// Backoff is the multiplier of the factor after an interval with too many failures, above 0 and below 1. 0
 	// means 0.9.
 	Backoff float64
 

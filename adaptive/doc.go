@@ -8,7 +8,7 @@
 // states keep their meaning. To use it, set Config.Scale of a Limiter to [Controller.Scale], and report each
 // request with [Controller.Begin] or [Controller.Observe].
 //
-// A Limiter never scales a cost beyond the largest amount that a limit can admit at once. A request that is normally
+// A Limiter never scales a cost above the largest amount that a limit can admit in one request. A request that is normally
 // possible stays possible. Costs near the capacity are therefore slowed less than the factor indicates, and a cost
 // of the whole capacity is not slowed at all.
 //
@@ -18,8 +18,8 @@
 // [Config.Target], it multiplies the factor by [Config.Backoff]. Otherwise it adds [Config.Step].
 //
 // [LawGradient] compares latency with its long-term mean, like Netflix's concurrency-limits. If the mean of an interval
-// exceeds the long-term mean by more than [Config.Tolerance], it cuts the factor in proportion, at most to the
-// backoff. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated ratio.
+// exceeds the long-term mean by more than [Config.Tolerance], it cuts the factor in proportion, at most by
+// [Config.Backoff]. Otherwise it adds a step. It needs no target, and keeps latency near the tolerated ratio.
 //
 // The long-term mean follows a fall quickly. It follows a rise slowly, and only while the factor is 1 or at the
 // floor. Otherwise latency from overload would become the norm. If a server becomes permanently slower, the factor

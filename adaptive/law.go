@@ -30,7 +30,7 @@ func (c *Controller) updateFactor(w *window) {
 	c.factor.Store(next)
 }
 
-// gradientFactor returns the factor cut by the excess of latency over the tolerated one, at most to the
+// gradientFactor returns the factor cut by the excess of latency over the tolerated one, at most by the
 // backoff, or increased by a step. It also moves the long-term mean. While latency exceeds the tolerated one,
 // the factor keeps falling: if load is not the cause, it reaches the floor, and the mean adapts there.
 func (c *Controller) gradientFactor(w *window, factor int64) int64 {

@@ -45,7 +45,7 @@ const (
 	// AnchorEpoch aligns intervals to the Unix epoch plus [Spec.Start]: all buckets of the limit step together.
 	AnchorEpoch Anchor = iota
 
-	// AnchorKey offsets each key's intervals by a hash of the key, so that clients do not all return at once:
+	// AnchorKey offsets each key's intervals by a hash of the key, so that clients do not all return together:
 	// see [Limit.ForKey].
 	AnchorKey
 
@@ -74,7 +74,7 @@ func (l Limit) Queued() bool { return l.how&howQueue != 0 }
 func (l *Limit) start() int64 { return int64(l.how >> howStart) }
 
 // ForKey returns the limit for one key. With [AnchorKey], the offset of its intervals is the key's 64-bit FNV-1a
-// hash modulo the interval. Other limits are the same for all keys. Stores expect the result of For.
+// hash modulo the interval. Other limits are the same for all keys. Stores expect the result of ForKey.
 func (l Limit) ForKey(key string) Limit {
 	if l.Anchor() != AnchorKey {
 		return l

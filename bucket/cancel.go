@@ -33,7 +33,7 @@ func (s Snapshot) WithoutInstant() Snapshot {
 //   - A bucket without debt gets back the part of the cost that has not refilled since the take. A full bucket
 //     would have lost that refill without the take.
 //   - A bucket in debt has promised start times to later work. Only its last take returns its tokens, and only as a
-//     whole. Any other refund would assign its place in time twice.
+//     whole. Any other refund would assign the same start time twice.
 //   - A sliding window returns costs of the current window. A sliding log returns the take's entry while the window
 //     covers it.
 func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {

@@ -85,7 +85,7 @@ func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, be
 	case spent <= room:
 		return 0
 	}
-	// The work starts when its tokens arrive, which must be within the wait. Until then the debt must stay
+	// The work starts when its tokens arrive, which must be within maxWait. Until then the debt must stay
 	// within its limit.
 	wait := max(int64(min(maxWait, LongestWait)/time.Microsecond), 0)
 	there, lent := saturatingMul(ceilDiv(spent-room, l.n), l.p), int64(0)

@@ -20,7 +20,7 @@ func (s Snapshot) Level() Tokens {
 
 // LevelCurve returns the level of the bucket for the duration d after s, if nothing else is taken. The level is
 // linear between points. A jump is a pair of points that are one microsecond apart. For a stepped bucket with
-// more than most steps, one line replaces the steps.
+// more steps than the parameter most, one line replaces the steps.
 //
 // The points follow [Snapshot.After], with the same exceptions. Between points, a line is exact to two thousandths.
 // For a sliding window, the error grows by a 4096th of its tokens because the engine counts in such parts.

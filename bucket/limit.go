@@ -12,7 +12,7 @@ import (
 // maxUnits bounds every product of the arithmetic: integers below 2^53 are exact in Go, in SQL and in Lua's doubles.
 const maxUnits = 1<<53 - 1
 
-// maxRelativeError bounds the approximation of a rate: it is below the requested rate by less than
+// maxRelativeError bounds the error of an approximated rate: the rate is lowered by a fraction of less than
 // 1/maxRelativeError.
 const maxRelativeError = 1_000_000_000
 
@@ -68,7 +68,7 @@ type Spec struct {
 
 	// Queue turns a token bucket into a leaky bucket. A take that does not fit becomes a reservation that
 	// starts after [Snapshot.Wait], if at most Queue tokens are waiting. With a Capacity of one token, work
-	// starts evenly spaced. Queue excludes MaxReserved.
+	// starts evenly spaced. Do not set both Queue and MaxReserved.
 	Queue Tokens
 
 	// Anchor defines where the intervals of an [AlgorithmStepped] limit begin. Start offsets the intervals of AnchorEpoch,

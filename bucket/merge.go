@@ -101,7 +101,7 @@ func (s Shards) levelCosts(want Tokens) {
 	for i := range s {
 		top = max(top, int64(s[i].Cost))
 	}
-	// Find the highest level with enough above it. The surplus is less than a thousandth per shard, because the
+	// Find the highest level with enough tokens above it. The surplus is less than a thousandth per shard, because the
 	// next level would leave too little.
 	level := max(searchFirst(top+1, func(level int64) bool { return above(level) < int64(want) })-1, 0)
 	surplus := above(level) - int64(want)
@@ -187,7 +187,7 @@ func mulDivCeil(a, b, c int64) int64 {
 }
 
 // retryAfter returns the microseconds until the shards can pay cost within maxWait. All shards are full after
-// full. The result is at least 1, because the request has been denied even if tokens have returned meanwhile.
+// full. The result is at least 1, because the request has been denied even if tokens have returned since.
 func (s Shards) retryAfter(cost Tokens, maxWait time.Duration, full int64) int64 {
 	if !s.canPay(cost, full, maxWait) {
 		return never
@@ -195,7 +195,7 @@ func (s Shards) retryAfter(cost Tokens, maxWait time.Duration, full int64) int64
 	return max(searchFirst(full, func(us int64) bool { return s.canPay(cost, us, maxWait) }), 1)
 }
 
-// canPay reports whether the shards can pay cost together within maxWait, after so many microseconds. A cost of
+// canPay reports whether the shards can pay cost together within maxWait, after the given microseconds. A cost of
 // 0 needs one shard that stays within its debt limit.
 func (s Shards) canPay(cost Tokens, after int64, maxWait time.Duration) bool {
 	sum, solvent := int64(0), false
@@ -207,7 +207,7 @@ func (s Shards) canPay(cost Tokens, after int64, maxWait time.Duration) bool {
 	return solvent && cost >= 0 && sum >= int64(cost)
 }
 
-// room returns the largest cost that the bucket admits after so many microseconds, within maxWait. It is
+// room returns the largest cost that the bucket admits after the given microseconds, within maxWait. It is
 // negative if the debt exceeds its limit.
 func (s *Snapshot) room(after int64, maxWait time.Duration) int64 {
 	l := &s.Limit

@@ -40,8 +40,8 @@ func (r Rate) TokensIn(d time.Duration) Tokens {
 // String formats r for [ParseRate]: "7/1m0s".
 func (r Rate) String() string { return r.Tokens.String() + "/" + r.Per.String() }
 
-// ParseRate parses "tokens/duration", such as "7/1m" or "0.5/10s". The duration is a [ParseDuration] one, and a
-// unit alone counts once: "7/m".
+// ParseRate parses "tokens/duration", such as "7/1m" or "0.5/10s". The duration has the format of [ParseDuration]; a
+// unit alone means one unit: "7/m".
 func ParseRate(s string) (Rate, error) {
 	amount, per, ok := strings.Cut(s, "/")
 	if !ok {
@@ -64,7 +64,7 @@ func ParseRate(s string) (Rate, error) {
 
 // ParsePerSecond parses a decimal number of tokens per second, such as "100", "0.5" or "0.0001". It lengthens
 // the period for fractions of a thousandth, so the result is exact for up to about 15 digits. Longer numbers
-// become the closest lower rate, or an error if that is not within a billionth.
+// become the closest lower rate, or an error if that rate is not within a billionth of the number.
 func ParsePerSecond(s string) (Rate, error) {
 	digits, scale, err := parseDecimal(s)
 	if errors.Is(err, errDigits) {
@@ -87,7 +87,7 @@ func ParsePerSecond(s string) (Rate, error) {
 	return r, r.check()
 }
 
-// roundPerSecond returns the closest rate below the decimal number s, or an error if it is too far.
+// roundPerSecond returns the closest rate below the decimal number s, or an error if the rate is too far from s.
 func roundPerSecond(s string) (Rate, error) {
 	asked, ok := new(big.Rat).SetString(s)
 	if !ok {

@@ -5,7 +5,7 @@ package bucket
 import "time"
 
 // RefillAfter returns the time until cost more tokens have refilled if nothing else is taken, even if they exceed the
-// capacity or the debt limit. The last caller of a queue waits that long. It is exact for token buckets, and a lower
+// capacity or the debt limit. The last caller of a queue waits that long. The result is exact for token buckets, and a lower
 // bound for sliding limits. It is [Never] for a limit without refill, and otherwise at most [LongestWait].
 func (s Snapshot) RefillAfter(cost Tokens) time.Duration { return duration(s.refillAfter(cost)) }
 
@@ -29,7 +29,7 @@ func (s *Snapshot) refillAfter(cost Tokens) int64 {
 		return 0
 	}
 	if most := (1<<62 - 1) / unit; int64(cost) > most {
-		cost = Tokens(most) // far beyond LongestWait
+		cost = Tokens(most) // far longer than LongestWait
 	}
 	lack := int64(cost)*unit + s.spent - int64(l.capacity)*unit
 	if lack <= 0 {

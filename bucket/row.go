@@ -93,9 +93,9 @@ func (l *Limit) newState(missing int64, at Instant) State {
 }
 
 // WithState returns the row after l's decision about cost at now. s is the state from [Row.StateFor], after the cost if it
-// was admitted. Write charges the cost to all other accounts too, down to empty, and removes them when all are full.
+// was admitted. WithState charges the cost to all other accounts too, down to empty, and removes them when all are full.
 //
-// Pass a denied cost as 0. Store the row of a denied cost only if Open returned fresh. Otherwise each retry would
+// Pass a denied cost as 0. Store the row of a denied cost only if StateFor returned fresh. Otherwise each retry would
 // start from an empty account again and get a wrong RetryAfter.
 func (r Row) WithState(l *Limit, s State, now Instant, cost Tokens) Row {
 	own := r.find(l)

@@ -9,7 +9,7 @@ import "fmt"
 // Together the shards admit at most as much as l.
 //
 // Only a token bucket without a queue can be sharded, and each shard must hold at least one token. Shard also
-// returns an error if (capacity + max reserved)·p of a shard exceeds the bound of [Spec.Compile]. Its p may be n
+// returns an error if (capacity + max reserved)·p of a shard exceeds the bound of [Spec.Compile]. A shard's p may be n
 // times larger than in l. If l has no max reserved, the shards use the largest debt that fits.
 func (l Limit) Shard(i, n int) (Limit, error) {
 	switch {

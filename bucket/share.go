@@ -8,7 +8,7 @@ import "math"
 // Capacity, rate, max reserved and queue are divided by n and rounded down, so that the nodes together admit at
 // most as much as l.
 //
-// A node admits at least least at once, if l does: otherwise a node could deny an expensive request forever. If
+// A node admits a cost of least if l admits it: otherwise a node could deny an expensive request forever. If
 // least exceeds the node's part of the capacity, the nodes together exceed l's capacity by that difference per node.
 // An interval of a stepped limit adds at least a thousandth, and a sliding limit's window holds its capacity.
 //

@@ -24,7 +24,7 @@ type Snapshot struct {
 	prev   int64
 	behind int64   // from the caller's instant to the bucket's, in µs.
 	at     Instant // the bucket's instant, by the store's clock.
-	beyond int64   // the part of the wait beyond LongestWait, in µs.
+	beyond int64   // the part of the wait above LongestWait, in µs.
 	_      int64   // padding: copies of a multiple of 16 bytes are faster (BenchmarkPeek)
 }
 

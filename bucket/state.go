@@ -61,8 +61,8 @@ const LongestWait = maxUnits * time.Microsecond
 
 // refill returns the missing amount in units of 1/p at now, or at the state's own instant if that is later.
 //
-// A state with another unit keeps its missing amount up to the new capacity. Raising a limit adds the difference at
-// once, and lowering it leaves the bucket at most empty. With the same unit, the amount may exceed the capacity if
+// A state with another unit keeps its missing amount up to the new capacity. Raising a limit adds the difference
+// immediately, and lowering it leaves the bucket at most empty. With the same unit, the amount may exceed the capacity if
 // the limit allows debt. A State cannot tell a lowered capacity from a reservation.
 func (l *Limit) refill(s *State, now Instant) (spent int64, at Instant) {
 	spent = s.Spent

@@ -234,8 +234,8 @@ type Charge struct {
 }
 
 // TakeAll charges states[i] with charges[i] at now, all of them or none, and reports whether it did. It appends
-// a snapshot per charge to dst. Snapshots of a denied request show uncharged buckets, and their Allowed is that
-// of each bucket alone. maxWait is as in [Limit.Reserve]. The slices must have the same length.
+// a snapshot per charge to dst. Snapshots of a denied request show uncharged buckets, and each Allowed is
+// the decision of that bucket alone. maxWait is as in [Limit.Reserve]. The slices must have the same length.
 func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxWait time.Duration) ([]Snapshot, bool) {
 	first, allowed := len(dst), true
 	for i, c := range charges {
@@ -251,7 +251,7 @@ func TakeAll(dst []Snapshot, states []State, charges []Charge, now Instant, maxW
 }
 
 // UpTo returns the part of cost to take if the emptiest bucket holds there: the full cost if it fits, otherwise the
-// available whole tokens. It returns at least one token, or the cost if that is less; taking it is then denied.
+// available whole tokens. If there are none, it returns one token, or a cost below one, and the take is then denied.
 func UpTo(cost, there Tokens) Tokens {
 	if cost <= there {
 		return cost

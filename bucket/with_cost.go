@@ -2,7 +2,7 @@
 
 package bucket
 
-// WithCost returns s after the cost that it admits. Use it for a snapshot of [Limit.Peek] to get the one of
+// WithCost returns s after the cost that it admits. It turns a snapshot of [Limit.Peek] into the one of
 // [Limit.Reserve] at the same instant. For a denied cost it returns s.
 func (s Snapshot) WithCost() Snapshot {
 	if !s.Allowed || s.Cost <= 0 {

@@ -30,7 +30,7 @@ var (
 	errHalfOpen = fmt.Errorf("%w: circuit breaker is half-open, and other calls probe the store", store.ErrUnavailable)
 	errPanic    = errors.New("guard: the store panicked")
 
-	// errIgnored replaces errors that are no evidence about the store's health.
+	// errIgnored replaces errors that are not evidence about the store's health.
 	errIgnored = errors.New("guard: ignored error")
 )
 
@@ -137,7 +137,7 @@ func (c *call) record(err error) {
 		if b.quiet.Swap(false) {
 			b.unhealthySince.Store(now)
 		}
-		if c.done == nil && c.opened == b.opened.Load() { // else the call is from before the last opening, and no probe
+		if c.done == nil && c.opened == b.opened.Load() { // else the call is from before the last opening, and not a probe
 			c.done, _ = b.inner.Allow()
 		}
 	}
@@ -160,7 +160,7 @@ func (b *breaker) answeredRecently(now int64) bool {
 	return now-b.lastAnswer.Load() < int64(MinDeadline)
 }
 
-// isIgnored reports whether err is no evidence about the store: the caller's error, or an overload of a store
+// isIgnored reports whether err is not evidence about the store: the caller's error, or an overload of a store
 // that still serves others.
 func (c *call) isIgnored(err error) bool {
 	switch {

@@ -35,7 +35,7 @@ type Config struct {
 	Failures int
 
 	// MinFailing is the shortest duration of failures that opens the breaker. 0 means DefaultMinFailing; if negative, any
-	// failure counts at once. A store that batches takes fails many at once when a single call stalls, which is
+	// failure counts immediately. A store that batches takes fails many together when a single call stalls, which is
 	// not yet an outage.
 	MinFailing time.Duration
 

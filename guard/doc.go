@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package guard provides a circuit breaker between a limiter and a remote store. A [Store] is a [mete.Store] that
-// wraps another one, and rejects calls at once while the other one is failing.
+// wraps another store, and rejects calls immediately while that store is failing.
 //
 // # Circuit breaker
 //
 // The breaker counts the calls that the store did not answer. It opens after [Config.Failures] consecutive
 // failures. It also opens if at least half of the calls since the first failure fail. That requires [MinCalls] calls
-// within [Window]. Calls then fail at once, with a [*mete.StoreError] of [mete.NotSpent] that wraps
+// within [Window]. Calls then fail immediately, with a [*mete.StoreError] of [mete.NotSpent] that wraps
 // [store.ErrUnavailable]. After [Config.OpenFor], the breaker admits a few calls as probes. It closes if all
 // [Config.Probes] succeed, and opens again at the first failure.
 //

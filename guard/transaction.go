@@ -8,7 +8,7 @@ import (
 	"github.com/metehq/mete"
 )
 
-// A transactional store can take within its caller's transaction: see [mete.Store].
+// A transactional store can take within its caller's transaction: see [store.Transactional].
 type transactional interface {
 	InTransaction(ctx context.Context) bool
 }

@@ -34,7 +34,7 @@ var (
 //
 //	keyed:NAME:~HASH
 //
-// with [SharedConfig.Name] and 22 characters. An attacker who reads the whole store can test guesses of a key.
+// NAME is [SharedConfig.Name], and HASH has 22 characters. An attacker who reads the whole store can test guesses of a key.
 // Keys may be empty and have any length.
 type Shared struct {
 	limit   bucket.Limit

@@ -12,7 +12,7 @@ import (
 )
 
 // Allow takes one token from key's bucket and returns true, or takes nothing and returns false. It does not
-// allocate. If the limit has a queue, true may mean later: see [Limiter.Take].
+// allocate. If the limit has a queue, the work may have to start later: see [Limiter.Take].
 func (l *Limiter) Allow(key string) bool {
 	v, _ := l.take(key, bucket.Token)
 	return v.Allowed()
@@ -39,8 +39,8 @@ func (l *Limiter) take(key string, cost bucket.Tokens) (bucket.Verdict, bucket.I
 }
 
 // TakeUpTo takes the available whole tokens of key's bucket, between one and cost: the snapshot's Cost is their
-// number. If there is none, it takes a place in the limit's queue if there is one (see [Limiter.Take]), and
-// denies otherwise.
+// number. Without a whole token, it takes a place in the limit's queue (see [Limiter.Take]), or denies if
+// there is no free place.
 func (l *Limiter) TakeUpTo(key string, cost int) bucket.Snapshot {
 	return l.takeMode(key, cost, mete.Mode{UpTo: true})
 }

@@ -10,13 +10,13 @@ import (
 )
 
 // Wait takes cost tokens from key's bucket, and sleeps until they are available. Callers that wait for a key
-// are served in order. When a caller's context ends during the sleep, its place and tokens are returned. In a
+// are served in order. When a caller's context ends during the sleep, it leaves the queue and returns its tokens. In a
 // bucket that refills continuously, a cost above the capacity waits until that much has refilled. Windows,
 // intervals and logs never admit such a cost.
 //
-// A nil error means that the work may start. Wait returns at once if sleeping cannot help:
+// A nil error means that the work may start. Wait returns immediately if sleeping cannot help:
 // [mete.ErrDeadlineTooSoon] if ctx would end first, and [mete.ErrNever] if the limit never admits the cost. If
-// ctx ends, the error wraps ctx.Err(). It is [mete.ErrCost] for a cost below 0, and [mete.ErrRequest] for an
+// ctx ends, the error wraps ctx.Err(). The error is [mete.ErrCost] for a cost below 0, and [mete.ErrRequest] for an
 // empty key or one longer than [store.MaxKeyBytes].
 func (l *Limiter) Wait(ctx context.Context, key string, cost int) error {
 	_, err := l.limiter.Wait(ctx, mete.Request{Charges: l.charges(key, cost)})

@@ -16,7 +16,7 @@ import (
 var _ store.Clearer = (*Store)(nil)
 
 // ClearFamilies implements [store.Clearer]. Each call clears one shard and its overflow buckets. It holds the
-// shard's mutex for some hundred microseconds.
+// shard's mutex for a few hundred microseconds.
 func (s *Store) ClearFamilies(_ context.Context, families []string, from string) (removed int64, next string, err error) {
 	at := 0
 	if from != "" {

@@ -61,7 +61,7 @@ func (c *shardCopy) copySlots(s *Store, sh *shard) {
 }
 
 // copySideRows copies some of the remaining side rows, and reports whether there were any. It holds the shard's
-// mutex for less than a tenth of a millisecond. Rows that were evicted meanwhile were full.
+// mutex for less than a tenth of a millisecond. Rows that were evicted since copySlots were full.
 func (c *shardCopy) copySideRows(s *Store, sh *shard) bool {
 	c.rows = c.rows[:0]
 	if len(c.sideHashes) == 0 {
@@ -108,7 +108,7 @@ func (s *Store) decodeCopy(sl *slotCopy, now bucket.Instant) bucket.State {
 }
 
 // copySlot returns a consistent copy of a slot of t. The caller holds the shard's mutex, so only lock-free
-// takes can change the slot meanwhile.
+// takes can change the slot during the copy.
 func (s *Store) copySlot(t *table, sl *slot) slotCopy {
 	for {
 		word := atomic.LoadUint64(&sl.word)

@@ -8,17 +8,17 @@
 //
 // A take from one existing bucket needs no lock: its state is one 64-bit word, replaced by compare-and-swap,
 // and a denial only reads. A take from several buckets marks them busy one by one and charges all or none. It
-// never waits: if one is busy, it releases the others. New buckets, refunds, resets and rare cases use the
+// never waits: if one bucket is busy, it releases the others. New buckets, refunds, resets and rare cases use the
 // locks of their shards in a fixed order. The store is strictly serializable.
 //
 // Some buckets do not fit a slot. They are in a map of their shard, and their takes cost microseconds instead
 // of 50 ns:
 //
 //   - Keys with accounts of two or three versions of a limit ([bucket.Row]), until all accounts but one are full:
-//     about 350 bytes each. A key with traffic above the rate of its old limit keeps the old account. Beside a
-//     sliding log, each take copies the log.
+//     about 350 bytes each. A key with traffic above the rate of its old limit keeps the old account. If
+//     one account is a sliding log, each take copies the log.
 //   - Sliding logs: 16 bytes per cost in their window. The memory of all other limits is constant per bucket.
-//   - Buckets of a limit without a number. A slot names its limit by one of 65,536 numbers. The store reclaims unused
+//   - Buckets of a limit without a number. A slot stores its limit as one of 65,536 numbers. The store reclaims unused
 //     numbers.
 //
 // There is no background work. A full bucket is equivalent to an absent one, so a growing shard drops full

@@ -10,14 +10,14 @@ import (
 	"github.com/metehq/mete/bucket"
 )
 
-// maxNumbers bounds the limits that slots can name at a time. Buckets of additional limits become side rows, which
+// maxNumbers bounds the limits that slots can refer to at a time. Buckets of additional limits become side rows, which
 // are slower. Policies have a handful of limits, but programs may create one per call.
 const maxNumbers = 1 << numberBits
 
-// limits numbers limits, so that a slot names its limit in two bytes. A limit with [bucket.AnchorKey] has one
+// limits numbers limits, so that a slot stores its limit in two bytes. A limit with [bucket.AnchorKey] has one
 // number for all keys, because [bucket.Limit.ForKey] computes the start of the intervals from the key.
 //
-// When all numbers are used, [Store.reclaim] frees the ones that no slot names. Entries are immutable, so
+// When all numbers are used, [Store.reclaim] frees the numbers that no slot uses. Entries are immutable, so
 // readers need no lock. A reader may hold the entry of a reused number. The slot's word has then changed, and
 // every reader compares the word before it answers.
 type limits struct {
@@ -54,7 +54,7 @@ type entry struct {
 }
 
 // The marks of an entry. A lookup of the number sets it to used. A round of reclaim sets it to idle, and later
-// to free unless it was used meanwhile.
+// to free unless a lookup has used it since.
 const (
 	entryIdle = iota
 	entryUsed
@@ -76,7 +76,7 @@ func (e *entry) touch() bool {
 	}
 }
 
-// init assigns number 0 to the zero limit permanently. Slots of reset buckets name it.
+// init assigns number 0 to the zero limit permanently. Slots of reset buckets use it.
 func (t *limits) init(base bucket.Instant) {
 	t.byName = map[familyLimit]*entry{}
 	t.add(familyLimit{}, base)
@@ -87,7 +87,7 @@ func (s *Store) entry(tag uint64) *entry {
 }
 
 // assignNumber returns the entry of l for a family, or nil if all numbers are used. The caller holds the mutex
-// of the shard, and keeps it until the slot names the number.
+// of the shard, and keeps it until the slot contains the number.
 func (s *Store) assignNumber(l *bucket.Limit, family string) *entry {
 	n, p := l.Refill()
 	mixed := uint64(n)*0x9e3779b97f4a7c15 ^ uint64(p)*0xff51afd7ed558ccd ^ uint64(l.Capacity())*0xc4ceb9fe1a85ec53
@@ -140,14 +140,14 @@ func (t *limits) add(name familyLimit, base bucket.Instant) *entry {
 type reclaimRound struct {
 	mu   sync.Mutex // guards the fields below; locked before a shard's
 	step int
-	seen []uint64 // one bit per number: named by a slot
+	seen []uint64 // one bit per number: used by a slot
 }
 
 // reclaim executes one step of a round if a limit recently got no number. A round marks all entries idle, and then
 // collects the numbers in the slots of each shard. Finally it frees the numbers that are still idle and in no slot.
 //
 // A lookup before the entry became idle happened under the mutex of a shard. The round locks that mutex later,
-// and then the slot already names the number.
+// and then the slot already contains the number.
 //
 // The caller holds no mutex. A step takes some microseconds.
 func (s *Store) reclaim() {

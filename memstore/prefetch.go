@@ -4,7 +4,7 @@
 
 package memstore
 
-// prefetch loads the slot and the next cache line without waiting. It reads nothing, so the address behind the
+// prefetch loads the slot and the next cache line without waiting. It reads nothing, so the address after the
 // last slot is harmless.
 //
 //go:noescape

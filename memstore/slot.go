@@ -22,7 +22,7 @@ import (
 // holds this number, a generation and lock bits. One compare-and-swap therefore commits a take, and fails after
 // any other change of the slot.
 //
-// AsOf itself is needed only for a clock that steps back, which a [Config] may provide. It is in a second word: see
+// AsOf itself is needed only for a clock that steps back, which a [Config] may provide. A second word stores it: see
 // [table.secondWord]. With the process's own clock, virtual states have no second word. AsOf is raised before word is
 // swapped. A reader may combine the new AsOf with the old word: that is the same bucket with a little more refill.
 //
@@ -30,8 +30,8 @@ import (
 // increments its generation. A reader that finds the first word unchanged has read a consistent state.
 type slot struct {
 	word uint64
-	h0   uint64 // the key's hash, and
-	tag  uint64 // the high bits of its second half, above the number of the limit
+	h0   uint64 // the first half of the key's hash
+	tag  uint64 // the high bits of the hash's second half, above the number of the limit
 }
 
 // The low numberBits of a tag are the number of the bucket's limit: see limits.
@@ -99,7 +99,7 @@ func (s *Store) decode(word, at uint64, e *entry) (state bucket.State) {
 	return state
 }
 
-// decodeTo is decode for the hot paths. It avoids a copy in larger pieces than the writes, which stalls the
+// decodeTo is decode for the hot paths. It avoids reading recent writes in larger pieces, which stalls the
 // processor.
 func (s *Store) decodeTo(to *bucket.State, word, at uint64, e *entry) {
 	_, p := e.limit.Refill()
@@ -210,7 +210,7 @@ func (t *table) write(sl *slot, h hash, word, at, number, lock uint64) {
 	tag := h.h1&^numberMask | number
 	old := atomic.LoadUint64(&sl.word)
 	if old == 0 {
-		// No reader looks behind an empty word.
+		// No reader uses the hash of an empty word.
 		sl.h0, sl.tag = h.h0, tag
 	} else {
 		atomic.StoreUint64(&sl.h0, h.h0)

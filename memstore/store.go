@@ -45,7 +45,7 @@ type Store struct {
 	hasher  hasher
 	tables  []atomic.Pointer[table] // length is a power of two
 	shards  []shard                 // as many as tables
-	shift   uint                    // of a hash to its shard
+	shift   uint                    // from a hash to the index of its shard
 	denials denials                 // hashes of recently denied keys
 	limits  limits
 	ids     ids

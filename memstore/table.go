@@ -51,7 +51,7 @@ const (
 	sweepBucket = 2 * time.Microsecond
 )
 
-// minSlots is the smallest size of a first table. The shards use minSlots and the next few numbers.
+// minSlots is the smallest size of a first table. The shards start with minSlots or one of the next few sizes.
 const minSlots = 8
 
 // A shard is a table with its own lock. The pointers to the tables are in one separate array, because most
@@ -74,7 +74,7 @@ func (t *table) home(h0 uint64) int {
 	return int(i)
 }
 
-// find returns h's slot and the word from before the comparison of its hash, or nil. Without the shard's mutex,
+// find returns h's slot and the word read before the comparison of its hash, or nil. Without the shard's mutex,
 // nil only means that the caller must search again under the mutex. The slot may have changed by the time the
 // caller reads it, and its word then differs.
 func (t *table) find(h hash) (*slot, uint64) {

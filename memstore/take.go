@@ -95,7 +95,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 		refilled, _ := s.refillSinceBase(bucket.Instant(at), n)
 		spent, asOf, v := l.SpendOwn(max(int64(word&payloadMask)-int64(refilled), 0), bucket.Instant(at), now, cost, maxWait)
 		if !v.Allowed() {
-			// The denial is valid if the word has not changed: everything read then belongs together.
+			// The denial is valid if the word has not changed: all values that were read are then consistent.
 			if word == before && atomic.LoadUint64(&sl.word) == word {
 				return v, now, true
 			}

@@ -109,7 +109,7 @@ func (tx *transaction) lowerCosts() {
 }
 
 // decide appends an uncharged snapshot of every cell, and reports whether all are allowed. Charges with the
-// same overflow bucket see each other.
+// same overflow bucket see each other's costs.
 func (tx *transaction) decide(dst []bucket.Snapshot, maxWait time.Duration, spilled bool) ([]bucket.Snapshot, bool) {
 	mark, allowed := len(dst), true
 	for i := range tx.cells {
@@ -228,7 +228,7 @@ func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 	}
 	tx.now = s.instant() // read after the last take from any of the slots
 	for i := range tx.cells {
-		if placed { // tables may have been rebuilt meanwhile
+		if placed { // tables may have been rebuilt since then
 			tx.cells[i].slot, _ = s.find(tx.cells[i].hash())
 		}
 		s.readCell(tx, i, overload)
@@ -334,7 +334,7 @@ func (s *Store) readOverflow(c *cell, now bucket.Instant, known bool) {
 	}
 }
 
-// abandon undoes an open before its repetition.
+// abandon undoes open, so that the caller can repeat it.
 func (s *Store) abandon(tx *transaction) {
 	for i := range tx.cells {
 		c := &tx.cells[i]

@@ -24,7 +24,7 @@ type hold struct {
 }
 
 // takeSeveral decides about several existing buckets, or reports that it cannot. It marks their slots busy and
-// waits for none, so concurrent takes of several buckets need no order.
+// never waits for a slot, so concurrent takes of several buckets need no order.
 func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWait time.Duration) ([]bucket.Snapshot, bool, bool) {
 	if len(charges) > maxHeld {
 		return dst, false, false

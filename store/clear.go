@@ -17,7 +17,7 @@ type Clearer interface {
 	// Start with an empty from, pass the returned next to the following call, and stop when next is empty. A
 	// from of another store or version is an error that wraps [ErrFrom].
 	//
-	// A bucket that exists at the start, and is not charged meanwhile, is full at the end. A concurrent charge
+	// A bucket that exists at the start, and is not charged during the calls, is full at the end. A concurrent charge
 	// may survive. A failed call may have removed buckets, and may be repeated. Leases stay: see [FamilyDropper].
 	ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error)
 }

@@ -2,8 +2,8 @@
 
 // Package store defines the interface between a limiter and the store of its buckets.
 //
-// Programs that use a store rarely need it: package mete aliases these types. Programs that implement a store
-// import this package, and test the implementation with package storetest.
+// Programs that use a store rarely need this package: mete aliases its types. Programs that implement a store
+// import it, and test the implementation with package storetest.
 package store
 
 import (
@@ -74,7 +74,7 @@ type Refund struct {
 
 // Mode modifies a take. The zero Mode spends now or denies.
 type Mode struct {
-	// MaxWait admits a cost that the buckets refill within it, as a debt: see [bucket.Limit.Reserve].
+	// MaxWait admits a cost that the buckets refill within this time, as a debt: see [bucket.Limit.Reserve].
 	// [bucket.Forced] admits any cost within the debt limit.
 	MaxWait time.Duration
 
@@ -82,8 +82,8 @@ type Mode struct {
 	DryRun bool
 
 	// UpTo takes a part if the full cost is not available. Every bucket pays the same amount, computed by
-	// [bucket.UpTo] from its cost and the content of the emptiest bucket. The snapshots' Cost is that amount. It
-	// excludes MaxWait.
+	// [bucket.UpTo] from its cost and the content of the emptiest bucket. The snapshots' Cost is that amount. Do
+	// not set both UpTo and MaxWait.
 	UpTo bool
 
 	// ID, if not empty, identifies the take. If a take with this ID and the same keys was admitted within

@@ -49,7 +49,7 @@ func (s *subject) empty(key string, l bucket.Limit) {
 func checkExactRetry(t *testing.T, open Open) {
 	for name, l := range limitKinds(t) {
 		if l.Queued() {
-			continue // a queue admits at once, with a later start
+			continue // a queue admits immediately, with a later start
 		}
 		t.Run(name, func(t *testing.T) {
 			s := newSubject(t, open)

@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// OpenDocuments prepares a place without documents, and returns a function that opens stores there. Stores on
+// OpenDocuments prepares storage without documents, and returns a function that opens stores on it. Stores on
 // disk share their documents. A store in memory returns the same store each time.
 type OpenDocuments func(t *testing.T) (open func() store.Documents)
 

@@ -24,7 +24,7 @@ import (
 type Formats struct {
 	Dir string // such as testdata/formats
 
-	// Write, if not empty, names the version that [Formats.Run] writes first: dev, or a version without a directory.
+	// Write, if not empty, is the version that [Formats.Run] writes first: dev, or a version without a directory.
 	Write string
 
 	// Open returns a new, empty store.

@@ -39,7 +39,7 @@ func checkIDChargesOnce(t *testing.T, open Open) {
 
 func checkIDAndKeys(t *testing.T, open Open) {
 	s, l := newSubject(t, open), limit(t, 10*bucket.Token, "1/1h")
-	for attempt := range bucket.Tokens(2) { // other keys and other IDs are other takes, other costs are not, and no take evicts another
+	for attempt := range bucket.Tokens(2) { // another key or ID is another take, another cost is not, and no take evicts another
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token+attempt))
 		s.take(mete.Mode{ID: "x"}, charge("b", l, bucket.Token))
 		s.take(mete.Mode{ID: "x"}, charge("a", l, bucket.Token), charge("b", l, bucket.Token))

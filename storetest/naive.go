@@ -100,7 +100,7 @@ func (s *Model) ClearFamilies(_ context.Context, families []string, from string)
 
 const (
 	naiveClears = 1000   // buckets that one call of ClearFamilies removes at most
-	naiveFrom   = "more" // the place of the next call: the buckets that are left
+	naiveFrom   = "more" // the next from while buckets are left
 )
 
 func lowerCosts(costs []bucket.Charge, states []bucket.State, now bucket.Instant) {

@@ -79,7 +79,7 @@ func checkNewBucket(t *testing.T, open Open) {
 func checkDenial(t *testing.T, open Open) {
 	s, l := newSubject(t, open), limit(t, 2*bucket.Token, "1/10s")
 	s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: 2 * bucket.Token})
-	for range 100 { // hammering does not put the refill off
+	for range 100 { // repeated denials do not delay the refill
 		s.clock.Advance(50_000)
 		if _, allowed := s.take(mete.Mode{}, store.Charge{Key: "k", Limit: l, Cost: bucket.Token}); allowed {
 			t.Fatalf("admitted %v after the start, before the bucket had refilled", s.clock.Now()-start)

@@ -21,7 +21,7 @@ var ErrClosed = errors.New("store is closed")
 var errLate = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 
 // A Lane sends asks to a server in the order of arrival. While the permitted number of calls is in flight,
-// further asks wait and share the next call. A Lane is safe for concurrent use.
+// later asks wait and share the next call. A Lane is safe for concurrent use.
 type Lane[A Ask] struct {
 	lanes *Lanes[A]
 
@@ -128,7 +128,7 @@ func (l *Lane[A]) enqueue(a A) error {
 	return nil
 }
 
-// abandon removes an ask after its caller stopped waiting because of err. If the ask was answered meanwhile, the
+// abandon removes an ask after its caller stopped waiting because of err. If the ask already has an answer, that
 // answer counts.
 func (l *Lane[A]) abandon(t *Ticket, err error) (free bool, _ error) {
 	l.mu.Lock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lane sends asks to a server, and batches asks that arrive while calls are in flight (group commit). An
-// ask without competition is sent at once, in the caller's goroutine.
+// ask without competition is sent immediately, in the caller's goroutine.
 package lane
 
 import (
@@ -45,7 +45,7 @@ type Lanes[A Ask] struct {
 	config  Config[A]
 	batches sync.Pool // of Batch[A]
 	lanes   []atomic.Pointer[Lane[A]]
-	closed  atomic.Bool // further asks fail
+	closed  atomic.Bool // later asks fail
 	calls   sync.WaitGroup
 	refused atomic.Int64
 }

@@ -17,8 +17,8 @@ type pace struct {
 	calls int           // number in this epoch
 }
 
-// epoch is the number of calls after which a pace restarts at the minimum. Only then does the latency without
-// competition show, which may have changed.
+// epoch is the number of calls after which a pace restarts at the minimum. Only then can it measure the latency
+// without competition, which may have changed.
 const epoch = 512
 
 func (p *pace) limit() int { return max(p.now, p.min) }

@@ -31,7 +31,7 @@ type Borrower struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed by Close
 
-	mu      sync.Mutex // protects the fields below, and writes of lines
+	mu      sync.Mutex // protects the fields below, and writes of leased
 	closed  bool
 	ticking bool
 	opened  uint64         // number of leased buckets so far
@@ -61,7 +61,6 @@ func New(c Config) (*Borrower, error) {
 //
 // The snapshot shows the bucket as of the last loan, refilled since, plus the remaining leased tokens. It does
 // not include later takes of other nodes.
-// since, and the rest of the slice: what others spent since is missing in it.
 func (b *Borrower) Take(key string, l *bucket.Limit, cost bucket.Tokens) (snap bucket.Snapshot, lot Lot, ok bool) {
 	n := (*b.leased.Load())[key]
 	if n == nil {

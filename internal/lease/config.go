@@ -20,31 +20,31 @@ type Config struct {
 	Node string
 
 	// Period is the intended lifetime of a slice of tokens, and the interval of maintenance, from a millisecond
-	// to a minute. 0 is 100 ms.
+	// to a minute. 0 means 100 ms.
 	Period time.Duration
 
-	// MinSlice is the smallest slice, unless the share is smaller: at most a billion tokens. 0 is one token. If
+	// MinSlice is the smallest slice, unless the share is smaller: at most a billion tokens. 0 means one token. If
 	// the bucket has fewer tokens, a slice can be smaller.
 	MinSlice bucket.Tokens
 
-	// Share is the largest part of a bucket's capacity that this node leases, above 0 and at most 1. 0 is 0.1. A
+	// Share is the largest part of a bucket's capacity that this node leases, above 0 and at most 1. 0 means 0.1. A
 	// bucket is not leased if its share is less than [HotTakes] takes.
 	Share float64
 
-	// TTL is how long a slice can be spent after its loan was sent, from 4 periods to an hour. 0 is a second or 4
+	// TTL is how long a slice can be spent after its loan was sent, from 4 periods to an hour. 0 means a second or 4
 	// periods, whichever is longer. A loan without an answer within TTL has failed.
 	TTL time.Duration
 
-	// Grace is how much longer the store keeps the lease, an hour at most. 0 is 4 s. It covers the latency of the
+	// Grace is how much longer the store keeps the lease, an hour at most. 0 means 4 s. It covers the latency of the
 	// store, clock drift, and forward jumps of the store's clock.
 	Grace time.Duration
 
 	// MaxKeys bounds the leased buckets. At the bound, no other bucket is leased until one is returned.
-	// 0 is [DefaultMaxKeys].
+	// 0 means [DefaultMaxKeys].
 	MaxKeys int
 
 	// Now is the node's monotonic clock: the time since any fixed moment. It must be safe for concurrent use. Nil
-	// is the process's monotonic clock.
+	// means the process's monotonic clock.
 	Now func() time.Duration
 }
 

@@ -105,7 +105,7 @@ func (b *Borrower) settle(n *leasedBucket, loan Loan, g Grant, err error) {
 		return
 	}
 	n.busy.Store(false)
-	if n.leaving.Load() && n.tryAcquire() { // requestRetire was called meanwhile
+	if n.leaving.Load() && n.tryAcquire() { // requestRetire was called while n was acquired
 		b.maintain(n, now)
 	}
 }

@@ -47,7 +47,7 @@ type Loan struct {
 	Key   string
 	Limit bucket.Limit
 
-	// Holder names the entry. It is unique for each period in which a node leases a bucket.
+	// Holder identifies the entry. It is unique for each period in which a node leases a bucket.
 	Holder string
 
 	// Seq numbers the loans of a holder in ascending order.

@@ -14,7 +14,7 @@ type tally struct {
 	granted, returned, lost, setAside atomic.Int64
 }
 
-// Stats holds counters and gauges of a [Borrower]. They are not an atomic snapshot: amounts that move meanwhile may
+// Stats holds counters and gauges of a [Borrower]. They are not an atomic snapshot: amounts that move during the call may
 // be missing.
 type Stats struct {
 	Leased   int    // buckets with leased tokens

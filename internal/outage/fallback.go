@@ -25,15 +25,15 @@ const maxNodes = 1 << 16
 //
 // # Bound
 //
-// Let N nodes lose the store at once, where nodes returns N. A bucket of the store then refills without charges, and
-// N local buckets replace it, with shares that add up to it. If each starts with an N'th part of its deficit, their
+// Let N nodes lose the store at the same time, where nodes returns N. A bucket of the store then refills without charges,
+// and N local buckets replace it, with shares that add up to it. If each starts with an N'th part of its deficit, their
 // total deficit is at least the deficit of one bucket after the same costs. The method [bucket.Limit.Share] computes
 // the shares. A full bucket loses refill and never gains any. Recovery charges the difference between the local
 // bucket and the same bucket without its local costs. The store's own refill equals the total refill of the local
 // buckets without these costs. The store's deficit is therefore again at least the deficit of one bucket. Only the
 // following amounts can exceed the limit.
 //
-//   - Costs of other nodes since a node last saw the bucket: its local bucket has an N'th of them too much. In one
+//   - Costs of other nodes since a node last saw the bucket: its local bucket has too many tokens, by an N'th of them. In one
 //     outage this is less than one capacity over all nodes, and zero with a single node.
 //   - Uncharged local costs of other nodes when the store is back: less than one capacity over all nodes. They last
 //     until the nodes take from the same key or call [Fallback.RecoverAll].
@@ -64,7 +64,7 @@ const maxNodes = 1 << 16
 //   - The rest of an account's due is charged under its own version: see chargeNeed.
 //
 // The memory does not contain the cost of a take with a lost answer. Such a cost can exceed the bound of a sliding
-// window or log. If recovery charges another version, the account may then be empty unnoticed.
+// window or log. If recovery charges another version, the account may then become empty without notice.
 type Fallback struct {
 	local    store.Store
 	remote   store.Store
@@ -219,7 +219,7 @@ func (f *Fallback) nodeCount() int { return min(max(f.nodes(), 1), maxNodes) }
 
 // openLocal prepares the local bucket for c. A new bucket starts with its share of the store bucket's last known
 // deficit, minus the refill since. It also lacks the cost of other takes in flight. An existing account returns the
-// cost that it holds for this take.
+// cost that it withholds for this take.
 func (f *Fallback) openLocal(ctx context.Context, a *Account, c *store.Charge, t *Trip) error {
 	if a.hasBucket() {
 		return f.release(ctx, a, c.Cost, t)

@@ -16,7 +16,7 @@ import (
 const inFlightSlots = 1 << 12
 
 // inFlight counts the costs of store takes without an answer or a local decision. The store may have charged
-// them, so a local bucket that starts meanwhile withholds their cost.
+// them, so a local bucket that starts before the answer withholds their cost.
 type inFlight struct {
 	seed   maphash.Seed
 	slots  [inFlightSlots]atomic.Int64

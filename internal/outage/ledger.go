@@ -37,7 +37,7 @@ type Account struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	nodes  int
-	least  bucket.Tokens // the largest cost admitted at once
+	least  bucket.Tokens // the largest cost admitted in one take
 	share  bucket.Limit  // of the local bucket
 	known  bucket.Row    // the last known row of the store when the account was opened
 
@@ -141,7 +141,7 @@ func (l *ledger) open(key string) *Account {
 		if !a.closed {
 			return a
 		}
-		a.mu.Unlock() // closed and removed from the page meanwhile
+		a.mu.Unlock() // another goroutine has closed it and removed it from the page
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // maxDenials is how often a charge above the debt limit is lowered before all of it counts as excess. Other
-// processes may use up the debt limit meanwhile.
+// processes may use up the debt limit between attempts.
 const maxDenials = 3
 
 // A flight is a charge of an account's costs to the store. All takes from its key wait for it, so that no take gets tokens that
@@ -192,7 +192,7 @@ func (f *Fallback) chargeNeed(ctx context.Context, a *Account, v version, until 
 	}
 }
 
-// due returns the cost to charge now under a.attempt, and the share of the version that is due it. The refill
+// due returns the cost to charge now under a.attempt, and the share of the version that owes it. The refill
 // of the local bucket is a refill of the store's bucket, too. The attempt has the accounts of all versions,
 // because a later policy may return to any of them.
 func (f *Fallback) due(ctx context.Context, a *Account) (bucket.Tokens, *bucket.Limit, error) {
@@ -251,7 +251,7 @@ func (a *Account) dueOf(l *bucket.Limit, row bucket.Row, now bucket.Instant, spe
 //
 // The state of a sliding log cannot be a base, because it dates all costs at the newest one. It would hide later
 // costs after older ones have left the window. An account with a log therefore keeps its base, and only settled
-// bounds due. After other policies this may charge too much, but never too little.
+// bounds due. After a policy change this may charge too much, but never too little.
 func (a *Account) settle(t *attempt) {
 	a.settled = t.spent
 	if slices.ContainsFunc(t.through, func(x bucket.Account) bool { return x.Limit.Algorithm() == bucket.AlgorithmSlidingLog }) {

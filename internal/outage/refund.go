@@ -18,7 +18,7 @@ type Refund struct {
 }
 
 // Refund returns tokens to the local bucket that they were taken from, and reports whether it did. It returns
-// false if they have been charged to the store meanwhile: the caller must then refund to the store.
+// false if they have already been charged to the store: the caller must then refund to the store.
 func (f *Fallback) Refund(ctx context.Context, r Refund) bool {
 	a := r.Account
 	if a == nil {

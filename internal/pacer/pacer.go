@@ -4,7 +4,7 @@
 //
 // A [Pacer] serves one server, or one key of it. Requests pass it in order, at a pace that follows the server's
 // answers. It spends the remainder of each announced limit evenly over the time until its reset, and spends measured
-// refills as they arrive. A server without announced limits is not paced, but its requests to wait are obeyed.
+// refills as they arrive. Without announced limits it delays no request, except for the waits that the server requests.
 //
 // The pacer does not simulate a bucket with the announced quota and window. Windows are announced in whole
 // seconds, rounded up, so 20 per 200 ms is announced as 20 per second. Most servers announce no window, and
@@ -31,7 +31,7 @@ const (
 	LongestPause = time.Hour
 
 	// firstAnswer is how long the second request waits for the first answer, which contains the limits. Each
-	// further request waits as long again. The same applies after a refusal.
+	// later request waits that much longer. The same applies after a refusal.
 	firstAnswer = time.Second
 
 	// shortPause is the pause after a refusal without a wait. It doubles with each such refusal in a row, up to
@@ -99,7 +99,7 @@ func (p *Pacer) Wait(ctx context.Context, deadline time.Time, again bool) (Ticke
 	if p.leave(w) {
 		return Ticket{}, err
 	}
-	return w.ticket, nil // it passed meanwhile
+	return w.ticket, nil // it has already passed
 }
 
 // enter lets a request pass or queues it. late is the longest time in the queue, or 0 for no bound.

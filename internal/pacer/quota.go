@@ -24,7 +24,7 @@ const (
 	// almostOne is 1 minus rounding errors.
 	almostOne = 1 - 1e-6
 
-	// startBurst is the part of the remainder that an idle client may send at once.
+	// startBurst is the part of the remainder that an idle client may send in one burst.
 	startBurst = 0.1
 
 	// restParts is the inverse of the share of a limit that stays unused. The reserve lets refills be spent at their
@@ -60,7 +60,7 @@ type quota struct {
 	paused      bool    // no answer since a refusal.
 	unmentioned int     // consecutive answers without the limit
 
-	credit   float64 // requests that may be sent at once
+	credit   float64 // requests that may be sent immediately
 	creditAt time.Time
 }
 

@@ -22,7 +22,7 @@ const (
 	closePause   = 50 * time.Millisecond
 )
 
-// A Loop calls [mete.Limiter.Recover] every [Interval], and at once after [Loop.Wake]. Without local costs it
+// A Loop calls [mete.Limiter.Recover] every [Interval], and immediately after [Loop.Wake]. Without local costs it
 // reads one counter and does not call the store. Use [New]. It is safe for concurrent use.
 type Loop struct {
 	wake chan struct{}

@@ -39,8 +39,8 @@ func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.
 	return dst, true
 }
 
-// lookUp returns the store's current snapshot of a bucket, and whether it must deny. known is false if that is
-// unknown.
+// lookUp returns the store's current snapshot of a bucket, and whether it must deny. known is false if the memory
+// cannot tell.
 func (m *Memory) lookUp(c *store.Charge, now bucket.Instant) (snap bucket.Snapshot, denies, known bool) {
 	hash, s := m.set(c.Key)
 	s.mu.Lock()
@@ -66,7 +66,7 @@ func elapsed(from, to bucket.Instant) time.Duration {
 	return time.Duration(to-from) * time.Microsecond
 }
 
-// withCost returns snap for the cost of c, and whether that is known.
+// withCost returns snap for the cost of c, and whether the memory knows it.
 func (m *Memory) withCost(snap bucket.Snapshot, c *store.Charge) (_ bucket.Snapshot, known bool) {
 	if snap.Limit.Algorithm() != bucket.AlgorithmSlidingLog && !c.Leased {
 		snap.Cost, snap.RetryAfter = c.Cost, snap.RoomAfter(c.Cost)

@@ -33,7 +33,7 @@ import (
 
 const (
 	// maxLocal bounds the buckets remembered for local buckets, at 200 bytes each and 80 per additional version
-	// of the limit. Beyond the bound, the memory evicts the buckets that are full soonest, and keeps limited
+	// of the limit. Above the bound, the memory evicts the buckets that are full soonest, and keeps limited
 	// clients longest.
 	maxLocal = 1 << 16
 
@@ -110,7 +110,7 @@ func (m *Memory) Stats() Stats {
 // A set holds the sightings of keys with some common bits in their hashes. Two keys have the same hash with a
 // probability of 10⁻¹⁹, and then share a sighting.
 type set struct {
-	// until is the instant from which no sighting of the set denies, or 0 if none does. It may be too late. It
+	// until is the instant from which no sighting of the set denies, or 0 if none does. It may be later than necessary. It
 	// is written under mu and read without it.
 	until atomic.Int64
 

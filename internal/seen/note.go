@@ -31,7 +31,7 @@ type Answer struct {
 // isPlain reports whether a take spends all of its cost now or nothing.
 func isPlain(mode *store.Mode) bool { return mode.MaxWait == 0 && !mode.UpTo }
 
-// Answer returns the answer to the take numbered by Ask.
+// Answer returns the answer to the take that StartTake numbered.
 func (m *Memory) Answer(asked StartedTake, mode store.Mode, allowed bool, snaps []bucket.Snapshot) Answer {
 	a := Answer{asked: asked, mode: mode, allowed: allowed}
 	// A dry run opens no account for a new version of the limit, so its state is not the one from which the

@@ -170,7 +170,7 @@ func (d *division) deny() {
 	}
 }
 
-// replay shows everything as admitted. A reservation's wait is then at least the original one, because it lasts
+// replay shows every charge as admitted. A reservation's wait is then at least the original one, because it lasts
 // until no shard is in debt. The instant of the first attempt is unknown, so cancellations of a retry refund
 // nothing.
 func (d *division) replay() {

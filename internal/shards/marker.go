@@ -15,8 +15,8 @@ import (
 )
 
 // A marker makes a take with an ID recognizable to all processes that share the store. The parts of a cost
-// depend on the contents of the shards, so a store cannot recognize a retry by its keys. The marker is a bucket
-// of its own, taken in the same step, with a cost that fits only once. It refills completely after
+// depend on the contents of the shards, so a store cannot recognize a retry by its keys. The marker is a separate
+// bucket, taken in the same step, with a cost that fits only once. It refills completely after
 // [store.RetryHorizon]; an earlier retry finds the admitted amount in it.
 type marker struct {
 	on    bool
@@ -49,9 +49,9 @@ var markerLimit = func() bucket.Limit {
 
 // setMarker sets the marker after the payment, for a store that takes in parts. In a common take, the marker's
 // answer could be lost. The store would undo the other parts, and a retry would find the marker of an unpaid take.
-// With this order, a failure in between makes a retry pay again: it can charge too much, but never nothing.
+// With this order, a failure between both makes a retry pay again: it can charge too much, but never nothing.
 //
-// If another attempt with the ID has set the marker meanwhile, that attempt has paid as well, and this payment
+// If another attempt with the ID has already set the marker, that attempt has paid as well, and this payment
 // is refunded.
 func (s *Store) setMarker(ctx context.Context, d *division, paid []store.Refund) error {
 	snaps, _, err := s.inner.Take(ctx, nil, []store.Charge{d.marker.charge()}, store.Mode{Within: d.remainingTime(), Fresh: d.mode.Fresh})
@@ -92,8 +92,8 @@ func (m *marker) charge() store.Charge {
 	return store.Charge{Key: m.key, Limit: markerLimit, Cost: bucket.Tokens(cost) + 1}
 }
 
-// decode reports whether the marker was set before, and reads the amount that was found then. If something else
-// is in its place, the take continues without a marker.
+// decode reports whether the marker was set before, and reads the amount that was found then. If its key holds
+// something else, the take continues without a marker.
 func (m *marker) decode(snap bucket.Snapshot) (replayed bool) {
 	if snap.Allowed {
 		return false

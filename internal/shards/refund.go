@@ -12,7 +12,7 @@ import (
 )
 
 // Refund implements [Store]. It refunds to the emptiest shards, regardless of the shards that paid. Together they
-// get at most [bucket.Shards.Cancelable]. A refund with an ID names all shards, so that a retry is recognized. A
+// get at most [bucket.Shards.Cancelable]. A refund with an ID lists all shards, so that the store recognizes a retry. A
 // store that refunds in parts gives every shard an equal part, because the parts of two attempts may mix.
 func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) error {
 	charges := make([]store.Charge, len(refunds))

@@ -12,9 +12,9 @@ import (
 )
 
 // A Store divides charges with Shards above 1 over that many keys of the inner store. A hot bucket then uses several
-// rows. It passes all other charges on.
+// rows. It passes all other charges on unchanged.
 //
-// It reads two random shards, and the fuller one pays, in one take with the other charges of the request. If it does
+// It reads two random shards, and the fuller one pays, in one take with the other charges of the request. If that shard does
 // not hold the cost, both pay together, and if that is not enough, all shards do. A request is therefore denied only
 // if all shards together lacked the cost at one instant. Rounding can hide up to a thousandth of a token per shard.
 // A take needs two calls of the store, or three if the limit is nearly used up; a denial needs two. Races may add
