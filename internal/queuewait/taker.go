@@ -25,8 +25,9 @@ type queueState struct {
 	queues bool
 }
 
-// NewTaker returns a taker with a maximum wait of most ([DefaultMaxWait] if 0) and a maximum number of waiting requests of
-// held ([DefaultMaxWaiting] if 0). The requests of one bucket may use a quarter of that number.
+// NewTaker returns a taker. The parameter most is the maximum wait ([DefaultMaxWait] if 0), and held the maximum
+// number of waiting requests ([DefaultMaxWaiting] if 0). The requests of one bucket may use a quarter of that
+// number.
 func NewTaker(limiter *mete.Limiter, most time.Duration, held int) *Taker {
 	if most == 0 {
 		most = DefaultMaxWait
