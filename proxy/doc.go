@@ -11,8 +11,7 @@
 // A [Route] selects the [Upstream] for a request by host and path. Of two servers of that upstream, drawn at
 // random, the one with fewer requests in flight gets the request. For a while, the proxy skips a server that it
 // cannot connect to. While [Proxy.Watch] runs, it also skips servers that fail their health checks. It retries a
-// request on a second server only if nothing was sent to the first one. [Proxy.Stats] returns the state of the
-// servers.
+// request on a second server only if nothing was sent to the first one. [Proxy.Stats] returns their state.
 //
 // # Streaming, WebSockets and gRPC
 //
@@ -40,8 +39,7 @@
 //
 // # Headers
 //
-// The upstream sees the client's Host, or its own name with [Config.RewriteHost]. A request without a Host gets a
-// 400.
+// The upstream sees the client's Host, or its own with [Config.RewriteHost]. A request without a Host gets a 400.
 //
 // X-Forwarded-For is the address of the connection's peer. If the peer is a trusted proxy
 // ([httplimit.Config.TrustedProxies]), the proxy appends the peer's address to the received list, and keeps the

@@ -64,8 +64,7 @@ type master struct {
 // and deletes buckets by DEL. The Redis user also needs permission for SCAN and INFO.
 //
 // A cursor of SCAN is valid for one run of one server. After a failover or a restart, the next call starts over.
-// The scan can miss a key that moves to another cluster node during the scan: repeat the clear after the
-// resharding.
+// The scan can miss a key that moves to another cluster node while it runs: repeat it after the resharding.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
 	var at scanPosition
 	if from != "" {

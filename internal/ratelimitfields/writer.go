@@ -202,8 +202,7 @@ func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	return w.dialects.Has(dialect)
 }
 
-// decider returns the deciding limit in a dialect's fields, or nil. The parameter first is the deciding limit of
-// d.
+// decider returns the deciding limit in a dialect's fields, or nil. first is the deciding limit of d.
 func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect dialect.Set) *mete.Status {
 	if first == nil || w.shows(first, dialect) {
 		return first
