@@ -28,7 +28,7 @@ type Bucket struct {
 	Words     string `json:"words"`
 
 	// Capacity is the most that the limit allows at once. Remaining is the amount that is left. Both include the
-	// queue of a leaky bucket. Owed is the amount spent beyond the burst: queued, reserved, or charged in
+	// queue of a leaky bucket. Owed is the amount spent in excess of the burst: queued, reserved, or charged in
 	// advance.
 	Capacity  Amount `json:"capacity"`
 	Remaining Amount `json:"remaining"`
@@ -84,7 +84,7 @@ type KeyPart struct {
 type Level struct {
 	Remaining Amount `json:"remaining"`
 
-	// Owed is the amount spent beyond the capacity. JSON omits 0.
+	// Owed is the amount spent in excess of the capacity. JSON omits 0.
 	Owed Amount `json:"owed,omitempty"`
 }
 

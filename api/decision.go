@@ -68,7 +68,7 @@ type Limit struct {
 	// bucket.
 	Remaining int64 `json:"remaining"`
 
-	// Owed is the amount spent beyond the capacity: reserved, charged in advance or queued. JSON omits 0.
+	// Owed is the amount spent in excess of the capacity: reserved, charged in advance or queued. JSON omits 0.
 	Owed Amount `json:"owed,omitempty"`
 
 	RetryAfter Seconds `json:"retry_after"`

@@ -71,7 +71,7 @@ type TopKey struct {
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 
-	// RetryAfter is the rest of the wait of the last denial at At. It is [bucket.Never] if no wait helps, and 0
-	// if the client may retry now.
+	// RetryAfter is the part of the last denial's wait that remains at At. It is [bucket.Never] if no wait helps,
+	// and 0 if the client may retry now.
 	RetryAfter Seconds `json:"retry_after"`
 }

@@ -27,8 +27,7 @@ type WatchEvent struct {
 	// empty while the level is unknown.
 	Levels []Point `json:"levels"`
 
-	// Decisions are the decisions since the previous event, in order. Dropped counts decisions beyond the
-	// maximum.
+	// Decisions are the decisions since the previous event, in order. Dropped counts decisions above the maximum.
 	Decisions []WatchedDecision `json:"decisions"`
 	Dropped   int               `json:"dropped"`
 

@@ -12,9 +12,9 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// Bucket returns the state of the bucket with the given key, as in [Client.Top] and in explanations, also masked.
-// It needs the admin address of a server (see httpapi.Config.Admin). An unknown key is a [KindRefused] error with
-// status 404.
+// Bucket returns the state of the bucket with the given key. The key has the form of [Client.Top] and may be
+// masked. It needs the admin address of a server (see httpapi.Config.Admin). An unknown key is a [KindRefused]
+// error with status 404.
 func (c *Client) Bucket(ctx context.Context, key string) (api.Bucket, error) {
 	const op = "bucket"
 	to := c.base.JoinPath("v1", op)

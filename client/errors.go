@@ -15,16 +15,16 @@ import (
 type Kind uint8
 
 const (
-	// Unreachable: there was no response, or only a part of it.
+	// KindUnreachable: there was no response, or only a part of it.
 	KindUnreachable Kind = iota
 
-	// Refused: the request is invalid, and a retry would fail again.
+	// KindRefused: the request is invalid, and a retry would fail again.
 	KindRefused
 
-	// Unavailable: the server could not decide.
+	// KindUnavailable: the server could not decide.
 	KindUnavailable
 
-	// Garbled: the response is not from a mete server, or from another version.
+	// KindInvalidResponse: the response is not from a mete server, or from another version.
 	KindInvalidResponse
 )
 

@@ -6,7 +6,7 @@ package client
 // requires. An empty token sends none. The token goes only to that server and to redirects within its domain, and
 // without TLS to every eavesdropper. It never appears in errors.
 //
-// A missing or unknown token causes a [KindRefused] error with status 401. A role that is too low causes one with
+// A missing or unknown token causes a [KindRefused] error with status 401. A role that is too low causes status
 // 403: see httpapi.Role.
 func (c *Client) WithToken(token string) *Client {
 	with := *c

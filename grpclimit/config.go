@@ -45,7 +45,7 @@ type Config struct {
 	MaxWait time.Duration
 
 	// MaxDelay bounds how long a call waits for its turn in a leaky bucket. Zero means 30 s, or MaxWait if that
-	// is longer. A call with a longer wait or an earlier deadline is denied at once.
+	// is longer. A call with a longer wait or an earlier deadline is denied immediately.
 	MaxDelay time.Duration
 
 	// OnDecision, if not nil, is called once with the decision of each call and each limited message, before the
@@ -121,7 +121,7 @@ type ClientConfig struct {
 	// MaxAttempts bounds how often a unary call is sent. Zero means 3; 1 disables retries. At most [MaxAttempts].
 	MaxAttempts int
 
-	// MaxDelay bounds the wait that a server can request. A call with a longer wait fails at once with the
+	// MaxDelay bounds the wait that a server can request. A call with a longer wait fails immediately with the
 	// server's error. Zero means 30 s.
 	MaxDelay time.Duration
 

@@ -11,7 +11,7 @@
 //
 // # Status codes
 //
-// An allowed call goes to its handler, at once or, with a leaky bucket or [Config.MaxWait], after a wait. A
+// An allowed call goes to its handler, immediately or, with a leaky bucket or [Config.MaxWait], after a wait. A
 // denied call ends with one of these status codes:
 //
 //   - RESOURCE_EXHAUSTED if it came too early, with the exact wait in google.rpc.RetryInfo; without RetryInfo if
@@ -39,7 +39,7 @@
 //	jwt:, custom    from [Config.Attribute]
 //
 // If metadata or a cookie that a rule reads occurs twice, the call fails with InvalidArgument. The handler could
-// read another value than the rule.
+// read a different value than the rule.
 //
 // There are no query: attributes. Clients control metadata: never limit by header:x-forwarded-for, and use other
 // keys only if they are verified. A gateway in front, such as grpc-gateway, is one peer for all its clients: add

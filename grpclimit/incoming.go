@@ -29,7 +29,7 @@ type incoming struct {
 }
 
 // SetPolicy sets the policy and the time of the decision. Rules in shadow mode do not reject duplicates. Method
-// limits are read before, and are always enforced.
+// limits are read earlier, and are always enforced.
 func (in *incoming) SetPolicy(m *policy.Matcher, now bucket.Instant) { in.policy, in.now = m, now }
 
 func (in *incoming) dispute(what string) {
@@ -64,7 +64,7 @@ func (in *incoming) Lookup(a policy.Attribute) (value string, ok bool) {
 	case policy.SourceQuery:
 		return "", false
 	case policy.SourceJWT:
-		// The program could read another one than the limiter.
+		// The program could read a different value than the limiter.
 		if len(metadata.ValueFromIncomingContext(in.ctx, "authorization")) > 1 {
 			in.dispute("authorization")
 		}

@@ -21,7 +21,7 @@ type serverStream struct {
 	trailers metadata.MD
 }
 
-// RecvMsg receives a message and waits for its turn. Meanwhile flow control holds the client back.
+// RecvMsg receives a message and waits for its turn. During the wait, flow control slows down the client.
 func (s *serverStream) RecvMsg(m any) error {
 	if s.denied != nil {
 		return s.denied

@@ -142,7 +142,7 @@ func bucketOf(b *mete.BucketState) api.Bucket {
 	return x
 }
 
-// bucketProblem converts an error about a bucket. Its detail is unsure if the store may have changed the bucket.
+// bucketProblem converts an error about a bucket. Its detail is unsure if the bucket may have changed.
 func bucketProblem(err error, unsure string) *api.Problem {
 	if unknown, ok := errors.AsType[*policy.KeyError](err); ok {
 		text := "no bucket has this key: " + unknown.Reason

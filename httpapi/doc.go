@@ -61,7 +61,7 @@
 //     /a/%2e%2e/b (see package httplimit).
 //
 // If a leaky bucket delays a request, the response is delayed, by at most [Gateway.MaxDelay]. The gateway's
-// timeout must be longer; if the gateway gives up, the request's place in the queue is refunded.
+// timeout must be longer; if the gateway gives up, the request's tokens are refunded.
 //
 // nginx's auth_request turns every status except 2xx, 401 and 403 into a 500. The profile nginx therefore
 // responds with 403 and sets X-RateLimit-Status to the real status: 429, 503 or 400.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// deadlineGrace is how much longer than a delayed response its connection stays open.
+// deadlineGrace is how long a connection stays open after the wait of a delayed response.
 const deadlineGrace = 10 * time.Second
 
 // extendDeadlines extends the connection's deadlines, which are meant for slow clients.

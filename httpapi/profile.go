@@ -11,8 +11,8 @@ import (
 	"github.com/metehq/mete/api"
 )
 
-// A Profile names the gateway that calls /v1/decision and selects the headers that describe the client's request.
-// The API reads no other headers, because a client can send them.
+// A Profile identifies the gateway that calls /v1/decision and selects the headers that describe the client's
+// request. The API reads no other headers, because a client can send them.
 type Profile string
 
 // The profiles. The empty Profile disables the endpoint.

@@ -23,7 +23,7 @@ type target struct {
 }
 
 // target returns the target for a key or its mask, or nil for an empty key. Only callers that may see keys can
-// name one, because overrides and activity reveal the key's client.
+// specify a key, because overrides and activity reveal the key's client.
 func (a *API) target(ctx context.Context, r *http.Request, key string) (*target, *api.Problem) {
 	if key == "" {
 		return nil, nil

@@ -62,7 +62,7 @@ func (a *API) serveViolationsCSV(w http.ResponseWriter, r *http.Request) *api.Pr
 		return nil
 	}
 	if err := a.writeViolations(w, r, f, first); err != nil {
-		// The response has begun. Abort it, so that the client does not take the file for complete.
+		// The response has begun. Abort it, so that the client does not treat the file as complete.
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -135,7 +135,7 @@ func newCSV(w io.Writer) csvFile {
 	return csvFile{c}
 }
 
-// writeRow writes cells as plain text. A spreadsheet takes a cell that starts with one of these characters for a
+// writeRow writes cells as plain text. A spreadsheet treats a cell that starts with one of these characters as a
 // formula, which can run programs and send data elsewhere.
 func (f csvFile) writeRow(cells []string) {
 	for i, c := range cells {

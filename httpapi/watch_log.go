@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// forecast is how far beyond an event its levels reach. A page draws 20 s ahead.
+	// forecast is how far after an event its levels reach. A page draws 20 s ahead.
 	forecast = 30 * time.Second
 
 	// maxSteps bounds the forecast steps of a bucket that refills in steps. maxPoints bounds the past points of

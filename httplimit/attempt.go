@@ -50,8 +50,8 @@ func (a *attempt) charge(m *Middleware, r *http.Request) (missing *route) {
 	return nil
 }
 
-// setNames sets the rule and limit of our charges in d. The limiter knows these limits only by their bucket keys.
-// In an outage, a decision may contain only some limits.
+// setNames sets the rule and limit of the middleware's charges in d. The limiter knows these limits only by their
+// bucket keys. In an outage, a decision may contain only some limits.
 func (a *attempt) setNames(d *mete.Decision) {
 	limits := d.Limits()
 	for i := range limits {

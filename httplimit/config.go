@@ -54,7 +54,7 @@ type Config struct {
 	CORSOrigins []string
 
 	// DisableJitter makes Retry-After the exact wait, rounded up to seconds. Otherwise each client's wait is
-	// longer by 0 to max(1 s, 50%), so that clients do not all return at once. All header fields of a denial have
+	// longer by 0 to max(1 s, 50%), so that clients do not all return together. All header fields of a denial have
 	// the same wait; retry_after in the problem body has the exact one.
 	DisableJitter bool
 
@@ -64,13 +64,13 @@ type Config struct {
 	JitterKey []byte
 
 	// MaxDelay bounds how long a request waits in the queue of a limit. Zero means 30 seconds. A request with a
-	// longer wait, or with a context that ends sooner, is denied at once with a Retry-After. MaxDelay must be
+	// longer wait, or with a context that ends sooner, is denied immediately with a Retry-After. MaxDelay must be
 	// shorter than the server's WriteTimeout, which includes the wait: a request that starts later runs but gets
 	// no response.
 	MaxDelay time.Duration
 
-	// MaxDelayed bounds the requests that wait at the same time; one key may have a quarter of them. Further
-	// requests are denied at once. Zero means 4096. Each waiting request uses a goroutine and usually a
+	// MaxDelayed bounds the requests that wait at the same time; one key may have a quarter of them. Excess
+	// requests are denied immediately. Zero means 4096. Each waiting request uses a goroutine and usually a
 	// connection.
 	MaxDelayed int
 

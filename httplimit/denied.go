@@ -22,7 +22,7 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *mete.Decisi
 	answer.begin()
 }
 
-// A denialWriter sends the default status of a denial if [Config.Denied] sends none. net/http would send 200.
+// A denialWriter sends the default status of a denial if [Config.Denied] sends none. Otherwise, clients get 200.
 type denialWriter struct {
 	http.ResponseWriter
 	status int

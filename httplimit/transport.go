@@ -26,7 +26,7 @@ type TransportConfig struct {
 	Key func(*http.Request) string
 
 	// MaxWait bounds how long a request waits before it is sent, and before each retry. Zero means one minute. A
-	// request with a longer known wait, or with an earlier deadline, fails at once with an error that wraps
+	// request with a longer known wait, or with an earlier deadline, fails immediately with an error that wraps
 	// [mete.ErrDeadlineTooSoon].
 	MaxWait time.Duration
 

@@ -16,7 +16,7 @@
 //     most 16 levels of nesting, and no critical extensions (crit);
 //   - an algorithm in [Config.Algorithms]. "none" is never accepted, and HMAC only if listed;
 //   - a signature by a key in the set that is of the algorithm's kind, so that a public key is never used as a
-//     secret. A key that names an algorithm verifies only that one;
+//     secret. A key with an alg verifies only that algorithm;
 //   - an exp in the future. A token without exp could be revoked only by changing keys. If nbf is present, it
 //     must be in the past; iss and aud must match [Config].
 //

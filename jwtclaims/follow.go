@@ -58,8 +58,8 @@ func (v *Verifier) report(news follow.News, err error) {
 	}
 }
 
-// readKeySet reads the key set and activates it if it has changed. Removed keys take effect at once, together
-// with all tokens that they verified. It reports no change to the loop, because [Verifier.activate] logs changes.
+// readKeySet reads the key set and activates it if it has changed. Removed keys and all tokens that they
+// verified become invalid immediately. It reports no change to the loop, because [Verifier.activate] logs changes.
 func (v *Verifier) readKeySet(ctx context.Context, _ bool) (changed bool, err error) {
 	data, err := v.source(ctx)
 	if err != nil {

@@ -61,8 +61,8 @@ func reasonOf(err error) Reason {
 // logInterval is the minimum time between log lines about rejected tokens, which clients could flood.
 const logInterval = time.Minute
 
-// A tally counts rejected tokens and logs them: the first one at once, then at most one line per logInterval. It
-// is safe for concurrent use.
+// A tally counts rejected tokens and logs them: the first one immediately, then at most one line per logInterval.
+// It is safe for concurrent use.
 type tally struct {
 	log    *slog.Logger
 	counts [len(reasons)]atomic.Int64

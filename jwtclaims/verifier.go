@@ -43,9 +43,9 @@ type Verifier struct {
 
 // New reads the key set and keeps it up to date until the Verifier is closed.
 //
-// A file that cannot be read or has no usable key is an error. A URL is not, because the issuer may be down at
-// startup. The Verifier then has no keys, logs the error to [Config.Logger], rejects every token and retries. ctx
-// bounds only the first read.
+// A file that cannot be read or has no usable key is an error. An unreachable URL is not an error, because the
+// issuer may be down at startup. The Verifier then has no keys, logs the error to [Config.Logger], rejects every
+// token and retries. ctx bounds only the first read.
 func New(ctx context.Context, config Config) (*Verifier, error) {
 	config, err := config.withDefaults()
 	if err != nil {

@@ -255,7 +255,7 @@ func (r *rate) amount(count int64) int64 { return min(count, r.c/r.cost) * r.cos
 
 func (s *Store) looksFirst() bool { return s.denying.Load() }
 
-// noteDenials records that denied of the given number of buckets denied.
+// noteDenials records how many buckets (denied) of all buckets in a call (of) denied a take.
 func (s *Store) noteDenials(denied, of int) {
 	if looks := 4*denied >= of; looks != s.denying.Load() {
 		s.denying.Store(looks)

@@ -12,7 +12,7 @@ import (
 const clearBatch = 10_000
 
 // Clear deletes all buckets of the store's prefix, so that they are full: after a test or replay, or for a fresh
-// start. It deletes in batches. Buckets that are used meanwhile may remain, and after an error, any bucket may.
+// start. It deletes in batches. Buckets that are used during the call may remain. So may any after an error.
 func (s *Store) Clear(ctx context.Context) error {
 	sql := fmt.Sprintf(`DELETE FROM %[1]s WHERE key OPERATOR(pg_catalog.=) ANY (ARRAY(
 		SELECT key FROM %[1]s WHERE key OPERATOR(pg_catalog.>=) $1 AND ($2::pg_catalog.bytea IS NULL OR key OPERATOR(pg_catalog.<) $2)

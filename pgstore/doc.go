@@ -18,8 +18,8 @@
 //
 // # Takes
 //
-// A take is one statement. A single take is sent at once. Takes that arrive while a call is in flight share the
-// next call: one round trip and one commit for all. Each has its own outcome, in the order of arrival.
+// A take is one statement. A single take is sent immediately. Takes that arrive while a call is in flight share
+// the next call: one round trip and one commit for all. Each has its own outcome, in the order of arrival.
 //
 // The clock is the server's clock_timestamp(), and never runs backward inside a bucket. A take that waits for a
 // lock is decided by the time after the wait. The database computes like package bucket, in bigint. The store
@@ -45,8 +45,8 @@
 //
 // By default, buckets are in an UNLOGGED table. It survives a clean shutdown, and is empty after a crash, a
 // failover and a restore: each bucket is full then. With [Config.Durable], the table is logged and survives these
-// like the rest of the database. Only buckets that are not full have a row. A sweep removes other rows in small
-// batches.
+// like the rest of the database. Only buckets that are not full have a row. A sweep removes the rows of full
+// buckets in small batches.
 //
 // # Errors
 //

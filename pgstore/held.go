@@ -29,7 +29,7 @@ const (
 	lockWait = 100 * time.Millisecond
 
 	// heldFor is how long a bucket counts as held after it was seen locked. maxHeld bounds the held buckets;
-	// further ones delay their calls.
+	// any other locked buckets delay their calls.
 	heldFor = time.Second
 	maxHeld = 1024
 

@@ -22,10 +22,10 @@ import (
 // During an outage, a circuit breaker lets calls fail at once. Buckets in memory then decide for rules with
 // on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
 // grpclimit and [mete.Request.Charges]. When PostgreSQL answers again, it is charged for the tokens that were
-// spent in memory. A key is charged before its next take, and all other keys within about a second. Close charges
-// them for a second at most.
+// spent in memory. A key is charged before its next take, and all other keys within about a second. Close spends
+// at most a second on these charges.
 //
-// NewLimiter tries once, until ctx ends. Errors name the place and the remedy, and contain no password. If
+// NewLimiter tries once, until ctx ends. Errors contain the server's address and the remedy, but no password. If
 // PostgreSQL does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired.
 // If the processes that share this schema and prefix use a different hash key, it wraps policy.ErrHashKey: see
 // [Store.CheckHashKey].
@@ -46,7 +46,7 @@ func NewLimiter(ctx context.Context, rawURL string, m *policy.Matcher) (*mete.Li
 	return l, nil
 }
 
-// explain adds the place and the remedy to an error of [Open].
+// explain adds the server's address and the remedy to an error of [Open].
 func explain(rawURL string, err error) error {
 	options, _, invalid := ParseURL(rawURL)
 	server := ""

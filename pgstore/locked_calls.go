@@ -111,8 +111,8 @@ func (b *batch) retryExcept(ctx context.Context, conn *pgx.Conn, asks []*ask, lo
 	return err
 }
 
-// runHeld runs the asks of the held lane with unlocked buckets. It does not wait for the others, because a wait
-// would prolong its own locks.
+// runHeld runs the asks of the held lane with unlocked buckets. It does not wait for the others, because it would
+// hold its own locks for longer.
 func (b *batch) runHeld(ctx context.Context, conn *pgx.Conn) error {
 	known := b.store.held.holders(b.asks)
 	seen, err := b.store.findLocked(ctx, conn, slices.Collect(maps.Keys(known)))

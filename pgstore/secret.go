@@ -15,7 +15,7 @@ import (
 // table is logged: the secret survives a crash, and is replicated and backed up. DeriveKey ignores a transaction
 // in ctx.
 //
-// The secret is stored beside the hashes, so a reader of the whole schema can find the client of a bucket by
+// The secret is stored alongside the hashes, so a reader of the whole schema can find the client of a bucket by
 // trying values. A policy.Options.HashKey does not have this weakness.
 func (s *Store) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error) {
 	key, err := secret.Derive(ctx, s.pool, s.config.Schema, s.config.Prefix, purpose)

@@ -101,7 +101,7 @@ type txKey struct{}
 // WithTx returns a context that makes the stores of this package work within tx. A [mete.Limiter] then decides by
 // its rules, and its takes, settlements and refunds with this context roll back with tx. See [Store.TakeTx].
 //
-// The limiter charges tokens that were spent during an outage on a connection of its own, before the take and
+// The limiter charges tokens that were spent during an outage on a separate connection, before the take and
 // never within tx. It does not cache decisions of tx, because they can roll back.
 //
 // Rules apply on_store_error as usual: if tx fails, a rule with on_store_error: open admits the request. The

@@ -23,7 +23,7 @@ const (
 	keepAliveInterval = 5 * time.Second
 	keepAliveCount    = 3
 
-	// spareConns are connections for other work than takes: sweeps, nodes, rules and violations.
+	// spareConns are connections for work other than takes: sweeps, nodes, rules and violations.
 	spareConns = 4
 )
 

@@ -51,7 +51,7 @@ func (e *exchange) copyResponseHeader(res *http.Response) {
 	res.Header = nil // ReverseProxy would add the fields again
 }
 
-// isOwnField reports whether mete owns the upstream's field name, a canonical name. The header own holds the
+// isOwnField reports whether mete owns the upstream's field with this canonical name. The header own holds the
 // fields that mete has already set.
 func isOwnField(own http.Header, name string) bool {
 	return strings.Contains(name, "Ratelimit") && (name == "X-Ratelimit-Reason" || len(own[name]) > 0)
@@ -113,7 +113,7 @@ func (a responseWriter) Header() http.Header {
 	return a.discard
 }
 
-// WriteHeader implements [http.ResponseWriter]. It sends the header at once if the body may take time.
+// WriteHeader implements [http.ResponseWriter]. It sends the header immediately if the body may take time.
 func (a responseWriter) WriteHeader(status int) {
 	if !a.responding {
 		return

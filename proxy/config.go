@@ -49,7 +49,7 @@ type Config struct {
 	// MaxBodyBytes bounds the size of a request body. Zero means no bound.
 	MaxBodyBytes int64
 
-	// RewriteHost sends the upstream its own name in Host instead of the client's Host.
+	// RewriteHost sends the upstream's name in Host instead of the client's Host.
 	RewriteHost bool
 
 	// Upgrades lists the protocols that a connection may be upgraded to, in any case. Nil means only "websocket";

@@ -10,7 +10,7 @@ import (
 )
 
 // removeUnsent removes the fields that are not forwarded: rules must not see a field that the upstream does not
-// see. It removes the hop-by-hop fields that Connection names (RFC 9110, section 7.6.1), and the fields that
+// see. It removes the hop-by-hop fields that Connection lists (RFC 9110, section 7.6.1), and the fields that
 // [fieldRows] removes. It keeps the fields of an upgrade and of trusted proxies, so that no client can remove its
 // address.
 func (p *Proxy) removeUnsent(facts *httpfacts.Facts) {

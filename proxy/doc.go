@@ -9,14 +9,14 @@
 // # Routing
 //
 // A [Route] selects the [Upstream] for a request by host and path. Of two servers of that upstream, drawn at
-// random, the one with fewer requests in flight gets the request. The proxy skips servers that it cannot connect
-// to for a while, and also servers that fail their health checks while [Proxy.Watch] runs. It retries a request
-// on a second server only if nothing was sent to the first one. [Proxy.Stats] returns the state of the servers.
+// random, the one with fewer requests in flight gets the request. For a while, the proxy skips a server that it
+// cannot connect to. While [Proxy.Watch] runs, it also skips servers that fail their health checks. It retries a
+// request on a second server only if nothing was sent to the first one. [Proxy.Stats] returns their state.
 //
 // # Streaming, WebSockets and gRPC
 //
 // Bodies stream in both directions at the same time. Their size is unlimited unless [Config.MaxBodyBytes] is set.
-// The proxy forwards every write of the upstream at once, so server-sent events work.
+// The proxy forwards every write of the upstream immediately, so server-sent events work.
 //
 // WebSockets pass, as do the other protocols in [Config.Upgrades]. Only the request that opens the connection is
 // limited. The proxy closes connections that are idle for [Config.UpgradeTimeout]. [Proxy.Drain] waits for open
@@ -31,7 +31,7 @@
 //
 // The upstream receives the path that the policy evaluated, with "//", "." and ".." resolved. No client can be
 // limited under one path and served another. For the same reason the proxy drops query parameters that cannot be
-// parsed and header fields that Connection names. It escapes "#" and spaces in a query, because some servers end
+// parsed and header fields that Connection lists. It escapes "#" and spaces in a query, because some servers end
 // the query there.
 //
 // A target without a path ("http:http://host/path", "*", CONNECT) gets a 400. So do invalid methods and hosts,

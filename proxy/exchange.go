@@ -19,7 +19,7 @@ import (
 )
 
 // An exchange forwards one admitted request to a server and its response back to the client. It is the transport
-// of a [httputil.ReverseProxy], which picks the server; responseWriter bounds how long the client may take.
+// of a [httputil.ReverseProxy], and picks the server. The responseWriter bounds how long the client may take.
 //
 // The exchange handles upgrades and informational responses itself. ReverseProxy loses data that a client sends
 // before the upgrade, and a slow client would hold up the server's connection.

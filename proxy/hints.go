@@ -35,7 +35,7 @@ type hint struct {
 // queueHint queues an informational response. The goroutine that reads the server's connection calls it. Over
 // HTTP/2 many requests share that connection, so queueHint must not wait for a client.
 //
-// It drops hints for HTTP/1.0 clients, which would take them for the final response. It also drops 100 Continue:
+// It drops hints for HTTP/1.0 clients, which would treat them as the final response. It also drops 100 Continue:
 // reading the body makes net/http send it.
 func (e *exchange) queueHint(status int, header textproto.MIMEHeader) error {
 	h := &e.hints

@@ -11,9 +11,9 @@ import (
 	"github.com/metehq/mete"
 )
 
-// mixedCalls is the number of calls that skip the plain program after one of them failed. It fails at a row with
-// several limit versions, or with a different one than the charge. While a policy is deployed, skipping it saves
-// a second round trip for most calls.
+// mixedCalls is the number of calls that skip the plain program after the plain program failed. It fails at a row
+// with several limit versions, or with another version than the charge. While a policy is deployed, skipping it
+// saves a second round trip for most calls.
 const mixedCalls = 8
 
 // run makes one call and answers the asks. If Redis cannot run them together, each ask gets a call of its own.
@@ -41,8 +41,7 @@ func (s *Store) run(p *program, timeout time.Duration) time.Duration {
 	return took
 }
 
-// runAlone calls Redis for a alone, which is one of p's asks. It returns an error if further calls would fail
-// too.
+// runAlone calls Redis only for a, one of p's asks. It returns an error if more calls would fail too.
 func (s *Store) runAlone(p *program, a *ask, timeout time.Duration) (gone error) {
 	var one program
 	one.reset(p.prefix, p.now)

@@ -31,7 +31,7 @@ var (
 	_ store.FamilyDropper = (*Store)(nil)
 )
 
-// A scanPosition is the place where the next call of ClearFamilies continues.
+// A scanPosition is the position at which the next call of ClearFamilies continues.
 type scanPosition struct {
 	view   string // hash of the masters' addresses and run IDs
 	node   int    // index among the masters, sorted by address
@@ -64,7 +64,7 @@ type master struct {
 // and deletes buckets by DEL. The Redis user also needs permission for SCAN and INFO.
 //
 // A cursor of SCAN is valid for one run of one server. After a failover or a restart, the next call starts over.
-// The scan can miss a key that moves to another cluster node meanwhile: repeat the clear after the resharding.
+// The scan can miss a key that moves to another cluster node while it runs: repeat it after the resharding.
 func (s *Store) ClearFamilies(ctx context.Context, families []string, from string) (removed int64, next string, err error) {
 	var at scanPosition
 	if from != "" {

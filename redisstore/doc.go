@@ -25,9 +25,9 @@
 // computes the details of a decision from the states before the take, and compares the result with the script's
 // decision.
 //
-// A take is sent at once while few calls are in flight. Otherwise it waits for the next call, which carries all
-// waiting takes in their order. Each take stays all or nothing. The store derives the number of concurrent calls
-// from their latency: many on a slow network, two on a busy server.
+// A take is sent immediately while few calls are in flight. Otherwise it waits for the next call, which carries
+// all waiting takes in their order. Each take is still all or nothing. The store derives the number of concurrent
+// calls from their latency: many on a slow network, two on a busy server.
 //
 // # Keys
 //
@@ -50,7 +50,7 @@
 // One script charges the buckets of one slot. The buckets of several slots are charged one slot after another, in
 // ascending order. If a later slot denies or fails, the store cancels the earlier charges. It retries the
 // cancellation until Redis confirms it, or until the buckets are full anyway. No limit is exceeded, because a
-// cancellation returns no tokens that have refilled meanwhile: see [bucket.Limit.Cancel]. Until then, another
+// cancellation returns no tokens that have already refilled: see [bucket.Limit.Cancel]. Until then, another
 // request may be denied. A refund of several slots is completed in the same way; its error is [mete.MaybeSpent]
 // while some slots have not answered. To keep buckets together, use a hash tag in keys (slot_by in a policy) or
 // in [Config.Prefix].

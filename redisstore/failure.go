@@ -15,8 +15,8 @@ import (
 )
 
 // newStoreError determines whether a failed call may have spent tokens. A call that Redis rejects has spent
-// nothing: Redis rejects writes before the script's first one. Any other error within the script may come after a
-// write. A closing client fails calls in flight with the same error as later calls.
+// nothing: Redis rejects a call before the script's first write. Any other error within the script may come after
+// a write. A closing client fails calls in flight with the same error as later calls.
 func newStoreError(err error) *mete.StoreError {
 	e := &mete.StoreError{Store: "redisstore", Spent: mete.MaybeSpent, Err: err}
 	if err == io.EOF {
@@ -35,8 +35,8 @@ func newStoreError(err error) *mete.StoreError {
 	return e
 }
 
-// noWriteErrors are the script errors that occur before its first write. WRONGTYPE is one, because the script
-// reads all keys first.
+// noWriteErrors are the script errors that occur before its first write. They include WRONGTYPE, because the
+// script reads all keys first.
 var noWriteErrors = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "WRONGTYPE"}
 
 func withOp(err error, op string) error {

@@ -21,11 +21,11 @@ import (
 // During an outage, a circuit breaker lets calls fail at once. Buckets in memory then decide for rules with
 // on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
 // grpclimit and [mete.Request.Charges]. When Redis answers again, it is charged for the tokens that were spent in
-// memory. A key is charged before its next take, and all other keys within about a second. Close charges them for
-// a second at most.
+// memory. A key is charged before its next take, and all other keys within about a second. Close spends at most a
+// second on these charges.
 //
-// NewLimiter tries once, until ctx ends. Errors name the place and the remedy, and contain no password. If Redis
-// does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired. If the
+// NewLimiter tries once, until ctx ends. Errors contain the server's address and the remedy, but no password. If
+// Redis does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired. If the
 // processes that share this Redis and prefix use a different hash key, it wraps policy.ErrHashKey: see
 // [Store.CheckHashKey].
 //

@@ -45,8 +45,8 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 	return withOp(err, "reset")
 }
 
-// deleteGroups deletes each group of keys atomically. It returns the number of deleted groups, the keys of moving
-// slots one by one, and the first other error.
+// deleteGroups deletes each group of keys atomically. It returns the number of deleted groups, each key of a
+// moving slot as its own group, and the first other error.
 func (s *Store) deleteGroups(ctx context.Context, groups [][]string) (done int, alone [][]string, first *mete.StoreError) {
 	commands := make(rueidis.Commands, 0, len(groups))
 	for _, keys := range groups {

@@ -16,7 +16,7 @@ import (
 // DeriveKey implements [store.KeyDeriver]: the key is the same in every process that uses the same Redis and
 // prefix. It is derived from the secret at {prefix}secret. DeriveKey creates the secret if it is missing.
 //
-// The secret is stored beside the hashes, so a reader of all of Redis can find the client of a bucket by trying
+// The secret is stored alongside the hashes, so a reader of all of Redis can find the client of a bucket by trying
 // values. FLUSHALL or an eviction loses the secret: processes that start later create a new one, and running
 // processes keep the old one. A policy.Options.HashKey has neither weakness.
 func (s *Store) DeriveKey(ctx context.Context, purpose string) ([sha256.Size]byte, error) {

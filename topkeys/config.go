@@ -21,8 +21,8 @@ const (
 	MaxKeyBytes = 160
 
 	// MaxBytes bounds the memory of a tracker's counters. A rule with few keys takes about 7 KB per kind of
-	// record. A flooded rule takes 77 KB with 100 counters, and up to Lanes times as much if all processors
-	// record at once. At the bound, new rules are not counted, except in [Stats.Dropped], and other rules have
+	// record. A flooded rule takes 77 KB with 100 counters, and up to Lanes times as much if all processors record
+	// at the same time. At the bound, new rules are not counted, except in [Stats.Dropped], and other rules have
 	// fewer counters.
 	MaxBytes = 64 << 20
 

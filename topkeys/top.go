@@ -56,7 +56,7 @@ func (t *Tracker) Window() time.Duration { return t.config.Window }
 func (t *Tracker) Counters() int { return t.config.Counters }
 
 // Top returns the records of a rule and kind. The time range is window, extended back to the start of a half of
-// [Config.Window], but at most the range of that. Zero means [Config.Window].
+// [Config.Window], but at most the range of a whole Window. Zero means [Config.Window].
 //
 // It takes time in proportion to the number of counters, and does not block records.
 func (t *Tracker) Top(now bucket.Instant, rule string, kind Kind, window time.Duration) List {

@@ -30,7 +30,7 @@ type Trust struct {
 
 	// Header is the header that is read, from trusted proxies only. Empty means X-Forwarded-For. Forwarded is
 	// parsed as in RFC 7239, any other header as a list of addresses, such as X-Real-IP with one address. Other
-	// such headers are ignored, because proxies pass on the ones that they do not write.
+	// such headers are ignored, because proxies forward headers that they do not write.
 	Header string
 }
 

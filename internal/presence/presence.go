@@ -19,7 +19,7 @@ const (
 	// of that many counts, because a store that has lost its data sees other nodes only at their next heartbeat.
 	missedBeats = 3
 
-	// minTimeout is the shortest timeout of a heartbeat. A longer interval allows more.
+	// minTimeout is the shortest timeout of a heartbeat. A longer interval allows a longer timeout.
 	minTimeout = time.Second
 
 	leaveTimeout = time.Second

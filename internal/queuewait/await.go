@@ -15,7 +15,7 @@ import (
 // DefaultMaxWait is the default maximum wait.
 const DefaultMaxWait = 30 * time.Second
 
-// Await waits for the turn of r. If the turn is later than most or ctx's deadline, Await refunds r at once and
+// Await waits for the turn of r. If the turn is later than most or ctx's deadline, Await refunds r immediately and
 // turns its decision into a denial. A client that returns after its RetryAfter then has an acceptable wait, if no
 // other client takes the turn. If ctx ends during the wait, Await refunds r and returns the cause.
 func Await(ctx context.Context, r *mete.Reservation, most time.Duration) error {
@@ -49,7 +49,7 @@ func refund(ctx context.Context, r *mete.Reservation) error {
 }
 
 // deny turns an admission into a denial by the limits with a wait or a stage delay longer than most. The client
-// can retry when its turn is only off away, or when the stages have ended.
+// can retry when the wait for its turn is only off, or when the stages have ended.
 func deny(d *mete.Decision, most, off time.Duration) {
 	*d = d.WithLimits(d.Limits()...) // the limits of d may be shared
 	for i := range d.Limits() {

@@ -14,7 +14,7 @@ import (
 // DefaultMaxWaiting is the default maximum number of waiting requests. Each uses a goroutine and usually a connection.
 const DefaultMaxWaiting = 4096
 
-// keyShare limits one bucket to a quarter of the slots, so that a flood of it cannot use them all.
+// keyShare limits one bucket to a quarter of the slots, so that a flood of requests for it cannot use them all.
 const keyShare = 4
 
 type slots struct {

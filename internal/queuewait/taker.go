@@ -25,8 +25,8 @@ type queueState struct {
 	queues bool
 }
 
-// NewTaker returns a taker with a maximum wait of most ([DefaultMaxWait] if 0) and a maximum number of waiting requests of
-// held ([DefaultMaxWaiting] if 0). The requests of one bucket may use a quarter of that number.
+// NewTaker returns a taker. most is the maximum wait ([DefaultMaxWait] if 0). held is the maximum number of
+// waiting requests ([DefaultMaxWaiting] if 0); those of one bucket may use a quarter of it.
 func NewTaker(limiter *mete.Limiter, most time.Duration, held int) *Taker {
 	if most == 0 {
 		most = DefaultMaxWait

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 )
 
-// A jitter spreads denied clients, so that they do not all return at once. A client's jitter depends only on its
+// A jitter spreads denied clients, so that they do not all return together. A client's jitter depends only on its
 // identity and its exact wait. Without the key, it is impossible to compute it for another client or to infer the
 // identity from it.
 type jitter struct{ key []byte }
@@ -28,7 +28,7 @@ func (j jitter) add(wait int64, percent int, client []string) int64 {
 	return wait + int64(spread)
 }
 
-// maxPartBytes bounds the hashed part of each client value. Clients that differ beyond it share their jitter.
+// maxPartBytes bounds the hashed part of each client value. Clients that differ only after it share their jitter.
 const maxPartBytes = 256
 
 // hash returns the keyed hash of client. Different lists hash different bytes. Cutting the sum to 64 bits rules

@@ -5,7 +5,7 @@ package ratelimitfields
 import "strings"
 
 // A listItem is a member of a structured-field list with its parameters. The parser is more lenient than RFC
-// 9651: bare words may contain anything except separators.
+// 9651: unquoted words may contain anything except separators.
 type listItem struct {
 	value  string
 	params []param

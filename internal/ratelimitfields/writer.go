@@ -64,7 +64,7 @@ type Config struct {
 	// ExactWaits disables all jitter, for protocols in which clients add their own.
 	ExactWaits bool
 
-	// IgnoreRules ignores the dialects and jitter of rules, for callers that ask for another client.
+	// IgnoreRules ignores the dialects and jitter of rules, for callers that act for another client.
 	IgnoreRules bool
 
 	// JitterKey is the key of the hash that computes jitter. Processes with the same clients should share it. It
@@ -202,7 +202,7 @@ func (w *Writer) shows(s *mete.Status, dialect dialect.Set) bool {
 	return w.dialects.Has(dialect)
 }
 
-// decider returns the deciding limit in a dialect's fields, or nil. first is the deciding limit of all.
+// decider returns the deciding limit in a dialect's fields, or nil. first is the deciding limit of d.
 func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect dialect.Set) *mete.Status {
 	if first == nil || w.shows(first, dialect) {
 		return first

@@ -26,7 +26,7 @@
 // The functions here report such a path as disputed, and adapters reject it if a rule reads the path. Disputed
 // paths have:
 //
-//   - dot segments together with unusual spelling: an escaped ".", "/", "\" or ";", a bare "\" or ";", or an
+//   - dot segments together with unusual spelling: an escaped ".", "/", "\" or ";", an unescaped "\" or ";", or an
 //     empty segment.
 //   - a NUL, which ends the path for C programs.
 //   - characters that are invalid in a target: "#", a "%" without a valid escape, unescaped bytes that are not

@@ -49,8 +49,8 @@
 //
 // Each statement that changes these tables increments the revision in rate_limit_revision, and notifies the
 // channel named after the schema. A policy is read at one revision, which becomes its [policy.Matcher.Version].
-// Invalid rows cause an [Errors] that names each row and place. A table without an active rule is an error, too,
-// like an empty file.
+// Invalid rows cause an [Errors] that lists the row and location of each error. A table without an active rule is
+// an error, too, like an empty file.
 //
 // # Policy files
 //

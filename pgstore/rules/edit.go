@@ -31,7 +31,7 @@ var errUnwanted = errors.New("nothing to write")
 type editError struct{ error }
 
 // Edit lets a function change the rules, and writes the changes in one transaction. Other writers of rules wait
-// meanwhile. The function can change and remove rules, and add rules with ID 0. Edit returns an error of the
+// until it ends. The function can change and remove rules, and add rules with ID 0. Edit returns an error of the
 // function unchanged. A changed column updates the row's Spec, and the columns follow Spec. The resulting set
 // must compile, because servers would otherwise keep their old policy. If it does not compile, or the database
 // rejects a row, Edit writes nothing and returns an [Errors].

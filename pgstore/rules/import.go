@@ -82,7 +82,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 	return nil
 }
 
-// splitPolicies returns the policies of a valid file in any of its forms, and the fields beside them.
+// splitPolicies returns the policies of a valid file in any of its forms, and the remaining fields.
 func splitPolicies(data []byte) (file object, policies []filePolicy, err error) {
 	root, err := parseObject(data)
 	file = object{}
@@ -214,7 +214,7 @@ func (s *Set) importPolicies(list []filePolicy, replace bool) {
 	}
 }
 
-// setPriorities numbers the rules at these places, unless their priorities already match the order of the file.
+// setPriorities numbers the rules at these positions, unless their priorities already match the order of the file.
 func (s *Set) setPriorities(places []int) {
 	rows := make([]Rule, len(places))
 	for k, i := range places {

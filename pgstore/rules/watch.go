@@ -26,8 +26,8 @@ const (
 // channel at any rate.
 const lookPause = 50 * time.Millisecond
 
-// Watch follows the tables until ctx ends. The revision of the previous [Source.Load] is since. For each
-// other revision, Watch calls changed once with the results of Load: a policy, or an [Errors]. Calls are
+// Watch follows the tables until ctx ends. The parameter since is the revision of the previous [Source.Load]. For
+// each other revision, Watch calls changed once with the results of Load: a policy, or an [Errors]. Calls are
 // sequential.
 // Connection errors are not passed to changed: Watch logs them and reconnects.
 //

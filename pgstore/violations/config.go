@@ -51,7 +51,7 @@ type Config struct {
 	// Raw stores keys, users and addresses unhashed. Key is not needed then.
 	Raw bool
 
-	// UserAttribute names the attribute with the user's identity. Empty is "jwt:sub".
+	// UserAttribute is the attribute with the user's identity. Empty is "jwt:sub".
 	UserAttribute string
 
 	// NoEndpoints disables the storage of methods and paths.

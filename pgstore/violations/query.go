@@ -40,7 +40,7 @@ type Query struct {
 	// Mode selects rows by the mode of their rule.
 	Mode Mode
 
-	// After selects rows after this position in a list, to continue List. The zero Place starts at the newest
+	// After selects rows after this position in a list, to continue List. The zero Position starts at the newest
 	// row.
 	After Position
 

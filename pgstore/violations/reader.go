@@ -94,8 +94,8 @@ func nonEmpty(s string) *string {
 
 // List returns the selected rows, newest first. If it exceeds the Timeout, the error wraps [ErrTimeout].
 //
-// A row with an infinite time, which only other programs can write, has no useful Place. Since and Until exclude
-// such rows.
+// A row with an infinite time, which only other programs can write, has no useful Position. Since and Until
+// exclude such rows.
 func (r *Reader) List(ctx context.Context, q Query) (list []Violation, err error) {
 	limit, err := q.rowLimit(DefaultList)
 	if err == nil {

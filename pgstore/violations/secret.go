@@ -13,7 +13,7 @@ import (
 
 // DeriveKey returns a [Config.Key] that is the same for all programs that use the schema; empty is "mete". It is
 // derived from the secret in the table secret, which DeriveKey creates if it is missing. A reader of that table
-// can find the client of a hash by trying values. A key from another place avoids this.
+// can find the client of a hash by trying values. A key from another source avoids this.
 func DeriveKey(ctx context.Context, pool *pgxpool.Pool, schema string) ([]byte, error) {
 	if schema == "" {
 		schema = defaultSchema

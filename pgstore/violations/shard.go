@@ -43,7 +43,7 @@ func (s *shard) count(i rowID, cost bucket.Tokens, now time.Time) (counted, room
 	return false, s.hasRoom(from)
 }
 
-// insert adds a row with one denial, or adds the denial to a row that was opened meanwhile. It reports false if
+// insert adds a row with one denial, or adds the denial to a row that another call has opened. It reports false if
 // there is no room.
 func (s *shard) insert(r *row) bool {
 	s.mu.Lock()

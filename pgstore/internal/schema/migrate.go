@@ -52,7 +52,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	return nil
 }
 
-// apply runs the missing migrations, unless another process has applied them meanwhile. A statement without
+// apply runs the missing migrations, unless another process has already applied them. A statement without
 // arguments is a single message, which works through poolers.
 func apply(ctx context.Context, tx pgx.Tx, missing []migration, name string) error {
 	if _, err := tx.Exec(ctx, openSQL(name)); err != nil {
@@ -96,7 +96,7 @@ func findMissing(there map[int]string) (missing []migration, err error) {
 	return missing, nil
 }
 
-// explain adds the place to err, and a remedy for missing privileges.
+// explain adds the schema to err, and a remedy for missing privileges.
 func explain(err error, pool *pgxpool.Pool, name string) error {
 	refusal, refused := errors.AsType[*pgconn.PgError](err)
 	if refused && refusal.Where != "" {
