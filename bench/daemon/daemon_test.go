@@ -58,7 +58,7 @@ func TestStartWaitsUntilReady(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	never := func(context.Context) error { return errors.New("nobody there") }
 	_, err := daemon.Start(t.Context(), exec.Command("sh", "-c", "echo a reason; exit 1"), never)
-	if err == nil || !strings.Contains(err.Error(), "ended before") || !strings.Contains(err.Error(), "a reason") {
+	if err == nil || !strings.Contains(err.Error(), "exited before") || !strings.Contains(err.Error(), "a reason") {
 		t.Errorf("a server that ends at once: %v, want what it wrote", err)
 	}
 	if _, err := daemon.Start(t.Context(), exec.Command("no-such-program"), ready); err == nil {
