@@ -35,7 +35,7 @@ const (
 	maxReasonSize = 256
 )
 
-// Put creates an override, or replaces the override with its ID. If the ID is empty, Put generates one. Put sets
+// Put creates an override, or replaces the override with the same ID. If the ID is empty, Put generates one. Put sets
 // the creation time. The override is active in this process when Put returns, and in other processes soon after.
 //
 // If the override is invalid, the error is a [policy.Errors] with paths such as "/match". An error that wraps

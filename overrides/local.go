@@ -19,12 +19,12 @@ const (
 	MaxLocalTime = time.Hour
 )
 
-// PutLocal creates an override that is active only in this process, or replaces the local override with its ID. It
+// PutLocal creates an override that is active only in this process, or replaces the local override with the same ID. It
 // uses no store, so it works while the store is down. The override ends with the process, and after [MaxLocalTime]
 // at the latest. It is logged, but not in the shared audit. A shared override with the same ID replaces it.
 //
 // PutLocal calls may before it replaces a local override, as in [Manager.PutIf]. If the override is invalid, the
-// error is a [policy.Errors]; beyond [MaxLocal] it is [ErrFull].
+// error is a [policy.Errors]; above [MaxLocal], it is [ErrFull].
 func (m *Manager) PutLocal(o policy.Override, may func(before policy.Override) error) (Status, error) {
 	s, err := m.putLocal(o, may)
 	if err != nil {
@@ -113,8 +113,8 @@ func (m *Manager) removeLocal(id, author, reason string, may func(before policy.
 	return true, nil
 }
 
-// expireLocal removes local overrides that have expired or that a shared override replaces. They have no effect any
-// more.
+// expireLocal removes local overrides that have expired or that a shared override replaces. They no longer have an
+// effect.
 func (m *Manager) expireLocal() {
 	m.changing.Lock()
 	defer m.changing.Unlock()

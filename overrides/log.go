@@ -27,7 +27,7 @@ func (m *Manager) logChanges(before, after document) {
 		known[before.Audit[i].ID] = true
 	}
 	for i := range after.Audit {
-		// Entries of kinds from later versions may have no override.
+		// Kinds of entries that later versions add may have no override.
 		if e := &after.Audit[i]; !known[e.ID] && (e.Before != nil || e.After != nil) {
 			m.logEntry(e)
 		}

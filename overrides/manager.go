@@ -36,19 +36,19 @@ type Config struct {
 	Documents store.Documents
 
 	// Cleared, if set, is called with each rule that another manager noted as cleared: see [EntryCleared].
-	// [mete.Limiter.DropRule] is for that.
+	// Use it to call [mete.Limiter.DropRule].
 	Cleared func(rule string)
 
-	// Name is the name of the document. Managers with the same name share overrides. Empty is [DefaultName].
+	// Name is the name of the document. Managers with the same name share overrides. "" means [DefaultName].
 	Name string
 
-	// Poll is the interval at which Follow polls the store. 0 is [DefaultPoll].
+	// Poll is the interval at which Follow polls the store. 0 means [DefaultPoll].
 	Poll time.Duration
 
-	// Now is the clock that expires overrides. It should be the limiter's clock. Nil is the wall clock.
+	// Now is the clock that expires overrides. It should be the limiter's clock. Nil means the wall clock.
 	Now func() bucket.Instant
 
-	// Logger logs every change of an override and every failure, without matches and keys. Nil is [slog.Default].
+	// Logger logs every change of an override and every failure, without matches and keys. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 

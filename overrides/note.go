@@ -12,7 +12,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// Acts on one bucket by its key, or on all buckets of a rule: see [Manager.Note].
+// The kinds of acts on one bucket, or on all buckets of a rule: see [Manager.Note].
 const (
 	EntryReset   EntryKind = "reset"   // it was refilled
 	EntryTaken   EntryKind = "taken"   // tokens were taken from it
@@ -25,8 +25,8 @@ const (
 	// either kind is dropped.
 	MaxActs = MaxEntries / 2
 
-	// maxNoteTries bounds the retries of a note when other changes get in between. A note can wait, but no other
-	// process would repeat it.
+	// maxNoteTries bounds the retries of a note when other changes get in between. There are many retries,
+	// because no other process would repeat the note.
 	maxNoteTries = 200
 )
 

@@ -78,8 +78,8 @@ func (m *Manager) read(ctx context.Context) (reading, error) {
 		return r, nil
 	}
 	d, err := decode(data)
-	// A lower revision is an older document, unless the clock of the store has also gone back. Then it begins with
-	// the known audit.
+	// A lower revision is an older document, unless the clock of the store has also gone back. In that
+	// case, the document begins with the known audit.
 	if err != nil || revision > known || d.isLaterThan(own) {
 		r.document = d
 		return r, err

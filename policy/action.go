@@ -15,8 +15,8 @@ const (
 	ActionBreakGlass Action = "break_glass" // admit all requests, without any decision
 )
 
-// An ActionKind describes an [Action] to parsers, programs and people. Its JSON form is for web pages, which have
-// no list of actions of their own.
+// An ActionKind describes an [Action] to parsers, programs and people. Web pages use its JSON form
+// instead of a separate list of actions.
 type ActionKind struct {
 	Action Action `json:"action"`
 
@@ -28,8 +28,8 @@ type ActionKind struct {
 	Key   bool `json:"key"`
 	Limit bool `json:"limit"`
 
-	// Suspends reports whether the action keeps rules from denying. Such an override needs the role configure, and
-	// is logged as a warning.
+	// Suspends reports whether the action keeps rules from denying. An override with such an action needs the role
+	// configure, and is logged as a warning.
 	Suspends bool `json:"suspends"`
 
 	Label     string `json:"label"`                // on a button or in a list: "Block"

@@ -19,8 +19,8 @@ type algorithm struct {
 	example string // of its numbers
 	reason  string // of a denial; init sets name + "_exceeded" if it is empty
 
-	// instead maps fields of other algorithms to its own fields. If a file has the other field, the parser does not
-	// report its own fields as missing.
+	// instead maps fields of other algorithms to fields of this one. If a file has the other field, the parser does
+	// not report the mapped fields as missing.
 	instead map[string][]string
 
 	read func(*compiler, *parse.Object) numbers

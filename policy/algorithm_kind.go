@@ -2,8 +2,8 @@
 
 package policy
 
-// An AlgorithmKind describes an algorithm to programs and people. Its JSON form is for web pages, which have no
-// list of algorithms of their own.
+// An AlgorithmKind describes an algorithm to programs and people. Web pages use its JSON form
+// instead of a separate list of algorithms.
 type AlgorithmKind struct {
 	Name   string `json:"name"`   // in policy files: "token_bucket"
 	Label  string `json:"label"`  // for people: "Token bucket"

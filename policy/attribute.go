@@ -30,8 +30,8 @@ const (
 	SourceHost          // host, without the port, in lower case
 )
 
-// sources are the source names of policy files. Names with an example need a colon and a name; the others stand
-// alone.
+// sources are the source names of policy files. A source with an example needs a colon and a name after it;
+// the others have neither.
 var sources = []struct {
 	word    string
 	source  Source
@@ -45,8 +45,8 @@ const (
 	// maxAttributeBytes bounds the name of an attribute.
 	maxAttributeBytes = 128
 
-	// defaultBits is the IPv6 prefix length that identifies a client. A site gets a /64, so a client that has one
-	// address of it can use all of them.
+	// defaultBits is the IPv6 prefix length that identifies a client. A site gets a /64, so a client with one of its
+	// addresses can use all of them.
 	defaultBits = 64
 )
 
@@ -93,13 +93,13 @@ func (e *attributeError) Error() string {
 func (e *attributeError) Unwrap() error { return ErrAttribute }
 
 // An Attribute is the parsed name of a fact about a request, such as header:x-api-key. Attributes are comparable.
-// [ParseAttribute] makes them; the zero Attribute names no fact.
+// [ParseAttribute] makes them; the zero Attribute is invalid.
 type Attribute struct {
 	Source Source
 	Name   string // after the colon, if any; header names in lower case
 
 	// Bits is the prefix length of IPv6 addresses, as in ip:address/56. The default is 64; for other sources it is
-	// 0. IPv4 addresses always count in full.
+	// 0. IPv4 addresses are never cut.
 	Bits int
 
 	text string // without the /bits, so that all prefixes of one address are one fact

@@ -47,7 +47,7 @@ func (e *RuleError) Error() string {
 // ignores overrides that depend on more than the key, including shadow overrides that exempt some requests from a
 // Block.
 //
-// The error is a [KeyError]. The policy cannot produce the key, the key has been truncated, or it is ambiguous. A
+// The error is a [KeyError]: the policy cannot produce the key, or the key is truncated or ambiguous. A
 // key is ambiguous if it contains the hash of a value, and an override replaces the limit for values with a prefix.
 func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error) {
 	parsed, err := ParseKey(key)
@@ -151,7 +151,7 @@ func (r *Rule) keyValues(components string) []string {
 	return values
 }
 
-// checkTag returns the tag of a key with these components. A tag that is given must be equal.
+// checkTag returns the tag of a key with these components. If given is set, it must equal the tag.
 func (r *Rule) checkTag(components, given string) (string, error) {
 	own := ""
 	if r.slotBy != nil {

@@ -61,7 +61,7 @@ func (k *keyFacts) applyOverrides(found *Match, number, at int, components strin
 	return v, nil
 }
 
-// applyRuleOverrides applies the overrides of one rule. Of several limits the first wins, as it does for requests.
+// applyRuleOverrides applies the overrides of one rule. If several limit overrides match, the first wins, as for requests.
 func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at int, found *Match, block, allow **exception) error {
 	all := slices.Clone(x.keys[components])
 	for i := range x.list {

@@ -53,7 +53,7 @@ func (c *compiler) checkCharges() {
 }
 
 // chargeKinds returns the sets of mutually exclusive rules that d belongs to: a request is charged by at most one
-// rule of each. A rule that is enforced for a share of its keys is in shadow beside another that is enforced.
+// rule of each set. A partially enforced rule belongs to two sets, because some of its keys are in shadow.
 func (d *draft) chargeKinds() []string {
 	shadow := "shadow " + d.group // groups begin with a digit
 	switch {
@@ -92,7 +92,7 @@ func (c *compiler) maxBuckets(b *branch, charged map[string]int, tiers bool) (to
 // maxRest bounds the rules that are counted again for every value of an attribute.
 const maxRest = 256
 
-// maxBucketsOfValue is maxBuckets for the value of b's attribute that charges the most buckets.
+// maxBucketsOfValue is like maxBuckets, for the value of b's attribute that charges the most buckets.
 func (c *compiler) maxBucketsOfValue(b *branch, charged map[string]int, tiers bool) int {
 	// A value can have several prefixes, and be in several networks.
 	prefixes, networks, exact := make([]int, len(b.prefixes)), 0, 0

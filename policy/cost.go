@@ -33,7 +33,7 @@ func (c *cost) amount(value string, ok bool) bucket.Tokens {
 
 const maxCostBytes = 64
 
-// parseCost parses the cost that a request names: a plain decimal number above 0, such as 5, 0.5 or 1e3. It rounds
+// parseCost parses the cost in a request: a plain decimal number above 0, such as 5, 0.5 or 1e3. It rounds
 // up to a thousandth. Signs, hexadecimal numbers, nan, inf and numbers above [bucket.MaxTokens] are invalid.
 func parseCost(s string) (bucket.Tokens, bool) {
 	const enough = 1e17 // further digits matter only for rounding up
@@ -185,8 +185,8 @@ func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
 	}
 }
 
-// readCostSource returns the slot of the attribute with the cost of a request. variable is false for fixed and
-// after an error.
+// readCostSource returns the slot of the attribute with the cost of a request. variable is false for a fixed
+// cost and after an error.
 func (c *compiler) readCostSource(n *parse.Node) (slot int, variable bool) {
 	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
 	if n.Kind != parse.KindText {

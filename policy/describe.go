@@ -7,7 +7,7 @@ import (
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
-// A Description has the properties of a rule that are not fields of [Rule], such as its place and the requests that
+// A Description has the properties of a rule that are not fields of [Rule], such as its path and the requests that
 // it matches. It is a value; the caller must not change the data that it refers to.
 type Description struct {
 	// Path is the JSON Pointer (RFC 6901) to the rule in the file.

@@ -2,10 +2,10 @@
 
 // Package policy reads policies: JSON files with rate limits and the requests that they apply to. [Load] compiles a
 // file into a [Matcher], which finds the limits that apply to a request. If the file is invalid, Load reports all
-// errors at once. Package policyyaml loads the same language in YAML.
+// errors together. Package policyyaml loads the same language in YAML.
 //
 // This comment summarizes the language. The file doc/policy.md of the repository describes each field, with
-// examples. [JSONSchema] returns a JSON Schema.
+// examples. [JSONSchema] returns a JSON Schema of the language.
 //
 // # Files
 //
@@ -63,14 +63,14 @@
 //
 //	token_bucket    holds up to burst and refills at a rate, continuously or, with
 //	                refill: interval, once per interval
-//	fixed_window    has a number of tokens per window, all at its beginning
+//	fixed_window    has a number of tokens per window, all available at its start
 //	sliding_window  limits the tokens in any window; it weights the previous window by
 //	                its remaining share, and keeps two numbers per key
 //	sliding_log     limits the tokens in any window exactly; it keeps each cost, up to
 //	                [bucket.MaxLogEntries] per key
 //	leaky_bucket    starts requests evenly spaced at a rate; early requests wait in a
 //	                queue: they are admitted with a start time
-//	cost_based      is fixed_window with other field names: budget for tokens, period for
+//	cost_based      is like fixed_window with other field names: budget for tokens, period for
 //	                window, cost_key for cost_source. Periods of whole weeks begin on
 //	                Mondays
 //

@@ -32,7 +32,7 @@ func (r *Rule) Facts() []Fact {
 	})
 }
 
-// Facts returns the facts of l beside its bucket, in the order of the fields of policy files.
+// Facts returns the facts of l except its bucket, in the order of the fields of policy files.
 func (l *Limit) Facts() []Fact {
 	return collectFacts(func(f *field) (string, bool) {
 		if f.showLimit == nil {

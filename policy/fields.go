@@ -39,7 +39,7 @@ const (
 )
 
 // A field is one row of the table of fields. The parser, the JSON Schema, the YAML writer, the dashboard and mete
-// explain know only the content of the row.
+// explain take all their information about a field from its row.
 type field struct {
 	name string
 	in   place  // the objects that can have it

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxHashes bounds the hashes that a keyer caches, at 56 bytes each and 8 per slot. Beyond it, new hashes
-	// replace old ones.
+	// maxHashes bounds the hashes that a keyer caches, at 56 bytes each and 8 per slot. When it is full, new
+	// hashes replace old ones.
 	maxHashes = 1 << 12
 
 	// hashTextBytes is the length of the mark and the text of a hash.

@@ -11,7 +11,7 @@ var (
 	// ErrRequired reports that a limiter over a shared store was created without a policy.
 	ErrRequired = errors.New("policy: a policy is required: load one with policy.Load or policyyaml.LoadFile")
 
-	// ErrHashKey reports that the processes that share a store hash bucket keys with another key than this one.
+	// ErrHashKey reports that the processes that share a store hash bucket keys with a different key than this one.
 	// They would not share buckets, and together they would admit more than the limits.
 	ErrHashKey = errors.New("policy: the hash key differs from the hash key of the store's other processes")
 )
@@ -21,8 +21,8 @@ var (
 const HashPurpose = "hashes in bucket keys"
 
 // NeedsHashKey reports whether m has no [Options.HashKey] and can hash a part of a bucket key. Only addresses are
-// never hashed: any other value may be long. Until [Matcher.WithHashKey], m uses a random key of the process.
-// Another process, or this one after a restart, would have other keys for the same buckets.
+// never hashed: any other value may be long. Without [Matcher.WithHashKey], m uses a random key of the process.
+// Another process, or this one after a restart, would use different keys for the same buckets.
 func (m *Matcher) NeedsHashKey() bool {
 	return m.keyer.random && m.hashes()
 }
@@ -38,7 +38,7 @@ func (m *Matcher) WithHashKey(key []byte) *Matcher {
 
 // HashKeyID returns an identifier of the key of m's hashes, 22 characters long. Equal keys have equal identifiers.
 // A store keeps it to detect a process that hashes with another key. A reader of the identifier can test guesses of
-// the key, like a reader of the hashes. It is empty if m hashes nothing, or uses a random key.
+// the key, like a reader of the hashes. The identifier is empty if m hashes nothing, or uses a random key.
 func (m *Matcher) HashKeyID() string {
 	if m.keyer.random || !m.hashes() {
 		return ""

@@ -24,9 +24,9 @@ const (
 	// leafItems is the number of items that are tried one by one.
 	leafItems = 8
 
-	// maxPlaces bounds the entries in the branches of one index, and maxLookedAt the values that are counted to
-	// choose an attribute. Beyond either, the index stops dividing, because lists of many values in several clauses
-	// multiply.
+	// maxPlaces bounds the entries in the branches of one index, and maxLookedAt the values that chooseSlot counts to
+	// choose an attribute. Above either bound, the index stops dividing. Lists of many values in several clauses multiply
+	// the entries.
 	maxPlaces   = 1 << 21
 	maxLookedAt = 1 << 22
 )
@@ -102,7 +102,7 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 // longestPrefix returns the index of the longest prefix of value, or -1. The outer links lead from it to all
 // shorter prefixes.
 func (b *branch) longestPrefix(value string) int {
-	// The longest prefix of value is the last entry that sorts before it, or an outer entry of that.
+	// The longest prefix of value is the last entry that sorts before it, or an outer entry of that entry.
 	at := sort.Search(len(b.prefixes), func(i int) bool { return b.prefixes[i].prefix > value }) - 1
 	for at >= 0 && !strings.HasPrefix(value, b.prefixes[at].prefix) {
 		at = b.prefixes[at].outer

@@ -26,7 +26,7 @@ import (
 // also escape the colon, and labels the equals sign. The value in braces is the hash tag of slot_by (slot.go). A tilde
 // starts the hash of a value that is long or may be a secret: 128 bits in base64.
 //
-// A key names exactly one bucket, because names of limits are unique in a policy and the text of a key is
+// A key identifies exactly one bucket, because names of limits are unique in a policy and the text of a key is
 // unambiguous. No request can produce a key longer than [MaxKeyBytes], or put a space, a control character or a
 // brace into a key.
 //
@@ -174,7 +174,7 @@ func limitPrefix(limitName string) string {
 	return strings.ReplaceAll(string(appendEscaped(nil, limitName)), limitEnd, "%3A") + limitEnd
 }
 
-// OwnKeyPrefix returns a prefix for keys that a program uses beside the keys of its policy. No key of a policy
+// OwnKeyPrefix returns a prefix for keys that a program uses in addition to the keys of its policy. No key of a policy
 // begins with it. A name of letters and digits needs no escape.
 func OwnKeyPrefix(name string) string { return partEnd + name + limitEnd }
 

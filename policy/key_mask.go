@@ -72,8 +72,8 @@ func isBase64(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
 }
 
-// Mask returns a shortened value for readers that must not learn it. It keeps the network of an address, nothing of
-// a hash, and two letters of other values. Short values are masked completely, because two letters would reveal
+// Mask returns a shortened value for readers that must not learn it. It keeps the network of an address, two letters
+// of other values, and nothing of a hash. Short values are masked completely, because two letters would reveal
 // most of them.
 func (p KeyPart) Mask() string {
 	if p.Hashed {

@@ -72,8 +72,8 @@ type hasher struct {
 	buf [512]byte
 }
 
-// processKey is the default key of the hashes. All policies of a process share it, so that a reload finds its
-// buckets.
+// processKey is the default key of the hashes. All policies of a process share it, so that a reloaded policy finds
+// its buckets.
 var processKey = sync.OnceValue(func() []byte {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails
@@ -106,7 +106,7 @@ func (k *keyer) appendHash(dst []byte, s string) []byte {
 	return dst
 }
 
-// makeHash is appendHash without the cache.
+// makeHash is like appendHash without the cache.
 func (k *keyer) makeHash(dst []byte, s string) []byte {
 	h := k.pool.Get().(*hasher)
 	h.Reset()

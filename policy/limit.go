@@ -18,7 +18,7 @@ type Limit struct {
 	Reason string // of a denial: "token_bucket_exceeded"
 	Bucket bucket.Limit
 
-	// Shards, if above 1, is the number of buckets that share the limit. 0 is one bucket.
+	// Shards, if above 1, is the number of buckets that share the limit. 0 also means one bucket.
 	Shards int
 
 	// Leased lets a remote store take tokens from the bucket in advance, and spend them in this process.
@@ -61,7 +61,7 @@ func (c *compiler) readLimits(r *Rule, o *parse.Object) {
 	}
 }
 
-// readLimitList reads several limits on one key. A limit without an algorithm has the rule's.
+// readLimitList reads several limits on one key. A limit without an algorithm uses the rule's.
 func (c *compiler) readLimitList(r *Rule, n *parse.Node, fallback *algorithm) {
 	list, _ := c.Items(n, "limits", true, maxLimits)
 	several := c.namedLimits || len(list) > 1

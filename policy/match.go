@@ -215,8 +215,8 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 }
 
 // inShadow reports whether r, which is enforced for a share of its keys, is in shadow for the request. A request
-// that is denied because it lacks an attribute has no key. Its address then replaces the key, together with the
-// attributes that it has.
+// that is denied because it lacks an attribute has no key. Its address and its other attributes then replace the
+// key.
 func (m *Matcher) inShadow(s *scratch, r *Rule, complete bool) bool {
 	s.key = m.appendComponents(s.key[:0], s, r)
 	if !complete && r.onMissing == inspect.MissingDeny {
@@ -308,7 +308,7 @@ func (m *Matcher) holdAll(s *scratch, clauses []clause) bool {
 	return true
 }
 
-// hasAllKeys reports whether the request has every attribute of r's key. It looks all of them up.
+// hasAllKeys reports whether the request has every attribute of r's key. It looks up all these attributes.
 func (m *Matcher) hasAllKeys(s *scratch, r *Rule) bool {
 	all := true
 	for i := range r.keys {
@@ -341,8 +341,8 @@ func (m *Matcher) fact(s *scratch, slot int) *fact {
 	return f
 }
 
-// spreadKey hashes a key for [Mode]: FNV-1a, then mixed so that all bits depend on all. It must never change,
-// because a new version of the program would enforce a partial rule for other keys.
+// spreadKey hashes a key for [Mode]: FNV-1a, then mixed so that every bit depends on all input bits. It must never
+// change, because a new version of the program would enforce a partial rule for different keys.
 func spreadKey(rule string, key []byte) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)

@@ -14,8 +14,8 @@ const MaxFileBytes = 8 << 20
 type Options struct {
 	// HashKey keys the hash that replaces long and secret components of bucket keys. Processes that share a store
 	// must have the same key, and must keep it across restarts to find their buckets. If it is empty, mete.New and
-	// SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey]. A key that is kept outside of
-	// the store protects the hashes from readers of the store.
+	// SetPolicy derive it from the secret of the store: see [Matcher.NeedsHashKey]. A key outside the store
+	// protects the hashes from readers of the store.
 	HashKey []byte
 
 	// Now is the time that is compared with the expires_at of a bundle. Zero is the current time.
@@ -42,8 +42,8 @@ type Matcher struct {
 	tests      []byte // the tests section of the file, as JSON
 }
 
-// Load parses and compiles a policy file in JSON of at most [MaxFileBytes]. It reports all errors at once, as
-// [Errors].
+// Load parses and compiles a policy file in JSON of at most [MaxFileBytes]. It reports all errors together,
+// as [Errors].
 func Load(data []byte, opts Options) (*Matcher, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()

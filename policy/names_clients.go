@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The networks of a clause that names clients may together have as many addresses as one network with this prefix.
+// The networks of a clause that identifies clients may together have as many addresses as one network with this prefix.
 const (
 	widestIPv4 = 16 // a /16
 	widestIPv6 = 32 // a /32
 )
 
-// NamesClients reports whether an override affects only clients that it names. Either its key belongs to a bucket
-// that not all clients share, or its match names ip:address, jwt:sub, or all limit keys of one rule. Method, path
-// and host do not count, because clients share them. One of several limit keys, such as a plan beside an address,
-// names no client. A clause that names clients:
+// NamesClients reports whether an override affects only clients that it identifies. Either its key belongs to a bucket
+// that not all clients share, or its match contains ip:address, jwt:sub, or all limit keys of one rule. Method, path
+// and host do not count, because clients share them. One of several limit keys, such as the plan in [plan, ip:address],
+// does not identify a client. A clause that identifies clients:
 //
 //   - is not negated, and has no star and no empty value;
 //   - has networks that together are no wider than a /16, or a /32 of IPv6.
@@ -75,7 +75,7 @@ func namesAlone(a Attribute) bool {
 	return a.Source == SourceIP || a.Source == SourceJWT && a.Name == "sub"
 }
 
-// distinguishesClients reports whether the limit keys of r distinguish clients, and all that do are named.
+// distinguishesClients reports whether r has limit keys that distinguish clients, and named holds for all of them.
 func (r *Rule) distinguishesClients(named func(i int) bool) bool {
 	found := false
 	for i, a := range r.LimitKeys {
@@ -111,7 +111,7 @@ func areNarrow(networks []netip.Prefix) bool {
 	return four <= 1<<(32-widestIPv4) && six <= 1<<(site-widestIPv6)
 }
 
-// keyNamesClients reports whether the bucket of r with these key components belongs to clients that the key names.
+// keyNamesClients reports whether the bucket of r with these key components belongs to clients that the key identifies.
 func (r *Rule) keyNamesClients(components string) bool {
 	values := r.keyValues(components)
 	named := func(i int) bool {

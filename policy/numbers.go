@@ -16,7 +16,7 @@ type numbers struct {
 	bucket.Spec
 	ok bool // they are complete
 
-	// most is the highest cost that a request can have, or 0 if it is unknown. mostIs describes it: "burst of 20".
+	// most is the highest cost that a request can have, or 0 if it is unknown. mostIs describes most: "burst of 20".
 	most   bucket.Tokens
 	mostIs string
 }
@@ -56,8 +56,8 @@ func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	}
 }
 
-// readBurst reads the capacity of a bucket that refills continuously. With a burst of 0 every request is a
-// reservation, so max_reserved must be above 0.
+// readBurst reads the capacity of a bucket that refills continuously. With a burst of 0, every request needs
+// a reservation, so max_reserved must be above 0.
 func (c *compiler) readBurst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
 	n := o.Field("burst")
 	if n == nil || !isZero(n) {

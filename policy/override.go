@@ -36,7 +36,7 @@ type Override struct {
 	// override applies to all requests that would spend from that bucket, under every limit of the rule.
 	Key string `json:"key,omitempty"`
 
-	// The limits of ActionLimit, in the form of a rule. If the rule has several limits, unnamed ones stay. Shards,
+	// The limits of ActionLimit, in the form of a rule. Limits of the rule that it does not list stay. Shards,
 	// leases and omitted costs are the rule's.
 	Algorithm string          `json:"algorithm,omitempty"`
 	Config    json.RawMessage `json:"algorithm_config,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// checkKey explains why no bucket of r has a key with these components. It returns "" if one can. An override for
+// checkKey explains why no bucket of r has a key with these components. It returns "" if a bucket can. An override for
 // an impossible key would silently have no effect.
 func (r *Rule) checkKey(components string) (reason, hint string) {
 	const spelling = "copy it from the explanation of a decision"

@@ -17,7 +17,7 @@ import (
 // independent, so a reported rule truly never matches. A rule that never matches because of the meaning of its
 // attributes is not reported.
 
-// Bounds on the check. Beyond them, rules count as reachable.
+// Bounds on the check. If a bound is exceeded, the rule counts as reachable.
 const (
 	// maxPieces bounds the pieces that earlier rules cut a rule's box into.
 	maxPieces = 64
@@ -99,7 +99,7 @@ func (c *compiler) reportUnreachableIn(group []*draft) {
 	}
 }
 
-// takesAll reports whether an earlier tier takes every request of its match from a later one. A tier in shadow
+// takesAll reports whether an earlier tier takes every request that it matches from a later tier. A tier in shadow
 // takes none from an enforced tier. Two partially enforced tiers have different keys, because each hashes them with
 // its own name.
 func takesAll(earlier, later Mode) bool {
@@ -190,7 +190,7 @@ func (c *compiler) describeCover(d *draft, by []*draft) string {
 		d.quotedName(), strings.Join(names, " and "), example)
 }
 
-// quotedName returns the name of d for messages, or its place if the name is missing or taken.
+// quotedName returns the name of d for messages, or its path if the name is missing or taken.
 func (d *draft) quotedName() string {
 	if d.Name == "" {
 		return d.at.Path

@@ -101,8 +101,8 @@ func (c *compiler) addDraft(n *parse.Node) *draft {
 	return &d
 }
 
-// readRule reads one rule. A rule outside of a list may be a bare limit: one bucket for all requests, named
-// default.
+// readRule reads one rule. A rule outside of a list may be only a limit. It is then named default and has
+// one bucket for all requests.
 func (c *compiler) readRule(n *parse.Node, listed bool) {
 	o := c.Object(n, ruleTable)
 	if o == nil {

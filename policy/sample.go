@@ -17,8 +17,8 @@ const (
 )
 
 // Sample returns a plain request that matches the i'th rule and no earlier rule of its group. It returns false if
-// it finds none. It treats attributes as independent, ignores overrides, and does not compare all rules of large
-// policies.
+// it finds none. It treats attributes as independent, ignores overrides, and in large policies does not compare
+// all rules.
 func (m *Matcher) Sample(i int) (Map, bool) {
 	r := m.rules[i]
 	in := newSpace(m)

@@ -26,7 +26,7 @@ const (
 // empty while others are not.
 const soundShardTokens = 5 * bucket.Token
 
-// readShards reads the number of buckets that the limit l is split over. Each needs a part of the limit.
+// readShards reads the number of buckets that the limit l is split over. Each bucket needs a part of the limit.
 func (c *compiler) readShards(l *Limit, n *parse.Node) {
 	count, err := strconv.Atoi(n.Text)
 	if n.Kind != parse.KindNumber || err != nil || count < 2 || count > MaxShards {

@@ -42,8 +42,8 @@ func (c *compiler) setTag(d *draft) {
 	}
 }
 
-// appendTag appends the tag of a key. A missing or empty attribute makes no tag, because Redis would not recognize
-// an empty one.
+// appendTag appends the tag of a key. A key with a missing or empty attribute has no tag, because Redis does not
+// recognize an empty tag.
 func (k *keyer) appendTag(dst []byte, by *component, f *fact) []byte {
 	if f.value == "" {
 		return dst

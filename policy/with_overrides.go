@@ -13,7 +13,7 @@ import (
 )
 
 // WithOverrides returns a copy of m with list as overrides, in addition to the overrides of its file. They replace
-// the list of an earlier WithOverrides. It reports all errors at once, as [Errors] with paths that begin with the
+// the list of an earlier WithOverrides. It reports all errors together, as [Errors] with paths that begin with the
 // index in list, as in "/3/match". Expired overrides are valid and have no effect. m is unchanged.
 func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error) {
 	text, err := json.Marshal(list)

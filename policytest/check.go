@@ -19,7 +19,7 @@ type Tester[T any] interface {
 }
 
 // Check runs all tests of m as subtests of t, and logs the rules that they do not cover. It fails if the policy has
-// no tests, because they were probably lost on the way.
+// no tests, because it probably lost them before Load.
 func Check[T Tester[T]](t T, m *policy.Matcher) {
 	t.Helper()
 	tests, _, err := Read(m)

@@ -54,7 +54,7 @@ func overrideIDs(d *mete.Decision) (ids []string) {
 	return ids
 }
 
-// isChangedBy reports whether an override changed the decision; "" is for none.
+// isChangedBy reports whether an override changed the decision. "" means no override.
 func isChangedBy(d *mete.Decision, id string) bool {
 	ids := overrideIDs(d)
 	return id == "" && len(ids) == 0 || slices.Contains(ids, id)
@@ -69,7 +69,7 @@ func activeShares(d *mete.Decision) (shares []string) {
 	return shares
 }
 
-// inStage reports whether the stage with a share is active; "" is for none.
+// inStage reports whether the stage with a share is active. "" means no stage.
 func inStage(d *mete.Decision, share string) bool {
 	shares := activeShares(d)
 	return share == "" && len(shares) == 0 || slices.Contains(shares, share)

@@ -14,7 +14,7 @@
 //		policytest.Check(t, m)
 //	}
 //
-// Load the policy with a fixed [policy.Options.HashKey]. Otherwise each process hashes keys that may be secrets
+// Load the policy with a fixed [policy.Options.HashKey]. Otherwise, each process would hash secret key parts
 // differently. Some results depend on the hash: the keys of a partially enforced rule, and the windows of anchor:
 // key.
 package policytest

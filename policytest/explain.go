@@ -38,7 +38,7 @@ func (f *Failure) explain(m *policy.Matcher, at bucket.Instant) []string {
 	return f.appendRules(why, e.Rules)
 }
 
-// appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation names, are explained
+// appendRules appends the outcomes of rules to why. Rules that apply, or that the expectation contains, are explained
 // in full. The others are explained only if no rule applies.
 func (f *Failure) appendRules(why []string, rules []policy.Consideration) []string {
 	var others []*policy.Consideration

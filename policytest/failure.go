@@ -40,7 +40,7 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s: want %s; got %s", test, f.Want, f.Got)
 }
 
-// Place names the request: "step 2, request 1 of 20, after 100ms". It is empty if a test makes a single request
+// Place locates the request: "step 2, request 1 of 20, after 100ms". It is empty if a test makes a single request
 // immediately.
 func (f Failure) Place() string {
 	var parts []string

@@ -56,8 +56,8 @@ func (o *outcome) judgeLast(found []Failure) []Failure {
 	return found
 }
 
-// remains compares the remaining tokens of a limit with the expectation. Like clients, it sees whole tokens, unless
-// want has a fraction.
+// remains compares the remaining tokens of a limit with the expectation. Unless want has a
+// fraction, it compares whole tokens, as clients see them.
 func remains(got, want bucket.Tokens) bool {
 	if want%bucket.Token != 0 {
 		return got == want

@@ -51,7 +51,7 @@ func (r *reader) findReferences() references {
 	return f
 }
 
-// A claim is the claim of a test about a rule that it names.
+// A claim is a statement in a test about a named rule.
 type claim uint8
 
 const (

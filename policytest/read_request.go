@@ -133,7 +133,7 @@ func (r *reader) readValue(a policy.Attribute, n *parse.Node) (string, bool) {
 	return n.Text, true
 }
 
-// checkAddress checks the address of a step's requests, with the first and the last number.
+// checkAddress checks the address of a step's requests, for the first and the last request number.
 func (r *reader) checkAddress(s *Step, attrs attributesOf) {
 	value, ok := attrs.Map["ip:address"]
 	if !ok || r.badAddresses[attrs.address] {

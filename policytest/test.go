@@ -84,7 +84,7 @@ func (s *Step) Instant(n int) bucket.Instant {
 	return s.At + bucket.Instant(n)*bucket.Instant(s.Every/time.Microsecond)
 }
 
-// An Expectation has the expectations about a step's requests. The zero Expect has none. Decisions are expected of all
+// An Expectation has the expectations about a step's requests. The zero Expectation has none. Decisions are expected of all
 // requests; numbers that change with every request are expected of the last one.
 type Expectation struct {
 	Path string // JSON Pointer (RFC 6901); empty if nothing is expected
@@ -93,7 +93,7 @@ type Expectation struct {
 	Denied  []Count // the number of requests that each rule or limit denies; nil is any
 	Reason  string  // of denied requests; "" is any
 
-	// WouldDeny is the number of requests requests that each rule in shadow would deny. Rules that it does not list
+	// WouldDeny is the number of requests that each rule in shadow would deny. Rules that it does not list
 	// may deny any number. If it is empty but not nil, no rule may deny.
 	WouldDeny []Count
 

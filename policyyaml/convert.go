@@ -139,7 +139,7 @@ func (c *converter) writeScalar(n *yamltree.Node, path string) {
 	c.out.WriteString(v.json)
 }
 
-// comparedAsText matches the paths of attribute values. Numbers are compared there as they are written, including
+// comparedAsText matches the paths of attribute values. Matches compare these numbers as written, including
 // forms that JSON changes, such as 0x10 and +5.
 var comparedAsText = regexp.MustCompile(`/(match|request|with)/|/scope_value$`)
 

@@ -62,8 +62,8 @@ type jsonScan struct {
 	places map[string]Place
 }
 
-// scan visits the next value. Its key, if any, starts at offset key-1. A scalar is at its own place, and an object
-// or array at the place of its key. scan skips other values, so the recursion is as deep as the longest path.
+// scan visits the next value. Its key, if any, starts at offset key-1. A scalar is at its own position, and an object
+// or array at the position of its key. scan skips other values, so the recursion is as deep as the longest path.
 func (s *jsonScan) scan(path string, key int64) {
 	start := s.nextOffset()
 	token, err := s.dec.Token()

@@ -10,9 +10,9 @@
 //
 //	policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above 0 (got -5)
 //
-// YAML follows the core schema of YAML 1.2 and is converted to JSON first. So both languages have the same meaning:
-// numbers keep their exact text, and yes and on are strings. The package rejects files that are not UTF-8, and YAML
-// that JSON cannot express: keys that are not strings, tags and merge keys.
+// YAML follows the core schema of YAML 1.2 and is converted to JSON first. Both languages therefore have the same
+// meaning: numbers keep their exact text, and yes and on are strings. The package rejects files that are not UTF-8,
+// and YAML that JSON cannot express: keys that are not strings, tags and merge keys.
 package policyyaml
 
 import (
@@ -45,7 +45,7 @@ func LoadFile(path string) (*policy.Matcher, error) {
 }
 
 // Load compiles the contents of a policy file in YAML or JSON, for files that the program embeds or downloads.
-// Errors name the file policy: see [Parse].
+// Errors contain "policy" as the file name: see [Parse].
 func Load(data []byte, opts policy.Options) (*policy.Matcher, error) {
 	return Parse("policy", data, opts)
 }
@@ -97,7 +97,7 @@ func isJSON(name string, data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
 }
 
-// compile loads the JSON form of a policy. It returns its errors with the places from locate, together with the
+// compile loads the JSON form of a policy. It returns its errors with the positions from locate, together with the
 // errors of the conversion in found.
 func compile(name string, data []byte, opts policy.Options, found Errors,
 	locate func(paths []string) map[string]Place) (*policy.Matcher, error) {
@@ -128,7 +128,7 @@ func compile(name string, data []byte, opts policy.Options, found Errors,
 	return nil, all
 }
 
-// foundAt reports whether found has an error at path. Further errors at that path are consequences of the replaced
+// foundAt reports whether found has an error at path. Other errors at that path are consequences of the replaced
 // value.
 func foundAt(found Errors, path string) bool {
 	return slices.ContainsFunc(found, func(m FileError) bool { return path == m.Path })

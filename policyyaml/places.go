@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-// A Place is a position in a file, counted from 1, columns in characters. The zero Place is no position.
+// A Place is a position in a file, counted from 1, columns in characters. The zero Place means no position.
 type Place struct{ Line, Column int }
 
 // Places returns the places of paths, which are JSON Pointers, in a policy file. name and data are as in [Parse]. A

@@ -55,7 +55,7 @@ func (n *Node) Field(name string) *Node {
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Parse parses a JSON text of at most most bytes. It returns nil if the text has no tree; the errors are in r.
+// Parse parses a JSON text of at most most bytes. For invalid JSON, it adds the errors to r and returns nil.
 func (r *Report) Parse(data []byte, most int) *Node {
 	root := &Node{}
 	if len(data) > most {

@@ -16,7 +16,7 @@ import (
 const maxNumberBytes = 100
 
 // Items returns the elements of the list n: at most most, and at least one if some is set. It returns false if n is
-// not such a list.
+// not a list of such a length.
 func (r *Report) Items(n *Node, what string, some bool, most int) ([]*Node, bool) {
 	switch {
 	case n.Kind != KindList:
@@ -196,7 +196,7 @@ func (r *Report) Amount(n *Node, what string) (bucket.Tokens, bool) {
 	return t, err == nil
 }
 
-// Number reports whether n looks like a number that is not negative. Strings with numbers are valid.
+// Number reports whether n has the form of a number that is not negative. Strings with numbers are valid.
 func (r *Report) Number(n *Node, what string) bool {
 	switch {
 	case !n.Numeric():

@@ -83,7 +83,7 @@ func isVersion(s string) bool {
 	return len(s) > len("HTTP/") && strings.EqualFold(s[:len("HTTP/")], "HTTP/")
 }
 
-// isHTTP reports whether text is probably an HTTP request. It then begins with a complete request line or a line
+// isHTTP reports whether text is probably an HTTP request. Such text begins with a complete request line or a line
 // that only browsers show, or its second line is a header.
 func isHTTP(text string) bool {
 	line, rest, _ := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "\n")

@@ -236,7 +236,7 @@ func (r *Request) setCost(text string) error {
 	return nil
 }
 
-// AddHTTP adds the method, the RequestURI, the host, and each parameter, header and cookie of an HTTP request, as
+// AddHTTP adds the method, the request URI, the host, and each parameter, header and cookie of an HTTP request, as
 // endpoints read them. For a value that occurs twice, it adds the first and a note. It reads the claims of a bearer
 // token without verifying it. assumed names headers that the client adds automatically.
 func (r *Request) AddHTTP(sent *http.Request, assumed ...string) error {
@@ -289,7 +289,7 @@ func (r *Request) addClaims(sent *http.Request) {
 	}
 }
 
-// addFirst adds an attribute unless it is set already or no policy could name it.
+// addFirst adds an attribute unless it is set already or no policy can refer to it.
 func (r *Request) addFirst(name, value string) bool {
 	a, err := policy.ParseAttribute(name)
 	if err != nil {

@@ -50,8 +50,8 @@ type Difference struct {
 	// Changes are the fields of a changed rule or override, in the order of the language.
 	Changes []Change
 
-	// Before are the rules that took requests from a moved rule only in the old policy; After, only in the new
-	// policy.
+	// Before are the rules that took requests from a moved rule only in the old policy. After are the
+	// rules that take them only in the new policy.
 	Before, After []string
 
 	// Example is a request that shows the difference, or nil.

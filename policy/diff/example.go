@@ -18,7 +18,7 @@ func (c *comparer) newExample(s *side, r *rule) *Example {
 	return c.findExample(c.region(s, r), r)
 }
 
-// region returns the requests of a rule that no earlier rule takes. Beyond the bounds of the search, it returns all
+// region returns the requests of a rule that no earlier rule takes. If the search exceeds its bounds, it returns all
 // requests that the rule matches.
 func (c *comparer) region(s *side, r *rule) []space.Box {
 	looks := c.looks

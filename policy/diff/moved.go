@@ -7,14 +7,14 @@ import (
 	"github.com/metehq/mete/policy/internal/space"
 )
 
-// Bounds of the search for moved rules and for examples. Beyond maxLooks, a rule in another order counts as moved
+// Bounds of the search for moved rules and for examples. Above maxLooks, a rule in another order counts as moved
 // without comparing its requests.
 const (
 	maxLooks  = 1 << 20
 	maxPieces = 256
 )
 
-// precedes reports whether rule e takes precedence over rule r of the same policy. Then e is an earlier tier of its
+// precedes reports whether rule e takes precedence over rule r of the same policy. If so, e is an earlier tier of its
 // group, or r is a fallback beside e.
 func precedes(e, r *rule) bool {
 	if e == r || e.Mode == policy.ModeOff || e.Mode == policy.ModeShadow && r.Mode == policy.ModeEnforce {
@@ -71,8 +71,8 @@ func (c *comparer) compareOrder(o, n *rule) []Difference {
 	return []Difference{d}
 }
 
-// sharedRequests returns the requests of rule r that rule e would take, too, or nil. Beyond the bounds of the
-// search, it returns all requests of both.
+// sharedRequests returns the requests of rule r that rule e would take, too, or nil. If the search exceeds its
+// bounds, it returns all requests of both.
 func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
 	if c.looks++; c.looks <= maxLooks && c.space.Apart(r.box, e.box) {
 		return nil
@@ -88,8 +88,8 @@ func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
 	return left
 }
 
-// subtract returns pieces without the requests that rules before r take. It returns false beyond the bounds of the
-// search.
+// subtract returns pieces without the requests that rules before r take. It returns false if the search exceeds its
+// bounds.
 func (c *comparer) subtract(s *side, r *rule, pieces []space.Box) (left []space.Box, ok bool) {
 	for i := range s.rules {
 		e := &s.rules[i]

@@ -92,7 +92,7 @@ func (l *linter) checkBypasses() {
 	}
 }
 
-// constrains reports whether d has a clause on the attribute at slot. It then excludes requests without the
+// constrains reports whether d has a clause on the attribute at slot. If so, d excludes requests without the
 // attribute on purpose.
 func (d *rule) constrains(slot int) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return c.Slot == slot })

@@ -122,8 +122,8 @@ func (l *linter) isPreempted(x, y *rule) bool {
 
 func (d *rule) matchesAll() bool { return len(d.Clauses) == d.Selected }
 
-// checkCatchAlls finds rules that were probably meant for the remaining requests, but apply to all. They are beside
-// rules of the same policy for certain clients, with other limit_keys, and allow less.
+// checkCatchAlls finds rules that were probably meant for the remaining requests, but apply to all. Other
+// rules of the same policy, with other limit_keys, apply to certain clients and allow more.
 func (l *linter) checkCatchAlls() {
 	for _, x := range l.rules {
 		if !x.matchesAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {

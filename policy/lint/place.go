@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// order has the fields that lead to rules, overrides and tests, in the order of their warnings. Below them,
+// order has the fields that lead to rules, overrides and tests, in the order of their warnings. Deeper
 // findings keep their order.
 var order = map[string]int{
 	"policies": 0, "spec": 0, "rules": 0, "fallback_limit": 1, "overrides": 2, "kill_switches": 3, "global_shadow": 4, "break_glass": 5, "tests": 6,

@@ -85,7 +85,7 @@ func sameSteps(a, b bucket.Limit) bool {
 		(a.Anchor() == bucket.AnchorEpoch && (b.Start()-a.Start())%(time.Duration(q)*time.Microsecond) == 0 || p == q && a.Anchor() == bucket.AnchorKey)
 }
 
-// stricterSteps is stricter for limits with the same steps.
+// stricterSteps is like stricter, for limits with the same steps.
 func stricterSteps(a, b bucket.Limit) bool {
 	n, _ := b.Refill()
 	return maxPerInterval(a, b) <= float64(b.Capacity())*slack && (b.Capacity() == n || meanRate(a) <= meanRate(b)*slack)

@@ -111,7 +111,7 @@ func keyColumn(name *token.Token) int {
 	return at.Position.Column
 }
 
-// isInside reports whether a token follows a colon on its line. It is then part of a value, and not a key.
+// isInside reports whether a token follows a colon on its line. Such a token is part of a value, not a key.
 func isInside(tk *token.Token) bool {
 	return tk.Prev != nil && tk.Prev.Type == token.MappingValueType && tk.Prev.Position.Line == tk.Position.Line
 }
@@ -125,7 +125,7 @@ func isValue(tk *token.Token) bool {
 	return true
 }
 
-// placeAfter returns the place after a structural token of one character, or the place of any other token.
+// placeAfter returns the position after a structural token of one character, or the position of any other token.
 func placeAfter(tk *token.Token) token.Position {
 	at := *tk.Position
 	if !isValue(tk) {
@@ -134,7 +134,7 @@ func placeAfter(tk *token.Token) token.Position {
 	return at
 }
 
-// hide replaces the characters from one place to another by … and spaces.
+// hide replaces the characters between two positions by … and spaces.
 func hide(text [][]rune, from, to token.Position) {
 	marked := false
 	for line := max(from.Line, 1); line <= min(to.Line, len(text)); line++ {

@@ -126,7 +126,7 @@ func checkTokens(tokens token.Tokens) *SyntaxError {
 
 var blockHeader = regexp.MustCompile(`^[|>]([1-9]?[-+]?|[-+][1-9])$`)
 
-// checkPlace returns the error of a token at a place where YAML does not allow it, or where the parser deviates
+// checkPlace returns the error of a token at a position where YAML does not allow it, or where the parser deviates
 // from YAML.
 func checkPlace(tk *token.Token, inFlow bool) (reason, hint string) {
 	before := tk.Prev

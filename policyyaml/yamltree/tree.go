@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamltree parses YAML files into trees with positions. Scalars keep their text, and mappings keep the
-// order of their fields and duplicates. So a caller can report every error in a file with its place.
+// Package yamltree parses YAML files into trees with positions. Scalars keep their text, and mappings keep
+// their duplicate fields and the order of fields. A caller can therefore report every error with its position.
 //
 //	root, err := yamltree.Parse(data)
 //
@@ -72,8 +72,8 @@ func (n *Node) Resolve() *Node {
 	return n
 }
 
-// A SyntaxError is the first error that makes a file invalid YAML. It contains no text of the file, which may be
-// secret.
+// A SyntaxError is the first error that makes a file invalid YAML. It does not quote the file, which may contain
+// secrets.
 type SyntaxError struct {
 	Line, Column int    // from 1
 	Reason, Hint string // the hint may be empty

@@ -84,8 +84,8 @@ func readAPISIX(file string, data []byte) (Result, error) {
 	return f.Result, nil
 }
 
-// convert adds the rules of all resources. Consumers come before routes, because their plugins replace the
-// plugins of routes.
+// convert adds the rules of all resources. Consumers come before routes, because plugins of consumers
+// replace plugins of routes.
 func (f *apisixFile) convert(top node) *Error {
 	for _, n := range top.field("consumers").items() {
 		name := n.name("consumer")
@@ -228,8 +228,8 @@ func (f *apisixFile) count(n node, rule *Rule) *Error {
 	return nil
 }
 
-// requests converts limit-req, a leaky bucket. With nodelay, requests above the rate pass at once until the burst
-// is used up.
+// requests converts limit-req, a leaky bucket. With nodelay, requests above the rate pass without delay until the
+// burst is used up.
 func (f *apisixFile) requests(n node, rule *Rule) *Error {
 	perSecond, failed := strconv.ParseFloat(n.field("rate").text(), 64)
 	burst, failedBurst := strconv.ParseFloat(n.field("burst").text(), 64)

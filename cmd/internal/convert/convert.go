@@ -7,7 +7,7 @@
 //
 //   - read parses the configuration and returns a [Result] with rules, differences and the number of elements that it
 //     recognized. It does not print anything.
-//   - A setting that mete cannot express becomes a [Difference] and no rule. A reader never silently skips a rate limit.
+//   - A setting that mete cannot express becomes a [Difference], not a rule. A reader never silently skips a rate limit.
 //   - A configuration that cannot be parsed is an [*Error] with the line. The caller then writes nothing.
 //
 // [Convert] compiles the rules, so that 'mete check' accepts every policy.

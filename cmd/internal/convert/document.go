@@ -106,7 +106,7 @@ func (n node) fail(format string, args ...any) *Error {
 	return &Error{File: n.doc.file, Line: n.line(), Reason: fmt.Sprintf(format, args...)}
 }
 
-// field returns a field of an object. An absent field has the place of its object.
+// field returns a field of an object. An absent field has the position of its object.
 func (n node) field(names ...string) node {
 	for _, name := range names {
 		object, _ := n.value.(map[string]any)

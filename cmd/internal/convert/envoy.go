@@ -277,12 +277,12 @@ func (r *envoyFile) addRule(e *envoyEntry, limit node) {
 	r.addLimitDifferences(e, limit)
 }
 
-// unlimitedConfig returns a limit that no client reaches. A tier with this limit takes its requests from later
-// tiers.
+// unlimitedConfig returns a limit that no client reaches. Requests that match a tier with this limit do not reach
+// later tiers.
 func unlimitedConfig() map[string]any { return map[string]any{"tokens": 1_000_000_000, "window": "1s"} }
 
 // addBlockers adds unlimited rules before a rule with a wildcard in its path. An exact value or an earlier
-// wildcard takes its requests from the wildcard even if it has no limit. An entry without a value counts as a
+// wildcard takes its requests from the wildcard even without a limit. An entry without a value counts as a
 // wildcard if the limit is zero or if it has many siblings.
 func (r *envoyFile) addBlockers(e *envoyEntry, rule Rule, zero bool) {
 	keys := rule.LimitKeys

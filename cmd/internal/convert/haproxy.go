@@ -29,7 +29,7 @@ type haproxyLine struct {
 
 func (l haproxyLine) text() string { return strings.Join(l.words, " ") }
 
-// A haproxyTable is a stick table. It has the name of its section.
+// A haproxyTable is a stick table. Its name is the name of its section.
 type haproxyTable struct {
 	kind   string // type of its keys
 	window time.Duration

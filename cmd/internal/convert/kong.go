@@ -38,7 +38,7 @@ type kongFile struct {
 	routesOf         map[string][]node
 }
 
-// A kongPlugin is a rate limit with its scope. An absent node does not restrict the scope.
+// A kongPlugin is a rate limit with its scope. Absent nodes do not restrict the scope.
 type kongPlugin struct {
 	node           node
 	route, service node

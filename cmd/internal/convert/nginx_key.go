@@ -314,8 +314,8 @@ func orMissing(c condition) (condition, error) {
 	return condition{c.attribute, []string{"*"}, !c.negate}, nil
 }
 
-// overlap returns two entries with different results if one includes the other. A match has no precedence between
-// them.
+// overlap returns two entries with different results if one includes the other. A match cannot give one of
+// them precedence.
 func (v *nginxVar) overlap(attribute string) (a, b string, overlap bool) {
 	for i, e := range v.entries {
 		for j, other := range v.entries {

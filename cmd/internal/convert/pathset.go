@@ -10,7 +10,7 @@ import (
 )
 
 // A pathSet is a set of paths. A path is in the set if its exact entry is true or, without one, if its longest
-// prefix entry is true. The prefix "" stands for all paths.
+// prefix entry is true. The prefix "" matches all paths.
 type pathSet struct {
 	prefixes map[string]bool
 	exacts   map[string]bool
@@ -38,7 +38,7 @@ func (n pathNode) value() string {
 	return pathValue(n.path) + "*"
 }
 
-// changes returns the nodes with another membership than the prefix above, by level. Even levels enter the set and
+// changes returns the nodes with a different membership than their parent prefix, by level. Even levels enter the set and
 // odd levels leave it.
 func (s pathSet) changes() (levels [][]pathNode) {
 	var nodes []pathNode
@@ -68,8 +68,8 @@ func (s pathSet) changes() (levels [][]pathNode) {
 	return levels
 }
 
-// shapes returns the rules that are needed for the set. One rule is enough unless included paths are below
-// excluded paths that are below included ones.
+// shapes returns the rules that are needed for the set. One rule is enough unless excluded paths are below
+// included paths, and other included paths are below the excluded ones.
 func (s pathSet) shapes() (shapes []pathShape) {
 	levels := s.changes()
 	for level := 0; level < len(levels); level += 2 {
@@ -141,7 +141,7 @@ func resolve(locations []location, in func(value int) bool) pathSet {
 }
 
 // winner returns the value of the location for a path. Without exact, it returns the value for all paths with this
-// prefix that match no longer pattern.
+// prefix that do not match a longer pattern.
 func winner(locations []location, path string, exact bool) int {
 	var best location
 	best.value = unlimited

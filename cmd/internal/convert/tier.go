@@ -79,7 +79,7 @@ func valuesOf(clause any) []string {
 	return nil
 }
 
-// byAddress returns a tier after rule. It counts requests without the attribute by address.
+// byAddress returns a tier that follows rule and counts requests without the attribute by address.
 func byAddress(rules []Rule, rule Rule, attribute string) Rule {
 	rule.Name = ruleName(rules, rule.Name+"-by-address")
 	rule.LimitKeys = []string{"ip:address"}

@@ -45,7 +45,7 @@ func traefikMatch(rule string) (match map[string]any, reason string) {
 }
 
 // traefikClause reads one clause: a matcher, or several joined with ||, in optional parentheses. It rejects a
-// top-level || without parentheses beside other clauses, because && binds more tightly.
+// top-level || without parentheses next to other clauses, because && binds more tightly.
 func traefikClause(text string) (attribute string, values []string, rest, reason string) {
 	rest = strings.TrimSpace(text)
 	inner, parentheses := strings.CutPrefix(rest, "(")

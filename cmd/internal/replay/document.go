@@ -32,7 +32,7 @@ type Report struct {
 	Counts        Counts
 	Elapsed       time.Duration // real time; 0 omits the speed
 
-	// ShowKeys includes the keys. Otherwise keys have numbers, so that the report is safe to share.
+	// ShowKeys includes the keys. Otherwise numbers replace keys, so that the report is safe to share.
 	ShowKeys bool
 
 	Screen Screen // for text
@@ -95,7 +95,7 @@ type sheet struct {
 	Rows                   [][]cell
 }
 
-// A column is a column of a sheet. Narrow terminals omit columns with a high drop first.
+// A column is a column of a sheet. On a narrow terminal, columns with the highest drop are omitted first.
 type column struct {
 	Kind        string // name, mono, badge, num, when, key, bar (in text without a number), share or spark (pages only)
 	group, text string // headings in text
@@ -126,7 +126,7 @@ func (s *sheet) add(cells ...cell) {
 	s.Rows = append(s.Rows, cells)
 }
 
-// remove removes the columns from index from up to to.
+// remove removes the columns with indexes in [from, to).
 func (s *sheet) remove(from, to int) {
 	s.Columns = slices.Delete(s.Columns, from, to)
 	for i, row := range s.Rows {

@@ -141,7 +141,7 @@ type (
 	}
 )
 
-// WriteSummary writes the last line of a comparison, {"summary":{…}}. Unless showKeys is set, keys have numbers.
+// WriteSummary writes the last line of a comparison, {"summary":{…}}. Unless showKeys is set, numbers replace keys.
 func (l *Lines) WriteSummary(c *Comparison, showKeys bool) error {
 	names := keyNames{show: showKeys}
 	s := summaryJSON{

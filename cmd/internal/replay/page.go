@@ -28,8 +28,8 @@ var (
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// writePage writes a document as an HTML page. The page loads no other files and shows all numbers without
-// scripts.
+// writePage writes a document as an HTML page. The page does not load other files, and shows all numbers even
+// without scripts.
 func (d *document) writePage(w io.Writer) error {
 	style, err := ui.Style("uplot/uPlot.min.css", "base.css")
 	if err != nil {

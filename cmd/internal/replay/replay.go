@@ -47,7 +47,7 @@ type Config struct {
 	Invalid func(*trace.LineError)
 }
 
-// Run decides every request of a trace in order. Beside the store, it holds one request in memory. An invalid line
+// Run decides every request of a trace in order. Besides the store, it keeps only one request in memory. An invalid line
 // is a [*trace.LineError].
 func Run(ctx context.Context, c Config) error {
 	return run(ctx, c.Trace, c.Store, c.Invalid, func(req *trace.Request, d []mete.Decision) error { return c.Each(req, &d[0]) }, c.Policy)

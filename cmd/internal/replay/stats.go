@@ -35,7 +35,7 @@ type counts struct {
 	line     timeline // all requests
 	sparks   timeline // bins for the sparks of rules
 
-	// The number of requests with an earlier time than the one before, and their greatest distance from the newest
+	// The number of requests that are earlier than the previous request, and their greatest distance from the newest
 	// request.
 	earlier          int64
 	lag              bucket.Instant

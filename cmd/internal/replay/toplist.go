@@ -24,7 +24,7 @@ type tally struct {
 	order       int64  // order of first appearance
 }
 
-// A toplist finds the most frequent keys in bounded memory. It is exact for up to maxTallies keys. Beyond that, it
+// A toplist finds the most frequent keys in bounded memory. It is exact for up to maxTallies keys. Above that, it
 // drops the rarer half of the keys. A key that reappears may have missed as many requests as the most frequent
 // dropped key.
 type toplist struct {

@@ -21,7 +21,7 @@ type Request struct {
 	rawQuery               string // not decoded; fields below take precedence
 	query, headers, claims pairs
 
-	// State of a log line: its raw text, and which fields above are already parsed.
+	// The state of a log line: its raw text, and the fields above that are already parsed.
 	logged                                       bool
 	targetRead, addressRead                      bool
 	logAddress, logRequest, logReferer, logAgent string

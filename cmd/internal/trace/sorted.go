@@ -75,7 +75,7 @@ func (s *Sorted) Name() string {
 	return s.from.Name()
 }
 
-// Line returns the line number of that request in its trace, from 1.
+// Line returns the number of the last line in the trace of Name, from 1.
 func (s *Sorted) Line() int {
 	if s.whole {
 		return s.current.Line

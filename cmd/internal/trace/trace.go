@@ -23,12 +23,12 @@
 // # Attributes
 //
 // Paths and hosts are normalized like in the gateway and the API: paths have no empty and no dot segments, and
-// hosts no port. A rule therefore matches the same requests.
+// hosts have no port. A rule therefore matches the same requests.
 //
 // # Order
 //
 // Requests have the order of the file and the times in its lines. Servers log requests when they end, so times may
-// step back; inside a bucket they never do. With several files, a file must not begin before the previous one.
+// step back; the time of a bucket never does. With several files, a file must not begin before the previous one.
 // [Sorted] returns all lines in the order of their times.
 package trace
 

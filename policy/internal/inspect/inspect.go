@@ -47,7 +47,7 @@ type Clause struct {
 	Set      space.Set
 }
 
-// A Limit has the places of a limit in the file.
+// A Limit has the paths of a limit in the file.
 type Limit struct {
 	Path   string // of its entry in limits, or of algorithm_config
 	Fields string // of the object with its numbers
