@@ -150,7 +150,7 @@ func (w *worker) run(n int) {
 	w.at, w.done = at, w.done+n
 }
 
-// runTogether runs f in n goroutines that start at once, and returns the time until the last one is done.
+// runTogether runs f in n goroutines that start simultaneously, and returns the time until the last one is done.
 func runTogether(n int, f func(g int)) time.Duration {
 	var wg sync.WaitGroup
 	start := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 )
 
 // The rival that is not on the Go module proxy, and so cannot run here. Its rows are an old measurement,
-// scaled by the speed of bare net/http on this machine.
+// scaled by the speed of plain net/http on this machine.
 const (
 	gubernator       = "gubernator, as recorded"
 	gubernatorScaled = "gubernator, scaled by bare net/http"

@@ -60,7 +60,7 @@ type answer struct {
 // window is the window of the rival, which starts with the first take of a key. None ends within a run.
 const window = 24 * time.Hour
 
-// endTimeout is the time limit of a process beyond the time that it measures.
+// endTimeout is the time limit of a process in addition to the time that it measures.
 const endTimeout = time.Minute
 
 func (f *flexible) turn(ctx context.Context, task contest.Task, at inpostgres.Place) (contest.Sample, error) {

@@ -20,7 +20,7 @@ const (
 // familyTimeout is the time limit for all processes of a server to stop or exit after a signal.
 const familyTimeout = 30 * time.Second
 
-// Kill ends all processes of the server at once, as a crash of its machine would. The server may be paused or
+// Kill ends all processes of the server immediately, as a crash of its machine would. The server may be paused or
 // have exited. Unlogged tables are empty after the next start.
 func (p *Postgres) Kill() {
 	p.t.Helper()

@@ -35,7 +35,7 @@ var postgresDir = sync.OnceValue(func() string {
 	return slices.MaxFunc(dirs, func(a, b string) int { return cmp.Compare(version(a), version(b)) })
 })
 
-// findPostgres returns the path of a PostgreSQL program. The error names the Debian package.
+// findPostgres returns the path of a PostgreSQL program. The error contains the name of the Debian package.
 func findPostgres(program, debianPackage string) (string, error) {
 	if dir := postgresDir(); dir != "" {
 		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {

@@ -19,8 +19,8 @@ const againOutput = "METE_TEST_RESULT "
 
 var againResult = regexp.MustCompile(`(?m)^` + againOutput + `(.*)$`)
 
-// RunAgain runs the calling top-level test in n more processes at once. Each calls f with the result of prepare,
-// which runs in the first process only. Again returns the results of f. In the new processes, it ends the
+// RunAgain runs the calling top-level test in n more processes simultaneously. Each calls f with the result of prepare,
+// which runs in the first process only. RunAgain returns the results of f. In the new processes, it ends the
 // test and returns nil.
 func RunAgain(t *testing.T, n int, prepare func() string, f func(argument string) string) []string {
 	t.Helper()

@@ -202,7 +202,7 @@ func (p *Page) Value(label string) string {
 	return value
 }
 
-// Type inserts text at the focus, all at once as from a clipboard.
+// Type inserts text at the focus, in one step as from a clipboard.
 func (p *Page) Type(text string) {
 	p.t.Helper()
 	p.must("type", func(ctx context.Context) error {

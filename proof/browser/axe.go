@@ -20,7 +20,7 @@ import (
 	"github.com/metehq/mete/proof/meted"
 )
 
-// axe is the source of axe-core, which make setup installs beside this file.
+// axe is the source of axe-core, which make setup installs next to this file.
 var axe = sync.OnceValues(func() (string, error) {
 	root, err := meted.FindRoot()
 	if err != nil {

@@ -128,7 +128,7 @@ func Eval[T any](p *Page, expression string) T {
 	return value
 }
 
-// Poll waits until a JavaScript expression is true. The failure message names the condition by what.
+// Poll waits until a JavaScript expression is true. The failure message describes the condition with what.
 func (p *Page) Poll(what, expression string) {
 	p.t.Helper()
 	p.waitUntil("waiting until "+what, func(ctx context.Context) error {

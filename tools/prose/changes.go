@@ -22,7 +22,7 @@ type changes struct {
 type span struct{ first, last int }
 
 // changesSinceUpstream compares the working tree with the newest commit that HEAD shares with its upstream branch or
-// origin/main. Without such a branch, or with nothing of its own on HEAD, the base is the parent of HEAD.
+// origin/main. Without such a branch, or if HEAD has no commits that the branch lacks, the base is the parent of HEAD.
 func changesSinceUpstream() (changes, error) {
 	for _, branch := range []string{"@{upstream}", "origin/main"} {
 		base, err := git.Run(".", "merge-base", "HEAD", branch)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command floor is the baseline of mete over HTTP: the minimal program on net/http. It ignores requests and
-// answers with constant bytes or, with -upstream, is a bare [httputil.ReverseProxy].
+// answers with constant bytes or, with -upstream, is a plain [httputil.ReverseProxy].
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 
 // A Place is the database of a subject.
 type Place struct {
-	// URL names a database without tables of the subject.
+	// URL is the URL of a database without tables of the subject.
 	URL string
 
 	// Logged selects an ordinary table instead of an unlogged one.

@@ -303,7 +303,7 @@ func (f *Follower) Status() Status {
 	return f.status
 }
 
-// A Request asks a follower to poll at once. Done, if not nil, receives the result and must be buffered.
+// A Request asks a follower to poll immediately. Done, if not nil, receives the result and must be buffered.
 type Request struct{ Done chan<- error }
 
 // Follow polls until ctx ends, about once per interval and less often while the source fails.

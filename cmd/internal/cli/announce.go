@@ -18,7 +18,7 @@ import (
 )
 
 // announce prints the server's addresses and example commands, or logs one record if the log format is JSON. It
-// writes everything at once, so that readers never see half of it.
+// writes everything in one call, so that readers never see half of it.
 func announce(out io.Writer, log *slog.Logger, c config.Config, s *server.Server) {
 	main, admin := schemeText(c.TLS)+s.Addr().String(), schemeText(c.AdminTLS)+s.AdminAddr().String()
 	rules := len(s.Policy().Rules())

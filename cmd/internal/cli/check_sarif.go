@@ -13,7 +13,7 @@ import (
 	"github.com/metehq/mete/policy/lint"
 )
 
-// The subset of SARIF 2.1.0 that mete writes. Code hosts show such findings beside the lines.
+// The subset of SARIF 2.1.0 that mete writes. Code hosts show these findings next to the lines.
 
 type sarifLog struct {
 	Schema  string     `json:"$schema"`

@@ -21,7 +21,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/smallfile"
 )
 
-// tokenVariable names the environment variable that holds a token for the admin API.
+// tokenVariable is the name of the environment variable that holds a token for the admin API.
 const tokenVariable = "METE_TOKEN"
 
 // connectionFlag is the annotation of the flags in [connection].

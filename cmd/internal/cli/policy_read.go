@@ -147,7 +147,7 @@ func policyName(name string) string {
 	return name
 }
 
-// hashKeyVar names the environment variable that holds the servers' hash_key. There is no flag, because other
+// hashKeyVar is the name of the environment variable that holds the servers' hash_key. There is no flag, because other
 // users could see it in the list of processes.
 const hashKeyVar = "METE_HASH_KEY"
 

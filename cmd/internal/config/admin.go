@@ -10,7 +10,7 @@ import (
 	"github.com/metehq/mete/httpapi"
 )
 
-// TLS names the PEM files for TLS at an address. The server checks them every second and reloads them when they
+// TLS lists the PEM files for TLS at an address. The server checks them every second and reloads them when they
 // change. Relative paths in a configuration file are relative to that file.
 type TLS struct {
 	// Cert is the certificate chain and Key the private key. Plain HTTP is used if both are empty.

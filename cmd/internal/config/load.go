@@ -23,7 +23,7 @@ type Setting struct {
 
 // Load returns the defaults, overridden by the file at path, the variables in environ and the flags in settings,
 // in this order. An empty path means no file; environ has the form of [os.Environ]. A later source replaces the
-// whole value, even an invalid one. Load reports all errors at once as [Errors], unless the file cannot be read.
+// whole value, even an invalid one. Load reports all errors together as [Errors], unless the file cannot be read.
 // The Environment is valid even if Load fails.
 func Load(path string, environ []string, settings []Setting) (Config, Environment, error) {
 	c := Default()

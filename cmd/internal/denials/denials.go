@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package denials logs denied requests. It logs the first denial of a key at once, and then at most one line per
+// Package denials logs denied requests. It logs the first denial of a key immediately, and then at most one line per
 // interval with the number of denials. Unless the configuration allows it, keys are logged as hashes and addresses
 // as networks.
 //

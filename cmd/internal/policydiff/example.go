@@ -91,7 +91,7 @@ func (d *decision) has(name string) bool {
 	return slices.ContainsFunc(d.Limits, func(l limit) bool { return l.Limit == name })
 }
 
-// text describes a decision. It describes limits for which full returns true and only names the others.
+// text describes a decision. It describes limits for which full returns true and lists only the names of the others.
 func (d *decision) text(full func(limit) bool) string {
 	switch {
 	case d.BlockedBy != "":

@@ -3,7 +3,7 @@
 // Package policysign signs policy files and verifies the signatures. Without the private key, an attacker with
 // write access to the files cannot change the policy.
 //
-// The signature of policy.yaml is policy.yaml.sig. Its first line names the format. Its second line is the
+// The signature of policy.yaml is policy.yaml.sig. Its first line specifies the format. Its second line is the
 // Ed25519 signature of the file's exact bytes in base64. OpenSSL can create and verify it, too:
 //
 //	openssl pkeyutl -sign -inkey private.pem -rawin -in policy.yaml | base64 -w0

@@ -29,7 +29,7 @@ type Answers struct {
 	// them.
 	Keys string
 
-	// Rate is the limit, such as "100/1m" or "100 per minute". Burst is the number of requests at once.
+	// Rate is the limit, such as "100/1m" or "100 per minute". Burst is the largest burst, in requests.
 	Rate, Burst string
 
 	Store string

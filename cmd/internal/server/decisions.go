@@ -189,7 +189,7 @@ func (l *skipLog) setPolicy(m *policy.Matcher) {
 	l.byRule.Store(&rules)
 }
 
-// record counts a request that r did not limit. It logs the first one at once. Then it logs at most one record per
+// record counts a request that r did not limit. It logs the first one immediately. Then it logs at most one record per
 // interval, with the number of requests since the last record.
 func (l *skipLog) record(log *slog.Logger, r *policy.Rule) {
 	rules := l.byRule.Load()

@@ -18,7 +18,7 @@ import (
 // is down would log one line per request.
 const errorInterval = 10 * time.Second
 
-// limitErrors returns a function that logs errors of one kind. It logs the first error at once, and then at most
+// limitErrors returns a function that logs errors of one kind. It logs the first error immediately, and then at most
 // one line per errorInterval with the number of errors. It logs nothing about the request.
 //
 // An error that only reports an open circuit breaker has no cause. limitErrors counts it, and logs the last error

@@ -52,7 +52,7 @@ func (a *assembly) openSocket(setting, address string, connections int, files co
 	return s, nil
 }
 
-// listen opens an address and adds a remedy to common errors. setting names the address in errors.
+// listen opens an address and adds a remedy to common errors. Errors refer to the address by setting.
 func listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err == nil {

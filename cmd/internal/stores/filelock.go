@@ -38,7 +38,7 @@ func lockFile(path string, log *slog.Logger) (*os.File, error) {
 	return lock, nil
 }
 
-// holder describes the process that holds a lock, if the lock file names it.
+// holder describes the process that holds a lock, if the lock file identifies it.
 func holder(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

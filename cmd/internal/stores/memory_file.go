@@ -52,7 +52,7 @@ func newSaver(store *memstore.Store, u *storeurl.URL, lock *os.File, log *slog.L
 	return &saver{store: store, file: u.File, lock: lock, every: u.Every, log: log, saved: time.Now()}
 }
 
-// start saves at once, to detect an unwritable file early, and then at intervals until close.
+// start saves immediately, to detect an unwritable file early, and then at intervals until close.
 func (s *saver) start(ctx context.Context) {
 	if s.store == nil {
 		return

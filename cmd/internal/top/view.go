@@ -31,7 +31,7 @@ var (
 	kindStyles = map[string]lipgloss.Style{"denied": red, "shadow": violet, "near": yellow}
 )
 
-// Minimum heights for empty lines and help, for rates, and for rates beside details.
+// Minimum heights for empty lines and help, for rates, and for rates next to details.
 const (
 	roomyHeight = 10
 	ratesHeight = 16

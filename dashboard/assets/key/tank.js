@@ -7,7 +7,7 @@ const PACE = 0.12; // s per dash of the stream, for a bucket that fills in one s
 const DROPS = 6; // visible at once
 
 // tank draws a bucket as a vessel: its level, a drop for each take, a shake for each denial. It is
-// decoration: the numbers beside it show the same. The moving parts are boxes, which a browser
+// decoration: the numbers next to it show the same. The moving parts are boxes, which a browser
 // animates without repainting.
 export function tank() {
 	const fluid = h('div', {class: 'tank-fluid'}, wave('tank-wave tank-back'), wave('tank-wave'));

@@ -53,7 +53,7 @@ export async function resetKey(target, done) {
 			toast({
 				text: `Reset ${keyText(target.parts)}: ${given > 0 ? `${tokens(given)} ${given === 1 ? 'token' : 'tokens'} added` : 'it was already full'}.`,
 				kind: 'ok',
-				// Keep the tokens that would have refilled meanwhile, so that the client never has less than
+				// Keep the tokens that would have refilled since the reset, so that the client never has less than
 				// without the reset.
 				undo: given > 0 ? async () => {
 					const left = Math.ceil(pointAt(answer.missing, (performance.now() - at) / 1000) * 1000 - 1e-6) / 1000; // as the server rounds
@@ -106,7 +106,7 @@ export async function limitKey(shown, done) {
 }
 
 // override asks for confirmation and makes an override of a key. It replaces an override of the
-// same kind for only this key; undo restores that one.
+// same kind for only this key; undo restores the replaced override.
 async function override(target, done, {action, title, confirm, danger, words, make, toldOf}) {
 	const before = await findSameKind(target, action);
 	const body = [targetNode(target), ...words];

@@ -44,7 +44,7 @@ function traffic(sums, rules) {
 	return {headline: `Limiting ${pct(sums.denied, all)} of ${rate}.`, detail: mostly(rules)};
 }
 
-// mostly names the rule with the most denials, if one stands out.
+// mostly returns the name of the rule with the most denials, if one stands out.
 function mostly(rules) {
 	const denying = Object.entries(rules).filter(([, r]) => r[1] > 0).sort((a, b) => b[1][1] - a[1][1]);
 	if (denying.length === 0) return 'In the last minute.';

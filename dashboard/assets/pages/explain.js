@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explains the decision on a request. #/explain?a.NAME=VALUE&cost=… explains that request at once, and
+// Explains the decision on a request. #/explain?a.NAME=VALUE&cost=… explains that request immediately, and
 // #/explain?rule=NAME starts with a request that matches the rule.
 
 import {h, replace, show} from '../ui/dom.js';

@@ -184,7 +184,7 @@ function emptyOf(kind, filter) {
 	return blank(kinds[kind].empty, kinds[kind].hint);
 }
 
-// select is a labeled list. It keeps the selected value, even if that is no longer an option.
+// select is a labeled list. It keeps the selected value, even if the value is no longer an option.
 function select(label, fixed, chosen, onChange) {
 	const list = h('select', {class: 'select', onchange: () => onChange(list.value)});
 	let offered = '';

@@ -156,7 +156,7 @@ class Playground {
 		for (const card of this.cards) card.cursor(t, from, playing);
 	}
 
-	// note shows errors beside their fields. The last result stays visible, but pale.
+	// note shows errors next to their fields. The last result stays visible, but pale.
 	note(mistakes) {
 		const left = [];
 		this.cards.forEach((card, i) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Form fields of the playground. Each has the JSON pointer of its value, and the server names it in errors.
+// Form fields of the playground. Each has the JSON pointer of its value, which the server's errors contain.
 //
-//   numberField({label, value, from, to, decimals, zero, unit, place, onInput})  a slider, and the number beside it
+//   numberField({label, value, from, to, decimals, zero, unit, place, onInput})  a slider, and the number next to it
 //   choiceField({label, value, options, place, onInput})     options: [[value, label], …]
 //   partsField({label, value, options, place, onInput})      the same as buttons
 //   textField({label, value, place, rows, hint, onInput})
@@ -84,7 +84,7 @@ export function textField({label, value, place, rows = 1, hint = '', onInput}) {
 	return framed(label, id, place, input, hint && h('p', {class: 'hint'}, hint));
 }
 
-// showMistakes puts each error beside its field and removes earlier ones.
+// showMistakes puts each error next to its field and removes earlier ones.
 export function showMistakes(root, errors) {
 	const left = [];
 	for (const field of root.querySelectorAll('[data-place]')) mark(field, '');

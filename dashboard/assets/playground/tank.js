@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The picture of a bucket. It is decoration: the numbers beside it carry the same information.
+// The picture of a bucket. It is decoration: the numbers next to it show the same information.
 //
 //   bucketPicture() → {node, update(level, capacity), decided(kind)}
 //

@@ -11,7 +11,7 @@
 //   headers()  the headers for other requests
 //   serverNow()  the time of the server's clock in ms, accurate to a second
 //
-// Responses that arrive during a press are delivered after it (press.js), so that pages do not move meanwhile.
+// Responses that arrive during a press are delivered after it (press.js), so that pages do not move during the press.
 //
 // If a request needs a token, the sign-in dialog asks for one and the request is repeated. If the viewer declines,
 // background requests (get, stream) do not open the dialog again.

@@ -4,7 +4,7 @@
 //
 //   openStream(ask, onEvent, onState) → {close()}
 //     ask(signal, lastID) resolves to the body of a response, or throws a Problem; with problem.again it is called
-//     again at once. A permanent problem (a 4xx except 408 and 429) ends the stream.
+//     again immediately. A permanent problem (a 4xx except 408 and 429) ends the stream.
 //   eventReader(onEvent, onID) → a function that takes chunks of text
 
 import {released} from './press.js';

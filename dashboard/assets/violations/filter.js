@@ -62,7 +62,7 @@ export function filterForm({filter, range, change, refresh, file}) {
 				// the list still has the rules of the chart
 			}
 		},
-		// complain shows an error beside its field.
+		// complain shows an error next to its field.
 		complain(place, err) {
 			const [, name, text] = /^(\w+): (.*)$/s.exec(err.detail ?? '') ?? [];
 			for (const f of Object.values(inputs)) f.showError?.('');
@@ -138,7 +138,7 @@ function field(id, label, control) {
 	}};
 }
 
-// choice returns a list. It keeps the selected value, even if that is no longer an option.
+// choice returns a list. It keeps the selected value, even if the value is no longer an option.
 function choice(name, label, chosen = '', fixed) {
 	const control = h('select', {class: 'select', name, id: `vio-${name}`});
 	const known = new Map(fixed);

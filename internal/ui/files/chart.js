@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Charts, drawn by uPlot, which is a global of its own script.
+// Charts, drawn by uPlot. A separate script defines this global.
 //
 //   chart(container, spec) → {update(changes), destroy(), node}
 //     spec: series [{label, color, kind: line|area|bars|points|steps, values, width, dash, scale}] (null: a gap),

@@ -2,7 +2,7 @@
 //
 // The values of a chart at one position.
 //
-//   chartTip(node, spec, plot)  shows the values beside the cursor, or hides the node
+//   chartTip(node, spec, plot)  shows the values next to the cursor, or hides the node
 //   chartWords(spec, i)         the values in a sentence
 //   chartX(spec, x)             a position on the x axis, in words
 //   chartValue(spec, series, v) one value in the format of its axis

@@ -176,7 +176,7 @@ func Status(t *testing.T, addr string, r Request) int {
 	return res.StatusCode
 }
 
-// DoContext sends a request on a connection of its own.
+// DoContext sends a request on a new connection.
 func DoContext(ctx context.Context, addr string, r Request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, fmt.Sprintf("http://%s%s", addr, r.Path), nil)
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command program is Caddy with the handler rate_limit. It is a module of its own, so that
+// Command program is Caddy with the handler rate_limit. It is a separate module, so that
 // the requirements of Caddy move no version of ours.
 package main
 
