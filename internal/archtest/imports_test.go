@@ -81,7 +81,7 @@ var layers = []layer{
 	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "monitor", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
-	{dir: "envoyapi/dropin", may: join(engine, "api", "internal", "envoyapi"), tests: join(stores, join(doors, "memstore")...)}, // the drop-in for envoyproxy/ratelimit
+	{dir: "envoyapi/dropin", may: join(engine, "api", "internal", "envoyapi", "policyyaml"), tests: join(stores, doors...)}, // the drop-in for envoyproxy/ratelimit
 	{dir: "envoyapi", may: join(engine, "api", "internal"), tests: join(stores, join(doors, "policyyaml")...)},
 	{dir: "dashboard", may: []string{"api", "internal"}, tests: join(engine, join(stores, doors...)...)}, // pages, and no data
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // adapters read claims with it
