@@ -199,6 +199,11 @@ func (p *parser) space() []byte {
 // isEmpty reports whether the parser holds no bytes of an incomplete command.
 func (p *parser) isEmpty() bool { return p.start == p.end && p.missing == 0 }
 
+// shrink replaces the buffer of an empty parser by one of the usual size.
+func (p *parser) shrink() {
+	p.buf, p.start, p.pos, p.end = make([]byte, bufferBytes), 0, 0, 0
+}
+
 // parseLength parses a decimal number as strictly as Redis does: no plus sign, no leading zero.
 func parseLength(text []byte) (int, bool) {
 	if n, ok := parseInt(text); ok && int64(int32(n)) == n {
