@@ -30,7 +30,7 @@ func benchServer(tb testing.TB) *Server {
 	return s
 }
 
-// A batch is what one connection sends at a time.
+// batch returns n equal commands.
 func batch(command string, n int) string {
 	words := strings.Fields(command)
 	text := fmt.Sprintf("*%d\r\n", len(words))
@@ -40,7 +40,7 @@ func batch(command string, n int) string {
 	return strings.Repeat(text, n)
 }
 
-// execute executes a batch without a connection.
+// feed executes a batch without a connection.
 func (c *client) feed(text string) {
 	in := &c.busy.in
 	in.end += copy(in.space(), text)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A client is one connection. Its goroutine reads, executes and writes in turn: a client that does not read its
-// replies is not read either, so it holds no more memory than one batch.
+// A client is one connection. Its goroutine reads, executes and writes in turn. While a client does not read its
+// replies, the server reads no commands of it, so it holds no more memory than one batch.
 type client struct {
 	server *Server
 	nc     net.Conn

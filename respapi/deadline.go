@@ -4,8 +4,8 @@ package respapi
 
 import "time"
 
-// A client keeps its buffers while it is busy. A deadline per read would cost as much as a decision, so the read
-// deadline is an alarm at which the client decides what its silence means.
+// A client keeps its buffers while it is busy. A deadline per read would cost as much as a decision. The read
+// deadline is therefore an alarm: it tests whether bytes arrived since the last one.
 
 // busyTime is the time between the alarms of a busy client. A client that was silent for that long becomes idle.
 const busyTime = 2 * time.Second

@@ -22,7 +22,7 @@
 //
 // # CL.THROTTLE
 //
-// The command and its answer are those of redis-cell: a token bucket with a capacity of max_burst + 1, which refills
+// The command and its answer are the same as in redis-cell. The bucket has a capacity of max_burst + 1, and refills
 // count tokens in period seconds. The answer is an array of five integers:
 //
 //  1. 0 if the request is allowed, and 1 if it is limited
@@ -35,7 +35,7 @@
 //
 //   - Seconds are rounded up from microseconds, so that a retry is never too early.
 //   - A negative quantity is an error. Use METE.REFUND with a policy.
-//   - Other parameters for a live key keep what was spent. In redis-cell, a higher rate can deny a key for a long
+//   - Other parameters for a live key keep its spent tokens. In redis-cell, a higher rate can deny a key for a long
 //     time (its issue 54).
 //   - Errors start with ERR. Parameters beyond the arithmetic are errors that name the bounds.
 //
@@ -47,7 +47,7 @@
 //
 // # METE commands
 //
-// The attributes are those of the HTTP API, with the same normalization. METE.TAKE and METE.PEEK return an array of
+// The attributes are the same as in the HTTP API, with the same normalization. METE.TAKE and METE.PEEK return an array of
 // nine elements: the five of CL.THROTTLE for the deciding limit, and
 //
 //  6. the name of the deciding rule

@@ -26,7 +26,7 @@ const (
 	maxStrangerCommandBytes  = 32 << 10
 )
 
-// A protocolError is the text of an error that ends the connection. The texts are those of Redis, because clients
+// A protocolError is the text of an error that ends the connection. The texts equal the ones of Redis, because clients
 // and their tests compare them.
 type protocolError string
 
@@ -48,7 +48,7 @@ func errNoDollar(got byte) protocolError {
 
 // A parser splits the bytes of a client into commands: arrays of bulk strings, or inline commands. It never parses
 // a byte twice, so that a slow sender costs no more than a fast one. It holds at most the bytes of one incomplete
-// command, and allocates memory for bytes that have arrived, never for a length that a client announces.
+// command. It allocates memory for bytes that have arrived, never for an announced length.
 type parser struct {
 	buf      []byte // buf[start:end] has arrived and is not executed
 	start    int    // of the current command
@@ -102,7 +102,7 @@ func (p *parser) next() ([][]byte, protocolError) {
 	return p.arguments(), ""
 }
 
-// bulks parses the bulk strings of an array as far as they have arrived.
+// bulks parses the bulk strings of an array that have arrived.
 func (p *parser) bulks() protocolError {
 	for p.missing > 0 {
 		if p.length < 0 {

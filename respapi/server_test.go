@@ -72,17 +72,14 @@ func TestServer_Pipeline(t *testing.T) {
 	p.want("+PONG", "PING")
 }
 
-// inBubble serves one client over a pipe in a bubble with its own time.
-func inBubble(t *testing.T, config respapi.Config, run func(t *testing.T, s *respapi.Server, nc net.Conn)) {
-	synctest.Test(t, func(t *testing.T) {
-		lim := newLimiter(t, newModel(), "", mete.Config{})
-		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-		s := serveOn(t, l, lim, config)
-		ours, theirs := net.Pipe()
-		l.conns <- theirs
-		run(t, s, ours)
-		ours.Close()
-	})
+// servePipe serves one client over a pipe, in a bubble with its own time.
+func servePipe(t *testing.T, config respapi.Config) (*respapi.Server, net.Conn) {
+	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	s := serveOn(t, l, newLimiter(t, newModel(), "", mete.Config{}), config)
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close() })
+	l.conns <- theirs
+	return s, ours
 }
 
 // pipes is a listener for the ends of pipes.
@@ -115,7 +112,8 @@ func exchange(t *testing.T, nc net.Conn, text, want string) {
 }
 
 func TestServer_IdleTimeout(t *testing.T) {
-	inBubble(t, respapi.Config{IdleTimeout: time.Minute}, func(t *testing.T, _ *respapi.Server, nc net.Conn) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nc := servePipe(t, respapi.Config{IdleTimeout: time.Minute})
 		for range 5 {
 			time.Sleep(59 * time.Second)
 			exchange(t, nc, "PING\r\n", "+PONG\r\n")
@@ -128,14 +126,16 @@ func TestServer_IdleTimeout(t *testing.T) {
 			t.Errorf("closed after %v", idle)
 		}
 	})
-	inBubble(t, respapi.Config{IdleTimeout: time.Minute}, func(t *testing.T, _ *respapi.Server, nc net.Conn) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nc := servePipe(t, respapi.Config{IdleTimeout: time.Minute})
 		start := time.Now() // a part of a command is no excuse
 		io.WriteString(nc, "*2\r\n$4\r\nEC")
 		if _, err := nc.Read(make([]byte, 1)); err != io.EOF || time.Since(start) > time.Minute+4*time.Second {
 			t.Errorf("closed after %v with %v", time.Since(start), err)
 		}
 	})
-	inBubble(t, respapi.Config{IdleTimeout: -1}, func(t *testing.T, _ *respapi.Server, nc net.Conn) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nc := servePipe(t, respapi.Config{IdleTimeout: -1})
 		time.Sleep(1000 * time.Hour)
 		exchange(t, nc, "PING\r\n", "+PONG\r\n")
 		time.Sleep(1000 * time.Hour)
@@ -145,7 +145,8 @@ func TestServer_IdleTimeout(t *testing.T) {
 
 func TestServer_TimeForAuth(t *testing.T) {
 	config := respapi.Config{Authenticate: func(context.Context, string, string) (respapi.Role, bool) { return respapi.RoleOperate, true }}
-	inBubble(t, config, func(t *testing.T, _ *respapi.Server, nc net.Conn) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nc := servePipe(t, config)
 		const denied = "-NOAUTH Authentication required.\r\n"
 		for range 9 {
 			exchange(t, nc, "PING\r\n", denied)
@@ -155,7 +156,8 @@ func TestServer_TimeForAuth(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	inBubble(t, config, func(t *testing.T, _ *respapi.Server, nc net.Conn) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nc := servePipe(t, config)
 		exchange(t, nc, "AUTH x\r\n", "+OK\r\n")
 		time.Sleep(time.Minute)
 		exchange(t, nc, "RESET\r\n", "+RESET\r\n")
@@ -167,7 +169,8 @@ func TestServer_TimeForAuth(t *testing.T) {
 }
 
 func TestServer_WriteTimeout(t *testing.T) {
-	inBubble(t, respapi.Config{}, func(t *testing.T, s *respapi.Server, nc net.Conn) {
+	synctest.Test(t, func(t *testing.T) {
+		s, nc := servePipe(t, respapi.Config{})
 		start := time.Now()
 		io.WriteString(nc, "PING\r\n") // and read nothing
 		time.Sleep(2 * respapi.DefaultWriteTimeout)
