@@ -237,6 +237,9 @@ func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
 	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
 }
 
+// tokenInterval is the polling interval for token files.
+const tokenInterval = time.Second
+
 // followTokens reloads tokens from files when the files change, so that an operator can revoke a token without a
 // restart. An invalid token never replaces a valid one.
 func (a *assembly) followTokens(access *access) {
@@ -248,7 +251,7 @@ func (a *assembly) followTokens(access *access) {
 		}
 		t := &known[i]
 		loop := &follow.Loop{
-			Interval: fileInterval,
+			Interval: tokenInterval,
 			Read: func(context.Context, bool) (bool, error) {
 				mu.Lock()
 				defer mu.Unlock()
