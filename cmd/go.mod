@@ -12,6 +12,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/metehq/mete v0.0.0
+	github.com/metehq/mete/envoyapi v0.0.0
 	github.com/metehq/mete/guard v0.0.0
 	github.com/metehq/mete/jwtclaims v0.0.0
 	github.com/metehq/mete/pgstore v0.0.0
@@ -89,6 +90,7 @@ require (
 
 replace (
 	github.com/metehq/mete => ../
+	github.com/metehq/mete/envoyapi => ../envoyapi
 	github.com/metehq/mete/guard => ../guard
 	github.com/metehq/mete/jwtclaims => ../jwtclaims
 	github.com/metehq/mete/pgstore => ../pgstore

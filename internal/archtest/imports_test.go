@@ -24,7 +24,7 @@ var (
 	engine   = []string{".", "policy", "store", "bucket"}
 	stores   = []string{"memstore", "redisstore", "pgstore", "storetest"}
 	assembly = []string{"guard", "policy"}
-	doors    = []string{"httplimit", "httpapi", "respapi", "proxy", "dashboard", "client", "grpclimit"}
+	doors    = []string{"httplimit", "httpapi", "respapi", "proxy", "dashboard", "client", "grpclimit", "envoyapi"}
 )
 
 // layers are in the order of the picture in doc/architecture.md. Add a line for each new package.
@@ -81,6 +81,8 @@ var layers = []layer{
 	{dir: "httpapi", may: join(engine, "api", "audit", "internal", "monitor", "overrides", "topkeys"), tests: join(stores, doors...)},
 	{dir: "respapi", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
 	{dir: "grpclimit", may: join(engine, "api", "internal"), tests: join(stores, doors...)},
+	{dir: "envoyapi/dropin", may: join(engine, "api", "internal", "envoyapi"), tests: join(stores, join(doors, "memstore")...)}, // the drop-in for envoyproxy/ratelimit
+	{dir: "envoyapi", may: join(engine, "api", "internal"), tests: join(stores, join(doors, "policyyaml")...)},
 	{dir: "dashboard", may: []string{"api", "internal"}, tests: join(engine, join(stores, doors...)...)}, // pages, and no data
 	{dir: "jwtclaims", may: join(engine, "internal"), tests: join(stores, doors...)},                     // adapters read claims with it
 	{dir: "proxy", may: join(engine, "api", "internal", "httplimit"), tests: join(stores, doors...)},

@@ -12,7 +12,7 @@ import (
 )
 
 // published are the directories of the modules that others may require.
-var published = []string{".", "cmd", "grpclimit", "guard", "jwtclaims", "pgstore", "policyyaml", "redisstore"}
+var published = []string{".", "cmd", "envoyapi", "grpclimit", "guard", "jwtclaims", "pgstore", "policyyaml", "redisstore"}
 
 // programs import one module each. A user writes them outside this repository.
 var programs = map[string]string{
@@ -24,6 +24,8 @@ var programs = map[string]string{
 		func main() { _, err := pgstore.Open(context.Background(), "postgres://127.0.0.1:1/x"); println(err != nil) }`,
 	"grpclimit": `import "github.com/metehq/mete/grpclimit"
 		func main() { _, err := grpclimit.New(nil, grpclimit.Config{}); println(err != nil) }`,
+	"envoyapi": `import "github.com/metehq/mete/envoyapi"
+		func main() { _, err := envoyapi.NewRateLimit(nil, envoyapi.RateLimitConfig{}); println(err != nil) }`,
 	"guard": `import "github.com/metehq/mete/guard"
 		func main() { _, err := guard.New(nil, guard.Config{}); println(err != nil) }`,
 	"policyyaml": `import "github.com/metehq/mete/policyyaml"
@@ -37,7 +39,7 @@ var programs = map[string]string{
 var isolated = map[string][]string{
 	"github.com/redis/rueidis":     {"redisstore"},
 	"github.com/jackc/pgx/v5":      {"pgstore"},
-	"google.golang.org/grpc":       {"grpclimit"},
+	"google.golang.org/grpc":       {"envoyapi", "grpclimit"},
 	"github.com/sony/gobreaker/v2": {"guard", "redisstore", "pgstore"},
 	"github.com/golang-jwt/jwt/v5": {"jwtclaims"},
 	"github.com/goccy/go-yaml":     {"policyyaml"},
