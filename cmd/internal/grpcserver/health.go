@@ -4,6 +4,7 @@ package grpcserver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -65,7 +66,7 @@ func (h *health) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc_health_
 }
 
 func (h *health) knows(service string) bool {
-	if service == "" {
+	if service == "" || slices.Contains(h.server.config.HealthNames, service) {
 		return true
 	}
 	_, ok := h.server.server.GetServiceInfo()[service]

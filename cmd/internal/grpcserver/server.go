@@ -55,6 +55,9 @@ type Config struct {
 	// nil function reports that the server is healthy.
 	Health func(context.Context) error
 
+	// HealthNames are further names of the server for the health service.
+	HealthNames []string
+
 	// Authorize returns an error with a gRPC status for callers without access. It may add values to the context.
 	// It is not called for the health service. A nil function allows all callers.
 	Authorize func(context.Context) (context.Context, error)

@@ -5,7 +5,6 @@ package ratelimit
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -244,5 +243,3 @@ func (c *ControlPlane) clientTLS() (*tls.Config, error) {
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
 }
-
-var errNoConfig = errors.New("no configuration is loaded")
