@@ -51,7 +51,7 @@ type listener struct {
 func (r *Server) listen(running context.Context) error {
 	s := &r.settings
 	health := &healthCheck{stopping: r.stopping, target: r.target, needDomain: s.NeedDomain}
-	if s.CheckStore {
+	if s.WatchStore {
 		health.ping = r.store.Ping
 		if r.store.guard != nil {
 			health.ping = r.store.guard.Ping

@@ -44,7 +44,7 @@ type Settings struct {
 	StoreURL    string
 	Backend     string
 	Redis       Redis
-	CheckStore  bool          // unhealthy while the store does not answer
+	WatchStore  bool          // unhealthy while the store does not answer
 	MaxWait     time.Duration // for the store at the start; 0: no bound
 	FirstWait   time.Duration // between attempts; it doubles
 	LongestWait time.Duration

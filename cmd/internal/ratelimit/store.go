@@ -47,6 +47,12 @@ func (s *Settings) storeURL() (*storeurl.URL, error) {
 	return u, nil
 }
 
+// CheckStore returns the error of settings without a valid store. It does not connect.
+func (s *Settings) CheckStore() error {
+	_, err := s.storeURL()
+	return err
+}
+
 // storeURL writes the settings as a URL for package redisstore.
 func (r *Redis) storeURL() (*storeurl.URL, error) {
 	raw, err := r.compose()

@@ -120,7 +120,7 @@ func storeRows(s *Settings) []Row {
 		text("REDIS_TLS_CACERT", &r.TLS.Authority, "", "file of the CA of Redis; empty: the CAs of the system"),
 		boolean("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", &r.AnyName, "false", "accept a certificate of the CA with another name"),
 		duration("REDIS_TIMEOUT", &r.Timeout, "1s", "bound of one call; the original: `10s`"),
-		boolean("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", &s.CheckStore, "false", "unhealthy while the store does not answer"),
+		boolean("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", &s.WatchStore, "false", "unhealthy while the store does not answer"),
 		duration("REDIS_STARTUP_INITIAL_INTERVAL", &s.FirstWait, "1s", "first delay between attempts to connect at the start; it doubles"),
 		duration("REDIS_STARTUP_MAX_INTERVAL", &s.LongestWait, "30s", "longest delay"),
 		duration("REDIS_STARTUP_MAX_ELAPSED_TIME", &s.MaxWait, "0", "bound of all attempts; `0`: none"),
