@@ -19,10 +19,11 @@ import (
 func ReadSettings(environ []string) (s Settings, warnings []string, err error) {
 	values := map[string]string{}
 	for _, pair := range environ {
-		if name, value, ok := strings.Cut(pair, "="); ok && value != "" {
+		if name, value, ok := strings.Cut(pair, "="); ok {
 			values[name] = value
 		}
 	}
+	maps.DeleteFunc(values, func(_, value string) bool { return value == "" })
 	var errs []error
 	var known []string
 	for _, row := range tableOf(&s) {

@@ -159,7 +159,7 @@ func TestServer_StartUnconfigured(t *testing.T) {
 
 func TestServer_Redis(t *testing.T) {
 	redis := proctest.StartRedis(t)
-	if _, err := redis.Do(t.Context(), "ACL", "SETUSER", "envoy", "on", ">secret", "~*", "&*", "+@all"); err != nil {
+	if _, err := redis.Do("ACL", "SETUSER", "envoy", "on", ">secret", "~*", "&*", "+@all"); err != nil {
 		t.Fatal(err)
 	}
 	root, _ := directory(t, basic)
