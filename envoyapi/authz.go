@@ -35,7 +35,7 @@ type Authorization struct {
 	decider  *forwardauth.Decider
 	callers  []netip.Prefix // empty: every caller is trusted
 	onMisuse func(detail string)
-	metadata metadataCache
+	cache    metadataCache
 }
 
 // NewAuthorization returns an authorization service that decides by lim. Its error has a line for each invalid setting.

@@ -10,16 +10,23 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
-// AuthorizationConfig holds the settings of an [Authorization]. The zero AuthorizationConfig is valid: the client
-// is then the peer of Envoy's connection.
+// AuthorizationConfig holds the settings of an [Authorization]. The zero AuthorizationConfig is valid. The client is
+// then the peer of Envoy's connection, which a check contains as its source.
+//
+// Without trusted proxies and hops, no header determines the client. If a check has no source address either, as
+// behind a Unix socket, ip:address is missing, and the on_missing of each rule decides.
 type AuthorizationConfig struct {
-	// TrustedProxies are the addresses of Envoy and of the proxies in front of it, at most 1024 prefixes. The
-	// client is the rightmost address in ForwardedHeader that is not a trusted proxy. Calls from other addresses
-	// get the gRPC status PERMISSION_DENIED.
+	// TrustedProxies are the addresses of Envoy and of the proxies in front of it, at most 1024 prefixes. If the
+	// source of a check is one of them, the client is the rightmost address in ForwardedHeader that is not. Calls
+	// from other addresses get the gRPC status PERMISSION_DENIED.
 	TrustedProxies []netip.Prefix
 
 	// TrustedHops is the number of proxies that every request has passed, including Envoy, at most 32. Use it if
-	// their addresses are unknown. Every caller is then trusted. TrustedHops and TrustedProxies cannot be combined.
+	// their addresses are unknown. Every caller is then trusted. With 1, the client is the source of the check.
+	// TrustedHops and TrustedProxies cannot be combined.
+	//
+	// Envoy's peer counts as a hop, whether or not Envoy has appended its address to X-Forwarded-For
+	// (use_remote_address).
 	TrustedHops int
 
 	// ForwardedHeader is the header in which the trusted proxies write client addresses. Other headers are
@@ -55,8 +62,8 @@ type AuthorizationConfig struct {
 	// means 4096. Excess requests are denied.
 	MaxDelayed int
 
-	// OnMisuse, if not nil, receives the reason when a call is unusable and gets a gRPC error: the caller is not
-	// trusted, or the call describes no HTTP request. OnMisuse must be safe for concurrent use and must not block.
+	// OnMisuse, if not nil, receives the reason when a call is unusable and gets a gRPC error. The
+	// caller is not trusted, or the call describes no HTTP request. OnMisuse must be safe for concurrent use and must not block.
 	// detail contains nothing from the request.
 	OnMisuse func(detail string)
 }

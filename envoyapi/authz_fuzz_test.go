@@ -113,7 +113,7 @@ func FuzzCheck_Message(f *testing.F) {
 	})
 }
 
-// A nil message is what a call without one gets.
+// A program can call Check without a message.
 func TestCheck_NilMessage(t *testing.T) {
 	answer, err := newAuthz(t, newAuthzLimiter(t, nil, perClient), envoyapi.AuthorizationConfig{}).Check(t.Context(), nil)
 	if status.Code(err) != codes.InvalidArgument {

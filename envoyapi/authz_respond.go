@@ -58,16 +58,16 @@ func (a *Authorization) respond(answer *forwardauth.Answer, original *http.Reque
 	d := &answer.Decision
 	switch {
 	case answer.Err != nil:
-		return w.denial(a.metadata.of("", mete.ReasonStoreError, true))
+		return w.denial(a.cache.metadata("", mete.ReasonStoreError, true))
 	case answer.Ambiguity != "":
-		return w.denial(a.metadata.of(d.Rule, reasonAmbiguous, d.Degraded))
+		return w.denial(a.cache.metadata(d.Rule, reasonAmbiguous, d.Degraded))
 	case !d.Allowed:
-		return w.denial(a.metadata.of(d.Rule, d.Reason, d.Degraded))
+		return w.denial(a.cache.metadata(d.Rule, d.Reason, d.Degraded))
 	}
 	return &authv3.CheckResponse{
 		Status:          statusOK,
 		HttpResponse:    &authv3.CheckResponse_OkResponse{OkResponse: &authv3.OkHttpResponse{ResponseHeadersToAdd: options(w.header)}},
-		DynamicMetadata: a.metadata.of(d.Rule, d.Reason, d.Degraded),
+		DynamicMetadata: a.cache.metadata(d.Rule, d.Reason, d.Degraded),
 	}
 }
 
@@ -76,7 +76,7 @@ func (a *Authorization) reject(p *api.Problem) *authv3.CheckResponse {
 	w := recorders.Get().(*recorder)
 	defer w.release()
 	ratelimitfields.Write(w, &http.Request{}, p)
-	return w.denial(a.metadata.of("", reasonInvalidTarget, false))
+	return w.denial(a.cache.metadata("", reasonInvalidTarget, false))
 }
 
 // The shared statuses. Envoy allows a request with the status OK and denies it with any other. A response must not
@@ -166,8 +166,8 @@ type metadataKey struct {
 	degraded     bool
 }
 
-// of returns metadata with the deciding rule and the reason of a denial, if any. The caller must not modify it.
-func (c *metadataCache) of(rule, reason string, degraded bool) *structpb.Struct {
+// metadata returns the deciding rule and the reason of a denial, if any. The caller must not modify it.
+func (c *metadataCache) metadata(rule, reason string, degraded bool) *structpb.Struct {
 	key := metadataKey{rule, reason, degraded}
 	if made, ok := c.made.Load(key); ok {
 		return made.(*structpb.Struct)
