@@ -54,16 +54,16 @@ type AuthorizationConfig struct {
 	JitterKey []byte
 
 	// MaxDelay bounds how long an answer is delayed while the request waits in the queue of a leaky bucket. Zero
-	// means 30 seconds. A request with a longer wait is denied with a Retry-After. A wait that would not end in
-	// the first nine tenths of the time until the deadline of the call is too long, too.
+	// means 30 seconds. A request with a longer wait is denied with a Retry-After. The wait
+	// must also end within nine tenths of the time until the deadline of the call.
 	MaxDelay time.Duration
 
 	// MaxDelayed bounds the answers that are delayed at the same time. One key may have a quarter of them. Zero
 	// means 4096. Excess requests are denied.
 	MaxDelayed int
 
-	// OnMisuse, if not nil, receives the reason when a call is unusable and gets a gRPC error. The
-	// caller is not trusted, or the call describes no HTTP request. OnMisuse must be safe for concurrent use and must not block.
+	// OnMisuse, if not nil, receives the reason of a gRPC error for an unusable call. Either the caller is not
+	// trusted, or the call describes no HTTP request. OnMisuse must be safe for concurrent use and must not block.
 	// detail contains nothing from the request.
 	OnMisuse func(detail string)
 }
