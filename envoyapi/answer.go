@@ -231,12 +231,33 @@ func (r *RateLimit) headers(d *mete.Decision) []*corev3.HeaderValue {
 	for name, values := range h {
 		for _, value := range values {
 			m := &memory.values[len(list)]
-			m.Key, m.Value = strings.ToLower(name), value
+			m.Key, m.Value = lowerName(name), value
 			list = append(list, m)
 		}
 	}
 	slices.SortFunc(list, func(a, b *corev3.HeaderValue) int { return strings.Compare(a.Key, b.Key) })
 	return list
+}
+
+// lowerNames are the names of fields in lower case, as HTTP/2 has them, by their canonical form.
+var lowerNames = func() map[string]string {
+	all := map[string]string{}
+	for _, name := range []string{
+		"Ratelimit", "Ratelimit-Policy", "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
+		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Reason", "X-Ratelimit-Warning",
+		"Retry-After", "Cache-Control",
+	} {
+		all[name] = strings.ToLower(name)
+	}
+	return all
+}()
+
+// lowerName returns a name in lower case, without an allocation for the known names.
+func lowerName(name string) string {
+	if lower, ok := lowerNames[name]; ok {
+		return lower
+	}
+	return strings.ToLower(name)
 }
 
 // fewHeaders is the number of headers of an answer with the default fields.

@@ -40,7 +40,7 @@ func TestRateLimit_Allocations(t *testing.T) {
 		descriptors int
 		omit        bool
 		want        float64
-	}{{1, true, 1}, {1, false, 6}, {2, true, 2}, {2, false, 7}} {
+	}{{1, true, 1}, {1, false, 3}, {2, true, 2}, {2, false, 4}} {
 		service := newService(t, envoyapi.RateLimitConfig{OmitFields: c.omit})
 		req := request()
 		for i := range c.descriptors {
