@@ -172,12 +172,11 @@ func callerName(r *http.Request) string {
 	return c.name
 }
 
-// enter authenticates and limits callers. It does not limit health checks, nor /v1/decision, which has its own
-// check.
+// enter authenticates and limits callers. It does not limit health checks, nor /v1/decision and the paths below
+// it, which have their own check.
 func (a *access) enter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/livez", "/readyz", "/v1/decision":
+		if path := r.URL.Path; path == "/livez" || path == "/readyz" || isDecision(path) {
 			next.ServeHTTP(w, r)
 			return
 		}
