@@ -11,7 +11,7 @@ import (
 
 const unitWords = "second, minute, hour, day, week, month or year"
 
-// compile checks sources and returns their configuration. The rules are those of the reference server
+// compile checks sources and returns their configuration. The reference server has the same rules
 // (envoyproxy/ratelimit, README.md and src/config/config_impl.go).
 func compile(sources []*source, warnings []string, o ConfigOptions) (*Config, error) {
 	c := &Config{domains: map[string]*node{}, warnings: warnings}

@@ -55,7 +55,7 @@ type rule struct {
 func (c *Config) Domains() []string { return slices.Sorted(maps.Keys(c.domains)) }
 
 // Warnings returns notes about settings without effect, such as a known key in the wrong place. The reference server
-// ignores such settings.
+// ignores such settings. There are at most 100.
 func (c *Config) Warnings() []string { return slices.Clone(c.warnings) }
 
 // Dump returns the limits as text, one per line, in the order of the configuration.

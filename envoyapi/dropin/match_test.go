@@ -48,8 +48,8 @@ descriptors:
   rate_limit: {unit: minute, requests_per_unit: 10}
 `
 
-// A descriptor matches a limit of the same depth: by key and value, then by wildcards in the order of the file, then
-// by the key alone. The limit's number identifies it.
+// A descriptor matches a limit of the same depth. A key with its value comes first, then wildcards in the order of the
+// file, then the key alone. The limit's number identifies it.
 func TestMatch(t *testing.T) {
 	r := newRig(t, matching, dropin.Options{})
 	for text, want := range map[string]uint32{

@@ -4,8 +4,8 @@ package dropin
 
 import "math"
 
-// countStatistics adds the hits of a request to the counters of their limits, as the reference server does: hits above
-// the limit are over, and the hits between the near limit and the limit are near.
+// countStatistics adds the hits of a request to the counters of their limits, as the reference server does. Hits above
+// the limit are over it. Hits between the near limit and the limit are near it.
 func (c *call) countStatistics(nearRatio float32) {
 	for i := range c.hits {
 		h := &c.hits[i]

@@ -29,7 +29,7 @@ type window struct {
 	seconds int64
 	suffix  string // for keys, such as "m" or "s30"
 
-	// The counter is a bucket that is full at the start of each window, and whose missing tokens are the hits. Its
+	// The counter is a bucket that is full at the start of each window. Its missing tokens are the hits. Its
 	// capacity is the same for all limits. A counter therefore keeps its hits when a limit changes, and clients that
 	// choose limits create no new ones in the store.
 	counter bucket.Limit

@@ -23,6 +23,9 @@ const (
 	// file cannot become a large configuration.
 	MaxValues = 250_000
 
+	// maxWarnings bounds [Config.Warnings].
+	maxWarnings = 100
+
 	// maxDepth bounds the nesting of values, including aliases.
 	maxDepth = 2 * yamltree.MaxDepth
 )
@@ -217,8 +220,8 @@ func (r *reader) readFields(n *yamltree.Node, f func(key string, v *yamltree.Nod
 	return nil
 }
 
-// mergeFields calls f with the fields of a merge key's value: a mapping, or a list of mappings of which the first one
-// replaces the later ones.
+// mergeFields calls f with the fields of a merge key's value. The value is a mapping or a list of mappings. The first
+// mapping of a list replaces the later ones.
 func (r *reader) mergeFields(n *yamltree.Node, f func(string, *yamltree.Node) (bool, error)) error {
 	leave, err := r.enter(n)
 	if err != nil {
@@ -318,5 +321,7 @@ func (r *reader) place(n *yamltree.Node) place {
 }
 
 func (r *reader) warn(n *yamltree.Node, format string, args ...any) {
-	r.warnings = append(r.warnings, r.place(n).fail("", format, args...).text())
+	if len(r.warnings) < maxWarnings {
+		r.warnings = append(r.warnings, r.place(n).fail("", format, args...).text())
+	}
 }
