@@ -226,10 +226,11 @@ func (r *RateLimit) headers(d *mete.Decision) []*corev3.HeaderValue {
 	if n == 0 {
 		return nil
 	}
-	list, memory := make([]*corev3.HeaderValue, 0, n), make([]corev3.HeaderValue, n)
+	memory := newHeaderMemory(n)
+	list := memory.list[:0]
 	for name, values := range h {
 		for _, value := range values {
-			m := &memory[len(list)]
+			m := &memory.values[len(list)]
 			m.Key, m.Value = lowerName(name), value
 			list = append(list, m)
 		}
@@ -238,20 +239,49 @@ func (r *RateLimit) headers(d *mete.Decision) []*corev3.HeaderValue {
 	return list
 }
 
-// lowerNames are the names of fields as HTTP/2 has them.
+// lowerNames are the names of fields in lower case, as HTTP/2 has them, by their canonical form.
 var lowerNames = func() map[string]string {
 	all := map[string]string{}
-	for _, name := range []string{"Ratelimit", "RateLimit", "Ratelimit-Policy", "RateLimit-Policy", "Ratelimit-Limit", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After", "X-Ratelimit-Reason", "Cache-Control"} {
+	for _, name := range []string{
+		"Ratelimit", "Ratelimit-Policy", "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
+		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Reason", "X-Ratelimit-Warning",
+		"Retry-After", "Cache-Control",
+	} {
 		all[name] = strings.ToLower(name)
 	}
 	return all
 }()
 
+// lowerName returns a name in lower case, without an allocation for the known names.
 func lowerName(name string) string {
 	if lower, ok := lowerNames[name]; ok {
 		return lower
 	}
 	return strings.ToLower(name)
+}
+
+// fewHeaders is the number of headers of an answer with the default fields.
+const fewHeaders = 8
+
+type headerMemory struct {
+	list   []*corev3.HeaderValue
+	values []corev3.HeaderValue
+}
+
+type fewHeaderMemory struct {
+	headerMemory
+	list   [fewHeaders]*corev3.HeaderValue
+	values [fewHeaders]corev3.HeaderValue
+}
+
+// newHeaderMemory returns memory for n headers, mostly in one allocation.
+func newHeaderMemory(n int) *headerMemory {
+	if n > fewHeaders {
+		return &headerMemory{list: make([]*corev3.HeaderValue, n), values: make([]corev3.HeaderValue, n)}
+	}
+	m := new(fewHeaderMemory)
+	m.headerMemory.list, m.headerMemory.values = m.list[:n], m.values[:n]
+	return &m.headerMemory
 }
 
 // metadataOf returns the facts about a decision that Envoy's access log can show.

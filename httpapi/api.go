@@ -105,7 +105,12 @@ type API struct {
 	bundle    func() *api.Bundle
 	plays     chan struct{} // a slot for each play
 	files     chan struct{} // a slot for each file of violations
+
+	belowDecision bool // /v1/decision includes the paths below it
 }
+
+// decisionPath is the endpoint for gateways.
+const decisionPath = "/v1/decision"
 
 // An endpoint is a handler with the method and role that it requires. An empty method accepts every method.
 type endpoint struct {
@@ -176,7 +181,8 @@ func New(lim *mete.Limiter, config Config) (*API, error) {
 		a.endpoints["/v1/reload"] = endpoint{method: http.MethodPost, role: RoleConfigure, serve: a.reload(config.Reload)}
 	}
 	if gateway != nil {
-		a.endpoints["/v1/decision"] = endpoint{method: "", role: RoleNone, serve: gateway.serve}
+		a.endpoints[decisionPath] = endpoint{method: "", role: RoleNone, serve: gateway.serve}
+		a.belowDecision = gateway.profile.belowPath
 	}
 	return a, nil
 }
@@ -212,6 +218,9 @@ func auditName(r *http.Request) string {
 
 func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action) *api.Problem {
 	e, ok := a.endpoints[r.URL.Path]
+	if a.belowDecision && strings.HasPrefix(r.URL.Path, decisionPath+"/") {
+		e, ok = a.endpoints[decisionPath], true
+	}
 	if a.overrides != nil && strings.HasPrefix(r.URL.Path, overridesPath+"/") {
 		e, ok = endpoint{method: http.MethodDelete, role: RoleOperate, serve: a.removeOverride}, true
 	}
@@ -237,8 +246,8 @@ func (a *API) route(w http.ResponseWriter, r *http.Request, action *audit.Action
 
 func notFoundDetail(path string) string {
 	switch path {
-	case "/v1/decision":
-		return "no gateway profile is configured; choose nginx, nginx-lua, haproxy, caddy or traefik"
+	case decisionPath:
+		return "no gateway profile is configured; choose nginx, nginx-lua, haproxy, caddy, traefik or envoy"
 	case "/v1/refund", "/v1/reset", bucketPath + "/reset", bucketPath + "/take", ruleResetPath:
 		return "this endpoint changes buckets and is served only at the admin address"
 	case "/v1/explain":

@@ -67,6 +67,7 @@
 // responds with 403 and sets X-RateLimit-Status to the real status: 429, 503 or 400.
 //
 // The gateway must set all three headers of its profile. It forwards its clients' headers, so a client controls
-// every header that the gateway does not set. examples/gateways has configurations for nginx, HAProxy, Caddy and
+// every header that the gateway does not set. With the profile envoy, no header describes the request: Envoy keeps
+// the method and the Host, and appends the path and query to /v1/decision. examples/gateways has configurations for nginx, HAProxy, Caddy and
 // Traefik, and doc/gateways.md explains them.
 package httpapi

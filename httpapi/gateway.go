@@ -4,7 +4,6 @@ package httpapi
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -12,9 +11,8 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/internal/forwardauth"
 	"github.com/metehq/mete/internal/httpfacts"
-	"github.com/metehq/mete/internal/queuewait"
-	"github.com/metehq/mete/internal/ratelimitfields"
 	"github.com/metehq/mete/policy"
 )
 
@@ -78,10 +76,8 @@ type Gateway struct {
 const statusField = "X-Ratelimit-Status"
 
 type gateway struct {
-	taker    *queuewait.Taker
+	decider  *forwardauth.Decider
 	profile  profile
-	source   *httpfacts.Source
-	fields   *ratelimitfields.Writer
 	onMisuse func(detail string)
 }
 
@@ -98,53 +94,37 @@ func newGateway(lim *mete.Limiter, config Gateway) (*gateway, error) {
 	}
 	profile, err := config.Profile.headers()
 	errs = append(errs, err)
-	source, err := httpfacts.New(httpfacts.Config{Trust: trust, Extra: config.Attribute, UnverifiedClaims: config.UnverifiedClaims, LookAlikes: true})
+	decider, err := forwardauth.New(lim, forwardauth.Config{
+		Trust: trust, Attribute: config.Attribute, UnverifiedClaims: config.UnverifiedClaims,
+		Fields: config.Fields, DisableJitter: config.DisableJitter, JitterKey: config.JitterKey,
+		MaxDelay: config.MaxDelay, MaxDelayed: config.MaxDelayed,
+	})
 	errs = append(errs, err)
-	fields, err := ratelimitfields.New(ratelimitfields.Config{
-		Dialects: config.Fields, DisableJitter: config.DisableJitter, JitterKey: config.JitterKey})
-	errs = append(errs, err)
-	if config.MaxDelay < 0 {
-		errs = append(errs, fmt.Errorf("gateway: max delay %v: must not be negative", config.MaxDelay))
-	}
-	if config.MaxDelayed < 0 {
-		errs = append(errs, fmt.Errorf("gateway: max delayed %d: must not be negative", config.MaxDelayed))
-	}
 	if config.OnMisuse == nil {
 		config.OnMisuse = func(string) {}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &gateway{taker: queuewait.NewTaker(lim, config.MaxDelay, config.MaxDelayed), profile: profile, source: source, fields: fields, onMisuse: config.OnMisuse}, nil
+	return &gateway{decider: decider, profile: profile, onMisuse: config.OnMisuse}, nil
 }
 
 func (g *gateway) serve(w http.ResponseWriter, r *http.Request) *api.Problem {
-	if !g.source.Trusts(r) {
+	if !g.decider.Trusts(r) {
 		return g.rejectMisuse(api.NewProblem(http.StatusForbidden, "the sender is not a trusted gateway; add its address to the trusted proxies"))
 	}
 	original, p := g.profile.originalRequest(r)
 	if p != nil {
 		return g.rejectMisuse(p)
 	}
-	facts := g.source.Facts(original)
-	defer facts.Release()
-	d, err := g.taker.Take(r.Context(), mete.Request{Attributes: facts}, false, func(wait time.Duration) { extendDeadlines(w, wait) })
+	answer := g.decider.Decide(r.Context(), original, func(wait time.Duration) { extendDeadlines(w, wait) })
+	defer answer.Release()
+	out := w
 	if g.profile.onlyForbidden {
-		w = forbiddenWriter{w}
+		out = forbiddenWriter{w}
 	}
-	w.Header()["Cache-Control"] = noStore
-	dispute := facts.Ambiguity()
-	switch {
-	case err != nil:
-		g.fields.Unavailable(w, r, facts.Client(&d)...)
-	case !d.Allowed:
-		g.fields.Deny(w, r, &d, facts.Client(&d)...)
-	case dispute != "":
-		ratelimitfields.Write(w, r, ratelimitfields.NewAmbiguousProblem(dispute))
-	default:
-		g.fields.Header(w.Header(), &d)
-		w.WriteHeader(http.StatusOK)
-	}
+	out.Header()["Cache-Control"] = noStore
+	answer.Write(out, r)
 	return nil
 }
 

@@ -20,5 +20,5 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return cli.Main(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	return cli.Main(ctx, cli.ArgsOf(os.Args), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 }

@@ -63,6 +63,9 @@ var listFields = map[string]bool{
 	"x-forwarded-for": true,
 }
 
+// IsListField reports whether lines of a header field can be combined without a dispute. name is in lower case.
+func IsListField(name string) bool { return listFields[name] || name == "cookie" }
+
 func (f *Facts) joinLines(name string, values []string) string {
 	value, disputed := JoinLines(name, values)
 	if disputed {

@@ -32,6 +32,10 @@ type Trust struct {
 	// parsed as in RFC 7239, any other header as a list of addresses, such as X-Real-IP with one address. Other
 	// such headers are ignored, because proxies forward headers that they do not write.
 	Header string
+
+	// PeerInList permits the header to end with the address of the connection's peer, which then does not count as
+	// a hop. It is for a receiver in front of the program that may have appended that address.
+	PeerInList bool
 }
 
 const (
@@ -105,6 +109,10 @@ func (t Trust) client(r *http.Request, p peer) string {
 		addr, addrText := parseNode(node)
 		if !addr.IsValid() {
 			break
+		}
+		if t.PeerInList && passed == 1 && addr == p.addr {
+			t.PeerInList, passed = false, 0
+			continue
 		}
 		client, text = addr, addrText
 		if t.Hops > 0 && passed == t.Hops || t.Hops == 0 && !t.contains(addr) {

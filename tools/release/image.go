@@ -91,7 +91,7 @@ func (r *release) buildImage(p *program) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, files := range [][]file{documents, {{"mete", program, 0o755}}} { // the layer that changes most comes last
+	for _, files := range [][]file{documents, {{"mete", program, 0o755}, {"bin/", nil, fs.ModeDir | 0o755}, {"bin/ratelimit", []byte("/mete"), fs.ModeSymlink | 0o777}}} { // the layer that changes most comes last
 		layer, err := r.buildLayer(files)
 		if err != nil {
 			return nil, err

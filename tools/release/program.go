@@ -144,10 +144,14 @@ func (r *release) writeTar(w io.Writer, files []file) error {
 		if f.mode.IsDir() {
 			header.Typeflag = tar.TypeDir
 		}
+		data := f.data
+		if f.mode&fs.ModeSymlink != 0 { // the data is the target
+			header.Typeflag, header.Linkname, header.Size, data = tar.TypeSymlink, string(data), 0, nil
+		}
 		if err := tw.WriteHeader(header); err != nil {
 			return err
 		}
-		if _, err := tw.Write(f.data); err != nil {
+		if _, err := tw.Write(data); err != nil {
 			return err
 		}
 	}

@@ -54,6 +54,7 @@ func newRoot(std Streams) *cobra.Command {
 	add(groupRun, "Run",
 		newInitCommand(std),
 		newServeCommand(std),
+		newRatelimitCommand(std),
 		newHealthCommand(std),
 		newBenchCommand(std),
 		newReloadCommand(std),

@@ -46,6 +46,10 @@ Without --upstream the main address serves the API: POST /v1/take and /v1/peek,
 and /v1/decision for gateways that ask before they forward. Calls that change
 buckets (/v1/refund, /v1/reset) are only on the admin address.
 
+With --grpc-listen the server also answers Envoy, and with --resp-listen Redis
+clients. A port alone is a port of 127.0.0.1. Another address needs admin_tokens
+or TLS: see grpc_listen and resp_listen in 'mete help config'.
+
 The server reloads the policy when its file changes and on SIGHUP. An invalid
 policy never replaces a valid one, and a bundle needs a higher bundle_version.
 With --policy-key the file must be signed: see 'mete sign'. With --policy
@@ -189,6 +193,8 @@ func addServeFlags(cmd *cobra.Command, file *string, settings *[]config.Setting)
 		{"upstream", "forward allowed requests to `URL`"},
 		{"listen", "main `ADDRESS` (default " + d.Listen + ")"},
 		{"admin-listen", "`ADDRESS` of the admin API (default " + d.AdminListen + ")"},
+		{"grpc-listen", "`ADDRESS` or port of the gRPC services for Envoy (default none)"},
+		{"resp-listen", "`ADDRESS` or port of the RESP service for Redis clients (default none)"},
 		{"store", "`URL` of the store (default " + d.Store.String() + "): memory:?max_keys=N, memory:?file=PATH, redis://HOST, postgres://HOST/DATABASE"},
 		{"violations", "record denied requests in the PostgreSQL at `URL`: postgres://HOST/DATABASE"},
 		{"trusted-proxies", "trust X-Forwarded-For from these `CIDRS`, separated by commas"},

@@ -34,11 +34,7 @@ const (
 )
 
 func (d *decoder) check(c *Config) {
-	d.checkAddress("listen", c.Listen)
-	d.checkAddress("admin_listen", c.AdminListen)
-	if c.Listen == c.AdminListen && !anyPort(c.Listen) {
-		d.fail("admin_listen", "is the same address as listen: the two must differ")
-	}
+	d.checkAddresses(c)
 	d.checkAdmin(c)
 	d.checkBounds(c)
 	d.checkUpstreams(c)
@@ -68,6 +64,8 @@ func checkRange[T cmp.Ordered](d *decoder, key string, v, low, high T) {
 
 func (d *decoder) checkBounds(c *Config) {
 	checkRange(d, "max_connections", c.MaxConnections, 1, maxConnections)
+	checkRange(d, "grpc_max_connections", c.GRPCMaxConnections, 1, maxConnections)
+	checkRange(d, "resp_max_connections", c.RESPMaxConnections, 1, maxConnections)
 	checkRange(d, "max_in_flight", c.MaxInFlight, 1, maxConnections)
 	checkRange(d, "max_delayed", c.MaxDelayed, 1, maxDelayed)
 	checkRange(d, "max_header_bytes", c.MaxHeaderBytes, 1<<10, 1<<20)
@@ -103,6 +101,8 @@ func (d *decoder) checkBounds(c *Config) {
 	checkRange(d, "timeouts.read_header", t.ReadHeader, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.grpc_idle", t.GRPCIdle, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.resp_idle", t.RESPIdle, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)
@@ -130,6 +130,32 @@ func (d *decoder) checkWord(key, word string, known ...string) {
 	if !slices.Contains(known, word) {
 		last := len(known) - 1
 		d.fail(key, "must be %s or %s, not %q", strings.Join(known[:last], ", "), known[last], word)
+	}
+}
+
+// checkAddresses checks that the addresses are valid and differ. It completes optional addresses that are only a port.
+func (d *decoder) checkAddresses(c *Config) {
+	completePort(&c.GRPCListen)
+	completePort(&c.RESPListen)
+	settings := map[string]string{} // by address
+	for _, at := range []struct{ key, address string }{
+		{"listen", c.Listen}, {"admin_listen", c.AdminListen}, {"grpc_listen", c.GRPCListen}, {"resp_listen", c.RESPListen},
+	} {
+		if at.address == "" && (at.key == "grpc_listen" || at.key == "resp_listen") {
+			continue
+		}
+		d.checkAddress(at.key, at.address)
+		if other, taken := settings[at.address]; taken && !anyPort(at.address) {
+			d.fail(at.key, "is the same address as %s: the two must differ", other)
+		}
+		settings[at.address] = at.key
+	}
+}
+
+// completePort makes a port without a host a loopback address.
+func completePort(address *string) {
+	if _, err := strconv.ParseUint(*address, 10, 16); err == nil {
+		*address = net.JoinHostPort("127.0.0.1", *address)
 	}
 }
 

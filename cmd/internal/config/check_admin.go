@@ -15,6 +15,8 @@ import (
 func (d *decoder) checkAdmin(c *Config) {
 	d.checkTLS("tls", c.TLS)
 	d.checkTLS("admin_tls", c.AdminTLS)
+	d.checkTLS("grpc_tls", c.GRPCTLS)
+	d.checkTLS("resp_tls", c.RESPTLS)
 	if len(c.AdminTokens) > maxTokens {
 		d.fail("admin_tokens", "has %d entries: at most %d are allowed", len(c.AdminTokens), maxTokens)
 		return
@@ -43,9 +45,28 @@ func (d *decoder) checkAdmin(c *Config) {
 		}
 		secrets[t.Token] = true
 	}
-	if len(c.AdminTokens) == 0 && !isLoopback(c.AdminListen) {
+	if len(c.AdminTokens) == 0 {
+		d.checkOpenAddresses(c)
+	}
+}
+
+// checkOpenAddresses rejects addresses that let every machine change buckets. It is called if there are no tokens.
+func (d *decoder) checkOpenAddresses(c *Config) {
+	if !isLoopback(c.AdminListen) {
 		d.fail("admin_listen", "%q is reachable from other machines: set admin_tokens, or listen on 127.0.0.1", c.AdminListen)
 	}
+	if !isLoopback(c.GRPCListen) && !c.GRPCTLS.On() {
+		d.fail("grpc_listen", "%q is reachable from other machines: set admin_tokens or grpc_tls, or listen on 127.0.0.1", c.GRPCListen)
+	}
+	if !isLoopback(c.RESPListen) && c.RESPTLS.ClientCA == "" {
+		d.fail("resp_listen", "%q is reachable from other machines, whose clients could reset buckets: set admin_tokens or resp_tls.client_ca, or listen on 127.0.0.1", c.RESPListen)
+	}
+}
+
+// RequiresToken reports whether callers of a gRPC or RESP address need one of admin_tokens. Callers of a loopback
+// address and callers with a client certificate need none.
+func (c *Config) RequiresToken(address string, t TLS) bool {
+	return len(c.AdminTokens) > 0 && !isLoopback(address) && t.ClientCA == ""
 }
 
 // checkToken reads the token from its file, if set, and validates it.

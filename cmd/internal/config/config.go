@@ -42,6 +42,14 @@ type Config struct {
 	TLS           TLS          `yaml:"tls"`
 	AdminTLS      TLS          `yaml:"admin_tls"`
 
+	GRPCListen         string `yaml:"grpc_listen"` // empty: no gRPC
+	GRPCTLS            TLS    `yaml:"grpc_tls"`
+	GRPCMaxConnections int    `yaml:"grpc_max_connections"`
+
+	RESPListen         string `yaml:"resp_listen"` // empty: no RESP
+	RESPTLS            TLS    `yaml:"resp_tls"`
+	RESPMaxConnections int    `yaml:"resp_max_connections"`
+
 	MaxConnections int           `yaml:"max_connections"`
 	MaxInFlight    int           `yaml:"max_in_flight"`
 	MaxWait        time.Duration `yaml:"max_wait"`
@@ -103,6 +111,8 @@ type Timeouts struct {
 	ReadHeader      time.Duration `yaml:"read_header"`
 	APIRequest      time.Duration `yaml:"api_request"`
 	Idle            time.Duration `yaml:"idle"`
+	GRPCIdle        time.Duration `yaml:"grpc_idle"`
+	RESPIdle        time.Duration `yaml:"resp_idle"`
 	UpstreamConnect time.Duration `yaml:"upstream_connect"`
 	UpstreamHeader  time.Duration `yaml:"upstream_header"`
 	UpstreamBody    time.Duration `yaml:"upstream_body"`
@@ -138,11 +148,15 @@ func Default() Config {
 		Adaptive:        Adaptive{Tolerance: 1.5, Floor: 0.1, Interval: time.Second},
 		MaxHeaderBytes:  16 << 10,
 		MaxConnections:  10_000,
-		MaxInFlight:     10_000,
-		MaxWait:         httpapi.DefaultMaxWait,
-		ReloadInterval:  time.Second,
-		LogFormat:       "text",
-		LogLevel:        "info",
+
+		GRPCMaxConnections: 10_000,
+		RESPMaxConnections: 10_000,
+
+		MaxInFlight:    10_000,
+		MaxWait:        httpapi.DefaultMaxWait,
+		ReloadInterval: time.Second,
+		LogFormat:      "text",
+		LogLevel:       "info",
 
 		UnderscoresInHeaders: "drop",
 
@@ -161,6 +175,8 @@ func Default() Config {
 			ReadHeader:      5 * time.Second,
 			APIRequest:      10 * time.Second,
 			Idle:            2 * time.Minute,
+			GRPCIdle:        5 * time.Minute,
+			RESPIdle:        5 * time.Minute,
 			UpstreamConnect: 5 * time.Second,
 			UpstreamHeader:  time.Minute,
 			ClientBody:      time.Minute,

@@ -14,7 +14,10 @@ import (
 	"github.com/metehq/mete/internal/spell"
 )
 
-const variablePrefix = "METE_"
+const (
+	variablePrefix = "METE_"
+	testPrefix     = variablePrefix + "TEST_" // of the tests of mete, not of settings
+)
 
 // A Variable is the environment variable of one setting.
 type Variable struct {
@@ -115,7 +118,7 @@ func (d *decoder) loadEnvironment(c *Config, environ []string) (env Environment)
 	}
 	d.literal = false
 	for name := range values {
-		if slices.Contains(names, name) || d.expanded[name] || link.MatchString(name) {
+		if slices.Contains(names, name) || d.expanded[name] || link.MatchString(name) || strings.HasPrefix(name, testPrefix) {
 			continue
 		}
 		if near := nearestVariable(name, names); near != "" {

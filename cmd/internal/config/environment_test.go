@@ -26,6 +26,8 @@ func TestEnvironment_EverySetting(t *testing.T) {
 		"upstreams": "[{name: app, urls: [http://127.0.0.1:3, http://127.0.0.1:4]}]", "routes": "- path: /v1\n  upstream: app\n",
 		"tls.cert": "/dev/null", "tls.key": "/dev/null", "tls.client_ca": "/dev/null",
 		"admin_tls.cert": "/dev/null", "admin_tls.key": "/dev/null", "admin_tls.client_ca": "/dev/null",
+		"grpc_listen": "9001", "grpc_tls.cert": "/dev/null", "grpc_tls.key": "/dev/null", "grpc_tls.client_ca": "/dev/null",
+		"resp_listen": "6380", "resp_tls.cert": "/dev/null", "resp_tls.key": "/dev/null", "resp_tls.client_ca": "/dev/null",
 		"underscores_in_headers": "pass", "adaptive.law": "aimd", "adaptive.tolerance": "2", "adaptive.floor": "0.5",
 		"decision_profile": "nginx", "trusted_proxies": "10.0.0.0/8, ::1", "forwarded_header": "X-Real-IP",
 		"jwt.algorithms": "[ES256]", "jwt.keys": "keys.json", "jwt.issuer": "i", "jwt.audience": "a,b", "hash_key": "${k}",
@@ -38,7 +40,11 @@ func TestEnvironment_EverySetting(t *testing.T) {
 		"tls.cert": {"METE_TLS_KEY=/dev/null"}, "tls.key": {"METE_TLS_CERT=/dev/null"}, "tls.client_ca": {"METE_TLS_CERT=/dev/null", "METE_TLS_KEY=/dev/null"},
 		"admin_tls.cert": {"METE_ADMIN_TLS_KEY=/dev/null"}, "admin_tls.key": {"METE_ADMIN_TLS_CERT=/dev/null"},
 		"admin_tls.client_ca": {"METE_ADMIN_TLS_CERT=/dev/null", "METE_ADMIN_TLS_KEY=/dev/null"},
-		"adaptive.law":        {"METE_UPSTREAM=http://127.0.0.1:3"}, "decision_profile": {"METE_TRUSTED_PROXIES=10.0.0.1"},
+		"grpc_tls.cert":       {"METE_GRPC_TLS_KEY=/dev/null"}, "grpc_tls.key": {"METE_GRPC_TLS_CERT=/dev/null"},
+		"grpc_tls.client_ca": {"METE_GRPC_TLS_CERT=/dev/null", "METE_GRPC_TLS_KEY=/dev/null"},
+		"resp_tls.cert":      {"METE_RESP_TLS_KEY=/dev/null"}, "resp_tls.key": {"METE_RESP_TLS_CERT=/dev/null"},
+		"resp_tls.client_ca": {"METE_RESP_TLS_CERT=/dev/null", "METE_RESP_TLS_KEY=/dev/null"},
+		"adaptive.law":       {"METE_UPSTREAM=http://127.0.0.1:3"}, "decision_profile": {"METE_TRUSTED_PROXIES=10.0.0.1"},
 		"jwt.issuer": {"METE_JWT_KEYS=k"}, "jwt.audience": {"METE_JWT_KEYS=k"},
 	}
 	seen := map[string]bool{}

@@ -104,7 +104,7 @@ func (c *Config) resolvePaths(dir string) {
 	for i := range c.PolicyKeys {
 		c.PolicyKeys[i] = under(c.PolicyKeys[i])
 	}
-	for _, t := range []*TLS{&c.TLS, &c.AdminTLS} {
+	for _, t := range []*TLS{&c.TLS, &c.AdminTLS, &c.GRPCTLS, &c.RESPTLS} {
 		t.Cert, t.Key, t.ClientCA = under(t.Cert), under(t.Key), under(t.ClientCA)
 	}
 	for i := range c.AdminTokens {

@@ -109,3 +109,8 @@ func (r *Registry) Add(sources ...Source) {
 	defer r.mu.Unlock()
 	r.sources = append(r.sources[:len(r.sources):len(r.sources)], sources...)
 }
+
+// Register adds collectors of other packages to the page.
+func (r *Registry) Register(collectors ...prometheus.Collector) {
+	r.registry.MustRegister(collectors...)
+}

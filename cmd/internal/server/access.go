@@ -172,12 +172,11 @@ func callerName(r *http.Request) string {
 	return c.name
 }
 
-// enter authenticates and limits callers. It does not limit health checks, nor /v1/decision, which has its own
-// check.
+// enter authenticates and limits callers. It does not limit health checks, nor /v1/decision and the paths below
+// it, which have their own check.
 func (a *access) enter(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/livez", "/readyz", "/v1/decision":
+		if path := r.URL.Path; path == "/livez" || path == "/readyz" || isDecision(path) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -237,6 +236,9 @@ func (a *access) auditor(r *http.Request) (audit.Caller, bool) {
 	return audit.Caller{Name: c.name, From: network(r.RemoteAddr)}, c.name != "" || a.told.Take("", 1).Allowed
 }
 
+// tokenInterval is the polling interval for token files.
+const tokenInterval = time.Second
+
 // followTokens reloads tokens from files when the files change, so that an operator can revoke a token without a
 // restart. An invalid token never replaces a valid one.
 func (a *assembly) followTokens(access *access) {
@@ -248,7 +250,7 @@ func (a *assembly) followTokens(access *access) {
 		}
 		t := &known[i]
 		loop := &follow.Loop{
-			Interval: fileInterval,
+			Interval: tokenInterval,
 			Read: func(context.Context, bool) (bool, error) {
 				mu.Lock()
 				defer mu.Unlock()

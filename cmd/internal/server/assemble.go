@@ -198,11 +198,11 @@ func (a *assembly) logOverrides(m *overrides.Manager) {
 // admin address answers until the end.
 func (a *assembly) openListeners(b *buckets, source source, manager *overrides.Manager, claims claimReader, adapt adaptation, watch *telemetry.Watch) error {
 	c := a.config
-	adminSocket, err := a.openSocket("admin-listen", c.AdminListen, adminConnections, c.AdminTLS)
+	adminSocket, err := a.openSocket("admin-listen", c.AdminListen, adminConnections, c.AdminTLS, httpProtocols...)
 	if err != nil {
 		return err
 	}
-	mainSocket, err := a.openSocket("listen", c.Listen, c.MaxConnections, c.TLS)
+	mainSocket, err := a.openSocket("listen", c.Listen, c.MaxConnections, c.TLS, httpProtocols...)
 	if err != nil {
 		return err
 	}

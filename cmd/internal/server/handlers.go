@@ -109,10 +109,10 @@ func withMetrics(metrics, next http.Handler) http.Handler {
 
 // apiEndpoint returns the endpoint label of an API request for the metrics.
 func apiEndpoint(r *http.Request) string {
-	switch r.URL.Path {
-	case "/v1/take":
+	switch path := r.URL.Path; {
+	case path == "/v1/take":
 		return metrics.Take
-	case "/v1/decision":
+	case isDecision(path):
 		return metrics.Decision
 	}
 	return ""

@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/certificates"
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/connections"
 	"github.com/metehq/mete/cmd/internal/metrics"
 )
 
@@ -26,30 +28,41 @@ const (
 // maxStreams bounds the concurrent streams of an HTTP/2 connection.
 const maxStreams = 250
 
+// httpProtocols are the protocols of the HTTP addresses for ALPN.
+var httpProtocols = []string{"h2", "http/1.1"}
+
 // A socket is an open address without a server.
 type socket struct {
-	*boundedListener
+	*connections.Listener
 	tls     *tls.Config      // nil: plain HTTP
 	expires func() time.Time // end of the certificate; zero for none
 }
 
-func (a *assembly) openSocket(setting, address string, connections int, files config.TLS) (*socket, error) {
+// openSocket opens an address with at most so many connections. With TLS, the server offers protocols by ALPN.
+func (a *assembly) openSocket(setting, address string, most int, files config.TLS, protocols ...string) (*socket, error) {
 	s := &socket{expires: func() time.Time { return time.Time{} }}
 	if files.On() {
-		certs, err := newCertificates(files, a.log)
+		certs, err := certificates.Open(certificates.Files(files), protocols, a.log)
 		if err != nil {
 			return nil, fmt.Errorf("TLS of %s: %w", setting, err)
 		}
-		a.add(background("certificates of "+setting, certs.follow))
-		s.tls, s.expires = certs.tlsConfig(), certs.expiry
+		a.add(background("certificates of "+setting, certs.Follow))
+		s.tls, s.expires = certs.TLSConfig(), certs.Expires
 	}
 	l, err := listen(setting, address)
 	if err != nil {
 		return nil, err
 	}
 	a.add(newCloser(setting, func() { l.Close() }))
-	s.boundedListener = newBoundedListener(l, connections)
+	s.Listener = connections.New(l, most)
 	return s, nil
+}
+
+// noteIdle records the start of a connection's idle time. It is an [http.Server.ConnState] hook.
+func noteIdle(c net.Conn, state http.ConnState) {
+	if b, ok := connections.Of(c); ok {
+		b.SetIdle(state == http.StateIdle)
+	}
 }
 
 // listen opens an address and adds a remedy to common errors. Errors refer to the address by setting.
@@ -127,7 +140,7 @@ func (l *httpListener) Shutdown(ctx context.Context) error {
 
 func (l *httpListener) stats() metrics.Listener {
 	return metrics.Listener{
-		Name: l.name, Connections: l.socket.open(), CertificateExpires: l.socket.expires(),
-		InFlight: l.inFlight.now.Load(), Refused: l.inFlight.refused.Load(), Full: l.socket.full.Load(),
+		Name: l.name, Connections: l.socket.CountOpen(), CertificateExpires: l.socket.expires(),
+		InFlight: l.inFlight.now.Load(), Refused: l.inFlight.refused.Load(), Full: l.socket.CountFull(),
 	}
 }

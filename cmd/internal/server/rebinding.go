@@ -19,11 +19,11 @@ const misdirectedDetail = "on a loopback address, Host must be localhost or an I
 // Origin with a GET. rejectRebinding therefore responds with status 421 if the connection is to a loopback address
 // and Host is a name other than localhost.
 //
-// Gateways call /v1/decision, often with the Host and Origin of their client. This path therefore accepts a name
-// unless hasBrowserPort reports true.
+// Gateways call /v1/decision, often with the Host and Origin of their client. This path and the paths below it
+// therefore accept a name unless hasBrowserPort reports true.
 func rejectRebinding(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isGuarded(r.URL.Path) && onLoopback(r) && !isLocalName(r.Host) && (r.URL.Path != decisionPath || hasBrowserPort(r)) {
+		if isGuarded(r.URL.Path) && onLoopback(r) && !isLocalName(r.Host) && (!isDecision(r.URL.Path) || hasBrowserPort(r)) {
 			answerProblem(w, r, http.StatusMisdirectedRequest, misdirectedDetail)
 			return
 		}
@@ -33,6 +33,12 @@ func rejectRebinding(next http.Handler) http.Handler {
 
 // decisionPath is the endpoint for gateways.
 const decisionPath = "/v1/decision"
+
+// isDecision reports whether a path is the endpoint for gateways or below it, where Envoy appends the client's path.
+// The API serves nothing else there.
+func isDecision(path string) bool {
+	return path == decisionPath || strings.HasPrefix(path, decisionPath+"/")
+}
 
 // isGuarded reports whether a path belongs to the API or the dashboard.
 func isGuarded(path string) bool {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/metehq/mete/cmd/internal/certificates"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/policy"
@@ -225,7 +226,7 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 		if !t.files.On() {
 			continue
 		}
-		if _, err := newCertificates(t.files, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := certificates.Open(certificates.Files(t.files), nil, slog.New(slog.DiscardHandler)); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.setting, err)
 		}
 	}

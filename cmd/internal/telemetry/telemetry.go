@@ -39,6 +39,9 @@ type Config struct {
 	Service  string            // service name; OTEL_SERVICE_NAME overrides it
 	Version  string            // program version
 
+	// Namespace and Instance are attributes of the service. Empty ones are left out.
+	Namespace, Instance string
+
 	Metrics prometheus.Gatherer // required if Interval is positive
 	Failed  func(error)         // called with the error of a failed export; must not block
 }
@@ -71,8 +74,15 @@ func New(ctx context.Context, c Config) (*Telemetry, error) {
 	if base == nil || base.Host == "" {
 		return nil, errors.New("telemetry: the endpoint is not a URL such as http://127.0.0.1:4318")
 	}
+	attributes := []attribute.KeyValue{attribute.String("service.name", c.Service), attribute.String("service.version", c.Version)}
+	if c.Namespace != "" {
+		attributes = append(attributes, attribute.String("service.namespace", c.Namespace))
+	}
+	if c.Instance != "" {
+		attributes = append(attributes, attribute.String("service.instance.id", c.Instance))
+	}
 	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", c.Service), attribute.String("service.version", c.Version)),
+		resource.WithAttributes(attributes...),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil && about == nil {
 		return nil, fmt.Errorf("telemetry: %w", err)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package connections bounds the number of open connections of a listener.
+package connections
 
 import (
 	"crypto/tls"
 	"math"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A boundedListener limits the number of open connections. If the limit is reached, a new connection replaces an
+// A Listener limits the number of open connections. If the limit is reached, a new connection replaces an
 // idle one. If none is idle, it waits in the accept queue of the operating system.
-type boundedListener struct {
+type Listener struct {
 	net.Listener
 	slots  chan struct{} // one per connection, and one while Accept waits
 	closed chan struct{}
@@ -22,14 +22,15 @@ type boundedListener struct {
 	full   atomic.Uint64 // how often all slots were in use
 
 	mu    sync.Mutex // guards conns
-	conns map[*boundedConn]struct{}
+	conns map[*Conn]struct{}
 }
 
-func newBoundedListener(l net.Listener, most int) *boundedListener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}), conns: map[*boundedConn]struct{}{}}
+// New returns a listener that has at most so many open connections.
+func New(l net.Listener, most int) *Listener {
+	return &Listener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}), conns: map[*Conn]struct{}{}}
 }
 
-func (l *boundedListener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	if !l.acquireSlot() {
 		return nil, net.ErrClosed
 	}
@@ -38,33 +39,38 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	b := &boundedConn{Conn: c, listener: l}
+	b := &Conn{Conn: c, listener: l}
 	l.mu.Lock()
 	l.conns[b] = struct{}{}
 	l.mu.Unlock()
 	return b, nil
 }
 
-func (l *boundedListener) Close() error {
+func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// open returns the number of connections.
-func (l *boundedListener) open() int64 {
+// CountFull returns how often a new connection found all slots in use.
+func (l *Listener) CountFull() uint64 { return l.full.Load() }
+
+// CountOpen returns the number of connections.
+func (l *Listener) CountOpen() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return int64(len(l.conns))
 }
 
-type boundedConn struct {
+// A Conn is a connection of a [Listener].
+type Conn struct {
 	net.Conn
 	once     sync.Once
-	listener *boundedListener
+	listener *Listener
 	idle     atomic.Int64 // Unix nanoseconds since it is idle, or stateInUse or stateReclaimed
 }
 
-func (c *boundedConn) Close() error {
+// Close closes the connection and frees its slot.
+func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() {
 		c.listener.mu.Lock()
@@ -77,7 +83,7 @@ func (c *boundedConn) Close() error {
 
 // CloseWrite closes the sending direction. The HTTP server calls it before Close, so that the client receives the
 // last response.
-func (c *boundedConn) CloseWrite() error {
+func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -87,7 +93,7 @@ func (c *boundedConn) CloseWrite() error {
 // reclaimInterval is the polling interval for an idle connection while all slots are in use.
 const reclaimInterval = 50 * time.Millisecond
 
-// Values of boundedConn.idle for connections that are not idle.
+// Values of Conn.idle for connections that are not idle.
 const (
 	stateInUse     = 0
 	stateReclaimed = -1 // closed to free its slot
@@ -95,7 +101,7 @@ const (
 
 // acquireSlot waits for a free slot. If all slots are in use, it closes the connection that has been idle longest.
 // The client of that connection can reconnect, while a new client has no other way in. It returns false after the listener is closed.
-func (l *boundedListener) acquireSlot() bool {
+func (l *Listener) acquireSlot() bool {
 	for first := true; ; first = false {
 		select {
 		case l.slots <- struct{}{}:
@@ -119,9 +125,9 @@ func (l *boundedListener) acquireSlot() bool {
 }
 
 // closeIdle closes the connection that has been idle longest, if any.
-func (l *boundedListener) closeIdle() bool {
+func (l *Listener) closeIdle() bool {
 	l.mu.Lock()
-	var oldest *boundedConn
+	var oldest *Conn
 	since := int64(math.MaxInt64)
 	for c := range l.conns {
 		if at := c.idle.Load(); at > 0 && at < since {
@@ -138,51 +144,22 @@ func (l *boundedListener) closeIdle() bool {
 	return true
 }
 
-// noteIdle records the start of a connection's idle time. It is an [http.Server.ConnState] hook.
-func noteIdle(c net.Conn, state http.ConnState) {
+// Of returns the connection of a listener that c is, or that c encrypts.
+func Of(c net.Conn) (*Conn, bool) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	b, ok := c.(*boundedConn)
-	if !ok {
-		return
-	}
+	b, ok := c.(*Conn)
+	return b, ok
+}
+
+// SetIdle records the start of the connection's idle time, or its end. An idle connection may be closed at any time.
+func (c *Conn) SetIdle(idle bool) {
 	at := int64(stateInUse)
-	if state == http.StateIdle {
+	if idle {
 		at = time.Now().UnixNano()
 	}
-	if old := b.idle.Load(); old != stateReclaimed {
-		b.idle.CompareAndSwap(old, at)
+	if old := c.idle.Load(); old != stateReclaimed {
+		c.idle.CompareAndSwap(old, at)
 	}
-}
-
-// An inFlightLimit bounds the number of concurrent requests.
-type inFlightLimit struct {
-	most    int64
-	exempt  func(*http.Request) bool // requests with a limit of their own; nil for none
-	now     atomic.Int64
-	refused atomic.Uint64
-}
-
-// isStream reports whether r opens an event stream on the admin address. The API limits streams separately.
-func isStream(r *http.Request) bool {
-	return r.URL.Path == "/v1/traffic/stream" || r.URL.Path == "/v1/watch"
-}
-
-// enter rejects requests above the limit with status 503, except health checks.
-func (c *inFlightLimit) enter(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.exempt(r) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		defer c.now.Add(-1)
-		if c.now.Add(1) > c.most && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
-			c.refused.Add(1)
-			w.Header()["Retry-After"] = []string{"1"}
-			answerProblem(w, r, http.StatusServiceUnavailable, "too many requests in flight; try again soon")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package certificates loads the TLS files of an address and reloads them when they change.
+package certificates
 
 import (
 	"context"
@@ -14,17 +15,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/internal/follow"
 )
 
-// fileInterval is the polling interval for certificate and token files.
-const fileInterval = time.Second
+// Interval is the polling interval for the files.
+const Interval = time.Second
 
-// certificates holds the TLS files of an address and reloads them when they change. Unreadable or mismatched files
-// never replace valid ones.
-type certificates struct {
-	files    config.TLS
+// Files are the paths of PEM files. ClientCA contains the CA certificates for client certificates, and may be empty.
+type Files struct{ Cert, Key, ClientCA string }
+
+// Certificates holds the TLS files of an address and reloads them when they change. Unreadable or mismatched files
+// never replace valid ones. It is safe for concurrent use.
+type Certificates struct {
+	files    Files
 	protos   []string
 	current  atomic.Pointer[tls.Config]
 	expires  atomic.Int64 // end of the active certificate, in Unix seconds
@@ -32,8 +35,10 @@ type certificates struct {
 	contents [3][]byte // as last read
 }
 
-func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) {
-	c := &certificates{files: files, log: log, protos: []string{"h2", "http/1.1"}}
+// Open reads the files. The server negotiates one of protocols by ALPN, such as "h2". The server chooses no protocol
+// if the list is empty.
+func Open(files Files, protocols []string, log *slog.Logger) (*Certificates, error) {
+	c := &Certificates{files: files, log: log, protos: protocols}
 	if _, err := c.refresh(); err != nil {
 		return nil, err
 	}
@@ -42,14 +47,14 @@ func newCertificates(files config.TLS, log *slog.Logger) (*certificates, error) 
 }
 
 // warn logs that the certificate has expired.
-func (c *certificates) warn() {
-	if end := c.expiry(); !end.After(time.Now()) {
+func (c *Certificates) warn() {
+	if end := c.Expires(); !end.After(time.Now()) {
 		c.log.Warn("certificate expired, clients will reject it", "file", c.files.Cert, "expires_at", end)
 	}
 }
 
-// tlsConfig returns the TLS settings of a listener. A reload does not affect open connections.
-func (c *certificates) tlsConfig() *tls.Config {
+// TLSConfig returns the TLS settings of a listener. A reload does not affect open connections.
+func (c *Certificates) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, // RFC 9325 §3.1.1
 		NextProtos: c.protos,
@@ -59,17 +64,17 @@ func (c *certificates) tlsConfig() *tls.Config {
 	}
 }
 
-// follow reloads the files when they change, until ctx ends.
-func (c *certificates) follow(ctx context.Context) {
+// Follow reloads the files when they change, until ctx ends.
+func (c *Certificates) Follow(ctx context.Context) {
 	loop := follow.Loop{
-		Interval: fileInterval,
+		Interval: Interval,
 		Read:     func(context.Context, bool) (bool, error) { return c.refresh() },
 		Report: func(news follow.News, err error) {
 			switch news {
 			case follow.NewsFailed:
 				c.log.Error("certificate not replaced, old certificate stays active", "err", err)
 			case follow.NewsChanged:
-				c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.expiry())
+				c.log.Info("certificate reloaded", "file", c.files.Cert, "expires_at", c.Expires())
 				c.warn()
 			case follow.NewsRecovered:
 				c.log.Info("certificate readable again, unchanged", "file", c.files.Cert)
@@ -80,7 +85,7 @@ func (c *certificates) follow(ctx context.Context) {
 }
 
 // refresh reads the files and activates new contents.
-func (c *certificates) refresh() (changed bool, err error) {
+func (c *Certificates) refresh() (changed bool, err error) {
 	var contents [3][]byte
 	for i, name := range [...]string{c.files.Cert, c.files.Key, c.files.ClientCA} {
 		if name == "" {
@@ -112,5 +117,5 @@ func (c *certificates) refresh() (changed bool, err error) {
 
 var errNoAuthority = errors.New("the file has no CA certificate in PEM")
 
-// expiry returns the end of the active certificate.
-func (c *certificates) expiry() time.Time { return time.Unix(c.expires.Load(), 0).UTC() }
+// Expires returns the end of the active certificate.
+func (c *Certificates) Expires() time.Time { return time.Unix(c.expires.Load(), 0).UTC() }
