@@ -44,13 +44,13 @@ func dialGRPC(t *testing.T, at net.Addr, c *tls.Config) *grpc.ClientConn {
 	return conn
 }
 
-// A story is what a door reports about a decision.
+// A story is the report of a protocol about a decision.
 type story struct {
 	allowed      bool
 	rule, reason string
 }
 
-// doors asks one server through its doors.
+// The requests of all protocols go to one server.
 type doors struct {
 	*running
 	rates ratelimitv3.RateLimitServiceClient
@@ -110,7 +110,7 @@ func (d *doors) askRESP(who string, cost uint64) (s story) {
 	return s
 }
 
-// Every door gives the decision that HTTP gives.
+// Every protocol gives the decision that HTTP gives.
 func TestDoors_SameStory(t *testing.T) {
 	t.Parallel()
 	rule := `rules:
