@@ -245,7 +245,7 @@ var lowerNames = func() map[string]string {
 	for _, name := range []string{
 		"Ratelimit", "Ratelimit-Policy", "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
 		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Reason", "X-Ratelimit-Warning",
-		"Retry-After", "Cache-Control",
+		"Retry-After", "Cache-Control", "Content-Type",
 	} {
 		all[name] = strings.ToLower(name)
 	}

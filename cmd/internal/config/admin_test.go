@@ -48,7 +48,7 @@ func TestLoad_AdminMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"admin_listen: :8081":            `admin_listen: ":8081" is reachable from other machines: set admin_tokens, or listen on 127.0.0.1`,
 		"grpc_listen: 0.0.0.0:9001":      `grpc_listen: "0.0.0.0:9001" is reachable from other machines: set admin_tokens or grpc_tls, or listen on 127.0.0.1`,
-		"resp_listen: :6380":             `resp_listen: ":6380" is reachable from other machines, whose clients could reset buckets: set admin_tokens or resp_tls.client_ca, or listen on 127.0.0.1`,
+		"resp_listen: :6380":             `resp_listen: ":6380" is reachable from other machines: set admin_tokens or resp_tls.client_ca, or listen on 127.0.0.1`,
 		"grpc_listen: somewhere":         `grpc_listen: "somewhere" is not host:port`,
 		"grpc_listen: 8080":              "grpc_listen: is the same address as listen: the two must differ",
 		"grpc_tls: { cert: c.pem }":      "grpc_tls: needs both cert and key",

@@ -59,7 +59,7 @@ func (d *decoder) checkOpenAddresses(c *Config) {
 		d.fail("grpc_listen", "%q is reachable from other machines: set admin_tokens or grpc_tls, or listen on 127.0.0.1", c.GRPCListen)
 	}
 	if !isLoopback(c.RESPListen) && c.RESPTLS.ClientCA == "" {
-		d.fail("resp_listen", "%q is reachable from other machines, whose clients could reset buckets: set admin_tokens or resp_tls.client_ca, or listen on 127.0.0.1", c.RESPListen)
+		d.fail("resp_listen", "%q is reachable from other machines: set admin_tokens or resp_tls.client_ca, or listen on 127.0.0.1", c.RESPListen)
 	}
 }
 

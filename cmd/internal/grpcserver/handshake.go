@@ -37,7 +37,7 @@ func (p *Peer) AuthType() string {
 	return "tls"
 }
 
-// begin records a call of the connection. The returned function records its end.
+// begin records the start of a call.
 func (p *Peer) begin() {
 	if p.conn != nil && p.calls.Add(1) == 1 {
 		p.conn.SetIdle(false)
@@ -121,7 +121,7 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// openings are the connections whose client has sent nothing yet. gRPC waits for them at the end: without Close, a
+// openings are the connections of clients that have sent nothing yet. gRPC waits for them at the end: without Close, a
 // silent client would delay the shutdown by the whole timeout of the handshake.
 type openings struct {
 	mu     sync.Mutex // guards the fields below

@@ -15,8 +15,7 @@ import (
 // watchInterval is the polling interval of health watches.
 const watchInterval = time.Second
 
-// A health is the health service. All services of the server have one status, and so has the server, whose name is
-// empty.
+// A health is the health service. All services of the server have one status. The empty name is the server itself.
 type health struct {
 	grpc_health_v1.UnimplementedHealthServer
 	server *Server

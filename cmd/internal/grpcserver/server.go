@@ -41,7 +41,7 @@ const (
 	// clients that ping more often lose their connections.
 	minPing = 5 * time.Second
 
-	// pingInterval and pingTimeout find connections whose peer has disappeared.
+	// pingInterval and pingTimeout find connections to peers that have disappeared.
 	pingInterval = time.Minute
 	pingTimeout  = 20 * time.Second
 

@@ -14,6 +14,9 @@ const (
 	Peek     = "peek"     // POST /v1/peek
 	Decision = "decision" // /v1/decision
 	Proxy    = "proxy"    // a request that is passed on
+
+	EnvoyRateLimit     = "envoy_ratelimit" // the gRPC rate limit service
+	EnvoyAuthorization = "envoy_authz"     // the gRPC external authorization service
 )
 
 // Operations of shared stores.

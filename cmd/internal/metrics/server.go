@@ -17,7 +17,7 @@ type Reloads struct {
 
 // A Listener holds the state of an address of the server.
 type Listener struct {
-	Name        string // main or admin
+	Name        string // main, admin, grpc or resp
 	Connections int64  // open connections, including upgraded ones
 	InFlight    int64  // requests in progress
 	Refused     uint64 // requests rejected by a limit

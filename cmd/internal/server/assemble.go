@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
@@ -194,7 +193,7 @@ func (a *assembly) logOverrides(m *overrides.Manager) {
 	}
 }
 
-// openListeners opens both addresses. It adds the main listener last, which therefore stops first: /readyz on the
+// openListeners opens all addresses. It adds the main listener last, which therefore stops first: /readyz on the
 // admin address answers until the end.
 func (a *assembly) openListeners(b *buckets, source source, manager *overrides.Manager, claims claimReader, adapt adaptation, watch *telemetry.Watch) error {
 	c := a.config
@@ -220,12 +219,14 @@ func (a *assembly) openListeners(b *buckets, source source, manager *overrides.M
 	if err != nil {
 		return err
 	}
-	for _, l := range []struct {
-		*httpListener
-		grace time.Duration
-	}{{admin, adminGrace}, {main, 0}} {
-		a.metrics.Add(metrics.AtListener(l.stats))
-		a.add(a.newListenerComponent(l.name, l, l.grace))
+	a.metrics.Add(metrics.AtListener(admin.stats), metrics.AtListener(main.stats))
+	a.add(a.newListenerComponent(admin.name, admin, adminGrace))
+	if err := a.addGRPC(b, claims, access, watch); err != nil {
+		return err
 	}
+	if err := a.addRESP(access); err != nil {
+		return err
+	}
+	a.add(a.newListenerComponent(main.name, main, 0))
 	return nil
 }

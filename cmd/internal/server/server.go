@@ -33,6 +33,7 @@ type Server struct {
 	limiter     *mete.Limiter
 	reloads     *reloads
 	main, admin net.Addr
+	grpc, resp  net.Addr // nil: off
 	tokenFile   string
 	link        func() string
 }

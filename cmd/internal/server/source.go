@@ -222,7 +222,7 @@ func Check(ctx context.Context, c config.Config) (*policy.Matcher, error) {
 	for _, t := range []struct {
 		setting string
 		files   config.TLS
-	}{{"tls", c.TLS}, {"admin_tls", c.AdminTLS}} {
+	}{{"tls", c.TLS}, {"admin_tls", c.AdminTLS}, {"grpc_tls", c.GRPCTLS}, {"resp_tls", c.RESPTLS}} {
 		if !t.files.On() {
 			continue
 		}

@@ -73,6 +73,16 @@ func (w *Watch) Wrap(endpoint func(*http.Request) string, passes bool, next http
 	})
 }
 
+// Begin observes a sample of the calls of a protocol other than HTTP, without traces. The caller passes the context to
+// the limiter, and calls end after the decision.
+func (w *Watch) Begin(ctx context.Context, endpoint string) (observing context.Context, end func()) {
+	if endpoint == "" || rand.Uint64()%timedOf != 0 {
+		return ctx, func() {}
+	}
+	o := &observation{begin: time.Now()}
+	return context.WithValue(ctx, observed{}, o), func() { w.end(o, endpoint, "") }
+}
+
 // withTrace returns r with a context. If r is forwarded, its trace headers name the new span.
 func withTrace(r *http.Request, ctx context.Context, passes bool) *http.Request {
 	r = r.WithContext(ctx)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+
+	"github.com/metehq/mete/cmd/internal/buildinfo"
+	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/respapi"
+)
+
+// A respListener serves Redis clients.
+type respListener struct {
+	*respapi.Server
+	socket *socket
+}
+
+// Serve implements listener.
+func (l *respListener) Serve() error {
+	var at net.Listener = l.socket
+	if l.socket.tls != nil {
+		at = tls.NewListener(at, l.socket.tls)
+	}
+	if err := l.Server.Serve(at); !errors.Is(err, respapi.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (l *respListener) stats() metrics.Listener {
+	return metrics.Listener{
+		Name: "resp", Connections: l.socket.CountOpen(), CertificateExpires: l.socket.expires(),
+		Refused: l.Stats().Rejected, Full: l.socket.CountFull(),
+	}
+}
+
+// respSlack is the number of connections above the bound, so that respapi can tell a client why it is rejected.
+const respSlack = 64
+
+// addRESP adds the RESP address, if the settings have one.
+func (a *assembly) addRESP(access *access) error {
+	c := a.config
+	if c.RESPListen == "" {
+		return nil
+	}
+	options := respapi.Config{
+		MaxClients: c.RESPMaxConnections, IdleTimeout: c.Timeouts.RESPIdle, HandshakeTimeout: c.Timeouts.ReadHeader,
+		MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Version: buildinfo.Read().Version, Log: a.log,
+		OnChange: func(_ context.Context, change respapi.Change) {
+			a.log.Info("bucket changed by a RESP client", "command", change.Command, "name", change.User, "from", network(change.Address), "err", change.Err)
+		},
+	}
+	if c.RequiresToken(c.RESPListen, c.RESPTLS) {
+		options.Authenticate = access.authenticateUser
+	}
+	server, err := respapi.New(a.limiter, options)
+	if err != nil {
+		return err
+	}
+	s, err := a.openSocket("resp-listen", c.RESPListen, c.RESPMaxConnections+respSlack, c.RESPTLS)
+	if err != nil {
+		return err
+	}
+	l := &respListener{server, s}
+	a.resp = s.Addr()
+	a.metrics.Add(metrics.AtListener(l.stats))
+	a.add(a.newListenerComponent("resp", l, 0))
+	a.log.Info("RESP service open", "address", s.Addr().String(), "token", c.RequiresToken(c.RESPListen, c.RESPTLS))
+	return nil
+}
+
+// RESPAddr returns the address of the RESP service with the actual port, or nil.
+func (s *Server) RESPAddr() net.Addr { return s.resp }
+
+// authenticateUser returns the role of the token in a password. The user has no meaning.
+func (a *access) authenticateUser(_ context.Context, _, password string) (respapi.Role, bool) {
+	if len(password) > config.MaxToken {
+		return respapi.RoleNone, false
+	}
+	c, ok := a.find(password)
+	return respapi.Role(c.role), ok
+}
