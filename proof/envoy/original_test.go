@@ -89,6 +89,7 @@ func startOriginal(t testing.TB, program string, settings ...string) *original {
 	cmd := exec.Command(program, "-redis", redis.Addr, "-grpc", grpcAddr, "-control", control)
 	cmd.Env = append(os.Environ(), settings...)
 	process := proctest.Start(t, cmd)
+	t.Cleanup(process.Kill) // it has no state, and waits long for its connections
 
 	conn, err := grpc.NewClient(grpcAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
