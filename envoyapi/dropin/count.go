@@ -5,6 +5,7 @@ package dropin
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -71,7 +72,7 @@ func (c *call) countRun(ctx context.Context, s *Service, run []hit) error {
 		}
 		st := &c.states[c.places[i]]
 		h.before = st.count
-		st.count += h.charged
+		st.count += min(h.charged, math.MaxUint64-st.count)
 		h.after = st.count
 		if h.charged != h.hits { // not counted: the reference server subtracts the hits all the same
 			h.before = h.after - h.hits
@@ -91,16 +92,13 @@ func (c *call) returnRun(ctx context.Context, s *Service, run []hit) error {
 			return err
 		}
 	}
-	for i := range c.charges {
-		c.charges[i].Cost = 0
-	}
-	if err := c.charge(ctx, s.limiter.Peek); err != nil {
+	if err := c.look(ctx, s); err != nil {
 		return err
 	}
 	for i := range run {
 		if h := &run[i]; c.places[i] >= 0 {
 			st := &c.states[c.places[i]]
-			h.before, h.after = st.count+h.hits, st.count
+			h.after = st.count
 			h.judge(st)
 			h.over = false
 		}
@@ -111,7 +109,7 @@ func (c *call) returnRun(ctx context.Context, s *Service, run []hit) error {
 // findExceeded marks the hits that would exceed their limit, and reports whether there are any.
 func (c *call) findExceeded(ctx context.Context, s *Service) (bool, error) {
 	c.collect(c.hits)
-	if err := c.charge(ctx, s.limiter.Peek); err != nil {
+	if err := c.look(ctx, s); err != nil {
 		return false, err
 	}
 	found := false
@@ -119,11 +117,19 @@ func (c *call) findExceeded(ctx context.Context, s *Service) (bool, error) {
 		h := &c.hits[i]
 		if c.places[i] >= 0 && !h.negative {
 			st := &c.states[c.places[i]]
-			h.over = st.count+h.hits > st.limit(h.rule)
+			h.over = st.count+min(h.hits, maxHits) > st.limit(h.rule)
 			found = found || h.over
 		}
 	}
 	return found, nil
+}
+
+// look reads the counters of the charges.
+func (c *call) look(ctx context.Context, s *Service) error {
+	for i := range c.charges {
+		c.charges[i].Cost = 0
+	}
+	return c.charge(ctx, s.limiter.Peek)
 }
 
 // collect puts the charges of the chosen hits of a run into c.charges.

@@ -19,9 +19,9 @@ type File struct {
 }
 
 const (
-	// MaxValues bounds the values of one file. An alias counts as often as the file refers to it, so that a small
+	// MaxValues bounds the lists and mappings of one file. An alias counts as often as the file refers to it, so that a small
 	// file cannot become a large configuration.
-	MaxValues = 1_000_000
+	MaxValues = 250_000
 
 	// maxDepth bounds the nesting of values, including aliases.
 	maxDepth = 2 * yamltree.MaxDepth
