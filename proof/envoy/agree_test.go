@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/metehq/mete/envoyapi/dropin"
 	"github.com/metehq/mete/internal/testseed"
@@ -108,10 +109,23 @@ func compareAnswers(theirs *ratelimitv3.RateLimitResponse, theirErr error, ours 
 		}
 		return fmt.Sprintf("error: theirs: %v, ours: %v", theirErr, ourErr)
 	}
+	for _, resp := range []*ratelimitv3.RateLimitResponse{theirs, ours} {
+		evenSpaces(resp.GetDynamicMetadata().GetFields()["descriptors"])
+	}
 	if proto.Equal(theirs, ours) {
 		return ""
 	}
 	return fmt.Sprintf("theirs:\n%sours:\n%s", prototext.Format(theirs), prototext.Format(ours))
+}
+
+// evenSpaces removes double spaces from the texts of limits in dynamic metadata. The text format of messages has them
+// in some programs and not in others, on purpose.
+func evenSpaces(descriptors *structpb.Value) {
+	for _, d := range descriptors.GetListValue().GetValues() {
+		if fields := d.GetStructValue().GetFields(); fields["limit"] != nil {
+			fields["limit"] = structpb.NewStringValue(strings.ReplaceAll(fields["limit"].GetStringValue(), "  ", " "))
+		}
+	}
 }
 
 // compareCounters compares the counters of limits and domains.

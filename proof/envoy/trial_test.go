@@ -179,13 +179,13 @@ func (m maker) addLimit(n *node) {
 	if m.newest && m.chance(20) {
 		n.flags = append(n.flags, "quota_mode: true")
 	}
-	switch { // the original loses the metadata of limits with the other two
+	switch { // the original loses the metadata of limits with the other two, and mixes up nested metadata
 	case m.chance(10):
 		n.flags = append(n.flags, "detailed_metric: true")
 	case m.chance(10):
 		n.flags = append(n.flags, "value_to_metric: true")
 	case m.newest && m.chance(20):
-		n.flags = append(n.flags, fmt.Sprintf("metadata: {plan: %s, nested: {%s: 1}}", pick(m, names), pick(m, names)))
+		n.flags = append(n.flags, fmt.Sprintf("metadata: {plan: %s, %s: [1, true, null]}", pick(m, names), pick(m, names)))
 	}
 }
 
