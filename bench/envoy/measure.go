@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/metehq/mete/bench/daemon"
 	"github.com/metehq/mete/bench/report"
 )
 
@@ -46,10 +47,13 @@ func measure(ctx context.Context, o options, progress io.Writer) (results, error
 			if _, err := call(ctx, s, o.callers, warmUp); err != nil {
 				return nil, err
 			}
+			cpu, store := daemon.CPU(s.process.Pid), daemon.CPU(f.store.Pid)
 			latencies, err := call(ctx, s, o.callers, o.time)
 			if err != nil {
 				return nil, err
 			}
+			s.cpu = append(s.cpu, microseconds(daemon.CPU(s.process.Pid)-cpu, latencies.Total()))
+			s.store = append(s.store, microseconds(daemon.CPU(f.store.Pid)-store, latencies.Total()))
 			rate := float64(latencies.Total()) / o.time.Seconds()
 			if s.name == echoName {
 				echoRate = rate
@@ -125,7 +129,7 @@ func newRequest() *ratelimitv3.RateLimitRequest {
 // table has one row per server.
 func (r results) table() *report.Table {
 	t := &report.Table{}
-	t.Add("Server", "calls/s", "÷ echo", "÷ "+originalName, "p50 / p99")
+	t.Add("Server", "calls/s", "÷ echo", "÷ "+originalName, "server µs/call", "Redis µs/call", "p50 / p99")
 	original := slices.IndexFunc(r, func(s *server) bool { return s.name == originalName })
 	for _, s := range r {
 		ratio := ""
@@ -136,9 +140,14 @@ func (r results) table() *report.Table {
 			}
 			ratio = fmt.Sprintf("%.2f", median(pairs))
 		}
-		t.Add(s.name, fmt.Sprintf("%.0f", median(s.rates)), fmt.Sprintf("%.2f", median(s.bare)), ratio, s.latency)
+		t.Add(s.name, fmt.Sprintf("%.0f", median(s.rates)), fmt.Sprintf("%.2f", median(s.bare)), ratio,
+			fmt.Sprintf("%.0f", median(s.cpu)), fmt.Sprintf("%.0f", median(s.store)), s.latency)
 	}
 	return t
+}
+
+func microseconds(d time.Duration, calls int64) float64 {
+	return float64(d.Microseconds()) / float64(max(calls, 1))
 }
 
 func median(values []float64) float64 {

@@ -17,8 +17,10 @@ import (
 type server struct {
 	name    string
 	addr    string
-	daemon  *daemon.Daemon
+	process *os.Process
 	rates   []float64 // calls per second
+	cpu     []float64 // processor time of the server for a call, in µs
+	store   []float64 // processor time of Redis for a call, in µs
 	bare    []float64 // the rate divided by the rate of the echo in the same round
 	latency string    // of the last round
 }
@@ -36,7 +38,8 @@ const (
 type field struct {
 	o       options
 	dir     string
-	redis   string
+	redis   string      // host:port
+	store   *os.Process // Redis
 	servers []*server
 	daemons []*daemon.Daemon
 }
@@ -69,9 +72,10 @@ func (f *field) startAll(ctx context.Context) error {
 	}
 	f.redis = addr
 	cmd := exec.Command("redis-server", "--bind", host, "--port", port, "--dir", f.dir, "--save", "", "--appendonly", "no")
-	if _, err := f.start(ctx, cmd, addr); err != nil {
+	if err := f.start(ctx, cmd, addr); err != nil {
 		return err
 	}
+	f.store = cmd.Process
 	for _, own := range []struct{ name, kind, redis string }{
 		{echoName, kindEcho, ""},
 		{"mete: policy, memory", kindPolicy, ""},
@@ -86,9 +90,9 @@ func (f *field) startAll(ctx context.Context) error {
 			return err
 		}
 	}
-	for name, pool := range map[string]string{originalName: "10", tunedName: "64"} {
-		if f.o.only.MatchString(name) {
-			if err := f.startOriginal(ctx, name, pool); err != nil {
+	for _, other := range []struct{ name, pool string }{{originalName, "10"}, {tunedName, "64"}} {
+		if f.o.only.MatchString(other.name) {
+			if err := f.startOriginal(ctx, other.name, other.pool); err != nil {
 				return err
 			}
 		}
@@ -97,7 +101,7 @@ func (f *field) startAll(ctx context.Context) error {
 }
 
 // start runs a program until it accepts connections at addr.
-func (f *field) start(ctx context.Context, cmd *exec.Cmd, addr string) (*daemon.Daemon, error) {
+func (f *field) start(ctx context.Context, cmd *exec.Cmd, addr string) error {
 	d, err := daemon.Start(ctx, cmd, func(ctx context.Context) error {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err == nil {
@@ -106,10 +110,19 @@ func (f *field) start(ctx context.Context, cmd *exec.Cmd, addr string) (*daemon.
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmd.Path, err)
+		return fmt.Errorf("%s: %w", cmd.Path, err)
 	}
 	f.daemons = append(f.daemons, d)
-	return d, nil
+	return nil
+}
+
+// add starts a program and measures it in each round.
+func (f *field) add(ctx context.Context, name string, cmd *exec.Cmd, addr string) error {
+	if err := f.start(ctx, cmd, addr); err != nil {
+		return err
+	}
+	f.servers = append(f.servers, &server{name: name, addr: addr, process: cmd.Process})
+	return nil
 }
 
 // startOwn starts this program as a server.
@@ -130,9 +143,7 @@ func (f *field) startOwn(ctx context.Context, name, kind, redis string) error {
 		}
 		args = append(args, "-profile", filepath.Join(f.o.profile, file))
 	}
-	d, err := f.start(ctx, exec.Command(program, args...), addr)
-	f.servers = append(f.servers, &server{name: name, addr: addr, daemon: d})
-	return err
+	return f.add(ctx, name, exec.Command(program, args...), addr)
 }
 
 // startOriginal starts envoyproxy/ratelimit without statistics, which cost it time.
@@ -170,7 +181,5 @@ func (f *field) startOriginal(ctx context.Context, name, pool string) error {
 	}
 	cmd := exec.Command(f.o.original)
 	cmd.Env = append(os.Environ(), settings...)
-	d, err := f.start(ctx, cmd, addr)
-	f.servers = append(f.servers, &server{name: name, addr: addr, daemon: d})
-	return err
+	return f.add(ctx, name, cmd, addr)
 }
