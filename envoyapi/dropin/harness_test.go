@@ -119,3 +119,11 @@ func (r rig) counter(name string) uint64 {
 	r.Errorf("no counter %q", name)
 	return 0
 }
+
+// probes returns descriptors of several forms.
+func probes() []*commonv3.RateLimitDescriptor {
+	return []*commonv3.RateLimitDescriptor{
+		entries("a=b"), entries("user=alice"), entries("k=v"), entries("k=v l=m"), entries(""), withLimit(entries("x=y"), 3, typev3.RateLimitUnit_DAY),
+		negative(entries("user=alice"), 3), withHits(entries("path=xyz"), 1<<63), nil,
+	}
+}
