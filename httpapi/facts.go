@@ -4,12 +4,9 @@ package httpapi
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 
-	"github.com/metehq/mete/internal/clientaddr"
 	"github.com/metehq/mete/internal/httpfacts"
-	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 )
 
@@ -92,44 +89,13 @@ func (d *decoder) attributes() *facts {
 	return attrs
 }
 
-// canonical normalizes value as the other HTTP adapters do. A resource with two spellings would have two buckets.
+// canonical returns the normal form of value, or fails.
 func (d *decoder) canonical(attr policy.Attribute, value string) string {
-	switch attr.Source {
-	case policy.SourceHeader:
-		if attr.Name == "authorization" {
-			return httpfacts.Credentials(value)
-		}
-	case policy.SourceCookie:
-		return httpfacts.CookieText(value)
-	case policy.SourcePath:
-		path, disputed := requestpath.Parse(value)
-		if disputed {
-			d.fail("servers interpret this path differently; reject the request, or resolve its dot segments")
-		}
-		return path
-	case policy.SourceHost:
-		host, ok := requestpath.Host(value)
-		if !ok {
-			d.fail("invalid host; write a name such as example.com, or leave it out")
-		}
-		return host
-	case policy.SourceMethod:
-		if value == "" {
-			d.fail("the method is empty; write one such as GET, or leave it out")
-		}
-		return requestpath.Method(value)
-	case policy.SourceIP:
-		addr, err := netip.ParseAddr(value)
-		if err != nil {
-			d.fail(fmt.Sprintf("%q is not an address; write one such as 192.0.2.1 or 2001:db8::1, without a port, or leave it out", clip(value)))
-			return ""
-		}
-		var room [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")]byte
-		if usual := clientaddr.Canonical(addr).AppendTo(room[:0]); string(usual) != value { // no copy as a rule
-			return string(usual)
-		}
+	normal, problem := httpfacts.Normalize(attr, value)
+	if problem != "" {
+		d.fail(problem)
 	}
-	return value
+	return normal
 }
 
 // A nameCache caches parsed attribute names, because clients send the same few names repeatedly.

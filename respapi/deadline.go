@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package respapi
+
+import "time"
+
+// A client keeps its buffers while it is busy. A deadline per read would cost as much as a decision, so the read
+// deadline is an alarm at which the client decides what its silence means.
+
+// busyTime is the time between the alarms of a busy client. A client that was silent for that long becomes idle.
+const busyTime = 2 * time.Second
+
+var longAgo = time.Unix(1, 0)
+
+// quietDeadline returns when a client that sends nothing more is closed, or the zero time for never.
+func (c *client) quietDeadline() time.Time {
+	switch {
+	case !c.authenticated:
+		return c.authBy
+	case c.server.config.IdleTimeout < 0:
+		return time.Time{}
+	}
+	return c.idleSince.Add(c.server.config.IdleTimeout)
+}
+
+func (c *client) busyDeadline() time.Time {
+	if !c.authenticated {
+		return c.authBy
+	}
+	wait := busyTime
+	if idle := c.server.config.IdleTimeout; idle > 0 {
+		wait = min(wait, idle)
+	}
+	return time.Now().Add(wait)
+}
+
+// survive handles an alarm. It returns false if the connection must end: the server shuts down, the client has not
+// authenticated in time, or it was silent too long.
+func (c *client) survive() bool {
+	now := time.Now()
+	if c.server.closing.Load() {
+		return false
+	}
+	if c.active && c.authenticated {
+		c.active, c.idleSince = false, now
+		c.setReadDeadline(c.busyDeadline())
+		return true
+	}
+	end := c.quietDeadline()
+	if !end.IsZero() && !now.Before(end) {
+		return false
+	}
+	if c.busy != nil && c.busy.in.isEmpty() {
+		c.busy.release()
+		c.busy = nil
+	}
+	c.setReadDeadline(end)
+	return true
+}
+
+// setReadDeadline sets the next alarm. During a shutdown the alarm is now.
+func (c *client) setReadDeadline(t time.Time) {
+	c.nc.SetReadDeadline(t)
+	if c.server.closing.Load() {
+		c.nc.SetReadDeadline(longAgo)
+	}
+}
+
+// wake ends a read for a shutdown. The caller has set Server.closing.
+func (c *client) wake() { c.nc.SetReadDeadline(longAgo) }
