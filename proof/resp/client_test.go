@@ -107,15 +107,16 @@ func (g goRedis) pipeline(commands ...[]string) ([]reply, error) {
 	}
 	_, err := pipe.Exec(ctx)
 	var replies []reply
+	isReply := false
 	for _, result := range results {
-		value, err := result.Result()
-		replies = append(replies, reply{toStrings(value), ignoreNil(err)})
+		value, one := result.Result()
+		replies = append(replies, reply{toStrings(value), ignoreNil(one)})
+		isReply = isReply || one != nil && errors.Is(err, one)
 	}
-	var redisErr redis.Error
-	if errors.As(err, &redisErr) {
-		err = nil // an error reply
+	if isReply {
+		err = nil
 	}
-	return replies, err
+	return replies, err // of AUTH, for example
 }
 
 func (g goRedis) close() { g.client.Close() }

@@ -15,6 +15,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/respapi"
@@ -87,15 +88,8 @@ func newServer(t testing.TB, config respapi.Config) *server {
 func serveTLS(t testing.TB, config respapi.Config) (s *server, authority string) {
 	t.Helper()
 	s = newServer(t, config)
-	dir := t.TempDir()
-	authority = filepath.Join(dir, "cert.pem")
-	key := filepath.Join(dir, "key.pem")
-	proctest.Certify(t, authority, key)
-	pair, err := tls.LoadX509KeyPair(authority, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.tls = &tls.Config{Certificates: []tls.Certificate{pair}}
+	authority = filepath.Join(t.TempDir(), "ca.pem")
+	s.tls = &tls.Config{Certificates: []tls.Certificate{certify(t, authority)}}
 	s.start()
 	t.Cleanup(s.stop)
 	return s, authority
@@ -108,10 +102,12 @@ func (s *server) start() {
 	if s.running, err = respapi.New(s.limiter, s.config); err != nil {
 		s.t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	var l net.Listener
+	// A program that another test starts inherits the old listener until it executes.
+	testkit.Eventually(s.t, "listen again", func() error {
+		l, err = net.Listen("tcp", s.addr)
+		return err
+	})
 	if s.tls != nil {
 		l = tls.NewListener(l, s.tls)
 	}
