@@ -6,7 +6,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
 
-.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-replay bench-dashboards fuzz release setup
+.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-resp bench-replay bench-dashboards fuzz release setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ bench-redis: setup ## compare with other limiters that use Redis; ten minutes
 
 bench-postgres: setup ## compare with other limiters that use PostgreSQL; ten minutes
 	cd bench && $(GO) run ./postgres
+
+bench-resp: setup ## compare mete over RESP with Redis; five minutes
+	cd bench && $(GO) run ./resp
 
 bench-replay: ## compare the replay of an access log with GoAccess and plain scans
 	cd bench && $(GO) run ./replay
