@@ -69,6 +69,7 @@ type Decision struct {
 	several []Status
 	one     [1]Status
 	single  bool
+	denied  partNumber // the part that was denied without limits
 }
 
 // Limits returns the enforced limits of the request in the order of the policy, followed by the request's own
@@ -102,6 +103,8 @@ type Status struct {
 	Limit *policy.Limit
 	Key   string // of the bucket. It may identify a client: keep it out of logs.
 	bucket.Snapshot
+
+	parts uint64 // the parts of the request that the limit applies to, one bit each
 }
 
 const nearPart = 5
@@ -239,6 +242,7 @@ func (s *Status) delay(dryRun bool) time.Duration {
 type Denial struct {
 	Decision
 
-	// Attributes are the request's attributes. They are never nil.
+	// Attributes are the request's attributes. They are never nil. For a request with parts, they are the attributes
+	// of the part that was denied or is near its limit, the first of several.
 	Attributes policy.Attributes
 }

@@ -33,6 +33,10 @@ type claim struct {
 	fixed        bool
 	own          bool // from the request instead of a rule
 	local        bool // decided by a local bucket
+
+	// Only for requests with parts: see receipt.
+	settled bool          // Settle replaces a part of the cost
+	kept    bucket.Tokens // the rest of the cost
 }
 
 func (c *claim) charge() (charge store.Charge) {
@@ -56,6 +60,8 @@ type evaluation struct {
 	shadow  []claim        // of shadow rules.
 	sharded bool           // at least one claim has shards
 	within  time.Duration  // the shortest deadline of the claims
+	denied  partNumber     // the part that the policy denied without limits
+	skipped []*policy.Rule // of all parts, in place of found.Skipped
 
 	// The last call to the store, in the order of the keys.
 	order   []*claim
@@ -74,7 +80,7 @@ var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 // collections.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
-	e.sharded = false
+	e.sharded, e.denied = false, 0
 	evaluations.Put(e)
 }
 
@@ -87,6 +93,9 @@ func (l *Limiter) evaluate(req *Request) (*evaluation, error) {
 	cost, err := req.check()
 	if err != nil {
 		return nil, err
+	}
+	if len(req.Parts) > 0 {
+		return l.evaluateParts(req)
 	}
 	m := l.policy.Load()
 	if m == nil && cost > 0 && len(req.Charges) > 0 {
@@ -158,7 +167,7 @@ func appendClaim(claims []claim) []claim {
 
 func (e *evaluation) setMatch(c *claim, m *policy.Match) {
 	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.OnStoreErrorOpen
-	c.fixed, c.own = false, false
+	c.fixed, c.own, c.status.parts = false, false, 0
 	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
 	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
 	if c.limit.Anchor() == bucket.AnchorKey {

@@ -4,6 +4,7 @@ package mete
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -59,10 +60,13 @@ type Account struct {
 // [Limiter.Peek], and calls no hook. It ignores [Request.ID]: a retry is explained as if it were the first attempt.
 //
 // Explain reads the store once for the enforced limits and once per shadow rule. The errors are the same as for
-// Take.
+// Take, plus [ErrRequest] for a request with [Request.Parts].
 func (l *Limiter) Explain(ctx context.Context, req Request) (Explanation, error) {
 	if ctx.Err() != nil {
 		return Explanation{}, contextError(ctx)
+	}
+	if len(req.Parts) > 0 {
+		return Explanation{}, fmt.Errorf("%w: explain: parts are not supported: explain each part as a request of its own", ErrRequest)
 	}
 	e, err := l.evaluate(&req)
 	if err != nil {
@@ -115,7 +119,7 @@ func newAccounts(claims []claim, before, after []Status) map[string]Account {
 	for i := range claims {
 		c := &claims[i]
 		s := &c.status
-		accounts[s.Key] = Account{Status: Status{s.Rule, s.Limit, s.Key, bucket.Snapshot{Limit: *c.limit, Cost: c.asked}}}
+		accounts[s.Key] = Account{Status: Status{Rule: s.Rule, Limit: s.Limit, Key: s.Key, Snapshot: bucket.Snapshot{Limit: *c.limit, Cost: c.asked}}}
 	}
 	for i := range after {
 		accounts[after[i].Key] = Account{Status: after[i], Before: before[i].Snapshot, Asked: true}

@@ -26,9 +26,11 @@ func (l *Limiter) report(ctx context.Context, e *evaluation, req *Request, d *De
 		e.denial.Attributes = Attrs(nil)
 	}
 	if denied {
+		e.setPartAttributes(req, d.denialPart)
 		l.config.OnDenial(ctx, &e.denial)
 	}
 	if near {
+		e.setPartAttributes(req, d.nearPart)
 		l.config.OnNearLimit(ctx, &e.denial)
 	}
 	e.denial = Denial{}

@@ -21,7 +21,7 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 	*d = Decision{Allowed: true, Degraded: true, Failure: store.FailureOf(err), Err: err}
 	switch c := findOnStoreError(policy.OnStoreErrorClosed, e.claims); {
 	case c != nil:
-		d.refuse(c.status.Rule)
+		d.refuse(c)
 	case l.outage != nil && hasLocal(e.claims):
 		l.decideLocally(ctx, e, d, req, mode, r)
 	}
@@ -41,8 +41,9 @@ func (l *Limiter) degrade(ctx context.Context, e *evaluation, req *Request, mode
 	}
 }
 
-func (d *Decision) refuse(rule *policy.Rule) {
-	d.Allowed, d.Rule, d.Reason, d.RetryAfter = false, rule.Name, ReasonStoreError, storeRetry
+func (d *Decision) refuse(c *claim) {
+	d.Allowed, d.Rule, d.Reason, d.RetryAfter = false, c.status.Rule.Name, ReasonStoreError, storeRetry
+	d.denied = c.status.firstPart()
 }
 
 func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision, req *Request, mode Mode, r *receipt) {
@@ -56,7 +57,7 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 	}
 	snaps, accounts, allowed, err := l.outage.Take(ctx, nil, charges, mode, nil, &e.trip)
 	if err != nil {
-		d.refuse(order[0].status.Rule)
+		d.refuse(order[0])
 		return
 	}
 	d.Allowed = allowed

@@ -70,6 +70,11 @@ func (x *expense) setFixedPart(req *Request, c *claim, shadow bool) {
 	if c.own {
 		return
 	}
+	if len(req.Parts) > 0 {
+		x.settled = x.settled || c.settled
+		x.fixed += c.kept
+		return
+	}
 	if req.Cost > 0 || !c.status.Limit.FixedCost() {
 		x.settled = true
 	} else {

@@ -138,13 +138,17 @@ func (l *Limiter) undo(req *Request, f func(id string, charges []store.Charge) e
 	if req.ID != "" {
 		id = e.storeID(req.ID, Mode{})
 	}
-	for _, claims := range [][]claim{e.claims, e.shadow} {
-		if len(claims) == 0 {
-			continue
+	if len(e.claims) > 0 {
+		if err := f(id, e.charge(e.claims, nil)); err != nil {
+			return err
 		}
+	}
+	for rest := e.shadow; len(rest) > 0; {
+		claims := firstTake(rest)
 		if err := f(id, e.charge(claims, nil)); err != nil {
 			return err
 		}
+		rest = rest[len(claims):]
 	}
 	return nil
 }

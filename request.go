@@ -20,6 +20,16 @@ type Request struct {
 	// Cost, if above 0, replaces the cost of the policy's rules, in tokens. It is at most [bucket.MaxTokens].
 	Cost Tokens
 
+	// Parts, if not empty, are the events of the request in place of Attributes and Cost, which must be empty. The
+	// policy applies to each part as to a request of its own. All limits of all parts are one take: the request
+	// pays all of them or none. At most [MaxParts].
+	//
+	// If several parts are charged to one bucket, their costs add up. If an override gives them different limits,
+	// the limit with the smallest capacity decides. A block or a missing attribute of one part denies the request.
+	// An override that allows a part, such as a break glass, exempts only this part. [Status.HasPart] and
+	// [Decision.Part] relate a decision to its parts. [Limiter.Explain] rejects parts.
+	Parts []Part
+
 	// MaxWait, if above 0, allows a reservation. The request may spend tokens that refill within MaxWait, and
 	// [Decision.Wait] is the time until its work may start. Negative values mean 0.
 	MaxWait time.Duration
@@ -35,6 +45,21 @@ type Request struct {
 	// keys or costs, or with another method, counts as a new request. The ID is printable ASCII of at most
 	// [store.MaxIDBytes] bytes.
 	ID string
+}
+
+// MaxParts bounds [Request.Parts].
+const MaxParts = 64
+
+// A Part is one of [Request.Parts]: an event with attributes and a cost of its own.
+type Part struct {
+	// Attributes are as in [Request].
+	Attributes policy.Attributes
+
+	// Cost, if above 0, replaces the cost of the policy's rules for this part, as in [Request].
+	Cost Tokens
+
+	// Look makes the part cost nothing. A limit denies it only while the bucket is in debt. Cost must be 0.
+	Look bool
 }
 
 // A Charge is one of [Request.Charges]: a cost and the bucket that pays it.

@@ -96,6 +96,7 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 
 func (e *evaluation) refuse(d *Decision) {
 	v := &e.found.Verdict
+	d.denied = e.denied
 	if o := v.Block; o != nil {
 		d.Override, d.Reason, d.RetryAfter = o, ReasonBlocked, durationUntil(bucket.At(o.ExpiresAt), e.now)
 		return
@@ -136,14 +137,14 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 	return r
 }
 
-// chargeShadow charges each shadow rule on its own, and only for allowed requests. Each rule then sees the traffic
+// chargeShadow charges each shadow rule on its own, for all parts of the request together, and only for allowed requests. Each rule then sees the traffic
 // that it would see if it were enforced. It changes only d.Shadow.
 func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request, d *Decision, mode Mode, r *receipt) {
 	t := evaluations.Get().(*evaluation) // e keeps the snapshots of the enforced claims
 	defer t.release()
 	t.sharded = e.sharded
 	for done := 0; done < len(e.shadow); {
-		claims := e.shadow[done:]
+		claims := firstTake(e.shadow[done:])
 		if end := slices.IndexFunc(claims, func(c claim) bool { return c.status.Rule != claims[0].status.Rule }); end > 0 {
 			claims = claims[:end]
 		}

@@ -133,25 +133,6 @@ func options(header http.Header) []*corev3.HeaderValueOption {
 	return list
 }
 
-// lowerNames are the usual fields in lower case, as HTTP/2 requires them.
-var lowerNames = func() map[string]string {
-	names := map[string]string{}
-	for _, name := range [...]string{
-		"Cache-Control", "Content-Type", "Retry-After", "Ratelimit", "Ratelimit-Policy", "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
-		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Reason", "X-Ratelimit-Warning",
-	} {
-		names[name] = strings.ToLower(name)
-	}
-	return names
-}()
-
-func lowerName(name string) string {
-	if lower, ok := lowerNames[name]; ok {
-		return lower
-	}
-	return strings.ToLower(name)
-}
-
 // maxMetadata bounds the cached metadata, which includes rules of earlier policies. At the bound, all are dropped.
 const maxMetadata = 8192
 

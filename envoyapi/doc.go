@@ -1,4 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package envoyapi answers Envoy's rate limit service and its external authorization service with a limiter.
+//
+// # Rate limit service
+//
+// A [RateLimit] answers envoy.service.ratelimit.v3.RateLimitService with the limiter's own policy. Each descriptor is
+// one event with attributes of its own:
+//
+//	envoy:domain      the domain of the request
+//	descriptor:KEY    the value of the entry with that key
+//	descriptor:KEY#2  the value of the second entry with that key, and so on
+//
+// All descriptors of a request are one take: a denied request spends nothing. A descriptor without a matching rule is
+// OK and has no current_limit, and so is every descriptor of an unknown domain. Entries with keys that are no
+// attribute names have no effect, because no rule can name them.
+//
+// Costs: hits_addend of a descriptor, else of the request, else the cost of the rule. A hits_addend replaces the
+// rule's cost, as the cost of /v1/take does. A descriptor with hits_addend 0 looks: it spends nothing, and is over the
+// limit only while the bucket is in debt. A descriptor with is_negative_hits refunds its hits after the other
+// descriptors passed, and is OK. A bucket never exceeds its capacity. If the others are denied, nothing is refunded.
+//
+// The limit of a descriptor, which the caller chooses, applies in addition to the policy, so that a caller can only
+// tighten the policy. Its bucket holds requests_per_unit tokens, refills them within unit × unit_multiplier, and
+// belongs to the domain and the entries of the descriptor. MONTH means 30 days and YEAR means 365 days.
+//
+// The answer: overall_code is OK or OVER_LIMIT, never UNKNOWN. Each status describes the limit of the descriptor that
+// denied, or that has the fewest tokens left. limit_remaining is at most 4,294,967,295. duration_until_reset is in
+// whole seconds, rounded up: the wait of a denied descriptor, otherwise the time until the bucket is full. It is
+// absent if no wait helps. current_limit is the rate of the limit in lowest terms, such as 1 per 2 SECOND for "5/10s".
+// response_headers_to_add has the RateLimit fields and, on a denial, Retry-After. The dynamic metadata of a request
+// that was denied, delayed, degraded or decided by an override has the fields rule, reason, descriptor, override,
+// degraded and wait_seconds. Envoy cannot delay a request: only wait_seconds tells the delay of a queue or a stage.
+// Quota fields are ignored and absent. Shadow rules never appear.
+//
+// Errors have these codes. Envoy then allows the request unless failure_mode_deny is set:
+//
+//	InvalidArgument   no domain; no descriptors, or more than [mete.MaxParts] of them; more than [MaxEntries]
+//	                  entries; a limit with the unit UNKNOWN or an invalid rate; too many hits; entries a, a and a#2
+//	Unavailable       a refund failed: hits may have been taken and refunded
+//	DeadlineExceeded,
+//	Canceled          the call ended first
+//
+// If the store does not answer within the deadline of a rule, on_store_error of the rules decides. Envoy's filter
+// waits 20 ms by default, and a rule 50 ms: set the deadline of the rules below the timeout of the filter.
 package envoyapi
