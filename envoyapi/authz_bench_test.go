@@ -23,6 +23,9 @@ func typicalCheck(raw bool) *authv3.CheckRequest {
 const maxCheckAllocs = 24
 
 func TestCheck_Allocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
 	a := newAuthz(t, newAuthzLimiter(t, nil, manyPerKey), envoyapi.AuthorizationConfig{})
 	for _, raw := range []bool{true, false} {
 		req := typicalCheck(raw)
