@@ -111,3 +111,11 @@ func (d *Decision) shadowDenial() *Status {
 	}
 	return nil
 }
+
+// denialPart returns the first part that was denied, or would be denied by a shadow rule, or -1.
+func (d *Decision) denialPart() int {
+	if s := d.shadowDenial(); d.Allowed && s != nil {
+		return int(s.firstPart()) - 1
+	}
+	return d.Part()
+}

@@ -66,7 +66,7 @@ type answerMemory struct {
 	reset    []durationpb.Duration
 }
 
-// fewDescriptors is the number of descriptors whose messages are part of one allocation.
+// fewDescriptors is the number of descriptors that share one allocation.
 const fewDescriptors = 2
 
 type fewAnswers struct {

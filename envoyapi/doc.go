@@ -24,13 +24,13 @@
 // tighten the policy. Its bucket holds requests_per_unit tokens, refills them within unit × unit_multiplier, and
 // belongs to the domain and the entries of the descriptor. MONTH means 30 days and YEAR means 365 days.
 //
-// The answer: overall_code is OK or OVER_LIMIT, never UNKNOWN. Each status describes the limit of the descriptor that
-// denied, or that has the fewest tokens left. limit_remaining is at most 4,294,967,295. duration_until_reset is in
-// whole seconds, rounded up: the wait of a denied descriptor, otherwise the time until the bucket is full. It is
-// absent if no wait helps. current_limit is the rate of the limit in lowest terms, such as 1 per 2 SECOND for "5/10s".
-// response_headers_to_add has the RateLimit fields and, on a denial, Retry-After. The dynamic metadata of a request
-// that was denied, delayed, degraded or decided by an override has the fields rule, reason, descriptor, override,
-// degraded and wait_seconds. Envoy cannot delay a request: only wait_seconds tells the delay of a queue or a stage.
+// The answer: overall_code is OK or OVER_LIMIT, never UNKNOWN. Each status describes one limit of the
+// descriptor: the limit that denied, or the limit with the fewest tokens left. limit_remaining saturates at 2^32-1.
+// duration_until_reset is in whole seconds, rounded up. For a denied descriptor it is the wait, and otherwise the time
+// until the bucket is full. It is absent if no wait helps. current_limit is the rate of the limit in lowest terms, such as 1 per 2 SECOND for "5/10s".
+// response_headers_to_add has the RateLimit fields and, on a denial, Retry-After. The dynamic metadata is set if
+// the request was denied, delayed, degraded or decided by an override. Its fields are rule, reason, descriptor,
+// override, degraded, failure and wait_seconds. Envoy cannot delay a request: only wait_seconds tells the delay of a queue or a stage.
 // Quota fields are ignored and absent. Shadow rules never appear.
 //
 // Errors have these codes. Envoy then allows the request unless failure_mode_deny is set:

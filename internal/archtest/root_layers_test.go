@@ -14,10 +14,10 @@ import (
 // own layer and of lower ones, so that readers follow a take from the top down.
 var rootLayers = [][]string{
 	{"doc.go", "errors.go", "store.go", "tokens.go"},
-	{"decision.go", "request.go"},
+	{"decision.go", "parts.go", "request.go"},
 	{"config.go"},
 	{"limiter.go"},
-	{"evaluate.go"},
+	{"evaluate.go", "evaluate_parts.go"},
 	{"hooks.go", "storecalls.go"},
 	{"receipt.go"},
 	{"outage.go"},
