@@ -15,7 +15,7 @@ import (
 )
 
 // ReadSettings reads the variables in environ, which has the form of [os.Environ]. An empty variable counts as unset.
-// The error has one line per invalid variable. The warnings are about variables that are set and have no effect.
+// The error has one line per invalid variable. The warnings list variables without effect.
 func ReadSettings(environ []string) (s Settings, warnings []string, err error) {
 	values := map[string]string{}
 	for _, pair := range environ {
@@ -96,7 +96,7 @@ func (s *Settings) check() (errs []error) {
 		fail("STATS_FLUSH_INTERVAL=%v: must be above 0", s.FlushInterval)
 	}
 	if s.Tracing.Enabled && s.Tracing.Protocol == "grpc" {
-		fail(`TRACING_EXPORTER_PROTOCOL="grpc": mete exports over HTTP only: set it to http, and the port of OTEL_EXPORTER_OTLP_ENDPOINT to that of OTLP over HTTP, usually 4318`)
+		fail(`TRACING_EXPORTER_PROTOCOL="grpc": mete exports over HTTP only: set it to http, and use the port for HTTP in OTEL_EXPORTER_OTLP_ENDPOINT, usually 4318`)
 	}
 	if !strings.HasPrefix(s.MetricsPath, "/") {
 		fail("PROMETHEUS_PATH=%q: must begin with /", s.MetricsPath)

@@ -58,7 +58,7 @@ func (f *fileSource) load() error {
 	return err
 }
 
-// run reloads the configuration when a file changes, until ctx ends. The error is that of load.
+// run reloads the configuration when a file changes, until ctx ends. The argument err is the result of load.
 func (f *fileSource) run(ctx context.Context, err error) {
 	loop := follow.Loop{
 		Interval: filesInterval,

@@ -30,7 +30,7 @@ type counterCollector struct{ counters func() []dropin.Counter }
 // Describe implements [prometheus.Collector]. It sends no descriptions, so that Collect may return any metric.
 func (c counterCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements [prometheus.Collector]. Limits whose first two parts agree share one metric, as in the original.
+// Collect implements [prometheus.Collector]. Limits with equal first two parts share one metric, as in the original.
 func (c counterCollector) Collect(to chan<- prometheus.Metric) {
 	sums := map[series]float64{}
 	for _, counter := range c.counters() {

@@ -88,8 +88,5 @@ func pairs(name string, to *map[string]string, about string) Row {
 
 func unused(name, effect string) Row { return Row{Name: name, Effect: effect} }
 
-// quiet returns a row that is ignored without a warning, because the service behaves as its user expects.
-func (r Row) quiet() Row {
-	r.isQuiet = true
-	return r
-}
+// silent returns a row that is ignored without a warning, because the service behaves as its user expects.
+func silent(name, effect string) Row { return Row{Name: name, Effect: effect, isQuiet: true} }

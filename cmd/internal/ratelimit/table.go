@@ -62,7 +62,7 @@ func configRows(s *Settings) []Row {
 		text("RUNTIME_SUBDIRECTORY", &s.Subdirectory, "", "second part of the directory"),
 		text("RUNTIME_APPDIRECTORY", &s.AppDirectory, "config", "last part of the directory"),
 		boolean("RUNTIME_IGNOREDOTFILES", &s.IgnoreHidden, "false", "ignore files and directories that begin with a dot"),
-		unused("RUNTIME_WATCH_ROOT", "mete notices both changed files and replaced symbolic links").quiet(),
+		silent("RUNTIME_WATCH_ROOT", "mete notices both changed files and replaced symbolic links"),
 	}
 }
 
@@ -99,8 +99,8 @@ func decisionRows(s *Settings) []Row {
 		text("LIMIT_LIMIT_HEADER", &s.LimitHeader, "RateLimit-Limit", "header with the limit"),
 		text("LIMIT_REMAINING_HEADER", &s.RemainsHeader, "RateLimit-Remaining", "header with the remaining hits"),
 		text("LIMIT_RESET_HEADER", &s.ResetHeader, "RateLimit-Reset", "header with the seconds until the reset"),
-		unused("LOCAL_CACHE_SIZE_IN_BYTES", "mete needs no cache of its own").quiet(),
-		unused("EXPIRATION_JITTER_MAX_SECONDS", "keys expire when their buckets are full").quiet(),
+		silent("LOCAL_CACHE_SIZE_IN_BYTES", "mete needs no cache of its own"),
+		silent("EXPIRATION_JITTER_MAX_SECONDS", "keys expire when their buckets are full"),
 	}
 }
 
@@ -124,12 +124,12 @@ func storeRows(s *Settings) []Row {
 		duration("REDIS_STARTUP_INITIAL_INTERVAL", &s.FirstWait, "1s", "first delay between attempts to connect at the start; it doubles"),
 		duration("REDIS_STARTUP_MAX_INTERVAL", &s.LongestWait, "30s", "longest delay"),
 		duration("REDIS_STARTUP_MAX_ELAPSED_TIME", &s.MaxWait, "0", "bound of all attempts; `0`: none"),
-		unused("REDIS_POOL_SIZE", "mete batches calls over a few connections").quiet(),
-		unused("REDIS_PIPELINE_WINDOW", "mete batches calls without a delay").quiet(),
-		unused("REDIS_PIPELINE_LIMIT", "mete batches calls").quiet(),
-		unused("REDIS_CLUSTER_PIPELINE_PARALLELISM", "mete sends the calls of all slots in parallel").quiet(),
-		unused("REDIS_POOL_ON_EMPTY_BEHAVIOR", "mete has no pool").quiet(),
-		unused("REDIS_POOL_ON_EMPTY_WAIT_DURATION", "mete has no pool").quiet(),
+		silent("REDIS_POOL_SIZE", "mete batches calls over a few connections"),
+		silent("REDIS_PIPELINE_WINDOW", "mete batches calls without a delay"),
+		silent("REDIS_PIPELINE_LIMIT", "mete batches calls"),
+		silent("REDIS_CLUSTER_PIPELINE_PARALLELISM", "mete sends the calls of all slots in parallel"),
+		silent("REDIS_POOL_ON_EMPTY_BEHAVIOR", "mete has no pool"),
+		silent("REDIS_POOL_ON_EMPTY_WAIT_DURATION", "mete has no pool"),
 	}
 }
 
@@ -164,8 +164,8 @@ const onePerSecondRedis = "all limits use the store of `REDIS_URL`, also limits 
 
 // ignoredRows are the remaining variables of envoyproxy/ratelimit.
 var ignoredRows = []Row{
-	unused("GRPC_SERVER_TLS_CA_CERT", "Envoy Gateway sets it, but the original does not read it either; see `GRPC_CLIENT_TLS_CACERT`").quiet(),
-	unused("PROMETHEUS_MAPPER_YAML", "the metrics have the names of the original's own mapping").quiet(),
+	silent("GRPC_SERVER_TLS_CA_CERT", "Envoy Gateway sets it, but the original does not read it either; see `GRPC_CLIENT_TLS_CACERT`"),
+	silent("PROMETHEUS_MAPPER_YAML", "the metrics have the names of the original's own mapping"),
 	unused("USE_DOG_STATSD", "mete sends no DogStatsD; use `USE_PROMETHEUS`"),
 	unused("USE_DOG_STATSD_MOGRIFIERS", "mete sends no DogStatsD; use `USE_PROMETHEUS`"),
 	unused("EXTRA_TAGS", "metrics have no extra tags; add them where Prometheus scrapes"),
