@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A client is one connection. Its goroutine reads, executes and writes in turn: a client that does not read its
-// replies is not read either, so it holds no more memory than one batch.
+// A client is one connection. Its goroutine reads, executes and writes in turn. While a client does not read its
+// replies, the server reads no commands of it, so it holds no more memory than one batch.
 type client struct {
 	server *Server
 	nc     net.Conn
@@ -35,6 +35,7 @@ type client struct {
 
 	authBy    time.Time // without authentication the connection ends then
 	writeBy   time.Time // the write deadline that is set
+	last      bool      // the server shuts down, and the client has had its last alarm
 	active    bool      // bytes arrived since the last alarm
 	idleSince time.Time // the last alarm with active set: the client has been idle at least since then
 }
@@ -77,7 +78,7 @@ func (c *client) serve() {
 			return
 		}
 		if c.busy.in.isEmpty() && len(c.busy.in.buf) > bufferBytes {
-			c.busy.in.buf = make([]byte, bufferBytes) // after a large command
+			c.busy.in.shrink() // after a large command
 		}
 	}
 	c.busy.release()

@@ -48,8 +48,8 @@ type Config struct {
 	// Authenticate is set. 0 means [DefaultHandshakeTimeout].
 	HandshakeTimeout time.Duration
 
-	// WriteTimeout bounds the time that a client may take to read replies. A connection whose client reads too
-	// slowly is closed after between half of it and all of it. 0 means [DefaultWriteTimeout].
+	// WriteTimeout bounds the time that a client may take to read replies. If a client reads too slowly, its
+	// connection is closed after between half of it and all of it. 0 means [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
 	// MaxWait bounds MAXWAIT of METE.TAKE. 0 means [DefaultMaxWait].

@@ -4,8 +4,8 @@ package respapi
 
 import "time"
 
-// A client keeps its buffers while it is busy. A deadline per read would cost as much as a decision, so the read
-// deadline is an alarm at which the client decides what its silence means.
+// A client keeps its buffers while it is busy. A deadline per read would cost as much as a decision. The read
+// deadline is therefore an alarm: it tests whether bytes arrived since the last one.
 
 // busyTime is the time between the alarms of a busy client. A client that was silent for that long becomes idle.
 const busyTime = 2 * time.Second
@@ -39,7 +39,12 @@ func (c *client) busyDeadline() time.Time {
 func (c *client) survive() bool {
 	now := time.Now()
 	if c.server.closing.Load() {
-		return false
+		if c.last {
+			return false
+		}
+		c.last = true
+		c.setReadDeadline(now)
+		return true
 	}
 	if c.active && c.authenticated {
 		c.active, c.idleSince = false, now
@@ -58,10 +63,16 @@ func (c *client) survive() bool {
 	return true
 }
 
-// setReadDeadline sets the next alarm. During a shutdown the alarm is now.
+// drainTime is how long a connection is read after the begin of a shutdown, for commands that have already arrived.
+const drainTime = 50 * time.Millisecond
+
+// setReadDeadline sets the next alarm. During a shutdown the first alarm is now, and the last one soon.
 func (c *client) setReadDeadline(t time.Time) {
 	c.nc.SetReadDeadline(t)
-	if c.server.closing.Load() {
+	switch {
+	case c.last:
+		c.nc.SetReadDeadline(time.Now().Add(drainTime))
+	case c.server.closing.Load():
 		c.nc.SetReadDeadline(longAgo)
 	}
 }

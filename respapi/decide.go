@@ -97,7 +97,7 @@ func (c *client) change(what string, args [][]byte, do func(context.Context, met
 	b.status("OK")
 }
 
-// request parses the arguments of a METE command. Its texts are those of the HTTP API. The names of options are
+// request parses the arguments of a METE command. Its texts are the same as in the HTTP API. The names of options are
 // in upper case, because custom attributes are in lower case.
 func (c *client) request(args [][]byte) (req mete.Request, problem string) {
 	for len(args) > 0 && isOption(args[0]) {

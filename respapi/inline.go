@@ -63,7 +63,7 @@ func unquote(text []byte) (length, read int, ok bool) {
 	for ; i < len(text); i++ {
 		b := text[i]
 		switch {
-		case quote == 0 && isSpace(b):
+		case quote == 0 && (b == ' ' || b == '\t' || b == '\r'): // other spaces are only skipped between words
 			return length, i, true
 		case quote == 0 && (b == '"' || b == '\''):
 			quote = b

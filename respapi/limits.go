@@ -54,7 +54,7 @@ func (q quota) compile() (bucket.Limit, error) {
 		value, least, max int64
 	}{{"max_burst", q.burst, 0, maxBurst}, {"count", q.count, 1, maxCount}, {"period", q.period, 1, maxPeriod}} {
 		if one.value == 0 && one.least > 0 {
-			return bucket.Limit{}, fmt.Errorf("Zero rates are not supported: %s must be between 1 and %d", one.name, one.max)
+			return bucket.Limit{}, fmt.Errorf("%s is 0: Zero rates are not supported; it must be between 1 and %d", one.name, one.max)
 		}
 		if one.value < one.least || one.value > one.max {
 			return bucket.Limit{}, fmt.Errorf("%s must be between %d and %d", one.name, one.least, one.max)

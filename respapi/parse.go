@@ -26,7 +26,7 @@ const (
 	maxStrangerCommandBytes  = 32 << 10
 )
 
-// A protocolError is the text of an error that ends the connection. The texts are those of Redis, because clients
+// A protocolError is the text of an error that ends the connection. The texts equal the ones of Redis, because clients
 // and their tests compare them.
 type protocolError string
 
@@ -48,7 +48,7 @@ func errNoDollar(got byte) protocolError {
 
 // A parser splits the bytes of a client into commands: arrays of bulk strings, or inline commands. It never parses
 // a byte twice, so that a slow sender costs no more than a fast one. It holds at most the bytes of one incomplete
-// command, and allocates memory for bytes that have arrived, never for a length that a client announces.
+// command. It allocates memory for bytes that have arrived, never for an announced length.
 type parser struct {
 	buf      []byte // buf[start:end] has arrived and is not executed
 	start    int    // of the current command
@@ -102,7 +102,7 @@ func (p *parser) next() ([][]byte, protocolError) {
 	return p.arguments(), ""
 }
 
-// bulks parses the bulk strings of an array as far as they have arrived.
+// bulks parses the bulk strings of an array that have arrived.
 func (p *parser) bulks() protocolError {
 	for p.missing > 0 {
 		if p.length < 0 {
@@ -198,6 +198,11 @@ func (p *parser) space() []byte {
 
 // isEmpty reports whether the parser holds no bytes of an incomplete command.
 func (p *parser) isEmpty() bool { return p.start == p.end && p.missing == 0 }
+
+// shrink replaces the buffer of an empty parser by one of the usual size.
+func (p *parser) shrink() {
+	p.buf, p.start, p.pos, p.end = make([]byte, bufferBytes), 0, 0, 0
+}
 
 // parseLength parses a decimal number as strictly as Redis does: no plus sign, no leading zero.
 func parseLength(text []byte) (int, bool) {

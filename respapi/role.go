@@ -2,7 +2,7 @@
 
 package respapi
 
-// A Role is a set of permissions of a client. Each role includes the lower ones. The numbers are those of
+// A Role is a set of permissions of a client. Each role includes the lower ones. The numbers equal the ones of
 // httpapi.Role, so that a program can convert one to the other.
 type Role int
 

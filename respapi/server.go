@@ -50,7 +50,7 @@ type Stats struct {
 	Clients  int    // connected now
 	Accepted uint64 // connections, including the rejected ones
 	Rejected uint64 // connections above [Config.MaxClients]
-	Commands uint64 // executed, including those that ended with an error
+	Commands uint64 // executed, including failed ones
 }
 
 // New returns a server that decides with lim.

@@ -92,6 +92,13 @@ func (c *client) logIn(user, password string) string {
 	return ""
 }
 
+// The error of Redis for HELLO without authentication.
+const (
+	helloNeeds   = "NOAUTH HELLO must be called with the client already authenticated, "
+	helloOption  = "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client "
+	helloPurpose = "and select the RESP protocol version at the same time"
+)
+
 // hello executes HELLO [version [AUTH user password] [SETNAME name]].
 func hello(c *client, args [][]byte) {
 	b := c.busy
@@ -135,7 +142,7 @@ func hello(c *client, args [][]byte) {
 		}
 	}
 	if !c.authenticated {
-		b.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		b.fail(helloNeeds + helloOption + helloPurpose)
 		return
 	}
 	if named {

@@ -64,8 +64,8 @@ func throttle(c *client, args [][]byte) {
 	b.throttled(&d, q.burst+1)
 }
 
-// throttled appends five numbers: whether the request is limited, the capacity, the remaining tokens, and the
-// seconds until a retry and until the bucket is full. The retry is -1 if the request is allowed, or if waiting does
+// throttled appends the five numbers of a decision in the order of redis-cell. The first is 1 if the request is
+// limited. The retry is -1 if the request is allowed, or if waiting does
 // not help. Without a bucket, nothing remains.
 func (r *reply) throttled(d *mete.Decision, capacity int64) {
 	limited, remaining, retry, reset := int64(1), int64(0), seconds(d.RetryAfter), int64(0)
