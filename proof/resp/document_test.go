@@ -13,7 +13,6 @@ import (
 
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/proof/meted"
-	"github.com/metehq/mete/respapi"
 )
 
 func TestMain(m *testing.M) { meted.Main(m) }
@@ -46,22 +45,7 @@ func TestDocument(t *testing.T) {
 			line, want, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
 			words := strings.Fields(ports.Replace(line))
 			if words[0] == "mete" {
-				srv := newServer(t, respapi.Config{})
-				srv.addr = "127.0.0.1:" + ports.Replace("6380")
-				if words[2] == "--config" {
-					srv.addr = "127.0.0.1:" + ports.Replace("6381")
-					srv.config.Authenticate = func(_ context.Context, _, p string) (respapi.Role, bool) {
-						switch p {
-						case "a-long-random-token-of-the-shop":
-							return 2, true
-						case "a-long-random-token-of-the-graphs":
-							return 1, true
-						}
-						return 0, false
-					}
-				}
-				srv.start()
-				t.Cleanup(srv.stop)
+				meted.Run(t, dir, words[2:]...)
 				continue
 			}
 			if got := runLine(t, dir, environment, ports.Replace(line)); !matches(want, got) {
