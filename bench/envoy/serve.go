@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/pprof"
+	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
@@ -112,7 +113,7 @@ func newLimiter(ctx context.Context, kind, redis string) (*mete.Limiter, error) 
 	if err != nil {
 		return nil, err
 	}
-	return mete.New(node, matcher, mete.Config{OnClose: node.Close})
+	return mete.New(node, matcher, mete.Config{OnClose: node.Close, Deadline: time.Second})
 }
 
 const (

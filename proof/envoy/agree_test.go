@@ -57,7 +57,7 @@ func TestAgree(t *testing.T) {
 			o := startOriginal(t, program, tt.settings...)
 			r := rand.New(testseed.PCG(uint64(len(tt.name)), 21))
 			for i := range requests / requestsPerTrial {
-				tr := maker{r, newestOriginal()}.trial(requestsPerTrial)
+				tr := maker{Rand: r, newest: newestOriginal()}.trial(requestsPerTrial)
 				if difference := compare(t, o, tt.options, tr); difference != "" {
 					report(t, o, tt.options, tr, i)
 					if t.Failed() && os.Getenv("METE_TEST_ALL") == "" {

@@ -29,8 +29,8 @@ import (
 // version of the module, which is the newest one that the Go module proxy has.
 const sourceVar = "METE_TEST_RATELIMIT_SOURCE"
 
-// newestOriginal reports whether the tests run a clone, with the features of March 2026 and later: quotas that deny if
-// all of them are exceeded, wildcards inside of values, and metadata.
+// newestOriginal reports whether the tests run a clone. It must have the features of March 2026 and later: quotas that
+// deny if all of them are exceeded, wildcards inside of values, and metadata.
 func newestOriginal() bool { return os.Getenv(sourceVar) != "" }
 
 // An original is a process with the service of envoyproxy/ratelimit and a clock that each call sets.

@@ -86,7 +86,8 @@ var (
 // A maker draws trials. It draws nothing on which the original is known to be wrong: see bugs_test.go.
 type maker struct {
 	*rand.Rand
-	newest bool // draw features of the newest original
+	newest   bool // draw features of the newest original
+	metadata bool // draw metadata in place of metrics: limits below value_to_metric lose theirs in the original
 }
 
 func (m maker) chance(percent int) bool { return m.IntN(100) < percent }
@@ -95,6 +96,7 @@ func pick[T any](m maker, of []T) T { return of[m.IntN(len(of))] }
 
 func (m maker) trial(requests int) *trial {
 	tr := &trial{}
+	m.metadata = m.newest && m.chance(50)
 	for i := range 1 + m.IntN(2) {
 		tr.domains = append(tr.domains, &node{key: fmt.Sprintf("domain%d", i), children: m.nodes(1 + m.IntN(3))})
 	}
@@ -179,13 +181,14 @@ func (m maker) addLimit(n *node) {
 	if m.newest && m.chance(20) {
 		n.flags = append(n.flags, "quota_mode: true")
 	}
-	switch { // the original loses the metadata of limits with the other two, and mixes up nested metadata
+	switch {
+	case m.metadata && m.chance(40): // flat, because the original mixes up nested metadata
+		n.flags = append(n.flags, fmt.Sprintf("metadata: {plan: %s, %s: [1, true, null]}", pick(m, names), pick(m, names)))
+	case m.metadata:
 	case m.chance(10):
 		n.flags = append(n.flags, "detailed_metric: true")
 	case m.chance(10):
 		n.flags = append(n.flags, "value_to_metric: true")
-	case m.newest && m.chance(20):
-		n.flags = append(n.flags, fmt.Sprintf("metadata: {plan: %s, %s: [1, true, null]}", pick(m, names), pick(m, names)))
 	}
 }
 

@@ -75,7 +75,7 @@ func connect(s settings.Settings, host server.Server, clock utils.TimeSource, m 
 	}
 }
 
-// longest is a source of random numbers whose numbers modulo longExpiry are longExpiry − 1.
+// longest is a source of one number, so that the random part of every expiry is the longest one.
 type longest struct{}
 
 func (longest) Int63() int64 { return longExpiry - 1 }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package envoy
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/metehq/mete"
+	"github.com/metehq/mete/envoyapi/dropin"
+	"github.com/metehq/mete/memstore"
+)
+
+const programsConfig = `
+domain: shop
+descriptors:
+- key: user
+  rate_limit: {unit: year, requests_per_unit: 2}
+- key: load
+  rate_limit: {unit: year, requests_per_unit: 1000000}
+`
+
+// serveOurs serves mete's service on a free port and returns its address.
+func serveOurs(t *testing.T) string {
+	t.Helper()
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := mete.New(store, nil, mete.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := dropin.NewService(limiter, dropin.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := dropin.Parse([]dropin.File{{Name: "shop.yaml", Data: []byte(programsConfig)}}, dropin.ConfigOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.SetConfig(config)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	ratelimitv3.RegisterRateLimitServiceServer(s, service)
+	reflection.Register(s)
+	go func() { _ = s.Serve(listener) }()
+	t.Cleanup(s.Stop)
+	return listener.Addr().String()
+}
+
+// output runs a program and returns its standard output and errors.
+func output(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	text, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, text)
+	}
+	return string(text)
+}
+
+// buildTool compiles grpcurl or ghz.
+func buildTool(t *testing.T, name, pkg string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	runGo(t, filepath.Join("tools", name), "build", "-buildvcs=false", "-trimpath", "-o", program, pkg)
+	return program
+}
+
+// TestClient runs the client of envoyproxy/ratelimit.
+func TestClient(t *testing.T) {
+	addr := serveOurs(t)
+	client := buildOriginal(t, "github.com/envoyproxy/ratelimit/src/client_cmd")
+	for i, want := range []string{"overall_code:OK", "overall_code:OK", "overall_code:OVER_LIMIT"} {
+		got := output(t, client, "-dial_string", addr, "-domain", "shop", "-descriptors", "user=ann")
+		if !strings.Contains(got, want) {
+			t.Errorf("call %d: got %s, want %s", i+1, got, want)
+		}
+	}
+}
+
+// TestGrpcurl calls by reflection, so that it needs no file with messages.
+func TestGrpcurl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a program")
+	}
+	addr := serveOurs(t)
+	grpcurl := buildTool(t, "grpcurl", "github.com/fullstorydev/grpcurl/cmd/grpcurl")
+	const service = "envoy.service.ratelimit.v3.RateLimitService"
+	if got := output(t, grpcurl, "-plaintext", addr, "list"); !strings.Contains(got, service) {
+		t.Errorf("list: got %s", got)
+	}
+	got := output(t, grpcurl, "-plaintext", "-d",
+		`{"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "bob"}]}], "hits_addend": 3}`, addr, service+"/ShouldRateLimit")
+	var answer struct {
+		OverallCode string
+		Statuses    []struct{ Code string }
+	}
+	if err := json.Unmarshal([]byte(got), &answer); err != nil || answer.OverallCode != "OVER_LIMIT" || len(answer.Statuses) != 1 {
+		t.Errorf("ShouldRateLimit: got %s, %v", got, err)
+	}
+}
+
+// TestGhz sends 2,000 calls from 20 callers.
+func TestGhz(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles a program")
+	}
+	addr := serveOurs(t)
+	ghz := buildTool(t, "ghz", "github.com/bojand/ghz/cmd/ghz")
+	got := output(t, ghz, "--insecure", "--format", "json", "-n", "2000", "-c", "20",
+		"--call", "envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit",
+		"-d", `{"domain": "shop", "descriptors": [{"entries": [{"key": "load", "value": "x"}]}]}`, addr)
+	var report struct {
+		Count                  int
+		StatusCodeDistribution map[string]int
+	}
+	if err := json.Unmarshal([]byte(got), &report); err != nil || report.Count != 2000 || report.StatusCodeDistribution["OK"] != 2000 {
+		t.Errorf("got %.500s, %v", got, err)
+	}
+}
+
+// TestExamples loads the example configurations of envoyproxy/ratelimit.
+func TestExamples(t *testing.T) {
+	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/ratelimit")
+	list.Dir = "original"
+	list.Env = append(os.Environ(), "GOWORK=off")
+	dir, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, pattern := range []string{"examples/ratelimit/config/*.yaml", "test/integration/runtime/current/ratelimit/config/*.yaml"} {
+		found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dropin.Parse([]dropin.File{{Name: filepath.Base(file), Data: text}}, dropin.ConfigOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
