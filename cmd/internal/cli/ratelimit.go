@@ -26,9 +26,9 @@ the environment variables of that service, its configuration files or its
 configuration by xDS, and opens the same ports. A link to mete with the name
 ratelimit runs this command, so that Envoy Gateway needs only another image.
 
-Limits are fixed windows, as in envoyproxy/ratelimit. METE_ALGORITHM=token_bucket
-makes each limit a token bucket. REDIS_URL or METE_STORE is required:
-METE_STORE=memory keeps the limits in this process.
+Limits are fixed windows, as in envoyproxy/ratelimit. Set METE_ALGORITHM to
+token_bucket to make each limit a token bucket. REDIS_URL or METE_STORE is
+required: METE_STORE=memory keeps the limits in this process.
 
 An invalid configuration never replaces a valid one. SIGTERM and SIGINT stop the
 service after the active calls. doc/envoy.md lists all variables, and the
@@ -38,6 +38,7 @@ variables, then exits.
 
 func newRatelimitCommand(std Streams) *cobra.Command {
 	var check bool
+	var format string
 	cmd := &cobra.Command{
 		Use: ratelimitName + " [flags]", Short: "Run in place of envoyproxy/ratelimit", Long: ratelimitAbout, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,21 +51,27 @@ func newRatelimitCommand(std Streams) *cobra.Command {
 			if err == nil {
 				err = s.CheckStore()
 			}
-			if err != nil || check {
-				return failEachOrNil(err)
+			switch {
+			case err != nil:
+				return failEach(exitUsage, err)
+			case check && format == "json":
+				return writeJSON(std.Out, checkedVariables{OK: true, Warnings: len(warnings)})
+			case check:
+				fmt.Fprintln(std.Out, "the variables are ok")
+				return nil
 			}
 			return runRatelimit(cmd.Context(), std, s, warnings)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "validate the environment variables, then exit")
+	addChoice(cmd, &format, "format", "with --check: the `FORMAT` of the output", "text", "json")
 	return cmd
 }
 
-func failEachOrNil(err error) error {
-	if err == nil {
-		return nil
-	}
-	return failEach(exitUsage, err)
+// checkedVariables is the JSON output of "mete ratelimit --check --format json" for valid variables.
+type checkedVariables struct {
+	OK       bool `json:"ok"`
+	Warnings int  `json:"warnings"` // on the standard error
 }
 
 // runRatelimit runs the service until ctx ends.
