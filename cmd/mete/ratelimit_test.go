@@ -49,7 +49,7 @@ func linkRatelimit(t *testing.T, environ ...string) *exec.Cmd {
 	return cmd
 }
 
-// ratelimitPorts are free addresses for the doors of the service.
+// ratelimitPorts are free addresses of the service.
 type ratelimitPorts struct{ grpc, http, debug, metrics string }
 
 func freePorts(t *testing.T) (ports ratelimitPorts, environ []string) {
@@ -62,7 +62,7 @@ func freePorts(t *testing.T) (ports ratelimitPorts, environ []string) {
 	}
 }
 
-// TestRatelimit_Program starts the program from its environment with a real Redis, uses all doors, and stops it with
+// TestRatelimit_Program starts the program from its environment with a real Redis, uses all ports, and stops it with
 // a call in flight.
 func TestRatelimit_Program(t *testing.T) {
 	redis := proctest.StartRedis(t)
