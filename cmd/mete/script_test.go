@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite what the scripts compare output
 const serverTimeout = time.Minute
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"mete": main})
+	testscript.Main(m, map[string]func(){"mete": main, "ratelimit": main})
 }
 
 func TestScripts(t *testing.T) {

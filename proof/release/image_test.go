@@ -184,6 +184,14 @@ func (r release) runImage(t *testing.T, image v1.Image) {
 		if header.Typeflag == tar.TypeReg {
 			write(t, filepath.Join(root, header.Name), content, header.FileInfo().Mode().Perm())
 		}
+		if header.Typeflag == tar.TypeSymlink {
+			if err := os.MkdirAll(filepath.Join(root, filepath.Dir(header.Name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(header.Linkname, filepath.Join(root, header.Name)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -191,6 +199,12 @@ func (r release) runImage(t *testing.T, image v1.Image) {
 	}
 	if got, err := inside(root, append(slices.Clone(config.Config.Entrypoint), "version")...).Output(); err != nil || !r.isStamped(string(got)) {
 		t.Errorf("mete version prints %q (%v), want the version and the commit", got, err)
+	}
+
+	service := inside(root, "/bin/ratelimit", "--check") // as Envoy Gateway starts it
+	service.Env = []string{"METE_STORE=memory", "GRPC_PROT=1"}
+	if got, err := service.CombinedOutput(); err != nil || !strings.Contains(string(got), "GRPC_PROT is not a setting") {
+		t.Errorf("/bin/ratelimit: %v\n%s", err, got)
 	}
 
 	t.Run("memory", func(t *testing.T) { r.serveImage(t, root, config.Config) })

@@ -80,7 +80,7 @@ func (f *fileSource) run(ctx context.Context, err error) {
 
 // reload activates changed contents. Two equal reads in a row are necessary, so that it never uses half of a change.
 func (f *fileSource) reload() (changed bool, err error) {
-	files, digest, err := f.readAll()
+	_, digest, err := f.readAll()
 	if err != nil || f.read && digest == f.digest {
 		return false, errors.Join(err, f.refused)
 	}

@@ -89,6 +89,7 @@ func TestServer_Doors(t *testing.T) {
 }
 
 func TestServer_Reload(t *testing.T) {
+	t.Parallel()
 	versions := t.TempDir()
 	for name, text := range map[string]string{"one": basic, "two": strings.ReplaceAll(basic, "requests_per_unit: 2", "requests_per_unit: 5"), "bad": "domain: shop\ndescriptors: [{}]"} {
 		if err := os.MkdirAll(filepath.Join(versions, name, "config"), 0o755); err != nil {
@@ -139,6 +140,7 @@ func TestServer_Reload(t *testing.T) {
 }
 
 func TestServer_StartUnconfigured(t *testing.T) {
+	t.Parallel()
 	root, file := directory(t, "domain:")
 	if _, _, err := open(t, "RUNTIME_ROOT="+root); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("a bad file at the start: %v", err)

@@ -50,18 +50,19 @@ type Settings struct {
 	LongestWait time.Duration
 
 	// Observation
-	LogLevel      string
-	LogFormat     string
-	Prometheus    bool
-	MetricsAddr   string
-	MetricsPath   string
-	Milliseconds  bool // response times in milliseconds, under the same name
-	Statsd        bool
-	StatsdHost    string
-	StatsdPort    int
-	FlushInterval time.Duration
-	DisableStats  bool
-	Tracing       Tracing
+	LogLevel       string
+	LogFormat      string
+	Prometheus     bool
+	MetricsAddr    string
+	MetricsPath    string
+	Milliseconds   bool // response times in milliseconds, under the same name
+	Statsd         bool
+	StatsdHost     string
+	StatsdProtocol string
+	StatsdPort     int
+	FlushInterval  time.Duration
+	DisableStats   bool
+	Tracing        Tracing
 }
 
 // TLSFiles are the paths of PEM files.

@@ -3,7 +3,6 @@
 package ratelimit
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,11 +14,17 @@ import (
 	"github.com/metehq/mete/internal/follow"
 )
 
-// statsdTimeout bounds one connection to the StatsD server.
-const statsdTimeout = 5 * time.Second
+const (
+	// statsdTimeout bounds one connection to the StatsD server.
+	statsdTimeout = 5 * time.Second
 
-// A statsdSender sends the increments of counters to a StatsD server, over TCP as the original does.
+	// maxDatagram bounds the bytes of a datagram, which then fits into one packet of an Ethernet with IPv6.
+	maxDatagram = 1432
+)
+
+// A statsdSender sends the increments of counters to a StatsD server.
 type statsdSender struct {
+	network  string // tcp or udp
 	addr     string
 	interval time.Duration
 	counters func() []dropin.Counter
@@ -29,7 +34,7 @@ type statsdSender struct {
 
 func newStatsdSender(s *Settings, counters func() []dropin.Counter, log *slog.Logger) *statsdSender {
 	addr := net.JoinHostPort(s.StatsdHost, strconv.Itoa(s.StatsdPort))
-	return &statsdSender{addr: addr, interval: s.FlushInterval, counters: counters, log: log, sent: map[string]uint64{}}
+	return &statsdSender{network: s.StatsdProtocol, addr: addr, interval: s.FlushInterval, counters: counters, log: log, sent: map[string]uint64{}}
 }
 
 // run sends at each interval until ctx ends, and one last time then.
@@ -51,16 +56,16 @@ func (s *statsdSender) run(ctx context.Context) {
 
 func (s *statsdSender) send() error {
 	counters := s.counters()
-	var lines bytes.Buffer
+	var lines []string
 	for _, c := range counters {
 		if grown := c.Value - s.sent[c.Name]; grown > 0 {
-			fmt.Fprintf(&lines, "%s:%d|c\n", c.Name, grown)
+			lines = append(lines, fmt.Sprintf("%s:%d|c\n", c.Name, grown))
 		}
 	}
-	if lines.Len() == 0 {
+	if len(lines) == 0 {
 		return nil
 	}
-	conn, err := net.DialTimeout("tcp", s.addr, statsdTimeout)
+	conn, err := net.DialTimeout(s.network, s.addr, statsdTimeout)
 	if err != nil {
 		return err
 	}
@@ -68,11 +73,25 @@ func (s *statsdSender) send() error {
 	if err := conn.SetDeadline(time.Now().Add(statsdTimeout)); err != nil {
 		return err
 	}
-	if _, err := conn.Write(lines.Bytes()); err != nil {
-		return err
+	for _, part := range s.join(lines) {
+		if _, err := conn.Write(part); err != nil {
+			return err
+		}
 	}
 	for _, c := range counters {
 		s.sent[c.Name] = c.Value
 	}
 	return nil
+}
+
+// join returns the lines as datagrams, or as one part for TCP. A line is never split.
+func (s *statsdSender) join(lines []string) (parts [][]byte) {
+	var part []byte
+	for _, line := range lines {
+		if s.network == "udp" && len(part) > 0 && len(part)+len(line) > maxDatagram {
+			parts, part = append(parts, part), nil
+		}
+		part = append(part, line...)
+	}
+	return append(parts, part)
 }
