@@ -93,9 +93,6 @@ func TestClient(t *testing.T) {
 
 // TestGrpcurl calls by reflection, so that it needs no file with messages.
 func TestGrpcurl(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles a program")
-	}
 	addr := serveOurs(t)
 	grpcurl := buildTool(t, "grpcurl", "github.com/fullstorydev/grpcurl/cmd/grpcurl")
 	const service = "envoy.service.ratelimit.v3.RateLimitService"
@@ -115,9 +112,6 @@ func TestGrpcurl(t *testing.T) {
 
 // TestGhz sends 2,000 calls from 20 callers.
 func TestGhz(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles a program")
-	}
 	addr := serveOurs(t)
 	ghz := buildTool(t, "ghz", "github.com/bojand/ghz/cmd/ghz")
 	got := output(t, ghz, "--insecure", "--format", "json", "-n", "2000", "-c", "20",
