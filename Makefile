@@ -6,7 +6,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 TIME     ?= 10m
 
-.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-resp bench-replay bench-dashboards fuzz release setup
+.PHONY: help run test test-long soak check bench bench-http bench-redis bench-postgres bench-resp bench-envoy bench-replay bench-dashboards fuzz release setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench-postgres: setup ## compare with other limiters that use PostgreSQL; ten mi
 
 bench-resp: setup ## compare mete over RESP with Redis; five minutes
 	cd bench && $(GO) run ./resp
+
+bench-envoy: setup ## compare the services for Envoy with envoyproxy/ratelimit; three minutes
+	cd bench && $(GO) run ./envoy
 
 bench-replay: ## compare the replay of an access log with GoAccess and plain scans
 	cd bench && $(GO) run ./replay

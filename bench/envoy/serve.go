@@ -92,7 +92,7 @@ func newService(ctx context.Context, kind, redis string) (ratelimitv3.RateLimitS
 	}
 }
 
-// newLimiter returns a limiter with the store of the server, and with a policy that means the same as configText.
+// newLimiter returns a limiter with the store of the server, and with a policy like configText.
 func newLimiter(ctx context.Context, kind, redis string) (*mete.Limiter, error) {
 	var matcher *policy.Matcher
 	if kind == kindPolicy {
@@ -130,8 +130,8 @@ descriptors:
 	policyText = `{"rules": [{
 	"name": "address",
 	"match": {"envoy:domain": "bench"},
-	"key": ["descriptor:remote_address"],
-	"limit": "4000000000/hour"
+	"limit_keys": ["descriptor:remote_address"],
+	"algorithm_config": {"rate": "1000000/1s", "burst": 4000000000}
 }]}`
 )
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -251,5 +252,21 @@ func TestNewService_Refuses(t *testing.T) {
 		if _, err := dropin.NewService(lim, o); err == nil {
 			t.Errorf("a service with %+v", o)
 		}
+	}
+}
+
+// TestMetadata_KeysOfYAML11 has names that package yaml.v2 gives: the value of a nested key decides.
+func TestMetadata_KeysOfYAML11(t *testing.T) {
+	r := newRig(t, `
+domain: shop
+descriptors:
+- key: a
+  rate_limit: {unit: day, requests_per_unit: 9}
+  metadata: {y: 1, <<: {on: 2}, nested: {y: 3, 0x10: 4, "off": 5, <<: {no: 6}}}
+`, dropin.Options{DynamicMetadata: true})
+	resp := r.ask(entries("a=1"))
+	want := map[string]any{"y": 1.0, "on": 2.0, "nested": map[string]any{"true": 3.0, "16": 4.0, "off": 5.0, "false": 6.0}}
+	if got := resp.DynamicMetadata.AsMap()["metadata"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("metadata %v, want %v", got, want)
 	}
 }

@@ -3,6 +3,7 @@
 package dropin
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -126,11 +127,16 @@ func (r *reader) readMetadata(n *yamltree.Node) (*structpb.Struct, error) {
 	if v.Kind != yamltree.Mapping {
 		return nil, r.place(n).fail("write KEY: VALUE", "metadata is a %s instead of a mapping", kindOf(v))
 	}
-	value, err := r.readValue(n)
-	if err != nil || len(value.GetStructValue().GetFields()) == 0 {
+	leave, err := r.enter(n)
+	if err != nil {
 		return nil, err
 	}
-	return value.GetStructValue(), nil
+	defer leave()
+	fields := map[string]*structpb.Value{}
+	if err := r.readMembers(n, fields, textOf); err != nil || len(fields) == 0 {
+		return nil, err
+	}
+	return &structpb.Struct{Fields: fields}, nil
 }
 
 func (r *reader) readValue(n *yamltree.Node) (*structpb.Value, error) {
@@ -153,7 +159,7 @@ func (r *reader) readValue(n *yamltree.Node) (*structpb.Value, error) {
 		return structpb.NewListValue(list), nil
 	case yamltree.Mapping:
 		fields := map[string]*structpb.Value{}
-		return structpb.NewStructValue(&structpb.Struct{Fields: fields}), r.readMembers(n, fields)
+		return structpb.NewStructValue(&structpb.Struct{Fields: fields}), r.readMembers(n, fields, valueText)
 	}
 	switch scalar := resolve(v).(type) {
 	case bool:
@@ -170,8 +176,16 @@ func (r *reader) readValue(n *yamltree.Node) (*structpb.Value, error) {
 	return structpb.NewNullValue(), nil
 }
 
-// readMembers adds the fields of a mapping to fields. Fields of a merge key come first.
-func (r *reader) readMembers(n *yamltree.Node, fields map[string]*structpb.Value) error {
+// textOf returns the text of a key as the file has it.
+func textOf(n *yamltree.Node) string { return n.Value }
+
+// valueText returns the text of the value of a key. The reference server names nested fields of metadata so: the key y
+// is the field "true", and 0x10 is "16".
+func valueText(n *yamltree.Node) string { return fmt.Sprint(resolve(n)) }
+
+// readMembers adds the fields of a mapping to fields. Fields of a merge key come first. The function nameOf returns the
+// name of a field for its key.
+func (r *reader) readMembers(n *yamltree.Node, fields map[string]*structpb.Value, nameOf func(*yamltree.Node) string) error {
 	for _, merges := range []bool{true, false} {
 		for _, field := range n.Resolve().Fields {
 			key := field.Key.Resolve()
@@ -181,21 +195,31 @@ func (r *reader) readMembers(n *yamltree.Node, fields map[string]*structpb.Value
 			if key.Kind != yamltree.Scalar {
 				return r.place(field.Key).fail("write a text as the key", "a key of metadata is a %s", kindOf(key))
 			}
-			value, err := r.readValue(field.Value)
-			if err != nil {
-				return err
-			}
 			if !merges {
-				fields[key.Value] = value
+				value, err := r.readValue(field.Value)
+				if err != nil {
+					return err
+				}
+				fields[nameOf(key)] = value
 				continue
 			}
-			if value.GetStructValue() == nil {
-				return r.place(field.Value).fail("write <<: *ANCHOR", "the merge key << has no mapping")
-			}
-			for name, member := range value.GetStructValue().GetFields() {
-				fields[name] = member
+			if err := r.mergeMembers(field.Value, fields, nameOf); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// mergeMembers adds the fields of the mapping of a merge key to fields.
+func (r *reader) mergeMembers(n *yamltree.Node, fields map[string]*structpb.Value, nameOf func(*yamltree.Node) string) error {
+	if n.Resolve().Kind != yamltree.Mapping {
+		return r.place(n).fail("write <<: *ANCHOR", "the merge key << has no mapping")
+	}
+	leave, err := r.enter(n)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return r.readMembers(n, fields, nameOf)
 }

@@ -5,6 +5,8 @@ package archtest
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +73,7 @@ func TestRules_BrokenTree(t *testing.T) {
 		{"stands alone", "policy/p_test.go", testSource("policy_test", `import "example.net/x"`), "policy/p_test.go: must not import example.net/x"},
 
 		{"modules agree", "pgstore/go.mod", "module example.org/m/pgstore\n\ngo 1.26.0\n", "go.work: does not use ./pgstore"},
+		{"modules agree", "proof/envoy/tools/ghz/go.mod", "module example.org/m/proof/envoy/tools/ghz\n\ngo 1.25.0\n", "proof/envoy/tools/ghz/go.mod: go 1.25.0"},
 		{"modules agree", "go.work", sound["go.work"] + "use ./gone\n", "go.work: uses ./gone"},
 		{"modules agree", "cmd/go.mod", "module example.org/m/cmd\n\ngo 1.25.0\n", "cmd/go.mod: go 1.25.0"},
 		{"modules agree", "cmd/go.mod", "module example.org/other\n\ngo 1.26.0\n", "cmd/go.mod: want example.org/m/cmd"},
@@ -128,6 +131,33 @@ func TestSizes_ReasonForALongFunction(t *testing.T) {
 	text := "// f does much.\n//\n// long: it is a table.\nfunc f() {" + strings.Repeat("\n", 70) + "}"
 	if found := checkSizes(loadFiles(t, map[string]string{"policy/p.go": source("policy", text)})); len(found) != 0 {
 		t.Errorf("findings: %v, want none", found)
+	}
+}
+
+func TestModules_Separate(t *testing.T) {
+	module := map[string]string{"proof/envoy/tools/ghz/go.mod": "module example.org/m/proof/envoy/tools/ghz\n\ngo 1.26.0\n"}
+	if found := checkModules(loadFiles(t, module)); len(found) != 0 {
+		t.Errorf("a separate module: findings %v, want none", found)
+	}
+	module["go.work"] = sound["go.work"] + "use ./proof/envoy/tools/ghz\n"
+	if found := checkModules(loadFiles(t, module)); len(found) != 1 {
+		t.Errorf("a separate module in go.work: findings %v, want one", found)
+	}
+}
+
+// TestModules_SeparateAreChecked compares the list with the directories and with scripts/check, which has the same list.
+func TestModules_SeparateAreChecked(t *testing.T) {
+	script, err := os.ReadFile("../../scripts/check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "for dir in " + strings.Join(separate, " ") + "; do"; !strings.Contains(string(script), want) {
+		t.Errorf("scripts/check lacks %q", want)
+	}
+	for _, dir := range separate {
+		if _, err := os.Stat(filepath.Join("../..", dir, "go.mod")); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

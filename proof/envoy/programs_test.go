@@ -4,62 +4,14 @@ package envoy
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/reflection"
-
-	"github.com/metehq/mete"
 	"github.com/metehq/mete/envoyapi/dropin"
-	"github.com/metehq/mete/memstore"
 )
-
-const programsConfig = `
-domain: shop
-descriptors:
-- key: user
-  rate_limit: {unit: year, requests_per_unit: 2}
-- key: load
-  rate_limit: {unit: year, requests_per_unit: 1000000}
-`
-
-// serveOurs serves mete's service on a free port and returns its address.
-func serveOurs(t *testing.T) string {
-	t.Helper()
-	store, err := memstore.New(memstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := mete.New(store, nil, mete.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := dropin.NewService(limiter, dropin.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := dropin.Parse([]dropin.File{{Name: "shop.yaml", Data: []byte(programsConfig)}}, dropin.ConfigOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service.SetConfig(config)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := grpc.NewServer()
-	ratelimitv3.RegisterRateLimitServiceServer(s, service)
-	reflection.Register(s)
-	go func() { _ = s.Serve(listener) }()
-	t.Cleanup(s.Stop)
-	return listener.Addr().String()
-}
 
 // output runs a program and returns its standard output and errors.
 func output(t *testing.T, program string, args ...string) string {
@@ -81,7 +33,7 @@ func buildTool(t *testing.T, name, pkg string) string {
 
 // TestClient runs the client of envoyproxy/ratelimit.
 func TestClient(t *testing.T) {
-	addr := serveOurs(t)
+	addr := startService(t, ourProgram(t)).addr
 	client := buildOriginal(t, "github.com/envoyproxy/ratelimit/src/client_cmd")
 	for i, want := range []string{"overall_code:OK", "overall_code:OK", "overall_code:OVER_LIMIT"} {
 		got := output(t, client, "-dial_string", addr, "-domain", "shop", "-descriptors", "user=ann")
@@ -91,16 +43,17 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestGrpcurl calls by reflection, so that it needs no file with messages.
+// TestGrpcurl calls by reflection, so that it needs no file with messages. It asks for the health too, as probes do.
 func TestGrpcurl(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles a program")
-	}
-	addr := serveOurs(t)
+	addr := startService(t, ourProgram(t)).addr
 	grpcurl := buildTool(t, "grpcurl", "github.com/fullstorydev/grpcurl/cmd/grpcurl")
 	const service = "envoy.service.ratelimit.v3.RateLimitService"
 	if got := output(t, grpcurl, "-plaintext", addr, "list"); !strings.Contains(got, service) {
 		t.Errorf("list: got %s", got)
+	}
+	const health = "grpc.health.v1.Health/Check"
+	if got := output(t, grpcurl, "-plaintext", "-d", `{"service": "ratelimit"}`, addr, health); !strings.Contains(got, `"status": "SERVING"`) {
+		t.Errorf("%s: got %s", health, got)
 	}
 	got := output(t, grpcurl, "-plaintext", "-d",
 		`{"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "bob"}]}], "hits_addend": 3}`, addr, service+"/ShouldRateLimit")
@@ -115,10 +68,7 @@ func TestGrpcurl(t *testing.T) {
 
 // TestGhz sends 2,000 calls from 20 callers.
 func TestGhz(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compiles a program")
-	}
-	addr := serveOurs(t)
+	addr := startService(t, ourProgram(t)).addr
 	ghz := buildTool(t, "ghz", "github.com/bojand/ghz/cmd/ghz")
 	got := output(t, ghz, "--insecure", "--format", "json", "-n", "2000", "-c", "20",
 		"--call", "envoy.service.ratelimit.v3.RateLimitService.ShouldRateLimit",

@@ -183,7 +183,7 @@ func (m maker) addLimit(n *node) {
 	}
 	switch {
 	case m.metadata && m.chance(40): // flat, because the original mixes up nested metadata
-		n.flags = append(n.flags, fmt.Sprintf("metadata: {plan: %s, %s: [1, true, null]}", pick(m, names), pick(m, names)))
+		n.flags = append(n.flags, fmt.Sprintf("metadata: {plan: %s, %s: [1, on, null, {y: no, 0x10: 1_0, 1.50: ~}]}", pick(m, names), pick(m, names)))
 	case m.metadata:
 	case m.chance(10):
 		n.flags = append(n.flags, "detailed_metric: true")
