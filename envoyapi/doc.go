@@ -27,7 +27,8 @@
 // The answer: overall_code is OK or OVER_LIMIT, never UNKNOWN. Each status describes one limit of the
 // descriptor: the limit that denied, or the limit with the fewest tokens left. limit_remaining saturates at 2^32-1.
 // duration_until_reset is in whole seconds, rounded up. For a denied descriptor it is the wait, and otherwise the time
-// until the bucket is full. It is absent if no wait helps. current_limit is the rate of the limit in lowest terms, such as 1 per 2 SECOND for "5/10s".
+// until the bucket is full. It is absent if no wait helps. current_limit has the
+// numbers of the policy: "5/10s" is requests_per_unit 5, unit SECOND and unit_multiplier 10. The limit of a caller is returned as it is.
 // response_headers_to_add has the RateLimit fields and, on a denial, Retry-After. The dynamic metadata is set if
 // the request was denied, delayed, degraded or decided by an override. Its fields are rule, reason, descriptor,
 // override, degraded, failure and wait_seconds. Envoy cannot delay a request: only wait_seconds tells the delay of a queue or a stage.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -104,6 +105,7 @@ type call struct {
 type index struct {
 	part   int    // -1 for negative hits
 	charge string // the key, or empty
+	limit  *commonv3.RateLimitDescriptor_RateLimitOverride
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -149,7 +151,7 @@ func (c *call) read(req *ratelimitv3.RateLimitRequest) error {
 			if err != nil {
 				return fmt.Errorf("descriptor %d: %w", i, err)
 			}
-			if at.charge = charge.Key; negative {
+			if at.charge, at.limit = charge.Key, override; negative {
 				c.returns = append(c.returns, charge)
 			} else {
 				c.charges = append(c.charges, charge)

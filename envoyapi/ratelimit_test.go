@@ -15,6 +15,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/metehq/mete/envoyapi"
@@ -40,8 +41,8 @@ func TestRateLimit_Allowed(t *testing.T) {
 	if user.Code != ok || user.CurrentLimit.Name != "user" || user.LimitRemaining != 19 || user.DurationUntilReset.Seconds != 2 {
 		t.Errorf("user: %v", user)
 	}
-	if l := user.CurrentLimit; l.RequestsPerUnit != 1 || l.Unit != ratelimitv3.RateLimitResponse_RateLimit_SECOND || l.UnitMultiplier.GetValue() != 2 {
-		t.Errorf("user: limit %v, want 1 per 2 seconds", l)
+	if l := user.CurrentLimit; l.RequestsPerUnit != 5 || l.Unit != ratelimitv3.RateLimitResponse_RateLimit_SECOND || l.UnitMultiplier.GetValue() != 10 {
+		t.Errorf("user: limit %v, want 5 per 10 seconds", l)
 	}
 	if l := tenant.CurrentLimit; l.RequestsPerUnit != 100 || l.Unit != ratelimitv3.RateLimitResponse_RateLimit_MINUTE || l.UnitMultiplier != nil || tenant.DurationUntilReset.Seconds != 1 {
 		t.Errorf("tenant: %v, want 100 per minute, full in 0.6 s rounded up", tenant)
@@ -54,6 +55,38 @@ func TestRateLimit_Allowed(t *testing.T) {
 	}
 	if got := r.ask(&ratelimitv3.RateLimitRequest{Domain: "unknown", Descriptors: []*commonv3.RateLimitDescriptor{describe("user", "alice")}}); got.OverallCode != ok || got.Statuses[0].CurrentLimit != nil {
 		t.Errorf("unknown domain: %v", got)
+	}
+}
+
+// A current_limit has the numbers of the policy, and those of the caller's own limit.
+func TestRateLimit_CurrentLimit(t *testing.T) {
+	for config, want := range map[string]*ratelimitv3.RateLimitResponse_RateLimit{
+		`"algorithm_config": {"rate": "5/10s", "burst": 20}`:                                        {RequestsPerUnit: 5, Unit: 1, UnitMultiplier: wrapperspb.UInt32(10)},
+		`"algorithm_config": {"rate": "60/1m", "burst": 20}`:                                        {RequestsPerUnit: 60, Unit: 2},
+		`"algorithm_config": {"rate": "6/90s", "burst": 20}`:                                        {RequestsPerUnit: 6, Unit: 1, UnitMultiplier: wrapperspb.UInt32(90)},
+		`"algorithm_config": {"rps": 10, "burst": 20}`:                                              {RequestsPerUnit: 10, Unit: 1},
+		`"algorithm_config": {"rps": 2.5, "burst": 20}`:                                             {RequestsPerUnit: 5, Unit: 1, UnitMultiplier: wrapperspb.UInt32(2)},
+		`"algorithm_config": {"rate": "1/250ms", "burst": 20}`:                                      {RequestsPerUnit: 4, Unit: 1},
+		`"algorithm_config": {"rate": "10/2h", "burst": 20, "refill": "interval"}`:                  {RequestsPerUnit: 10, Unit: 3, UnitMultiplier: wrapperspb.UInt32(2)},
+		`"algorithm": "fixed_window", "algorithm_config": {"tokens": 100, "window": "1m"}`:          {RequestsPerUnit: 100, Unit: 2},
+		`"algorithm": "sliding_window", "algorithm_config": {"tokens": 1000, "window": "1h"}`:       {RequestsPerUnit: 1000, Unit: 3},
+		`"algorithm": "leaky_bucket", "algorithm_config": {"rate": "30/1m", "queue": 5}`:            {RequestsPerUnit: 30, Unit: 2},
+		`"algorithm": "cost_based", "algorithm_config": {"budget": 500, "period": "2d"}`:            {RequestsPerUnit: 500, Unit: 4, UnitMultiplier: wrapperspb.UInt32(2)},
+		`"algorithm_config": {"rate": "5000/10s", "burst": 20000, "shards": 4}`:                     {RequestsPerUnit: 5000, Unit: 1, UnitMultiplier: wrapperspb.UInt32(10)},
+		`"algorithm": "fixed_window", "algorithm_config": {"tokens": 5000000000, "window": "100s"}`: {RequestsPerUnit: math.MaxUint32, Unit: 1, UnitMultiplier: wrapperspb.UInt32(100)},
+	} {
+		r := newRig(t, `{"rules": [{"name": "r", "limit_keys": ["descriptor:user"], `+config+`}]}`)
+		want.Name = "r"
+		if got := r.ask(request(describe("user", "alice"))).Statuses[0].CurrentLimit; !proto.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", config, got, want)
+		}
+	}
+	r := newRig(t, rules)
+	got := r.ask(request(limited(describe("k", "v"), 60, typev3.RateLimitUnit_MINUTE, 4), limited(describe("k", "w"), 2, typev3.RateLimitUnit_YEAR, 0)))
+	for i, want := range []*ratelimitv3.RateLimitResponse_RateLimit{{RequestsPerUnit: 60, Unit: 2, UnitMultiplier: wrapperspb.UInt32(4)}, {RequestsPerUnit: 2, Unit: 6}} {
+		if got := got.Statuses[i].CurrentLimit; !proto.Equal(got, want) {
+			t.Errorf("caller's limit: %v, want %v", got, want)
+		}
 	}
 }
 
