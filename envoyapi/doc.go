@@ -16,9 +16,31 @@
 // attribute names have no effect, because no rule can name them.
 //
 // Costs: hits_addend of a descriptor, else of the request, else the cost of the rule. A hits_addend replaces the
-// rule's cost, as the cost of /v1/take does. A descriptor with hits_addend 0 looks: it spends nothing, and is over the
-// limit only while the bucket is in debt. A descriptor with is_negative_hits refunds its hits after the other
+// rule's cost, as the cost of /v1/take does. A descriptor with is_negative_hits refunds its hits after the other
 // descriptors passed, and is OK. A bucket never exceeds its capacity. If the others are denied, nothing is refunded.
+//
+// A descriptor with hits_addend 0 looks: it spends nothing, and is over the limit only while the bucket is in debt.
+// A bucket with 0 tokens left is not in debt, as a counter at its limit is not over it.
+//
+// Hits at the end of a stream (apply_on_stream_done) are for work that has already happened, and their number may
+// exceed the tokens left. A take would then be denied and spend nothing. Envoy does not mark such a request, so the
+// configuration marks it with an entry that has the key mete_charge ([ChargeKey]). All hits of a marked request are
+// charged, even if tokens are missing. The bucket then owes them. Until the debt is paid, looks and takes are over the
+// limit. Never mark hits before the work, because such a request is not limited. The value of the entry has no effect,
+// and rules can ignore the entry. Envoy sends the hits of a finished stream in a request of its own, so that one
+// marked descriptor is enough:
+//
+//	rate_limits:
+//	- hits_addend: {number: 0}
+//	  actions: [{request_headers: {header_name: x-user, descriptor_key: user}}]
+//	- hits_addend: {format: "%DYNAMIC_METADATA(llm:total_tokens)%"}
+//	  apply_on_stream_done: true
+//	  actions:
+//	  - request_headers: {header_name: x-user, descriptor_key: user}
+//	  - generic_key: {descriptor_key: mete_charge, descriptor_value: "1"}
+//
+// The debt is unbounded unless the rule sets max_reserved or a queue. A charge that would exceed them is denied, and
+// nothing is spent. Package dropin needs no mark, because it counts all hits.
 //
 // The limit of a descriptor, which the caller chooses, applies in addition to the policy, so that a caller can only
 // tighten the policy. Its bucket holds requests_per_unit tokens, refills them within unit × unit_multiplier, and

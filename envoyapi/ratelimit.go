@@ -66,7 +66,11 @@ func (r *RateLimit) ShouldRateLimit(ctx context.Context, req *ratelimitv3.RateLi
 	d := mete.Decision{Allowed: true}
 	if len(c.parts) > 0 {
 		var err error
-		if d, err = r.limiter.Take(ctx, mete.Request{Parts: c.parts, Charges: c.charges}); err != nil {
+		take := r.limiter.Take
+		if c.finished {
+			take = r.limiter.Charge
+		}
+		if d, err = take(ctx, mete.Request{Parts: c.parts, Charges: c.charges}); err != nil {
 			return nil, statusOf(err)
 		}
 	}
@@ -99,6 +103,8 @@ type call struct {
 	refunds []mete.Part // of negative hits
 	returns []mete.Charge
 	indexes []index // by descriptor
+
+	finished bool // a descriptor has ChargeKey
 }
 
 // An index relates a descriptor to its part, and to its charge if the caller set a limit.
@@ -133,12 +139,16 @@ func (c *call) read(req *ratelimitv3.RateLimitRequest) error {
 	case len(descriptors) > mete.MaxParts:
 		return fmt.Errorf("%d descriptors: must be at most %d", len(descriptors), mete.MaxParts)
 	}
+	c.finished = false
 	c.facts = slices.Grow(c.facts[:0], len(descriptors)) // pointers into it stay valid
 	for i, d := range descriptors {
 		if err := checkEntries(d.GetEntries()); err != nil {
 			return fmt.Errorf("descriptor %d: %w", i, err)
 		}
 		c.facts = append(c.facts, facts{domain: req.GetDomain(), entries: d.GetEntries()})
+		if !c.finished {
+			_, c.finished = c.facts[i].find(ChargeKey, 1)
+		}
 		part, err := readHits(req, d)
 		if err != nil {
 			return fmt.Errorf("descriptor %d: %w", i, err)

@@ -151,6 +151,54 @@ func TestRateLimit_Hits(t *testing.T) {
 	}
 }
 
+// A look before the work and a charge after it limit a client whose work costs more than the tokens left.
+func TestRateLimit_ChargeAfter(t *testing.T) {
+	for name, config := range map[string]string{
+		"token bucket":   `"algorithm_config": {"rate": "10/10s", "burst": 10}`,
+		"interval":       `"algorithm_config": {"rate": "10/10s", "burst": 10, "refill": "interval"}`,
+		"fixed window":   `"algorithm": "fixed_window", "algorithm_config": {"tokens": 10, "window": "10s"}`,
+		"sliding window": `"algorithm": "sliding_window", "algorithm_config": {"tokens": 10, "window": "10s"}`,
+		"sliding log":    `"algorithm": "sliding_log", "algorithm_config": {"tokens": 10, "window": "10s"}`,
+		"budget":         `"algorithm": "cost_based", "algorithm_config": {"budget": 10, "period": "10s"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, `{"rules": [{"name": "user", "limit_keys": ["descriptor:user"], `+config+`}]}`)
+			look := func() *ratelimitv3.RateLimitResponse { return r.ask(request(withHits(describe("user", "alice"), 0))) }
+			end := func(hits uint64) *ratelimitv3.RateLimitResponse {
+				return r.ask(request(withHits(describe("user", "alice", envoyapi.ChargeKey, "1"), hits)))
+			}
+			if got := end(10); got.OverallCode != ok || look().OverallCode != ok {
+				t.Errorf("no tokens left: %v, want OK until the bucket is in debt", got)
+			}
+			if got := end(7); got.OverallCode != ok || got.Statuses[0].LimitRemaining != 0 {
+				t.Errorf("%v: want 7 missing tokens charged", got)
+			}
+			if got := look(); got.OverallCode != over || got.Statuses[0].DurationUntilReset.GetSeconds() == 0 {
+				t.Errorf("%v: want a look in debt over the limit, with its wait", got)
+			}
+			if got := r.ask(request(describe("user", "alice"))); got.OverallCode != over {
+				t.Errorf("%v: want a take in debt over the limit", got)
+			}
+			r.clock.Advance(20_000_000)
+			if got := look(); got.OverallCode != ok {
+				t.Errorf("%v: want the debt paid after 20 s", got)
+			}
+		})
+	}
+	r := newRig(t, `{"rules": [{"name": "user", "limit_keys": ["descriptor:user"], "algorithm_config": {"rate": "1/1s", "burst": 10, "max_reserved": 5}}]}`)
+	marked := withHits(describe("user", "bob", envoyapi.ChargeKey, ""), 16)
+	if got := r.ask(request(marked)); got.OverallCode != over {
+		t.Errorf("%v: want a charge above max_reserved denied", got)
+	}
+	marked.HitsAddend.Value = 14
+	if got := r.ask(request(marked, limited(describe("k", "v"), 1, typev3.RateLimitUnit_HOUR, 0))); got.OverallCode != ok || got.Statuses[1].LimitRemaining != 0 {
+		t.Errorf("%v: want all descriptors of the request charged", got)
+	}
+	if got := r.ask(request(withHits(describe("user", "bob"), 0))); got.OverallCode != over {
+		t.Errorf("%v: want 4 tokens owed", got)
+	}
+}
+
 func limited(d *commonv3.RateLimitDescriptor, requests uint32, unit typev3.RateLimitUnit, multiplier uint32) *commonv3.RateLimitDescriptor {
 	d.Limit = &commonv3.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: requests, Unit: unit}
 	if multiplier > 0 {
