@@ -59,11 +59,25 @@
 // Errors have these codes. Envoy then allows the request unless failure_mode_deny is set:
 //
 //	InvalidArgument   no domain; no descriptors, or more than [mete.MaxParts] of them; more than [MaxEntries]
-//	                  entries; a limit with the unit UNKNOWN or an invalid rate; too many hits; entries a, a and a#2
+//	                  entries; a limit with the unit UNKNOWN or an invalid rate; too many hits; entries a, a and a#2.
+//	                  If only the sum of negative hits is too large, the other hits have been taken
 //	Unavailable       a refund failed: hits may have been taken and refunded
 //	DeadlineExceeded,
 //	Canceled          the call ended first
 //
 // If the store does not answer within the deadline of a rule, on_store_error of the rules decides. Envoy's filter
 // waits 20 ms by default, and a rule 50 ms: set the deadline of the rules below the timeout of the filter.
+//
+// # External authorization
+//
+// An [Authorization] answers envoy.service.auth.v3.Authorization (ext_authz). A check contains the client's request.
+// Rules see its method, path, host, header fields, query, cookies and client address, normalized as in an HTTP server.
+// A context extension KEY of the route is the custom attribute envoy:context:KEY.
+//
+// The answer is an OK response with the RateLimit fields, or a denied response. A denied response has the status,
+// fields and body that an HTTP server with the same policy would send: mostly 429 with Retry-After, or 400, 403 and
+// 503. The dynamic metadata has the rule and the reason. A request in the queue of a leaky bucket is delayed, unlike in
+// the rate limit service. [Authorization.Check] lists the errors, and [AuthorizationConfig] the trusted proxies.
+//
+// Package dropin answers the rate limit service with the configuration of envoyproxy/ratelimit in place of a policy.
 package envoyapi
