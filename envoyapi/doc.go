@@ -75,8 +75,8 @@
 // A context extension KEY of the route is the custom attribute envoy:context:KEY.
 //
 // The answer is an OK response with the RateLimit fields, or a denied response. A denied response has the status,
-// fields and body that an HTTP server with the same policy would send: mostly 429 with Retry-After, or 400, 403 and
-// 503. The dynamic metadata has the rule and the reason. A request in the queue of a leaky bucket is delayed, unlike in
+// fields and body that an HTTP server with the same policy would send. The status is mostly 429 with Retry-After, and
+// otherwise 400, 403 or 503. The dynamic metadata has the rule and the reason. A request in the queue of a leaky bucket is delayed, unlike in
 // the rate limit service. [Authorization.Check] lists the errors, and [AuthorizationConfig] the trusted proxies.
 //
 // Package dropin answers the rate limit service with the configuration of envoyproxy/ratelimit in place of a policy.
