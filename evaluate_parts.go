@@ -101,7 +101,7 @@ func (e *evaluation) claimOf(m *policy.Match, i int) (*claim, error) {
 	for at := range *list {
 		c := &(*list)[at]
 		if c.status.Key == m.Key {
-			return c, e.join(c, m, i)
+			return c, c.join(m, i)
 		}
 		if m.Shadow && c.status.Rule == m.Rule {
 			place = at + 1 // the claims of a shadow rule are one take
@@ -119,16 +119,12 @@ func (e *evaluation) claimOf(m *policy.Match, i int) (*claim, error) {
 	return c, nil
 }
 
-// join adds the cost of a match to the claim for the same bucket.
-func (e *evaluation) join(c *claim, m *policy.Match, i int) error {
-	asked, parts, onStoreError := c.asked+m.Cost, c.status.parts, c.onStoreError
-	if asked > bucket.MaxTokens {
-		return fmt.Errorf("%w: part %d: the costs of its bucket add up to %v tokens: must be at most %v", ErrCost, i, asked, bucket.MaxTokens)
+// join adds the cost of a match to the claim for the same bucket. The limits are equal, because a policy rejects
+// overrides that give a bucket two limits.
+func (c *claim) join(m *policy.Match, i int) error {
+	if c.asked += m.Cost; c.asked > bucket.MaxTokens {
+		return fmt.Errorf("%w: part %d: the costs of its bucket add up to %v tokens: must be at most %v", ErrCost, i, c.asked, bucket.MaxTokens)
 	}
-	if m.Limit != c.status.Limit && m.Limit.Bucket.Capacity() < c.limit.Capacity() {
-		e.setMatch(c, m)
-	}
-	c.asked, c.status.parts, c.onStoreError = asked, parts, onStoreError
 	return nil
 }
 
@@ -170,7 +166,7 @@ func firstTake(claims []claim) []claim {
 	return claims
 }
 
-// setPartAttributes sets the attributes of the denial to those of a part. It does nothing without parts.
+// setPartAttributes sets the attributes of the denial to the attributes of a part. It does nothing without parts.
 func (e *evaluation) setPartAttributes(req *Request, number func() int) {
 	if len(req.Parts) == 0 {
 		return

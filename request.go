@@ -24,10 +24,10 @@ type Request struct {
 	// policy applies to each part as to a request of its own. All limits of all parts are one take: the request
 	// pays all of them or none. At most [MaxParts].
 	//
-	// If several parts are charged to one bucket, their costs add up. If an override gives them different limits,
-	// the limit with the smallest capacity decides. A block or a missing attribute of one part denies the request.
-	// An override that allows a part, such as a break glass, exempts only this part. [Status.HasPart] and
-	// [Decision.Part] relate a decision to its parts. [Limiter.Explain] rejects parts.
+	// If several parts are charged to one bucket, their costs add up. [Limiter.TakeUpTo] bounds the amount of each
+	// bucket by the emptiest one. A block or a missing attribute of one part denies the request. An override that
+	// allows a part, such as a break glass, exempts only this part. [Status.HasPart] and [Decision.Part] relate a
+	// decision to its parts. [Limiter.Explain] rejects parts.
 	Parts []Part
 
 	// MaxWait, if above 0, allows a reservation. The request may spend tokens that refill within MaxWait, and

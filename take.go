@@ -137,8 +137,8 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 	return r
 }
 
-// chargeShadow charges each shadow rule on its own, for all parts of the request together, and only for allowed requests. Each rule then sees the traffic
-// that it would see if it were enforced. It changes only d.Shadow.
+// chargeShadow charges each shadow rule on its own, for all parts of the request together, and only for allowed
+// requests. Each rule then sees the traffic that it would see if it were enforced. It changes only d.Shadow.
 func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request, d *Decision, mode Mode, r *receipt) {
 	t := evaluations.Get().(*evaluation) // e keeps the snapshots of the enforced claims
 	defer t.release()

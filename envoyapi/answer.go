@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -35,7 +36,7 @@ func (r *RateLimit) answer(c *call, d *mete.Decision) *ratelimitv3.RateLimitResp
 		s := &memory.status[i]
 		s.Code = codeOf(at.part < 0 || at.part != denied)
 		if limit := findLimit(d, at); limit != nil {
-			r.describe(s, limit, &memory.reset[i])
+			r.describe(s, limit, at, &memory.reset[i])
 		} else if at.part >= 0 && at.part == denied {
 			s.DurationUntilReset = resetOf(&memory.reset[i], d.RetryAfter)
 		}
@@ -113,9 +114,13 @@ func findLimit(d *mete.Decision, at *index) (found *mete.Status) {
 }
 
 // describe sets the status of a descriptor to a limit.
-func (r *RateLimit) describe(s *ratelimitv3.RateLimitResponse_DescriptorStatus, limit *mete.Status, reset *durationpb.Duration) {
+func (r *RateLimit) describe(s *ratelimitv3.RateLimitResponse_DescriptorStatus, limit *mete.Status, at *index, reset *durationpb.Duration) {
 	s.Code = codeOf(limit.Allowed)
-	s.CurrentLimit = r.currentLimit(limit)
+	if at.charge != "" && limit.Key == at.charge {
+		s.CurrentLimit = callersLimit(at.limit)
+	} else {
+		s.CurrentLimit = r.currentLimit(limit.Limit)
+	}
 	until := limit.FullAfter()
 	if limit.Allowed {
 		s.LimitRemaining = uint32(max(min(limit.Room().Whole(), math.MaxUint32), 0))
@@ -146,25 +151,28 @@ func ceilSeconds(d time.Duration) int64 {
 // dropped. Limits that callers set are not remembered.
 const maxLimits = 8192
 
-// currentLimit returns the message for a limit. Responses share it, and do not change it.
-func (r *RateLimit) currentLimit(s *mete.Status) *ratelimitv3.RateLimitResponse_RateLimit {
-	if s.Rule == nil || s.Rule.Name == "" {
-		return newCurrentLimit("", s.Snapshot.Limit)
-	}
-	if kept, ok := r.limits.Load(s.Limit); ok {
+// currentLimit returns the message for a limit of the policy. Responses share it, and do not change it.
+func (r *RateLimit) currentLimit(l *policy.Limit) *ratelimitv3.RateLimitResponse_RateLimit {
+	if kept, ok := r.limits.Load(l); ok {
 		return kept.(*ratelimitv3.RateLimitResponse_RateLimit)
 	}
-	made := newCurrentLimit(s.Limit.Name, s.Limit.Bucket)
+	requests, multiplier, unit := describeRate(l.Rate)
+	made := newCurrentLimit(l.Name, requests, unit, multiplier)
 	if r.limitCount.Add(1) > maxLimits {
 		r.limits.Clear()
 		r.limitCount.Store(1)
 	}
-	r.limits.Store((*policy.Limit)(s.Limit), made)
+	r.limits.Store(l, made)
 	return made
 }
 
-func newCurrentLimit(name string, l bucket.Limit) *ratelimitv3.RateLimitResponse_RateLimit {
-	requests, multiplier, unit := describeRate(l)
+// callersLimit returns the message for the limit that the caller set, with the same numbers.
+func callersLimit(o *commonv3.RateLimitDescriptor_RateLimitOverride) *ratelimitv3.RateLimitResponse_RateLimit {
+	unit := ratelimitv3.RateLimitResponse_RateLimit_Unit(o.GetUnit()) // the numbers of both enumerations are equal
+	return newCurrentLimit("", o.GetRequestsPerUnit(), unit, o.GetUnitMultiplier().GetValue())
+}
+
+func newCurrentLimit(name string, requests uint32, unit ratelimitv3.RateLimitResponse_RateLimit_Unit, multiplier uint32) *ratelimitv3.RateLimitResponse_RateLimit {
 	m := &ratelimitv3.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: requests, Unit: unit}
 	if multiplier > 1 {
 		m.UnitMultiplier = wrapperspb.UInt32(multiplier)
@@ -172,13 +180,11 @@ func newCurrentLimit(name string, l bucket.Limit) *ratelimitv3.RateLimitResponse
 	return m
 }
 
-// describeRate returns a rate as whole requests in a multiple of a unit. Requests above 2³²−1 saturate.
-func describeRate(l bucket.Limit) (requests, multiplier uint32, unit ratelimitv3.RateLimitResponse_RateLimit_Unit) {
+// describeRate returns a rate as requests in a multiple of the largest unit that fits. It keeps the numbers of the
+// rate if they are whole requests and whole seconds, and otherwise multiplies both by the smallest sufficient number.
+// Requests above 2³²−1 saturate.
+func describeRate(rate bucket.Rate) (requests, multiplier uint32, unit ratelimitv3.RateLimitResponse_RateLimit_Unit) {
 	const second = int64(time.Second / time.Microsecond)
-	rate := l.Rate()
-	if l.Capacity() == 0 && l.MaxReserved() == 0 { // the limit of a caller that denies every hit
-		rate.Tokens = 0
-	}
 	tokens, micros := int64(rate.Tokens), rate.Per.Microseconds()
 	if k := int64(bucket.Token) / gcd(tokens, int64(bucket.Token)); tokens < math.MaxInt64/k && micros < math.MaxInt64/k {
 		tokens, micros = tokens*k, micros*k

@@ -20,6 +20,10 @@ import (
 	"github.com/metehq/mete/policy"
 )
 
+// ChargeKey is the key of an entry that marks the hits of work that has already happened: see the package
+// documentation. The value has no effect.
+const ChargeKey = "mete_charge"
+
 // MaxEntries bounds the entries of one descriptor.
 const MaxEntries = 64
 

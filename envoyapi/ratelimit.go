@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -65,7 +66,11 @@ func (r *RateLimit) ShouldRateLimit(ctx context.Context, req *ratelimitv3.RateLi
 	d := mete.Decision{Allowed: true}
 	if len(c.parts) > 0 {
 		var err error
-		if d, err = r.limiter.Take(ctx, mete.Request{Parts: c.parts, Charges: c.charges}); err != nil {
+		take := r.limiter.Take
+		if c.finished {
+			take = r.limiter.Charge
+		}
+		if d, err = take(ctx, mete.Request{Parts: c.parts, Charges: c.charges}); err != nil {
 			return nil, statusOf(err)
 		}
 	}
@@ -98,12 +103,15 @@ type call struct {
 	refunds []mete.Part // of negative hits
 	returns []mete.Charge
 	indexes []index // by descriptor
+
+	finished bool // a descriptor has ChargeKey
 }
 
 // An index relates a descriptor to its part, and to its charge if the caller set a limit.
 type index struct {
 	part   int    // -1 for negative hits
 	charge string // the key, or empty
+	limit  *commonv3.RateLimitDescriptor_RateLimitOverride
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -131,12 +139,16 @@ func (c *call) read(req *ratelimitv3.RateLimitRequest) error {
 	case len(descriptors) > mete.MaxParts:
 		return fmt.Errorf("%d descriptors: must be at most %d", len(descriptors), mete.MaxParts)
 	}
+	c.finished = false
 	c.facts = slices.Grow(c.facts[:0], len(descriptors)) // pointers into it stay valid
 	for i, d := range descriptors {
 		if err := checkEntries(d.GetEntries()); err != nil {
 			return fmt.Errorf("descriptor %d: %w", i, err)
 		}
 		c.facts = append(c.facts, facts{domain: req.GetDomain(), entries: d.GetEntries()})
+		if !c.finished {
+			_, c.finished = c.facts[i].find(ChargeKey, 1)
+		}
 		part, err := readHits(req, d)
 		if err != nil {
 			return fmt.Errorf("descriptor %d: %w", i, err)
@@ -149,7 +161,7 @@ func (c *call) read(req *ratelimitv3.RateLimitRequest) error {
 			if err != nil {
 				return fmt.Errorf("descriptor %d: %w", i, err)
 			}
-			if at.charge = charge.Key; negative {
+			if at.charge, at.limit = charge.Key, override; negative {
 				c.returns = append(c.returns, charge)
 			} else {
 				c.charges = append(c.charges, charge)

@@ -15,6 +15,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/metehq/mete/envoyapi"
@@ -40,8 +41,8 @@ func TestRateLimit_Allowed(t *testing.T) {
 	if user.Code != ok || user.CurrentLimit.Name != "user" || user.LimitRemaining != 19 || user.DurationUntilReset.Seconds != 2 {
 		t.Errorf("user: %v", user)
 	}
-	if l := user.CurrentLimit; l.RequestsPerUnit != 1 || l.Unit != ratelimitv3.RateLimitResponse_RateLimit_SECOND || l.UnitMultiplier.GetValue() != 2 {
-		t.Errorf("user: limit %v, want 1 per 2 seconds", l)
+	if l := user.CurrentLimit; l.RequestsPerUnit != 5 || l.Unit != ratelimitv3.RateLimitResponse_RateLimit_SECOND || l.UnitMultiplier.GetValue() != 10 {
+		t.Errorf("user: limit %v, want 5 per 10 seconds", l)
 	}
 	if l := tenant.CurrentLimit; l.RequestsPerUnit != 100 || l.Unit != ratelimitv3.RateLimitResponse_RateLimit_MINUTE || l.UnitMultiplier != nil || tenant.DurationUntilReset.Seconds != 1 {
 		t.Errorf("tenant: %v, want 100 per minute, full in 0.6 s rounded up", tenant)
@@ -54,6 +55,38 @@ func TestRateLimit_Allowed(t *testing.T) {
 	}
 	if got := r.ask(&ratelimitv3.RateLimitRequest{Domain: "unknown", Descriptors: []*commonv3.RateLimitDescriptor{describe("user", "alice")}}); got.OverallCode != ok || got.Statuses[0].CurrentLimit != nil {
 		t.Errorf("unknown domain: %v", got)
+	}
+}
+
+// A current_limit has the numbers of the policy, and those of the caller's own limit.
+func TestRateLimit_CurrentLimit(t *testing.T) {
+	for config, want := range map[string]*ratelimitv3.RateLimitResponse_RateLimit{
+		`"algorithm_config": {"rate": "5/10s", "burst": 20}`:                                        {RequestsPerUnit: 5, Unit: 1, UnitMultiplier: wrapperspb.UInt32(10)},
+		`"algorithm_config": {"rate": "60/1m", "burst": 20}`:                                        {RequestsPerUnit: 60, Unit: 2},
+		`"algorithm_config": {"rate": "6/90s", "burst": 20}`:                                        {RequestsPerUnit: 6, Unit: 1, UnitMultiplier: wrapperspb.UInt32(90)},
+		`"algorithm_config": {"rps": 10, "burst": 20}`:                                              {RequestsPerUnit: 10, Unit: 1},
+		`"algorithm_config": {"rps": 2.5, "burst": 20}`:                                             {RequestsPerUnit: 5, Unit: 1, UnitMultiplier: wrapperspb.UInt32(2)},
+		`"algorithm_config": {"rate": "1/250ms", "burst": 20}`:                                      {RequestsPerUnit: 4, Unit: 1},
+		`"algorithm_config": {"rate": "10/2h", "burst": 20, "refill": "interval"}`:                  {RequestsPerUnit: 10, Unit: 3, UnitMultiplier: wrapperspb.UInt32(2)},
+		`"algorithm": "fixed_window", "algorithm_config": {"tokens": 100, "window": "1m"}`:          {RequestsPerUnit: 100, Unit: 2},
+		`"algorithm": "sliding_window", "algorithm_config": {"tokens": 1000, "window": "1h"}`:       {RequestsPerUnit: 1000, Unit: 3},
+		`"algorithm": "leaky_bucket", "algorithm_config": {"rate": "30/1m", "queue": 5}`:            {RequestsPerUnit: 30, Unit: 2},
+		`"algorithm": "cost_based", "algorithm_config": {"budget": 500, "period": "2d"}`:            {RequestsPerUnit: 500, Unit: 4, UnitMultiplier: wrapperspb.UInt32(2)},
+		`"algorithm_config": {"rate": "5000/10s", "burst": 20000, "shards": 4}`:                     {RequestsPerUnit: 5000, Unit: 1, UnitMultiplier: wrapperspb.UInt32(10)},
+		`"algorithm": "fixed_window", "algorithm_config": {"tokens": 5000000000, "window": "100s"}`: {RequestsPerUnit: math.MaxUint32, Unit: 1, UnitMultiplier: wrapperspb.UInt32(100)},
+	} {
+		r := newRig(t, `{"rules": [{"name": "r", "limit_keys": ["descriptor:user"], `+config+`}]}`)
+		want.Name = "r"
+		if got := r.ask(request(describe("user", "alice"))).Statuses[0].CurrentLimit; !proto.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", config, got, want)
+		}
+	}
+	r := newRig(t, rules)
+	got := r.ask(request(limited(describe("k", "v"), 60, typev3.RateLimitUnit_MINUTE, 4), limited(describe("k", "w"), 2, typev3.RateLimitUnit_YEAR, 0)))
+	for i, want := range []*ratelimitv3.RateLimitResponse_RateLimit{{RequestsPerUnit: 60, Unit: 2, UnitMultiplier: wrapperspb.UInt32(4)}, {RequestsPerUnit: 2, Unit: 6}} {
+		if got := got.Statuses[i].CurrentLimit; !proto.Equal(got, want) {
+			t.Errorf("caller's limit: %v, want %v", got, want)
+		}
 	}
 }
 
@@ -115,6 +148,54 @@ func TestRateLimit_Hits(t *testing.T) {
 	r.ask(request(negative))
 	if n := look(); n != 20 {
 		t.Errorf("%d left, want a full bucket of 20", n)
+	}
+}
+
+// A look before the work and a charge after it limit a client whose work costs more than the tokens left.
+func TestRateLimit_ChargeAfter(t *testing.T) {
+	for name, config := range map[string]string{
+		"token bucket":   `"algorithm_config": {"rate": "10/10s", "burst": 10}`,
+		"interval":       `"algorithm_config": {"rate": "10/10s", "burst": 10, "refill": "interval"}`,
+		"fixed window":   `"algorithm": "fixed_window", "algorithm_config": {"tokens": 10, "window": "10s"}`,
+		"sliding window": `"algorithm": "sliding_window", "algorithm_config": {"tokens": 10, "window": "10s"}`,
+		"sliding log":    `"algorithm": "sliding_log", "algorithm_config": {"tokens": 10, "window": "10s"}`,
+		"budget":         `"algorithm": "cost_based", "algorithm_config": {"budget": 10, "period": "10s"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, `{"rules": [{"name": "user", "limit_keys": ["descriptor:user"], `+config+`}]}`)
+			look := func() *ratelimitv3.RateLimitResponse { return r.ask(request(withHits(describe("user", "alice"), 0))) }
+			end := func(hits uint64) *ratelimitv3.RateLimitResponse {
+				return r.ask(request(withHits(describe("user", "alice", envoyapi.ChargeKey, "1"), hits)))
+			}
+			if got := end(10); got.OverallCode != ok || look().OverallCode != ok {
+				t.Errorf("no tokens left: %v, want OK until the bucket is in debt", got)
+			}
+			if got := end(7); got.OverallCode != ok || got.Statuses[0].LimitRemaining != 0 {
+				t.Errorf("%v: want 7 missing tokens charged", got)
+			}
+			if got := look(); got.OverallCode != over || got.Statuses[0].DurationUntilReset.GetSeconds() == 0 {
+				t.Errorf("%v: want a look in debt over the limit, with its wait", got)
+			}
+			if got := r.ask(request(describe("user", "alice"))); got.OverallCode != over {
+				t.Errorf("%v: want a take in debt over the limit", got)
+			}
+			r.clock.Advance(20_000_000)
+			if got := look(); got.OverallCode != ok {
+				t.Errorf("%v: want the debt paid after 20 s", got)
+			}
+		})
+	}
+	r := newRig(t, `{"rules": [{"name": "user", "limit_keys": ["descriptor:user"], "algorithm_config": {"rate": "1/1s", "burst": 10, "max_reserved": 5}}]}`)
+	marked := withHits(describe("user", "bob", envoyapi.ChargeKey, ""), 16)
+	if got := r.ask(request(marked)); got.OverallCode != over {
+		t.Errorf("%v: want a charge above max_reserved denied", got)
+	}
+	marked.HitsAddend.Value = 14
+	if got := r.ask(request(marked, limited(describe("k", "v"), 1, typev3.RateLimitUnit_HOUR, 0))); got.OverallCode != ok || got.Statuses[1].LimitRemaining != 0 {
+		t.Errorf("%v: want all descriptors of the request charged", got)
+	}
+	if got := r.ask(request(withHits(describe("user", "bob"), 0))); got.OverallCode != over {
+		t.Errorf("%v: want 4 tokens owed", got)
 	}
 }
 

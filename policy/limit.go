@@ -18,6 +18,9 @@ type Limit struct {
 	Reason string // of a denial: "token_bucket_exceeded"
 	Bucket bucket.Limit
 
+	// Rate is the rate as the policy has it, such as 5 tokens per 10 s. [bucket.Limit.Rate] reduces it to 1 per 2 s.
+	Rate bucket.Rate
+
 	// Shards, if above 1, is the number of buckets that share the limit. 0 also means one bucket.
 	Shards int
 
@@ -102,7 +105,7 @@ func (c *compiler) readLimit(r *Rule, a *algorithm, o *parse.Object, name string
 		c.limitNames[name] = true
 	}
 	n := a.read(c, o)
-	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, cost: c.readCost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
+	l := Limit{Name: name, prefix: limitPrefix(name), Reason: a.reason, Rate: n.Rate, cost: c.readCost(o, n.most, n.mostIs), costGiven: o.Count(costFields...) > 0, path: o.Path, starts: o.Field("start") != nil, defaults: o.Field("default_cost") != nil}
 	if !n.ok {
 		return
 	}
