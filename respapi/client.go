@@ -20,12 +20,12 @@ type client struct {
 	since  time.Time
 
 	// The state that HELLO, AUTH and CLIENT change.
-	resp3         bool
-	authenticated bool
-	role          Role
-	user          string
-	name          string
-	library       [2]string // lib-name and lib-ver
+	resp3    bool
+	admitted bool // AUTH succeeded, or is not necessary
+	role     Role
+	user     string // of AUTH
+	name     string
+	library  [2]string // lib-name and lib-ver
 
 	quit bool // close after the replies
 
@@ -33,7 +33,7 @@ type client struct {
 	busy  *buffers
 	first [64]byte // for the first bytes after a pause
 
-	authBy    time.Time // without authentication the connection ends then
+	authBy    time.Time // the connection ends then if the client is not admitted
 	writeBy   time.Time // the write deadline that is set
 	last      bool      // the server shuts down, and the client has had its last alarm
 	active    bool      // bytes arrived since the last alarm
@@ -49,11 +49,9 @@ func newClient(s *Server, nc net.Conn) *client {
 
 // logOut gives the client the rights that it has without AUTH.
 func (c *client) logOut() {
-	c.authenticated, c.role, c.user = c.server.config.Authenticate == nil, RoleNone, ""
+	c.role, c.user = c.server.config.Anonymous, ""
+	c.admitted = c.role > RoleNone
 	c.authBy = time.Now().Add(c.server.config.HandshakeTimeout)
-	if c.authenticated {
-		c.role = RoleOperate
-	}
 }
 
 // serve serves the client until the connection ends. A panic ends only this connection.
@@ -89,7 +87,7 @@ func (c *client) executeAll() bool {
 	in, executed := &c.busy.in, uint64(0)
 	defer func() { c.server.commands.Add(executed) }()
 	for {
-		in.known = c.authenticated
+		in.known = c.admitted
 		args, err := in.next()
 		switch {
 		case err != "":

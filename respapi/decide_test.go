@@ -15,7 +15,7 @@ const perUser = `{"rules": [{"name": "users", "limit_keys": ["user"], "algorithm
 
 func TestDecide(t *testing.T) {
 	var changes []string
-	p, _, _ := start(t, perUser, respapi.Config{OnChange: func(_ context.Context, c respapi.Change) {
+	p, _, _ := start(t, perUser, respapi.Config{Anonymous: respapi.RoleOperate, OnChange: func(_ context.Context, c respapi.Change) {
 		changes = append(changes, fmt.Sprintf("%s %s %v", c.Command, c.Role, c.Err))
 	}})
 	for _, tt := range []struct{ command, want string }{

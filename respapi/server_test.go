@@ -144,7 +144,7 @@ func TestServer_IdleTimeout(t *testing.T) {
 }
 
 func TestServer_TimeForAuth(t *testing.T) {
-	config := respapi.Config{Authenticate: func(context.Context, string, string) (respapi.Role, bool) { return respapi.RoleOperate, true }}
+	config := respapi.Config{Authenticate: func(context.Context, respapi.Login) (respapi.Role, bool) { return respapi.RoleOperate, true }}
 	synctest.Test(t, func(t *testing.T) {
 		_, nc := servePipe(t, config)
 		const denied = "-NOAUTH Authentication required.\r\n"

@@ -11,6 +11,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/respapi"
 )
 
@@ -55,8 +56,9 @@ func (a *assembly) addRESP(access *access) error {
 			a.log.Info("bucket changed by a RESP client", "command", change.Command, "name", change.User, "from", network(change.Address), "err", change.Err)
 		},
 	}
-	if c.RequiresToken(c.RESPListen, c.RESPTLS) {
-		options.Authenticate = access.authenticateUser
+	options.Authenticate = access.authenticateUser
+	if !c.RequiresToken(c.RESPListen, c.RESPTLS) {
+		options.Anonymous = respapi.RoleTake
 	}
 	server, err := respapi.New(a.limiter, options)
 	if err != nil {
@@ -78,10 +80,16 @@ func (a *assembly) addRESP(access *access) error {
 func (s *Server) RESPAddr() net.Addr { return s.resp }
 
 // authenticateUser returns the role of the token in a password. The user has no meaning.
-func (a *access) authenticateUser(_ context.Context, _, password string) (respapi.Role, bool) {
-	if len(password) > config.MaxToken {
+func (a *access) authenticateUser(_ context.Context, login respapi.Login) (respapi.Role, bool) {
+	if len(login.Password) > config.MaxToken {
 		return respapi.RoleNone, false
 	}
-	c, ok := a.find(password)
-	return respapi.Role(c.role), ok
+	c, ok := a.find(login.Password)
+	switch {
+	case ok && c.role >= httpapi.RoleOperate:
+		return respapi.RoleOperate, true
+	case ok && c.role == httpapi.RoleRead:
+		return respapi.RoleRead, true
+	}
+	return respapi.RoleNone, ok
 }
