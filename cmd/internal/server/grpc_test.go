@@ -5,6 +5,7 @@ package server_test
 import (
 	"crypto/tls"
 	"net"
+	"strings"
 	"testing"
 
 	ratelimitcommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -15,10 +16,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/metehq/mete/cmd/internal/config"
+	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/httpapi"
+	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testkit"
 )
 
@@ -35,6 +39,116 @@ func dialGRPC(t *testing.T, at net.Addr, c *tls.Config) *grpc.ClientConn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	return conn
+}
+
+// checkHealth returns the error of a health check.
+func checkHealth(t *testing.T, conn *grpc.ClientConn) error {
+	_, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	return err
+}
+
+// Reflection lists the services.
+func TestGRPC_Reflection(t *testing.T) {
+	t.Parallel()
+	c := testConfig()
+	c.GRPCListen = "127.0.0.1:0"
+	s := start(t, c)
+	stream, err := grpc_reflection_v1.NewServerReflectionClient(dialGRPC(t, s.server.GRPCAddr(), nil)).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = stream.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}})
+	answer, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, one := range answer.GetListServicesResponse().GetService() {
+		names[one.GetName()] = true
+	}
+	for _, want := range []string{"envoy.service.ratelimit.v3.RateLimitService", "envoy.service.auth.v3.Authorization", "grpc.health.v1.Health"} {
+		if !names[want] {
+			t.Errorf("reflection lists %v, without %s", names, want)
+		}
+	}
+}
+
+// Beyond grpc_max_connections, a new connection waits while all others have calls.
+func TestGRPC_Connections(t *testing.T) {
+	t.Parallel()
+	c := testConfig()
+	c.GRPCListen, c.GRPCMaxConnections = "127.0.0.1:0", 1
+	s := start(t, c)
+	busy, next := dialGRPC(t, s.server.GRPCAddr(), nil), dialGRPC(t, s.server.GRPCAddr(), nil)
+	watch, err := grpc_health_v1.NewHealthClient(busy).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- checkHealth(t, next) }()
+	testkit.Until(t, "all connections are in use", func() bool {
+		_, text := get(t, s.admin+"/metrics")
+		return strings.Contains(text, `mete_http_connections{listener="grpc"} 1`) && !strings.Contains(text, `mete_http_connections_full_total{listener="grpc"} 0`)
+	})
+	busy.Close()
+	if err := <-waiting; err != nil {
+		t.Errorf("the connection that waited: %v", err)
+	}
+}
+
+// A shutdown waits for the decisions in flight of all protocols.
+func TestProtocols_Drain(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		ask  func(p *protocols) story
+		at   func(p *protocols) net.Addr
+	}{
+		{"rate limit service", func(p *protocols) story { return p.askRateLimit("", "a", 1) }, func(p *protocols) net.Addr { return p.server.GRPCAddr() }},
+		{"external authorization", func(p *protocols) story { return p.askAuthorization("", "a", 1) }, func(p *protocols) net.Addr { return p.server.GRPCAddr() }},
+		{"METE.TAKE", func(p *protocols) story { return p.askRESP(byHeader, "a", 1) }, func(p *protocols) net.Addr { return p.server.RESPAddr() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			redis := proctest.StartRedis(t)
+			c := testConfig()
+			c.Policy = policyFile(t, protocolPolicy("enforce", "open", "")) // a slow machine may exceed the timeout of the store
+			c.Store, c.HashKey = storeurl.MustParse("redis://"+redis.Addr+"?timeout=10s"), "a key of this test"
+			c.Timeouts.Drain = patience
+			p := openProtocols(t, c)
+			redis.Pause()
+			told := make(chan story, 1)
+			go func() {
+				defer close(told)
+				told <- tt.ask(p)
+			}()
+			testkit.Until(t, "the store has the call", func() bool {
+				_, text := get(t, p.admin+"/metrics")
+				return strings.Contains(text, `mete_store_in_flight{store="redis"} 1`)
+			})
+			p.stop()
+			testkit.Until(t, "the address closes", func() bool {
+				conn, err := net.Dial("tcp", tt.at(p).String())
+				if err == nil {
+					conn.Close()
+				}
+				return err != nil
+			})
+			redis.Resume()
+			if got := <-told; !got.allowed {
+				t.Errorf("the decision in flight: %+v, want it allowed", got)
+			}
+			if err := p.wait(); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			if p.log.Count("aborted at shutdown") != 0 {
+				t.Error("the shutdown aborted a request")
+			}
+		})
+	}
 }
 
 // An address that requires tokens rejects callers without one, except health checks.
