@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,16 +34,18 @@ type client struct {
 	busy  *buffers
 	first [64]byte // for the first bytes after a pause
 
-	authBy    time.Time // the connection ends then if the client is not admitted
-	writeBy   time.Time // the write deadline that is set
-	last      bool      // the server shuts down, and the client has had its last alarm
-	active    bool      // bytes arrived since the last alarm
-	idleSince time.Time // the last alarm with active set: the client has been idle at least since then
+	authBy    time.Time    // the connection ends then if the client is not admitted
+	writeBy   time.Time    // the write deadline that is set
+	last      bool         // the server shuts down, and the client has had its last alarm
+	active    bool         // bytes arrived since the last alarm
+	idle      atomic.Int64 // for Server.replaceLongestIdle: the Unix time in nanoseconds since when it is idle, or 0
+	idleSince time.Time    // the last alarm with active set: the client has been idle at least since then
 }
 
 func newClient(s *Server, nc net.Conn) *client {
 	now := time.Now()
 	c := &client{server: s, nc: nc, id: s.ids.Add(1), since: now, idleSince: now}
+	c.noteIdle(now)
 	c.logOut()
 	return c
 }
@@ -145,6 +148,9 @@ func (c *client) read() bool {
 		if n > 0 {
 			c.busy.in.end += n
 			c.active = true
+			if c.idle.Load() != 0 {
+				c.noteIdle(time.Time{})
+			}
 			return true
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.survive() {

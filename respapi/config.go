@@ -16,7 +16,6 @@ import (
 // The defaults of [Config].
 const (
 	DefaultMaxClients       = 10_000
-	DefaultIdleTimeout      = 5 * time.Minute
 	DefaultHandshakeTimeout = 10 * time.Second
 	DefaultWriteTimeout     = 10 * time.Second
 	DefaultMaxWait          = time.Hour
@@ -39,12 +38,13 @@ type Config struct {
 	// store does not answer.
 	Throttle *mete.Limiter
 
-	// MaxClients bounds the connections. Further clients get an error and are disconnected. 0 means
+	// MaxClients bounds the connections. A further client replaces the client that has been idle for the longest
+	// time, if that is at least 5 minutes. Otherwise it gets an error and is disconnected. 0 means
 	// [DefaultMaxClients].
 	MaxClients int
 
-	// IdleTimeout closes connections that send nothing for this long. 0 means [DefaultIdleTimeout], and a negative
-	// value disables the timeout.
+	// IdleTimeout closes connections that send nothing for this long. 0 means never, as in Redis: TCP keepalive ends
+	// the connections of failed machines, and MaxClients replaces idle clients.
 	IdleTimeout time.Duration
 
 	// HandshakeTimeout bounds the TLS handshake, and the time from the connection to a successful AUTH if
@@ -95,6 +95,9 @@ func (c *Config) complete(lim *mete.Limiter) error {
 		return errors.New("respapi: new: limiter is required")
 	}
 	var wrong []error
+	if c.IdleTimeout < 0 {
+		wrong = append(wrong, fmt.Errorf("respapi: new: IdleTimeout %v: must not be negative", c.IdleTimeout))
+	}
 	if c.MaxClients < 0 {
 		wrong = append(wrong, fmt.Errorf("respapi: new: MaxClients %d: must not be negative", c.MaxClients))
 	}
@@ -121,9 +124,6 @@ func (c *Config) complete(lim *mete.Limiter) error {
 	}
 	if c.MaxClients == 0 {
 		c.MaxClients = DefaultMaxClients
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = DefaultIdleTimeout
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

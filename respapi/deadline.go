@@ -17,7 +17,7 @@ func (c *client) quietDeadline() time.Time {
 	switch {
 	case !c.admitted:
 		return c.authBy
-	case c.server.config.IdleTimeout < 0:
+	case c.server.config.IdleTimeout == 0:
 		return time.Time{}
 	}
 	return c.idleSince.Add(c.server.config.IdleTimeout)
@@ -59,6 +59,7 @@ func (c *client) survive() bool {
 		c.busy.release()
 		c.busy = nil
 	}
+	c.noteIdle(c.idleSince) // also with a part of a command
 	c.setReadDeadline(end)
 	return true
 }

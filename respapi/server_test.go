@@ -135,7 +135,7 @@ func TestServer_IdleTimeout(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		_, nc := servePipe(t, respapi.Config{IdleTimeout: -1})
+		_, nc := servePipe(t, respapi.Config{})
 		time.Sleep(1000 * time.Hour)
 		exchange(t, nc, "PING\r\n", "+PONG\r\n")
 		time.Sleep(1000 * time.Hour)
