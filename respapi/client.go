@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,12 +21,12 @@ type client struct {
 	since  time.Time
 
 	// The state that HELLO, AUTH and CLIENT change.
-	resp3         bool
-	authenticated bool
-	role          Role
-	user          string
-	name          string
-	library       [2]string // lib-name and lib-ver
+	resp3    bool
+	admitted bool // AUTH succeeded, or is not necessary
+	role     Role
+	user     string // of AUTH
+	name     string
+	library  [2]string // lib-name and lib-ver
 
 	quit bool // close after the replies
 
@@ -33,27 +34,27 @@ type client struct {
 	busy  *buffers
 	first [64]byte // for the first bytes after a pause
 
-	authBy    time.Time // without authentication the connection ends then
-	writeBy   time.Time // the write deadline that is set
-	last      bool      // the server shuts down, and the client has had its last alarm
-	active    bool      // bytes arrived since the last alarm
-	idleSince time.Time // the last alarm with active set: the client has been idle at least since then
+	authBy    time.Time    // the connection ends then if the client is not admitted
+	writeBy   time.Time    // the write deadline that is set
+	last      bool         // the server shuts down, and the client has had its last alarm
+	active    bool         // bytes arrived since the last alarm
+	idle      atomic.Int64 // for Server.replaceLongestIdle: the Unix time in nanoseconds since when it is idle, or 0
+	idleSince time.Time    // the last alarm with active set: the client has been idle at least since then
 }
 
 func newClient(s *Server, nc net.Conn) *client {
 	now := time.Now()
 	c := &client{server: s, nc: nc, id: s.ids.Add(1), since: now, idleSince: now}
+	c.noteIdle(now)
 	c.logOut()
 	return c
 }
 
 // logOut gives the client the rights that it has without AUTH.
 func (c *client) logOut() {
-	c.authenticated, c.role, c.user = c.server.config.Authenticate == nil, RoleNone, ""
+	c.role, c.user = c.server.config.Anonymous, ""
+	c.admitted = c.role > RoleNone
 	c.authBy = time.Now().Add(c.server.config.HandshakeTimeout)
-	if c.authenticated {
-		c.role = RoleOperate
-	}
 }
 
 // serve serves the client until the connection ends. A panic ends only this connection.
@@ -89,7 +90,7 @@ func (c *client) executeAll() bool {
 	in, executed := &c.busy.in, uint64(0)
 	defer func() { c.server.commands.Add(executed) }()
 	for {
-		in.known = c.authenticated
+		in.known = c.admitted
 		args, err := in.next()
 		switch {
 		case err != "":
@@ -147,6 +148,9 @@ func (c *client) read() bool {
 		if n > 0 {
 			c.busy.in.end += n
 			c.active = true
+			if c.idle.Load() != 0 {
+				c.noteIdle(time.Time{})
+			}
 			return true
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.survive() {

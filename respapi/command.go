@@ -27,7 +27,7 @@ func init() {
 	commands = map[string]*command{}
 	for _, one := range []command{
 		{"auth", -2, RoleNone, true, 0, "Authenticate the connection.", auth},
-		{"cl.throttle", -1, RoleOperate, false, 1, "Take tokens from the bucket of a key, with the limit in the command.", throttle},
+		{"cl.throttle", -1, RoleTake, false, 1, "Take tokens from the bucket of a key, with the limit in the command.", throttle},
 		{"client", -2, RoleNone, false, 0, "Describe the connection.", connection},
 		{"command", -1, RoleNone, false, 0, "List the commands.", list},
 		{"config", -2, RoleNone, false, 0, "Answer the settings that redis-benchmark asks for.", config},
@@ -37,11 +37,11 @@ func init() {
 		{"mete.peek", -1, RoleRead, false, 0, "Decide a request by the policy without taking tokens.", peek},
 		{"mete.refund", -1, RoleOperate, false, 0, "Return the tokens of a request.", refund},
 		{"mete.reset", -1, RoleOperate, false, 0, "Refill the buckets of a request.", reset},
-		{"mete.take", -1, RoleOperate, false, 0, "Decide a request by the policy, and take its tokens.", take},
+		{"mete.take", -1, RoleTake, false, 0, "Decide a request by the policy, and take its tokens.", take},
 		{"ping", -1, RoleNone, false, 0, "Answer with PONG.", ping},
 		{"quit", -1, RoleNone, true, 0, "Close the connection.", quit},
 		{"reset", 1, RoleNone, true, 0, "Return the connection to its first state.", resetConnection},
-		{"rl.throttle", -1, RoleOperate, false, 1, "Same as CL.THROTTLE.", throttle},
+		{"rl.throttle", -1, RoleTake, false, 1, "Same as CL.THROTTLE.", throttle},
 		{"select", 2, RoleNone, false, 0, "Select database 0.", selectDatabase},
 	} {
 		commands[one.name] = &one
@@ -83,10 +83,10 @@ func (c *client) execute(args [][]byte) {
 		b.fail(unknownCommand(args))
 	case cmd.arity > 0 && len(args) != cmd.arity || len(args) < -cmd.arity:
 		b.wrongNumber(cmd.name)
-	case !c.authenticated && !cmd.before:
+	case !c.admitted && !cmd.before:
 		b.fail("NOAUTH Authentication required.")
 	case c.role < cmd.role:
-		b.fail(fmt.Sprintf("NOPERM User %s has no permissions to run the '%s' command; it requires the role %v", c.user, cmd.name, cmd.role))
+		b.fail(fmt.Sprintf("NOPERM User %s has no permissions to run the '%s' command; it requires the role %v", c.shownUser(), cmd.name, cmd.role))
 	default:
 		cmd.run(c, args)
 	}

@@ -16,7 +16,6 @@ import (
 // The defaults of [Config].
 const (
 	DefaultMaxClients       = 10_000
-	DefaultIdleTimeout      = 5 * time.Minute
 	DefaultHandshakeTimeout = 10 * time.Second
 	DefaultWriteTimeout     = 10 * time.Second
 	DefaultMaxWait          = time.Hour
@@ -24,11 +23,14 @@ const (
 
 // Config holds the optional settings of a [Server].
 type Config struct {
-	// Authenticate, if not nil, returns the role of the client that sends AUTH or HELLO with these credentials, and
-	// whether they are valid. AUTH with a password alone has the user "default". Until then the client may
-	// only send AUTH, HELLO, QUIT and RESET. It must be safe for concurrent use, and compare passwords in constant
-	// time. If nil, every client has RoleOperate, and AUTH is an error.
-	Authenticate func(ctx context.Context, user, password string) (Role, bool)
+	// Authenticate, if not nil, returns the role of a client that sends AUTH or HELLO with credentials, and whether
+	// they are valid. It must be safe for concurrent use, compare passwords in constant time, and limit wrong
+	// passwords by address. If nil, AUTH with a password alone is an error, as in a Redis without passwords.
+	Authenticate func(ctx context.Context, login Login) (Role, bool)
+
+	// Anonymous is the role of clients that have not authenticated. With RoleNone they may only send AUTH, HELLO,
+	// QUIT and RESET. If Authenticate is nil, RoleNone means RoleTake.
+	Anonymous Role
 
 	// Throttle, if not nil, decides CL.THROTTLE, for programs that need hooks or a fallback there. It should have no
 	// policy: rules that match a request without attributes would apply in addition to the limit of the command.
@@ -36,16 +38,17 @@ type Config struct {
 	// store does not answer.
 	Throttle *mete.Limiter
 
-	// MaxClients bounds the connections. Further clients get an error and are disconnected. 0 means
+	// MaxClients bounds the connections. A further client replaces the client that has been idle for the longest
+	// time, if that is at least 5 minutes. Otherwise it gets an error and is disconnected. 0 means
 	// [DefaultMaxClients].
 	MaxClients int
 
-	// IdleTimeout closes connections that send nothing for this long. 0 means [DefaultIdleTimeout], and a negative
-	// value disables the timeout.
+	// IdleTimeout closes connections that send nothing for this long. 0 means never, as in Redis: TCP keepalive ends
+	// the connections of failed machines, and MaxClients replaces idle clients.
 	IdleTimeout time.Duration
 
 	// HandshakeTimeout bounds the TLS handshake, and the time from the connection to a successful AUTH if
-	// Authenticate is set. 0 means [DefaultHandshakeTimeout].
+	// it is necessary. 0 means [DefaultHandshakeTimeout].
 	HandshakeTimeout time.Duration
 
 	// WriteTimeout bounds the time that a client may take to read replies. If a client reads too slowly, its
@@ -70,10 +73,17 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// A Login has the credentials of AUTH or HELLO.
+type Login struct {
+	User     string // "default" if the client sends a password alone
+	Password string
+	Address  string // of the client, with its port
+}
+
 // A Change describes one METE.REFUND or METE.RESET.
 type Change struct {
 	Command string // "refund" or "reset"
-	User    string // of AUTH; empty without Config.Authenticate
+	User    string // of AUTH; empty if the client has not authenticated
 	Role    Role
 	Address string // of the client
 	Request *mete.Request
@@ -85,6 +95,9 @@ func (c *Config) complete(lim *mete.Limiter) error {
 		return errors.New("respapi: new: limiter is required")
 	}
 	var wrong []error
+	if c.IdleTimeout < 0 {
+		wrong = append(wrong, fmt.Errorf("respapi: new: IdleTimeout %v: must not be negative", c.IdleTimeout))
+	}
 	if c.MaxClients < 0 {
 		wrong = append(wrong, fmt.Errorf("respapi: new: MaxClients %d: must not be negative", c.MaxClients))
 	}
@@ -103,11 +116,14 @@ func (c *Config) complete(lim *mete.Limiter) error {
 			*one.value = one.usual
 		}
 	}
+	if c.Anonymous < RoleNone || c.Anonymous > RoleOperate {
+		wrong = append(wrong, fmt.Errorf("respapi: new: Anonymous %d: must be a role from RoleNone to RoleOperate", c.Anonymous))
+	}
+	if c.Anonymous == RoleNone && c.Authenticate == nil {
+		c.Anonymous = RoleTake
+	}
 	if c.MaxClients == 0 {
 		c.MaxClients = DefaultMaxClients
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = DefaultIdleTimeout
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

@@ -15,16 +15,16 @@ var longAgo = time.Unix(1, 0)
 // quietDeadline returns when a client that sends nothing more is closed, or the zero time for never.
 func (c *client) quietDeadline() time.Time {
 	switch {
-	case !c.authenticated:
+	case !c.admitted:
 		return c.authBy
-	case c.server.config.IdleTimeout < 0:
+	case c.server.config.IdleTimeout == 0:
 		return time.Time{}
 	}
 	return c.idleSince.Add(c.server.config.IdleTimeout)
 }
 
 func (c *client) busyDeadline() time.Time {
-	if !c.authenticated {
+	if !c.admitted {
 		return c.authBy
 	}
 	wait := busyTime
@@ -46,7 +46,7 @@ func (c *client) survive() bool {
 		c.setReadDeadline(now)
 		return true
 	}
-	if c.active && c.authenticated {
+	if c.active && c.admitted {
 		c.active, c.idleSince = false, now
 		c.setReadDeadline(c.busyDeadline())
 		return true
@@ -59,6 +59,7 @@ func (c *client) survive() bool {
 		c.busy.release()
 		c.busy = nil
 	}
+	c.noteIdle(c.idleSince) // also with a part of a command
 	c.setReadDeadline(end)
 	return true
 }

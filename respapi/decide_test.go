@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/respapi"
 )
 
@@ -15,7 +16,7 @@ const perUser = `{"rules": [{"name": "users", "limit_keys": ["user"], "algorithm
 
 func TestDecide(t *testing.T) {
 	var changes []string
-	p, _, _ := start(t, perUser, respapi.Config{OnChange: func(_ context.Context, c respapi.Change) {
+	p, _, _ := start(t, perUser, respapi.Config{Anonymous: respapi.RoleOperate, OnChange: func(_ context.Context, c respapi.Change) {
 		changes = append(changes, fmt.Sprintf("%s %s %v", c.Command, c.Role, c.Err))
 	}})
 	for _, tt := range []struct{ command, want string }{
@@ -63,5 +64,42 @@ func TestDecide(t *testing.T) {
 	}
 	if got := strings.Join(changes, "; "); got != "refund operate <nil>; reset operate <nil>" {
 		t.Errorf("changes: %s", got)
+	}
+}
+
+// The table of decisions of all protocols.
+func TestDecide_EveryDecision(t *testing.T) {
+	const (
+		one     = `{"rules": [{"name": "r", "limit_keys": ["user"], %s "algorithm_config": {"rate": "1/1d", "burst": 1}}]%s}`
+		allowed = "*[0,1,0,-1,86400,r,,0,*[]]"
+		full    = "*[1,1,0,86400,86400,r,token_bucket_exceeded,0,*[]]"
+		free    = "*[0,-1,-1,-1,0,,,0,*[]]"
+	)
+	for _, tt := range []struct {
+		name, setting, extra string
+		down                 bool
+		cost                 string
+		want                 []string // of the same command again and again
+	}{
+		{"allowed, then denied", "", "", false, "1", []string{allowed, full, full}},
+		{"never", "", "", false, "2", []string{"*[1,1,1,-1,0,r,token_bucket_exceeded,0,*[]]"}},
+		{"shadow", `"mode": "shadow",`, "", false, "1", []string{free, free, free}},
+		{"open", `"on_store_error": "open",`, "", true, "1", []string{free, free}},
+		{"closed", `"on_store_error": "closed",`, "", true, "1", []string{"*[1,-1,-1,1,1,r,store_error,0,*[]]"}},
+		{"local", `"on_store_error": "local",`, "", true, "1", []string{allowed, full}},
+		{"break glass", "", `, "break_glass": {"reason": "r", "expires_at": "2100-01-01T00:00:00Z"}`, false, "1", []string{free, free, free}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var store mete.Store = newModel()
+			if tt.down {
+				store = &brokenStore{store}
+			}
+			lim := newLimiter(t, store, fmt.Sprintf(one, tt.setting, tt.extra), mete.Config{Local: newMemory(t)})
+			_, addr := serve(t, lim, respapi.Config{})
+			p := dial(t, addr)
+			for _, want := range tt.want {
+				p.want(want, "METE.TAKE", "COST", tt.cost, "user", "a")
+			}
+		})
 	}
 }

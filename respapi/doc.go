@@ -61,7 +61,7 @@
 //
 // # Security
 //
-// Without [Config.Authenticate], every program that can connect can spend the tokens of every client: listen on
-// loopback. The parser bounds everything that a client sends, and more tightly before AUTH. A client must read replies
+// Without [Config.Authenticate], every program that can connect can spend the tokens of every client, but not return
+// them ([RoleTake]): listen on loopback. The parser bounds everything that a client sends, and more tightly before AUTH. A client must read replies
 // while it sends a long pipeline: the server stops to read from a client that does not. For TLS, wrap the listener.
 package respapi

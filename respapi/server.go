@@ -31,16 +31,18 @@ type Server struct {
 	ctx    context.Context // of all decisions; done when Shutdown stops waiting
 	cancel context.CancelFunc
 
-	mu        sync.Mutex // guards the fields below
-	listeners map[net.Listener]struct{}
-	clients   map[*client]struct{}
-	serving   sync.WaitGroup // a count for each client
+	mu         sync.Mutex // guards the fields below
+	listeners  map[net.Listener]struct{}
+	clients    map[*client]struct{}
+	nextSearch time.Time      // no client can be replaced before
+	serving    sync.WaitGroup // a count for each client, also for the replaced ones
 
 	closing   atomic.Bool
 	refusing  atomic.Int64 // clients that get an error instead of service
 	ids       atomic.Uint64
 	accepted  atomic.Uint64
 	rejected  atomic.Uint64
+	replaced  atomic.Uint64
 	commands  atomic.Uint64
 	connected atomic.Int64
 }
@@ -50,6 +52,7 @@ type Stats struct {
 	Clients  int    // connected now
 	Accepted uint64 // connections, including the rejected ones
 	Rejected uint64 // connections above [Config.MaxClients]
+	Replaced uint64 // idle clients that were disconnected for a new one
 	Commands uint64 // executed, including failed ones
 }
 
@@ -125,7 +128,7 @@ func (s *Server) removeListener(l net.Listener) {
 func (s *Server) admit(nc net.Conn) {
 	c := newClient(s, nc)
 	s.mu.Lock()
-	full := len(s.clients) >= s.config.MaxClients
+	full := len(s.clients) >= s.config.MaxClients && !s.replaceLongestIdle(time.Now())
 	if s.closing.Load() || full {
 		s.mu.Unlock()
 		if full {
@@ -148,8 +151,7 @@ func (s *Server) admit(nc net.Conn) {
 
 func (s *Server) forget(c *client) {
 	s.mu.Lock()
-	delete(s.clients, c)
-	s.connected.Add(-1)
+	s.drop(c)
 	s.mu.Unlock()
 	s.serving.Done()
 }
@@ -213,6 +215,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Stats returns the current counts.
 func (s *Server) Stats() Stats {
 	return Stats{
-		Clients: int(s.connected.Load()), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(), Commands: s.commands.Load(),
+		Clients: int(s.connected.Load()), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(),
+		Replaced: s.replaced.Load(), Commands: s.commands.Load(),
 	}
 }

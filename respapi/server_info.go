@@ -46,7 +46,7 @@ func info(c *client, args [][]byte) {
 		{"Persistence", []string{"loading:0", "async_loading:0"}},
 		{"Stats", []string{
 			fmt.Sprintf("total_connections_received:%d", stats.Accepted), fmt.Sprintf("total_commands_processed:%d", stats.Commands),
-			fmt.Sprintf("rejected_connections:%d", stats.Rejected),
+			fmt.Sprintf("rejected_connections:%d", stats.Rejected), fmt.Sprintf("evicted_clients:%d", stats.Replaced),
 		}},
 		{"Replication", []string{"role:master", "connected_slaves:0", "master_repl_offset:0"}},
 		{"Cluster", []string{"cluster_enabled:0"}},

@@ -135,7 +135,7 @@ func TestServer_IdleTimeout(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		_, nc := servePipe(t, respapi.Config{IdleTimeout: -1})
+		_, nc := servePipe(t, respapi.Config{})
 		time.Sleep(1000 * time.Hour)
 		exchange(t, nc, "PING\r\n", "+PONG\r\n")
 		time.Sleep(1000 * time.Hour)
@@ -144,7 +144,7 @@ func TestServer_IdleTimeout(t *testing.T) {
 }
 
 func TestServer_TimeForAuth(t *testing.T) {
-	config := respapi.Config{Authenticate: func(context.Context, string, string) (respapi.Role, bool) { return respapi.RoleOperate, true }}
+	config := respapi.Config{Authenticate: func(context.Context, respapi.Login) (respapi.Role, bool) { return respapi.RoleOperate, true }}
 	synctest.Test(t, func(t *testing.T) {
 		_, nc := servePipe(t, config)
 		const denied = "-NOAUTH Authentication required.\r\n"

@@ -81,14 +81,14 @@ func auth(c *client, args [][]byte) {
 
 // logIn authenticates the client and returns an error's text. A failure leaves the rights as they are.
 func (c *client) logIn(user, password string) string {
-	role, ok := RoleOperate, user == defaultUser // as in a Redis without passwords
+	role, ok := c.server.config.Anonymous, user == defaultUser // as in a Redis without passwords
 	if check := c.server.config.Authenticate; check != nil {
-		role, ok = check(c.server.ctx, user, password)
+		role, ok = check(c.server.ctx, Login{user, password, c.nc.RemoteAddr().String()})
 	}
 	if !ok {
 		return "WRONGPASS invalid username-password pair or user is disabled."
 	}
-	c.authenticated, c.role, c.user = true, role, user
+	c.admitted, c.role, c.user = true, role, user
 	return ""
 }
 
@@ -141,7 +141,7 @@ func hello(c *client, args [][]byte) {
 			return
 		}
 	}
-	if !c.authenticated {
+	if !c.admitted {
 		b.fail(helloNeeds + helloOption + helloPurpose)
 		return
 	}
@@ -248,13 +248,17 @@ func (c *client) setInfo(option []byte, value string) {
 }
 
 func (c *client) describe() string {
-	version, user := 2, c.user
+	version := 2
 	if c.resp3 {
 		version = 3
 	}
-	if user == "" {
-		user = defaultUser
-	}
 	return fmt.Sprintf("id=%d addr=%v laddr=%v name=%s db=0 resp=%d user=%s lib-name=%s lib-ver=%s\n",
-		c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), c.name, version, user, c.library[0], c.library[1])
+		c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), c.name, version, c.shownUser(), c.library[0], c.library[1])
+}
+
+func (c *client) shownUser() string {
+	if c.user == "" {
+		return defaultUser
+	}
+	return c.user
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/metehq/mete"
 	"github.com/metehq/mete/respapi"
 )
 
@@ -89,9 +90,11 @@ func TestInfo(t *testing.T) {
 }
 
 func TestRoles(t *testing.T) {
-	config := respapi.Config{Authenticate: func(_ context.Context, user, password string) (respapi.Role, bool) {
-		role := map[string]respapi.Role{"default": respapi.RoleOperate, "reader": respapi.RoleRead, "admin": 3, "nobody": respapi.RoleNone}[user]
-		return role, password == "secret"
+	var address string
+	config := respapi.Config{Authenticate: func(_ context.Context, login respapi.Login) (respapi.Role, bool) {
+		address = login.Address
+		role := map[string]respapi.Role{"default": respapi.RoleOperate, "reader": respapi.RoleRead, "admin": respapi.RoleOperate + 1, "taker": respapi.RoleTake}[login.User]
+		return role, login.Password == "secret"
 	}}
 	p, _, addr := start(t, perUser, config)
 	for _, tt := range []struct{ command, want string }{
@@ -104,12 +107,18 @@ func TestRoles(t *testing.T) {
 		{"AUTH a b c", "-ERR syntax error"},
 		{"AUTH reader secret", "+OK"},
 		{"METE.PEEK user a", "*[0,2,2,-1,0,users,,0,*[]]"},
-		{"METE.TAKE user a", "-NOPERM User reader has no permissions to run the 'mete.take' command; it requires the role operate"},
-		{"CL.THROTTLE k 1 1 1", "-NOPERM User reader has no permissions to run the 'cl.throttle' command; it requires the role operate"},
+		{"METE.TAKE user a", "-NOPERM User reader has no permissions to run the 'mete.take' command; it requires the role take"},
+		{"CL.THROTTLE k 1 1 1", "-NOPERM User reader has no permissions to run the 'cl.throttle' command; it requires the role take"},
 		{"METE.RESET user a", "-NOPERM User reader has no permissions to run the 'mete.reset' command; it requires the role operate"},
 		{"METE.REFUND user a", "-NOPERM User reader has no permissions to run the 'mete.refund' command; it requires the role operate"},
 		{"AUTH nobody secret", "+OK"},
 		{"METE.PEEK user a", "-NOPERM User nobody has no permissions to run the 'mete.peek' command; it requires the role read"},
+		{"AUTH taker secret", "+OK"},
+		{"CL.THROTTLE k 1 1 1", "*[0,2,1,-1,1]"},
+		{"METE.TAKE user t", "*[0,2,1,-1,1,users,,0,*[]]"},
+		{"METE.PEEK user t", "*[0,2,1,-1,1,users,,0,*[]]"},
+		{"METE.RESET user t", "-NOPERM User taker has no permissions to run the 'mete.reset' command; it requires the role operate"},
+		{"METE.REFUND user t", "-NOPERM User taker has no permissions to run the 'mete.refund' command; it requires the role operate"},
 		{"HELLO 3 AUTH default secret", "%[server,redis,version,7.2.0,proto,3,id,1,mode,standalone,role,master,modules,*[]]"},
 		{"METE.TAKE user a", "*[0,2,1,-1,1,users,,0,*[]]"},
 		{"RESET", "+RESET"},
@@ -119,6 +128,9 @@ func TestRoles(t *testing.T) {
 	} {
 		p.want(tt.want, strings.Fields(tt.command)...)
 	}
+	if want := p.LocalAddr().String(); address != want {
+		t.Errorf("Authenticate got the address %s, want %s", address, want)
+	}
 	for _, text := range []string{"*11\r\n", "*1\r\n$16385\r\n", "PING 1 2 3 4 5 6 7 8 9 10\r\n", strings.Repeat("x", 17<<10), "*3\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat("x", 16000)+"\r\n", 3)} {
 		p := dial(t, addr)
 		p.send(text)
@@ -126,5 +138,41 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%.40q of a stranger: got %s", text, got)
 		}
 		p.wantClosed("")
+	}
+}
+
+// Clients that need no token may take and peek. AUTH gives them the role of a token.
+func TestRoles_Anonymous(t *testing.T) {
+	const one = "*[0,2,1,-1,1,users,,0,*[]]"
+	const denied = "-NOPERM User default has no permissions to run the 'mete.refund' command; it requires the role operate"
+	authenticate := func(_ context.Context, login respapi.Login) (respapi.Role, bool) {
+		return respapi.RoleOperate, login.Password == "secret"
+	}
+	for _, tt := range []struct {
+		what          string
+		config        respapi.Config
+		refund, login string
+	}{
+		{"without Authenticate", respapi.Config{}, denied, "+OK"},
+		{"with Authenticate", respapi.Config{Anonymous: respapi.RoleTake, Authenticate: authenticate}, denied, "-WRONGPASS invalid username-password pair or user is disabled."},
+		{"as operator", respapi.Config{Anonymous: respapi.RoleOperate}, "+OK", "+OK"},
+	} {
+		p, _, _ := start(t, perUser, tt.config)
+		p.want(one, "METE.TAKE", "user", "a")
+		p.want(one, "METE.PEEK", "user", "a")
+		p.want(tt.refund, "METE.REFUND", "user", "a")
+		p.want(tt.login, "AUTH", "default", "wrong")
+		p.want(tt.refund, "METE.REFUND", "user", "a")
+		if tt.config.Authenticate != nil {
+			p.want("+OK", "AUTH", "secret")
+			p.want("+OK", "METE.REFUND", "user", "a")
+			p.want("+RESET", "RESET")
+			p.want(tt.refund, "METE.REFUND", "user", "a")
+		}
+	}
+	for _, wrong := range []respapi.Role{-1, respapi.RoleOperate + 1} {
+		if _, err := respapi.New(newLimiter(t, newModel(), "", mete.Config{}), respapi.Config{Anonymous: wrong}); err == nil {
+			t.Errorf("New accepts the role %d", wrong)
+		}
 	}
 }

@@ -3,9 +3,11 @@
 package deploy_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"helm.sh/helm/v3/pkg/strvals"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -191,6 +194,27 @@ func TestHelm_TLS(t *testing.T) {
 	}
 }
 
+// TestHelm_Protocols expects the ports of gRPC and RESP in the settings, the pods, the service and the network policy.
+func TestHelm_Protocols(t *testing.T) {
+	for name, port := range map[string]int32{"grpc": 8082, "resp": 6380} {
+		if o := renderChart(t, "mete", nil); strings.Contains(o.file(t, "config", "mete.yaml"), name+"_listen") || len(o.network.Spec.Ingress[0].Ports) != 1 {
+			t.Errorf("the chart opens the port %s by default", name)
+		}
+		o := renderChart(t, "mete", valuesOf(t, name+": {enabled: true}"))
+		if text, want := o.file(t, "config", "mete.yaml"), fmt.Sprintf("%s_listen: 0.0.0.0:%d", name, port); !strings.Contains(text, want) {
+			t.Errorf("mete.yaml lacks %q:\n%s", want, text)
+		}
+		open := slices.ContainsFunc(o.container(t).Ports, func(p corev1.ContainerPort) bool { return p.Name == name && p.ContainerPort == port })
+		served := slices.ContainsFunc(o.services, func(s corev1.Service) bool {
+			return s.Name == "mete" && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.TargetPort.StrVal == name && p.Port == port })
+		})
+		allowed := slices.ContainsFunc(o.network.Spec.Ingress[0].Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.StrVal == name })
+		if !open || !served || !allowed {
+			t.Errorf("%s: container port %t, service %t, network policy %t; want all", name, open, served, allowed)
+		}
+	}
+}
+
 // TestHelm_BadValues expects an error that names the place of the value.
 func TestHelm_BadValues(t *testing.T) {
 	for values, want := range map[string]string{
@@ -199,6 +223,8 @@ func TestHelm_BadValues(t *testing.T) {
 		"replicas: 0":                              "/replicas",
 		"settings: {store: 'memory:'}":             "/settings/store",
 		"settings: {admin_tokens: []}":             "/settings/admin_tokens",
+		"settings: {grpc_listen: ':1'}":            "/settings/grpc_listen",
+		"resp: {enabled: true, port: 80}":          "/resp/port",
 		"policy: {inline: {rules: []}}":            "/policy/inline",
 		"resources: {limits: {memory: 500M}}":      "/resources/limits/memory",
 		"service: {type: Ingress}":                 "/service/type",

@@ -32,12 +32,12 @@ const (
 )
 
 // authenticate accepts the tokens as passwords, with the user that Redis clients send without a user.
-func authenticate(_ context.Context, user, password string) (respapi.Role, bool) {
-	if user != "default" {
+func authenticate(_ context.Context, login respapi.Login) (respapi.Role, bool) {
+	if login.User != "default" {
 		return respapi.RoleNone, false
 	}
 	for token, role := range map[string]respapi.Role{readToken: respapi.RoleRead, operateToken: respapi.RoleOperate} {
-		if subtle.ConstantTimeCompare([]byte(token), []byte(password)) == 1 {
+		if subtle.ConstantTimeCompare([]byte(token), []byte(login.Password)) == 1 {
 			return role, true
 		}
 	}

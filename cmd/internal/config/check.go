@@ -102,7 +102,7 @@ func (d *decoder) checkBounds(c *Config) {
 	checkRange(d, "timeouts.api_request", t.APIRequest, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.idle", t.Idle, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.grpc_idle", t.GRPCIdle, time.Millisecond, maxTimeout)
-	checkRange(d, "timeouts.resp_idle", t.RESPIdle, time.Millisecond, maxTimeout)
+	checkRange(d, "timeouts.resp_idle", t.RESPIdle, 0, maxTimeout)
 	checkRange(d, "timeouts.upstream_connect", t.UpstreamConnect, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.upstream_header", t.UpstreamHeader, time.Millisecond, maxTimeout)
 	checkRange(d, "timeouts.upstream_body", t.UpstreamBody, 0, maxTimeout)

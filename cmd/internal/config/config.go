@@ -176,7 +176,6 @@ func Default() Config {
 			APIRequest:      10 * time.Second,
 			Idle:            2 * time.Minute,
 			GRPCIdle:        5 * time.Minute,
-			RESPIdle:        5 * time.Minute,
 			UpstreamConnect: 5 * time.Second,
 			UpstreamHeader:  time.Minute,
 			ClientBody:      time.Minute,

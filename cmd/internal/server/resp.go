@@ -7,10 +7,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/metehq/mete/cmd/internal/buildinfo"
 	"github.com/metehq/mete/cmd/internal/config"
 	"github.com/metehq/mete/cmd/internal/metrics"
+	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/respapi"
 )
 
@@ -52,11 +54,12 @@ func (a *assembly) addRESP(access *access) error {
 		MaxClients: c.RESPMaxConnections, IdleTimeout: c.Timeouts.RESPIdle, HandshakeTimeout: c.Timeouts.ReadHeader,
 		MaxWait: c.MaxWait, AlsoRead: a.alsoRead, Version: buildinfo.Read().Version, Log: a.log,
 		OnChange: func(_ context.Context, change respapi.Change) {
-			a.log.Info("bucket changed by a RESP client", "command", change.Command, "name", change.User, "from", network(change.Address), "err", change.Err)
+			a.log.Info("bucket changed by a RESP client", "command", change.Command, "user", change.User, "from", network(change.Address), "err", change.Err)
 		},
 	}
-	if c.RequiresToken(c.RESPListen, c.RESPTLS) {
-		options.Authenticate = access.authenticateUser
+	options.Authenticate = access.authenticateUser
+	if !c.RequiresToken(c.RESPListen, c.RESPTLS) {
+		options.Anonymous = respapi.RoleTake
 	}
 	server, err := respapi.New(a.limiter, options)
 	if err != nil {
@@ -77,11 +80,33 @@ func (a *assembly) addRESP(access *access) error {
 // RESPAddr returns the address of the RESP service with the actual port, or nil.
 func (s *Server) RESPAddr() net.Addr { return s.resp }
 
-// authenticateUser returns the role of the token in a password. The user has no meaning.
-func (a *access) authenticateUser(_ context.Context, _, password string) (respapi.Role, bool) {
-	if len(password) > config.MaxToken {
-		return respapi.RoleNone, false
+// authenticateUser returns the role of the token in a password. The user has no meaning. The reply to a wrong token
+// waits while its address has sent too many of them, so that a connection cannot guess fast. It never delays a valid
+// token.
+func (a *access) authenticateUser(ctx context.Context, login respapi.Login) (respapi.Role, bool) {
+	if len(login.Password) <= config.MaxToken {
+		if c, ok := a.find(login.Password); ok {
+			return respRole(c.role), true
+		}
 	}
-	c, ok := a.find(password)
-	return respapi.Role(c.role), ok
+	if s := a.wrong.Take("wrong "+network(login.Address), 1); !s.Allowed {
+		timer := time.NewTimer(s.RetryAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return respapi.RoleNone, false
+}
+
+// respRole returns the role of a RESP client with a token.
+func respRole(r httpapi.Role) respapi.Role {
+	switch {
+	case r >= httpapi.RoleOperate:
+		return respapi.RoleOperate
+	case r == httpapi.RoleRead:
+		return respapi.RoleRead
+	}
+	return respapi.RoleNone
 }

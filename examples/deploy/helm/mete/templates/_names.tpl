@@ -29,6 +29,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 admin_tokens. */ -}}
 {{- define "mete.settings" -}}
 {{- $own := dict "policy" "../policy/policy.yaml" "listen" "0.0.0.0:8080" "admin_listen" "0.0.0.0:8081" -}}
+{{- if .Values.grpc.enabled -}}
+{{- $_ := set $own "grpc_listen" (printf "0.0.0.0:%d" (int .Values.grpc.port)) -}}
+{{- end -}}
+{{- if .Values.resp.enabled -}}
+{{- $_ := set $own "resp_listen" (printf "0.0.0.0:%d" (int .Values.resp.port)) -}}
+{{- end -}}
 {{- $tokens := list
   (dict "name" "admin" "role" "configure" "token_file" "../secret/admin-token")
   (dict "name" "prometheus" "role" "read" "token_file" "../secret/metrics-token") -}}
