@@ -27,6 +27,7 @@ type client struct {
 	library  [2]string // lib-name and lib-ver
 
 	quit    bool // close after the replies
+	filled  bool // the last bytes filled the buffer
 	lingers bool // let the client read the replies before the end
 
 	// busy holds the buffers. It is nil while the client is idle, so that an idle connection costs little.
@@ -91,8 +92,8 @@ func (c *client) respond() bool {
 		c.lingers = true
 		return false
 	}
-	if c.busy.in.isEmpty() && len(c.busy.in.buf) > bufferBytes {
-		c.busy.in.shrink() // after a large command
+	if in := &c.busy.in; in.isEmpty() && (len(in.buf) > bufferBytes || c.filled && len(in.buf) < bufferBytes) {
+		in.resize() // after a large command or a long pipeline
 	}
 	return true
 }
@@ -173,6 +174,7 @@ func (c *client) receive(n int) {
 		c.setReadDeadline(c.busyDeadline())
 	}
 	c.busy.in.end += n
+	c.filled = c.busy.in.end == len(c.busy.in.buf)
 	c.active = true
 	if c.idle.Load() != 0 {
 		c.noteIdle(time.Time{})
