@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	firstBytes  = 4 << 10 // enough for a pipeline of 16 commands
 	bufferBytes = 16 << 10
 	flushBytes  = 16 << 10
 )
@@ -23,8 +24,8 @@ type buffers struct {
 
 var bufferPool = sync.Pool{New: func() any {
 	b := new(buffers)
-	b.in.buf = make([]byte, bufferBytes)
-	b.out = make([]byte, 0, flushBytes)
+	b.in.buf = make([]byte, firstBytes)
+	b.out = make([]byte, 0, firstBytes)
 	return b
 }}
 

@@ -14,26 +14,19 @@ import (
 func TestClient_IdleBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := benchServer(t)
-		var all [3]*client
-		for i, text := range []string{"PING\r\n", "PIN", "ECHO a\r\nECHO b\r\n"} {
-			ours, theirs := net.Pipe()
-			defer ours.Close()
-			go io.Copy(io.Discard, ours)
-			all[i] = newClient(s, theirs)
-			go all[i].serve()
-			io.WriteString(ours, text)
-		}
-		synctest.Wait()
-		for i, c := range all {
-			if c.busy == nil {
-				t.Errorf("client %d has no buffers at once", i)
-			}
-		}
-		time.Sleep(3 * busyTime)
-		synctest.Wait()
-		for i, c := range all {
-			if (c.busy == nil) != (i != 1) {
-				t.Errorf("client %d has buffers: %v", i, c.busy != nil)
+		for text, kept := range map[string]bool{"PING\r\n": false, "PIN": true, "ECHO a\r\nECHO b\r\n": false} {
+			for _, pause := range []time.Duration{0, 3 * busyTime} {
+				ours, theirs := net.Pipe()
+				go io.Copy(io.Discard, ours)
+				c, done := newClient(s, theirs), make(chan struct{})
+				go func() { c.serve(); close(done) }()
+				io.WriteString(ours, text)
+				time.Sleep(pause)
+				ours.Close()
+				<-done
+				if has := c.busy != nil; has != (kept || pause == 0) {
+					t.Errorf("%q: has buffers after %v: %v", text, pause, has)
+				}
 			}
 		}
 	})

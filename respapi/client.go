@@ -4,9 +4,7 @@ package respapi
 
 import (
 	"context"
-	"errors"
 	"net"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -28,7 +26,9 @@ type client struct {
 	name     string
 	library  [2]string // lib-name and lib-ver
 
-	quit bool // close after the replies
+	quit    bool // close after the replies
+	filled  bool // the last bytes filled the buffer
+	lingers bool // let the client read the replies before the end
 
 	// busy holds the buffers. It is nil while the client is idle, so that an idle connection costs little.
 	busy  *buffers
@@ -69,20 +69,33 @@ func (c *client) serve() {
 		return
 	}
 	c.setReadDeadline(c.quietDeadline())
-	for c.read() {
-		ok := c.executeAll()
-		if !c.flush() {
-			return
-		}
-		if !ok {
-			linger(c.nc)
-			return
-		}
-		if c.busy.in.isEmpty() && len(c.busy.in.buf) > bufferBytes {
-			c.busy.in.shrink() // after a large command
+	if raw := rawConn(c.nc); raw != nil {
+		c.serveRaw(raw)
+	} else {
+		for c.read() && c.respond() {
 		}
 	}
+	if c.lingers {
+		linger(c.nc)
+	}
 	c.busy.release()
+}
+
+// respond executes the commands that have arrived, and writes their replies. It returns false if the connection must
+// end.
+func (c *client) respond() bool {
+	ok := c.executeAll()
+	if !c.flush() {
+		return false
+	}
+	if !ok {
+		c.lingers = true
+		return false
+	}
+	if in := &c.busy.in; in.isEmpty() && (len(in.buf) > bufferBytes || c.filled && len(in.buf) < bufferBytes) {
+		in.resize() // after a large command or a long pipeline
+	}
+	return true
 }
 
 // executeAll executes the commands that have arrived. It returns false if the connection must end.
@@ -130,32 +143,41 @@ func (c *client) flush() bool {
 // read waits for bytes. It returns false if the connection must end.
 func (c *client) read() bool {
 	for {
-		var n int
-		var err error
-		if c.busy == nil {
-			if n, err = c.nc.Read(c.first[:]); n > 0 {
-				c.busy = newBuffers(c.resp3)
-				copy(c.busy.in.space(), c.first[:n])
-				c.setReadDeadline(c.busyDeadline())
-			}
-		} else {
-			space := c.busy.in.space()
-			if len(space) == 0 {
-				return false
-			}
-			n, err = c.nc.Read(space)
-		}
-		if n > 0 {
-			c.busy.in.end += n
-			c.active = true
-			if c.idle.Load() != 0 {
-				c.noteIdle(time.Time{})
-			}
-			return true
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || !c.survive() {
+		space := c.space()
+		if len(space) == 0 {
 			return false
 		}
+		n, err := c.nc.Read(space)
+		if n > 0 {
+			c.receive(n)
+			return true
+		}
+		if !c.survive(err) {
+			return false
+		}
+	}
+}
+
+// space returns memory for the next bytes, or nil if the buffer has reached its bound.
+func (c *client) space() []byte {
+	if c.busy == nil {
+		return c.first[:]
+	}
+	return c.busy.in.space()
+}
+
+// receive adds n bytes in space to the commands.
+func (c *client) receive(n int) {
+	if c.busy == nil {
+		c.busy = newBuffers(c.resp3)
+		copy(c.busy.in.space(), c.first[:n])
+		c.setReadDeadline(c.busyDeadline())
+	}
+	c.busy.in.end += n
+	c.filled = c.busy.in.end == len(c.busy.in.buf)
+	c.active = true
+	if c.idle.Load() != 0 {
+		c.noteIdle(time.Time{})
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package respapi
 
-import "time"
+import (
+	"errors"
+	"os"
+	"time"
+)
 
 // A client keeps its buffers while it is busy. A deadline per read would cost as much as a decision. The read
 // deadline is therefore an alarm: it tests whether bytes arrived since the last one.
@@ -34,9 +38,12 @@ func (c *client) busyDeadline() time.Time {
 	return time.Now().Add(wait)
 }
 
-// survive handles an alarm. It returns false if the connection must end: the server shuts down, the client has not
-// authenticated in time, or it was silent too long.
-func (c *client) survive() bool {
+// survive handles the error of a read. It returns false if the connection must end. The error is then no
+// alarm, or the server shuts down, or the client has not authenticated in time, or was silent too long.
+func (c *client) survive(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
 	now := time.Now()
 	if c.server.closing.Load() {
 		if c.last {

@@ -199,8 +199,8 @@ func (p *parser) space() []byte {
 // isEmpty reports whether the parser holds no bytes of an incomplete command.
 func (p *parser) isEmpty() bool { return p.start == p.end && p.missing == 0 }
 
-// shrink replaces the buffer of an empty parser by one of the usual size.
-func (p *parser) shrink() {
+// resize replaces the buffer of an empty parser by one of the usual size.
+func (p *parser) resize() {
 	p.buf, p.start, p.pos, p.end = make([]byte, bufferBytes), 0, 0, 0
 }
 

@@ -72,6 +72,21 @@ func TestServer_Pipeline(t *testing.T) {
 	p.want("+PONG", "PING")
 }
 
+// The last bytes of a client and the end of its stream often arrive together.
+func TestServer_HalfClose(t *testing.T) {
+	for _, before := range []int{0, 100} {
+		p, _, _ := start(t, "", respapi.Config{})
+		for range before {
+			p.want("+PONG", "PING")
+		}
+		p.send("PING\r\n")
+		if err := p.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		p.wantClosed("+PONG\r\n")
+	}
+}
+
 // servePipe serves one client over a pipe, in a bubble with its own time.
 func servePipe(t *testing.T, config respapi.Config) (*respapi.Server, net.Conn) {
 	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -88,6 +89,14 @@ func (c *Conn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return net.ErrClosed
+}
+
+// SyscallConn returns the raw connection, for servers that wait for bytes themselves.
+func (c *Conn) SyscallConn() (syscall.RawConn, error) {
+	if socket, ok := c.Conn.(syscall.Conn); ok {
+		return socket.SyscallConn()
+	}
+	return nil, net.ErrClosed
 }
 
 // reclaimInterval is the polling interval for an idle connection while all slots are in use.
