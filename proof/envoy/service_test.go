@@ -62,7 +62,7 @@ func startService(t *testing.T, program string) *service {
 	}
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_WATCH_ROOT=false",
-		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+proctest.StartRedis(t).Addr, "USE_STATSD=false")
+		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+proctest.StartRedis(t).Addr, "REDIS_TIMEOUT=1m", "USE_STATSD=false")
 	s := &service{}
 	for _, prefix := range []string{"", "GRPC_", "DEBUG_"} {
 		addr := proctest.FreeAddr(t)
