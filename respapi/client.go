@@ -46,15 +46,20 @@ func newClient(s *Server, nc net.Conn) *client {
 	now := time.Now()
 	c := &client{server: s, nc: nc, id: s.ids.Add(1), since: now, idleSince: now}
 	c.noteIdle(now)
+	c.admitted = true // so that logOut sets authBy
 	c.logOut()
 	return c
 }
 
-// logOut gives the client the rights that it has without AUTH.
+// logOut gives the client the rights that it has without AUTH. Only an admitted client gets new time for AUTH:
+// otherwise a stranger could keep its place with RESET.
 func (c *client) logOut() {
+	before := c.admitted
 	c.role, c.user = c.server.config.Anonymous, ""
 	c.admitted = c.role > RoleNone
-	c.authBy = time.Now().Add(c.server.config.HandshakeTimeout)
+	if before && !c.admitted {
+		c.authBy = time.Now().Add(c.server.config.HandshakeTimeout)
+	}
 }
 
 // serve serves the client until the connection ends. A panic ends only this connection.
