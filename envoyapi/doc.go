@@ -61,6 +61,7 @@
 //	InvalidArgument   no domain; no descriptors, or more than [mete.MaxParts] of them; more than [MaxEntries]
 //	                  entries; a limit with the unit UNKNOWN or an invalid rate; too many hits; entries a, a and a#2.
 //	                  If only the sum of negative hits is too large, the other hits have been taken
+//	PermissionDenied  negative hits of a caller that [RateLimitConfig.MayRefund] refuses
 //	Unavailable       a refund failed: hits may have been taken and refunded
 //	DeadlineExceeded,
 //	Canceled          the call ended first

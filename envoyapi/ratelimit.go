@@ -40,6 +40,10 @@ type RateLimitConfig struct {
 	// DisableJitter disables the jitter of Retry-After. Otherwise a wait is up to 50% longer.
 	DisableJitter bool
 
+	// MayRefund, if not nil, reports whether a caller may send negative hits. Other callers get PERMISSION_DENIED if they
+	// send them. It receives the context of the call, and must be safe for concurrent use. With nil, every caller may.
+	MayRefund func(context.Context) bool
+
 	// OmitFields omits all response headers, for an Envoy that adds its own (enable_x_ratelimit_headers).
 	OmitFields bool
 }
@@ -63,6 +67,9 @@ func (r *RateLimit) ShouldRateLimit(ctx context.Context, req *ratelimitv3.RateLi
 	if err := c.read(req); err != nil {
 		return nil, status.Error(codes.InvalidArgument, "envoyapi: "+err.Error())
 	}
+	if len(c.refunds) > 0 && r.config.MayRefund != nil && !r.config.MayRefund(ctx) {
+		return nil, errRefund
+	}
 	d := mete.Decision{Allowed: true}
 	if len(c.parts) > 0 {
 		var err error
@@ -81,6 +88,8 @@ func (r *RateLimit) ShouldRateLimit(ctx context.Context, req *ratelimitv3.RateLi
 	}
 	return r.answer(c, &d), nil
 }
+
+var errRefund = status.Error(codes.PermissionDenied, "envoyapi: negative hits refund tokens: send a token with a role that may refund, or no negative hits")
 
 // statusOf returns the gRPC status for an error of the limiter.
 func statusOf(err error) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/metrics"
 	"github.com/metehq/mete/cmd/internal/telemetry"
 	"github.com/metehq/mete/envoyapi"
+	"github.com/metehq/mete/httpapi"
 )
 
 // grpcProtocols are the protocols of the gRPC address for ALPN.
@@ -44,7 +45,7 @@ func (l *grpcListener) stats() metrics.Listener {
 // grpcListener returns the listener of the gRPC address.
 func (a *assembly) grpcListener(s *socket, b *buckets, claims claimReader, access *access, watch *telemetry.Watch) (*grpcListener, error) {
 	c := a.config
-	rates, err := envoyapi.NewRateLimit(a.limiter, envoyapi.RateLimitConfig{Dialects: c.RateLimitFields, DisableJitter: !c.Jitter})
+	rates, err := envoyapi.NewRateLimit(a.limiter, envoyapi.RateLimitConfig{Dialects: c.RateLimitFields, DisableJitter: !c.Jitter, MayRefund: mayRefund})
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +70,7 @@ func (a *assembly) grpcListener(s *socket, b *buckets, claims claimReader, acces
 		IdleTimeout: c.Timeouts.GRPCIdle, HandshakeTimeout: c.Timeouts.ReadHeader, AgeGrace: c.Timeouts.Drain, Log: a.log,
 		Interceptors: []grpc.UnaryServerInterceptor{watchCalls(watch)},
 	}
+	options.Authorize = access.identifyCall
 	if c.RequiresToken(c.GRPCListen, c.GRPCTLS) {
 		options.Authorize = access.authorizeCall
 	}
@@ -109,8 +111,8 @@ func (a *access) authorizeCall(ctx context.Context) (context.Context, error) {
 	if sent := md["authorization"]; len(sent) == 1 {
 		scheme, secret, _ := strings.Cut(sent[0], " ")
 		if strings.EqualFold(scheme, "Bearer") && len(secret) <= config.MaxToken {
-			if _, ok := a.find(strings.TrimSpace(secret)); ok {
-				return ctx, nil
+			if c, ok := a.find(strings.TrimSpace(secret)); ok {
+				return context.WithValue(ctx, callerKey{}, c), nil
 			}
 		}
 	}
@@ -122,6 +124,20 @@ func (a *access) authorizeCall(ctx context.Context) (context.Context, error) {
 		return nil, errWrongOften
 	}
 	return nil, errWrongToken
+}
+
+// identifyCall is authorizeCall for an address where a caller needs no token. A token that is sent must be valid.
+func (a *access) identifyCall(ctx context.Context) (context.Context, error) {
+	if md, _ := metadata.FromIncomingContext(ctx); len(md["authorization"]) == 0 {
+		return ctx, nil
+	}
+	return a.authorizeCall(ctx)
+}
+
+// mayRefund reports whether the caller of a gRPC call has the role that refunds tokens over HTTP, too.
+func mayRefund(ctx context.Context) bool {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c.role >= httpapi.RoleOperate
 }
 
 // addGRPC adds the gRPC address, if the settings have one.

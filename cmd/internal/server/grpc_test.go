@@ -182,6 +182,30 @@ func TestGRPC_Tokens(t *testing.T) {
 	}
 }
 
+// Negative hits refund tokens, so they need the role that refunds over HTTP. Without a token there is no role.
+func TestGRPC_RefundRole(t *testing.T) {
+	t.Parallel()
+	c := testConfig()
+	const reader, operator = "reader-0123456789abcdef", "operator-0123456789abcdef"
+	c.AdminTokens = []config.AdminToken{{Name: "r", Role: httpapi.RoleRead, Token: reader}, {Name: "o", Role: httpapi.RoleOperate, Token: operator}}
+	c.GRPCListen = "127.0.0.1:0"
+	s := start(t, c)
+	rates := ratelimitv3.NewRateLimitServiceClient(dialGRPC(t, s.server.GRPCAddr(), nil))
+	request := &ratelimitv3.RateLimitRequest{Domain: "d", Descriptors: []*ratelimitcommon.RateLimitDescriptor{{
+		Entries: []*ratelimitcommon.RateLimitDescriptor_Entry{{Key: "k", Value: "v"}}, IsNegativeHits: true}}}
+	for sent, want := range map[string]codes.Code{
+		"": codes.PermissionDenied, "Bearer wrong": codes.Unauthenticated, "Bearer " + reader: codes.PermissionDenied, "Bearer " + operator: codes.OK,
+	} {
+		ctx := t.Context()
+		if sent != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", sent)
+		}
+		if _, err := rates.ShouldRateLimit(ctx, request); status.Code(err) != want {
+			t.Errorf("authorization %q: %v, want %v", sent, err, want)
+		}
+	}
+}
+
 // With grpc_tls.client_ca, clients need a certificate.
 func TestGRPC_ClientCertificates(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func (s *Server) RESPAddr() net.Addr { return s.resp }
 // token.
 func (a *access) authenticateUser(ctx context.Context, login respapi.Login) (respapi.Role, bool) {
 	if len(login.Password) <= config.MaxToken {
-		if c, ok := a.find(login.Password); ok {
+		if c, ok := a.callerByHash(a.hash(login.Password)); ok {
 			return respRole(c.role), true
 		}
 	}
