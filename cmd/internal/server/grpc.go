@@ -67,6 +67,7 @@ func (a *assembly) grpcListener(s *socket, b *buckets, claims claimReader, acces
 	}
 	options := grpcserver.Config{
 		Health: a.checkReady, TLS: s.tls, MaxInFlight: c.MaxInFlight, MaxHeaderBytes: uint32(c.MaxHeaderBytes),
+		MaxStreams: maxStreams, MaxMessageBytes: maxCallBytes,
 		IdleTimeout: c.Timeouts.GRPCIdle, HandshakeTimeout: c.Timeouts.ReadHeader, AgeGrace: c.Timeouts.Drain, Log: a.log,
 		Interceptors: []grpc.UnaryServerInterceptor{watchCalls(watch)},
 	}
@@ -79,6 +80,10 @@ func (a *assembly) grpcListener(s *socket, b *buckets, claims claimReader, acces
 	authv3.RegisterAuthorizationServer(server, checks)
 	return &grpcListener{server, s}, nil
 }
+
+// maxCallBytes bounds a gRPC message. gRPC reads a whole message before the server can check the token, so strangers can
+// hold as much memory in each stream.
+const maxCallBytes = 256 << 10
 
 // watchCalls returns an interceptor that measures decisions.
 func watchCalls(watch *telemetry.Watch) grpc.UnaryServerInterceptor {

@@ -206,6 +206,19 @@ func TestGRPC_RefundRole(t *testing.T) {
 	}
 }
 
+// The server reads a message before it can check the token, so large messages get no memory.
+func TestGRPC_LargeMessage(t *testing.T) {
+	t.Parallel()
+	c := testConfig()
+	c.GRPCListen = "127.0.0.1:0"
+	s := start(t, c)
+	rates := ratelimitv3.NewRateLimitServiceClient(dialGRPC(t, s.server.GRPCAddr(), nil))
+	_, err := rates.ShouldRateLimit(t.Context(), &ratelimitv3.RateLimitRequest{Domain: strings.Repeat("d", 1<<18)})
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a message above 256 KiB: %v, want RESOURCE_EXHAUSTED", err)
+	}
+}
+
 // With grpc_tls.client_ca, clients need a certificate.
 func TestGRPC_ClientCertificates(t *testing.T) {
 	t.Parallel()
