@@ -93,6 +93,8 @@ func (l *Limiter) countLetThrough(e *evaluation, d *Decision, mode Mode) {
 // keys, so calling Recover is optional. Until the local costs are charged, other processes can spend the same
 // tokens again. Call it when the store is back, or periodically. Recover stops at the first store error. It
 // does not call the store if there is nothing to charge.
+//
+// Each charge may take until the deadline of ctx, or [Config.Deadline] if ctx has none.
 func (l *Limiter) Recover(ctx context.Context) error {
 	if l.outage == nil {
 		return nil

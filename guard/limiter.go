@@ -33,7 +33,7 @@ type Node interface {
 
 // NewLimiter returns a limiter over node that decides by m, behind a circuit breaker. It is the common part of
 // redisstore.NewLimiter, pgstore.NewLimiter, and similar stores. The limiter owns node: [mete.Limiter.Close]
-// first charges node for tokens that were spent during an outage, for at most a second. After an error, the
+// first charges node for tokens that were spent during an outage, for at most 3 seconds. After an error, the
 // caller still owns node.
 //
 // The zero Config is valid. By default, Local is a memstore, Nodes counts the processes of node, and DenyFor is a

@@ -23,7 +23,7 @@ import (
 // on_store_error: local, with this process's share of each limit. They also decide for the limits of httplimit,
 // grpclimit and [mete.Request.Charges]. When PostgreSQL answers again, it is charged for the tokens that were
 // spent in memory. A key is charged before its next take, and all other keys within about a second. Close spends
-// at most a second on these charges.
+// at most 3 seconds on these charges.
 //
 // NewLimiter tries once, until ctx ends. Errors contain the server's address and the remedy, but no password. If
 // PostgreSQL does not answer, the error wraps [store.ErrUnavailable]. If m is nil, it wraps policy.ErrRequired.

@@ -15,7 +15,7 @@ import (
 const sweepEvery = 100 * time.Millisecond
 
 // RecoverAll charges the local costs of all keys to the store. It stops at the first store error. Each key may
-// take as long as within.
+// take until the deadline of ctx, or as long as within if ctx has none.
 func (f *Fallback) RecoverAll(ctx context.Context, within time.Duration) error {
 	if f.ledger.size.Load() == 0 {
 		return nil
@@ -27,7 +27,11 @@ func (f *Fallback) RecoverAll(ctx context.Context, within time.Duration) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := f.settle(ctx, a, time.Now().Add(within)); err != nil {
+			until, ok := ctx.Deadline()
+			if !ok {
+				until = time.Now().Add(within)
+			}
+			if err := f.settle(ctx, a, until); err != nil {
 				return err
 			}
 		}

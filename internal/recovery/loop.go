@@ -16,9 +16,9 @@ const (
 	// Interval is the time between attempts while there are local costs.
 	Interval = time.Second
 
-	// closeTimeout bounds the last attempts, and closePause is the time between them. A single attempt is
-	// short, and a new connection can take longer.
-	closeTimeout = time.Second
+	// closeTimeout bounds the last attempts, and closePause is the time between them. A new connection to a busy
+	// server can take longer than a second.
+	closeTimeout = 3 * time.Second
 	closePause   = 50 * time.Millisecond
 )
 
@@ -40,11 +40,13 @@ func (l *Loop) Start(limiter *mete.Limiter) {
 	l.end = sync.OnceValue(func() error {
 		cancel()
 		running.Wait()
-		return recoverRest(limiter)
+		return ChargeRest(limiter)
 	})
 }
 
-func recoverRest(limiter *mete.Limiter) error {
+// ChargeRest charges the remaining local costs for at most 3 seconds, because no other process knows them. The error
+// is the last one of the store.
+func ChargeRest(limiter *mete.Limiter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var failure error // of the store, which explains more than the timeout
@@ -72,8 +74,7 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Close ends the goroutine. It first charges the remaining local costs for at most a second, because no other
-// process knows them. The error is the last one of the store. Later calls return the same error.
+// Close ends the goroutine and then calls [ChargeRest]. Later calls return the same error.
 func (l *Loop) Close() error {
 	if l.end == nil {
 		return nil

@@ -20,10 +20,11 @@ import (
 
 var errDown = &mete.StoreError{Op: "take", Store: "test", Spent: mete.NotSpent, Err: store.ErrUnavailable}
 
-// A flaky store fails while it is down, and counts its calls.
+// A flaky store fails while it is down, answers after slow otherwise, and counts its calls.
 type flaky struct {
 	mete.Store
 	down  atomic.Bool
+	slow  time.Duration
 	calls atomic.Int64
 }
 
@@ -32,6 +33,11 @@ func (f *flaky) Take(ctx context.Context, dst []bucket.Snapshot, charges []store
 	if f.down.Load() {
 		return dst, false, errDown
 	}
+	if mode.Within > 0 && mode.Within < f.slow {
+		time.Sleep(mode.Within)
+		return dst, false, errDown
+	}
+	time.Sleep(f.slow)
 	return f.Store.Take(ctx, dst, charges, mode)
 }
 
@@ -139,8 +145,8 @@ func TestLoop_CloseReportsAnOutage(t *testing.T) {
 		if err := loop.Close(); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("close while the store is down: %v, want one that wraps %v", err, store.ErrUnavailable)
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("close while the store is down took %v, want 1s at most", took)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("close while the store is down took %v, want 3s at most", took)
 		}
 		charged(t, limiter, 0)
 	})
@@ -151,6 +157,19 @@ func TestLoop_CloseTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, limiter, loop := start(t)
 		time.AfterFunc(500*time.Millisecond, func() { store.down.Store(false) })
+		if err := loop.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		charged(t, limiter, bucket.Token)
+	})
+}
+
+// No request waits for the last charge, so a store that needs longer than the deadline of a rule is still charged.
+func TestLoop_CloseWaitsForASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, limiter, loop := start(t)
+		store.slow = 2 * time.Second
+		store.down.Store(false)
 		if err := loop.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}

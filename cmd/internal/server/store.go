@@ -16,6 +16,7 @@ import (
 	"github.com/metehq/mete/cmd/internal/storeurl"
 	"github.com/metehq/mete/guard"
 	"github.com/metehq/mete/internal/follow"
+	"github.com/metehq/mete/internal/recovery"
 	"github.com/metehq/mete/internal/sharedkey"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -146,9 +147,7 @@ func (b *buckets) recovery(limiter *mete.Limiter) component {
 	stop := c.Stop
 	c.Stop = func(ctx context.Context) error {
 		err := stop(ctx)
-		last, cancel := context.WithTimeout(context.Background(), recoverInterval)
-		defer cancel()
-		if err := limiter.Recover(last); err != nil {
+		if err := recovery.ChargeRest(limiter); err != nil {
 			b.log.Warn("tokens spent during the outage not charged", "err", err, "keys", limiter.Stats().Unsettled)
 		}
 		return err
