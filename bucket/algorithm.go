@@ -22,6 +22,10 @@ const (
 	// AlgorithmSlidingLog records every cost with its instant, and admits at most [Rate.Tokens] in any window of
 	// [Rate.Per]. It needs memory for each cost in the window: see [MaxLogTokens].
 	AlgorithmSlidingLog
+
+	// AlgorithmConcurrency limits how many requests run at the same time. A request holds one of [Rate.Tokens] slots until
+	// it releases it, and for [Rate.Per] at most, unless it renews it. See [Slots].
+	AlgorithmConcurrency
 )
 
 func (a Algorithm) String() string {
@@ -34,6 +38,8 @@ func (a Algorithm) String() string {
 		return "sliding window"
 	case AlgorithmSlidingLog:
 		return "sliding log"
+	case AlgorithmConcurrency:
+		return "concurrency limit"
 	}
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
@@ -51,18 +57,27 @@ const (
 
 	// AnchorFirst starts an interval with the first take from a full bucket.
 	AnchorFirst
+
+	// AnchorCalendar starts intervals by the clocks of a time zone: see [Spec.Calendar].
+	AnchorCalendar
 )
 
-// The layout of Limit.how. It is 0 for a plain continuous bucket.
+// The layout of Limit.how. It is 0 for a plain continuous bucket. The third bit of the algorithm lies apart, so that stored
+// limits keep their texts.
 const (
-	howAlgorithm = 3 // two bits
-	howAnchor    = 2 // two bits, shifted by this
+	howAlgorithm = 3 | howFurther // three bits
+	howAnchor    = 2              // two bits, shifted by this
 	howQueue     = 1 << 4
-	howStart     = 8 // the rest, shifted by this: the start in microseconds
+	howFurther   = 1 << 5 // the bit of the algorithms from 4 on
+	howFree      = 3 << 6 // unused bits
+	howStart     = 8      // the rest, shifted by this: the start in microseconds, or the number of a calendar
 	howShape     = 1<<howStart - 1
 )
 
-func (l Limit) Algorithm() Algorithm { return Algorithm(l.how & howAlgorithm) }
+func (l Limit) Algorithm() Algorithm { return Algorithm(l.how&3 | l.how&howFurther>>3) }
+
+// bits returns a as bits of Limit.how.
+func (a Algorithm) bits() uint64 { return uint64(a)&3 | uint64(a)&4<<3 }
 
 // Anchor returns where the intervals of an [AlgorithmStepped] limit begin. It is AnchorEpoch for all other limits.
 func (l Limit) Anchor() Anchor { return Anchor(l.how >> howAnchor & 3) }

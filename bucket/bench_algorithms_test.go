@@ -13,6 +13,10 @@ import (
 func hundred(t testing.TB, kind bucket.Spec) bucket.Limit {
 	t.Helper()
 	kind.Rate = bucket.PerSecond(100 * bucket.Token)
+	if kind.Anchor == bucket.AnchorCalendar {
+		kind.Calendar = bucket.Calendar{Window: bucket.CalendarDay, Zone: "Europe/Berlin"}
+		kind.Rate.Per = kind.Calendar.Window.Length()
+	}
 	kind.Capacity = 100 * bucket.Token
 	if kind.Queue > 0 {
 		kind.Capacity, kind.Queue = bucket.Token, 99*bucket.Token

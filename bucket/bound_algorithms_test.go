@@ -5,6 +5,7 @@ package bucket_test
 import (
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,11 @@ func mostIn(o *oracleLimit, from, to int64) *big.Int {
 	case bucket.AlgorithmStepped:
 		if times = (floorTo(to, o.start, p) - floorTo(from, o.start, p)) / p; o.limit.Anchor() == bucket.AnchorFirst {
 			times = (to - from + p - 1) / p // beginnings are an interval apart
+		}
+		if o.starts != nil {
+			first, _ := slices.BinarySearch(o.starts, from+1)
+			last, _ := slices.BinarySearch(o.starts, to+1)
+			times = int64(last - first)
 		}
 		return most.Add(most, new(big.Int).Mul(big.NewInt(times), big.NewInt(int64(n))))
 	case bucket.AlgorithmSlidingWindow:

@@ -7,9 +7,10 @@ import "slices"
 // A Taken identifies an admitted take for its cancellation: see [Snapshot.Taken]. Its instant uses the store's
 // clock. The zero Taken identifies no take.
 type Taken struct {
-	Cost  Tokens  // cost of the take
-	At    Instant // the bucket's instant, as in [State]
-	Spent int64   // missing amount after the take, as in [State]
+	Cost    Tokens  // cost of the take
+	At      Instant // the bucket's instant, as in [State]
+	Spent   int64   // missing amount after the take, as in [State]
+	History int64   // ID of the bucket's [History] if the take is a hold, else 0
 }
 
 // Taken returns the identity of the take for a cancellation. It is zero if the snapshot shows no admitted cost.
@@ -30,43 +31,78 @@ func (s Snapshot) WithoutInstant() Snapshot {
 // remaining takes start at most capacity + rate·t. It may refund less than amount, or nothing. Cancel each take at
 // most once: a second call may exceed the bound.
 //
-//   - A bucket without debt gets back the part of the cost that has not refilled since the take. A full bucket
-//     would have lost that refill without the take.
-//   - A bucket in debt has promised start times to later work. Only its last take returns its tokens, and only as a
-//     whole. Any other refund would assign the same start time twice.
+//   - A bucket without debt gets back at most the least amount that was missing since the take. Without the take,
+//     the bucket would have been full when it missed less, and the refill of that time is lost. A bucket with open
+//     holds knows this amount from its [History]. Any other bucket misses at least the unrefilled part of the cost.
+//   - A bucket in debt has promised start times to later work, which must not be assigned twice. With a history it gets
+//     back the amount without the costs of later takes or, if it is more, what the minima allow. Forced costs of later takes
+//     are finished work, and do not count there. Without a history only the last take returns its tokens, as a whole.
 //   - A sliding window returns costs of the current window. A sliding log returns the take's entry while the window
 //     covers it.
+//   - A hold returns nothing if the bucket no longer has its history: a reset has already returned its tokens.
 func (l Limit) Cancel(s State, now Instant, amount Tokens, t Taken) State {
-	if amount = min(amount, t.Cost); amount <= 0 || s.Spent == 0 {
+	if amount = min(amount, t.Cost); amount <= 0 || s.Spent == 0 || !s.hasHistory(t) {
 		return s
 	}
 	switch l.Algorithm() {
 	case AlgorithmSlidingWindow:
-		return l.cancelWindow(s, now, amount, t)
+		after := l.cancelWindow(s, now, amount, t)
+		after.History = s.keepHistory(&l, now, 0)
+		return after
 	case AlgorithmSlidingLog:
-		return l.cancelLog(s, now, amount, t)
+		after := l.cancelLog(s, now, amount, t)
+		after.History = s.keepHistory(&l, now, 0)
+		return after
+	case AlgorithmConcurrency:
+		return l.Refund(s, now, amount)
 	}
 	v, unit := l.verdictAt(&s, now), l.Unit()
 	at := now + Instant(v.behind)
-	refilled := l.refillWithin(at - t.At)
-	back := min(int64(amount)*unit, max(int64(t.Cost)*unit-refilled, 0), v.spent)
-	if v.spent > int64(l.capacity)*unit {
-		if amount < t.Cost || v.spent+refilled != t.Spent {
-			return s
+	asked, cost, refilled := int64(amount)*unit, int64(t.Cost)*unit, l.refillBetween(t.At, at)
+	h, inDebt := s.keepHistory(&l, now, v.spent), l.inDebt(v.spent)
+	later := v.spent - t.Spent + refilled // the costs of later takes, minus later refunds
+	back := int64(0)
+	switch {
+	case inDebt && (h == nil || h.Epochs[0].Start > t.At):
+		if amount == t.Cost && later == 0 {
+			back = asked
 		}
-		back = min(int64(amount)*unit, v.spent) // a cost above the capacity may have refilled in part
+	case inDebt:
+		back = asked - max(later+h.refundsSince(t.At), 0)
+	case h == nil:
+		back = min(asked, max(cost-refilled, 0))
 	}
-	if back <= 0 {
+	if h != nil {
+		known := h.Epochs[0].Start <= t.At // and so is the work that waits
+		without := h.withdraw(&l, asked, cost, t.At, at, v.spent)
+		switch {
+		case !inDebt:
+			back = without
+		case known:
+			back = max(back, without)
+		}
+	}
+	if back = min(back, v.spent); back <= 0 {
 		return s
 	}
-	return State{Spent: v.spent - back, AsOf: at, Unit: unit}
+	if h != nil {
+		h.refunded(back, v.spent-back)
+	}
+	return State{Spent: v.spent - back, AsOf: at, Unit: unit, History: h}
 }
 
-// refillWithin returns the refill within us microseconds, in units of the state and at most 2^53 − 1. A stepped
-// limit counts whole intervals.
-func (l *Limit) refillWithin(us Instant) int64 {
-	times := max(int64(us), 0)
-	if l.Algorithm() == AlgorithmStepped {
+// hasHistory reports whether the state has the history of a hold. It is true for any other take.
+func (s *State) hasHistory(t Taken) bool {
+	return t.History == 0 || s.History != nil && s.History.ID == t.History
+}
+
+// refillBetween returns the refill between two instants of the bucket, in units of the state and at most 2^53 − 1. A
+// stepped limit counts whole intervals.
+func (l *Limit) refillBetween(from, to Instant) int64 {
+	times := max(int64(to-from), 0)
+	if l.hasCalendar() {
+		times = l.almanac().CountStarts(int64(from), int64(to), maxUnits/l.n+1)
+	} else if l.Algorithm() == AlgorithmStepped {
 		times /= l.p
 	}
 	if l.n > 0 && times > maxUnits/l.n {

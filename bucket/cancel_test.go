@@ -19,8 +19,9 @@ type job struct {
 	over  bool // it has been settled
 }
 
-// play takes, delays, cancels and settles in random order, and returns the work that starts.
-func play(r *rand.Rand, l bucket.Limit, steps int) []job {
+// play takes, delays, cancels and settles in random order, and returns the work that starts. One of so many takes is a
+// hold; 0 is none.
+func play(r *rand.Rand, l bucket.Limit, steps, holds int) []job {
 	_, p := l.Refill()
 	pause := max(int64(float64(p)/10), 1)
 	if l.Algorithm() == bucket.AlgorithmContinuous {
@@ -53,6 +54,9 @@ func play(r *rand.Rand, l bucket.Limit, steps int) []job {
 		}
 		after, snap := l.Reserve(s, now, cost, wait)
 		if s = after; snap.Allowed {
+			if holds > 0 && r.IntN(holds) == 0 {
+				s = holdOrAwait(r, l, s, snap.Taken(), time.Duration(1+r.Int64N(pause<<r.IntN(9)))*time.Microsecond)
+			}
 			jobs = append(jobs, job{now.Add(snap.Wait()), cost, snap.Taken(), false})
 		}
 	}
@@ -68,7 +72,7 @@ func TestCancel_NeverStartsMoreThanTheBound(t *testing.T) {
 	for range 6000 {
 		l := smallLimit(r)
 		n, p := l.Refill()
-		jobs := play(r, l, 40)
+		jobs := play(r, l, 40, r.IntN(4))
 		for i := range jobs {
 			sum := bucket.Tokens(0)
 			for _, j := range jobs[i:] {
@@ -116,7 +120,7 @@ func TestCancel_OfSteppedLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs := play(r, l, 40)
+		jobs := play(r, l, 40, r.IntN(4))
 		for i := range jobs {
 			sum := bucket.Tokens(0)
 			for _, j := range jobs[i:] {
@@ -145,7 +149,7 @@ func TestCancel_OfSlidingLimits(t *testing.T) {
 		if kind == bucket.AlgorithmSlidingWindow {
 			most = 2*most - 1
 		}
-		jobs := play(r, l, 40)
+		jobs := play(r, l, 40, r.IntN(4))
 		for i := range jobs {
 			sum := bucket.Tokens(0)
 			for _, j := range jobs[i:] {
@@ -195,4 +199,22 @@ func TestCancel_IsNeverFullerThanWithoutTheTake(t *testing.T) {
 			}
 		}
 	})
+}
+
+// holdOrAwait returns the state after an admitted take becomes a hold, or awaits its settlement.
+func holdOrAwait(r *rand.Rand, l bucket.Limit, s bucket.State, t bucket.Taken, ttl time.Duration) bucket.State {
+	if r.IntN(2) == 0 {
+		return await(l, s, t, ttl)
+	}
+	return hold(l, s, t, ttl)
+}
+
+func await(l bucket.Limit, s bucket.State, t bucket.Taken, ttl time.Duration) bucket.State {
+	return bucket.Row{{Limit: l, State: s}}.WithAwait(&l, t.At, t, ttl)[0].State
+}
+
+// hold returns the state after an admitted take becomes a hold.
+func hold(l bucket.Limit, s bucket.State, t bucket.Taken, ttl time.Duration) bucket.State {
+	row, _ := bucket.Row{{Limit: l, State: s}}.WithHold(&l, t.At, t, t.At.Add(ttl), false)
+	return row[0].State
 }

@@ -15,7 +15,7 @@ func (l Limit) Capacity() Tokens { return l.capacity }
 func (l Limit) MaxReserved() Tokens { return l.debt }
 
 // Refill returns the rate: n thousandths every p microseconds. The fraction is in lowest terms if the bucket
-// refills continuously. Otherwise p is the interval or window. Both are 0 only for the zero Limit.
+// refills continuously. Otherwise p is the interval, window or lease. Both are 0 only for the zero Limit.
 func (l Limit) Refill() (n Tokens, p int64) { return Tokens(l.n), l.p }
 
 // Rate returns the rate for display. A continuous rate uses the shortest of second, minute, hour and day that
@@ -24,11 +24,17 @@ func (l Limit) Rate() Rate { return l.rate() }
 
 // Start returns the offset of an [AlgorithmStepped] limit's intervals from the Unix epoch, and 0 for other limits: see
 // [Spec.Start] and [Limit.ForKey].
-func (l Limit) Start() time.Duration { return time.Duration(l.start()) * time.Microsecond }
+func (l Limit) Start() time.Duration {
+	if l.hasCalendar() {
+		return 0
+	}
+	return time.Duration(l.start()) * time.Microsecond
+}
 
 // TimeFor returns the time in which the limit refills t, rounded up to a microsecond and at most [LongestWait].
-// Stepped limits count whole intervals, and sliding limits use their average rate. The result is [Never] for
-// the zero Limit and for amounts that no bucket can hold or owe.
+// Stepped limits count whole intervals. A window of a calendar counts with its mean length. Sliding limits use their
+// average rate, and a concurrency limit its lease. The result is [Never] for the zero Limit and for amounts that no
+// bucket can hold or owe.
 func (l Limit) TimeFor(t Tokens) time.Duration {
 	switch {
 	case t <= 0:
@@ -36,7 +42,9 @@ func (l Limit) TimeFor(t Tokens) time.Duration {
 	case l.n == 0 || t > MaxTokens:
 		return Never
 	case l.Algorithm() == AlgorithmStepped:
-		return duration(l.refillTime(int64(t), 0))
+		return duration(saturatingMul(ceilDiv(int64(t), l.n), l.p))
+	case l.Algorithm() == AlgorithmConcurrency:
+		return duration(l.p)
 	case l.how&howAlgorithm != 0:
 		hi, lo := bits.Mul64(uint64(t), uint64(l.p))
 		if hi >= uint64(l.n) {
@@ -61,6 +69,11 @@ func (l Limit) String() string {
 		text = fmt.Sprintf("capacity %v, refill %v", l.capacity, r)
 	case AlgorithmStepped:
 		text = fmt.Sprintf("capacity %v, refill %v every %v", l.capacity, r.Tokens, r.Per)
+		if c, ok := l.Calendar(); ok {
+			text = fmt.Sprintf("capacity %v, refill %v every %v", l.capacity, r.Tokens, c)
+		}
+	case AlgorithmConcurrency:
+		return fmt.Sprintf("%v slots, lease %v", r.Tokens, r.Per)
 	default:
 		return fmt.Sprintf("%v in any %v (%v)", r.Tokens, r.Per, l.Algorithm())
 	}

@@ -227,7 +227,8 @@ func doublesOf(o *oracleLimit) doubleAny {
 // TestDoubles_GiveTheSameNumbersForEveryAlgorithm also fails if an intermediate value is not an exact integer.
 func TestDoubles_GiveTheSameNumbersForEveryAlgorithm(t *testing.T) {
 	eachKind(t, func(t *testing.T, r *rand.Rand, kind bucket.Spec) {
-		if kind.Algorithm != bucket.AlgorithmStepped && kind.Algorithm != bucket.AlgorithmSlidingWindow {
+		if kind.Algorithm != bucket.AlgorithmStepped && kind.Algorithm != bucket.AlgorithmSlidingWindow ||
+			kind.Anchor == bucket.AnchorCalendar { // scripts get the starts of windows with the call
 			return
 		}
 		for range 1000 {

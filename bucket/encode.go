@@ -12,19 +12,24 @@ import (
 // [DecodeLimit] parses it.
 func (l Limit) Encode() string {
 	text := make([]byte, 0, 64)
-	for i, v := range [...]int64{int64(l.capacity), int64(l.debt), l.n, l.p, int64(l.how)} {
+	how, calendar := l.encodeHow()
+	for i, v := range [...]int64{int64(l.capacity), int64(l.debt), l.n, l.p, int64(how)} {
 		if i > 0 {
 			text = append(text, ',')
 		}
 		text = strconv.AppendInt(text, v, 10)
 	}
-	return string(text)
+	return string(append(text, calendar...))
 }
 
 // DecodeLimit parses the result of [Limit.Encode]. Errors wrap [ErrLimit].
 func DecodeLimit(text string) (Limit, error) {
 	var v [5]int64
 	fields := strings.Split(text, ",")
+	calendar := ""
+	if len(fields) == len(v)+1 {
+		calendar, fields = fields[len(v)], fields[:len(v)]
+	}
 	if len(fields) != len(v) {
 		return Limit{}, fmt.Errorf("%w: %q: must be five comma-separated numbers", ErrLimit, text)
 	}
@@ -35,6 +40,9 @@ func DecodeLimit(text string) (Limit, error) {
 		}
 	}
 	l := Limit{capacity: Tokens(v[0]), debt: Tokens(v[1]), n: v[2], p: v[3], how: uint64(v[4])}
+	if err := l.decodeCalendar(calendar); err != nil {
+		return Limit{}, err
+	}
 	if l != (Limit{}) && !l.inBounds() {
 		return Limit{}, fmt.Errorf("%w: %q: out of range", ErrLimit, text)
 	}
@@ -42,7 +50,7 @@ func DecodeLimit(text string) (Limit, error) {
 }
 
 func (l *Limit) inBounds() bool {
-	if l.n < 1 || l.p < 1 || l.Anchor() > AnchorFirst || l.how&howShape>>4 > 1 {
+	if l.n < 1 || l.p < 1 || l.Algorithm() > AlgorithmConcurrency || l.how&howFree != 0 || l.Anchor() != AnchorEpoch && l.Algorithm() != AlgorithmStepped {
 		return false
 	}
 	unit, most := int64(1), int64(maxUnits)
@@ -50,7 +58,15 @@ func (l *Limit) inBounds() bool {
 	case AlgorithmContinuous:
 		unit = l.p
 	case AlgorithmStepped:
+		if l.hasCalendar() {
+			return l.p == CalendarWindow(l.almanac().Window).Length().Microseconds() &&
+				int64(l.capacity+l.debt) <= min(maxUnits, MaxCalendarWindows*l.n)
+		}
 		if l.p > maxStepMicros {
+			return false
+		}
+	case AlgorithmConcurrency:
+		if l.debt != 0 || l.capacity%Token != 0 || int64(l.capacity) != l.n || l.capacity > MaxSlots*Token || l.p > maxWindowMicros {
 			return false
 		}
 	default:

@@ -170,13 +170,17 @@ func FuzzChangedAlgorithm(f *testing.F) {
 
 // FuzzAnyState reads any valid state, at any instant, under any limit. The answer and the next state must be valid.
 func FuzzAnyState(f *testing.F) {
-	for i := range uint8(8) {
+	for i := range uint8(len(kinds)) {
 		f.Add(i, int64(1<<50), int64(1<<40), int64(1e9), int64(7), int64(1<<53-1), int64(1<<52), int64(-5e6), int64(1<<40), int64(0), int64(5), int64(math.MinInt64))
 		f.Add(i, int64(1), int64(1), int64(1<<46), int64(1<<45), int64(1), int64(math.MaxInt64), int64(1), int64(0), int64(math.MinInt64), int64(1<<62), int64(1<<52))
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, capacity, tokens, per, start, spent, asOf, unit, prev, now, cost, maxWait int64) {
-		s := kinds[kind&7].spec
+		s := kinds[int(kind)%len(kinds)].spec
 		s.Capacity, s.Rate = bucket.Tokens(capacity), bucket.Rate{Tokens: bucket.Tokens(tokens), Per: micros(per)}
+		if s.Anchor == bucket.AnchorCalendar {
+			s.Calendar = bucket.Calendar{Window: bucket.CalendarWindow(1 + uint64(per)%4), Zone: "Africa/Casablanca"}
+			s.Rate.Per = s.Calendar.Window.Length()
+		}
 		if s.Algorithm == bucket.AlgorithmStepped && s.Anchor == bucket.AnchorEpoch {
 			s.Start = micros(start)
 		}

@@ -17,6 +17,9 @@ import (
 // A state of other intervals counts from the first interval that starts after it, so that a new limit adds no
 // tokens early.
 func (l *Limit) refillStepped(s *State, now Instant) (spent int64, at Instant) {
+	if l.hasCalendar() {
+		return l.refillCalendar(s, now)
+	}
 	spent, now = s.Spent, max(now, s.AsOf)
 	if spent != 0 && s.Unit != 1 {
 		spent = min(ceilDiv(spent, max(s.Unit, 1)), int64(l.capacity))
@@ -47,6 +50,9 @@ func (l *Limit) refillStepped(s *State, now Instant) (spent int64, at Instant) {
 }
 
 func (l *Limit) intervalStart(i Instant) Instant {
+	if l.hasCalendar() {
+		return Instant(l.almanac().Around(int64(i)).Start)
+	}
 	into := (int64(i) - l.start()) % l.p
 	if into < 0 {
 		into += l.p
@@ -59,7 +65,7 @@ func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Du
 	behind := int64(at - now)
 	if room := l.capacity - cost; cost < 0 || room < 0 || spent > int64(room) {
 		v := Verdict{spent: spent, behind: behind}
-		if v.retry = l.decide(v, cost, maxWait); v.retry > 0 {
+		if v.retry = l.decide(v, cost, maxWait, now); v.retry > 0 {
 			return v
 		}
 	}
@@ -70,7 +76,8 @@ func (l *Limit) spendStepped(s *State, now Instant, cost Tokens, maxWait time.Du
 
 // retryStepped is [Limit.retryAfter] for stepped buckets. It returns never for a cost above the capacity,
 // because the wait would depend on the distance to the next step.
-func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, behind int64) int64 {
+func (l *Limit) retryStepped(v Verdict, cost Tokens, maxWait time.Duration, now Instant) int64 {
+	spent, behind := v.spent, v.behind
 	if cost < 0 || l.capacity-cost < -l.debt {
 		return never
 	}
@@ -88,10 +95,22 @@ func (l *Limit) retryStepped(spent int64, cost Tokens, maxWait time.Duration, be
 	// The work starts when its tokens arrive, which must be within maxWait. Until then the debt must stay
 	// within its limit.
 	wait := max(int64(min(maxWait, LongestWait)/time.Microsecond), 0)
-	there, lent := saturatingMul(ceilDiv(spent-room, l.n), l.p), int64(0)
+	there, lent := ceilDiv(spent-room, l.n), int64(0) // refills
 	if over := spent - room - int64(l.debt); wait > 0 && over > 0 {
-		lent = saturatingMul(ceilDiv(over, l.n), l.p)
+		lent = ceilDiv(over, l.n)
 	}
+	if l.hasCalendar() {
+		at := now + Instant(behind)
+		arrival := l.stepsAfter(at, now, there)
+		if lent == 0 && arrival <= wait+max(behind, 0) {
+			return 0
+		}
+		if lent > 0 {
+			return max(l.stepsAfter(at, now, lent), arrival-wait)
+		}
+		return arrival - wait
+	}
+	there, lent = saturatingMul(there, l.p), saturatingMul(lent, l.p)
 	into := int64(0) // time since the start of the interval
 	if behind < 0 && behind > -l.p {
 		into = -behind

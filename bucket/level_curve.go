@@ -57,7 +57,7 @@ func (s *Snapshot) breakpoints(until int64, most int) (bends []int64, steps bool
 	switch l.Algorithm() {
 	case AlgorithmSlidingWindow:
 		return []int64{s.behind, saturatingAdd(l.p, s.behind), saturatingAdd(2*l.p, s.behind)}, false
-	case AlgorithmSlidingLog:
+	case AlgorithmSlidingLog, AlgorithmConcurrency:
 		return []int64{full}, true
 	case AlgorithmContinuous:
 		return []int64{s.behind, full}, false
@@ -65,6 +65,17 @@ func (s *Snapshot) breakpoints(until int64, most int) (bends []int64, steps bool
 	last := min(full, until)
 	if s.spent == 0 || l.p <= 0 || last < s.behind {
 		return nil, false
+	}
+	if l.hasCalendar() {
+		now := s.at - Instant(s.behind)
+		starts := l.almanac().Boundaries(nil, int64(s.at), int64(now)+last, most+1)
+		if len(starts) > most+1 {
+			return []int64{full}, false
+		}
+		for _, at := range starts[1:] {
+			bends = append(bends, at-int64(now))
+		}
+		return bends, true
 	}
 	n := (last - s.behind) / l.p
 	if n > int64(most) {

@@ -34,6 +34,9 @@ const (
 
 	// MaxLogEntries bounds the entries of an [AlgorithmSlidingLog] bucket.
 	MaxLogEntries = 10_000
+
+	// MaxSlots bounds the slots of an [AlgorithmConcurrency] limit.
+	MaxSlots = 10_000
 )
 
 // A Limit is a capacity and a refill rate, created by [NewLimit] or [Spec.Compile]. It is immutable, comparable
@@ -42,7 +45,7 @@ type Limit struct {
 	capacity Tokens
 	debt     Tokens // largest debt
 	n, p     int64  // n thousandths every p microseconds; in lowest terms if continuous
-	how      uint64 // algorithm, anchor, queue and start: see howAlgorithm
+	how      uint64 // algorithm, anchor, queue and start or calendar: see howAlgorithm
 }
 
 // NewLimit returns the limit of a bucket with this capacity and refill rate. Use [Spec.Compile] to learn
@@ -58,12 +61,16 @@ type Spec struct {
 	Algorithm Algorithm
 
 	// Capacity is the largest amount that a bucket holds. If a continuous bucket has capacity 0, every take is
-	// a reservation. For the sliding algorithms, Capacity must be 0 or Rate.Tokens.
+	// a reservation. For the sliding algorithms and concurrency limits, Capacity must be 0 or Rate.Tokens.
 	Capacity Tokens
-	Rate     Rate
+
+	// Rate is the refill. For a concurrency limit, Rate.Tokens is the number of slots, in whole tokens, and Rate.Per the
+	// lease of a slot.
+	Rate Rate
 
 	// MaxReserved bounds the debt of reservations and charges, in tokens. With nil, only the arithmetic bounds
-	// the debt (2^53 units); 0 allows no debt. The sliding algorithms accept nil or 0.
+	// the debt (2^53 units); 0 allows no debt. The sliding algorithms accept nil or 0. Concurrency limits
+	// accept both, and never have debt.
 	MaxReserved *Tokens
 
 	// Queue turns a token bucket into a leaky bucket. A take that does not fit becomes a reservation that
@@ -75,6 +82,10 @@ type Spec struct {
 	// and must be between 0 and the interval.
 	Anchor Anchor
 	Start  time.Duration
+
+	// Calendar defines the intervals of AnchorCalendar. Rate.Per must then be [CalendarWindow.Length], and Rate.Tokens are
+	// the tokens of one window.
+	Calendar Calendar
 }
 
 // An Approximation reports that the arithmetic could not represent a rate together with its capacity. Compile
@@ -105,6 +116,10 @@ func (s Spec) Compile() (Limit, *Approximation, error) {
 	case AlgorithmContinuous:
 		return s.compileContinuous()
 	case AlgorithmStepped:
+		if s.Anchor == AnchorCalendar {
+			l, err := s.compileCalendar()
+			return l, nil, err
+		}
 		return s.compileStepped(), nil, nil
 	}
 	return s.compileSliding(), nil, nil
@@ -204,14 +219,14 @@ func isCloseEnough(asked, used *big.Rat) bool {
 
 func (s Spec) compileStepped() Limit {
 	l := Limit{capacity: s.Capacity, n: int64(s.Rate.Tokens), p: s.Rate.Per.Microseconds()}
-	l.how = uint64(s.Algorithm) | uint64(s.Anchor)<<howAnchor | uint64(s.Start.Microseconds())<<howStart
+	l.how = s.Algorithm.bits() | uint64(s.Anchor)<<howAnchor | uint64(s.Start.Microseconds())<<howStart
 	s.setDebt(&l, 1)
 	return l
 }
 
 func (s Spec) compileSliding() Limit {
-	l := Limit{capacity: s.Rate.Tokens, n: int64(s.Rate.Tokens), p: s.Rate.Per.Microseconds(), how: uint64(s.Algorithm)}
-	if s.MaxReserved == nil {
+	l := Limit{capacity: s.Rate.Tokens, n: int64(s.Rate.Tokens), p: s.Rate.Per.Microseconds(), how: s.Algorithm.bits()}
+	if s.MaxReserved == nil && s.Algorithm != AlgorithmConcurrency {
 		l.debt = MaxWindowTokens - l.capacity
 	}
 	return l

@@ -83,7 +83,7 @@ func (s Shards) Cancelable(l Limit, amount Tokens, t Taken) Tokens {
 		}
 		at = max(at, s[i].at)
 	}
-	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refillWithin(at-t.At), max(l.p, 1)))), 0)
+	return max(min(amount, t.Cost-Tokens(ceilDiv(l.refillBetween(t.At, at), max(l.p, 1)))), 0)
 }
 
 // TakenNow returns a take of cost at the instant of s, for a cancellation within bounds that the caller has checked.

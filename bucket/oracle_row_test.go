@@ -5,6 +5,7 @@ package bucket_test
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,13 @@ func (r oracleRow) open(l *oracleLimit, now int64) (o oracle, fresh bool) {
 		_, p := l.limit.Refill()
 		at = floorTo(at, 0, p)
 	}
-	if l.limit.Algorithm() == bucket.AlgorithmStepped && l.limit.Anchor() != bucket.AnchorFirst {
+	if l.starts != nil {
+		i, found := slices.BinarySearch(l.starts, at)
+		if !found {
+			i--
+		}
+		at = l.starts[i]
+	} else if l.limit.Algorithm() == bucket.AlgorithmStepped && l.limit.Anchor() != bucket.AnchorFirst {
 		_, p := l.limit.Refill()
 		at = floorTo(at, l.start, p)
 	}
@@ -168,6 +175,18 @@ func (o *oracle) cancel(l *oracleLimit, now, amount int64, t take) {
 		}
 		return
 	case bucket.AlgorithmStepped:
+		if l.starts != nil {
+			v := o.calendar(l, now)
+			passed := 0
+			for _, start := range v.later(t.at) {
+				if start > v.asOf {
+					break
+				}
+				passed++
+			}
+			o.giveBack(l, amount, t, big.NewRat(v.level, 1), v.asOf, big.NewRat(int64(passed)*v.n, 1))
+			return
+		}
 		s := o.steps(l, now)
 		level, since := s.at(now)
 		steps := big.NewRat(max(since-t.at, 0)/p, 1)

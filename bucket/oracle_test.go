@@ -28,6 +28,8 @@ type oracleLimit struct {
 	limit bucket.Limit
 	start int64 // where the intervals of a stepped limit begin
 
+	starts []int64 // all window starts of a calendar limit
+
 	capacity, rate, debt *big.Rat
 	unit                 string
 }
@@ -72,6 +74,7 @@ func oracleFor(s bucket.Spec, key string) (*oracleLimit, error) {
 		return nil, err
 	}
 	o := oracleOf(l.ForKey(key))
+	o.starts = startsOf(s.Calendar)
 	o.start = s.Start.Microseconds()
 	if s.Anchor == bucket.AnchorKey {
 		hash := fnv.New64a()
@@ -107,6 +110,9 @@ type view interface {
 func (o *oracle) view(l *oracleLimit, now int64) view {
 	switch l.limit.Algorithm() {
 	case bucket.AlgorithmStepped:
+		if l.limit.Anchor() == bucket.AnchorCalendar {
+			return o.calendar(l, now)
+		}
 		return o.steps(l, now)
 	case bucket.AlgorithmSlidingWindow:
 		return o.window(l)

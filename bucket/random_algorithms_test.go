@@ -5,6 +5,7 @@ package bucket_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ var kinds = []struct {
 	{"stepped with a queue", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorFirst, Queue: 1}},
 	{"sliding window", bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow}},
 	{"sliding log", bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog}},
+	{"calendar", bucket.Spec{Algorithm: bucket.AlgorithmStepped, Anchor: bucket.AnchorCalendar}},
 }
 
 // eachKind runs f for every kind of limit with its own random numbers.
@@ -52,6 +54,11 @@ func randomOf(r *rand.Rand, kind bucket.Spec) *oracleLimit {
 	for {
 		s := kind
 		s.Rate = bucket.Rate{Tokens: bucket.Tokens(1 + upTo(r, 1<<40)), Per: randomPer(r, 1<<46)}
+		if s.Anchor == bucket.AnchorCalendar {
+			tables, _ := readCalendars()
+			s.Calendar = tables[r.IntN(len(tables))].calendar
+			s.Rate.Per = s.Calendar.Window.Length()
+		}
 		switch s.Algorithm {
 		case bucket.AlgorithmContinuous:
 			s.Capacity = bucket.Tokens(upTo(r, 1<<40))
@@ -92,6 +99,10 @@ func walk(r *rand.Rand, o *oracleLimit, now int64) int64 {
 	case 2:
 		return now + upTo(r, 1<<50)
 	case 3: // the very beginning of an interval or a window, or just before
+		if o.starts != nil {
+			i, _ := slices.BinarySearch(o.starts, now)
+			return o.starts[i] - int64(r.IntN(2))
+		}
 		return floorTo(now, o.start, p) + p - int64(r.IntN(2))
 	case 4, 5, 6, 7, 8:
 		return now

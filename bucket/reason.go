@@ -12,6 +12,7 @@ const (
 	kindSlidingWindow
 	kindSlidingLog
 	kindLeakyBucket
+	kindConcurrency
 )
 
 var reasons = [...]string{
@@ -20,6 +21,7 @@ var reasons = [...]string{
 	kindSlidingWindow: "sliding_window_exceeded",
 	kindSlidingLog:    "sliding_log_exceeded",
 	kindLeakyBucket:   "leaky_bucket_exceeded",
+	kindConcurrency:   "concurrency_exceeded",
 }
 
 func Reasons() []string { return slices.Clone(reasons[:]) }
@@ -30,6 +32,8 @@ func (l *Limit) Reason() string {
 	switch {
 	case l.Queued():
 		return reasons[kindLeakyBucket]
+	case l.Algorithm() == AlgorithmConcurrency:
+		return reasons[kindConcurrency]
 	case l.Algorithm() == AlgorithmSlidingLog:
 		return reasons[kindSlidingLog]
 	case l.Algorithm() == AlgorithmSlidingWindow:

@@ -17,6 +17,7 @@ func TestReason(t *testing.T) {
 		"fixed_window_exceeded":   {Algorithm: bucket.AlgorithmStepped, Capacity: 10 * bucket.Token, Rate: ten},
 		"sliding_window_exceeded": {Algorithm: bucket.AlgorithmSlidingWindow, Rate: ten},
 		"sliding_log_exceeded":    {Algorithm: bucket.AlgorithmSlidingLog, Rate: ten},
+		"concurrency_exceeded":    {Algorithm: bucket.AlgorithmConcurrency, Rate: ten},
 		"leaky_bucket_exceeded":   {Capacity: bucket.Token, Queue: bucket.Token, Rate: ten},
 	}
 	for want, spec := range tests {

@@ -5,8 +5,9 @@ package bucket
 import "time"
 
 // RefillAfter returns the time until cost more tokens have refilled if nothing else is taken, even if they exceed the
-// capacity or the debt limit. The last caller of a queue waits that long. The result is exact for token buckets, and a lower
-// bound for sliding limits. It is [Never] for a limit without refill, and otherwise at most [LongestWait].
+// capacity or the debt limit. The last caller of a queue waits that long. The result is exact for token buckets, a lower
+// bound for sliding limits, and 0 for concurrency limits. It is [Never] for a limit without refill, and otherwise at
+// most [LongestWait].
 func (s Snapshot) RefillAfter(cost Tokens) time.Duration { return duration(s.refillAfter(cost)) }
 
 func (s *Snapshot) refillAfter(cost Tokens) int64 {
@@ -24,6 +25,9 @@ func (s *Snapshot) refillAfter(cost Tokens) int64 {
 		}
 		return saturatingAdd(saturatingMul(ceilDiv(beyond, int64(l.capacity)), l.p), s.behind)
 	}
+	if l.Algorithm() == AlgorithmConcurrency { // slots may be released at any time
+		return 0
+	}
 	unit := l.Unit()
 	if l.n == 0 || s.spent == 0 && cost <= l.capacity {
 		return 0
@@ -35,5 +39,5 @@ func (s *Snapshot) refillAfter(cost Tokens) int64 {
 	if lack <= 0 {
 		return 0
 	}
-	return l.refillTime(lack, s.behind)
+	return s.refillTime(lack)
 }

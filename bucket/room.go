@@ -8,21 +8,25 @@ import "time"
 // rounded down to a thousandth. Decisions call it for each limit, so it does not copy s.
 func (s *Snapshot) Room() Tokens {
 	l := &s.Limit
-	if !l.Queued() {
+	if !l.Queued() || s.penalty != 0 {
 		return s.remaining()
 	}
 	return max(l.capacity+l.debt-Tokens(ceilDiv(s.spent, l.Unit())), 0)
 }
 
 // RoomAfter returns the time until [Snapshot.Room] reaches t if nothing else is taken. It is 0 if it already
-// does, and [Never] if the limit is below t. For a sliding log it is [Snapshot.FullAfter], an upper bound,
-// because a snapshot does not contain the log's entries.
+// does, and [Never] if the limit is below t. For a sliding log and a concurrency limit it is
+// [Snapshot.FullAfter], an upper bound. A snapshot does not contain the log's entries or the slots.
 func (s Snapshot) RoomAfter(t Tokens) time.Duration {
+	if left, _ := s.Penalty(); left > 0 {
+		s.penalty = 0
+		return max(s.RoomAfter(t), left)
+	}
 	l := &s.Limit
 	switch l.Algorithm() {
 	case AlgorithmSlidingWindow:
 		return duration(s.window().retryAfter(l, t, 0, 0))
-	case AlgorithmSlidingLog:
+	case AlgorithmSlidingLog, AlgorithmConcurrency:
 		switch {
 		case t > l.capacity:
 			return Never
@@ -31,6 +35,6 @@ func (s Snapshot) RoomAfter(t Tokens) time.Duration {
 		}
 		return s.FullAfter()
 	}
-	v, _ := s.Verdict()
-	return duration(l.decide(v, t, 0))
+	v, now := s.Verdict()
+	return duration(l.decide(v, t, 0, now))
 }

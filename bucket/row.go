@@ -88,6 +88,10 @@ func (l *Limit) newState(missing int64, at Instant) State {
 		if missing > 0 {
 			s.Log = &Log{[]Entry{{at, Tokens(missing)}}, missing}
 		}
+	case AlgorithmConcurrency:
+		if missing > 0 {
+			s.AsOf = at + Instant(l.p)
+		}
 	}
 	return s
 }
@@ -125,16 +129,19 @@ func (a Account) charge(now Instant, cost Tokens) Account {
 		return a
 	}
 	switch l.Algorithm() {
-	case AlgorithmContinuous:
-		spent, at := l.refill(s, now)
-		a.State = State{Spent: spent + int64(cost)*l.p, AsOf: at, Unit: l.p}
-	case AlgorithmStepped:
-		spent, at := l.refillStepped(s, now)
-		a.State = State{Spent: spent + int64(cost), AsOf: at, Unit: 1}
+	case AlgorithmContinuous, AlgorithmStepped:
+		v, unit := l.verdictAt(s, now), l.Unit()
+		after := State{Spent: v.spent + int64(cost)*unit, AsOf: now + Instant(v.behind), Unit: unit}
+		if after.History = s.keepHistory(l, now, v.spent); after.History != nil {
+			after.History.note(v.spent)
+		}
+		a.State = after
 	case AlgorithmSlidingWindow:
 		w := l.windowAt(s, now)
 		w.cur += int64(cost)
+		h := s.keepHistory(l, now, 0)
 		a.State = w.state(l)
+		a.State.History = h
 	case AlgorithmSlidingLog:
 		if s.Log != nil {
 			s.Log = s.Log.clone()
@@ -143,7 +150,9 @@ func (a Account) charge(now Instant, cost Tokens) Account {
 		at := max(now, g.newest())
 		g.expire(l, at)
 		g.add(Entry{at, cost})
+		h := s.keepHistory(l, now, 0)
 		s.setLog(g, at)
+		s.History = h
 	}
 	return a
 }

@@ -10,7 +10,8 @@ import "math"
 //
 // A node admits a cost of least if l admits it: otherwise a node could deny an expensive request forever. If
 // least exceeds the node's part of the capacity, the nodes together exceed l's capacity by that difference per node.
-// An interval of a stepped limit adds at least a thousandth, and a sliding limit's window holds its capacity.
+// An interval of a stepped limit adds at least a thousandth, and a sliding limit's window holds its capacity. A node of a
+// concurrency limit has at least one slot.
 //
 // Share returns l for n ≤ 1.
 func (l Limit) Share(n int, least Tokens) Limit {
@@ -25,6 +26,9 @@ func (l Limit) Share(n int, least Tokens) Limit {
 		s.capacity = min(s.capacity, Tokens(maxUnits/s.p))
 	case AlgorithmStepped:
 		s.n = max(l.n/parts, 1)
+	case AlgorithmConcurrency:
+		s.capacity = max(s.capacity-s.capacity%Token, Token)
+		s.n = int64(s.capacity)
 	default:
 		s.capacity = max(s.capacity, 1)
 		s.n = int64(s.capacity)
@@ -72,10 +76,21 @@ func (s Snapshot) Missing() Tokens {
 
 // Debt returns the debt of the bucket, including an admitted cost: tokens that were reserved, charged in
 // advance, or wait in a queue. It is rounded up to a thousandth, and 0 if [Snapshot.Remaining] is above 0.
-func (s Snapshot) Debt() Tokens { return max(s.Missing()-s.Limit.capacity, 0) }
+func (s Snapshot) Debt() Tokens {
+	if s.Limit.Algorithm() == AlgorithmConcurrency { // more slots than a lowered limit has are no debt
+		return 0
+	}
+	return max(s.Missing()-s.Limit.capacity, 0)
+}
 
 // State returns the state that s shows, converted to a clock that reads now. A sliding log becomes one entry at
 // its newest instant.
 func (s Snapshot) State(now Instant) State {
+	switch {
+	case s.Limit.Algorithm() == AlgorithmConcurrency:
+		return State{Spent: s.spent, AsOf: now + Instant(s.prev), Unit: 1}
+	case s.Limit.hasCalendar(): // window starts are the same by all clocks
+		now = s.at - Instant(s.behind)
+	}
 	return State{Spent: s.spent, AsOf: now + Instant(s.behind), Unit: s.Limit.Unit(), Prev: s.prev}
 }

@@ -15,17 +15,21 @@ type Snapshot struct {
 	// Allowed reports whether this bucket admitted the cost.
 	Allowed bool
 
+	// Spill reports the effect of a full store on this bucket. The zero value is none.
+	Spill Spill
+
 	// RetryAfter is 0 if the cost was admitted. Otherwise the cost is admitted after exactly this time if
-	// nothing else is taken, and a microsecond earlier it is denied. It is [Never] for a cost that can never be
+	// nothing else is taken, and a microsecond earlier it is denied. Under a concurrency limit it is admitted earlier if a
+	// request releases its slot. It is [Never] for a cost that can never be
 	// admitted, and otherwise at most [LongestWait].
 	RetryAfter time.Duration
 
-	spent  int64 // as in State, at the bucket's instant
-	prev   int64
-	behind int64   // from the caller's instant to the bucket's, in µs.
-	at     Instant // the bucket's instant, by the store's clock.
-	beyond int64   // the part of the wait above LongestWait, in µs.
-	_      int64   // padding: copies of a multiple of 16 bytes are faster (BenchmarkPeek)
+	spent   int64 // as in State, at the bucket's instant
+	prev    int64
+	behind  int64   // from the caller's instant to the bucket's, in µs.
+	at      Instant // the bucket's instant, by the store's clock.
+	beyond  int64   // the part of the wait above LongestWait, in µs.
+	penalty int64   // the rest of the penalty in µs, and its level: see Penalize
 }
 
 // Verdict returns the verdict that s shows, and the instant of the decision.
@@ -34,10 +38,13 @@ func (s Snapshot) Verdict() (Verdict, Instant) {
 }
 
 // Remaining returns the available tokens after an admitted cost, rounded down to a thousandth and never below
-// 0. For display, use [Tokens.Whole] of it.
+// 0. It is 0 during a penalty. For display, use [Tokens.Whole] of it.
 func (s Snapshot) Remaining() Tokens { return s.remaining() }
 
 func (s *Snapshot) remaining() Tokens {
+	if s.penalty != 0 {
+		return 0
+	}
 	if s.spent == 0 {
 		return s.Limit.capacity
 	}
@@ -52,19 +59,21 @@ func (s *Snapshot) remaining() Tokens {
 }
 
 // FullAfter returns the time until the bucket is full if nothing else is taken, rounded up to a microsecond and
-// at most [LongestWait]. It is the time to live of a stored state.
-func (s Snapshot) FullAfter() time.Duration { return duration(s.fullAfter()) }
+// at most [LongestWait]. It is the time to live of a stored state, and at least the rest of a penalty.
+func (s Snapshot) FullAfter() time.Duration { return duration(max(s.fullAfter(), s.penaltyLeft())) }
 
 func (s *Snapshot) fullAfter() int64 {
 	switch l := &s.Limit; {
 	case s.spent == 0:
 		return 0
+	case l.Algorithm() == AlgorithmConcurrency:
+		return s.prev
 	case l.Algorithm() == AlgorithmSlidingWindow && s.spent > s.prev:
 		return saturatingAdd(2*l.p, s.behind)
 	case l.Algorithm() >= AlgorithmSlidingWindow: // also for logs: one window after the newest entry
 		return saturatingAdd(l.p, s.behind)
 	}
-	return s.Limit.refillTime(s.spent, s.behind)
+	return s.refillTime(s.spent)
 }
 
 func (s *Snapshot) retryAfter() int64 {
@@ -99,12 +108,14 @@ func (s *Snapshot) wait() int64 {
 			return 0
 		}
 		return s.fullAfter()
+	case AlgorithmConcurrency:
+		return 0
 	}
 	owed := s.spent - int64(l.capacity)*l.Unit()
 	if owed <= 0 {
 		return 0
 	}
-	return l.refillTime(owed, s.behind)
+	return s.refillTime(owed)
 }
 
 // window returns the sliding window of s, with the caller's instant at 0.

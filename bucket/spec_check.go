@@ -12,7 +12,7 @@ func (s Spec) check() error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrLimit}, args...)...)
 	}
-	if s.Algorithm > AlgorithmSlidingLog {
+	if s.Algorithm > AlgorithmConcurrency {
 		return refuse("%v is unknown", s.Algorithm)
 	}
 	if s.Capacity < 0 || s.Capacity > MaxTokens {
@@ -37,10 +37,13 @@ func (s Spec) check() error {
 	if s.Algorithm != AlgorithmStepped && (s.Anchor != AnchorEpoch || s.Start != 0) {
 		return refuse("a %v has no intervals to anchor", s.Algorithm)
 	}
+	if err := s.checkCalendar(refuse); err != nil {
+		return err
+	}
 	switch s.Algorithm {
 	case AlgorithmStepped:
 		return s.checkSteps(refuse)
-	case AlgorithmSlidingWindow, AlgorithmSlidingLog:
+	case AlgorithmSlidingWindow, AlgorithmSlidingLog, AlgorithmConcurrency:
 		return s.checkWindow(refuse)
 	}
 	return nil
@@ -48,7 +51,7 @@ func (s Spec) check() error {
 
 func (s Spec) checkSteps(refuse func(string, ...any) error) error {
 	switch {
-	case s.Anchor > AnchorFirst:
+	case s.Anchor > AnchorCalendar:
 		return refuse("anchor %d is unknown", s.Anchor)
 	case s.Rate.Per.Microseconds() > maxStepMicros:
 		return refuse("an interval of %v: must be at most %v", s.Rate.Per, time.Duration(maxStepMicros)*time.Microsecond)
@@ -62,8 +65,13 @@ func (s Spec) checkSteps(refuse func(string, ...any) error) error {
 
 func (s Spec) checkWindow(refuse func(string, ...any) error) error {
 	most, longest := MaxWindowTokens, time.Duration(maxWindowMicros)*time.Microsecond
-	if s.Algorithm == AlgorithmSlidingLog {
+	switch s.Algorithm {
+	case AlgorithmSlidingLog:
 		most = MaxLogTokens
+	case AlgorithmConcurrency:
+		if most = MaxSlots * Token; s.Rate.Tokens%Token != 0 {
+			return refuse("%v slots in a %v: must be a whole number", s.Rate.Tokens, s.Algorithm)
+		}
 	}
 	switch {
 	case s.Capacity != 0 && s.Capacity != s.Rate.Tokens:

@@ -47,7 +47,7 @@ func TestSpecCompile_BoundsOfEveryAlgorithm(t *testing.T) {
 		{"stepped, queue", stepped(func(s *bucket.Spec) { s.Queue = 1 }), true},
 		{"stepped, debt to the bound", stepped(func(s *bucket.Spec) { s.MaxReserved = owed(most - 5000) }), true},
 		{"stepped, debt above", stepped(func(s *bucket.Spec) { s.MaxReserved = owed(most - 4999) }), false},
-		{"unknown algorithm", stepped(func(s *bucket.Spec) { s.Algorithm = 4 }), false},
+		{"unknown algorithm", stepped(func(s *bucket.Spec) { s.Algorithm = 7 }), false},
 		{"window, the largest", window(bucket.AlgorithmSlidingWindow, bucket.MaxWindowTokens, (1<<47-1)*micro), true},
 		{"window, larger", window(bucket.AlgorithmSlidingWindow, bucket.MaxWindowTokens+1, time.Minute), false},
 		{"window, longer", window(bucket.AlgorithmSlidingWindow, 1000, 1<<47*micro), false},

@@ -34,7 +34,7 @@ type State struct {
 	Spent int64
 
 	// AsOf is the instant of Spent. It is the start of an interval for stepped buckets, the start of the window
-	// for sliding windows, and the newest entry for sliding logs. It never decreases while tokens are missing,
+	// for sliding windows, and the newest entry for sliding logs. For concurrency limits it is the end of all slots. It never decreases while tokens are missing,
 	// except when a cancellation removes the newest entry of a log.
 	AsOf Instant
 
@@ -49,6 +49,9 @@ type State struct {
 
 	// Log holds the entries of a sliding log, and is nil otherwise.
 	Log *Log
+
+	// History serves the open holds of the bucket, and is nil without holds.
+	History *History
 }
 
 // Never is the wait for a cost that is never admitted.
@@ -110,6 +113,8 @@ func (l *Limit) verdictAt(s *State, now Instant) Verdict {
 	case AlgorithmSlidingWindow:
 		w := l.windowAt(s, now)
 		return Verdict{spent: w.cur + w.prev, prev: w.prev, behind: int64(w.start - now)}
+	case AlgorithmConcurrency:
+		return l.slotsAt(s, now)
 	}
 	return l.logOf(s).verdictAt(l, now)
 }
@@ -122,10 +127,13 @@ func ceilDiv(a, b int64) int64 {
 	return (a-1)/b + 1
 }
 
-// refillTime returns the microseconds until lack units have refilled. behind is the number of microseconds from the
-// caller's instant to the bucket's.
-func (l *Limit) refillTime(lack, behind int64) int64 {
+// refillTime returns the microseconds until the bucket of s has refilled lack units.
+func (s *Snapshot) refillTime(lack int64) int64 {
+	l, behind := &s.Limit, s.behind
 	times := ceilDiv(lack, l.n)
+	if l.hasCalendar() {
+		return l.stepsAfter(s.at, s.at-Instant(behind), times)
+	}
 	if l.how&howAlgorithm != 0 {
 		return saturatingAdd(saturatingMul(times, l.p), behind)
 	}

@@ -55,14 +55,14 @@ func (v Verdict) RetryAfter() time.Duration { return duration(v.retry) }
 
 // Show fills in the snapshot of a decision of l about cost at now.
 func (v Verdict) Show(snap *Snapshot, l *Limit, cost Tokens, now Instant) {
-	snap.Limit, snap.Cost, snap.Allowed = *l, cost, v.retry == 0
+	snap.Limit, snap.Cost, snap.Allowed, snap.Spill = *l, cost, v.retry == 0, SpillNone
 	snap.RetryAfter, snap.beyond = capWait(v.retry)
-	snap.spent, snap.prev, snap.behind, snap.at = v.spent, v.prev, v.behind, now+Instant(v.behind)
+	snap.spent, snap.prev, snap.behind, snap.at, snap.penalty = v.spent, v.prev, v.behind, now+Instant(v.behind), 0
 }
 
 // Spend is [Limit.Reserve] with a verdict instead of a snapshot.
 func (l *Limit) Spend(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
-	if l.how&howAlgorithm != 0 {
+	if l.how&howAlgorithm != 0 || s.History != nil {
 		return l.spendOther(s, now, cost, maxWait)
 	}
 	spent := s.Spent
@@ -93,10 +93,14 @@ func (l *Limit) SpendOwn(spent int64, asOf, now Instant, cost Tokens, maxWait ti
 	return spent, at, Verdict{0, spent, 0, behind}
 }
 
-// spendOther is Spend for limits that are not continuous. It is separate so that Spend stays in registers.
+// spendOther is Spend for limits that are not continuous, and for buckets with holds. It is separate so that Spend
+// stays in registers.
 //
 //go:noinline
 func (l *Limit) spendOther(s State, now Instant, cost Tokens, maxWait time.Duration) (State, Verdict) {
+	if s.History != nil {
+		return l.spendHeld(s, now, cost, maxWait)
+	}
 	if l.Algorithm() == AlgorithmSlidingLog && s.Log != nil {
 		if v := l.peek(s, now, cost, maxWait); v.retry > 0 {
 			return s, v // before copying the log
@@ -109,6 +113,11 @@ func (l *Limit) spendOther(s State, now Instant, cost Tokens, maxWait time.Durat
 
 // SpendOn is [Limit.Spend] in place: it changes s and its log if it admits the cost.
 func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duration) Verdict {
+	if s.History != nil {
+		var v Verdict
+		*s, v = l.spendHeld(*s, now, cost, maxWait)
+		return v
+	}
 	switch l.Algorithm() {
 	case AlgorithmStepped:
 		return l.spendStepped(s, now, cost, maxWait)
@@ -116,6 +125,8 @@ func (l *Limit) SpendOn(s *State, now Instant, cost Tokens, maxWait time.Duratio
 		return l.spendWindow(s, now, cost, maxWait)
 	case AlgorithmSlidingLog:
 		return l.spendLog(s, now, cost, maxWait)
+	case AlgorithmConcurrency:
+		return l.spendSlots(s, now, cost)
 	}
 	var v Verdict
 	*s, v = l.Spend(*s, now, cost, maxWait)
@@ -129,8 +140,10 @@ func (l *Limit) peek(s State, now Instant, cost Tokens, maxWait time.Duration) V
 		v.retry = l.windowAt(&s, now).retryAfter(l, cost, maxWait, now)
 	case AlgorithmSlidingLog:
 		v.retry = l.logOf(&s).retryAfter(l, cost, maxWait, now)
+	case AlgorithmConcurrency:
+		v.retry = l.retrySlots(v, cost)
 	default:
-		v.retry = l.decide(v, cost, maxWait)
+		v.retry = l.decide(v, cost, maxWait, now)
 	}
 	return v
 }
@@ -146,13 +159,13 @@ func (l Limit) Unit() int64 {
 	return 1
 }
 
-// decide returns the wait in microseconds until the bucket of v admits cost, or 0 if it does now.
-func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration) int64 {
+// decide returns the wait in microseconds until the bucket of v admits cost, or 0 if it does at now.
+func (l *Limit) decide(v Verdict, cost Tokens, maxWait time.Duration, now Instant) int64 {
 	if maxWait == 0 && l.Queued() {
 		maxWait = Forced // only the queue bounds the debt
 	}
 	if l.Algorithm() == AlgorithmStepped {
-		return l.retryStepped(v.spent, cost, maxWait, v.behind)
+		return l.retryStepped(v, cost, maxWait, now)
 	}
 	return l.retryAfter(v.spent, cost, maxWait, v.behind)
 }
@@ -202,20 +215,27 @@ func (l Limit) Refund(s State, now Instant, amount Tokens) State {
 	}
 	switch l.Algorithm() {
 	case AlgorithmSlidingWindow:
-		return l.refundWindow(s, now, amount)
+		after := l.refundWindow(s, now, amount)
+		after.History = s.keepHistory(&l, now, 0)
+		return after
 	case AlgorithmSlidingLog:
+		h := s.keepHistory(&l, now, 0)
 		if s.Log != nil {
 			s.Log = s.Log.clone()
 		}
 		l.refundLog(&s, now, amount)
+		s.History = h
 		return s
 	}
 	v, unit := l.verdictAt(&s, now), l.Unit()
-	at := now + Instant(v.behind)
-	if v.spent == 0 || int64(amount) >= ceilDiv(v.spent, unit) { // compare before multiplying, which may overflow
-		return State{AsOf: at, Unit: unit}
+	after := State{AsOf: now + Instant(v.behind), Unit: unit}
+	if v.spent > 0 && int64(amount) < ceilDiv(v.spent, unit) { // compare before multiplying, which may overflow
+		after.Spent = v.spent - int64(amount)*unit
 	}
-	return State{Spent: v.spent - int64(amount)*unit, AsOf: at, Unit: unit}
+	if after.History = s.keepHistory(&l, now, v.spent); after.History != nil {
+		after.History.refunded(v.spent-after.Spent, after.Spent)
+	}
+	return after
 }
 
 // RefundOn is [Limit.Refund] in place: it changes s and its log.

@@ -28,6 +28,10 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%q: a case needs a name of its own and a comment", name)
 		}
 		names[name] = true
+		if c.File == "histories.json" {
+			t.Run(name, func(t *testing.T) { replayHistory(t, c) })
+			continue
+		}
 		t.Run(name, func(t *testing.T) { replay(t, c) })
 	}
 }
@@ -41,12 +45,13 @@ func replay(t *testing.T, c vectors.Case) {
 	}
 	rows, oracles := make([]bucket.Row, len(c.Specs)), make([]oracleRow, len(c.Specs))
 	takes := map[takenBy]twinTake{}
+	punished := make(twinPenalties, len(c.Specs))
 	for i, s := range c.Steps {
 		for _, charge := range s.Charges {
 			b := charge.Bucket
 			switch s.Op {
 			case vectors.Reset:
-				rows[b], oracles[b] = nil, nil
+				rows[b], oracles[b], punished[b] = nil, nil, twinPenalty{}
 			case vectors.Refund:
 				rows[b] = rows[b].Refund(s.At, charge.Cost)
 				oracles[b].refund(int64(s.At), int64(charge.Cost))
@@ -58,7 +63,34 @@ func replay(t *testing.T, c vectors.Case) {
 			checkRefill(t, charge)
 		}
 		if s.Op != vectors.Reset && s.Op != vectors.Refund && s.Op != vectors.Cancel {
-			ask(t, i, s, rows, oracles, takes)
+			ask(t, i, s, rows, oracles, takes, punished)
+		}
+	}
+}
+
+// replayHistory is replay for takes of one bucket that await their cancellation. The script that wrote these vectors is
+// their oracle.
+func replayHistory(t *testing.T, c vectors.Case) {
+	var row bucket.Row
+	taken := map[int]bucket.Taken{}
+	for i, s := range c.Steps {
+		charge := s.Charges[0]
+		l := &charge.Limit
+		if s.Op == vectors.Cancel {
+			row = row.Cancel(l, s.At, charge.Cost, taken[charge.Of])
+			continue
+		}
+		state, _ := row.StateFor(l, s.At)
+		snap := l.Peek(state, s.At, charge.Cost, 0)
+		if s.Op == vectors.Take && snap.Allowed {
+			state, snap = l.Take(state, s.At, charge.Cost)
+			row = row.WithState(l, state, s.At, charge.Cost)
+			if taken[i] = snap.Taken(); charge.Await > 0 {
+				row = row.WithAwait(l, s.At, taken[i], charge.Await)
+			}
+		}
+		if got := answerOf(snap); got != answer(charge.Want) || got.Allowed != s.Allowed {
+			t.Errorf("step %d:\n got %+v\nwant %+v", i, got, charge.Want)
 		}
 	}
 }
@@ -67,7 +99,7 @@ func replay(t *testing.T, c vectors.Case) {
 type takenBy struct{ step, bucket int }
 
 // ask compares a take or a peek of the package and of the oracle with the step.
-func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracleRow, takes map[takenBy]twinTake) {
+func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracleRow, takes map[takenBy]twinTake, punished twinPenalties) {
 	t.Helper()
 	states, charges := make([]bucket.State, len(s.Charges)), make([]bucket.Charge, len(s.Charges))
 	fresh := make([]bool, len(s.Charges))
@@ -78,21 +110,22 @@ func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracl
 	for j, c := range s.Charges {
 		states[j], fresh[j] = rows[c.Bucket].StateFor(&c.Limit, s.At)
 		charges[j] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
-		allowed = allowed && oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, 'p').Allowed
+		own := oracles[c.Bucket].ask(oracleCharged(t, c), int64(s.At), int64(c.Cost), wait, 'p')
+		allowed = punished[c.Bucket].ask(s, c, own) && own.Allowed && allowed
 	}
 	if allowed != s.Allowed {
 		t.Errorf("step %d: oracle says allowed %v, vector %v", i, allowed, s.Allowed)
 	}
 	var snaps []bucket.Snapshot
 	var got bool
-	if s.Op != vectors.Peek {
+	got = true
+	for j, c := range charges {
+		snaps = append(snaps, c.Limit.Peek(states[j], s.At, c.Cost, s.MaxWait))
+		punished[s.Charges[j].Bucket].apply(s, s.Charges[j], &snaps[j])
+		got = got && snaps[j].Allowed
+	}
+	if s.Op != vectors.Peek && (got || !punished.any(s)) {
 		snaps, got = bucket.TakeAll(nil, states, charges, s.At, s.MaxWait)
-	} else {
-		got = true
-		for j, c := range charges {
-			snaps = append(snaps, c.Limit.Peek(states[j], s.At, c.Cost, s.MaxWait))
-			got = got && snaps[j].Allowed
-		}
 	}
 	if got != s.Allowed {
 		t.Errorf("step %d: allowed %v, want %v", i, got, s.Allowed)
@@ -110,8 +143,11 @@ func ask(t *testing.T, i int, s vectors.Step, rows []bucket.Row, oracles []oracl
 		if got := answerOf(snaps[j]); got != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\n got %+v\nwant %+v", i, c.Bucket, got, c.Want)
 		}
+		if left, level := snaps[j].Penalty(); left != c.WantPenalty || level != c.WantLevel {
+			t.Errorf("step %d, bucket %d: penalty %v, level %d; want %v, level %d", i, c.Bucket, left, level, c.WantPenalty, c.WantLevel)
+		}
 		l := oracleCharged(t, c)
-		if o := oracles[c.Bucket].ask(l, int64(s.At), int64(c.Cost), wait, op); o != answer(c.Want) {
+		if o := punished[c.Bucket].show(s, c, oracles[c.Bucket].ask(l, int64(s.At), int64(c.Cost), wait, op)); o != answer(c.Want) {
 			t.Errorf("step %d, bucket %d:\noracle %+v\n  want %+v", i, c.Bucket, o, c.Want)
 		}
 		if op == 't' {
@@ -127,7 +163,10 @@ func oracleCharged(t *testing.T, c vectors.Charge) *oracleLimit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Spec.Anchor != bucket.AnchorFirst && o.start != c.Offset {
+	if c.Starts != nil {
+		o.starts = c.Starts
+	}
+	if c.Spec.Anchor < bucket.AnchorFirst && o.start != c.Offset {
 		t.Errorf("%v for %q begins at %d, want %d", c.Limit, c.Key, o.start, c.Offset)
 	}
 	return o

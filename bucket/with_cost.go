@@ -15,6 +15,14 @@ func (s Snapshot) WithCost() Snapshot {
 		s.spent += int64(s.Cost)
 		s.at += Instant(max(s.behind, 0) - s.behind)
 		s.behind = max(s.behind, 0) // the cost becomes the newest entry
+	case AlgorithmConcurrency:
+		next := s.Limit.p
+		if s.spent > 0 {
+			next = min(s.behind, next)
+		}
+		s.at += Instant(next - s.behind)
+		s.behind, s.prev = next, max(s.prev, s.Limit.p)
+		s.spent += int64(s.Cost)
 	default:
 		s.spent += int64(s.Cost)
 	}

@@ -8,9 +8,12 @@ func (s Snapshot) WithoutCost() Snapshot {
 	if !s.Allowed || s.Cost <= 0 {
 		return s
 	}
-	if s.Limit.Algorithm() == AlgorithmContinuous {
+	switch s.Limit.Algorithm() {
+	case AlgorithmContinuous:
 		s.spent = max(s.spent-int64(s.Cost)*s.Limit.p, 0)
-	} else {
+	case AlgorithmConcurrency:
+		s.spent = max(s.spent-int64(s.Cost), 0)
+	default:
 		s.spent = max(s.spent-int64(s.Cost), s.prev)
 	}
 	return s

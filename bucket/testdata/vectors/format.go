@@ -26,6 +26,7 @@ type rawStep struct {
 	Op      Op        `json:"op"`
 	Limit   *rawLimit `json:"limit"`
 	MaxWait int64     `json:"max_wait"`
+	Await   int64     `json:"await"`
 	Of      *int      `json:"of"`
 
 	// For one bucket: the cost and, in a take or a peek, the answer.
@@ -43,6 +44,8 @@ type rawWant struct {
 	RetryAfter *int64 `json:"retry_after"`
 	FullAfter  int64  `json:"full_after"`
 	Wait       int64  `json:"wait"`
+	Penalty    int64  `json:"penalty"`
+	Level      int64  `json:"level"`
 }
 
 func (r rawCase) build() (Case, error) {
@@ -94,7 +97,8 @@ func (c *Charge) setCanceled(steps []Step) error {
 	}
 	for _, taken := range steps[c.Of].Charges {
 		if taken.Bucket == c.Bucket {
-			c.Spec, c.Key, c.Offset, c.Limit = taken.Spec, taken.Key, taken.Offset, taken.Limit
+			c.Penalty = taken.Penalty
+			c.Spec, c.Key, c.Offset, c.Starts, c.Limit = taken.Spec, taken.Key, taken.Offset, taken.Starts, taken.Limit
 			return nil
 		}
 	}
@@ -134,7 +138,7 @@ func (r rawStep) build(now []Charge) (Step, error) {
 			continue
 		}
 		charge := now[i]
-		charge.Cost, charge.Of = bucket.Tokens(*cost), -1
+		charge.Cost, charge.Of, charge.Await = bucket.Tokens(*cost), -1, micros(r.Await)
 		if r.Of != nil {
 			charge.Of = *r.Of
 		}
@@ -142,7 +146,7 @@ func (r rawStep) build(now []Charge) (Step, error) {
 			if r.Expect[i] == nil {
 				return Step{}, fmt.Errorf("no answer for bucket %d", i)
 			}
-			charge.Want = r.Expect[i].want()
+			charge.Want, charge.WantPenalty, charge.WantLevel = r.Expect[i].want(), micros(r.Expect[i].Penalty), r.Expect[i].Level
 		}
 		s.Charges = append(s.Charges, charge)
 	}

@@ -4,6 +4,7 @@ package vectors
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 )
@@ -19,10 +20,39 @@ type rawLimit struct {
 	Start       *string `json:"start"`
 	Key         string  `json:"key"`
 
+	Calendar *rawCalendar `json:"calendar"`
+	Penalty  *rawPenalty  `json:"penalty"`
+
 	// The compiled limit, for implementations that do not parse the text.
-	N      int64 `json:"n"`
-	P      int64 `json:"p"`
-	Offset int64 `json:"offset"`
+	N      int64   `json:"n"`
+	P      int64   `json:"p"`
+	Offset int64   `json:"offset"`
+	Starts []int64 `json:"starts"`
+}
+
+type rawCalendar struct {
+	Window string `json:"window"`
+	Zone   string `json:"zone"`
+	Month  int    `json:"month"`
+	Day    int    `json:"day"`
+	Start  string `json:"start"`
+}
+
+func (r *rawCalendar) calendar() (bucket.Calendar, error) {
+	window, ok := bucket.ParseCalendarWindow(r.Window)
+	start, err := time.Parse("15:04", r.Start)
+	if !ok || err != nil {
+		return bucket.Calendar{}, fmt.Errorf("invalid calendar %+v", *r)
+	}
+	at := time.Duration(start.Hour())*time.Hour + time.Duration(start.Minute())*time.Minute
+	return bucket.Calendar{Window: window, Zone: r.Zone, Month: time.Month(r.Month), Day: r.Day, Start: at}, nil
+}
+
+// rawPenalty has lengths in microseconds, and the factor in thousandths.
+type rawPenalty struct {
+	First  int64 `json:"first"`
+	Most   int64 `json:"most"`
+	Factor int64 `json:"factor"`
 }
 
 var algorithms = map[string]bucket.Algorithm{
@@ -32,6 +62,7 @@ var algorithms = map[string]bucket.Algorithm{
 
 var anchors = map[string]bucket.Anchor{
 	"": bucket.AnchorEpoch, "epoch": bucket.AnchorEpoch, "key": bucket.AnchorKey, "first": bucket.AnchorFirst,
+	"calendar": bucket.AnchorCalendar,
 }
 
 // spec parses the limit. After an error the spec is zero, which does not compile either.
@@ -69,6 +100,11 @@ func (r rawLimit) spec() (bucket.Spec, error) {
 			return bucket.Spec{}, err
 		}
 	}
+	if r.Calendar != nil {
+		if spec.Calendar, err = r.Calendar.calendar(); err != nil {
+			return bucket.Spec{}, err
+		}
+	}
 	return spec, nil
 }
 
@@ -81,5 +117,9 @@ func (r rawLimit) charge(spec bucket.Spec) (Charge, error) {
 	if n, p := limit.Refill(); int64(n) != r.N || p != r.P {
 		return Charge{}, fmt.Errorf("rate %s: refill is %d thousandths every %d µs, want %d every %d", r.Rate, int64(n), p, r.N, r.P)
 	}
-	return Charge{Spec: spec, Key: r.Key, Offset: r.Offset, Limit: limit.ForKey(r.Key)}, nil
+	charge := Charge{Spec: spec, Key: r.Key, Offset: r.Offset, Starts: r.Starts, Limit: limit.ForKey(r.Key)}
+	if p := r.Penalty; p != nil {
+		charge.Penalty, err = bucket.NewPenalty(micros(p.First), micros(p.Most), bucket.Tokens(p.Factor))
+	}
+	return charge, err
 }

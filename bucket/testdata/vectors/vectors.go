@@ -62,16 +62,24 @@ type Step struct {
 
 // A Charge is the part of one bucket in a step.
 type Charge struct {
-	Bucket int           // index into Case.Specs
-	Spec   bucket.Spec   // the source of Limit
-	Key    string        // the key of Limit, if the limit depends on it.
-	Offset int64         // the start of its intervals: microseconds after the epoch.
-	Limit  bucket.Limit  // active at this step.
-	Cost   bucket.Tokens // 0 in a reset
-	Of     int           // for a cancel: the index of the canceled step; otherwise -1
+	Bucket int          // index into Case.Specs
+	Spec   bucket.Spec  // the source of Limit
+	Key    string       // the key of Limit, if the limit depends on it.
+	Offset int64        // the start of its intervals: microseconds after the epoch.
+	Starts []int64      // of a calendar limit: the starts of all windows in the case.
+	Limit  bucket.Limit // active at this step.
 
-	// Want is the expected answer to a take, a peek or a charge, and zero for other steps.
-	Want Want
+	Penalty *bucket.Penalty // of the limit; may be nil
+
+	Cost  bucket.Tokens // 0 in a reset
+	Await time.Duration // of a take: the expected time until its cancellation, or 0: see [bucket.Row.WithAwait]
+	Of    int           // for a cancel: the index of the canceled step; otherwise -1
+
+	// Want is the expected answer to a take, a peek or a charge, and zero for other steps. WantPenalty and WantLevel are
+	// the rest and the level of the penalty in this answer, or 0.
+	Want        Want
+	WantPenalty time.Duration
+	WantLevel   int64
 }
 
 // A Want is the expected snapshot of one bucket.
