@@ -110,3 +110,27 @@ func TestAlgorithms_LogsAreForgottenWhole(t *testing.T) {
 		memstore.CheckInvariants(t, s)
 	}
 }
+
+// A sliding log is empty after its only take was canceled. A take at the same instant must stay when the bucket is next
+// written.
+func TestAlgorithms_LogAfterACancellation(t *testing.T) {
+	l, _, err := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: bucket.Rate{Tokens: 3 * bucket.Token, Per: time.Second}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := storetest.NewClock()
+	s := mustNew(t, memstore.Config{Now: clock.Now})
+	charges := []store.Charge{{Key: "k", Limit: l, Cost: bucket.Token}}
+	snaps, _, _ := s.Take(t.Context(), nil, charges, mete.Mode{})
+	cancel := []mete.Refund{{Charge: charges[0], Taken: snaps[0].Taken()}}
+	clock.Advance(1)
+	for range 2 { // the second cancellation finds no entry
+		if err := s.Refund(t.Context(), cancel, ""); err != nil {
+			t.Fatal(err)
+		}
+		take(t, s, "k", l, bucket.Token)
+	}
+	if snaps, _, _ = s.Take(t.Context(), nil, charges, mete.Mode{DryRun: true}); snaps[0].Missing() != 2*bucket.Token {
+		t.Errorf("misses %v, want 2", snaps[0].Missing())
+	}
+}

@@ -6,15 +6,18 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/store"
+	"github.com/metehq/mete/storetest"
 )
 
 func benchKeys(n int) []string {
@@ -219,4 +222,93 @@ func BenchmarkTakeByID(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkAwait takes and cancels, with a history and for comparison without. Some takes before keep the bucket from being full.
+func BenchmarkAwait(b *testing.B) {
+	limit := mustLimit(b, 1_000_000_000*bucket.Token, bucket.Token)
+	for name, await := range map[string]time.Duration{"await": time.Second, "none": 0} {
+		b.Run(name, func(b *testing.B) {
+			s := mustNew(b, memstore.Config{})
+			charges := []store.Charge{{Key: "k", Limit: limit, Cost: bucket.Token, Await: await}}
+			var dst []bucket.Snapshot
+			for range 100 {
+				dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+			}
+			refunds := []mete.Refund{{Charge: charges[0]}}
+			b.ReportAllocs()
+			for b.Loop() {
+				dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+				refunds[0].Taken = dst[0].Taken()
+				if err := s.Refund(context.Background(), refunds, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+", parallel", func(b *testing.B) {
+			s := mustNew(b, memstore.Config{})
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				charges := []store.Charge{{Key: "k", Limit: limit, Cost: bucket.Token, Await: await}}
+				refunds := []mete.Refund{{Charge: charges[0]}}
+				var dst []bucket.Snapshot
+				for pb.Next() {
+					dst, _, _ = s.Take(context.Background(), dst[:0], charges, mete.Mode{})
+					refunds[0].Taken = dst[0].Taken()
+					if err := s.Refund(context.Background(), refunds, ""); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkHold compares a hold and its settlement with a take.
+func BenchmarkHold(b *testing.B) {
+	storetest.BenchmarkHolds(b, func() mete.Store { return mustNew(b, memstore.Config{}) })
+}
+
+// BenchmarkCalendars compares calendar windows with fixed windows.
+func BenchmarkCalendars(b *testing.B) {
+	storetest.BenchmarkCalendars(b, func() mete.Store { return mustNew(b, memstore.Config{}) })
+}
+
+// BenchmarkHoldSettle holds and settles, and for comparison only holds.
+func BenchmarkHoldSettle(b *testing.B) {
+	limit := mustLimit(b, 1_000_000_000*bucket.Token, 1_000_000*bucket.Token)
+	ids := benchKeys(bucket.MaxHolds)
+	for i := range ids {
+		ids[i] = strings.Replace(ids[i], ":", "0", 1)
+	}
+	for name, settle := range map[string]bool{"settle": true, "hold": false} {
+		b.Run(name, func(b *testing.B) {
+			charges := []store.Charge{{Key: "k", Limit: limit, Cost: 2 * bucket.Token}}
+			hold := store.Hold{TTL: time.Minute, Terms: make([]store.Terms, 1)}
+			var s *memstore.Store
+			var dst []bucket.Snapshot
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%len(ids) == 0 {
+					b.StopTimer()
+					s = mustNew(b, memstore.Config{})
+					b.StartTimer()
+				}
+				var err error
+				hold.ID = ids[i%len(ids)]
+				if dst, _, err = s.Hold(context.Background(), dst[:0], charges, mete.Mode{}, hold); err != nil {
+					b.Fatal(err)
+				}
+				if settle {
+					_, _ = s.Settle(context.Background(), hold.ID, bucket.Token)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkReservations compares requests that are settled by their response with takes.
+func BenchmarkReservations(b *testing.B) {
+	testkit.BenchmarkReservations(b, mustNew(b, memstore.Config{}))
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/store"
 )
 
@@ -25,6 +24,9 @@ func (s *Store) ClearFamilies(_ context.Context, families []string, from string)
 		}
 	}
 	removed = s.clearShard(&s.shards[at], families)
+	if at < slotStripes {
+		removed += s.clearSlots(at, families)
+	}
 	if at++; at < len(s.shards) {
 		next = strconv.Itoa(at)
 	}
@@ -35,6 +37,7 @@ func (s *Store) ClearFamilies(_ context.Context, families []string, from string)
 func (s *Store) clearShard(sh *shard, families []string) (removed int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	s.clearPenalties(sh, families)
 	t := sh.table.Load()
 	for i := range t.slots {
 		sl := &t.slots[i]
@@ -51,7 +54,7 @@ func (s *Store) clearShard(sh *shard, families []string) (removed int64) {
 			continue
 		}
 		sl.lock()
-		s.save(sl, h, "", &bucket.Limit{}, &bucket.State{}, 0)
+		s.reset(sl, h)
 		removed++
 	}
 	return removed

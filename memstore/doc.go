@@ -21,14 +21,20 @@
 //   - Buckets of a limit without a number. A slot stores its limit as one of 65,536 numbers. The store reclaims unused
 //     numbers.
 //
+// Keys under a penalty need 150 bytes more until it expires. The store holds at most MaxKeys penalties: at the bound, a
+// denial starts none, and [Stats.Unpenalized] counts it.
+//
+// Slots of concurrency limits are in separate maps with their own locks: 24 bytes per slot, and about 150 per key.
+//
 // There is no background work. A full bucket is equivalent to an absent one, so a growing shard drops full
 // buckets and a new key may replace one.
 //
 // # The MaxKeys bound
 //
 // A store holds at most [Config.MaxKeys] buckets. At the bound, the store looks for a full bucket to replace. If it
-// finds none, new keys share one overflow bucket per limit. The store never evicts a bucket that is not full, so a
-// flood of new keys cannot reset a limited client. [Stats.Overflowed] counts the takes from overflow buckets.
+// finds none, [store.Charge.OnFull] decides. By default, new keys share one overflow bucket per limit. Otherwise they pass
+// the limit, or the take is denied. The store never evicts a bucket that is not full, so a
+// flood of new keys cannot reset a limited client. [Stats] counts these takes.
 //
 // While an overflow bucket is not full, a key that gets its own bucket starts with the overflow bucket's missing
 // amount. The key may have spent it. The same applies to a key under a new version of its limit.
@@ -37,6 +43,9 @@
 // alternating versions admit the sum of their bounds. A dry run does not see that several of its keys would
 // share an overflow bucket. A refund to a key that was charged there does nothing. There are at most 65,536
 // overflow buckets; takes under additional limits are denied.
+//
+// The same number bounds the slots of concurrency limits. Requests cannot share a slot: at the bound, the store denies new
+// ones unless the charge has [store.OnFullOpen].
 //
 // # Restarts
 //

@@ -16,15 +16,20 @@ import (
 //
 //	head    start of the save; the hasher's secret
 //	states  rows, see [encoder.add]; any number of these blocks
+//	penalties, any number of these blocks: the hash of the key, its family, the end from the save's start, the length,
+//	        the time from the end until it expires, and the level
+//	slots   slots of concurrency limits, see [encoder.addSlots]; any number of these blocks, also between states
 //	tail    since the save's start: until when overflow buckets may not be full,
 //	        and the last instant at which a full bucket was evicted or left out
 const (
 	formatName    = "mete memstore "
 	formatVersion = 3
 
-	headBlock   = 'h'
-	statesBlock = 's'
-	tailBlock   = 't'
+	headBlock      = 'h'
+	statesBlock    = 's'
+	slotsBlock     = 'c'
+	penaltiesBlock = 'p'
+	tailBlock      = 't'
 
 	flushSize = 64 << 10 // a block of states is written at this size
 	maxBlock  = 1 << 20  // no block is longer: see bucket.MaxLogEntries
@@ -56,11 +61,7 @@ func (e *encoder) writeBlock(kind byte, payload []byte) error {
 // add encodes a row: the hash of its key and the number of accounts. Each account is the number of its limit and the
 // state. The first use of a limit adds its text and family. It returns false if an instant is out of bounds.
 func (e *encoder) add(h hash, family string, row bucket.Row) bool {
-	b := binary.LittleEndian.AppendUint64(e.states, h.h0)
-	tag := h.h1 >> numberBits
-	b = binary.LittleEndian.AppendUint32(b, uint32(tag))
-	b = binary.LittleEndian.AppendUint16(b, uint16(tag>>32))
-	b = append(b, byte(len(row)))
+	b := append(appendHash(e.states, h), byte(len(row)))
 	for i := range row {
 		l, state := &row[i].Limit, &row[i].State
 		if state.AsOf < -maxInstant || state.AsOf > maxInstant {
@@ -81,6 +82,13 @@ func (e *encoder) add(h hash, family string, row bucket.Row) bool {
 	}
 	e.states = b
 	return true
+}
+
+func appendHash(b []byte, h hash) []byte {
+	tag := h.h1 >> numberBits
+	b = binary.LittleEndian.AppendUint64(b, h.h0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(tag))
+	return binary.LittleEndian.AppendUint16(b, uint16(tag>>32))
 }
 
 // appendState encodes the part of a state that does not follow from the limit.

@@ -14,6 +14,9 @@ import (
 // A hash is 128 bits that represent a key.
 type hash struct{ h0, h1 uint64 }
 
+// withoutNumber returns the part of the hash that a slot keeps: see [slot].
+func (h hash) withoutNumber() hash { return hash{h.h0, h.h1 &^ numberMask} }
+
 // A hasher hashes keys under a secret of the process, so that clients cannot choose colliding keys. It uses the
 // wyhash construction, like Go's maps without AES: it mixes 16 bytes at a time with the secret and folds a
 // 64×64→128-bit product. Two lanes with independent secrets yield 128 bits at about 1.5 times the cost. A slot

@@ -303,7 +303,7 @@ func TestTakeOne_SaysNothingOfABusySlot(t *testing.T) {
 			t.Fatalf("%v: not held", l)
 		}
 		for _, cost := range []bucket.Tokens{bucket.Token, 5 * bucket.Token} {
-			if v, _, ok := s.takeOne(key, &l, cost, 0); ok {
+			if v, _, ok := s.takeOne(key, &l, cost, 0, false); ok {
 				t.Errorf("%v: a take of %v from a busy bucket is answered: %+v", l, cost, v)
 			}
 		}
@@ -368,7 +368,7 @@ func TestStaleInstant_CreatesNothing(t *testing.T) {
 	now = now.Add(time.Minute)
 	s.take1(t, "k", l, 5*bucket.Token)
 	now = now.Add(-time.Minute)
-	s.takeOne("k", &l, 0, 0)
+	s.takeOne("k", &l, 0, 0, false)
 	now = now.Add(time.Minute)
 	if got := s.take1(t, "k", l, bucket.Token); got.Allowed {
 		t.Errorf("a take of nothing filled an empty bucket: %v are left", got.Remaining())

@@ -28,6 +28,7 @@ func TestStore_LeavingOverflowRefills(t *testing.T) {
 		}
 		shared := l.ForKey("")
 		model, want := shared.Take(model, clock.Now(), l.Capacity())
+		want.Spill = bucket.SpillShared
 		if got := take(t, s, "spills", l, l.Capacity()); got != want || s.Stats().Overflowed != 1 {
 			t.Fatalf("%v: the overflow bucket shows %+v, want %+v", l, got, want)
 		}

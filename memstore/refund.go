@@ -4,6 +4,8 @@ package memstore
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -28,6 +30,11 @@ func (s *Store) Refund(_ context.Context, refunds []mete.Refund, id string) erro
 }
 
 func (s *Store) refund(refunds []mete.Refund) {
+	if slices.ContainsFunc(refunds, func(r mete.Refund) bool { return isSlot(&r.Charge) }) {
+		if refunds = s.releaseSlots(refunds); len(refunds) == 0 {
+			return
+		}
+	}
 	tx := s.newTransaction(len(refunds))
 	defer s.finish(tx)
 	for i := range refunds {
@@ -41,17 +48,25 @@ func (s *Store) refund(refunds []mete.Refund) {
 			continue
 		}
 		c.slot.lock() // the same key may have unlocked it
-		row := s.load(&c.accounts, c.slot, c.key, &c.limit, tx.now)
+		s.loadCell(c, tx.now)
 		if r.Taken == (bucket.Taken{}) {
-			row = row.Refund(tx.now, r.Cost)
-		} else {
-			row = row.Cancel(&c.limit, tx.now, r.Cost, r.Taken)
+			s.writeRow(c, c.row.Refund(tx.now, r.Cost))
+			continue
 		}
-		s.writeRow(c, row)
+		for i := range c.row { // as Row.Cancel, in place: the row is a copy
+			if a := &c.row[i]; a.Limit == c.limit {
+				a.State = c.limit.Cancel(a.State, tx.now, r.Cost, r.Taken)
+				break
+			}
+		}
+		s.writeRow(c, c.row)
 	}
 }
 
 func (s *Store) Reset(_ context.Context, keys []string) error {
+	if s.slots.used.Load() > 0 {
+		s.resetSlots(keys)
+	}
 	tx := s.newTransaction(len(keys))
 	defer s.finish(tx)
 	for i, key := range keys {
@@ -59,12 +74,21 @@ func (s *Store) Reset(_ context.Context, keys []string) error {
 	}
 	s.openExisting(tx)
 	for i := range tx.cells {
+		s.dropPenalty(s.shard(tx.cells[i].own), tx.cells[i].own)
 		if c := &tx.cells[i]; c.slot != nil {
 			c.slot.lock()
-			s.save(c.slot, c.own, "", &bucket.Limit{}, &bucket.State{}, 0)
+			s.reset(c.slot, c.own)
 		}
 	}
 	return nil
+}
+
+// reset fills the bucket of a locked slot, and unlocks it. Holds do not return the tokens again.
+func (s *Store) reset(sl *slot, h hash) {
+	if atomic.LoadUint64(&sl.word)&hasSideRow != 0 {
+		s.holds.dropRefunds(h)
+	}
+	s.save(sl, h, "", &bucket.Limit{}, &bucket.State{}, 0)
 }
 
 // openExisting locks the shards of all cells and the existing slots, and reads the clock.

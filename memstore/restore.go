@@ -178,6 +178,14 @@ func (r *restorer) apply(kind byte, payload []byte) (reason string, err error) {
 		for len(d.rest) > 0 && !d.bad {
 			r.readRow(&d)
 		}
+	case kind == penaltiesBlock && r.next == tailBlock:
+		for len(d.rest) > 0 && !d.bad {
+			r.readPenalty(&d)
+		}
+	case kind == slotsBlock && r.next == tailBlock:
+		for len(d.rest) > 0 && !d.bad {
+			r.readSlots(&d)
+		}
 	case kind == tailBlock && r.next == tailBlock:
 		r.readTail(&d)
 	default:

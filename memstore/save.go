@@ -15,7 +15,7 @@ import (
 	"github.com/metehq/mete/internal/atomicfile"
 )
 
-// Save writes the buckets that are not full to the file at path, for [Restore] in another process. It replaces
+// Save writes the buckets that are not full, and the penalties, to the file at path, for [Restore] in another process. It replaces
 // an existing file atomically when the new one is complete and on disk. Only the owner can read the file,
 // because it contains the secret of the key hashes. A killed process may leave a file path.*.tmp behind.
 //
@@ -58,6 +58,12 @@ func (s *Store) write(f io.Writer) error {
 		return err
 	}
 	if err := s.writeStates(&e); err != nil {
+		return err
+	}
+	if err := s.writePenalties(&e); err != nil {
+		return err
+	}
+	if err := s.writeSlots(&e); err != nil {
 		return err
 	}
 	// Read the overload last: it then covers every overflow bucket in the file.

@@ -13,7 +13,8 @@ import (
 // Side rows are rows that do not fit a slot. They hold keys with accounts of several limits, sliding logs, and
 // limits without a number. The few windows and intervals that are years away from the store's start are side rows,
 // too. They are in a map of their shard and guarded by its mutex. Like the limits of slots, their limits have no
-// start of a key.
+// start of a key. Buckets with histories are side rows: those with open holds, and those with takes that await their
+// cancellation.
 
 // A sideRow is a side row and the family of its key.
 type sideRow struct {
@@ -23,7 +24,7 @@ type sideRow struct {
 
 // putSideRow stores h's side row and returns the second word of its slot: the instant at which the row is full.
 func (sh *shard) putSideRow(h hash, family string, row bucket.Row) (at uint64) {
-	h.h1 &^= numberMask
+	h = h.withoutNumber()
 	if sh.sideRows == nil {
 		sh.sideRows = map[hash]sideRow{}
 	}
@@ -41,10 +42,10 @@ func (sh *shard) putSideRow(h hash, family string, row bucket.Row) (at uint64) {
 	return fullAt(kept)
 }
 
-// fullAt returns the instant at which all accounts of a row are full, as the second word of a slot. Without the
-// start of the key it may be one interval late.
+// fullAt returns the second word of a slot. It is the instant at which all accounts of a row are full, and all of its
+// holds have expired. Without the start of the key it may be one interval late.
 func fullAt(row bucket.Row) uint64 {
-	full := bucket.Instant(0)
+	full := row.HeldUntil()
 	for i := range row {
 		a := &row[i]
 		full = max(full, a.State.AsOf.Add(a.Limit.Peek(a.State, a.State.AsOf, 0, 0).FullAfter()))
@@ -72,7 +73,7 @@ func (s *Store) takeSideRow(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait
 		return bucket.Verdict{}, 0, false
 	}
 	row := sh.sideRows[sl.hash()].row
-	if len(row) != 1 || row[0].Limit != *l || l.Algorithm() != bucket.AlgorithmSlidingLog {
+	if len(row) != 1 || row[0].Limit != *l || row[0].State.History != nil || l.Algorithm() != bucket.AlgorithmSlidingLog {
 		return bucket.Verdict{}, 0, false
 	}
 	now := s.instant()

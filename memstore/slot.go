@@ -169,6 +169,17 @@ func (s *Store) load(into *[bucket.MaxAccounts]bucket.Account, sl *slot, key str
 	return into[:n]
 }
 
+// loadCell loads the row of a cell with a locked slot, after the refunds of its expired holds.
+func (s *Store) loadCell(c *cell, now bucket.Instant) {
+	h, key := c.bucketKey()
+	c.row = s.load(&c.accounts, c.slot, key, &c.limit, now)
+	if due := c.row.Due(); due == 0 || now < due {
+		return
+	}
+	s.saveRow(c.slot, h, c.family, s.holds.refundExpired(h, c.row, now), locked)
+	c.row = s.load(&c.accounts, c.slot, key, &c.limit, now)
+}
+
 // secondWord returns the second word of a slot for decode. A virtual state under a steady clock has none: the
 // result is now.
 func (s *Store) secondWord(t *table, sl *slot, word uint64, now bucket.Instant) uint64 {
@@ -181,7 +192,7 @@ func (s *Store) secondWord(t *table, sl *slot, word uint64, now bucket.Instant) 
 // save assigns the slot to h and writes a row of one account. It unlocks the slot unless lock is locked. The
 // caller holds the shard's mutex.
 func (s *Store) save(sl *slot, h hash, family string, l *bucket.Limit, state *bucket.State, lock uint64) {
-	if state.Log == nil {
+	if state.Log == nil && state.History == nil {
 		if e := s.assignNumber(l, family); e != nil {
 			if word, at, ok := s.encode(state, e); ok {
 				sh := s.shard(h)

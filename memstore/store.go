@@ -11,6 +11,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -24,8 +25,8 @@ const (
 // Config holds the settings of a store. The zero Config is valid.
 type Config struct {
 	// MaxKeys bounds the number of buckets, at about 40 bytes each, without overflow buckets. The package
-	// documentation lists buckets that need more, and describes the behavior at the bound. Zero means
-	// DefaultMaxKeys. The store allocates memory only as buckets arrive.
+	// documentation lists buckets that need more, and describes the behavior at the bound. It also bounds the number of
+	// slots of concurrency limits. Zero means DefaultMaxKeys. The store allocates memory only as buckets arrive.
 	MaxKeys int
 
 	// Now is the clock, for tests and recorded traffic. It may stand still and step back. If nil, the store
@@ -49,19 +50,27 @@ type Store struct {
 	denials denials                 // hashes of recently denied keys
 	limits  limits
 	ids     ids
+	holds   holds
+	slots   slots // of concurrency limits
 
 	maxKeys int64
 	used    atomic.Int64 // slots in use
 
+	penalized   atomic.Int64 // keys with a penalty
+	unpenalized atomic.Uint64
+
 	overload    atomic.Int64 // the Instant at which every overflow bucket is full
-	overflowed  atomic.Uint64
+	spilled     spillCounts
 	sweepCursor atomic.Uint64 // the last shard that sweepOthers visited
 
 	saving    sync.Mutex // held by Save
 	documents documents
 }
 
-var _ mete.Store = (*Store)(nil)
+var (
+	_ mete.Store       = (*Store)(nil)
+	_ store.SlotLister = (*Store)(nil)
+)
 
 func New(c Config) (*Store, error) {
 	if c.MaxKeys < 0 || int64(c.MaxKeys) > maxMaxKeys {
@@ -107,12 +116,25 @@ func (s *Store) index(h hash) int { return int(h.h1 >> s.shift) }
 
 // Stats holds the counters of a store.
 type Stats struct {
-	Keys       int64  // buckets in the store, including full ones
-	MaxKeys    int64  // the bound
-	Overflowed uint64 // takes from overflow buckets so far, allowed or denied
+	Keys    int64 // buckets in the store, including full ones
+	Slots   int64 // slots of concurrency limits, at most MaxKeys; slots that have ended may count for a while
+	MaxKeys int64 // the bound
+
+	// Takes so far that found no space for a key or a slot, allowed or denied, by their [store.OnFull].
+	Overflowed uint64 // used an overflow bucket
+	Opened     uint64 // passed a limit
+	Closed     uint64 // were denied by a limit
+
+	Penalties   int64  // keys under a penalty, or with a level that has not expired; at most MaxKeys
+	Unpenalized uint64 // denials so far that started no penalty, because there were MaxKeys penalties
 }
+
+// Spilled returns the number of takes so far that found no space for a key. A take with several effects counts for each.
+func (s Stats) Spilled() uint64 { return s.Overflowed + s.Opened + s.Closed }
 
 // Stats returns the current counters.
 func (s *Store) Stats() Stats {
-	return Stats{Keys: s.used.Load(), MaxKeys: s.maxKeys, Overflowed: s.overflowed.Load()}
+	return Stats{Keys: s.used.Load(), Slots: s.slots.used.Load(), MaxKeys: s.maxKeys, Overflowed: s.spilled[bucket.SpillShared].Load(),
+		Opened: s.spilled[bucket.SpillOpened].Load(), Closed: s.spilled[bucket.SpillClosed].Load(),
+		Penalties: s.penalized.Load(), Unpenalized: s.unpenalized.Load()}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/testseed"
+	"github.com/metehq/mete/internal/usagetest"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -48,6 +49,22 @@ func TestTakeOne_IsTake(t *testing.T) {
 
 func TestStore_Families(t *testing.T) {
 	storetest.RunFamilies(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+		return mustNew(t, memstore.Config{Now: now})
+	})
+}
+
+func TestStore_Penalties(t *testing.T) {
+	storetest.RunPenalties(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+		return mustNew(t, memstore.Config{Now: now})
+	})
+}
+
+func TestSettleUsage(t *testing.T) {
+	usagetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store { return mustNew(t, memstore.Config{Now: now}) })
+}
+
+func TestHolds(t *testing.T) {
+	storetest.RunHolds(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 		return mustNew(t, memstore.Config{Now: now})
 	})
 }

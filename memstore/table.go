@@ -64,7 +64,8 @@ type shard struct {
 	nextSweep bucket.Instant   // no sweep before this instant
 	evictedAt bucket.Instant   // the last instant at which a full bucket was evicted.
 	sideRows  map[hash]sideRow // rows that do not fit a slot
-	_         [64 - 6*8]byte
+	penalties map[hash]penalty // by hashes with a cleared number; nil until the first
+	_         [64 - 7*8]byte
 }
 
 // home returns the start of the search for a hash. Tables are in the order of h0, so a rebuild walks both

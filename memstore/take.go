@@ -18,6 +18,9 @@ import (
 func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	var allowed bool
 	switch {
+	case store.HasSlots(charges):
+		dst, allowed = s.takeSlots(dst, charges, mode)
+		return dst, allowed, nil
 	case mode.ID != "" && !mode.DryRun:
 		dst, allowed = s.takeWithID(dst, charges, mode)
 		return dst, allowed, nil
@@ -28,7 +31,10 @@ func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 		}
 	case len(charges) == 1:
 		c := &charges[0]
-		if v, now, ok := s.takeOne(c.Key, &c.Limit, c.Cost, mode.MaxWait); ok {
+		if c.Penalty != nil {
+			break
+		}
+		if v, now, ok := s.takeOne(c.Key, &c.Limit, c.Cost, mode.MaxWait, c.Await > 0); ok {
 			dst = slices.Grow(dst, 1)[:len(dst)+1]
 			v.Show(&dst[len(dst)-1], &c.Limit, c.Cost, now)
 			return dst, v.Allowed(), nil
@@ -42,22 +48,25 @@ func (s *Store) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 // verdict fills a snapshot with [bucket.Verdict.Show] and the returned instant of the decision. The caller may
 // reuse the memory of key and l.
 func (s *Store) TakeOne(key string, l *bucket.Limit, cost bucket.Tokens) (bucket.Verdict, bucket.Instant) {
-	if v, now, ok := s.takeOne(key, l, cost, 0); ok {
-		return v, now
+	if l.Algorithm() != bucket.AlgorithmConcurrency { // a slot needs an ID: only Take can take one
+		if v, now, ok := s.takeOne(key, l, cost, 0, false); ok {
+			return v, now
+		}
 	}
 	snaps, _ := s.takeLocked(nil, []store.Charge{{Key: key, Limit: *l, Cost: cost}}, mete.Mode{})
 	return snaps[0].Verdict()
 }
 
 // takeOne takes from one bucket without locks. It returns false if the take needs locks: the bucket is locked,
-// has another limit, or is new in a full store.
+// has another limit, or is new in a full store. A take that awaits its settlement also needs locks, unless it is the first
+// from a full bucket and needs no history: see [bucket.Row.WithAwait].
 //
 // takeOne reads the clock before it finds the slot. The slot is usually not in the cache: a prefetch loads it while
 // the clock is read. Reading the clock waits for earlier memory reads, but not for a prefetch. An earlier clock
 // never admits too much, but may deny too much. The word may include another take's cost without the refill that
 // this take found. A denial therefore requires the same word before the clock was read. If a denial is likely,
 // takeOne reads the word first.
-func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
+func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, awaits bool) (bucket.Verdict, bucket.Instant, bool) {
 	h := s.hasher.hash(key)
 	var now bucket.Instant
 	var before uint64 // the word before the clock was read, or 0
@@ -77,7 +86,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 			return s.takeNew(h, key, l, now, cost, maxWait)
 		}
 		if word&(locked|virtual) != virtual {
-			return s.takePlain(h, l, cost, maxWait)
+			return s.takePlain(h, l, cost, maxWait, awaits)
 		}
 		// A busy slot is released within a few instructions. A denial must wait, too, because another bucket of
 		// the same take may already show that the take was admitted.
@@ -109,7 +118,7 @@ func (s *Store) takeOne(key string, l *bucket.Limit, cost bucket.Tokens, maxWait
 		next := refilled + uint64(spent)
 		// A word never decreases unless now is older than the last take. The take under the lock reads the
 		// clock again.
-		if !fits || next > payloadMask || next < word&payloadMask {
+		if !fits || next > payloadMask || next < word&payloadMask || awaits && spent > int64(cost)*l.Unit() {
 			return bucket.Verdict{}, 0, false
 		}
 		// A steady clock does not step back, so its slots need no instant.
@@ -136,7 +145,10 @@ func (d *denials) flag(h hash) *atomic.Bool { return &d[uint8(h.h0)] }
 const clearEvery = 64
 
 // takePlain is takeOne for a bucket with a state in both words or a side row. It returns false for a locked slot.
-func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration) (bucket.Verdict, bucket.Instant, bool) {
+func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait time.Duration, awaits bool) (bucket.Verdict, bucket.Instant, bool) {
+	if awaits && l.Algorithm() == bucket.AlgorithmContinuous {
+		return bucket.Verdict{}, 0, false
+	}
 	for range maxSpins {
 		t := s.tables[s.index(h)].Load()
 		sl, word := t.find(h)
@@ -164,7 +176,7 @@ func (s *Store) takePlain(h hash, l *bucket.Limit, cost bucket.Tokens, maxWait t
 			}
 			continue
 		}
-		if state.AsOf == asOf && state.Prev == prev && sl.addPlain(word, &state, e) {
+		if state.Log == nil && state.AsOf == asOf && state.Prev == prev && sl.addPlain(word, &state, e) {
 			return v, now, true
 		}
 		next, second, ok := s.encode(&state, e)

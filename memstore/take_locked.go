@@ -21,7 +21,9 @@ type cell struct {
 	family   string       // of the charge's key
 	limit    bucket.Limit // of the charge; for an overflow bucket, without the start of a key.
 	cost     bucket.Tokens
-	spilled  bool // uses the overflow bucket
+	onFull   store.OnFull
+	await    time.Duration // of the charge
+	spill    bucket.Spill  // if there is no space for the key
 
 	slot   *slot // nil for an absent bucket of a dry run, or if there is no space.
 	placed bool  // the slot is new
@@ -34,11 +36,14 @@ type cell struct {
 }
 
 func (c *cell) bucketKey() (hash, string) {
-	if c.spilled {
+	if c.spilled() {
 		return c.overflow, ""
 	}
 	return c.own, c.key
 }
+
+// spilled reports whether c uses the overflow bucket.
+func (c *cell) spilled() bool { return c.spill == bucket.SpillShared }
 
 func (c *cell) hash() hash {
 	h, _ := c.bucketKey()
@@ -50,30 +55,34 @@ type transaction struct {
 	cells  []cell
 	shards []int          // to lock, in ascending order
 	now    bucket.Instant // read once all slots are locked
+	held   *held          // the hold that the take becomes, or nil
 }
 
 var transactions = sync.Pool{New: func() any { return new(transaction) }}
 
 func (s *Store) takeLocked(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool) {
+	return s.takeBeside(dst, charges, mode, true)
+}
+
+// takeBeside is takeLocked for the buckets of a take with slots. The take is denied unless slots is true.
+func (s *Store) takeBeside(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, slots bool) ([]bucket.Snapshot, bool) {
 	tx := s.beginTake(charges)
 	if !s.open(tx, mode, false) {
 		s.open(tx, mode, true)
 	}
 	defer s.finish(tx)
 
-	spilled := false
-	for i := range tx.cells {
-		spilled = spilled || tx.cells[i].spilled
-	}
-	if spilled {
-		s.overflowed.Add(1)
-	}
+	spill := tx.spills()
+	s.countSpills(spill, mode.DryRun)
 	if mode.UpTo {
 		tx.lowerCosts()
 	}
 	mark := len(dst)
-	dst, allowed := tx.decide(dst, mode.MaxWait, spilled)
-	if allowed && !mode.DryRun {
+	dst, allowed := tx.decide(dst, mode.MaxWait, spill)
+	if hasPenalty(charges) && !s.applyPenalties(tx, charges, dst[mark:], mode) {
+		allowed = false
+	}
+	if allowed = allowed && slots; allowed && !mode.DryRun {
 		s.commit(tx, dst[mark:], mode.MaxWait)
 	} else {
 		s.rollBack(tx, mode.DryRun)
@@ -85,6 +94,7 @@ func (s *Store) beginTake(charges []store.Charge) *transaction {
 	tx := s.newTransaction(len(charges))
 	for i := range charges {
 		from, c := &charges[i], &tx.cells[i]
+		c.onFull, c.await = from.OnFull, from.Await
 		c.key, c.own, c.limit, c.cost = from.Key, s.hasher.hash(from.Key), from.Limit, from.Cost
 		c.family = store.Family(from.Key)
 	}
@@ -110,14 +120,15 @@ func (tx *transaction) lowerCosts() {
 
 // decide appends an uncharged snapshot of every cell, and reports whether all are allowed. Charges with the
 // same overflow bucket see each other's costs.
-func (tx *transaction) decide(dst []bucket.Snapshot, maxWait time.Duration, spilled bool) ([]bucket.Snapshot, bool) {
+func (tx *transaction) decide(dst []bucket.Snapshot, maxWait time.Duration, spill spills) ([]bucket.Snapshot, bool) {
 	mark, allowed := len(dst), true
 	for i := range tx.cells {
 		c := &tx.cells[i]
 		snap := c.limit.Peek(tx.cells[c.first].before, tx.now, c.cost, maxWait)
+		c.showSpill(&snap)
 		dst, allowed = append(dst, snap), allowed && snap.Allowed
 	}
-	if !spilled || !allowed {
+	if !spill[bucket.SpillShared] || !allowed {
 		return dst, allowed
 	}
 	for i := range tx.cells {
@@ -125,6 +136,7 @@ func (tx *transaction) decide(dst []bucket.Snapshot, maxWait time.Duration, spil
 		first := &tx.cells[c.first]
 		if first.after, v = c.limit.Spend(first.after, tx.now, c.cost, maxWait); !v.Allowed() {
 			v.Show(&dst[mark+i], &c.limit, c.cost, tx.now)
+			c.showSpill(&dst[mark+i])
 			allowed = false
 		}
 	}
@@ -141,13 +153,15 @@ func (s *Store) commit(tx *transaction, snaps []bucket.Snapshot, maxWait time.Du
 		first := &tx.cells[c.first]
 		v := c.limit.SpendOn(&first.after, tx.now, c.cost, maxWait)
 		v.Show(&snaps[i], &c.limit, c.cost, tx.now)
+		c.showSpill(&snaps[i])
+		first.after = s.remember(tx, i, first.after, snaps[i].Taken())
 	}
 	for i := range tx.cells {
 		c := &tx.cells[i]
 		if c.first == i && c.slot != nil {
 			s.writeCell(c, &c.after, tx.now, c.cost)
 		}
-		if c.spilled {
+		if c.spilled() {
 			full := int64(tx.now.Add(snaps[i].FullAfter())) + 1
 			for seen := s.overload.Load(); seen < full && !s.overload.CompareAndSwap(seen, full); {
 				seen = s.overload.Load()
@@ -192,6 +206,7 @@ func (s *Store) rollBack(tx *transaction, dryRun bool) {
 func (s *Store) finish(tx *transaction) {
 	s.unlock(tx)
 	clear(tx.cells)
+	tx.held = nil
 	transactions.Put(tx)
 	s.reclaim()
 }
@@ -215,7 +230,7 @@ func (s *Store) open(tx *transaction, mode mete.Mode, overload bool) bool {
 		c := &tx.cells[i]
 		if sl, _ := s.find(c.own); sl != nil {
 			c.slot = sl
-		} else if !mode.DryRun {
+		} else if !mode.DryRun || c.onFull != store.OnFullShare && s.used.Load() >= s.maxKeys {
 			if !s.placeCell(c, s.instant(), overload) {
 				s.abandon(tx)
 				return false
@@ -258,16 +273,20 @@ func (s *Store) overloaded() bool {
 	return until != 0 && int64(s.instant()) < until
 }
 
-// placeCell creates a locked and full slot for a new key, or uses the overflow bucket. If it needs the overflow
-// bucket and overload is not set, it returns false.
+// placeCell creates a locked and full slot for a new key. Without space, c.onFull decides. If the cell needs the overflow
+// bucket and overload is not set, placeCell returns false.
 func (s *Store) placeCell(c *cell, now bucket.Instant, overload bool) bool {
 	c.slot, c.placed = s.allocate(s.shard(c.own), c.own, now, s.maxKeys), true
 	if c.slot == nil {
 		c.placed = false
+		if c.onFull != store.OnFullShare {
+			c.spill = spillOf(c.onFull)
+			return true
+		}
 		if !overload {
 			return false
 		}
-		c.spilled, c.limit = true, c.limit.ForKey("")
+		c.spill, c.limit = bucket.SpillShared, c.limit.ForKey("")
 		if c.slot, _ = s.find(c.overflow); c.slot != nil {
 			return true
 		}
@@ -290,8 +309,8 @@ func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	if c.first != i {
 		return
 	}
-	if c.spilled && c.slot == nil {
-		// There is no space for another overflow bucket: deny.
+	if c.spill == bucket.SpillClosed || c.spilled() && c.slot == nil {
+		// There is no space for the bucket, or for another overflow bucket: deny.
 		all := c.limit.Capacity() + c.limit.MaxReserved()
 		c.before, _ = c.limit.Spend(bucket.State{}, tx.now, all, bucket.Forced)
 		c.after = c.before
@@ -299,13 +318,12 @@ func (s *Store) readCell(tx *transaction, i int, overload bool) {
 	}
 	known := c.slot != nil && !c.placed
 	if known {
-		_, key := c.bucketKey()
-		c.row = s.load(&c.accounts, c.slot, key, &c.limit, tx.now)
+		s.loadCell(c, tx.now)
 		c.before, c.fresh = c.row.StateFor(&c.limit, tx.now)
 	} else {
 		c.before.AsOf = s.shard(c.hash()).evictedAt
 	}
-	if overload && !c.spilled && !slices.ContainsFunc(c.row, func(a bucket.Account) bool { return a.Limit == c.limit }) {
+	if overload && c.spill == bucket.SpillNone && !slices.ContainsFunc(c.row, func(a bucket.Account) bool { return a.Limit == c.limit }) {
 		s.readOverflow(c, tx.now, known)
 	}
 	c.after = c.before
@@ -344,7 +362,7 @@ func (s *Store) abandon(tx *transaction) {
 		if sl, _ := s.find(c.own); sl != nil { // c.slot may belong to an older table
 			sl.unlock()
 		}
-		*c = cell{key: c.key, own: c.own, family: c.family, limit: c.limit, cost: c.cost}
+		*c = cell{key: c.key, own: c.own, family: c.family, limit: c.limit, cost: c.cost, onFull: c.onFull, await: c.await}
 	}
 	s.unlock(tx)
 }

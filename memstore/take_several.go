@@ -75,6 +75,9 @@ func (s *Store) takeSeveral(dst []bucket.Snapshot, charges []store.Charge, maxWa
 }
 
 func (s *Store) hold(into *hold, c *store.Charge) bool {
+	if c.Penalty != nil || c.Await > 0 {
+		return false
+	}
 	h := s.hasher.hash(c.Key)
 	for range maxSpins {
 		t := s.tables[s.index(h)].Load()

@@ -233,17 +233,22 @@ func (a *agreement) serverTime() (now int64) {
 	return now
 }
 
-// compare repeats b's takes with the model, grouped takes first.
+// compare repeats b's takes with the model: grouped takes, then settleable ones.
 func (a *agreement) compare(b *batch, look bool, before, after int64) {
 	a.Helper()
 	now := a.clock.Now()
 	var order []*ask
 	for i, x := range b.asks {
-		if b.places[i] >= 0 && !x.retryMixed {
+		if b.places[i] >= 0 && !x.retryMixed && !slices.Contains(b.settle.asks, x) {
 			order = append(order, x)
 		}
 	}
-	grouped := len(order)
+	for _, x := range b.settle.asks {
+		if !x.retryMixed {
+			order = append(order, x)
+		}
+	}
+	decided := len(order)
 	order = b.appendRest(order)
 	found, changed := maps.Clone(a.rows), map[string]bool{}
 	for i, x := range order {
@@ -251,8 +256,8 @@ func (a *agreement) compare(b *batch, look bool, before, after int64) {
 		old := a.rows[c.Key]
 		row, want, wrote := take(old, &c.Limit, now, c.Cost)
 		if x.Err != nil || x.allowed != want.Allowed || !slices.Equal(x.snaps, []bucket.Snapshot{want}) {
-			a.Fatalf("look %v, %d grouped, take %d of %d, at %d: %+v of %+v:\n got %v %+v, %v\nwant %+v",
-				look, grouped, i, len(order), now, *c, old, x.allowed, x.snaps, x.Err, want)
+			a.Fatalf("look %v, %d decided at first, take %d of %d, at %d: %+v of %+v:\n got %v %+v, %v\nwant %+v",
+				look, decided, i, len(order), now, *c, old, x.allowed, x.snaps, x.Err, want)
 		}
 		if x.retryMixed {
 			a.again++

@@ -86,7 +86,7 @@ func (a *ask) release() {
 // isPlain reports whether a is a take from one token bucket without a mode or ID that a full bucket would admit.
 // Plain takes of one bucket at one cost are charged together.
 func (a *ask) isPlain() bool {
-	if a.refund || len(a.charges) != 1 || a.mode.ID != "" || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
+	if a.refund || len(a.charges) != 1 || a.charges[0].Penalty != nil || a.charges[0].Await > 0 || a.mode.ID != "" || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
 		return false
 	}
 	l, cost := &a.charges[0].Limit, a.charges[0].Cost

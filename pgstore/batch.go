@@ -11,10 +11,11 @@ import (
 type batch struct {
 	store  *Store
 	asks   []*ask
-	places []int // the group of each ask, or -1
+	places []int // the group of each ask, settleable, or -1
 
 	groups []group
 	index  map[string]int // the group of each key
+	settle settleCall
 
 	clock  int64 // virtual time; -1 selects the server's clock
 	packet packet
@@ -32,14 +33,18 @@ type group struct {
 }
 
 func newBatch(s *Store) *batch {
-	return &batch{store: s, index: map[string]int{}}
+	b := &batch{store: s, index: map[string]int{}}
+	b.settle.batch = b
+	return b
 }
 
 func (b *batch) Reset() {
 	clear(b.asks)
+	clear(b.settle.asks)
+	clear(b.settle.limits)
 	clear(b.groups)
 	clear(b.index)
-	b.asks, b.places, b.groups = b.asks[:0], b.places[:0], b.groups[:0]
+	b.asks, b.places, b.groups, b.settle.asks = b.asks[:0], b.places[:0], b.groups[:0], b.settle.asks[:0]
 	b.clock = -1
 	if now := b.store.config.Now; now != nil {
 		b.clock = int64(now())
@@ -53,9 +58,16 @@ func (b *batch) Asks() []*ask { return b.asks }
 // and only the second statement reads the clock after locking.
 func (b *batch) Add(a *ask) bool {
 	b.asks = append(b.asks, a)
-	b.places = append(b.places, b.joinGroup(a))
+	place := b.joinGroup(a)
+	if place < 0 && !b.store.joined && a.isSettleable() {
+		place = settleable
+	}
+	b.places = append(b.places, place)
 	return true
 }
+
+// settleable is the place of an ask of a settleCall.
+const settleable = -2
 
 func (b *batch) joinGroup(a *ask) int {
 	if !a.isPlain() || b.store.joined {
@@ -79,7 +91,7 @@ func (b *batch) joinGroup(a *ask) int {
 // appendRest appends the asks without a group, and the asks that their group could not decide.
 func (b *batch) appendRest(dst []*ask) []*ask {
 	for i, a := range b.asks {
-		if b.places[i] < 0 || a.retryMixed {
+		if b.places[i] == -1 || a.retryMixed {
 			dst = append(dst, a)
 		}
 	}

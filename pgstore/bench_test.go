@@ -12,8 +12,10 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/store"
+	"github.com/metehq/mete/storetest"
 )
 
 // BenchmarkTake measures takes of one token for different numbers of callers and buckets, which are nearly always
@@ -74,4 +76,24 @@ func benchmark(b *testing.B, s mete.Store, callers int, next func([]store.Charge
 	}
 	all.Wait()
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "takes/s")
+}
+
+// BenchmarkHold compares a hold and its settlement with a take.
+func BenchmarkHold(b *testing.B) {
+	pool := newPool(b)
+	s := open(b, pool, pgstore.Config{Schema: migrated(b, pool)})
+	storetest.BenchmarkHolds(b, func() mete.Store { return s })
+}
+
+// BenchmarkCalendars compares calendar windows with fixed windows.
+func BenchmarkCalendars(b *testing.B) {
+	pool := newPool(b)
+	s := open(b, pool, pgstore.Config{Schema: migrated(b, pool)})
+	storetest.BenchmarkCalendars(b, func() mete.Store { return s })
+}
+
+// BenchmarkReservations compares requests that are settled by their response with takes.
+func BenchmarkReservations(b *testing.B) {
+	pool := newPool(b)
+	testkit.BenchmarkReservations(b, open(b, pool, pgstore.Config{Schema: migrated(b, pool)}))
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
@@ -35,6 +34,7 @@ func (b *batch) Run(timeout time.Duration) time.Duration {
 		_ = line.SetDeadline(start.Add(timeout)) // fails on a closed connection
 		b.setLockTimeout(timeout)
 		err = b.runAvoidingLocks(context.Background(), conn.Conn())
+		b.store.noticeSlowStart(conn.Conn(), err)
 		if !conn.Conn().IsClosed() { // pgx resets the deadline of a closed connection
 			_ = line.SetDeadline(time.Time{})
 		}
@@ -43,12 +43,6 @@ func (b *batch) Run(timeout time.Duration) time.Duration {
 	took := time.Since(start)
 	b.store.calls.Add(len(b.asks), took, err)
 	return took
-}
-
-func (s *Store) acquire(timeout time.Duration) (*pgxpool.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return s.pool.Acquire(ctx)
 }
 
 // runOn makes the calls on conn. It returns one of the errors of the asks.
@@ -60,6 +54,9 @@ func (b *batch) runOn(ctx context.Context, conn *pgx.Conn) error {
 		} else {
 			b.replayGroups()
 		}
+	}
+	if err := b.takeSettleable(ctx, conn); err != nil {
+		failed = err
 	}
 	rest := b.appendRest(nil)
 	switch {
@@ -192,9 +189,7 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 	g := &b.groups[0]
 	r := newRate(g.limit, g.cost)
 	if g.count == 1 && b.clock < 0 && !look && !b.isHeldLane() && !b.store.unprepared.Load() {
-		if err := b.takeAlone(ctx, conn, g, &r); err != nil || g.answer.answered {
-			return err
-		}
+		return b.takeAlone(ctx, conn, g, &r)
 	}
 	p := &b.packet
 	p.reset()
@@ -215,7 +210,7 @@ func (b *batch) takeOne(ctx context.Context, conn *pgx.Conn, look bool) error {
 }
 
 // takeAlone is takeOne for one take that will probably be admitted. The prepared statement is faster than the
-// function. It returns no answer if the take is not admitted.
+// function. It returns no answer if the take is not admitted. The function take_and_settle then decides.
 func (b *batch) takeAlone(ctx context.Context, conn *pgx.Conn, g *group, r *rate) error {
 	p := &b.packet
 	p.reset()

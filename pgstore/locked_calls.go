@@ -252,12 +252,16 @@ func (s *Store) findLocked(ctx context.Context, conn *pgx.Conn, keys []string) (
 	for _, k := range keys {
 		p.appendText(s.config.Prefix, k)
 	}
-	err := s.query(ctx, conn, &s.statements.locked, p.end(), func(row [][]byte) {
-		if len(row) != 2 || len(row[0]) < len(s.config.Prefix) {
-			return
-		}
-		by, _ := readInt(row[1])
-		locked[string(row[0][len(s.config.Prefix):])] = holder(by)
+	params := p.end()
+	err := s.retry(ctx, conn, func(ctx context.Context, conn *pgx.Conn) error { // at a higher isolation level, a changed row is an error
+		clear(locked)
+		return s.query(ctx, conn, &s.statements.locked, params, func(row [][]byte) {
+			if len(row) != 2 || len(row[0]) < len(s.config.Prefix) {
+				return
+			}
+			by, _ := readInt(row[1])
+			locked[string(row[0][len(s.config.Prefix):])] = holder(by)
+		})
 	})
 	return locked, err
 }

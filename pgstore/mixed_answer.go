@@ -13,6 +13,7 @@ const (
 	verdictDenied = iota
 	verdictTaken
 	verdictRemembered
+	verdictWindows // the call lacks windows of calendars
 )
 
 // readAnswers reads the answer of the function take.
@@ -28,6 +29,9 @@ func (g *mixedCall) readAnswers(row [][]byte) error {
 	var names []string
 	if !readElements(row[1], func(e []byte) { names = append(names, string(e)) }) || !whole {
 		return &AnswerError{"a column is not an array"}
+	}
+	if g.needs = len(numbers) > 0 && numbers[0] == verdictWindows; g.needs {
+		return g.learnWindows(numbers, names)
 	}
 	r := answerReader{numbers, names}
 	denied, takes := 0, 0
@@ -58,7 +62,7 @@ type answerReader struct {
 	names   []string
 }
 
-const perCharge = 5 // numbers
+const perCharge = 6 // numbers
 
 // readTake reads the answer to a take.
 func (r *answerReader) readTake(a *ask) error {
@@ -85,6 +89,12 @@ func (r *answerReader) readTake(a *ask) error {
 	}
 	if remembered {
 		r.names = r.names[len(a.charges):]
+	} else {
+		free, err := r.readPenalties(a)
+		if err != nil {
+			return err
+		}
+		agree = agree && free
 	}
 	if agree != a.allowed {
 		a.Err = newMaybeSpent(&AnswerError{"the decision differs"})
@@ -100,6 +110,11 @@ func (a *ask) readCharge(i int, v [perCharge]int64, at bucket.Instant, r *answer
 		if c.Limit, err = parseLimit(r.names[i]); err != nil {
 			return snap, err
 		}
+	}
+	if v[1] == 2 {
+		next, last := time.Duration(v[3])*time.Microsecond, time.Duration(v[4])*time.Microsecond
+		bucket.SlotsVerdict(int(v[2]), next, last, waitOf(v[5])).Show(&snap, &c.Limit, min(c.Cost, bucket.Token), at)
+		return snap, nil
 	}
 	if v[1] == 1 {
 		parseLogVerdict(v).Show(&snap, &c.Limit, c.Cost, at)
@@ -119,9 +134,13 @@ func (a *ask) readCharge(i int, v [perCharge]int64, at bucket.Instant, r *answer
 }
 
 func parseLogVerdict(v [perCharge]int64) bucket.Verdict {
-	wait := bucket.Never
-	if v[4] >= 0 {
-		wait = time.Duration(v[4]) * time.Microsecond
+	return bucket.LogVerdict(bucket.Tokens(v[2]), v[3], waitOf(v[4]))
+}
+
+// waitOf returns a wait in microseconds as a duration: -1 is never.
+func waitOf(us int64) time.Duration {
+	if us < 0 {
+		return bucket.Never
 	}
-	return bucket.LogVerdict(bucket.Tokens(v[2]), v[3], wait)
+	return time.Duration(us) * time.Microsecond
 }

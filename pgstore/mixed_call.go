@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/calendars"
 )
 
 // A mixedCall is a call of the function take, which handles asks of any kind.
@@ -23,11 +24,15 @@ type mixedCall struct {
 	limits  []bucket.Limit
 	program []int64
 	ids     []string
+
+	windows calendars.Call
+	needs   bool // the answer asked for windows
 }
 
 const (
-	opTake   = 1
-	opRefund = 2
+	opTake      = 1
+	opRefund    = 2
+	opPenalties = 3 // of the next take
 )
 
 // Special waits; other values are microseconds.
@@ -39,8 +44,41 @@ const (
 // noTake is the cost of the take that an admin refund cancels.
 const noTake = -1
 
+// take makes the call, and repeats it if it needs windows of calendars.
 func (g *mixedCall) take(ctx context.Context, conn *pgx.Conn) error {
+	g.windows.Reset(g.expectedTime())
+	for range calendars.MaxCalls {
+		if err := g.takeOnce(ctx, conn); err != nil || !g.needs {
+			return err
+		}
+	}
+	return newNotSpent(calendars.ErrClocks)
+}
+
+func (g *mixedCall) takeOnce(ctx context.Context, conn *pgx.Conn) error {
 	g.encode()
+	p := &g.packet
+	g.beginPacket()
+	p.beginArray(pgtype.ByteaOID, len(g.ids))
+	for _, id := range g.ids {
+		p.appendText("", id)
+	}
+	g.addCalendars()
+	p.addBool(g.isReadOnly() || g.store.looksFirst())
+	g.addLockTimeout()
+	var broken error
+	err := g.store.query(ctx, conn, &g.store.statements.take, p.end(), func(row [][]byte) {
+		broken = g.readAnswers(row)
+	})
+	if err != nil {
+		return err
+	}
+	g.store.markWarm(conn)
+	return broken
+}
+
+// beginPacket adds the first five parameters of the functions take and hold.
+func (g *mixedCall) beginPacket() {
 	p := &g.packet
 	p.reset()
 	p.addInt(g.clock)
@@ -57,20 +95,6 @@ func (g *mixedCall) take(ctx context.Context, conn *pgx.Conn) error {
 		g.addLimit(&g.limits[i])
 	}
 	p.addInts(g.program)
-	p.beginArray(pgtype.ByteaOID, len(g.ids))
-	for _, id := range g.ids {
-		p.appendText("", id)
-	}
-	p.addBool(g.isReadOnly() || g.store.looksFirst())
-	g.addLockTimeout()
-	var broken error
-	err := g.store.query(ctx, conn, &g.store.statements.take, p.end(), func(row [][]byte) {
-		broken = g.readAnswers(row)
-	})
-	if err == nil {
-		err = broken
-	}
-	return err
 }
 
 func (g *mixedCall) encode() {
@@ -86,13 +110,22 @@ func (g *mixedCall) encode() {
 		if a.refund {
 			g.program = append(g.program, opRefund, g.addID(a), int64(len(a.charges)))
 		} else {
+			g.program = appendPenalties(g.program, a.charges)
 			g.program = append(g.program, opTake, encodeMode(a.mode), encodeWait(a.mode.MaxWait), g.addID(a), int64(len(a.charges)))
 		}
 		for i := range a.charges {
 			c := &a.charges[i]
 			key, _ := slices.BinarySearch(g.keys, c.Key)
 			g.program = append(g.program, int64(key)+1, g.limitNumber(&c.Limit), int64(c.Cost))
-			if a.refund {
+			high, low := slotHalves(c.Slot)
+			switch {
+			case !a.refund && c.Limit.Algorithm() != bucket.AlgorithmConcurrency:
+				g.program = append(g.program, max(c.Await.Microseconds(), 0), 0)
+			case !a.refund:
+				g.program = append(g.program, high, low)
+			case c.Limit.Algorithm() == bucket.AlgorithmConcurrency:
+				g.program = append(g.program, noTake, high, low)
+			default:
 				g.program = append(g.program, encodeTaken(a.taken[i])...)
 			}
 		}
@@ -142,7 +175,9 @@ func (g *mixedCall) isReadOnly() bool {
 	return !slices.ContainsFunc(g.asks, func(a *ask) bool { return !a.mode.DryRun })
 }
 
-func encodeMode(mode mete.Mode) int64 { return boolInt(mode.DryRun) + 2*boolInt(mode.UpTo) }
+func encodeMode(mode mete.Mode) int64 {
+	return boolInt(mode.DryRun) + 2*boolInt(mode.UpTo) + 4*boolInt(mode.Renew)
+}
 
 func boolInt(b bool) int64 {
 	if b {

@@ -114,10 +114,14 @@ func everyWay(t *testing.T, pool *pgxpool.Pool, s *pgstore.Store) {
 				takes(t, s, of(lots, 1, fmt.Sprint("k", j)), mete.Mode{})
 				takes(t, s, of(few, 1, "few"), mete.Mode{})
 				takes(t, s, of(lots, 1, "a", "b"), mete.Mode{ID: fmt.Sprint(i)})
+				settles(t, s, of(lots, 2, fmt.Sprint("k", j)))
 			}
 		})
 	}
 	all.Wait()
+	for range 3 {
+		settles(t, s, of(lots, 2, "alone"))
+	}
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +140,17 @@ func everyWay(t *testing.T, pool *pgxpool.Pool, s *pgstore.Store) {
 		t.Error(err)
 	}
 	if err := s.Reset(t.Context(), []string{"a", "b"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// settles takes, and cancels a part of the take, as a request to a language model does.
+func settles(t *testing.T, s *pgstore.Store, charges []store.Charge) {
+	t.Helper()
+	charges[0].Await = time.Minute
+	snaps, _ := takes(t, s, charges, mete.Mode{})
+	charges[0].Cost = bucket.Token
+	if err := s.Refund(t.Context(), []mete.Refund{{Charge: charges[0], Taken: snaps[0].Taken()}}, ""); err != nil {
 		t.Error(err)
 	}
 }

@@ -90,6 +90,7 @@ func TestRow_Unreadable(t *testing.T) {
 	own := "1:" + l.Encode()
 	for i, row := range [][2]string{
 		{"2:" + l.Encode(), "NULL"}, {"1:1,2,3", "NULL"}, {"1:1,2,3,4,12", "NULL"}, {"1:1,2,0,4,0", "NULL"}, {l.Encode(), "NULL"}, {"x", "NULL"},
+		{"1:12345678901234567,0,1,1,0", "NULL"}, {"1:1,0,1,1,1234567890123456789", "NULL"}, {"1:1,0,1,86400000000,13,day.0.1.0000." + strings.Repeat("a", 65), "NULL"},
 		{own, "ARRAY[ROW('2:x', 1, 1, 0, NULL)::" + schema + ".account]"},
 	} {
 		key := fmt.Sprint("bad", i)

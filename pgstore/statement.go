@@ -23,10 +23,16 @@ type statement struct {
 	oids []uint32 // parameter types
 }
 
-type statements struct{ takeAlone, takeOne, takeMany, take, reset, locked, sweep, ping statement }
+type statements struct {
+	takeAlone, takeOne, takeMany, settleAlone, takeAndSettle, take, reset, locked, sweep, ping statement
+	hold, settle, sweepHolds                                                                   statement
+}
 
 //go:embed take_alone.sql
 var takeAlone string
+
+//go:embed settle_alone.sql
+var settleAlone string
 
 //go:embed locked.sql
 var locked string
@@ -71,14 +77,20 @@ func newStatements(schema string, durable, joined bool) statements {
 	}
 	names := strings.NewReplacer("{table}", quoted+"."+table, "{schema}", quoted)
 	return statements{
-		takeAlone: prepared(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
-		takeOne:   callWithTimeout("take_one", number, key, text, number, number, number, number, flag),
-		takeMany:  callWithTimeout("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
-		take:      callWithTimeout("take", number, keys, texts, numbers, numbers, keys, flag),
-		reset:     call("reset", keys),
-		locked:    statement{sql: names.Replace(locked), oids: []uint32{keys}},
-		ping:      prepared("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
-		sweep:     call("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
+		takeAlone:     prepared(names.Replace(takeAlone), []uint32{key, number, number, number, text, text}),
+		settleAlone:   prepared(names.Replace(settleAlone), []uint32{key, number, number, number, number, number, text, number, number, text}),
+		takeOne:       callWithTimeout("take_one", number, key, text, number, number, number, number, flag),
+		takeMany:      callWithTimeout("take_many", number, keys, numbers, numbers, texts, numbers, numbers, numbers, flag),
+		takeAndSettle: callWithTimeout("take_and_settle", number, numbers, keys, numbers, numbers, numbers, numbers, numbers, numbers, texts, numbers, numbers, flag),
+		take:          callWithTimeout("take", number, keys, texts, numbers, numbers, keys, texts, numbers, flag),
+		reset:         call("reset", keys),
+		locked:        statement{sql: names.Replace(locked), oids: []uint32{keys}},
+		ping:          prepared("SELECT 1 FROM "+quoted+"."+table+" LIMIT 0", nil),
+		sweep:         call("sweep", pgtype.Float8OID, number, pgtype.Int4OID),
+
+		hold:       call("hold", number, keys, texts, numbers, numbers, key, text, number, flag, number, numbers, texts, numbers),
+		settle:     call("settle", number, key, numbers, number, number, texts, numbers),
+		sweepHolds: call("sweep_holds", pgtype.Int4OID),
 	}
 }
 

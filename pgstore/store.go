@@ -33,6 +33,7 @@ type Store struct {
 	unprepared atomic.Bool // prepared statements do not work
 	isolated   atomic.Bool // the default isolation level is too high
 	denying    atomic.Bool // see looksFirst
+	slowStart  atomic.Bool // warm new connections
 	joined     bool        // the store belongs to one transaction of a caller
 	held       held
 	calls      calls.Counts

@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/usagetest"
 	"github.com/metehq/mete/pgstore"
 	"github.com/metehq/mete/storetest"
 )
@@ -56,19 +57,22 @@ func open(t testing.TB, pool *pgxpool.Pool, config pgstore.Config) *pgstore.Stor
 	return s
 }
 
-// TestStore uses a separate prefix per store in one schema.
+// TestStore uses a separate prefix per store in one schema. A durable table has the same functions.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]pgstore.Config{
-		"unlogged": {},
-		"durable":  {Durable: true},
+	for name, kind := range map[string]struct {
+		config pgstore.Config
+		run    func(*testing.T, storetest.Open)
+	}{
+		"unlogged": {pgstore.Config{}, storetest.Run},
+		"durable":  {pgstore.Config{Durable: true}, storetest.RunBriefly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := newPool(t)
+			pool, config := newPool(t), kind.config
 			config.Schema = migrated(t, pool)
 			prefix := prefixes()
-			storetest.Run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+			kind.run(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 				config := config
 				config.Now, config.Prefix, config.Timeout = now, prefix(), awhile
 				return open(t, pool, config)
@@ -102,6 +106,24 @@ func TestStore_Families(t *testing.T) {
 				config.Now, config.Prefix, config.Timeout = now, prefix(), awhile
 				return open(t, pool, config)
 			})
+		})
+	}
+}
+
+func TestHolds(t *testing.T) {
+	for name, config := range map[string]pgstore.Config{"unlogged": {}, "durable": {Durable: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := newPool(t)
+			config.Schema = migrated(t, pool)
+			prefix := prefixes()
+			open := func(t *testing.T, now func() bucket.Instant) mete.Store {
+				config := config
+				config.Now, config.Prefix, config.Timeout = now, prefix(), awhile
+				return open(t, pool, config)
+			}
+			storetest.RunHoldsBriefly(t, open)
+			t.Run("by usage", func(t *testing.T) { usagetest.Run(t, open) })
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // DefaultSweepEvery is the interval between two sweeps.
@@ -93,6 +95,9 @@ func (w *sweeper) sweep(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	w.swept.Add(swept)
+	if err := w.sweepHolds(ctx, conn.Conn()); err != nil {
+		return false, err
+	}
 	if swept >= sweepRows {
 		return true, nil
 	}
@@ -102,4 +107,12 @@ func (w *sweeper) sweep(ctx context.Context) (more bool, err error) {
 	// Larger tables are read in larger parts.
 	w.pages = max(sweepPages, int64(math.Ceil(float64(w.pages)/max(share, 1e-9)*sweepPart)))
 	return false, nil
+}
+
+// sweepHolds removes holds that have ended longer than RetryHorizon ago.
+func (w *sweeper) sweepHolds(ctx context.Context, conn *pgx.Conn) error {
+	var p packet
+	p.beginParam()
+	p.appendWord(sweepRows)
+	return w.store.query(ctx, conn, &w.store.statements.sweepHolds, p.end(), discardRow)
 }

@@ -52,14 +52,16 @@ func TestACL(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	storetest.RunBriefly(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
+	restricted := func(t *testing.T, now func() bucket.Instant) mete.Store {
 		s, err := redisstore.New(client, redisstore.Config{Prefix: "mete:" + t.Name(), Now: now, Timeout: awhile})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		return s
-	})
+	}
+	storetest.RunBriefly(t, restricted)
+	storetest.RunHoldsBriefly(t, restricted)
 	storetest.RunDocuments(t, func(t *testing.T) func() store.Documents {
 		return func() store.Documents { return openAt(t, client, "mete:"+t.Name()) }
 	})

@@ -88,7 +88,7 @@ var errCorruptRow = errors.New("a key of the store does not hold a valid bucket:
 // script has changed nothing.
 func (p *program) failCorrupt(numbers string) {
 	bad, beside := map[int64]bool{}, map[string]bool{}
-	first := len(p.keys[states]) + len(p.keys[logs])
+	first := len(p.keys[states]) + len(p.keys[logs]) + len(p.keys[held])
 	for _, text := range strings.Fields(numbers) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > first+len(p.keys[others]) {
@@ -100,7 +100,7 @@ func (p *program) failCorrupt(numbers string) {
 		}
 	}
 	for _, a := range p.asks {
-		spoiled := beside[a.memory] || slices.ContainsFunc(a.leases, func(key string) bool { return beside[key] })
+		spoiled := beside[a.memory] || a.hold != nil && beside[a.hold.record] || slices.ContainsFunc(a.leases, func(key string) bool { return beside[key] })
 		for i := range a.charges {
 			spoiled = spoiled || bad[p.keyNumber(&a.charges[i])]
 		}
@@ -145,11 +145,20 @@ func (a *ask) readAnswer(w *wordReader, now bucket.Instant) {
 		a.readTake(w)
 	case opBorrow:
 		a.readBorrow(w, now)
+	case opSettle, opRenew:
+		a.hold.answer = w.nextWord()
 	}
 }
 
 func (a *ask) readTake(w *wordReader) {
 	verdict := w.nextWord()
+	if verdict == "H" && a.hold != nil {
+		a.hold.refusal = w.nextWord()
+		return
+	}
+	if a.hold != nil && (verdict == "2" || verdict == "3") {
+		a.hold.repeated, a.hold.slotEnded, verdict = true, verdict == "3", "1"
+	}
 	at, ok := w.nextInt()
 	if a.allowed = verdict == "1"; !ok || !a.allowed && verdict != "0" {
 		a.Err = newAnswerError("invalid verdict", verdict)
@@ -172,6 +181,14 @@ func (a *ask) readTake(w *wordReader) {
 // readPart reads the i'th charge. It has the form cost:state with the state before the take, or cost:state:limit
 // with the state after a remembered take. An empty cost is the charge's cost.
 func (a *ask) readPart(i int, text string, at bucket.Instant) (snap bucket.Snapshot, err error) {
+	text, penalty, punished := strings.Cut(text, "!")
+	if punished {
+		defer func() {
+			if err == nil {
+				err = readPenalty(&snap, penalty)
+			}
+		}()
+	}
 	c := a.charges[i]
 	costText, text, _ := strings.Cut(text, ":")
 	text, limitText, remembered := strings.Cut(text, ":")
@@ -189,6 +206,11 @@ func (a *ask) readPart(i int, text string, at bucket.Instant) (snap bucket.Snaps
 		if c.Limit, err = bucket.DecodeLimit(limitText); err != nil {
 			return snap, newAnswerError("invalid limit", limitText)
 		}
+	}
+	if strings.HasPrefix(text, "S") {
+		v, err := parseSlotsVerdict(text)
+		v.Show(&snap, &c.Limit, min(c.Cost, bucket.Token), at)
+		return snap, err
 	}
 	if strings.HasPrefix(text, "L") {
 		v, err := parseLogVerdict(text)

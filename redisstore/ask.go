@@ -4,6 +4,7 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +25,13 @@ type ask struct {
 	taken   []bucket.Taken // of the refunds; empty is an admin refund
 	limits  []int          // places of the charges' limits in the program
 	leases  []string
-	memory  string // key that remembers the take, or empty
-	attempt string // attempt that may undo the take, or empty
+	beside  []string // keys of the charges' penalties; empty without any
+	starts  bool     // a dry run starts penalties
+	memory  string   // key that remembers the take, or empty
+	attempt string   // attempt that may undo the take, or empty
 	mode    mete.Mode
 	loan    lease.Loan
+	hold    *holdAsk // of a hold, or nil
 
 	retryAlone bool // no answer yet: retry in a call of its own
 
@@ -62,8 +66,9 @@ func newRefund(refunds []mete.Refund) *ask {
 
 func (a *ask) release() {
 	clear(a.charges)
-	a.charges, a.taken, a.snaps, a.leases = a.charges[:0], a.taken[:0], a.snaps[:0], a.leases[:0]
-	a.memory, a.attempt, a.mode, a.loan = "", "", mete.Mode{}, lease.Loan{}
+	a.charges, a.taken, a.snaps, a.leases, a.beside = a.charges[:0], a.taken[:0], a.snaps[:0], a.leases[:0], a.beside[:0]
+	a.starts = false
+	a.memory, a.attempt, a.mode, a.loan, a.hold = "", "", mete.Mode{}, lease.Loan{}, nil
 	a.retryAlone, a.allowed, a.grant, a.Err = false, false, lease.Grant{}, nil
 	asks.Put(a)
 }
@@ -79,19 +84,37 @@ func (a *ask) submit(ctx context.Context, l *lane.Lane[*ask], within time.Durati
 
 // isSimple reports whether a is a plain take of one bucket. Such takes are grouped by bucket.
 func (a *ask) isSimple() bool {
-	return a.op == opTake && len(a.charges) == 1 && a.memory == "" && len(a.leases) == 0 &&
-		a.mode.MaxWait == 0 && !a.mode.DryRun && !a.mode.UpTo && !isLog(&a.charges[0].Limit)
+	return a.op == opTake && a.hold == nil && len(a.charges) == 1 && a.memory == "" && len(a.leases) == 0 &&
+		a.mode.MaxWait == 0 && !a.mode.DryRun && !a.mode.UpTo && kindOf(&a.charges[0].Limit) == states && a.charges[0].Penalty == nil && a.charges[0].Await <= 0
 }
 
 // isPlain reports whether a is a take of token buckets without a mode, memory or lease.
 func (a *ask) isPlain() bool {
-	if a.op != opTake || a.memory != "" || len(a.leases) > 0 || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
+	if a.op != opTake || a.hold != nil || a.memory != "" || len(a.leases) > 0 || a.mode.MaxWait != 0 || a.mode.DryRun || a.mode.UpTo {
 		return false
 	}
 	for i := range a.charges {
-		if c := &a.charges[i]; c.Cost == 0 || c.Limit.Algorithm() != bucket.AlgorithmContinuous || c.Limit.Queued() || c.Limit.Capacity() == 0 {
+		if c := &a.charges[i]; c.Penalty != nil || c.Await > 0 || c.Cost == 0 || c.Limit.Algorithm() != bucket.AlgorithmContinuous || c.Limit.Queued() || c.Limit.Capacity() == 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// isSettleable reports whether take_settle.lua handles a. It may be a take, which may await its settlement, or a cancellation.
+func (a *ask) isSettleable() bool {
+	if a.op != opTake && a.op != opGiveBack || len(a.charges) != 1 || a.hold != nil || a.memory != "" || a.attempt != "" || len(a.leases) > 0 ||
+		a.mode != (mete.Mode{Within: a.mode.Within}) {
+		return false
+	}
+	c := &a.charges[0]
+	if a.op == opGiveBack && a.taken[0] == (bucket.Taken{}) {
+		return false
+	}
+	return c.Penalty == nil && c.Cost > 0 && c.Limit.Algorithm() == bucket.AlgorithmContinuous && !c.Limit.Queued() && c.Limit.Capacity() > 0
+}
+
+// awaits reports whether a take has a charge that awaits its settlement. A hold has a history of its own.
+func (a *ask) awaits() bool {
+	return a.hold == nil && slices.ContainsFunc(a.charges, func(c store.Charge) bool { return c.Await > 0 })
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/testkit"
 	"github.com/metehq/mete/redisstore"
 	"github.com/metehq/mete/store"
+	"github.com/metehq/mete/storetest"
 )
 
 func benchKeys(n int) []string {
@@ -85,4 +87,21 @@ func takeBy(b *testing.B, s *redisstore.Store, callers int, keys []string, bucke
 			take()
 		}
 	})
+}
+
+// BenchmarkHold compares a hold and its settlement with a take.
+func BenchmarkHold(b *testing.B) {
+	s := open(b, connect(b, proctest.StartRedis(b).Addr), redisstore.Config{})
+	storetest.BenchmarkHolds(b, func() mete.Store { return s })
+}
+
+// BenchmarkCalendars compares calendar windows with fixed windows.
+func BenchmarkCalendars(b *testing.B) {
+	s := open(b, connect(b, proctest.StartRedis(b).Addr), redisstore.Config{})
+	storetest.BenchmarkCalendars(b, func() mete.Store { return s })
+}
+
+// BenchmarkReservations compares requests that are settled by their response with takes.
+func BenchmarkReservations(b *testing.B) {
+	testkit.BenchmarkReservations(b, open(b, connect(b, proctest.StartRedis(b).Addr), redisstore.Config{}))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/internal/calendars"
 )
 
 // mixedCalls is the number of calls that skip the plain program after the plain program failed. It fails at a row
@@ -67,11 +68,22 @@ func (s *Store) call(p *program, timeout time.Duration) (took time.Duration, err
 		s.mixed.Add(-1)
 		p.plain = false
 	}
+	p.windows.Reset(p.expectedTime())
 	keys, args := p.encode()
 	text, err := s.script.Exec(ctx, s.client, keys, args).ToString()
 	if err == nil && text == "?" && p.plain { // a row is not plain
 		s.mixed.Store(mixedCalls)
 		p.plain = false
+		keys, args = p.encode()
+		text, err = s.script.Exec(ctx, s.client, keys, args).ToString()
+	}
+	for calls := 1; err == nil && strings.HasPrefix(text, needsWindows); calls++ {
+		if err := p.learnWindows(text); err != nil {
+			return time.Since(start), err
+		}
+		if calls == calendars.MaxCalls {
+			return time.Since(start), newNotSpent(calendars.ErrClocks)
+		}
 		keys, args = p.encode()
 		text, err = s.script.Exec(ctx, s.client, keys, args).ToString()
 	}

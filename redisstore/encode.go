@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"crypto/rand"
 	"strings"
 	"time"
 
@@ -16,10 +17,16 @@ const (
 	opTake
 	opGiveBack
 	opBorrow
+	opPenalties // of the next take
+	opSettle
+	opRenew
 )
 
-// plainEven marks a program for which isEven is true.
-const plainEven = 2
+// plainEven marks a program for which isEven is true, and settles one for which settles is.
+const (
+	plainEven = 2
+	settles   = 3
+)
 
 // Special waits of an operation; other values are microseconds.
 const (
@@ -44,12 +51,22 @@ func (p *program) encode() (keys, args []string) {
 		p.encodeEven()
 		return p.spellKeys(), []string{p.numbers.end(), p.texts[0].text}
 	}
-	p.numbers.addBool(p.plain)
-	p.numbers.add(int64(len(p.limits)))
+	if p.settles && !p.plain {
+		p.numbers.add(settles)
+	} else {
+		p.numbers.addBool(p.plain)
+	}
+	var calendars []string
 	if p.plain {
+		p.numbers.add(int64(len(p.limits)))
 		for i := range p.limits {
 			p.encodeLimit(&p.limits[i])
 		}
+	} else {
+		calendars = p.encodeCalendars()
+		p.numbers.add(int64(len(calendars)))
+		p.numbers.add(int64(len(p.keys[held])))
+		p.numbers.add(int64(len(p.keys[ended])))
 	}
 	done := 0 // groups
 	for i, a := range p.asks {
@@ -63,12 +80,12 @@ func (p *program) encode() (keys, args []string) {
 			done++
 		}
 	}
-	args = make([]string, 1, 1+len(p.limits)+len(p.names))
+	args = make([]string, 1, 1+len(p.limits)+len(p.names)+len(calendars))
 	args[0] = p.numbers.end()
 	for i := range p.limits {
 		args = append(args, p.texts[i].text)
 	}
-	return p.spellKeys(), append(args, p.names...)
+	return p.spellKeys(), append(append(args, p.names...), calendars...)
 }
 
 // updateLimitTexts fills p.texts for p.limits. Most calls have the limits of the previous call, so the texts are
@@ -138,7 +155,7 @@ func (p *program) encodePlain(a *ask) {
 	p.numbers.add(int64(len(a.charges)))
 	p.numbers.add(1)
 	for i := range a.charges {
-		p.numbers.add(int64(p.index[a.charges[i].Key]) + 1)
+		p.numbers.add(int64(p.index[a.charges[i].Key].at) + 1)
 		p.numbers.add(int64(a.limits[i]) + 1)
 		p.numbers.add(int64(a.charges[i].Cost))
 	}
@@ -154,7 +171,11 @@ func (p *program) encodeAsk(a *ask) {
 	case a.op == opBorrow:
 		p.encodeBorrow(a)
 		return
+	case a.op == opSettle, a.op == opRenew:
+		p.encodeEnd(a)
+		return
 	default:
+		p.encodePenalties(a)
 		p.numbers.add(opTake)
 		flags := int64(0)
 		if a.mode.DryRun {
@@ -162,6 +183,15 @@ func (p *program) encodeAsk(a *ask) {
 		}
 		if a.mode.UpTo {
 			flags |= 2
+		}
+		if a.hold != nil {
+			flags |= 4
+		}
+		if a.mode.Renew {
+			flags |= 8
+		}
+		if a.awaits() {
+			flags |= 16
 		}
 		p.numbers.add(flags)
 		p.numbers.add(encodeWait(a.mode.MaxWait))
@@ -173,21 +203,38 @@ func (p *program) encodeAsk(a *ask) {
 		p.numbers.add(p.keyNumber(c))
 		p.numbers.add(int64(a.limits[i]) + 1)
 		p.numbers.add(int64(c.Cost))
-		lent := ""
-		if i < len(a.leases) {
-			lent = a.leases[i]
+		switch {
+		case kindOf(&c.Limit) == held:
+			p.numbers.add(p.addName(c.Slot.String()))
+		case i < len(a.leases):
+			p.numbers.add(p.addOther(a.leases[i]))
+		default:
+			p.numbers.add(0)
 		}
-		p.numbers.add(p.addOther(lent))
 		if a.op == opGiveBack {
 			p.encodeTaken(a, i)
 		}
 	}
-	if a.op == opTake && a.memory != "" {
+	if a.op == opTake && a.awaits() {
+		p.encodeAwaits(a)
+	}
+	if a.op == opTake && (a.memory != "" || a.hold != nil) {
 		p.numbers.add(store.RetryHorizon.Microseconds())
 		p.numbers.add(p.addName(a.attempt))
 		for i := range a.charges {
 			p.numbers.add(p.addName(a.charges[i].Limit.Encode()))
 		}
+	}
+	if a.op == opTake && a.hold != nil {
+		p.encodeHold(a.hold)
+	}
+}
+
+// encodeAwaits encodes the times for which the charges of a take await their settlement.
+func (p *program) encodeAwaits(a *ask) {
+	p.numbers.add(p.addName(rand.Text())) // ID for a new history of a bucket
+	for i := range a.charges {
+		p.numbers.add(max(a.charges[i].Await.Microseconds(), 0))
 	}
 }
 
@@ -219,20 +266,25 @@ func (p *program) encodeBorrow(a *ask) {
 }
 
 func (p *program) keyNumber(c *store.Charge) int64 {
-	if at := p.index[c.Key]; at < 0 {
-		return int64(len(p.keys[states]) - at)
-	} else {
-		return int64(at) + 1
-	}
+	return p.numberOf(p.index[c.Key])
 }
 
-// addOther adds a key that is neither a state nor a log, and returns its number; 0 if the key is empty.
+// numberOf returns the number of the key at a place.
+func (p *program) numberOf(of place) int64 {
+	first := 0
+	for kind := range of.kind {
+		first += len(p.keys[kind])
+	}
+	return int64(first+of.at) + 1
+}
+
+// addOther adds a key of the last kind, and returns its number; 0 if the key is empty.
 func (p *program) addOther(key string) int64 {
 	if key == "" {
 		return 0
 	}
 	p.keys[others] = append(p.keys[others], key)
-	return int64(len(p.keys[states]) + len(p.keys[logs]) + len(p.keys[others]))
+	return p.numberOf(place{others, len(p.keys[others]) - 1})
 }
 
 // addName adds text to the arguments and returns its number; 0 if text is empty.
@@ -258,7 +310,7 @@ func (p *program) spellKeys() []string {
 	spelled := make([]string, 0, n)
 	for kind, keys := range p.keys {
 		for _, k := range keys {
-			if kind == others {
+			if kind >= ended {
 				spelled = append(spelled, k)
 				continue
 			}

@@ -193,3 +193,44 @@ func TestExpiry_OfTwoVersions(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiry_OfRenewedHolds renews a hold whose index and whose refunds are about to expire.
+func TestExpiry_OfRenewedHolds(t *testing.T) {
+	t.Parallel()
+	client := connect(t, proctest.StartRedis(t).Addr)
+	s := open(t, client, redisstore.Config{})
+	h := store.Hold{ID: "0123456789abcdef", TTL: time.Hour, Refund: true, Terms: make([]store.Terms, 1)}
+	_, id, err := s.Hold(t.Context(), nil, []store.Charge{{Key: "k", Limit: kinds(t)["token bucket"], Cost: bucket.Token}}, mete.Mode{}, h)
+	if err != nil || id == "" {
+		t.Fatalf("id %q, %v", id, err)
+	}
+	var sets []string
+	keys, err := client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		kind, err := client.Do(t.Context(), client.B().Type().Key(key).Build()).ToString()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == "zset" {
+			sets = append(sets, key)
+		}
+	}
+	if len(sets) != 2 {
+		t.Fatalf("the sorted sets are %q, want the index and the refunds", sets)
+	}
+	for _, key := range sets {
+		livesFor(t, client, key, 8*24*time.Hour)
+		if err := client.Do(t.Context(), client.B().Expire().Key(key).Seconds(600).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Renew(t.Context(), id, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range sets {
+		livesFor(t, client, key, 8*24*time.Hour)
+	}
+}

@@ -5,10 +5,12 @@ package redisstore_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/faulttest"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/redisstore"
@@ -136,4 +138,30 @@ func TestFault_NetworkGone(t *testing.T) {
 	tr.CheckPrompt()
 	tr.CheckBound(0)
 	tr.CheckConserved()
+}
+
+// TestFault_HoldRepliesLost loses answers to holds and settlements. Repeated calls charge and refund nothing.
+func TestFault_HoldRepliesLost(t *testing.T) {
+	faulttest.RunParallel(t)
+	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: faulttest.Patience, Now: func() bucket.Instant { return 1_000_000 }})
+	faulttest.SettleThroughFaults(t, s, func() { proxy.CutBeforeReply(1 + rand.IntN(3)) })
+}
+
+// TestFault_CalendarHoldRepliesLost is TestFault_HoldRepliesLost with budgets of a day and a year, past several midnights.
+func TestFault_CalendarHoldRepliesLost(t *testing.T) {
+	faulttest.RunParallel(t)
+	var clock atomic.Int64
+	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: faulttest.Patience, Now: func() bucket.Instant { return bucket.Instant(clock.Load()) }})
+	faulttest.SettleCalendarsThroughFaults(t, s, &clock, func() { proxy.CutBeforeReply(1 + rand.IntN(3)) })
+}
+
+// TestFault_StreamRepliesLost loses answers to the steps of streams. Each stream is charged its usage once.
+func TestFault_StreamRepliesLost(t *testing.T) {
+	faulttest.RunParallel(t)
+	now := func() bucket.Instant { return 1_000_000 }
+	s, _, proxy := behindProxy(t, redisstore.Config{Timeout: faulttest.Patience, Now: now})
+	faulttest.ChargeStreamsThroughFaults(t, s, now, func() func() {
+		proxy.CutBeforeReply(1)
+		return func() { proxy.CutBeforeReply(0) }
+	})
 }

@@ -31,6 +31,9 @@ func hashID(id string, charges []store.Charge) string {
 
 func (s *Store) leaseKey(key string) string { return s.companionKey("lease:", key, key) }
 
+// dueKey returns the key that lists the refunds of a bucket's expired holds.
+func (s *Store) dueKey(key string) string { return s.companionKey("due:", key, key) }
+
 // companionKey returns a key of another kind, in the cluster slot of a bucket's key.
 func (s *Store) companionKey(kind, key, name string) string {
 	if _, tagged := hashTag(s.config.Prefix); tagged || !s.cluster {

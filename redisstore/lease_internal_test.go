@@ -127,6 +127,9 @@ func (b *bookkeeping) borrow(r *rand.Rand, want bucket.Tokens) {
 			b.spent[holder], keep = e.Spent+used, bucket.Tokens(r.Int64N(int64(e.Amount-used)+1))
 		}
 	}
+	if r.IntN(8) == 0 {
+		keep += bucket.Tokens(r.Int64N(20_000)) // of an entry that has ended
+	}
 	loan := lease.Loan{Key: "k", Limit: b.limit, Holder: holder, Seq: seq, Spent: b.spent[holder], Keep: keep,
 		Want: want * bucket.Tokens(r.IntN(2)), TTL: time.Duration(1+r.Int64N(3_000_000)) * time.Microsecond}
 	book, now := b.book.Clone(), b.clock.Now()

@@ -34,12 +34,16 @@ func (s *Store) canUseLeases(charges []store.Charge, mode mete.Mode) bool {
 		return false
 	}
 	for i := range charges {
-		if charges[i].Leased {
+		if canLease(&charges[i]) {
 			return true
 		}
 	}
 	return false
 }
+
+// canLease reports whether a lease can serve a charge. A take from a lease starts no penalty. Redis does not know its
+// instant, so that it could refund little or nothing at a settlement.
+func canLease(c *store.Charge) bool { return c.Leased && c.Penalty == nil && c.Await <= 0 }
 
 // takeLeased takes tokens from leases where it can, and the rest from Redis. If Redis denies or fails, nothing is
 // taken.
@@ -55,7 +59,7 @@ func (s *Store) takeLeased(ctx context.Context, dst []bucket.Snapshot, charges [
 	rest := make([]store.Charge, 0, len(charges))
 	for i := range charges {
 		c, ok := &charges[i], false
-		if c.Leased {
+		if canLease(c) {
 			snaps[i], held[i], ok = s.leases.Take(c.Key, &c.Limit, c.Cost)
 		}
 		if !ok {

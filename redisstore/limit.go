@@ -26,9 +26,14 @@ func formatLimit(l *bucket.Limit) string {
 	case bucket.AlgorithmContinuous:
 		most /= max(per, 1)
 	case bucket.AlgorithmStepped:
-		text = append(text, "skf"[l.Anchor()])
+		text = append(text, "skfc"[l.Anchor()])
+		if _, ok := l.Calendar(); ok {
+			most = min(most, bucket.MaxCalendarWindows*int64(n))
+		}
 	case bucket.AlgorithmSlidingWindow:
 		text, most = append(text, 'w'), int64(bucket.MaxWindowTokens)
+	case bucket.AlgorithmConcurrency:
+		text, most = append(text, 'h'), int64(l.Capacity())
 	case bucket.AlgorithmSlidingLog:
 		text, most = append(text, 'l'), int64(bucket.MaxWindowTokens)
 	}
@@ -43,6 +48,9 @@ func formatLimit(l *bucket.Limit) string {
 	}
 	if start := l.Start().Microseconds(); start != 0 {
 		text = strconv.AppendInt(append(text, '@'), start, 10)
+	}
+	if c, ok := l.Calendar(); ok {
+		text = append(append(text, '@'), c.Encode()...)
 	}
 	return string(text)
 }

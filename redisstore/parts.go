@@ -21,7 +21,7 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 	if mode.Within > 0 {
 		t.until = time.Now().Add(mode.Within)
 	}
-	t.snaps = make([]bucket.Snapshot, len(charges))
+	t.snaps, t.denied = make([]bucket.Snapshot, len(charges)), len(t.parts)
 	if mode.UpTo {
 		if err := t.capCosts(ctx); err != nil {
 			return dst, false, err
@@ -37,11 +37,18 @@ func (s *Store) takeInParts(ctx context.Context, dst []bucket.Snapshot, charges 
 			if mode.ID != "" && mete.Spent(err) == mete.MaybeSpent {
 				i++ // a remembered part can be undone
 			}
-			t.undo(i)
+			if !mode.Renew { // it has taken nothing
+				t.undo(i)
+			}
 			return dst, false, err
 		}
 		if !allowed {
-			t.undo(i)
+			if !mode.Renew {
+				t.undo(i)
+			}
+			if mode.MaxWait == 0 {
+				t.denied = i // the later parts start penalties, as in one step
+			}
 			_, err := t.peek(ctx, i)
 			return append(dst, t.snaps...), false, err
 		}
@@ -57,6 +64,7 @@ type partsTake struct {
 	snaps   []bucket.Snapshot
 	attempt string
 	until   time.Time // zero is no deadline
+	denied  int       // the part that denied the take; the number of parts until then
 }
 
 // submit sends part i, and retries while the slot of the part moves between two nodes.
@@ -68,6 +76,8 @@ func (t *partsTake) submit(ctx context.Context, i int, mode mete.Mode) (bool, er
 			a.memory, a.attempt = t.memoryKey(i), t.attempt
 		}
 		t.store.addLeases(a)
+		t.store.addPenalties(a)
+		a.starts = i > t.denied
 		within := time.Duration(0)
 		if !until.IsZero() {
 			within = max(time.Until(until), time.Nanosecond)
@@ -152,12 +162,15 @@ func (t *partsTake) capCosts(ctx context.Context) error {
 	}
 	there := bucket.MaxTokens
 	for i := range t.snaps {
-		there = min(there, t.snaps[i].Remaining())
+		if kindOf(&t.charges[i].Limit) != held {
+			there = min(there, max(t.snaps[i].Limit.Capacity()-t.snaps[i].Missing(), 0)) // also during a penalty
+		}
 	}
 	for i := range t.parts {
 		for j := range t.parts[i].charges {
-			c := &t.parts[i].charges[j]
-			c.Cost = bucket.UpTo(c.Cost, there)
+			if c := &t.parts[i].charges[j]; kindOf(&c.Limit) != held {
+				c.Cost = bucket.UpTo(c.Cost, there)
+			}
 		}
 	}
 	return nil

@@ -100,14 +100,14 @@ func (a *ask) takeAll(p *program, now bucket.Instant) {
 	a.allowed, a.snaps = true, a.snaps[:0]
 	for i := range a.charges {
 		c := &a.charges[i]
-		state := &p.was[p.index[c.Key]]
+		state := &p.was[p.index[c.Key].at]
 		state.Unit = c.Limit.Unit()
 		a.snaps = append(a.snaps, c.Limit.Peek(*state, now, c.Cost, 0))
 		a.allowed = a.allowed && a.snaps[i].Allowed
 	}
 	for i := range a.charges {
 		if c := &a.charges[i]; a.allowed {
-			state := &p.was[p.index[c.Key]]
+			state := &p.was[p.index[c.Key].at]
 			*state, a.snaps[i] = c.Limit.Reserve(*state, now, c.Cost, 0)
 		}
 	}

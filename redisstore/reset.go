@@ -27,7 +27,7 @@ func (s *Store) Reset(ctx context.Context, keys []string) error {
 			at = len(groups)
 			places[slot], groups = at, append(groups, nil)
 		}
-		groups[at] = append(groups[at], s.bucketPrefix+k)
+		groups[at] = append(groups[at], s.bucketPrefix+k, s.penaltyKey(k), s.dueKey(k))
 	}
 	done, alone, err := s.deleteGroups(ctx, groups)
 	if len(alone) > 0 { // the slot is moving to another node

@@ -125,7 +125,7 @@ func (s *Store) splitCharges(charges []store.Charge, by division) []part {
 // rank orders parts by slot, with parts that contain a log last. A refund removes a log's oldest entries, so a
 // log would not be restored if a later part denied the take.
 func (p *part) rank() int {
-	if slices.ContainsFunc(p.charges, func(c store.Charge) bool { return isLog(&c.Limit) }) {
+	if slices.ContainsFunc(p.charges, func(c store.Charge) bool { return kindOf(&c.Limit) == logs }) {
 		return slots + p.slot
 	}
 	return p.slot

@@ -59,19 +59,42 @@ func parseState(text string, unit int64) (bucket.State, error) {
 // wait of -1 is never.
 func parseLogVerdict(text string) (bucket.Verdict, error) {
 	var v [3]int64
-	fields := strings.Split(strings.TrimPrefix(text, "L"), ",")
-	if len(fields) != len(v) {
+	if !parseNumbers(v[:], strings.TrimPrefix(text, "L")) {
 		return bucket.Verdict{}, newAnswerError("invalid log", text)
+	}
+	return bucket.LogVerdict(bucket.Tokens(v[0]), v[1], waitOf(v[2])), nil
+}
+
+// parseSlotsVerdict reads S and four numbers: the held slots, the times until the first and the last of them end, and the
+// wait.
+func parseSlotsVerdict(text string) (bucket.Verdict, error) {
+	var v [4]int64
+	if !parseNumbers(v[:], strings.TrimPrefix(text, "S")) || v[0] < 0 || v[0] > 2*bucket.MaxSlots {
+		return bucket.Verdict{}, newAnswerError("invalid slots", text)
+	}
+	next, last := time.Duration(v[1])*time.Microsecond, time.Duration(v[2])*time.Microsecond
+	return bucket.SlotsVerdict(int(v[0]), next, last, waitOf(v[3])), nil
+}
+
+// parseNumbers reads numbers that are separated by commas, as many as v holds.
+func parseNumbers(v []int64, text string) bool {
+	fields := strings.Split(text, ",")
+	if len(fields) != len(v) {
+		return false
 	}
 	for i, f := range fields {
 		var err error
 		if v[i], err = strconv.ParseInt(f, 10, 64); err != nil {
-			return bucket.Verdict{}, newAnswerError("invalid log", text)
+			return false
 		}
 	}
-	wait := bucket.Never
-	if v[2] >= 0 {
-		wait = time.Duration(v[2]) * time.Microsecond
+	return true
+}
+
+// waitOf returns a wait in microseconds as a duration: -1 is never.
+func waitOf(us int64) time.Duration {
+	if us < 0 {
+		return bucket.Never
 	}
-	return bucket.LogVerdict(bucket.Tokens(v[0]), v[1], wait), nil
+	return time.Duration(us) * time.Microsecond
 }

@@ -19,17 +19,36 @@ import (
 var (
 	//go:embed take.lua
 	takeScript string
+	//go:embed take_settle.lua
+	settleScript string
+	//go:embed take_calendar.lua
+	calendarScript string
 	//go:embed take_account.lua
 	accountScript string
+	//go:embed take_history.lua
+	historyScript string
 	//go:embed take_row.lua
 	rowScript string
 	//go:embed take_lease.lua
 	leaseScript string
+	//go:embed take_slots.lua
+	slotsScript string
+	//go:embed take_penalty.lua
+	penaltyScript string
+	//go:embed take_hold.lua
+	holdScript string
 	//go:embed take_operation.lua
 	operationScript string
 
-	script = takeScript + accountScript + rowScript + leaseScript + operationScript
+	script = takeScript + settleScript + nestScript(calendarScript+accountScript+
+		nestScript(historyScript+rowScript+
+			nestScript(leaseScript+slotsScript+penaltyScript+holdScript+operationScript)))
 )
+
+// nestScript puts the last parts of a script into a function. Each call creates the functions of the script again. For each
+// variable of the same function that they use, Lua searches a list of all such variables; for others it does not. A nested
+// part can use at most 60 variables of the earlier parts.
+func nestScript(parts string) string { return "return (function()\n" + parts + "end)()\n" }
 
 const bucketPrefix = "tb:" // begins a bucket's key, after [Config.Prefix]
 

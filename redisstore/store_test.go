@@ -12,6 +12,7 @@ import (
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/proctest"
+	"github.com/metehq/mete/internal/usagetest"
 	"github.com/metehq/mete/redisstore"
 	"github.com/metehq/mete/storetest"
 	"github.com/redis/rueidis"
@@ -113,6 +114,29 @@ func TestStore_Families(t *testing.T) {
 			storetest.RunFamilies(t, func(t *testing.T, now func() bucket.Instant) mete.Store {
 				return open(t, in.client, redisstore.Config{Now: now, Prefix: in.prefix + t.Name(), Timeout: awhile})
 			})
+		})
+	}
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	standalone := connect(t, proctest.StartRedis(t).Addr)
+	cluster := connect(t, proctest.StartCluster(t, 3, 0).Addrs...)
+	for _, in := range []struct {
+		name, prefix string
+		client       rueidis.Client
+		run          func(*testing.T, storetest.Open)
+	}{
+		{"standalone", "", standalone, storetest.RunHolds},
+		{"cluster, one slot", "{tag}", cluster, storetest.RunHolds},
+		{"cluster, many slots", "", cluster, storetest.RunHoldsInParts},
+	} {
+		t.Run(in.name, func(t *testing.T) {
+			open := func(t *testing.T, now func() bucket.Instant) mete.Store {
+				return open(t, in.client, redisstore.Config{Now: now, Prefix: in.prefix, Timeout: awhile})
+			}
+			in.run(t, open)
+			t.Run("by usage", func(t *testing.T) { usagetest.Run(t, open) })
 		})
 	}
 }

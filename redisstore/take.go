@@ -48,6 +48,7 @@ func (s *Store) newTake(charges []store.Charge, mode mete.Mode) *ask {
 		a.memory = s.memoryKey(mode.ID, charges, charges[0].Key)
 	}
 	s.addLeases(a)
+	s.addPenalties(a)
 	return a
 }
 

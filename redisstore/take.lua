@@ -1,19 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Runs any number of bucket operations in one atomic call. It computes like package bucket, in doubles: every
--- number is an integer below 2^53, or is only compared. The script continues in take_account.lua, take_row.lua,
--- take_lease.lua and take_operation.lua.
+-- number is an integer below 2^53, or is only compared. The script continues in take_settle.lua, take_calendar.lua,
+-- take_account.lua, take_history.lua, take_row.lua, take_lease.lua, take_slots.lua, take_penalty.lua, take_hold.lua and take_operation.lua.
 --
--- KEYS     the keys of the batch: first rows, which are read together, then rows of sliding logs, then leases
---          and remembered takes.
+-- KEYS     the keys of the batch: first rows, which are read together, then rows of sliding logs, then slots, then
+--          records of holds that end or are renewed, then leases and remembered takes.
 -- ARGV[1]  packed numbers, named a below: the time in microseconds or -1, the numbers of rows and of logs
---          among the keys, 2, 1 or 0 for the variant of the operations (see below), the limits, and the
---          operations. program.go and encode.go write them.
--- ARGV[2]  and on: the texts of the limits, then the names that operations refer to.
+--          among the keys, 0 to 3 for the variant of the operations (see below), the limits, or in variants 0 and 3 the
+--          numbers of calendars, of keys of slots and of records of holds to end, and the operations. program.go and
+--          encode.go write them.
+-- ARGV[2]  and on: the texts of the limits, then the names that operations refer to, then the calendars.
 --
 -- Returns the time and an answer per operation, separated by spaces. An answer shows the buckets before the
 -- operation; the store computes the rest. If keys hold values that are not rows, it returns ! and the positions
--- of these keys.
+-- of these keys. If it needs windows of calendars that the call does not carry, it returns ~ and the time. Pairs of
+-- the text of a limit and an instant follow. Both change nothing.
 --
 -- A row begins with its format version. A row of version 1 has one to three accounts, one per version of the
 -- limit, each on its own line:

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part 2 of the script, after take.lua: the arithmetic of an account.
+-- Part 4 of the script, after take_calendar.lua: the arithmetic of an account.
 
 -- Limits. A limit's text is capacity+n/p: n thousandths are added every p microseconds. A prefix selects the
--- algorithm: none is a token bucket, s a stepped bucket with intervals aligned at @ after the epoch, k one
--- aligned per key, f one aligned at the first take, w a sliding window, l a sliding log. d and q are the most
--- that may be reserved, q with a queue; by default it is all that the arithmetic allows.
-local KINDS = {[''] = 0, s = 1, k = 1, f = 1, w = 2, l = 3}
+-- algorithm. None is a token bucket, w a sliding window, and l a sliding log. With h it is a number of slots with a lease
+-- of p. The others are stepped buckets, and differ in the start of their intervals. With s it is at @ after the epoch,
+-- with k it depends on the key, and with f it is the first take. With c it is in the calendar after @. d and q are the
+-- most that may be reserved, q with a queue. By default it is all that the arithmetic allows.
+local KINDS = {[''] = 0, s = 1, k = 1, f = 1, c = 1, w = 2, l = 3, h = 4}
 local known = {}
 
 -- The selected limit. A unit is a thousandth in its accounts.
@@ -18,16 +19,22 @@ local function pick(name)
 	if name == picked then return true end
 	local l = known[name]
 	if not l then
-		local letter, c, tokens, per, how, owed, from = match(name, '^(%l?)(%d+)%+(%d+)/(%d+)([dq]?)(%d*)@?(%d*)$')
+		local letter, c, tokens, per, how, owed, from = match(name, '^(%l?)(%d+)%+(%d+)/(%d+)([dq]?)(%d*)@?(%S*)$')
 		local k = KINDS[letter or '?']
 		if not k or (how == '') ~= (owed == '') then return false end
+		if letter == 'c' then
+			from = ''
+		elseif from ~= '' and not tonumber(from) then
+			return false
+		end
 		c, tokens, per = c + 0, max(tokens + 0, 1), max(per + 0, 1) -- an empty limit has 0
 		local u = k == 0 and per or 1
 		owed = how ~= '' and owed + 0 or (k < 2 and floor(9007199254740991 / u) or 2199023255551) - c
-		l = {k, c, tokens, per, owed, from == '' and 0 or from + 0, letter == 'f', how == 'q', u}
+		if letter == 'c' and how == '' then owed = min(owed, 1000 * tokens - c) end
+		l = {k, c, tokens, per, owed, from == '' and 0 or from + 0, letter == 'f', how == 'q', u, letter == 'c' and (windows[name] or {})}
 		known[name] = l
 	end
-	kind, C, n, p, debt, start, first, queued, unit = l[1], l[2], l[3], l[4], l[5], l[6], l[7], l[8], l[9]
+	kind, C, n, p, debt, start, first, queued, unit, calendar = l[1], l[2], l[3], l[4], l[5], l[6], l[7], l[8], l[9], l[10]
 	picked = name
 	return true
 end
@@ -125,7 +132,7 @@ end
 -- the previous window. A log has x.g instead. x.v caches the state's text.
 
 local function become(x, s, t, w)
-	x.s, x.t, x.w, x.v = s, t, w, nil
+	x.s, x.t, x.w, x.v, x.a, x.b = s, t, w, nil, nil, nil
 end
 
 -- show returns the state of an account that is not a log, for an answer.
@@ -155,11 +162,13 @@ local function refilled(x)
 end
 
 local function beginning(t)
+	if calendar then return calendar[windowof(t)] or t end
 	return t - (t - start) % p
 end
 
 local function stepped(x)
 	local s, from, at = x.s, x.t, max(now, x.t)
+	if calendar then return min(x.a or s, C + debt), x.b or from end -- see turn
 	if first then
 		if s == 0 then return 0, at end
 		local t = at - (at - from) % p
@@ -198,6 +207,7 @@ local function life(x)
 	local s, at, w = look(x)
 	if s == 0 then return x.t - now end
 	if kind == 0 then return up(s, n) + at - now end
+	if calendar then return arrival(up(s, n), at, p) - now end
 	if kind == 1 then return up(s, n) * p + at - now end
 	if kind == 2 and s > w then return 2 * p + at - now end
 	return p + at - now
@@ -230,6 +240,7 @@ local function admits(s, at, w, cost, wait)
 		if room < 0 then return false end
 		if s <= room then return true end
 		if wait > 0 and s > room + debt then return false end
+		if calendar then return arrival(up(s - room, n), at, p) - max(at, now) <= wait end
 		-- The wait plus the elapsed part of the interval may exceed 2^53, where a double is inexact. These two
 		-- terms are exact, or their sum exceeds any wait.
 		return (up(s - room, n) - 1) * p + (p + min(at - now, 0)) <= wait
@@ -354,11 +365,14 @@ local function cancellog(x, amount, t)
 	end
 end
 
+local note -- see take_history.lua
+
 -- charge charges an account with a cost that another account has admitted. It stops when the account is empty.
 local function charge(x, cost)
 	local s, at, w = look(x)
 	cost = min(cost, C - lacks(s, at, w))
 	if cost <= 0 then return end
+	note(x, s, 0, cost, -2)
 	if kind == 3 then return spendlog(x, cost) end
 	become(x, s + cost * unit, at, w)
 end

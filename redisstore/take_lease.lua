@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part 4 of the script, after take_row.lua: leases.
+-- Part 7 of the script, after take_row.lua: leases.
 
 -- Leased tokens count as spent for the whole lifetime of the lease: see package internal/lease for the reason and
 -- the protocol. After the version, each lease is a line "holder amount spent seq until limit".

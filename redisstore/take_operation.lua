@@ -1,49 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part 5 of the script, after take_lease.lua: the operations and the writes.
-
--- refund returns amount to an account, and leaves at least left spent.
-local function refund(x, amount, left)
-	if kind == 3 then return refundlog(x, amount) end
-	if x.s == 0 then return end
-	local s, at, w = look(x)
-	if kind == 2 then
-		local back = min(amount, s - w)
-		local older = min(amount - back, w)
-		return become(x, s - back - older, at, w - older)
-	end
-	if amount >= up(s, unit) then s = 0 else s = s - amount * unit end
-	become(x, max(s, left), at)
-end
-
--- cancel refunds amount of a take of cost, after which missed was spent at the instant t. It exceeds no limit:
--- see bucket.Limit.Cancel.
-local function cancel(x, amount, left, cost, t, missed)
-	amount = min(amount, cost)
-	if amount <= 0 then return end
-	if kind == 3 then return cancellog(x, amount, t) end
-	if x.s == 0 then return end
-	local s, at, w = look(x)
-	if kind == 2 then
-		local back = min(amount, s - w)
-		if back > 0 and at == t then become(x, s - back, at, w) end
-		return
-	end
-	local times, refilled = max(at - t, 0), 9007199254740991
-	if kind == 1 then times = floor(times / p) end
-	if times <= floor(refilled / n) then refilled = times * n end -- avoids an overflow
-	local back = min(amount * unit, max(cost * unit - refilled, 0), s)
-	if s > C * unit then
-		if amount < cost or refilled ~= missed - s then return end
-		back = min(amount * unit, s) -- a cost above the capacity has refilled in part
-	end
-	if back > 0 then become(x, max(s - back, left), at) end
-end
+-- Part 11 of the script, after take_hold.lua: the operations and the writes.
 
 local answers = {}
 local function answer(v) answers[#answers + 1] = v end
 
-local i, size = 6, #a
+local i, size = 8, #a
 
 -- simple takes one cost from one bucket, count times. The answer is the number of admitted takes.
 local function simple(k, name, cost, count)
@@ -60,6 +22,9 @@ local function simple(k, name, cost, count)
 		end
 	end
 	if admitted > 0 then
+		if x.h then
+			for j = admitted - 1, 0, -1 do note(x, s - (j + 1) * cost * unit, s - j * cost * unit, cost, -1) end
+		end
 		become(x, s, at, w)
 		write(k, x, admitted * cost)
 	elseif fresh then -- else the next take would create the account again
@@ -72,77 +37,122 @@ end
 -- take handles takes of several buckets, with an ID, up to a cost, with a wait, or as a dry run.
 local function take()
 	local flags, wait, id, count = a[i+1], a[i+2], a[i+3], a[i+4]
-	local dry, part = flags % 2 == 1, flags >= 2
+	local dry, part, renew, punished, hold = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, penalties ~= nil, nil
 	local c = i + 5
 	i = c + 4 * count
+	local awaits = flags >= 16 and i or nil
+	if awaits then i = i + 1 + count end
 	local memory = i -- the lifetime, the attempt's name, and the limits' names
 	local attempt
-	if id > 0 then
+	if flags % 8 >= 4 then
+		hold, i = readHold(i + 2 + count, count)
+		local said = recallHold(hold, c)
+		if said then
+			penalties = nil
+			return answer(said)
+		end
+	elseif id > 0 then
 		i = i + 2 + count
 		attempt = a[memory + 1] > 0 and ARGV[a[memory + 1]] or '-'
 		local owners, rest, at = match(call('GET', KEYS[id]) or '', '^1:(%S*) (1 (%d+) .*)$')
+		for j = c, c + 4 * count - 4, 4 do -- the retry of a take with an ended slot is a new take
+			if slots.own(a[j]) and a[j+2] > 0 and not slots.holds(a[j], ARGV[a[j+3]]) then at = nil end
+		end
 		if at and now - at < a[memory] then
 			if owners ~= '-' then -- this attempt owns the take too: see giveback
 				owners = attempt ~= '-' and #owners < 256 and owners .. ',' .. attempt or '-'
 				call('SET', KEYS[id], '1:' .. owners .. ' ' .. rest, 'KEEPTTL')
 			end
+			penalties = nil
 			return answer(rest)
 		end
 	end
 	local asked, there, ok = {}, 9007199254740991, true
 	for j = 1, count do
-		local x, fresh, list = opened(a[c], ARGV[1 + a[c+1]], a[c+3])
-		local e = {x = x, fresh = fresh, list = list, cost = a[c+2], s = 0, t = 0, w = false, text = false}
-		if kind == 3 then
-			if part then there = min(there, max(C - looklog(x.g), 0)) end
+		if slots.own(a[c]) then
+			pick(ARGV[1 + a[c+1]])
+			local wait = slots.wait(a[c], ARGV[a[c+3]], a[c+2], renew)
+			ok = ok and wait == 0
+			asked[j] = {slot = true, cost = a[c+2], t = wait}
 		else
-			e.s, e.t, e.w = look(x)
-			e.text = show(x)
-			if part then there = min(there, max(C - lacks(e.s, e.t, e.w), 0)) end
+			local x, fresh, list = opened(a[c], ARGV[1 + a[c+1]], a[c+3])
+			local e = {x = x, fresh = fresh, list = list, cost = a[c+2], s = 0, t = 0, w = false, text = false}
+			if kind == 3 then
+				if part then there = min(there, max(C - looklog(x.g), 0)) end
+			else
+				e.s, e.t, e.w = look(x)
+				e.text = show(x)
+				if part then there = min(there, max(C - lacks(e.s, e.t, e.w), 0)) end
+			end
+			asked[j] = e
 		end
-		asked[j] = e
 		c = c + 4
 	end
 	for j = 1, count do
 		local e = asked[j]
-		local g = e.x.g
-		pick(e.x.l)
-		if part and e.cost > there then e.cost = min(e.cost, max(there - there % 1000, 1000)) end
-		if g then
-			e.t = waitlog(g, e.cost, wait)
-			ok = ok and e.t == 0
-		else
-			ok = ok and admits(e.s, e.t, e.w, e.cost, wait)
+		if not e.slot then
+			local g = e.x.g
+			pick(e.x.l)
+			if part and e.cost > there then e.cost = min(e.cost, max(there - there % 1000, 1000)) end
+			if punished then
+				local own
+				if g then
+					e.t = waitlog(g, e.cost, wait)
+					own = e.t == 0
+				else
+					own = admits(e.s, e.t, e.w, e.cost, wait)
+				end
+				ok = not denies(j, e, own, wait, dry) and own and ok
+			elseif g then
+				e.t = waitlog(g, e.cost, wait)
+				ok = ok and e.t == 0
+			else
+				ok = ok and admits(e.s, e.t, e.w, e.cost, wait)
+			end
 		end
 	end
+	penalties = nil
 	c = c - 4 * count
-	local v = format(ok and '1 %d' or '0 %d', now)
+	local v, parts = format(ok and '1 %d' or '0 %d', now), {}
 	for j = 1, count do
 		local k, e = a[c], asked[j]
 		local x, list, cost, text = e.x, e.list, e.cost, e.text
-		pick(x.l)
-		if x.g and ok and not dry then
+		pick(e.slot and ARGV[1 + a[c+1]] or x.l)
+		if e.slot then
+			if ok and not dry and cost > 0 then slots.put(k, ARGV[a[c+3]]) end
+			if hold then slots.note(hold.slots, k, ARGV[a[c+3]]) end
+			text = slots.show(k, e.t)
+		elseif x.g and ok and not dry then
+			note(x, 0, 0, cost, wait)
 			spendlog(x, cost)
 			text = format('L%d,%d,0', x.g.sum, x.t - now)
 		elseif x.g then
 			local s, at = looklog(x.g)
 			text = format('L%d,%d,%d', s, at - now, e.t)
 		elseif ok and not dry then
+			note(x, e.s, e.s + cost * unit, cost, wait)
 			become(x, e.s + cost * unit, e.t, e.w)
-			if id > 0 then text = show(x) end
+			if id > 0 or hold then text = show(x) end
 		end
-		if not dry and (ok or e.fresh) then
+		if x and not dry and (ok or e.fresh) then
 			write(k, x, ok and cost or 0)
+			if ok and hold then addPart(hold, parts, j, k, x, cost, a[c+3]) end
+			if ok and awaits and cost > 0 and a[awaits+j] > 0 then
+				pick(x.l)
+				await(x, x.t, x.s, cost, a[awaits+j], ARGV[a[awaits]])
+			end
 			if list then writeLeases(k, a[c+3], list) end
 		end
-		v = v .. ((part or id > 0) and format(' %d:', cost) or ' :') .. text
-		if ok and id > 0 then v = v .. ':' .. ARGV[a[memory + 1 + j]] end
+		v = v .. ((part or id > 0 or hold) and format(' %d:', cost) or ' :') .. text
+		if ok and (id > 0 or hold) then v = v .. ':' .. ARGV[a[memory + 1 + j]] end
 		if not ok and list then
 			local waits = ends(list, x.l)
 			if waits ~= '' then v = v .. '::' .. waits end
 		end
+		if e.penalty then v = v .. e.penalty end
 		c = c + 4
 	end
+	if hold and ok then addHold(hold, v, parts) end
 	if id > 0 and ok then
 		call('SETEX', KEYS[id], virtual and LIFE or floor(a[memory] / 1000000), '1:' .. attempt .. ' ' .. v)
 	end
@@ -169,6 +179,7 @@ local function taken(rest)
 	local list, at = {}, match(rest, '^ 1 (%d+)')
 	for cost, state in string.gmatch(rest, ' (%d+):([^: ]+)') do
 		local s, t = match(state, '^(%d+)@(%-?%d+)$')
+		if sub(state, 1, 1) == 'S' then s, t = '0', 0 end
 		if not s then s, t = match(state, '^(%d+%+%d+)@(%-?%d+)$') end
 		if not s then
 			s, t = match(state, '^L(%d+),(%-?%d+),')
@@ -196,10 +207,12 @@ local function giveback()
 	if not mine then return end
 	for j = 1, count do
 		local k, l, amount, lease, cost, t, missed = unpack(a, c, c + 6)
-		local name = ARGV[1 + l]
-		local list = lease > 0 and loans(k, lease) or nil
+		local name, slot = ARGV[1 + l], slots.own(k)
+		local list = not slot and lease > 0 and loans(k, lease) or nil
 		if made then cost, t, missed = unpack(made[j]) end
-		if cost >= 0 then -- a take, which one account admitted
+		if slot then
+			call('ZREM', KEYS[k], ARGV[lease])
+		elseif cost >= 0 then -- a take, which one account admitted
 			local x = own(k, name)
 			pick(name)
 			if x then cancel(x, amount, min(leased(list, name), C) * unit, cost, t, missed) end
@@ -228,7 +241,9 @@ local function borrow()
 	for j, e in ipairs(list) do
 		if e[1] == holder then
 			if e[4] >= seq then return answer('-1 0 ' .. show(x)) end
-			back, kept = max(e[2] - (used - e[3]) - keep, 0), 1
+			back = max(e[2] - (used - e[3]), 0)
+			-- Otherwise the lease that the holder keeps has ended, and this one was granted by a lost answer.
+			if keep <= back then back, kept = back - keep, 1 end
 			table.remove(list, j)
 			break
 		end
@@ -246,7 +261,16 @@ local function borrow()
 	answer(format('%d %d %s', granted, kept, show(x)))
 end
 
-local operations = {[2] = take, [3] = giveback, [4] = borrow}
+local function answerWith(f)
+	return function()
+		local said
+		said, i = f(i)
+		answer(said)
+	end
+end
+
+local operations = {[2] = take, [3] = giveback, [4] = borrow, [5] = function() i = announce(i) end,
+	[6] = answerWith(settleHold), [7] = answerWith(renewHold)}
 while i <= size do
 	if a[i] == 1 then
 		simple(a[i+1], ARGV[1 + a[i+2]], a[i+3], a[i+4])
@@ -260,17 +284,23 @@ for k in pairs(dirty) do
 	local x, us, text = rows[k], least[k] or 0, '1:'
 	if not (x.g and x.g.key) then -- else it is written already
 		pick(x.l)
-		if kind == 0 and not x.after then
+		if kind == 0 and not x.after and not x.h then
 			us, text = max(us, life(x)), '2:' .. x.l .. ' ' .. pack(PACKED, x.s, x.t)
 			x = nil
 		end
+		local number, histories = 0, ''
 		while x do
 			pick(x.l)
-			us = max(us, life(x))
+			us, number = max(us, life(x)), number + 1
 			text = text .. spell(x)
+			if remember(x, (look(x))) then
+				us = max(us, x.h.u - now)
+				histories = histories .. spellHistory(x, number)
+			end
 			x = x.after
-			if x and string.byte(text, -1) ~= 10 then text = text .. '\n' end
+			if (x or histories ~= '') and string.byte(text, -1) ~= 10 then text = text .. '\n' end
 		end
+		text = text .. histories
 		if virtual or us > 0 then
 			call('SETEX', KEYS[k], seconds(us), text)
 		else

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Part 3 of the script, after take_account.lua: the accounts of a key.
+-- Part 6 of the script, after take_history.lua: the accounts of a key.
 
 -- Rows by the position of their key, and the rows to write. A row is its first account, which was charged last;
 -- x.after is the next account. A bucket without a row has false.
 local rows, dirty, least = {}, {}, {}
 
--- read returns the accounts of a row, or nothing for other texts.
-local function read(v)
+-- parserow returns the accounts of a row, or nothing for other texts.
+local function parserow(v)
 	local state, s, t, name = match(v, '^1:((%d+)@(%-?%d+)) (%S+)$')
 	if s and pick(name) and kind < 2 then return {l = name, s = s + 0, t = t + 0, v = state} end -- the common case
 	if sub(v, 1, 2) == '2:' then
@@ -22,34 +22,69 @@ local function read(v)
 	local at, size, count, row, last = 3, #v, 0, nil, nil
 	if sub(v, 1, 2) ~= '1:' then return end
 	repeat
-		local x
-		local sum, gone, lines, name, stop = match(v, HEAD, at)
-		if sum then
-			lines = lines + 0
-			at = stop + lines * LINE
-			if not pick(name) or kind ~= 3 or gone + 0 >= lines or at > size + 1 then return end
-			local g = {chunk = sub(v, stop, at - 1), from = 0, sum = sum + 0, first = gone + 0, lines = lines}
-			if not match(g.chunk, '^%d+ %d+\n$', -LINE) then return end
-			g.newest = entry(g, lines - 1)
-			x = {l = name, s = 0, t = g.newest, g = g}
+		if count > 0 and sub(v, at, at + 4) == 'held ' then
+			local number, h, stop = readHistory(v, at)
+			local x = row
+			for _ = 2, number or 4 do x = x and x.after end
+			if not x then return end
+			x.h, at = h, stop
 		else
-			local s, t, w
-			s, t, name, stop = match(v, '^(%d+)@(%-?%d+) (%S+)()', at)
-			if not s then s, w, t, name, stop = match(v, '^(%d+)%+(%d+)@(%-?%d+) (%S+)()', at) end
-			if not s or not pick(name) or (kind == 2) ~= (w ~= nil) then return end
-			x = {l = name, s = s + (w or 0), t = t + 0, w = w and w + 0}
-			if kind == 3 then
-				if x.s > 0 then return end
-				x.g = {}
-				empty(x.g)
+			local x
+			local sum, gone, lines, name, stop = match(v, HEAD, at)
+			if sum then
+				lines = lines + 0
+				at = stop + lines * LINE
+				if not pick(name) or kind ~= 3 or gone + 0 >= lines or at > size + 1 then return end
+				local g = {chunk = sub(v, stop, at - 1), from = 0, sum = sum + 0, first = gone + 0, lines = lines}
+				if not match(g.chunk, '^%d+ %d+\n$', -LINE) then return end
+				g.newest = entry(g, lines - 1)
+				x = {l = name, s = 0, t = g.newest, g = g}
+			else
+				local s, t, w
+				s, t, name, stop = match(v, '^(%d+)@(%-?%d+) (%S+)()', at)
+				if not s then s, w, t, name, stop = match(v, '^(%d+)%+(%d+)@(%-?%d+) (%S+)()', at) end
+				if not s or not pick(name) or (kind == 2) ~= (w ~= nil) then return end
+				x = {l = name, s = s + (w or 0), t = t + 0, w = w and w + 0}
+				if kind == 3 then
+					if x.s > 0 then return end
+					x.g = {}
+					empty(x.g)
+				end
+				if stop <= size and (stop == size or string.byte(v, stop) ~= 10) then return end
+				at = stop + 1
 			end
-			if stop <= size and (stop == size or string.byte(v, stop) ~= 10) then return end
-			at = stop + 1
+			if last then last.after = x else row = x end
+			last, count = x, count + 1
 		end
-		if last then last.after = x else row = x end
-		last, count = x, count + 1
 	until at > size
 	return count <= 3 and row or nil
+end
+
+-- turn sets the state of a calendar account in the window that contains now: x.a spent tokens at x.b. Pick its limit first.
+local function turn(x)
+	x.a, x.b = nil, nil
+	local i = windowof(now)
+	if i == 0 then return needwindow(x.l, x.t) end
+	local s, t = x.s, calendar[i]
+	if x.t >= t then return end
+	while i > 0 and s > 0 and calendar[i] > x.t do s, i = s - n, i - 1 end
+	if i == 0 and s > 0 then return needwindow(x.l, x.t) end
+	x.a, x.b = max(s, 0), t
+end
+
+-- read is parserow with calendar accounts in their current windows.
+local function read(v)
+	local row = parserow(v)
+	local x = row
+	while x do
+		newest = max(newest, x.t)
+		if string.byte(x.l) == 99 then -- c
+			pick(x.l)
+			turn(x)
+		end
+		x = x.after
+	end
+	return row
 end
 
 local broken = {}
@@ -75,7 +110,7 @@ for k = reads + 1, reads + logs do
 		if v and not rows[k] then broken[#broken+1] = k end
 	end
 end
-for k = reads + logs + 1, #KEYS do
+for k = reads + logs + a[6] + 1, #KEYS do
 	local v = call('GETRANGE', KEYS[k], 0, 1)
 	if v ~= '' and v ~= '1:' then broken[#broken+1] = k end
 end

@@ -3,14 +3,19 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/lane"
 	"github.com/metehq/mete/internal/proctest"
 	"github.com/metehq/mete/internal/testseed"
 	"github.com/metehq/mete/store"
@@ -121,6 +126,7 @@ func (v *variants) send() {
 		for _, a := range batches[i] {
 			p.add(a)
 		}
+		p.settles = p.settles && i == 0
 		s.mixed.Store(int64(i)) // randomly skip the variants in the next call
 		s.run(&p, s.config.Timeout)
 		switch {
@@ -138,15 +144,135 @@ func (v *variants) send() {
 			v.Errorf("%+v: %v, %+v, %v\nwant %v, %+v, %v", got.charges, got.allowed, got.snaps, got.Err, want.allowed, want.snaps, want.Err)
 		}
 	}
+	v.compareRows(func(row string) string { return row })
+}
+
+// unpackRow returns a row of version 2 as one of version 1, which may hold the same account.
+func unpackRow(row string) string {
+	if !strings.HasPrefix(row, "2:") {
+		return row
+	}
+	limit, state, _ := strings.Cut(row[2:], " ")
+	number := func(from int) int64 {
+		return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(state[from:]))))
+	}
+	return fmt.Sprintf("1:%d@%d %s", number(0), number(8), limit)
+}
+
+var historyID = regexp.MustCompile(`held 1 \S+`)
+
+// compareRows compares the rows of both stores in the form that they have by canonical. It returns the number of histories.
+func (v *variants) compareRows(canonical func(string) string) (histories int) {
+	v.Helper()
 	for k := range 6 {
 		rows := [2]string{}
 		for i, s := range v.stores {
-			rows[i], _ = v.client.Do(v.Context(), v.client.B().Get().Key(fmt.Sprint(s.bucketPrefix, "k", k)).Build()).ToString()
+			row, _ := v.client.Do(v.Context(), v.client.B().Get().Key(fmt.Sprint(s.bucketPrefix, "k", k)).Build()).ToString()
+			rows[i] = canonical(row)
 		}
 		if rows[0] != rows[1] {
 			v.Errorf("row k%d is %q, want %q", k, rows[0], rows[1])
 		}
+		histories += strings.Count(rows[0], "held 1")
 	}
+	return histories
+}
+
+// TestSettleVariant_EqualsTheGeneralScript sends the same batches of takes, which may await their settlement, and of
+// cancellations to take_settle.lua and to the general part of the script. Answers and rows are equal.
+func TestSettleVariant_EqualsTheGeneralScript(t *testing.T) {
+	t.Parallel()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{proctest.StartRedis(t).Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	canceled, histories := 0, 0
+	for seed := range uint64(30) {
+		clock := storetest.NewClock()
+		v := variants{T: t, Rand: rand.New(testseed.PCG(seed, 29)), client: client}
+		for i, name := range []string{"settle", "by-general"} {
+			v.stores[i], err = New(client, Config{Prefix: fmt.Sprintf("%s%d:", name, seed), Now: clock.Now, Timeout: 30 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		v.chooseLimits()
+		var open []mete.Refund
+		for range 60 {
+			step := v.Int64N(1 << (1 + v.IntN(20)))
+			if v.IntN(10) == 0 {
+				step = -step / 4
+			}
+			clock.Advance(step)
+			before := len(open)
+			open = v.settle(open)
+			canceled += max(before-len(open), 0)
+			histories += v.compareRows(func(row string) string { return historyID.ReplaceAllString(unpackRow(row), "held 1 ID") })
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+	if canceled < 500 || histories < 500 {
+		t.Errorf("%d cancellations and %d rows with a history, want more of both", canceled, histories)
+	}
+}
+
+// settle sends a batch of takes and of cancellations of open, and returns the takes that can be canceled then.
+func (v *variants) settle(open []mete.Refund) []mete.Refund {
+	v.Helper()
+	var batches [2][]*ask
+	for range 1 + v.IntN(8) {
+		if at := v.IntN(len(open) + 1); at < len(open) && v.IntN(3) > 0 {
+			refund := open[at]
+			refund.Cost = 1 + bucket.Tokens(v.Int64N(int64(refund.Cost)+2))
+			open = slices.Delete(open, at, at+1)
+			for i := range batches {
+				batches[i] = append(batches[i], newRefund([]mete.Refund{refund}))
+			}
+			continue
+		}
+		k := v.IntN(6)
+		c := store.Charge{Key: fmt.Sprint("k", k), Limit: v.limits[k%len(v.limits)], Cost: 1 + v.costs[v.IntN(len(v.costs))]>>v.IntN(6)}
+		if v.IntN(4) > 0 {
+			c.Await = time.Duration(1+v.Int64N(1<<(1+v.IntN(20)))) * time.Microsecond
+		}
+		mode := mete.Mode{}
+		if v.IntN(100) == 0 {
+			mode.MaxWait = bucket.Forced // leaves a debt
+		}
+		for i := range batches {
+			batches[i] = append(batches[i], newAsk(opTake, []store.Charge{c}, mode))
+		}
+	}
+	for i, s := range v.stores {
+		var p program
+		p.reset(s.config.Prefix, s.now())
+		for _, a := range batches[i] {
+			p.add(a)
+		}
+		p.plain, p.settles = false, p.settles && i == 0
+		s.run(&p, s.config.Timeout)
+	}
+	for i, got := range batches[0] {
+		want := batches[1][i]
+		if got.Err != nil || want.Err != nil || got.allowed != want.allowed || !slices.Equal(got.snaps, want.snaps) {
+			v.Errorf("%+v of %+v: %v, %+v, %v\nwant %v, %+v, %v", got.charges, got.taken, got.allowed, got.snaps, got.Err, want.allowed, want.snaps, want.Err)
+		}
+		if got.op == opTake && got.allowed && got.snaps[0].Taken() != (bucket.Taken{}) {
+			open = append(open, mete.Refund{Charge: got.charges[0], Taken: got.snaps[0].Taken()})
+		}
+	}
+	return open
+}
+
+// A generalBatch skips the variants of the script.
+type generalBatch struct{ batch }
+
+func (b *generalBatch) Run(timeout time.Duration) time.Duration {
+	b.plain, b.settles = false, false
+	return b.batch.Run(timeout)
 }
 
 // TestStore_ByTheGeneralScript runs the vectors and random takes through the general part of the script.
@@ -166,7 +292,11 @@ func TestStore_ByTheGeneralScript(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		s.mixed.Store(1 << 62) // no call of this test is plain
+		s.lanes.Close()
+		s.lanes = lane.New(lane.Config[*ask]{
+			MaxBatch: s.config.MaxBatch, MaxQueue: s.config.MaxQueue, MinInFlight: 2, MaxInFlight: s.config.MaxInFlight, Timeout: s.config.Timeout,
+			NewBatch: func() lane.Batch[*ask] { return &generalBatch{batch{store: s}} },
+		})
 		return s
 	})
 }

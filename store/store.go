@@ -24,7 +24,8 @@ import (
 type Store interface {
 	// Take charges every bucket or none in one atomic step, with at most one round trip. It appends one
 	// snapshot per charge to dst, in order, and reports whether all were allowed. A denied take writes nothing
-	// except the account of a new version of a limit: see [bucket.Row]. [Mode] selects variants.
+	// except the account of a new version of a limit, and the start of a penalty: see [bucket.Row] and
+	// [bucket.Penalty]. [Mode] selects variants.
 	//
 	// The caller reuses charges and dst. A store that needs them after it has returned, even with an error,
 	// must copy them. It may keep the keys.
@@ -54,15 +55,35 @@ type Charge struct {
 	// Shards, if above 1, splits the bucket over this many keys. The limiter does this: a store always gets 0.
 	Shards int
 
+	// Penalty, if not nil, lengthens denials by the limit: see [bucket.Penalty]. The store keeps the penalty of a key
+	// beside its bucket, and checks and starts it in the same atomic step. A Reset ends it. A take with a MaxWait is
+	// denied during a penalty and starts none. A forced take ignores it. Do not combine Penalty with Shards. A slot has no
+	// penalty, and the denial of a slot neither starts nor prevents the penalty of a bucket.
+	Penalty *bucket.Penalty
+
+	// OnFull applies if the store has no space for the key. Stores without a bound on their keys ignore it.
+	OnFull OnFull
+
 	// Fixed excludes the cost from the settlement of a reservation. Stores ignore it.
 	Fixed bool
+
+	// Slot identifies the slot of a limit with [bucket.AlgorithmConcurrency]. Such a charge has the Cost of one token, or 0
+	// to take no slot. A request that already holds the slot keeps it, and its lease starts again. A key of slots has
+	// no other limits: a store may refuse it for a bucket.
+	Slot bucket.SlotID
 
 	// Leased allows the store to take tokens from the bucket in advance: see package redisstore. The limit's
 	// bound still holds. Stores without leases ignore it.
 	Leased bool
+
+	// Await, if above 0, is the expected time until the caller cancels a part of an admitted take, at most MaxHoldTTL. The
+	// store then remembers what such a cancellation may return: see [bucket.Row.WithAwait]. Without Await it returns
+	// less, and nothing if the cost has refilled meanwhile. [Holder.Hold] ignores it.
+	Await time.Duration
 }
 
-// A Refund returns the Cost of its Charge to one bucket.
+// A Refund returns the Cost of its Charge to one bucket. For a limit with [bucket.AlgorithmConcurrency] it releases the
+// charge's Slot, whatever its Cost. A slot that is not held stays so.
 type Refund struct {
 	Charge
 
@@ -88,11 +109,15 @@ type Mode struct {
 
 	// ID, if not empty, identifies the take. If a take with this ID and the same keys was admitted within
 	// [RetryHorizon], the store repeats the answer and charges nothing. It does not compare costs: a limiter
-	// encodes them in the ID. Denials are decided again. A store remembers a bounded number of takes, and drops
-	// the oldest first. A dry run ignores the ID.
+	// encodes them in the ID. Denials are decided again, and so are takes with a slot that is no longer held. A store
+	// remembers a bounded number of takes, and drops the oldest first. A dry run ignores the ID.
 	ID string
 
-	// Fresh bypasses caches of recent answers, for people who inspect a bucket.
+	// Renew starts the leases of held slots again, and takes nothing. It is denied, with a wait of [bucket.Never], if one
+	// of the slots is not held. All charges are for slots. Other variants do not apply.
+	Renew bool
+
+	// Fresh bypasses caches of recent answers, for the inspection of a bucket.
 	Fresh bool
 
 	// Within, if above 0, is the time limit of the caller. A remote store then returns an error. A store in
@@ -103,6 +128,9 @@ type Mode struct {
 const (
 	// MaxKeyBytes bounds the length of a bucket key. A policy hashes long components to stay below it.
 	MaxKeyBytes = 1088
+
+	// PenaltyMark ends the keys under which remote stores keep penalties. Keys of buckets must not end with it.
+	PenaltyMark = "|#penalty"
 
 	// MaxCharges bounds the charges of one request. A policy that could exceed it does not compile.
 	MaxCharges = 64

@@ -22,6 +22,8 @@ func RunFamilies(t *testing.T, open Open) {
 		{name: "every algorithm and version is cleared", check: checkClearAlgorithms},
 		{name: "many buckets are cleared in several calls", check: checkClearMany},
 		{name: "other families keep their tokens under concurrency", check: checkClearKeepsOthers},
+		{name: "slots of a cleared family are free", check: checkClearSlots},
+		{name: "holds of a cleared family return nothing", check: checkClearHolds},
 		{name: "an invalid from is an error", check: checkClearFrom},
 	} {
 		t.Run(r.name, func(t *testing.T) { r.check(t, open) })

@@ -18,12 +18,12 @@ import (
 
 // checkModel runs the same random operations against the store and against [Model], and compares every
 // number. The clock also steps back and far ahead. The name of the subtest contains the seed.
-func checkModel(t *testing.T, open Open) { compareWithModel(t, open, 4, 20) }
+func checkModel(t *testing.T, open Open) { compareWithModel(t, open, 4, seedsOf(20)) }
 
 func checkModelBriefly(t *testing.T, open Open) { compareWithModel(t, open, 4, 3) }
 
 // checkModelSingly uses one bucket at a time.
-func checkModelSingly(t *testing.T, open Open) { compareWithModel(t, open, 1, 20) }
+func checkModelSingly(t *testing.T, open Open) { compareWithModel(t, open, 1, seedsOf(20)) }
 
 func compareWithModel(t *testing.T, open Open, buckets int, seeds uint64) {
 	for seed := range seeds {
@@ -205,7 +205,11 @@ func randomCharges(r *rand.Rand, limits []bucket.Limit, most int) []store.Charge
 			cost = l.Capacity() / bucket.Tokens(1+r.IntN(4))
 		}
 		key := fmt.Sprintf("key%02d", k)
-		charges = append(charges, store.Charge{Key: key, Limit: l.ForKey(key), Cost: cost})
+		c := store.Charge{Key: key, Limit: l.ForKey(key), Cost: cost}
+		if r.IntN(3) == 0 {
+			c.Await = time.Duration(1+r.Int64N(1<<(1+r.IntN(24)))) * time.Microsecond
+		}
+		charges = append(charges, c)
 	}
 	slices.SortFunc(charges, func(a, b store.Charge) int { return strings.Compare(a.Key, b.Key) })
 	return charges
@@ -217,4 +221,12 @@ func show(snaps []bucket.Snapshot) string {
 		text += fmt.Sprintf("[%v cost %v remaining %v retry %v full %v wait %v]", s.Allowed, s.Cost, s.Remaining(), s.RetryAfter, s.FullAfter(), s.Wait())
 	}
 	return text
+}
+
+// seedsOf returns the number of random runs: a third in a short test.
+func seedsOf(most uint64) uint64 {
+	if testing.Short() {
+		return most / 3
+	}
+	return most
 }

@@ -19,14 +19,21 @@ import (
 type Model struct {
 	now func() bucket.Instant
 
-	mu       sync.Mutex // guards the fields below
-	rows     map[string]bucket.Row
-	admitted memory
+	mu        sync.Mutex // guards the fields below
+	rows      map[string]bucket.Row
+	slots     map[string]map[bucket.SlotID]bucket.Instant // their ends
+	penalties map[string]bucket.PenaltyState
+	admitted  memory
+	holds     map[string]*modelHold
+	histories int64 // the last ID of a bucket's history
 }
 
 // NewModel returns an empty store with the clock now.
 func NewModel(now func() bucket.Instant) *Model {
-	return &Model{now: now, rows: map[string]bucket.Row{}, admitted: memory{takes: map[string]taken{}}}
+	return &Model{
+		now: now, rows: map[string]bucket.Row{}, slots: map[string]map[bucket.SlotID]bucket.Instant{}, penalties: map[string]bucket.PenaltyState{},
+		admitted: memory{takes: map[string]taken{}}, holds: map[string]*modelHold{},
+	}
 }
 
 // DeriveKey implements [store.KeyDeriver] without a secret, for tests.
@@ -34,9 +41,16 @@ func (s *Model) DeriveKey(_ context.Context, purpose string) ([sha256.Size]byte,
 	return sha256.Sum256([]byte(purpose)), nil
 }
 
-func (s *Model) Take(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
+func (s *Model) Take(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if store.HasSlots(charges) {
+		return s.takeSlots(dst, charges, mode)
+	}
+	return s.takeBuckets(ctx, dst, charges, mode)
+}
+
+func (s *Model) takeBuckets(_ context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode) ([]bucket.Snapshot, bool, error) {
 	now, name := s.now(), ""
 	if mode.ID != "" && !mode.DryRun {
 		name = nameOf(mode.ID, charges)
@@ -44,38 +58,66 @@ func (s *Model) Take(_ context.Context, dst []bucket.Snapshot, charges []store.C
 			return append(dst, snaps...), true, nil
 		}
 	}
+	first := len(dst)
+	dst, allowed := s.take(dst, charges, mode, now, true)
+	if allowed && name != "" {
+		s.admitted.remember(name, now, dst[first:])
+	}
+	return dst, allowed, nil
+}
+
+// take is Take without IDs and slots. The take is denied unless slots is true.
+func (s *Model) take(dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, now bucket.Instant, slots bool) ([]bucket.Snapshot, bool) {
 	states, fresh := make([]bucket.State, len(charges)), make([]bool, len(charges))
 	costs := make([]bucket.Charge, len(charges))
 	for i, c := range charges {
-		states[i], fresh[i] = s.rows[c.Key].StateFor(&c.Limit, now)
+		states[i], fresh[i] = s.row(c.Key, now).StateFor(&c.Limit, now)
 		costs[i] = bucket.Charge{Limit: c.Limit, Cost: c.Cost}
 	}
 	if mode.UpTo {
 		lowerCosts(costs, states, now)
 	}
-	if mode.DryRun {
-		allowed := true
-		for i, c := range costs {
-			snap := c.Limit.Peek(states[i], now, c.Cost, mode.MaxWait)
-			dst, allowed = append(dst, snap), allowed && snap.Allowed
-		}
-		return dst, allowed, nil
+	first, allowed := len(dst), true
+	for i, c := range costs {
+		snap := c.Limit.Peek(states[i], now, c.Cost, mode.MaxWait)
+		dst, allowed = append(dst, snap), allowed && snap.Allowed
 	}
-	first := len(dst)
-	dst, allowed := bucket.TakeAll(dst, states, costs, now, mode.MaxWait)
+	allowed = s.applyPenalties(dst[first:], charges, now, mode) && allowed && slots
+	if mode.DryRun {
+		return dst, allowed
+	}
+	if allowed {
+		dst, _ = bucket.TakeAll(dst[:first], states, costs, now, mode.MaxWait)
+	}
 	for i := range costs {
 		c := &costs[i]
 		switch key := charges[i].Key; {
 		case allowed:
 			s.rows[key] = s.rows[key].WithState(&c.Limit, states[i], now, c.Cost)
+			if taken := dst[first+i].Taken(); taken.Cost > 0 && charges[i].Await > 0 {
+				s.histories++
+				taken.History = s.histories
+				s.rows[key] = s.rows[key].WithAwait(&c.Limit, now, taken, charges[i].Await)
+			}
 		case fresh[i]: // otherwise the next take would open a new account again
 			s.rows[key] = s.rows[key].WithState(&c.Limit, states[i], now, 0)
 		}
 	}
-	if allowed && name != "" {
-		s.admitted.remember(name, now, dst[first:])
+	return dst, allowed
+}
+
+func (s *Model) applyPenalties(snaps []bucket.Snapshot, charges []store.Charge, now bucket.Instant, mode mete.Mode) (free bool) {
+	free = true
+	for i, c := range charges {
+		if c.Penalty == nil || mode.MaxWait == bucket.Forced {
+			continue
+		}
+		state, started := c.Penalty.Apply(&snaps[i], s.penalties[c.Key], now, !mode.DryRun && mode.MaxWait == 0)
+		if free = free && now >= state.Until; started {
+			s.penalties[c.Key] = state
+		}
 	}
-	return dst, allowed, nil
+	return free
 }
 
 // ClearFamilies implements [store.Clearer]. Each call is one atomic step.
@@ -93,7 +135,19 @@ func (s *Model) ClearFamilies(_ context.Context, families []string, from string)
 			return removed, naiveFrom, nil
 		}
 		delete(s.rows, key)
+		s.dropHolds(key)
 		removed++
+	}
+	for key := range s.slots {
+		if slices.Contains(families, store.Family(key)) {
+			delete(s.slots, key)
+			removed++
+		}
+	}
+	for key := range s.penalties {
+		if slices.Contains(families, store.Family(key)) {
+			delete(s.penalties, key)
+		}
 	}
 	return removed, "", nil
 }
@@ -130,7 +184,11 @@ func (s *Model) Refund(_ context.Context, refunds []mete.Refund, id string) erro
 	}
 	for i := range refunds {
 		r := &refunds[i]
-		row := s.rows[r.Key]
+		if isSlot(&r.Charge) {
+			delete(s.slots[r.Key], r.Slot)
+			continue
+		}
+		row := s.row(r.Key, now)
 		if r.Taken == (bucket.Taken{}) {
 			row = row.Refund(now, r.Cost)
 		} else {
@@ -146,6 +204,9 @@ func (s *Model) Reset(_ context.Context, keys []string) error {
 	defer s.mu.Unlock()
 	for _, key := range keys {
 		delete(s.rows, key)
+		delete(s.penalties, key)
+		delete(s.slots, key)
+		s.dropHolds(key)
 	}
 	return nil
 }

@@ -18,3 +18,11 @@ func TestNaive(t *testing.T) {
 func TestNaive_Families(t *testing.T) {
 	storetest.RunFamilies(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewModel(now) })
 }
+
+func TestNaive_Penalties(t *testing.T) {
+	storetest.RunPenalties(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewModel(now) })
+}
+
+func TestModel_Holds(t *testing.T) {
+	storetest.RunHolds(t, func(_ *testing.T, now func() bucket.Instant) mete.Store { return storetest.NewModel(now) })
+}

@@ -23,7 +23,8 @@ import (
 // t.Cleanup. The clock is safe for concurrent use, and may stand still and step back.
 type Open func(t *testing.T, now func() bucket.Instant) mete.Store
 
-// Run tests the stores that open returns. Each subtest is named after a guarantee of the contract.
+// Run tests the stores that open returns. Each subtest is named after a guarantee of the contract. With go test
+// -short, slow random tests draw a third of the cases.
 func Run(t *testing.T, open Open) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) { r.check(t, open) })
@@ -31,7 +32,7 @@ func Run(t *testing.T, open Open) {
 }
 
 // RunBriefly is [Run] for a second way to access a store, such as a connection pooler or a user with fewer
-// privileges. With go test -short, slow random tests draw fewer cases.
+// privileges. With go test -short, slow random tests draw few cases.
 func RunBriefly(t *testing.T, open Open) {
 	for _, r := range rules {
 		if r.brief != nil && testing.Short() {
@@ -47,7 +48,7 @@ func RunBriefly(t *testing.T, open Open) {
 func RunInParts(t *testing.T, open Open) {
 	for _, r := range rules {
 		if r.oneStep {
-			r.name, r.check = r.name+", one by one", checkModelSingly
+			r.name, r.check = r.name+", one by one", r.singly
 		}
 		t.Run(r.name, func(t *testing.T) { r.check(t, open) })
 	}
@@ -58,6 +59,7 @@ type rule struct {
 	name    string
 	check   func(*testing.T, Open)
 	oneStep bool                   // requires that a denied take leaves no trace
+	singly  func(*testing.T, Open) // check with one bucket per take, of a rule with oneStep
 	brief   func(*testing.T, Open) // check with few seeds or pairs, of a slow rule
 }
 
@@ -90,7 +92,18 @@ var rules = []rule{
 	{name: "a dry run ignores its ID", check: checkIDOfDryRun},
 	{name: "an ID expires", check: checkIDExpiry},
 	{name: "an ID is charged once under concurrency", check: checkConcurrentIDs},
-	{name: "agrees with the model", check: checkModel, oneStep: true, brief: checkModelBriefly},
+	{name: "agrees with the model", check: checkModel, oneStep: true, singly: checkModelSingly, brief: checkModelBriefly},
+	{name: "agrees with the model about calendars", check: checkCalendars, oneStep: true, singly: checkCalendarsSingly, brief: checkCalendarsBriefly},
+	{name: "conserves tokens across the windows of a calendar", check: checkCalendarConservation},
+	{name: "slots are held until they are released or end", check: checkSlots},
+	{name: "held slots are listed", check: checkSlotList},
+	{name: "a changed limit applies to held slots", check: checkChangedSlots},
+	{name: "slots and buckets are taken together", check: checkSlotsWithBuckets},
+	{name: "attempts with one ID hold one slot", check: checkSlotIDs},
+	{name: "a reset frees all slots", check: checkResetSlots},
+	{name: "never more holders than slots", check: checkSlotBound},
+	{name: "never more unexpired slots than the limit while time passes", check: checkSlotExpiry},
+	{name: "slots agree with the model", check: checkSlotModel, oneStep: true, singly: checkSlotModelSingly, brief: checkSlotModelBriefly},
 	{name: "conserves tokens under concurrency", check: checkConservation},
 	{name: "serializes takes of several buckets", check: checkSerialization},
 }

@@ -44,7 +44,7 @@ func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 	keys := make([]string, len(step.Charges))
 	for i, c := range step.Charges {
 		keys[i] = fmt.Sprintf("bucket%03d", c.Bucket)
-		charges[i] = store.Charge{Key: keys[i], Limit: c.Limit, Cost: c.Cost}
+		charges[i] = store.Charge{Key: keys[i], Limit: c.Limit, Cost: c.Cost, Penalty: c.Penalty, Await: c.Await}
 	}
 	switch step.Op {
 	case vectors.Refund, vectors.Cancel:
@@ -72,6 +72,10 @@ func (s *subject) vectorStep(at int, name string, step vectors.Step) {
 			s.taken[takenBy{at, step.Charges[i].Bucket}] = snap.Taken()
 			if got, want := vectorValues(snap), step.Charges[i].Want; got != want {
 				s.Errorf("%s, bucket %d:\n got %+v\nwant %+v", name, step.Charges[i].Bucket, got, want)
+			}
+			c := &step.Charges[i]
+			if left, level := snap.Penalty(); left != c.WantPenalty || level != c.WantLevel {
+				s.Errorf("%s, bucket %d: penalty %v, level %d; want %v, level %d", name, c.Bucket, left, level, c.WantPenalty, c.WantLevel)
 			}
 		}
 	default:

@@ -93,7 +93,13 @@ func (s *subject) alternate(r *rand.Rand, key string, limits []bucket.Limit, tak
 
 // checkVersionBounds: two or three versions of a limit use one bucket, as in a rolling deploy. Each admits
 // at most as much as alone.
-func checkVersionBounds(t *testing.T, open Open) { checkBoundsOfPairs(t, open, 1) }
+func checkVersionBounds(t *testing.T, open Open) {
+	nth := 1
+	if testing.Short() {
+		nth = 3
+	}
+	checkBoundsOfPairs(t, open, nth)
+}
 
 func checkSomeVersionBounds(t *testing.T, open Open) { checkBoundsOfPairs(t, open, 8) }
 

@@ -116,13 +116,14 @@ func (c *Config) share(l *bucket.Limit) bucket.Tokens {
 }
 
 // Leasable reports whether buckets of limit l can be leased. Their refill must not depend on the times of takes,
-// and they must have no queue. Intervals that begin with the first take depend on the bucket having been full.
+// and they must have no queue. Intervals that begin with the first take depend on the bucket having been full, and
+// windows of a calendar have different lengths.
 func Leasable(l *bucket.Limit) bool {
 	switch l.Algorithm() {
 	case bucket.AlgorithmContinuous:
 		return !l.Queued()
 	case bucket.AlgorithmStepped:
-		return !l.Queued() && l.Anchor() != bucket.AnchorFirst
+		return !l.Queued() && l.Anchor() < bucket.AnchorFirst
 	}
 	return false
 }

@@ -56,7 +56,9 @@ type Loan struct {
 	// Spent is the total that the holder has spent. It never decreases.
 	Spent bucket.Tokens
 
-	// Keep is the amount that the holder keeps. The rest of its entry that is not in Spent returns to the bucket.
+	// Keep is the amount that the holder keeps. The rest of its entry that is not in Spent returns to the bucket. If the entry
+	// has fewer tokens, all of it returns. The entry that the holder keeps has then ended, and a loan with a lost answer made
+	// another one.
 	Keep bucket.Tokens
 
 	// Want is the requested amount. If Want and Keep are 0, the entry ends.
@@ -68,7 +70,7 @@ type Loan struct {
 
 type Grant struct {
 	Tokens bucket.Tokens // of Want
-	Kept   bool          // an entry existed, so the kept tokens are recorded
+	Kept   bool          // an entry had the kept tokens
 
 	// State is the bucket after the loan, and At the store's instant.
 	State bucket.State

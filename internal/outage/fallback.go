@@ -40,6 +40,8 @@ const maxNodes = 1 << 16
 //   - A token, or the largest admitted cost, if a node's share is smaller.
 //   - The tokens of one interval, if intervals start at different times here and in the store: with anchor: first,
 //     or with different clocks.
+//   - A request that timed out, and that its local bucket denied. If the store executes it later, a repetition with its
+//     ID is admitted, although its tokens may have been spent locally.
 //   - Rounding: less than a thousandth of a token per node and outage.
 //   - The node's share of the refill during its outage, if other nodes still reach the store, which grants that
 //     refill too. [Stats.Refilled] counts it.
@@ -115,6 +117,10 @@ func (f *Fallback) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 	mode.Within = 0
 	first := len(accounts)
 	for i := range charges {
+		if isSlot(&charges[i]) { // no costs to charge afterwards
+			accounts = append(accounts, nil)
+			continue
+		}
 		accounts = append(accounts, f.ledger.open(charges[i].Key))
 	}
 	mine := accounts[first:]
@@ -128,7 +134,7 @@ func (f *Fallback) Take(ctx context.Context, dst []bucket.Snapshot, charges []st
 				return dst, accounts, false, err
 			}
 		}
-		local = append(local, store.Charge{Key: c.Key, Limit: f.localLimit(a, c, mode), Cost: c.Cost})
+		local = append(local, store.Charge{Key: c.Key, Limit: f.localLimit(a, c, mode), Cost: c.Cost, Slot: c.Slot, Await: c.Await})
 		if a != nil && !mode.DryRun {
 			if err := f.openVersion(ctx, a, c, &local[i].Limit); err != nil {
 				return dst, accounts, false, err
@@ -169,6 +175,9 @@ func (f *Fallback) spend(ctx context.Context, dst []bucket.Snapshot, local []sto
 		}
 	}
 	for i, a := range accounts {
+		if isSlot(&local[i]) {
+			continue
+		}
 		spent := dst[at+i].Cost
 		if named {
 			spent = max(after[i].Missing()-before[i].Missing(), 0)

@@ -126,7 +126,8 @@ func psql(ctx context.Context, url, sql string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, program, "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql)
+	cmd := exec.CommandContext(ctx, program, "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", url)
+	cmd.Stdin = strings.NewReader(sql) // an argument has at most 128 KiB
 	cmd.Env = append(os.Environ(), "PGCONNECT_TIMEOUT=5", "PGCLIENTENCODING=UTF8", "LC_ALL=C")
 	cmd.Dir = os.TempDir()
 	text, err := cmd.Output()

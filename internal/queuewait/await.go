@@ -62,8 +62,8 @@ func deny(d *mete.Decision, most, off time.Duration) {
 			s.Allowed, s.RetryAfter = false, retry
 		}
 	}
-	d.Allowed, d.Wait, d.Taken, d.RetryAfter = false, 0, 0, d.Wait-off
+	d.Allowed, d.Wait, d.Taken, d.Slots, d.RetryAfter = false, 0, 0, nil, d.Wait-off
 	if decider := d.Decider(); decider != nil {
-		d.Rule, d.Reason, d.RetryAfter = decider.Rule.Name, decider.Limit.Reason, decider.RetryAfter
+		d.Rule, d.Reason, d.RetryAfter = decider.Rule.Name, decider.Reason(), decider.RetryAfter
 	}
 }

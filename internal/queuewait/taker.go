@@ -4,11 +4,9 @@ package queuewait
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/metehq/mete"
-	"github.com/metehq/mete/policy"
 )
 
 // A Taker takes from a limiter and waits for turns. Create one with [NewTaker]. It is safe for concurrent use.
@@ -16,13 +14,6 @@ type Taker struct {
 	limiter *mete.Limiter
 	most    time.Duration
 	slots   *slots
-	known   atomic.Pointer[queueState]
-}
-
-// A queueState caches whether a policy has limits with a queue.
-type queueState struct {
-	policy *policy.Matcher
-	queues bool
 }
 
 // NewTaker returns a taker. most is the maximum wait ([DefaultMaxWait] if 0). held is the maximum number of
@@ -45,40 +36,42 @@ func (t *Taker) Waiting() (now int, refused uint64) {
 // the request and denies it until it would not have to wait. queued reports that the request itself has limits
 // with a queue. before, if not nil, is called with the maximum wait.
 func (t *Taker) Take(ctx context.Context, req mete.Request, queued bool, before func(time.Duration)) (mete.Decision, error) {
-	if !queued && !t.queues() {
-		return t.limiter.Take(ctx, req) // cheaper, because it needs no refund
+	d, _, err := t.Reserve(ctx, req, queued, before)
+	return d, err
+}
+
+// Reserve is Take for callers that see the response. The reservation is nil unless it awaits the response.
+func (t *Taker) Reserve(ctx context.Context, req mete.Request, queued bool, before func(time.Duration)) (mete.Decision, *mete.Reservation, error) {
+	p := t.limiter.Policy()
+	if !queued && (p == nil || !p.Delays() && !p.AwaitsResponse()) {
+		d, err := t.limiter.Take(ctx, req) // cheaper, because it needs no refund
+		return d, nil, err
 	}
 	r, err := t.limiter.Reserve(ctx, req)
 	if err != nil {
-		return mete.Decision{}, err
+		return mete.Decision{}, nil, err
 	}
+	if err := t.await(ctx, r, &req, before); err != nil {
+		return mete.Decision{}, nil, err
+	}
+	if !r.AwaitsResponse() {
+		return r.Decision, nil, nil
+	}
+	return r.Decision, r, nil
+}
+
+func (t *Taker) await(ctx context.Context, r *mete.Reservation, req *mete.Request, before func(time.Duration)) error {
 	if r.Allowed && r.Wait > 0 && r.Wait <= t.most {
-		key := t.slots.key(&r.Decision, &req)
+		key := t.slots.key(&r.Decision, req)
 		if !t.slots.take(key) {
 			_ = refund(ctx, r) // if the store fails, the tokens are lost
 			deny(&r.Decision, 0, 0)
-			return r.Decision, nil
+			return nil
 		}
 		defer t.slots.give(key)
 	}
 	if before != nil && r.Wait > 0 {
 		before(min(r.Wait, t.most))
 	}
-	if err := Await(ctx, r, t.most); err != nil {
-		return mete.Decision{}, err
-	}
-	return r.Decision, nil
-}
-
-func (t *Taker) queues() bool {
-	p := t.limiter.Policy()
-	if p == nil {
-		return false
-	}
-	known := t.known.Load()
-	if known == nil || known.policy != p {
-		known = &queueState{p, p.Delays()}
-		t.known.Store(known)
-	}
-	return known.queues
+	return Await(ctx, r, t.most)
 }

@@ -11,13 +11,14 @@ import (
 
 // Deny denies a take if the memory proves that the store would, and appends the snapshots that the store would
 // return. It leaves partial takes, reservations and Fresh takes to the store. The same applies to takes with an ID,
-// which the store may have admitted before, and to takes with shards. If time runs backwards, it denies nothing.
+// which the store may have admitted before, and to takes with shards. It also leaves takes with slots to the store, because
+// requests release slots at any time. If time runs backwards, it denies nothing.
 func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.Mode, now bucket.Instant) ([]bucket.Snapshot, bool) {
 	if !m.Denies() || !isPlain(&mode) || mode.Fresh || mode.ID != "" && !mode.DryRun {
 		return dst, false
 	}
 	for i := range charges {
-		if charges[i].Shards > 1 {
+		if charges[i].Shards > 1 || isSlot(&charges[i]) {
 			return dst, false
 		}
 		if _, s := m.set(charges[i].Key); !m.mayDeny(s, now) {
@@ -39,6 +40,8 @@ func (m *Memory) Deny(dst []bucket.Snapshot, charges []store.Charge, mode store.
 	return dst, true
 }
 
+func isSlot(c *store.Charge) bool { return c.Limit.Algorithm() == bucket.AlgorithmConcurrency }
+
 // lookUp returns the store's current snapshot of a bucket, and whether it must deny. known is false if the memory
 // cannot tell.
 func (m *Memory) lookUp(c *store.Charge, now bucket.Instant) (snap bucket.Snapshot, denies, known bool) {
@@ -59,7 +62,20 @@ func (m *Memory) lookUp(c *store.Charge, now bucket.Instant) (snap bucket.Snapsh
 	// The store may have read the bucket as early as sent. Both clocks round to microseconds, so the store may
 	// admit two microseconds earlier.
 	denies = snap.RetryAfter-2*time.Microsecond >= elapsed(sent, now)
+	if !knowsPenalty(&snap, c, elapsed(sent, now)) {
+		return snap, false, false
+	}
 	return snap.After(elapsed(at, now)), denies, true
+}
+
+// knowsPenalty reports whether the memory knows the penalty of c after the time since snap. Without a running penalty, a
+// denial starts one in the store.
+func knowsPenalty(snap *bucket.Snapshot, c *store.Charge, since time.Duration) bool {
+	left, _ := snap.Penalty()
+	if c.Penalty == nil {
+		return left == 0
+	}
+	return snap.Allowed || left-2*time.Microsecond >= since
 }
 
 func elapsed(from, to bucket.Instant) time.Duration {

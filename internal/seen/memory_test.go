@@ -128,6 +128,21 @@ func TestMemory_OvertakenAnswer(t *testing.T) {
 	}
 }
 
+// The answer to a repeated take with an ID can be an old one. It must not hide later costs from local buckets.
+func TestMemory_RepeatedAnswer(t *testing.T) {
+	s, c := begin(t, seen.Config{Local: true}), charge("k", slow(t), 1)
+	s.take(store.Mode{ID: "id"}, 1, c)
+	s.take(store.Mode{}, 2, charge("k", slow(t), 6))
+	s.take(store.Mode{ID: "id"}, 3, c)
+	if got := s.missing("k", c.Limit); got != 7*bucket.Token {
+		t.Errorf("%v are known to be missing, want 7", got)
+	}
+	s.take(store.Mode{ID: "other"}, 4, c)
+	if got := s.missing("k", c.Limit); got != 8*bucket.Token {
+		t.Errorf("after a new take: %v are known to be missing, want 8", got)
+	}
+}
+
 // With local buckets, takes of other rules are denied from the same memory.
 func TestMemory_DenialsOfOtherRules(t *testing.T) {
 	s := begin(t, seen.Config{Local: true, DenyFor: 3 * time.Second})

@@ -50,8 +50,11 @@ func (m *Memory) Answer(asked StartedTake, mode store.Mode, allowed bool, snaps 
 }
 
 // Record records one charge of an answer: a denying bucket, or if local, a bucket that may be decided locally.
-// Other buckets are only updated if they are already in the memory.
+// Other buckets are only updated if they are already in the memory. Slots never are.
 func (m *Memory) Record(a *Answer, c *store.Charge, snap *bucket.Snapshot, local bool) {
+	if isSlot(c) {
+		return
+	}
 	hash, s := m.set(c.Key)
 	if !local && a.until == 0 && !m.config.Local && !m.mayDeny(s, a.asked.at) {
 		return
@@ -122,21 +125,23 @@ func (m *Memory) add(s *set, hash uint64, a *Answer, c *store.Charge, snap *buck
 // update records a snapshot after its cost, which the store has also charged to the other versions. It returns
 // the new until, at most latest.
 //
-// Answers to concurrent takes may arrive out of order. The state with the larger deficit is the later one,
-// unless tokens were refunded.
+// Answers to concurrent takes may arrive out of order, and the answer to a repeated take is an old one. The state with
+// the larger deficit is the later one, unless tokens were refunded.
 func (g *sighting) update(a *Answer, snap *bucket.Snapshot, noted uint64, latest bucket.Instant) (until bucket.Instant) {
 	l, now := &snap.Limit, a.received
 	first, reserved := g.snap.Limit == *l, !a.allowed && a.mode.MaxWait != 0
+	repeated := a.allowed && a.mode.ID != "" && !a.mode.DryRun // possibly an answer from up to two minutes ago
+	old := g.recordedAt >= a.asked.number || repeated
 	var before bucket.State
 	keep := false
-	if g.recordedAt >= a.asked.number || reserved {
+	if old || reserved {
 		var known bool
 		if before, known = g.state(l); known {
 			missed := l.Peek(before, now, 0, 0).Missing()
 			if reserved && first && now < g.until && missed >= snap.Missing() {
 				return g.until // the bucket is unchanged, and a reservation has a different wait
 			}
-			keep = missed > snap.Missing() && g.recordedAt >= a.asked.number
+			keep = missed > snap.Missing() && old
 		}
 	}
 	cost := bucket.Tokens(0)
@@ -151,6 +156,8 @@ func (g *sighting) update(a *Answer, snap *bucket.Snapshot, noted uint64, latest
 		g.others = g.row().WithState(l, state, now, cost)[1:]
 	}
 	switch {
+	case keep && first && repeated:
+		return 0
 	case keep && first:
 		return g.until
 	case keep:
@@ -158,7 +165,6 @@ func (g *sighting) update(a *Answer, snap *bucket.Snapshot, noted uint64, latest
 		return 0
 	}
 	g.snap, g.at, g.sent, g.recordedAt = *snap, now, a.asked.at, noted
-	repeated := a.allowed && a.mode.ID != "" && !a.mode.DryRun // possibly an answer from up to two minutes ago
 	if reserved || repeated || a.mode.DryRun && !first {
 		return 0
 	}

@@ -3,6 +3,7 @@
 package shards
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -58,6 +59,9 @@ func Check(charges []store.Charge) error {
 		}
 		if !isSharded(c) {
 			continue
+		}
+		if c.Penalty != nil {
+			return errors.New("a penalty needs one bucket in the store: remove the shards")
 		}
 		if len(c.Key) > store.MaxKeyBytes-maxKeyBytes {
 			return fmt.Errorf("key of a sharded bucket has %d bytes: must be at most %d", len(c.Key), store.MaxKeyBytes-maxKeyBytes)

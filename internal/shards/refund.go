@@ -15,12 +15,12 @@ import (
 // get at most [bucket.Shards.Cancelable]. A refund with an ID lists all shards, so that the store recognizes a retry. A
 // store that refunds in parts gives every shard an equal part, because the parts of two attempts may mix.
 func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) error {
+	if !anyRefund(refunds) {
+		return s.inner.Refund(ctx, refunds, id)
+	}
 	charges := make([]store.Charge, len(refunds))
 	for i := range refunds {
 		charges[i] = refunds[i].Charge
-	}
-	if !Any(charges) {
-		return s.inner.Refund(ctx, refunds, id)
 	}
 	if err := Check(charges); err != nil {
 		return notSpentError("refund", err)
@@ -41,6 +41,15 @@ func (s *Store) Refund(ctx context.Context, refunds []store.Refund, id string) e
 		return s.inner.Refund(ctx, back, id)
 	}
 	return nil
+}
+
+func anyRefund(refunds []store.Refund) bool {
+	for i := range refunds {
+		if isSharded(refunds[i].Charge) {
+			return true
+		}
+	}
+	return false
 }
 
 // refunds divides refunds among the shards by their deficits, or in equal parts. If all is set, it includes

@@ -28,9 +28,9 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 		('fields', 'ip:{ip}', 'ip', 1, 1, NULL, '{"algorithm_config": {"shards": 99}, "mode": "shadwo", "wat": 1}'),
 		('cost', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "g", "algorithm_config": {"fixed_cost": 3}}'),
 		('slow', 'ip:{ip}', 'ip', 1e-30, 2, NULL, '{"group": "h"}'),
-		('template', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "i", "match": {"path": "/users/{id}"}}'),
+		('template', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "i", "match": {"path": "/users/{id"}}'),
 		('colon', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "j", "match": {"path": "/users/:id"}}'),
-		('bots', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "k", "match": {"ua:bot": "true"}}')`)
+		('bots', 'ip:{ip}', 'ip', 1, 2, NULL, '{"group": "k", "match": {"ua:bot_category": "ai"}}')`)
 	_, revision, err := d.Load(t.Context(), options)
 	found, ok := errors.AsType[rules.Errors](err)
 	if !ok || revision == 0 {
@@ -47,9 +47,9 @@ func TestLoad_NamesBrokenRows(t *testing.T) {
 		`rule 9 "fields": spec/wat: unknown field "wat" in a rule`,
 		`rule 10 "cost": spec/algorithm_config/fixed_cost: fixed_cost is above the burst of 2`,
 		`rule 11 "slow": spec/algorithm_config/rps: rps`,
-		`rule 12 "template": spec/match/path: paths have no templates`,
-		`rule 13 "colon": spec/match/path: paths have no templates`,
-		`rule 14 "bots": spec/match/ua:bot: "ua:bot": mete has no user agent attributes`,
+		`rule 12 "template": spec/match/path: the braces in the segment "{id" are not balanced`,
+		`rule 13 "colon": spec/match/path: the placeholders of a path are written in braces`,
+		`rule 14 "bots": spec/match/ua:bot_category: "ua:bot_category": the only attribute of the user agent is ua:bot`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no mistake begins with %s", want)

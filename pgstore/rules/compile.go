@@ -55,18 +55,24 @@ func (s *Set) policies() (list []*policyRows, found Errors) {
 }
 
 // addGroups gives each rule without a group its own group, named after the rule. Rows form tiers only by groups,
-// but in a policy file, rules with the same limit_keys are tiers, too.
+// but in a policy file, rules with the same limit_keys are tiers, too. Rules with one bucket have one group.
 func (c *policyRows) addGroups(needed func(doc object) bool) {
 	taken := map[string]bool{}
 	for _, doc := range c.docs {
 		taken[doc.text("group")] = true
 	}
+	shared := map[string]string{} // the groups of rules with one bucket
 	for i, doc := range c.docs {
-		if _, named := doc["group"]; !named && needed(doc) {
-			group := freeName(c.rows[i].Name, func(name string) bool { return taken[name] })
-			taken[group] = true
-			doc.set("group", group)
+		if _, named := doc["group"]; named || !needed(doc) {
+			continue
 		}
+		bucket := doc.text("bucket")
+		group := shared[bucket]
+		if group == "" || bucket == "" {
+			group = freeName(c.rows[i].Name, func(name string) bool { return taken[name] })
+			taken[group], shared[bucket] = true, group
+		}
+		doc.set("group", group)
 	}
 }
 

@@ -28,6 +28,7 @@ var refusals = map[string]refusal{
 	"rate_limit_rule_rate_per_second_check": {"rate_per_second", "must be a number above 0 and at most 9007199254740.991", ""},
 	"rate_limit_rule_burst_capacity_check":  {"burst_capacity", "must be a number from 1 to 9007199254740.991, in thousandths", ""},
 	"rate_limit_rule_plan_check":            {"plan", "must be 1 to 32 characters without stars and without leading or trailing spaces", "NULL matches all plans"},
+	"rate_limit_rule_match_check":           {"spec", "has a list of alternatives as its match, which plan and the values in key_pattern would change", "write them into each alternative"},
 	"rate_limit_rule_description_check":     {"description", "must have at most 1024 bytes", ""},
 	"rate_limit_rule_policy_check":          {"policy", "must be 1 to 64 printable ASCII characters without leading or trailing spaces", ""},
 	"rate_limit_rule_spec_check":            {"spec", "must be a JSON object of at most a megabyte", ""},

@@ -28,7 +28,7 @@
 //
 // A row of rate_limit_policy holds the other fields of a policy in spec: selector, mode, slot_by, headers, jitter
 // and description. The row with the empty name has the fields of a file that apply to all policies: overrides,
-// kill_switches, global_shadow, break_glass and tests.
+// kill_switches, global_shadow, break_glass, prices and tests.
 //
 // A key_pattern is global, for one shared bucket, or a list of parts that are joined by colons:
 //

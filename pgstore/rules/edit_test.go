@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -165,8 +166,9 @@ func TestImport_IntoTheDatabase(t *testing.T) {
 			t.Errorf("%s: nothing changes", name)
 		}
 		added := strings.Count(" "+summary(changes), " +")
-		if added != len(m.Rules()) {
-			t.Errorf("%s: %d rows are new, want %d", name, added, len(m.Rules()))
+		listed := slices.DeleteFunc(slices.Clone(m.Rules()), (*policy.Rule).IsGuard) // guards have no rows
+		if added != len(listed) {
+			t.Errorf("%s: %d rows are new, want %d", name, added, len(listed))
 		}
 		values := valuesOf(data)
 		sameDecisions(t, name+", from the database", m, d.load(), values)

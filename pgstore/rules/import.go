@@ -28,7 +28,7 @@ type fileRule struct {
 }
 
 // fileFields are the fields of a single-policy file that are not part of the policy.
-var fileFields = []string{"overrides", "kill_switches", "global_shadow", "break_glass", "tests"}
+var fileFields = []string{"overrides", "kill_switches", "global_shadow", "break_glass", "prices", "tests"}
 
 // versionFields are the fields of a bundle that the revision replaces in the database.
 var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
@@ -37,6 +37,8 @@ var versionFields = []string{"bundle_version", "issued_at", "expires_at"}
 // other rules become new rows; all are active. The rest of the file becomes documents in Policies. With replace,
 // other rows become inactive, and other fields of the file's policies are removed. The file must be a valid
 // policy: the error is a [policy.Errors]. [DroppedFields] returns the fields that Import ignores.
+//
+// Rows have the limit of a rule in the short form in algorithm_config, where the columns have it, too.
 //
 // Rows keep their priorities if these match the order of the file. Otherwise, Import renumbers the rules of the
 // file.
@@ -53,7 +55,7 @@ func (s *Set) Import(data []byte, replace bool) error {
 	if err != nil {
 		return fmt.Errorf("rules: import: %w", err)
 	}
-	list := takeRules(policies, m.Rules())
+	list := takeRules(policies, slices.DeleteFunc(slices.Clone(m.Rules()), (*policy.Rule).IsGuard)) // guards are in no list of rules
 	members := s.nameTiers(list)
 	s.importPolicies(append(policies, filePolicy{"", file}), replace)
 	index := map[string]int{}
@@ -128,13 +130,83 @@ func takeRules(policies []filePolicy, compiled []*policy.Rule) (list []fileRule)
 		delete(p.Spec, "rules")
 		delete(p.Spec, "fallback_limit")
 	}
+	first := map[string]object{} // the first rule with each bucket
 	for i, f := range list {
+		f.doc.moveLimit()
+		if bucket := f.policy + "\n" + f.doc.text("bucket"); f.doc["bucket"] != nil && first[bucket] == nil {
+			first[bucket] = f.doc
+		} else if f.doc["bucket"] != nil {
+			f.doc.repeatLimit(first[bucket])
+		}
 		f.doc.set("name", compiled[i].Name)
 		if f.doc["limit_keys"] == nil && !f.fallback {
 			f.doc.set("limit_keys", []string{})
 		}
 	}
 	return list
+}
+
+// costFields are the fields of a limit that rules with one bucket have of their own.
+var costFields = []string{"cost_source", "cost_key", "fixed_cost", "default_cost", "min_cost", "max_cost", "charge_on"}
+
+// repeatLimit repeats the key and the limit of the first rule with the same bucket, because a row has both itself. A
+// rule that has a limit already repeats it in the file.
+func (o object) repeatLimit(first object) {
+	for _, name := range []string{"limit_keys", "on_missing", "on_full", "slot_by"} {
+		if o[name] == nil && first[name] != nil {
+			o[name] = first[name]
+		}
+	}
+	costs, _ := parseObject(o["algorithm_config"]) // moveLimit made it, or the compiler has read it
+	isCost := func(name string, _ json.RawMessage) bool { return slices.Contains(costFields, name) }
+	others := maps.Clone(costs)
+	maps.DeleteFunc(others, isCost)
+	delete(others, "penalty") // it equals the penalty of the first rule
+	if o["limits"] != nil || o["algorithm"] != nil || len(others) > 0 {
+		return
+	}
+	delete(o, "algorithm_config")
+	if first["algorithm"] != nil {
+		o["algorithm"] = first["algorithm"]
+	}
+	withCosts := func(config object) object {
+		maps.DeleteFunc(config, isCost)
+		maps.Copy(config, costs)
+		return config
+	}
+	if config, err := parseObject(first["algorithm_config"]); err == nil && len(config) > 0 {
+		o.set("algorithm_config", withCosts(config))
+	}
+	var limits []object
+	_ = json.Unmarshal(first["limits"], &limits) // the compiler has read them
+	for i, limit := range limits {
+		if config, err := parseObject(limit["algorithm_config"]); err == nil && len(config) > 0 {
+			limit.set("algorithm_config", withCosts(config))
+		} else {
+			limits[i] = withCosts(limit)
+		}
+	}
+	if len(limits) > 0 {
+		o.set("limits", limits)
+	}
+}
+
+// moveLimit moves the fields of a limit that the rule has itself to algorithm_config. A rule in the long form has only
+// fields that are for all of its limits, such as penalty.
+func (o object) moveLimit() {
+	if o["algorithm_config"] != nil || o["limits"] != nil {
+		return
+	}
+	config := object{}
+	for _, name := range policy.LimitFields() {
+		if value, ok := o[name]; ok {
+			config[name] = value
+			delete(o, name)
+		}
+	}
+	if len(config) > 0 {
+		o.set("algorithm_config", config)
+	}
 }
 
 // nameTiers gives a group to rules that are tiers because of equal limit_keys, since rows are tiers only by

@@ -55,7 +55,7 @@ func (g *generator) anyRule(fallback bool) map[string]any {
 	for field, words := range inOrder(map[string][]string{
 		"mode": {"shadow", "enforce", "off", "25%", "99.50%", "0%", "100%"}, "on_missing": {"skip", "deny", "empty"},
 		"on_store_error": {"open", "closed", "local"}, "deadline": {"20ms"}, "slot_by": {"path", "header:x-a"}, "description": {"text"},
-		"headers": {"x", "legacy", "none"}, "jitter": {"10%", "50%"},
+		"on_full": {"share", "open", "closed"}, "headers": {"x", "legacy", "none"}, "jitter": {"10%", "50%"},
 	}) {
 		if g.IntN(4) == 0 {
 			r[field] = g.pick(words...)

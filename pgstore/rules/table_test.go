@@ -162,6 +162,7 @@ func TestTable_Checks(t *testing.T) {
 		{"spec_check", "spec", `'{"name": "x", "limit_keys": [], "algorithm_config": []}'`},
 		{"spec_check", "spec", `'{"name": "x", "limit_keys": "ip:address", "algorithm_config": {"rps": 1, "burst": 1}}'`},
 		{"policy_check", most + "policy", `'ip:{ip}', 'ip', 1, 1, ''`},
+		{"match_check", most + "plan, spec", `'ip:{ip}', 'ip', 1, 1, 'pro', '{"match": [{"method": "GET"}, {"method": "PUT"}]}'`},
 		{"key_pattern_plan_key", "spec", `'{"name": "x", "limit_keys": ["jwt:sub"], "match": {"jwt:plan": "pro"}, "algorithm_config": {"rps": 1, "burst": 1}}'`},
 		{"fallback_key", most + "name, is_fallback", `'ip:{ip}', 'ip', 1, 1, 'x', true), ('global', 'global', 1, 1, 'y', true`},
 	} {

@@ -139,8 +139,12 @@ func (b *Book) Borrow(loan lease.Loan, now bucket.Instant) (lease.Grant, error) 
 			*b = before
 			return lease.Grant{}, ErrStale
 		}
-		keep, kept = loan.Keep, true
-		if back := e.Amount - (loan.Spent - e.Spent) - keep; back > 0 {
+		back := e.Amount - (loan.Spent - e.Spent)
+		if loan.Keep <= back { // otherwise the entry that the holder keeps has ended, and this one was granted by a lost answer
+			keep, kept = loan.Keep, true
+			back -= keep
+		}
+		if back > 0 {
 			b.State = l.Refund(b.State, now, back)
 		}
 		b.remove(i)

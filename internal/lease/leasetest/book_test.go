@@ -168,3 +168,34 @@ func TestBook_ResetAndRefund(t *testing.T) {
 		}
 	}
 }
+
+// TestBook_EntryOfALostAnswer sends two loans after the end of an entry. The holder does not know the entry that the first
+// one made. The second keeps nothing of it, and all tokens return once.
+func TestBook_EntryOfALostAnswer(t *testing.T) {
+	for _, spec := range specs {
+		l := compile(t, spec)
+		var b leasetest.Book
+		now := bucket.Instant(1e15)
+		borrow := func(seq uint64, keep, want bucket.Tokens) lease.Grant {
+			g, err := b.Borrow(lease.Loan{Limit: l, Holder: "h", Seq: seq, Keep: keep, Want: want, TTL: time.Second}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		}
+		borrow(1, 0, 24*bucket.Token)
+		now += 10_000_000 // its entry has ended
+		if snap := b.Take(&l, now, 2*bucket.Token); !snap.Allowed {
+			t.Fatalf("denied: %+v", snap)
+		}
+		for seq := uint64(2); seq <= 3; seq++ {
+			if g := borrow(seq, 24*bucket.Token, 16*bucket.Token); g.Kept || g.Tokens != 16*bucket.Token {
+				t.Errorf("loan %d: got %+v, want 16 tokens and nothing kept", seq, g)
+			}
+		}
+		borrow(4, 0, 0)
+		if got := l.Peek(b.State, now, 0, 0).Missing(); got != 2*bucket.Token {
+			t.Errorf("the bucket misses %v, want the 2 of the take", got)
+		}
+	}
+}

@@ -202,13 +202,19 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         was := OLD;
     END IF;
-    IF jsonb_typeof(doc) <> 'object' OR jsonb_typeof(coalesce(doc -> 'match', '{}')) <> 'object'
+    IF jsonb_typeof(doc) <> 'object' OR jsonb_typeof(coalesce(doc -> 'match', '{}')) NOT IN ('object', 'array')
         OR jsonb_typeof(coalesce(doc -> 'algorithm_config', '{}')) <> 'object' OR jsonb_typeof(coalesce(doc -> 'limit_keys', '[]')) <> 'array' THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_spec_check', COLUMN = 'spec',
-            MESSAGE = 'spec, match and algorithm_config must be JSON objects, and limit_keys a list';
+            MESSAGE = 'spec and algorithm_config must be JSON objects, match an object or a list, and limit_keys a list';
     END IF;
     match := coalesce(doc -> 'match', '{}');
     config := coalesce(doc -> 'algorithm_config', '{}');
+    -- A list of alternatives has no place for the clauses of other columns.
+    IF jsonb_typeof(match) = 'array' AND (NEW.plan IS NOT NULL AND NEW.plan IS DISTINCT FROM was.plan
+        OR NEW.key_pattern IS DISTINCT FROM was.key_pattern AND {schema}.rate_limit_pattern(NEW.key_pattern, false) -> 'match' <> '{}') THEN
+        RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_match_check', COLUMN = 'spec',
+            MESSAGE = 'match is a list of alternatives, so plan and the values in key_pattern have no place in it', HINT = 'write them into each alternative';
+    END IF;
 
     -- 1. Copy the columns that the statement sets to spec. If spec already has the value, keep its text, so that
     -- a row can be inserted back unchanged.
@@ -234,17 +240,19 @@ BEGIN
     IF NEW.key_pattern IS DISTINCT FROM was.key_pattern THEN
         said := {schema}.rate_limit_pattern(NEW.key_pattern, true);
         IF said IS NOT NULL THEN
-            FOR value IN SELECT jsonb_object_keys({schema}.rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
-                match := match - value;
-            END LOOP;
+            IF jsonb_typeof(match) = 'object' THEN
+                FOR value IN SELECT jsonb_object_keys({schema}.rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
+                    match := match - value;
+                END LOOP;
+                match := match || (said -> 'match');
+            END IF;
             -- A fallback without limit_keys stays without.
             IF NOT (NEW.is_fallback AND said -> 'limit_keys' = '[]' AND NOT doc ? 'limit_keys') THEN
                 doc := doc || jsonb_build_object('limit_keys', said -> 'limit_keys');
             END IF;
-            match := match || (said -> 'match');
         END IF;
     END IF;
-    IF NEW.plan IS DISTINCT FROM was.plan THEN
+    IF NEW.plan IS DISTINCT FROM was.plan AND jsonb_typeof(match) = 'object' THEN
         IF plan_attr IS NULL THEN
             RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_plan_check', COLUMN = 'plan', MESSAGE = 'plan is not mapped to an attribute',
                 HINT = 'add plan to rate_limit_attribute';
@@ -257,7 +265,7 @@ BEGIN
     IF TG_OP = 'INSERT' AND NOT (doc @> (NEW.spec - ARRAY['limit_keys', 'match', 'algorithm_config'])
         AND coalesce(NEW.spec -> 'limit_keys' = doc -> 'limit_keys', true)
         AND match @> coalesce(NEW.spec -> 'match', '{}') AND config @> coalesce(NEW.spec -> 'algorithm_config', '{}')
-        AND match @> coalesce({schema}.rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}')) THEN
+        AND (jsonb_typeof(match) = 'array' OR match @> coalesce({schema}.rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}'))) THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_twice_check', COLUMN = 'spec',
             MESSAGE = 'spec and another column have different values for one field', HINT = 'set it in one place';
     END IF;
@@ -294,7 +302,7 @@ BEGIN
     -- Keep the text of a pattern that agrees with spec.
     IF NEW.key_pattern IS NULL OR NEW.key_pattern IS NOT DISTINCT FROM was.key_pattern THEN
         said := {schema}.rate_limit_pattern(NEW.key_pattern, false);
-        IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR NOT match @> (said -> 'match') THEN
+        IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR said -> 'match' <> '{}' AND NOT match @> (said -> 'match') THEN
             NEW.key_pattern := {schema}.rate_limit_pattern_of(doc);
         END IF;
     END IF;

@@ -36,11 +36,17 @@ BEGIN
 --           a row that was inserted to be locked and is not written yet
 --   spent   spent tokens at as_of, in microseconds since 1970. The unit is 1/p thousandth of a token for a token
 --           bucket, and a thousandth otherwise
---   as_of   for a sliding window, its start; for a sliding log, its last instant
+--   as_of   for a sliding window, its start; for a sliding log, its last instant; for slots, the last take
 --   prev    for a sliding window, the part of spent that belongs to the previous window
---   log     for a sliding log, the entries: pairs of an instant and a cost
+--   log     for a sliding log, the entries: pairs of an instant and a cost. For a concurrency limit, the slots:
+--           triples of the end and the two halves of the ID, in the order of the ends. Such a row has no other
+--           accounts, and its lim is the limit of the last take
 --
 -- A key without a row has a full bucket.
+--
+-- A penalty is a row beside its bucket's row. Its key is the bucket's key with a mark, and lim is 'penalty 1' with a format
+-- version. The column log has four numbers: the end, the length in microseconds, the time from which the row counts as
+-- absent, and the level. Takes write the row while they hold the lock of the bucket's row, and read it without a lock.
 --
 -- full_at is the time when all accounts are full if nothing more is taken. The row can be deleted then. Neither
 -- full_at nor any other column that a take changes has an index, so updates are HOT and do not touch the index.
@@ -88,10 +94,12 @@ CREATE FUNCTION "formats_schema".step(t bigint, start bigint, p bigint) RETURNS 
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN t - ((t - start) % p + p) % p;
 
--- A rate_limit is a limit of package bucket. The algorithm is 0 (continuous), 1 (stepped), 2 (sliding window) or
--- 3 (sliding log). It has capacity c, refills n every p microseconds, and allows up to debt reserved tokens.
+-- A rate_limit is a limit of package bucket. The algorithm is 0 (continuous), 1 (stepped), 2 (sliding window),
+-- 3 (sliding log) or 4 (concurrency). It has capacity c, refills n every p microseconds, and allows up to debt reserved
+-- tokens. A stepped limit with a calendar refills at the starts of its windows, which a call carries: see turned.
 CREATE TYPE "formats_schema".rate_limit AS (
-	algorithm bigint, c bigint, n bigint, p bigint, debt bigint, start bigint, first boolean, queued boolean);
+	algorithm bigint, c bigint, n bigint, p bigint, debt bigint, start bigint, first boolean, queued boolean,
+	calendar boolean, starts bigint[]);
 
 CREATE TYPE "formats_schema".account AS (lim text, spent bigint, as_of bigint, prev bigint, log bigint[]);
 
@@ -99,29 +107,104 @@ CREATE TYPE "formats_schema".account AS (lim text, spent bigint, as_of bigint, p
 CREATE TYPE "formats_schema".accounts AS (list "formats_schema".account[]);
 CREATE TYPE "formats_schema".sliding_log AS (entries bigint[]); -- t1, c1, t2, c2 …, oldest first
 
--- limit_of parses a limit of a row. The views call it, too.
+-- limit_of parses a limit of a row. The expression has no counted repetitions, which would make it ten times slower.
 CREATE FUNCTION "formats_schema".limit_of(lim text, key bytea) RETURNS "formats_schema".rate_limit
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
+	parts CONSTANT text[] := string_to_array(substr(lim, 3), ',');
 	v bigint[];
+	calendar CONSTANT boolean := strpos(lim, '.') > 0;
 BEGIN
-	IF lim ~ '^1:([0-9]{1,16},){4}[0-9]{1,18}$' THEN
-		v := string_to_array(substr(lim, 3), ',')::bigint[];
-		IF v[5] & 224 = 0 AND v[5] & 12 < 12 AND v[3] > 0 AND v[4] > 0 THEN
-			RETURN ROW(v[5] & 3, v[1], v[3], v[4], v[2], v[5] >> 8, v[5] >> 2 & 3 = 2, v[5] & 16 > 0)::"formats_schema".rate_limit;
+	IF lim ~ '^1:[0-9]+,[0-9]+,[0-9]+,[0-9]+,[0-9]+(,(day|week|month|year)[.][0-9][0-9]?[.][0-9][0-9]?[.][0-9][0-9][0-9][0-9][.][A-Za-z0-9_+/-]+)?$'
+		AND greatest(length(parts[1]), length(parts[2]), length(parts[3]), length(parts[4])) <= 16 AND length(parts[5]) <= 18
+		AND length(split_part(lim, '.', 5)) <= 64 THEN
+		v := parts[:5]::bigint[];
+		IF v[5] & 192 = 0 AND (v[5] & 12 = 12) = calendar AND v[5] & 35 NOT BETWEEN 33 AND 35 AND v[3] > 0 AND v[4] > 0 THEN
+			RETURN ROW((v[5] & 3) | ((v[5] & 32) >> 3), v[1], v[3], v[4], v[2], v[5] >> 8, v[5] >> 2 & 3 = 2, v[5] & 16 > 0, calendar, NULL)::"formats_schema".rate_limit;
 		ELSIF v = '{0,0,0,0,0}' THEN -- the limit that holds nothing
-			RETURN '(0,0,1,1,0,0,f,f)'::"formats_schema".rate_limit;
+			RETURN '(0,0,1,1,0,0,f,f,f,)'::"formats_schema".rate_limit;
 		END IF;
 	END IF;
 	RAISE EXCEPTION USING ERRCODE = 'MT001',
 		MESSAGE = format('key %L has no bucket in format version 1: limit %L', encode(key, 'escape'), lim);
 END $$;
 
--- look returns the spent tokens of an account other than a log at clock (s), the instant for which they are valid
--- (t), and the part that belongs to the previous window (w).
+-- viewed_limit is limit_of for views, which run with the search path of their reader.
+CREATE FUNCTION "formats_schema".viewed_limit(lim text, key bytea) RETURNS "formats_schema".rate_limit
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	RETURN "formats_schema".limit_of(lim, key);
+END $$;
+
+-- window_of returns the position of the window that contains t among starts of windows, or 0.
+CREATE FUNCTION "formats_schema".window_of(starts bigint[], t bigint) RETURNS int
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	i int := cardinality(starts);
+BEGIN
+	WHILE i > 0 AND starts[i] > t LOOP i := i - 1; END LOOP;
+	RETURN coalesce(i, 0);
+END $$;
+
+-- arrival returns the start of the window that is this many windows after t. If starts does not have it, the result is
+-- later: no windows exceed their mean length by four days together.
+CREATE FUNCTION "formats_schema".arrival(l "formats_schema".rate_limit, times bigint, t bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce((l).starts["formats_schema".window_of((l).starts, t) + least(times, 100000)::int],
+	t + least(times, (1::bigint << 60) / (l).p) * (l).p + 345600000000);
+
+-- turned returns the spent tokens of a calendar account in the window that contains clock, and the instant for which
+-- they are valid. It returns NULL if starts lacks windows. While take runs, it keeps the result in the column log.
+CREATE FUNCTION "formats_schema".turned(l "formats_schema".rate_limit, a "formats_schema".account, starts bigint[], clock bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	i int := "formats_schema".window_of(starts, clock);
+	t bigint;
+BEGIN
+	IF i = 0 OR i = cardinality(starts) THEN RETURN NULL; END IF;
+	t := starts[i];
+	IF a.as_of >= t THEN RETURN ARRAY[a.spent, a.as_of]; END IF;
+	WHILE i > 0 AND a.spent > 0 AND starts[i] > a.as_of LOOP
+		a.spent := a.spent - l.n;
+		i := i - 1;
+	END LOOP;
+	IF i = 0 AND a.spent > 0 THEN RETURN NULL; END IF;
+	RETURN ARRAY[greatest(a.spent, 0), t];
+END $$;
+
+-- starts_of returns the starts of a calendar limit in a call: see take. It returns NULL if the call does not have the limit.
+CREATE FUNCTION "formats_schema".starts_of(calendars text[], windows bigint[], lim text) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	j int := 1;
+BEGIN
+	FOR i IN 1 .. cardinality(calendars) LOOP
+		IF calendars[i] = lim THEN RETURN windows[j + 2 : j + 1 + windows[j]]; END IF;
+		j := j + 2 + windows[j];
+	END LOOP;
+	RETURN NULL;
+END $$;
+
+-- refills returns the refill from the instant t to the instant at, at most 2^53 - 1. A calendar limit needs its windows since t.
+CREATE FUNCTION "formats_schema".refills(l "formats_schema".rate_limit, t bigint, at bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	most CONSTANT bigint := 9007199254740991;
+	times bigint := greatest(at - t, 0);
+BEGIN
+	IF l.calendar THEN
+		times := CASE WHEN "formats_schema".window_of(l.starts, t) = 0 THEN most
+			ELSE greatest("formats_schema".window_of(l.starts, at) - "formats_schema".window_of(l.starts, t), 0) END;
+	ELSIF l.algorithm = 1 THEN times := times / l.p;
+	END IF;
+	RETURN CASE WHEN times > most / l.n THEN most ELSE times * l.n END;
+END $$;
+
+-- look reads an account other than a log at clock. It returns the spent tokens (s), the instant for which they are
+-- valid (t), and the part that belongs to the previous window (w).
 CREATE FUNCTION "formats_schema".look(l "formats_schema".rate_limit, clock bigint,
-	spent bigint, as_of bigint, prev bigint, OUT s bigint, OUT t bigint, OUT w bigint)
+	spent bigint, as_of bigint, prev bigint, turned bigint[], OUT s bigint, OUT t bigint, OUT w bigint)
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
 	p bigint := l.p;
@@ -133,6 +216,9 @@ BEGIN
 	s := spent;
 	IF l.algorithm = 0 THEN
 		s := CASE WHEN t - as_of > s / n THEN 0 ELSE least(s - (t - as_of) * n, (l.c + l.debt) * p) END;
+	ELSIF l.calendar THEN
+		s := least(coalesce(turned[1], s), l.c + l.debt);
+		t := coalesce(turned[2], as_of);
 	ELSIF l.algorithm = 1 THEN
 		IF l.first THEN
 			IF s = 0 THEN RETURN; END IF;
@@ -183,6 +269,7 @@ BEGIN
 		IF room < 0 THEN RETURN false; END IF;
 		IF s <= room THEN RETURN true; END IF;
 		IF wait > 0 AND s > room + l.debt THEN RETURN false; END IF;
+		IF l.calendar THEN RETURN "formats_schema".arrival(l, "formats_schema".ceiling(s - room, l.n), t) - greatest(t, clock) <= wait; END IF;
 		RETURN "formats_schema".ceiling(s - room, l.n) <= (wait - least(t - clock, 0)) / l.p;
 	END IF;
 	loan := l.debt * l.p;
@@ -199,14 +286,16 @@ RETURN greatest(0, CASE l.algorithm
 		ELSE l.c - (s - w) - "formats_schema".ceiling(w * (4096 - "formats_schema".into(greatest(clock - t, 0), l.p)), 4096) END);
 
 -- full_at returns the time when a bucket is full that has spent s at t, at most 36,000 years after t. A log is
--- full one window after its last instant.
+-- full one window after its last instant. For calendars, the result may be days later.
 CREATE FUNCTION "formats_schema".full_at(l "formats_schema".rate_limit, s bigint, t bigint, w bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
+RETURN CASE WHEN l.calendar AND s > 0 THEN "formats_schema".arrival(l, "formats_schema".ceiling(s, l.n), t) ELSE
+	t + CASE WHEN s = 0 THEN 0 ELSE CASE l.algorithm
 		WHEN 0 THEN "formats_schema".ceiling(s, l.n)
 		WHEN 1 THEN least("formats_schema".ceiling(s, l.n), (1::bigint << 60) / l.p) * l.p
 		WHEN 3 THEN l.p
-		ELSE CASE WHEN s > w THEN 2 * l.p ELSE l.p END END END;
+		WHEN 4 THEN 0
+		ELSE CASE WHEN s > w THEN 2 * l.p ELSE l.p END END END END;
 
 CREATE FUNCTION "formats_schema".log_sum(g bigint[]) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -308,6 +397,37 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- slots_live returns the slots that have not ended at clock.
+CREATE FUNCTION "formats_schema".slots_live(g bigint[], clock bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	gone int := 0;
+	size CONSTANT int := coalesce(cardinality(g), 0);
+BEGIN
+	WHILE 3 * gone < size AND g[3 * gone + 1] <= clock LOOP gone := gone + 1; END LOOP;
+	RETURN CASE WHEN size = 0 THEN '{}' WHEN gone = 0 THEN g ELSE g[3 * gone + 1 :] END;
+END $$;
+
+-- slots_without returns the slots except the one with this ID. It returns all of them if there is none.
+CREATE FUNCTION "formats_schema".slots_without(g bigint[], high bigint, low bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	FOR i IN REVERSE coalesce(cardinality(g), 0) / 3 .. 1 LOOP
+		IF g[3 * i] = low AND g[3 * i - 1] = high THEN RETURN g[: 3 * i - 3] || g[3 * i + 1 :]; END IF;
+	END LOOP;
+	RETURN g;
+END $$;
+
+-- slots_with returns the slots with one more.
+CREATE FUNCTION "formats_schema".slots_with(g bigint[], till bigint, high bigint, low bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	i int := cardinality(g) / 3;
+BEGIN
+	WHILE i > 0 AND g[3 * i - 2] > till LOOP i := i - 1; END LOOP;
+	RETURN g[: 3 * i] || ARRAY[till, high, low] || g[3 * i + 1 :];
+END $$;
+
 -- missing returns the spent tokens of an account at clock in thousandths (m), and the results s, t and w of look.
 -- For a log, s is the sum of its entries, t its instant at clock, and w the number of expired entries.
 CREATE FUNCTION "formats_schema".missing(l "formats_schema".rate_limit, a "formats_schema".account, clock bigint,
@@ -320,7 +440,7 @@ BEGIN
 		m := s;
 		RETURN;
 	END IF;
-	SELECT x.s, x.t, x.w FROM "formats_schema".look(l, clock, a.spent, a.as_of, a.prev) AS x INTO s, t, w;
+	SELECT x.s, x.t, x.w FROM "formats_schema".look(l, clock, a.spent, a.as_of, a.prev, a.log) AS x INTO s, t, w;
 	m := CASE l.algorithm WHEN 0 THEN "formats_schema".ceiling(s, l.p) WHEN 1 THEN s
 		ELSE s - w + "formats_schema".ceiling(w * (4096 - "formats_schema".into(greatest(clock - t, 0), l.p)), 4096) END;
 END $$;
@@ -345,6 +465,7 @@ BEGIN
 		END IF;
 	END LOOP;
 	FOREACH a IN ARRAY list LOOP
+		CONTINUE WHEN a.lim LIKE 'held:%';
 		m := "formats_schema".limit_of(a.lim, key);
 		at := greatest(at, a.as_of);
 		SELECT y.m FROM "formats_schema".missing(m, a, clock) AS y INTO x;
@@ -354,6 +475,7 @@ BEGIN
 	most := least(most, holds, l.c) + least(greatest(most - holds, 0), l.debt);
 	own := ROW(asked, most, at, 0, NULL);
 	IF l.algorithm = 0 THEN own.spent := most * l.p;
+	ELSIF l.calendar THEN own.as_of := coalesce(l.starts["formats_schema".window_of(l.starts, at)], at);
 	ELSIF l.algorithm = 1 THEN
 		IF NOT l.first THEN own.as_of := "formats_schema".step(at, l.start, l.p); END IF;
 	ELSIF l.algorithm = 2 THEN own.as_of := greatest(at, 0) - greatest(at, 0) % l.p;
@@ -363,8 +485,9 @@ END $$;
 
 -- written returns the accounts of a row after a decision about cost. The account that decided comes first. Two
 -- other accounts follow, which are charged the same cost, at most until they are empty. If all others are full,
--- the row drops them.
-CREATE FUNCTION "formats_schema".written(own "formats_schema".account, list "formats_schema".account[], key bytea, clock bigint, cost bigint) RETURNS "formats_schema".account[]
+-- the row drops them. Histories follow: see 0006_hold.sql. The account that decided lacked s before, and wait is as in
+-- admits.
+CREATE FUNCTION "formats_schema".written(own "formats_schema".account, list "formats_schema".account[], key bytea, clock bigint, cost bigint, s bigint, wait bigint) RETURNS "formats_schema".account[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
 	a "formats_schema".account;
@@ -372,10 +495,21 @@ DECLARE
 	r record;
 	part bigint;
 	kept "formats_schema".account[] := ARRAY[own];
+	was "formats_schema".account; h "formats_schema".account;
+	before bigint;
+	histories "formats_schema".account[] := '{}';
 	others boolean := false;
 BEGIN
 	FOREACH a IN ARRAY list LOOP
-		CONTINUE WHEN a.lim = own.lim OR cardinality(kept) = 3;
+		IF a.lim = own.lim THEN before := a.as_of; END IF;
+		IF a.lim = 'held:' || own.lim THEN -- after its account
+			m := "formats_schema".limit_of(own.lim, key);
+			h := "formats_schema".kept_history(m, a, clock, before, s);
+			IF cost > 0 THEN h := "formats_schema".noted(m, h, s, own.spent, cost, wait, own.as_of); END IF;
+			IF h.lim IS NOT NULL THEN histories := histories || h; END IF;
+		END IF;
+		CONTINUE WHEN a.lim = own.lim OR a.lim LIKE 'held:%' OR cardinality(kept) = 3;
+		was := a;
 		m := "formats_schema".limit_of(a.lim, key);
 		SELECT * FROM "formats_schema".missing(m, a, clock) INTO r;
 		others := others OR r.s > 0;
@@ -387,11 +521,22 @@ BEGIN
 				a.spent := r.s + part * CASE m.algorithm WHEN 0 THEN m.p ELSE 1 END;
 				a.as_of := r.t;
 				a.prev := r.w;
+				a.log := NULL;
 			END IF;
 		END IF;
 		kept := kept || a;
+		h := "formats_schema".history(list, a.lim);
+		IF h.lim IS NOT NULL THEN
+			h := "formats_schema".kept_history(m, h, clock, was.as_of, r.s);
+			IF part > 0 THEN h := "formats_schema".noted(m, h, r.s, 0, part, -2, 0); END IF;
+			IF h.lim IS NOT NULL THEN histories := histories || h; END IF;
+		END IF;
 	END LOOP;
-	RETURN CASE WHEN others THEN kept ELSE kept[1:1] END;
+	IF others THEN RETURN kept || histories; END IF;
+	FOREACH h IN ARRAY histories LOOP
+		IF h.lim = 'held:' || own.lim THEN RETURN ARRAY[own, h]; END IF;
+	END LOOP;
+	RETURN kept[1:1];
 END $$;
 
 -- refunded returns the account after an admin refund.
@@ -409,8 +554,8 @@ BEGIN
 		a.spent := r.sum;
 		RETURN a;
 	END IF;
-	r := "formats_schema".look(l, clock, a.spent, a.as_of, a.prev);
-	a.spent := r.s; a.as_of := r.t; a.prev := r.w;
+	r := "formats_schema".look(l, clock, a.spent, a.as_of, a.prev, a.log);
+	a.spent := r.s; a.as_of := r.t; a.prev := r.w; a.log := NULL;
 	IF l.algorithm = 2 THEN -- this window first
 		part := least(back, a.spent - a.prev);
 		a.prev := a.prev - least(back - part, a.prev);
@@ -446,7 +591,7 @@ BEGIN
 		END IF;
 		RETURN a;
 	END IF;
-	r := "formats_schema".look(l, clock, a.spent, a.as_of, a.prev);
+	r := "formats_schema".look(l, clock, a.spent, a.as_of, a.prev, a.log);
 	IF l.algorithm = 2 THEN
 		back := least(back, r.s - r.w);
 		IF back > 0 AND r.t = taken_at THEN
@@ -454,9 +599,7 @@ BEGIN
 		END IF;
 		RETURN a;
 	END IF;
-	came := greatest(r.t - taken_at, 0);
-	IF l.algorithm = 1 THEN came := came / l.p; END IF;
-	came := CASE WHEN came > most / l.n THEN most ELSE came * l.n END;
+	came := "formats_schema".refills(l, taken_at, r.t);
 	cost := CASE WHEN cost > most / unit THEN most ELSE cost * unit END; -- avoids an overflow
 	back := CASE WHEN back > most / unit THEN most ELSE back * unit END;
 	IF r.s > l.c * unit THEN -- in debt
@@ -466,20 +609,38 @@ BEGIN
 		back := least(back, greatest(cost - came, 0), r.s);
 	END IF;
 	IF back > 0 THEN
-		a.spent := r.s - back; a.as_of := r.t; a.prev := 0;
+		a.spent := r.s - back; a.as_of := r.t; a.prev := 0; a.log := NULL;
 	END IF;
 	RETURN a;
 END $$;
 
--- due returns the time when all accounts are full.
+-- slots_check refuses a key of slots for a bucket, and the other way round: see store.Charge.
+CREATE FUNCTION "formats_schema".slots_check(lim text, key bytea, slots boolean) RETURNS void
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	l CONSTANT "formats_schema".rate_limit := "formats_schema".limit_of(lim, key);
+BEGIN
+	IF (l.algorithm = 4) <> slots THEN
+		RAISE EXCEPTION USING ERRCODE = 'MT001',
+			MESSAGE = format('key %L holds %s', encode(key, 'escape'), CASE WHEN slots THEN 'a bucket, not slots' ELSE 'slots, not a bucket' END);
+	END IF;
+END $$;
+
+-- due returns the time when all accounts are full and all holds have expired.
 CREATE FUNCTION "formats_schema".due(list "formats_schema".account[], key bytea) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
 	a "formats_schema".account;
+	l "formats_schema".rate_limit;
 	latest bigint;
 BEGIN
 	FOREACH a IN ARRAY list LOOP
-		latest := greatest(latest, "formats_schema".full_at("formats_schema".limit_of(a.lim, key), a.spent, a.as_of, a.prev));
+		IF a.lim LIKE 'held:%' THEN
+			latest := greatest(latest, a.spent);
+			CONTINUE;
+		END IF;
+		l := "formats_schema".limit_of(a.lim, key); -- so that PostgreSQL inlines full_at
+		latest := greatest(latest, "formats_schema".full_at(l, a.spent, a.as_of, a.prev));
 	END LOOP;
 	RETURN latest;
 END $$;
@@ -679,36 +840,85 @@ BEGIN
 END $$;
 
 -- reset fills buckets atomically: a take of several buckets sees all of them before the reset, or all of them
--- after it.
+-- after it. Their holds return nothing afterwards: see 0006_hold.sql.
 CREATE FUNCTION "formats_schema".{bucket}_reset(keys bytea[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
-SET search_path = pg_catalog, pg_temp AS $$
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off AS $$
 BEGIN
 	PERFORM "formats_schema".{bucket}_lock(keys);
-	PERFORM "formats_schema".{bucket}_delete_rows(keys);
+	DELETE FROM "formats_schema".{bucket}_hold_due d WHERE d.key = ANY (keys);
+	PERFORM "formats_schema".{bucket}_delete_rows(keys || ARRAY(SELECT k || convert_to('|#penalty', 'UTF8') FROM unnest(keys) AS k));
+END $$;
+
+-- penalty returns the penalty of a bucket's key at clock, as four numbers. They are 0 without a penalty.
+CREATE FUNCTION "formats_schema".{bucket}_penalty(k bytea, clock bigint) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off AS $$
+DECLARE
+	r record;
+BEGIN
+	SELECT b.lim, b.log FROM "formats_schema".{bucket} b WHERE b.key = k || convert_to('|#penalty', 'UTF8') INTO r;
+	IF NOT FOUND THEN RETURN '{0,0,0,0}'; END IF;
+	IF r.lim <> 'penalty 1' OR cardinality(r.log) <> 4 THEN
+		RAISE EXCEPTION USING ERRCODE = 'MT001',
+			MESSAGE = format('key %L has no penalty in format version 1: limit %L', encode(k, 'escape'), r.lim);
+	END IF;
+	IF clock >= r.log[3] THEN RETURN '{0,0,0,0}'; END IF;
+	RETURN r.log;
+END $$;
+
+-- punish starts a penalty after the earlier penalty, as bucket.Penalty does, and returns it. With write, it also writes
+-- the penalty, and the caller holds the lock of the bucket's row. first, most and factor are the numbers of the penalty.
+CREATE FUNCTION "formats_schema".{bucket}_punish(k bytea, earlier bigint[], clock bigint, shift bigint,
+	first bigint, most bigint, factor bigint, write boolean, OUT penalty bigint[])
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	length CONSTANT bigint := least(greatest(earlier[2] / 1000 * factor + earlier[2] % 1000 * factor / 1000, first), most);
+BEGIN
+	penalty := ARRAY[clock + length, length, clock + length + CASE WHEN first < most THEN most ELSE 0 END, earlier[4] + 1];
+	IF write THEN
+		INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, log)
+			VALUES (k || convert_to('|#penalty', 'UTF8'), 'penalty 1', 0, 0, penalty[3] + shift, penalty)
+			ON CONFLICT (key) DO UPDATE SET lim = excluded.lim, full_at = excluded.full_at, log = excluded.log;
+	END IF;
 END $$;
 
 -- take runs any takes and refunds, one after another, atomically. The keys are in ascending order. A limit is its text
 -- in a row, and eight numbers: the fields of a rate_limit. Positions of keys, limits and ids start at 1. The program
 -- has these numbers per operation:
 --
---   1, flags (1: dry run, 2: up to), wait as in admits, the position of the id that remembers it or 0, the number
---      of charges, and per charge: key, limit, cost
+--   1, flags (1: dry run, 2: up to, 4: renew slots), wait as in admits, the position of the id that remembers it or 0,
+--      the number of charges, and per charge: key, limit, cost, and two numbers: the halves of the slot's ID, or the
+--      microseconds for which the take of a bucket awaits its cancellation and 0. For a hold, the first of the two is
+--      negative: its microseconds. The second is then 1 if the hold is refunded at its expiry
+--   3, the number of charges of the next take, and per charge: first, most and factor of its penalty; 0 is no penalty
 --   2, the position of the id or 0, the number of charges, and per charge: key, limit, refunded amount, and the
---      canceled take's cost, its instant, and the spent tokens after it; a cost of -1 is no take
+--      canceled take's cost, its instant, and the spent tokens after it; a cost of -1 is no take. For a slot, the
+--      last two are the halves of its ID
 --
--- The answers have these numbers per take: 1 (taken), 0 (denied) or 2 (taken before; limits has the limits of that
--- time), the time, and per charge its cost and four numbers:
+-- Each calendar limit has its text among calendars. Its numbers among windows are the number of starts, the longest wait
+-- of a reservation, and the starts. If the call lacks windows, it changes nothing. Then answers has 3, the time and
+-- instants, and limits has the texts of the limits that need windows at these instants.
 --
---   0, spent, as_of, prev    the account before the take; after it if the take has an id and was not denied
---   1, sum, behind, wait     a log's sum, the distance of its instant from the clock, and the wait; -1 is never
+-- The first number of an answer is 1 (taken), 0 (denied) or 2 (taken before; limits has the limits of that time). It is 4
+-- for a hold of a bucket with too many holds, and the answer then ends with it. The time follows, and per charge its cost
+-- and five numbers:
+--
+--   0, spent, as_of, prev, 0    the account before the take; after it if the take has an id and was not denied, or if it
+--                               is a hold. The last number is then the ID of the history
+--   1, sum, behind, wait, 0     a log's sum, the distance of its instant from the clock, and the wait; -1 is never
+--   2, held, next, last, wait   the held slots, the times until the first and the last of them end, and the wait
+--
+-- If the take has penalties and was not taken before, the rest of each charge's penalty and its level follow, or zeros.
 --
 -- look is as in take_one.
 CREATE FUNCTION "formats_schema".{bucket}_take(clock bigint, keys bytea[], lims text[], numbers bigint[], program bigint[],
-	ids bytea[], look boolean, OUT answers bigint[], OUT limits text[])
+	ids bytea[], calendars text[], windows bigint[], look boolean, OUT answers bigint[], OUT limits text[])
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off AS $$ -- the memory may have been empty at planning time
+SET enable_seqscan = off -- the memory may have been empty at planning time
+SET plan_cache_mode = force_generic_plan AS $$ -- else PostgreSQL plans queries of arrays in each call
 #variable_conflict use_column
 DECLARE
 	given CONSTANT boolean := clock >= 0;
@@ -722,24 +932,38 @@ DECLARE
 	a "formats_schema".account;
 	fresh bytea[]; -- rows inserted to be locked
 	writes boolean := false;
+	due_now boolean; -- a row has an expired hold to refund
+	due_needs bigint[]; due_limits text[]; -- windows that these refunds need
+	turning boolean; -- a row may have an account of a calendar
 	r record;
 	rates "formats_schema".rate_limit[];
 	l "formats_schema".rate_limit;
 	i int; j int; k int; x int; first int; charges int;
 	memo int; flags bigint; wait bigint; cost bigint; room bigint; due bigint;
-	ok boolean;
+	ttl bigint; -- of a hold; negative if the take awaits its settlement
+	ok boolean; held boolean;
 	s bigint; t bigint; w bigint;
 	-- The accounts of an operation before it, and their state at the clock.
 	befores "formats_schema".account[]; opened boolean[]; several boolean[];
 	costs bigint[]; ss bigint[]; ts bigint[]; ws bigint[]; waits bigint[];
 	g bigint[]; sum bigint;
 	answer bigint[]; called text[];
+	penalties int; penalty bigint[]; punished bigint[]; own boolean; -- of the next take
+	starts "formats_schema".sliding_log[]; reaches bigint[]; -- of calendars
+	newest bigint;
 BEGIN
+	j := 1;
+	FOR i IN 1 .. cardinality(calendars) LOOP
+		starts[i] := ROW(windows[j + 2 : j + 1 + windows[j]]);
+		reaches[i] := windows[j + 1];
+		j := j + 2 + windows[j];
+	END LOOP;
 	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000; END IF;
 	FOR i IN 1 .. cardinality(numbers) / 8 LOOP
 		j := 8 * i;
+		k := array_position(calendars, lims[i]);
 		rates[i] := ROW(numbers[j - 7], numbers[j - 6], numbers[j - 5], numbers[j - 4], numbers[j - 3], numbers[j - 2],
-			numbers[j - 1] = 1, numbers[j] = 1);
+			numbers[j - 1] = 1, numbers[j] = 1, k IS NOT NULL, (starts[k]).entries);
 	END LOOP;
 	-- The first pass uses no locks. If it writes nothing, its result is the answer.
 	FOR locked IN CASE WHEN look THEN 0 ELSE 1 END .. 1 LOOP
@@ -747,20 +971,64 @@ BEGIN
 			fresh := "formats_schema".{bucket}_lock(keys);
 		END IF;
 		IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
-		spents := array_fill(0::bigint, ARRAY[cardinality(keys)]);
-		as_ofs := spents; prevs := spents; dues := spents;
-		firsts := array_fill(''::text, ARRAY[cardinality(keys)]);
-		dirty := array_fill(false, ARRAY[cardinality(keys)]);
-		logs := array_fill(NULL::"formats_schema".sliding_log, ARRAY[cardinality(keys)]);
-		others := array_fill(NULL::"formats_schema".accounts, ARRAY[cardinality(keys)]);
-		FOR r IN SELECT * FROM "formats_schema".{bucket}_states(keys) LOOP
-			k := r.i;
-			firsts[k] := r.lim; spents[k] := r.spent; as_ofs[k] := r.as_of; prevs[k] := coalesce(r.prev, 0);
-			IF r.log IS NOT NULL THEN logs[k] := ROW(r.log); END IF;
-			IF r.others IS NOT NULL THEN others[k] := ROW(r.others); END IF;
+		newest := clock; turning := false; due_now := false; due_needs := '{}'; due_limits := '{}';
+		FOR again IN 0 .. locked LOOP -- again after refunds of expired holds
+			spents := array_fill(0::bigint, ARRAY[cardinality(keys)]);
+			as_ofs := spents; prevs := spents; dues := spents;
+			firsts := array_fill(''::text, ARRAY[cardinality(keys)]);
+			dirty := array_fill(false, ARRAY[cardinality(keys)]);
+			logs := array_fill(NULL::"formats_schema".sliding_log, ARRAY[cardinality(keys)]);
+			others := array_fill(NULL::"formats_schema".accounts, ARRAY[cardinality(keys)]);
+			FOR r IN SELECT * FROM "formats_schema".{bucket}_states(keys) LOOP
+				k := r.i;
+				firsts[k] := r.lim; spents[k] := r.spent; as_ofs[k] := r.as_of; prevs[k] := coalesce(r.prev, 0);
+				newest := greatest(newest, r.as_of);
+				IF r.log IS NOT NULL THEN logs[k] := ROW(r.log); END IF;
+				IF r.others IS NOT NULL THEN
+					others[k] := ROW(r.others);
+					turning := true;
+					due_now := due_now OR "formats_schema".{bucket}_is_due(r.others, clock);
+				ELSIF strpos(r.lim, '.') > 0 THEN
+					turning := true;
+				END IF;
+			END LOOP;
+			EXIT WHEN locked = 0 OR NOT due_now OR again = 1;
+			SELECT d.needs, d.needing FROM "formats_schema".{bucket}_refund_due(keys, clock, shift, calendars, windows) AS d INTO due_needs, due_limits;
 		END LOOP;
-		answers := '{}'; limits := '{}'; writes := false;
+		answers := due_needs; limits := due_limits; writes := false;
+		FOR k IN 1 .. CASE WHEN turning THEN cardinality(keys) ELSE 0 END LOOP -- bring accounts of calendars to the clock
+			CONTINUE WHEN firsts[k] = '';
+			CONTINUE WHEN others[k] IS NULL AND firsts[k] NOT LIKE '1:%.%';
+			list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], NULL)::"formats_schema".account] || (others[k]).list;
+			FOR j IN 1 .. cardinality(list) LOOP
+				CONTINUE WHEN list[j].lim LIKE 'held:%';
+				newest := greatest(newest, list[j].as_of);
+				CONTINUE WHEN strpos(list[j].lim, '.') = 0;
+				x := array_position(lims, list[j].lim);
+				IF x IS NULL THEN l := "formats_schema".limit_of(list[j].lim, keys[k]); ELSE l := rates[x]; END IF;
+				g := "formats_schema".turned(l, list[j], (starts[array_position(calendars, list[j].lim)]).entries, clock);
+				IF g IS NULL THEN
+					answers := answers || list[j].as_of; limits := limits || list[j].lim;
+				ELSIF j = 1 THEN
+					logs[k] := ROW(g);
+				ELSE
+					a := list[j]; a.log := g;
+					was := (others[k]).list; was[j - 1] := a;
+					others[k] := ROW(was)::"formats_schema".accounts;
+				END IF;
+			END LOOP;
+		END LOOP;
+		FOR i IN 1 .. cardinality(calendars) LOOP
+			CONTINUE WHEN "formats_schema".window_of((starts[i]).entries, clock) > 0 AND
+				(starts[i]).entries[cardinality((starts[i]).entries)] > newest + reaches[i];
+			answers := answers || newest; limits := limits || calendars[i];
+		END LOOP;
+		IF cardinality(limits) > 0 THEN
+			answers := ARRAY[3, clock] || answers;
+			EXIT;
+		END IF;
 		i := 1;
+		<<operations>>
 		WHILE i <= size LOOP
 			IF program[i] = 2 THEN
 				memo := program[i + 1];
@@ -780,17 +1048,33 @@ BEGIN
 				FOR j IN 0 .. charges - 1 LOOP
 					x := first + 6 * j;
 					k := program[x]; cost := program[x + 2]; w := program[x + 3];
-					CONTINUE WHEN firsts[k] = '' OR cost <= 0;
+					CONTINUE WHEN firsts[k] = '';
+					PERFORM "formats_schema".slots_check(firsts[k], keys[k], (rates[program[x + 1]]).algorithm = 4);
+					IF (rates[program[x + 1]]).algorithm = 4 THEN
+						g := "formats_schema".slots_without((logs[k]).entries, program[x + 4], program[x + 5]);
+						CONTINUE WHEN g IS NOT DISTINCT FROM (logs[k]).entries;
+						logs[k] := ROW(g);
+						spents[k] := cardinality(g) / 3 * 1000;
+						dues[k] := coalesce(g[cardinality(g) - 2], clock);
+						dirty[k] := true; writes := true;
+						CONTINUE;
+					END IF;
+					CONTINUE WHEN cost <= 0;
 					was := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
-					list := '{}';
-					FOREACH a IN ARRAY was LOOP
-						IF w < 0 THEN
-							a := "formats_schema".refunded("formats_schema".limit_of(a.lim, keys[k]), a, clock, cost);
-						ELSIF a.lim = lims[program[x + 1]] THEN
-							a := "formats_schema".canceled(rates[program[x + 1]], a, clock, cost, w, program[x + 4], program[x + 5]);
-						END IF;
-						list := list || a;
-					END LOOP;
+					IF EXISTS (SELECT FROM unnest(was) AS o (lim, spent, as_of, prev, log) WHERE o.lim LIKE 'held:%') THEN
+						list := "formats_schema".refunded_accounts(was, keys[k], clock, lims[program[x + 1]], cost, w, program[x + 4], program[x + 5],
+							(rates[program[x + 1]]).starts);
+					ELSE
+						list := '{}';
+						FOREACH a IN ARRAY was LOOP
+							IF w < 0 THEN
+								a := "formats_schema".refunded("formats_schema".limit_of(a.lim, keys[k]), a, clock, cost);
+							ELSIF a.lim = lims[program[x + 1]] THEN
+								a := "formats_schema".canceled(rates[program[x + 1]], a, clock, cost, w, program[x + 4], program[x + 5]);
+							END IF;
+							list := list || a;
+						END LOOP;
+					END IF;
 					CONTINUE WHEN list IS NOT DISTINCT FROM was;
 					a := list[1];
 					spents[k] := a.spent; as_ofs[k] := a.as_of; prevs[k] := a.prev;
@@ -802,13 +1086,26 @@ BEGIN
 				CONTINUE;
 			END IF;
 
+			penalties := 0;
+			IF program[i] = 3 THEN
+				penalties := i + 2;
+				i := penalties + 3 * program[i + 1];
+			END IF;
 			flags := program[i + 1]; wait := program[i + 2]; memo := program[i + 3]; charges := program[i + 4];
 			first := i + 5;
-			i := first + 3 * charges;
+			i := first + 5 * charges;
 			IF memo > 0 THEN
 				SELECT m.answer, m.limits FROM "formats_schema".{bucket}_memory m
 					WHERE m.id = ids[memo] AND clock - m.at < 120000000 INTO r;
-				IF FOUND THEN
+				ok := FOUND;
+				FOR j IN 0 .. charges - 1 LOOP -- the retry of a take with an ended slot is a new take
+					x := first + 5 * j;
+					IF ok AND (rates[program[x + 1]]).algorithm = 4 AND program[x + 2] > 0 THEN
+						g := "formats_schema".slots_live((logs[program[x]]).entries, clock);
+						ok := "formats_schema".slots_without(g, program[x + 3], program[x + 4]) <> g;
+					END IF;
+				END LOOP;
+				IF ok THEN
 					answers := answers || r.answer;
 					limits := limits || r.limits;
 					CONTINUE;
@@ -816,17 +1113,29 @@ BEGIN
 			END IF;
 			room := 9007199254740991;
 			FOR j IN 0 .. charges - 1 LOOP
-				x := program[first + 3 * j + 1];
-				k := program[first + 3 * j]; l := rates[x];
+				x := program[first + 5 * j + 1];
+				k := program[first + 5 * j]; l := rates[x];
 				opened[j] := false;
+				IF firsts[k] <> '' AND firsts[k] <> lims[x] THEN PERFORM "formats_schema".slots_check(firsts[k], keys[k], l.algorithm = 4); END IF;
+				IF l.algorithm = 4 THEN
+					several[j] := false;
+					befores[j] := ROW(lims[x], 0, 0, 0, "formats_schema".slots_live((logs[k]).entries, clock));
+					CONTINUE;
+				END IF;
 				several[j] := others[k] IS NOT NULL OR firsts[k] <> lims[x] AND firsts[k] <> '';
 				IF several[j] THEN
 					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
 					SELECT o.own, o.fresh FROM "formats_schema".opened(l, lims[x], list, keys[k], clock) AS o INTO r;
 					a := r.own;
 					opened[j] := r.fresh;
+					IF program[first + 5 * j + 3] < 0 AND "formats_schema".has_max_holds(list, keys[k], clock, lims[x]) THEN
+						answers := answers || ARRAY[4, clock];
+						writes := false;
+						EXIT operations;
+					END IF;
 				ELSE
 					a := ROW(lims[x], spents[k], as_ofs[k], prevs[k], (logs[k]).entries);
+					IF l.calendar AND firsts[k] = '' THEN a.as_of := l.starts["formats_schema".window_of(l.starts, clock)]; END IF;
 				END IF;
 				befores[j] := a;
 				IF l.algorithm = 3 THEN
@@ -841,14 +1150,24 @@ BEGIN
 					END IF;
 					IF flags >= 2 THEN room := least(room, greatest(l.c - "formats_schema".ceiling(s, l.p), 0)); END IF;
 				ELSE
-					SELECT * FROM "formats_schema".look(l, clock, a.spent, a.as_of, a.prev) INTO s, t, w;
+					SELECT * FROM "formats_schema".look(l, clock, a.spent, a.as_of, a.prev, a.log) INTO s, t, w;
 					IF flags >= 2 THEN room := least(room, "formats_schema".remaining(l, clock, s, t, w)); END IF;
 				END IF;
 				ss[j] := s; ts[j] := t; ws[j] := w;
 			END LOOP;
 			ok := true;
 			FOR j IN 0 .. charges - 1 LOOP
-				l := rates[program[first + 3 * j + 1]]; cost := program[first + 3 * j + 2];
+				l := rates[program[first + 5 * j + 1]]; cost := program[first + 5 * j + 2];
+				IF l.algorithm = 4 THEN
+					costs[j] := cost;
+					g := (befores[j]).log;
+					held := "formats_schema".slots_without(g, program[first + 5 * j + 3], program[first + 5 * j + 4]) <> g;
+					waits[j] := CASE WHEN flags >= 4 THEN CASE WHEN held THEN 0 ELSE -1 END
+						WHEN cost = 0 OR held OR cardinality(g) / 3 < l.c / 1000 THEN 0
+						ELSE g[cardinality(g) - 3 * (l.c / 1000) + 1] - clock END;
+					ok := ok AND waits[j] = 0;
+					CONTINUE;
+				END IF;
 				IF flags >= 2 AND cost > room THEN cost := least(cost, greatest(room - room % 1000, 1000)); END IF;
 				costs[j] := cost;
 				IF l.algorithm = 3 THEN
@@ -860,33 +1179,66 @@ BEGIN
 					ok := ok AND "formats_schema".admits(l, clock, ss[j], ts[j], ws[j], cost, wait);
 				END IF;
 			END LOOP;
+			punished := '{}';
+			FOR j IN 0 .. CASE WHEN penalties > 0 THEN charges ELSE 0 END - 1 LOOP
+				k := program[first + 5 * j]; l := rates[program[first + 5 * j + 1]]; x := penalties + 3 * j; cost := costs[j];
+				IF program[x] = 0 OR wait = -2 OR l.algorithm = 4 THEN
+					punished := punished || '{0,0}';
+					CONTINUE;
+				END IF;
+				IF l.algorithm = 3 THEN own := waits[j] = 0;
+				ELSE own := "formats_schema".admits(l, clock, ss[j], ts[j], ws[j], cost, wait);
+				END IF;
+				penalty := "formats_schema".{bucket}_penalty(keys[k], clock);
+				IF clock >= penalty[1] AND NOT own AND wait = -1 AND flags % 2 = 0 AND cost > 0
+					AND cost <= l.c + (CASE WHEN l.queued THEN l.debt ELSE 0 END) THEN
+					writes := true;
+					penalty := "formats_schema".{bucket}_punish(keys[k], penalty, clock, shift, program[x], program[x + 1], program[x + 2], locked = 1);
+				END IF;
+				ok := ok AND clock >= penalty[1];
+				punished := punished || CASE WHEN clock < penalty[1] THEN ARRAY[penalty[1] - clock, penalty[4]] ELSE '{0,0}' END;
+			END LOOP;
 			answer := ARRAY[CASE WHEN ok THEN 1 ELSE 0 END, clock];
 			FOR j IN 0 .. charges - 1 LOOP
-				k := program[first + 3 * j]; x := program[first + 3 * j + 1]; l := rates[x]; cost := costs[j];
+				k := program[first + 5 * j]; x := program[first + 5 * j + 1]; l := rates[x]; cost := costs[j];
 				a := befores[j];
+				IF l.algorithm = 4 THEN
+					g := a.log;
+					IF ok AND flags % 2 = 0 AND cost > 0 THEN
+						g := "formats_schema".slots_without(g, program[first + 5 * j + 3], program[first + 5 * j + 4]);
+						g := "formats_schema".slots_with(g, clock + l.p, program[first + 5 * j + 3], program[first + 5 * j + 4]);
+						firsts[k] := lims[x]; spents[k] := cardinality(g) / 3 * 1000; as_ofs[k] := clock; prevs[k] := 0;
+						logs[k] := ROW(g); others[k] := NULL; dues[k] := g[cardinality(g) - 2];
+						dirty[k] := true; writes := true;
+					END IF;
+					answer := answer || ARRAY[cost, 2, cardinality(g) / 3, CASE WHEN cardinality(g) > 0 THEN g[1] - clock ELSE 0 END,
+						CASE WHEN cardinality(g) > 0 THEN g[cardinality(g) - 2] - clock ELSE 0 END, waits[j]];
+					CONTINUE;
+				END IF;
+				ttl := -program[first + 5 * j + 3];
 				IF l.algorithm = 3 AND (NOT ok OR flags % 2 = 1) THEN
 					answer := answer || ARRAY[cost, 1, ss[j],
-						CASE WHEN ss[j] > 0 THEN ts[j] ELSE greatest(ts[j], clock) END - clock, waits[j]];
-				ELSIF l.algorithm < 3 AND (NOT ok OR flags % 2 = 1 OR memo = 0) THEN
-					answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev];
+						CASE WHEN ss[j] > 0 THEN ts[j] ELSE greatest(ts[j], clock) END - clock, waits[j], 0];
+				ELSIF l.algorithm < 3 AND (NOT ok OR flags % 2 = 1 OR memo = 0 AND ttl <= 0) THEN
+					answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev, 0];
 				END IF;
 				CONTINUE WHEN flags % 2 = 1 OR NOT ok AND NOT opened[j];
 				IF ok THEN
 					IF l.algorithm = 3 THEN
 						SELECT * FROM "formats_schema".log_spent(l, coalesce(a.log, '{}'), ws[j]::int, greatest(clock, ts[j]), cost) INTO g, sum, t;
 						a.spent := sum; a.as_of := t; a.prev := 0; a.log := g;
-						answer := answer || ARRAY[cost, 1, sum, t - clock, 0];
+						answer := answer || ARRAY[cost, 1, sum, t - clock, 0, 0];
 					ELSE
 						a.spent := ss[j] + cost * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
 						a.as_of := ts[j]; a.prev := ws[j]; a.log := NULL;
-						IF memo > 0 THEN answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev]; END IF;
+						IF memo > 0 OR ttl > 0 THEN answer := answer || ARRAY[cost, 0, a.spent, a.as_of, a.prev, 0]; END IF;
 					END IF;
 				ELSE
 					cost := 0; -- written, so that the next take does not create it again
 				END IF;
 				IF several[j] THEN
 					list := ARRAY[ROW(firsts[k], spents[k], as_ofs[k], prevs[k], (logs[k]).entries)::"formats_schema".account] || (others[k]).list;
-					list := "formats_schema".written(a, list, keys[k], clock, cost);
+					list := "formats_schema".written(a, list, keys[k], clock, cost, ss[j], wait);
 					others[k] := CASE WHEN cardinality(list) > 1 THEN ROW(list[2:])::"formats_schema".accounts END;
 					dues[k] := "formats_schema".due(list, keys[k]);
 				ELSIF l.algorithm = 0 THEN dues[k] := "formats_schema".full_after(a.as_of, a.spent, l.n);
@@ -895,19 +1247,44 @@ BEGIN
 				firsts[k] := a.lim; spents[k] := a.spent; as_ofs[k] := a.as_of; prevs[k] := a.prev;
 				logs[k] := CASE WHEN a.log IS NOT NULL THEN ROW(a.log)::"formats_schema".sliding_log END;
 				dirty[k] := true; writes := true;
+				-- A hold, or a take that awaits its cancellation: see bucket.Row.WithAwait.
+				IF cost > 0 AND (ttl > 0 OR ttl < 0 AND l.algorithm = 0) THEN
+					list := ARRAY[ROW(a.lim, a.spent, a.as_of, a.prev, a.log)::"formats_schema".account] || (others[k]).list;
+					was := ARRAY["formats_schema".history(list, a.lim)];
+					CONTINUE WHEN ttl < 0 AND was[1].lim IS NULL AND a.spent <= cost * l.p;
+					list := "formats_schema".changed_history(list, keys[k], clock, a.lim, CASE WHEN ttl > 0 THEN 1 ELSE 4 END, a.as_of, a.spent,
+						CASE WHEN ttl > 0 THEN clock + ttl ELSE -ttl END, program[first + 5 * j + 4] = 1, pg_current_xact_id()::text::bigint);
+					others[k] := ROW(list[2:])::"formats_schema".accounts;
+					dues[k] := "formats_schema".due(list, keys[k]);
+					IF ttl > 0 THEN
+						a := "formats_schema".history(list, a.lim);
+						answer[cardinality(answer)] := a.log[1];
+					END IF;
+				END IF;
 			END LOOP;
-			answers := answers || answer;
+			answers := answers || answer || punished;
 			IF memo > 0 AND ok AND locked = 1 THEN
 				answer[1] := 2;
 				called := '{}';
-				FOR j IN 0 .. charges - 1 LOOP called := called || lims[program[first + 3 * j + 1]]; END LOOP;
+				FOR j IN 0 .. charges - 1 LOOP called := called || lims[program[first + 5 * j + 1]]; END LOOP;
 				INSERT INTO "formats_schema".{bucket}_memory AS m (id, at, until, answer, limits)
 					VALUES (ids[memo], clock, clock + shift + 120000000, answer, called)
 					ON CONFLICT (id) DO UPDATE SET at = excluded.at, until = excluded.until, answer = excluded.answer, limits = excluded.limits;
 			END IF;
 		END LOOP;
-		EXIT WHEN NOT writes;
+		EXIT WHEN NOT writes AND (locked = 1 OR NOT due_now);
 	END LOOP;
+	IF writes AND cardinality(calendars) > 0 THEN -- drop the results of turned
+		FOR k IN 1 .. cardinality(keys) LOOP
+			IF strpos(firsts[k], '.') > 0 THEN logs[k] := NULL; END IF;
+			was := (others[k]).list;
+			FOR j IN 1 .. coalesce(cardinality(was), 0) LOOP
+				CONTINUE WHEN was[j].lim NOT LIKE '1:%.%'; -- nor a history
+				a := was[j]; a.log := NULL; was[j] := a;
+			END LOOP;
+			IF was IS NOT NULL THEN others[k] := ROW(was)::"formats_schema".accounts; END IF;
+		END LOOP;
+	END IF;
 	IF writes THEN
 		INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, prev, log, others)
 			SELECT d.key, d.lim, d.spent, d.as_of, d.due + shift, nullif(d.prev, 0), d.log, d.others
@@ -959,15 +1336,16 @@ END $$;
 
 -- {bucket}_view shows the accounts of the buckets to operators. It escapes bytes of keys that are not text.
 CREATE VIEW "formats_schema".{bucket}_view AS
-	SELECT encode(b.key, 'escape') AS key, CASE (l.l).algorithm WHEN 2 THEN 'sliding window' WHEN 3 THEN 'sliding log' WHEN 0 THEN 'bucket' WHEN 1 THEN 'bucket' ELSE 'unknown' END AS kind,
+	SELECT encode(b.key, 'escape') AS key, CASE (l.l).algorithm WHEN 2 THEN 'sliding window' WHEN 3 THEN 'sliding log' WHEN 4 THEN 'slots' WHEN 0 THEN 'bucket' WHEN 1 THEN 'bucket'
+			ELSE CASE WHEN a.lim LIKE 'penalty %' THEN 'penalty' ELSE 'unknown' END END AS kind,
 		round(a.spent::numeric / CASE (l.l).algorithm WHEN 0 THEN (l.l).p ELSE 1 END / 1000, 6) AS missing,
 		to_timestamp(a.as_of / 1e6) AS as_of, to_timestamp(b.full_at / 1e6) AS full_at,
 		round((l.l).c::numeric / 1000, 3) AS capacity, a.number
 	FROM "formats_schema".{bucket} b
 	CROSS JOIN LATERAL (SELECT 1 AS number, b.lim, b.spent, b.as_of
 		UNION ALL SELECT 1 + o.number::int, o.lim, o.spent, o.as_of
-		FROM unnest(b.others) WITH ORDINALITY AS o (lim, spent, as_of, prev, log, number)) AS a
-	CROSS JOIN LATERAL (SELECT CASE WHEN a.lim LIKE '1:%' THEN "formats_schema".limit_of(a.lim, b.key) END AS l) AS l;
+		FROM unnest(b.others) WITH ORDINALITY AS o (lim, spent, as_of, prev, log, number) WHERE o.lim NOT LIKE 'held:%') AS a
+	CROSS JOIN LATERAL (SELECT CASE WHEN a.lim LIKE '1:%' THEN "formats_schema".viewed_limit(a.lim, b.key) END AS l) AS l;
 $each$, '{bucket}', name), '{unlogged}', CASE name WHEN 'bucket' THEN 'UNLOGGED' ELSE '' END);
 END LOOP;
 END $both$;
@@ -1185,13 +1563,19 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         was := OLD;
     END IF;
-    IF jsonb_typeof(doc) <> 'object' OR jsonb_typeof(coalesce(doc -> 'match', '{}')) <> 'object'
+    IF jsonb_typeof(doc) <> 'object' OR jsonb_typeof(coalesce(doc -> 'match', '{}')) NOT IN ('object', 'array')
         OR jsonb_typeof(coalesce(doc -> 'algorithm_config', '{}')) <> 'object' OR jsonb_typeof(coalesce(doc -> 'limit_keys', '[]')) <> 'array' THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_spec_check', COLUMN = 'spec',
-            MESSAGE = 'spec, match and algorithm_config must be JSON objects, and limit_keys a list';
+            MESSAGE = 'spec and algorithm_config must be JSON objects, match an object or a list, and limit_keys a list';
     END IF;
     match := coalesce(doc -> 'match', '{}');
     config := coalesce(doc -> 'algorithm_config', '{}');
+    -- A list of alternatives has no place for the clauses of other columns.
+    IF jsonb_typeof(match) = 'array' AND (NEW.plan IS NOT NULL AND NEW.plan IS DISTINCT FROM was.plan
+        OR NEW.key_pattern IS DISTINCT FROM was.key_pattern AND "formats_schema".rate_limit_pattern(NEW.key_pattern, false) -> 'match' <> '{}') THEN
+        RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_match_check', COLUMN = 'spec',
+            MESSAGE = 'match is a list of alternatives, so plan and the values in key_pattern have no place in it', HINT = 'write them into each alternative';
+    END IF;
 
     -- 1. Copy the columns that the statement sets to spec. If spec already has the value, keep its text, so that
     -- a row can be inserted back unchanged.
@@ -1217,17 +1601,19 @@ BEGIN
     IF NEW.key_pattern IS DISTINCT FROM was.key_pattern THEN
         said := "formats_schema".rate_limit_pattern(NEW.key_pattern, true);
         IF said IS NOT NULL THEN
-            FOR value IN SELECT jsonb_object_keys("formats_schema".rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
-                match := match - value;
-            END LOOP;
+            IF jsonb_typeof(match) = 'object' THEN
+                FOR value IN SELECT jsonb_object_keys("formats_schema".rate_limit_pattern(was.key_pattern, false) -> 'match') LOOP
+                    match := match - value;
+                END LOOP;
+                match := match || (said -> 'match');
+            END IF;
             -- A fallback without limit_keys stays without.
             IF NOT (NEW.is_fallback AND said -> 'limit_keys' = '[]' AND NOT doc ? 'limit_keys') THEN
                 doc := doc || jsonb_build_object('limit_keys', said -> 'limit_keys');
             END IF;
-            match := match || (said -> 'match');
         END IF;
     END IF;
-    IF NEW.plan IS DISTINCT FROM was.plan THEN
+    IF NEW.plan IS DISTINCT FROM was.plan AND jsonb_typeof(match) = 'object' THEN
         IF plan_attr IS NULL THEN
             RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_plan_check', COLUMN = 'plan', MESSAGE = 'plan is not mapped to an attribute',
                 HINT = 'add plan to rate_limit_attribute';
@@ -1240,7 +1626,7 @@ BEGIN
     IF TG_OP = 'INSERT' AND NOT (doc @> (NEW.spec - ARRAY['limit_keys', 'match', 'algorithm_config'])
         AND coalesce(NEW.spec -> 'limit_keys' = doc -> 'limit_keys', true)
         AND match @> coalesce(NEW.spec -> 'match', '{}') AND config @> coalesce(NEW.spec -> 'algorithm_config', '{}')
-        AND match @> coalesce("formats_schema".rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}')) THEN
+        AND (jsonb_typeof(match) = 'array' OR match @> coalesce("formats_schema".rate_limit_pattern(NEW.key_pattern, false) -> 'match', '{}'))) THEN
         RAISE check_violation USING CONSTRAINT = 'rate_limit_rule_twice_check', COLUMN = 'spec',
             MESSAGE = 'spec and another column have different values for one field', HINT = 'set it in one place';
     END IF;
@@ -1277,7 +1663,7 @@ BEGIN
     -- Keep the text of a pattern that agrees with spec.
     IF NEW.key_pattern IS NULL OR NEW.key_pattern IS NOT DISTINCT FROM was.key_pattern THEN
         said := "formats_schema".rate_limit_pattern(NEW.key_pattern, false);
-        IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR NOT match @> (said -> 'match') THEN
+        IF NEW.key_pattern IS NULL OR said IS NULL OR said -> 'limit_keys' <> coalesce(doc -> 'limit_keys', '[]') OR said -> 'match' <> '{}' AND NOT match @> (said -> 'match') THEN
             NEW.key_pattern := "formats_schema".rate_limit_pattern_of(doc);
         END IF;
     END IF;
@@ -1436,8 +1822,7 @@ $numbers$;
 
 -- rate_limit_violation_maintain creates the partitions of the days around at (null: now), and drops the
 -- partitions whose rows are all older than keep. Nodes can call it concurrently. It runs with its owner's
--- privileges, so a node needs no privilege to create or drop tables: any user with the DELETE privilege can call
--- it.
+-- privileges: any user with the DELETE privilege can call it, without a privilege to create or drop tables.
 --
 -- A day with rows in the default partition gets no partition. These rows are deleted by age, in batches.
 CREATE FUNCTION "formats_schema".rate_limit_violation_maintain(at timestamptz, keep interval, OUT made integer, OUT dropped integer, OUT trimmed integer)
@@ -1552,6 +1937,852 @@ CREATE TABLE "formats_schema".document (
 COMMENT ON TABLE "formats_schema".document IS 'Documents that servers of mete share, such as overrides. Change them with mete override.';
 $migration$;
 		INSERT INTO "formats_schema".migration (version, name) VALUES (5, 'document');
+	END IF;
+END
+$mete$;
+
+DO $mete$
+BEGIN
+	IF NOT EXISTS (SELECT FROM "formats_schema".migration WHERE version = 6) THEN
+		EXECUTE $migration$
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Holds, and the histories of their buckets. Package bucket documents histories and their arithmetic.
+--
+-- A history is an entry of the column others, after all accounts. A row with a history therefore always has others,
+-- and the functions for plain takes leave it alone. The fields of a history are
+--
+--   lim     held: and the limit of its account
+--   spent   the instant from which on it is not needed: the last expiry, and the last start of waiting work
+--   as_of   the longest time from a take to its expiry; without holds, how long the last take awaits its cancellation
+--   prev    the first expiry of a hold that is refunded then, or 0
+--   log     the ID of the history, and five numbers per epoch: start, least, later, back, holds
+--
+-- The ID is the transaction that began the history. A hold returns tokens only to the history with its ID, because a reset has
+-- deleted any other together with the row.
+
+CREATE FUNCTION "formats_schema".history(list "formats_schema".account[], lim text) RETURNS "formats_schema".account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a "formats_schema".account;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		IF a.lim = 'held:' || lim THEN RETURN a; END IF;
+	END LOOP;
+	RETURN NULL;
+END $$;
+
+-- kept_history returns the history of an account that lacks s at clock, or NULL once all holds have expired.
+CREATE FUNCTION "formats_schema".kept_history(l "formats_schema".rate_limit, h "formats_schema".account, clock bigint, as_of bigint, s bigint) RETURNS "formats_schema".account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF h.lim IS NULL OR greatest(clock, as_of) >= h.spent AND h.prev = 0 AND NOT
+		(l.algorithm < 2 AND s > l.c * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END) THEN RETURN NULL; END IF;
+	RETURN h;
+END $$;
+
+-- noted returns the history after a take of cost at the instant at: s was missing before it, and after follows.
+CREATE FUNCTION "formats_schema".noted(l "formats_schema".rate_limit, h "formats_schema".account, s bigint, after bigint, cost bigint, wait bigint, at bigint) RETURNS "formats_schema".account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	unit CONSTANT bigint := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+	e bigint[] := h.log;
+	size CONSTANT int := cardinality(e);
+	owed CONSTANT bigint := after - l.c * unit;
+BEGIN
+	IF h.lim IS NULL OR l.algorithm > 1 THEN RETURN h; END IF;
+	e[size - 3] := least(e[size - 3], s);
+	IF owed > 0 AND wait <> -2 THEN
+		e[size - 2] := least(e[size - 2], greatest((l.c - cost) * unit - (l.n - owed % l.n) % l.n, 0));
+		IF NOT l.calendar THEN -- else the call may lack the windows until the start
+			h.spent := greatest(h.spent, at + "formats_schema".ceiling(owed, l.n) * CASE l.algorithm WHEN 1 THEN l.p ELSE 1 END);
+		END IF;
+	END IF;
+	h.log := e;
+	RETURN h;
+END $$;
+
+-- returned returns the history after a refund: s was missing before it, and after follows.
+CREATE FUNCTION "formats_schema".returned(l "formats_schema".rate_limit, h "formats_schema".account, s bigint, after bigint) RETURNS "formats_schema".account
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	e bigint[] := h.log;
+	size CONSTANT int := cardinality(e);
+BEGIN
+	IF h.lim IS NULL OR l.algorithm > 1 THEN RETURN h; END IF;
+	e[size - 3] := least(e[size - 3], after);
+	e[size - 1] := least(e[size - 1] + s - after, 9007199254740991);
+	h.log := e;
+	RETURN h;
+END $$;
+
+-- withdraw lowers the minima of a history, and returns them with the part of back that is left: see bucket.History.
+CREATE FUNCTION "formats_schema".withdraw(l "formats_schema".rate_limit, INOUT e bigint[], INOUT back bigint, cost bigint, t bigint, at bigint, s bigint)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	most bigint := 9007199254740991;
+	size CONSTANT int := cardinality(e) / 5;
+	rest CONSTANT bigint := greatest(cost - "formats_schema".refills(l, t, at), 0);
+	own bigint := least(back, rest);
+	first int := 1;
+	i int;
+	low bigint; later bigint; stop bigint;
+BEGIN
+	WHILE first < size AND e[5 * first + 1] <= t LOOP first := first + 1; END LOOP;
+	IF e[5 * first - 4] > t THEN most := rest; END IF;
+	FOR j IN first .. size LOOP
+		i := 5 * j;
+		low := e[i - 3]; later := e[i - 2]; stop := at;
+		IF j < size THEN stop := e[i + 1]; ELSE low := least(low, s); END IF;
+		e[i - 3] := greatest(low - back, 0);
+		IF later < 9007199254740991 THEN e[i - 2] := greatest(later - back, 0); END IF;
+		IF j = first AND e[i - 4] <= t THEN low := greatest(low, cost - "formats_schema".refills(l, t, stop)); END IF;
+		back := least(greatest(least(back, low), own), later);
+		own := least(own, later);
+	END LOOP;
+	back := least(back, most);
+END $$;
+
+-- pruned returns epochs without those in which no hold can be open, and joins the oldest two while there are too many.
+CREATE FUNCTION "formats_schema".pruned(e bigint[], longest bigint, at bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	WHILE cardinality(e) > 5 AND at - e[6] >= longest LOOP e := e[6:]; END LOOP;
+	WHILE cardinality(e) > 40 LOOP
+		e := ARRAY[e[1], least(e[2], e[7]), least(e[3], e[8]), least(e[4] + e[9], 9007199254740991), e[5] + e[10]] || e[11:];
+	END LOOP;
+	RETURN e;
+END $$;
+
+-- refunded_accounts returns the entries of a row after a refund of back to all accounts, or after a cancellation for the
+-- account with this limit. A cost of -1 is no take. starts are the windows of a calendar limit. The other parameters are those of
+-- canceled.
+CREATE FUNCTION "formats_schema".refunded_accounts(list "formats_schema".account[], key bytea, clock bigint, lim text, back bigint,
+	cost bigint, taken_at bigint, missed bigint, starts bigint[]) RETURNS "formats_schema".account[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	l "formats_schema".rate_limit;
+	a "formats_schema".account; was "formats_schema".account; h "formats_schema".account;
+	kept "formats_schema".account[] := '{}'; histories "formats_schema".account[] := '{}';
+	r record; w record;
+	unit bigint; asked bigint; part bigint; later bigint; owes boolean;
+	e bigint[]; -- the epochs
+BEGIN
+	FOREACH was IN ARRAY list LOOP
+		CONTINUE WHEN was.lim LIKE 'held:%';
+		l := "formats_schema".limit_of(was.lim, key);
+		IF was.lim = lim THEN l.starts := starts; END IF;
+		a := was;
+		h := "formats_schema".history(list, was.lim);
+		IF h.lim IS NULL THEN
+			IF cost < 0 THEN a := "formats_schema".refunded(l, a, clock, back);
+			ELSIF a.lim = lim THEN a := "formats_schema".canceled(l, a, clock, back, cost, taken_at, missed);
+			END IF;
+			kept := kept || a;
+			CONTINUE;
+		END IF;
+		IF cost < 0 OR a.lim = lim THEN
+			SELECT * FROM "formats_schema".missing(l, a, clock) INTO r;
+			h := "formats_schema".kept_history(l, h, clock, a.as_of, r.s);
+			IF cost < 0 THEN
+				a := "formats_schema".refunded(l, a, clock, back);
+				IF l.algorithm < 2 AND was.spent > 0 AND back > 0 THEN h := "formats_schema".returned(l, h, r.s, a.spent); END IF;
+			ELSIF l.algorithm > 1 OR h.lim IS NULL THEN
+				a := "formats_schema".canceled(l, a, clock, back, cost, taken_at, missed);
+			ELSIF least(back, cost) > 0 AND a.spent > 0 THEN
+				unit := CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+				asked := least(back, cost) * unit;
+				owes := r.s > l.c * unit;
+				later := r.s - missed + "formats_schema".refills(l, taken_at, r.t);
+				e := h.log[2:];
+				SELECT * FROM "formats_schema".withdraw(l, e, asked, cost * unit, taken_at, r.t, r.s) INTO w;
+				part := w.back;
+				IF owes AND e[1] > taken_at THEN
+					part := CASE WHEN back >= cost AND later = 0 THEN asked ELSE 0 END;
+				ELSIF owes THEN
+					FOR j IN REVERSE cardinality(e) / 5 .. 1 LOOP
+						later := later + e[5 * j - 1];
+						EXIT WHEN e[5 * j - 4] <= taken_at;
+					END LOOP;
+					part := greatest(asked - greatest(later, 0), w.back);
+				END IF;
+				part := least(part, r.s);
+				IF part > 0 THEN
+					h.log := h.log[1] || w.e;
+					h := "formats_schema".returned(l, h, r.s, r.s - part);
+					a.spent := r.s - part; a.as_of := r.t; a.prev := 0; a.log := NULL;
+				END IF;
+			END IF;
+		END IF;
+		kept := kept || a;
+		IF h.lim IS NOT NULL THEN histories := histories || h; END IF;
+	END LOOP;
+	RETURN kept || histories;
+END $$;
+
+-- changed_history returns the entries of a row with another history for the account with this limit. An action of 1 opens a
+-- hold that expires at till, 2 extends it, and 3 closes it. An action of 4 is for a take that awaits its cancellation for till
+-- microseconds. t is the instant of the take, which left s missing. A new history gets this ID. It begins behind the takes
+-- of this instant while the account is in debt: see bucket.History.
+CREATE FUNCTION "formats_schema".changed_history(list "formats_schema".account[], key bytea, clock bigint, lim text, action int,
+	t bigint, s bigint, till bigint, refund boolean, id bigint) RETURNS "formats_schema".account[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	l CONSTANT "formats_schema".rate_limit := "formats_schema".limit_of(lim, key);
+	a "formats_schema".account; own "formats_schema".account; h "formats_schema".account;
+	kept "formats_schema".account[] := '{}';
+	e bigint[];
+	size int;
+	holds CONSTANT bigint := CASE action WHEN 1 THEN 1 ELSE 0 END;
+	sum bigint := 0;
+	owes CONSTANT boolean := l.algorithm < 2 AND s > l.c * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+BEGIN
+	FOREACH a IN ARRAY list LOOP
+		IF a.lim = lim THEN own := a; END IF;
+		IF a.lim <> 'held:' || lim THEN kept := kept || a; END IF;
+	END LOOP;
+	IF own.lim IS NULL THEN RETURN list; END IF;
+	h := "formats_schema".history(list, lim);
+	h := "formats_schema".kept_history(l, h, clock, own.as_of, (SELECT m.s FROM "formats_schema".missing(l, own, clock) AS m));
+	IF h.lim IS NULL AND action IN (1, 4) THEN
+		h := ROW('held:' || lim, 0, 0, 0, ARRAY[id, CASE WHEN owes THEN t + 1 ELSE t END, s, 9007199254740991, 0, 0])::"formats_schema".account;
+	END IF;
+	IF h.lim IS NULL THEN RETURN kept; END IF;
+	IF action < 3 THEN
+		h.spent := greatest(h.spent, till, own.as_of + 1);
+		h.as_of := greatest(h.as_of, till - t);
+		IF refund AND (h.prev = 0 OR till < h.prev) THEN h.prev := till; END IF;
+	END IF;
+	e := h.log[2:];
+	size := cardinality(e);
+	IF action = 4 THEN
+		FOR j IN 1 .. size / 5 LOOP sum := sum + e[5 * j]; END LOOP;
+		h.spent := greatest(h.spent, t + till);
+		IF till > h.as_of OR sum = 0 THEN h.as_of := till; END IF;
+	END IF;
+	IF action IN (1, 4) THEN
+		IF e[size - 4] >= t OR t - e[size - 4] < "formats_schema".ceiling(h.as_of, 7) THEN
+			e[size - 3] := least(e[size - 3], s);
+			e[size] := e[size] + holds;
+		ELSE
+			e := e || ARRAY[t, s, CASE WHEN owes THEN e[size - 2] ELSE 9007199254740991 END, 0, holds];
+		END IF;
+		e := "formats_schema".pruned(e, h.as_of, greatest(clock, own.as_of));
+	ELSIF action = 3 THEN
+		FOR j IN REVERSE size / 5 .. 1 LOOP
+			IF e[5 * j - 4] <= t OR j = 1 THEN
+				e[5 * j] := greatest(e[5 * j] - 1, 0);
+				EXIT;
+			END IF;
+		END LOOP;
+	END IF;
+	h.log := h.log[1] || e;
+	RETURN kept || h;
+END $$;
+
+-- awaits_only reports whether a row has one account with at most a history, which has no hold to refund.
+CREATE FUNCTION "formats_schema".awaits_only(lim text, others "formats_schema".account[]) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN others IS NULL OR cardinality(others) = 1 AND (others[1]).prev = 0 AND (others[1]).lim = 'held:' || lim;
+
+CREATE TYPE "formats_schema".charged AS (spent bigint, as_of bigint, due bigint, others "formats_schema".account[]);
+
+-- awaited returns an account of a token bucket after a take of cost at t, and the other entries of its row. It equals opened,
+-- written and changed_history for a row that passes awaits_only, and a bucket without debt after the take. The take awaits its
+-- cancellation for this many microseconds; 0 awaits none.
+CREATE FUNCTION "formats_schema".awaited(lim text, spent bigint, as_of bigint, others "formats_schema".account[], t bigint, cost bigint, await bigint, n bigint)
+RETURNS "formats_schema".charged
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	most CONSTANT bigint := 9007199254740991;
+	s CONSTANT bigint := CASE WHEN t - as_of > spent / n THEN 0 ELSE spent - greatest(t - as_of, 0) * n END;
+	after CONSTANT bigint := s + cost;
+	due bigint := t + after / n + 1;
+	h "formats_schema".account;
+	e bigint[]; -- the history's ID, and its epochs
+	size int;
+	holds bigint := 0;
+BEGIN
+	IF others IS NOT NULL THEN h := others[1]; END IF;
+	IF h.lim IS NULL OR t >= h.spent THEN
+		IF await = 0 OR s = 0 THEN RETURN ROW(after, t, due, NULL::"formats_schema".account[]); END IF;
+		RETURN ROW(after, t, greatest(due, t + await),
+			ARRAY[ROW('held:' || lim, t + await, await, 0, ARRAY[pg_current_xact_id()::text::bigint, t, after, most, 0, 0])::"formats_schema".account]);
+	END IF;
+	e := h.log;
+	size := cardinality(e);
+	IF s < e[size - 3] THEN e[size - 3] := s; END IF;
+	IF await > 0 THEN
+		h.spent := greatest(h.spent, t + await);
+		IF await <> h.as_of THEN
+			FOR i IN 1 .. size / 5 LOOP holds := holds + e[5 * i + 1]; END LOOP;
+			IF await > h.as_of OR holds = 0 THEN h.as_of := await; END IF;
+		END IF;
+		IF e[size - 4] < t AND (t - e[size - 4]) * 7 >= h.as_of THEN e := e || ARRAY[t, after, most, 0, 0]; END IF;
+		size := cardinality(e);
+		IF size > 6 AND (size > 41 OR t - e[7] >= h.as_of) THEN e := e[1] || "formats_schema".pruned(e[2:], h.as_of, t); END IF;
+	END IF;
+	h.log := e;
+	RETURN ROW(after, t, greatest(due, h.spent), ARRAY[h]);
+END $$;
+
+-- settled returns an account of a token bucket after a cancellation at t, and the other entries of its row. The cancellation
+-- returns at most back of a take of cost. It equals refunded_accounts for a row that passes awaits_only, and a bucket without debt. back is at most cost.
+CREATE FUNCTION "formats_schema".settled(spent bigint, as_of bigint, others "formats_schema".account[], t bigint, back bigint, cost bigint, taken_at bigint, n bigint)
+RETURNS "formats_schema".charged
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	most CONSTANT bigint := 9007199254740991;
+	s CONSTANT bigint := CASE WHEN t - as_of > spent / n THEN 0 ELSE spent - greatest(t - as_of, 0) * n END;
+	unfilled CONSTANT bigint := CASE WHEN t - taken_at > cost / n THEN 0 ELSE cost - greatest(t - taken_at, 0) * n END; -- of the take
+	part bigint := back;
+	h "formats_schema".account;
+	e bigint[]; -- the history's ID, and its epochs
+	size int;
+	first int := 2;
+	own bigint; low bigint; later bigint;
+BEGIN
+	IF others IS NOT NULL THEN h := others[1]; END IF;
+	IF h.lim IS NULL OR t >= h.spent THEN
+		part := least(part, s, unfilled);
+		IF part <= 0 THEN RETURN ROW(spent, as_of, as_of + spent / n + 1, NULL::"formats_schema".account[]); END IF;
+		RETURN ROW(s - part, t, t + (s - part) / n + 1, NULL::"formats_schema".account[]);
+	END IF;
+	e := h.log;
+	size := cardinality(e);
+	-- As in withdraw.
+	own := least(back, unfilled);
+	WHILE first < size - 4 AND e[first + 5] <= taken_at LOOP first := first + 5; END LOOP;
+	FOR i IN first .. size - 4 BY 5 LOOP
+		low := e[i + 1]; later := e[i + 2];
+		IF i = size - 4 THEN low := least(low, s); END IF;
+		e[i + 1] := greatest(low - part, 0);
+		IF later < most THEN e[i + 2] := greatest(later - part, 0); END IF;
+		IF i = first AND e[i] <= taken_at THEN
+			low := greatest(low, CASE WHEN i = size - 4 THEN unfilled
+				WHEN e[i + 5] - taken_at > cost / n THEN 0 ELSE cost - (e[i + 5] - taken_at) * n END);
+		END IF;
+		part := least(greatest(least(part, low), own), later);
+		own := least(own, later);
+	END LOOP;
+	part := least(part, s, CASE WHEN e[first] > taken_at THEN unfilled ELSE most END);
+	IF part <= 0 THEN RETURN ROW(spent, as_of, greatest(as_of + spent / n + 1, h.spent), others); END IF;
+	IF s - part < e[size - 3] THEN e[size - 3] := s - part; END IF;
+	e[size - 1] := least(e[size - 1] + part, most);
+	h.log := e;
+	RETURN ROW(s - part, t, greatest(t + (s - part) / n + 1, h.spent), ARRAY[h]);
+END $$;
+
+-- awaited_or_settled is awaited for an amount above 0, and settled for 0. Clients call it, with any search path.
+CREATE FUNCTION "formats_schema".awaited_or_settled(lim text, spent bigint, as_of bigint, others "formats_schema".account[], t bigint, amount bigint,
+	await bigint, back bigint, cost bigint, taken_at bigint, n bigint) RETURNS "formats_schema".charged
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF amount > 0 THEN RETURN "formats_schema".awaited(lim, spent, as_of, others, t, amount, await, n); END IF;
+	RETURN "formats_schema".settled(spent, as_of, others, t, back, cost, taken_at, n);
+END $$;
+
+-- has_max_holds reports whether an account has 10000 holds: see bucket.Row.Holds. Most have so few that it need not drop the
+-- ended ones.
+CREATE FUNCTION "formats_schema".has_max_holds(list "formats_schema".account[], key bytea, clock bigint, lim text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	l "formats_schema".rate_limit;
+	a "formats_schema".account; h "formats_schema".account := "formats_schema".history(list, lim);
+	e bigint[] := h.log[2:];
+	sum bigint := 0;
+BEGIN
+	FOR j IN 1 .. coalesce(cardinality(e), 0) / 5 LOOP sum := sum + e[5 * j]; END LOOP;
+	IF sum < 10000 THEN RETURN false; END IF;
+	l := "formats_schema".limit_of(lim, key);
+	FOREACH a IN ARRAY list LOOP
+		CONTINUE WHEN a.lim <> lim;
+		h := "formats_schema".kept_history(l, h, clock, a.as_of, (SELECT m.s FROM "formats_schema".missing(l, a, clock) AS m));
+		IF h.lim IS NULL THEN RETURN false; END IF;
+		e := "formats_schema".pruned(e, h.as_of, greatest(clock, a.as_of));
+	END LOOP;
+	sum := 0;
+	FOR j IN 1 .. cardinality(e) / 5 LOOP sum := sum + e[5 * j]; END LOOP;
+	RETURN sum >= 10000;
+END $$;
+
+-- turned_accounts returns a row with its calendar accounts in the windows that contain clock: see turned. Accounts whose windows
+-- the call lacks are not turned.
+CREATE FUNCTION "formats_schema".turned_accounts(list "formats_schema".account[], key bytea, calendars text[], windows bigint[], clock bigint) RETURNS "formats_schema".account[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	a "formats_schema".account;
+BEGIN
+	FOR i IN 1 .. cardinality(list) LOOP
+		a := list[i];
+		CONTINUE WHEN a.lim NOT LIKE '1:%.%';
+		a.log := "formats_schema".turned("formats_schema".limit_of(a.lim, key), a, "formats_schema".starts_of(calendars, windows, a.lim), clock);
+		list[i] := a;
+	END LOOP;
+	RETURN list;
+END $$;
+
+-- needed_window returns an instant at which a call needs a window of a limit, or NULL. The call needs the windows since the
+-- instant t of a take, until newest. A bucket is full after more windows than a call can carry.
+CREATE FUNCTION "formats_schema".needed_window(lim text, starts bigint[], t bigint, clock bigint, newest bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF lim NOT LIKE '1:%.%' THEN RETURN NULL; END IF;
+	IF "formats_schema".window_of(starts, t) = 0 AND "formats_schema".window_of(starts, clock) <= 1000 THEN RETURN t; END IF;
+	RETURN CASE WHEN starts[cardinality(starts)] <= newest THEN newest END;
+END $$;
+
+-- A hold_part is the charge of one bucket: see store.Terms. It was taken at taken_at, and missed was spent then. history is
+-- the ID of the account's history, or NULL if the part cost nothing.
+CREATE TYPE "formats_schema".hold_part AS (key bytea, lim text, cost bigint, kept boolean, fixed bigint, asked bigint, unit int, taken_at bigint, missed bigint,
+	history bigint);
+
+-- has_history reports whether a row still has the history of a part. Otherwise it was reset, or the part cost nothing.
+CREATE FUNCTION "formats_schema".has_history(list "formats_schema".account[], part "formats_schema".hold_part) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	h CONSTANT "formats_schema".account := "formats_schema".history(list, part.lim);
+BEGIN
+	RETURN coalesce(h.log[1] = part.history, false);
+END $$;
+
+-- settle_target returns the cost of a part after a settlement with these amounts: see store.Terms.
+CREATE FUNCTION "formats_schema".settle_target(part "formats_schema".hold_part, actual bigint[]) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+	amount CONSTANT bigint := actual[least(part.unit + 1, cardinality(actual))];
+	total CONSTANT bigint := least(part.fixed + amount, 9007199254740991);
+BEGIN
+	IF part.kept OR amount = -1 THEN RETURN part.cost; END IF;
+	IF part.asked = 0 OR part.asked = part.cost THEN RETURN total; END IF;
+	RETURN least(div(total::numeric * part.cost + part.asked - 1, part.asked), 9007199254740991);
+END $$;
+
+-- The part below exists for each of the two bucket tables.
+DO $both$
+DECLARE
+	name text;
+BEGIN
+FOREACH name IN ARRAY ARRAY['bucket', 'bucket_durable'] LOOP
+EXECUTE replace(replace($each$
+
+-- An open hold expires at expires. After until, no call finds the hold. Both are by the clock of the take, and drop_at is
+-- by the server's clock.
+CREATE {unlogged} TABLE "formats_schema".{bucket}_hold (
+	id      bytea PRIMARY KEY,
+	expires bigint NOT NULL,
+	until   bigint NOT NULL,
+	drop_at bigint NOT NULL,
+	settled boolean NOT NULL,
+	refund  boolean NOT NULL,
+	actual  bigint NOT NULL, -- the first amount of the settlement
+	name    text COLLATE "C" NOT NULL, -- a hash of the ID, which orders refunds at one instant
+	answer  bigint[] NOT NULL,
+	limits  text[] NOT NULL,
+	parts   "formats_schema".hold_part[] NOT NULL,
+	slots   bytea[] NOT NULL -- the keys of the slots that the take took, which are no parts
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX ON "formats_schema".{bucket}_hold (drop_at);
+
+-- Refunds of holds at their expiry.
+CREATE {unlogged} TABLE "formats_schema".{bucket}_hold_due (
+	key     bytea NOT NULL,
+	expires bigint NOT NULL,
+	name    text COLLATE "C" NOT NULL,
+	part    "formats_schema".hold_part NOT NULL,
+	PRIMARY KEY (key, expires, name)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- write_accounts writes the entries of a locked row.
+CREATE FUNCTION "formats_schema".{bucket}_write_accounts(k bytea, list "formats_schema".account[], shift bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off AS $$
+DECLARE
+	a "formats_schema".account;
+BEGIN
+	FOR i IN 1 .. cardinality(list) LOOP -- drop the results of turned
+		a := list[i];
+		CONTINUE WHEN a.lim NOT LIKE '1:%.%';
+		a.log := NULL;
+		list[i] := a;
+	END LOOP;
+	a := list[1];
+	UPDATE "formats_schema".{bucket} b SET lim = a.lim, spent = a.spent, as_of = a.as_of, prev = nullif(a.prev, 0), log = a.log,
+		others = CASE WHEN cardinality(list) > 1 THEN list[2:] END, full_at = "formats_schema".due(list, k) + shift
+		WHERE b.key = k;
+END $$;
+
+-- is_due reports whether a row has a hold to refund.
+CREATE FUNCTION "formats_schema".{bucket}_is_due(others "formats_schema".account[], clock bigint) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	FOR i IN 1 .. coalesce(cardinality(others), 0) LOOP
+		IF others[i].prev BETWEEN 1 AND clock AND others[i].lim LIKE 'held:%' THEN RETURN true; END IF;
+	END LOOP;
+	RETURN false;
+END $$;
+
+-- refund_due refunds the expired holds of locked rows, each at its expiry. It ignores holds of an earlier history. If it needs
+-- windows of calendars that the call lacks, it returns the instants and limits, and leaves their rows alone.
+CREATE FUNCTION "formats_schema".{bucket}_refund_due(keys bytea[], clock bigint, shift bigint, calendars text[], windows bigint[],
+	OUT needs bigint[], OUT needing text[])
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off AS $$
+DECLARE
+	r record; d record;
+	k bytea;
+	list "formats_schema".account[];
+	part "formats_schema".hold_part;
+	next bigint; at bigint;
+	complete boolean;
+BEGIN
+	needs := '{}'; needing := '{}';
+	FOREACH k IN ARRAY keys LOOP
+		SELECT * FROM "formats_schema".{bucket} b WHERE b.key = k INTO r;
+		CONTINUE WHEN NOT "formats_schema".{bucket}_is_due(r.others, clock);
+		complete := true;
+		FOR d IN SELECT * FROM "formats_schema".{bucket}_hold_due x WHERE x.key = k AND x.expires <= clock LOOP
+			part := d.part;
+			at := "formats_schema".needed_window(part.lim, "formats_schema".starts_of(calendars, windows, part.lim), part.taken_at, clock, clock);
+			CONTINUE WHEN at IS NULL;
+			needs := needs || at; needing := needing || part.lim;
+			complete := false;
+		END LOOP;
+		CONTINUE WHEN NOT complete;
+		list := ARRAY[ROW(r.lim, r.spent, r.as_of, coalesce(r.prev, 0), r.log)::"formats_schema".account] || r.others;
+		FOR d IN SELECT * FROM "formats_schema".{bucket}_hold_due x WHERE x.key = k AND x.expires <= clock ORDER BY x.expires, x.name LOOP
+			part := d.part;
+			CONTINUE WHEN NOT "formats_schema".has_history(list, part);
+			list := "formats_schema".turned_accounts(list, k, calendars, windows, d.expires);
+			IF part.cost > "formats_schema".settle_target(part, '{0}') THEN
+				list := "formats_schema".refunded_accounts(list, k, d.expires, part.lim, part.cost - "formats_schema".settle_target(part, '{0}'),
+					part.cost, part.taken_at, part.missed, "formats_schema".starts_of(calendars, windows, part.lim));
+			END IF;
+			list := "formats_schema".changed_history(list, k, d.expires, part.lim, 3, part.taken_at, 0, 0, false, 0);
+		END LOOP;
+		DELETE FROM "formats_schema".{bucket}_hold_due x WHERE x.key = k AND x.expires <= clock;
+		SELECT coalesce(min(x.expires), 0) FROM "formats_schema".{bucket}_hold_due x WHERE x.key = k INTO next;
+		FOR i IN 2 .. cardinality(list) LOOP
+			IF (list[i]).lim LIKE 'held:%' THEN
+				list[i] := ROW((list[i]).lim, (list[i]).spent, (list[i]).as_of, next, (list[i]).log)::"formats_schema".account;
+			END IF;
+		END LOOP;
+		PERFORM "formats_schema".{bucket}_write_accounts(k, list, shift);
+	END LOOP;
+END $$;
+
+-- take_and_settle makes takes and cancellations of one token bucket each. Its rounds end at these positions. The keys of a
+-- round ascend, and the first round has all keys, so that calls lock rows in one order. A take has a cost as its amount, and
+-- awaits its cancellation for this many microseconds; 0 awaits none. A cancellation has an amount of 0. It returns at most back
+-- of a take of cost at the instant taken_at. All amounts are in units of 1/p thousandth. which is the position of the limit
+-- among lims, c and n.
+--
+-- It returns a row for each call that it could decide, with its position and the numbers of take_one. It leaves out buckets in
+-- debt, rows with other accounts or holds to refund, and cancellations without a row.
+CREATE FUNCTION "formats_schema".{bucket}_take_and_settle(clock bigint, rounds bigint[], keys bytea[], which bigint[], amounts bigint[], awaits bigint[],
+	costs bigint[], backs bigint[], takens bigint[], lims text[], c bigint[], n bigint[], flag boolean)
+RETURNS TABLE (i bigint, took bigint, spent bigint, as_of bigint, now bigint)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+	given CONSTANT boolean := clock >= 0;
+	shift bigint := 0;
+	first bigint := 1;
+	final bigint;
+	done bigint;
+BEGIN
+	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000; END IF;
+	FOREACH final IN ARRAY rounds LOOP
+		-- took passes the position.
+		RETURN QUERY INSERT INTO "formats_schema".{bucket} AS b (key, lim, spent, as_of, full_at, took)
+			SELECT k.key, lims[k.which], k.amount, CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END,
+				"formats_schema".full_after(CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END, k.amount, n[k.which]) + shift, first + k.o - 1000001
+			FROM unnest(keys[first:final], which[first:final], amounts[first:final]) WITH ORDINALITY AS k (key, which, amount, o)
+			WHERE k.amount > 0 OR EXISTS (SELECT FROM "formats_schema".{bucket} x WHERE x.key = k.key)
+			ON CONFLICT (key) DO UPDATE SET
+				(spent, as_of, full_at, took, others) = (SELECT (z.r).spent, (z.r).as_of, (z.r).due + shift, z.w, (z.r).others
+					FROM (SELECT y.w, CASE WHEN excluded.spent > 0
+						THEN "formats_schema".awaited(b.lim, b.spent, b.as_of, b.others, y.t, excluded.spent, awaits[y.w], y.n)
+						ELSE "formats_schema".settled(b.spent, b.as_of, b.others, y.t, backs[y.w], costs[y.w], takens[y.w], y.n) END AS r
+					FROM (SELECT x.w, x.n, greatest(CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END, b.as_of,
+						"formats_schema".earliest(b.spent, b.as_of, excluded.spent, c[which[x.w]], x.n)) AS t
+					FROM (SELECT v.w, n[which[v.w]] AS n
+					FROM (SELECT excluded.took + 1000000 AS w OFFSET 0) v OFFSET 0) x OFFSET 0) y OFFSET 0) z)
+			WHERE b.lim = excluded.lim AND "formats_schema".awaits_only(b.lim, b.others) AND CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END >=
+				"formats_schema".earliest(b.spent, b.as_of, excluded.spent, c[which[excluded.took + 1000000]], n[which[excluded.took + 1000000]])
+			RETURNING CASE WHEN b.took < 0 THEN b.took + 1000000 ELSE b.took END,
+				amounts[CASE WHEN b.took < 0 THEN b.took + 1000000 ELSE b.took END], b.spent,
+				CASE WHEN b.took < 0 AND NOT given AND "formats_schema".microseconds() > b.as_of + 1000 THEN "formats_schema".{bucket}_late(b.key) ELSE b.as_of END,
+				CASE WHEN given THEN clock ELSE "formats_schema".microseconds() END;
+		GET DIAGNOSTICS done = ROW_COUNT;
+		IF done <= final - first THEN -- by the current states; for a charged key, the first result row counts
+			IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+			RETURN QUERY SELECT first - 1 + s.i, 0::bigint, s.spent, s.as_of, clock FROM "formats_schema".{bucket}_states(keys[first:final]) s
+				WHERE amounts[first - 1 + s.i] > 0 AND s.lim = lims[which[first - 1 + s.i]] AND "formats_schema".awaits_only(s.lim, s.others) AND
+					"formats_schema".refilled(s.spent, s.as_of, clock, n[which[first - 1 + s.i]]) + amounts[first - 1 + s.i] > c[which[first - 1 + s.i]];
+			IF NOT given THEN clock := -1; END IF;
+		END IF;
+		first := final + 1;
+	END LOOP;
+END $$;
+
+-- lock_hold lets calls for one ID run one after another, before they lock any row. A new hold has no row to lock. Calls for
+-- other IDs that have the same hash wait, too.
+CREATE FUNCTION "formats_schema".{bucket}_lock_hold(hold_id bytea) RETURNS void
+LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+	SELECT pg_advisory_xact_lock(hashtextextended(encode(hold_id, 'hex'), '"formats_schema".{bucket}_hold'::regclass::oid::bigint));
+END;
+
+-- hold makes a hold of one take: see take for the first five parameters, and for calendars and windows. terms has four numbers
+-- per charge: 1 to keep the cost, the fixed part, the unscaled cost, and the unit. refusal is empty, or the reason to refuse the hold. It
+-- is 'slots' for a repeated hold with an ended slot: the caller then takes the slots again.
+CREATE FUNCTION "formats_schema".{bucket}_hold(clock bigint, keys bytea[], lims text[], numbers bigint[], program bigint[],
+	hold_id bytea, hold_name text, ttl bigint, refund boolean, horizon bigint, terms bigint[],
+	calendars text[], windows bigint[], OUT answers bigint[], OUT limits text[], OUT refusal text)
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_variable
+DECLARE
+	given CONSTANT boolean := clock >= 0;
+	base CONSTANT int := CASE program[1] WHEN 3 THEN 2 + 3 * program[2] ELSE 0 END; -- after the penalties
+	charges CONSTANT int := program[base + 5];
+	shift bigint := 0;
+	fresh bytea[];
+	r record;
+	part "formats_schema".hold_part;
+	parts "formats_schema".hold_part[] := '{}';
+	slots bytea[] := '{}';
+	needs bigint[]; g bigint[];
+	x int; y int;
+BEGIN
+	refusal := '';
+	limits := '{}';
+	PERFORM "formats_schema".{bucket}_lock_hold(hold_id);
+	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000; END IF;
+	SELECT * FROM "formats_schema".{bucket}_hold h WHERE h.id = hold_id INTO r;
+	IF FOUND THEN -- a repeated call, or a hold that no call finds anymore
+		fresh := "formats_schema".{bucket}_lock(keys);
+		IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+		SELECT d.needs, d.needing FROM "formats_schema".{bucket}_refund_due(keys, clock, shift, calendars, windows) AS d INTO needs, limits;
+		IF cardinality(limits) > 0 THEN
+			answers := ARRAY[3, clock] || needs;
+		ELSIF r.until > clock THEN
+			answers := r.answer;
+			limits := r.limits;
+			FOR j IN 1 .. charges LOOP
+				x := program[base + 2 + 5 * j];
+				CONTINUE WHEN numbers[8 * x - 7] <> 4 OR program[base + 3 + 5 * j] = 0;
+				g := "formats_schema".slots_live((SELECT b.log FROM "formats_schema".{bucket} b WHERE b.key = keys[program[base + 1 + 5 * j]]), clock);
+				IF "formats_schema".slots_without(g, program[base + 4 + 5 * j], program[base + 5 + 5 * j]) = g THEN refusal := 'slots'; END IF;
+			END LOOP;
+			IF (SELECT array_agg(k ORDER BY k) FROM (SELECT p.key FROM unnest(r.parts) AS p UNION ALL SELECT unnest(r.slots)) AS h (k)) IS DISTINCT FROM keys THEN
+				refusal := 'keys';
+			END IF;
+		END IF;
+		IF NOT given THEN clock := -1; END IF;
+	END IF;
+	IF answers IS NULL THEN
+		IF (SELECT c.reltuples FROM pg_class c WHERE c.oid = '"formats_schema".{bucket}_hold'::regclass) >= 262144 THEN refusal := 'full'; END IF;
+		FOR j IN 1 .. charges LOOP
+			CONTINUE WHEN numbers[8 * program[base + 2 + 5 * j] - 7] = 4;
+			program[base + 4 + 5 * j] := -ttl;
+			program[base + 5 + 5 * j] := refund::int;
+		END LOOP;
+		IF refusal = '' THEN
+			SELECT t.answers, t.limits FROM "formats_schema".{bucket}_take(clock, keys, lims, numbers, program, '{}', calendars, windows, false) AS t INTO answers, limits;
+			IF answers[1] = 4 THEN refusal := 'full'; END IF;
+		END IF;
+		IF answers[1] = 1 THEN
+			clock := answers[2];
+			answers := answers[: 2 + 6 * charges]; -- without penalties
+			answers[1] := 2;
+			limits := '{}';
+			FOR j IN 1 .. charges LOOP
+				x := program[base + 2 + 5 * j];
+				limits := limits || lims[x];
+				IF numbers[8 * x - 7] = 4 THEN
+					slots := slots || keys[program[base + 1 + 5 * j]];
+					CONTINUE;
+				END IF;
+				y := 6 * j - 3; -- of the charge in the answer
+				part := ROW(keys[program[base + 1 + 5 * j]], lims[x], answers[y], terms[4 * j - 3] = 1, terms[4 * j - 2], terms[4 * j - 1], terms[4 * j],
+					answers[y + 3] + CASE WHEN numbers[8 * x - 7] = 3 THEN clock ELSE 0 END, answers[y + 2], nullif(answers[y + 5], 0))::"formats_schema".hold_part;
+				answers[y + 5] := 0;
+				parts := parts || part;
+				IF refund AND part.cost > 0 THEN
+					INSERT INTO "formats_schema".{bucket}_hold_due (key, expires, name, part) VALUES (part.key, clock + ttl, hold_name, part);
+				END IF;
+			END LOOP;
+			INSERT INTO "formats_schema".{bucket}_hold AS h (id, expires, until, drop_at, settled, refund, actual, name, answer, limits, parts, slots)
+				VALUES (hold_id, clock + ttl, clock + ttl + horizon, clock + ttl + horizon + shift, false, refund, 0, hold_name, answers, limits, parts, slots)
+				ON CONFLICT (id) DO UPDATE SET expires = excluded.expires, until = excluded.until, drop_at = excluded.drop_at, settled = false,
+					refund = excluded.refund, actual = 0, answer = excluded.answer, limits = excluded.limits, parts = excluded.parts, slots = excluded.slots;
+		END IF;
+	END IF;
+	IF fresh IS NOT NULL THEN DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = ''; END IF;
+END $$;
+
+-- settle settles a hold with these amounts, or renews it if ttl is above 0. The result has four numbers. The state is 0 (unknown),
+-- 1 (open), 2 (settled) or 3 (expired). The expiry and the first settled amount follow. The last is 1 if this call has settled the
+-- hold. calendars and windows are those of take. If the call lacks windows, it answers like take, and settles nothing.
+CREATE FUNCTION "formats_schema".{bucket}_settle(clock bigint, hold_id bytea, actual bigint[], ttl bigint, horizon bigint,
+	calendars text[], windows bigint[], OUT answers bigint[], OUT limits text[])
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_variable
+DECLARE
+	given CONSTANT boolean := clock >= 0;
+	shift bigint := 0;
+	fresh bytea[];
+	h record; r record; m record;
+	part "formats_schema".hold_part;
+	l "formats_schema".rate_limit;
+	own "formats_schema".account;
+	list "formats_schema".account[]; lists "formats_schema".accounts[] := '{}';
+	more bigint; over boolean; wait bigint; g bigint[]; sum bigint; t bigint;
+	keys bytea[];
+	starts bigint[]; at bigint; newest bigint;
+BEGIN
+	limits := '{}';
+	answers := '{0,0,0,0}';
+	PERFORM "formats_schema".{bucket}_lock_hold(hold_id);
+	SELECT * FROM "formats_schema".{bucket}_hold x WHERE x.id = hold_id INTO h FOR UPDATE;
+	IF NOT FOUND THEN RETURN; END IF;
+	IF given THEN shift := "formats_schema".microseconds() - clock + 3600000000; END IF;
+	SELECT coalesce(array_agg(p.key ORDER BY p.key), '{}') FROM unnest(h.parts) AS p INTO keys;
+	fresh := "formats_schema".{bucket}_lock(keys);
+	IF NOT given THEN clock := "formats_schema".microseconds(); END IF;
+	IF h.until <= clock THEN
+		DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = '';
+		RETURN;
+	END IF;
+	SELECT d.needs, d.needing FROM "formats_schema".{bucket}_refund_due(keys, clock, shift, calendars, windows) AS d INTO answers, limits;
+	IF cardinality(limits) > 0 THEN
+		answers := ARRAY[3, clock] || answers;
+		DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = '';
+		RETURN;
+	END IF;
+	IF h.settled OR h.expires <= clock THEN
+		DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = '';
+		answers := ARRAY[CASE WHEN h.settled THEN 2 ELSE 3 END, h.expires, h.actual, 0];
+		RETURN;
+	END IF;
+	FOREACH part IN ARRAY h.parts LOOP
+		SELECT * FROM "formats_schema".{bucket} b WHERE b.key = part.key INTO r;
+		list := '{}';
+		IF r.lim <> '' THEN
+			list := ARRAY[ROW(r.lim, r.spent, r.as_of, coalesce(r.prev, 0), r.log)::"formats_schema".account] || r.others;
+		END IF;
+		list := "formats_schema".turned_accounts(list, part.key, calendars, windows, clock);
+		starts := "formats_schema".starts_of(calendars, windows, part.lim);
+		newest := clock;
+		FOREACH own IN ARRAY list LOOP
+			CONTINUE WHEN own.lim LIKE 'held:%';
+			newest := greatest(newest, own.as_of);
+			IF own.lim LIKE '1:%.%' AND own.log IS NULL THEN answers := answers || own.as_of; limits := limits || own.lim; END IF;
+		END LOOP;
+		at := "formats_schema".needed_window(part.lim, starts, part.taken_at, clock, newest);
+		IF at IS NOT NULL THEN answers := answers || at; limits := limits || part.lim; END IF;
+		CONTINUE WHEN cardinality(limits) > 0;
+		over := NOT "formats_schema".has_history(list, part);
+		IF h.refund AND NOT over THEN
+			over := NOT EXISTS (SELECT FROM "formats_schema".{bucket}_hold_due x WHERE x.key = part.key AND x.expires = h.expires AND x.name = h.name);
+		END IF;
+		IF ttl > 0 THEN
+			IF NOT over THEN
+				list := "formats_schema".changed_history(list, part.key, clock, part.lim, 2, part.taken_at, 0, clock + ttl, h.refund, 0);
+				UPDATE "formats_schema".{bucket}_hold_due x SET expires = clock + ttl WHERE x.key = part.key AND x.expires = h.expires AND x.name = h.name;
+			END IF;
+			lists := lists || ROW(list)::"formats_schema".accounts;
+			CONTINUE;
+		END IF;
+		more := "formats_schema".settle_target(part, actual) - part.cost;
+		IF more > 0 THEN
+			l := "formats_schema".limit_of(part.lim, part.key);
+			l.starts := starts;
+			SELECT * FROM "formats_schema".opened(l, part.lim, list, part.key, clock) INTO m;
+			own := m.own;
+			SELECT * FROM "formats_schema".missing(l, own, clock) INTO m;
+			IF l.algorithm = 3 THEN
+				wait := "formats_schema".log_wait(l, coalesce(own.log, '{}'), m.w::int, m.s, clock, more, -2);
+			ELSE
+				wait := CASE WHEN "formats_schema".admits(l, clock, m.s, m.t, m.w, more, -2) THEN 0 ELSE 1 END;
+			END IF;
+			IF wait <> 0 THEN
+				DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = '';
+				answers := ARRAY[1, h.expires, 0, 0];
+				RETURN;
+			END IF;
+			IF l.algorithm = 3 THEN
+				SELECT * FROM "formats_schema".log_spent(l, coalesce(own.log, '{}'), m.w::int, m.t, more) INTO g, sum, t;
+				own.spent := sum; own.as_of := t; own.prev := 0; own.log := g;
+			ELSE
+				own.spent := m.s + more * CASE l.algorithm WHEN 0 THEN l.p ELSE 1 END;
+				own.as_of := m.t; own.prev := m.w; own.log := NULL;
+			END IF;
+			list := "formats_schema".written(own, list, part.key, clock, more, m.s, -2);
+		ELSIF more < 0 AND NOT over THEN
+			list := "formats_schema".refunded_accounts(list, part.key, clock, part.lim, -more, part.cost, part.taken_at, part.missed, starts);
+		END IF;
+		IF NOT over THEN
+			list := "formats_schema".changed_history(list, part.key, clock, part.lim, 3, part.taken_at, 0, 0, false, 0);
+		END IF;
+		lists := lists || ROW(list)::"formats_schema".accounts;
+	END LOOP;
+	IF cardinality(limits) > 0 THEN
+		answers := ARRAY[3, clock] || answers;
+		DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = '';
+		RETURN;
+	END IF;
+	FOR i IN 1 .. cardinality(h.parts) LOOP
+		part := h.parts[i];
+		list := (lists[i]).list;
+		IF cardinality(list) > 0 THEN PERFORM "formats_schema".{bucket}_write_accounts(part.key, list, shift); END IF;
+		IF ttl = 0 AND h.refund THEN
+			DELETE FROM "formats_schema".{bucket}_hold_due x WHERE x.key = part.key AND x.expires = h.expires AND x.name = h.name;
+		END IF;
+	END LOOP;
+	IF fresh IS NOT NULL THEN DELETE FROM "formats_schema".{bucket} b WHERE b.key = ANY (fresh) AND b.lim = ''; END IF;
+	IF ttl > 0 THEN
+		UPDATE "formats_schema".{bucket}_hold x SET expires = clock + ttl, until = clock + ttl + horizon, drop_at = clock + ttl + horizon + shift WHERE x.id = hold_id;
+		answers := ARRAY[1, clock + ttl, 0, 0];
+		RETURN;
+	END IF;
+	UPDATE "formats_schema".{bucket}_hold x SET settled = true, actual = {bucket}_settle.actual[1], until = greatest(h.expires, clock) + horizon,
+		drop_at = greatest(h.expires, clock) + horizon + shift WHERE x.id = hold_id;
+	answers := ARRAY[2, h.expires, actual[1], 1];
+END $$;
+
+-- sweep_holds deletes up to most holds that no call finds anymore, and refunds of deleted rows.
+CREATE FUNCTION "formats_schema".{bucket}_sweep_holds(most int) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	gone bigint;
+BEGIN
+	DELETE FROM "formats_schema".{bucket}_hold WHERE ctid = ANY (ARRAY(
+		SELECT h.ctid FROM "formats_schema".{bucket}_hold h WHERE h.drop_at < "formats_schema".microseconds() LIMIT most FOR UPDATE SKIP LOCKED));
+	GET DIAGNOSTICS gone = ROW_COUNT;
+	DELETE FROM "formats_schema".{bucket}_hold_due d WHERE d.ctid = ANY (ARRAY(
+		SELECT e.ctid FROM "formats_schema".{bucket}_hold_due e WHERE e.expires < "formats_schema".microseconds() - 120000000
+			AND NOT EXISTS (SELECT FROM "formats_schema".{bucket} b WHERE b.key = e.key)
+			LIMIT most FOR UPDATE SKIP LOCKED));
+	RETURN gone;
+END $$;
+$each$, '{bucket}', name), '{unlogged}', CASE name WHEN 'bucket' THEN 'UNLOGGED' ELSE '' END);
+END LOOP;
+END $both$;
+$migration$;
+		INSERT INTO "formats_schema".migration (version, name) VALUES (6, 'hold');
 	END IF;
 END
 $mete$;
