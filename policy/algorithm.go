@@ -23,9 +23,19 @@ type algorithm struct {
 	// not report the mapped fields as missing.
 	instead map[string][]string
 
+	// refused are the hints for fields of other algorithms that this one cannot have.
+	refused map[string]string
+
 	read func(*compiler, *parse.Object) numbers
 
+	// parts, instead of read, reads an algorithm whose fields stand for several limits.
+	parts func(*compiler, *parse.Object) []limitPart
+
+	inConfig place // fields that only an algorithm_config has
+
 	config, limit *parse.Table // of algorithm_config, and of an entry of limits
+
+	owners map[place]*parse.Table // of a rule, a fallback_limit and an override in the short form
 }
 
 // algorithms lists all algorithms. The first is the default.
@@ -56,13 +66,25 @@ var algorithms = []*algorithm{
 		instead: map[string][]string{"tokens": {"budget"}, "window": {"period"}, "burst": {"budget"}, "capacity": {"budget"},
 			"rate": {"budget", "period"}, "rps": {"budget", "period"}, "tokens_per_second": {"budget", "period"}},
 	},
+	{
+		name: "token_bucket_llm", label: "Tokens of a language model", shape: "tokens", in: inLLM, reason: reasonTPM, inConfig: inLLMConfig, example: `{"tokens_per_minute": 100000}`, parts: (*compiler).readLLM,
+		instead: map[string][]string{"rate": {"tokens_per_minute"}, "rps": {"tokens_per_minute"}, "tokens_per_second": {"tokens_per_minute"}, "tokens": {"tokens_per_minute"},
+			"burst": {"burst_tokens"}, "capacity": {"burst_tokens"}, "budget": {"tokens_per_day"}, "window": {"tokens_per_minute", "tokens_per_day"}},
+	},
+	{
+		name: "concurrency", label: "Concurrency limit", shape: "slots", in: inConcurrency, example: `{"max": 5, "lease": "30s"}`, read: (*compiler).readConcurrency,
+		instead: map[string][]string{"tokens": {"max"}, "burst": {"max"}, "capacity": {"max"}, "window": {"lease"}, "period": {"lease"}, "budget": {"max"}},
+		refused: map[string]string{
+			"leased":  "remove it: a slot is never handed out in advance",
+			"shards":  "remove it: all slots of a key are counted together",
+			"penalty": "remove it, or give it to a second limit: a slot is free as soon as its request ends",
+			"queue":   "remove it: there is no rate at which slots become free",
+		},
+	},
 }
 
 var ofWindows = map[string][]string{"rate": {"tokens", "window"}, "rps": {"tokens", "window"},
 	"tokens_per_second": {"tokens", "window"}, "burst": {"tokens"}, "capacity": {"tokens"}}
-
-// laterAlgorithms are reserved names of algorithms that do not exist, each with a hint.
-var laterAlgorithms = map[string]string{"token_bucket_llm": ": use token_bucket with cost_source, and settle the actual usage"}
 
 func algorithmNames() (names []string) {
 	for _, a := range algorithms {
@@ -88,6 +110,10 @@ func (a *algorithm) otherFields() foreignFields {
 		switch {
 		case s.Replaces != nil:
 			s.Hint = "use " + strings.Join(s.Replaces, " and ")
+		case a.refused[name] != "":
+			s.Hint = a.refused[name]
+		case len(of) == 1 && of[0] == "concurrency":
+			s.Hint = "set algorithm: concurrency"
 		case name == "leased":
 			s.Hint = "remove it: this algorithm does not support leases"
 		}
@@ -104,12 +130,8 @@ func (c *compiler) readAlgorithm(n *parse.Node, fallback *algorithm) *algorithm 
 		return fallback
 	}
 	names := algorithmNames()
-	i := c.Choice(f, "algorithm", names, laterAlgorithms)
-	if i >= 0 {
+	if i := c.Choice(f, "algorithm", names, nil); i >= 0 {
 		return algorithms[i]
-	}
-	if _, later := laterAlgorithms[f.Text]; later {
-		return nil
 	}
 	near := spell.Nearest(strings.ToLower(f.Text), names)
 	for _, a := range algorithms {

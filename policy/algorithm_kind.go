@@ -10,8 +10,17 @@ type AlgorithmKind struct {
 	Reason string `json:"reason"` // of a denial
 
 	// Shape determines which numbers a limit has. "rate" has a rate and a capacity, and "queue" adds a queue. "window" and
-	// "sliding" have an amount and a window, and "budget" has an amount and a period.
+	// "sliding" have an amount and a window. "budget" has an amount and a period, and "tokens" an amount per minute. "slots"
+	// has a number of slots and a lease.
 	Shape string `json:"shape"`
+}
+
+// Reasons returns the reasons of denials by limits, guards and bounds of one request.
+func Reasons() (all []string) {
+	for _, a := range algorithms {
+		all = append(all, a.reason)
+	}
+	return append(all, reasonTPD, ReasonPromptTokens, ReasonRequestTokens, ReasonLoop, ReasonBreaker)
 }
 
 // Algorithms returns the algorithms of policy files. The first is the default.

@@ -19,15 +19,18 @@ type Source uint8
 
 // The sources of attributes in policy files. SourceCustom is for attributes that the embedding program defines.
 const (
-	SourceCustom Source = iota
-	SourceHeader        // header:x-api-key; case-insensitive
-	SourceQuery         // query:tenant
-	SourceCookie        // cookie:session
-	SourceJWT           // jwt:plan, a claim
-	SourceIP            // ip:address, cut to a prefix: see [Attribute.Bits]
-	SourceMethod        // method
-	SourcePath          // path, without the query
-	SourceHost          // host, without the port, in lower case
+	SourceCustom  Source = iota
+	SourceHeader         // header:x-api-key; case-insensitive
+	SourceQuery          // query:tenant
+	SourceCookie         // cookie:session
+	SourceJWT            // jwt:plan, a claim
+	SourceNetwork        // ip:country, ip:asn and ip:tor, which follow from ip:address: see [Options.Facts]
+	SourceAgent          // ua:bot, which follows from header:user-agent: see [Options.Facts]
+	SourceAI             // ai:model and others, from the body of a request to a language model: see [AIAttributes]
+	SourceIP             // ip:address, cut to a prefix: see [Attribute.Bits]
+	SourceMethod         // method
+	SourcePath           // path, without the query; or path:NAME: see [Attribute.IsCaptured]
+	SourceHost           // host, without the port, in lower case
 )
 
 // sources are the source names of policy files. A source with an example needs a colon and a name after it;
@@ -38,7 +41,7 @@ var sources = []struct {
 	example string
 }{
 	{"header", SourceHeader, "header:x-api-key"}, {"query", SourceQuery, "query:tenant"}, {"cookie", SourceCookie, "cookie:session"},
-	{"jwt", SourceJWT, "jwt:sub"}, {"ip", SourceIP, "ip:address"}, {"method", SourceMethod, ""}, {"path", SourcePath, ""}, {"host", SourceHost, ""},
+	{"jwt", SourceJWT, "jwt:sub"}, {"ip", SourceIP, "ip:address"}, {"ua", SourceAgent, "ua:bot"}, {"ai", SourceAI, "ai:model"}, {"method", SourceMethod, ""}, {"path", SourcePath, ""}, {"host", SourceHost, ""},
 }
 
 const (
@@ -53,10 +56,7 @@ const (
 // reserved are words that no attribute can begin with. They look like request facts that mete does not know. A
 // rule, override or kill switch that uses one would silently match nothing.
 var reserved = map[string]struct{ what, hint string }{
-	"ua": {"user agent attributes",
-		"match header:user-agent by prefix, or use a header that only your CDN or proxy can set, such as header:x-bot-category"},
-	"geo": {"location attributes",
-		"use a header that only your CDN or proxy can set, such as header:cf-ipcountry"},
+	"geo":      {"location attributes with that name", "write ip:country or ip:asn, or use a header that only your CDN or proxy can set"},
 	"request":  {"attributes with that name", "write header:NAME, query:NAME, cookie:NAME, method, path or host"},
 	"date":     {"date attributes", "change the limit for those days with an override, which ends at expires_at"},
 	"time":     {"time attributes", "change the limit for those hours with an override, which ends at expires_at"},
@@ -67,9 +67,6 @@ var reserved = map[string]struct{ what, hint string }{
 
 // headerFor suggests the header that proxies set for the fact that a user expected under ip:NAME.
 func headerFor(name string) string {
-	if name == "country" {
-		return "header:cf-ipcountry"
-	}
 	return "header:x-client-" + strings.ReplaceAll(strings.ToLower(name), "_", "-")
 }
 
@@ -96,6 +93,7 @@ func (e *attributeError) Unwrap() error { return ErrAttribute }
 // [ParseAttribute] makes them; the zero Attribute is invalid.
 type Attribute struct {
 	Source Source
+	has    bool   // has makes it of another attribute: see readHas
 	Name   string // after the colon, if any; header names in lower case
 
 	// Bits is the prefix length of IPv6 addresses, as in ip:address/56. The default is 64; for other sources it is
@@ -140,14 +138,17 @@ func NormalizeAttribute(s string) (string, error) {
 	return a.text, err
 }
 
-// ParseAttribute parses the name of an attribute: header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address,
-// ip:address/BITS, method, path, host, or a custom name. A custom name is a lower-case word of letters, digits,
-// dots, dashes and underscores, optionally followed by a colon and more text. The word before the colon and the
-// name of a header are case-insensitive. A name has at most 128 bytes.
+// ParseAttribute parses the name of an attribute of requests. It is header:NAME, query:NAME, cookie:NAME, jwt:CLAIM,
+// ip:address, ip:address/BITS, ip:country, ip:asn, ip:tor, ua:bot, ai:NAME, method, path, host, or a custom name. A custom name
+// is a lower-case word of letters, digits, dots, dashes and underscores. A colon and more text may follow. The word before the colon and the
+// name of a header are case-insensitive. A name has at most 128 bytes. Only policies have path:NAME.
 func ParseAttribute(s string) (Attribute, error) {
 	a, err := parseAttribute(s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Attribute{}, err
+	case a.IsCaptured():
+		return Attribute{}, &attributeError{s, "a path template of a rule captures it, and no request has it", "write path, with the whole path"}
 	}
 	return a, nil
 }
@@ -167,10 +168,16 @@ func parseAttribute(s string) (Attribute, *attributeError) {
 			continue
 		case src.example != "" && name == "":
 			return Attribute{}, &attributeError{s, word + " needs a colon and a name", "as in " + src.example}
+		case src.source == SourcePath && hasName:
+			return parseCaptured(s, name)
 		case src.example == "" && hasName:
 			return Attribute{}, &attributeError{s, word + " takes no colon and no name", "write " + word}
 		case src.source == SourceIP:
 			return parseIP(s, name)
+		case src.source == SourceAgent:
+			return parseDerived(s, SourceAgent, word, name)
+		case src.source == SourceAI:
+			return parseAI(s, strings.ToLower(name))
 		}
 		return parseBuiltin(s, src.source, word, name)
 	}
@@ -199,6 +206,9 @@ func parseBuiltin(s string, source Source, word, name string) (Attribute, *attri
 }
 
 func parseIP(s, name string) (Attribute, *attributeError) {
+	if isDerived(SourceNetwork, strings.ToLower(name)) {
+		return parseDerived(s, SourceNetwork, "ip", name)
+	}
 	name, suffix, cut := strings.Cut(name, "/")
 	bits := defaultBits
 	if cut {
@@ -213,7 +223,7 @@ func parseIP(s, name string) (Attribute, *attributeError) {
 		if name != "" && strings.IndexFunc(name, isNotToken) < 0 && spell.Distance(name, "address") > maxSlips && !strings.HasPrefix("address", name) {
 			hint = fmt.Sprintf("use a header that only your CDN or proxy can set, such as %s", headerFor(name))
 		}
-		return Attribute{}, &attributeError{s, "the only attribute of the client's address is ip:address", hint}
+		return Attribute{}, &attributeError{s, "the attributes of the client's address are ip:address, ip:country, ip:asn and ip:tor", hint}
 	}
 	return Attribute{Source: SourceIP, Name: name, Bits: bits, text: "ip:address"}, nil
 }
@@ -230,7 +240,7 @@ func parseCustom(s string, hasName bool) (Attribute, *attributeError) {
 	}
 	if word == "" || hasName && name == "" || !isPrintable(name) {
 		return Attribute{}, &attributeError{s, "unknown attribute",
-			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, method, path, host, or a lower-case name that your program supplies"}
+			"write header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, ip:address, ip:country, ua:bot, method, path, host, or a lower-case name that your program supplies"}
 	}
 	for _, src := range sources {
 		if len(word) > 2 && word[0] == src.word[0] && (src.example != "") == hasName && spell.Distance(word, src.word) == 1 {

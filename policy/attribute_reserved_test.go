@@ -11,8 +11,8 @@ import (
 )
 
 // Facts that mete does not know are errors in every place that names an attribute, with
-// a hint at a header that a CDN sets. A kill switch on ua:bot once became one on
-// header:user-agent and blocked nothing.
+// a hint at a header that a CDN sets. A kill switch on an unknown fact once blocked
+// nothing.
 func TestUnknownFacts(t *testing.T) {
 	const (
 		rules = `"rules": [{"name": "r", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 1, "burst": 5}}]`
@@ -27,10 +27,11 @@ func TestUnknownFacts(t *testing.T) {
 		"kill switch": `{` + rules + `, "kill_switches": [{"scope_key": "FACT", "scope_value": "true", ` + until + `}]}`,
 		"test":        `{` + rules + `, "tests": [{"name": "t", "request": {"FACT": "x"}, "expect": "allowed"}]}`,
 	}
-	for _, fact := range []string{"ip:country", "ip:asn", "ip:type", "ip:tor", "ua:bot", "ua:bot_category", "UA:bot", "geo:city", "time:hour", "response:status", "body:model", "tls:ja3"} {
+	for _, fact := range []string{"ip:type", "ip:city", "ip:org", "ua:bot_category", "UA:os", "geo:city", "time:hour", "response:status", "body:model", "tls:ja3"} {
 		for place, text := range places {
 			mistakes := mistakesIn([]byte(strings.ReplaceAll(text, "FACT", fact)))
-			if len(mistakes) != 1 || mistakes[0].Hint == "" || mistakes[0].Path == "" || !strings.Contains(mistakes[0].Reason, "mete has no ") && !strings.Contains(mistakes[0].Reason, "the only attribute of the client's address") {
+			if len(mistakes) != 1 || mistakes[0].Hint == "" || mistakes[0].Path == "" || !strings.Contains(mistakes[0].Reason, "mete has no ") &&
+				!strings.Contains(mistakes[0].Reason, "the attributes of the client's address are") && !strings.Contains(mistakes[0].Reason, "the only attribute of the user agent is") {
 				t.Errorf("%s in %s: %v, want one mistake that says that mete does not know it", fact, place, mistakes)
 			}
 		}
@@ -38,7 +39,7 @@ func TestUnknownFacts(t *testing.T) {
 			t.Errorf("Normalize(%s): %v, want an ErrAttribute", fact, err)
 		}
 	}
-	for fact, hint := range map[string]string{"ip:country": "header:cf-ipcountry", "ip:asn": "header:x-client-asn", "ua:bot": "header:x-bot-category", "ip:adress": "write ip:address"} {
+	for fact, hint := range map[string]string{"ip:type": "header:x-client-type", "geo:country": "ip:country", "ua:os": "header:x-bot-category", "ip:adress": "write ip:address"} {
 		if _, err := policy.ParseAttribute(fact); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v, want the hint %s", fact, err, hint)
 		}

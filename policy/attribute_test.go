@@ -29,6 +29,10 @@ func TestParseAttribute(t *testing.T) {
 		{"query:straße", policy.SourceQuery, "straße", 0, "query:straße"},
 		{"cookie:Session", policy.SourceCookie, "Session", 0, "cookie:Session"},
 		{"jwt:https://example.com/plan", policy.SourceJWT, "https://example.com/plan", 0, "jwt:https://example.com/plan"},
+		{"ip:country", policy.SourceNetwork, "country", 0, "ip:country"},
+		{"IP:ASN", policy.SourceNetwork, "asn", 0, "ip:asn"},
+		{"ip:tor", policy.SourceNetwork, "tor", 0, "ip:tor"},
+		{"UA:bot", policy.SourceAgent, "bot", 0, "ua:bot"},
 		{"method", policy.SourceMethod, "", 0, "method"},
 		{"Path", policy.SourcePath, "", 0, "path"},
 		{"host", policy.SourceHost, "", 0, "host"},
@@ -54,7 +58,7 @@ func TestParseAttribute(t *testing.T) {
 func TestParseAttributeBad(t *testing.T) {
 	for _, in := range []string{
 		"", ":", "header", "header:", "header:a b", "header:a:b", "header:ä", "header:a\n", "query:", "query:a b", "query:\x00", "query:\xff",
-		"cookie:a;b", "cookie:a=b", "jwt", "jwt:", "ip", "ip:", "ip:country", "ip:address/", "ip:address/0", "ip:address/129", "ip:address/-1",
+		"cookie:a;b", "cookie:a=b", "jwt", "jwt:", "ip", "ip:", "ip:city", "ip:country/24", "ua", "ua:", "ip:address/", "ip:address/0", "ip:address/129", "ip:address/-1",
 		"ip:address/+8", "ip:address/08", "ip:address/8/8", "method:", "method:GET", "path:/", "host:x", "Tenant", "ten ant", "0tenant",
 		"headers:x", "heder:x", "qurey:x", "cookies:x", "jwts:x", "paht", "hosts", "methods", "tenant:", "tenant:a b",
 		strings.Repeat("x", policy.MaxAttributeBytes+1),

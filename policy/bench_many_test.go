@@ -28,6 +28,20 @@ func manyRules(n int) map[string]func() (text string, attrs policy.Map) {
 			}
 			return `{"rules": [` + strings.Join(rules, ",") + `]}`, attrs
 		},
+		"templates": func() (string, policy.Map) {
+			var rules []string
+			for i := range n {
+				rules = append(rules, fmt.Sprintf(`{"name": "r%d", "limit_keys": ["path:id"], "match": {"host": %q, "path": "/v1/service-%d/{id}/%d", "jwt:plan": "plan-%d"}, %s}`,
+					i, host(i/10), i/10/40, i/10, i%10, config))
+			}
+			with := policy.Map{"path": fmt.Sprintf("/v1/service-%d/7/%d", places/2/40, places/2)}
+			for name, value := range attrs {
+				if name != "path" {
+					with[name] = value
+				}
+			}
+			return `{"rules": [` + strings.Join(rules, ",") + `]}`, with
+		},
 		"selectors": func() (string, policy.Map) {
 			var policies []string
 			for p := range places {
@@ -45,7 +59,7 @@ func manyRules(n int) map[string]func() (text string, attrs policy.Map) {
 
 // Ten rules, and ten thousand rules with ten that match. The ratio matters.
 func BenchmarkMatchMany(b *testing.B) {
-	for _, shape := range []string{"match", "selectors"} {
+	for _, shape := range []string{"match", "templates", "selectors"} {
 		for _, n := range []int{10, 100, 1000, 10_000} {
 			text, attrs := manyRules(n)[shape]()
 			m, err := policy.Load([]byte(text), policy.Options{})
@@ -55,6 +69,33 @@ func BenchmarkMatchMany(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", shape, n), func(b *testing.B) {
 				dst := make([]policy.Match, 0, 8)
 				var given policy.Attributes = attrs
+				b.ReportAllocs()
+				for b.Loop() {
+					if dst, _ = m.Match(dst[:0], given, 0, 0); len(dst) != 1 {
+						b.Fatalf("%d matches, want 1", len(dst))
+					}
+				}
+			})
+		}
+	}
+}
+
+// One of n rules matches one of the request's roles: by a list with a prefix, or by one value that is the whole attribute.
+func BenchmarkMatchHas(b *testing.B) {
+	for _, bc := range []struct{ name, condition, roles string }{
+		{"literal", `"admin-%[1]d"`, "admin-%d"},
+		{"has", `{"has": ["admin-%[1]d", "team-%[1]d:*"]}`, "staff admin-%d"},
+		{"has prefix", `{"has": ["admin-%[1]d", "team-%[1]d:*"]}`, "staff team-%d:lead"},
+	} {
+		for _, n := range []int{10, 100, 1000} {
+			var rules []string
+			for i := range n {
+				rules = append(rules, fmt.Sprintf(`{"name": "r%d", "limit_keys": ["ip:address"], "match": {"jwt:roles": %s}, @}`, i, fmt.Sprintf(bc.condition, i)))
+			}
+			m := load(b, rules...)
+			b.Run(fmt.Sprintf("%s/%d", bc.name, n), func(b *testing.B) {
+				dst := make([]policy.Match, 0, 8)
+				var given policy.Attributes = policy.Map{"ip:address": "192.0.2.1", "jwt:roles": fmt.Sprintf(bc.roles, n/2)}
 				b.ReportAllocs()
 				for b.Loop() {
 					if dst, _ = m.Match(dst[:0], given, 0, 0); len(dst) != 1 {

@@ -43,6 +43,8 @@ func (e *RuleError) Error() string {
 // Bucket looks up the bucket with a key, as in [Match.Key]: its rule, its limit with overrides applied, and the
 // default cost of a request. If key lacks the tag of slot_by, Bucket adds it.
 //
+// If rules share the bucket, the result has the first of them and its cost.
+//
 // Match.Shadow and the Block and Allow of the verdict hold for all requests that spend from the bucket. Bucket
 // ignores overrides that depend on more than the key, including shadow overrides that exempt some requests from a
 // Block.
@@ -68,7 +70,7 @@ func (m *Matcher) Bucket(key string, now bucket.Instant) (Match, Verdict, error)
 	}
 	found := Match{Rule: r, Limit: &r.Limits[at], Key: string(joinKey(own, r.Limits[at].prefix, components)), Shadow: r.Mode == ModeShadow}
 	if r.Mode.IsPartial() {
-		found.Shadow = r.Mode.exempts(spreadKey(r.Name, []byte(components)))
+		found.Shadow = r.Mode.exempts(spreadKey(r.limitBase(), []byte(components)))
 	}
 	found.Cost = found.Limit.cost.fallback
 	if m.exceptions == nil {

@@ -35,7 +35,7 @@ func (k *keyFacts) applyOverrides(found *Match, number, at int, components strin
 	for i := range k.m.exceptions.whole.list {
 		e := &k.m.exceptions.whole.list[i]
 		switch {
-		case k.now >= e.expires || k.holds(e.clauses) != yes:
+		case k.now >= e.expires || k.holds(e.alternatives) != yes:
 		case e.Action == ActionBreakGlass:
 			return Verdict{Allow: e.Override}, nil
 		case e.Action == ActionShadow:
@@ -71,7 +71,7 @@ func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at in
 	for _, e := range all {
 		holds := yes
 		if e.Key == "" {
-			holds = k.holds(e.clauses)
+			holds = k.holds(e.alternatives)
 		}
 		switch {
 		case k.now >= e.expires || holds == no:
@@ -80,6 +80,7 @@ func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at in
 		case e.Action == ActionLimit && !replaced:
 			found.Limit, replaced = &e.limits[at], true
 		case holds == unsure:
+		case k.r.Bucket != "" && e.Key == "": // it does not affect the other rules with the bucket
 		case e.Action == ActionBlock && *block == nil:
 			*block = e
 		case e.Action == ActionAllow && *allow == nil:
@@ -89,12 +90,19 @@ func (k *keyFacts) applyRuleOverrides(x *ruleException, components string, at in
 	return nil
 }
 
-func (k *keyFacts) holds(clauses []clause) answer {
-	all := yes
-	for i := range clauses {
-		all = min(all, k.holdsClause(&clauses[i]))
+func (k *keyFacts) holds(alternatives [][]clause) answer {
+	if len(alternatives) == 0 {
+		return yes
 	}
-	return all
+	any := no
+	for _, clauses := range alternatives {
+		all := yes
+		for i := range clauses {
+			all = min(all, k.holdsClause(&clauses[i]))
+		}
+		any = max(any, all)
+	}
+	return any
 }
 
 // holdsClause reports whether c holds. It is unsure about attributes that the key does not contain.
@@ -148,7 +156,7 @@ func (k *keyFacts) holdsHash(c *clause, hash string) answer {
 			return answerOf(!c.negate)
 		}
 	}
-	if len(c.prefixes) > 0 {
+	if len(c.prefixes)+len(c.suffixes)+len(c.templates) > 0 {
 		return unsure
 	}
 	return answerOf(c.negate)

@@ -104,8 +104,21 @@ func (c *compiler) maxBucketsOfValue(b *branch, charged map[string]int, tiers bo
 		}
 		chain = max(chain, prefixes[i])
 	}
+	suffixes, ended := b.maxBucketsOfSuffixes(func(to *branch) int { return c.maxBuckets(to, charged, tiers) })
+	templates := make([]int, len(b.trees))
+	for i, to := range b.trees {
+		templates[i] = c.maxBuckets(to, charged, tiers)
+	}
+	if b.tree != nil {
+		ended += b.tree.mostOf(templates)
+	}
 	for v, to := range b.exact {
-		n := c.maxBuckets(to, charged, tiers)
+		n := c.maxBuckets(to, charged, tiers) + suffixes(v)
+		if b.tree != nil {
+			for _, number := range b.tree.find(nil, v) {
+				n += templates[number]
+			}
+		}
 		if at := b.longestPrefix(v); at >= 0 {
 			n += prefixes[at]
 		}
@@ -123,7 +136,28 @@ func (c *compiler) maxBucketsOfValue(b *branch, charged map[string]int, tiers bo
 		}
 		networks = max(networks, sum)
 	}
-	return max(chain, exact, networks)
+	return max(chain+ended, exact, networks)
+}
+
+// maxBucketsOfSuffixes returns a function that counts the buckets of the suffixes of a host, and the largest count of
+// any host. count counts the buckets of a branch.
+func (b *branch) maxBucketsOfSuffixes(count func(*branch) int) (of func(host string) int, most int) {
+	each := make(map[string]int, len(b.suffixes))
+	for v, to := range b.suffixes {
+		each[v] = count(to)
+	}
+	of = func(host string) (sum int) {
+		for i := 1; i < len(host); i++ {
+			if host[i] == '.' {
+				sum += each[host[i:]]
+			}
+		}
+		return sum
+	}
+	for v := range each {
+		most = max(most, of("x"+v))
+	}
+	return of, most
 }
 
 // countBuckets returns the number of additional buckets that rules charge. Rules of one kind exclude each other. It
@@ -153,6 +187,12 @@ func (b *branch) appendItems(items []int32) []int32 {
 		}
 		for i := range b.prefixes {
 			items = b.prefixes[i].to.appendItems(items)
+		}
+		for _, to := range b.suffixes {
+			items = to.appendItems(items)
+		}
+		for _, to := range b.trees {
+			items = to.appendItems(items)
 		}
 		for _, to := range b.networks {
 			items = to.appendItems(items)

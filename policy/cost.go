@@ -18,6 +18,8 @@ type cost struct {
 	source   Attribute     // the attribute at slot
 	fallback bucket.Tokens // of a request that names no cost; the cost if it is fixed
 	min, max bucket.Tokens // bounds of a variable cost
+	field    string        // the field of the response that names the final cost, in lower case; may be empty
+	ai       *aiCost       // the tokens of a language model are the cost; nil if not
 }
 
 // amount returns the cost of a request with this value of the cost attribute, or the default if ok is false.
@@ -113,9 +115,9 @@ func scaleCost(v int64, exponent int, rest bool) (bucket.Tokens, bool) {
 	return bucket.Tokens(v), v <= int64(bucket.MaxTokens)
 }
 
-// readCost reads the cost of requests under a limit. most is the highest cost that the limit admits, or 0 if it is
-// unknown; mostIs describes it in messages.
-func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) cost {
+// readCost reads the cost of requests under a limit with this charge_on. most is the highest cost that the limit admits,
+// or 0 if it is unknown; mostIs describes it in messages.
+func (c *compiler) readCost(o *parse.Object, on *chargeOn, most bucket.Tokens, mostIs string) cost {
 	k := cost{max: bucket.MaxTokens}
 	amounts := map[string]bucket.Tokens{}
 	for _, name := range []string{"fixed_cost", "default_cost", "min_cost", "max_cost"} {
@@ -130,23 +132,34 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 			}
 		}
 	}
-	if n := o.Field("cost_source"); n != nil {
-		k.slot, k.variable = c.readCostSource(n)
-	} else if n := o.Field("cost_key"); n != nil { // of cost_based
-		k.slot, k.variable = c.readCostSource(n)
+	n := o.Field("cost_source")
+	if n == nil {
+		n = o.Field("cost_key") // of cost_based
 	}
+	if n != nil {
+		c.readCostSource(o, n, &k)
+	}
+	bySize := on != nil && on.unit > 0
+	for _, name := range aiFields {
+		if f := o.Field(name); f != nil && k.ai == nil {
+			c.AddAt(f, name+" requires the cost of a language model", "set cost_source: "+sourceTokens+" or "+sourceMoney)
+		}
+	}
+	if bySize && (k.variable || k.field != "" || o.Field("fixed_cost") != nil) {
+		c.AddAt(o.Node, "the cost has two sources, the size of the response (response_bytes) and another one", "remove response_bytes, or cost_source and fixed_cost")
+	}
+	final := bySize || k.field != ""
 	k.fallback = amounts["fixed_cost"]
-	if k.variable {
+	if k.variable || final {
 		k.fallback = amounts["default_cost"]
 	}
 	if k.fallback == 0 {
 		k.fallback = bucket.Token
 	}
-	if !k.variable {
+	if !k.variable && !final {
 		c.checkFixedCost(o, k.fallback, most, mostIs)
 		return k
 	}
-	k.source = c.matcher.attributes[k.slot]
 	if k.min = amounts["min_cost"]; amounts["max_cost"] > 0 {
 		k.max = amounts["max_cost"]
 	}
@@ -154,26 +167,37 @@ func (c *compiler) readCost(o *parse.Object, most bucket.Tokens, mostIs string) 
 		c.Add(o.Field("min_cost"), fmt.Sprintf("min_cost is above the max_cost of %v", k.max), "")
 	}
 	if o.Field("default_cost") == nil && most > 0 && k.fallback > most {
-		c.AddAt(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "set default_cost")
+		c.AddAt(o.Node, fmt.Sprintf("the default_cost of 1 is above the %s: such a request can never be admitted", mostIs), "set "+missingBurst(o)+"default_cost")
 	}
-	c.warnVariableCost(o, k)
+	if o.Field("fixed_cost") != nil {
+		c.warn(o.Node, "idle-field", "fixed_cost has no effect unless cost_source is fixed", "use default_cost")
+	}
+	if k.variable {
+		k.source = c.matcher.attributes[k.slot]
+		c.warnVariableCost(o, k)
+	}
 	return k
 }
 
 func (c *compiler) checkFixedCost(o *parse.Object, t, most bucket.Tokens, mostIs string) {
 	if o.Field("fixed_cost") == nil && most > 0 && t > most {
-		c.AddAt(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set fixed_cost")
+		c.AddAt(o.Node, fmt.Sprintf("the fixed_cost of 1 is above the %s: a request can never be admitted", mostIs), "set "+missingBurst(o)+"fixed_cost")
 	}
 	if o.Count("min_cost", "max_cost") > 0 {
 		c.warn(o.Node, "idle-field", "min_cost and max_cost have no effect on a fixed cost", "")
 	}
 }
 
-func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
-	if o.Field("fixed_cost") != nil {
-		c.warn(o.Node, "idle-field", "fixed_cost has no effect unless cost_source is fixed", "use default_cost")
+// missingBurst returns the remedy for a default burst that is too small.
+func missingBurst(o *parse.Object) string {
+	if o.Field("burst") == nil && o.Count(rateNames...) > 0 && o.Field("queue") == nil {
+		return "burst or "
 	}
-	a := c.matcher.attributes[k.slot]
+	return ""
+}
+
+func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
+	a := k.source
 	if a.Source != SourceHeader && a.Source != SourceQuery && a.Source != SourceCookie {
 		return
 	}
@@ -185,30 +209,47 @@ func (c *compiler) warnVariableCost(o *parse.Object, k cost) {
 	}
 }
 
-// readCostSource returns the slot of the attribute with the cost of a request. variable is false for a fixed
-// cost and after an error.
-func (c *compiler) readCostSource(n *parse.Node) (slot int, variable bool) {
-	const known = "cost_source must be fixed, header:NAME, query:NAME or attribute:NAME"
+// readCostSource reads the attribute, or the field of the response, with the cost of a request. k stays fixed after an
+// error.
+func (c *compiler) readCostSource(o *parse.Object, n *parse.Node, k *cost) {
+	const known = "cost_source must be fixed, header:NAME, query:NAME, attribute:NAME, response_header:NAME, ai:tokens or ai:money"
 	if n.Kind != parse.KindText {
 		c.Add(n, known, "")
-		return 0, false
+		return
 	}
-	if n.Text == "fixed" {
-		return 0, false
+	switch n.Text {
+	case "fixed":
+		return
+	case sourceTokens, sourceMoney:
+		c.readAICost(o, n.Text == sourceMoney, StreamContinue, k)
+		return
 	}
 	word, name, _ := strings.Cut(n.Text, ":")
 	switch strings.ToLower(word) {
 	case "header", "query":
 		name = n.Text
 	case "attribute":
+	case "response_header":
+		k.field = c.readFieldName(n, name)
+		return
 	default:
 		c.Add(n, known, "")
-		return 0, false
+		return
 	}
 	a, err := parseAttribute(name)
 	if err != nil {
 		c.Add(n, err.reason, err.hint)
-		return 0, false
+		return
 	}
-	return c.slotFor(a), true
+	k.slot, k.variable = c.slotFor(a), c.checkFact(n, a)
+}
+
+// readFieldName returns the name of a response field in lower case, or "" after an error.
+func (c *compiler) readFieldName(n *parse.Node, name string) string {
+	a, err := parseAttribute("header:" + name)
+	if err != nil {
+		c.Add(n, "response_header needs the name of a header field", `as in "response_header:x-cost"`)
+		return ""
+	}
+	return a.Name
 }

@@ -22,10 +22,13 @@ type Description struct {
 	Group     int
 	GroupName string
 
-	Fallback  bool     // applies if no other rule of its policy does
-	OnMissing string   // as in policy files: skip, deny or empty
-	Match     []Clause // all must hold
-	SlotBy    string   // as in policy files; may be empty
+	Fallback  bool   // applies if no other rule of its policy does
+	OnMissing string // as in policy files: skip, deny or empty
+
+	// Match are the alternatives. All clauses of one of them must hold. There is at least one.
+	Match [][]Clause
+
+	SlotBy string // as in policy files; may be empty
 
 	// Overrides are the exceptions from this rule. Exceptions from all rules are not included.
 	Overrides []Override
@@ -46,9 +49,14 @@ func (m *Matcher) Describe() []Description {
 			Path: r.path, Policy: r.policy, Scope: r.scope, Group: r.group, GroupName: r.groupName, Fallback: r.fallback,
 			OnMissing: [...]string{inspect.MissingSkip: "skip", inspect.MissingDeny: "deny", inspect.MissingEmpty: "empty"}[r.onMissing],
 		}
-		for j := range r.clauses {
-			cl := &r.clauses[j]
-			d.Match = append(d.Match, Clause{m.attributes[cl.slot], cl.pattern.String(), j < r.selectorClauses})
+		for _, clauses := range r.alternatives {
+			var words []Clause
+			for j := range clauses {
+				cl := &clauses[j]
+				a, wants := m.describeClause(cl)
+				words = append(words, Clause{a, wants, j < r.selectorClauses})
+			}
+			d.Match = append(d.Match, words)
 		}
 		if r.slotBy != nil {
 			d.SlotBy = m.attributes[r.slotBy.slot].String()
@@ -86,10 +94,18 @@ type Costs struct {
 	Source   Attribute     // of the request's own cost; zero if the cost is fixed
 	Default  bucket.Tokens // the fixed cost, or the cost of a request that names none
 	Min, Max bucket.Tokens // bounds of the request's own cost; [bucket.MaxTokens] is no bound
+
+	// ResponseField is the field of the response that names the cost, in lower case, or empty. BytesPerToken is above 0 if
+	// the size of the response determines the cost. Default is then the cost that a request is admitted with.
+	ResponseField string
+	BytesPerToken int64
 }
 
 func (l *Limit) Costs() Costs {
-	c := Costs{Default: l.cost.fallback, Min: l.cost.min, Max: l.cost.max}
+	c := Costs{Default: l.cost.fallback, Min: l.cost.min, Max: l.cost.max, ResponseField: l.cost.field}
+	if l.chargeOn != nil {
+		c.BytesPerToken = l.chargeOn.unit
+	}
 	if l.cost.variable {
 		c.Source = l.cost.source
 	}

@@ -50,7 +50,7 @@ func describe(r *policy.Rule, d *policy.Description) string {
 	if d.SlotBy != "" {
 		fmt.Fprintf(&b, " slot %s", d.SlotBy)
 	}
-	for _, c := range d.Match {
+	for _, c := range d.Match[0] {
 		fmt.Fprintf(&b, "; %v %s", c.Attribute, c.Wants)
 		if c.Selector {
 			b.WriteString(" (selector)")

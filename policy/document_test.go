@@ -90,7 +90,7 @@ type schemaProperty struct {
 
 // forms are words for the definitions of the JSON Schema with unclear names.
 var forms = map[string]string{
-	"amountOrNone": "amount", "extent": "amount or duration", "values": "value, or a list of them", "scalar": "value", "percent": "percent",
+	"amountOrNone": "amount", "extent": "amount or duration", "penalty": "duration or object", "values": "value, or a list of them", "scalar": "value", "percent": "percent",
 	"dialects": "word, or a list of them", "jitter": "share, or 0", "policy": "policy", "fallback": "rule without match", "state": "state", "instant": "timestamp",
 }
 
@@ -137,11 +137,17 @@ func documentParts(t *testing.T) map[string]string {
 			}
 		}
 	}
+	for _, of := range []string{"rule", "override"} {
+		for _, name := range policy.LimitFields() {
+			defs[of].Properties[name] = schemaProperty{Description: "As in its [algorithm](#algorithms)."}
+		}
+	}
 	return map[string]string{
 		"bundle": fieldTable(defs["bundle"]), "entry": fieldTable(defs["entry"]), "policy": fieldTable(defs["file"]), "selector": fieldTable(defs["selector"]),
 		"rule": fieldTable(defs["rule"]), "override": fieldTable(defs["override"]), "state": fieldTable(defs["state"]),
+		"denial":     fieldTable(defs["denial"]),
 		"switch":     fieldTable(defs["killSwitch"]),
-		"algorithms": algorithmTables(defs), "bounds": boundTable(t),
+		"algorithms": algorithmTables(defs), "bounds": boundTable(t), "ai": aiTables(defs),
 	}
 }
 
@@ -212,6 +218,10 @@ func algorithmTables(defs map[string]schemaObject) string {
 		var can []string
 		for _, f := range slices.Sorted(maps.Keys(o.Properties)) {
 			property[f] = o.Properties[f]
+			if slices.Contains(aiFields, f) {
+				delete(property, f)
+				continue
+			}
 			if !needed[f] && !strings.HasSuffix(f, "_cost") && f != "cost_source" {
 				can = append(can, f)
 			}
@@ -224,6 +234,28 @@ func algorithmTables(defs map[string]schemaObject) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f, p.form(), p.Description)
 	}
 	b.WriteString("\n" + strings.Replace(fieldTable(defs["stage"]), "| Field |", "| Field of a stage |", 1))
+	return b.String()
+}
+
+// aiFields are the fields of all charged limits for language models. They have tables of their own.
+var aiFields = []string{"weights", "token_source", "default_max_completion", "max_completion_tokens", "streaming"}
+
+// aiTables describe token_bucket_llm, and the objects of limits and policies for language models.
+func aiTables(defs map[string]schemaObject) string {
+	llm := defs["token_bucket_llm"]
+	for _, f := range []string{"penalty", "charge_on", "algorithm"} {
+		delete(llm.Properties, f)
+	}
+	var b strings.Builder
+	for i, of := range []struct{ title, name string }{
+		{"`token_bucket_llm`", "token_bucket_llm"}, {"`token_source`", "tokenSource"}, {"`weights`", "weights"}, {"`streaming`", "streaming"},
+		{"`prices`", "priceList"}, {"`prices` with a file", "priceFile"}, {"`loop_detection`", "loop"}, {"`circuit_breaker`", "breaker"},
+	} {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(strings.Replace(fieldTable(defs[of.name]), "| Field |", "| Field of "+of.title+" |", 1))
+	}
 	return b.String()
 }
 

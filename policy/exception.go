@@ -10,8 +10,9 @@ type exception struct {
 	rank    int    // of its action
 	path    string // JSON Pointer in its file
 	expires bucket.Instant
-	clauses []clause
 	limits  []Limit // if the action has a limit
+
+	alternatives [][]clause // all clauses of one of them must hold, if there are any
 }
 
 func (e *exception) isActive(s *scratch) bool { return s.now < e.expires }
@@ -40,7 +41,7 @@ func (x *exceptions) apply(m *Matcher, s *scratch, v *Verdict) bool {
 	s.found = x.whole.index.find(s.found[:0], m, s)
 	for _, i := range s.found {
 		e := &x.whole.list[i]
-		if !e.isActive(s) || !m.holdAll(s, e.clauses) {
+		if !e.isActive(s) || !m.holdAny(s, e.alternatives) {
 			continue
 		}
 		switch {
@@ -75,7 +76,7 @@ func (x *exceptions) find(m *Matcher, s *scratch, i int, key []byte) *exception 
 	}
 	var first *exception
 	better := func(e *exception) {
-		if e.isActive(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.holdAll(s, e.clauses) {
+		if e.isActive(s) && !(s.shadow && e.Action == ActionBlock) && (first == nil || e.rank < first.rank) && m.holdAny(s, e.alternatives) {
 			first = e
 		}
 	}
@@ -97,9 +98,9 @@ func (x *exceptions) finish(attributes []Attribute) {
 }
 
 func (l *exceptionList) finish(attributes []Attribute) {
-	items := make([]item, len(l.list))
+	var items []item
 	for i := range l.list {
-		items[i] = item{int32(i), l.list[i].clauses}
+		items = appendItems(items, int32(i), l.list[i].alternatives, nil)
 	}
 	l.index = newIndex(attributes, items)
 }

@@ -34,11 +34,15 @@ type Consideration struct {
 
 	// Attribute is the first attribute that is missing or does not match, if that is why the rule did not apply or
 	// denied the request. Value and Present are its value in the request. Wants describes the values that the rule
-	// matches.
+	// matches, or the time in which it is active.
 	Attribute Attribute
 	Value     string
 	Present   bool
 	Wants     string
+
+	// Alternatives is the number of alternatives of a match that does not hold, if there are several. Attribute is of
+	// the alternative that comes closest.
+	Alternatives int
 
 	// By is the rule that applied instead of this one (Taken, Unneeded).
 	By *Rule
@@ -105,7 +109,7 @@ func (m *Matcher) Explain(attrs Attributes, cost bucket.Tokens, now bucket.Insta
 
 func (x *exceptions) findShadow(m *Matcher, s *scratch) *Override {
 	for i := range x.whole.list {
-		if e := &x.whole.list[i]; e.Action == ActionShadow && e.isActive(s) && m.holdAll(s, e.clauses) {
+		if e := &x.whole.list[i]; e.Action == ActionShadow && e.isActive(s) && m.holdAny(s, e.alternatives) {
 			return e.Override
 		}
 	}
@@ -119,13 +123,27 @@ func (m *Matcher) noteReason(s *scratch, c *Consideration) {
 	}
 	switch c.Outcome {
 	case OutcomeUnmatched:
-		for i := range c.Rule.clauses {
-			if cl := &c.Rule.clauses[i]; !cl.holds(m.fact(s, cl.slot)) {
-				note(cl.slot)
-				c.Wants = cl.pattern.String()
-				return
+		// The alternative that comes closest has the most clauses that hold before the first that does not.
+		closest, at := 0, -1
+		for k, clauses := range c.Rule.alternatives {
+			s.enterAlternative(k)
+			if i := slices.IndexFunc(clauses, func(cl clause) bool { return !cl.holds(m.fact(s, cl.slot)) }); i > at {
+				closest, at = k, i
 			}
 		}
+		if len(c.Rule.alternatives) > 1 {
+			c.Alternatives = len(c.Rule.alternatives)
+		}
+		s.enterAlternative(closest)
+		cl := &c.Rule.alternatives[closest][at]
+		if m.has[cl.slot] != nil {
+			note(m.from[cl.slot] - 1)
+		} else {
+			note(cl.slot)
+		}
+		_, c.Wants = m.describeClause(cl)
+	case OutcomeInactive:
+		c.Wants = c.Rule.active.text
 	case OutcomeLacking, OutcomeDenying:
 		for i := range c.Rule.keys {
 			if slot := c.Rule.keys[i].slot; !m.fact(s, slot).present {
@@ -151,6 +169,12 @@ func (p *pattern) String() string {
 		} else {
 			words = append(words, strconv.Quote(v+"*"))
 		}
+	}
+	for _, v := range p.suffixes {
+		words = append(words, strconv.Quote("*"+v))
+	}
+	for _, t := range p.templates {
+		words = append(words, strconv.Quote(t.String()))
 	}
 	for _, n := range p.networks {
 		words = append(words, n.String())

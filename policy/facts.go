@@ -9,6 +9,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/policy/internal/inspect"
+	"github.com/metehq/mete/store"
 )
 
 // A Fact is one field of a rule or a limit, in words for people.
@@ -64,6 +65,11 @@ func (r *Rule) showStoreError() (string, bool) {
 	return fmt.Sprintf("%s, after %v", words[r.OnStoreError], r.Deadline), r.OnStoreError != OnStoreErrorOpen || r.Deadline != DefaultDeadline
 }
 
+func (r *Rule) showOnFull() (string, bool) {
+	words := [...]string{store.OnFullShare: "", store.OnFullOpen: "new keys are let through", store.OnFullClosed: "new keys are denied"}
+	return words[r.OnFull], true
+}
+
 func (r *Rule) showSlotBy() (string, bool)  { return r.slotText, true }
 func (r *Rule) showHeaders() (string, bool) { return r.Headers.String(), true }
 func (r *Rule) showJitter() (string, bool)  { return r.Jitter.String(), true }
@@ -82,6 +88,13 @@ func (l *Limit) showLeased() (string, bool) {
 	return "yes", false
 }
 
+func (l *Limit) showChargeOn() (string, bool) {
+	if l.chargeOn == nil {
+		return "", false
+	}
+	return l.chargeOn.describe(), true
+}
+
 func (l *Limit) showStages() (string, bool) {
 	var parts []string
 	for _, s := range l.Stages {
@@ -96,7 +109,7 @@ func (l *Limit) showStages() (string, bool) {
 
 func (l *Limit) showNamedCost() (string, bool) {
 	c := &l.cost
-	if !c.variable {
+	if !c.variable && !l.finalCost() {
 		return "", false
 	}
 	var bounds []string
@@ -110,11 +123,30 @@ func (l *Limit) showNamedCost() (string, bool) {
 	if len(bounds) > 0 {
 		between = ": " + strings.Join(bounds, ", ")
 	}
-	return fmt.Sprintf("%v%s; otherwise %v", c.source, between, c.fallback), true
+	source := c.source.String()
+	switch {
+	case l.Money():
+		return sourceMoney + between + "; the usage in the response settles it", true
+	case l.AI():
+		return sourceTokens + between + "; the usage in the response settles it", true
+	case c.field != "":
+		source = "the field " + c.field + " of the response"
+	case !c.variable:
+		source = "the size of the response"
+	}
+	return fmt.Sprintf("%s%s; otherwise %v", source, between, c.fallback), true
+}
+
+func (l *Limit) showWeights() (string, bool) {
+	if !l.AI() || l.Money() || l.cost.ai.weights == plainWeights {
+		return "", false
+	}
+	w := &l.cost.ai.weights
+	return fmt.Sprintf("input %v, cached %v, cache_write %v, output %v, reasoning %v", w.input, w.cached, w.write, w.output, w.reasoning), true
 }
 
 func (l *Limit) showFixedCost() (string, bool) {
-	if l.cost.variable {
+	if !l.FixedCost() {
 		return "", false
 	}
 	return fmt.Sprintf("%v per request", l.cost.fallback), l.cost.fallback != bucket.Token

@@ -28,6 +28,7 @@ func (c *compiler) readFile(root *parse.Node) {
 		c.readEntry(root)
 	case root.Field("rules") != nil || root.Field("fallback_limit") != nil:
 		c.top = c.Object(root, fileTable)
+		c.readPrices(root.Field("prices"))
 		c.readPolicy(c.top)
 	case isRule(root):
 		c.readRule(root, false)
@@ -44,7 +45,7 @@ func (c *compiler) readFile(root *parse.Node) {
 
 // isRule reports whether n has a field of rules that policies do not have.
 func isRule(n *parse.Node) bool {
-	return slices.ContainsFunc(namesIn(inRule&^inPolicy), func(name string) bool { return n.Field(name) != nil && !policyTable.Has(name) })
+	return slices.ContainsFunc(namesIn(inRule|inLimits), func(name string) bool { return n.Field(name) != nil && !policyTable.Has(name) })
 }
 
 func (c *compiler) readBundle(root *parse.Node) {
@@ -66,6 +67,7 @@ func (c *compiler) readBundle(root *parse.Node) {
 		c.Add(n, "the bundle has expired", "")
 	}
 	c.matcher.expires = expires
+	c.readPrices(root.Field("prices"))
 	c.readRuleFields(&c.bundled, o, inBundle)
 	entries, _ := c.Items(o.Field("policies"), "policies", true, maxPolicies)
 	ids := map[string]bool{}
@@ -110,6 +112,7 @@ func (c *compiler) readPolicy(o *parse.Object) {
 	} else if fallback == nil {
 		o.Require("rules", "")
 	}
+	first := len(c.drafts)
 	for _, rule := range rules {
 		if len(c.drafts) >= MaxRules {
 			c.AddAt(rule, fmt.Sprintf("the file has more than %d rules", MaxRules), "")
@@ -120,4 +123,5 @@ func (c *compiler) readPolicy(o *parse.Object) {
 	if fallback != nil {
 		c.readFallback(fallback)
 	}
+	c.readGuards(o, c.drafts[first:])
 }

@@ -19,6 +19,7 @@ var (
 		"id":         {Hint: "use name", Replaces: []string{"name"}},
 		"config":     {Hint: "use algorithm_config", Replaces: []string{"algorithm_config"}},
 		"rate_limit": {Hint: "use algorithm_config", Replaces: []string{"algorithm_config"}},
+		"limit":      {Hint: `use rate, as in "100/1m", or limits for several limits`, Replaces: []string{"rate", "limits"}},
 	}
 	foreignFallback = foreignFields{
 		"match": {Hint: "fallback_limit applies to requests that match no rule; to match requests, use a rule"},
@@ -43,6 +44,19 @@ var (
 		"headers":  {Hint: "use match in a rule"},
 		"paths":    {Hint: "use pathExact with a list"},
 		"pathGlob": {Hint: "use pathPrefix"},
+	}
+	foreignChargeOn = foreignFields{
+		"statuses":    {Hint: "use status"},
+		"status_code": {Hint: "use status"},
+		"code":        {Hint: "use status for HTTP statuses, or grpc for gRPC codes"},
+		"bytes":       {Hint: "use response_bytes"},
+	}
+	foreignDenial = foreignFields{
+		"code":        {Hint: "use status"},
+		"status_code": {Hint: "use status"},
+		"message":     {Hint: "use body"},
+		"type":        {Hint: "use format or content_type"},
+		"headers":     {Hint: "the headers of the rule choose the RateLimit fields; other fields are not supported"},
 	}
 	foreignEntry = foreignFields{
 		"name": {Hint: "use id", Replaces: []string{"id"}},

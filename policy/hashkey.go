@@ -30,8 +30,8 @@ func (m *Matcher) NeedsHashKey() bool {
 // WithHashKey returns a copy of m with another key for its hashes, like [Options.HashKey]. m is unchanged.
 func (m *Matcher) WithHashKey(key []byte) *Matcher {
 	return &Matcher{
-		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, exceptions: m.exceptions, own: m.own, delays: m.delays,
-		attributes: m.attributes, uses: m.uses, keyer: newKeyer(key), warnings: m.warnings, version: m.version, expires: m.expires,
+		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, exceptions: m.exceptions, own: m.own, delays: m.delays, awaits: m.awaits, timed: m.timed,
+		attributes: m.attributes, from: m.from, has: m.has, facts: m.facts, uses: m.uses, keyer: newKeyer(key), warnings: m.warnings, version: m.version, expires: m.expires,
 		tests: m.tests, enforced: m.enforced,
 	}
 }

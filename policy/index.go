@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/metehq/mete/internal/requestpath"
 )
 
 // An index finds the rules that may apply to a request, so that a decision costs only the relevant rules,
@@ -38,6 +40,9 @@ type branch struct {
 	slot     int
 	exact    map[string]*branch
 	prefixes []prefixBranch // in byte order
+	suffixes map[string]*branch
+	tree     *pathTree // of templates, or nil
+	trees    []*branch // by number in tree
 	networks map[netip.Prefix]*branch
 	bits     []int16 // lengths of prefixes in networks; IPv4 lengths are below 0
 	rest     *branch // items that do not depend on slot, or nil
@@ -90,10 +95,32 @@ func (b *branch) collect(found []int32, m *Matcher, s *scratch) []int32 {
 				found = to.collect(found, m, s)
 			}
 		}
+		if b.tree != nil {
+			var room [8]int32
+			for _, number := range b.tree.find(room[:0], f.value) {
+				found = b.trees[number].collect(found, m, s)
+			}
+		}
+		if len(b.suffixes) > 0 {
+			found = b.collectSuffixes(found, f.value, m, s)
+		}
 		if len(b.prefixes) > 0 {
 			for at := b.longestPrefix(f.value); at >= 0; at = b.prefixes[at].outer {
 				found = b.prefixes[at].to.collect(found, m, s)
 			}
+		}
+	}
+	return found
+}
+
+// collectSuffixes collects from the branches whose suffix a host has: each starts with a dot.
+func (b *branch) collectSuffixes(found []int32, host string, m *Matcher, s *scratch) []int32 {
+	for i := 1; i < len(host); i++ {
+		if host[i] != '.' {
+			continue
+		}
+		if to := b.suffixes[host[i:]]; to != nil {
+			found = to.collect(found, m, s)
 		}
 	}
 	return found
@@ -133,7 +160,9 @@ func (x *indexer) newBranch(items []item) *branch {
 	b := &branch{slot: slot}
 	if slot < 0 {
 		for _, it := range items {
-			b.items = append(b.items, it.number)
+			if n := len(b.items); n == 0 || b.items[n-1] != it.number { // once for all alternatives
+				b.items = append(b.items, it.number)
+			}
 		}
 		return b
 	}
@@ -153,7 +182,9 @@ func (it *item) patternFor(slot int) *pattern {
 	return nil
 }
 
-func (p *pattern) size() int { return len(p.exact) + len(p.prefixes) + len(p.networks) }
+func (p *pattern) size() int {
+	return len(p.exact) + len(p.prefixes) + len(p.suffixes) + len(p.templates) + len(p.networks)
+}
 
 // A tally counts the entries and items that depend on one attribute.
 type tally struct { // entries that the attribute would take
@@ -224,6 +255,12 @@ func (p *pattern) eachValue(f func(string)) {
 	for _, v := range p.prefixes {
 		f(v + "*")
 	}
+	for _, v := range p.suffixes {
+		f("*" + v)
+	}
+	for _, t := range p.templates {
+		f("{}" + t.String())
+	}
 	for _, n := range p.networks {
 		f(n.String())
 	}
@@ -232,7 +269,8 @@ func (p *pattern) eachValue(f func(string)) {
 // divide distributes items to the values of b's slot. It creates branches in the order of the items, so that the
 // same policy gives the same index even if maxPlaces cuts it off.
 func (x *indexer) divide(b *branch, items []item) {
-	exact, prefixes, networks := shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
+	exact, prefixes, suffixes, networks := shelf[string]{}, shelf[string]{}, shelf[string]{}, shelf[netip.Prefix]{}
+	templates, parsed := shelf[string]{}, map[string]*requestpath.Template{}
 	var rest []item
 	for _, it := range items {
 		p := it.patternFor(b.slot)
@@ -243,13 +281,20 @@ func (x *indexer) divide(b *branch, items []item) {
 		it.clauses = slices.DeleteFunc(slices.Clone(it.clauses), func(c clause) bool { return c.slot == b.slot })
 		exact.put(p.exact, it)
 		prefixes.put(p.prefixes, it)
+		suffixes.put(p.suffixes, it)
 		networks.put(p.networks, it)
-	}
-	if len(exact.order) > 0 {
-		b.exact = make(map[string]*branch, len(exact.order))
-		for _, v := range exact.order {
-			b.exact[v] = x.newBranch(exact.items[v])
+		for _, t := range p.templates {
+			templates.put([]string{t.Shape()}, it)
+			parsed[t.Shape()] = t
 		}
+	}
+	b.exact, b.suffixes = x.divideTexts(&exact), x.divideTexts(&suffixes)
+	for i, shape := range templates.order {
+		if b.tree == nil {
+			b.tree = &pathTree{}
+		}
+		b.tree.add(parsed[shape], int32(i))
+		b.trees = append(b.trees, x.newBranch(templates.items[shape]))
 	}
 	x.dividePrefixes(b, &prefixes)
 	x.divideNetworks(b, &networks)
@@ -271,6 +316,18 @@ func (s *shelf[V]) put(values []V, it item) {
 			s.order = append(s.order, v)
 		}
 	}
+}
+
+// divideTexts returns a branch per text of a shelf, or nil.
+func (x *indexer) divideTexts(texts *shelf[string]) map[string]*branch {
+	if len(texts.order) == 0 {
+		return nil
+	}
+	to := make(map[string]*branch, len(texts.order))
+	for _, v := range texts.order {
+		to[v] = x.newBranch(texts.items[v])
+	}
+	return to
 }
 
 func (x *indexer) dividePrefixes(b *branch, prefixes *shelf[string]) {

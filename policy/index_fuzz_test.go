@@ -42,18 +42,31 @@ var nasty = []struct {
 		[]string{"", "a", "ab", "abc", "abcd", "abd", "b", "aa", "a\xff", "A", "*", "a*", "zzz", "ab\x00"},
 		[]string{`""`, `"a"`, `"ab"`, `"abc"`, `"a*"`, `"ab*"`, `"abc*"`, `"abcd*"`, `"b*"`, `"aa*"`, `"*"`, `"zz"`, `"z*"`, `"ab\u0000*"`}},
 	{"path",
-		[]string{"/", "/a", "/a/", "/a/b", "/ab", "/a/b/c", "//"},
-		[]string{`"/"`, `"/*"`, `"/a"`, `"/a*"`, `"/a/*"`, `"/a/b*"`, `"/a/b"`, `"*"`}},
+		[]string{"/", "/a", "/a/", "/a/b", "/ab", "/a/b/c", "//", "/b/a", "/b", "/a/b/", "/a//", "*", ""},
+		[]string{`"/{x}"`, `"/a/{x}"`, `"/a/{y}"`, `"/{x}/b"`, `"/{x}/{y}"`, `"/a/{rest...}"`, `"/{z...}"`, `"/{x}/{$}"`, `"/a/b/{x}"`, `"/{$}"`, `"/"`, `"/*"`, `"/a"`, `"/a*"`, `"/a/*"`, `"/a/b*"`, `"/a/b"`, `"*"`}},
 	{"ip:address",
 		[]string{"192.0.2.1", "192.0.2.129", "::ffff:192.0.2.1", "10.0.0.1", "::192.0.2.1", "2001:db8::1", "2001:db8:1::", "fe80::1%eth0", "", "localhost", "0.0.0.0", "::"},
 		[]string{`"192.0.2.1"`, `"192.0.2.0/24"`, `"192.0.2.128/25"`, `"192.0.0.0/16"`, `"0.0.0.0/0"`, `"10.0.0.0/8"`, `"::/0"`, `"2001:db8::/32"`, `"2001:db8::/48"`,
 			`"2001:db8::1"`, `"::/96"`, `"c000::/2"`, `"fe80::/10"`, `"*"`}},
 	{"jwt:plan", []string{"", "pro", "pro+", "1", "true"}, []string{`"pro"`, `"pro*"`, `1`, `true`, `""`, `"*"`}},
+	{"host",
+		[]string{"a", "a.b", "x.a.b", "y.x.a.b", ".a.b", "b", "xa.b", "a.b.", "a..b", "c"},
+		[]string{`"a.b"`, `"*.b"`, `"*.a.b"`, `"*.x.a.b"`, `"x.*"`, `"a*"`, `"*"`, `"c"`}},
+	{"jwt:roles",
+		[]string{"", "admin", "admin ops", "ops  admin", " admin", "adminx", "ops ab", "a", "*", "true"},
+		[]string{`"admin"`, `"ops"`, `"a*"`, `"admin*"`, `"x"`, `"true"`}},
 	{"method", []string{"GET", "get", "POST"}, []string{`"GET"`, `"get"`, `"P*"`}},
 }
 
-// match is a match with some of them.
+// match is a match with some of them, or a list of alternatives.
 func (c *chooser) match() string {
+	if c.below(5) == 0 {
+		return "[" + c.clauses() + ", " + c.clauses() + "]"
+	}
+	return c.clauses()
+}
+
+func (c *chooser) clauses() string {
 	var clauses []string
 	for _, a := range nasty {
 		if c.below(3) > 0 {
@@ -66,6 +79,9 @@ func (c *chooser) match() string {
 				list = append(list, c.of(a.patterns)) // the same twice, too
 			}
 			pattern = "[" + strings.Join(list, ", ") + "]"
+		}
+		if a.name == "jwt:roles" && c.below(4) > 0 {
+			pattern = `{"has": ` + pattern + "}"
 		}
 		if c.below(4) == 0 {
 			pattern = `{"not": ` + pattern + "}"

@@ -9,7 +9,7 @@ import (
 )
 
 // stepFields are the fields that a test of one step has itself.
-var stepFields = []string{"times", "every", "cost", "max_wait", "expect"}
+var stepFields = []string{"times", "every", "cost", "max_wait", "runs", "status", "grpc", "bytes", "response_headers", "usage", "expect"}
 
 // TestSection returns the tests section of the file as JSON, or nil. Package policytest parses it.
 func (m *Matcher) TestSection() []byte { return m.tests }
@@ -17,7 +17,7 @@ func (m *Matcher) TestSection() []byte { return m.tests }
 // InspectTests returns the parts of m and of the language that package policytest needs. It is not part of the API.
 // A nil m is an invalid policy.
 func (m *Matcher) InspectTests() parse.Tests {
-	t := parse.Tests{Test: testTable, Step: stepTable, Expect: expectTable, StepFields: stepFields}
+	t := parse.Tests{Test: testTable, Step: stepTable, Expect: expectTable, Usage: usageTable, StepFields: stepFields}
 	if m == nil {
 		return t
 	}

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/metehq/mete/internal/parse"
@@ -48,25 +49,35 @@ func definitions() parse.Schema {
 		defs[name] = form
 	}
 	somePolicy := parse.AnyHaving("rules", "fallback_limit")
-	lone := ruleTable.Schema().With(append(limitSchemas(), parse.Either(parse.Having("name", "limit_keys"),
+	lone := ruleTable.Schema().With(append(limitSchemas(inRule), parse.Either(parse.Having("name", "limit_keys"),
 		parse.Schema{"not": parse.AnyHaving("name", "limit_keys")}))...)
 	delete(lone, "required")
-	selector := selectorTable.Schema()
-	selector["minProperties"] = 1
+	rule := ruleTable.Schema().With(append(limitSchemas(inRule), parse.AnyHaving("limit_keys", "bucket"))...)
+	rule["required"] = []string{"name"}
+	selector, chargeOn := selectorTable.Schema(), chargeOnTable.Schema()
+	selector["minProperties"], chargeOn["minProperties"] = 1, 1
+	enabled := parse.Schema{"required": []string{"enabled"}, "properties": parse.Schema{"enabled": parse.Schema{"const": true}}}
 	disabled := parse.Schema{"required": []string{"enabled"}, "properties": parse.Schema{"enabled": parse.Schema{"const": false}}}
 	for name, o := range map[string]parse.Schema{
 		"bundle": bundleTable.Schema(), "entry": entryTable.Schema(),
 		"policy": policyTable.Schema().With(somePolicy), "file": fileTable.Schema().With(somePolicy),
-		"rule": ruleTable.Schema().With(limitSchemas()...), "loneRule": lone, "fallback": fallbackTable.Schema().With(limitSchemas()...),
-		"selector": selector,
+		"rule": rule, "loneRule": lone, "fallback": fallbackTable.Schema().With(limitSchemas(inFallback)...),
+		"selector": selector, "chargeOn": chargeOn,
+		"active": activeTable.Schema().With(parse.AnyHaving("days", "hours")),
 		"stage": stageTable.Schema().With(parse.AnyHaving("threshold", "threshold_percent"),
 			parse.If(parse.HavingValue("action", "throttle"), parse.AnyHaving("delay", "delay_ms"))),
 		"override": overrideTable.Schema().With(parse.If(parse.HavingValue("action", string(ActionLimit)),
-			parse.Schema{"allOf": append(limitSchemas(), parse.AnyHaving("rules", "key"))})),
+			parse.Schema{"allOf": append(limitSchemas(inOverride), parse.AnyHaving("rules", "key"))})),
+		"penalty": parse.Either(parse.Ref("duration"), penaltyTable.Schema()),
+		"denial": denialTable.Schema().With(parse.Schema{"minProperties": 1}, parse.If(parse.Having("format"), parse.Schema{"not": parse.AnyHaving("body", "content_type")}),
+			parse.If(parse.Having("content_type"), parse.Having("body"))),
 		"killSwitch": switchTable.Schema(),
-		"state":      stateTables["break_glass"].Schema().With(parse.If(parse.Schema{"not": disabled}, parse.Having("reason", "expires_at"))),
-		"test":       testTable.Schema().With(parse.AnyHaving(append([]string{"steps"}, stepFields...)...)),
-		"step":       stepTable.Schema(), "expectation": expectTable.Schema(),
+		"weights":    weightsTable.Schema(), "tokenSource": tokenSourceTable.Schema(), "streaming": streamingTable.Schema(), "prices": parse.Either(parse.Ref("priceFile"), parse.Ref("priceList")), "priceFile": priceFileTable.Schema(), "priceList": pricesTable.Schema(), "usage": usageTable.Schema(),
+		"loop":    loopTable.Schema().With(parse.If(enabled, parse.Having("window_seconds", "threshold_identical_requests"))),
+		"breaker": breakerTable.Schema().With(parse.If(enabled, parse.Having("spend_rate_threshold_per_minute"))),
+		"state":   stateTables["break_glass"].Schema().With(parse.If(parse.Schema{"not": disabled}, parse.Having("reason", "expires_at"))),
+		"test":    testTable.Schema().With(parse.AnyHaving(append([]string{"steps"}, stepFields...)...)),
+		"step":    stepTable.Schema(), "expectation": expectTable.Schema(),
 	} {
 		defs[name] = o
 	}
@@ -101,9 +112,32 @@ func byAlgorithm(fallback *algorithm, then func(*algorithm) parse.Schema) schema
 	return all
 }
 
-// limitSchemas describes objects that have limits in either form.
-func limitSchemas() schemas {
+// limitSchemas describes objects that have limits in any form. An object in the short form has only fields of its
+// algorithm, and an object in another form has none of them.
+func limitSchemas(in place) schemas {
+	long := parse.AnyHaving("algorithm_config", "limits")
+	own := parse.AnyHaving(slices.DeleteFunc(LimitFields(), func(name string) bool { return isRuleField(name, in) })...)
 	return append(byAlgorithm(algorithms[0], func(a *algorithm) parse.Schema {
-		return parse.Schema{"properties": parse.Schema{"algorithm_config": parse.Ref(a.name), "limits": parse.ListOf(parse.Ref(a.name+"_limits"), 1, maxLimits)}}
-	}), parse.Schema{"oneOf": schemas{parse.Having("algorithm_config"), parse.Having("limits")}})
+		properties := parse.Schema{"algorithm_config": parse.Ref(a.name), "limits": parse.ListOf(parse.Ref(a.name+"_limits"), 1, maxLimits)}
+		config := a.config.Schema()["properties"].(parse.Schema)
+		for _, name := range LimitFields() {
+			if form, ok := config[name]; !ok {
+				properties[name] = false
+			} else if formsDiffer(name) {
+				properties[name] = form
+			}
+		}
+		return parse.Schema{"properties": properties, "if": parse.Schema{"not": parse.AnyHaving("algorithm_config", "limits", "bucket")}, "then": parse.Schema{"allOf": a.requiredSchemas()}}
+	}), parse.Schema{"not": parse.Having("algorithm_config", "limits")}, parse.If(long, parse.Schema{"not": own}))
+}
+
+// formsDiffer reports whether a field of limits has another form in some algorithms.
+func formsDiffer(name string) bool {
+	rows := 0
+	for i := range fields {
+		if fields[i].name == name && fields[i].in&inLimits != 0 {
+			rows++
+		}
+	}
+	return rows > 1
 }

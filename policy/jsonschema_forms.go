@@ -25,15 +25,15 @@ func reservedPattern() string {
 
 const (
 	numberPattern   = `^\+?[0-9.]+([eE][+-]?[0-9]+)?$`
-	templatePattern = `[{}<>]|/:[A-Za-z_]`
+	foreignPattern  = `[<>]|/:[A-Za-z_]` // templates of other routers
 	durationPattern = `^([0-9.]+(ns|us|µs|μs|ms|s|m|h|d|w))+$`
 )
 
 // forms are the schemas of values that several fields share.
 var forms = parse.Schema{
 	"attribute": parse.Schema{
-		"description": "A fact about a request: ip:address (or ip:address/56), header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, method, path, host, " +
-			"or a lower-case name that an embedding program supplies.",
+		"description": "A fact about a request: ip:address, ip:address/56, header:NAME, query:NAME, cookie:NAME, jwt:CLAIM, method, path, host, " +
+			"or path:NAME of a template. Embedding programs supply other lower-case names.",
 		"type": "string", "maxLength": maxAttributeBytes, "pattern": `^[A-Za-z][A-Za-z0-9._-]*(:.+)?$`, "not": parse.Schema{"pattern": reservedPattern()},
 		"examples": []string{"ip:address", "header:x-api-key", "jwt:sub", "path", "method", "host"},
 	},
@@ -48,6 +48,20 @@ var forms = parse.Schema{
 	"duration": parse.Schema{
 		"description": "A duration: numbers with the units ns, us, ms, s, m, h, d or w.",
 		"type":        "string", "pattern": durationPattern, "examples": []string{"100ms", "90s", "1h", "1d"},
+	},
+	"window": parse.Schema{
+		"description": "A duration, or a calendar window.",
+		"anyOf":       schemas{{"type": "string", "pattern": durationPattern}, parse.Word(calendarWords...)}, "examples": []string{"1m", "1d", "day", "month"},
+	},
+	"zone": parse.Schema{"type": "string", "pattern": `^[A-Za-z0-9_+/-]{1,64}$`, "examples": []string{"Europe/Berlin", "America/New_York", "UTC"}},
+	"start": parse.Schema{
+		"anyOf": schemas{{"type": "string", "pattern": durationPattern}, {"type": "string", "pattern": `^([01][0-9]|2[0-3]):[0-5][0-9]$`}}, "examples": []string{"7h", "07:00"},
+	},
+	"weekday": parse.Schema{"type": "string", "pattern": `^[A-Za-z]+$`, "examples": []string{"mon", "friday"}},
+	"hours":   parse.Schema{"type": "string", "pattern": `^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-4]):[0-5][0-9]$`, "examples": []string{"09:00-17:00", "22:00-06:00"}},
+	"startDay": parse.Schema{
+		"anyOf":    schemas{{"type": "integer", "minimum": 1, "maximum": 28}, {"type": "string", "pattern": `^[A-Za-z]+$`}, {"type": "string", "pattern": `^[01][0-9]-[0-3][0-9]$`}},
+		"examples": []any{5, "monday", "04-06"},
 	},
 	"extent": parse.Schema{
 		"description": "A number of tokens, or the time that the rate takes to refill them.",
@@ -68,8 +82,8 @@ var forms = parse.Schema{
 		"anyOf": schemas{{"type": "number", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": numberPattern}}, "examples": []any{80},
 	},
 	"path": parse.Schema{
-		"description": "A path, or a prefix followed by *. Templates such as {id} and :id are not supported.",
-		"type":        "string", "maxLength": maxMatchValueBytes, "not": parse.Schema{"pattern": templatePattern},
+		"description": "A path, a prefix followed by *, or a template such as /users/{id}/orders or /files/{rest...}.",
+		"type":        "string", "maxLength": maxMatchValueBytes, "not": parse.Schema{"pattern": foreignPattern},
 	},
 	"paths": parse.Either(parse.Ref("path"), parse.ListOf(parse.Ref("path"), 1, maxMatchValues)),
 	"pathValue": parse.Either(parse.Ref("paths"), parse.Schema{
@@ -77,10 +91,11 @@ var forms = parse.Schema{
 	}),
 	"scalar": parse.Schema{"type": []string{"string", "number", "boolean"}, "maxLength": maxMatchValueBytes},
 	"values": parse.Either(parse.Ref("scalar"), parse.ListOf(parse.Ref("scalar"), 1, maxMatchValues)),
-	"value": parse.Either(parse.Ref("values"), parse.Schema{
-		"type": "object", "properties": parse.Schema{"not": parse.Ref("values")}, "required": []string{"not"}, "additionalProperties": false,
+	"value": parse.Either(parse.Ref("values"), hasForm, parse.Schema{
+		"type": "object", "properties": parse.Schema{"not": parse.Either(parse.Ref("values"), hasForm)}, "required": []string{"not"}, "additionalProperties": false,
 	}),
-	"match": parse.Schema{
+	"match": parse.Either(parse.Ref("clauses"), parse.ListOf(parse.Ref("clauses"), 1, maxAlternatives)),
+	"clauses": parse.Schema{
 		"type": "object", "maxProperties": maxMatchClauses, "propertyNames": parse.Ref("attribute"), "additionalProperties": parse.Ref("value"),
 		"patternProperties": parse.Schema{"^[Pp][Aa][Tt][Hh]$": parse.Ref("pathValue")},
 		"examples":          []any{parse.Schema{"jwt:plan": "enterprise"}, parse.Schema{"path": "/v1/*", "method": []string{"GET", "HEAD"}}, parse.Schema{"ip:address": parse.Schema{"not": "10.0.0.0/8"}}},
@@ -92,4 +107,10 @@ var forms = parse.Schema{
 	},
 	"count":  parse.Either(parse.Schema{"type": "boolean"}, parse.Schema{"type": "integer", "minimum": 0}),
 	"counts": parse.Either(parse.Schema{"type": "boolean"}, parse.Schema{"type": "integer", "minimum": 0}, parse.Schema{"type": "string"}, parse.Schema{"type": "array"}, parse.Schema{"type": "object"}),
+}
+
+// hasForm is a match value with has.
+var hasForm = parse.Schema{
+	"type": "object", "properties": parse.Schema{"has": parse.Ref("values")}, "required": []string{"has"}, "additionalProperties": false,
+	"examples": []any{parse.Schema{"has": "admin"}},
 }

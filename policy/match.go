@@ -30,10 +30,15 @@ type Verdict struct {
 	Missing *Rule     // denies the request because it lacks an attribute (on_missing: deny)
 	Block   *Override // denies the request
 	Allow   *Override // admits the request; no limit applies
+
+	// TooLarge denies the request because it has more tokens than the rule admits for one request. Why is the reason, such
+	// as [ReasonPromptTokens].
+	TooLarge *Rule
+	Why      string
 }
 
 // Denies reports whether the request is denied regardless of its limits. The caller should then charge nothing.
-func (v *Verdict) Denies() bool { return v.Block != nil || v.Missing != nil }
+func (v *Verdict) Denies() bool { return v.Block != nil || v.Missing != nil || v.TooLarge != nil }
 
 type fact struct {
 	looked  bool
@@ -58,9 +63,13 @@ type scratch struct {
 	tiers    []tier // by group
 	scopes   []tier // by policy of the bundle
 	key      []byte
-	found    []int32 // numbers of rules that may apply, or of overrides
-	also     []int32 // numbers of overrides of one rule
-	keys     keys
+	captured []int // slots of the facts that the current rule captured
+	rule     *Rule // the current rule; nil before the first
+
+	alternative int     // the alternative of the rule that holds, or is being tried
+	found       []int32 // numbers of rules that may apply, or of overrides
+	also        []int32 // numbers of overrides of one rule
+	keys        keys
 
 	attrs  Attributes
 	cost   bucket.Tokens
@@ -86,7 +95,8 @@ func (s *scratch) end() {
 	for _, slot := range s.lookedUp {
 		s.facts[slot] = fact{}
 	}
-	s.lookedUp, s.found, s.attrs, s.shadow = s.lookedUp[:0], s.found[:0], nil, false
+	s.forgetCaptures()
+	s.lookedUp, s.found, s.attrs, s.rule, s.shadow = s.lookedUp[:0], s.found[:0], nil, nil, false
 }
 
 // A MatchResult holds the result of [Matcher.Find]. It is reusable, but not safe for concurrent use. The zero
@@ -170,21 +180,25 @@ const (
 	OutcomeTaken                    // an earlier rule of its group applied
 	OutcomeUnneeded                 // a rule of its policy applied, and this is the fallback_limit
 	OutcomeDisabled                 // its mode is off
+	OutcomeInactive                 // it is not the time in which it is active
 )
 
 // consider evaluates the i'th rule after the earlier rules of its group. If the rule applies, consider appends its
 // limits to dst.
 func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match, Outcome) {
 	r := m.rules[i]
+	s.rule = r
 	tier, scope := &s.tiers[r.group], &s.scopes[r.scope]
 	switch {
 	case r.Mode == ModeOff:
 		return dst, OutcomeDisabled
+	case r.active != nil && !r.active.contains(s.now):
+		return dst, OutcomeInactive
 	case r.fallback && *scope == taken:
 		return dst, OutcomeUnneeded
 	case *tier == taken:
 		return dst, OutcomeTaken
-	case !m.holdAll(s, r.clauses):
+	case !m.findAlternative(s, r):
 		return dst, OutcomeUnmatched
 	}
 	complete := m.hasAllKeys(s, r)
@@ -201,9 +215,12 @@ func (m *Matcher) consider(dst []Match, s *scratch, i int, v *Verdict) ([]Match,
 	case shadow && r.fallback && *scope == takenShadow:
 		return dst, OutcomeUnneeded
 	}
-	*tier, *scope = max(*tier, takenShadow), max(*scope, takenShadow)
+	*tier = max(*tier, takenShadow)
 	if !shadow {
-		*tier, *scope = taken, taken
+		*tier = taken
+	}
+	if !r.guard { // a fallback_limit applies beside a guard
+		*scope = max(*scope, *tier)
 	}
 	if !complete && r.onMissing == inspect.MissingDeny {
 		if v.Missing == nil && !shadow && !s.shadow {
@@ -226,7 +243,7 @@ func (m *Matcher) inShadow(s *scratch, r *Rule, complete bool) bool {
 		}
 		s.key = m.keyer.appendComponent(s.key, r.client, client)
 	}
-	return r.Mode.exempts(spreadKey(r.Name, s.key))
+	return r.Mode.exempts(spreadKey(r.limitBase(), s.key))
 }
 
 func (m *Matcher) hasAnyKey(s *scratch, r *Rule) bool {
@@ -266,9 +283,15 @@ func (m *Matcher) charge(dst []Match, s *scratch, i int, shadow bool, v *Verdict
 		dst = append(dst, Match{}) // avoids copying a Match
 		match := &dst[len(dst)-1]
 		match.Rule, match.Limit, match.Cost, match.Shadow = r, l, s.cost, shadow
-		if s.cost <= 0 {
+		if s.cost <= 0 || l.HoldsSlot() {
 			match.Cost = l.cost.fallback
-			if l.cost.variable {
+			switch {
+			case l.cost.ai != nil:
+				var refusal string
+				if match.Cost, refusal = m.costAI(s, l); refusal != "" && !shadow && v.TooLarge == nil {
+					v.TooLarge, v.Why = r, refusal
+				}
+			case l.cost.variable:
 				f := m.fact(s, l.cost.slot)
 				match.Cost = l.cost.amount(f.value, f.present)
 			}
@@ -299,6 +322,32 @@ func (m *Matcher) setKeys(matches []Match, s *scratch, r *Rule) {
 	s.key = key // keep the grown buffer
 }
 
+// findAlternative finds the first alternative of r that holds.
+func (m *Matcher) findAlternative(s *scratch, r *Rule) bool {
+	for i, clauses := range r.alternatives {
+		if s.enterAlternative(i); m.holdAll(s, clauses) {
+			return true
+		}
+	}
+	return false
+}
+
+// enterAlternative makes an alternative the current one. Another one captures other texts.
+func (s *scratch) enterAlternative(i int) {
+	s.forgetCaptures()
+	s.alternative = i
+}
+
+// holdAny reports whether an alternative of an override holds. Without alternatives, it holds.
+func (m *Matcher) holdAny(s *scratch, alternatives [][]clause) bool {
+	for _, clauses := range alternatives {
+		if m.holdAll(s, clauses) {
+			return true
+		}
+	}
+	return len(alternatives) == 0
+}
+
 func (m *Matcher) holdAll(s *scratch, clauses []clause) bool {
 	for i := range clauses {
 		if c := &clauses[i]; !c.holds(m.fact(s, c.slot)) {
@@ -322,14 +371,23 @@ func (m *Matcher) fact(s *scratch, slot int) *fact {
 	if f.looked {
 		return f
 	}
+	a := &m.attributes[slot]
+	if a.IsCaptured() {
+		return m.captureFact(s, slot)
+	}
 	f.looked = true
 	s.lookedUp = append(s.lookedUp, slot)
+	if a.has {
+		return m.findHas(s, f, slot)
+	}
 	if s.attrs == nil {
 		return f
 	}
-	a := m.attributes[slot]
-	if f.value, f.present = s.attrs.Lookup(a); !f.present {
+	if f.value, f.present = s.attrs.Lookup(*a); !f.present {
 		f.value = ""
+		if m.from[slot] > 0 && m.facts.Find != nil {
+			m.derive(s, f, slot)
+		}
 		return f
 	}
 	if a.Source == SourceIP {

@@ -18,6 +18,14 @@ type Options struct {
 	// protects the hashes from readers of the store.
 	HashKey []byte
 
+	// Facts supplies ip:country, ip:asn, ip:tor and ua:bot to requests that do not have them.
+	Facts Facts
+
+	// Prices reads the prices of language models if the policy names a file for them. file is the name in the policy. For a
+	// policy that it does not trust to name files, a program leaves it nil: such a policy is then invalid.
+	// policyyaml.PricesBeside returns a function for files beside the policy.
+	Prices func(file string) (*Prices, error)
+
 	// Now is the time that is compared with the expires_at of a bundle. Zero is the current time.
 	Now time.Time
 }
@@ -33,13 +41,21 @@ type Matcher struct {
 	own        *exceptions // from the file; may be nil
 	enforced   enforced
 	delays     bool
+	awaits     bool
+	timed      bool        // a rule applies only at times
 	attributes []Attribute // read by any rule, by slot
+	from       []int       // by slot: 1 + the slot of the attribute that it follows from, or 0
+	has        []*pattern  // by slot: the values that has wants of the attribute it follows from, or nil
+	facts      Facts
 	uses       [SourceHost + 1]bool
 	keyer      *keyer
 	warnings   []Warning
 	version    int64
-	expires    time.Time
-	tests      []byte // the tests section of the file, as JSON
+
+	prices *Prices // of models; nil without any
+
+	expires time.Time
+	tests   []byte // the tests section of the file, as JSON
 }
 
 // Load parses and compiles a policy file in JSON of at most [MaxFileBytes]. It reports all errors together,
@@ -48,7 +64,8 @@ func Load(data []byte, opts Options) (*Matcher, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
-	c := newCompiler(&Matcher{keyer: newKeyer(opts.HashKey)}, opts.Now)
+	c := newCompiler(&Matcher{keyer: newKeyer(opts.HashKey), facts: opts.Facts}, opts.Now)
+	c.readFrom = opts.Prices
 	if root := c.Parse(data, MaxFileBytes); root != nil {
 		c.readFile(root)
 		c.reportUnreachable()
@@ -71,17 +88,22 @@ func (m *Matcher) Rules() []*Rule { return m.rules }
 func (m *Matcher) Uses(s Source) bool { return int(s) < len(m.uses) && m.uses[s] }
 
 // Attributes returns the attributes that the rules read, in the order of the file.
-func (m *Matcher) Attributes() []Attribute { return slices.Clone(m.attributes) }
+func (m *Matcher) Attributes() []Attribute {
+	return slices.DeleteFunc(slices.Clone(m.attributes), func(a Attribute) bool { return a.has })
+}
 
 // Warnings returns the warnings about valid but questionable parts, in the order of the file. Package lint returns
 // these and more.
 func (m *Matcher) Warnings() []Warning { return slices.Clone(m.warnings) }
 
 // DependsOnTime reports whether the result of [Matcher.Match] depends on the time.
-func (m *Matcher) DependsOnTime() bool { return m.exceptions != nil }
+func (m *Matcher) DependsOnTime() bool { return m.exceptions != nil || m.timed }
 
 // Delays reports whether any limit can admit a request for a later time.
 func (m *Matcher) Delays() bool { return m.delays }
+
+// AwaitsResponse reports whether the charge of any limit depends on the response: see [Limit.AwaitsResponse].
+func (m *Matcher) AwaitsResponse() bool { return m.awaits }
 
 // Expires returns the expires_at of a bundle, or zero. The matcher keeps working after that time; operators should
 // replace an expired bundle.

@@ -32,7 +32,7 @@ func (m *Matcher) NamesClients(o Override) (bool, error) {
 	if err != nil {
 		return false, Errors{{Reason: "cannot encode the override as JSON: " + err.Error()}}
 	}
-	c := newCompiler(&Matcher{rules: m.rules, attributes: slices.Clone(m.attributes), keyer: m.keyer}, time.Time{})
+	c := newCompiler(&Matcher{rules: m.rules, attributes: slices.Clone(m.attributes), from: slices.Clone(m.from), has: slices.Clone(m.has), facts: m.facts, keyer: m.keyer}, time.Time{})
 	c.overridable = m.rules
 	for i, a := range m.attributes {
 		c.slots[a.text] = i
@@ -44,15 +44,20 @@ func (m *Matcher) NamesClients(o Override) (bool, error) {
 		return false, err
 	}
 	for _, e := range c.exceptions.whole.list {
-		return c.namesClients(e.clauses), nil
+		return c.nameClients(e.alternatives), nil
 	}
 	for i, r := range c.exceptions.rules {
 		for components := range r.keys {
 			return m.rules[i].keyNamesClients(components), nil
 		}
-		return c.namesClients(r.list[0].clauses), nil // the same for every rule
+		return c.nameClients(r.list[0].alternatives), nil // the same for every rule
 	}
 	return false, nil
+}
+
+// nameClients reports whether every alternative identifies clients.
+func (c *compiler) nameClients(alternatives [][]clause) bool {
+	return len(alternatives) > 0 && !slices.ContainsFunc(alternatives, func(clauses []clause) bool { return !c.namesClients(clauses) })
 }
 
 func (c *compiler) namesClients(clauses []clause) bool {
@@ -91,7 +96,7 @@ func (r *Rule) distinguishesClients(named func(i int) bool) bool {
 
 // namesValues reports whether p matches only complete values.
 func (p *pattern) namesValues() bool {
-	return !p.negate && len(p.prefixes) == 0 && !slices.Contains(p.exact, "") && areNarrow(p.networks)
+	return !p.negate && len(p.prefixes)+len(p.suffixes)+len(p.templates) == 0 && !slices.Contains(p.exact, "") && areNarrow(p.networks)
 }
 
 func areNarrow(networks []netip.Prefix) bool {

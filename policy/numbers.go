@@ -56,11 +56,14 @@ func (c *compiler) readTokenBucket(o *parse.Object) numbers {
 	}
 }
 
-// readBurst reads the capacity of a bucket that refills continuously. With a burst of 0, every request needs
+// readBurst reads the capacity of a bucket that refills continuously. It is the tokens of the rate by default. With a burst of 0, every request needs
 // a reservation, so max_reserved must be above 0.
 func (c *compiler) readBurst(o *parse.Object, rate bucket.Rate, rateOK bool, reserved *bucket.Tokens) (bucket.Tokens, bool) {
 	n := o.Field("burst")
-	if n == nil || !isZero(n) {
+	switch {
+	case n == nil:
+		return rate.Tokens, rateOK
+	case !isZero(n):
 		return c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
 	}
 	if reserved == nil || *reserved == 0 {
@@ -87,7 +90,10 @@ func isZero(n *parse.Node) bool {
 
 func (c *compiler) readIntervals(o *parse.Object) numbers {
 	rate, rateOK := c.readRate(o, "rate")
-	capacity, capacityOK := c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
+	capacity, capacityOK := rate.Tokens, rateOK
+	if o.Field("burst") != nil {
+		capacity, capacityOK = c.readExtent(o, "burst", `the capacity of the bucket, as in 20 or "300s"`, rate, rateOK)
+	}
 	if rateOK && capacityOK && capacity < rate.Tokens {
 		c.Add(o.Field("burst"), fmt.Sprintf("burst is below the %v tokens of an interval: the bucket cannot hold all of them", rate.Tokens),
 			fmt.Sprintf("rate %v/%v has the same effect", capacity, rate.Per))
@@ -104,7 +110,7 @@ func (c *compiler) readIntervals(o *parse.Object) numbers {
 }
 
 func (c *compiler) readFixedWindow(o *parse.Object) numbers {
-	rate, rateOK := c.readWindow(o)
+	rate, rateOK := c.readAmountPer(o, "tokens", "window", (*compiler).readLength)
 	capacity, capacityOK, is := rate.Tokens, true, fmt.Sprintf("%v tokens of a window", rate.Tokens)
 	if f := o.Field("capacity"); f != nil {
 		capacity, capacityOK = c.Tokens(f, "capacity")
@@ -115,7 +121,7 @@ func (c *compiler) readFixedWindow(o *parse.Object) numbers {
 			capacityOK = false
 		}
 	}
-	n := c.readSteps(o, rate, rateOK)
+	n := c.readWindowSteps(o, "window", rate, rateOK)
 	n.Capacity, n.most, n.mostIs = capacity, capacity, is
 	n.ok = n.ok && capacityOK
 	return n
@@ -124,13 +130,31 @@ func (c *compiler) readFixedWindow(o *parse.Object) numbers {
 // readBudget reads cost_based: a fixed window with other field names. Budgets of whole weeks begin on Mondays
 // unless start is set.
 func (c *compiler) readBudget(o *parse.Object) numbers {
-	rate, ok := c.readAmountPer(o, "budget", "period")
-	n := c.readSteps(o, rate, ok)
-	if week := 7 * 24 * time.Hour; ok && o.Field("start") == nil && rate.Per%week == 0 {
+	rate, ok := c.readAmountPer(o, "budget", "period", (*compiler).readLength)
+	n := c.readWindowSteps(o, "period", rate, ok)
+	if week := 7 * 24 * time.Hour; ok && n.Anchor != bucket.AnchorCalendar && o.Field("start") == nil && rate.Per%week == 0 {
 		n.Start = 4 * 24 * time.Hour // 1970 began on a Thursday
 	}
 	n.Capacity, n.most, n.mostIs = rate.Tokens, rate.Tokens, fmt.Sprintf("budget of %v", rate.Tokens)
 	return n
+}
+
+// readWindowSteps is readSteps for windows whose length may be a calendar window.
+func (c *compiler) readWindowSteps(o *parse.Object, length string, rate bucket.Rate, rateOK bool) numbers {
+	f := o.Field(length)
+	window, ok := calendarOf(f)
+	if !ok {
+		if rate.Per > 0 && !c.refuseCalendarFields(o, length) {
+			return numbers{}
+		}
+		return c.readSteps(o, rate, rateOK)
+	}
+	calendar, calendarOK := c.readCalendar(o, f, window)
+	reserved, reservedOK := c.readMaxReserved(o)
+	return numbers{
+		Spec: bucket.Spec{Algorithm: bucket.AlgorithmStepped, Rate: rate, MaxReserved: reserved, Anchor: bucket.AnchorCalendar, Calendar: calendar},
+		ok:   rateOK && calendarOK && reservedOK,
+	}
 }
 
 func (c *compiler) readSteps(o *parse.Object, rate bucket.Rate, rateOK bool) numbers {

@@ -32,13 +32,14 @@ func ParseOverride(data []byte) (o Override, err error) {
 				}
 			}
 		}
+		c.checkForms(obj, nil, inOverride)
 		c.Instant(obj.Field("created_at"), "created_at")
 		c.Instant(obj.Field("expires_at"), "expires_at")
 	}
 	if err := c.errors(); err != nil {
 		return o, err
 	}
-	if err := json.Unmarshal(root.AppendJSON(nil), &o); err != nil {
+	if err := json.Unmarshal(moveOwnLimit(root).AppendJSON(nil), &o); err != nil {
 		return Override{}, Errors{{Reason: fmt.Sprintf("not an override: %v", err)}}
 	}
 	return o, nil

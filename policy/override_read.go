@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy/internal/inspect"
 )
 
@@ -40,28 +41,32 @@ func (x *exceptions) add(e exception, rules []int, components string) {
 	x.all, x.inFile = append(x.all, *e.Override), append(x.inFile, e)
 	if len(rules) == 0 {
 		x.whole.list = append(x.whole.list, e)
-		return
 	}
 	for _, i := range rules {
-		r := x.rules[i]
-		if r == nil {
-			r = &ruleException{keys: map[string][]*exception{}}
-			x.rules[i] = r
-		}
-		if e.Key != "" {
-			r.keys[components] = append(r.keys[components], &e)
-		} else {
-			r.list = append(r.list, e)
-		}
+		x.addTo(i, e, components)
+	}
+}
+
+// addTo adds e to the exceptions from the i'th rule.
+func (x *exceptions) addTo(i int, e exception, components string) {
+	r := x.rules[i]
+	if r == nil {
+		r = &ruleException{keys: map[string][]*exception{}}
+		x.rules[i] = r
+	}
+	if e.Key != "" {
+		r.keys[components] = append(r.keys[components], &e)
+	} else {
+		r.list = append(r.list, e)
 	}
 }
 
 func (c *compiler) readOverride(n *parse.Node) {
-	o := c.Object(n, overrideTable)
+	before := c.Count()
+	o, a := c.readLimitOwner(n, inOverride)
 	if o == nil {
 		return
 	}
-	before := c.Count()
 	e := exception{Override: &Override{}, path: n.Path}
 	if f := o.Require("id", "a unique name, for removing it"); f != nil {
 		e.ID, _ = c.Name(f, "override id", MaxNameBytes)
@@ -85,12 +90,19 @@ func (c *compiler) readOverride(n *parse.Node) {
 	}
 	c.readScope(&e, o, rules)
 	if kind.Limit && len(rules) == 1 {
-		c.readOverrideLimits(&e, o, rules[0])
-	} else if e.Action != "" && !kind.Limit && o.Count("algorithm", "algorithm_config", "limits") > 0 {
+		c.readOverrideLimits(&e, o, a, rules[0])
+	} else if e.Action != "" && !kind.Limit && o.Count(append(LimitFields(), "algorithm", "algorithm_config", "limits")...) > 0 {
 		c.AddAt(n, fmt.Sprintf("an override with action %s has no limit", e.Action), "remove it, or use action: limit")
 	}
 	if c.Count() == before {
 		c.exceptions.add(e, rules, components)
+		if len(rules) == 1 && (kind.Limit || e.Key != "") { // the bucket of all rules that share it
+			for _, i := range c.sharing(rules[0]) {
+				if i != rules[0] {
+					c.exceptions.addTo(i, e.costsOf(c.rules()[i]), components)
+				}
+			}
+		}
 	}
 }
 
@@ -183,11 +195,14 @@ func (c *compiler) readOverrideKey(e *exception, f *parse.Node, rules []int) ([]
 func (c *compiler) readScope(e *exception, o *parse.Object, rules []int) {
 	match := o.Field("match")
 	if match != nil && e.Key == "" {
-		d := &draft{Rule: &Rule{}, at: match}
+		d := &draft{Rule: &Rule{}, at: match, exception: true}
+		for _, i := range rules {
+			d.of = append(d.of, c.rules()[i])
+		}
 		if !c.readMatch(d, match) {
 			return
 		}
-		e.clauses, e.Match = d.clauses, rawJSON(match)
+		e.alternatives, e.Match = d.alternatives, rawJSON(match)
 	}
 	switch kind := e.Action.Kind(); {
 	case match != nil && o.Field("key") != nil:
@@ -197,7 +212,7 @@ func (c *compiler) readScope(e *exception, o *parse.Object, rules []int) {
 		c.Add(o.Field("key"), fmt.Sprintf("an override with action %s cannot have a key", e.Action), "use match, or omit both for all requests")
 	case !kind.Some && match != nil:
 		c.Add(match, fmt.Sprintf("%s applies to all requests", e.Action), "use action: allow to exempt some of them")
-	case !kind.All && !kind.Limit && len(e.clauses) == 0 && o.Field("key") == nil:
+	case !kind.All && !kind.Limit && matchesAll(e.alternatives) && o.Field("key") == nil:
 		c.AddAt(o.Node, fmt.Sprintf("an override with action %s needs a match with a clause, or a key", e.Action), `as in {"header:x-api-key": "k1"}`)
 	case kind.Limit && len(rules) == 1 && o.Field("key") == nil:
 		c.checkWholeBuckets(e, o, c.rules()[rules[0]])
@@ -207,7 +222,7 @@ func (c *compiler) readScope(e *exception, o *parse.Object, rules []int) {
 // checkWholeBuckets checks that an override changes the limit of whole buckets. A bucket with two limits would
 // admit requests that neither limit allows.
 func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
-	for _, cl := range e.clauses {
+	for _, cl := range slices.Concat(e.alternatives...) {
 		a := c.matcher.attributes[cl.slot]
 		i := slices.IndexFunc(r.LimitKeys, func(k Attribute) bool { return k.text == a.text })
 		if i < 0 {
@@ -227,7 +242,7 @@ func (c *compiler) checkWholeBuckets(e *exception, o *parse.Object, r *Rule) {
 			}
 		}
 	}
-	if len(e.clauses) == 0 && len(r.LimitKeys) > 0 && o.Field("match") == nil {
+	if len(e.alternatives) == 0 && len(r.LimitKeys) > 0 && o.Field("match") == nil {
 		c.AddAt(o.Node, "an override of a rule with limit_keys needs a match or a key", "use match: {} for all buckets of the rule")
 	}
 }
@@ -241,21 +256,25 @@ func (c *clause) splitsBucket(r *Rule, a Attribute) bool {
 // readOverrideLimits reads the limits that replace a rule's. They must use the same buckets: another name or other
 // shards would start with full ones. Limits that are not named, omitted costs, shards and leases stay as in the
 // rule.
-func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int) {
+func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, a *algorithm, number int) {
 	of := c.rules()[number]
 	if f := o.Field("algorithm"); f != nil {
 		e.Algorithm = f.Text
 	}
 	e.Config, e.Limits = rawJSON(o.Field("algorithm_config")), rawJSON(o.Field("limits"))
+	if own := findOwnLimit(o.Node); own != nil {
+		e.Config = rawJSON(own)
+	}
 	names := c.limitNames
 	c.limitNames, c.namedLimits = map[string]bool{}, len(of.Limits) > 1 // it has the names of the rule
-	r := &Rule{Name: of.Name, LimitKeys: of.LimitKeys}
-	c.readLimits(r, o)
+	r := &Rule{Name: of.Name, Bucket: of.Bucket, LimitKeys: of.LimitKeys, chargeOn: of.chargeOn}
+	c.readLimits(r, o, a, inOverride)
+	c.checkCostCaptures(o.Node, r.Limits, of.alternatives)
 	c.limitNames, c.namedLimits = names, false
 	e.limits = slices.Clone(of.Limits)
 	for i := range r.Limits {
 		l := &r.Limits[i]
-		if len(of.Limits) == 1 && l.Name == of.Name { // without a name it replaces the only limit
+		if len(of.Limits) == 1 && l.Name == of.limitBase() { // without a name it replaces the only limit
 			l.Name = of.Limits[0].Name
 		}
 		j := slices.IndexFunc(of.Limits, func(k Limit) bool { return k.Name == l.Name })
@@ -266,6 +285,9 @@ func (c *compiler) readOverrideLimits(e *exception, o *parse.Object, number int)
 		l.prefix, l.Override = of.Limits[j].prefix, e.Override
 		if !l.costGiven {
 			l.cost = of.Limits[j].cost
+		}
+		if !l.onGiven && !l.HoldsSlot() {
+			l.chargeOn = of.Limits[j].chargeOn
 		}
 		c.keepBuckets(l, &of.Limits[j], o)
 		e.limits[j] = *l
@@ -278,7 +300,7 @@ func hintLimits(r *Rule) string {
 	}
 	var names []string
 	for i := range r.Limits {
-		names = append(names, strconv.Quote(strings.TrimPrefix(r.Limits[i].Name, r.Name+"/")))
+		names = append(names, strconv.Quote(strings.TrimPrefix(r.Limits[i].Name, r.limitBase()+"/")))
 	}
 	return "name one of them in limits: " + parse.Enumerate(names, "or")
 }
@@ -289,9 +311,28 @@ func (c *compiler) keepBuckets(l, of *Limit, o *parse.Object) {
 		c.AddAt(o.Node, "an override uses the shards and leases of its rule, because other buckets would start full", "remove shards and leased")
 		return
 	}
+	if l.HoldsSlot() != of.HoldsSlot() {
+		what := "an override cannot replace the limit %q by a concurrency limit"
+		if of.HoldsSlot() {
+			what = "an override can replace the concurrency limit %q only by another one"
+		}
+		c.AddAt(o.Node, fmt.Sprintf(what, of.Name), "the keys of concurrency limits have slots instead of tokens: override another limit, or change the rule")
+		return
+	}
+	if l.Penalty != nil && (of.Shards > 1 || of.Leased) {
+		c.AddAt(o.Node, fmt.Sprintf("penalty cannot be combined with the shards or leases of the limit %q", of.Name), "remove penalty")
+		return
+	}
+	if of.Leased && l.AwaitsResponse() {
+		c.AddAt(o.Node, fmt.Sprintf("the limit %q is leased, so the response cannot determine its charge", of.Name), "remove charge_on and the response_header")
+		return
+	}
 	l.Shards, l.Leased = of.Shards, of.Leased
+	if l.Penalty == nil {
+		l.Penalty = of.Penalty
+	}
 	b := &l.Bucket
-	leasable := !b.Queued() && b.Anchor() != bucket.AnchorFirst && (b.Algorithm() == bucket.AlgorithmContinuous || b.Algorithm() == bucket.AlgorithmStepped)
+	leasable := !b.Queued() && b.Anchor() < bucket.AnchorFirst && (b.Algorithm() == bucket.AlgorithmContinuous || b.Algorithm() == bucket.AlgorithmStepped)
 	switch {
 	case of.Shards > 1 && b.Algorithm() != bucket.AlgorithmContinuous:
 		c.AddAt(o.Node, fmt.Sprintf("the limit %q is split over shards, which requires a token_bucket that refills continuously", of.Name), "use such a token_bucket")
@@ -333,15 +374,17 @@ func (c *compiler) readKillSwitch(n *parse.Node, i int) {
 	}
 	for _, f := range match.Fields {
 		switch {
-		case strings.HasSuffix(f.Value.Text, "*"):
-			c.Add(f.Value, "a kill switch matches exactly one value", "use an override for a value that ends in a star")
+		case strings.HasSuffix(f.Value.Text, "*"), f.Name == "host" && strings.HasPrefix(f.Value.Text, "*"):
+			c.Add(f.Value, "a kill switch matches exactly one value", "use an override for a value with a star")
+		case strings.EqualFold(f.Name, "path") && requestpath.IsTemplate(f.Value.Text):
+			c.Add(f.Value, "a kill switch matches exactly one path, and no template", "use an override for a template; escape a brace of the path as %7B or %7D")
 		case f.Value.Kind == parse.KindList || f.Value.Kind == parse.KindObject:
 			c.Add(f.Value, "a kill switch matches exactly one value", "write one kill switch per value, or use an override with a list")
 		}
 	}
-	d := &draft{Rule: &Rule{}, at: n}
+	d := &draft{Rule: &Rule{}, at: n, exception: true}
 	if c.readMatch(d, match) && c.Count() == before {
-		e.clauses, e.Match = d.clauses, rawJSON(match)
+		e.alternatives, e.Match = d.alternatives, rawJSON(match)
 		c.exceptions.add(e, nil, "")
 	}
 }
@@ -385,7 +428,7 @@ func (c *compiler) findRule(name string) (number int, ok bool) {
 func (c *compiler) findRuleByKey(prefix string) (number int, ok bool) {
 	if c.byPrefix == nil {
 		c.byPrefix = map[string]int{}
-		for i, r := range c.rules() {
+		for i, r := range slices.Backward(c.rules()) { // the first rule with a bucket wins
 			for j := range r.Limits {
 				c.byPrefix[limitPrefix(r.Limits[j].Name)] = i
 			}

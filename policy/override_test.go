@@ -343,7 +343,8 @@ func TestOverride_KeepsShardsAndLeases(t *testing.T) {
 	}
 	for rule, bad := range map[string][]string{
 		"split": {`"algorithm": "sliding_window", "algorithm_config": {"tokens": 9, "window": "1m"}`, `"algorithm_config": {"rps": 1, "burst": 2}`},
-		"lent":  {`"algorithm": "sliding_window", "algorithm_config": {"tokens": 9, "window": "1m"}`, `"algorithm": "leaky_bucket", "algorithm_config": {"rps": 9, "queue": 1}`},
+		"lent": {`"algorithm": "sliding_window", "algorithm_config": {"tokens": 9, "window": "1m"}`, `"algorithm": "leaky_bucket", "algorithm_config": {"rps": 9, "queue": 1}`,
+			`"algorithm_config": {"rps": 9, "burst": 100, "charge_on": {"status": [401]}}`},
 	} {
 		for _, config := range bad {
 			if _, err := with(rule, config); err == nil {

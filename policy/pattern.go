@@ -20,6 +20,9 @@ const (
 	maxMatchValues  = 1024
 	maxMatchClauses = 16
 
+	// maxAlternatives bounds the alternatives of one match.
+	maxAlternatives = 16
+
 	maxMatchValueBytes = 1024
 )
 
@@ -31,11 +34,14 @@ type clause struct {
 
 // A pattern is a set of values of an attribute.
 type pattern struct {
-	negate   bool // matches all other values, and absence
-	exact    []string
-	index    map[string]struct{} // of exact, if a scan would be slow
-	prefixes []string            // "" matches any present value
-	networks []netip.Prefix
+	negate    bool // matches all other values, and absence
+	exact     []string
+	index     map[string]struct{}     // of exact, if a scan would be slow
+	prefixes  []string                // "" matches any present value
+	suffixes  []string                // of hosts, each with text before it
+	templates []*requestpath.Template // of paths
+	tree      *pathTree               // of templates, if a scan would be slow
+	networks  []netip.Prefix
 }
 
 // scanned is the number of values that are compared one by one.
@@ -58,6 +64,14 @@ func (p *pattern) includes(f *fact) bool {
 			return true
 		}
 	}
+	for _, suffix := range p.suffixes {
+		if len(f.value) > len(suffix) && strings.HasSuffix(f.value, suffix) {
+			return true
+		}
+	}
+	if len(p.templates) > 0 && p.findTemplate(f.value) != nil {
+		return true
+	}
 	for _, n := range p.networks {
 		if n.Contains(f.addr) {
 			return true
@@ -66,44 +80,90 @@ func (p *pattern) includes(f *fact) bool {
 	return false
 }
 
-// readMatch reads a rule's match, and narrows the rule's box by the match and by the key. It returns false if an
-// error leaves the box unknown.
-func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
-	ok := c.addSelector(d)
-	d.Rule.selectorClauses = len(d.clauses)
-	if n != nil {
-		switch {
-		case n.Kind != parse.KindObject:
-			c.Add(n, "match must be an object", `as in {"jwt:plan": "enterprise"}`)
-			return false
-		case len(n.Fields) > maxMatchClauses:
-			c.Add(n, fmt.Sprintf("match must have at most %d clauses", maxMatchClauses), "")
-			return false
+// findTemplate returns a template that matches the path, or nil. All of them capture the same texts.
+func (p *pattern) findTemplate(path string) *requestpath.Template {
+	if p.tree != nil {
+		var room [4]int32
+		if found := p.tree.find(room[:0], path); len(found) > 0 {
+			return p.templates[found[0]]
 		}
-		seen := map[int]bool{}
-		for _, f := range n.Fields {
-			ok = c.readClause(d, f, seen) && ok
+		return nil
+	}
+	for _, t := range p.templates {
+		if t.Match(path) {
+			return t
 		}
 	}
+	return nil
+}
+
+// readMatch reads a rule's match, with the requests of each alternative. It returns false if an error leaves them
+// unknown.
+func (c *compiler) readMatch(d *draft, n *parse.Node) bool {
+	base := alternative{at: d.at}
+	ok := c.addSelector(&base)
+	d.Rule.selectorClauses = len(base.clauses)
+	for _, n := range c.readAlternatives(n) {
+		alt := alternative{at: d.at, clauses: slices.Clip(base.clauses), takes: base.takes}
+		if !c.readClauses(d, &alt, n) || !ok {
+			ok = false
+			continue
+		}
+		for i, a := range d.LimitKeys {
+			switch {
+			case !c.checkCapture(d.keyNode(i), a, [][]clause{alt.clauses}):
+				ok = false
+			case ok && d.onMissing == inspect.MissingSkip && !a.IsCaptured():
+				ok = c.narrow(&alt, d.at, c.slotFor(a), allValues(a).Present())
+			}
+		}
+		d.alternatives, d.takes = append(d.alternatives, alt.clauses), append(d.takes, alt.takes)
+	}
 	for i, a := range d.LimitKeys {
-		if !ok {
-			break
-		}
-		slot := c.slotFor(a)
-		d.keys = append(d.keys, newComponent(a, slot, i))
-		if d.onMissing == inspect.MissingSkip {
-			ok = c.narrow(d, d.at, slot, allValues(a).Present())
-		}
+		d.keys = append(d.keys, newComponent(a, c.slotFor(a), i))
 	}
 	if d.Mode.IsPartial() && d.onMissing == inspect.MissingDeny {
 		a, _ := parseAttribute("ip:address")
 		client := newComponent(a, c.slotFor(a), len(d.LimitKeys))
 		d.Rule.client = &client
 	}
+	return ok && len(d.alternatives) > 0 && c.checkAlternatives(d, n)
+}
+
+// readAlternatives returns the alternatives of a match: objects with clauses. Without a match, it returns one without
+// clauses.
+func (c *compiler) readAlternatives(n *parse.Node) []*parse.Node {
+	switch {
+	case n == nil:
+		return []*parse.Node{{Kind: parse.KindObject}}
+	case n.Kind == parse.KindList:
+		list, ok := c.Items(n, "match", true, maxAlternatives)
+		if !ok {
+			return nil
+		}
+		return list
+	}
+	return []*parse.Node{n}
+}
+
+// readClauses reads the clauses of one alternative.
+func (c *compiler) readClauses(d *draft, alt *alternative, n *parse.Node) bool {
+	switch {
+	case n.Kind != parse.KindObject:
+		c.Add(n, "match must be an object, or a list of alternatives", `as in {"jwt:plan": "enterprise"}`)
+		return false
+	case len(n.Fields) > maxMatchClauses:
+		c.Add(n, fmt.Sprintf("match must have at most %d clauses", maxMatchClauses), "")
+		return false
+	}
+	ok, seen := true, map[int]bool{}
+	for _, f := range pathFirst(n.Fields) {
+		ok = c.readClause(d, alt, f, seen) && ok
+	}
 	return ok
 }
 
-func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool {
+func (c *compiler) readClause(d *draft, alt *alternative, f parse.Member, seen map[int]bool) bool {
 	a, err := parseAttribute(f.Name)
 	if err != nil {
 		name, rest := parse.Cut(f.Name)
@@ -114,6 +174,12 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 		c.AddAt(f.Value, "match uses ip:address without bits, because networks have their own prefix", "write ip:address")
 		return false
 	}
+	if !c.checkFact(f.Value, a) {
+		return false
+	}
+	if d.exception && !c.checkCaptureOfRules(d, f.Value, a) || !d.exception && !c.checkCapture(f.Value, a, [][]clause{alt.clauses}) {
+		return false
+	}
 	slot := c.slotFor(a)
 	if seen[slot] {
 		c.AddAt(f.Value, fmt.Sprintf("match has two clauses for %v", a), "write one clause with a list")
@@ -121,22 +187,62 @@ func (c *compiler) readClause(d *draft, f parse.Member, seen map[int]bool) bool 
 	}
 	seen[slot] = true
 	cl, s, ok := clause{slot: slot}, space.Set{}, false
-	n := f.Value
-	if n.Kind == parse.KindObject {
-		o := c.Object(n, notTable)
-		if n = o.Require("not", `write {"not": value}`); n == nil || len(o.Fields) > 1 {
+	n, has, formOK := c.readValueForm(f.Value, &cl)
+	if !formOK {
+		return false
+	}
+	if has {
+		made, ok := c.readHas(a, n)
+		if !ok {
 			return false
 		}
-		cl.negate = true
+		made.negate = cl.negate
+		s := space.One(hasTrue)
+		if made.negate {
+			s = allValues(a).Not(s)
+		}
+		alt.clauses = append(alt.clauses, made)
+		return c.narrow(alt, f.Value, made.slot, s)
 	}
 	if s, ok = c.readValues(&cl.pattern, a, n); !ok {
 		return false
 	}
+	if a.IsCaptured() {
+		ok = d.exception || c.narrowByCapture(alt, f.Value, &cl)
+		alt.clauses = append(alt.clauses, cl)
+		return ok
+	}
 	if cl.negate {
 		s = allValues(a).Not(s)
 	}
-	d.clauses = append(d.clauses, cl)
-	return c.narrow(d, f.Value, slot, s)
+	alt.clauses = append(alt.clauses, cl)
+	return c.narrow(alt, f.Value, slot, s)
+}
+
+// readValueForm reads not and has around the values of a clause, and returns the node of the values.
+func (c *compiler) readValueForm(n *parse.Node, cl *clause) (values *parse.Node, has, ok bool) {
+	whole := n
+	for n.Kind == parse.KindObject {
+		o := c.Object(n, notTable)
+		of, not := o.Field("has"), o.Field("not")
+		switch {
+		case of != nil && len(o.Fields) == 1:
+			return of, true, true
+		case of != nil && not != nil:
+			c.Add(n, "a match value is either has or not", `write {"not": {"has": value}}`)
+			return nil, false, false
+		case not == nil:
+			o.Require("not", `write {"not": value} or {"has": value}`)
+			return nil, false, false
+		case len(o.Fields) > 1: // an error is reported
+			return nil, false, false
+		case cl.negate:
+			c.Add(whole, "not must not contain another not", "write the value")
+			return nil, false, false
+		}
+		n, cl.negate = not, true
+	}
+	return n, false, true
 }
 
 // readValues reads one value of a match or a list of them.
@@ -158,6 +264,12 @@ func (c *compiler) readValues(p *pattern, a Attribute, n *parse.Node) (all space
 }
 
 func (p *pattern) finish() {
+	if len(p.templates) > scanned {
+		p.tree = &pathTree{}
+		for i, t := range p.templates {
+			p.tree.add(t, int32(i))
+		}
+	}
 	if len(p.exact) <= scanned {
 		return
 	}
@@ -177,10 +289,10 @@ func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set,
 		c.Add(n, fmt.Sprintf("a match value must have at most %d bytes", maxMatchValueBytes), "")
 		return space.Set{}, false
 	}
-	text, star := n.Text, false
-	if n.Kind == parse.KindText {
-		text, star = strings.CutSuffix(n.Text, "*")
+	if a.Source == SourcePath && !a.IsCaptured() && requestpath.IsTemplate(n.Text) {
+		return c.readTemplate(p, n)
 	}
+	text, star := strings.CutSuffix(n.Text, "*") // only text can end in one
 	switch a.Source {
 	case SourceIP:
 		if star && text == "" {
@@ -190,26 +302,40 @@ func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set,
 		return c.readNetwork(p, n)
 	case SourceMethod:
 		text = strings.ToUpper(text)
+	case SourceHost:
+		if strings.HasPrefix(n.Text, "*") && n.Text != "*" {
+			return c.readSuffix(p, n)
+		}
 	}
 	if strings.Contains(text, "*") {
 		hint := ""
 		switch {
 		case strings.HasPrefix(text, "^") || strings.HasPrefix(text, "~") || strings.HasSuffix(text, "$"):
 			hint = "regular expressions are not supported: write a prefix and a *, or a list of values"
+			if a.Source == SourcePath {
+				hint = `regular expressions are not supported: write a template such as "/users/{id}", a prefix such as "/users/*", or a list of paths`
+			}
 		case a.Source == SourceHost:
-			hint = "list the hosts"
+			c.Add(n, "a * in a host is only allowed instead of its first labels, or at its end", `as in "*.example.com" or "api.*"; or list the hosts`)
+			return space.Set{}, false
 		case a.Source == SourcePath && strings.HasPrefix(text, "/"):
-			hint = fmt.Sprintf("write %q, or list the paths", text[:strings.IndexByte(text, '*')+1])
+			hint = fmt.Sprintf("write %q, a template such as \"/users/{id}/orders\", or list the paths", text[:strings.IndexByte(text, '*')+1])
 		}
 		c.Add(n, "a * is only allowed at the end of a value", hint)
 		return space.Set{}, false
 	}
 	var m requestpath.Mistake
-	switch a.Source {
-	case SourcePath:
+	switch {
+	case a.IsCaptured():
+	case a.Source == SourcePath:
 		text, m = requestpath.RulePath(text, star)
-	case SourceHost:
+	case a.Source == SourceHost:
 		text, m = requestpath.RuleHost(text, star)
+	case a.Source == SourceNetwork || a.Source == SourceAgent:
+		var ok bool
+		if text, ok = c.readDerivedValue(a, n, text, star); !ok {
+			return space.Set{}, false
+		}
 	}
 	switch {
 	case m != requestpath.Mistake{}:
@@ -221,6 +347,17 @@ func (c *compiler) readValue(p *pattern, a Attribute, n *parse.Node) (space.Set,
 	}
 	p.exact = append(p.exact, text)
 	return space.One(text), true
+}
+
+// readSuffix reads a host wildcard such as "*.example.com".
+func (c *compiler) readSuffix(p *pattern, n *parse.Node) (space.Set, bool) {
+	suffix, m := requestpath.RuleHostSuffix(n.Text[1:])
+	if m != (requestpath.Mistake{}) {
+		c.Add(n, m.Reason, m.Hint)
+		return space.Set{}, false
+	}
+	p.suffixes = append(p.suffixes, suffix)
+	return space.WithShape(space.NewSuffix(suffix)), true
 }
 
 func (c *compiler) readNetwork(p *pattern, n *parse.Node) (space.Set, bool) {

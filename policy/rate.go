@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/parse"
@@ -92,11 +93,17 @@ func (c *compiler) readRateField(n *parse.Node, name string) (bucket.Rate, bool)
 }
 
 func (c *compiler) readWindow(o *parse.Object) (bucket.Rate, bool) {
-	return c.readAmountPer(o, "tokens", "window")
+	return c.readAmountPer(o, "tokens", "window", func(c *compiler, n *parse.Node, name string) (time.Duration, bool) {
+		if _, ok := calendarOf(n); ok {
+			c.Add(n, "a sliding window has no calendar", `use algorithm: fixed_window, or a duration such as "1d"`)
+			return 0, false
+		}
+		return c.Duration(n, name, "1m")
+	})
 }
 
-// readAmountPer reads a rate as an amount and a length of time.
-func (c *compiler) readAmountPer(o *parse.Object, amount, length string) (rate bucket.Rate, ok bool) {
+// readAmountPer reads a rate as an amount and a length of time, with a reader of the length.
+func (c *compiler) readAmountPer(o *parse.Object, amount, length string, read func(*compiler, *parse.Node, string) (time.Duration, bool)) (rate bucket.Rate, ok bool) {
 	if n := o.Require(amount, fmt.Sprintf("the amount per %s, as in 100", length)); n != nil {
 		rate.Tokens, ok = c.Tokens(n, amount)
 	}
@@ -104,7 +111,7 @@ func (c *compiler) readAmountPer(o *parse.Object, amount, length string) (rate b
 	if n == nil {
 		return rate, false
 	}
-	per, perOK := c.Duration(n, length, "1m")
+	per, perOK := read(c, n, length)
 	if perOK && per == 0 {
 		c.Add(n, length+" must be above 0", "")
 		perOK = false

@@ -46,24 +46,34 @@ func TestUnreachable_AsEachWithEach(t *testing.T) {
 
 // eachWithEach is [compiler.reportUnreachable] without an index, for one group.
 func eachWithEach(c *compiler) {
-	var tiers []*draft
+	var tiers []*claim
 	for _, d := range c.drafts {
 		if d.group == "" {
 			continue
 		}
-		var earlier iter.Seq[*draft] = func(yield func(*draft) bool) {
+		var earlier iter.Seq[*claim] = func(yield func(*claim) bool) {
 			for _, e := range tiers {
 				if takesAll(e.keyMode(), d.keyMode()) && !yield(e) {
 					return
 				}
 			}
 		}
-		by := c.findCover(d, earlier)
-		if by == nil {
-			by = c.findJointCover(d, earlier)
+		var by []*claim
+		covered := true
+		for _, b := range d.takes {
+			cover := c.findCover(b, earlier)
+			if cover == nil {
+				cover = c.findJointCover(b, earlier)
+			}
+			if covered = cover != nil; !covered {
+				break
+			}
+			by = append(by, cover...)
 		}
-		if by == nil {
-			tiers = append(tiers, d)
+		if !covered {
+			for _, b := range d.takes {
+				tiers = append(tiers, &claim{draft: d, box: b})
+			}
 			continue
 		}
 		c.AddAt(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
@@ -71,13 +81,30 @@ func eachWithEach(c *compiler) {
 }
 
 func randomTier(rnd *rand.Rand, i int) string {
+	match := randomAlternative(rnd)
+	if rnd.IntN(4) == 0 {
+		match = "[" + match + ", " + randomAlternative(rnd) + "]"
+	}
+	return fmt.Sprintf(`{"name": "r%d", "group": "g", "limit_keys": %s, "mode": %q, "match": %s, "algorithm_config": {"rps": 1, "burst": 1}}`,
+		i, []string{`[]`, `["header:a"]`, `["ip:address"]`}[rnd.IntN(3)], []string{"enforce", "enforce", "50%", "shadow"}[rnd.IntN(4)], match)
+}
+
+func randomAlternative(rnd *rand.Rand) string {
 	texts := []string{`"/a"`, `"/b"`, `"/a/*"`, `"/a/b*"`, `"/*"`, `["/a", "/b"]`, `["/a/*", "/c"]`, `{"not": "/a"}`, `{"not": ["/a/*", "/b"]}`, `"*"`, `{"not": "*"}`}
 	nets := []string{`"10.0.0.0/8"`, `"10.1.0.0/16"`, `"10.1.2.3"`, `["192.0.2.0/24", "2001:db8::/32"]`, `{"not": "10.0.0.0/8"}`}
+	paths := append(texts[:len(texts):len(texts)], `"/{x}"`, `"/a/{x}"`, `"/{x}/b"`, `["/a/{r...}", "/{y}/c"]`, `{"not": "/a/{x}"}`, `{"not": ["/{x}", "/b*"]}`)
 	var clauses []string
-	for _, name := range []string{"path", "header:a", "header:b"} {
+	if rnd.IntN(2) == 0 {
+		clauses = append(clauses, `"path": `+paths[rnd.IntN(len(paths))])
+	}
+	for _, name := range []string{"header:a", "header:b"} {
 		if rnd.IntN(2) == 0 {
 			clauses = append(clauses, fmt.Sprintf("%q: %s", name, texts[rnd.IntN(len(texts))]))
 		}
+	}
+	if rnd.IntN(3) == 0 {
+		hosts := []string{`"a.b"`, `"*.b"`, `"*.a.b"`, `["*.c", "a*"]`, `{"not": "*.b"}`, `{"not": ["*.a.b", "c"]}`}
+		clauses = append(clauses, `"host": `+hosts[rnd.IntN(len(hosts))])
 	}
 	if rnd.IntN(3) == 0 {
 		clauses = append(clauses, `"ip:address": `+nets[rnd.IntN(len(nets))])
@@ -85,6 +112,5 @@ func randomTier(rnd *rand.Rand, i int) string {
 	if rnd.IntN(2) == 0 { // most of them differ
 		clauses = append(clauses, fmt.Sprintf(`"jwt:n": ["%d", "%d*"]`, rnd.IntN(40), rnd.IntN(40)))
 	}
-	return fmt.Sprintf(`{"name": "r%d", "group": "g", "limit_keys": %s, "mode": %q, "match": {%s}, "algorithm_config": {"rps": 1, "burst": 1}}`,
-		i, []string{`[]`, `["header:a"]`, `["ip:address"]`}[rnd.IntN(3)], []string{"enforce", "enforce", "50%", "shadow"}[rnd.IntN(4)], strings.Join(clauses, ", "))
+	return "{" + strings.Join(clauses, ", ") + "}"
 }

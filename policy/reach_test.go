@@ -48,6 +48,32 @@ func TestUnreachable(t *testing.T) {
 		{`"limit_keys": [], "match": {"ip:address": {"not": "10.0.0.0/8"}}`, `"limit_keys": [], "match": {"ip:address": "2001:db8::/32"}`, "ip:address=2001:db8::1"},
 		{`"limit_keys": [], "match": {"ip:address": {"not": "10.0.0.0/8"}}`, `"limit_keys": [], "match": {"ip:address": {"not": "*"}}`, "no ip:address"},
 		{`"limit_keys": [], "match": {"host": "A.example"}`, `"limit_keys": [], "match": {"host": "a.EXAMPLE"}`, "host=a.example"},
+		{`"limit_keys": [], "match": {"host": "*.example.com"}`, `"limit_keys": [], "match": {"host": "a.example.com"}`, "host=a.example.com"},
+		{`"limit_keys": [], "match": {"host": "*.example.com"}`, `"limit_keys": [], "match": {"host": "*.a.example.com"}`, "host=x.a.example.com"},
+		{`"limit_keys": [], "match": {"host": "*.example.com"}`, `"limit_keys": [], "match": {"host": ["*.example.com", "example.com"]}`, ""},
+		{`"limit_keys": [], "match": {"host": "*.a.example.com"}`, `"limit_keys": [], "match": {"host": "*.example.com"}`, ""},
+		{`"limit_keys": [], "match": {"host": "a*"}`, `"limit_keys": [], "match": {"host": "*.example.com"}`, ""},
+		{`"limit_keys": [], "match": {"host": {"not": "*.example.com"}}`, `"limit_keys": [], "match": {"host": {"not": "*.com"}}`, "host="},
+		{`"limit_keys": [], "match": {"host": {"not": "*.com"}}`, `"limit_keys": [], "match": {"host": "*.example.com"}`, ""},
+		{`"limit_keys": [], "match": {"path": "/users/{id}"}`, `"limit_keys": [], "match": {"path": "/users/7"}`, "path=/users/7"},
+		{`"limit_keys": [], "match": {"path": "/users/{id}"}`, `"limit_keys": [], "match": {"path": "/users/{x}"}`, "path=/users/x"},
+		{`"limit_keys": [], "match": {"path": "/users/*"}`, `"limit_keys": [], "match": {"path": "/users/{id}/orders"}`, "path=/users/x/orders"},
+		{`"limit_keys": [], "match": {"path": "/users/{id}"}`, `"limit_keys": [], "match": {"path": "/users/*"}`, ""},
+		{`"limit_keys": [], "match": {"path": "/users/{id}"}`, `"limit_keys": [], "match": {"path": "/{kind}/{id}"}`, ""},
+		{`"limit_keys": [], "match": {"path": "/{kind}/{id}"}`, `"limit_keys": [], "match": {"path": ["/users/{id}", "/orgs/{id}"]}`, "path=/"},
+		{`"limit_keys": [], "match": {"path": "/{rest...}"}`, `"limit_keys": [], "match": {"path": "/users/{id}"}`, "path=/users/x"},
+		{`"limit_keys": [], "match": {"path": "/files/{rest...}"}`, `"limit_keys": [], "match": {"path": "/files/*"}`, "path=/files/"},
+		{`"limit_keys": [], "match": {"path": "/files/*"}`, `"limit_keys": [], "match": {"path": "/files/{rest...}"}`, "path=/files/"},
+		{`"limit_keys": [], "match": {"path": "/{a}/{$}"}`, `"limit_keys": [], "match": {"path": "/b/"}`, "path=/b/"},
+		{`"limit_keys": [], "match": {"path": "/users/{id}", "path:id": "a*"}`, `"limit_keys": [], "match": {"path": "/users/abc"}`, "path=/users/abc"},
+		{`"limit_keys": [], "match": {"path": "/users/{id}", "path:id": {"not": "me"}}`, `"limit_keys": [], "match": {"path": "/users/{id}"}`, ""},
+		{`"limit_keys": [], "match": {"path": "/users/{id}", "path:id": {"not": "me"}}`, `"limit_keys": [], "match": {"path": "/users/{x}", "path:x": {"not": ["me", "you"]}}`, "path=/users/x"},
+		{`"limit_keys": ["path:id"], "match": {"path": "/a/{id}/{x}"}`, `"limit_keys": ["path:id"], "match": {"path": "/a/{x}/{id}"}`, "path=/a/x/x"},
+		{`"limit_keys": [], "match": {"path": "/a/{id}/{x}", "path:id": "1"}`, `"limit_keys": [], "match": {"path": "/a/{x}/{id}", "path:id": "1"}`, ""},
+		{`"limit_keys": [], "match": [{"path": "/a"}, {"method": "GET"}]`, `"limit_keys": [], "match": {"method": "GET", "path": "/b"}`, "path=/b method=GET"},
+		{`"limit_keys": [], "match": [{"path": "/a"}, {"method": "GET"}]`, `"limit_keys": [], "match": [{"path": "/a", "method": "PUT"}, {"path": "/b", "method": "GET"}]`, "method=PUT"},
+		{`"limit_keys": [], "match": [{"path": "/a"}, {"method": "GET"}]`, `"limit_keys": [], "match": [{"path": "/a"}, {"method": "PUT"}]`, ""},
+		{`"limit_keys": [], "match": [{"path": "/a"}, {"path": {"not": "/a"}}]`, `"limit_keys": []`, "path="},
 		{`"limit_keys": [], "match": {"header:x": "\u0001\n"}`, `"limit_keys": [], "match": {"header:x": "\u0001\n"}`, `header:x="\x01\n"`},
 		{`"limit_keys": [], "match": {"path": "/\ufffd*"}`, `"limit_keys": [], "match": {"path": "/\ufffe"}`, ""},
 		{`"limit_keys": [], "match": {"path": "/\uffff*"}`, `"limit_keys": [], "match": {"path": "/\uffffx"}`, "path="},
@@ -79,21 +105,28 @@ func TestUnreachableOracle(t *testing.T) {
 	for round := range 1000 {
 		var rules []string
 		for i := range 2 + rnd.IntN(3) {
-			var clauses []string
-			for _, name := range []string{"query:p", "query:q"} {
-				p := patterns[rnd.IntN(len(patterns))]
-				if rnd.IntN(2) == 0 {
-					p = `{"not": ` + p + `}`
+			alternative := func() string {
+				var clauses []string
+				for _, name := range []string{"query:p", "query:q"} {
+					p := patterns[rnd.IntN(len(patterns))]
+					if rnd.IntN(2) == 0 {
+						p = `{"not": ` + p + `}`
+					}
+					if rnd.IntN(3) > 0 {
+						clauses = append(clauses, fmt.Sprintf("%q: %s", name, p))
+					}
 				}
-				if rnd.IntN(3) > 0 {
-					clauses = append(clauses, fmt.Sprintf("%q: %s", name, p))
-				}
+				return "{" + strings.Join(clauses, ", ") + "}"
+			}
+			match := alternative()
+			if rnd.IntN(4) == 0 {
+				match = "[" + match + ", " + alternative() + "]"
 			}
 			keys := []string{`[]`, `["query:p"]`, `["query:p", "query:q"]`}[rnd.IntN(3)]
 			missing := []string{"skip", "empty"}[rnd.IntN(2)]
 			mode := []string{"enforce", "enforce", "shadow"}[rnd.IntN(3)]
-			rules = append(rules, fmt.Sprintf(`{"name": "r%d", "group": "g", "limit_keys": %s, "on_missing": %q, "mode": %q, "match": {%s}, @}`,
-				i, keys, missing, mode, strings.Join(clauses, ", ")))
+			rules = append(rules, fmt.Sprintf(`{"name": "r%d", "group": "g", "limit_keys": %s, "on_missing": %q, "mode": %q, "match": %s, @}`,
+				i, keys, missing, mode, match))
 		}
 		chosen := make([]bool, len(rules))
 		for i := range rules {

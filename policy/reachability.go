@@ -31,16 +31,17 @@ const (
 func newSpace(m *Matcher) *space.Space {
 	return space.New(func(slot int) space.Attribute {
 		a := m.attributes[slot]
-		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: a.IsSecret(), Plain: plainValues[a.Source]}
+		return space.Attribute{Name: a.text, Addresses: a.Source == SourceIP, Secret: a.IsSecret(), Plain: plainValues(a)}
 	})
 }
 
 // allValues returns the set of all values of a, including absence.
 func allValues(a Attribute) space.Set { return space.Everything(a.Source == SourceIP) }
 
-// narrow intersects d's box with the set of a clause or a key. It reports a rule that contradicts itself, once.
-func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool {
-	both := c.space.Side(d.takes, slot).And(s)
+// narrow intersects the requests of an alternative with the set of a clause or a key. It reports a rule that contradicts
+// itself, once.
+func (c *compiler) narrow(alt *alternative, at *parse.Node, slot int, s space.Set) bool {
+	both := c.space.Side(alt.takes, slot).And(s)
 	if both.Empty() {
 		a := c.matcher.attributes[slot]
 		reason, hint := "no value of %v satisfies its match and limit_keys", "use on_missing: empty to accept requests without it"
@@ -50,7 +51,7 @@ func (c *compiler) narrow(d *draft, at *parse.Node, slot int, s space.Set) bool 
 		c.AddAt(at, fmt.Sprintf("the rule can never match: "+reason, a), hint)
 		return false
 	}
-	d.takes = d.takes.With(slot, both)
+	alt.takes = alt.takes.With(slot, both)
 	return true
 }
 
@@ -72,28 +73,48 @@ func (c *compiler) reportUnreachable() {
 	}
 }
 
+// A claim is the requests of one alternative of a rule.
+type claim struct {
+	*draft
+	number int // of the rule in its group
+	box    space.Box
+}
+
 func (c *compiler) reportUnreachableIn(group []*draft) {
-	boxes := make([]space.Box, len(group))
+	var claims []claim
+	var boxes []space.Box
 	for i, d := range group {
-		boxes[i] = d.takes
+		for _, b := range d.takes {
+			claims, boxes = append(claims, claim{d, i, b}), append(boxes, b)
+		}
 	}
 	near, never := space.NewIndex(boxes), make([]bool, len(group))
-	earlier := func(numbers []int32, before int) iter.Seq[*draft] {
-		return func(yield func(*draft) bool) {
+	earlier := func(numbers []int32, before *claim) iter.Seq[*claim] {
+		return func(yield func(*claim) bool) {
 			for _, i := range numbers {
-				e := group[i]
-				if int(i) >= before || !never[i] && takesAll(e.keyMode(), group[before].keyMode()) && !yield(e) {
+				e := &claims[i]
+				if e.number >= before.number || !never[e.number] && e.active == nil && takesAll(e.keyMode(), before.keyMode()) && !yield(e) {
 					return
 				}
 			}
 		}
 	}
+	at := 0
 	for i, d := range group {
-		by := c.findCover(d, earlier(near.Around(i), i))
-		if by == nil {
-			by = c.findJointCover(d, earlier(near.Beside(i), i))
+		var by []*claim
+		covered := true
+		for range d.takes {
+			if covered {
+				of := &claims[at]
+				cover := c.findCover(of.box, earlier(near.Around(at), of))
+				if cover == nil {
+					cover = c.findJointCover(of.box, earlier(near.Beside(at), of))
+				}
+				covered, by = cover != nil, append(by, cover...)
+			}
+			at++
 		}
-		if never[i] = by != nil; by != nil {
+		if never[i] = covered; covered {
 			c.AddAt(d.at, c.describeCover(d, by), "move it before the other rule, narrow the other rule's match, or give it its own group so that both apply")
 		}
 	}
@@ -118,44 +139,44 @@ func (d *draft) keyMode() Mode {
 	switch {
 	case !d.Mode.IsPartial() || len(d.keys) > 0:
 		return d.Mode
-	case d.Mode.exempts(spreadKey(d.Name, nil)):
+	case d.Mode.exempts(spreadKey(d.limitBase(), nil)):
 		return ModeShadow
 	}
 	return ModeEnforce
 }
 
-// findCover returns the first earlier rule that covers d, or nil.
-func (c *compiler) findCover(d *draft, earlier iter.Seq[*draft]) []*draft {
+// findCover returns the first earlier claim that covers a box, or nil.
+func (c *compiler) findCover(b space.Box, earlier iter.Seq[*claim]) []*claim {
 	for e := range earlier {
-		if c.looks += e.takes.Weight(); c.looks > maxLooks {
+		if c.looks += e.box.Weight(); c.looks > maxLooks {
 			return nil
 		}
-		if c.space.Within(d.takes, e.takes) {
-			return []*draft{e}
+		if c.space.Within(b, e.box) {
+			return []*claim{e}
 		}
 	}
 	return nil
 }
 
-// findJointCover returns earlier rules that together cover d, or nil.
-func (c *compiler) findJointCover(d *draft, earlier iter.Seq[*draft]) []*draft {
-	pieces := []space.Box{d.takes}
-	var by []*draft
+// findJointCover returns earlier claims that together cover a box, or nil.
+func (c *compiler) findJointCover(b space.Box, earlier iter.Seq[*claim]) []*claim {
+	pieces := []space.Box{b}
+	var by []*claim
 	for e := range earlier {
-		if c.cuts += e.takes.Weight() * len(pieces); c.cuts > maxCuts {
+		if c.cuts += e.box.Weight() * len(pieces); c.cuts > maxCuts {
 			return nil
 		}
-		if c.space.Apart(d.takes, e.takes) {
+		if c.space.Apart(b, e.box) {
 			continue
 		}
 		var left []space.Box
 		took := false
 		for _, p := range pieces {
-			if c.space.Apart(p, e.takes) {
+			if c.space.Apart(p, e.box) {
 				left = append(left, p)
 				continue
 			}
-			left, took = c.space.Cut(left, p, e.takes), true
+			left, took = c.space.Cut(left, p, e.box), true
 		}
 		if pieces = left; took {
 			by = append(by, e)
@@ -171,12 +192,14 @@ func (c *compiler) findJointCover(d *draft, earlier iter.Seq[*draft]) []*draft {
 }
 
 // describeCover names the rules that cover d, and gives one example request.
-func (c *compiler) describeCover(d *draft, by []*draft) string {
+func (c *compiler) describeCover(d *draft, by []*claim) string {
 	var names []string
-	sides := slices.Clone(d.takes)
+	sides := slices.Clone(d.takes[0])
 	for _, e := range by {
-		names = append(names, e.quotedName())
-		for _, s := range e.takes {
+		if name := e.quotedName(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		for _, s := range e.box {
 			if !sides.Restricts(s.Slot) {
 				sides = sides.With(s.Slot, c.space.Everything(s.Slot))
 			}

@@ -8,10 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/denialbody"
 	"github.com/metehq/mete/internal/dialect"
 	"github.com/metehq/mete/internal/parse"
 	"github.com/metehq/mete/policy/internal/inspect"
 	"github.com/metehq/mete/policy/internal/space"
+	"github.com/metehq/mete/store"
 )
 
 const (
@@ -32,10 +35,15 @@ type Rule struct {
 	LimitKeys    []Attribute    // requests with equal values share a bucket; none is one bucket for all
 	Mode         Mode           // whether it is enforced
 	OnStoreError OnStoreError   // the fallback when the store does not answer
+	OnFull       store.OnFull   // the treatment of new keys when the store in memory is full
 	Deadline     time.Duration  // for the store's answer; [DefaultDeadline] by default
 	Headers      dialect.Set    // the response fields that report it; zero is the server's setting
 	Jitter       dialect.Jitter // of a denied client's wait; zero is the server's setting
 	Limits       []Limit        // at least one
+	Bucket       string         // the name of the bucket that it shares with other rules; "" is a bucket of its own
+
+	// Denial is the response to requests that its limits deny; nil is the problem body with the status 429.
+	Denial *denialbody.Answer
 
 	group           int    // rules of one group are tiers
 	groupName       string // the name of the group in the file, or ""
@@ -43,12 +51,15 @@ type Rule struct {
 	policy          string // the ID of its policy, or ""
 	selectorClauses int    // the number of clauses from the policy's selector
 	fallback        bool   // applies if no other rule of its policy does
+	guard           bool   // it is a loop_detection or a circuit_breaker
 	onMissing       inspect.Missing
+	chargeOn        *chargeOn   // of the limits without their own; may be nil
 	path            string      // JSON Pointer to it
-	clauses         []clause    // all must hold
+	alternatives    [][]clause  // all clauses of one of them must hold
 	keys            []component // one for each of LimitKeys
 	slotBy          *component  // the tag of the keys; may be nil
 	slotText        string      // slot_by as the file spells it; "" without a tag
+	active          *schedule   // when it applies; nil is always
 	client          *component  // distinguishes requests without the key; nil unless the rule denies a share of them
 }
 
@@ -71,6 +82,7 @@ const (
 var (
 	missingWords    = []string{"skip", "deny", "empty"}
 	storeErrorWords = []string{"open", "closed", "local"}
+	fullWords       = []string{store.OnFullShare: "share", store.OnFullOpen: "open", store.OnFullClosed: "closed"}
 )
 
 // A draft is a rule while its file is being parsed. A policy and a bundle also have drafts, with the fields that
@@ -78,12 +90,35 @@ var (
 type draft struct {
 	*Rule
 	at     *parse.Node
-	group  string    // of its tiers; "" if unknown because of an error
-	takes  space.Box // the requests that its clauses and its key accept
-	bare   bool      // a limit without name and limit_keys
-	keysOK bool      // limit_keys has no errors
+	group  string // of its tiers; "" if unknown because of an error
+	bare   bool   // a limit without name and limit_keys
+	keysOK bool   // limit_keys has no errors
 
-	slotBy *Attribute // its own or inherited; may be nil
+	slotBy     *Attribute // its own or inherited; may be nil
+	sharesWith *draft     // the earlier rule with its bucket; may be nil
+
+	penalty   *bucket.Penalty // of its limits; may be nil
+	penaltyAt *parse.Node
+
+	exception bool    // the match of an override
+	of        []*Rule // the rules of the override
+
+	takes []space.Box // the requests that each alternative and the key accept
+}
+
+// An alternative is one list of clauses of a match while its file is being parsed.
+type alternative struct {
+	at      *parse.Node
+	clauses []clause
+	takes   space.Box // the requests that the clauses and the rule's key accept
+}
+
+// keyNode returns the node of the i'th of limit_keys, or of the rule if it has none.
+func (d *draft) keyNode(i int) *parse.Node {
+	if n := d.at.Field("limit_keys"); n != nil && i < len(n.List) {
+		return n.List[i]
+	}
+	return d.at
 }
 
 func newDraft() draft { return draft{Rule: &Rule{Deadline: DefaultDeadline}} }
@@ -104,7 +139,7 @@ func (c *compiler) addDraft(n *parse.Node) *draft {
 // readRule reads one rule. A rule outside of a list may be only a limit. It is then named default and has
 // one bucket for all requests.
 func (c *compiler) readRule(n *parse.Node, listed bool) {
-	o := c.Object(n, ruleTable)
+	o, a := c.readLimitOwner(n, inRule)
 	if o == nil {
 		return
 	}
@@ -112,17 +147,35 @@ func (c *compiler) readRule(n *parse.Node, listed bool) {
 	if d.bare = !listed && o.Count("name", "limit_keys") == 0 && !o.HasMisspelled(); d.bare {
 		d.Name, d.keysOK = "default", true
 	}
+	d.sharesWith = c.findBucket(o)
 	c.readRuleFields(d, o, inRule)
+	if d.sharesWith != nil {
+		c.inheritBucket(d, o)
+	}
 	if c.readMatch(d, o.Field("match")) && d.keysOK {
 		d.group = c.readGroup(d.Rule, o.Field("group"))
 	}
-	c.readLimits(d.Rule, o)
+	if d.sharesWith != nil {
+		c.checkBucket(d, o)
+		c.readSharedLimits(d, o, a)
+	} else {
+		c.readLimits(d.Rule, o, a, inRule)
+		if d.Bucket != "" {
+			c.buckets[bucketName{d.scope, d.Bucket}] = d
+		}
+	}
+	c.checkCostCaptures(d.at, d.Limits, d.alternatives)
+	c.checkSlotFields(d, o)
+	c.spreadPenalty(d)
+	if d.sharesWith != nil {
+		c.sharePenalty(d)
+	}
 }
 
 // readFallback reads a policy's fallback_limit: the rule for requests that match no other rule. Without limit_keys
 // it is one bucket for all of them.
 func (c *compiler) readFallback(n *parse.Node) {
-	o := c.Object(n, fallbackTable)
+	o, a := c.readLimitOwner(n, inFallback)
 	if o == nil {
 		return
 	}
@@ -141,7 +194,10 @@ func (c *compiler) readFallback(n *parse.Node) {
 	if c.readMatch(d, nil) && d.keysOK {
 		d.group = fmt.Sprintf("%d:fallback", c.scope)
 	}
-	c.readLimits(d.Rule, o)
+	c.readLimits(d.Rule, o, a, inFallback)
+	c.checkCostCaptures(d.at, d.Limits, nil)
+	c.checkSlotFields(d, o)
+	c.spreadPenalty(d)
 }
 
 func (c *compiler) readRuleName(d *draft, n *parse.Node) {
@@ -182,6 +238,12 @@ func (c *compiler) readOnStoreError(d *draft, n *parse.Node) {
 	}
 }
 
+func (c *compiler) readOnFull(d *draft, n *parse.Node) {
+	if i := c.Choice(n, "on_full", fullWords, nil); i >= 0 {
+		d.OnFull = store.OnFull(i)
+	}
+}
+
 func (c *compiler) readDeadline(d *draft, n *parse.Node) {
 	switch t, ok := c.Duration(n, "deadline", "20ms"); {
 	case !ok:
@@ -218,7 +280,7 @@ func (c *compiler) readAttribute(n *parse.Node) (Attribute, bool) {
 		c.Add(n, err.reason, err.hint)
 		return Attribute{}, false
 	}
-	return a, true
+	return a, c.checkFact(n, a)
 }
 
 // readGroup returns the name of the tiers that a rule belongs to: its group, or the rules with the same limit_keys

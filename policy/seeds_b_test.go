@@ -213,13 +213,13 @@ func weekStart(t *testing.T) {
 }
 
 func unknownFields(t *testing.T) {
-	refused(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"tokens_per_second": 1, "burst": 1, "default_max_completion_tokens": 9}}`, `unknown field "default_max_completion_tokens"`)
+	refused(t, `{"name": "r", "limit_keys": [], "algorithm_config": {"tokens_per_second": 1, "burst": 1, "default_max_completion_tokens": 9}}`, `field "default_max_completion_tokens" belongs to token_bucket_llm, not to token_bucket`)
 }
 
 func otherWords(t *testing.T) {
 	refused(t, `{"version": 1, "limit_key": "ip", "config": {"rate": 10}}`, "no rules and no policies")
 	refused(t, `{"rules": [{"name": "r", "limit_key": "ip:address", "config": {"rps": 10, "burst": 20}}]}`, `did you mean "limit_keys"?`)
-	refused(t, `{"name": "r", "limit_keys": [], "algorithm": "token_bucket_llm", "algorithm_config": {"tokens_per_minute": 1}}`, "use token_bucket with cost_source")
+	refused(t, `{"name": "r", "limit_keys": [], "algorithm": "loop_detection", "config": {"threshold": 3}}`, "algorithm must be")
 }
 
 func budgetAboveAll(t *testing.T) {

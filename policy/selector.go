@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/metehq/mete/internal/parse"
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy/internal/space"
 )
 
@@ -69,6 +70,10 @@ func (c *compiler) selectPaths(o *parse.Object) {
 				c.Add(n, fmt.Sprintf("%s does not support *", name), "use pathPrefix for prefixes")
 				ok = false
 				continue
+			case requestpath.IsTemplate(text):
+				c.Add(n, fmt.Sprintf("%s does not support templates", name), "match the template in the rules of the policy; escape a brace of the path as %7B or %7D")
+				ok = false
+				continue
 			}
 			s, one := c.readValue(&cl.pattern, a, n)
 			if one && name == "pathPrefix" {
@@ -98,10 +103,10 @@ func (p *pattern) widen() space.Set {
 }
 
 // addSelector adds the clauses of the policy's selector to a rule, before its own.
-func (c *compiler) addSelector(d *draft) bool {
+func (c *compiler) addSelector(alt *alternative) bool {
 	for _, s := range c.selector {
-		d.clauses = append(d.clauses, s.clause)
-		if !c.narrow(d, s.at, s.slot, s.set) {
+		alt.clauses = append(alt.clauses, s.clause)
+		if !c.narrow(alt, s.at, s.slot, s.set) {
 			return false
 		}
 	}

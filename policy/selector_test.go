@@ -48,6 +48,8 @@ func TestSelector(t *testing.T) {
 		{`{"methods": "POST"}`, policy.Map{"method": "GET"}, false},
 		{`{"hosts": ["API.example.com"]}`, policy.Map{"host": "api.example.com"}, true},
 		{`{"hosts": ["api.example.com"]}`, policy.Map{"host": "example.com"}, false},
+		{`{"hosts": "*.example.com"}`, policy.Map{"host": "api.example.com"}, true},
+		{`{"hosts": ["*.example.org", "*.example.com"]}`, policy.Map{"host": "example.com"}, false},
 		{`{"hosts": ["h"], "pathPrefix": "/a", "methods": ["PUT"]}`, policy.Map{"host": "h", "path": "/a", "method": "PUT"}, true},
 		{`{"hosts": ["h"], "pathPrefix": "/a", "methods": ["PUT"]}`, policy.Map{"host": "h", "path": "/a", "method": "GET"}, false},
 	} {

@@ -17,14 +17,23 @@ type Stage struct {
 	At    bucket.Tokens // used tokens from which the stage applies
 	Share string        // of the capacity, as in the file: "80%"
 	Delay time.Duration // of each request; 0 if the stage only warns
+
+	perToken time.Duration // the growth of Delay with each used token, up to 30 s
 }
 
 // Stage returns the highest stage of l that applies at used tokens, or nil.
 func (l *Limit) Stage(used bucket.Tokens) *Stage {
 	for i := len(l.Stages) - 1; i >= 0; i-- {
-		if used >= l.Stages[i].At {
-			return &l.Stages[i]
+		s := &l.Stages[i]
+		if used < s.At {
+			continue
 		}
+		if s.perToken > 0 {
+			grown := *s
+			grown.Delay = min(s.Delay+time.Duration((used-s.At)/bucket.Token)*s.perToken, maxStageDelay)
+			return &grown
+		}
+		return s
 	}
 	return nil
 }

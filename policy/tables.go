@@ -13,27 +13,32 @@ import (
 // The tables of the objects. init builds them from fields.
 var (
 	bundleTable, entryTable, policyTable, fileTable *parse.Table
-	ruleTable, fallbackTable, nestedLimitTable      *parse.Table
-	selectorTable, stageTable                       *parse.Table
-	overrideTable, switchTable                      *parse.Table
+	ruleTable, fallbackTable, overrideTable         *parse.Table // with the limits of all algorithms
+	limitTable, nestedLimitTable                    *parse.Table
+	selectorTable, stageTable, chargeOnTable        *parse.Table
+	denialTable, activeTable                        *parse.Table
+	weightsTable, tokenSourceTable, streamingTable  *parse.Table
+	pricesTable, priceFileTable                     *parse.Table
+	loopTable, breakerTable                         *parse.Table
+	switchTable                                     *parse.Table
 	stateTables                                     = map[string]*parse.Table{}
-	testTable, stepTable, expectTable               *parse.Table
+	testTable, stepTable, expectTable, penaltyTable *parse.Table
+	usageTable                                      *parse.Table
 
 	ruleFields, limitFields []*field // fields with a reader for rules, or for limits
 
-	notTable = &parse.Table{What: "a match value", Fields: []parse.Field{{Name: "not"}}}
+	notTable = &parse.Table{What: "a match value", Fields: []parse.Field{{Name: "not"}, {Name: "has"}}}
 )
 
 // init is not an initializer of the variables, because functions in fields use the tables.
 func init() {
-	const rule = `{"name": "free", "limit_keys": ["ip:address"], "algorithm_config": {"rps": 10, "burst": 20}}`
+	const rule = `{"name": "free", "limit_keys": ["ip:address"], "rate": "100/1m", "burst": 20}`
 	const state = `{"reason": "incident 7", "expires_at": "2026-01-02T15:04:05Z"}`
 	later := unsupportedFields(map[string]string{
-		"loop_detection": "", "circuit_breaker": "", "defaults": "",
+		"defaults":             "",
 		"kill_switch_override": ": use break_glass to admit all requests, or remove the switch",
 		"signature":            ": the signature is in a separate file beside this one",
 	})
-	limit := misplacedFields("algorithm_config", inLimits)
 
 	bundleTable = newTable("a bundle", "", inBundle|inFile, later)
 	entryTable = newTable("a policy of a bundle", `{"id": "api", "spec": {"rules": […]}}`, inEntry, foreignEntry, misplacedFields("spec", inPolicy))
@@ -43,12 +48,31 @@ func init() {
 		bundled[name] = parse.UnknownField{Hint: `only a bundle has it: {"bundle_version": 1, "policies": [{"id": "api", "spec": {"rules": […]}}]}`}
 	}
 	fileTable = newTable("a policy", "", inPolicy|inFile, later, bundled)
-	ruleTable = newTable("a rule", rule, inRule, foreignRule, limit)
-	fallbackTable = newTable("fallback_limit", `{"algorithm_config": {"rps": 10, "burst": 20}}`, inFallback, foreignFallback, limit)
+	owner := func(in, limit place, more ...foreignFields) *parse.Table {
+		switch in {
+		case inRule:
+			return newTable("a rule", rule, in|limit, append(more, foreignRule, foreignLimit)...)
+		case inFallback:
+			return newTable("fallback_limit", `{"rate": "100/1m", "burst": 20}`, in|limit, append(more, foreignFallback, foreignLimit)...)
+		}
+		return newTable("an override", "", in|limit, append(more, foreignOverride, foreignLimit)...)
+	}
+	ruleTable, fallbackTable, overrideTable = owner(inRule, inLimits), owner(inFallback, inLimits), owner(inOverride, inLimits)
+	limitTable = newTable("a limit", "", inLimits)
 	nestedLimitTable = newTable("a limit that has an algorithm_config", "", inLimit)
 	selectorTable = newTable("a selector", `{"pathPrefix": "/v1"}`, inSelector, foreignSelector)
+	penaltyTable = newTable("penalty", penaltyExample, inPenalty)
 	stageTable = newTable("a stage", "", inStage)
-	overrideTable = newTable("an override", "", inOverride, foreignOverride)
+	chargeOnTable = newTable("charge_on", `{"status": [401, 403]}`, inChargeOn, foreignChargeOn)
+	denialTable = newTable("denial", `{"format": "openai"}`, inDenial, foreignDenial)
+	activeTable = newTable("active", `{"days": ["mon", "fri"], "hours": "09:00-17:00", "timezone": "Europe/Berlin"}`, inActive)
+	weightsTable = newTable("weights", `{"input": 1, "output": 4}`, inWeights)
+	tokenSourceTable = newTable("token_source", `{"estimator": "simple_word"}`, inTokenSource)
+	streamingTable = newTable("streaming", `{"on_limit_exceeded": "graceful_close"}`, inStreaming)
+	pricesTable = newTable("prices", `{"version": "2026-11-01", "models": {"gpt-4o": {"input": 250, "output": 1000}}}`, inPrices, foreignFields{"file": {Hint: "only the prices of a policy can name a file"}})
+	priceFileTable = newTable("prices", `{"file": "prices.yaml"}`, inPriceFile, misplacedFields("the file with the prices", inPrices))
+	loopTable = newTable(loopName, `{"enabled": true, "window_seconds": 60, "threshold_identical_requests": 10}`, inLoop)
+	breakerTable = newTable(breakerName, `{"enabled": true, "spend_rate_threshold_per_minute": 1000}`, inBreaker)
 	switchTable = newTable("a kill switch", `{"scope_key": "header:x-api-key", "scope_value": "k1", `+state[1:], inSwitch)
 	for _, name := range []string{"global_shadow", "break_glass"} {
 		stateTables[name] = newTable(name, state, inState)
@@ -56,6 +80,7 @@ func init() {
 	testTable = newTable("a test", "", inTest)
 	stepTable = newTable("a step", "", inStep, foreignFields{"request": {Hint: "it belongs in the test; a step changes it with the fields with and without"}})
 	expectTable = newTable("an expectation", "", inExpect)
+	usageTable = newTable("usage", `{"input": 812, "output": 208}`, inUsage)
 	for i := range fields {
 		f := &fields[i]
 		if f.rule != nil {
@@ -68,8 +93,12 @@ func init() {
 	for _, a := range algorithms {
 		a.reason = cmp.Or(a.reason, a.name+"_exceeded")
 		others := a.otherFields()
-		a.config = newTable("algorithm_config", a.example, a.in, others, foreignLimit)
+		a.config = newTable("algorithm_config", a.example, a.in|a.inConfig, others, foreignLimit)
 		a.limit = newTable("a limit", a.example, inLimit|a.in, others, foreignLimit)
+		a.owners = map[place]*parse.Table{}
+		for _, in := range []place{inRule, inFallback, inOverride} {
+			a.owners[in] = owner(in, a.in, others)
+		}
 	}
 }
 
@@ -130,7 +159,7 @@ func (c *compiler) readRuleFields(d *draft, o *parse.Object, in place) {
 		}
 		n := o.Field(f.name)
 		switch {
-		case n == nil && f.needed&in != 0 && !d.bare:
+		case n == nil && f.needed&in != 0 && !d.bare && (d.sharesWith == nil || f.name != "limit_keys"):
 			o.Require(f.name, f.hint)
 		case n == nil:
 		case in&inRules != 0 || f.inherited:

@@ -28,7 +28,12 @@ func TestWarnings(t *testing.T) {
 		{config(`"rps": 1, "burst": 20, "cost_source": "query:x", "max_cost": 5, "min_cost": 1, "fixed_cost": 1`), []string{"fixed_cost has no effect"}},
 		{config(`"rps": 1, "burst": 20, "cost_source": "attribute:jwt:x"`), nil},
 		{config(`"rps": 1, "burst": 20, "max_cost": 2`), []string{"have no effect"}},
-		{`{"name": "r", "limit_keys": ["tenant"], @}`, []string{"/rules/0: HTTP requests do not have the attribute tenant: "}},
+		{`{"name": "r", "limit_keys": ["tenant"], @}`, []string{"/rules/0: HTTP requests do not have the attribute tenant: only an embedding program"}},
+		{`{"name": "r", "match": {"envoy:domain": "d"}, "limit_keys": ["descriptor:user"], @}`, []string{
+			"/rules/0: HTTP requests do not have the attribute envoy:domain: it is for Envoy's rate limit service (grpc_listen)",
+			"/rules/0: HTTP requests do not have the attribute descriptor:user: it is for Envoy's rate limit service (grpc_listen)",
+		}},
+		{`{"name": "r", "limit_keys": ["envoy:context:tier"], @}`, []string{"/rules/0: HTTP requests do not have the attribute envoy:context:tier: it is for Envoy's external authorization"}},
 	} {
 		m := load(t, tc.rule)
 		got := m.Warnings()

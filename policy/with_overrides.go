@@ -21,7 +21,7 @@ func (m *Matcher) WithOverrides(list []Override, now time.Time) (*Matcher, error
 		return nil, Errors{{Reason: "cannot encode the override as JSON: " + err.Error()}}
 	}
 	next := &Matcher{
-		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, attributes: slices.Clone(m.attributes), uses: m.uses,
+		rules: m.rules, groups: m.groups, scopes: m.scopes, index: m.index, attributes: slices.Clone(m.attributes), from: slices.Clone(m.from), has: slices.Clone(m.has), facts: m.facts, uses: m.uses,
 		keyer: m.keyer, warnings: m.warnings, version: m.version, expires: m.expires, tests: m.tests, own: m.own,
 	}
 	c := newCompiler(next, now)

@@ -30,7 +30,7 @@ func newCoverage(m *policy.Matcher) []Coverage {
 func (r *runner) cover(d *mete.Decision) {
 	r.coverStatuses(d.Limits())
 	r.coverStatuses(d.Shadow)
-	if d.Reason != mete.ReasonMissingAttribute {
+	if d.RefusingRule() == nil {
 		return
 	}
 	for rule, c := range r.coverage {

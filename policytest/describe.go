@@ -36,7 +36,7 @@ func appliedRules(d *mete.Decision) (names []string) {
 			names = append(names, name)
 		}
 	}
-	if d.Reason == mete.ReasonMissingAttribute {
+	if d.RefusingRule() != nil {
 		names = append(names, d.Rule)
 	}
 	return names

@@ -92,6 +92,11 @@ func (f *Failure) describeRule(c *policy.Consideration) []string {
 		return f.describeLimits(name, c)
 	case policy.OutcomeUnmatched:
 		name += fmt.Sprintf(" does not apply: %s, but must be %s", has, c.Wants)
+		if c.Alternatives > 1 {
+			name += fmt.Sprintf(" in the closest of its %d alternatives", c.Alternatives)
+		}
+	case policy.OutcomeInactive:
+		name += " does not apply: it is active only " + c.Wants
 	case policy.OutcomeLacking:
 		name += " does not apply: " + has
 	case policy.OutcomeDenying:

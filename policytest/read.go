@@ -223,7 +223,15 @@ func (r *reader) readStep(t *Test, s Step, o *parse.Object, attrs attributesOf) 
 	if f := o.Field("max_wait"); f != nil {
 		s.MaxWait, _ = r.Duration(f, "max_wait", "2s")
 	}
+	if f := o.Field("runs"); f != nil {
+		d, ok := r.Duration(f, "runs", "10s")
+		if s.Runs = d; ok && d > MaxRuns {
+			r.Add(f, fmt.Sprintf("runs must be at most %s", formatDuration(MaxRuns)), "")
+		}
+	}
+	r.readResponse(&s, o)
 	r.checkAddress(&s, attrs)
+	r.warnUnreadResponse(&s, o)
 	if f := o.Field("expect"); f != nil {
 		r.readExpect(&s, f)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // otherReasons are the reasons of denials that do not come from a limit, as in package mete.
-var otherReasons = []string{"blocked", "missing_attribute"}
+var otherReasons = []string{"blocked", "missing_attribute", policy.ReasonPromptTokens, policy.ReasonRequestTokens}
 
 type references struct {
 	rules     map[string]*policy.Rule

@@ -184,6 +184,30 @@ func TestTests_UnreadAttribute(t *testing.T) {
 	}
 }
 
+// A response that no limit reads checks nothing.
+func TestTests_UnreadResponse(t *testing.T) {
+	m, err := policytest.Load([]byte(`{"rules": [
+		{"name": "login", "limit_keys": [], "match": {"path": "/login"}, "rate": "5/1m", "charge_on": {"status": [401]}},
+		{"name": "rest", "limit_keys": [], "rate": "5/1m"}],
+		"tests": [{"name": "a", "request": {"path": "/login"}, "steps": [
+			{"status": 401, "expect": "allowed"}, {"with": {"path": "/Login"}, "status": 401, "expect": "allowed"},
+			{"with": {"path": "/"}, "grpc": "INTERNAL"}, {"with": {"path": "/"}, "expect": "allowed"}]}]}`), policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, err := policytest.Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range warnings {
+		got = append(got, w.Code+" "+w.Path)
+	}
+	if want := []string{"unread-response /tests/0/steps/1/status", "unread-response /tests/0/steps/2/grpc"}; !slices.Equal(got, want) {
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
 // Tests make no difference to what a policy decides, and an exception to none to
 // them.
 func TestTests_AreNoPartOfThePolicy(t *testing.T) {

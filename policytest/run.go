@@ -72,6 +72,7 @@ type runner struct {
 	// For the current test:
 	limiter *mete.Limiter
 	now     bucket.Instant
+	running requests
 }
 
 func (r *runner) runTest(ctx context.Context, t *Test) (Result, error) {
@@ -83,13 +84,18 @@ func (r *runner) runTest(ctx context.Context, t *Test) (Result, error) {
 		s := &t.Steps[i]
 		o := outcome{step: s}
 		for n := range s.Times {
-			r.now = s.Instant(n)
-			d, err := r.limiter.Take(ctx, mete.Request{Attributes: s.Attributes(n), Cost: mete.TokensOf(s.Cost), MaxWait: s.MaxWait})
+			if err := r.advance(ctx, s.Instant(n)); err != nil {
+				return result, err
+			}
+			reserved, err := r.limiter.Reserve(ctx, mete.Request{Attributes: s.Attributes(n), Cost: mete.TokensOf(s.Cost), MaxWait: s.MaxWait})
 			if err != nil {
 				return result, err
 			}
-			r.cover(&d)
-			o.add(n, &d)
+			r.cover(&reserved.Decision)
+			o.add(n, &reserved.Decision)
+			if err := r.start(ctx, s, n, reserved); err != nil {
+				return result, err
+			}
 		}
 		for _, f := range o.judge() {
 			if len(result.Failures) == MaxFailures {
@@ -105,7 +111,7 @@ func (r *runner) runTest(ctx context.Context, t *Test) (Result, error) {
 
 // begin makes a limiter with full buckets at the begin of t.
 func (r *runner) begin(t *Test) error {
-	r.now = bucket.At(t.Begin)
+	r.now, r.running = bucket.At(t.Begin), nil
 	clock := func() bucket.Instant { return r.now }
 	store, err := memstore.New(memstore.Config{Now: clock, MaxKeys: t.Requests() * policy.MaxMatches})
 	if err != nil {

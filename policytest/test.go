@@ -19,9 +19,11 @@ const (
 	MaxTestSteps    = parse.MaxTestSteps    // per test
 	MaxTestRequests = parse.MaxTestRequests // per test
 	MaxFileRequests = parse.MaxFileRequests // per file
+	MaxRuns         = time.Hour             // of a request
 
 	maxTestNameBytes  = parse.MaxTestName
 	maxTestValueBytes = 8192 // of an attribute's value
+	maxTestTokens     = 1_000_000_000
 )
 
 // DefaultBegin is the default begin of a test, so that every test is repeatable. It is a Thursday at midnight UTC,
@@ -57,6 +59,12 @@ type Step struct {
 	Cost    bucket.Tokens  // of each request; 0 is the cost of the rules
 	MaxWait time.Duration  // if above 0, a request may reserve tokens and wait this long
 	Expect  Expectation
+
+	// Runs is how long each admitted request runs until its response. It holds its slots in that time.
+	Runs time.Duration
+
+	// Response is the response to each admitted request. Without an outcome, requests keep their charge.
+	Response policy.Response
 
 	attributes policy.Map
 	numbered   bool // some values contain [NumberPlaceholder]

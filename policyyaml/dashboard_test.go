@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/metehq/mete"
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/httpapi"
 	"github.com/metehq/mete/memstore"
 	"github.com/metehq/mete/policy"
@@ -42,9 +44,7 @@ func TestExamples_OnTheDashboard(t *testing.T) {
 				if r.Mode == policy.ModeOff {
 					continue
 				}
-				matches, verdict := m.Match(nil, got.Example, 0, 0)
-				if verdict.Block == nil && verdict.Allow == nil && verdict.Missing != r &&
-					!slices.ContainsFunc(matches, func(match policy.Match) bool { return match.Rule == r }) {
+				if !fallsUnder(m, r, got.Example) {
 					t.Errorf("the example of rule %s, %v, does not fall under it", r.Name, got.Example)
 				}
 			}
@@ -53,6 +53,22 @@ func TestExamples_OnTheDashboard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fallsUnder reports whether a request falls under r. If r has active hours, it may do so at any hour of a week.
+func fallsUnder(m *policy.Matcher, r *policy.Rule, request policy.Map) bool {
+	hours := 1
+	if slices.ContainsFunc(r.Facts(), func(f policy.Fact) bool { return f.Field == "active" }) {
+		hours = 7 * 24
+	}
+	for hour := range hours {
+		matches, verdict := m.Match(nil, request, 0, bucket.Instant(0).Add(time.Duration(hour)*time.Hour))
+		if verdict.Block != nil || verdict.Allow != nil || verdict.Missing == r ||
+			slices.ContainsFunc(matches, func(match policy.Match) bool { return match.Rule == r }) {
+			return true
+		}
+	}
+	return false
 }
 
 // A shownRule has the fields of a rule that a test compares.

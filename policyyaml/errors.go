@@ -21,6 +21,8 @@ type FileError struct {
 	Line, Column int
 
 	policy.Error
+
+	inPrices bool // File is not the policy, but the file with its prices
 }
 
 // String formats m on one line, like a compiler: "policy.yaml:7:11: /rules/0/algorithm_config/burst: must be above
@@ -61,6 +63,9 @@ func (es Errors) Annotate(data []byte) string {
 	var b strings.Builder
 	for _, e := range es {
 		b.WriteString(e.String() + "\n")
+		if e.inPrices {
+			continue
+		}
 		for line := range strings.Lines(excerpt.Of(text, e.Line, e.Column)) {
 			b.WriteString("  " + line)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+func parseJSON[T any](name string, data []byte, load func([]byte) (*T, error)) (*T, error) {
 	if e := yamltree.CheckText(data); e != nil {
 		return nil, Errors{{File: name, Line: e.Line, Column: e.Column, Error: policy.Error{Reason: "not JSON: " + e.Reason, Hint: e.Hint}}}
 	}
@@ -24,7 +24,7 @@ func parseJSON(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 		return nil, Errors{{File: name, Line: at.Line, Column: at.Column, Error: policy.Error{
 			Reason: "not JSON: " + syntax.Error(), Hint: jsonHint(data, syntax)}}}
 	}
-	return compile(name, data, opts, nil, func(paths []string) map[string]Place { return placesInJSON(data, paths) })
+	return compile(name, data, load, nil, func(paths []string) map[string]Place { return placesInJSON(data, paths) })
 }
 
 func jsonHint(data []byte, err *json.SyntaxError) string {

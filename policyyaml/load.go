@@ -33,15 +33,15 @@ import (
 // MaxBytes bounds the size of a policy file, and of a YAML file with its aliases expanded.
 const MaxBytes = policy.MaxFileBytes
 
-// LoadFile reads and compiles the policy file at path, with the zero [policy.Options]. For other options, use
-// [Read] and [Parse]. If the contents are invalid, the error is an [Errors]. Any other error comes from reading the
+// LoadFile reads and compiles the policy file at path, and the file with prices that it names, with the zero [policy.Options].
+// For other options, use [Read], [Parse] and [PricesBeside]. If the contents are invalid, the error is an [Errors]. Any other error comes from reading the
 // file.
 func LoadFile(path string) (*policy.Matcher, error) {
 	data, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data, policy.Options{})
+	return Parse(path, data, policy.Options{Prices: PricesBeside(path)})
 }
 
 // Load compiles the contents of a policy file in YAML or JSON, for files that the program embeds or downloads.
@@ -76,15 +76,24 @@ func ReadFrom(r io.Reader, name string) ([]byte, error) {
 // the language. Otherwise, the contents are JSON if they begin with a brace, and YAML if not. If the contents are
 // invalid, the error is an [Errors].
 func Parse(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+	var reader priceReader
+	if opts.Prices != nil {
+		reader.read, opts.Prices = opts.Prices, reader.prices
+	}
+	m, err := parse(name, data, "write at least one rule under rules:", func(data []byte) (*policy.Matcher, error) { return policytest.Load(data, opts) })
+	return m, reader.place(err)
+}
+
+// parse loads the JSON form of a file. The hint is for an empty one.
+func parse[T any](name string, data []byte, hint string, load func([]byte) (*T, error)) (*T, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, Errors{{File: name, Error: policy.Error{
-			Reason: "the file is empty", Hint: "write at least one rule under rules:"}}}
+		return nil, Errors{{File: name, Error: policy.Error{Reason: "the file is empty", Hint: hint}}}
 	}
 	if isJSON(name, data) {
-		return parseJSON(name, data, opts)
+		return parseJSON(name, data, load)
 	}
-	return parseYAML(name, data, opts)
+	return parseYAML(name, data, load)
 }
 
 func isJSON(name string, data []byte) bool {
@@ -97,12 +106,12 @@ func isJSON(name string, data []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{"))
 }
 
-// compile loads the JSON form of a policy. It returns its errors with the positions from locate, together with the
+// compile loads the JSON form of a file. It returns its errors with the positions from locate, together with the
 // errors of the conversion in found.
-func compile(name string, data []byte, opts policy.Options, found Errors,
-	locate func(paths []string) map[string]Place) (*policy.Matcher, error) {
+func compile[T any](name string, data []byte, load func([]byte) (*T, error), found Errors,
+	locate func(paths []string) map[string]Place) (*T, error) {
 
-	m, err := policytest.Load(data, opts)
+	m, err := load(data)
 	var mistakes policy.Errors
 	if err != nil && !errors.As(err, &mistakes) {
 		mistakes = policy.Errors{{Reason: strings.TrimPrefix(err.Error(), "policy: ")}}

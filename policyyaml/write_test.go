@@ -41,7 +41,7 @@ func TestWriteYAML_ReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asJSON, err := policyyaml.ToJSON(file, data, policy.Options{})
+		asJSON, err := policyyaml.ToJSON(file, data, policy.Options{Prices: policyyaml.PricesBeside(file)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func readsBack(t *testing.T, name string, asJSON []byte) {
 	if err := policyyaml.WriteYAML(&yaml, asJSON); err != nil {
 		t.Fatal(err)
 	}
-	again, err := policyyaml.ToJSON("again.yaml", yaml.Bytes(), policy.Options{})
+	again, err := policyyaml.ToJSON("again.yaml", yaml.Bytes(), policy.Options{Prices: policyyaml.PricesBeside(name)})
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, yaml.Bytes())
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/metehq/mete/policyyaml/yamltree"
 )
 
-func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, error) {
+func parseYAML[T any](name string, data []byte, load func([]byte) (*T, error)) (*T, error) {
 	c, err := convert(name, data)
 	if err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func parseYAML(name string, data []byte, opts policy.Options) (*policy.Matcher, 
 	if c.stopped {
 		return nil, c.found
 	}
-	return compile(name, c.out.Bytes(), opts, c.found, func(paths []string) map[string]Place { return placesInYAML(c.root, paths) })
+	return compile(name, c.out.Bytes(), load, c.found, func(paths []string) map[string]Place { return placesInYAML(c.root, paths) })
 }
 
 func newSyntaxError(name string, err error) FileError {

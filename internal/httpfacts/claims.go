@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -49,9 +50,15 @@ func BearerToken(r *http.Request) (token string, several bool) {
 }
 
 // ReadClaims reads the claims from one part of a token, a JSON object in base64url. Top-level strings, numbers
-// (as written) and booleans have a value; other claims are missing. It rejects a part with a duplicate claim,
+// (as written) and booleans have a value. A list of them is one text, separated by spaces: see joinValues. Other claims
+// are missing. It rejects a part with a duplicate claim,
 // because the verifier may have read the other one.
-func ReadClaims(part string) (claims map[string]string, ok bool) {
+func ReadClaims(part string) (claims map[string]string, ok bool) { return readPart(part, true) }
+
+// ReadHeader is ReadClaims for the header of a token, without lists.
+func ReadHeader(part string) (fields map[string]string, ok bool) { return readPart(part, false) }
+
+func readPart(part string, lists bool) (claims map[string]string, ok bool) {
 	if strings.ContainsAny(part, "\r\n") { // the decoder would skip them
 		return nil, false
 	}
@@ -59,10 +66,32 @@ func ReadClaims(part string) (claims map[string]string, ok bool) {
 	if err != nil || !utf8.Valid(payload) || nesting(payload) > maxClaimDepth || !json.Valid(payload) {
 		return nil, false
 	}
-	return decodeClaims(payload)
+	return decodeClaims(payload, lists)
 }
 
-func decodeClaims(payload []byte) (claims map[string]string, ok bool) {
+// joinValues returns the strings, numbers and booleans of a list, separated by spaces, as scope in OAuth. It returns
+// false if the list is empty, or has another value, an empty string or a string with a space.
+func joinValues(list []any) (string, bool) {
+	var values []string
+	for _, v := range list {
+		text := ""
+		switch v := v.(type) {
+		case string:
+			text = v
+		case json.Number:
+			text = v.String()
+		case bool:
+			text = strconv.FormatBool(v)
+		}
+		if text == "" || strings.Contains(text, " ") {
+			return "", false
+		}
+		values = append(values, text)
+	}
+	return strings.Join(values, " "), len(values) > 0
+}
+
+func decodeClaims(payload []byte, lists bool) (claims map[string]string, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.UseNumber()
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
@@ -90,6 +119,10 @@ func decodeClaims(payload []byte) (claims map[string]string, ok bool) {
 			claims[name] = "false"
 			if v {
 				claims[name] = "true"
+			}
+		case []any:
+			if text, ok := joinValues(v); ok && lists {
+				claims[name] = text
 			}
 		}
 	}

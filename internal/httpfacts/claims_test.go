@@ -21,14 +21,14 @@ func token(payload string) string {
 
 func TestUnverifiedClaims(t *testing.T) {
 	const payload = `{"sub":"u1","plan":"pro","n":1.50e3,"big":12345678901234567890,"yes":true,"no":false,"null":null,` +
-		`"list":["a"],"object":{"plan":"x"},"":"unnamed","esc\u0061ped":"\u00e9"}`
+		`"list":["a",1.0,true],"one":["a"],"none":[],"spaced":["not admin"],"gap":["a",""],"nested":["a",["b"]],"nil":["a",null],"object":{"plan":"x"},"":"unnamed","esc\u0061ped":"\u00e9"}`
 	source := newSource(t, httpfacts.Config{UnverifiedClaims: true})
 	for _, scheme := range []string{"Bearer ", "bearer  ", "BEARER "} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", scheme+token(payload))
 		for name, want := range map[string]string{
 			"jwt:sub": "u1", "jwt:plan": "pro", "jwt:n": "1.50e3", "jwt:big": "12345678901234567890", "jwt:yes": "true", "jwt:no": "false",
-			"jwt:null": missing, "jwt:list": missing, "jwt:object": missing, "jwt:absent": missing, "jwt:escaped": "é",
+			"jwt:null": missing, "jwt:list": "a 1.0 true", "jwt:one": "a", "jwt:none": missing, "jwt:spaced": missing, "jwt:gap": missing, "jwt:nested": missing, "jwt:nil": missing, "jwt:object": missing, "jwt:absent": missing, "jwt:escaped": "é",
 		} {
 			got, ok := lookup(t, source, r, name)
 			if !ok {

@@ -11,6 +11,7 @@
 //   - method is in upper case. path is decoded once, without query and path parameters, and with empty and dot
 //     segments resolved. host is in lower case, without port, brackets or final dot. Package requestpath
 //     documents both.
+//   - ai: attributes come from the first 1 MiB of the body. The handler still gets the whole body.
 //   - jwt: and custom attributes come from the embedding program. jwt: attributes can also come from a token that
 //     was verified in front of the program.
 //
@@ -46,6 +47,13 @@ type Config struct {
 	// LookAlikes disputes a header field that some servers treat as a field of a rule, such as X_Api_Key for
 	// X-Api-Key. It is for adapters in front of such servers.
 	LookAlikes bool
+
+	// HeaderOnly is for adapters that see only the header of a request. A request to a language model then has no prompt, and no
+	// request has a fingerprint.
+	HeaderOnly bool
+
+	// AI configures the attributes of requests to language models.
+	AI AI
 }
 
 // A Source creates the [Facts] of requests. It is safe for concurrent use.
@@ -53,6 +61,7 @@ type Source struct {
 	config    Config
 	forwarded string    // [Trust.Header] in its canonical form
 	pool      sync.Pool // of *Facts
+	bodies    bodyMemory
 }
 
 // New returns a source for config.
@@ -101,6 +110,8 @@ type Facts struct {
 	claims     map[string]string
 	hasClaims  bool // claims have been read
 	seen       []fact
+	body       requestBody
+	beforeRead func() // see BeforeRead; may be nil
 }
 
 type fact struct {
@@ -136,8 +147,11 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		return method(f.r), true
 	case policy.SourcePath:
 		path, disputed := f.Place()
-		if disputed {
+		switch {
+		case disputed:
 			f.addDispute(dispute{kind: disputedPlace})
+		case f.place.Unsplit != "" && f.policy != nil && f.policy.Distinguishes(path, f.place.Unsplit):
+			f.addDispute(dispute{kind: disputedSlash})
 		}
 		return path, true
 	case policy.SourceHost:
@@ -156,6 +170,8 @@ func (f *Facts) Lookup(a policy.Attribute) (value string, ok bool) {
 		return f.scan(a, query)
 	case policy.SourceCookie:
 		return f.scan(a, cookie)
+	case policy.SourceAI:
+		return f.ai(a.Name)
 	case policy.SourceJWT:
 		// If there are several fields, the server may read a different one.
 		if len(f.r.Header["Authorization"]) > 1 {

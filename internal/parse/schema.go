@@ -41,7 +41,7 @@ func NonEmptyText(most int) Schema {
 }
 
 // Whole describes whole numbers from least to most.
-func Whole(least, most int) Schema {
+func Whole(least, most int64) Schema {
 	return Schema{"type": "integer", "minimum": least, "maximum": most}
 }
 
@@ -90,6 +90,9 @@ func (t *Table) Schema() Schema {
 		p := Schema{"description": f.Doc}
 		for key, value := range f.Form {
 			p[key] = value
+		}
+		if earlier, ok := properties[f.Name].(Schema); ok { // the form depends on the algorithm
+			p = Schema{"description": f.Doc, "anyOf": []Schema{earlier, p}}
 		}
 		properties[f.Name] = p
 	}

@@ -14,6 +14,7 @@ const (
 // Tests has the tables and the words of the tests section of a policy file.
 type Tests struct {
 	Test, Step, Expect *Table
+	Usage              *Table   // of a language model
 	StepFields         []string // of a test with one step
 	Reasons            []string // of denials by limits
 	Stages             []string // shares

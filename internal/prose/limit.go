@@ -13,6 +13,10 @@ import (
 
 // Rate formats the refill rate: "10/s", "7/m", "0.5/s".
 func Rate(l bucket.Limit) string {
+	if c, ok := l.Calendar(); ok {
+		n, _ := l.Refill()
+		return fmt.Sprintf("%v/%v", n, c.Window)
+	}
 	n, p := l.Refill()
 	for _, unit := range []struct {
 		name string
@@ -51,6 +55,8 @@ func Limit(l *policy.Limit) string {
 		text += fmt.Sprintf("%v in any %s, about", n, every)
 	case "sliding_log":
 		text += fmt.Sprintf("%v in any %s, exactly", n, every)
+	case "concurrency":
+		text += fmt.Sprintf("%v at a time; a slot is free when its request ends, and %s after a crash", n, every)
 	case "leaky_bucket":
 		text += fmt.Sprintf("%v at once, then %s", b.Capacity(), Rate(b))
 		if queue := b.MaxReserved(); queue > 0 {
@@ -72,6 +78,12 @@ func Limit(l *policy.Limit) string {
 		}
 		text += fmt.Sprintf("up to %v at once, then %s; full in %s", b.Capacity(), Rate(b), full)
 	}
+	if p := l.Penalty; p != nil {
+		text += "; a denial lasts at least " + Duration(p.First())
+		if p.Most() > p.First() {
+			text += ", and then up to " + Duration(p.Most())
+		}
+	}
 	if l.Shards > 1 {
 		text += fmt.Sprintf("; in %d shards", l.Shards)
 	}
@@ -83,6 +95,9 @@ func Limit(l *policy.Limit) string {
 
 // intervalStarts describes the starts of the intervals of a stepped limit: "at 00:00 UTC, every 1d".
 func intervalStarts(l bucket.Limit, every string) string {
+	if c, ok := l.Calendar(); ok {
+		return calendarStarts(c)
+	}
 	switch l.Anchor() {
 	case bucket.AnchorKey:
 		return fmt.Sprintf("every %s, at a time of each key's own", every)

@@ -4,13 +4,15 @@ package prose
 
 import "github.com/metehq/mete/bucket"
 
-// Refill returns the kind of refill: continuous, interval or sliding.
+// Refill returns the kind of refill: continuous, interval, sliding or release.
 func Refill(l bucket.Limit) string {
 	switch l.Algorithm() {
 	case bucket.AlgorithmStepped:
 		return "interval"
 	case bucket.AlgorithmSlidingWindow, bucket.AlgorithmSlidingLog:
 		return "sliding"
+	case bucket.AlgorithmConcurrency:
+		return "release"
 	}
 	return "continuous"
 }
@@ -25,6 +27,8 @@ func Anchor(l bucket.Limit) string {
 		return "key"
 	case bucket.AnchorFirst:
 		return "first"
+	case bucket.AnchorCalendar:
+		return "calendar"
 	}
 	return "epoch"
 }

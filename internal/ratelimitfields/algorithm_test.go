@@ -24,6 +24,7 @@ func TestHeader_OfEachAlgorithm(t *testing.T) {
 	first := bucket.Spec{Algorithm: bucket.AlgorithmStepped, Capacity: 10 * token, Rate: ten, Anchor: bucket.AnchorFirst}
 	sliding := bucket.Spec{Algorithm: bucket.AlgorithmSlidingWindow, Rate: ten}
 	log := bucket.Spec{Algorithm: bucket.AlgorithmSlidingLog, Rate: ten}
+	slots := bucket.Spec{Algorithm: bucket.AlgorithmConcurrency, Rate: bucket.Rate{Tokens: 3 * token, Per: 30 * time.Second}}
 	leaky := bucket.Spec{Capacity: token, Rate: bucket.Rate{Tokens: token, Per: 2 * time.Second}, Queue: 4 * token}
 	for _, tc := range []struct {
 		name     string
@@ -45,6 +46,9 @@ func TestHeader_OfEachAlgorithm(t *testing.T) {
 		{"sliding window, in the next", sliding, 10 * token, 90 * time.Second, token, `"l";q=10;w=60`, `"l";r=4;t=7`},        // half of 10 counts, and a tenth of a window frees one: 6 s and a 4096th
 		{"sliding log", log, 4 * token, 30 * time.Second, token, `"l";q=10;w=60`, `"l";r=5;t=60`},                            // more comes after 30 s, which is not known
 		{"sliding log, denied", log, 10 * token, 30 * time.Second, token, `"l";q=10;w=60`, `"l";r=0;t=30`},                   // when it is
+		{"slots, all free", slots, 0, 0, 0, `"l";q=3`, `"l";r=3`},                                                            // nothing comes back
+		{"slots, one more", slots, token, 10 * time.Second, token, `"l";q=3`, `"l";r=1;t=30`},                                // by the state of package bucket, which has one end
+		{"slots, denied", slots, 3 * token, 10 * time.Second, token, `"l";q=3`, `"l";r=0;t=20`},                              // at the latest
 		{"leaky bucket, one that waits", leaky, token, 0, token, `"l";q=5;w=10`, `"l";r=3;t=6`},                              // three more can wait
 		{"leaky bucket, the queue is full", leaky, 4 * token, time.Second, token, `"l";q=5;w=10`, `"l";r=0;t=1`},             // half a token is there
 		{"leaky bucket, denied", leaky, 5 * token, 500 * time.Millisecond, token, `"l";q=5;w=10`, `"l";r=0;t=2`},             // after 1.5 s

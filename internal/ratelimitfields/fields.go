@@ -31,7 +31,7 @@ func (w *Writer) item(l *policy.Limit) *item {
 	name := `"` + quoteEscaper.Replace(l.Name) + `"`
 	s.text(name + paramQuota)
 	s.int(min(maxQuota(l.Bucket).Whole(), maxInteger))
-	if fill := l.Bucket.TimeFor(maxQuota(l.Bucket)); fill != bucket.Never {
+	if fill := l.Bucket.TimeFor(maxQuota(l.Bucket)); fill != bucket.Never && !l.HoldsSlot() {
 		s.text(paramWindow)
 		s.int(wholeSeconds(fill))
 	}
@@ -95,7 +95,7 @@ func (w *Writer) writeWarning(s *fieldBuilder, d *mete.Decision) {
 			continue
 		}
 		stage := status.Stage()
-		if stage == nil || !w.shows(status, dialect.Draft11|dialect.Legacy|dialect.X) {
+		if stage == nil || status.Limit.Reason != policy.ReasonLoop && !w.shows(status, anyDialect) {
 			continue
 		}
 		if !begun {
@@ -103,7 +103,13 @@ func (w *Writer) writeWarning(s *fieldBuilder, d *mete.Decision) {
 			begun = true
 		}
 		s.item()
-		s.text(`"` + quoteEscaper.Replace(status.Limit.Name) + `";used=` + strings.TrimSuffix(stage.Share, "%"))
+		s.text(`"` + quoteEscaper.Replace(status.Limit.Name))
+		if status.Limit.Reason == policy.ReasonLoop {
+			s.text(`";count=`)
+			s.int((status.Snapshot.Limit.Capacity() - status.Room()).Whole())
+			continue
+		}
+		s.text(`";used=` + strings.TrimSuffix(stage.Share, "%"))
 	}
 }
 
@@ -176,6 +182,12 @@ func maxQuota(l bucket.Limit) bucket.Tokens {
 func window(s *mete.Status, available int64) time.Duration {
 	limit := s.Snapshot.Limit
 	whole := maxQuota(limit)
+	if limit.Algorithm() == bucket.AlgorithmConcurrency {
+		if next := s.NextAfter(); next > 0 {
+			return next
+		}
+		return bucket.Never
+	}
 	if room := s.Room(); available > 0 && (limit.Algorithm() == bucket.AlgorithmContinuous || room == whole) {
 		return limit.TimeFor(room)
 	}

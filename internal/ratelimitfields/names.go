@@ -27,6 +27,12 @@ const (
 	reason
 	cacheControl
 	warning
+	tokensLimit // the three fields must stay in this order
+	tokensRemaining
+	tokensReset
+	requestsLimit // the three fields must stay in this order
+	requestsRemaining
+	requestsReset
 
 	fieldCount = iota
 )
@@ -38,7 +44,9 @@ var fieldNames = [fieldCount]string{
 	legacyLimit: "Ratelimit-Limit", legacyRemaining: "Ratelimit-Remaining", legacyReset: "Ratelimit-Reset",
 	xLimit: "X-Ratelimit-Limit", xRemaining: "X-Ratelimit-Remaining", xReset: "X-Ratelimit-Reset",
 	retryAfter: "Retry-After", reason: "X-Ratelimit-Reason", cacheControl: "Cache-Control",
-	warning: "X-Ratelimit-Warning",
+	warning:     "X-Ratelimit-Warning",
+	tokensLimit: "X-Ratelimit-Limit-Tokens", tokensRemaining: "X-Ratelimit-Remaining-Tokens", tokensReset: "X-Ratelimit-Reset-Tokens",
+	requestsLimit: "X-Ratelimit-Limit-Requests", requestsRemaining: "X-Ratelimit-Remaining-Requests", requestsReset: "X-Ratelimit-Reset-Requests",
 }
 
 // Remove deletes the rate limit fields of every dialect. It keeps Retry-After and Cache-Control.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/api"
+	"github.com/metehq/mete/store"
 )
 
 // The problem types of the draft, section 5.
@@ -62,8 +63,13 @@ func problemOf(d *mete.Decision, retry int64) *api.Problem {
 			name = decider.Limit.Name
 		}
 		p.ViolatedPolicies, p.Degraded = violatedLimits(d), d.Degraded
-		if retry == never {
+		if rule := d.RefusingRule(); rule != nil {
+			p.ViolatedPolicies = []string{rule.Name}
+			p.Detail = fmt.Sprintf("The request has more tokens than rule %q allows for one request. Waiting does not help.", rule.Name)
+		} else if retry == never {
 			p.Detail = fmt.Sprintf("The request costs more than limit %q can ever allow. Waiting does not help.", name)
+		} else if d.Reason == store.ReasonFull {
+			p.Detail = fmt.Sprintf("Limit %q has no memory for new clients. %s", name, retryText(retry))
 		} else {
 			p.Detail = fmt.Sprintf("Limit %q is exceeded. %s", name, retryText(retry))
 		}

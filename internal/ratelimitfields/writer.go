@@ -24,6 +24,10 @@
 // refilled only when it is empty.) If r is 0, t is the time until the first whole token. A limit that denied has
 // r=0 and its wait, rounded up. If no wait helps, t and Reset are omitted.
 //
+// For a concurrency limit, q is the number of slots and r the number of free ones. It has no w, because no time restores the
+// slots. t is the time until the next lease ends. A slot may be free earlier, and later if its request renews it. While
+// all slots are free, t and Reset are omitted.
+//
 // A denial has one wait for the client: the longest wait of the limits that denied, rounded up, plus the jitter
 // of that limit's rule. Retry-After, the legacy Reset, t of the limit with the longest wait, and the text of the
 // problem body all have this value. Clients are spread whichever value they read, and none returns too early.
@@ -33,6 +37,10 @@
 // the x Reset is not before Retry-After has passed. For a sliding window or log, the x Reset is the end of t.
 //
 // A decision without the store has no fields, because the state is unknown. Shadow limits never appear.
+//
+// Under a limit of the tokens of a language model, X-RateLimit-Limit-Tokens, -Remaining-Tokens and -Reset-Tokens describe
+// the limit of tokens with the fewest left. The same fields with -Requests describe the limit of requests. Reset
+// is the time until the bucket is full, such as 6m0s. OpenAI's API defines these fields.
 //
 // If a limit reaches a warning stage (staged_actions), X-RateLimit-Warning has an item with the percentage that
 // is used at least: "daily";used=80. Limits that are in no field have no item.
@@ -49,6 +57,7 @@ import (
 
 	"github.com/metehq/mete"
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/internal/denialbody"
 	"github.com/metehq/mete/internal/dialect"
 )
 
@@ -119,12 +128,18 @@ func (w *Writer) Header(h http.Header, d *mete.Decision, client ...string) {
 	w.header(h, d, w.wait(d, client))
 }
 
-// Deny responds to a denied request with the fields of [Writer.Header], the status of [Status] and a problem
-// body. HEAD requests get no body.
+// Deny responds to a denied request with the fields of [Writer.Header] and the status of [Writer.Status]. The body is
+// the one that the policy defines, or a problem. HEAD requests get no body.
 func (w *Writer) Deny(rw http.ResponseWriter, r *http.Request, d *mete.Decision, client ...string) {
+	w.DenyAs(nil, Write, rw, r, d, client...)
+}
+
+// DenyAs is [Writer.Deny] for clients that expect another body than a problem, unless the policy defines one. standard is the
+// body of denials by a limit, and may be nil. write sends the other ones.
+func (w *Writer) DenyAs(standard *denialbody.Answer, write WriteFunc, rw http.ResponseWriter, r *http.Request, d *mete.Decision, client ...string) {
 	retry := w.wait(d, client)
 	w.header(rw.Header(), d, retry)
-	Write(rw, r, problemOf(d, retry))
+	w.writeDenial(rw, r, d, standard, write, retry)
 }
 
 // Unavailable responds to a request that could not be decided.
@@ -139,6 +154,7 @@ func (w *Writer) header(h http.Header, d *mete.Decision, retry int64) {
 		first := d.Decider()
 		w.writeDraft(s, d, first, retry)
 		w.writeTrios(s, d, first, retry)
+		w.writeTokens(s, d)
 		if d.Allowed {
 			w.writeWarning(s, d)
 		}
@@ -207,17 +223,12 @@ func (w *Writer) decider(d *mete.Decision, first *mete.Status, dialect dialect.S
 	if first == nil || w.shows(first, dialect) {
 		return first
 	}
-	var limits []mete.Status
-	for i := range d.Limits() {
-		if w.shows(&d.Limits()[i], dialect) {
-			limits = append(limits, d.Limits()[i])
-		}
+	limits := d.Limits()
+	shown := make([]bool, 0, 16)
+	for i := range limits {
+		shown = append(shown, w.shows(&limits[i], dialect))
 	}
-	if len(limits) == 0 {
-		return nil
-	}
-	shown := mete.Decision{Allowed: d.Allowed}.WithLimits(limits...)
-	return shown.Decider()
+	return d.DeciderAmong(shown)
 }
 
 // wholeSeconds returns d in whole seconds, rounded up and at least 1.

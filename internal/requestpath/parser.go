@@ -11,6 +11,7 @@ type parser struct {
 	text       string
 	sent       bool // text is as sent, with escapes and possibly a query
 	keepParams bool
+	keepSlash  bool // an escaped slash and a "\" do not end a segment
 
 	path    []byte // result so far; segments end with a slash
 	segment int    // start of the last segment in path
@@ -18,6 +19,7 @@ type parser struct {
 
 	dots  bool // there is a dot segment
 	empty bool // there is an empty segment
+	slash bool // there is an escaped slash or a "\"
 	odd   bool // there is a spelling that servers interpret differently
 	wrong bool // the target is invalid, or ends early for some servers
 	high  bool // there are unescaped non-ASCII bytes
@@ -63,11 +65,14 @@ func (r *parser) read() string {
 
 func (r *parser) add(c byte, escaped bool) {
 	switch c {
-	case '\\':
-		r.odd = true
-		r.endSegment(false)
-	case '/':
-		r.odd = r.odd || escaped
+	case '\\', '/':
+		if c == '\\' || escaped {
+			r.odd, r.slash = true, true
+			if r.keepSlash {
+				r.path = append(r.path, '\\') // which no other path has
+				return
+			}
+		}
 		r.endSegment(false)
 	case ';':
 		r.odd = true

@@ -50,6 +50,10 @@ type Place struct {
 	Path     string // result of [Parse] or [ParseDecoded]
 	Disputed bool   // result of [Parse] or [ParseDecoded]
 
+	// Unsplit is the path to servers that keep an escaped slash within its segment, with "\" instead of that slash. It
+	// is empty if the path has none.
+	Unsplit string
+
 	Resolved         string // result of [Resolve]
 	ResolvedDisputed bool   // servers also interpret Resolved differently
 }
@@ -75,6 +79,10 @@ func Read(decoded, sent string) Place {
 	r := parser{text: text, sent: sent != "", keepParams: true}
 	resolved := r.read()
 	p := Place{Path: removeParams(resolved), Disputed: r.isDisputed(), Resolved: decoded, ResolvedDisputed: r.isDisputed()}
+	if r.slash {
+		kept := parser{text: text, sent: sent != "", keepSlash: true}
+		p.Unsplit = kept.read()
+	}
 	if r.dots || r.empty || decoded == "" || decoded[0] != '/' {
 		// In a resolved path only a NUL is disputed.
 		p.Resolved, p.ResolvedDisputed = resolved, strings.IndexByte(resolved, 0) >= 0

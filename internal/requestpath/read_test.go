@@ -35,7 +35,9 @@ func checkRead(t *testing.T, decoded, sent string) {
 	if want.Resolved != decoded {
 		_, want.ResolvedDisputed = requestpath.ParseDecoded(want.Resolved)
 	}
-	if got := requestpath.Read(decoded, sent); got != want {
+	got := requestpath.Read(decoded, sent)
+	got.Unsplit = "" // see FuzzTemplate and TestFacts_EscapedSlashes
+	if got != want {
 		t.Errorf("Read(%q, %q) = %+v, want %+v", decoded, sent, got, want)
 	}
 }

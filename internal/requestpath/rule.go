@@ -4,6 +4,7 @@ package requestpath
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 		return "", Mistake{}
 	}
 	if strings.HasPrefix(written, "~") || strings.HasPrefix(written, "^") {
-		return "", Mistake{"a path cannot be a regular expression", `use a prefix and *, such as "/users/*", or a list of paths`}
+		return "", Mistake{"a path cannot be a regular expression", `write a template such as "/users/{id}", a prefix such as "/users/*", or a list of paths`}
 	}
 	if !strings.HasPrefix(written, "/") {
 		return "", Mistake{"a path must start with a slash", fmt.Sprintf("write %q", "/"+written)}
@@ -32,8 +33,8 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 		}
 		return "", Mistake{"a path has no fragment", fmt.Sprintf("write %q; or %%23 for the character", written[:i])}
 	}
-	if at, is := template(written); is {
-		return "", Mistake{"paths have no templates: {id} and :id are not supported", fmt.Sprintf("use a prefix and *, such as %q; escape the character (%%7B, %%3C, %%3A) if it is part of the path", written[:at]+"*")}
+	if better := rewritePlaceholders(written); better != written {
+		return "", Mistake{"the placeholders of a path are written in braces", fmt.Sprintf("write %q; escape the character (%%3C, %%3A) if it is part of the path", better)}
 	}
 	decoded, ok := decode(written)
 	if !ok {
@@ -56,25 +57,15 @@ func RulePath(written string, prefix bool) (path string, m Mistake) {
 	return "", Mistake{`empty and dot segments are resolved, and "\" is "/", before a path is matched`, fmt.Sprintf("write %q", path)}
 }
 
-// template returns the start of the first segment with a router placeholder, such as {id}, <id> or :id, and
-// whether there is one.
-func template(written string) (at int, is bool) {
-	i := strings.IndexAny(written, "{}<>")
-	for start := 0; start < len(written); {
-		colon := strings.Index(written[start:], "/:")
-		if colon < 0 {
-			break
-		}
-		colon += start
-		if start = colon + 2; start < len(written) && isLetter(written[start]) && (i < 0 || colon < i) {
-			i = colon + 1
-			break
+// rewritePlaceholders returns a path with the placeholders of other routers, such as :id and <id>, in braces.
+func rewritePlaceholders(written string) string {
+	parts := strings.Split(written, "/")
+	for i, part := range parts {
+		if name, ok := placeholder(part); ok {
+			parts[i] = "{" + name + "}"
 		}
 	}
-	if i < 0 {
-		return 0, false
-	}
-	return strings.LastIndexByte(written[:i], '/') + 1, true
+	return strings.Join(parts, "/")
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' }
@@ -138,4 +129,32 @@ func wholeHost(written string) (string, Mistake) {
 		return "", Mistake{"the port is not part of the host", fmt.Sprintf("write %q", name)}
 	}
 	return name, Mistake{}
+}
+
+// RuleHostSuffix returns the end of the hosts that a rule's wildcard matches, such as ".example.com" for the text
+// after the * of "*.example.com". It rejects text that no host can end with.
+func RuleHostSuffix(written string) (suffix string, m Mistake) {
+	name, dotted := strings.CutPrefix(written, ".")
+	switch {
+	case strings.Contains(name, "*"):
+		hint := `as in "*.example.com"`
+		if last := name[strings.LastIndexByte(name, '*')+1:]; strings.HasPrefix(last, ".") && isName(last[1:]) {
+			hint = fmt.Sprintf("write %q, which matches any number of labels", "*"+last)
+		}
+		return "", Mistake{"a host has at most one *", hint}
+	case !dotted && isName(name):
+		return "", Mistake{"a * in a host replaces whole labels", fmt.Sprintf("write %q", "*."+name)}
+	}
+	host, m := wholeHost(name)
+	if m != (Mistake{}) {
+		m.Hint = `as in "*.example.com"`
+		if host, ok := Host(name); ok && isName(host) {
+			m.Hint = fmt.Sprintf("write %q", "*."+host)
+		}
+		return "", m
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return "", Mistake{"an address has no subdomains", "write the address alone"}
+	}
+	return "." + host, Mistake{}
 }

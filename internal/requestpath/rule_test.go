@@ -27,14 +27,13 @@ func TestRulePath(t *testing.T) {
 		{"/a/%2e%2e/b", false, `!write "/b"`}, {"/a;x", false, `!write "/a"`}, {"/a%3bx", false, `!write "/a"`},
 		{"/a//", true, `!write "/a/"`}, {"/a/../", true, `!write "/"`}, {"/ax;", true, `!write "/ax"`}, {"//", true, `!write "/"`},
 		{"/a?x=1", false, `!write "/a", and match query:NAME; or %3F for the character`}, {"/a#b", false, `!write "/a"; or %23 for the character`},
-		{"/users/{id}/posts", false, `!use a prefix and *, such as "/users/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
-		{"/users/:id", false, `!use a prefix and *, such as "/users/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
-		{"/a/:b/{c}", false, `!use a prefix and *, such as "/a/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
-		{"/a{b}/:c", true, `!use a prefix and *, such as "/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
-		{"/o/<int:id>", false, `!use a prefix and *, such as "/o/*"; escape the character (%7B, %3C, %3A) if it is part of the path`},
+		{"/users/:id", false, `!write "/users/{id}"; escape the character (%3C, %3A) if it is part of the path`},
+		{"/a/:b/c", false, `!write "/a/{b}/c"; escape the character (%3C, %3A) if it is part of the path`},
+		{"/a/:b/", true, `!write "/a/{b}/"; escape the character (%3C, %3A) if it is part of the path`},
+		{"/o/<int:id>", false, `!write "/o/{id}"; escape the character (%3C, %3A) if it is part of the path`},
 		{"/users/%7Bid%7D", false, "/users/{id}"}, {"/users/%3Aid", false, "/users/:id"}, {"/v1/projects/x:cancel", false, "/v1/projects/x:cancel"},
 		{"/at/:80", false, "/at/:80"}, {"/:", false, "/:"},
-		{"~^/a", false, `!use a prefix and *, such as "/users/*", or a list of paths`}, {"^/a", true, `!use a prefix and *, such as "/users/*", or a list of paths`},
+		{"~^/a", false, `!write a template such as "/users/{id}", a prefix such as "/users/*", or a list of paths`}, {"^/a", true, `!write a template such as "/users/{id}", a prefix such as "/users/*", or a list of paths`},
 		{"/100%", false, "!write %25 for the character"}, {"/a%2", true, "!write %25 for the character"}, {"/a%00", false, "!leave it out"},
 	} {
 		got, m := requestpath.RulePath(tt.written, tt.prefix)
@@ -69,6 +68,23 @@ func TestRuleHost(t *testing.T) {
 		}
 		if got != tt.want || m.Hint != "" && m.Reason == "" {
 			t.Errorf("RuleHost(%q, %v) = %q (%+v), want %q", tt.written, tt.prefix, got, m, tt.want)
+		}
+	}
+}
+
+func TestRuleHostSuffix(t *testing.T) {
+	for _, tt := range []struct{ written, want string }{
+		{".example.com", ".example.com"}, {".Example.COM.", ".example.com"}, {".com", ".com"}, {".xn--bcher-kva.example", ".xn--bcher-kva.example"},
+		{"example.com", `!write "*.example.com"`}, {".*.com", `!write "*.com", which matches any number of labels`}, {".api.*", `!as in "*.example.com"`},
+		{"", `!as in "*.example.com"`}, {".", `!as in "*.example.com"`}, {"..com", `!as in "*.example.com"`}, {".example.com:80", `!write "*.example.com"`},
+		{".0.0.1", ".0.0.1"}, {".192.0.2.1", "!write the address alone"}, {".2001:db8::1", "!write the address alone"}, {".example.com/x", `!as in "*.example.com"`},
+	} {
+		got, m := requestpath.RuleHostSuffix(tt.written)
+		if m != (requestpath.Mistake{}) {
+			got = "!" + m.Hint
+		}
+		if got != tt.want || m.Hint != "" && m.Reason == "" {
+			t.Errorf("RuleHostSuffix(%q) = %q (%+v), want %q", tt.written, got, m, tt.want)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"u1","plan":"pro","n":3,"list":[1]}`)) + ".c2ln"
 	for _, tt := range []struct{ name, text, want string }{
 		{"a token", "GET / HTTP/1.1\nHost: h\nAuthorization: Bearer " + token,
-			"header:authorization=Bearer " + token + " | header:host=h | host=h | jwt:n=3 | jwt:plan=pro | jwt:sub=u1 | method=GET | path=/"},
+			"header:authorization=Bearer " + token + " | header:host=h | host=h | jwt:list=1 | jwt:n=3 | jwt:plan=pro | jwt:sub=u1 | method=GET | path=/"},
 		{"the text of a request", "GET /v1/x?a=1 HTTP/1.1\r\nHost: example.com\r\nX-Api-Key:  k1 \r\nX-Api-Key: k2\r\n\r\nbody: x",
 			"header:host=example.com | header:x-api-key=k1 | host=example.com | method=GET | path=/v1/x | query:a=1"},
 		{"without a version", "POST /x\nHost: h\nContent-Length: 3\n\nabc", "header:content-length=3 | header:host=h | host=h | method=POST | path=/x"},

@@ -13,6 +13,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -105,6 +106,8 @@ type comparer struct {
 	space      *space.Space // of both policies
 	attributes []space.Attribute
 	sources    []policy.Source // of attributes
+	captured   []bool          // the attributes that no request has
+	has        []*inspect.Has  // the attributes that has makes
 	slots      map[string]int  // of attributes, by name
 	now        bucket.Instant
 	looks      int          // comparisons so far to find moved rules
@@ -116,6 +119,8 @@ type side struct {
 	view  inspect.Policy
 	slots []int // slots of the comparer, by slot of the policy
 	rules []rule
+
+	owners []int // the rules of all boxes; nil until needed
 }
 
 type rule struct {
@@ -123,9 +128,10 @@ type rule struct {
 	view        *inspect.Rule
 	description *policy.Description
 	index       int // in the rules of its side
+	first       int // its first box in the index of all boxes
 
-	match space.Box // the requests that its match accepts
-	box   space.Box // the requests that its match and key accept
+	match []space.Box // the requests that each alternative of its match accepts
+	boxes []space.Box // the requests that each alternative and its key accept
 
 	twin *rule  // the same rule in the other policy; may be nil
 	same bool   // it is unchanged
@@ -134,19 +140,27 @@ type rule struct {
 
 func (c *comparer) newSide(m *policy.Matcher) side {
 	s := side{Matcher: m, view: m.Inspect()}
-	for slot, a := range m.Attributes() {
+	for slot, a := range m.SlotAttributes() {
 		at, ok := c.slots[a.String()]
 		if !ok {
 			at = len(c.attributes)
 			c.slots[a.String()] = at
 			c.attributes, c.sources = append(c.attributes, s.view.Space.Attribute(slot)), append(c.sources, a.Source)
+			c.captured, c.has = append(c.captured, a.IsCaptured()), append(c.has, nil)
 		}
 		s.slots = append(s.slots, at)
+		if has, ok := s.view.Has[slot]; ok {
+			c.has[at] = &inspect.Has{Of: s.slots[has.Of], Value: has.Value} // the compiler makes the other slot first
+		}
 	}
 	about := m.Describe()
 	for i, r := range m.Rules() {
 		view := &s.view.Rules[i]
-		s.rules = append(s.rules, rule{Rule: r, view: view, description: &about[i], index: i, match: c.boxOf(&s, view.Clauses), box: s.translate(view.Takes)})
+		one := rule{Rule: r, view: view, description: &about[i], index: i}
+		for _, alt := range view.Alternatives {
+			one.match, one.boxes = append(one.match, c.boxOf(&s, alt.Clauses)), append(one.boxes, s.translate(alt.Takes))
+		}
+		s.rules = append(s.rules, one)
 	}
 	return s
 }
@@ -216,7 +230,7 @@ func (c *comparer) changes(old, new *rule) (all []Change) {
 			all = append(all, Change{limit, field, was, is})
 		}
 	}
-	if !c.equalBoxes(old.match, new.match) || old.view.Fallback != new.view.Fallback {
+	if !c.equalUnions(old.match, new.match) || !equalCaptures(old, new) || old.view.Fallback != new.view.Fallback {
 		all = append(all, Change{Field: "match", Old: matchWords(old), New: matchWords(new)})
 	}
 	note("", "limit_keys", keyWords(old.Rule), keyWords(new.Rule))
@@ -289,7 +303,7 @@ func compareFacts(old, new []policy.Fact, note func(field, was, is string)) {
 
 // limitName returns the name of a limit without the name of its rule.
 func limitName(r *rule, i int) string {
-	return strings.TrimPrefix(strings.TrimPrefix(r.Limits[i].Name, r.Name), "/")
+	return strings.TrimPrefix(strings.TrimPrefix(r.Limits[i].Name, cmp.Or(r.Bucket, r.Name)), "/")
 }
 
 func bucketWords(l bucket.Limit) string {
@@ -305,6 +319,9 @@ func debtWords(l bucket.Limit) string {
 	if l.Algorithm() != bucket.AlgorithmContinuous {
 		p = 1
 	}
+	if n, _ := l.Refill(); l.Anchor() == bucket.AnchorCalendar && l.Capacity()+l.MaxReserved() == bucket.MaxCalendarWindows*n {
+		return ""
+	}
 	if int64(l.Capacity()+l.MaxReserved()) >= (1<<53-1)/max(p, 1)-1 {
 		return ""
 	}
@@ -314,6 +331,9 @@ func debtWords(l bucket.Limit) string {
 func anchorWords(l bucket.Limit) string {
 	if l.Algorithm() != bucket.AlgorithmStepped {
 		return ""
+	}
+	if c, ok := l.Calendar(); ok {
+		return c.String()
 	}
 	words := [...]string{bucket.AnchorEpoch: "epoch", bucket.AnchorKey: "key", bucket.AnchorFirst: "first"}
 	if start := l.Start(); start != 0 {
@@ -331,23 +351,91 @@ func keyWords(r *policy.Rule) string {
 }
 
 func matchWords(r *rule) string {
-	var parts []string
-	for _, c := range r.description.Match {
-		wants := c.Wants
-		if c.Attribute.IsSecret() && strings.Contains(wants, `"`) {
-			wants = "…"
+	var alternatives []string
+	for _, clauses := range r.description.Match {
+		var parts []string
+		for _, c := range clauses {
+			wants := c.Wants
+			if c.Attribute.IsSecret() && strings.Contains(wants, `"`) {
+				wants = "…"
+			}
+			parts = append(parts, c.Attribute.String()+" is "+wants)
 		}
-		parts = append(parts, c.Attribute.String()+" is "+wants)
+		if r.view.Fallback {
+			parts = append(parts, "no other rule of its policy applies")
+		}
+		if len(parts) == 0 {
+			parts = append(parts, "all requests")
+		}
+		alternatives = append(alternatives, strings.Join(parts, ", "))
 	}
-	if r.view.Fallback {
-		parts = append(parts, "no other rule of its policy applies")
+	return strings.Join(alternatives, "; or ")
+}
+
+// equalCaptures reports whether two rules with captured keys have the same templates. Other templates of the same
+// paths can capture other segments.
+func equalCaptures(old, new *rule) bool {
+	captured := func(r *rule) bool {
+		return slices.ContainsFunc(r.LimitKeys, policy.Attribute.IsCaptured) || capturesCost(r)
 	}
-	if len(parts) == 0 {
-		return "all requests"
+	return !captured(old) && !captured(new) || templateWords(old) == templateWords(new)
+}
+
+func capturesCost(r *rule) bool {
+	return slices.ContainsFunc(r.Limits, func(l policy.Limit) bool { return l.Costs().Source.IsCaptured() })
+}
+
+func templateWords(r *rule) string {
+	var words []string
+	for _, alt := range r.view.Alternatives {
+		for _, c := range alt.Clauses {
+			for _, t := range c.Templates {
+				words = append(words, t.String())
+			}
+		}
 	}
-	return strings.Join(parts, ", ")
+	slices.Sort(words)
+	return strings.Join(words, " ")
 }
 
 func (c *comparer) equalBoxes(a, b space.Box) bool {
 	return c.space.Within(a, b) && c.space.Within(b, a)
+}
+
+// equalUnions reports whether two lists of boxes have the same requests. It returns false if the search exceeds its
+// bound.
+func (c *comparer) equalUnions(a, b []space.Box) bool {
+	if len(a) == 1 && len(b) == 1 {
+		return c.equalBoxes(a[0], b[0])
+	}
+	return c.covers(a, b) && c.covers(b, a)
+}
+
+// covers reports whether the boxes of b have all requests of a.
+func (c *comparer) covers(b, a []space.Box) bool {
+	left := a
+	for _, e := range b {
+		if left = c.space.Subtract(left, e); len(left) > maxPieces {
+			return false
+		}
+	}
+	return len(left) == 0
+}
+
+func (c *comparer) areApart(a, b []space.Box) bool {
+	return !slices.ContainsFunc(a, func(x space.Box) bool {
+		return slices.ContainsFunc(b, func(y space.Box) bool { return !c.space.Apart(x, y) })
+	})
+}
+
+// intersect returns the requests that are in both lists of boxes.
+func (c *comparer) intersect(a, b []space.Box) (both []space.Box) {
+	for _, x := range a {
+		for _, y := range b {
+			if !c.space.Apart(x, y) {
+				both = append(both, c.space.And(x, y))
+			}
+		}
+	}
+	return both
 }

@@ -5,6 +5,7 @@ package diff
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policy/internal/space"
@@ -24,11 +25,10 @@ func (c *comparer) region(s *side, r *rule) []space.Box {
 	looks := c.looks
 	defer func() { c.looks = looks }() // each example has its own bound
 	c.looks = maxLooks - maxExampleLooks
-	whole := []space.Box{r.box}
-	if pieces, ok := c.subtract(s, r, whole); ok {
+	if pieces, ok := c.subtract(s, r, r.boxes); ok {
 		return pieces
 	}
-	return whole
+	return r.boxes
 }
 
 const maxExampleLooks = 1 << 14
@@ -38,19 +38,11 @@ func (c *comparer) newExampleOfBoth(o, n *rule) *Example {
 	var pieces []space.Box
 	cut := func(from, without []space.Box) {
 		for _, w := range without[:min(len(without), maxPieces)] {
-			var left []space.Box
-			for _, p := range from[:min(len(from), maxPieces)] {
-				if c.space.Apart(p, w) {
-					left = append(left, p)
-				} else {
-					left = c.space.Cut(left, p, w)
-				}
-			}
-			from = left
+			from = c.space.Subtract(from[:min(len(from), maxPieces)], w)
 		}
 		pieces = append(pieces, from...)
 	}
-	if !c.equalBoxes(o.box, n.box) { // requests of only one of them show most
+	if !c.equalUnions(o.boxes, n.boxes) { // requests of only one of them show most
 		cut(slices.Clone(was), is)
 		cut(slices.Clone(is), was)
 	}
@@ -95,10 +87,13 @@ func (c *comparer) newRequest(b space.Box, i int, rules []*rule) policy.Map {
 	}
 	request := policy.Map{}
 	for slot, wanted := range slots {
-		if !wanted {
+		if !wanted || c.captured[slot] {
 			continue
 		}
 		set := c.space.Side(b, slot)
+		if c.has[slot] != nil {
+			continue
+		}
 		if set.HasAbsence() && c.sources[slot] < policy.SourceIP && (!keys[slot] || i == 1) {
 			continue // most requests lack it
 		}
@@ -112,7 +107,20 @@ func (c *comparer) newRequest(b space.Box, i int, rules []*rule) policy.Map {
 			request[c.attributes[slot].Name] = value
 		}
 	}
+	c.addValues(request, b)
 	return request
+}
+
+// addValues adds the values to request that clauses with has want.
+func (c *comparer) addValues(request policy.Map, b space.Box) {
+	for _, side := range b {
+		has := c.has[side.Slot]
+		if has == nil || side.Set.HasAbsence() || b.Restricts(has.Of) {
+			continue
+		}
+		name := c.attributes[has.Of].Name
+		request[name] = strings.TrimSpace(request[name] + " " + has.Value)
+	}
 }
 
 func (c *comparer) decide(s *side, request policy.Map) (d Decision) {
@@ -123,7 +131,7 @@ func (c *comparer) decide(s *side, request policy.Map) (d Decision) {
 // Equal reports whether two decisions allow, deny and charge alike, by the same overrides. If several rules deny a
 // request because it lacks an attribute, it does not matter which rule is named.
 func (d *Decision) Equal(e *Decision) bool {
-	if overrideID(d.Block) != overrideID(e.Block) || overrideID(d.Allow) != overrideID(e.Allow) || (d.Missing == nil) != (e.Missing == nil) {
+	if overrideID(d.Block) != overrideID(e.Block) || overrideID(d.Allow) != overrideID(e.Allow) || (d.Missing == nil) != (e.Missing == nil) || d.Why != e.Why {
 		return false
 	}
 	if d.Denies() { // nothing is charged

@@ -3,6 +3,8 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policy/internal/space"
 )
@@ -42,7 +44,7 @@ func (c *comparer) compareOrder(o, n *rule) []Difference {
 	}
 	d := Difference{Kind: KindRuleMoved, Rule: n.Name}
 	var lost, gained []space.Box
-	for _, i := range c.near.Beside(n.index) {
+	for _, i := range c.findBeside(n) {
 		e := &c.new.rules[i]
 		if !e.same || e.Mode == policy.ModeOff {
 			continue
@@ -74,10 +76,10 @@ func (c *comparer) compareOrder(o, n *rule) []Difference {
 // sharedRequests returns the requests of rule r that rule e would take, too, or nil. If the search exceeds its
 // bounds, it returns all requests of both.
 func (c *comparer) sharedRequests(s *side, r, e *rule) []space.Box {
-	if c.looks++; c.looks <= maxLooks && c.space.Apart(r.box, e.box) {
+	if c.looks++; c.looks <= maxLooks && c.areApart(r.boxes, e.boxes) {
 		return nil
 	}
-	both := []space.Box{c.space.And(r.box, e.box)}
+	both := c.intersect(r.boxes, e.boxes)
 	if c.looks > maxLooks {
 		return both
 	}
@@ -102,25 +104,35 @@ func (c *comparer) subtract(s *side, r *rule, pieces []space.Box) (left []space.
 		if c.looks += len(pieces); c.looks > maxLooks || len(pieces) > maxPieces {
 			return nil, false
 		}
-		var left []space.Box
-		for _, p := range pieces {
-			if c.space.Apart(p, e.box) {
-				left = append(left, p)
-			} else {
-				left = c.space.Cut(left, p, e.box)
-			}
+		for _, b := range e.boxes {
+			pieces = c.space.Subtract(pieces, b)
 		}
-		pieces = left
 	}
 	return pieces, true
 }
 
+// newIndex returns an index of the boxes of all alternatives, and sets the owner of each box.
 func (s *side) newIndex() *space.Index {
-	boxes := make([]space.Box, len(s.rules))
+	var boxes []space.Box
 	for i := range s.rules {
-		boxes[i] = s.rules[i].box
+		s.rules[i].first = len(boxes)
+		for range s.rules[i].boxes {
+			s.owners = append(s.owners, i)
+		}
+		boxes = append(boxes, s.rules[i].boxes...)
 	}
 	return space.NewIndex(boxes)
+}
+
+// findBeside returns the indexes of new rules that may overlap r, ascending and without duplicates.
+func (c *comparer) findBeside(r *rule) (rules []int) {
+	for at := range r.boxes {
+		for _, i := range c.near.Beside(r.first + at) {
+			rules = append(rules, c.new.owners[i])
+		}
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
 }
 
 // hashPredecessors computes the set of each rule: the sum of the hashes of the unchanged rules before it. Equal

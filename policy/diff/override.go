@@ -38,7 +38,7 @@ func (c *comparer) compareOverrides() (found []Difference) {
 
 type override struct {
 	policy.Override
-	box space.Box
+	boxes []space.Box
 }
 
 func (c *comparer) activeOverrides(s *side) map[string]*override {
@@ -49,7 +49,12 @@ func (c *comparer) activeOverrides(s *side) map[string]*override {
 		}
 		all[o.ID] = &override{Override: o}
 		if i < len(s.view.Overrides) { // overrides of the file are in its order
-			all[o.ID].box = c.boxOf(s, s.view.Overrides[i].Match)
+			for _, clauses := range s.view.Overrides[i].Match {
+				all[o.ID].boxes = append(all[o.ID].boxes, c.boxOf(s, clauses))
+			}
+		}
+		if all[o.ID].boxes == nil {
+			all[o.ID].boxes = []space.Box{nil} // all requests
 		}
 	}
 	return all
@@ -72,7 +77,7 @@ func (c *comparer) compareOverride(old, new *override) (all []Change) {
 	}
 	note("action", string(old.Action), string(new.Action))
 	note("rules", sortedNames(old.Rules), sortedNames(new.Rules))
-	if !c.equalBoxes(old.box, new.box) {
+	if !c.equalUnions(old.boxes, new.boxes) {
 		all = append(all, Change{Field: "match", Old: plainMatch(old.Match), New: plainMatch(new.Match)})
 	}
 	note("key", old.Key, new.Key)
@@ -106,16 +111,23 @@ func plainJSON(text json.RawMessage) string {
 
 // plainMatch returns a match in a canonical form, without values that may be credentials.
 func plainMatch(text json.RawMessage) string {
-	var clauses map[string]any
-	if json.Unmarshal(text, &clauses) != nil {
+	var match any
+	if json.Unmarshal(text, &match) != nil {
 		return plainJSON(text)
 	}
-	for name := range clauses {
-		if a, err := policy.ParseAttribute(name); err == nil && a.IsSecret() {
-			clauses[name] = "…"
+	list, several := match.([]any)
+	if !several {
+		list = []any{match}
+	}
+	for _, alternative := range list {
+		clauses, _ := alternative.(map[string]any)
+		for name := range clauses {
+			if a, err := policy.ParseAttribute(name); err == nil && a.IsSecret() {
+				clauses[name] = "…"
+			}
 		}
 	}
-	plain, err := json.Marshal(clauses)
+	plain, err := json.Marshal(match)
 	if err != nil {
 		return plainJSON(text)
 	}
@@ -133,10 +145,19 @@ func (c *comparer) newExampleOfOverride(s *side, o *override) *Example {
 	}
 	for i := range s.rules[:min(len(s.rules), maxPieces)] {
 		r := &s.rules[i]
-		if (len(o.Rules) == 0 || slices.Contains(o.Rules, r.Name)) && !c.space.Apart(o.box, r.box) && try(c.space.And(o.box, r.box), r) {
-			return first
+		if len(o.Rules) > 0 && !slices.Contains(o.Rules, r.Name) {
+			continue
+		}
+		for _, both := range c.intersect(o.boxes, r.boxes) {
+			if try(both, r) {
+				return first
+			}
 		}
 	}
-	try(o.box)
+	for _, b := range o.boxes {
+		if try(b) {
+			break
+		}
+	}
 	return first
 }

@@ -28,7 +28,9 @@ func (r *maker) value(attribute string) any {
 	case "method":
 		return pick(r, "GET", "POST")
 	case "path":
-		return pick(r, "/a", "/b", "/a*", "/*", "/ab*")
+		return pick(r, "/a", "/b", "/a*", "/*", "/ab*", "/{x}", "/{x...}")
+	case "host":
+		return pick(r, "a.b", "*.b", "c")
 	case "ip:address":
 		return pick(r, "192.0.2.0/24", "192.0.2.1", "198.51.100.0/24")
 	}
@@ -37,7 +39,7 @@ func (r *maker) value(attribute string) any {
 
 func (r *maker) match() object {
 	m := object{}
-	for _, a := range []string{"method", "path", "ip:address", "header:h"} {
+	for _, a := range []string{"method", "path", "host", "ip:address", "header:h"} {
 		if r.IntN(3) > 0 {
 			continue
 		}
@@ -60,6 +62,9 @@ func (r *maker) rule(name string) object {
 	rule := object{"name": name, "limit_keys": pick(r, []any{}, []any{"ip:address"}, []any{"header:h"}, []any{"ip:address", "header:h"}), "algorithm_config": r.limit()}
 	if m := r.match(); len(m) > 0 {
 		rule["match"] = m
+		if other := r.match(); len(other) > 0 && r.IntN(4) == 0 {
+			rule["match"] = []any{m, other}
+		}
 	}
 	if r.IntN(3) == 0 {
 		rule["group"] = pick(r, "g1", "g2")
@@ -139,7 +144,7 @@ func (r *maker) edit(p object) object {
 
 func (r *maker) request() policy.Map {
 	m := policy.Map{}
-	for a, values := range map[string][]string{"method": {"GET", "POST", "PUT"}, "path": {"/a", "/b", "/abc", "/"}, "ip:address": {"192.0.2.1", "192.0.2.2", "198.51.100.1", "203.0.113.1"}, "header:h": {"x", "y", "z", ""}} {
+	for a, values := range map[string][]string{"method": {"GET", "POST", "PUT"}, "path": {"/a", "/b", "/abc", "/", "/a/b"}, "host": {"a.b", "c.b", "c"}, "ip:address": {"192.0.2.1", "192.0.2.2", "198.51.100.1", "203.0.113.1"}, "header:h": {"x", "y", "z", ""}} {
 		if r.IntN(6) > 0 {
 			m[a] = values[r.IntN(len(values))]
 		}

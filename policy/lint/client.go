@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/metehq/mete/internal/requestpath"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/policy/internal/inspect"
 	"github.com/metehq/mete/policy/internal/space"
@@ -53,7 +54,7 @@ func (l *linter) checkUnverifiedKeys() {
 			continue
 		}
 		bounded := slices.ContainsFunc(l.rules, func(e *rule) bool {
-			return l.countLook() && e.Mode == policy.ModeEnforce && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
+			return l.countLook() && e.Mode == policy.ModeEnforce && !e.Timed && e.Group != d.Group && !slices.ContainsFunc(e.LimitKeys, clientWritten) && l.catches(e, d.Takes)
 		})
 		if l.looks <= maxLintLooks && !bounded {
 			l.warn(d.keyPath(i), "unverified-key", fmt.Sprintf("mete does not verify %v: each new value gets a new, full bucket, and no other rule counts these requests", d.LimitKeys[i]),
@@ -73,7 +74,7 @@ func (l *linter) checkHiddenTiers() {
 			if e == d || !l.countLook() {
 				break
 			}
-			if e.Mode != policy.ModeEnforce || findStrictest(d, e) == nil || findStrictest(e, d) != nil {
+			if e.Mode != policy.ModeEnforce || e.Timed || d.Timed || findStrictest(d, e) == nil || findStrictest(e, d) != nil {
 				continue
 			}
 			if l.looks += e.Takes.Weight() + d.Takes.Weight(); l.space.Apart(d.Takes, e.Takes) || l.space.Within(e.Takes, d.Takes) || !l.narrows(d, e) {
@@ -140,13 +141,16 @@ func (l *linter) proves(c *inspect.Clause) bool {
 // checkClientAllows finds overrides that lift limits for any client that sends an attribute.
 func (l *linter) checkClientAllows() {
 	for _, o := range l.overrides {
-		if o.Action != string(policy.ActionAllow) || slices.ContainsFunc(o.Match, func(c inspect.Clause) bool { return l.proves(&c) }) {
-			continue
-		}
-		i := slices.IndexFunc(o.Match, func(c inspect.Clause) bool { return !c.Negate && clientWritten(l.attributes[c.Slot]) })
-		if i >= 0 {
-			l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("any client that sends %v has no limit", l.attributes[o.Match[i].Slot]),
-				"also match a claim, an address or a secret")
+		for _, clauses := range o.Match {
+			if o.Action != string(policy.ActionAllow) || slices.ContainsFunc(clauses, func(c inspect.Clause) bool { return l.proves(&c) }) {
+				continue
+			}
+			i := slices.IndexFunc(clauses, func(c inspect.Clause) bool { return !c.Negate && clientWritten(l.attributes[c.Slot]) })
+			if i >= 0 {
+				l.warn(o.Path+"/match", "client-allow", fmt.Sprintf("any client that sends %v has no limit", l.attributes[clauses[i].Slot]),
+					"also match a claim, an address or a secret")
+				break
+			}
 		}
 	}
 }
@@ -190,6 +194,18 @@ func (l *linter) findTwin(d *rule, c *inspect.Clause) (value, twin string) {
 			return "GET", "HEAD"
 		}
 	case policy.SourcePath:
+		if l.attributes[c.Slot].IsCaptured() {
+			return "", ""
+		}
+		for _, t := range c.Templates {
+			path, ok := space.WithTemplate(t).Sample(false)
+			if last := t.Segments()[len(t.Segments())-1]; !ok || last.Kind == requestpath.SegmentRest || last.Text == "" || strings.Contains(last.Text, ".") {
+				continue
+			}
+			if l.misses(d, c, path+"/") || l.looks > maxLintLooks {
+				return t.String(), t.String() + "/{$}"
+			}
+		}
 		for _, path := range c.Exact {
 			twin, cut := strings.CutSuffix(path, "/")
 			if !cut {

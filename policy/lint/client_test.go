@@ -52,6 +52,11 @@ func TestLint_Clients(t *testing.T) {
 		"a queue of 100 minutes":   {`{"name": "r", ` + user + `, "algorithm": "leaky_bucket", "algorithm_config": {"rate": "1/1m", "queue": 100}}`, `long-queue: the last request in the queue of limit "r" waits for 100m`},
 		"a queue of half a minute": {`{"name": "r", ` + user + `, "algorithm": "leaky_bucket", "algorithm_config": {"rps": 1, "queue": 30}}`, ""},
 
+		"a penalty of an hour":       {`{"name": "r", ` + user + `, "penalty": "1h", "algorithm_config": {"rate": "1/1m", "burst": 5}}`, ""},
+		"a penalty below the refill": {`{"name": "r", ` + user + `, "penalty": {"first": "1s", "factor": 2, "most": "1h"}, "algorithm_config": {"rate": "1/1m", "burst": 5}}`, `short-penalty: the penalty of limit "r" can last 1s, but a client can wait 1m for a token`},
+		"a penalty below the window": {`{"name": "r", ` + user + `, "algorithm": "sliding_log", "algorithm_config": {"tokens": 5, "window": "15m", "penalty": "10m"}}`, `short-penalty: the penalty of limit "r" can last 10m`},
+		"a penalty of two days":      {`{"name": "r", ` + user + `, "penalty": "2d", "algorithm_config": {"rps": 1, "burst": 5}}`, `long-penalty: the penalty of limit "r" can last 2d`},
+
 		"nothing to take at once": {`{"name": "r", ` + user + `, "algorithm_config": {"rps": 1, "burst": 0, "max_reserved": 5}}`, `reservations-only: limit "r" has a burst of 0`},
 
 		"GET alone":                    {`{"name": "r", ` + user + `, "match": {"method": "GET"}, ` + strict + `}`, `head-bypass: rule "r" matches GET but not HEAD`},

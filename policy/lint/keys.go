@@ -29,9 +29,9 @@ func (l *linter) checkKeys() {
 			case a.Source == policy.SourceHeader && a.Name == "user-agent":
 				l.warn(at, "spoofable-key", fmt.Sprintf("a client can send a new %v with every request to get a new bucket, and clients without it share one", a),
 					"use ip:address, or a credential of the client")
-			case a.Source == policy.SourcePath && l.isUnbounded(d, a):
+			case a.Source == policy.SourcePath && !a.IsCaptured() && l.isUnbounded(d, a):
 				l.warn(at, "path-key", fmt.Sprintf("every path has its own bucket under rule %q: /users/1 and /users/2 do not share one", d.Name),
-					`remove path from limit_keys, and match it: {"path": "/users/*"}`)
+					`use a segment as key: match {"path": "/users/{id}"} with path:id in limit_keys; or remove path from limit_keys`)
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func (l *linter) checkKeys() {
 func (l *linter) isUnbounded(d *rule, a policy.Attribute) bool {
 	slot := l.slots[a.String()]
 	for i := range d.Clauses {
-		if c := &d.Clauses[i]; c.Slot == slot && !c.Negate && len(c.Prefixes) == 0 {
+		if c := &d.Clauses[i]; c.Slot == slot && c.IsList() {
 			return false
 		}
 	}
@@ -98,9 +98,9 @@ func (d *rule) constrains(slot int) bool {
 	return slices.ContainsFunc(d.Clauses, func(c inspect.Clause) bool { return c.Slot == slot })
 }
 
-// catches reports whether e matches all requests in outside, regardless of its key.
+// catches reports whether e always matches all requests in outside, regardless of its key.
 func (l *linter) catches(e *rule, outside space.Box) bool {
-	return !slices.ContainsFunc(e.Takes, func(s space.Side) bool {
+	return !e.Timed && !slices.ContainsFunc(e.Takes, func(s space.Side) bool {
 		return e.constrains(s.Slot) && !l.space.Side(outside, s.Slot).Within(s.Set)
 	})
 }

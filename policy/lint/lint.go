@@ -7,7 +7,9 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/metehq/mete/bucket"
@@ -37,24 +39,28 @@ const (
 func Check(m *policy.Matcher, now time.Time) []policy.Warning {
 	in := m.Inspect()
 	l := linter{
-		now: now, space: in.Space, attributes: m.Attributes(), slots: map[string]int{}, overrides: in.Overrides,
+		now: now, space: in.Space, attributes: m.SlotAttributes(), slots: map[string]int{}, overrides: in.Overrides,
 		groups: map[int][]*rule{}, scopes: map[int][]*rule{}, counts: map[string]int{}, found: m.Warnings(),
 	}
 	for slot, a := range l.attributes {
 		l.slots[a.String()] = slot
 	}
 	for i, r := range m.Rules() {
-		d := &rule{Rule: r, view: &in.Rules[i]}
-		l.all = append(l.all, d)
-		if d.Mode < policy.ModeShadow {
-			l.rules, l.groups[d.Group], l.scopes[d.Scope] = append(l.rules, d), append(l.groups[d.Group], d), append(l.scopes[d.Scope], d)
+		for j := range in.Rules[i].Alternatives {
+			d := &rule{Rule: r, view: &in.Rules[i], Alternative: &in.Rules[i].Alternatives[j]}
+			if j == 0 {
+				l.all = append(l.all, d)
+			}
+			if d.Mode < policy.ModeShadow {
+				l.rules, l.groups[d.Group], l.scopes[d.Scope] = append(l.rules, d), append(l.groups[d.Group], d), append(l.scopes[d.Scope], d)
+			}
 		}
 	}
-	for _, kind := range []func(){l.checkModes, l.checkKeys, l.checkBypasses, l.checkCosts, l.checkWeeks, l.checkContradictions, l.checkOverlaps, l.checkCatchAlls, l.checkLongOverrides} {
+	for _, kind := range []func(){l.checkModes, l.checkAlternatives, l.checkTemplates, l.checkKeys, l.checkBypasses, l.checkCosts, l.checkResponses, l.checkTokens, l.checkWeeks, l.checkContradictions, l.checkOverlaps, l.checkCatchAlls, l.checkLongOverrides} {
 		l.looks = 0
 		kind()
 	}
-	for _, kind := range []func(){l.checkQueues, l.checkUnverifiedKeys, l.checkHiddenTiers, l.checkClientTiers, l.checkClientAllows, l.checkSpellings} {
+	for _, kind := range []func(){l.checkQueues, l.checkPenalties, l.checkUnverifiedKeys, l.checkHiddenTiers, l.checkClientTiers, l.checkClientAllows, l.checkSpellings} {
 		l.looks = maxLintLooks - maxClientLooks
 		kind()
 	}
@@ -69,8 +75,8 @@ type linter struct {
 	slots      map[string]int     // by attribute
 	overrides  []inspect.Override
 
-	all    []*rule
-	rules  []*rule         // that can deny requests
+	all    []*rule         // with the first alternative of each rule
+	rules  []*rule         // that can deny requests, one for each alternative
 	groups map[int][]*rule // of rules
 	scopes map[int][]*rule // of rules, by policy in the bundle
 	looks  int             // comparisons of the current check
@@ -80,9 +86,11 @@ type linter struct {
 
 type view = inspect.Rule
 
+// A rule is one alternative of a rule.
 type rule struct {
 	*policy.Rule
 	*view
+	*inspect.Alternative
 }
 
 // countLook reports whether one more pair of rules may be compared.
@@ -92,8 +100,12 @@ func (l *linter) countLook() bool {
 }
 
 func (l *linter) warn(path, code, reason, hint string) {
+	w := policy.Warning{Path: path, Code: code, Reason: reason, Hint: hint}
+	if n := len(l.found); n > 0 && l.found[n-1] == w { // the same of another alternative
+		return
+	}
 	if l.counts[code]++; l.counts[code] <= maxFindings {
-		l.found = append(l.found, policy.Warning{Path: path, Code: code, Reason: reason, Hint: hint})
+		l.found = append(l.found, w)
 	}
 }
 
@@ -111,13 +123,31 @@ func (l *linter) checkModes() {
 	}
 }
 
+// checkAlternatives finds alternatives of a match that an earlier alternative of the rule contains.
+func (l *linter) checkAlternatives() {
+	for _, d := range l.all {
+		list := d.view.Alternatives
+		for j := range list {
+			for i := range list[:j] {
+				if !l.countLook() {
+					return
+				}
+				if l.space.Within(list[j].Takes, list[i].Takes) {
+					l.warn(d.Path+"/match/"+strconv.Itoa(j), "idle-alternative", fmt.Sprintf("alternative %d of the match of rule %q matches only requests that alternative %d matches", j+1, d.Name, i+1), "remove it")
+					break
+				}
+			}
+		}
+	}
+}
+
 // checkCosts finds limits with costs above their capacity.
 func (l *linter) checkCosts() {
 	for _, d := range l.all {
 		for i := range d.view.Limits {
 			limit, at := d.limit(i)
 			k, most := limit.Costs(), maxCost(limit)
-			if limit.FixedCost() {
+			if limit.FixedCost() || k.ResponseField != "" || k.BytesPerToken > 0 { // a response may leave a debt
 				continue
 			}
 			if k.Max != bucket.MaxTokens && k.Max > most {
@@ -130,6 +160,47 @@ func (l *linter) checkCosts() {
 			}
 		}
 	}
+}
+
+// checkResponses finds rules that depend on responses, but that read an attribute which only requests of Envoy have.
+func (l *linter) checkResponses() {
+	for _, d := range l.all {
+		awaits := slices.ContainsFunc(d.Rule.Limits, func(l policy.Limit) bool { return l.AwaitsResponse() })
+		if !awaits && !d.Rule.HoldsSlots() || d.Mode == policy.ModeOff {
+			continue
+		}
+		at := slices.IndexFunc(d.LimitKeys, isOfEnvoy)
+		clause := slices.IndexFunc(d.Clauses, func(c inspect.Clause) bool { return isOfEnvoy(l.attributes[c.Slot]) })
+		if at < 0 && clause < 0 {
+			continue
+		}
+		if d.Rule.HoldsSlots() {
+			l.warn(d.Path, "unseen-response", fmt.Sprintf("rule %q limits concurrency, but Envoy reports no end of a request: each slot is held for its whole lease", d.Name),
+				"limit these requests in a gateway or middleware of mete, or set a short lease")
+			continue
+		}
+		l.warn(d.Path, "unseen-response", fmt.Sprintf("rule %q is charged by responses, but Envoy reports none: every request keeps its charge", d.Name),
+			"remove charge_on, or limit these requests in a gateway or middleware of mete")
+	}
+}
+
+// checkTokens finds limits of tokens in rules that also match requests which are not to a language model.
+func (l *linter) checkTokens() {
+	for _, d := range l.rules {
+		narrow := func(c inspect.Clause) bool {
+			a := l.attributes[c.Slot]
+			return a.Source == policy.SourceAI || a.Source == policy.SourcePath
+		}
+		if !slices.ContainsFunc(d.Rule.Limits, func(l policy.Limit) bool { return l.AI() }) || slices.ContainsFunc(d.Clauses, narrow) || d.Rule.IsGuard() {
+			continue
+		}
+		l.warn(d.Path, "unmatched-tokens", fmt.Sprintf("rule %q counts tokens, but it also applies to requests that are not to a language model", d.Name),
+			`set match: { "ai:model": "*" }, or match the paths of the API`)
+	}
+}
+
+func isOfEnvoy(a policy.Attribute) bool {
+	return strings.HasPrefix(a.String(), "envoy:") || strings.HasPrefix(a.String(), "descriptor:")
 }
 
 func maxCost(l *policy.Limit) bucket.Tokens {

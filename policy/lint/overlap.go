@@ -47,7 +47,7 @@ func (l *linter) checkOverlaps() {
 	for i, y := range l.rules {
 		for _, j := range near.Around(i) {
 			x := l.rules[j]
-			if x.Group == y.Group || x.Mode != policy.ModeEnforce || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
+			if x.Group == y.Group || x.Mode != policy.ModeEnforce || x.Timed || x.Fallback || y.Fallback || x.Missing == inspect.MissingDeny && y.Missing != inspect.MissingDeny {
 				continue
 			}
 			if !l.countLook() {
@@ -126,7 +126,7 @@ func (d *rule) matchesAll() bool { return len(d.Clauses) == d.Selected }
 // rules of the same policy, with other limit_keys, apply to certain clients and allow more.
 func (l *linter) checkCatchAlls() {
 	for _, x := range l.rules {
-		if !x.matchesAll() || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
+		if !x.matchesAll() || x.Timed || x.Fallback || len(x.LimitKeys) == 0 || x.Mode != policy.ModeEnforce {
 			continue
 		}
 		for _, y := range l.scopes[x.Scope] {

@@ -50,12 +50,24 @@ func meanRate(l bucket.Limit) float64 {
 	return float64(n) / float64(p) * 1e6
 }
 
-// stricter reports whether y always admits requests that x admits, if both are charged for the same requests.
+// stricter reports whether y always admits requests that x admits, if both are charged for the same requests. A limit
+// that is charged by responses is not comparable.
 func stricter(x, y *policy.Limit) bool {
+	if x.AwaitsResponse() || y.AwaitsResponse() {
+		return false
+	}
+	if x.HoldsSlot() || y.HoldsSlot() { // a slot is free when its request ends, and no rate bounds that
+		n, _ := x.Bucket.Refill()
+		m, _ := y.Bucket.Refill()
+		return x.HoldsSlot() && y.HoldsSlot() && n <= m
+	}
 	if x.Costs() != y.Costs() || y.Shards > 1 || len(y.Stages) > 0 {
 		return false
 	}
 	a, b := x.Bucket, y.Bucket
+	if a.Anchor() == bucket.AnchorCalendar || b.Anchor() == bucket.AnchorCalendar {
+		return stricterCalendar(a, b)
+	}
 	n, p := b.Refill()
 	window, capacity := float64(p)/1e6, float64(b.Capacity())*slack
 	switch b.Algorithm() {
@@ -75,6 +87,16 @@ func stricter(x, y *policy.Limit) bool {
 	}
 	// The tokens that x admits in any time, however short.
 	return maxAdmitted(a, 0) <= capacity && meanRate(a) <= meanRate(b)*slack
+}
+
+// stricterCalendar is like stricter, if one of the limits has a calendar. It compares only limits with the same one, because
+// windows have different lengths.
+func stricterCalendar(a, b bucket.Limit) bool {
+	this, _ := a.Calendar()
+	that, _ := b.Calendar()
+	n, _ := a.Refill()
+	m, _ := b.Refill()
+	return this == that && n <= m && a.Capacity() <= b.Capacity()
 }
 
 // sameSteps reports whether each interval of b consists of whole intervals of a.
@@ -105,6 +127,11 @@ func allowance(x, y *policy.Limit) string {
 	_, q := b.Refill()
 	window := time.Duration(q) * time.Microsecond
 	switch {
+	case b.Algorithm() == bucket.AlgorithmConcurrency:
+		return fmt.Sprintf("%v at a time", n)
+	case b.Anchor() == bucket.AnchorCalendar:
+		c, _ := b.Calendar()
+		return fmt.Sprintf("%v per %s", n, c.Window)
 	case b.Algorithm() == bucket.AlgorithmStepped && sameSteps(a, b):
 		return fmt.Sprintf("%v in %s", bucket.Tokens(maxPerInterval(a, b)), inspect.FormatDuration(window))
 	case b.Algorithm() != bucket.AlgorithmContinuous:

@@ -83,7 +83,7 @@ func (b Box) Restricts(slot int) bool {
 func (b Box) Weight() int {
 	cuts := 0
 	for _, s := range b {
-		cuts += len(s.Set.cuts)
+		cuts += len(s.Set.cuts) + 16*len(s.Set.terms)
 	}
 	return 1 + cuts/16
 }
@@ -125,6 +125,18 @@ func (s *Space) Cut(left []Box, b, e Box) []Box {
 			left = append(left, b.With(side.Slot, outside))
 		}
 		b = b.With(side.Slot, have.And(side.Set))
+	}
+	return left
+}
+
+// Subtract returns boxes without e, as disjoint boxes.
+func (s *Space) Subtract(boxes []Box, e Box) (left []Box) {
+	for _, b := range boxes {
+		if s.Apart(b, e) {
+			left = append(left, b)
+		} else {
+			left = s.Cut(left, b, e)
+		}
 	}
 	return left
 }

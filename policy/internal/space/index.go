@@ -62,7 +62,7 @@ func newLine(slot int, boxes []Box) line {
 	l := line{slot: slot}
 	for _, b := range boxes {
 		if i, ok := b.find(slot); ok {
-			l.cuts = append(l.cuts, b[i].Set.cuts...)
+			l.cuts = append(l.cuts, b[i].Set.hull()...)
 		}
 	}
 	slices.Sort(l.cuts)
@@ -91,12 +91,13 @@ func (l *line) appendSpans(spans []span, s Set, of int32) []span {
 	if s.missing {
 		spans = append(spans, span{0, 1, of})
 	}
-	for i := 0; i < len(s.cuts); i += 2 {
+	cuts := s.hull()
+	for i := 0; i < len(cuts); i += 2 {
 		hi := int32(len(l.cuts)) + 1
-		if i+1 < len(s.cuts) {
-			hi = l.number(s.cuts[i+1])
+		if i+1 < len(cuts) {
+			hi = l.number(cuts[i+1])
 		}
-		spans = append(spans, span{l.number(s.cuts[i]), hi, of})
+		spans = append(spans, span{l.number(cuts[i]), hi, of})
 	}
 	return spans
 }
@@ -140,20 +141,28 @@ func (l *line) appendOverlaps(found []int32, q span, from, to int) []int32 {
 
 // Around returns the boxes that may contain all of the i'th box, ascending and without duplicates.
 func (o *Index) Around(i int) []int32 {
-	return o.query(i, func(spans []span) []span { // a box that contains the i'th box contains each of its values
+	return o.query(i, func(l *line, spans []span) []span { // a box that contains the i'th box contains each of its values
 		lo := spans[0].lo
+		if at, ok := o.boxes[i].find(l.slot); ok {
+			// With terms, the hull can begin with a value that the set lacks.
+			if set := o.boxes[i][at].Set; len(set.terms) > 0 && !set.missing {
+				if value, known := set.firstOrSample(); known {
+					lo = int32(countUpTo(l.cuts, value))
+				}
+			}
+		}
 		return []span{{lo, lo + 1, 0}}
 	})
 }
 
 // Beside returns the boxes that may overlap the i'th, ascending and without duplicates.
 func (o *Index) Beside(i int) []int32 {
-	return o.query(i, func(spans []span) []span { return spans })
+	return o.query(i, func(_ *line, spans []span) []span { return spans })
 }
 
 // query uses the line with the fewest candidates. spansOf returns the spans to look up for the i'th box. The caller
 // must not modify the result.
-func (o *Index) query(i int, spansOf func([]span) []span) []int32 {
+func (o *Index) query(i int, spansOf func(*line, []span) []span) []int32 {
 	var best *line
 	var by []span
 	least := len(o.boxes) / 4 // beyond this, scanning all boxes in order is as fast
@@ -163,7 +172,7 @@ func (o *Index) query(i int, spansOf func([]span) []span) []int32 {
 		if len(spans) == 0 {
 			continue
 		}
-		spans = spansOf(spans)
+		spans = spansOf(l, spans)
 		n := len(l.free)
 		for _, q := range spans {
 			n += l.countOverlaps(q)

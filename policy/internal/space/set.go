@@ -12,13 +12,22 @@ import (
 
 // A Set is a set of values of one attribute, possibly including absence.
 //
-// Values are strings in byte order, and the set is a union of intervals: it contains v if the number of cuts ≤ v is
+// Values are strings in byte order. Most sets are unions of intervals: they contain v if the number of cuts ≤ v is
 // odd. One string s is the interval [s, s+"\x00"). A prefix p is the interval from p to the first string after all
-// strings with that prefix. Addresses are strings of one length per family, so a network is an interval, too.
+// strings with that prefix. Addresses are strings of one length per family, so a network is an interval, too. Terms
+// add the values of suffixes and templates, which are no intervals.
 type Set struct {
 	missing bool
 	cuts    []string // strictly ascending
+	terms   []term   // with further values
+
+	// vague reports that the exact set would have more than maxTerms terms. The set then has values that the exact
+	// set lacks, but all its values. It covers no other set.
+	vague bool
 }
+
+// maxTerms bounds the terms of the result of an operation.
+const maxTerms = 4096
 
 // Absent returns the set of absence alone.
 func Absent() Set { return Set{missing: true} }
@@ -53,6 +62,9 @@ func WithPrefix(p string) Set {
 	return Set{cuts: []string{p, p[:last] + string([]byte{p[last] + 1})}}
 }
 
+// WithShape returns the set of values that have a shape.
+func WithShape(s *Shape) Set { return newTerms(WithPrefix(s.prefix()).cuts, []*Shape{s}, nil) }
+
 // Network returns the set of the addresses of p.
 func Network(p netip.Prefix) Set {
 	first := p.Masked().Addr()
@@ -75,7 +87,10 @@ func Network(p netip.Prefix) Set {
 func (s Set) HasAbsence() bool { return s.missing }
 
 // Present returns s without absence.
-func (s Set) Present() Set { return Set{cuts: s.cuts} }
+func (s Set) Present() Set {
+	s.missing = false
+	return s
+}
 
 // Union returns the union of one or more sets. It merges them in pairs, so that long lists stay cheap.
 func Union(sets []Set) Set {
@@ -93,7 +108,8 @@ func Union(sets []Set) Set {
 	return sets[0]
 }
 
-// combine returns the values for which op holds, given their membership in s and t. op(false, false) must be false.
+// combine returns the values for which op holds, given their membership in the intervals of s and t.
+// op(false, false) must be false.
 func (s Set) combine(t Set, op func(inS, inT bool) bool) Set {
 	out := Set{missing: op(s.missing, t.missing)}
 	i, j, in := 0, 0, false
@@ -117,16 +133,113 @@ func (s Set) combine(t Set, op func(inS, inT bool) bool) Set {
 	return out
 }
 
+func inAny(a, b bool) bool   { return a || b }
+func inBoth(a, b bool) bool  { return a && b }
+func inFirst(a, b bool) bool { return a && !b } // the first
+
 // Or returns the union of s and t.
-func (s Set) Or(t Set) Set { return s.combine(t, func(a, b bool) bool { return a || b }) }
+func (s Set) Or(t Set) Set {
+	out := s.combine(t, inAny)
+	out.vague = s.vague || t.vague
+	out.terms = slices.Clone(s.terms)
+	for i := range t.terms {
+		if !slices.ContainsFunc(s.terms, func(u term) bool { return u.equal(&t.terms[i]) }) {
+			out.terms = append(out.terms, t.terms[i])
+		}
+	}
+	return out
+}
 
 // And returns the intersection of s and t.
-func (s Set) And(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && b }) }
+func (s Set) And(t Set) Set {
+	out := s.combine(t, inBoth)
+	out.vague = s.vague || t.vague
+	if len(s.terms)+len(t.terms) == 0 {
+		return out
+	}
+	add := func(more Set) { out = out.Or(more) }
+	for i := range s.terms {
+		a := &s.terms[i]
+		add(a.intersect(t.cuts))
+		for j := range t.terms {
+			b := &t.terms[j]
+			in, not := a.in, a.out
+			for _, shape := range b.in {
+				in = withShape(in, shape)
+			}
+			for _, shape := range b.out {
+				not = withShape(not, shape)
+			}
+			add(newTerms(Set{cuts: a.cuts}.combine(Set{cuts: b.cuts}, inBoth).cuts, in, not))
+		}
+		if len(out.terms) > maxTerms {
+			s.vague = true
+			return s
+		}
+	}
+	for j := range t.terms {
+		add(t.terms[j].intersect(s.cuts))
+	}
+	return out
+}
+
+// intersect returns the values of t in an interval set.
+func (t *term) intersect(cuts []string) Set {
+	if len(cuts) == 0 {
+		return Set{}
+	}
+	return newTerms(Set{cuts: t.cuts}.combine(Set{cuts: cuts}, inBoth).cuts, t.in, t.out)
+}
 
 // Not returns s without t.
-func (s Set) Not(t Set) Set { return s.combine(t, func(a, b bool) bool { return a && !b }) }
+func (s Set) Not(t Set) Set {
+	if t.vague {
+		s.vague = true
+		return s
+	}
+	out := s.combine(t, inFirst)
+	out.vague = s.vague
+	if len(s.terms)+len(t.terms) == 0 {
+		return out
+	}
+	for i := range s.terms {
+		a := &s.terms[i]
+		out = out.Or(newTerms(Set{cuts: a.cuts}.combine(t, inFirst).cuts, a.in, a.out))
+	}
+	for j := range t.terms {
+		if out = out.subtract(&t.terms[j]); len(out.terms) > maxTerms {
+			s.vague = true
+			return s
+		}
+	}
+	return out
+}
 
-// anyValue reports whether op holds for any value, given its membership in s and t.
+// subtract returns s without the values of t.
+func (s Set) subtract(t *term) Set {
+	of := Set{cuts: t.cuts}
+	out := Set{missing: s.missing, vague: s.vague, cuts: Set{cuts: s.cuts}.combine(of, inFirst).cuts}
+	cut := func(cuts []string, in, not []*Shape) {
+		if cuts = (Set{cuts: cuts}).combine(of, inBoth).cuts; len(cuts) == 0 {
+			return
+		}
+		for _, shape := range t.in {
+			out = out.Or(newTerms(cuts, in, withShape(not, shape)))
+		}
+		for _, shape := range t.out {
+			out = out.Or(newTerms(cuts, withShape(in, shape), not))
+		}
+	}
+	cut(s.cuts, nil, nil)
+	for i := range s.terms {
+		a := &s.terms[i]
+		out = out.Or(newTerms(Set{cuts: a.cuts}.combine(of, inFirst).cuts, a.in, a.out))
+		cut(a.cuts, a.in, a.out)
+	}
+	return out
+}
+
+// anyValue reports whether op holds for any value, given its membership in the intervals of s and t.
 func (s Set) anyValue(t Set, op func(inS, inT bool) bool) bool {
 	if op(s.missing, t.missing) {
 		return true
@@ -153,27 +266,56 @@ func (s Set) anyValue(t Set, op func(inS, inT bool) bool) bool {
 }
 
 // Meets reports whether s and t have a value in common.
-func (s Set) Meets(t Set) bool { return s.anyValue(t, func(a, b bool) bool { return a && b }) }
+func (s Set) Meets(t Set) bool {
+	return s.anyValue(t, inBoth) || len(s.terms)+len(t.terms) > 0 && !s.And(t).Empty()
+}
 
 // Within reports whether t has all values of s.
-func (s Set) Within(t Set) bool { return !s.anyValue(t, func(a, b bool) bool { return a && !b }) }
+func (s Set) Within(t Set) bool {
+	if len(s.terms)+len(t.terms) == 0 && !t.vague {
+		return !s.anyValue(t, inFirst)
+	}
+	return !t.vague && s.Not(t).Empty()
+}
 
 // Empty reports whether s has no values and no absence.
-func (s Set) Empty() bool { return !s.missing && len(s.cuts) == 0 }
+func (s Set) Empty() bool { return !s.missing && len(s.cuts)+len(s.terms) == 0 }
+
+// hull returns intervals that contain all values of s.
+func (s Set) hull() []string {
+	out := Set{cuts: s.cuts}
+	for i := range s.terms {
+		out = out.combine(Set{cuts: s.terms[i].cuts}, inAny)
+	}
+	return out.cuts
+}
 
 // Has reports whether the value v is in s.
 func (s Set) Has(v string) bool {
-	n := 0
-	for n < len(s.cuts) && s.cuts[n] <= v {
-		n++
+	return countUpTo(s.cuts, v)%2 == 1 || slices.ContainsFunc(s.terms, func(t term) bool { return t.has(v) })
+}
+
+// firstOrSample returns some value of s.
+func (s Set) firstOrSample() (value string, ok bool) {
+	if len(s.cuts) > 0 {
+		return s.cuts[0], true
 	}
-	return n%2 == 1
+	return s.sampleTerms()
+}
+
+func (s Set) sampleTerms() (value string, ok bool) {
+	for i := range s.terms {
+		if value, ok := s.terms[i].sample(); ok {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // Sample returns a readable value in s, which must not be empty. ok is false if s contains only absence.
 func (s Set) Sample(addresses bool) (value string, ok bool) {
 	if len(s.cuts) == 0 {
-		return "", false
+		return s.sampleTerms()
 	}
 	if !addresses {
 		for _, readable := range []string{s.cuts[0], s.cuts[0] + "x", "x", "/", "GET"} {
