@@ -20,6 +20,12 @@ type BucketState struct {
 
 	At bucket.Instant
 
+	// Slots are the slots of a concurrency limit that requests hold, in the order of their ends, at most 100. SlotsAt is
+	// the time of the list by the store's clock. The IDs are secret: see [Slots.ID]. A store that is no
+	// [store.SlotLister] has no list.
+	Slots   []bucket.Slot
+	SlotsAt bucket.Instant
+
 	// Shadow reports whether the rule's mode or an override keeps the limit from denying this key.
 	Shadow bool
 
@@ -28,6 +34,9 @@ type BucketState struct {
 	// rule's limit is in Limit.Override.
 	Block, Allow *policy.Override
 }
+
+// maxSlots bounds [BucketState.Slots].
+const maxSlots = 100
 
 // Bucket returns the state of the bucket with this key, and spends nothing. Keys come from an [Account] of an
 // explanation or from [Status.Key]. At is the time of [Config.Now]; the state uses the store's clock. For
@@ -42,6 +51,16 @@ func (l *Limiter) Bucket(ctx context.Context, key string) (BucketState, error) {
 	}
 	if b.Snapshot, err = l.chargeBucket(ctx, &b, b.Cost, Mode{DryRun: true}); err != nil {
 		return BucketState{}, err
+	}
+	if lister, ok := store.As[store.SlotLister](l.store); ok && b.Limit.HoldsSlot() {
+		if b.Rule.Deadline > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, b.Rule.Deadline)
+			defer cancel()
+		}
+		if b.Slots, b.SlotsAt, err = lister.Slots(ctx, b.Key, maxSlots); err != nil {
+			return BucketState{}, err
+		}
 	}
 	return b, nil
 }
@@ -76,6 +95,9 @@ func (l *Limiter) TakeBucket(ctx context.Context, key string, most Tokens) (b Bu
 	}
 	if b, err = l.findBucket(ctx, key); err != nil {
 		return BucketState{}, 0, err
+	}
+	if b.Limit.HoldsSlot() {
+		return BucketState{}, 0, fmt.Errorf("%w: the key has slots of a concurrency limit, and only requests take them: lower max instead", ErrRequest)
 	}
 	cost := b.Cost
 	for attempt := range maxTakes {
@@ -124,6 +146,9 @@ func (b *BucketState) charge(cost bucket.Tokens) store.Charge {
 // chargeBucket charges local costs of an earlier outage to the store, and then takes a cost.
 func (l *Limiter) chargeBucket(ctx context.Context, b *BucketState, cost bucket.Tokens, mode Mode) (bucket.Snapshot, error) {
 	charges := []store.Charge{b.charge(cost)}
+	if mode.DryRun { // an admin neither obeys nor starts a penalty
+		charges[0].Penalty = b.Limit.Penalty
+	}
 	mode.Within, mode.Fresh = b.Rule.Deadline, true
 	if l.outage != nil {
 		var err error

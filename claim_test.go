@@ -199,6 +199,15 @@ func TestTake_ChargeIsWhole(t *testing.T) {
 	r, s := newRecorder(t, `{"name": "all", "limit_keys": [], "algorithm_config": {"rate": "1/1h", "burst": 100, "leased": true}}`)
 	rule, l := r.Policy().Rules()[0].Limits[0].Bucket, limit(t, 10, "1/1h")
 	own := []mete.Charge{{Key: "a", Limit: l, Cost: 1, Fixed: true}, {Key: "b", Limit: l, Cost: 2, Leased: true}}
+	slots, _, err := bucket.Spec{Algorithm: bucket.AlgorithmConcurrency, Rate: bucket.Rate{Tokens: bucket.Token, Per: time.Minute}}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The charges of the next request may use this memory again.
+	r.do("take a slot", func() (mete.Decision, error) {
+		return r.Take(t.Context(), mete.Request{Charges: []mete.Charge{{Key: "a", Limit: slots, Cost: 1}}})
+	})
+	s.takes = nil
 	r.do("take", func() (mete.Decision, error) { return r.Take(t.Context(), mete.Request{Cost: 3, Charges: own}) })
 	want := []store.Charge{{Key: "a", Limit: l, Cost: whole, Fixed: true},
 		{Key: "all:", Limit: rule, Cost: 3 * whole, Leased: true}, {Key: "b", Limit: l, Cost: 2 * whole, Leased: true}}

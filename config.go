@@ -28,6 +28,18 @@ type Config struct {
 	// reached: see [Status.Near]. The restrictions of OnDenial apply.
 	OnNearLimit func(context.Context, *Denial)
 
+	// OnSettlement, if set, is called for each limit that [Reservation.Finish] settles by a response. It must not block
+	// or change the settlement. [Reservation.FinishSoon] may call it after the request has ended.
+	OnSettlement func(context.Context, *policy.Settlement)
+
+	// OnHold, if set, is called with the result of each call of Hold, Settle, Release and Renew, before the method
+	// returns. It must not block. Decisions of Hold also go to OnDecision. op is "hold", "settle", "release" or "renew".
+	//
+	// The result of a hold is "opened", "denied", or "unheld" if no bucket has a hold. Other results are "settled" and
+	// "renewed", "repeated" after an earlier settlement, "expired", "unknown", "debt" if a limit cannot owe the excess,
+	// and "error".
+	OnHold func(ctx context.Context, op, result string)
+
 	// Scale, if set, raises costs, so that limits adapt to the health of the protected service. It is called
 	// with every cost above 0, and must be fast and safe for concurrent use. The limiter never charges less
 	// than the original cost. It never raises a cost above the largest one that the limit can admit in one request.

@@ -11,7 +11,7 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// Reasons of denials that do not come from a limit's algorithm.
+// Reasons of denials that do not come from a limit's algorithm. [store.ReasonFull] is another.
 const (
 	ReasonBlocked          = "blocked"           // an override with action block
 	ReasonMissingAttribute = "missing_attribute" // a rule with on_missing: deny
@@ -32,8 +32,8 @@ type Decision struct {
 	Reason string
 
 	// RetryAfter is the wait of a denied request: the longest wait of any denying limit. It is 0 if the request
-	// is allowed, and [bucket.Never] if waiting does not help. After a store error ([ReasonStoreError]) it is one
-	// second, an estimate.
+	// is allowed, and [bucket.Never] if waiting does not help. With [ReasonStoreError] and [store.ReasonFull] it is
+	// one second, an estimate.
 	RetryAfter time.Duration
 
 	// Wait is how long an admitted request must wait before its work starts. The wait comes from a reservation, or
@@ -61,6 +61,9 @@ type Decision struct {
 	// limit is in the [policy.Limit] of its Status instead.
 	Override *policy.Override
 
+	// Slots are the slots that the request holds under concurrency limits, or nil. Release them when the request ends.
+	Slots *Slots
+
 	// Shadow holds the limits of shadow rules, in the same form as Limits. They do not affect the decision.
 	Shadow []Status
 
@@ -70,7 +73,13 @@ type Decision struct {
 	one     [1]Status
 	single  bool
 	denied  partNumber // the part that was denied without limits
+
+	refusing *policy.Rule // see RefusingRule
 }
+
+// RefusingRule returns the rule that denied the request regardless of its limits, or nil. The request lacks an attribute, or
+// has more tokens of a language model than the rule admits. Such a decision has no Limits.
+func (d *Decision) RefusingRule() *policy.Rule { return d.refusing }
 
 // Limits returns the enforced limits of the request in the order of the policy, followed by the request's own
 // limits in the request's order. Limits with the same key share one status. The caller must not change the
@@ -139,19 +148,24 @@ func (d *Decision) Decider() *Status {
 	if len(limits) == 1 && d.Allowed == limits[0].Allowed {
 		return &limits[0]
 	}
-	var decider *Status
-	if !d.Allowed {
-		for i := range limits {
-			if s := &limits[i]; !s.Allowed && (decider == nil || s.RetryAfter > decider.RetryAfter) {
+	return d.DeciderAmong(nil)
+}
+
+// DeciderAmong is [Decision.Decider] among some of the limits: among has an element for each of them. Nil means all.
+func (d *Decision) DeciderAmong(among []bool) (decider *Status) {
+	limits, least := d.Limits(), bucket.Tokens(0)
+	for i := range limits {
+		s := &limits[i]
+		switch {
+		case among != nil && !among[i]:
+		case !d.Allowed:
+			if !s.Allowed && (decider == nil || s.RetryAfter > decider.RetryAfter) {
 				decider = s
 			}
-		}
-		return decider
-	}
-	least := bucket.Tokens(0)
-	for i := range limits {
-		if room := limits[i].Room(); decider == nil || room < least {
-			decider, least = &limits[i], room
+		default:
+			if room := s.Room(); decider == nil || room < least {
+				decider, least = s, room
+			}
 		}
 	}
 	return decider
@@ -161,7 +175,7 @@ func (d *Decision) conclude(mode Mode) {
 	decider := d.Decider()
 	d.Rule, d.RetryAfter = decider.Rule.Name, decider.RetryAfter
 	if !d.Allowed {
-		d.Reason = decider.Limit.Reason
+		d.Reason = decider.Reason()
 		return
 	}
 	limits := d.Limits()
@@ -174,6 +188,14 @@ func (d *Decision) conclude(mode Mode) {
 			d.Wait = max(d.Wait, s.delay(mode.DryRun))
 		}
 	}
+}
+
+// Reason returns the reason of a denial by s: [store.ReasonFull], or the limit's own.
+func (s *Status) Reason() string {
+	if s.Spill == bucket.SpillClosed && s.RetryAfter != bucket.Never {
+		return store.ReasonFull
+	}
+	return s.Limit.Reason
 }
 
 // wait returns how long the request waits for tokens under s. For a dry run it is the wait that a take would cause.

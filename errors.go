@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/metehq/mete/bucket"
+	"github.com/metehq/mete/store"
 )
 
 var (
@@ -29,7 +30,8 @@ var (
 	// ErrSettled: the [Reservation] is already settled or canceled.
 	ErrSettled = errors.New("mete: reservation already settled or canceled")
 
-	// ErrDebt: the excess over a reservation exceeds the debt that a limit allows. The error is a [DebtError].
+	// ErrDebt: the excess over a reservation or a hold exceeds the debt that a limit allows. For a reservation, the
+	// error is a [DebtError].
 	ErrDebt = errors.New("mete: debt exceeds the limit")
 )
 
@@ -60,4 +62,14 @@ func addRule(err error, rule string) error {
 		return err
 	}
 	return fmt.Errorf("%w: rule %q", err, rule)
+}
+
+// isHoldRefusal reports whether a store refused a hold for a reason of the caller, so that on_store_error does not apply.
+func isHoldRefusal(err error) bool {
+	for _, one := range [...]error{store.ErrHold, store.ErrHoldKeys, store.ErrHoldEnded, store.ErrTooManyHolds, store.ErrNoSecret, errors.ErrUnsupported} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
 }

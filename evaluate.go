@@ -3,6 +3,7 @@
 package mete
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -26,7 +27,10 @@ type claim struct {
 	asked   bucket.Tokens // the cost before Config.Scale
 	cost    bucket.Tokens // the cost after Config.Scale
 	shards  int
+	penalty *bucket.Penalty
+	onFull  store.OnFull
 	account *outage.Account // of the local bucket that decided; nil above the bound of accounts
+	await   time.Duration   // until the settlement that the response determines, or 0
 
 	onStoreError policy.OnStoreError // always Open for shadow rules
 	leased       bool
@@ -47,7 +51,8 @@ func (c *claim) charge() (charge store.Charge) {
 // write writes the claim's charge for the store. Writing in place avoids a copy per claim.
 func (c *claim) write(charge *store.Charge) {
 	charge.Key, charge.Limit, charge.Cost = c.status.Key, *c.limit, c.cost
-	charge.Shards, charge.Fixed, charge.Leased = c.shards, c.fixed, c.leased
+	charge.Shards, charge.Penalty, charge.OnFull, charge.Fixed, charge.Leased = c.shards, c.penalty, c.onFull, c.fixed, c.leased
+	charge.Await, charge.Slot = c.await, bucket.SlotID{} // the caller sets the ID of a slot
 }
 
 // An evaluation holds the claims of one request and the memory to decide it.
@@ -59,6 +64,8 @@ type evaluation struct {
 	claims  []claim        // in the order of the policy, followed by the request's own.
 	shadow  []claim        // of shadow rules.
 	sharded bool           // at least one claim has shards
+	slots   bool           // at least one claim is for a slot
+	slot    bucket.SlotID  // of the request; zero until needed
 	within  time.Duration  // the shortest deadline of the claims
 	denied  partNumber     // the part that the policy denied without limits
 	skipped []*policy.Rule // of all parts, in place of found.Skipped
@@ -70,9 +77,13 @@ type evaluation struct {
 
 	slab   slab        // for the statuses that decisions retain
 	trip   outage.Trip // of the charges in flight
+	hold   holdFunc    // in place of the store's Take; nil for a take
 	seen   Decision    // passed to hooks
 	denial Denial
 }
+
+// A holdFunc makes a hold of the charges of an evaluation.
+type holdFunc func(ctx context.Context, e *evaluation, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error)
 
 var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 
@@ -80,7 +91,7 @@ var evaluations = sync.Pool{New: func() any { return new(evaluation) }}
 // collections.
 func (e *evaluation) release() {
 	e.claims, e.shadow, e.order, e.charges = e.claims[:0], e.shadow[:0], e.order[:0], e.charges[:0]
-	e.sharded, e.denied = false, 0
+	e.sharded, e.slots, e.slot, e.denied, e.hold = false, false, bucket.SlotID{}, 0, nil
 	evaluations.Put(e)
 }
 
@@ -167,13 +178,14 @@ func appendClaim(claims []claim) []claim {
 
 func (e *evaluation) setMatch(c *claim, m *policy.Match) {
 	c.limit, c.asked, c.onStoreError = &m.Limit.Bucket, m.Cost, policy.OnStoreErrorOpen
-	c.fixed, c.own, c.status.parts = false, false, 0
+	c.fixed, c.own, c.status.parts, c.await = false, false, 0, 0
 	c.status.Rule, c.status.Limit, c.status.Key = m.Rule, m.Limit, m.Key
-	c.shards, c.leased = m.Limit.Shards, m.Limit.Leased
+	c.shards, c.penalty, c.onFull, c.leased = m.Limit.Shards, m.Limit.Penalty, m.Rule.OnFull, m.Limit.Leased
 	if c.limit.Anchor() == bucket.AnchorKey {
 		c.limit = new(c.limit.ForKey(m.Key))
 	}
 	e.sharded = e.sharded || c.shards > 1
+	e.slots = e.slots || holdsSlot(c.limit)
 }
 
 // addOwnCharges adds claims for the request's own charges. Charges with the same key become one claim, and a
@@ -187,6 +199,12 @@ func (e *evaluation) addOwnCharges(req *Request, config *Config) error {
 			return err
 		}
 		limit := &own.Limit
+		if holdsSlot(limit) {
+			if own.Shards > 1 || own.Penalty != nil || own.Leased {
+				return fmt.Errorf("%w: charge %d: a concurrency limit has no shards, penalty or leases: remove them", ErrRequest, i)
+			}
+			e.slots, cost = true, min(cost, 1)*bucket.Token
+		}
 		if limit.Anchor() == bucket.AnchorKey {
 			limit = new(limit.ForKey(own.Key))
 		}
@@ -198,16 +216,19 @@ func (e *evaluation) addOwnCharges(req *Request, config *Config) error {
 			}
 			e.claims = append(e.claims, claim{
 				status: Status{Rule: placeholderRule, Limit: placeholderLimit(limit), Key: own.Key}, limit: limit, asked: cost,
-				shards: own.Shards, leased: own.Leased, fixed: own.Fixed, onStoreError: config.OnStoreError, own: true,
+				shards: own.Shards, penalty: own.Penalty, leased: own.Leased, fixed: own.Fixed, onStoreError: config.OnStoreError, own: true,
 			})
 			e.within = min(e.within, config.Deadline)
 			continue
 		}
 		c := &e.claims[at]
-		if *c.limit != *limit || max(c.shards, 1) != max(own.Shards, 1) {
-			return fmt.Errorf("%w: charge %d: its key already has a different limit", ErrRequest, i)
+		if *c.limit != *limit || max(c.shards, 1) != max(own.Shards, 1) || !c.penalty.Equal(own.Penalty) {
+			return fmt.Errorf("%w: charge %d: its key already has a different limit or penalty", ErrRequest, i)
 		}
-		if c.asked += cost; c.asked > bucket.MaxTokens {
+		if c.asked += cost; holdsSlot(limit) {
+			c.asked = min(c.asked, bucket.Token) // a request holds one slot
+		}
+		if c.asked > bucket.MaxTokens {
 			return fmt.Errorf("%w: charge %d: the charges of its key add up to %v tokens: must be at most %v", ErrCost, i, c.asked, bucket.MaxTokens)
 		}
 	}
@@ -263,7 +284,7 @@ func (e *evaluation) charge(claims []claim, scale func(bucket.Tokens) bucket.Tok
 	order := e.sort(claims)
 	e.charges = slices.Grow(e.charges[:0], len(order))[:len(order)]
 	for i, c := range order {
-		if c.cost = c.asked; scale != nil && c.cost > 0 {
+		if c.cost = c.asked; scale != nil && c.cost > 0 && !holdsSlot(c.limit) {
 			c.cost = scaleCost(c.cost, c.limit, scale)
 		}
 		c.local, c.account = false, nil
@@ -317,12 +338,16 @@ func (e *evaluation) storeID(id string, mode Mode) string {
 	case mode.MaxWait > 0:
 		way = 'r' // also future tokens
 	}
-	text := append(make([]byte, 0, 128), way)
+	sum := sha256.Sum256(e.appendCharges(append(make([]byte, 0, 128), way)))
+	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// appendCharges appends the keys of the claims and their unscaled costs to text.
+func (e *evaluation) appendCharges(text []byte) []byte {
 	for _, c := range e.sort(e.claims) {
 		text = strconv.AppendInt(append(strconv.AppendQuote(text, c.status.Key), ' '), int64(c.asked), 10)
 	}
-	sum := sha256.Sum256(text)
-	return id + " " + base64.RawURLEncoding.EncodeToString(sum[:12])
+	return text
 }
 
 // copyStatuses copies n statuses into d: the statuses of all claims, or of the claims that local buckets decided. It

@@ -122,6 +122,10 @@ func (e *evaluation) claimOf(m *policy.Match, i int) (*claim, error) {
 // join adds the cost of a match to the claim for the same bucket. The limits are equal, because a policy rejects
 // overrides that give a bucket two limits.
 func (c *claim) join(m *policy.Match, i int) error {
+	if holdsSlot(c.limit) { // all parts together hold one slot
+		c.asked = max(c.asked, m.Cost)
+		return nil
+	}
 	if c.asked += m.Cost; c.asked > bucket.MaxTokens {
 		return fmt.Errorf("%w: part %d: the costs of its bucket add up to %v tokens: must be at most %v", ErrCost, i, c.asked, bucket.MaxTokens)
 	}

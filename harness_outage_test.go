@@ -70,6 +70,52 @@ func (l *wire) Refund(ctx context.Context, refunds []mete.Refund, id string) err
 	return l.Store.Refund(ctx, refunds, id)
 }
 
+// Hold implements [store.Holder].
+func (l *wire) Hold(ctx context.Context, dst []bucket.Snapshot, charges []store.Charge, mode mete.Mode, h store.Hold) (snaps []bucket.Snapshot, id string, err error) {
+	err = l.callHolds("hold", func(inner store.Holder) (err error) {
+		snaps, id, err = inner.Hold(ctx, dst, charges, mode, h)
+		return err
+	})
+	return snaps, id, err
+}
+
+// Settle implements [store.Holder].
+func (l *wire) Settle(ctx context.Context, id string, actual ...bucket.Tokens) (status store.HoldStatus, err error) {
+	err = l.callHolds("settle", func(inner store.Holder) (err error) {
+		status, err = inner.Settle(ctx, id, actual...)
+		return err
+	})
+	return status, err
+}
+
+// Renew implements [store.Holder].
+func (l *wire) Renew(ctx context.Context, id string, ttl time.Duration) (status store.HoldStatus, err error) {
+	err = l.callHolds("renew", func(inner store.Holder) (err error) {
+		status, err = inner.Renew(ctx, id, ttl)
+		return err
+	})
+	return status, err
+}
+
+func (l *wire) callHolds(op string, f func(store.Holder) error) error {
+	inner, ok := store.As[store.Holder](l.Store)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	switch fault(l.fault.Load()) {
+	case down:
+		return &mete.StoreError{Op: op, Store: "wire", Spent: mete.NotSpent, Err: fmt.Errorf("%w: no route", store.ErrUnavailable)}
+	case lossy:
+		if err := f(inner); err != nil {
+			return err
+		}
+		fallthrough
+	case silent:
+		return &mete.StoreError{Op: op, Store: "wire", Spent: mete.MaybeSpent, Err: context.DeadlineExceeded}
+	}
+	return f(inner)
+}
+
 // A node is one of several processes that share a store.
 type node struct {
 	*testing.T

@@ -91,7 +91,7 @@ func (d *Decision) attrs() []slog.Attr {
 	}
 	if s := d.shadowDenial(); s != nil {
 		text("shadow_rule", s.Rule.Name)
-		text("shadow_reason", s.Limit.Reason)
+		text("shadow_reason", s.Reason())
 	}
 	if d.Degraded {
 		attrs = append(attrs, slog.Bool("degraded", true))

@@ -20,8 +20,9 @@ import (
 	"github.com/metehq/mete/store"
 )
 
-// A Limiter decides requests by a policy, with its buckets in a store. It is safe for concurrent use and starts
-// no goroutine. Use [New]: the zero Limiter is not usable.
+// A Limiter decides requests by a policy, with its buckets in a store. It is safe for concurrent use. It starts
+// goroutines in [Reservation.FinishSoon] and [Slots.ReleaseSoon], and to release slots after a canceled take. Use [New]: the
+// zero Limiter is not usable.
 type Limiter struct {
 	store   Store
 	sharded *shards.Store       // wraps store, for charges with shards
@@ -196,4 +197,5 @@ func (l *Limiter) preparePolicy(m *policy.Matcher) (*policy.Matcher, error) {
 type counts struct {
 	open, closed, local atomic.Uint64
 	through             atomic.Int64
+	finishing           atomic.Int64 // requests that FinishSoon settles
 }

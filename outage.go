@@ -55,6 +55,9 @@ func (l *Limiter) decideLocally(ctx context.Context, e *evaluation, d *Decision,
 			order, charges = append(order, c), append(charges, c.charge())
 		}
 	}
+	if e.slots {
+		e.setSlots(charges, mode)
+	}
 	snaps, accounts, allowed, err := l.outage.Take(ctx, nil, charges, mode, nil, &e.trip)
 	if err != nil {
 		d.refuse(order[0])

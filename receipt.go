@@ -10,6 +10,7 @@ import (
 
 	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/outage"
+	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
 )
 
@@ -24,12 +25,17 @@ type receipt struct {
 // An expense is the cost that one bucket was charged.
 type expense struct {
 	store.Charge              // Cost is the scaled amount spent now
-	rule         string       // empty for the request's own charge
-	taken        bucket.Taken // identifies the take for a cancellation
+	rule         *policy.Rule // without a name for the request's own charge
+	limit        *policy.Limit
+	taken        bucket.Taken   // identifies the take for a cancellation
+	later        []bucket.Taken // further takes, which Cost includes: see [Reservation.Extend]
 	asked        bucket.Tokens
 	scaled       bucket.Tokens   // asked after scaling.
 	settled      bool            // Settle replaces the unfixed part
 	fixed        bucket.Tokens   // the part of asked that Settle keeps.
+	byRule       bucket.Tokens   // the part of asked that the rule's limit charges.
+	final        bucket.Tokens   // the cost by the response, after scaling.
+	refused      *DebtError      // the part of final that the limit could not owe
 	local        bool            // spent from a local bucket.
 	account      *outage.Account // of the local bucket; nil above the bound of accounts
 	share        bucket.Limit    // the local bucket's limit
@@ -41,7 +47,10 @@ func (r *receipt) add(e *evaluation, req *Request, shadow bool) {
 		list = &r.shadow
 	}
 	for _, c := range e.order {
-		x := expense{Charge: c.charge(), rule: c.status.Rule.Name, taken: c.status.Taken(), asked: c.asked}
+		if holdsSlot(c.limit) { // [Slots] has it
+			continue
+		}
+		x := expense{Charge: c.charge(), rule: c.status.Rule, limit: c.status.Limit, taken: c.status.Taken(), asked: c.asked}
 		x.Cost = c.status.Cost
 		x.scaled = x.Cost // not c.cost: an earlier attempt with this ID may have used another scale
 		if c.local {
@@ -50,6 +59,17 @@ func (r *receipt) add(e *evaluation, req *Request, shadow bool) {
 		x.setFixedPart(req, c, shadow)
 		*list = append(*list, x)
 	}
+}
+
+func (r *receipt) awaitsResponse() bool {
+	for _, list := range [...][]expense{r.enforced, r.shadow} {
+		for i := range list {
+			if list[i].limit.AwaitsResponse() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // setFixedPart splits the unscaled cost into the part that Settle replaces and the fixed part.
@@ -70,6 +90,7 @@ func (x *expense) setFixedPart(req *Request, c *claim, shadow bool) {
 	if c.own {
 		return
 	}
+	x.byRule = rest
 	if len(req.Parts) > 0 {
 		x.settled = x.settled || c.settled
 		x.fixed += c.kept
@@ -83,19 +104,26 @@ func (x *expense) setFixedPart(req *Request, c *claim, shadow bool) {
 }
 
 func (e *expense) target(actual bucket.Tokens) bucket.Tokens {
-	total := min(e.fixed+actual, bucket.MaxTokens)
-	switch {
-	case !e.settled:
+	if !e.settled {
 		return e.Cost
-	case e.asked == e.scaled || e.asked == 0:
-		return total
 	}
-	return proportion(total, e.scaled, e.asked, true)
+	return e.scale(min(e.fixed+actual, bucket.MaxTokens))
+}
+
+// scale scales an amount like the cost of e.
+func (e *expense) scale(amount bucket.Tokens) bucket.Tokens {
+	if e.asked == e.scaled || e.asked == 0 {
+		return amount
+	}
+	return proportion(amount, e.scaled, e.asked, true)
 }
 
 // refundExpenses refunds all but keep(e) of each expense in one call. Local costs that are not yet charged to
 // the store go back to the local buckets.
 func (l *Limiter) refundExpenses(ctx context.Context, expenses []expense, keep func(*expense) bucket.Tokens) error {
+	if err := l.refundLater(ctx, expenses, keep); err != nil {
+		return err
+	}
 	var refunds []Refund
 	for i := range expenses {
 		e := &expenses[i]
@@ -121,6 +149,35 @@ func (l *Limiter) refundExpenses(ctx context.Context, expenses []expense, keep f
 	return nil
 }
 
+// refundLater refunds the later takes of each expense, the last one first, until no expense is above keep or has later takes.
+func (l *Limiter) refundLater(ctx context.Context, expenses []expense, keep func(*expense) bucket.Tokens) error {
+	for {
+		var refunds []Refund
+		for i := range expenses {
+			e := &expenses[i]
+			if n := len(e.later); n > 0 && e.Cost > keep(e) {
+				c := e.Charge
+				c.Cost = min(e.Cost-keep(e), e.later[n-1].Cost)
+				refunds = append(refunds, Refund{Charge: c, Taken: e.later[n-1]})
+			}
+		}
+		if len(refunds) == 0 {
+			return nil
+		}
+		slices.SortFunc(refunds, func(a, b Refund) int { return strings.Compare(a.Key, b.Key) })
+		if err := l.refundCharges(ctx, refunds, ""); err != nil {
+			return err
+		}
+		for i := range expenses {
+			e := &expenses[i]
+			if n := len(e.later); n > 0 && e.Cost > keep(e) {
+				e.Cost -= min(e.Cost-keep(e), e.later[n-1].Cost)
+				e.later = e.later[:n-1]
+			}
+		}
+	}
+}
+
 // refundLocally refunds to the local bucket of e, and reports whether it did: see [outage.Fallback.Refund].
 func (l *Limiter) refundLocally(ctx context.Context, e *expense, back bucket.Tokens) bool {
 	given := l.outage.Refund(ctx, outage.Refund{Account: e.account, Share: e.share, Taken: e.taken, Cost: back})
@@ -128,18 +185,6 @@ func (l *Limiter) refundLocally(ctx context.Context, e *expense, back bucket.Tok
 		e.Cost -= back
 	}
 	return given
-}
-
-// chargeDebt charges the usage above a reservation. It uses the local bucket if the reservation is still there.
-func (l *Limiter) chargeDebt(ctx context.Context, charges []store.Charge, r *receipt) ([]bucket.Snapshot, bool, error) {
-	mode := Mode{MaxWait: bucket.Forced, Within: r.within}
-	for i := range r.enforced {
-		if a := r.enforced[i].account; a != nil && a.IsOpen() {
-			snaps, _, allowed, err := l.outage.Take(ctx, nil, charges, mode, nil, new(outage.Trip))
-			return snaps, allowed, err
-		}
-	}
-	return l.takeCharges(ctx, charges, mode)
 }
 
 func keepNothing(*expense) bucket.Tokens { return 0 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/metehq/mete/bucket"
 	"github.com/metehq/mete/internal/shards"
 	"github.com/metehq/mete/policy"
 	"github.com/metehq/mete/store"
@@ -14,7 +15,8 @@ import (
 
 // Refund returns the request's cost to every limit that applies to it. A bucket never exceeds its capacity:
 // extra tokens are lost. A refund with an ID is applied once within [store.RetryHorizon], so it can be retried
-// after any error. Do not use the ID of a refunded take for another take.
+// after any error. Do not use the ID of a refunded take for another take. A refund with the ID of the take also releases
+// the request's slots; without an ID, they are unknown.
 //
 // Refund uses the active policy and overrides. If they may have changed since the take, use [Limiter.Reserve]
 // and [Reservation.Cancel] instead.
@@ -25,9 +27,14 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 				return err
 			}
 		}
-		refunds := make([]Refund, len(charges))
+		var refunds []Refund
 		for i := range charges {
-			refunds[i].Charge = charges[i]
+			if c := &charges[i]; !holdsSlot(&c.Limit) || c.Slot != (bucket.SlotID{}) {
+				refunds = append(refunds, Refund{Charge: *c})
+			}
+		}
+		if len(refunds) == 0 {
+			return nil
 		}
 		return l.refundCharges(ctx, refunds, id)
 	})
@@ -137,15 +144,23 @@ func (l *Limiter) undo(req *Request, f func(id string, charges []store.Charge) e
 	id := ""
 	if req.ID != "" {
 		id = e.storeID(req.ID, Mode{})
+		if e.slots {
+			e.slotID(req)
+		}
+	}
+	charge := func(claims []claim) []store.Charge {
+		charges := e.charge(claims, nil)
+		e.setSlots(charges, Mode{})
+		return charges
 	}
 	if len(e.claims) > 0 {
-		if err := f(id, e.charge(e.claims, nil)); err != nil {
+		if err := f(id, charge(e.claims)); err != nil {
 			return err
 		}
 	}
 	for rest := e.shadow; len(rest) > 0; {
 		claims := firstTake(rest)
-		if err := f(id, e.charge(claims, nil)); err != nil {
+		if err := f(id, charge(claims)); err != nil {
 			return err
 		}
 		rest = rest[len(claims):]

@@ -4,6 +4,7 @@ package mete
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/metehq/mete/bucket"
@@ -45,6 +46,10 @@ type Request struct {
 	// keys or costs, or with another method, counts as a new request. The ID is printable ASCII of at most
 	// [store.MaxIDBytes] bytes.
 	ID string
+
+	// Slot, if not zero, identifies the slots of the request in place of a random ID: see [Slots.ID]. A request that already
+	// holds them, such as a further message of a stream, keeps them, and their leases start again. It must be unguessable.
+	Slot bucket.SlotID
 }
 
 // MaxParts bounds [Request.Parts].
@@ -74,6 +79,9 @@ type Charge struct {
 	// Shards, if above 1, splits the bucket over this many keys.
 	Shards int
 
+	// Penalty, if not nil, lengthens denials by the limit: see [bucket.Penalty]. Do not combine it with Shards or Leased.
+	Penalty *bucket.Penalty
+
 	// Fixed excludes the cost from [Reservation.Settle].
 	Fixed bool
 
@@ -95,6 +103,10 @@ func (c *Charge) check(i int) (bucket.Tokens, error) {
 		return 0, fmt.Errorf("%w: charge %d: %v tokens: must be between 0 and %v, in steps of 0.001", ErrCost, i, c.Cost, bucket.MaxTokens)
 	case c.Shards < 0:
 		return 0, fmt.Errorf("%w: charge %d: %d shards: must not be below 0", ErrRequest, i, c.Shards)
+	case strings.HasSuffix(c.Key, store.PenaltyMark):
+		return 0, fmt.Errorf("%w: charge %d: the key ends with %q: that form is reserved for penalties", ErrRequest, i, store.PenaltyMark)
+	case c.Penalty != nil && (c.Shards > 1 || c.Leased):
+		return 0, fmt.Errorf("%w: charge %d: a penalty needs one bucket in the store: remove Shards and Leased", ErrRequest, i)
 	case shards.IsKey(c.Key):
 		return 0, fmt.Errorf("%w: charge %d: the key begins with %q, or ends with it and a number: that form is reserved for shards", ErrRequest, i, shards.Mark)
 	}

@@ -17,6 +17,9 @@ import (
 func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim, mode Mode) (allowed bool, err error) {
 	mode.Within = e.within // set first, because a copy of mode waits for the last write to it
 	charges := e.charge(claims, l.config.Scale)
+	if e.slots {
+		e.setSlots(charges, mode)
+	}
 	memory := l.memoryFor(ctx)
 	var began bucket.Instant
 	if memory != nil && memory.Denies() {
@@ -28,20 +31,25 @@ func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim,
 	}
 	local := false
 	if l.outage != nil {
+		// The trip starts first. While this take waits for the charge of one key, a local bucket may start for another.
+		if local = hasLocal(claims); local {
+			l.outage.StartTrip(&e.trip, charges, mode)
+		}
 		if mode.Within, err = l.recoverKeys(ctx, charges, mode.Within); err != nil {
 			return false, err
 		}
-		local = hasLocal(claims)
 	}
 	noted := memory != nil && (local || memory.Denies())
 	var asked seen.StartedTake
 	if noted {
 		asked = memory.StartTake(began)
 	}
-	if local {
-		l.outage.StartTrip(&e.trip, charges, mode)
+	var snaps []bucket.Snapshot
+	if e.hold == nil {
+		snaps, allowed, err = l.storeFor(e.sharded).Take(ctx, e.snapshotBuffer(), charges, mode)
+	} else {
+		snaps, allowed, err = e.hold(ctx, e, charges, mode)
 	}
-	snaps, allowed, err := l.storeFor(e.sharded).Take(ctx, e.snapshotBuffer(), charges, mode)
 	if err != nil {
 		return false, err
 	}
@@ -59,6 +67,12 @@ func (l *Limiter) takeClaims(ctx context.Context, e *evaluation, claims []claim,
 }
 
 func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode Mode) ([]bucket.Snapshot, bool, error) {
+	return l.takeNoted(ctx, charges, mode, mode)
+}
+
+// takeNoted is takeCharges with the mode for the memory. A mode without the ID tells that this ID is new, so that the answer
+// cannot be an old one.
+func (l *Limiter) takeNoted(ctx context.Context, charges []store.Charge, mode, noted Mode) ([]bucket.Snapshot, bool, error) {
 	memory := l.memoryFor(ctx)
 	var asked seen.StartedTake
 	if memory != nil {
@@ -68,7 +82,7 @@ func (l *Limiter) takeCharges(ctx context.Context, charges []store.Charge, mode 
 	if err != nil || memory == nil {
 		return snaps, allowed, err
 	}
-	answer := memory.Answer(asked, mode, allowed, snaps)
+	answer := memory.Answer(asked, noted, allowed, snaps)
 	for i := range charges {
 		memory.Record(&answer, &charges[i], &snaps[i], false)
 	}

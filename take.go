@@ -71,27 +71,57 @@ func (l *Limiter) charge(ctx context.Context, e *evaluation, req *Request, mode 
 	if req.ID != "" {
 		mode.ID = e.storeID(req.ID, mode)
 	}
+	if e.slots {
+		e.slotID(req)
+	}
+	if r != nil && !r.waits && e.policy != nil && e.policy.AwaitsResponse() {
+		e.awaitResponse()
+	}
 	if len(e.claims) > 0 {
 		if l.outage != nil {
 			defer e.trip.End()
 		}
 		allowed, err := l.takeClaims(ctx, e, e.claims, mode)
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || e.hold != nil && isHoldRefusal(err) {
+				if e.slots {
+					l.dropSlots(ctx, e, mode, err)
+				}
 				*d = Decision{}
 				return err
 			}
 			l.degrade(ctx, e, req, mode, r, err, d)
+			switch {
+			case !e.slots:
+			case d.Allowed:
+				l.keepSlots(d, e, mode, false, Spent(err) != NotSpent)
+			default:
+				l.dropSlots(ctx, e, mode, err)
+			}
 			return nil
 		}
 		d.Allowed = allowed
 		e.copyStatuses(d, len(e.claims))
-		r = e.conclude(d, req, mode, r)
+		if r = e.conclude(d, req, mode, r); e.slots && allowed {
+			l.keepSlots(d, e, mode, false, false)
+		}
 	}
 	if d.Allowed && len(e.shadow) > 0 {
 		l.chargeShadow(ctx, e, req, d, mode, r)
 	}
 	return nil
+}
+
+// awaitResponse lets the store expect the settlements of claims that the response determines: see [Reservation.Finish].
+func (e *evaluation) awaitResponse() {
+	for _, claims := range [...][]claim{e.claims, e.shadow} {
+		for i := range claims {
+			c := &claims[i]
+			if c.status.Limit.AwaitsResponse() && c.asked > 0 && c.limit.Algorithm() == bucket.AlgorithmContinuous {
+				c.await = c.status.Limit.ExpectedResponse()
+			}
+		}
+	}
 }
 
 func (e *evaluation) refuse(d *Decision) {
@@ -101,7 +131,11 @@ func (e *evaluation) refuse(d *Decision) {
 		d.Override, d.Reason, d.RetryAfter = o, ReasonBlocked, durationUntil(bucket.At(o.ExpiresAt), e.now)
 		return
 	}
-	d.Rule, d.Reason, d.RetryAfter = v.Missing.Name, ReasonMissingAttribute, bucket.Never
+	d.refusing, d.Reason, d.RetryAfter = v.Missing, ReasonMissingAttribute, bucket.Never
+	if v.Missing == nil {
+		d.refusing, d.Reason = v.TooLarge, v.Why
+	}
+	d.Rule = d.refusing.Name
 }
 
 func durationUntil(end, now bucket.Instant) time.Duration {
@@ -120,6 +154,9 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 		return r
 	}
 	for _, c := range e.order { // the largest amount of any limit, before scaling
+		if e.slots && holdsSlot(c.limit) {
+			continue
+		}
 		got := c.asked // the full cost: the status may show an earlier attempt's scale
 		if mode.UpTo {
 			if got = c.status.Cost; c.asked != c.cost { // the cost was scaled
@@ -127,6 +164,9 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 			}
 		}
 		d.Taken = max(d.Taken, got)
+	}
+	if e.slots && d.Taken == 0 {
+		d.Taken = bucket.Token // a slot alone
 	}
 	if r != nil {
 		if r.within = e.within; r.waits && d.Wait == 0 {
@@ -142,7 +182,7 @@ func (e *evaluation) conclude(d *Decision, req *Request, mode Mode, r *receipt) 
 func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request, d *Decision, mode Mode, r *receipt) {
 	t := evaluations.Get().(*evaluation) // e keeps the snapshots of the enforced claims
 	defer t.release()
-	t.sharded = e.sharded
+	t.sharded, t.hold, t.slots, t.slot = e.sharded, e.hold, e.slots, e.slot
 	for done := 0; done < len(e.shadow); {
 		claims := firstTake(e.shadow[done:])
 		if end := slices.IndexFunc(claims, func(c claim) bool { return c.status.Rule != claims[0].status.Rule }); end > 0 {
@@ -164,6 +204,9 @@ func (l *Limiter) chargeShadow(ctx context.Context, e *evaluation, req *Request,
 		done += len(claims)
 		if allowed && r != nil {
 			r.add(t, req, true)
+		}
+		if allowed && t.slots {
+			l.keepSlots(d, t, mode, true, false)
 		}
 	}
 }

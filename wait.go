@@ -191,17 +191,21 @@ func (w *waiter) maxWait() time.Duration {
 }
 
 // retryAfter returns how long to sleep before the next attempt, or an error if no attempt can succeed. If only the
-// debt limit prevents a reservation, the caller waits and tries again.
+// debt limit prevents a reservation, the caller waits and tries again. While all slots are held, it polls.
 func (w *waiter) retryAfter(d *Decision, longest time.Duration) (time.Duration, error) {
 	if len(d.Limits()) == 0 {
 		return 0, fmt.Errorf("%w: %s", addRule(ErrRefused, d.Rule), d.Reason)
 	}
-	var need time.Duration
+	var need, after time.Duration
 	limits := d.Limits()
 	for i := range limits {
 		s := &limits[i]
 		switch limit := &s.Snapshot.Limit; {
 		case s.Allowed:
+		case holdsSlot(limit): // a request may release its slot at any time
+			after = max(after, min(s.RetryAfter, slotPoll))
+			need = max(need, after)
+			continue
 		case s.RetryAfter == bucket.Never && neverAdmitted(store.Charge{Limit: *limit, Cost: s.Cost}):
 			return 0, addRule(ErrNever, s.Rule.Name)
 		case limit.Algorithm() == bucket.AlgorithmContinuous || limit.Algorithm() == bucket.AlgorithmStepped:
@@ -209,26 +213,21 @@ func (w *waiter) retryAfter(d *Decision, longest time.Duration) (time.Duration, 
 		default:
 			need = max(need, s.RetryAfter)
 		}
+		left, _ := s.Penalty() // a reservation cannot shorten it
+		need, after = max(need, left), max(after, s.RetryAfter)
 	}
 	if need > longest || d.RetryAfter == bucket.Never {
 		return 0, fmt.Errorf("%w: maximum wait %v", addRule(ErrDeadlineTooSoon, d.Rule), longest)
 	}
-	return d.RetryAfter, nil
+	return after, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return contextError(ctx)
-	}
-}
+// slotPoll is how often the first of a queue looks for a free slot.
+const slotPoll = 100 * time.Millisecond
 
 // finishAdmitted sleeps until an admitted request may start. After an error it refunds a request without an ID.
 func (w *waiter) finishAdmitted(ctx context.Context, d Decision, longest time.Duration, spent *receipt) (_ Decision, refunded bool, err error) {
+	slots := d.Slots
 	if d.Wait > longest { // only a stage can delay longer than maxWait
 		d, err = w.denyDelayed(d, longest), fmt.Errorf("%w: maximum wait %v", addRule(ErrDeadlineTooSoon, d.Rule), longest)
 	}
@@ -238,6 +237,7 @@ func (w *waiter) finishAdmitted(ctx context.Context, d Decision, longest time.Du
 	if err != nil && w.req.ID == "" {
 		refunded = true
 		err = errors.Join(err, w.refundReceipt(ctx, spent))
+		slots.ReleaseSoon(ctx)
 	}
 	return d, refunded, err
 }
