@@ -20,5 +20,6 @@
 //   - an exp in the future. A token without exp could be revoked only by changing keys. If nbf is present, it
 //     must be in the past; iss and aud must match [Config].
 //
-// Claims are strings, numbers as written, and booleans at the top level; other claims are missing.
+// Claims are strings, numbers as written, and booleans at the top level. A list of them is one text, with spaces between
+// its values, unless a value is empty or has a space. Other claims are missing.
 package jwtclaims

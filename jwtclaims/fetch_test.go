@@ -56,13 +56,13 @@ func TestAttack_KeysThatTokensBring(t *testing.T) {
 	}
 }
 
-// Numbers are as they are written, and whatever is not one text is no attribute.
+// Numbers are as they are written. A list of texts is one text, and other values are no attribute.
 func TestAttribute_ClaimsOfAllTypes(t *testing.T) {
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey())))})
 	exp := string(must(json.Marshal(claims(nil)["exp"])))
 	for text, want := range map[string]string{
 		`1000`: "1000", `1e3`: "1e3", `1000.0`: "1000.0", `-0`: "-0", `12345678901234567890123`: "12345678901234567890123",
-		`true`: "true", `"true"`: "true", `null`: missing, `[]`: missing, `["a"]`: missing, `{"a":"b"}`: missing, `""`: "", `"\u0000\n"`: "\x00\n",
+		`true`: "true", `"true"`: "true", `null`: missing, `[]`: missing, `["a"]`: "a", `["a","b c"]`: missing, `["b",1.0,true]`: "b 1.0 true", `["a",["b"]]`: missing, `["a",""]`: missing, `{"a":"b"}`: missing, `""`: "", `"\u0000\n"`: "\x00\n",
 	} {
 		token := raw(`{"alg":"EdDSA","kid":"ed"}`, `{"exp":`+exp+`,"plan":`+text+`}`)
 		if got := claim(v, token, "plan"); got != want {

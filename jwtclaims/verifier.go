@@ -128,7 +128,7 @@ func (v *Verifier) verify(keys *keys, token string, now time.Time) (verdict, Rea
 	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // an encrypted token has five parts; decoders skip line ends
 		return verdict{}, ReasonMalformed
 	}
-	header, ok := httpfacts.ReadClaims(parts[0])
+	header, ok := httpfacts.ReadHeader(parts[0])
 	if !ok {
 		return verdict{}, ReasonMalformed
 	}

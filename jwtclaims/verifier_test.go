@@ -50,10 +50,10 @@ func TestAttribute_EveryAlgorithm(t *testing.T) {
 func TestAttribute_Values(t *testing.T) {
 	v := start(t, jwtclaims.Config{KeySet: file(t, keySet(jwk("ed", edKey())))})
 	token := raw(`{"alg":"EdDSA","kid":"ed"}`, `{"exp":253402300799,"sub":"u1","n":1.50e3,"big":12345678901234567890,"yes":true,"no":false,`+
-		`"null":null,"list":["a"],"realm_access":{"role":"admin"},"realm_access.role":"literal","":"unnamed"}`)
+		`"null":null,"list":["a","b"],"realm_access":{"role":"admin"},"realm_access.role":"literal","":"unnamed"}`)
 	for name, want := range map[string]string{
 		"sub": "u1", "n": "1.50e3", "big": "12345678901234567890", "yes": "true", "no": "false", "exp": "253402300799",
-		"null": missing, "list": missing, "realm_access": missing, "absent": missing,
+		"null": missing, "list": "a b", "realm_access": missing, "absent": missing,
 		"realm_access.role": "literal", // not the nested claim
 	} {
 		if got := claim(v, token, name); got != want {
